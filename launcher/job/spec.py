@@ -1,0 +1,213 @@
+"""What a job asks for: the job file as typed, frozen values, with the place that each came from.
+
+Sizes are bytes, CPUs thousandths, durations seconds. None always means "not stated: decide" (auto) or "the image's own".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from launcher.diagnostics import Span
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """Where a value came from: `kind` is job, target_overrides, --set or default; the span is None for the last two."""
+
+    kind: str
+    span: Span | None = None
+
+    def __str__(self) -> str:
+        if self.span is None:
+            return self.kind
+        place = f"{self.span.file}:{self.span.line}"
+        return place if self.kind == "job" else f"{place} ({self.kind})"
+
+
+DEFAULT = Origin("default")
+
+
+@dataclass(frozen=True, slots=True)
+class Secret:
+    """A secret by reference: host variable `env`, or Kubernetes `name/key`; never its value."""
+
+    env: str | None
+    kubernetes: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Mount:
+    """One mount; `type` is bind, volume, tmpfs, scratch, pvc or config; source is None for tmpfs and scratch."""
+
+    type: str
+    source: str | None
+    target: str
+    read_only: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Gpus:
+    """GPUs asked for: a `count`, or device `ids`, or `all` of the machine (count is then 0)."""
+
+    count: int
+    ids: tuple[str, ...]
+    all: bool
+
+    def __bool__(self) -> bool:
+        return self.all or self.count > 0
+
+
+@dataclass(frozen=True, slots=True)
+class Resources:
+    """Limits of one container; `cpus` in thousandths, `memory` in bytes with /dev/shm included."""
+
+    cpus: int | None
+    memory: int | None
+    gpus: Gpus
+    gpu_resource: str
+    ephemeral_storage: int | None
+    extended: Mapping[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class ShmExtra:
+    """Another owner of /dev/shm (Ray, vLLM, a checkpoint stage) and its bytes."""
+
+    name: str
+    size: int
+
+
+@dataclass(frozen=True, slots=True)
+class TensorSpec:
+    """One tensor of a sample: `shape` after padding, without the batch dimension, and torch's dtype name."""
+
+    shape: tuple[int, ...]
+    dtype: str
+
+
+@dataclass(frozen=True, slots=True)
+class BatchBytes:
+    """A measured batch: `size` bytes in all, in `tensors` separate storages."""
+
+    size: int
+    tensors: int
+
+
+@dataclass(frozen=True, slots=True)
+class LoaderSpec:
+    """One DataLoader alive; `batch_size` None means that the dataset yields batches, `num_workers` None means auto."""
+
+    name: str
+    batch_size: int | None
+    sample: tuple[TensorSpec, ...] | None
+    batch_bytes: BatchBytes | None
+    num_workers: int | None
+    prefetch_factor: int
+    pin_memory: bool
+    persistent_workers: bool
+    timeout: int
+    collate: str
+    batches_held: int
+
+    @property
+    def sized(self) -> bool:
+        """Whether the bytes of a batch are known."""
+        return self.sample is not None or self.batch_bytes is not None
+
+
+@dataclass(frozen=True, slots=True)
+class DataLoaderSpec:
+    """All DataLoaders of one rank that are alive at the same time, and what they share."""
+
+    loaders: tuple[LoaderSpec, ...]
+    max_workers: int
+    sharing_strategy: str
+    multiprocessing_context: str
+    dataset_tensor_bytes: int
+    inject: str
+
+
+@dataclass(frozen=True, slots=True)
+class Torchrun:
+    """torchrun's own arguments; `nproc_per_node` None means GPUs, else 1."""
+
+    nproc_per_node: int | None
+    nnodes: int
+    rdzv_backend: str
+    rdzv_port: int
+    max_restarts: int
+
+
+@dataclass(frozen=True, slots=True)
+class Ulimit:
+    """A soft and a hard limit of one resource; -1 is unlimited."""
+
+    name: str
+    soft: int
+    hard: int
+
+
+@dataclass(frozen=True, slots=True)
+class HealthCheck:
+    """How the engine asks after the container; all durations in seconds."""
+
+    interval: int
+    timeout: int
+    retries: int
+    start_period: int
+    on_unhealthy: str
+
+
+@dataclass(frozen=True, slots=True)
+class KubernetesSpec:
+    """What only Kubernetes knows."""
+
+    namespace: str | None
+    kind: str
+
+
+@dataclass(frozen=True, slots=True)
+class JobSpec:
+    """One job for one target, overrides applied. Built by `launcher.job.read_job` only."""
+
+    path: str
+    target: str
+    name: str
+    image: str
+    pull_policy: str
+    command: tuple[str, ...] | None
+    script: str | None
+    image_entrypoint: tuple[str, ...] | None
+    working_dir: str | None
+    user: str | None
+    group_add: tuple[str, ...]
+    read_only: bool
+    stop_signal: str | None
+    env: Mapping[str, str]
+    labels: Mapping[str, str]
+    annotations: Mapping[str, str]
+    secrets: Mapping[str, Secret]
+    mounts: tuple[Mount, ...]
+    resources: Resources
+    ranks_per_container: int | None
+    shm_size: int | None
+    shm_extra: tuple[ShmExtra, ...]
+    data_loader: DataLoaderSpec
+    torchrun: Torchrun | None
+    ulimits: tuple[Ulimit, ...]
+    healthcheck: HealthCheck
+    max_attempts: int
+    active_deadline: int | None
+    stop_grace_period: int
+    ttl_after_finished: int | None
+    kubernetes: KubernetesSpec
+    origins: Mapping[str, Origin]
+
+    def origin(self, field: str) -> Origin:
+        """Return where the value of a dotted field (`resources.memory`, `data_loader.loaders.val.batch_size`) came from."""
+        return self.origins.get(field, DEFAULT)
+
+    def span(self, field: str) -> Span | None:
+        """Return the place of a dotted field in its file, or None where it was not stated there."""
+        return self.origin(field).span

@@ -1,0 +1,86 @@
+"""The LaunchPlan: every number of a launch, decided once, each with its derivation and origin.
+
+Renderers and runners only spell what stands here.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from launcher.diagnostics import Diagnostic
+from launcher.job.spec import Gpus, JobSpec
+
+
+@dataclass(frozen=True, slots=True)
+class Derived:
+    """A decided number, the sum that gave it, and where its inputs came from."""
+
+    value: int
+    derivation: str
+    origin: str
+
+
+@dataclass(frozen=True, slots=True)
+class LoaderNeed:
+    """What one loader of one rank puts in /dev/shm. Bytes, except `workers`, `prefetch_factor` and `batches_held`.
+
+    `unit` is one batch rounded to pages (U), `largest` its largest storage (M).
+    """
+
+    name: str
+    workers: int
+    auto: bool
+    prefetch_factor: int
+    batches_held: int
+    unit: int
+    largest: int
+    tensors: int
+    need: int
+    hard: int
+
+
+@dataclass(frozen=True, slots=True)
+class SharedMemory:
+    """/dev/shm of one container, in bytes.
+
+    `need` is the law for the planned workers, `hard` adds rare overruns and NCCL, `size` is what every rendering states.
+    For W > 0 auto workers a container needs per_worker·W + fixed bytes; for W = 0 it needs `without_workers`.
+    `minimum` is the smallest size that the preflight accepts: `need`, or `size` where no sample was given (`unsized`).
+    """
+
+    need: int
+    hard: int
+    size: Derived
+    minimum: int
+    unsized: bool
+    per_worker: int
+    fixed: int
+    without_workers: int
+    loaders: tuple[LoaderNeed, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Memory:
+    """The container's memory limit (None: none) and the estimated working set of its processes, in bytes."""
+
+    limit: int | None
+    working_set: Derived
+
+
+@dataclass(frozen=True, slots=True)
+class LaunchPlan:
+    """Everything that a target needs to start the job, with findings that are no errors."""
+
+    job: JobSpec
+    target: str
+    name: str
+    gpus: Gpus
+    ranks: Derived
+    num_workers: Derived
+    auto_workers: bool
+    threads: tuple[tuple[str, Derived], ...]
+    shm: SharedMemory
+    memory: Memory
+    open_files: int
+    argv: tuple[str, ...]
+    findings: tuple[Diagnostic, ...]
