@@ -1,10 +1,10 @@
 """The few exceptions that stop trainlaunch, each with the exit code that it means.
 
-    LaunchError
-    ├── JobFileRejected      the job file, or the plan it asks for, has errors (all of them at once)
-    ├── UsageError           the command line is wrong
-    ├── TargetUnavailable    the engine or cluster can't take the job; before its first process
-    └── RenderingDisagrees   a rendering does not say what the plan says: a bug of trainlaunch or of a template
+LaunchError
+├── JobFileRejected      the job file, or the plan it asks for, has errors (all of them at once)
+├── UsageError           the command line is wrong
+├── TargetUnavailable    the engine or cluster can't take the job; before its first process
+└── RenderingDisagrees   a rendering does not say what the plan says: a bug of trainlaunch or of a template
 """
 
 from __future__ import annotations

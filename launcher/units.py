@@ -15,9 +15,9 @@ TIB = 1024 * GIB
 
 _BINARY = {"Ki": KIB, "Mi": MIB, "Gi": GIB, "Ti": TIB}
 _DOCKER = {"k": KIB, "m": MIB, "g": GIB, "t": TIB}
-_SIZE = re.compile(r"(\d+)(?:\.(\d+))?(Ki|Mi|Gi|Ti|[kmgt]b?)?")
-_AMBIGUOUS = re.compile(r"(\d+(?:\.\d+)?)([KMGTPE])([Bb]?)")
-_DURATION = re.compile(r"(?:(\d+)d)?(?:(\d+)h)?(?:(\d+)m)?(?:(\d+)s)?")
+_SIZE = re.compile(r"(\d+)(?:\.(\d+))?(Ki|Mi|Gi|Ti|[kmgt]b?)?", re.ASCII)
+_AMBIGUOUS = re.compile(r"(\d+(?:\.\d+)?)([KMGTPE])([Bb]?)", re.ASCII)
+_DURATION = re.compile(r"(?:(\d+)d)?(?:(\d+)h)?(?:(\d+)m)?(?:(\d+)s)?", re.ASCII)
 SMALLEST_BARE_SIZE = MIB
 
 
@@ -47,7 +47,7 @@ def parse_size(text: str) -> int:
         return _bare_size(text, whole, fraction)
     factor = _BINARY.get(unit) or _DOCKER[unit[0]]
     scaled = int(whole + (fraction or "")) * factor
-    divisor = 10 ** len(fraction or "")
+    divisor: int = 10 ** len(fraction or "")
     if scaled % divisor:
         rounded = _ceil_div(scaled, divisor * MIB)
         raise UnreadableValue(f"{text} is not a whole number of bytes", f"write {rounded}Mi")
@@ -85,7 +85,7 @@ def format_size(size: int) -> str:
 
 
 def human_size(size: int) -> str:
-    """Return a rounded size for people: `311 MiB`, `2.0 GiB`; never below the true number by more than its last digit."""
+    """Return a rounded size for people: `311 MiB`, `2.0 GiB`."""
     for unit, factor in (("TiB", TIB), ("GiB", GIB), ("MiB", MIB), ("KiB", KIB)):
         if size >= factor:
             amount = size / factor
@@ -104,9 +104,9 @@ def _ceil_div(number: int, divisor: int) -> int:
 
 def parse_cpus(text: str) -> int:
     """Return thousandths of a CPU: `4` → 4000, `1.5` → 1500, `500m` → 500."""
-    if re.fullmatch(r"\d+m", text):
+    if re.fullmatch(r"\d+m", text, re.ASCII):
         return int(text[:-1])
-    match = re.fullmatch(r"(\d+)(?:\.(\d{1,3}))?", text)
+    match = re.fullmatch(r"(\d+)(?:\.(\d{1,3}))?", text, re.ASCII)
     if not match:
         raise UnreadableValue(f"{text!r} is not a number of CPUs", "write 4, 1.5 or 500m")
     return int(match[1]) * 1000 + int((match[2] or "").ljust(3, "0"))

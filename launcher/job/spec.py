@@ -1,6 +1,6 @@
 """What a job asks for: the job file as typed, frozen values, with the place that each came from.
 
-Sizes are bytes, CPUs thousandths, durations seconds. None always means "not stated: decide" (auto) or "the image's own".
+Sizes are bytes, CPUs thousandths, durations seconds. None always means "not stated": auto, or the image's own.
 """
 
 from __future__ import annotations
@@ -205,7 +205,7 @@ class JobSpec:
     origins: Mapping[str, Origin]
 
     def origin(self, field: str) -> Origin:
-        """Return where the value of a dotted field (`resources.memory`, `data_loader.loaders.val.batch_size`) came from."""
+        """Return where the value of a dotted field came from: `data_loader.loaders.val.batch_size`."""
         return self.origins.get(field, DEFAULT)
 
     def span(self, field: str) -> Span | None:

@@ -43,9 +43,9 @@ class LoaderNeed:
 class SharedMemory:
     """/dev/shm of one container, in bytes.
 
-    `need` is the law for the planned workers, `hard` adds rare overruns and NCCL, `size` is what every rendering states.
+    `need` is the law for the planned workers, `hard` adds rare overruns and NCCL, `size` is what all renderings state.
     For W > 0 auto workers a container needs per_worker·W + fixed bytes; for W = 0 it needs `without_workers`.
-    `minimum` is the smallest size that the preflight accepts: `need`, or `size` where no sample was given (`unsized`).
+    `minimum` is the smallest size that the preflight accepts: `need`, or `size` where no sample was given.
     """
 
     need: int
@@ -69,7 +69,10 @@ class Memory:
 
 @dataclass(frozen=True, slots=True)
 class LaunchPlan:
-    """Everything that a target needs to start the job, with findings that are no errors."""
+    """Everything that a target needs to start the job, with findings that are no errors.
+
+    `name_fixed`: the user chose `name` for this launch (`--name`), so no target adds a suffix to it.
+    """
 
     job: JobSpec
     target: str
@@ -84,3 +87,4 @@ class LaunchPlan:
     open_files: int
     argv: tuple[str, ...]
     findings: tuple[Diagnostic, ...]
+    name_fixed: bool = False

@@ -1,0 +1,31 @@
+"""From a LaunchPlan to the text of its target. Pure: no clock, randomness, environment, network or engine."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from launcher.diagnostics import errors_among
+from launcher.errors import JobFileRejected
+from launcher.plan.launch_plan import LaunchPlan
+from launcher.render.compose import compose_text
+from launcher.render.docker_run import docker_run_text
+from launcher.render.kubernetes import kubernetes_text
+from launcher.render.unsayable import unsayable
+
+__all__ = ["render", "unsayable"]
+
+
+def render(plan: LaunchPlan, *, base: Path | None = None) -> str:
+    """Return the text of the plan's target, not yet verified.
+
+    `base` is the folder that the text will lie in, to which relative binds are then relative; None keeps them relative to
+    the job file's folder. Raises JobFileRejected with everything that the target can't say.
+    """
+    errors = errors_among(unsayable(plan))
+    if errors:
+        raise JobFileRejected(errors)
+    if plan.target == "docker":
+        return docker_run_text(plan, base=base)
+    if plan.target == "compose":
+        return compose_text(plan, base=base)
+    return kubernetes_text(plan)

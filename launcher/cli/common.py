@@ -1,0 +1,84 @@
+"""What several verbs share: the job argument, its options, and the plan that they give."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterable
+from pathlib import Path
+
+from launcher.cli.report import framed
+from launcher.cli.streams import Streams, coloured
+from launcher.diagnostics import Diagnostic, Severity
+from launcher.errors import UsageError
+from launcher.job.spec import JobSpec
+from launcher.plan.launch_plan import LaunchPlan
+
+SCHEMA_VERSION = 1  # of every JSON document that trainlaunch prints
+TARGETS = ("docker", "compose", "kubernetes")
+CONTRACT_EXIT_CODES = (
+    "0 fine, 1 a bad job file or findings, 2 usage, 3 target unavailable, 70 a bug of ours, 130 interrupted"
+)
+
+
+def add_job_arguments(parser: argparse.ArgumentParser, *, targets: Iterable[str] = TARGETS) -> None:
+    """Add the job file and the options of every verb that plans it."""
+    parser.add_argument("job", metavar="JOB", help="the job file, like job.yaml")
+    parser.add_argument(
+        "--target", choices=tuple(targets), help="where it runs (default: the job's target, else docker)"
+    )
+    parser.add_argument(
+        "--set",
+        action="append",
+        default=[],
+        dest="sets",
+        metavar="FIELD=VALUE",
+        help="override one field, a dotted path and a YAML value; repeatable, last in the precedence",
+    )
+    parser.add_argument("--name", help="fix the name; a Kubernetes Job's carries a hash of its input otherwise")
+    parser.add_argument(
+        "--force", action="store_true", help="let a shm_size below need pass here; the preflight stops it with 78"
+    )
+
+
+def add_output_argument(parser: argparse.ArgumentParser) -> None:
+    """Add the output format, for verbs whose result a machine may read."""
+    parser.add_argument("-o", "--output", choices=("text", "json"), default="text", help="format of the result")
+
+
+def job_of(args: argparse.Namespace, *, target: str | None = None) -> JobSpec:
+    """Return the job that the arguments name, for `target` or their own. Raises JobFileRejected."""
+    from launcher.job import read_job
+
+    return read_job(Path(args.job), target=target or args.target, sets=args.sets)
+
+
+def plan_of(args: argparse.Namespace, *, target: str | None = None) -> LaunchPlan:
+    """Return the plan that the arguments ask for. Raises JobFileRejected and UsageError."""
+    from launcher.plan import make_plan
+
+    return make_plan(job_of(args, target=target), name=_checked_name(args.name), force=args.force)
+
+
+def _checked_name(name: str | None) -> str | None:
+    import re
+
+    if name is None or re.fullmatch(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?", name):
+        return name
+    raise UsageError(
+        [
+            Diagnostic(
+                "TL114",
+                f"--name {name!r} is no DNS-1123 label",
+                "use lower-case letters, digits and '-', at most 63, with a letter or digit at both ends",
+                why="the name becomes a container's, a service's and a pod's name",
+            )
+        ]
+    )
+
+
+def say_findings(findings: Iterable[Diagnostic], streams: Streams, *, least: Severity = Severity.WARNING) -> None:
+    """Print findings to stderr: warnings, and infos where `least` asks for them."""
+    shown = {Severity.ERROR, Severity.WARNING} | ({Severity.INFO} if least is Severity.INFO else set())
+    for finding in findings:
+        if finding.severity in shown:
+            streams.say(framed(finding, colour=coloured(streams.err)))

@@ -1,0 +1,120 @@
+"""The `trainlaunch` command: one parser, one verb a module, each imported only when it is asked for."""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import sys
+import traceback
+from collections.abc import Sequence
+from types import ModuleType
+
+from launcher import __version__
+from launcher.cli.report import framed
+from launcher.cli.streams import Streams, coloured, standard_streams
+from launcher.diagnostics import Diagnostic
+from launcher.errors import (
+    EXIT_BEFORE_START,
+    EXIT_BUG,
+    EXIT_INTERRUPTED,
+    JobFileRejected,
+    LaunchError,
+    TargetUnavailable,
+)
+
+# Verb → summary. The module is launcher/cli/VERB.py; it has EXAMPLES, EXIT_CODES, add_arguments and run.
+VERBS = {
+    "up": "start the job and follow it; the exit code is the job's own",
+    "plan": "show what is decided for a job, each number with its derivation and origin",
+    "render": "print or write the job as docker run, Compose or Kubernetes text",
+    "schema": "print the JSON Schema of the job file",
+    "ps": "list the runs on the engine",
+    "status": "show /dev/shm, health and workers of a run",
+    "logs": "print a run's log",
+    "wait": "wait until a run ends; the exit code is the job's own",
+    "down": "stop a run and remove all that it made",
+}
+# Verbs whose exit code is the job's: anything that stops them before the job has one is 125.
+VERBS_WITH_THE_JOBS_CODE = {"up", "wait"}
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one command and return its exit code."""
+    streams = standard_streams()
+    words = list(sys.argv[1:] if argv is None else argv)
+    verb = next((word for word in words if not word.startswith("-")), None)
+    module = importlib.import_module(f"launcher.cli.{verb}") if verb in VERBS else None
+    args = _parser(verb, module).parse_args(words)
+    if module is None:
+        return EXIT_BUG
+    return _guarded(module, args, streams)
+
+
+def _parser(verb: str | None, module: ModuleType | None) -> argparse.ArgumentParser:
+    """Return the parser; only the chosen verb's own arguments are built, so that the others cost nothing."""
+    parser = argparse.ArgumentParser(
+        prog="trainlaunch",
+        description="Makes a containerised PyTorch job start right on every target.",
+        epilog="examples:\n  trainlaunch up job.yaml\n  trainlaunch render job.yaml --target kubernetes\n\n"
+        "`trainlaunch VERB --help` tells a verb's options and exit codes.",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--version", action="version", version=f"trainlaunch {__version__}")
+    verbs = parser.add_subparsers(title="verbs", metavar="VERB", dest="verb", required=True)
+    for name, summary in VERBS.items():
+        if module is None or name != verb:
+            verbs.add_parser(name, help=summary)
+            continue
+        examples = "\n".join(f"  {each}" for each in module.EXAMPLES)
+        chosen = verbs.add_parser(
+            name,
+            help=summary,
+            description=f"{summary[0].upper()}{summary[1:]}.",
+            epilog=f"examples:\n{examples}\n\nexit codes: {module.EXIT_CODES}",
+            formatter_class=argparse.RawDescriptionHelpFormatter,
+        )
+        module.add_arguments(chosen)
+    return parser
+
+
+def _guarded(module: ModuleType, args: argparse.Namespace, streams: Streams) -> int:
+    try:
+        code: int = module.run(args, streams)
+        streams.out.flush()
+    except LaunchError as stop:
+        _say_all(stop.diagnostics, streams)
+        before_start = args.verb in VERBS_WITH_THE_JOBS_CODE or getattr(args, "follow", False)
+        if before_start and isinstance(stop, (JobFileRejected, TargetUnavailable)):
+            return EXIT_BEFORE_START
+        return stop.exit_code
+    except KeyboardInterrupt:
+        return EXIT_INTERRUPTED
+    except BrokenPipeError:
+        # The reader went away (`| head`): not an error of ours, and nobody is left to tell.
+        sys.stderr.close()
+        return EXIT_INTERRUPTED
+    except Exception:
+        _say_all((_bug(args.verb),), streams)
+        return EXIT_BUG
+    return code
+
+
+def _say_all(diagnostics: Sequence[Diagnostic], streams: Streams) -> None:
+    colour = coloured(streams.err)
+    for diagnostic in diagnostics:
+        streams.say(framed(diagnostic, colour=colour))
+    if len(diagnostics) > 1:
+        streams.say(f"{len(diagnostics)} problems")
+
+
+def _bug(verb: str) -> Diagnostic:
+    return Diagnostic(
+        "TL901",
+        f"trainlaunch {__version__} broke in `{verb}`",
+        "report it with the traceback above this line",
+        why=traceback.format_exc().rstrip().replace("\n", "\n          "),
+    )
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

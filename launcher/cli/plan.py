@@ -1,0 +1,138 @@
+"""`trainlaunch plan`: the decided numbers, as a short table or a stable JSON document."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Iterator
+
+from launcher.cli.common import (
+    CONTRACT_EXIT_CODES,
+    SCHEMA_VERSION,
+    add_job_arguments,
+    add_output_argument,
+    plan_of,
+    say_findings,
+)
+from launcher.cli.report import as_json
+from launcher.cli.streams import Streams
+from launcher.diagnostics import Severity
+from launcher.plan.launch_plan import Derived, LaunchPlan
+from launcher.plan.shared_memory import need_derivation
+from launcher.units import format_cpus, format_size, human_size
+
+EXAMPLES = (
+    "trainlaunch plan job.yaml",
+    "trainlaunch plan job.yaml --target kubernetes --set data_loader.num_workers=8 -o json",
+)
+EXIT_CODES = CONTRACT_EXIT_CODES
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add this verb's arguments."""
+    add_job_arguments(parser)
+    add_output_argument(parser)
+
+
+def run(args: argparse.Namespace, streams: Streams) -> int:
+    """Print the plan."""
+    plan = plan_of(args)
+    if args.output == "json":
+        streams.result(json.dumps(plan_document(plan), indent=2, ensure_ascii=False) + "\n")
+        return 0
+    streams.result("\n".join(_table(list(_rows(plan)))) + "\n")
+    say_findings(plan.findings, streams, least=Severity.INFO)
+    return 0
+
+
+def _rows(plan: LaunchPlan) -> Iterator[tuple[str, str, str, str]]:
+    """Yield (what, value, derivation, origin)."""
+    job, shm = plan.job, plan.shm
+    yield "job", plan.name, f"target {plan.target}", job.path
+    if job.resources.cpus is not None:
+        yield "cpus", format_cpus(job.resources.cpus), "", str(job.origin("resources.cpus"))
+    if plan.memory.limit is not None:
+        yield "memory", format_size(plan.memory.limit), "limit, /dev/shm included", str(job.origin("resources.memory"))
+    if plan.gpus:
+        yield "gpus", "all" if plan.gpus.all else str(plan.gpus.count), ",".join(plan.gpus.ids), _gpu_origin(plan)
+    yield _derived("ranks", plan.ranks)
+    yield _derived("num_workers", plan.num_workers)
+    need = human_size(shm.need) if not shm.unsized else f"≥ {human_size(shm.need)}"
+    yield "shm need", need, need_derivation(shm, plan.ranks.value), "facts of torch's DataLoader"
+    yield "shm_size", format_size(shm.size.value), shm.size.derivation, shm.size.origin
+    working = plan.memory.working_set
+    yield "working set", human_size(working.value), working.derivation, working.origin
+    for name, threads in plan.threads:
+        yield _derived(name, threads)
+    if not plan.threads and job.data_loader.inject != "off":
+        yield "threads", "auto", "the preflight sets them from the CPUs that it finds", "resources.cpus not stated"
+
+
+def _derived(name: str, number: Derived) -> tuple[str, str, str, str]:
+    return name, str(number.value), number.derivation, number.origin
+
+
+def _gpu_origin(plan: LaunchPlan) -> str:
+    return str(plan.job.origin("resources.gpus"))
+
+
+def _table(rows: list[tuple[str, str, str, str]]) -> Iterator[str]:
+    """Yield lines `what  value  = derivation  (origin)`."""
+    names, values = (max(len(row[column]) for row in rows) for column in (0, 1))
+    for name, value, derivation, origin in rows:
+        told = f"= {derivation}  " if derivation else ""
+        yield f"{name:<{names}}  {value:<{values}}  {told}({origin})"
+
+
+def plan_document(plan: LaunchPlan) -> dict[str, object]:
+    """Return the stable document of `plan -o json`: bytes, counts and seconds as integers, CPUs as a decimal string."""
+    job, shm = plan.job, plan.shm
+    return {
+        "schema_version": SCHEMA_VERSION,
+        "job": job.name,
+        "name": plan.name,
+        "target": plan.target,
+        "file": job.path,
+        "image": job.image,
+        "argv": list(plan.argv),
+        "ranks": plan.ranks.value,
+        "num_workers": plan.num_workers.value,
+        "auto_workers": plan.auto_workers,
+        "cpus": None if job.resources.cpus is None else format_cpus(job.resources.cpus),
+        "memory": {"limit": plan.memory.limit, "working_set": plan.memory.working_set.value},
+        "gpus": {"count": plan.gpus.count, "ids": list(plan.gpus.ids), "all": plan.gpus.all},
+        "shm": {
+            "need": shm.need,
+            "hard": shm.hard,
+            "size": shm.size.value,
+            "unsized": shm.unsized,
+            "loaders": [
+                {
+                    "name": each.name,
+                    "num_workers": each.workers,
+                    "prefetch_factor": each.prefetch_factor,
+                    "batches_held": each.batches_held,
+                    "batch_bytes": each.unit,
+                    "tensors": each.tensors,
+                    "need": each.need,
+                    "hard": each.hard,
+                }
+                for each in shm.loaders
+            ],
+        },
+        "threads": {name: threads.value for name, threads in plan.threads},
+        "derivations": _derivations(plan),
+        "findings": as_json(plan.findings),
+    }
+
+
+def _derivations(plan: LaunchPlan) -> dict[str, dict[str, str]]:
+    numbers = {
+        "ranks": plan.ranks,
+        "num_workers": plan.num_workers,
+        "shm.size": plan.shm.size,
+        "shm.need": Derived(plan.shm.need, need_derivation(plan.shm, plan.ranks.value), "data_loader"),
+        "memory.working_set": plan.memory.working_set,
+        **{f"threads.{name}": threads for name, threads in plan.threads},
+    }
+    return {name: {"derivation": each.derivation, "origin": each.origin} for name, each in numbers.items()}

@@ -1,0 +1,56 @@
+"""`trainlaunch render`: the job as text for one target or all, on stdout or as files."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from launcher.cli.common import CONTRACT_EXIT_CODES, TARGETS, add_job_arguments, plan_of, say_findings
+from launcher.cli.streams import Streams
+from launcher.cli.write import write_files
+
+EXAMPLES = (
+    "trainlaunch render job.yaml | sh",
+    "trainlaunch render job.yaml --target compose | docker compose -f - up",
+    "trainlaunch render job.yaml --target all --write-to deploy/",
+)
+EXIT_CODES = CONTRACT_EXIT_CODES
+FILE_NAMES = {
+    "docker": "{name}.docker-run.sh",
+    "compose": "{name}.compose.yaml",
+    "kubernetes": "{name}.kubernetes.yaml",
+}
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add this verb's arguments."""
+    add_job_arguments(parser, targets=(*TARGETS, "all"))
+    parser.add_argument(
+        "--kind", choices=("pod", "job"), help="the Kubernetes kind (default: kubernetes.kind, else job)"
+    )
+    parser.add_argument("--write-to", type=Path, metavar="DIR", help="write files into DIR instead of stdout")
+    parser.add_argument("--overwrite", action="store_true", help="let --write-to replace files that differ")
+
+
+def run(args: argparse.Namespace, streams: Streams) -> int:
+    """Render, verify, then print or write."""
+    from launcher.job import read_job
+    from launcher.render import render
+    from launcher.verify import verified
+
+    if args.kind:
+        args.sets = [*args.sets, f"kubernetes.kind={args.kind}"]
+    targets = TARGETS if args.target == "all" else (args.target or read_job(Path(args.job), sets=args.sets).target,)
+    files: dict[str, str] = {}
+    for target in targets:
+        plan = plan_of(args, target=target)
+        text = verified(plan, render(plan, base=args.write_to))
+        files[FILE_NAMES[target].format(name=args.name or plan.job.name)] = text
+        say_findings(plan.findings, streams)
+    if args.write_to is None:
+        for name, text in files.items():
+            streams.result(f"# ===== {name} =====\n" * (len(files) > 1) + text)
+        return 0
+    for path in write_files(args.write_to, files, overwrite=args.overwrite):
+        streams.say(f"wrote {path}")
+    return 0

@@ -1,0 +1,83 @@
+"""Diagnostics as text: a frame with the line of the file, one concise line, or JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+from launcher.diagnostics import Diagnostic, Severity, Span
+
+_COLOURS = {Severity.ERROR: "31", Severity.WARNING: "33", Severity.INFO: "36"}
+
+
+def framed(diagnostic: Diagnostic, *, colour: bool) -> str:
+    """Return the full form: headline, place, the line itself, why and fix."""
+    lines = [_headline(diagnostic, colour=colour)]
+    if diagnostic.span is not None:
+        lines += _excerpt(diagnostic.span)
+    lines += [f"   = why: {diagnostic.why}"] * bool(diagnostic.why)
+    lines += [f"   = fix: {diagnostic.fix}"] * bool(diagnostic.fix)
+    return "\n".join(lines)
+
+
+def concise(diagnostic: Diagnostic) -> str:
+    """Return one line: `job.yaml:14:13: error TL201: …`."""
+    place = f"{diagnostic.span}: " if diagnostic.span else ""
+    return f"{place}{diagnostic.severity.value} {diagnostic.code}: {diagnostic.message}"
+
+
+def as_json(diagnostics: Iterable[Diagnostic]) -> list[Mapping[str, object]]:
+    """Return findings as plain values with stable keys; positions are 1-based, ends exclusive."""
+    return [
+        {
+            "code": each.code,
+            "severity": each.severity.value,
+            "message": each.message,
+            "why": each.why,
+            "fix": each.fix,
+            "field": each.field,
+            "span": _span_json(each.span),
+        }
+        for each in diagnostics
+    ]
+
+
+def _headline(diagnostic: Diagnostic, *, colour: bool) -> str:
+    head = f"{diagnostic.severity.value}[{diagnostic.code}]"
+    if colour:
+        head = f"\x1b[1;{_COLOURS[diagnostic.severity]}m{head}\x1b[0m"
+    return f"{head}: {diagnostic.message}"
+
+
+def _excerpt(span: Span) -> list[str]:
+    lines = [f"  --> {span}"]
+    text = _source_line(span)
+    if text is None:
+        return lines
+    last = span.end_column if span.end_line == span.line else len(text) + 1
+    marks = "^" * max(1, min(last, len(text) + 1) - span.column)
+    width = len(str(span.line))
+    gutter = " " * width
+    shown = text.replace("\t", " ")
+    return [*lines, f"{gutter} |", f"{span.line} | {shown}", f"{gutter} | {' ' * (span.column - 1)}{marks}"]
+
+
+def _source_line(span: Span) -> str | None:
+    """Return the line that a span starts on; None where it is no file or can't be read as text."""
+    try:
+        lines = Path(span.file).read_text(encoding="utf-8").splitlines()
+    except (OSError, ValueError):
+        return None
+    return lines[span.line - 1] if span.line <= len(lines) else None
+
+
+def _span_json(span: Span | None) -> Mapping[str, object] | None:
+    if span is None:
+        return None
+    return {
+        "file": span.file,
+        "line": span.line,
+        "column": span.column,
+        "end_line": span.end_line,
+        "end_column": span.end_column,
+    }

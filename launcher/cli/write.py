@@ -1,0 +1,72 @@
+"""Files written whole or not at all: a temporary file beside the target, then a rename."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+
+from launcher.diagnostics import Diagnostic
+from launcher.errors import UsageError
+
+
+def write_files(folder: Path, files: Mapping[str, str], *, overwrite: bool) -> list[Path]:
+    """Write each text under its name in `folder` and return the paths; all are staged before the first is renamed.
+
+    Raises UsageError, with nothing written, where a file differs and `overwrite` is not given, and where the folder
+    can't be written.
+    """
+    staged: dict[Path, Path] = {}
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        refused = [folder / name for name, text in files.items() if not overwrite and _differs(folder / name, text)]
+        if refused:
+            raise UsageError([_would_overwrite(path) for path in refused])
+        for name, text in files.items():
+            staged[folder / name] = _stage(folder, text)
+        for path, temporary in staged.items():
+            temporary.replace(path)
+    except OSError as cause:
+        raise UsageError([_cannot_write(folder, cause)]) from cause
+    finally:
+        for temporary in staged.values():
+            temporary.unlink(missing_ok=True)
+    return list(staged)
+
+
+def _differs(path: Path, text: str) -> bool:
+    return path.exists() and path.read_bytes() != text.encode()
+
+
+def _stage(folder: Path, text: str) -> Path:
+    handle, name = tempfile.mkstemp(dir=folder, prefix=".trainlaunch-")
+    temporary = Path(name)
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(text.encode())
+            file.flush()
+            os.fsync(file.fileno())
+        temporary.chmod(0o644)
+    except OSError:
+        temporary.unlink(missing_ok=True)
+        raise
+    return temporary
+
+
+def _would_overwrite(path: Path) -> Diagnostic:
+    return Diagnostic(
+        "TL115",
+        f"{path} exists and differs",
+        "add --overwrite, or write to another folder",
+        why="it may hold changes made by hand",
+    )
+
+
+def _cannot_write(folder: Path, cause: OSError) -> Diagnostic:
+    return Diagnostic(
+        "TL116",
+        f"{folder} can't be written: {cause.strerror or cause}",
+        "name a folder that you can write to, on a disk with space",
+        why="nothing was written",
+    )

@@ -1,0 +1,123 @@
+"""What a field of the job file is: its type, bounds, default, meaning and spelling per target."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from launcher.units import format_cpus, format_duration, format_size
+
+
+@dataclass(frozen=True, slots=True)
+class Type:
+    """How a value is written. `kind` names the reader; the rest are that reader's bounds.
+
+    Kinds: text, int, bool, size (bytes), cpus (thousandths), duration (seconds), choice, gpus, ulimit, list, map, object.
+    `low` and `high` are inclusive, in the kind's unit. `pattern` is a whole-string regular expression and `what` says it
+    in words. `keys` are the pattern and words of a map's keys. `later` are choices that a later version brings.
+    """
+
+    kind: str
+    what: str
+    low: int | None = None
+    high: int | None = None
+    pattern: str = ""
+    choices: tuple[str, ...] = ()
+    later: tuple[str, ...] = ()
+    auto: bool = False
+    nullable: bool = False
+    single: bool = False
+    item: Type | None = None
+    fields: tuple[Field, ...] = ()
+    keys: tuple[str, str] = ("", "")
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """One row of the table of fields.
+
+    `default` is the value of an unstated field, None where `shown` says in words what happens then. `later` marks a field
+    that a later version brings: it is known, and refused.
+    """
+
+    name: str
+    type: Type
+    meaning: str
+    default: object = None
+    shown: str = "none"
+    required: bool = False
+    later: bool = False
+    docker: str = ""
+    compose: str = ""
+    kubernetes: str = ""
+
+    @property
+    def default_text(self) -> str:
+        """The default as a job file spells it, or in words."""
+        if self.default is None:
+            return "required" if self.required else self.shown
+        if isinstance(self.default, bool):
+            return "true" if self.default else "false"
+        if isinstance(self.default, (dict, tuple)):
+            return "{}" if isinstance(self.default, dict) else "[]"
+        return self.type_text(self.default)
+
+    def type_text(self, value: object) -> str:
+        """Return `value` of this field's type in the shortest spelling that reads back to it."""
+        return spell(self.type, value)
+
+
+def spell(type_: Type, value: object) -> str:
+    """Return a scalar of type `type_` as a job file spells it."""
+    if isinstance(value, int) and not isinstance(value, bool):
+        writer = {"size": format_size, "cpus": format_cpus, "duration": format_duration}.get(type_.kind)
+        return writer(value) if writer else str(value)
+    return str(value)
+
+
+def text(what: str = "a string", pattern: str = "") -> Type:
+    """A string; a plain scalar keeps its source spelling."""
+    return Type("text", what, pattern=pattern)
+
+
+def integer(low: int, high: int = 2**31 - 1, *, auto: bool = False, nullable: bool = False) -> Type:
+    """A whole number in plain decimal digits."""
+    return Type("int", "an integer", low=low, high=high, auto=auto, nullable=nullable)
+
+
+def size(low: int = 1, *, auto: bool = False) -> Type:
+    """Bytes: `512Mi`, `8Gi`, `2g`."""
+    return Type("size", "a size", low=low, high=2**60, auto=auto)
+
+
+def duration(low: int = 0) -> Type:
+    """Seconds: `30s`, `5m`, `1h30m`."""
+    return Type("duration", "a duration", low=low, high=2**31 - 1)
+
+
+def choice(*choices: str, later: tuple[str, ...] = ()) -> Type:
+    """One of a few words."""
+    return Type("choice", f"one of {', '.join((*choices, *later))}", choices=choices, later=later)
+
+
+def listing(item: Type, *, low: int = 0, single: bool = False) -> Type:
+    """A list; `single` takes one bare item for a list of one."""
+    return Type("list", "a list", low=low, item=item, single=single)
+
+
+def mapping(item: Type, key: str, words: str, *, low: int = 0) -> Type:
+    """A mapping with free keys."""
+    return Type("map", "a mapping", low=low, item=item, keys=(key, words))
+
+
+def record(*fields: Field) -> Type:
+    """A mapping with known keys."""
+    return Type("object", "a mapping", fields=fields)
+
+
+BOOL = Type("bool", "true or false")
+ANYTHING = Type("any", "a value")
+STRING = text()
+ABSOLUTE_PATH = text("an absolute path", r"/[^\0]*")
+NAME = r"[a-z0-9](?:[-a-z0-9]{0,61}[a-z0-9])?"
+SUBDOMAIN = r"[a-z0-9](?:[-.a-z0-9]{0,251}[a-z0-9])?"
+VARIABLE = (r"[A-Za-z_][A-Za-z0-9_]*", "a variable's name: letters, digits and _, not starting with a digit")

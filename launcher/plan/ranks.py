@@ -1,0 +1,66 @@
+"""Training processes per container, and the argv that starts them."""
+
+from __future__ import annotations
+
+from launcher.diagnostics import Diagnostic
+from launcher.job.spec import JobSpec
+from launcher.plan.launch_plan import Derived
+
+# The name that a script sees as $0; it stands in usage errors of the shell itself.
+SCRIPT_ARGV = ("/bin/sh", "-eu", "-c")
+SCRIPT_NAME = "script"
+
+
+def ranks_of(job: JobSpec) -> Derived:
+    """Return ranks per container: ranks_per_container, else torchrun.nproc_per_node, else GPUs, else 1."""
+    if job.ranks_per_container is not None:
+        return Derived(job.ranks_per_container, "stated", str(job.origin("ranks_per_container")))
+    if job.torchrun and job.torchrun.nproc_per_node is not None:
+        return Derived(
+            job.torchrun.nproc_per_node, "torchrun.nproc_per_node", str(job.origin("torchrun.nproc_per_node"))
+        )
+    if job.resources.gpus.count:
+        return Derived(job.resources.gpus.count, "one per GPU", str(job.origin("resources.gpus")))
+    return Derived(1, "no GPU and no torchrun", "default")
+
+
+def rank_errors(job: JobSpec) -> list[Diagnostic]:
+    """Return what keeps the number of ranks from being one number."""
+    nproc = job.torchrun.nproc_per_node if job.torchrun else None
+    if nproc is None or job.ranks_per_container in (None, nproc):
+        return []
+    return [
+        Diagnostic(
+            "TL207",
+            f"ranks_per_container {job.ranks_per_container} and torchrun.nproc_per_node {nproc} differ",
+            f"delete ranks_per_container (trainlaunch would take {nproc})",
+            why="torchrun starts nproc_per_node ranks in the container, and /dev/shm is sized for the ranks in it",
+            span=job.span("ranks_per_container"),
+            field="ranks_per_container",
+        )
+    ]
+
+
+def argv_of(job: JobSpec, ranks: int) -> tuple[str, ...]:
+    """Return the argv that the preflight ends in: torchrun's own part, then the command with its tokens unreplaced."""
+    own = job.command if job.command is not None else (*SCRIPT_ARGV, job.script or "", SCRIPT_NAME)
+    return (*torchrun_prefix(job, ranks), *own)
+
+
+def torchrun_prefix(job: JobSpec, ranks: int) -> tuple[str, ...]:
+    """Return torchrun's own argv, empty without the block."""
+    torchrun = job.torchrun
+    if torchrun is None:
+        return ()
+    # On one node nobody else must find the rendezvous: port 0 lets two jobs share a host's network.
+    port = torchrun.rdzv_port if "torchrun.rdzv_port" in job.origins else 0
+    return (
+        "torchrun",
+        f"--nnodes={torchrun.nnodes}",
+        f"--nproc-per-node={ranks}",
+        f"--max-restarts={torchrun.max_restarts}",
+        f"--rdzv-backend={torchrun.rdzv_backend}",
+        f"--rdzv-endpoint=localhost:{port}",
+        f"--rdzv-id={job.name}",
+        "--no-python",
+    )

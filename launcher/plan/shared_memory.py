@@ -1,0 +1,148 @@
+"""The law of /dev/shm: what the DataLoaders of a container need, and the size that every rendering states.
+
+Per loader alive, W workers, prefetch P, page G (measured in real containers, tight to the page; see docs/sizing.md):
+
+    need = (W·P + batches_held)·U + (3·W + 8)·G          U: one batch in pages; 0 for W = 0
+    hard = need + W·M with G = 64 KiB, + NCCL            M: its largest storage
+    container = ranks × Σ loaders + ranks × dataset tensors (spawn, forkserver) + shm_extra
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from launcher.job.spec import JobSpec, LoaderSpec
+from launcher.plan.batch import batch_pages
+from launcher.plan.launch_plan import Derived, LoaderNeed, SharedMemory
+from launcher.units import GIB, KIB, MIB, format_size, human_size, round_up
+
+PAGE = 4 * KIB
+LARGEST_PAGE = 64 * KIB  # Grace hosts
+SEMAPHORES_PER_WORKER = 3  # index queue, its lock and its event; each one page
+SEMAPHORES_PER_LOADER = 8  # result queue and the loader's own events
+NCCL_ON_ONE_NODE = 128 * MIB  # per rank, an estimate: SHM segments of NCCL's channels
+NCCL_BETWEEN_NODES = 40 * MIB  # per rank: the proxy pool of the network transport
+SMALLEST = 64 * MIB  # what Docker and containerd give anyway
+FLOOR = 2 * GIB
+UNSIZED_WITHOUT_LIMIT = 8 * GIB
+
+
+@dataclass(frozen=True, slots=True)
+class Workers:
+    """The number of workers of each loader: its own where stated, else the common automatic one."""
+
+    auto: int
+
+    def of(self, loader: LoaderSpec) -> int:
+        """Return the workers of one loader."""
+        return self.auto if loader.num_workers is None else loader.num_workers
+
+
+def shared_memory(job: JobSpec, ranks: int, workers: Workers) -> SharedMemory:
+    """Return /dev/shm of one container for these workers; checks nothing."""
+    loaders = tuple(_loader_need(job, each, workers.of(each)) for each in job.data_loader.loaders)
+    need = container_need(job, ranks, workers)
+    hard = max(need, _container_hard(job, ranks, loaders))
+    unsized = any(
+        not each.sized and each.collate != "none" and each.num_workers != 0 for each in job.data_loader.loaders
+    )
+    size = _size(job, need, hard, unsized=unsized)
+    one, two = (container_need(job, ranks, Workers(count)) for count in (1, 2))
+    return SharedMemory(
+        need=need,
+        hard=hard,
+        size=size,
+        minimum=size.value if unsized else need,
+        unsized=unsized,
+        per_worker=two - one,
+        fixed=2 * one - two,
+        without_workers=container_need(job, ranks, Workers(0)),
+        loaders=loaders,
+    )
+
+
+def container_need(job: JobSpec, ranks: int, workers: Workers) -> int:
+    """Return the bytes that exactly suffice: one page less fails."""
+    spec = job.data_loader
+    of_one_rank = sum(_loader_need(job, each, workers.of(each)).need for each in spec.loaders)
+    pickled = spec.multiprocessing_context != "fork" and any(workers.of(each) for each in spec.loaders)
+    if pickled:
+        of_one_rank += round_up(spec.dataset_tensor_bytes, PAGE)
+    return ranks * of_one_rank + sum(round_up(each.size, PAGE) for each in job.shm_extra)
+
+
+def _loader_need(job: JobSpec, loader: LoaderSpec, workers: int) -> LoaderNeed:
+    file_system = job.data_loader.sharing_strategy == "file_system"
+    pages = batch_pages(loader, PAGE, file_system=file_system)
+    large = batch_pages(loader, LARGEST_PAGE, file_system=file_system)
+    return LoaderNeed(
+        name=loader.name,
+        workers=workers,
+        auto=loader.num_workers is None,
+        prefetch_factor=loader.prefetch_factor,
+        batches_held=loader.batches_held,
+        unit=pages.unit,
+        largest=pages.largest,
+        tensors=pages.tensors,
+        need=_law(loader, workers, pages.unit, PAGE),
+        hard=_law(loader, workers, large.unit, LARGEST_PAGE) + workers * large.largest,
+    )
+
+
+def _law(loader: LoaderSpec, workers: int, unit: int, page: int) -> int:
+    if workers == 0:
+        return 0
+    batches = workers * loader.prefetch_factor + loader.batches_held
+    return batches * unit + (SEMAPHORES_PER_WORKER * workers + SEMAPHORES_PER_LOADER) * page
+
+
+def _container_hard(job: JobSpec, ranks: int, loaders: tuple[LoaderNeed, ...]) -> int:
+    of_one_rank = sum(each.hard for each in loaders)
+    if job.data_loader.multiprocessing_context != "fork" and any(each.workers for each in loaders):
+        of_one_rank += round_up(job.data_loader.dataset_tensor_bytes, LARGEST_PAGE)
+    nnodes = job.torchrun.nnodes if job.torchrun else 1
+    if job.resources.gpus:
+        of_one_rank += (ranks > 1) * NCCL_ON_ONE_NODE + (nnodes > 1) * NCCL_BETWEEN_NODES
+    return ranks * of_one_rank + sum(round_up(each.size, LARGEST_PAGE) for each in job.shm_extra)
+
+
+def _size(job: JobSpec, need: int, hard: int, *, unsized: bool) -> Derived:
+    """Return the size that every rendering states: the job's own, or the automatic one rounded up to MiB."""
+    if job.shm_size is not None:
+        return Derived(job.shm_size, "stated", str(job.origin("shm_size")))
+    memory = job.resources.memory
+    origin = str(job.origin("resources.memory")) if memory else "default"
+    if unsized:
+        cap = memory // 2 if memory else UNSIZED_WITHOUT_LIMIT
+        text = f"unsized (no sample): {'half of resources.memory' if memory else human_size(cap) + ', no memory limit'}"
+        return Derived(round_up(max(cap, need, SMALLEST), MIB), text, origin)
+    floor = max(SMALLEST, min(FLOOR, memory // 2) if memory else FLOOR)
+    tight = memory is not None and hard > memory // 2
+    wanted = need if tight else hard
+    if wanted <= floor:
+        reason = f"the floor min(2 GiB, memory/2), above {_called(tight)} {human_size(wanted)}"
+    elif tight:
+        reason = f"need {human_size(need)}; hard {human_size(hard)} is over half of resources.memory, so no reserve"
+    else:
+        reason = f"hard: need {human_size(need)} + one storage per worker + 64 KiB pages{_nccl(job)}"
+    return Derived(round_up(max(wanted, floor), MIB), reason, origin)
+
+
+def _called(tight: bool) -> str:
+    return "need" if tight else "hard"
+
+
+def _nccl(job: JobSpec) -> str:
+    return " + NCCL" if job.resources.gpus.count > 1 else ""
+
+
+def need_derivation(shm: SharedMemory, ranks: int) -> str:
+    """Return the sum behind `shm.need` as one line of text."""
+    parts = [
+        f"{each.name}: ({each.workers} workers·{each.prefetch_factor} + {each.batches_held} held)"
+        f"·{format_size(each.unit)} + {SEMAPHORES_PER_WORKER * each.workers + SEMAPHORES_PER_LOADER} pages"
+        for each in shm.loaders
+        if each.workers
+    ]
+    inner = "; ".join(parts) or "no workers"
+    return f"{ranks} ranks × [{inner}]" if ranks > 1 and parts else inner

@@ -1,0 +1,91 @@
+"""DataLoader workers: how many, from the CPUs of the container, and how many fit a fixed /dev/shm."""
+
+from __future__ import annotations
+
+from launcher.diagnostics import Diagnostic, Severity
+from launcher.job.spec import JobSpec
+from launcher.plan.cpu_budget import whole_cpus
+from launcher.plan.launch_plan import Derived
+from launcher.plan.shared_memory import Workers, container_need
+from launcher.units import MIB, format_size, human_size, round_up
+
+FEWEST_CPUS_FOR_WORKERS = 4  # CPU-only: below, a worker takes the CPU that trains (measured: 7 × slower on 1 CPU)
+MOST_WORKERS_ON_CPU = 8
+CPUS_PER_WORKER_ON_CPU = 4
+
+
+def cpu_workers(job: JobSpec, ranks: int) -> Derived:
+    """Return the automatic number of workers per loader and rank that the CPUs allow."""
+    most = job.data_loader.max_workers
+    cpus = whole_cpus(job)
+    if cpus is None:
+        origin = job.origin("data_loader.max_workers")
+        return Derived(most, "max_workers, since resources.cpus is not stated; the preflight lowers it", str(origin))
+    origin = job.origin("resources.cpus")
+    if job.resources.gpus:
+        value = min(most, max(1, cpus // ranks))
+        return Derived(value, f"min(max_workers {most}, max(1, ⌊cpus {cpus} / ranks {ranks}⌋))", str(origin))
+    if cpus < FEWEST_CPUS_FOR_WORKERS:
+        return Derived(0, f"CPU-only job with {cpus} CPUs, below {FEWEST_CPUS_FOR_WORKERS}", str(origin))
+    value = min(MOST_WORKERS_ON_CPU, most, cpus // (CPUS_PER_WORKER_ON_CPU * ranks))
+    return Derived(
+        value,
+        f"CPU-only: min({MOST_WORKERS_ON_CPU}, max_workers {most}, ⌊cpus {cpus} / (4·ranks {ranks})⌋)",
+        str(origin),
+    )
+
+
+def planned_workers(job: JobSpec, ranks: int, *, force: bool) -> tuple[Derived, list[Diagnostic]]:
+    """Return the common number of workers, and an error where a fixed shm_size holds not even one."""
+    stated = [each for each in job.data_loader.loaders if each.num_workers is not None]
+    if len(stated) == len(job.data_loader.loaders):
+        return _stated(job), _too_many(job, ranks)
+    allowed = cpu_workers(job, ranks)
+    if job.shm_size is None or container_need(job, ranks, Workers(allowed.value)) <= job.shm_size:
+        return allowed, _too_many(job, ranks)
+    fitting = [w for w in range(1, allowed.value + 1) if container_need(job, ranks, Workers(w)) <= job.shm_size]
+    if fitting:
+        text = f"largest that fits shm_size {format_size(job.shm_size)}; the CPUs allow {allowed.value}"
+        return Derived(max(fitting), text, str(job.origin("shm_size"))), _too_many(job, ranks)
+    least = Derived(min(1, allowed.value), "does not fit shm_size", str(job.origin("shm_size")))
+    return least, [*_too_many(job, ranks), *([] if force else [_none_fits(job, ranks, allowed.value)])]
+
+
+def _stated(job: JobSpec) -> Derived:
+    loader = job.data_loader.loaders[0]
+    own = f"data_loader.loaders.{loader.name}.num_workers"
+    field = own if own in job.origins else "data_loader.num_workers"
+    return Derived(loader.num_workers or 0, "stated", str(job.origin(field)))
+
+
+def _too_many(job: JobSpec, ranks: int) -> list[Diagnostic]:
+    """Warn where stated workers of one loader outnumber the CPUs: torch warns from the affinity only, not the quota."""
+    cpus = whole_cpus(job)
+    most = ranks * max((each.num_workers or 0 for each in job.data_loader.loaders), default=0)
+    if cpus is None or most <= cpus:
+        return []
+    return [
+        Diagnostic(
+            "TL206",
+            f"{most} DataLoader workers ({ranks} ranks) share resources.cpus {cpus}",
+            f"set data_loader.num_workers to {max(1, cpus // ranks)}, or delete it",
+            why="workers beyond the CPUs only take turns, and each costs memory",
+            severity=Severity.WARNING,
+            span=job.span("data_loader.num_workers"),
+            field="data_loader.num_workers",
+        )
+    ]
+
+
+def _none_fits(job: JobSpec, ranks: int, allowed: int) -> Diagnostic:
+    one, all_of_them = (container_need(job, ranks, Workers(count)) for count in (min(1, allowed), allowed))
+    shm_size = job.shm_size or 0
+    return Diagnostic(
+        "TL205",
+        f"shm_size {format_size(shm_size)} does not hold one worker, which needs {human_size(one)}",
+        f"set shm_size to {format_size(round_up(all_of_them, MIB))} ({allowed} workers), or at least "
+        f"{format_size(round_up(one, MIB))} (one worker), or delete it",
+        why="each worker keeps prefetch_factor batches in /dev/shm, besides those that the training loop holds",
+        span=job.span("shm_size"),
+        field="shm_size",
+    )

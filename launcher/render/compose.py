@@ -1,0 +1,37 @@
+"""The compose target's text: one service of one project."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from launcher.job.spec import Mount
+from launcher.plan.launch_plan import LaunchPlan
+from launcher.render.container import container_of
+from launcher.render.header import header_lines
+from launcher.render.spelling import bind_source, docker_size, needs_own_tmp
+from launcher.render.templates import template_text
+from launcher.units import format_cpus, format_duration
+
+
+def compose_text(plan: LaunchPlan, *, base: Path | None) -> str:
+    """Return the file; `base` is the folder that it will lie in, None where it is read from a pipe."""
+    job = plan.job
+    return template_text(
+        "compose.yaml.j2",
+        header=header_lines(plan, placed=base is not None),
+        job=job,
+        container=container_of(plan),
+        shm_size=docker_size(plan.shm.size.value),
+        memory=None if plan.memory.limit is None else docker_size(plan.memory.limit),
+        cpus=None if job.resources.cpus is None else format_cpus(job.resources.cpus),
+        gpus=plan.gpus,
+        mounts=[(mount, _source(plan, mount, base)) for mount in job.mounts],
+        # A volume without a name of its own would get the project's name in front, and docker would see another one.
+        volumes=sorted({mount.source for mount in job.mounts if mount.type == "volume" and mount.source is not None}),
+        own_tmp=needs_own_tmp(plan),
+        duration=format_duration,
+    )
+
+
+def _source(plan: LaunchPlan, mount: Mount, base: Path | None) -> str | None:
+    return bind_source(plan, mount, base) if mount.type == "bind" else mount.source

@@ -1,0 +1,83 @@
+"""The container that every target starts, before any target's spelling: one meaning everywhere."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass, fields, is_dataclass
+
+from launcher.job.spec import Secret
+from launcher.plan.launch_plan import LaunchPlan
+from launcher.render.preflight import health_text, preflight_text
+
+RENDERING_FORMAT = 1  # raised when the same plan gives other bytes; the tool's version is not in any rendering
+LABEL_PREFIX = "dev.trainlaunch."
+
+
+@dataclass(frozen=True, slots=True)
+class Container:
+    """Literal strings, nothing escaped. The process is `entrypoint + args`.
+
+    `entrypoint` ends with `/bin/sh -c WRAPPER trainlaunch`.
+    """
+
+    name: str
+    entrypoint: tuple[str, ...]
+    args: tuple[str, ...]
+    env: tuple[tuple[str, str], ...]
+    secrets: tuple[tuple[str, Secret], ...]
+    labels: tuple[tuple[str, str], ...]
+    health: str
+
+
+def container_of(plan: LaunchPlan) -> Container:
+    """Return what `plan` starts."""
+    job = plan.job
+    wrapper = ("/bin/sh", "-c", preflight_text(plan), "trainlaunch")
+    return Container(
+        name=plan.name,
+        entrypoint=(*(job.image_entrypoint or ()), *wrapper),
+        args=plan.argv,
+        env=tuple(job.env.items()),
+        secrets=tuple(job.secrets.items()),
+        labels=(*job.labels.items(), *own_labels(plan)),
+        health=health_text(plan),
+    )
+
+
+def own_labels(plan: LaunchPlan) -> tuple[tuple[str, str], ...]:
+    """Return the labels by which `ps`, `status` and `down` find a run and know what was planned."""
+    shm = plan.shm
+    values = {
+        "job": plan.job.name,
+        "format": str(RENDERING_FORMAT),
+        "input": input_hash(plan),
+        "num-workers": str(plan.num_workers.value),
+        "planned-processes": str(sum(each.workers for each in shm.loaders) * plan.ranks.value),
+        "queued-batches": str(sum(each.workers * each.prefetch_factor for each in shm.loaders) * plan.ranks.value),
+        "shm-need": str(shm.need),
+        "shm-size": str(shm.size.value),
+        "unsized": "true" if shm.unsized else "false",
+    }
+    return tuple((LABEL_PREFIX + key, value) for key, value in values.items())
+
+
+def input_hash(plan: LaunchPlan) -> str:
+    """Return 8 hex digits that change when anything that the plan asks for changes; places in files don't count."""
+    job = tuple(
+        (each.name, _plain(getattr(plan.job, each.name)))
+        for each in fields(plan.job)
+        if each.name not in {"origins", "path"}
+    )
+    decided = (job, plan.name, plan.num_workers.value, plan.shm.size.value, plan.shm.need, plan.argv)
+    return hashlib.sha256(repr(decided).encode()).hexdigest()[:8]
+
+
+def _plain(value: object) -> object:
+    """Return `value` in a form whose repr is the same on every Python version."""
+    if is_dataclass(value):
+        return tuple((each.name, _plain(getattr(value, each.name))) for each in fields(value))
+    if isinstance(value, dict):
+        return tuple((key, _plain(item)) for key, item in value.items())
+    if isinstance(value, tuple):
+        return tuple(_plain(item) for item in value)
+    return value

@@ -1,0 +1,60 @@
+"""The comment on top of each rendering: where it came from, why the numbers are what they are, what only `up` does."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from launcher.plan.launch_plan import Derived, LaunchPlan
+from launcher.render.container import RENDERING_FORMAT, input_hash
+from launcher.render.spelling import has_relative_bind
+from launcher.units import format_duration, format_size
+
+
+def header_lines(plan: LaunchPlan, *, placed: bool) -> tuple[str, ...]:
+    """Return the comment's lines; `placed` says that relative paths are relative to the file itself, not to the job's folder.
+
+    No clock and no version of the tool, so that neither a second run nor a release changes a committed file.
+    """
+    return tuple(_without_folders(plan, line) for line in (*_origin(plan, placed), *_numbers(plan), *_only_up(plan)))
+
+
+def _without_folders(plan: LaunchPlan, line: str) -> str:
+    """Return `line` naming the job file without the folder that it happened to be read from."""
+    return line.replace(plan.job.path, Path(plan.job.path).name)
+
+
+def _origin(plan: LaunchPlan, placed: bool) -> Iterator[str]:
+    yield f"Rendered by trainlaunch from {plan.job.path} for {plan.target}: change that file and render again."
+    yield f"rendering format {RENDERING_FORMAT}, input {input_hash(plan)}"
+    if has_relative_bind(plan) and not placed:
+        yield f"Relative mounts are relative to the folder of {plan.job.path}: run this there."
+    if plan.job.image_entrypoint is None:
+        yield "image_entrypoint is not stated: an ENTRYPOINT that the image has is not run."
+
+
+def _numbers(plan: LaunchPlan) -> Iterator[str]:
+    yield _number("shm_size", plan.shm.size, format_size(plan.shm.size.value))
+    yield _number("num_workers", plan.num_workers, str(plan.num_workers.value))
+    yield _number("ranks", plan.ranks, str(plan.ranks.value))
+    for name, threads in plan.threads:
+        yield _number(name, threads, str(threads.value))
+    working_set = plan.memory.working_set
+    yield _number("working set (estimate)", working_set, format_size(working_set.value))
+
+
+def _number(name: str, derived: Derived, value: str) -> str:
+    origin = f" ({derived.origin})" if derived.origin else ""
+    return f"{name} {value} = {derived.derivation}{origin}"
+
+
+def _only_up(plan: LaunchPlan) -> Iterator[str]:
+    """Yield what this target has no field for and `trainlaunch up` enforces."""
+    job = plan.job
+    is_job = plan.target == "kubernetes" and job.kubernetes.kind == "job"
+    if job.max_attempts > 1 and not is_job:
+        yield f"restart.max_attempts {job.max_attempts}: only `trainlaunch up` starts the next attempt, this text runs one."
+    if job.active_deadline is not None and plan.target != "kubernetes":
+        yield f"active_deadline {format_duration(job.active_deadline)}: only `trainlaunch up` ends the job then."
+    if job.ttl_after_finished is not None and not is_job:
+        yield f"ttl_after_finished {format_duration(job.ttl_after_finished)}: only `trainlaunch up` removes the job then."

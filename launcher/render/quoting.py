@@ -1,0 +1,108 @@
+"""Writers of values into shell and YAML text, whose results alone a template may print.
+
+Strings arrive byte for byte at every reader: PyYAML, Go's yaml.v2 and yaml.v3 (kubectl, Compose), dash and bash. These
+readers disagree on bare scalars (`y`, `1e3`, `08`, `0o14`), so every YAML string is double-quoted or a literal block.
+"""
+
+from __future__ import annotations
+
+import re
+
+# Line and paragraph separators, BOM and non-characters are folded, dropped or refused by one YAML reader or another;
+# invisible and direction-changing characters would hide from a reviewer what the file says.
+_UNPRINTABLE = "\x00-\x1f\x7f-\xa0\xad\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\uffff\U000e0000-\U000e0fff"
+_YAML_ESCAPED = re.compile(f'["\\\\{_UNPRINTABLE}]')
+_NOT_IN_BLOCK = re.compile(f"[{_UNPRINTABLE}]")
+_NOT_IN_COMMENT = re.compile(f"[{_UNPRINTABLE}]")
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_NAMED_ESCAPES = {'"': '\\"', "\\": "\\\\", "\n": "\\n", "\t": "\\t", "\r": "\\r"}
+_PLAIN_SHELL_WORD = re.compile(r"[A-Za-z0-9_./:@%+,-][A-Za-z0-9_./:=@%+,-]*")
+
+
+class Quoted(str):
+    """Text that is safe where the writer that made it says so; templates print nothing else."""
+
+    __slots__ = ()
+
+
+def require_quoted(value: object) -> Quoted:
+    """Return `value`; raises TypeError where a template would print something that no writer of this module made."""
+    if not isinstance(value, Quoted):
+        raise TypeError(f"a template prints {value!r} without a quoting filter")
+    return value
+
+
+def sh_word(value: str) -> Quoted:
+    """Return one shell word: bare where no shell reads anything into it, else single-quoted (may span lines)."""
+    if _PLAIN_SHELL_WORD.fullmatch(value):
+        return Quoted(value)
+    return Quoted("'" + value.replace("'", "'\\''") + "'")
+
+
+def sh_words(values: tuple[str, ...]) -> Quoted:
+    """Return shell words on one line (values with line breaks span lines)."""
+    return Quoted(" ".join(map(sh_word, values)))
+
+
+def sh_name(value: str) -> Quoted:
+    """Return the name of a shell variable; raises ValueError for anything else, since no quoting exists for names."""
+    if not _NAME.fullmatch(value):
+        raise ValueError(f"{value!r} is not the name of an environment variable")
+    return Quoted(value)
+
+
+def sh_variable(value: str) -> Quoted:
+    """Return the double-quoted reference to the shell variable called `value`, empty where it is not set."""
+    return Quoted(f'"${{{sh_name(value)}:-}}"')
+
+
+def compose_variable(value: str, message: str) -> Quoted:
+    """Return the YAML scalar by which Compose takes the host's variable `value`; it stops with `message` where that is missing."""
+    return yaml_string(f"${{{sh_name(value)}:?{dollars(message)}}}")
+
+
+def dollars(value: str) -> str:
+    """Return `value` with each `$` doubled, as Compose and Kubernetes expand it; not quoted yet."""
+    return value.replace("$", "$$")
+
+
+def yaml_string(value: str) -> Quoted:
+    """Return a double-quoted YAML scalar on one line."""
+    return Quoted('"' + _YAML_ESCAPED.sub(_yaml_escape, value) + '"')
+
+
+def _yaml_escape(match: re.Match[str]) -> str:
+    char = match[0]
+    point = ord(char)
+    return _NAMED_ESCAPES.get(char) or (f"\\u{point:04x}" if point <= 0xFFFF else f"\\U{point:08x}")
+
+
+def yaml_text(value: str, indent: int) -> Quoted:
+    """Return `value` as a literal block whose lines start at column `indent`, or double-quoted where a block can't hold it."""
+    lines = value.removesuffix("\n").split("\n")
+    printable = not any(_NOT_IN_BLOCK.search(line.replace("\t", "")) for line in lines)
+    if len(lines) < 2 or not printable or not lines[0].strip() or not lines[-1].strip():
+        return yaml_string(value)
+    # A first line with leading blanks hides where the block's own indentation ends.
+    indicator = "2" if lines[0][0] in " \t" else ""
+    chomp = "" if value.endswith("\n") else "-"
+    return Quoted("\n".join((f"|{indicator}{chomp}", *(" " * indent + line if line else "" for line in lines))))
+
+
+def number(value: int) -> Quoted:
+    """Return a bare decimal integer; raises TypeError for anything else, booleans included."""
+    if type(value) is not int:
+        raise TypeError(f"{value!r} is not an integer")
+    return Quoted(str(value))
+
+
+def boolean(value: bool) -> Quoted:
+    """Return `true` or `false`, which every YAML reader takes for a boolean; raises TypeError for anything else."""
+    if type(value) is not bool:
+        raise TypeError(f"{value!r} is not a boolean")
+    return Quoted("true" if value else "false")
+
+
+def comment(value: str) -> Quoted:
+    """Return text for one comment line: what could end the line or hide in it is escaped."""
+    return Quoted(_NOT_IN_COMMENT.sub(_yaml_escape, value))

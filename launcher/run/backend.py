@@ -1,0 +1,138 @@
+"""What a target must be able to do so that `up`, `ps`, `status`, `logs`, `wait` and `down` work on it.
+
+The state of a run lives in the target itself (labels), never in files of ours, so that every machine that reaches the
+target sees the same runs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Protocol
+
+from launcher.plan.launch_plan import LaunchPlan
+
+Say = Callable[[str], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Chunk:
+    """Bytes of a job's output as they came; `stderr` tells which stream."""
+
+    stderr: bool
+    data: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Planned:
+    """What was planned for a container, as its labels say it; None where a label is missing.
+
+    `processes` counts DataLoader workers of all ranks, `queued_batches` is Σ workers × prefetch_factor of all ranks,
+    `need` and `size` are bytes.
+    """
+
+    processes: int | None = None
+    queued_batches: int | None = None
+    need: int | None = None
+    size: int | None = None
+    unsized: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Started:
+    """One container of a job as the target describes it.
+
+    `status` is created, running or exited; `exit_code` is None until it ended, and stays None where its first process
+    never ran (`error` then has the engine's words). Times are seconds since the epoch, sizes bytes, 0 where unknown.
+    """
+
+    id: str
+    name: str
+    job: str
+    run: str
+    attempt: int
+    max_attempts: int
+    status: str
+    exit_code: int | None
+    error: str
+    oom_killed: bool
+    health: str
+    health_output: str
+    created: float
+    started: float
+    finished: float
+    ipc_mode: str
+    shm_size: int
+    memory: int
+    pid: int
+    planned: Planned
+
+    @property
+    def ended(self) -> bool:
+        """Whether nothing of it runs any more, or ever will."""
+        return self.status == "exited" or bool(self.error)
+
+    @property
+    def private_shm(self) -> bool:
+        """Whether `shm_size` is in effect: with `ipc: host` or `container:X` the engine reports it and ignores it."""
+        return self.ipc_mode in {"", "private", "shareable"}
+
+
+@dataclass(frozen=True, slots=True)
+class ShmReading:
+    """/dev/shm of a running container, in bytes, and its DataLoader workers (None: not counted). size 0 is unlimited."""
+
+    used: int
+    peak: int
+    size: int
+    workers: int | None
+
+
+class Session(Protocol):
+    """A container that was just started, attached from its first byte."""
+
+    def chunks(self) -> Iterator[Chunk]:
+        """Yield the output until it closes."""
+
+    def exit_code(self) -> int | None:
+        """Block until the end and return the exit code; None when the target was lost."""
+
+
+class Backend(Protocol):
+    """One target. Every method raises TargetUnavailable where the target can't be reached or refuses."""
+
+    def prepare(self, plan: LaunchPlan, say: Say) -> None:
+        """Check everything that can be known before the first process, and get the image."""
+
+    def create(self, plan: LaunchPlan, run: str, attempt: int) -> str:
+        """Create the container of an attempt under plan.name and return its id; the name is taken atomically."""
+
+    def begin(self, container: str) -> Session:
+        """Attach, then start; a container that can't start is removed."""
+
+    def stop(self, container: str) -> None:
+        """Send the stop signal, then SIGKILL after the container's own grace period; returns when it ended."""
+
+    def kill(self, container: str) -> None:
+        """Send SIGKILL."""
+
+    def inspect(self, container: str) -> Started | None:
+        """Describe one container; None when it is gone."""
+
+    def signals(self, container: Started) -> tuple[int, ...]:
+        """Return the signals that were sent to it through the target by whomever, in order."""
+
+    def runs(self, job: str | None = None) -> tuple[Started, ...]:
+        """Return all containers of one job, or of all, newest first."""
+
+    def logs(self, container: str, *, follow: bool) -> Iterator[Chunk]:
+        """Yield its output from the first byte; with `follow` until it ends."""
+
+    def wait(self, container: str) -> int | None:
+        """Block until it ended and return the exit code; None when it was removed meanwhile."""
+
+    def remove(self, container: str) -> None:
+        """Remove an ended container and its anonymous volumes."""
+
+    def read_shm(self, container: Started) -> ShmReading | None:
+        """Read /dev/shm of a running container now; None where that is not possible."""

@@ -1,0 +1,278 @@
+"""The docker target: one container an attempt, its state in the engine's labels."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import struct
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from launcher.diagnostics import Diagnostic
+from launcher.errors import TargetUnavailable
+from launcher.plan.launch_plan import LaunchPlan
+from launcher.render.container import LABEL_PREFIX
+from launcher.run.backend import Chunk, Say, Session, ShmReading, Started
+from launcher.run.docker_body import create_body
+from launcher.run.docker_checks import INSTALL_TOOLKIT, NO_GPU, host_findings, shares_this_host
+from launcher.run.docker_client import Engine, EngineRefused, find_endpoint
+from launcher.run.docker_image import ensure_image
+from launcher.run.docker_inspect import started_from
+from launcher.run.observe import read_from_health, read_from_proc
+
+NAME_TAKEN = "TL506"
+GONE, CONFLICT = 404, 409
+HEADER = struct.Struct(">BxxxL")  # the engine's frame header: stream number, payload length
+STDERR = 2
+
+
+class DockerBackend:
+    """Runs jobs on the Docker engine that the `docker` command would use."""
+
+    def __init__(self, engine: Engine | None = None) -> None:
+        self.engine = engine or Engine(find_endpoint())
+        self._readable_proc = True
+
+    def prepare(self, plan: LaunchPlan, say: Say) -> None:
+        """Check the host, then the name, then get the image."""
+        with self.engine.attempting("read the engine's info") as client:
+            info = client.info()
+        findings = host_findings(plan, info, local=shares_this_host(info, self.engine.endpoint.socket_path))
+        if findings:
+            raise TargetUnavailable(findings)
+        holder = self.inspect(plan.name)
+        if holder is not None and not _may_move(holder, plan):
+            raise TargetUnavailable([name_taken(plan, holder)])
+        ensure_image(self.engine, plan, say)
+
+    def create(self, plan: LaunchPlan, run: str, attempt: int) -> str:
+        """Rename an ended earlier container of this job, then take its name; the engine lets one of two racers win."""
+        holder = self.inspect(plan.name)
+        if holder is not None:
+            if not _may_move(holder, plan):
+                raise TargetUnavailable([name_taken(plan, holder)])
+            self._move_away(holder, plan)
+        body = create_body(plan, run=run, attempt=attempt)
+        try:
+            with self.engine.attempting(f"create container {plan.name}") as client:
+                created: str = client.create_container_from_config(body, plan.name)["Id"]
+                return created
+        except EngineRefused as refused:
+            if refused.status == CONFLICT:
+                raise TargetUnavailable([name_taken(plan, self.inspect(plan.name))]) from refused
+            raise
+
+    def _move_away(self, holder: Started, plan: LaunchPlan) -> None:
+        suffix = holder.run or holder.id[:12]
+        new_name = f"{plan.name}-{suffix}" if holder.attempt == 1 else f"{plan.name}-{suffix}-{holder.attempt}"
+        try:
+            with self.engine.attempting(f"rename container {plan.name} to {new_name}") as client:
+                client.rename(holder.id, new_name)
+        except EngineRefused as refused:
+            # Another `up` has just moved or removed it: whoever creates the name first wins.
+            now = self.inspect(holder.id)
+            if now is not None and now.name == plan.name:
+                raise TargetUnavailable([name_taken(plan, now)]) from refused
+
+    def begin(self, container: str) -> Session:
+        """Attach and wait before the start, so that neither the first byte nor a quick end is missed."""
+        with self.engine.attempting(f"attach to container {container[:12]}") as client:
+            attached = client.attach(container, stdout=True, stderr=True, stream=True, demux=True)
+            url = f"{client.base_url}/v{client.api_version}/containers/{container}/wait"
+            waiting = client.post(url, params={"condition": "next-exit"}, stream=True, timeout=None)
+        try:
+            with self.engine.attempting(f"start container {container[:12]}") as client:
+                client.start(container)
+        except EngineRefused as refused:
+            attached.close()
+            waiting.close()
+            self.remove(container)
+            raise _start_refused(refused) from refused
+        return _Attached(self.engine, attached, waiting)
+
+    def stop(self, container: str) -> None:
+        """Stop within the container's own grace period, which the engine knows from its creation."""
+        grace = (self._inspect(container) or {}).get("Config", {}).get("StopTimeout")
+        with self._tolerating_gone(f"stop container {container[:12]}") as client:
+            client.stop(container, timeout=grace)
+
+    def kill(self, container: str) -> None:
+        """Send SIGKILL; a container that has ended already is left alone."""
+        with self._tolerating_gone(f"kill container {container[:12]}", CONFLICT) as client:
+            client.kill(container, "SIGKILL")
+
+    def inspect(self, container: str) -> Started | None:
+        """Describe a container by id or name."""
+        found = self._inspect(container)
+        return None if found is None else started_from(found)
+
+    def _inspect(self, container: str) -> dict[str, Any] | None:
+        try:
+            with self.engine.attempting(f"inspect container {container[:63]}") as client:
+                found: dict[str, Any] = client.inspect_container(container)
+                return found
+        except EngineRefused as refused:
+            if refused.status == GONE:
+                return None
+            raise
+
+    def signals(self, container: Started) -> tuple[int, ...]:
+        """Return the signals of the engine's kill events of this container; the engine remembers the last 256 events."""
+        if not container.finished:
+            return ()
+        kinds = {"container": container.id, "event": ["kill"]}
+        with self.engine.attempting("read events") as client:
+            events = client.events(since=container.started, until=container.finished + 1, filters=kinds, decode=True)
+            with contextlib.closing(events):
+                attributes = [each.get("Actor", {}).get("Attributes", {}) for each in events]
+        return tuple(int(each["signal"]) for each in attributes if str(each.get("signal", "")).isdigit())
+
+    def runs(self, job: str | None = None) -> tuple[Started, ...]:
+        """Return the containers with our job label, newest first, those of rendered texts included."""
+        label = f"{LABEL_PREFIX}job" + (f"={job}" if job is not None else "")
+        with self.engine.attempting("list containers") as client:
+            listed = client.containers(all=True, filters={"label": label})
+        found = (self.inspect(each["Id"]) for each in listed)
+        return tuple(sorted((each for each in found if each), key=lambda each: each.created, reverse=True))
+
+    def logs(self, container: str, *, follow: bool) -> Iterator[Chunk]:
+        """Yield the engine's log; it follows the log driver over a rotation."""
+        params = {"stdout": 1, "stderr": 1, "follow": int(follow)}
+        with self.engine.attempting(f"read the log of container {container[:12]}") as client:
+            url = f"{client.base_url}/v{client.api_version}/containers/{container}/logs"
+            with client.get(url, params=params, stream=True, timeout=None) as response:
+                if response.status_code != 200:
+                    raise EngineRefused("read the log", response.json().get("message", ""), response.status_code)
+                yield from frames(response.iter_content(chunk_size=None))
+
+    def wait(self, container: str) -> int | None:
+        """Block until it is not running."""
+        try:
+            with self.engine.attempting(f"wait for container {container[:12]}") as client:
+                code: int = client.wait(container, timeout=None)["StatusCode"]
+                return code
+        except EngineRefused as refused:
+            if refused.status == GONE:
+                return None
+            raise
+
+    def remove(self, container: str) -> None:
+        """Remove an ended container with its anonymous volumes; one that is gone is fine."""
+        with self._tolerating_gone(f"remove container {container[:12]}") as client:
+            client.remove_container(container, v=True)
+
+    def read_shm(self, container: Started) -> ShmReading | None:
+        """Read through /proc where the engine runs on this host and we may, else by the health command inside."""
+        if self._readable_proc:
+            reading = read_from_proc(container)
+            if reading is not None:
+                return reading
+            self._readable_proc = False
+        return read_from_health(self._run_health_command(container.id))
+
+    @property
+    def reads_cheaply(self) -> bool:
+        """Whether read_shm starts no process; it is then called more often."""
+        return self._readable_proc
+
+    def _run_health_command(self, container: str) -> str:
+        found = self._inspect(container) or {}
+        test = (found.get("Config", {}).get("Healthcheck") or {}).get("Test") or []
+        if len(test) != 2 or test[0] != "CMD-SHELL" or not found["State"]["Running"]:
+            return ""
+        try:
+            with self.engine.attempting("run the health command") as client:
+                made = client.exec_create(container, ["/bin/sh", "-c", test[1]])
+                output: bytes = client.exec_start(made["Id"])
+        except EngineRefused:
+            return ""  # it ended meanwhile
+        return output.decode(errors="replace")
+
+    @contextlib.contextmanager
+    def _tolerating_gone(self, what: str, *more: int) -> Iterator[Any]:
+        try:
+            with self.engine.attempting(what) as client:
+                yield client
+        except EngineRefused as refused:
+            if refused.status not in {GONE, *more}:
+                raise
+
+
+class _Attached:
+    """A session on streams that were opened before the start."""
+
+    def __init__(self, engine: Engine, attached: Any, waiting: Any) -> None:
+        self._engine = engine
+        self._attached = attached
+        self._waiting = waiting
+
+    def chunks(self) -> Iterator[Chunk]:
+        """Yield the output; a lost engine ends it like an end of the job, and exit_code then says None."""
+        with contextlib.suppress(OSError), contextlib.closing(self._attached):
+            for out, err in self._attached:
+                if out:
+                    yield Chunk(stderr=False, data=out)
+                if err:
+                    yield Chunk(stderr=True, data=err)
+
+    def exit_code(self) -> int | None:
+        """Return the code that the engine's wait answers."""
+        try:
+            with self._engine.attempting("wait for the end"):
+                answer = json.loads(self._waiting.content or b"{}")
+        except (TargetUnavailable, ValueError):
+            return None
+        code = answer.get("StatusCode")
+        return code if isinstance(code, int) else None
+
+
+def frames(pieces: Iterable[bytes]) -> Iterator[Chunk]:
+    """Split the engine's multiplexed stream, cut anywhere, into chunks."""
+    buffer = b""
+    for piece in pieces:
+        buffer += piece
+        while len(buffer) >= HEADER.size:
+            stream, length = HEADER.unpack_from(buffer)
+            end = HEADER.size + length
+            if len(buffer) < end:
+                break
+            yield Chunk(stderr=stream == STDERR, data=buffer[HEADER.size : end])
+            buffer = buffer[end:]
+
+
+def name_taken(plan: LaunchPlan, holder: Started | None) -> Diagnostic:
+    """Return the error for a name that something else holds (TL506)."""
+    job = plan.job.name
+    if holder is not None and holder.job == job:
+        return Diagnostic(
+            code=NAME_TAKEN,
+            message=f"job {job} is {holder.status} already, as container {holder.name}",
+            why="one run of a job at a time holds its name",
+            fix=f"follow it with `trainlaunch logs -f {job}`, or end it with `trainlaunch down {job}`",
+        )
+    other = f"job {holder.job}" if holder is not None and holder.job else "something that trainlaunch did not start"
+    return Diagnostic(
+        code=NAME_TAKEN,
+        message=f"the container name {plan.name} is held by {other}",
+        why="a container's name is unique on an engine",
+        fix=f"give `--name {plan.name}-2`, or remove the other one with `docker rm {plan.name}`",
+    )
+
+
+def _may_move(holder: Started, plan: LaunchPlan) -> bool:
+    return holder.ended and holder.job == plan.job.name
+
+
+def _start_refused(refused: EngineRefused) -> TargetUnavailable:
+    if "could not select device driver" not in refused.explanation:
+        return refused
+    return TargetUnavailable(
+        [
+            Diagnostic(
+                code=NO_GPU,
+                message="the engine has no driver for the GPUs that resources.gpus asks for",
+                why=f"the engine says: {refused.explanation.strip()}",
+                fix=INSTALL_TOOLKIT,
+            )
+        ]
+    )

@@ -1,0 +1,107 @@
+"""The engine's create request for a plan: the same meaning as the rendered `docker run` text, without its CLI."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+from launcher.job.spec import Gpus, HealthCheck, Mount, Secret
+from launcher.plan.launch_plan import LaunchPlan
+from launcher.render.container import LABEL_PREFIX, container_of
+
+NANO = 1_000_000_000
+NANO_PER_MILLI = 1_000_000
+
+
+def create_body(plan: LaunchPlan, *, run: str, attempt: int) -> dict[str, Any]:
+    """Return the JSON body of `POST /containers/create`; secret values are read from this process's environment.
+
+    A relative bind source is relative to the job file's folder. Raises KeyError for a missing secret variable:
+    `docker_checks` has refused it before.
+    """
+    job = plan.job
+    container = container_of(plan)
+    secrets = [f"{name}={secret_value(name, secret)}" for name, secret in container.secrets]
+    body: dict[str, Any] = {
+        "Image": job.image,
+        "Entrypoint": [container.entrypoint[0]],
+        "Cmd": [*container.entrypoint[1:], *container.args],
+        "Env": [*(f"{name}={value}" for name, value in container.env), *secrets],
+        "Labels": {**dict(container.labels), **run_labels(plan, run=run, attempt=attempt)},
+        "Healthcheck": _health(container.health, job.healthcheck),
+        "StopTimeout": job.stop_grace_period,
+        "AttachStdout": True,
+        "AttachStderr": True,
+        "HostConfig": _host_config(plan),
+    }
+    optional = {"WorkingDir": job.working_dir, "User": job.user, "StopSignal": job.stop_signal}
+    body.update({key: value for key, value in optional.items() if value is not None})
+    return body
+
+
+def secret_value(name: str, secret: Secret) -> str:
+    """Return the value of a secret from the host's variable `secret.env`."""
+    return os.environ[secret.env or name]
+
+
+def run_labels(plan: LaunchPlan, *, run: str, attempt: int) -> dict[str, str]:
+    """Return the labels that only a run has; `own_labels` are those that every rendering carries."""
+    values = {"run": run, "attempt": str(attempt), "max-attempts": str(plan.job.max_attempts)}
+    return {LABEL_PREFIX + key: value for key, value in values.items()}
+
+
+def bind_source(plan: LaunchPlan, mount: Mount) -> str:
+    """Return the absolute host path of a bind mount."""
+    return str(Path(os.path.normpath(Path(plan.job.path).absolute().parent / (mount.source or ""))))
+
+
+def _health(command: str, check: HealthCheck) -> dict[str, Any]:
+    return {
+        "Test": ["CMD-SHELL", command],
+        "Interval": check.interval * NANO,
+        "Timeout": check.timeout * NANO,
+        "Retries": check.retries,
+        "StartPeriod": check.start_period * NANO,
+    }
+
+
+def _host_config(plan: LaunchPlan) -> dict[str, Any]:
+    job = plan.job
+    host: dict[str, Any] = {
+        "Init": True,
+        "ShmSize": plan.shm.size.value,
+        "NetworkMode": "default",
+        "RestartPolicy": {"Name": "no", "MaximumRetryCount": 0},
+        "ReadonlyRootfs": job.read_only,
+    }
+    if job.resources.memory is not None:
+        host["Memory"] = job.resources.memory
+    if job.resources.cpus is not None:
+        host["NanoCpus"] = job.resources.cpus * NANO_PER_MILLI
+    if job.group_add:
+        host["GroupAdd"] = list(job.group_add)
+    if job.mounts:
+        host["Mounts"] = [_mount(plan, each) for each in job.mounts]
+    if job.ulimits:
+        host["Ulimits"] = [{"Name": each.name, "Soft": each.soft, "Hard": each.hard} for each in job.ulimits]
+    if plan.gpus:
+        host["DeviceRequests"] = [_device_request(plan.gpus)]
+    return host
+
+
+def _mount(plan: LaunchPlan, mount: Mount) -> dict[str, Any]:
+    spelled: dict[str, Any] = {"Type": "volume" if mount.type == "scratch" else mount.type, "Target": mount.target}
+    if mount.type == "bind":
+        spelled["Source"] = bind_source(plan, mount)
+    elif mount.type == "volume":
+        spelled["Source"] = mount.source
+    if mount.read_only:
+        spelled["ReadOnly"] = True
+    return spelled
+
+
+def _device_request(gpus: Gpus) -> dict[str, Any]:
+    count = 0 if gpus.ids else -1 if gpus.all else gpus.count
+    ids = list(gpus.ids) if gpus.ids else None
+    return {"Driver": "", "Count": count, "DeviceIDs": ids, "Capabilities": [["gpu"]], "Options": {}}

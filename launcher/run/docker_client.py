@@ -1,0 +1,164 @@
+"""The only place that imports the Docker SDK: finds the engine that the `docker` command would use, maps its errors.
+
+Environment: DOCKER_HOST, DOCKER_TLS_VERIFY, DOCKER_CERT_PATH, DOCKER_CONTEXT and the current context of the docker CLI.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import socket
+import threading
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from launcher.diagnostics import Diagnostic
+from launcher.errors import TargetUnavailable
+
+if TYPE_CHECKING:
+    from docker import APIClient
+
+NO_ENGINE = "TL501"
+NO_PERMISSION = "TL502"
+REFUSED = "TL508"
+DEFAULT_HOST = "unix:///var/run/docker.sock"
+PROBE_SECONDS = 10
+
+
+@dataclass(frozen=True, slots=True)
+class Endpoint:
+    """Where the engine listens, and what named that place (`DOCKER_HOST`, `docker context NAME`, or `` for the default)."""
+
+    host: str
+    named_by: str
+    tls: Any = None
+
+    @property
+    def socket_path(self) -> str | None:
+        """The path of a Unix socket, None for tcp and ssh."""
+        return self.host.removeprefix("unix://") if self.host.startswith("unix://") else None
+
+
+class Engine:
+    """A Docker engine; each thread gets its own connection, since `up` follows, waits and samples at once."""
+
+    def __init__(self, endpoint: Endpoint) -> None:
+        self.endpoint = endpoint
+        self._local = threading.local()
+        self._version = "auto"
+
+    @property
+    def client(self) -> APIClient:
+        """The calling thread's connection; raises TargetUnavailable (TL501, TL502) where no engine answers."""
+        client: APIClient | None = getattr(self._local, "client", None)
+        if client is None:
+            client = self._local.client = self._connect()
+        return client
+
+    def _connect(self) -> APIClient:
+        probe(self.endpoint)
+        import docker
+
+        ssh = self.endpoint.host.startswith("ssh://")
+        try:
+            client = docker.APIClient(
+                base_url=self.endpoint.host, version=self._version, tls=self.endpoint.tls or False, use_ssh_client=ssh
+            )
+        except (docker.errors.DockerException, OSError) as cause:
+            raise unreachable(self.endpoint, str(cause)) from cause
+        self._version = client.api_version
+        return client
+
+    @contextlib.contextmanager
+    def attempting(self, what: str) -> Iterator[APIClient]:
+        """Give the connection and turn the vendor's errors into TargetUnavailable; `what` names what was attempted."""
+        import docker
+        import requests
+
+        client = self.client
+        try:
+            yield client
+        except docker.errors.APIError as cause:
+            raise EngineRefused(what, str(cause.explanation or cause), cause.status_code) from cause
+        except (docker.errors.DockerException, requests.RequestException, OSError) as cause:
+            raise unreachable(self.endpoint, f"{what}: {cause}") from cause
+
+
+class EngineRefused(TargetUnavailable):
+    """The engine answered and said no: its words and its HTTP status (404 no such thing, 409 the name is taken)."""
+
+    def __init__(self, what: str, explanation: str, status: int | None) -> None:
+        self.explanation = explanation
+        self.status = status
+        super().__init__(
+            [
+                Diagnostic(
+                    code=REFUSED,
+                    message=f"docker: {what}: the engine refuses",
+                    why=f"the engine says: {explanation.strip()}",
+                    fix="change what the engine names; the same call gives the same answer until then",
+                )
+            ]
+        )
+
+
+def find_endpoint() -> Endpoint:
+    """Return the engine that the docker CLI would talk to from here."""
+    import docker
+    from docker.context import ContextAPI
+
+    host = os.environ.get("DOCKER_HOST")
+    if host:
+        tls = docker.utils.kwargs_from_env().get("tls")
+        return Endpoint(host, "DOCKER_HOST", tls)
+    name = os.environ.get("DOCKER_CONTEXT") or None
+    try:
+        context = ContextAPI.get_context(name)
+    except (docker.errors.DockerException, OSError, ValueError):
+        context = None
+    if context is None or not context.Host or context.Name == "default":
+        return Endpoint(DEFAULT_HOST, "")
+    return Endpoint(str(context.Host), f"docker context {context.Name}", context.TLSConfig)
+
+
+def probe(endpoint: Endpoint) -> None:
+    """Raise TargetUnavailable with the exact reason when a Unix socket can't be opened; tcp and ssh are left to the SDK."""
+    path = endpoint.socket_path
+    if path is None:
+        return
+    try:
+        with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as sock:
+            sock.settimeout(PROBE_SECONDS)
+            sock.connect(path)
+    except PermissionError as cause:
+        raise TargetUnavailable([_no_permission(path)]) from cause
+    except FileNotFoundError as cause:
+        raise unreachable(endpoint, f"the socket {path} does not exist") from cause
+    except ConnectionRefusedError as cause:
+        raise unreachable(endpoint, f"the socket {path} is there, and no engine listens on it") from cause
+    except OSError as cause:
+        raise unreachable(endpoint, f"the socket {path}: {cause.strerror or cause}") from cause
+
+
+def unreachable(endpoint: Endpoint, why: str) -> TargetUnavailable:
+    """Return the error for an engine that doesn't answer (TL501)."""
+    if endpoint.named_by == "DOCKER_HOST":
+        fix = f"unset DOCKER_HOST to use {DEFAULT_HOST}, or start the engine that it names"
+    elif endpoint.named_by:
+        fix = f"run `docker context use default`, or start the engine of {endpoint.named_by}"
+    else:
+        fix = "run `sudo systemctl start docker` (or start Docker Desktop), or set DOCKER_HOST to where an engine listens"
+    place = f"{endpoint.host} ({endpoint.named_by})" if endpoint.named_by else endpoint.host
+    return TargetUnavailable(
+        [Diagnostic(code=NO_ENGINE, message=f"no Docker engine answers at {place}", why=why, fix=fix)]
+    )
+
+
+def _no_permission(path: str) -> Diagnostic:
+    return Diagnostic(
+        code=NO_PERMISSION,
+        message=f"this user may not open the engine's socket {path}",
+        why=f"uid {os.getuid()} is neither its owner nor in its group",
+        fix='run `sudo usermod -aG docker "$USER"`, then log in again (members of that group are root on this host)',
+    )

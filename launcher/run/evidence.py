@@ -1,0 +1,45 @@
+"""What is known about the end of a run, or about one that goes on: the input of every diagnosis."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from launcher.run.backend import Planned, Started
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """Facts only. `exit_code` None: it has not ended, or nobody knows; sizes are bytes, 0 or None where unknown.
+
+    `stopped_by` names who ended it through us (`Ctrl-C`, `active_deadline`), `signals` are those sent through the target,
+    `private_shm` says that `shm_size` is in effect, `log` is the last part of both streams.
+    """
+
+    exit_code: int | None
+    log: str = ""
+    oom_killed: bool = False
+    error: str = ""
+    private_shm: bool = True
+    ipc_mode: str = ""
+    shm_size: int = 0
+    memory: int = 0
+    shm_peak: int | None = None
+    signals: tuple[int, ...] = ()
+    stopped_by: str = ""
+    planned: Planned = Planned()
+
+
+def evidence_of(container: Started, *, log: str, signals: tuple[int, ...] = ()) -> Evidence:
+    """Return what the target tells about a container."""
+    return Evidence(
+        exit_code=container.exit_code,
+        log=log,
+        oom_killed=container.oom_killed,
+        error=container.error,
+        private_shm=container.private_shm,
+        ipc_mode=container.ipc_mode,
+        shm_size=container.shm_size,
+        memory=container.memory,
+        signals=signals,
+        planned=container.planned,
+    )

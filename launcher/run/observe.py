@@ -1,0 +1,80 @@
+"""Watches /dev/shm of a running container: use, peak, size, and its DataLoader workers."""
+
+from __future__ import annotations
+
+import math
+import os
+import re
+from pathlib import Path
+
+from launcher.run.backend import Planned, ShmReading, Started
+from launcher.units import KIB, MIB, human_size, round_up
+
+WORKER = "pt_data_worker"  # torch names its worker processes so, under fork and spawn
+PAGE = 4 * KIB
+_PAIR = re.compile(r"\b(used|peak|size)=(\d+)")
+_WORKERS = re.compile(r"\bworkers=(\d+)")
+
+
+def read_from_proc(container: Started, proc: Path = Path("/proc")) -> ShmReading | None:
+    """Read /dev/shm through the host's /proc; None where the engine's process is not ours to see.
+
+    The cgroup must name the container: on a remote engine, or one in a virtual machine, the same pid is another process.
+    """
+    home = proc / str(container.pid)
+    try:
+        if not container.pid or container.id not in (home / "cgroup").read_text():
+            return None
+        shm = os.statvfs(home / "root/dev/shm")
+        workers = count_workers(home / "root/proc")
+    except OSError:
+        return None
+    used = (shm.f_blocks - shm.f_bfree) * shm.f_frsize
+    return ShmReading(used=used, peak=used, size=shm.f_blocks * shm.f_frsize, workers=workers)
+
+
+def count_workers(proc: Path) -> int:
+    """Count the DataLoader workers among the processes of a /proc."""
+    count = 0
+    for each in proc.iterdir():
+        if each.name.isdigit():
+            try:
+                count += (each / "comm").read_text().strip() == WORKER
+            except OSError:
+                continue  # it ended between the two reads
+    return count
+
+
+def read_from_health(output: str) -> ShmReading | None:
+    """Read the line that the health command prints: `used=… peak=… size=… workers=2/2`, sizes in bytes."""
+    pairs = dict(_PAIR.findall(output))
+    if not {"used", "size"} <= pairs.keys():
+        return None
+    workers = _WORKERS.search(output)
+    used = int(pairs["used"])
+    return ShmReading(
+        used=used,
+        peak=max(used, int(pairs.get("peak", 0))),
+        size=int(pairs["size"]),
+        workers=int(workers[1]) if workers else None,
+    )
+
+
+def suggestion(planned: Planned, peak: int) -> str:
+    """Return the lines that size an unsized job from its observed peak; `` where nothing was in /dev/shm.
+
+    At its fullest /dev/shm holds W·P queued batches and up to two that the loop holds. Dividing by W·P alone gives an upper
+    estimate of one batch; the sizing law then adds the two again and a margin of one storage a worker.
+    """
+    if not planned.queued_batches or peak < PAGE * planned.queued_batches:
+        return ""
+    batch = math.ceil(peak / planned.queued_batches)
+    step = MIB if batch >= 16 * MIB else PAGE
+    size = round_up(batch, step)
+    spelled = f"{size // MIB}Mi" if size % MIB == 0 else f"{size // KIB}Ki"
+    return (
+        f"the run was unsized; its /dev/shm peaked at {human_size(peak)} with {planned.queued_batches} batches queued, "
+        "so one batch is at most\n"
+        "data_loader:\n"
+        f"  batch_bytes: {{size: {spelled}, tensors: 1}}   # peak / (workers × prefetch_factor), an upper estimate"
+    )

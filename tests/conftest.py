@@ -1,0 +1,155 @@
+"""Fixtures that every test folder shares: goldens, the command line as a process, and real containers.
+
+Tests marked `docker` need an engine. Where none answers they fail in CI (CI=true) and are skipped elsewhere with the
+reason printed.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import uuid
+from collections.abc import Callable, Iterator
+from functools import cache
+from pathlib import Path
+from typing import Any, Protocol
+
+import pytest
+
+from tests.engine import images
+
+ROOT = Path(__file__).resolve().parents[1]
+TEST_LABEL = "trainlaunch-test"
+
+
+class Runs(Protocol):
+    """Runs a program with these arguments; keywords go to `subprocess.run`."""
+
+    def __call__(self, *args: str, **kw: Any) -> subprocess.CompletedProcess[str]: ...
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--update-goldens", action="store_true", help="write what the tests got over their golden files")
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    if item.get_closest_marker("docker") is not None:
+        _need_engine()
+
+
+@pytest.fixture
+def golden(request: pytest.FixtureRequest) -> Callable[[Path, str], None]:
+    """Assert that a text is its golden file, byte for byte; with --update-goldens, write that file instead."""
+
+    def same(path: Path, text: str) -> None:
+        if request.config.getoption("--update-goldens"):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(text.encode())
+            return
+        assert path.is_file(), f"{path} is missing; write it with --update-goldens and review the diff"
+        assert text == path.read_bytes().decode(), f"{path.name} differs; if meant, write it with --update-goldens"
+
+    return same
+
+
+@pytest.fixture(scope="session")
+def trainlaunch() -> Runs:
+    """Run the command line of this checkout in a process of its own: `trainlaunch("plan", "job.yaml", cwd=folder)`."""
+
+    def run(*args: str, **kw: Any) -> subprocess.CompletedProcess[str]:
+        environment = {**os.environ, **kw.pop("env", {}), "PYTHONPATH": str(ROOT)}
+        return _run([sys.executable, "-m", "launcher", *args], {"env": environment, **kw})
+
+    return run
+
+
+@pytest.fixture(scope="session")
+def engine() -> str:
+    """Return the version of the Docker engine that answers; nothing is started."""
+    return _need_engine()
+
+
+@pytest.fixture(scope="session")
+def base_image(engine: str) -> str:
+    """Return the tag of an image with python3, bash, dash and busybox."""
+    return images.base_image()
+
+
+@pytest.fixture(scope="session")
+def torch_image(engine: str) -> str:
+    """Return the tag of the base image with torch (CPU), numpy, scikit-learn, pip and torchrun."""
+    return images.torch_image()
+
+
+@pytest.fixture(scope="session")
+def own_label(engine: str) -> Iterator[str]:
+    """Return KEY=VALUE, this test run's own label; containers and volumes that carry it are removed at the end."""
+    label = f"{TEST_LABEL}={uuid.uuid4().hex[:12]}"
+    yield label
+    _remove_labelled(label)
+
+
+@pytest.fixture
+def docker_run(own_label: str, tmp_path: Path) -> Runs:
+    """Run `docker run --rm --init ARGS`; a container that outlives the timeout (120 s unless given) is killed."""
+    count = iter(range(10_000))
+
+    def run(*args: str, **kw: Any) -> subprocess.CompletedProcess[str]:
+        noted = tmp_path / f"container-{next(count)}.id"
+        try:
+            return _run(["docker", "run", "--rm", "--init", f"--cidfile={noted}", f"--label={own_label}", *args], kw)
+        except subprocess.TimeoutExpired:
+            _docker("rm", "--force", "--volumes", noted.read_text())
+            raise
+
+    return run
+
+
+def _run(argv: list[str], kw: dict[str, Any]) -> subprocess.CompletedProcess[str]:
+    if "input" not in kw:
+        kw.setdefault("stdin", subprocess.DEVNULL)
+    settings: dict[str, Any] = {"capture_output": True, "text": True, "timeout": 120, **kw}
+    done: subprocess.CompletedProcess[str] = subprocess.run(argv, check=False, **settings)
+    return done
+
+
+def _need_engine() -> str:
+    version, problem = _engine()
+    if version is None:
+        if os.environ.get("CI") == "true":
+            pytest.fail(f"no Docker engine answers, and CI may not skip its tests: {problem}", pytrace=False)
+        pytest.skip(f"no Docker engine answers: {problem}")
+    return version
+
+
+@cache
+def _engine() -> tuple[str | None, str]:
+    """Return the engine's version, or None and why there is none."""
+    try:
+        asked = subprocess.run(
+            ["docker", "version", "--format", "{{.Server.Version}}"],
+            capture_output=True,
+            text=True,
+            timeout=30,
+            check=False,
+        )
+    except (OSError, subprocess.TimeoutExpired) as problem:
+        return None, str(problem)
+    if asked.returncode:
+        return None, asked.stderr.strip()
+    return asked.stdout.strip(), ""
+
+
+def _remove_labelled(label: str) -> None:
+    containers = _docker("ps", "--all", "--quiet", f"--filter=label={label}").split()
+    if containers:
+        _docker("rm", "--force", "--volumes", *containers)
+    volumes = _docker("volume", "ls", "--quiet", f"--filter=label={label}").split()
+    if volumes:
+        _docker("volume", "rm", "--force", *volumes)
+
+
+def _docker(*args: str) -> str:
+    return subprocess.run(["docker", *args], capture_output=True, text=True, timeout=120, check=False).stdout

@@ -1,0 +1,54 @@
+"""The images that engine tests run in hold what the tests rely on."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.conftest import Runs
+from tests.engine import images
+
+SHELLS = ("dash", "bash", "/bin/busybox sh")
+
+
+@pytest.mark.docker
+@pytest.mark.parametrize("shell", SHELLS)
+def test_base_image_has_the_shell(shell: str, base_image: str, docker_run: Runs) -> None:
+    """dash, bash and busybox each run a script in the base image, where `python` is python3."""
+    done = docker_run(base_image, *shell.split(), "-c", "python -c 'import sys; print(sys.version_info[:2])'")
+    assert (done.returncode, done.stdout) == (0, "(3, 11)\n"), done.stderr
+
+
+@pytest.mark.docker
+def test_torch_image_counts_as_installed_for_pip(torch_image: str, docker_run: Runs) -> None:
+    """A Dockerfile that pins torch builds from the image without any network."""
+    pinned = [each for each in images.PYTHON_PACKAGES if not each.startswith("pip=")]
+    done = docker_run("--network=none", torch_image, "pip", "install", "--disable-pip-version-check", *pinned)
+    assert done.returncode == 0, done.stderr
+    for each in pinned:
+        assert f"Requirement already satisfied: {each}" in done.stdout
+
+
+@pytest.mark.docker
+def test_torchrun_starts_two_ranks(torch_image: str, docker_run: Runs) -> None:
+    """torchrun of the image starts ranks that reach each other without a network."""
+    told = "import torch.distributed as d; d.init_process_group('gloo'); d.barrier(); print('rank', d.get_rank())"
+    argv = ("torchrun", "--standalone", "--nproc-per-node=2", "--no-python", "python", "-c", told)
+    done = docker_run("--network=none", torch_image, *argv)
+    assert sorted(each for each in done.stdout.splitlines() if each) == ["rank 0", "rank 1"], done.stderr
+
+
+@pytest.mark.docker
+def test_image_of_this_recipe_is_not_made_again(base_image: str) -> None:
+    """The engine is the cache: asking again for an image of the current recipe makes nothing."""
+
+    def make(recipe: str, folder: object) -> None:
+        raise AssertionError(f"made again for recipe {recipe}")
+
+    assert images.image(base_image, images.base_recipe(), make) == base_image
+
+
+def test_another_package_gives_another_recipe(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The recipe of the image with torch changes with a package of the base image below it."""
+    before = images.torch_recipe()
+    monkeypatch.setattr(images, "DEBIAN_PACKAGES", (*images.DEBIAN_PACKAGES, "procps"))
+    assert images.torch_recipe() != before

@@ -1,0 +1,34 @@
+"""Job files for tests: a minimal one, with what a test is about on top."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from launcher.job import read_job
+from launcher.job.spec import JobSpec
+from launcher.plan import make_plan
+from launcher.plan.launch_plan import LaunchPlan
+
+MINIMAL: dict[str, Any] = {"name": "digits", "image": "trainer:1", "command": ["python", "train.py"]}
+
+
+def write_job(folder: Path, **fields: Any) -> Path:
+    """Write MINIMAL with `fields` over it as folder/job.yaml and return the path; a field of None leaves it out."""
+    folder.mkdir(parents=True, exist_ok=True)
+    merged = {key: value for key, value in {**MINIMAL, **fields}.items() if value is not None}
+    path = folder / "job.yaml"
+    path.write_text(yaml.safe_dump(merged, sort_keys=False, allow_unicode=True), encoding="utf-8")
+    return path
+
+
+def job_with(folder: Path, target: str = "docker", **fields: Any) -> JobSpec:
+    """Return the JobSpec of such a file."""
+    return read_job(write_job(folder, **fields), target=target)
+
+
+def plan_with(folder: Path, target: str = "docker", *, force: bool = False, **fields: Any) -> LaunchPlan:
+    """Return the plan of such a file."""
+    return make_plan(job_with(folder, target, **fields), force=force)

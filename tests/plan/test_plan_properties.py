@@ -1,0 +1,140 @@
+"""Properties that hold for every job: an error, or numbers that fit each other."""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from launcher.errors import JobFileRejected
+from launcher.plan import make_plan
+from launcher.plan.cpu_budget import whole_cpus
+from launcher.plan.launch_plan import LaunchPlan
+from launcher.render import render
+from launcher.verify import verify
+from tests.jobs import write_job
+
+MIB = 2**20
+DTYPES = ("uint8", "float16", "float32", "int64")
+
+
+@st.composite
+def data_loaders(draw: st.DrawFn) -> dict[str, Any]:
+    """Return a data_loader block: sized by a sample or by bytes, or not at all."""
+    spec: dict[str, Any] = {"prefetch_factor": draw(st.integers(1, 5)), "batches_held": draw(st.integers(1, 4))}
+    kind = draw(st.sampled_from(("sample", "bytes", "none")))
+    if kind == "sample":
+        tensor = st.fixed_dictionaries(
+            {"shape": st.lists(st.integers(1, 256), max_size=3), "dtype": st.sampled_from(DTYPES)}
+        )
+        spec["sample"] = draw(st.lists(tensor, min_size=1, max_size=3))
+        spec["batch_size"] = draw(st.integers(1, 64))
+        spec["collate"] = draw(st.sampled_from(("stack", "list", "none")))
+    if kind == "bytes":
+        tensors = draw(st.integers(1, 100))
+        spec["batch_bytes"] = {"size": draw(st.integers(MIB, 512 * MIB)), "tensors": tensors}
+    if draw(st.booleans()):
+        spec["num_workers"] = draw(st.integers(0, 8))
+    if draw(st.booleans()):
+        spec["loaders"] = {"train": {}, "val": draw(st.sampled_from(({}, {"num_workers": 2}, {"prefetch_factor": 3})))}
+    return spec
+
+
+@st.composite
+def jobs(draw: st.DrawFn) -> dict[str, Any]:
+    """Return the fields of a job that renders on all targets."""
+    resources: dict[str, Any] = {
+        "cpus": draw(st.sampled_from((1, 2, 4, 7, 16, "1500m"))),
+        "memory": f"{draw(st.integers(80, 65536))}Mi",
+        "gpus": draw(st.sampled_from((0, 0, 1, 2, 8))),
+    }
+    fields: dict[str, Any] = {"resources": resources, "data_loader": draw(data_loaders())}
+    if draw(st.booleans()):
+        fields["torchrun"] = {"nproc_per_node": draw(st.integers(1, 4))}
+    if draw(st.booleans()):
+        fields["shm_size"] = f"{draw(st.integers(64, 8192))}Mi"
+    return fields
+
+
+def planned(fields: dict[str, Any], target: str = "docker") -> LaunchPlan | None:
+    """Return the plan, or None where an error was returned."""
+    from launcher.job import read_job
+
+    with tempfile.TemporaryDirectory() as folder:
+        job = read_job(write_job(Path(folder), **fields), target=target)
+        try:
+            return make_plan(job)
+        except JobFileRejected:
+            return None
+
+
+@settings(max_examples=150, deadline=None)
+@given(jobs())
+def test_an_error_or_need_below_size_below_memory(fields: dict[str, Any]) -> None:
+    """need ≤ size < memory, and automatic workers keep the CPU budget."""
+    plan = planned(fields)
+    if plan is None:
+        return
+    assert plan.memory.limit is not None
+    assert plan.shm.need <= plan.shm.size.value < plan.memory.limit
+    assert plan.shm.size.value >= 64 * MIB
+    cpus = whole_cpus(plan.job)
+    if plan.auto_workers and cpus is not None and plan.num_workers.value > 1:
+        assert plan.num_workers.value * plan.ranks.value <= cpus
+    if plan.auto_workers and not plan.gpus and cpus is not None and cpus < 4:
+        assert plan.num_workers.value == 0
+
+
+@settings(max_examples=100, deadline=None)
+@given(jobs(), st.integers(1, 7), st.sampled_from(("batch", "prefetch_factor", "batches_held")))
+def test_need_is_monotone_at_fixed_workers(fields: dict[str, Any], workers: int, grown: str) -> None:
+    """More bytes, a longer prefetch or more batches held never need less."""
+    spec = {**fields["data_loader"], "num_workers": workers, "loaders": {"train": {}}}
+    fields = {**fields, "data_loader": spec, "resources": {**fields["resources"], "memory": "4Ti"}}
+    fields.pop("shm_size", None)
+    before = planned(fields)
+    more = dict(spec)
+    if grown != "batch":
+        more[grown] += 1
+    elif "batch_size" in more:
+        more["batch_size"] += 1
+    elif "batch_bytes" in more:
+        more["batch_bytes"] = {**more["batch_bytes"], "size": more["batch_bytes"]["size"] + 5000}
+    after = planned({**fields, "data_loader": more})
+    assert before is not None
+    assert after is not None
+    assert before.shm.need <= after.shm.need
+    assert before.shm.hard <= after.shm.hard
+
+
+@settings(max_examples=60, deadline=None)
+@given(jobs())
+def test_no_workers_need_nothing(fields: dict[str, Any]) -> None:
+    """W = 0 puts nothing in /dev/shm, and the size is still explicit."""
+    spec = {**fields["data_loader"], "num_workers": 0, "loaders": {"train": {}}}
+    plan = planned({**fields, "data_loader": spec})
+    if plan is not None:
+        assert plan.shm.need == 0
+        assert plan.shm.size.value >= 64 * MIB
+
+
+@settings(max_examples=40, deadline=None)
+@given(jobs())
+def test_every_rendering_carries_the_same_bytes(fields: dict[str, Any]) -> None:
+    """One number of bytes in docker run, Compose and Kubernetes; verify re-reads each."""
+    sizes = set()
+    for target in ("docker", "compose", "kubernetes"):
+        plan = planned(fields, target)
+        if plan is None:
+            return
+        text = render(plan)
+        verify(plan, text)
+        size = plan.shm.size.value
+        assert {"docker": f"{size // MIB}m", "compose": f"{size // MIB}m", "kubernetes": f"{size // MIB}Mi"}[
+            target
+        ] in text or (str(size) in text)
+        sizes.add(size)
+    assert len(sizes) == 1

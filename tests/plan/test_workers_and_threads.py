@@ -1,0 +1,115 @@
+"""Workers, ranks and threads follow the container's CPUs, and a stated value is never changed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.jobs import plan_with
+
+
+@pytest.mark.parametrize(
+    ("resources", "fields", "expected"),
+    [
+        ({"gpus": 1, "cpus": 8}, {}, 8),
+        ({"gpus": 1, "cpus": 32}, {}, 16),
+        ({"gpus": 8, "cpus": 4}, {}, 1),
+        ({"gpus": 2, "cpus": 9}, {}, 4),
+        ({"gpus": 1}, {}, 16),
+        ({"gpus": 1, "cpus": 8}, {"max_workers": 3}, 3),
+        ({"gpus": 1, "cpus": 0.5}, {}, 1),
+        ({"gpus": 1, "cpus": "7500m"}, {}, 7),
+        ({"cpus": 1}, {}, 0),
+        ({"cpus": 3}, {}, 0),
+        ({"cpus": 4}, {}, 1),
+        ({"cpus": 64}, {}, 8),
+        ({"cpus": 64}, {"max_workers": 2}, 2),
+        ({}, {}, 16),
+        ({"cpus": 1}, {"num_workers": 4}, 4),
+    ],
+)
+def test_number_of_workers(tmp_path: Path, resources: dict[str, Any], fields: dict[str, Any], expected: int) -> None:
+    """GPU jobs take the CPUs per rank, CPU-only jobs a quarter of them from 4 CPUs on; max_workers bounds both."""
+    plan = plan_with(tmp_path, resources=resources, data_loader={"collate": "none", **fields})
+    assert plan.num_workers.value == expected
+
+
+@pytest.mark.parametrize(
+    ("fields", "expected"),
+    [
+        ({}, 1),
+        ({"resources": {"gpus": 4}}, 4),
+        ({"resources": {"gpus": [2, 3]}}, 2),
+        ({"torchrun": {"nproc_per_node": 2}}, 2),
+        ({"torchrun": {}, "resources": {"gpus": 8}}, 8),
+        ({"torchrun": {"nproc_per_node": 2}, "resources": {"gpus": 4}}, 2),
+        ({"ranks_per_container": 3}, 3),
+        ({"resources": {"gpus": "all"}, "ranks_per_container": 8}, 8),
+    ],
+)
+def test_number_of_ranks(tmp_path: Path, fields: dict[str, Any], expected: int) -> None:
+    """ranks_per_container, else torchrun's, else one per GPU, else one."""
+    assert plan_with(tmp_path, **fields).ranks.value == expected
+
+
+@pytest.mark.parametrize(
+    ("resources", "workers", "expected"),
+    [
+        ({"gpus": 1, "cpus": 32}, None, {"OMP_NUM_THREADS": 4, "OPENBLAS_NUM_THREADS": 1}),
+        ({"gpus": 1, "cpus": 8}, None, {"OMP_NUM_THREADS": 2, "TORCHINDUCTOR_COMPILE_THREADS": 8}),
+        ({"gpus": 8, "cpus": 8}, None, {"MKL_NUM_THREADS": 1, "TORCHINDUCTOR_COMPILE_THREADS": 1}),
+        ({"cpus": 2}, None, {"OMP_NUM_THREADS": 2, "OPENBLAS_NUM_THREADS": None}),
+        ({"cpus": 8}, None, {"OMP_NUM_THREADS": 6, "OPENCV_FOR_THREADS_NUM": 1}),
+        ({"cpus": 2}, 4, {"OMP_NUM_THREADS": 1, "RAYON_NUM_THREADS": 1}),
+        ({}, None, {"OMP_NUM_THREADS": None}),
+    ],
+)
+def test_threads(
+    tmp_path: Path, resources: dict[str, Any], workers: int | None, expected: dict[str, int | None]
+) -> None:
+    """Ranks and workers share the CPUs; without resources.cpus the preflight decides."""
+    spec = {"collate": "none"} | ({} if workers is None else {"num_workers": workers})
+    threads = dict(plan_with(tmp_path, resources=resources, data_loader=spec).threads)
+    assert {name: threads[name].value if name in threads else None for name in expected} == expected
+
+
+def test_the_jobs_own_thread_setting_wins(tmp_path: Path) -> None:
+    """A variable in env is shown as stated, with its line."""
+    plan = plan_with(tmp_path, resources={"cpus": 8}, env={"OMP_NUM_THREADS": "3"})
+    omp = dict(plan.threads)["OMP_NUM_THREADS"]
+    assert (omp.value, omp.derivation) == (3, "stated")
+    assert omp.origin.endswith("job.yaml:9") or "job.yaml:" in omp.origin
+
+
+def test_more_workers_than_cpus_is_a_warning_and_stays(tmp_path: Path) -> None:
+    """The user's own setting wins and is checked."""
+    plan = plan_with(tmp_path, resources={"cpus": 2}, data_loader={"num_workers": 8, "collate": "none"})
+    assert plan.num_workers.value == 8
+    assert "TL206" in [each.code for each in plan.findings]
+
+
+def test_torchrun_stands_in_front_of_the_same_command(tmp_path: Path) -> None:
+    """Adding the block scales the command as it is."""
+    argv = plan_with(tmp_path, torchrun={"nproc_per_node": 2, "max_restarts": 1}).argv
+    assert argv[0] == "torchrun"
+    assert argv[-3:] == ("--no-python", "python", "train.py")
+    assert {"--nproc-per-node=2", "--max-restarts=1", "--nnodes=1"} < set(argv)
+
+
+@pytest.mark.parametrize(
+    ("image", "floating"),
+    [
+        ("pytorch/pytorch:2.9.1-cuda12.8-cudnn9-runtime", False),
+        ("pytorch/pytorch:latest", True),
+        ("pytorch/pytorch", True),
+        ("localhost:5000/trainer", True),
+        ("localhost:5000/trainer:3", False),
+        ("trainer@sha256:" + "0" * 64, False),
+    ],
+)
+def test_a_floating_tag_is_a_finding(tmp_path: Path, image: str, floating: bool) -> None:
+    """No tag or latest warns; a port is no tag and a digest is fixed."""
+    plan = plan_with(tmp_path, image=image)
+    assert ("TL111" in [each.code for each in plan.findings]) is floating

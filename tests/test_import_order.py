@@ -1,0 +1,67 @@
+"""The layers of the package import downward only, and vendors' packages have one place each."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+import pytest
+
+PACKAGE = Path(__file__).parent.parent / "launcher"
+# design order: each may import those before it, and itself
+LAYERS = ("units", "diagnostics", "errors", "job", "plan", "render", "verify", "run", "diagnose", "inside", "cli")
+ONE_PLACE = {"docker": "run", "kubernetes": "run", "jinja2": "render", "torch": "inside"}
+MODULES = sorted(PACKAGE.rglob("*.py"))
+
+
+def imports(path: Path) -> list[str]:
+    """Return every absolute module that a file imports, wherever in it."""
+    found: list[str] = []
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            found += [each.name for each in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{path}: relative import"
+            found.append(node.module or "")
+    return found
+
+
+def layer_of(path: Path) -> str:
+    """Return the layer that a module belongs to."""
+    parts = path.relative_to(PACKAGE).parts
+    return parts[0].removesuffix(".py")
+
+
+@pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(PACKAGE)))
+def test_imports_go_downward_only(path: Path) -> None:
+    """A module imports its own layer or one before it."""
+    if layer_of(path) in {"__init__", "__main__"}:
+        return
+    own = LAYERS.index(layer_of(path))
+    for module in imports(path):
+        if module.startswith("launcher."):
+            assert LAYERS.index(module.split(".")[1]) <= own, f"{path} imports {module}"
+
+
+@pytest.mark.parametrize("vendor", sorted(ONE_PLACE))
+def test_each_vendor_package_is_imported_in_one_module(vendor: str) -> None:
+    """docker, kubernetes, jinja2 and torch are each imported by at most one module, in their own layer."""
+    users = [path for path in MODULES if any(each.split(".")[0] == vendor for each in imports(path))]
+    assert len(users) <= 1, f"{vendor} is imported in {users}"
+    assert all(layer_of(path) == ONE_PLACE[vendor] for path in users)
+
+
+def test_modules_stay_short() -> None:
+    """No module of the package has more than 300 lines."""
+    assert {path: lines for path in MODULES if (lines := len(path.read_text().splitlines())) > 300} == {}
+
+
+def test_functions_stay_short() -> None:
+    """No function of the package has more than 40 lines, docstring included."""
+    long = {
+        f"{path.name}:{node.name}": node.end_lineno - node.lineno + 1
+        for path in MODULES
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)) and (node.end_lineno or 0) - node.lineno >= 40
+    }
+    assert long == {}
