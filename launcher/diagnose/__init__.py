@@ -1,0 +1,66 @@
+"""Explains the end of a run from its evidence: what happened, what shows it, what to type.
+
+Adding a symptom: one module in `symptoms/`, one place in SYMPTOMS, one test.
+"""
+
+from __future__ import annotations
+
+from types import ModuleType
+
+from launcher.diagnose.diagnosis import Diagnosis
+from launcher.diagnose.symptoms import (
+    command_not_started,
+    engine_refused,
+    feeder_thread_lost_batch,
+    killed_from_outside,
+    oom_killed,
+    open_files_exhausted,
+    own_exit_code,
+    preflight_stopped,
+    segmentation_fault,
+    shm_bus_error,
+    shm_full,
+    shm_full_semaphore,
+    stopped_on_request,
+    temp_dir_unusable,
+    worker_killed,
+)
+from launcher.run.evidence import Evidence
+
+# In each group the first that matches speaks, so the most specific stands first.
+SYMPTOMS: tuple[tuple[ModuleType, ...], ...] = (
+    (preflight_stopped, engine_refused, stopped_on_request),
+    (feeder_thread_lost_batch, shm_full_semaphore, shm_full, shm_bus_error),
+    (open_files_exhausted, temp_dir_unusable),
+    (worker_killed, oom_killed, killed_from_outside),
+    (segmentation_fault,),
+    (command_not_started, own_exit_code),
+)
+MOST_SENTENCES = 2
+
+
+def explain_end(evidence: Evidence) -> tuple[Diagnosis, ...]:
+    """Return one or two causes, most specific first; none where nothing names one. A run that ended with 0 only has OOMKilled."""
+    if evidence.exit_code == 0:
+        found = (oom_killed.diagnose(evidence),)
+    else:
+        found = tuple(_first(group, evidence) for group in SYMPTOMS)
+    return tuple(each for each in found if each is not None)[:MOST_SENTENCES]
+
+
+def explain_hang(log: str) -> Diagnosis | None:
+    """Return the cause where the log of a running job shows that it waits for ever."""
+    evidence = Evidence(exit_code=None, log=log)
+    return feeder_thread_lost_batch.diagnose(evidence) or _temp_dir_in_feeder(evidence)
+
+
+def _temp_dir_in_feeder(evidence: Evidence) -> Diagnosis | None:
+    return temp_dir_unusable.diagnose(evidence) if "_feed" in evidence.log else None
+
+
+def _first(group: tuple[ModuleType, ...], evidence: Evidence) -> Diagnosis | None:
+    for symptom in group:
+        diagnosis: Diagnosis | None = symptom.diagnose(evidence)
+        if diagnosis is not None:
+            return diagnosis
+    return None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 from launcher.job.field import Field, Type, record
 from launcher.job.fields_container import CONTAINER
@@ -19,18 +20,21 @@ OVERRIDES = Field(
     "any field above for one target: mappings merge, lists and scalars replace, null is the default",
     default={},
 )  # fmt: skip
+_NOT_REPEATED = (OVERRIDES.name, "data_loader.loaders")
 JOB = record(*_OVERRIDABLE, OVERRIDES, PATCHES, TARGET)
 
 
 def rows(type_: Type = JOB, prefix: str = "") -> Iterator[tuple[str, Field]]:
     """Yield each field with its dotted path; `[]` stands for a list's items and NAME for a free key.
 
-    The fields inside `target_overrides.T` are those of the whole table and are not repeated.
+    What `target_overrides.T` and `data_loader.loaders.NAME` take stands above them already and is not repeated.
     """
     for field in type_.fields:
         path = prefix + field.name
         yield path, field
-        if field.type.kind == "object" and field.type.fields and path != OVERRIDES.name:
+        if path in _NOT_REPEATED:
+            continue
+        if field.type.kind == "object":
             yield from rows(field.type, f"{path}.")
         item = field.type.item
         if item is not None and item.kind == "object":
@@ -40,3 +44,26 @@ def rows(type_: Type = JOB, prefix: str = "") -> Iterator[tuple[str, Field]]:
 def named(type_: Type, name: str) -> Field | None:
     """Return the field `name` of an object type."""
     return next((field for field in type_.fields if field.name == name), None)
+
+
+def child(type_: Type | None, key: str) -> Type | None:
+    """Return the type of what stands under `key` of a mapping of type `type_`; None for a key that the table doesn't know."""
+    if type_ is None:
+        return None
+    if type_.kind == "object":
+        field = named(type_, key)
+        return field.type if field else None
+    return type_.item if type_.kind in {"map", "list"} else None
+
+
+def default(path: str) -> Any:
+    """Return the default of a dotted field, as the value that reading it would give."""
+    type_: Type = JOB
+    *parents, last = path.split(".")
+    for name in parents:
+        inner = child(type_, name)
+        assert inner is not None, path
+        type_ = inner
+    field = named(type_, last)
+    assert field is not None, path
+    return field.default

@@ -26,6 +26,7 @@ MAX_DEPTH = 64
 _FORBIDDEN = re.compile("[^\t\n\r -~\xa0-\u2027\u202a-\ud7ff\ue000-\ufefe\uff00-\ufffd\U00010000-\U0010ffff]")
 _NOT_IN_A_STRING = re.compile("[\0\ud800-\udfff]")
 _NULLS = frozenset({"", "~", "null", "Null", "NULL"})
+_QUOTES = frozenset("'\"|>")  # a plain scalar's style is None from PyYAML's own parser and '' from libyaml
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,7 +158,7 @@ class _Builder:
             return self._mapping(event, depth)
         if isinstance(event, yaml.SequenceStartEvent):
             return self._sequence(event, depth)
-        scalar = Scalar(event.value, event.style is None and event.tag is None, self._span(event, event))
+        scalar = Scalar(event.value, event.style not in _QUOTES and event.tag is None, self._span(event, event))
         bad = _NOT_IN_A_STRING.search(event.value)
         if bad:
             number = ord(bad.group())

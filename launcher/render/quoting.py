@@ -10,7 +10,9 @@ import re
 
 # Line and paragraph separators, BOM and non-characters are folded, dropped or refused by one YAML reader or another;
 # invisible and direction-changing characters would hide from a reviewer what the file says.
-_UNPRINTABLE = "\x00-\x1f\x7f-\xa0\xad\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\uffff\U000e0000-\U000e0fff"
+_UNPRINTABLE = (
+    "\x00-\x1f\x7f-\xa0\xad\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\uffff\U000e0000-\U000e0fff"
+)
 _YAML_ESCAPED = re.compile(f'["\\\\{_UNPRINTABLE}]')
 _NOT_IN_BLOCK = re.compile(f"[{_UNPRINTABLE}]")
 _NOT_IN_COMMENT = re.compile(f"[{_UNPRINTABLE}]")

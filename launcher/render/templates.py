@@ -63,6 +63,6 @@ def environment() -> Environment:
     return made
 
 
-def template_text(name: str, **values: object) -> str:
-    """Return the text of template `name` with `values`, or with none: every printed value passes a quoting filter."""
-    return environment().get_template(name).render(values)
+def template_text(template: str, /, **values: object) -> str:
+    """Return the text of `template` with `values`, or with none: every printed value passes a quoting filter."""
+    return environment().get_template(template).render(values)

@@ -97,6 +97,9 @@ class Session(Protocol):
     def exit_code(self) -> int | None:
         """Block until the end and return the exit code; None when the target was lost."""
 
+    def close(self) -> None:
+        """Let go of it; the container goes on."""
+
 
 class Backend(Protocol):
     """One target. Every method raises TargetUnavailable where the target can't be reached or refuses."""
@@ -136,3 +139,7 @@ class Backend(Protocol):
 
     def read_shm(self, container: Started) -> ShmReading | None:
         """Read /dev/shm of a running container now; None where that is not possible."""
+
+    @property
+    def sample_seconds(self) -> float:
+        """How long to wait between two calls of read_shm: its cost decides."""

@@ -24,6 +24,7 @@ NAME_TAKEN = "TL506"
 GONE, CONFLICT = 404, 409
 HEADER = struct.Struct(">BxxxL")  # the engine's frame header: stream number, payload length
 STDERR = 2
+EVENT_LAG = 0.2  # seconds by which the engine may note a kill after the end that it caused
 
 
 class DockerBackend:
@@ -121,8 +122,9 @@ class DockerBackend:
         if not container.finished:
             return ()
         kinds = {"container": container.id, "event": ["kill"]}
+        until = f"{container.finished + EVENT_LAG:.6f}"
         with self.engine.attempting("read events") as client:
-            events = client.events(since=container.started, until=container.finished + 1, filters=kinds, decode=True)
+            events = client.events(since=f"{container.started:.6f}", until=until, filters=kinds, decode=True)
             with contextlib.closing(events):
                 attributes = [each.get("Actor", {}).get("Attributes", {}) for each in events]
         return tuple(int(each["signal"]) for each in attributes if str(each.get("signal", "")).isdigit())
@@ -171,9 +173,9 @@ class DockerBackend:
         return read_from_health(self._run_health_command(container.id))
 
     @property
-    def reads_cheaply(self) -> bool:
-        """Whether read_shm starts no process; it is then called more often."""
-        return self._readable_proc
+    def sample_seconds(self) -> float:
+        """Seconds between two readings: reading /proc is one system call, the health command is a process."""
+        return 0.2 if self._readable_proc else 5.0
 
     def _run_health_command(self, container: str) -> str:
         found = self._inspect(container) or {}
@@ -224,6 +226,11 @@ class _Attached:
             return None
         code = answer.get("StatusCode")
         return code if isinstance(code, int) else None
+
+    def close(self) -> None:
+        """Close both streams."""
+        self._attached.close()
+        self._waiting.close()
 
 
 def frames(pieces: Iterable[bytes]) -> Iterator[Chunk]:

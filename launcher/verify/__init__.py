@@ -1,0 +1,77 @@
+"""Reads a final text back and compares it with the plan: nothing is written that says anything else (laws 2 and 8)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import fields
+from pathlib import Path
+
+from launcher.diagnostics import Diagnostic
+from launcher.errors import RenderingDisagrees
+from launcher.plan.launch_plan import LaunchPlan
+from launcher.verify.expected import expected
+from launcher.verify.readback import ReadBack
+from launcher.verify.reread_compose import reread_compose
+from launcher.verify.reread_docker import reread_docker
+from launcher.verify.reread_kubernetes import reread_kubernetes
+
+__all__ = ["verified", "verify"]
+
+_LONGEST_SHOWN = 120
+
+
+def verified(plan: LaunchPlan, text: str, *, base: Path | None = None) -> str:
+    """Return `text` if it says what `plan` says; raises RenderingDisagrees (TL902) if not."""
+    verify(plan, text, base=base)
+    return text
+
+
+def verify(plan: LaunchPlan, text: str, *, base: Path | None = None) -> None:
+    """Raise RenderingDisagrees with each difference between `text` and `plan`.
+
+    `base` is the folder that relative binds of `text` are relative to; None: the job file's own.
+    """
+    differences = tuple(_differences(plan, text, base))
+    if differences:
+        raise RenderingDisagrees(differences)
+
+
+def reread(plan: LaunchPlan, text: str, *, base: Path | None) -> ReadBack:
+    """Return what `text`, a rendering for the plan's target, says."""
+    folder = Path(plan.job.path).parent if base is None else base
+    if plan.target == "docker":
+        return reread_docker(text, folder)
+    if plan.target == "compose":
+        return reread_compose(text, folder)
+    return reread_kubernetes(text)
+
+
+def _differences(plan: LaunchPlan, text: str, base: Path | None) -> Iterator[Diagnostic]:
+    wanted = expected(plan, base=base)
+    try:
+        found = reread(plan, text, base=base)
+    except Exception as cause:  # noqa: BLE001  whatever a changed text makes a reader raise, the text can't be trusted
+        yield _difference(plan, "text", "readable", f"unreadable: {cause}")
+        return
+    for field in fields(ReadBack):
+        want, have = getattr(wanted, field.name), getattr(found, field.name)
+        if isinstance(want, dict):
+            for key in [*want, *(each for each in have if each not in want)]:
+                if want.get(key) != have.get(key):
+                    yield _difference(plan, f"{field.name} {key}", want.get(key), have.get(key))
+        elif want != have:
+            yield _difference(plan, field.name, want, have)
+
+
+def _difference(plan: LaunchPlan, what: str, want: object, have: object) -> Diagnostic:
+    return Diagnostic(
+        code="TL902",
+        message=f"the {plan.target} text says {what} {_shown(have)}, the plan says {_shown(want)}",
+        why="each rendering is read back before it is written; this one would start another job than the plan",
+        fix="undo the change to the template, or report it with the job file if nobody changed one",
+    )
+
+
+def _shown(value: object) -> str:
+    text = "nothing" if value is None else repr(value)
+    return text if len(text) <= _LONGEST_SHOWN else text[: _LONGEST_SHOWN - 1] + "…"

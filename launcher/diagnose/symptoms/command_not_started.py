@@ -1,0 +1,31 @@
+"""The command of the job could not be started: 127 not found, 126 found and not executable.
+
+**What you see**: exit code 127 or 126, with the shell's `not found` or `Permission denied`.
+**Why**: the preflight passed and its last step, exec of the command, failed: the program is not in the image, not on PATH,
+has no execute permission or names an interpreter that is missing.
+**Way out**: run the image with a shell and look (`command -v`, `ls -l`).
+**References**: POSIX, Shell Command Language 2.8.2, Exit Status for Commands.
+"""
+
+from __future__ import annotations
+
+from launcher.diagnose.diagnosis import LIKELY, Diagnosis, line_with
+from launcher.run.evidence import Evidence
+
+CODE = "TL614"
+NAME = "command-not-started"
+_NOT_EXECUTABLE, _NOT_FOUND = 126, 127
+
+
+def diagnose(evidence: Evidence) -> Diagnosis | None:
+    """Match 126 and 127; a script may also return them itself."""
+    if evidence.exit_code == _NOT_FOUND:
+        sentence = "the command was not found in the image"
+        fix = "correct the first word of command, or install it in the image; it is looked up on the image's PATH"
+    elif evidence.exit_code == _NOT_EXECUTABLE:
+        sentence = "the command was found and could not be executed"
+        fix = "give it execute permission (`chmod +x`), or start it with its interpreter, like [python, train.py]"
+    else:
+        return None
+    saw = line_with(evidence.log, r"not found|[Pp]ermission denied|[Nn]o such file|Exec format error")
+    return Diagnosis(CODE, NAME, sentence, saw or f"exit code {evidence.exit_code}", fix, LIKELY)

@@ -1,0 +1,30 @@
+"""SIGKILL or SIGTERM reached the job, and neither its memory limit nor the engine sent it.
+
+**What you see**: exit code 137 with OOMKilled false, or 143 without a stop.
+**Why**: the host itself ran out of memory, somebody used `kill` on the host, or the job killed itself.
+**Way out**: look into the host's kernel log; with a memory limit below what the host has, the limit is hit first and named.
+**References**: docs.kernel.org/admin-guide/mm/concepts.html.
+"""
+
+from __future__ import annotations
+
+from launcher.diagnose.diagnosis import LIKELY, Diagnosis
+from launcher.run.evidence import Evidence
+
+CODE = "TL612"
+NAME = "killed-from-outside"
+_SIGNALS = {137: "SIGKILL", 143: "SIGTERM"}
+
+
+def diagnose(evidence: Evidence) -> Diagnosis | None:
+    """Match 137 and 143 that nothing else explains."""
+    name = _SIGNALS.get(evidence.exit_code or 0)
+    if name is None or evidence.oom_killed or evidence.signals or evidence.stopped_by:
+        return None
+    sentence = f"{name} ended the job, and neither its memory limit nor the engine sent it"
+    if name == "SIGKILL":
+        fix = "look for `Out of memory` in `sudo dmesg` of the host; set resources.memory so that the job meets its own limit first"
+    else:
+        fix = "look for who sends SIGTERM: a scheduler, a shutdown of the host, or the job itself"
+    saw = f"exit code {evidence.exit_code}, OOMKilled false, no signal sent through the engine"
+    return Diagnosis(CODE, NAME, sentence, saw, fix, LIKELY)

@@ -1,0 +1,25 @@
+"""A process ran out of file descriptors while tensors were passed between processes; /dev/shm is not full.
+
+**What you see**: `received 0 items of ancdata`, or `unable to open shared memory object … Too many open files (24)`.
+**Why**: with the file_descriptor strategy each shared storage costs a descriptor, for as long as a batch is kept.
+**Way out**: raise ulimits nofile, or copy what is kept of a batch (`.clone()`), or return fewer tensors a batch.
+**References**: pytorch/pytorch#973.
+"""
+
+from __future__ import annotations
+
+from launcher.diagnose.diagnosis import Diagnosis, line_with
+from launcher.run.evidence import Evidence
+
+CODE = "TL607"
+NAME = "open-files-exhausted"
+
+
+def diagnose(evidence: Evidence) -> Diagnosis | None:
+    """Match the two texts of RLIMIT_NOFILE."""
+    saw = line_with(evidence.log, r"received 0 items of ancdata|Too many open files")
+    if not saw:
+        return None
+    sentence = "a process ran out of file descriptors, one for each tensor that it shares; /dev/shm is not the cause"
+    fix = "set ulimits: {nofile: 65536}, or keep `.clone()`s instead of the workers' own tensors"
+    return Diagnosis(CODE, NAME, sentence, saw, fix)

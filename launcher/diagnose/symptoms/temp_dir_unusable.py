@@ -1,0 +1,29 @@
+"""Workers pass tensors through a socket in the temporary directory, and that directory can't hold one.
+
+**What you see**: `No usable temporary directory found`, `AF_UNIX path too long`, or `could not generate a random directory
+for manager socket`; out of a worker's feeder thread the first two hang the job for ever.
+**Why**: Python puts the socket into TMPDIR, /tmp, /var/tmp or /usr/tmp. A read-only root has none of them writable, and a
+socket's path may have 107 bytes.
+**Way out**: mount a tmpfs on /tmp, and leave TMPDIR of the host out of the container.
+**References**: rwth-i6/returnn#1571; unix(7).
+"""
+
+from __future__ import annotations
+
+from launcher.diagnose.diagnosis import Diagnosis, line_with
+from launcher.run.evidence import Evidence
+
+CODE = "TL608"
+NAME = "temp-dir-unusable"
+_TEXTS = r"No usable temporary directory found|AF_UNIX path too long|random directory for manager socket"
+
+
+def diagnose(evidence: Evidence) -> Diagnosis | None:
+    """Match the three texts."""
+    saw = line_with(evidence.log, _TEXTS)
+    if not saw:
+        return None
+    hung = "; the run is hung and will not end by itself" if evidence.exit_code is None else ""
+    sentence = f"the temporary directory can't hold the socket that workers pass tensors through{hung}"
+    fix = "add `{type: tmpfs, target: /tmp}` to mounts, or set env: {TMPDIR: /tmp}"
+    return Diagnosis(CODE, NAME, sentence, saw, fix)

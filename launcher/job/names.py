@@ -1,0 +1,54 @@
+"""Unknown keys: says which known key is meant."""
+
+from __future__ import annotations
+
+from launcher.job.field import Type
+from launcher.job.fields import rows
+from launcher.job.report import Report
+from launcher.job.source import Scalar
+
+SUGGEST_UNTIL = 50  # findings; comparing thousands of unknown keys would take seconds and help nobody
+
+# Names of Compose, Kubernetes and docker run for fields of ours that no comparison of letters finds.
+_FOREIGN = {
+    "environment": "env",
+    "volumes": "mounts",
+    "mem_limit": "resources.memory",
+    "memory_limit": "resources.memory",
+    "shm": "shm_size",
+    "workdir": "working_dir",
+    "entrypoint": "image_entrypoint",
+    "args": "command",
+    "gpu": "resources.gpus",
+    "batch": "data_loader.batch_size",
+    "workers": "data_loader.num_workers",
+    "backoff_limit": "restart.max_attempts",
+    "overrides": "target_overrides",
+}
+
+
+def refuse_unknown_key(report: Report, key: Scalar, type_: Type, path: str) -> None:
+    """Report a key that the object at `path` doesn't know, with the nearest name that it does."""
+    where = f" in {path}" if path else ""
+    known = [field.name for field in type_.fields]
+    close = nearest_name(key.text, known, path) if len(report) < SUGGEST_UNTIL else None
+    fix = f"write {close}" if close else f"write one of {', '.join(known)}, or delete it"
+    report.add("TL104", key, message=f"unknown key {shown(key.text)}{where}", fix=fix, field=path)
+
+
+def shown(name: str) -> str:
+    """Return a key for a message, cut after 60 characters and on one line."""
+    return name if len(name) <= 60 and name.isprintable() else ascii(name[:59])
+
+
+def nearest_name(name: str, known: list[str], path: str) -> str | None:
+    """Return the known name closest to `name`, or the full path of a field of that name elsewhere in the job file."""
+    import difflib  # noqa: PLC0415 - only on the way to an error
+
+    snake = "".join(f"_{letter.lower()}" if letter.isupper() else letter for letter in name[:64]).lstrip("_").replace("-", "_")
+    close = difflib.get_close_matches(snake, known, n=1, cutoff=0.7)
+    if close:
+        return close[0]
+    elsewhere = [each for each, _ in rows() if each.rpartition(".")[2] == snake and "[" not in each and "NAME" not in each]
+    found = elsewhere[0] if elsewhere else _FOREIGN.get(snake)
+    return found if found and found != f"{path}.{snake}" else None

@@ -1,0 +1,118 @@
+"""Reads a job file into a JobSpec for one target, or raises with every error of the file at once."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from launcher.diagnostics import Diagnostic, errors_among
+from launcher.errors import JobFileRejected
+from launcher.job.build import job_spec
+from launcher.job.fields import JOB, OVERRIDE, OVERRIDES, default
+from launcher.job.fields_target import TARGETS, TARGETS_LATER
+from launcher.job.file import read_text
+from launcher.job.merge import apply_sets, merged, of_kind
+from launcher.job.names import refuse_unknown_key
+from launcher.job.report import Report
+from launcher.job.source import MappingNode, Node, Scalar, parse_yaml
+from launcher.job.spec import JobSpec
+from launcher.job.validate import Checked, check_fields
+from launcher.job.validate_target import check_target
+from launcher.job.values import ValueReader, refuse_later
+
+
+def read_job(path: Path, *, target: str | None = None, sets: Sequence[str] = ()) -> JobSpec:
+    """Return the job of the file `path` for `target` (None: the job's own), with its overrides and then `sets` laid on top.
+
+    `sets` are `dotted.path=YAML value`. Raises JobFileRejected with every error, in the order of the file.
+    """
+    report = Report()
+    root = _root(path, report)
+    if root is None:
+        raise JobFileRejected(report.sorted())
+    base, overrides = _split(root, report)
+    ValueReader(report, partial=True).read(JOB, base, "")
+    chosen = _target(base, target, sets)
+    laid = merged(base, overrides[chosen]) if chosen in overrides else base
+    laid = apply_sets(laid, sets, report)
+    values = ValueReader(report).read(JOB, laid, "")
+    _refuse_target(chosen, explicit=target is not None, report=report)
+    checked = Checked(values, laid, chosen, report)
+    check_fields(checked)
+    check_target(checked)
+    found = report.sorted()
+    if errors_among(found):
+        raise JobFileRejected(found)
+    return job_spec(values, laid, path=str(path), target=chosen)
+
+
+def _root(path: Path, report: Report) -> MappingNode | None:
+    """Return the file's tree, or None where nothing more can be said about it."""
+    text = read_text(path, report)
+    if text is None:
+        return None
+    before = len(report)
+    node = parse_yaml(text, str(path), report)
+    if isinstance(node, MappingNode):
+        return node
+    if node is None and len(report) > before:
+        return None
+    if node is None or (isinstance(node, Scalar) and node.null):
+        fix = "write at least name, image and command"
+        report.take(Diagnostic(code="TL101", message=f"the job file {path} is empty", fix=fix))
+        return None
+    found = "a list" if not isinstance(node, Scalar) else "one value"
+    report.add("TL105", node, message=f"the job file is {found}; a mapping is asked", fix="write lines of field: value")
+    return None
+
+
+def _split(root: MappingNode, report: Report) -> tuple[MappingNode, dict[str, MappingNode]]:
+    """Return the file without its overrides, and the overrides of each target, checked field by field."""
+    items = {name: entry for name, entry in root.items.items() if name != OVERRIDES.name}
+    base = MappingNode(items, root.span)
+    if OVERRIDES.name not in root.items:
+        return base, {}
+    node = root.items[OVERRIDES.name][1]
+    overrides: dict[str, MappingNode] = {}
+    if not isinstance(node, MappingNode):
+        ValueReader(report, partial=True).read(OVERRIDES.type, node, OVERRIDES.name)
+        return base, {}
+    for name, (key, value) in node.items.items():
+        if name in TARGETS_LATER:
+            refuse_later(report, key, f"{OVERRIDES.name}.{name}")
+        elif name not in TARGETS:
+            refuse_unknown_key(report, key, OVERRIDES.type, OVERRIDES.name)
+        elif isinstance(value, MappingNode):
+            ValueReader(report, partial=True, nulls=True).read(OVERRIDE, value, "")
+            laid = of_kind(value, "target_overrides")
+            assert isinstance(laid, MappingNode)
+            overrides[name] = laid
+        else:
+            ValueReader(report, partial=True).read(OVERRIDE, value, f"{OVERRIDES.name}.{name}")
+    return base, overrides
+
+
+def _target(base: MappingNode, asked: str | None, sets: Sequence[str]) -> str:
+    """Return the asked target, else that of --set, else the job's, else the default."""
+    if asked is not None:
+        return asked
+    stated = [each.partition("=")[2].strip() for each in sets if each.startswith("target=")]
+    if stated:
+        return stated[-1]
+    node: Node | None = base.items["target"][1] if "target" in base.items else None
+    known = isinstance(node, Scalar) and node.text in TARGETS
+    fallback: Any = default("target")
+    return node.text if isinstance(node, Scalar) and known else str(fallback)
+
+
+def _refuse_target(target: str, *, explicit: bool, report: Report) -> None:
+    if target in TARGETS or not explicit:
+        return
+    known = ", ".join(TARGETS)
+    if target in TARGETS_LATER:
+        message = f"the target {target} is not supported yet; a later version brings it"
+        report.take(Diagnostic(code="TL110", message=message, fix=f"write --target with one of {known}", field="target"))
+    else:
+        message = f"there is no target {target!r}; the targets are {known}"
+        report.take(Diagnostic(code="TL107", message=message, fix=f"write --target with one of {known}", field="target"))

@@ -1,0 +1,172 @@
+"""Reads one scalar by its type: refuses what only looks like it, and names the value to type instead."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any
+
+from launcher.job.field import Type, spell
+from launcher.job.report import Report
+from launcher.job.source import Scalar
+from launcher.units import UnreadableValue, parse_cpus, parse_duration, parse_size
+
+
+class _Bad:
+    """The value of what can't be read."""
+
+    def __repr__(self) -> str:
+        return "BAD"
+
+
+BAD: Any = _Bad()
+LONGEST_NUMBER = 24  # characters; no size, count or duration in bounds needs more
+
+_TRUE = ("true", "True", "TRUE")
+_FALSE = ("false", "False", "FALSE")
+_MEANT_TRUE = frozenset({"yes", "y", "on", "1"})
+_MEANT_FALSE = frozenset({"no", "n", "off", "0"})
+
+
+def quoted(text: str) -> str:
+    """Return `text` in double quotes, cut after 60 characters."""
+    short = text if len(text) <= 60 else text[:59] + "…"
+    return json.dumps(short, ensure_ascii=False)
+
+
+def article_of(type_: Type) -> str:
+    """Return what a type asks for, in words."""
+    return f"auto or {type_.what}" if type_.auto else type_.what
+
+
+class ScalarReader:
+    """Reads text, int, bool, size, cpus, duration and choice."""
+
+    def __init__(self, report: Report) -> None:
+        self._report = report
+
+    def read(self, type_: Type, node: Scalar, path: str) -> Any:
+        """Return the value, None for `auto`, or BAD once the report says why."""
+        if type_.auto and node.text == "auto":
+            return None
+        if type_.kind == "text":
+            return self._text(type_, node, path)
+        if type_.kind == "int":
+            return self._int(type_, node, path)
+        if type_.kind == "bool":
+            return self._bool(type_, node, path)
+        if type_.kind == "choice":
+            return self._choice(type_, node, path)
+        return self._quantity(type_, node, path)
+
+    def _text(self, type_: Type, node: Scalar, path: str) -> Any:
+        if not type_.pattern or re.fullmatch(type_.pattern, node.text):
+            return node.text
+        secret = path.startswith("secrets.")  # someone may have put the secret itself there
+        found = "a text" if secret else quoted(node.text)
+        why = "a job file holds references to secrets, never a secret itself" if secret else ""
+        self._add("TL107", node, path, f"{path} is {found}; {type_.what} is asked", _better(type_, node.text, path), why)
+        return BAD
+
+    def _int(self, type_: Type, node: Scalar, path: str) -> Any:
+        if node.plain and re.fullmatch(r"-?(?:0|[1-9][0-9]*)", node.text) and len(node.text) <= LONGEST_NUMBER:
+            return self._bounded(type_, int(node.text), node, path)
+        meant = _meant_int(node.text)
+        fix = f"write {meant}" if meant else f"write {article_of(type_)}, like {max(type_.low or 0, 1)}"
+        self._look_alike(type_, node, path, fix)
+        return BAD
+
+    def _bool(self, type_: Type, node: Scalar, path: str) -> Any:
+        if node.plain and node.text in _TRUE:
+            return True
+        if node.plain and node.text in _FALSE:
+            return False
+        lower = node.text.lower()
+        if lower in _MEANT_TRUE or lower == "true":
+            fix = "write true"
+        else:
+            fix = "write false" if lower in _MEANT_FALSE or lower == "false" else "write true or false"
+        self._look_alike(type_, node, path, fix)
+        return BAD
+
+    def _look_alike(self, type_: Type, node: Scalar, path: str, fix: str) -> None:
+        spelled = node.text if node.plain else f"the string {quoted(node.text)}"
+        spelled = quoted(node.text) if node.plain and len(node.text) > 60 else spelled
+        why = "readers of YAML take this spelling for different values" if node.plain else "quotes make it a string"
+        self._add("TL105", node, path, f"{path} is {spelled}; {article_of(type_)} is asked", fix, why)
+
+    def _choice(self, type_: Type, node: Scalar, path: str) -> Any:
+        if node.text in type_.choices:
+            return node.text
+        if node.text in type_.later:
+            message = f"{path}: {node.text} is not supported yet; a later version brings it"
+            self._add("TL110", node, path, message, f"write {' or '.join(type_.choices)}, or delete {path}")
+            return BAD
+        import difflib  # noqa: PLC0415 - only on the way to an error
+
+        known = (*type_.choices, *type_.later)
+        close = difflib.get_close_matches(node.text[:64].lower(), known, n=1)
+        message = f"{path} is {quoted(node.text)}; it takes {', '.join(known)}"
+        self._add("TL107", node, path, message, f"write {close[0] if close else ' or '.join(type_.choices)}")
+        return BAD
+
+    def _quantity(self, type_: Type, node: Scalar, path: str) -> Any:
+        parse = {"size": parse_size, "cpus": parse_cpus, "duration": parse_duration}[type_.kind]
+        code = "TL108" if type_.kind == "size" else "TL107"
+        if type_.kind == "size" and re.fullmatch(r"-?0+", node.text):
+            return self._bounded(type_, 0, node, path)
+        if len(node.text) > LONGEST_NUMBER or not node.text.isascii():
+            example = {"size": "512Mi or 8Gi", "cpus": "4, 1.5 or 500m", "duration": "30s, 5m or 1h30m"}[type_.kind]
+            self._add(code, node, path, f"{path} is {quoted(node.text)}; {article_of(type_)} is asked", f"write {example}")
+            return BAD
+        try:
+            value = parse(node.text)
+        except UnreadableValue as error:
+            also = ", or auto" if type_.auto else ""
+            self._add(code, node, path, f"{path}: {error}", error.fix + also)
+            return BAD
+        return self._bounded(type_, value, node, path)
+
+    def _bounded(self, type_: Type, value: int, node: Scalar, path: str) -> Any:
+        low, high = type_.low, type_.high
+        code = "TL108" if type_.kind == "size" else "TL107"
+        if low is not None and value < low:
+            bound, side = low, "least"
+        elif high is not None and value > high:
+            bound, side = high, "most"
+        else:
+            return value
+        why = ""
+        if path == "shm_size" and value == 0:
+            why = "0 is 64 MiB in Docker and no limit at all in Podman and Kubernetes"
+        fix = "write auto" if type_.auto else f"write {spell(type_, bound)}"
+        self._add(code, node, path, f"{path} is {node.text}; the {side} is {spell(type_, bound)}", fix, why)
+        return BAD
+
+    def _add(self, code: str, node: Scalar, path: str, message: str, fix: str, why: str = "") -> None:
+        self._report.add(code, node, message=message, fix=fix, why=why, field=path)
+
+
+def _meant_int(text: str) -> str | None:
+    """Return the integer that a look-alike probably means, in plain digits."""
+    plain = text.strip().replace("_", "")
+    if len(plain) > LONGEST_NUMBER or not plain.isascii():
+        return None
+    if re.fullmatch(r"[+-]?[0-9]+", plain):
+        return str(int(plain))
+    if re.fullmatch(r"0(?:[xX][0-9a-fA-F]+|[oO][0-7]+|[bB][01]+)", plain):
+        return str(int(plain, 0))
+    if re.fullmatch(r"[0-9]+(?:\.[0-9]*)?(?:[eE]\+?[0-9]{1,2})?", plain) and float(plain).is_integer():
+        return str(int(float(plain)))
+    return None
+
+
+def _better(type_: Type, text: str, path: str) -> str:
+    """Return the nearest text that the pattern takes, where one is plain to see."""
+    candidates = [text.strip(), text.lower()]
+    if path == "name":
+        candidates.append(re.sub(r"[^a-z0-9]+", "-", text.lower()).strip("-")[:63].rstrip("-"))
+    if type_.what == "an absolute path":
+        candidates.append(f"/{text.removeprefix('./')}")
+    close = next((each for each in candidates if len(each) < 200 and re.fullmatch(type_.pattern, each)), None)
+    return f"write {close}" if close else f"write {type_.what}"

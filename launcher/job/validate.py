@@ -1,0 +1,195 @@
+"""Checks fields against each other, whatever the target."""
+
+from __future__ import annotations
+
+import posixpath
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from launcher.job.build import inherited
+from launcher.job.report import Report
+from launcher.job.scalars import BAD
+from launcher.job.source import MappingNode, Node, SequenceNode
+
+_CALLS_TORCHRUN = re.compile(r"(?m)^[^#\n]*(?<![\w.-])(?:torchrun|torch\.distributed\.(?:run|launch))(?![\w.-])")
+_DNS_NAME = r"[a-z0-9](?:[-.a-z0-9]{0,251}[a-z0-9])?"
+_NAMED_SOURCE = {
+    "volume": (r"[a-zA-Z0-9][a-zA-Z0-9_.-]+", "a volume's name"),
+    "pvc": (_DNS_NAME, "the name of a PersistentVolumeClaim"),
+    "config": (_DNS_NAME, "the name of a ConfigMap"),
+}
+_ENGINES_OWN = frozenset({"/", "/proc", "/sys", "/dev"})
+
+
+@dataclass(frozen=True, slots=True)
+class Checked:
+    """A job that was read: its values, the tree that they came from, its target, and where errors go."""
+
+    values: dict[str, Any]
+    root: MappingNode
+    target: str
+    report: Report
+
+    def value(self, path: str) -> Any:
+        """Return the value of a dotted field, None where it is unstated or can't be read."""
+        found: Any = self.values
+        for name in path.split("."):
+            found = found.get(name) if isinstance(found, Mapping) else None
+        return None if found is BAD else found
+
+    def node(self, path: str) -> Node:
+        """Return the node of a dotted field, or the nearest one around it."""
+        node: Node = self.root
+        for name in path.split("."):
+            if isinstance(node, MappingNode) and name in node.items:
+                node = node.items[name][1]
+            elif isinstance(node, SequenceNode) and name.isdigit() and int(name) < len(node.items):
+                node = node.items[int(name)]
+            else:
+                break
+        return node
+
+    def add(self, code: str, path: str, message: str, *, fix: str, why: str = "") -> None:
+        """Report an error at a dotted field."""
+        self.report.add(code, self.node(path), message=message, fix=fix, why=why, field=path)
+
+
+def check_fields(job: Checked) -> None:
+    """Report every contradiction between fields."""
+    _check_process(job)
+    _check_torchrun(job)
+    _check_variables(job)
+    _check_gpus(job)
+    _check_mounts(job)
+    _check_loaders(job)
+
+
+def _check_process(job: Checked) -> None:
+    command, script = "command" in job.values, "script" in job.values
+    if command and script:
+        job.add("TL109", "script", "command and script are both stated", fix="delete one of them; in target_overrides write null")
+    if not command and not script:
+        job.add("TL106", "", "command or script is missing", fix="add command: [python, train.py]")
+    argv = job.value("command")
+    if argv and argv[0] == "":
+        job.add("TL107", "command.0", "command.0 is empty; the program to run is asked", fix="write the program, like python")
+
+
+def _check_torchrun(job: Checked) -> None:
+    if job.value("torchrun") is None:
+        return
+    argv = [each for each in job.value("command") or () if isinstance(each, str)]
+    called = next((index for index, each in enumerate(argv) if _starts_ranks(argv, index, each)), None)
+    field = "script" if called is None else f"command.{called}"
+    if called is None and not _CALLS_TORCHRUN.search(job.value("script") or ""):
+        return
+    job.add(
+        "TL109",
+        field,
+        f"{field} calls torchrun, and the torchrun block is stated too",
+        why="the block puts its own torchrun in front, so each of its ranks would start all ranks again",
+        fix="write the command without torchrun, as in [python, train.py], or delete the torchrun block",
+    )
+
+
+def _starts_ranks(argv: list[str], index: int, word: str) -> bool:
+    if index == 0:
+        return posixpath.basename(word) == "torchrun"
+    return argv[index - 1] == "-m" and word in {"torch.distributed.run", "torch.distributed.launch"}
+
+
+def _check_variables(job: Checked) -> None:
+    for name in job.value("secrets") or {}:
+        if name in (job.value("env") or {}):
+            job.add("TL109", f"secrets.{name}", f"{name} is in env and in secrets", fix=f"delete env.{name}")
+
+
+def _check_gpus(job: Checked) -> None:
+    gpus = job.value("resources.gpus")
+    stated = job.value("ranks_per_container") or job.value("torchrun.nproc_per_node")
+    if gpus is not None and gpus.all and stated is None:
+        job.add(
+            "TL207",
+            "resources.gpus",
+            "resources.gpus is all, and ranks_per_container is not stated",
+            why="/dev/shm and workers are sized per training process, and all is a different number on each machine",
+            fix="add ranks_per_container: 1, or the number of training processes",
+        )
+
+
+def _check_mounts(job: Checked) -> None:
+    seen: dict[str, int] = {}
+    for index, mount in enumerate(job.value("mounts") or ()):
+        if mount is BAD:
+            continue
+        _check_source(job, f"mounts.{index}", mount)
+        target = mount.get("target", BAD)
+        if target is BAD:
+            continue
+        place = posixpath.normpath(target).replace("//", "/")
+        field = f"mounts.{index}.target"
+        if place == "/dev/shm":  # noqa: S108 - the path in the container that this tool is about
+            job.add("TL109", field, "a mount at /dev/shm takes shm_size's place", fix="delete it and write shm_size")
+        elif place in _ENGINES_OWN:
+            job.add("TL107", field, f"{field} is {place}, which the engine itself fills", fix="mount a folder below it")
+        elif place in seen:
+            job.add("TL109", field, f"mounts.{seen[place]} and mounts.{index} have the same target {place}", fix="delete one of them")
+        seen.setdefault(place, index)
+
+
+def _check_source(job: Checked, path: str, mount: Mapping[str, Any]) -> None:
+    kind, source = mount.get("type", BAD), mount.get("source")
+    if BAD in (kind, source):
+        return
+    field = f"{path}.source"
+    if kind in {"tmpfs", "scratch"}:
+        if source is not None:
+            job.add("TL109", field, f"a {kind} mount has no source", fix=f"delete {field}")
+        return
+    named, words = _NAMED_SOURCE.get(kind, ("", "a path of this machine, like ./src"))
+    if source is None or source == "":
+        job.add("TL106", path, f"{field} is missing; a {kind} mount needs one", fix=f"add source: {words}")
+    elif named and not re.fullmatch(named, source):
+        fix = "write type: bind" if kind == "volume" and "/" in source else f"write {words}"
+        job.add("TL107", field, f"{field} is a path or has other letters than {words}", fix=fix)
+    elif source.startswith("~"):
+        why = "the shell expands ~, and no shell reads this file"
+        job.add("TL107", field, f"{field} starts with ~", why=why, fix="write the whole path, or one relative to the job file")
+
+
+def _check_loaders(job: Checked) -> None:
+    shared = job.value("data_loader") or {}
+    _check_one_measure(job, "data_loader", shared)
+    loaders = job.value("data_loader.loaders")
+    if loaders is None:
+        _check_batch_size(job, "data_loader", shared)
+        return
+    for name, own in loaders.items():
+        if own is not BAD:
+            path = f"data_loader.loaders.{name}"
+            _check_one_measure(job, path, own)
+            _check_batch_size(job, path, inherited(shared, own))
+
+
+def _check_one_measure(job: Checked, path: str, stated: Mapping[str, Any]) -> None:
+    if "sample" in stated and "batch_bytes" in stated:
+        job.add(
+            "TL109",
+            f"{path}.batch_bytes",
+            f"{path} states sample and batch_bytes",
+            why="each alone gives the bytes of a batch",
+            fix=f"delete {path}.sample, or {path}.batch_bytes",
+        )
+
+
+def _check_batch_size(job: Checked, path: str, values: Mapping[str, Any]) -> None:
+    if values.get("sample") and values.get("sample") is not BAD and "batch_size" not in values:
+        job.add(
+            "TL106",
+            path,
+            f"{path}.batch_size is missing, and a sample is stated",
+            why="the bytes of a batch are its samples' bytes; null says that the dataset yields batches and sample is one",
+            fix=f"add {path}.batch_size: 32, or null",
+        )

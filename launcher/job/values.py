@@ -1,0 +1,230 @@
+"""Reads nodes into typed values by the table of fields, and says what is wrong with those that can't be read."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Callable
+from typing import Any
+
+from launcher.job.field import Field, Type, spell
+from launcher.job.names import refuse_unknown_key
+from launcher.job.report import Report
+from launcher.job.scalars import BAD, ScalarReader, article_of, quoted
+from launcher.job.source import MappingNode, Node, Scalar, SequenceNode
+from launcher.job.spec import Gpus
+
+_GPU_ID = re.compile(r"[0-9]{1,4}|(?:GPU|MIG)-[-0-9a-zA-Z/]+")
+
+
+class ValueReader:
+    """Reads a tree by its type. A value that can't be read is BAD in the result, and said in the report.
+
+    `partial` reads half a job (the file without its overrides, or one override): nothing is required; `nulls` lets null
+    stand for a field's default, as overrides do.
+    """
+
+    def __init__(self, report: Report, *, partial: bool = False, nulls: bool = False) -> None:
+        self._report = report
+        self._partial = partial
+        self._nulls = nulls
+        self._scalars = ScalarReader(report)
+
+    def read(self, type_: Type, node: Node, path: str) -> Any:
+        """Return the value of `node`: objects and maps are dicts of what is stated, lists are tuples, scalars as `Type` says."""
+        if isinstance(node, Scalar) and node.null and type_.kind != "any":
+            return None if type_.nullable else self._null(type_, node, path)
+        readers: dict[str, Callable[[Type, Node, str], Any]] = {
+            "object": self._object,
+            "map": self._map,
+            "list": self._list,
+            "gpus": self._gpus,
+            "ulimit": self._ulimit,
+            "any": lambda _type, _node, _path: BAD,
+        }
+        reader = readers.get(type_.kind)
+        if reader is not None:
+            return reader(type_, node, path)
+        if not isinstance(node, Scalar):
+            return self._wrong(type_, node, path)
+        return self._scalars.read(type_, node, path)
+
+    def _null(self, type_: Type, node: Node, path: str) -> object:
+        empty = {"map": "{}", "object": "{}", "list": "[]"}.get(type_.kind)
+        if type_.auto:
+            fix = "write auto, or delete the line"
+        elif empty:
+            fix = f"write {empty}, or delete the line"
+        else:
+            fix = 'write a value ("" for an empty string), or delete the line' if type_.kind == "text" else "write a value, or delete the line"
+        self._report.add(
+            "TL105",
+            node,
+            message=f"{path} has no value; {article_of(type_)} is asked",
+            why="null means the default only in target_overrides and --set",
+            fix=fix,
+            field=path,
+        )
+        return BAD
+
+    def _wrong(self, type_: Type, node: Node, path: str) -> object:
+        found = {Scalar: "one value", MappingNode: "a mapping", SequenceNode: "a list"}[type(node)]
+        self._report.add(
+            "TL105",
+            node,
+            message=f"{path} is {found}; {article_of(type_)} is asked",
+            fix=_fix_shape(type_, node, path),
+            field=path,
+        )
+        return BAD
+
+    def _object(self, type_: Type, node: Node, path: str) -> Any:
+        if not isinstance(node, MappingNode):
+            return self._wrong(type_, node, path)
+        values: dict[str, Any] = {}
+        known = {field.name: field for field in type_.fields}
+        for name, (key, value) in node.items.items():
+            field = known.get(name)
+            if field is None:
+                refuse_unknown_key(self._report, key, type_, path)
+            elif not (self._nulls and isinstance(value, Scalar) and value.null and not field.type.nullable):
+                values[name] = self._field(field, value, f"{path}.{name}" if path else name, key)
+        if not self._partial:
+            self._require(type_, node, path, values)
+        return values
+
+    def _field(self, field: Field, value: Node, path: str, key: Scalar) -> Any:
+        if field.later:
+            refuse_later(self._report, key, path)
+            return BAD
+        return self.read(field.type, value, path)
+
+    def _require(self, type_: Type, node: MappingNode, path: str, values: dict[str, Any]) -> None:
+        for field in type_.fields:
+            if field.required and field.name not in values:
+                full = f"{path}.{field.name}" if path else field.name
+                self._report.add(
+                    "TL106", node, message=f"{full} is missing", fix=f"add {field.name}: {field.meaning}", field=full
+                )
+
+    def _map(self, type_: Type, node: Node, path: str) -> Any:
+        if not isinstance(node, MappingNode):
+            return self._wrong(type_, node, path)
+        pattern, words = type_.keys
+        item = type_.item
+        assert item is not None
+        values: dict[str, Any] = {}
+        for name, (key, value) in node.items.items():
+            if not re.fullmatch(pattern, name):
+                self._report.add(
+                    "TL107", key, message=f"{path} has the key {quoted(name)}; it takes {words}", fix="rename the key", field=path
+                )
+            elif not (self._nulls and isinstance(value, Scalar) and value.null):
+                values[name] = self.read(item, value, f"{path}.{name}")
+        if len(node.items) < (type_.low or 0):
+            self._too_few(node, path)
+        return values
+
+    def _too_few(self, node: Node, path: str) -> None:
+        self._report.add("TL107", node, message=f"{path} is empty", fix=f"add a value, or delete {path}", field=path)
+
+    def _list(self, type_: Type, node: Node, path: str) -> Any:
+        item = type_.item
+        assert item is not None
+        if type_.single and isinstance(node, MappingNode):
+            return (self.read(item, node, path),)
+        if not isinstance(node, SequenceNode):
+            return self._wrong(type_, node, path)
+        if len(node.items) < (type_.low or 0):
+            self._too_few(node, path)
+        inner = ValueReader(self._report)  # a list replaces as a whole: its items are never partial
+        return tuple(inner.read(item, each, f"{path}.{index}") for index, each in enumerate(node.items))
+
+    def _gpus(self, type_: Type, node: Node, path: str) -> Any:
+        if isinstance(node, SequenceNode):
+            return self._gpu_ids(node, path)
+        if not isinstance(node, Scalar):
+            return self._wrong(type_, node, path)
+        if node.text == "all":
+            return Gpus(count=0, ids=(), all=True)
+        count = self._scalars.read(Type("int", type_.what, low=type_.low, high=type_.high), node, path)
+        return count if count is BAD else Gpus(count=count, ids=(), all=False)
+
+    def _gpu_ids(self, node: SequenceNode, path: str) -> Any:
+        ids: list[str] = []
+        for index, each in enumerate(node.items):
+            if not isinstance(each, Scalar) or not _GPU_ID.fullmatch(each.text):
+                message = f"{path}.{index} is no GPU id"
+                self._report.add("TL107", each, message=message, fix="write an index, like 0, or a GPU-… or MIG-… id", field=path)
+            elif each.text in ids:
+                message = f"{path} names the GPU {each.text} twice"
+                self._report.add("TL107", each, message=message, fix=f"delete one {each.text}", field=path)
+            else:
+                ids.append(each.text)
+        if not node.items:
+            self._report.add("TL107", node, message=f"{path} names no GPU", fix="write 0, or delete the line", field=path)
+        return Gpus(count=len(ids), ids=tuple(ids), all=False) if len(ids) == len(node.items) > 0 else BAD
+
+    def _ulimit(self, type_: Type, node: Node, path: str) -> Any:
+        number = Type("int", type_.what, low=type_.low, high=type_.high)
+        if isinstance(node, Scalar):
+            value = self._scalars.read(number, node, path)
+            return value if value is BAD else (value, value)
+        both = Type("object", type_.what, fields=tuple(Field(name, number, "limit", required=True) for name in ("soft", "hard")))
+        found = ValueReader(self._report).read(both, node, path)
+        if found is BAD or BAD in found.values() or len(found) < 2:
+            return BAD
+        soft, hard = found["soft"], found["hard"]
+        if hard != -1 and (soft == -1 or soft > hard):
+            message = f"{path}.soft {soft} is above {path}.hard {hard}"
+            self._report.add("TL107", node, message=message, fix=f"set {path}.soft to {hard}", field=path)
+            return BAD
+        return soft, hard
+
+
+def refuse_later(report: Report, at: Scalar, path: str) -> None:
+    """Say that `path` is known and that this version does not do it."""
+    report.add(
+        "TL110",
+        at,
+        message=f"{path} is not supported yet; a later version brings it",
+        why="a field that nothing acts on would be dropped in silence",
+        fix=f"delete {path}",
+        field=path,
+    )
+
+
+def _fix_shape(type_: Type, node: Node, path: str) -> str:
+    """Return what to type instead of a node of the wrong shape."""
+    in_list = path.rpartition(".")[2].isdigit()
+    if isinstance(node, MappingNode) and type_.kind == "text" and len(node.items) == 1:
+        name, (_, value) = next(iter(node.items.items()))
+        if isinstance(value, Scalar):
+            text = f"{{{name}}}" if value.null else f"{name}: {value.text}"
+            return f"put it in double quotes: {quoted(text)}"
+    if isinstance(node, Scalar) and path == "mounts" or (isinstance(node, Scalar) and path.startswith("mounts.")):
+        return "write {type: bind, source: ./src, target: /workspace}"
+    if isinstance(node, Scalar) and type_.kind == "list":
+        return _as_list(node, path)
+    example = {"list": "a list, [a, b]", "map": "a mapping, {name: value}", "object": _example(type_)}
+    asked = example.get(type_.kind, "one value" if in_list else article_of(type_))
+    return f"write {asked}"
+
+
+def _as_list(node: Scalar, path: str) -> str:
+    if path.rpartition(".")[2] not in {"command", "image_entrypoint"}:
+        return f"write [{quoted(node.text) if not node.plain else node.text}]"
+    try:
+        words = shlex.split(node.text)
+    except ValueError:
+        return "write a list with one argument in each element"
+    listed = ", ".join(word if re.fullmatch(r"[A-Za-z_./][\w./=-]*|--?[\w=./-]+", word) else quoted(word) for word in words)
+    return f"write [{listed}], or use script for shell text"
+
+
+def _example(type_: Type) -> str:
+    field = next((each for each in type_.fields if not each.later), None)
+    if field is None:
+        return "a mapping, {name: value}"
+    value = spell(field.type, field.default) if isinstance(field.default, (int, str)) else "…"
+    return f"a mapping, {{{field.name}: {value}}}"

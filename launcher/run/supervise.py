@@ -1,0 +1,232 @@
+"""`up`: starts a job, follows it to its end, tries again where asked, stops it when told to. The same on every target."""
+
+from __future__ import annotations
+
+import contextlib
+import queue
+import secrets
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from types import FrameType
+
+from launcher.errors import EXIT_BEFORE_START, EXIT_FILES_WRONG, LaunchError
+from launcher.plan.launch_plan import LaunchPlan
+from launcher.render.preflight import STOP_MARKER
+from launcher.run.backend import Backend, Chunk, Say, Session, Started
+from launcher.run.evidence import Evidence, evidence_of
+from launcher.run.observe import suggestion
+from launcher.run.watch import HangWatch, Log, ShmWatch
+from launcher.units import format_duration
+
+NEVER_RETRIED = frozenset({0, 125, 126, 127})
+NAMES = {signal.SIGINT: "Ctrl-C", signal.SIGTERM: "SIGTERM", signal.SIGHUP: "SIGHUP"}
+DEADLINE = "active_deadline"
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """Something that the follower reacts to: signal (`value` is its name), exit (`code`), drained, trouble (a sentence)."""
+
+    kind: str
+    value: str = ""
+    code: int | None = None
+
+
+Events = queue.SimpleQueue  # the only queue whose put is safe inside a signal handler
+
+
+@dataclass(frozen=True, slots=True)
+class Console:
+    """Where a followed job's bytes go, and our own lines; `hangs` names a log that will never end."""
+
+    out: Callable[[bytes], None]
+    err: Callable[[bytes], None]
+    say: Say
+    hangs: HangWatch
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """How a run ended: its exit code, and the evidence (None: the target was lost)."""
+
+    exit_code: int
+    evidence: Evidence | None
+
+
+@contextlib.contextmanager
+def trapped_signals(events: Events[Event]) -> Iterator[None]:
+    """Turn SIGINT, SIGTERM and SIGHUP into events; only the main thread can."""
+
+    def handler(number: int, _frame: FrameType | None) -> None:
+        events.put(Event("signal", NAMES[signal.Signals(number)]))
+
+    before = {each: signal.signal(each, handler) for each in NAMES}
+    try:
+        yield
+    finally:
+        for each, old in before.items():
+            signal.signal(each, old)
+
+
+def new_run_id() -> str:
+    """Return the id that all attempts of one `up` share: 8 hex digits."""
+    return secrets.token_hex(4)
+
+
+def detach(backend: Backend, plan: LaunchPlan) -> str:
+    """Start one attempt and leave it; returns the container's name."""
+    backend.begin(backend.create(plan, new_run_id(), 1)).close()
+    return plan.name
+
+
+class Supervisor:
+    """Follows one run on one backend. `events` is fed by signals; the clock is only read for active_deadline."""
+
+    def __init__(self, backend: Backend, plan: LaunchPlan, console: Console, events: Events[Event]) -> None:
+        self._backend = backend
+        self._plan = plan
+        self._console = console
+        self._events = events
+        self._stopped_by = ""
+        self._killed = False
+        self._ends_at: float | None = None
+
+    def run(self) -> Outcome:
+        """Run all attempts. Raises TargetUnavailable where the first can't start."""
+        run = new_run_id()
+        limit = self._plan.job.max_attempts
+        if self._plan.job.active_deadline is not None:
+            self._ends_at = time.monotonic() + self._plan.job.active_deadline
+        for attempt in range(1, limit + 1):
+            outcome = self._attempt(run, attempt)
+            if attempt == limit or not self._may_retry(outcome):
+                break
+            self._console.say(
+                f"attempt {attempt} of {limit} ended with exit code {outcome.exit_code}; starting attempt {attempt + 1}"
+            )
+        return outcome
+
+    def _attempt(self, run: str, attempt: int) -> Outcome:
+        log = Log(self._console.hangs, self._console.say)
+        watch = ShmWatch(self._backend, self._plan, log, self._console.say)
+        container = self._backend.create(self._plan, run, attempt)
+        session = self._backend.begin(container)
+        started = self._backend.inspect(container)
+        if started is not None:
+            watch.start(started)
+        self._spawn(self._read, session, log)
+        self._spawn(self._wait, session)
+        code = self._until_end(container)
+        return self._outcome(container, code, log, watch)
+
+    def _spawn(self, work: Callable[..., None], *args: object) -> None:
+        threading.Thread(target=work, args=args, daemon=True).start()
+
+    def _read(self, session: Session, log: Log) -> None:
+        try:
+            for chunk in session.chunks():
+                self._write(chunk)
+                log.take(chunk)
+        finally:
+            self._events.put(Event("drained"))
+
+    def _write(self, chunk: Chunk) -> None:
+        (self._console.err if chunk.stderr else self._console.out)(chunk.data)
+
+    def _wait(self, session: Session) -> None:
+        self._events.put(Event("exit", code=session.exit_code()))
+
+    def _until_end(self, container: str) -> int | None:
+        """React to events until the job has ended and its output is drained; return its exit code, None if lost."""
+        code: int | None = None
+        exited = drained = False
+        while not (exited and drained):
+            try:
+                event = self._events.get(timeout=self._seconds_left())
+            except queue.Empty:
+                self._stop(container, DEADLINE)
+                continue
+            if event.kind == "exit":
+                exited, code = True, event.code
+            elif event.kind == "drained":
+                drained = True
+            elif event.kind == "trouble":
+                self._console.say(event.value)
+            elif exited:
+                self._stopped_by = event.value
+                break  # the job is over, and whoever reads our stdout does not read
+            else:
+                self._signalled(container, event.value)
+        return code
+
+    def _seconds_left(self) -> float | None:
+        if self._ends_at is None or self._stopped_by:
+            return None
+        return max(0.0, self._ends_at - time.monotonic())
+
+    def _signalled(self, container: str, name: str) -> None:
+        if not self._stopped_by:
+            self._stop(container, name)
+        elif not self._killed:
+            self._killed = True
+            self._console.say("killing it")
+            self._spawn(self._attempt_to, lambda: self._backend.kill(container))
+
+    def _stop(self, container: str, by: str) -> None:
+        self._stopped_by = by
+        grace = format_duration(self._plan.job.stop_grace_period)
+        deadline = self._plan.job.active_deadline
+        reason = f"active_deadline {format_duration(deadline)} is over" if by == DEADLINE and deadline is not None else by
+        self._console.say(f"{reason}: stopping the job; it has {grace} to end, Ctrl-C{' again' * (by == 'Ctrl-C')} kills it")
+        self._spawn(self._attempt_to, lambda: self._backend.stop(container))
+
+    def _attempt_to(self, action: Callable[[], None]) -> None:
+        try:
+            action()
+        except LaunchError as cause:
+            self._events.put(Event("trouble", str(cause)))
+
+    def _outcome(self, container: str, code: int | None, log: Log, watch: ShmWatch) -> Outcome:
+        try:
+            ended = self._backend.inspect(container)
+            signals = self._backend.signals(ended) if ended is not None else ()
+        except LaunchError as cause:
+            watch.end()
+            self._console.say(f"the engine was lost while following: {cause}")
+            return self._lost()
+        watch.end(ended.health_output if ended is not None else "")
+        if ended is None:
+            return self._removed(code)
+        if code is None:
+            code = ended.exit_code
+        if code is None:
+            return self._lost()
+        self._remark(watch, ended, code)
+        evidence = evidence_of(ended, log=log.text, signals=signals)
+        evidence = replace(evidence, exit_code=code, shm_peak=watch.peak, stopped_by=self._stopped_by)
+        return Outcome(code, evidence)
+
+    def _lost(self) -> Outcome:
+        job = self._plan.job.name
+        self._console.say(f"the job may go on: `trainlaunch logs -f {job}` follows it, `trainlaunch wait {job}` has its code")
+        return Outcome(EXIT_BEFORE_START, None)
+
+    def _removed(self, code: int | None) -> Outcome:
+        self._console.say("somebody removed the container while it was followed")
+        return Outcome(EXIT_BEFORE_START if code is None else code, None)
+
+    def _remark(self, watch: ShmWatch, ended: Started, code: int) -> None:
+        lines = [watch.fewer_workers() if code == 0 else ""]
+        if ended.planned.unsized and watch.peak is not None:
+            lines.append(suggestion(ended.planned, watch.peak))
+        for line in filter(None, lines):
+            self._console.say(line)
+
+    def _may_retry(self, outcome: Outcome) -> bool:
+        evidence = outcome.evidence
+        if evidence is None or self._stopped_by or evidence.signals or outcome.exit_code in NEVER_RETRIED:
+            return False
+        return not (outcome.exit_code == EXIT_FILES_WRONG and STOP_MARKER in evidence.log)

@@ -1,0 +1,142 @@
+"""What `up` notices while it follows: the end of the log, /dev/shm filling up, workers other than planned."""
+
+from __future__ import annotations
+
+import re
+import threading
+from collections.abc import Callable
+
+from launcher.errors import LaunchError
+from launcher.plan.launch_plan import LaunchPlan
+from launcher.run.backend import Backend, Chunk, Say, ShmReading, Started
+from launcher.run.observe import PAGE, read_from_health
+from launcher.units import human_size
+
+TAIL_BYTES = 64 * 1024
+HEAD_BYTES = 8 * 1024
+WATCHED_BYTES = 8 * 1024
+COUNTS_BEFORE_FEWER_IS_SAID = 25  # a job that ends sooner may not have reached its first epoch
+_LOWERED = re.compile(r"preflight passed: .*\bnum_workers (\d+)")
+
+HangWatch = Callable[[str], str]
+
+
+class Log:
+    """The first and the last part of a job's output, both streams as they came."""
+
+    def __init__(self, hangs: HangWatch, say: Say) -> None:
+        self._head = b""
+        self._tail = b""
+        self._hangs = hangs
+        self._say = say
+        self._said = False
+
+    def take(self, chunk: Chunk) -> None:
+        """Keep a chunk, and say once when it shows a job that will hang without ever ending."""
+        if len(self._head) < HEAD_BYTES:
+            self._head += chunk.data[: HEAD_BYTES - len(self._head)]
+        self._tail = (self._tail + chunk.data)[-TAIL_BYTES:]
+        if not self._said and chunk.stderr and b"Error" in chunk.data:
+            sentence = self._hangs(self._tail[-WATCHED_BYTES:].decode(errors="replace"))
+            if sentence:
+                self._said = True
+                self._say(sentence)
+
+    @property
+    def text(self) -> str:
+        """The last part."""
+        return self._tail.decode(errors="replace")
+
+    @property
+    def num_workers(self) -> int | None:
+        """The workers that the preflight settled on, None before its line."""
+        found = _LOWERED.search(self._head.decode(errors="replace"))
+        return int(found[1]) if found else None
+
+
+def planned_processes(plan: LaunchPlan, settled: int | None) -> int:
+    """Return the worker processes of all ranks; `settled` is what the preflight lowered an auto num_workers to."""
+    per_rank = sum(
+        settled if each.auto and settled is not None else each.workers for each in plan.shm.loaders
+    )
+    return per_rank * plan.ranks.value
+
+
+class ShmWatch:
+    """Samples /dev/shm and the workers of a running container in a thread of its own."""
+
+    def __init__(self, backend: Backend, plan: LaunchPlan, log: Log, say: Say) -> None:
+        self._backend = backend
+        self._plan = plan
+        self._log = log
+        self._say = say
+        self._ended = threading.Event()
+        self._thread: threading.Thread | None = None
+        self._full_said = self._more_said = False
+        self._counts = 0
+        self.peak: int | None = None
+        self.most_workers = 0
+
+    def start(self, container: Started) -> None:
+        """Sample until `end`."""
+        self._thread = threading.Thread(target=self._sample, args=(container,), daemon=True)
+        self._thread.start()
+
+    def _sample(self, container: Started) -> None:
+        while not self._ended.wait(self._backend.sample_seconds):
+            try:
+                reading = self._backend.read_shm(container)
+            except LaunchError:
+                return  # the follower says it when the engine is lost
+            if reading is not None and not self._ended.is_set():
+                self.take(reading)
+
+    def end(self, health_output: str = "") -> None:
+        """Stop sampling; the health check's last line may know a higher peak."""
+        self._ended.set()
+        if self._thread is not None:
+            self._thread.join(timeout=10)
+        last = read_from_health(health_output)
+        if last is not None:
+            self.peak = max(self.peak or 0, last.peak)
+
+    def take(self, reading: ShmReading) -> None:
+        """Judge one reading; each remark is made once."""
+        self.peak = max(self.peak or 0, reading.peak)
+        if self._is_full(reading) and not self._full_said:
+            self._full_said = True
+            self._say(self._full_sentence(reading))
+        if reading.workers is None:
+            return
+        self._counts += 1
+        self.most_workers = max(self.most_workers, reading.workers)
+        planned = planned_processes(self._plan, self._log.num_workers)
+        if reading.workers > planned and not self._more_said:
+            self._more_said = True
+            self._say(
+                f"{reading.workers} DataLoader workers run and {planned} were planned: /dev/shm may be too small for them; "
+                "let the script read TRAINLAUNCH_NUM_WORKERS, or state data_loader.num_workers"
+            )
+
+    def _is_full(self, reading: ShmReading) -> bool:
+        """Whether the next storage has no room. A healthy queue can't do that: the size has room for one more a worker."""
+        largest = max((each.largest for each in self._plan.shm.loaders), default=0)
+        return reading.size > 0 and reading.size - reading.used < max(PAGE, largest)
+
+    def _full_sentence(self, reading: ShmReading) -> str:
+        need = self._plan.shm.need
+        against = "" if self._plan.shm.unsized else f", the plan needs {human_size(need)}"
+        return (
+            f"/dev/shm is full: {human_size(reading.used)} of {human_size(reading.size)} used{against}; workers now die or "
+            f"hang: raise shm_size, or lower num_workers, prefetch_factor or batch_size"
+        )
+
+    def fewer_workers(self) -> str:
+        """Return the remark that fewer workers ran than planned, `` where all ran or nothing is known."""
+        planned = planned_processes(self._plan, self._log.num_workers)
+        if self._counts < COUNTS_BEFORE_FEWER_IS_SAID or self.most_workers >= planned:
+            return ""
+        return (
+            f"{self.most_workers} DataLoader workers ran at most and {planned} were planned: "
+            "let the script pass TRAINLAUNCH_NUM_WORKERS to its DataLoader, or state data_loader.num_workers"
+        )

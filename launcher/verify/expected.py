@@ -1,0 +1,183 @@
+"""What a final text must say: the plan as a ReadBack, without any template, quoting or escaping."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+from launcher.job.spec import Mount
+from launcher.plan.launch_plan import LaunchPlan
+from launcher.render.container import Container, container_of
+from launcher.render.kubernetes import HOME, PULL_POLICIES, missing_identity
+from launcher.render.spelling import has_relative_bind, kubernetes_labels, kubernetes_name, needs_own_tmp
+from launcher.render.unsayable import numeric_user
+from launcher.verify.readback import ReadBack, ReadMount, absolute, flat
+
+_CHANGES_INTO_ITS_FOLDER = ("--", "<$(dirname -- ><$>0)", "<|><|>", "exit", "125")
+
+
+def expected(plan: LaunchPlan, *, base: Path | None) -> ReadBack:
+    """Return what the text of the plan's target says when it says what the plan says."""
+    container = container_of(plan)
+    common = _common(plan, container)
+    if plan.target == "kubernetes":
+        return _kubernetes(plan, container, common)
+    common = replace(common, secrets={name: str(secret.env) for name, secret in container.secrets})
+    if plan.target == "docker":
+        return replace(common, rest=dict(_docker_rest(plan, base)))
+    return replace(common, rest=dict(flat(_compose_rest(plan))))
+
+
+def _common(plan: LaunchPlan, container: Container) -> ReadBack:
+    job = plan.job
+    check = job.healthcheck
+    return ReadBack(
+        name=plan.name,
+        image=job.image,
+        pull=job.pull_policy,
+        process=(*container.entrypoint, *container.args),
+        env=dict(container.env),
+        secrets={},
+        labels=dict(container.labels),
+        shm_size=plan.shm.size.value,
+        memory=plan.memory.limit,
+        cpus=job.resources.cpus,
+        devices=_engine_devices(plan),
+        mounts=tuple(_mount(plan, mount) for mount in job.mounts),
+        health=container.health,
+        health_times={
+            "interval": check.interval,
+            "timeout": check.timeout,
+            "retries": check.retries,
+            "start_period": check.start_period,
+        },
+        user=job.user,
+        groups=job.group_add,
+        working_dir=job.working_dir,
+        read_only=job.read_only,
+        stop_signal=job.stop_signal,
+        stop_timeout=job.stop_grace_period,
+        ulimits={limit.name: (limit.soft, limit.hard) for limit in job.ulimits},
+        rest={},
+    )
+
+
+def _mount(plan: LaunchPlan, mount: Mount) -> ReadMount:
+    bind = mount.type == "bind"
+    source = absolute(mount.source, Path(plan.job.path).parent) if bind else mount.source
+    size = plan.memory.limit if mount.type == "tmpfs" and plan.target == "kubernetes" else None
+    return ReadMount(mount.type, source, mount.target, mount.read_only, size)
+
+
+def _engine_devices(plan: LaunchPlan) -> dict[str, str]:
+    if plan.gpus.ids:
+        return {"gpus": ",".join(plan.gpus.ids)}
+    if plan.gpus.all:
+        return {"gpus": "all"}
+    return {"gpus": str(plan.gpus.count)} if plan.gpus.count else {}
+
+
+def _docker_rest(plan: LaunchPlan, base: Path | None) -> Iterator[tuple[str, object]]:
+    yield from (("command", "exec docker run"), ("--rm", True), ("--init", True))
+    if needs_own_tmp(plan):
+        yield "--tmpfs", ("/tmp:exec",)
+    if base is not None and has_relative_bind(plan):
+        yield "cd", _CHANGES_INTO_ITS_FOLDER
+
+
+def _compose_rest(plan: LaunchPlan) -> dict[str, object]:
+    names = {mount.source for mount in plan.job.mounts if mount.type == "volume"}
+    tmp = ["/tmp:exec"] if needs_own_tmp(plan) else []
+    return {
+        "name": plan.name,
+        "service": {"init": True, "restart": "no", "tmpfs": tmp},
+        "volumes": {name: {"name": name} for name in names},
+    }
+
+
+def _kubernetes(plan: LaunchPlan, container: Container, common: ReadBack) -> ReadBack:
+    uid, gid = numeric_user(plan.job.user) or (None, None)
+    own = [ReadMount("tmpfs", None, "/dev/shm", False, plan.shm.size.value), ReadMount("scratch", None, HOME, False)]
+    if needs_own_tmp(plan):
+        own.append(ReadMount("scratch", None, "/tmp", False))
+    labels = kubernetes_labels(plan, container.labels)
+    return replace(
+        common,
+        name=kubernetes_name(plan),
+        pull=PULL_POLICIES[plan.job.pull_policy],
+        env=dict(container.env) | missing_identity(plan),
+        secrets={name: str(secret.kubernetes) for name, secret in container.secrets},
+        labels=labels,
+        devices=_cluster_devices(plan),
+        mounts=(*own, *common.mounts),
+        health_times={key: value for key, value in common.health_times.items() if key != "start_period"},
+        user=f"{uid}:{gid}",
+        rest=dict(flat(_pod_rest(plan) | (_job_rest(plan, labels) if plan.job.kubernetes.kind == "job" else {}))),
+    )
+
+
+def _cluster_devices(plan: LaunchPlan) -> dict[str, str]:
+    asked = plan.job.resources
+    devices = {name: str(count) for name, count in asked.extended.items()}
+    if plan.gpus.count:
+        devices[asked.gpu_resource] = str(plan.gpus.count)
+    if asked.ephemeral_storage is not None:
+        devices["ephemeral-storage"] = str(asked.ephemeral_storage)
+    return devices
+
+
+def _pod_rest(plan: LaunchPlan) -> dict[str, object]:
+    """Return what every pod of ours says beside the plan's own values: Pod Security `restricted`, signals, tolerations."""
+    job = plan.job
+    toleration = {"key": job.resources.gpu_resource, "operator": "Exists", "effect": "NoSchedule"}
+    pod: dict[str, object] = {
+        "restartPolicy": "Never",
+        "shareProcessNamespace": True,
+        "automountServiceAccountToken": False,
+        "securityContext": {
+            "runAsNonRoot": True,
+            "fsGroup": 1000,
+            "fsGroupChangePolicy": "OnRootMismatch",
+            "seccompProfile": {"type": "RuntimeDefault"},
+        },
+        "tolerations": [toleration] if plan.gpus.count else [],
+    }
+    if job.kubernetes.kind == "pod" and job.active_deadline is not None:
+        pod["activeDeadlineSeconds"] = job.active_deadline
+    security = {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}}
+    metadata: dict[str, object] = {"annotations": dict(job.annotations)}
+    if job.kubernetes.namespace is not None:
+        metadata["namespace"] = job.kubernetes.namespace
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": metadata,
+        "pod": pod,
+        "container": {"name": "train", "securityContext": security},
+        "requests are limits": True,
+    }
+
+
+def _job_rest(plan: LaunchPlan, labels: dict[str, str]) -> dict[str, object]:
+    job = plan.job
+    spec: dict[str, object] = {
+        "backoffLimit": job.max_attempts - 1,
+        "template": {"metadata": {"labels": labels, "annotations": dict(job.annotations)}},
+        "podFailurePolicy": {
+            "rules": [
+                {"action": "FailJob", "onExitCodes": _exit_codes(78, 125, 126, 127)},
+                {"action": "Ignore", "onPodConditions": [{"type": "DisruptionTarget", "status": "True"}]},
+                {"action": "Count", "onExitCodes": _exit_codes(75)},
+            ]
+        },
+    }
+    if job.active_deadline is not None:
+        spec["activeDeadlineSeconds"] = job.active_deadline
+    if job.ttl_after_finished is not None:
+        spec["ttlSecondsAfterFinished"] = job.ttl_after_finished
+    return {"apiVersion": "batch/v1", "kind": "Job", "spec": spec}
+
+
+def _exit_codes(*values: int) -> dict[str, object]:
+    return {"containerName": "train", "operator": "In", "values": list(values)}

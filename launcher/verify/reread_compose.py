@@ -1,0 +1,89 @@
+"""Reads a Compose file back: YAML, then Compose's own interpolation, then what each key does to the container."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from launcher.units import parse_duration
+from launcher.verify.readback import ReadBack, ReadMount, absolute, flat, read_cpus, read_size
+
+_DOLLAR = re.compile(r"\$(?:(\$)|([A-Za-z_][A-Za-z0-9_]*)|(\{[^}]*\}?))")
+_REQUIRED = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*):\?[^}]*\}")
+
+
+def interpolated(text: str) -> str:
+    """Return `text` as Compose passes it on; a variable, whose value no file can tell, reads as `<variable …>`."""
+    return _DOLLAR.sub(lambda match: "$" if match[1] else f"<variable {match[2] or match[3]}>", text)
+
+
+def reread_compose(text: str, folder: Path) -> ReadBack:
+    """Return what the one service of the file says; relative binds are read from `folder`."""
+    document: dict[str, Any] = yaml.safe_load(text)
+    raw_name, raw = next(iter(document.pop("services").items()))
+    environment = raw.pop("environment", {})
+    references = {name: _REQUIRED.fullmatch(value) for name, value in environment.items()}
+    service: dict[str, Any] = _each_string(raw)
+    health = service.pop("healthcheck", {})
+    test = health.pop("test", [])
+    return ReadBack(
+        name=raw_name,
+        image=service.pop("image", None),
+        pull=service.pop("pull_policy", None),
+        process=(*service.pop("entrypoint", ()), *service.pop("command", ())),
+        env={name: interpolated(value) for name, value in environment.items() if not references[name]},
+        secrets={name: match[1] for name, match in references.items() if match},
+        labels=service.pop("labels", {}),
+        shm_size=read_size(service.pop("shm_size", None)),
+        memory=read_size(service.pop("mem_limit", None)),
+        cpus=read_cpus(service.pop("cpus", None)),
+        devices=_devices(service),
+        mounts=tuple(_mount(each, folder) for each in service.pop("volumes", [])),
+        health=test[1] if test[:1] == ["CMD-SHELL"] and len(test) == 2 else None,
+        health_times={key: value if isinstance(value, int) else parse_duration(value) for key, value in health.items()},
+        user=service.pop("user", None),
+        groups=tuple(service.pop("group_add", ())),
+        working_dir=service.pop("working_dir", None),
+        read_only=service.pop("read_only", False),
+        stop_signal=service.pop("stop_signal", None),
+        stop_timeout=parse_duration(service.pop("stop_grace_period", "0s")),
+        ulimits={name: (each["soft"], each["hard"]) for name, each in service.pop("ulimits", {}).items()},
+        rest=dict(flat({"service": service, **_each_string(document)})),
+    )
+
+
+def _each_string(value: Any) -> Any:
+    """Return `value` with each string interpolated; keys are not, as Compose does."""
+    if isinstance(value, dict):
+        return {key: _each_string(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_each_string(item) for item in value]
+    return interpolated(value) if isinstance(value, str) else value
+
+
+def _devices(service: dict[str, Any]) -> dict[str, str]:
+    """Return the GPUs that are reserved; anything else under `deploy` stays in the service."""
+    devices = service.get("deploy", {}).get("resources", {}).get("reservations", {}).pop("devices", [])
+    gpus = [each for each in devices if each.get("driver") == "nvidia" and each.get("capabilities") == ["gpu"]]
+    if len(gpus) != 1 or len(devices) != 1:
+        return {"gpus": repr(devices)} if devices else {}
+    service.pop("deploy")
+    if "device_ids" in gpus[0]:
+        return {"gpus": ",".join(gpus[0]["device_ids"])}
+    return {"gpus": str(gpus[0].get("count", "all"))}
+
+
+def _mount(mount: dict[str, Any], folder: Path) -> ReadMount:
+    kind, source = mount.get("type", ""), mount.get("source")
+    if kind == "bind":
+        # Without create_host_path: false Compose makes an empty folder where the data set should be.
+        made_up = mount.get("bind", {}).get("create_host_path", True)
+        return ReadMount("bind, created if missing" if made_up else kind, absolute(source, folder), *_where(mount))
+    return ReadMount("scratch" if kind == "volume" and source is None else kind, source, *_where(mount))
+
+
+def _where(mount: dict[str, Any]) -> tuple[str, bool]:
+    return mount.get("target", ""), mount.get("read_only", False)
