@@ -13,7 +13,7 @@ from torch.utils.data import DataLoader, Dataset
 
 
 class Digits(Dataset[tuple[Tensor, int]]):
-    """Digits of 8×8 grey pixels in 0…1; a `side` over 8 enlarges each to 3×side×side, as photographs are fed to a network."""
+    """Digits of 8×8 grey pixels in 0…1; a `side` over 8 enlarges each to 3×side×side, the form of photographs."""
 
     def __init__(self, images: Tensor, labels: list[int], side: int) -> None:
         self.images, self.labels, self.side = images, labels, side
@@ -70,7 +70,9 @@ def main() -> None:
     torch.manual_seed(0)
     train, test = loaders(asked)
     model = network(asked.side)
-    optimizer = torch.optim.AdamW(model.parameters(), lr=3e-3)
+    optimizer = torch.optim.AdamW(model.parameters())
+    steps = asked.epochs * len(train)
+    schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, max_lr=0.01, total_steps=steps)
     for epoch in range(1, asked.epochs + 1):
         model.train()
         total = 0.0
@@ -79,6 +81,7 @@ def main() -> None:
             optimizer.zero_grad()
             loss.backward()
             optimizer.step()
+            schedule.step()
             total += loss.item() * len(labels)
         print(f"epoch {epoch}: training loss {total / len(train.dataset):.4f}", flush=True)
     model.eval()

@@ -58,14 +58,22 @@ def _rows(plan: LaunchPlan) -> Iterator[tuple[str, str, str, str]]:
     yield _derived("ranks", plan.ranks)
     yield _derived("num_workers", plan.num_workers)
     need = human_size(shm.need) if not shm.unsized else f"≥ {human_size(shm.need)}"
-    yield "shm need", need, need_derivation(shm, plan.ranks.value), "facts of torch's DataLoader"
+    yield "shm need", need, need_derivation(shm, plan.ranks.value), str(job.origin("data_loader"))
     yield "shm_size", format_size(shm.size.value), shm.size.derivation, shm.size.origin
     working = plan.memory.working_set
     yield "working set", human_size(working.value), working.derivation, working.origin
+    yield from _thread_rows(plan)
+
+
+def _thread_rows(plan: LaunchPlan) -> Iterator[tuple[str, str, str, str]]:
+    """Yield one row for all variables that share a number and its derivation."""
+    alike: dict[Derived, list[str]] = {}
     for name, threads in plan.threads:
-        yield _derived(name, threads)
-    if not plan.threads and job.data_loader.inject != "off":
-        yield "threads", "auto", "the preflight sets them from the CPUs that it finds", "resources.cpus not stated"
+        alike.setdefault(threads, []).append(name)
+    for threads, names in alike.items():
+        yield "threads", str(threads.value), f"{threads.derivation}: {' '.join(names)}", threads.origin
+    if not plan.threads and plan.job.data_loader.inject != "off":
+        yield "threads", "auto", "set by the preflight from the CPUs that it finds", "resources.cpus is not stated"
 
 
 def _derived(name: str, number: Derived) -> tuple[str, str, str, str]:

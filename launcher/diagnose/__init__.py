@@ -40,11 +40,12 @@ MOST_SENTENCES = 2
 
 
 def explain_end(evidence: Evidence) -> tuple[Diagnosis, ...]:
-    """Return one or two causes, most specific first; none where nothing names one. A run that ended with 0 only has OOMKilled."""
-    if evidence.exit_code == 0:
-        found = (oom_killed.diagnose(evidence),)
-    else:
-        found = tuple(_first(group, evidence) for group in SYMPTOMS)
+    """Return one or two causes, most specific first; none where nothing names one.
+
+    A run that ended with 0 is only asked for OOMKilled: its log may quote anything.
+    """
+    groups = ((oom_killed,),) if evidence.exit_code == 0 else SYMPTOMS
+    found = [_first(group, evidence) for group in groups]
     return tuple(each for each in found if each is not None)[:MOST_SENTENCES]
 
 

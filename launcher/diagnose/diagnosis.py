@@ -14,7 +14,7 @@ LIKELY = "likely"
 
 @dataclass(frozen=True, slots=True)
 class Diagnosis:
-    """One cause. `sentence` is what happened, `saw` the evidence for it, `fix` what to type; confidence certain or likely."""
+    """One cause: `sentence` is what happened, `saw` the evidence, `fix` what to type; confidence certain or likely."""
 
     code: str
     name: str
@@ -46,7 +46,7 @@ def shm_place(evidence: Evidence) -> str:
 def larger_shm(evidence: Evidence) -> str:
     """Return what to type so that /dev/shm is large enough."""
     if evidence.ipc_mode == "host":
-        return "remove what dead jobs left in the host's /dev/shm (`ls -l /dev/shm`), then use shm_size without ipc host"
+        return "remove what dead jobs left in the host's /dev/shm (`ls -l /dev/shm`), then give shm_size, not ipc host"
     if not evidence.private_shm:
         return "give the run its own /dev/shm with shm_size, without joining another container's"
     size = round_up(max(2 * evidence.shm_size, evidence.planned.need or 0, GIB), GIB)
@@ -74,6 +74,6 @@ def more_memory(evidence: Evidence) -> str:
     shm = evidence.shm_size if evidence.private_shm else 0
     wanted = evidence.memory + shm if shm >= evidence.memory else round_up(evidence.memory + evidence.memory // 2, GIB)
     return (
-        f"set resources.memory to {format_size(wanted)}, or lower num_workers or prefetch_factor; a larger shm_size alone "
-        "makes it worse"
+        f"set resources.memory to {format_size(wanted)}, or lower num_workers or prefetch_factor; "
+        "a larger shm_size alone makes it worse"
     )

@@ -53,7 +53,7 @@ def job_spec(values: Mapping[str, Any], root: MappingNode, *, path: str, target:
         target=target,
         **{name: job.get(name) for name in _AS_STATED},
         mounts=tuple(_mount(each) for each in job.get("mounts")),
-        secrets={name: Secret(env=each.get("env"), kubernetes=each.get("kubernetes")) for name, each in job.get("secrets").items()},
+        secrets={name: _secret(each) for name, each in job.get("secrets").items()},
         resources=_resources(job.below("resources"), gpus),
         shm_extra=tuple(ShmExtra(name=each["name"], size=each["size"]) for each in job.get("shm_extra")),
         data_loader=_data_loader(job.below("data_loader"), bool(gpus)),
@@ -67,10 +67,14 @@ def job_spec(values: Mapping[str, Any], root: MappingNode, *, path: str, target:
 
 
 _AS_STATED = (
-    "name", "image", "pull_policy", "command", "script", "image_entrypoint", "working_dir", "user", "group_add", "read_only",
-    "stop_signal", "env", "labels", "annotations", "ranks_per_container", "shm_size", "active_deadline", "stop_grace_period",
-    "ttl_after_finished",
+    "name", "image", "pull_policy", "command", "script", "image_entrypoint", "working_dir", "user", "group_add",
+    "read_only", "stop_signal", "env", "labels", "annotations", "ranks_per_container", "shm_size", "active_deadline",
+    "stop_grace_period", "ttl_after_finished",
 )  # fmt: skip
+
+
+def _secret(stated: Mapping[str, Any]) -> Secret:
+    return Secret(env=stated.get("env"), kubernetes=stated.get("kubernetes"))
 
 
 def _mount(stated: Mapping[str, Any]) -> Mount:
@@ -106,7 +110,10 @@ def _data_loader(shared: Stated, gpus: bool) -> DataLoaderSpec:
 
 
 def inherited(shared: Mapping[str, Any], own: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what one loader states over data_loader's own values; its sample replaces a batch_bytes from there and reversely."""
+    """Return what one loader states, over what data_loader states for all.
+
+    A loader's own sample replaces a batch_bytes from there, and its own batch_bytes a sample.
+    """
     values = {**shared, **own}
     if "sample" in own and "batch_bytes" not in own:
         values.pop("batch_bytes", None)

@@ -11,9 +11,11 @@ from launcher.units import format_cpus, format_duration, format_size
 class Type:
     """How a value is written. `kind` names the reader; the rest are that reader's bounds.
 
-    Kinds: text, int, bool, size (bytes), cpus (thousandths), duration (seconds), choice, gpus, ulimit, list, map, object.
-    `low` and `high` are inclusive, in the kind's unit. `pattern` is a whole-string regular expression and `what` says it
-    in words. `keys` are the pattern and words of a map's keys. `later` are choices that a later version brings.
+    Kinds: text, int, bool, size (bytes), cpus (thousandths), duration (seconds), choice, gpus, ulimit, list, map,
+    object, any.
+    `low` and `high` are inclusive, in the kind's unit; for lists and maps `low` counts items. `pattern` is a regular
+    expression of the whole string and `what` says it in words. `keys` are the pattern and words of a map's keys.
+    `later` are choices that a later version brings. `single` takes one bare item for a list of one.
     """
 
     kind: str
@@ -30,13 +32,18 @@ class Type:
     fields: tuple[Field, ...] = ()
     keys: tuple[str, str] = ("", "")
 
+    @property
+    def inner(self) -> Type:
+        """The type of a list's or map's items."""
+        return self.item or ANYTHING
+
 
 @dataclass(frozen=True, slots=True)
 class Field:
     """One row of the table of fields.
 
-    `default` is the value of an unstated field, None where `shown` says in words what happens then. `later` marks a field
-    that a later version brings: it is known, and refused.
+    `default` is the value of an unstated field, None where `shown` says in words what happens then. `later` marks a
+    field that a later version brings: it is known, and refused.
     """
 
     name: str
@@ -59,11 +66,7 @@ class Field:
             return "true" if self.default else "false"
         if isinstance(self.default, (dict, tuple)):
             return "{}" if isinstance(self.default, dict) else "[]"
-        return self.type_text(self.default)
-
-    def type_text(self, value: object) -> str:
-        """Return `value` of this field's type in the shortest spelling that reads back to it."""
-        return spell(self.type, value)
+        return spell(self.type, self.default)
 
 
 def spell(type_: Type, value: object) -> str:

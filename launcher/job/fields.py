@@ -47,7 +47,7 @@ def named(type_: Type, name: str) -> Field | None:
 
 
 def child(type_: Type | None, key: str) -> Type | None:
-    """Return the type of what stands under `key` of a mapping of type `type_`; None for a key that the table doesn't know."""
+    """Return the type of what stands under `key` of a mapping or list; None for a key that the table doesn't know."""
     if type_ is None:
         return None
     if type_.kind == "object":
@@ -58,12 +58,11 @@ def child(type_: Type | None, key: str) -> Type | None:
 
 def default(path: str) -> Any:
     """Return the default of a dotted field, as the value that reading it would give."""
-    type_: Type = JOB
+    type_: Type | None = JOB
     *parents, last = path.split(".")
     for name in parents:
-        inner = child(type_, name)
-        assert inner is not None, path
-        type_ = inner
-    field = named(type_, last)
-    assert field is not None, path
+        type_ = child(type_, name)
+    field = named(type_, last) if type_ else None
+    if field is None:
+        raise KeyError(path)
     return field.default

@@ -18,10 +18,12 @@ def read_text(path: Path, report: Report) -> str | None:
             data = file.read(MAX_BYTES + 1)
     except (OSError, ValueError) as error:
         message, fix = _unreadable(path, error)
-        return _refuse(report, message, fix)
+        report.take(Diagnostic(code="TL101", message=message, fix=fix))
+        return None
     if len(data) > MAX_BYTES:
         message = f"the job file {path} is larger than {MAX_BYTES} bytes (1 MiB)"
-        return _refuse(report, message, "name the job file itself, and keep data out of it")
+        report.take(Diagnostic(code="TL101", message=message, fix="name the job file itself, and keep data out of it"))
+        return None
     try:
         return data.decode("utf-8")
     except UnicodeDecodeError as error:
@@ -48,7 +50,3 @@ def _unreadable(path: Path, error: OSError | ValueError) -> tuple[str, str]:
         return f"the job file {path} may not be read by this user", f"run chmod a+r {path}"
     reason = error.strerror if isinstance(error, OSError) else str(error)
     return f"the job file {str(path)!r} can't be read: {reason}", "name a job file that can be read"
-
-
-def _refuse(report: Report, message: str, fix: str) -> None:
-    report.take(Diagnostic(code="TL101", message=message, fix=fix))

@@ -43,12 +43,14 @@ def shown(name: str) -> str:
 
 def nearest_name(name: str, known: list[str], path: str) -> str | None:
     """Return the known name closest to `name`, or the full path of a field of that name elsewhere in the job file."""
-    import difflib  # noqa: PLC0415 - only on the way to an error
+    import difflib  # only on the way to an error
 
-    snake = "".join(f"_{letter.lower()}" if letter.isupper() else letter for letter in name[:64]).lstrip("_").replace("-", "_")
+    letters = (f"_{letter.lower()}" if letter.isupper() else letter for letter in name[:64])
+    snake = "".join(letters).lstrip("_").replace("-", "_")
     close = difflib.get_close_matches(snake, known, n=1, cutoff=0.7)
     if close:
         return close[0]
-    elsewhere = [each for each, _ in rows() if each.rpartition(".")[2] == snake and "[" not in each and "NAME" not in each]
+    fixed = (each for each, _ in rows() if "[" not in each and "NAME" not in each)
+    elsewhere = [each for each in fixed if each.rpartition(".")[2] == snake]
     found = elsewhere[0] if elsewhere else _FOREIGN.get(snake)
     return found if found and found != f"{path}.{snake}" else None

@@ -65,7 +65,8 @@ class ScalarReader:
         secret = path.startswith("secrets.")  # someone may have put the secret itself there
         found = "a text" if secret else quoted(node.text)
         why = "a job file holds references to secrets, never a secret itself" if secret else ""
-        self._add("TL107", node, path, f"{path} is {found}; {type_.what} is asked", _better(type_, node.text, path), why)
+        fix = f"write {type_.what}" if secret else _better(type_, node.text, path)
+        self._add("TL107", node, path, f"{path} is {found}; {type_.what} is asked", fix, why)
         return BAD
 
     def _int(self, type_: Type, node: Scalar, path: str) -> Any:
@@ -102,7 +103,7 @@ class ScalarReader:
             message = f"{path}: {node.text} is not supported yet; a later version brings it"
             self._add("TL110", node, path, message, f"write {' or '.join(type_.choices)}, or delete {path}")
             return BAD
-        import difflib  # noqa: PLC0415 - only on the way to an error
+        import difflib  # only on the way to an error
 
         known = (*type_.choices, *type_.later)
         close = difflib.get_close_matches(node.text[:64].lower(), known, n=1)
@@ -117,7 +118,8 @@ class ScalarReader:
             return self._bounded(type_, 0, node, path)
         if len(node.text) > LONGEST_NUMBER or not node.text.isascii():
             example = {"size": "512Mi or 8Gi", "cpus": "4, 1.5 or 500m", "duration": "30s, 5m or 1h30m"}[type_.kind]
-            self._add(code, node, path, f"{path} is {quoted(node.text)}; {article_of(type_)} is asked", f"write {example}")
+            message = f"{path} is {quoted(node.text)}; {article_of(type_)} is asked"
+            self._add(code, node, path, message, f"write {example}")
             return BAD
         try:
             value = parse(node.text)

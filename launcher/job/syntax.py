@@ -9,7 +9,7 @@ import yaml
 
 from launcher.diagnostics import Diagnostic, Span
 
-# (words of the parser's problem, message, fix); the first that matches wins. {open} is the place that the parser started from.
+# (words of the parser's problem, message, fix); the first that matches wins. {open} is where the parser started from.
 _PLAIN_WORDS = (
     (
         "mapping values are not allowed",
@@ -47,7 +47,7 @@ _PLAIN_WORDS = (
         "write the string in single quotes, or double the backslash",
     ),
     (
-        "expected '-' indicator|expected <block end>, but found '<block sequence|block sequence entries are not allowed",
+        "expected '-' indicator|expected <block end>, but found '<block sequence|sequence entries are not allowed",
         "list items and other lines mix at this indentation",
         "indent the items of one list alike, each with '- '",
     ),

@@ -69,12 +69,13 @@ def check_fields(job: Checked) -> None:
 def _check_process(job: Checked) -> None:
     command, script = "command" in job.values, "script" in job.values
     if command and script:
-        job.add("TL109", "script", "command and script are both stated", fix="delete one of them; in target_overrides write null")
+        fix = "delete one of them; in target_overrides write null"
+        job.add("TL109", "script", "command and script are both stated", fix=fix)
     if not command and not script:
         job.add("TL106", "", "command or script is missing", fix="add command: [python, train.py]")
     argv = job.value("command")
     if argv and argv[0] == "":
-        job.add("TL107", "command.0", "command.0 is empty; the program to run is asked", fix="write the program, like python")
+        job.add("TL107", "command.0", "command.0 is empty; a program is asked", fix="write the program, like python")
 
 
 def _check_torchrun(job: Checked) -> None:
@@ -130,12 +131,13 @@ def _check_mounts(job: Checked) -> None:
             continue
         place = posixpath.normpath(target).replace("//", "/")
         field = f"mounts.{index}.target"
-        if place == "/dev/shm":  # noqa: S108 - the path in the container that this tool is about
+        if place == "/dev/shm":
             job.add("TL109", field, "a mount at /dev/shm takes shm_size's place", fix="delete it and write shm_size")
         elif place in _ENGINES_OWN:
             job.add("TL107", field, f"{field} is {place}, which the engine itself fills", fix="mount a folder below it")
         elif place in seen:
-            job.add("TL109", field, f"mounts.{seen[place]} and mounts.{index} have the same target {place}", fix="delete one of them")
+            message = f"mounts.{seen[place]} and mounts.{index} have the same target {place}"
+            job.add("TL109", field, message, fix="delete one of them")
         seen.setdefault(place, index)
 
 
@@ -156,7 +158,8 @@ def _check_source(job: Checked, path: str, mount: Mapping[str, Any]) -> None:
         job.add("TL107", field, f"{field} is a path or has other letters than {words}", fix=fix)
     elif source.startswith("~"):
         why = "the shell expands ~, and no shell reads this file"
-        job.add("TL107", field, f"{field} starts with ~", why=why, fix="write the whole path, or one relative to the job file")
+        fix = "write the whole path, or one relative to the job file"
+        job.add("TL107", field, f"{field} starts with ~", why=why, fix=fix)
 
 
 def _check_loaders(job: Checked) -> None:
@@ -190,6 +193,6 @@ def _check_batch_size(job: Checked, path: str, values: Mapping[str, Any]) -> Non
             "TL106",
             path,
             f"{path}.batch_size is missing, and a sample is stated",
-            why="the bytes of a batch are its samples' bytes; null says that the dataset yields batches and sample is one",
+            why="a batch is batch_size samples; null says that the dataset yields batches and sample is one of them",
             fix=f"add {path}.batch_size: 32, or null",
         )

@@ -142,10 +142,13 @@ def _check_engine_fields(job: Checked) -> None:
         _cannot(job, "annotations", "annotations", fix=fix)
     move = "move it to target_overrides.kubernetes.resources"
     if job.value("resources.ephemeral_storage") is not None:
-        _cannot(job, "resources.ephemeral_storage", "limit of a container's own disk (resources.ephemeral_storage)", fix=move)
+        what = "limit of a container's own disk (resources.ephemeral_storage)"
+        _cannot(job, "resources.ephemeral_storage", what, fix=move)
     extended = job.value("resources.extended")
     if extended:
         _cannot(job, "resources.extended", f"extended resources ({', '.join(extended)})", fix=move)
-    if job.value("resources.gpu_resource") not in {None, "nvidia.com/gpu"}:
-        what = f"names of GPU resources (resources.gpu_resource: {job.value('resources.gpu_resource')})"
-        _cannot(job, "resources.gpu_resource", what, fix=f"{move}; here list the device, as in resources.gpus: [MIG-uuid]")
+    named = job.value("resources.gpu_resource")
+    if named not in {None, "nvidia.com/gpu"}:
+        what = f"names of GPU resources (resources.gpu_resource: {named})"
+        fix = f"{move}; here list the device, as in resources.gpus: [MIG-uuid]"
+        _cannot(job, "resources.gpu_resource", what, fix=fix)

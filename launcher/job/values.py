@@ -31,7 +31,7 @@ class ValueReader:
         self._scalars = ScalarReader(report)
 
     def read(self, type_: Type, node: Node, path: str) -> Any:
-        """Return the value of `node`: objects and maps are dicts of what is stated, lists are tuples, scalars as `Type` says."""
+        """Return the value of `node`: dicts of what is stated, tuples for lists, scalars as `Type` says."""
         if isinstance(node, Scalar) and node.null and type_.kind != "any":
             return None if type_.nullable else self._null(type_, node, path)
         readers: dict[str, Callable[[Type, Node, str], Any]] = {
@@ -56,7 +56,8 @@ class ValueReader:
         elif empty:
             fix = f"write {empty}, or delete the line"
         else:
-            fix = 'write a value ("" for an empty string), or delete the line' if type_.kind == "text" else "write a value, or delete the line"
+            string = ' ("" for an empty string)' if type_.kind == "text" else ""
+            fix = f"write a value{string}, or delete the line"
         self._report.add(
             "TL105",
             node,
@@ -111,16 +112,13 @@ class ValueReader:
         if not isinstance(node, MappingNode):
             return self._wrong(type_, node, path)
         pattern, words = type_.keys
-        item = type_.item
-        assert item is not None
         values: dict[str, Any] = {}
         for name, (key, value) in node.items.items():
             if not re.fullmatch(pattern, name):
-                self._report.add(
-                    "TL107", key, message=f"{path} has the key {quoted(name)}; it takes {words}", fix="rename the key", field=path
-                )
+                message = f"{path} has the key {quoted(name)}; it takes {words}"
+                self._report.add("TL107", key, message=message, fix="rename the key", field=path)
             elif not (self._nulls and isinstance(value, Scalar) and value.null):
-                values[name] = self.read(item, value, f"{path}.{name}")
+                values[name] = self.read(type_.inner, value, f"{path}.{name}")
         if len(node.items) < (type_.low or 0):
             self._too_few(node, path)
         return values
@@ -129,16 +127,14 @@ class ValueReader:
         self._report.add("TL107", node, message=f"{path} is empty", fix=f"add a value, or delete {path}", field=path)
 
     def _list(self, type_: Type, node: Node, path: str) -> Any:
-        item = type_.item
-        assert item is not None
         if type_.single and isinstance(node, MappingNode):
-            return (self.read(item, node, path),)
+            return (self.read(type_.inner, node, path),)
         if not isinstance(node, SequenceNode):
             return self._wrong(type_, node, path)
         if len(node.items) < (type_.low or 0):
             self._too_few(node, path)
         inner = ValueReader(self._report)  # a list replaces as a whole: its items are never partial
-        return tuple(inner.read(item, each, f"{path}.{index}") for index, each in enumerate(node.items))
+        return tuple(inner.read(type_.inner, each, f"{path}.{index}") for index, each in enumerate(node.items))
 
     def _gpus(self, type_: Type, node: Node, path: str) -> Any:
         if isinstance(node, SequenceNode):
@@ -155,14 +151,16 @@ class ValueReader:
         for index, each in enumerate(node.items):
             if not isinstance(each, Scalar) or not _GPU_ID.fullmatch(each.text):
                 message = f"{path}.{index} is no GPU id"
-                self._report.add("TL107", each, message=message, fix="write an index, like 0, or a GPU-… or MIG-… id", field=path)
+                fix = "write an index, like 0, or a GPU-… or MIG-… id"
+                self._report.add("TL107", each, message=message, fix=fix, field=path)
             elif each.text in ids:
                 message = f"{path} names the GPU {each.text} twice"
                 self._report.add("TL107", each, message=message, fix=f"delete one {each.text}", field=path)
             else:
                 ids.append(each.text)
         if not node.items:
-            self._report.add("TL107", node, message=f"{path} names no GPU", fix="write 0, or delete the line", field=path)
+            fix = "write 0, or delete the line"
+            self._report.add("TL107", node, message=f"{path} names no GPU", fix=fix, field=path)
         return Gpus(count=len(ids), ids=tuple(ids), all=False) if len(ids) == len(node.items) > 0 else BAD
 
     def _ulimit(self, type_: Type, node: Node, path: str) -> Any:
@@ -170,7 +168,8 @@ class ValueReader:
         if isinstance(node, Scalar):
             value = self._scalars.read(number, node, path)
             return value if value is BAD else (value, value)
-        both = Type("object", type_.what, fields=tuple(Field(name, number, "limit", required=True) for name in ("soft", "hard")))
+        fields = tuple(Field(name, number, f"the {name} limit", required=True) for name in ("soft", "hard"))
+        both = Type("object", type_.what, fields=fields)
         found = ValueReader(self._report).read(both, node, path)
         if found is BAD or BAD in found.values() or len(found) < 2:
             return BAD
@@ -202,7 +201,7 @@ def _fix_shape(type_: Type, node: Node, path: str) -> str:
         if isinstance(value, Scalar):
             text = f"{{{name}}}" if value.null else f"{name}: {value.text}"
             return f"put it in double quotes: {quoted(text)}"
-    if isinstance(node, Scalar) and path == "mounts" or (isinstance(node, Scalar) and path.startswith("mounts.")):
+    if isinstance(node, Scalar) and path.partition(".")[0] == "mounts":
         return "write {type: bind, source: ./src, target: /workspace}"
     if isinstance(node, Scalar) and type_.kind == "list":
         return _as_list(node, path)
@@ -218,7 +217,8 @@ def _as_list(node: Scalar, path: str) -> str:
         words = shlex.split(node.text)
     except ValueError:
         return "write a list with one argument in each element"
-    listed = ", ".join(word if re.fullmatch(r"[A-Za-z_./][\w./=-]*|--?[\w=./-]+", word) else quoted(word) for word in words)
+    plain = re.compile(r"[A-Za-z_./][\w./=-]*|--?[\w=./-]+")
+    listed = ", ".join(word if plain.fullmatch(word) else quoted(word) for word in words)
     return f"write [{listed}], or use script for shell text"
 
 

@@ -34,6 +34,7 @@ def make_plan(job: JobSpec, *, name: str | None = None, force: bool = False) -> 
         job=job,
         target=job.target,
         name=name or job.name,
+        name_fixed=name is not None,
         gpus=job.resources.gpus,
         ranks=ranks,
         num_workers=workers,

@@ -87,4 +87,4 @@ class LaunchPlan:
     open_files: int
     argv: tuple[str, ...]
     findings: tuple[Diagnostic, ...]
-    name_fixed: bool = False
+    name_fixed: bool

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from launcher.job.spec import JobSpec, LoaderSpec
 from launcher.plan.batch import batch_pages
 from launcher.plan.launch_plan import Derived, LoaderNeed, SharedMemory
-from launcher.units import GIB, KIB, MIB, format_size, human_size, round_up
+from launcher.units import GIB, KIB, MIB, human_size, round_up
 
 PAGE = 4 * KIB
 LARGEST_PAGE = 64 * KIB  # Grace hosts
@@ -140,7 +140,7 @@ def need_derivation(shm: SharedMemory, ranks: int) -> str:
     """Return the sum behind `shm.need` as one line of text."""
     parts = [
         f"{each.name}: ({each.workers} workers·{each.prefetch_factor} + {each.batches_held} held)"
-        f"·{format_size(each.unit)} + {SEMAPHORES_PER_WORKER * each.workers + SEMAPHORES_PER_LOADER} pages"
+        f"·{human_size(each.unit)} + {SEMAPHORES_PER_WORKER * each.workers + SEMAPHORES_PER_LOADER} pages"
         for each in shm.loaders
         if each.workers
     ]

@@ -18,8 +18,8 @@ __all__ = ["render", "unsayable"]
 def render(plan: LaunchPlan, *, base: Path | None = None) -> str:
     """Return the text of the plan's target, not yet verified.
 
-    `base` is the folder that the text will lie in, to which relative binds are then relative; None keeps them relative to
-    the job file's folder. Raises JobFileRejected with everything that the target can't say.
+    `base` is the folder that the text will lie in, and relative binds are then relative to it; None keeps them relative
+    to the job file's folder. Raises JobFileRejected with everything that the target can't say.
     """
     errors = errors_among(unsayable(plan))
     if errors:

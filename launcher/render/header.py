@@ -12,7 +12,7 @@ from launcher.units import format_duration, format_size
 
 
 def header_lines(plan: LaunchPlan, *, placed: bool) -> tuple[str, ...]:
-    """Return the comment's lines; `placed` says that relative paths are relative to the file itself, not to the job's folder.
+    """Return the comment's lines; `placed`: relative paths are relative to the file itself, not to the job's folder.
 
     No clock and no version of the tool, so that neither a second run nor a release changes a committed file.
     """
@@ -52,9 +52,10 @@ def _only_up(plan: LaunchPlan) -> Iterator[str]:
     """Yield what this target has no field for and `trainlaunch up` enforces."""
     job = plan.job
     is_job = plan.target == "kubernetes" and job.kubernetes.kind == "job"
-    if job.max_attempts > 1 and not is_job:
-        yield f"restart.max_attempts {job.max_attempts}: only `trainlaunch up` starts the next attempt, this text runs one."
+    attempts, ttl = job.max_attempts, job.ttl_after_finished
+    if attempts > 1 and not is_job:
+        yield f"restart.max_attempts {attempts}: only `trainlaunch up` starts another attempt, this text runs one."
     if job.active_deadline is not None and plan.target != "kubernetes":
         yield f"active_deadline {format_duration(job.active_deadline)}: only `trainlaunch up` ends the job then."
-    if job.ttl_after_finished is not None and not is_job:
-        yield f"ttl_after_finished {format_duration(job.ttl_after_finished)}: only `trainlaunch up` removes the job then."
+    if ttl is not None and not is_job:
+        yield f"ttl_after_finished {format_duration(ttl)}: only `trainlaunch up` removes the job then."

@@ -73,7 +73,7 @@ def missing_identity(plan: LaunchPlan) -> dict[str, str]:
 
 
 def kubernetes_resources(plan: LaunchPlan) -> dict[str, str]:
-    """Return what the container requests, which is also its limit: memory and devices may not differ, CPUs are planned for."""
+    """Return what the container requests, also its limit: devices may not differ, memory and CPUs are planned for."""
     asked = plan.job.resources
     named: dict[str, str] = {}
     if asked.cpus is not None:
@@ -98,7 +98,7 @@ def kubernetes_volumes(plan: LaunchPlan) -> Iterator[Volume]:
 
 
 def _source(plan: LaunchPlan, mount: Mount) -> str | None:
-    """Return what the volume refers to; a tmpfs gets the memory limit as its size, which is all that it can ever use."""
+    """Return what the volume refers to; a tmpfs gets the memory limit as its size, all that it can ever use."""
     if mount.type == "tmpfs" and plan.memory.limit is not None:
         return kubernetes_size(plan.memory.limit)
     return mount.source

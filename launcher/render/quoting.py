@@ -59,7 +59,7 @@ def sh_variable(value: str) -> Quoted:
 
 
 def compose_variable(value: str, message: str) -> Quoted:
-    """Return the YAML scalar by which Compose takes the host's variable `value`; it stops with `message` where that is missing."""
+    """Return the YAML scalar by which Compose takes the host's variable `value`, or stops with `message`."""
     return yaml_string(f"${{{sh_name(value)}:?{dollars(message)}}}")
 
 
@@ -80,7 +80,7 @@ def _yaml_escape(match: re.Match[str]) -> str:
 
 
 def yaml_text(value: str, indent: int) -> Quoted:
-    """Return `value` as a literal block whose lines start at column `indent`, or double-quoted where a block can't hold it."""
+    """Return `value` as a literal block indented by `indent` columns, or double-quoted where a block can't hold it."""
     lines = value.removesuffix("\n").split("\n")
     printable = not any(_NOT_IN_BLOCK.search(line.replace("\t", "")) for line in lines)
     if len(lines) < 2 or not printable or not lines[0].strip() or not lines[-1].strip():

@@ -35,7 +35,7 @@ def kubernetes_cpus(milli: int) -> str:
 def kubernetes_name(plan: LaunchPlan) -> str:
     """Return `metadata.name`, at most 63 characters.
 
-    A Job's template can't change once it is in the cluster, so its name carries the input hash unless `--name` fixed it.
+    A Job's template can't change in the cluster, so its name carries the input hash unless `--name` fixed it.
     """
     if plan.job.kubernetes.kind != "job" or plan.name_fixed:
         return shortened(plan.name, LONGEST_NAME)
@@ -64,7 +64,7 @@ def _kubernetes_key(key: str) -> str:
 
 
 def bind_source(plan: LaunchPlan, mount: Mount, base: Path | None) -> str:
-    """Return a bind's host path; a relative one is relative to `base` (None: the job file's folder) and starts with a dot."""
+    """Return a bind's host path; a relative one starts with a dot, seen from `base` (None: the job file's folder)."""
     source = mount.source or "."
     if source.startswith("/"):
         return source

@@ -26,7 +26,7 @@ def unsayable(plan: LaunchPlan) -> tuple[Diagnostic, ...]:
 
 
 def numeric_user(user: str | None) -> tuple[int, int] | None:
-    """Return uid and gid as Kubernetes runs them (1000 where unstated), or None for a name, which only an image resolves."""
+    """Return uid and gid on Kubernetes (1000 where unstated), or None for a name, which only an image resolves."""
     match = _NUMERIC_USER.fullmatch("1000" if user is None else user)
     return (int(match[1]), int(match[2] or 1000)) if match else None
 

@@ -80,7 +80,7 @@ class Started:
 
 @dataclass(frozen=True, slots=True)
 class ShmReading:
-    """/dev/shm of a running container, in bytes, and its DataLoader workers (None: not counted). size 0 is unlimited."""
+    """/dev/shm of a running container in bytes (size 0: unlimited), and its DataLoader workers (None: not counted)."""
 
     used: int
     peak: int

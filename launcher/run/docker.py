@@ -118,7 +118,7 @@ class DockerBackend:
             raise
 
     def signals(self, container: Started) -> tuple[int, ...]:
-        """Return the signals of the engine's kill events of this container; the engine remembers the last 256 events."""
+        """Return the signals of the engine's kill events; it remembers the last 256 events of all kinds."""
         if not container.finished:
             return ()
         kinds = {"container": container.id, "event": ["kill"]}

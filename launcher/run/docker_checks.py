@@ -17,7 +17,7 @@ from launcher.units import format_cpus, format_size
 
 HOST_TOO_SMALL = "TL504"
 NO_GPU = "TL505"
-SECRET_MISSING = "TL507"
+SECRET_MISSING = "TL507"  # noqa: S105 - a code, not a secret
 MOUNT_SOURCE_MISSING = "TL511"
 NVIDIA_HOOKS = ("nvidia-container-runtime-hook", "nvidia-cdi-hook")
 INSTALL_TOOLKIT = (
@@ -29,7 +29,7 @@ INSTALL_TOOLKIT = (
 def host_findings(plan: LaunchPlan, info: Mapping[str, Any], *, local: bool) -> tuple[Diagnostic, ...]:
     """Return what stops `plan` on the engine whose `GET /info` is `info`.
 
-    `local` says that the engine shares this process's files and devices; elsewhere only what the engine tells is checked.
+    `local` says that the engine shares this process's files and devices; else only what the engine tells is checked.
     """
     found = [*_cpus(plan, info), *_memory(plan, info), *_secrets(plan)]
     if plan.gpus:
@@ -42,7 +42,7 @@ def host_findings(plan: LaunchPlan, info: Mapping[str, Any], *, local: bool) -> 
 def shares_this_host(info: Mapping[str, Any], socket_path: str | None) -> bool:
     """Whether the engine runs where we do: a Unix socket, the same kernel and the same host name.
 
-    Docker Desktop's engine runs in a virtual machine, and inside a container with a mounted socket the paths are others.
+    Docker Desktop's engine runs in a virtual machine; in a container with a mounted socket the paths are others.
     """
     here = os.uname()
     names = {here.nodename, socket.gethostname()}

@@ -28,7 +28,7 @@ PROBE_SECONDS = 10
 
 @dataclass(frozen=True, slots=True)
 class Endpoint:
-    """Where the engine listens, and what named that place (`DOCKER_HOST`, `docker context NAME`, or `` for the default)."""
+    """Where the engine listens; `named_by` is `DOCKER_HOST`, `docker context NAME`, or empty for the default."""
 
     host: str
     named_by: str
@@ -71,8 +71,11 @@ class Engine:
         return client
 
     @contextlib.contextmanager
-    def attempting(self, what: str) -> Iterator[APIClient]:
-        """Give the connection and turn the vendor's errors into TargetUnavailable; `what` names what was attempted."""
+    def attempting(self, what: str) -> Iterator[Any]:
+        """Give the APIClient and turn the vendor's errors into TargetUnavailable; `what` names what was attempted.
+
+        It is Any because the SDK's stubs know half of it.
+        """
         import docker
         import requests
 
@@ -107,10 +110,11 @@ def find_endpoint() -> Endpoint:
     """Return the engine that the docker CLI would talk to from here."""
     import docker
     from docker.context import ContextAPI
+    from docker.utils import kwargs_from_env
 
     host = os.environ.get("DOCKER_HOST")
     if host:
-        tls = docker.utils.kwargs_from_env().get("tls")
+        tls = kwargs_from_env().get("tls")
         return Endpoint(host, "DOCKER_HOST", tls)
     name = os.environ.get("DOCKER_CONTEXT") or None
     try:
@@ -123,7 +127,7 @@ def find_endpoint() -> Endpoint:
 
 
 def probe(endpoint: Endpoint) -> None:
-    """Raise TargetUnavailable with the exact reason when a Unix socket can't be opened; tcp and ssh are left to the SDK."""
+    """Raise TargetUnavailable with the exact reason when a Unix socket can't be opened; the SDK does tcp and ssh."""
     path = endpoint.socket_path
     if path is None:
         return
@@ -148,7 +152,7 @@ def unreachable(endpoint: Endpoint, why: str) -> TargetUnavailable:
     elif endpoint.named_by:
         fix = f"run `docker context use default`, or start the engine of {endpoint.named_by}"
     else:
-        fix = "run `sudo systemctl start docker` (or start Docker Desktop), or set DOCKER_HOST to where an engine listens"
+        fix = "run `sudo systemctl start docker` (or start Docker Desktop), or set DOCKER_HOST to where one listens"
     place = f"{endpoint.host} ({endpoint.named_by})" if endpoint.named_by else endpoint.host
     return TargetUnavailable(
         [Diagnostic(code=NO_ENGINE, message=f"no Docker engine answers at {place}", why=why, fix=fix)]

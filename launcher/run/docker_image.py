@@ -24,7 +24,7 @@ HAS_ENTRYPOINT = "TL509"
 def ensure_image(engine: Engine, plan: LaunchPlan, say: Say) -> Mapping[str, Any]:
     """Return the engine's description of job.image, pulled as pull_policy says.
 
-    Raises TargetUnavailable: TL503 where it can't be had, TL509 where it has an ENTRYPOINT that the job doesn't mention.
+    Raises TargetUnavailable: TL503 where it can't be had, TL509 for an ENTRYPOINT that the job doesn't mention.
     """
     job = plan.job
     image = None if job.pull_policy == "always" else _inspect(engine, job.image)
@@ -66,7 +66,7 @@ def _pull(engine: Engine, plan: LaunchPlan, say: Say) -> None:
 
 
 def _show_progress(events: Iterable[Mapping[str, Any]], say: Say) -> str:
-    """Show a pull on stderr, as one bar on a terminal and a line a layer elsewhere; return the engine's error, or ``."""
+    """Show a pull as one bar on a terminal, as a line a layer elsewhere; return the engine's error, or nothing."""
     layers = Layers()
     if not sys.stderr.isatty():
         for event in events:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from launcher.run.backend import Planned, Started
 
@@ -11,8 +11,8 @@ from launcher.run.backend import Planned, Started
 class Evidence:
     """Facts only. `exit_code` None: it has not ended, or nobody knows; sizes are bytes, 0 or None where unknown.
 
-    `stopped_by` names who ended it through us (`Ctrl-C`, `active_deadline`), `signals` are those sent through the target,
-    `private_shm` says that `shm_size` is in effect, `log` is the last part of both streams.
+    `stopped_by` names who ended it through us (`Ctrl-C`, `active_deadline`), `signals` are those sent through the
+    target, `private_shm` says that `shm_size` is in effect, `log` is the last part of both streams.
     """
 
     exit_code: int | None
@@ -26,7 +26,7 @@ class Evidence:
     shm_peak: int | None = None
     signals: tuple[int, ...] = ()
     stopped_by: str = ""
-    planned: Planned = Planned()
+    planned: Planned = field(default_factory=Planned)
 
 
 def evidence_of(container: Started, *, log: str, signals: tuple[int, ...] = ()) -> Evidence:

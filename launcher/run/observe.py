@@ -19,7 +19,7 @@ _WORKERS = re.compile(r"\bworkers=(\d+)")
 def read_from_proc(container: Started, proc: Path = Path("/proc")) -> ShmReading | None:
     """Read /dev/shm through the host's /proc; None where the engine's process is not ours to see.
 
-    The cgroup must name the container: on a remote engine, or one in a virtual machine, the same pid is another process.
+    The cgroup must name the container: on a remote engine, or one in a virtual machine, the pid is another process.
     """
     home = proc / str(container.pid)
     try:
@@ -61,10 +61,10 @@ def read_from_health(output: str) -> ShmReading | None:
 
 
 def suggestion(planned: Planned, peak: int) -> str:
-    """Return the lines that size an unsized job from its observed peak; `` where nothing was in /dev/shm.
+    """Return the lines that size an unsized job from its observed peak; empty where nothing was in /dev/shm.
 
-    At its fullest /dev/shm holds W·P queued batches and up to two that the loop holds. Dividing by W·P alone gives an upper
-    estimate of one batch; the sizing law then adds the two again and a margin of one storage a worker.
+    At its fullest /dev/shm holds W·P queued batches and up to two that the loop holds. Dividing by W·P alone gives an
+    upper estimate of one batch; the sizing law then adds the two again and a margin of one storage a worker.
     """
     if not planned.queued_batches or peak < PAGE * planned.queued_batches:
         return ""

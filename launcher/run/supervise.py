@@ -1,4 +1,4 @@
-"""`up`: starts a job, follows it to its end, tries again where asked, stops it when told to. The same on every target."""
+"""`up`: starts a job, follows it, tries again where asked, stops it when told to. The same on every target."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ DEADLINE = "active_deadline"
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """Something that the follower reacts to: signal (`value` is its name), exit (`code`), drained, trouble (a sentence)."""
+    """What the follower reacts to: signal (`value` is its name), exit (`code`), drained, trouble (`value` is a sentence)."""
 
     kind: str
     value: str = ""
@@ -179,8 +179,12 @@ class Supervisor:
         self._stopped_by = by
         grace = format_duration(self._plan.job.stop_grace_period)
         deadline = self._plan.job.active_deadline
-        reason = f"active_deadline {format_duration(deadline)} is over" if by == DEADLINE and deadline is not None else by
-        self._console.say(f"{reason}: stopping the job; it has {grace} to end, Ctrl-C{' again' * (by == 'Ctrl-C')} kills it")
+        reason = (
+            f"active_deadline {format_duration(deadline)} is over" if by == DEADLINE and deadline is not None else by
+        )
+        self._console.say(
+            f"{reason}: stopping the job; it has {grace} to end, Ctrl-C{' again' * (by == 'Ctrl-C')} kills it"
+        )
         self._spawn(self._attempt_to, lambda: self._backend.stop(container))
 
     def _attempt_to(self, action: Callable[[], None]) -> None:
@@ -211,7 +215,9 @@ class Supervisor:
 
     def _lost(self) -> Outcome:
         job = self._plan.job.name
-        self._console.say(f"the job may go on: `trainlaunch logs -f {job}` follows it, `trainlaunch wait {job}` has its code")
+        self._console.say(
+            f"the job may go on: `trainlaunch logs -f {job}` follows it, `trainlaunch wait {job}` has its code"
+        )
         return Outcome(EXIT_BEFORE_START, None)
 
     def _removed(self, code: int | None) -> Outcome:

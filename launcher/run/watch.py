@@ -56,9 +56,7 @@ class Log:
 
 def planned_processes(plan: LaunchPlan, settled: int | None) -> int:
     """Return the worker processes of all ranks; `settled` is what the preflight lowered an auto num_workers to."""
-    per_rank = sum(
-        settled if each.auto and settled is not None else each.workers for each in plan.shm.loaders
-    )
+    per_rank = sum(settled if each.auto and settled is not None else each.workers for each in plan.shm.loaders)
     return per_rank * plan.ranks.value
 
 
@@ -114,12 +112,12 @@ class ShmWatch:
         if reading.workers > planned and not self._more_said:
             self._more_said = True
             self._say(
-                f"{reading.workers} DataLoader workers run and {planned} were planned: /dev/shm may be too small for them; "
-                "let the script read TRAINLAUNCH_NUM_WORKERS, or state data_loader.num_workers"
+                f"{reading.workers} DataLoader workers run and {planned} were planned: /dev/shm may be too small for "
+                "them; let the script read TRAINLAUNCH_NUM_WORKERS, or state data_loader.num_workers"
             )
 
     def _is_full(self, reading: ShmReading) -> bool:
-        """Whether the next storage has no room. A healthy queue can't do that: the size has room for one more a worker."""
+        """Whether the next storage has no room; a healthy queue leaves room for one more a worker."""
         largest = max((each.largest for each in self._plan.shm.loaders), default=0)
         return reading.size > 0 and reading.size - reading.used < max(PAGE, largest)
 
@@ -127,8 +125,8 @@ class ShmWatch:
         need = self._plan.shm.need
         against = "" if self._plan.shm.unsized else f", the plan needs {human_size(need)}"
         return (
-            f"/dev/shm is full: {human_size(reading.used)} of {human_size(reading.size)} used{against}; workers now die or "
-            f"hang: raise shm_size, or lower num_workers, prefetch_factor or batch_size"
+            f"/dev/shm is full: {human_size(reading.used)} of {human_size(reading.size)} used{against}; "
+            "workers now die or hang: raise shm_size, or lower num_workers, prefetch_factor or batch_size"
         )
 
     def fewer_workers(self) -> str:

@@ -50,7 +50,7 @@ def _differences(plan: LaunchPlan, text: str, base: Path | None) -> Iterator[Dia
     wanted = expected(plan, base=base)
     try:
         found = reread(plan, text, base=base)
-    except Exception as cause:  # noqa: BLE001  whatever a changed text makes a reader raise, the text can't be trusted
+    except Exception as cause:  # whatever a changed text makes a reader raise, it can't be trusted
         yield _difference(plan, "text", "readable", f"unreadable: {cause}")
         return
     for field in fields(ReadBack):

@@ -9,9 +9,9 @@ from pathlib import Path
 from launcher.job.spec import Mount
 from launcher.plan.launch_plan import LaunchPlan
 from launcher.render.container import Container, container_of
-from launcher.render.kubernetes import HOME, PULL_POLICIES, missing_identity
+from launcher.render.kubernetes import PULL_POLICIES, missing_identity
 from launcher.render.spelling import has_relative_bind, kubernetes_labels, kubernetes_name, needs_own_tmp
-from launcher.render.unsayable import numeric_user
+from launcher.render.unsayable import HOME, numeric_user
 from launcher.verify.readback import ReadBack, ReadMount, absolute, flat
 
 _CHANGES_INTO_ITS_FOLDER = ("--", "<$(dirname -- ><$>0)", "<|><|>", "exit", "125")
@@ -128,7 +128,7 @@ def _cluster_devices(plan: LaunchPlan) -> dict[str, str]:
 
 
 def _pod_rest(plan: LaunchPlan) -> dict[str, object]:
-    """Return what every pod of ours says beside the plan's own values: Pod Security `restricted`, signals, tolerations."""
+    """Return what each pod of ours says beside the plan's values: Pod Security `restricted`, signals, tolerations."""
     job = plan.job
     toleration = {"key": job.resources.gpu_resource, "operator": "Exists", "effect": "NoSchedule"}
     pod: dict[str, object] = {

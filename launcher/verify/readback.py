@@ -26,10 +26,10 @@ class ReadMount:
 
 @dataclass(frozen=True, slots=True)
 class ReadBack:
-    """One rendering, read by code that shares nothing with the renderers. `rest` is everything without a field of its own.
+    """One rendering, read by code that shares nothing with the renderers.
 
-    `process` is what the kernel starts: entrypoint and arguments. `shm_size` is None wherever /dev/shm would get another
-    size than the text pretends. `secrets` maps a variable to its source.
+    `process` is what the kernel starts: entrypoint and arguments. `shm_size` is None where /dev/shm would get another size
+    than the text pretends. `secrets` maps a variable to its source. `rest` is all that has no field of its own.
     """
 
     name: str | None

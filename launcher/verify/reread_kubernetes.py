@@ -1,4 +1,4 @@
-"""Reads a Pod or a Job back: YAML, then the kubelet's expansion of `$(VAR)`, then what each field does to the container."""
+"""Reads a Pod or a Job back: YAML, the kubelet's expansion of `$(VAR)`, then what each field does to the container."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def _limit(resources: dict[str, Any], name: str) -> str | None:
 
 
 def _shm_size(container: dict[str, Any], volumes: dict[str, Any]) -> int | None:
-    """Return the size of a container's /dev/shm, or None where it has not exactly one, in memory, with a size, writable."""
+    """Return the size of a container's /dev/shm; None unless it has exactly one, in memory, with a size, writable."""
     mounts = [each for each in container.get("volumeMounts", []) if os.path.normpath(each["mountPath"]) == "/dev/shm"]
     if len(mounts) != 1 or set(mounts[0]) != {"name", "mountPath"}:
         return None

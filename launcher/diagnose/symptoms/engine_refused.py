@@ -1,7 +1,9 @@
 """Exit 125 without a container that ran: the engine refused to start the job.
 
-**What you see**: exit code 125 and the engine's own words, like `cannot set shmsize when running in the {host } IPC Namespace`.
-**Why**: docker and podman use 125 for their own failures; no line of training ran. A job may also end with 125 itself.
+**What you see**: exit code 125 and the engine's own words, like `cannot set shmsize when running in the {host } IPC
+Namespace`.
+**Why**: docker and podman use 125 for their own failures; no line of training ran. A job may also end with 125
+itself.
 **Way out**: change the setting that the engine names; trying again unchanged gives the same answer.
 **References**: docs.docker.com/engine/reference/run, section Exit status.
 """

@@ -2,7 +2,8 @@
 
 **What you see**: exit code 137 with OOMKilled false, or 143 without a stop.
 **Why**: the host itself ran out of memory, somebody used `kill` on the host, or the job killed itself.
-**Way out**: look into the host's kernel log; with a memory limit below what the host has, the limit is hit first and named.
+**Way out**: look into the host's kernel log; with a memory limit below what the host has, the limit is hit first
+and named.
 **References**: docs.kernel.org/admin-guide/mm/concepts.html.
 """
 
@@ -23,7 +24,7 @@ def diagnose(evidence: Evidence) -> Diagnosis | None:
         return None
     sentence = f"{name} ended the job, and neither its memory limit nor the engine sent it"
     if name == "SIGKILL":
-        fix = "look for `Out of memory` in `sudo dmesg` of the host; set resources.memory so that the job meets its own limit first"
+        fix = "look for `Out of memory` in the host's `sudo dmesg`; with resources.memory set, the job meets its own limit first"
     else:
         fix = "look for who sends SIGTERM: a scheduler, a shutdown of the host, or the job itself"
     saw = f"exit code {evidence.exit_code}, OOMKilled false, no signal sent through the engine"

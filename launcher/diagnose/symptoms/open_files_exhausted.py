@@ -1,6 +1,7 @@
 """A process ran out of file descriptors while tensors were passed between processes; /dev/shm is not full.
 
-**What you see**: `received 0 items of ancdata`, or `unable to open shared memory object … Too many open files (24)`.
+**What you see**: `received 0 items of ancdata`, or `unable to open shared memory object … Too many open files
+(24)`.
 **Why**: with the file_descriptor strategy each shared storage costs a descriptor, for as long as a batch is kept.
 **Way out**: raise ulimits nofile, or copy what is kept of a batch (`.clone()`), or return fewer tensors a batch.
 **References**: pytorch/pytorch#973.

@@ -1,8 +1,8 @@
 """The preflight stopped the job before its first line: exit 78 or 75, with our marker in the log.
 
 **What you see**: `trainlaunch: preflight stopped (78): …` as the last line.
-**Why**: 78 says that the files ask for something that can't work (never retried), 75 that this machine is wrong just now
-(another attempt or another machine may work). Without the marker the same codes are the job's own.
+**Why**: 78 says that the files ask for something that can't work (never retried), 75 that this machine is wrong
+just now (another attempt or another machine may work). Without the marker the same codes are the job's own.
 **Way out**: the preflight's own line has both numbers and the value to type.
 **References**: docs/preflight.md; sysexits.h EX_CONFIG, EX_TEMPFAIL.
 """

@@ -1,8 +1,8 @@
 """Native code crashed: SIGSEGV in the main process or in a worker.
 
 **What you see**: exit code 139, or `Unexpected segmentation fault encountered in worker`.
-**Why**: in a worker most often a native handle (LMDB, HDF5, OpenCV, a database) that was opened before the fork; else a
-library that doesn't fit its CUDA driver or Python.
+**Why**: in a worker most often a native handle (LMDB, HDF5, OpenCV, a database) that was opened before the fork;
+else a library that doesn't fit its CUDA driver or Python.
 **Way out**: open such handles in the worker, at first use. Not a matter of /dev/shm.
 **References**: pytorch.org/docs/stable/data.html, section Multi-process data loading.
 """
@@ -28,5 +28,5 @@ def diagnose(evidence: Evidence) -> Diagnosis | None:
     if process or evidence.exit_code == SIGSEGV_EXIT:
         sentence = "the job crashed in native code"
         saw = process or "exit code 139, which is 128 + SIGSEGV"
-        return Diagnosis(CODE, NAME, sentence, saw, "set env: {PYTHONFAULTHANDLER: \"1\"} and run again for a traceback")
+        return Diagnosis(CODE, NAME, sentence, saw, 'set env: {PYTHONFAULTHANDLER: "1"} and run again for a traceback')
     return None

@@ -1,6 +1,7 @@
 """Somebody stopped the job through `up` or the engine: SIGTERM, then SIGKILL when the grace period was over.
 
-**What you see**: exit code 143, 137, or one of the job's own after Ctrl-C, `down`, `docker stop` or active_deadline.
+**What you see**: exit code 143, 137, or one of the job's own after Ctrl-C, `down`, `docker stop` or
+active_deadline.
 **Why**: 137 here is the SIGKILL after stop_grace_period, not the out-of-memory killer.
 **Way out**: nothing, if it was meant; raise stop_grace_period where a checkpoint takes longer.
 **References**: docs.docker.com/reference/cli/docker/container/stop.

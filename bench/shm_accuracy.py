@@ -1,0 +1,274 @@
+"""Compares the /dev/shm that trainlaunch plans with the /dev/shm that PyTorch takes, in real containers.
+
+    python bench/shm_accuracy.py                        every configuration, then the exactness of four shapes
+    python bench/shm_accuracy.py --only two-ranks       one configuration (repeatable)
+    python bench/shm_accuracy.py --output json          the same as one JSON document
+
+Each configuration of shm_accuracy/configurations.yaml becomes a job file; trainlaunch's own reader and planner give
+`need` and `hard`; the plan's argv then trains in a container whose /dev/shm is four times larger than `need`, so that
+nothing but the law limits it. Exit 1 when a peak exceeds hard, when need is above the peak by more than one batch of
+each loader + 1 MiB, when a program fails, or when exactly need fails or one page less passes.
+"""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+ROOT = Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(ROOT))
+
+from launcher.job import read_job  # noqa: E402 - the checkout's own package, whatever is installed
+from launcher.plan import make_plan  # noqa: E402
+from launcher.plan.launch_plan import LaunchPlan  # noqa: E402
+from launcher.plan.shared_memory import PAGE  # noqa: E402
+from launcher.units import MIB, round_up  # noqa: E402
+
+HERE = Path(__file__).resolve().parent / "shm_accuracy"
+CONFIGURATIONS = HERE / "configurations.yaml"
+INSIDE = "/bench"  # where HERE is mounted
+LARGER = 4
+SMALLEST = 64 * MIB
+EXACT_RUNS = 3
+DEADLINE = 150  # seconds; a container that takes longer hangs
+SLACK = MIB  # what need may be above the peak besides one batch of each loader
+SCHEMA_VERSION = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Configuration:
+    """One entry of the configurations file, with the plan of the job that it describes."""
+
+    name: str
+    plan: LaunchPlan
+    program: Mapping[str, Any]
+    loose: str
+    exact: bool
+
+    @property
+    def batches(self) -> int:
+        """Bytes of one batch of each loader that has workers, in all ranks."""
+        return self.plan.ranks.value * sum(each.unit for each in self.plan.shm.loaders if each.workers)
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """What one container told: `found` is sample.py's JSON, empty where there is none; `said` the end of its stderr."""
+
+    found: Mapping[str, Any]
+    said: str
+
+    @property
+    def passed(self) -> bool:
+        """Whether the training program ended with 0."""
+        return self.found.get("exit_code") == 0
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A configuration, measured; sizes in bytes, `difference` = (need − peak) in batches of each loader."""
+
+    name: str
+    need: int
+    hard: int
+    peak: int
+    difference: float | None
+    problem: str
+
+
+@dataclass(frozen=True, slots=True)
+class Exactness:
+    """Runs of one shape that passed with /dev/shm of `need` bytes, and of one page less; `ends` tells how those failed."""
+
+    name: str
+    need: int
+    runs: int
+    passed_at_need: int
+    passed_one_page_less: int
+    ends: tuple[str, ...]
+
+    @property
+    def holds(self) -> bool:
+        """Whether need always sufficed and a page less never did."""
+        return self.passed_at_need == self.runs and self.passed_one_page_less == 0
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Measure, print and return 0 when everything that was measured agrees with the plan, else 1."""
+    args = _arguments(argv)
+    image = args.image or _local_image()
+    chosen = _chosen(args.only)
+    rows, environment = [], {}
+    for each in chosen:
+        measured = run(image, each, shm_bytes=max(LARGER * each.plan.shm.need, SMALLEST))
+        environment = environment or _environment(measured)
+        rows.append(judged(each, measured))
+        _progress(_row_text(rows[-1]))
+    shapes = [exactness(image, each, runs=EXACT_RUNS) for each in chosen if each.exact]
+    good = all(not each.problem for each in rows) and all(each.holds for each in shapes)
+    print(_json(rows, shapes, environment) if args.output == "json" else _text(rows, shapes, environment))
+    return 0 if good else 1
+
+
+def _arguments(argv: Sequence[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--only", action="append", metavar="NAME", help="measure this configuration (repeatable)")
+    parser.add_argument("--output", choices=("text", "json"), default="text", help="form of the result on stdout")
+    parser.add_argument("--image", help="an image with python3 and torch; without it, the tests' own, made if missing")
+    return parser.parse_args(argv)
+
+
+def _local_image() -> str:
+    from tests.engine.images import torch_image
+
+    return torch_image()
+
+
+def _chosen(only: Sequence[str] | None) -> list[Configuration]:
+    every = {each.name: each for each in configurations(CONFIGURATIONS)}
+    if unknown := sorted(set(only or ()) - set(every)):
+        raise SystemExit(f"no configuration is called {', '.join(unknown)}; there are {', '.join(every)}")
+    return [each for name, each in every.items() if not only or name in only]
+
+
+def configurations(path: Path) -> Iterator[Configuration]:
+    """Yield the file's configurations; each job is written to a file and read and planned by trainlaunch itself."""
+    with tempfile.TemporaryDirectory() as folder:
+        job_file = Path(folder) / "job.yaml"
+        for entry in yaml.safe_load(path.read_text(encoding="utf-8")):
+            told = {"name": entry["name"], "image": "bench:1", "command": ["true"], **entry["job"]}
+            job_file.write_text(json.dumps(told), encoding="utf-8")
+            plan = make_plan(read_job(job_file, target="docker"))
+            program = entry.get("program", {})
+            yield Configuration(entry["name"], plan, program, entry.get("loose", ""), entry.get("exact", False))
+
+
+def argv_of(configuration: Configuration) -> tuple[str, ...]:
+    """Return what runs in the container: the sampler, then the plan's argv with train.py as its command."""
+    plan, spec = configuration.plan, configuration.plan.job.data_loader
+    program = {
+        "gloo": plan.ranks.value > 1,
+        "sharing_strategy": spec.sharing_strategy,
+        "multiprocessing_context": spec.multiprocessing_context,
+        **configuration.program,
+    }
+    loaders = [
+        {
+            "batch_size": each.batch_size,
+            "sample": program.get("sample") or [dataclasses.asdict(tensor) for tensor in each.sample or ()],
+            "num_workers": planned.workers,
+            "prefetch_factor": each.prefetch_factor,
+            "persistent_workers": each.persistent_workers,
+            "collate": each.collate,
+            "batches_held": each.batches_held,
+        }
+        for each, planned in zip(spec.loaders, plan.shm.loaders, strict=True)
+    ]
+    launched = plan.argv[: -len(plan.job.command or ())]  # torchrun's own part
+    train = ("python3", f"{INSIDE}/train.py", json.dumps({"loaders": loaders, "program": program}))
+    return ("python3", f"{INSIDE}/sample.py", *launched, *train)
+
+
+def run(image: str, configuration: Configuration, *, shm_bytes: int) -> Measured:
+    """Train in a container with a /dev/shm of `shm_bytes`; one that exceeds DEADLINE is removed and told as a hang."""
+    name = f"shm-accuracy-{configuration.name}-{os.getpid()}"
+    mount = f"--mount=type=bind,source={HERE},target={INSIDE},readonly"
+    flags = ("--rm", "--init", f"--name={name}", f"--shm-size={shm_bytes}", mount, "--env=PYTHONDONTWRITEBYTECODE=1")
+    command = ("docker", "run", *flags, "--entrypoint=", image, *argv_of(configuration))
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=DEADLINE, check=False)
+    except subprocess.TimeoutExpired:
+        subprocess.run(("docker", "rm", "--force", name), capture_output=True, check=False)
+        return Measured({}, f"hangs: no end after {DEADLINE} s")
+    found = json.loads(done.stdout) if done.returncode == 0 else {}
+    return Measured(found, done.stderr[-4000:].strip())
+
+
+def judged(configuration: Configuration, measured: Measured) -> Row:
+    """Return the row of a configuration with what is wrong with it, if anything."""
+    shm = configuration.plan.shm
+    peak = measured.found.get("peak", 0)
+    unit = configuration.batches
+    problem = ""
+    if not measured.passed:
+        problem = f"the program failed: {(measured.said.splitlines() or ['it said nothing'])[-1]}"
+    elif measured.found["before"]:
+        problem = f"/dev/shm held {measured.found['before']} bytes before the program"
+    elif peak > shm.hard:
+        problem = f"peak {peak} exceeds hard {shm.hard}"
+    elif not configuration.loose and shm.need - peak > unit + SLACK:
+        problem = f"need {shm.need} is {shm.need - peak} above the peak, more than {unit} + {SLACK}"
+    return Row(configuration.name, shm.need, shm.hard, peak, (shm.need - peak) / unit if unit else None, problem)
+
+
+def exactness(image: str, configuration: Configuration, *, runs: int) -> Exactness:
+    """Run with /dev/shm of exactly need, and of one page less, `runs` times each."""
+    need = configuration.plan.shm.need
+    enough = [run(image, configuration, shm_bytes=need) for _ in range(runs)]
+    short = [run(image, configuration, shm_bytes=need - PAGE) for _ in range(runs)]
+    ends = tuple(sorted({_end(each) for each in short if not each.passed}))
+    passed, wrongly = (sum(each.passed for each in group) for group in (enough, short))
+    _progress(f"{configuration.name}: at need {passed}/{runs} pass, one page less {wrongly}/{runs} pass")
+    return Exactness(configuration.name, need, runs, passed, wrongly, ends)
+
+
+def _end(measured: Measured) -> str:
+    if "No space left on device" in measured.said:
+        return "No space left on device"
+    return (measured.said.splitlines() or ["said nothing"])[-1]
+
+
+def _environment(measured: Measured) -> dict[str, Any]:
+    engine = subprocess.run(
+        ("docker", "version", "--format={{.Server.Version}}"), capture_output=True, text=True, check=False
+    )
+    told = {key: measured.found.get(key) for key in ("torch", "python", "kernel", "cpus", "page")}
+    return {**told, "engine": engine.stdout.strip()}
+
+
+def _progress(text: str) -> None:
+    print(text, file=sys.stderr, flush=True)
+
+
+def _row_text(row: Row) -> str:
+    sizes = (f"{size / MIB:9.3f}" for size in (row.need, row.hard, row.peak))
+    difference = "       –" if row.difference is None else f"{row.difference:8.3f}"
+    return " ".join((f"{row.name:38}", *sizes, difference, f" {row.problem or 'ok'}"))
+
+
+def _text(rows: Sequence[Row], shapes: Sequence[Exactness], environment: Mapping[str, Any]) -> str:
+    on = "torch {torch}, Python {python}, kernel {kernel}, engine {engine}, {cpus} CPUs, pages of {page} bytes"
+    lines = [on.format(**environment), "", f"{'MiB':38} {'need':>9} {'hard':>9} {'peak':>9} {'batches':>8}"]
+    lines += [_row_text(each) for each in rows]
+    lines += ["", "batches: (need − peak) / one batch of each loader. `ok`: peak ≤ hard, and need within its limit."]
+    for each in shapes:
+        lines.append(
+            f"{each.name}: {each.need // PAGE} pages pass {each.passed_at_need}/{each.runs}, "
+            f"{each.need // PAGE - 1} pages pass {each.passed_one_page_less}/{each.runs} ({'; '.join(each.ends)})"
+        )
+    return "\n".join(lines)
+
+
+def _json(rows: Sequence[Row], shapes: Sequence[Exactness], environment: Mapping[str, Any]) -> str:
+    document = {
+        "schema_version": SCHEMA_VERSION,
+        "environment": environment,
+        "configurations": [dataclasses.asdict(each) for each in rows],
+        "exactness": [dataclasses.asdict(each) for each in shapes],
+    }
+    return json.dumps(document, indent=2)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,31 @@
+"""`trainlaunch down`: stop a job's run and remove all its containers."""
+
+from __future__ import annotations
+
+import argparse
+
+from launcher.cli.runs import add_run_argument, docker_backend, job_name, runs_of
+from launcher.cli.streams import Streams
+
+EXAMPLES = ("trainlaunch down job.yaml", "trainlaunch down mnist")
+EXIT_CODES = "0 removed, 1 a bad job file, 2 usage, 3 no such run or no engine, 70 a bug of ours, 130 interrupted"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add this verb's arguments."""
+    add_run_argument(parser)
+
+
+def run(args: argparse.Namespace, streams: Streams) -> int:
+    """Stop within the grace period, then remove every container of the job with its anonymous volumes."""
+    backend = docker_backend()
+    job = job_name(args.job)
+    containers = runs_of(backend, job)
+    for container in containers:
+        if container.status == "running":
+            streams.say(f"stopping {container.name}")
+            backend.stop(container.id)
+    for container in containers:
+        backend.remove(container.id)
+        streams.say(f"removed {container.name}")
+    return 0

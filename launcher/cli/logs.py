@@ -1,0 +1,34 @@
+"""`trainlaunch logs`: what a job's newest run printed."""
+
+from __future__ import annotations
+
+import argparse
+
+from launcher.cli.runs import add_run_argument, byte_sink, docker_backend, job_name, runs_of
+from launcher.cli.streams import Streams
+from launcher.errors import EXIT_BEFORE_START
+
+EXAMPLES = ("trainlaunch logs job.yaml", "trainlaunch logs -f mnist")
+EXIT_CODES = (
+    "0 printed, 1 a bad job file, 2 usage, 3 no such run or no engine; with --follow the job's own code, and 125 where "
+    "none exists"
+)
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add this verb's arguments."""
+    add_run_argument(parser)
+    parser.add_argument("-f", "--follow", action="store_true", help="follow it to the end; Ctrl-C leaves the job alone")
+
+
+def run(args: argparse.Namespace, streams: Streams) -> int:
+    """Print both streams of the newest container, from the first byte."""
+    backend = docker_backend()
+    container = runs_of(backend, job_name(args.job))[0]
+    out, err = byte_sink(streams.out), byte_sink(streams.err)
+    for chunk in backend.logs(container.id, follow=args.follow):
+        (err if chunk.stderr else out)(chunk.data)
+    if not args.follow:
+        return 0
+    code = backend.wait(container.id)
+    return EXIT_BEFORE_START if code is None else code

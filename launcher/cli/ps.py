@@ -1,0 +1,84 @@
+"""`trainlaunch ps`: the runs on this engine."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import time
+
+from launcher.cli.common import CONTRACT_EXIT_CODES, SCHEMA_VERSION, add_output_argument
+from launcher.cli.runs import docker_backend
+from launcher.cli.streams import Streams
+from launcher.run.backend import Started
+from launcher.units import format_size
+
+EXAMPLES = ("trainlaunch ps", "trainlaunch ps --output json")
+EXIT_CODES = CONTRACT_EXIT_CODES
+COLUMNS = ("JOB", "CONTAINER", "RUN", "ATTEMPT", "STATE", "EXIT", "AGE", "SHM")
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add this verb's arguments."""
+    add_output_argument(parser)
+
+
+def run(args: argparse.Namespace, streams: Streams) -> int:
+    """List every container that carries our labels, newest first."""
+    found = docker_backend().runs()
+    if args.output == "json":
+        document = {"schema_version": SCHEMA_VERSION, "runs": [as_json(each) for each in found]}
+        streams.result(json.dumps(document, indent=2) + "\n")
+        return 0
+    if not found:
+        streams.say("this engine has no runs of trainlaunch")
+        return 0
+    rows = [COLUMNS, *(_row(each, time.time()) for each in found)]
+    widths = [max(len(row[column]) for row in rows) for column in range(len(COLUMNS))]
+    for row in rows:
+        streams.result("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() + "\n")
+    return 0
+
+
+def as_json(container: Started) -> dict[str, object]:
+    """Return one run as plain values: bytes, seconds since the epoch, null where there is none yet."""
+    return {
+        "job": container.job,
+        "container": container.name,
+        "id": container.id,
+        "run": container.run or None,
+        "attempt": container.attempt,
+        "max_attempts": container.max_attempts,
+        "state": container.status,
+        "exit_code": container.exit_code,
+        "health": container.health or None,
+        "created": container.created,
+        "started": container.started or None,
+        "finished": container.finished or None,
+        "shm_size": container.shm_size if container.private_shm else None,
+    }
+
+
+def _row(container: Started, now: float) -> tuple[str, ...]:
+    return (
+        container.job,
+        container.name,
+        container.run or "-",
+        f"{container.attempt}/{container.max_attempts}",
+        container.status,
+        "-" if container.exit_code is None else str(container.exit_code),
+        age(now - container.created),
+        format_size(container.shm_size) if container.private_shm else container.ipc_mode,
+    )
+
+
+def age(seconds: float) -> str:
+    """Return a time span in its one or two largest units: `42s`, `3m12s`, `2h5m`, `4d3h`."""
+    total = max(0, int(seconds))
+    minutes, secs = divmod(total, 60)
+    hours, minutes = divmod(minutes, 60)
+    days, hours = divmod(hours, 24)
+    if days:
+        return f"{days}d{hours}h"
+    if hours:
+        return f"{hours}h{minutes}m"
+    return f"{minutes}m{secs}s" if minutes else f"{secs}s"

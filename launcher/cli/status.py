@@ -1,0 +1,106 @@
+"""`trainlaunch status`: /dev/shm, health and workers of a job's newest run."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import time
+from typing import Any
+
+from launcher.cli.common import SCHEMA_VERSION, add_output_argument
+from launcher.cli.ps import age, as_json
+from launcher.cli.runs import add_run_argument, docker_backend, job_name, runs_of
+from launcher.cli.streams import Streams
+from launcher.run.backend import ShmReading, Started
+from launcher.run.observe import read_from_health, suggestion
+from launcher.units import human_size
+
+EXAMPLES = ("trainlaunch status job.yaml", "trainlaunch status mnist --output json")
+EXIT_CODES = (
+    "0 it runs or ended well, 1 it is unhealthy, ended with another code than 0, or the job file is bad, 2 usage, "
+    "3 no such run or no engine, 70 a bug of ours, 130 interrupted"
+)
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add this verb's arguments."""
+    add_run_argument(parser)
+    add_output_argument(parser)
+
+
+def run(args: argparse.Namespace, streams: Streams) -> int:
+    """Show the newest container of the job."""
+    backend = docker_backend()
+    container = runs_of(backend, job_name(args.job))[0]
+    reading = backend.read_shm(container) if container.status == "running" else None
+    last = read_from_health(container.health_output)
+    peak = max((each.peak for each in (reading, last) if each is not None), default=None)
+    if args.output == "json":
+        streams.result(json.dumps(_document(container, reading, peak), indent=2) + "\n")
+    else:
+        for line in _lines(container, reading, peak):
+            streams.result(line + "\n")
+    return 1 if container.health == "unhealthy" or container.exit_code or container.error else 0
+
+
+def _document(container: Started, reading: ShmReading | None, peak: int | None) -> dict[str, Any]:
+    planned = container.planned
+    return {
+        "schema_version": SCHEMA_VERSION,
+        **as_json(container),
+        "error": container.error or None,
+        "oom_killed": container.oom_killed,
+        "health_output": container.health_output or None,
+        "shm": {
+            "used": reading.used if reading else None,
+            "peak": peak,
+            "size": reading.size if reading else (container.shm_size if container.private_shm else None),
+            "need": planned.need,
+        },
+        "workers": {"running": reading.workers if reading else None, "planned": planned.processes},
+        "suggestion": _suggested(container, peak) or None,
+    }
+
+
+def _lines(container: Started, reading: ShmReading | None, peak: int | None) -> list[str]:
+    attempts = f", attempt {container.attempt} of {container.max_attempts}" if container.max_attempts > 1 else ""
+    lines = [
+        f"job        {container.job} (container {container.name}{attempts})",
+        f"state      {_state(container)}",
+        f"/dev/shm   {_shm(container, reading, peak)}",
+    ]
+    if reading is not None and reading.workers is not None:
+        planned = container.planned.processes
+        lines.append(f"workers    {reading.workers} running, {'unknown' if planned is None else planned} planned")
+    suggested = _suggested(container, peak)
+    return [*lines, *suggested.splitlines()] if suggested else lines
+
+
+def _state(container: Started) -> str:
+    health = f", {container.health}" if container.health else ""
+    if container.status == "running":
+        said = f": {container.health_output}" if container.health == "unhealthy" and container.health_output else ""
+        return f"running for {age(time.time() - container.started)}{health}{said}"
+    if container.exit_code is None:
+        return f"never ran: {container.error}" if container.error else "created, not started yet"
+    killed = ", OOMKilled" if container.oom_killed else ""
+    ran = age(container.finished - container.started)
+    return f"ended with exit code {container.exit_code} after {ran}{killed}"
+
+
+def _shm(container: Started, reading: ShmReading | None, peak: int | None) -> str:
+    parts = [f"used {human_size(reading.used)}"] if reading else []
+    parts += [f"peak {human_size(peak)}"] if peak is not None else []
+    if reading is not None:
+        parts.append(f"size {human_size(reading.size)}" if reading.size else "size unlimited")
+    elif container.private_shm:
+        parts.append(f"size {human_size(container.shm_size)}")
+    if container.planned.unsized:
+        parts.append("unsized")
+    elif container.planned.need is not None:
+        parts.append(f"the plan needs {human_size(container.planned.need)}")
+    return ", ".join(parts)
+
+
+def _suggested(container: Started, peak: int | None) -> str:
+    return suggestion(container.planned, peak) if container.planned.unsized and peak is not None else ""

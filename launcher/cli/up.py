@@ -1,0 +1,98 @@
+"""`trainlaunch up`: start the job on this engine and follow it to its end."""
+
+from __future__ import annotations
+
+import argparse
+
+from launcher.cli.common import add_job_arguments, plan_of, say_findings
+from launcher.cli.runs import byte_sink, docker_backend, say_diagnoses
+from launcher.cli.streams import Streams
+from launcher.diagnostics import Diagnostic
+from launcher.errors import TargetUnavailable
+from launcher.plan.launch_plan import LaunchPlan
+from launcher.units import format_duration
+
+EXAMPLES = (
+    "trainlaunch up job.yaml",
+    "trainlaunch up job.yaml --detach --set data_loader.batch_size=64",
+)
+EXIT_CODES = (
+    "the job's own; 125 for anything before its first process or when no code exists, 75 and 78 from the preflight "
+    "(this machine, the files), 128+n when signal n ended it"
+)
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add this verb's arguments."""
+    add_job_arguments(parser)
+    parser.add_argument("-d", "--detach", action="store_true", help="start it and return; print its name")
+
+
+def run(args: argparse.Namespace, streams: Streams) -> int:
+    """Check, start, follow, explain."""
+    plan = plan_of(args)
+    if plan.target != "docker":
+        raise TargetUnavailable([_only_docker(plan)])
+    say_findings(plan.findings, streams)
+    backend = docker_backend()
+
+    def say(text: str) -> None:
+        streams.say(f"trainlaunch: {text}")
+
+    backend.prepare(plan, say)
+    if args.detach:
+        return _detached(plan, streams)
+    return _followed(plan, streams)
+
+
+def _followed(plan: LaunchPlan, streams: Streams) -> int:
+    from launcher.diagnose import explain_hang
+    from launcher.run.supervise import Console, Events, Supervisor, trapped_signals
+
+    def say(text: str) -> None:
+        streams.say(f"trainlaunch: {text}")
+
+    def hangs(log: str) -> str:
+        diagnosis = explain_hang(log)
+        return f"{diagnosis.sentence}; {diagnosis.fix}" if diagnosis else ""
+
+    console = Console(byte_sink(streams.out), byte_sink(streams.err), say, hangs)
+    events = Events()
+    with trapped_signals(events):
+        outcome = Supervisor(docker_backend(), plan, console, events).run()
+    if outcome.evidence is not None:
+        if outcome.exit_code:
+            say(f"the job ended with exit code {outcome.exit_code}")
+        say_diagnoses(outcome.evidence, streams)
+        say(f"its container is kept; `trainlaunch down {plan.job.name}` removes it")
+    return outcome.exit_code
+
+
+def _detached(plan: LaunchPlan, streams: Streams) -> int:
+    from launcher.run.supervise import detach
+
+    streams.result(detach(docker_backend(), plan) + "\n")
+    job = plan.job.name
+    streams.say(f"follow it: trainlaunch logs -f {job}")
+    streams.say(f"end it:    trainlaunch down {job}")
+    left_out = []
+    if plan.job.max_attempts > 1:
+        left_out.append(f"restart.max_attempts {plan.job.max_attempts}")
+    if plan.job.active_deadline is not None:
+        left_out.append(f"active_deadline {format_duration(plan.job.active_deadline)}")
+    if left_out:
+        streams.say(f"not in effect: {' and '.join(left_out)}; only an `up` that follows the job enforces it")
+    return 0
+
+
+def _only_docker(plan: LaunchPlan) -> Diagnostic:
+    ways = {
+        "compose": f"`trainlaunch render {plan.job.path} --target compose | docker compose -f - up`",
+        "kubernetes": f"`trainlaunch render {plan.job.path} --target kubernetes | kubectl apply -f -`",
+    }
+    return Diagnostic(
+        code="TL110",
+        message=f"`up` starts jobs on docker only, and the target is {plan.target}",
+        why="a later version brings the other targets",
+        fix=f"run {ways.get(plan.target, 'it with `--target docker`')}, or `trainlaunch up --target docker`",
+    )

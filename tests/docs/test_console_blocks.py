@@ -1,0 +1,59 @@
+"""Every ```console block of README.md and docs/ is what its commands really print, from the root of the repository.
+
+A block has lines `$ COMMAND`, each followed by what it prints on stdout (write `2>&1` to show stderr too).
+`pytest tests/docs --update-goldens` writes what the commands print now.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+PAGES = (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")))
+BLOCK = re.compile(r"^```console\n(?P<body>.*?)^```$", re.MULTILINE | re.DOTALL)
+BLOCKS = [(page, match["body"]) for page in PAGES for match in BLOCK.finditer(page.read_text(encoding="utf-8"))]
+
+
+def printed(body: str, bin_folder: Path) -> str:
+    """Return the block as its commands print it now."""
+    commands = [line[2:] for line in body.splitlines() if line.startswith("$ ")]
+    environment = {**os.environ, "PATH": f"{bin_folder}:{os.environ['PATH']}", "NO_COLOR": "1", "COLUMNS": "100"}
+    parts = []
+    for command in commands:
+        done = subprocess.run(
+            ["bash", "-c", command], cwd=ROOT, env=environment, text=True, stdout=subprocess.PIPE, check=False, timeout=60
+        )
+        parts.append(f"$ {command}\n{done.stdout}")
+    return "".join(parts)
+
+
+@pytest.fixture
+def bin_folder(tmp_path: Path) -> Path:
+    """Return a folder with a `trainlaunch` that runs this checkout."""
+    program = tmp_path / "trainlaunch"
+    program.write_text(f'#!/bin/sh\nPYTHONPATH="{ROOT}" exec "{sys.executable}" -m launcher "$@"\n')
+    program.chmod(0o755)
+    return tmp_path
+
+
+@pytest.mark.parametrize(("page", "body"), BLOCKS, ids=[f"{page.name}-{n}" for n, (page, _) in enumerate(BLOCKS)])
+def test_a_console_block_is_what_its_commands_print(
+    page: Path, body: str, bin_folder: Path, request: pytest.FixtureRequest
+) -> None:
+    """The text in the page equals the output, byte for byte."""
+    now = printed(body, bin_folder)
+    if request.config.getoption("--update-goldens"):
+        page.write_text(page.read_text(encoding="utf-8").replace(body, now), encoding="utf-8")
+        return
+    assert body == now, f"{page.name} shows other output; if meant: pytest tests/docs --update-goldens"
+
+
+def test_the_readme_has_console_blocks() -> None:
+    """The README shows real output, so there is something to compare."""
+    assert sum(page.name == "README.md" for page, _ in BLOCKS) >= 3
