@@ -33,7 +33,7 @@ from launcher.job import read_job  # noqa: E402 - the checkout's own package, wh
 from launcher.plan import make_plan  # noqa: E402
 from launcher.plan.launch_plan import LaunchPlan  # noqa: E402
 from launcher.plan.shared_memory import PAGE  # noqa: E402
-from launcher.units import MIB, round_up  # noqa: E402
+from launcher.units import MIB  # noqa: E402
 
 HERE = Path(__file__).resolve().parent / "shm_accuracy"
 CONFIGURATIONS = HERE / "configurations.yaml"
@@ -41,7 +41,7 @@ INSIDE = "/bench"  # where HERE is mounted
 LARGER = 4
 SMALLEST = 64 * MIB
 EXACT_RUNS = 3
-DEADLINE = 150  # seconds; a container that takes longer hangs
+DEADLINE = 300  # seconds; a container that takes longer hangs
 SLACK = MIB  # what need may be above the peak besides one batch of each loader
 SCHEMA_VERSION = 1
 
@@ -89,7 +89,7 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Exactness:
-    """Runs of one shape that passed with /dev/shm of `need` bytes, and of one page less; `ends` tells how those failed."""
+    """How many `runs` of a shape passed with /dev/shm of `need` bytes, and of one page less; how the others ended."""
 
     name: str
     need: int
@@ -109,12 +109,13 @@ def main(argv: Sequence[str] | None = None) -> int:
     args = _arguments(argv)
     image = args.image or _local_image()
     chosen = _chosen(args.only)
-    rows, environment = [], {}
+    rows: list[Row] = []
+    environment: dict[str, Any] = {}
     for each in chosen:
         measured = run(image, each, shm_bytes=max(LARGER * each.plan.shm.need, SMALLEST))
         environment = environment or _environment(measured)
         rows.append(judged(each, measured))
-        _progress(_row_text(rows[-1]))
+        _progress(f"{each.name}: {rows[-1].problem or 'ok'}")
     shapes = [exactness(image, each, runs=EXACT_RUNS) for each in chosen if each.exact]
     good = all(not each.problem for each in rows) and all(each.holds for each in shapes)
     print(_json(rows, shapes, environment) if args.output == "json" else _text(rows, shapes, environment))

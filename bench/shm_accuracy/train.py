@@ -2,8 +2,8 @@
 
     python3 train.py '{"loaders": [...], "program": {...}}'
 
-A slow consumer waits before each batch until no worker has anything left to do, so that the queues are full and /dev/shm
-holds the most that these loaders ever put there.
+A slow consumer waits after each batch until no worker has anything left to do, so that the queues are full and
+/dev/shm holds the most that these loaders ever put there.
 """
 
 from __future__ import annotations
@@ -60,7 +60,8 @@ class Samples(Dataset[Any]):
     def __getitem__(self, index: int) -> Any:
         program = self.program
         if program.get("ragged"):
-            return value_of(self.specs[0], rows=1 + index % self.specs[0]["shape"][0])
+            longest = self.specs[0]["shape"][0]  # of every second batch of 8
+            return value_of(self.specs[0], rows=longest if index % 16 == 0 else longest // 2)
         values: list[Any] = [value_of(each) for each in self.specs]
         if program.get("numpy"):
             values = [each.numpy() for each in values]
@@ -190,14 +191,19 @@ def accumulate(iterator: Iterator[Any], count: int, program: Json) -> None:
 
 
 def again(loader: DataLoader[Any], specs: list[Json], program: Json) -> None:
-    """Start over before the end: the old iterator lives until the new one exists."""
-    iterator = iter(loader)
-    held: deque[Any] = deque(maxlen=specs[0]["batches_held"] - 1)
+    """Start over before the end; the old iterator lives until the new one exists (`drop`), or to the end (`keep`)."""
+    first = iter(loader)
+    held: deque[Any] = deque()
     for _ in range(2 * specs[0]["num_workers"]):
-        held.append(next(iterator))
+        if len(held) == specs[0]["batches_held"]:
+            held.popleft()
+        held.append(next(first))
         wait_until_full(program)
-    iterator = iter(loader)
-    hold([iterator], specs, program)
+    second = iter(loader)
+    if program["again"] == "drop":
+        del first
+        held.clear()
+    hold([second], specs, program)
 
 
 def consume(loaders: list[DataLoader[Any]], specs: list[Json], program: Json) -> None:
@@ -217,7 +223,8 @@ def main() -> None:
     told = json.loads(sys.argv[1])
     specs, program = told["loaders"], told["program"]
     torch.set_num_threads(1)
-    torch.multiprocessing.set_sharing_strategy(program["sharing_strategy"])
+    choose_strategy: Callable[[str], None] = torch.multiprocessing.set_sharing_strategy
+    choose_strategy(program["sharing_strategy"])
     if program.get("gloo"):
         dist.init_process_group("gloo")
     if "other_owner" in program:

@@ -18,14 +18,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace, streams: Streams) -> int:
     """Stop within the grace period, then remove every container of the job with its anonymous volumes."""
-    backend = docker_backend()
-    job = job_name(args.job)
-    containers = runs_of(backend, job)
-    for container in containers:
-        if container.status == "running":
-            streams.say(f"stopping {container.name}")
-            backend.stop(container.id)
-    for container in containers:
-        backend.remove(container.id)
-        streams.say(f"removed {container.name}")
+    with docker_backend() as backend:
+        containers = runs_of(backend, job_name(args.job))
+        for container in containers:
+            if container.status == "running":
+                streams.say(f"stopping {container.name}")
+                backend.stop(container.id)
+        for container in containers:
+            backend.remove(container.id)
+            streams.say(f"removed {container.name}")
     return 0

@@ -23,12 +23,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace, streams: Streams) -> int:
     """Print both streams of the newest container, from the first byte."""
-    backend = docker_backend()
-    container = runs_of(backend, job_name(args.job))[0]
     out, err = byte_sink(streams.out), byte_sink(streams.err)
-    for chunk in backend.logs(container.id, follow=args.follow):
-        (err if chunk.stderr else out)(chunk.data)
-    if not args.follow:
-        return 0
-    code = backend.wait(container.id)
+    with docker_backend() as backend:
+        container = runs_of(backend, job_name(args.job))[0]
+        for chunk in backend.logs(container.id, follow=args.follow):
+            (err if chunk.stderr else out)(chunk.data)
+        if not args.follow:
+            return 0
+        code = backend.wait(container.id)
     return EXIT_BEFORE_START if code is None else code

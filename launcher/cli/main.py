@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import difflib
 import importlib
 import sys
 import traceback
@@ -10,13 +11,14 @@ from collections.abc import Sequence
 from types import ModuleType
 
 from launcher import __version__
-from launcher.cli.report import framed
+from launcher.cli.report import as_json, document, framed
 from launcher.cli.streams import Streams, coloured, standard_streams
 from launcher.diagnostics import Diagnostic
 from launcher.errors import (
     EXIT_BEFORE_START,
     EXIT_BUG,
     EXIT_INTERRUPTED,
+    EXIT_USAGE,
     JobFileRejected,
     LaunchError,
     TargetUnavailable,
@@ -44,10 +46,19 @@ def main(argv: Sequence[str] | None = None) -> int:
     words = list(sys.argv[1:] if argv is None else argv)
     verb = next((word for word in words if not word.startswith("-")), None)
     module = importlib.import_module(f"launcher.cli.{verb}") if verb in VERBS else None
+    if verb is not None and module is None:
+        return _unknown_verb(verb, streams)
     args = _parser(verb, module).parse_args(words)
-    if module is None:
-        return EXIT_BUG
+    if module is None:  # no verb: parse_args has printed the version, the help or the usage
+        return EXIT_USAGE
     return _guarded(module, args, streams)
+
+
+def _unknown_verb(verb: str, streams: Streams) -> int:
+    nearest = difflib.get_close_matches(verb, VERBS, n=1)
+    fix = f"write {nearest[0]}" if nearest else "`trainlaunch --help` lists the verbs"
+    _say_all([Diagnostic("TL117", f"trainlaunch has no verb {verb}", fix)], streams)
+    return EXIT_USAGE
 
 
 def _parser(verb: str | None, module: ModuleType | None) -> argparse.ArgumentParser:
@@ -83,6 +94,8 @@ def _guarded(module: ModuleType, args: argparse.Namespace, streams: Streams) -> 
         streams.out.flush()
     except LaunchError as stop:
         _say_all(stop.diagnostics, streams)
+        if getattr(args, "output", "text") == "json":
+            streams.result(document({"findings": as_json(stop.diagnostics)}))
         before_start = args.verb in VERBS_WITH_THE_JOBS_CODE or getattr(args, "follow", False)
         if before_start and isinstance(stop, (JobFileRejected, TargetUnavailable)):
             return EXIT_BEFORE_START

@@ -24,7 +24,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace, streams: Streams) -> int:
     """List every container that carries our labels, newest first."""
-    found = docker_backend().runs()
+    with docker_backend() as backend:
+        found = backend.runs()
     if args.output == "json":
         document = {"schema_version": SCHEMA_VERSION, "runs": [as_json(each) for each in found]}
         streams.result(json.dumps(document, indent=2) + "\n")

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from launcher.diagnostics import Diagnostic, Severity, Span
 
+SCHEMA_VERSION = 1  # of every JSON document that trainlaunch prints
 _COLOURS = {Severity.ERROR: "31", Severity.WARNING: "33", Severity.INFO: "36"}
 
 
@@ -40,6 +42,11 @@ def as_json(diagnostics: Iterable[Diagnostic]) -> list[Mapping[str, object]]:
         }
         for each in diagnostics
     ]
+
+
+def document(content: Mapping[str, object]) -> str:
+    """Return a JSON document with its schema version, as every `-o json` prints it."""
+    return json.dumps({"schema_version": SCHEMA_VERSION, **content}, indent=2, ensure_ascii=False) + "\n"
 
 
 def _headline(diagnostic: Diagnostic, *, colour: bool) -> str:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable
+import contextlib
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
@@ -25,11 +26,13 @@ def add_run_argument(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("job", metavar="JOB", help="a job file, or the name of a job")
 
 
-def docker_backend() -> Backend:
-    """Return the engine's backend; nothing is contacted yet."""
+@contextlib.contextmanager
+def docker_backend() -> Iterator[Backend]:
+    """Give the engine's backend, and close its connections afterwards; nothing is contacted yet."""
     from launcher.run.docker import DockerBackend
 
-    return DockerBackend()
+    with contextlib.closing(DockerBackend()) as backend:
+        yield backend
 
 
 def job_name(argument: str) -> str:

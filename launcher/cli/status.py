@@ -30,9 +30,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace, streams: Streams) -> int:
     """Show the newest container of the job."""
-    backend = docker_backend()
-    container = runs_of(backend, job_name(args.job))[0]
-    reading = backend.read_shm(container) if container.status == "running" else None
+    with docker_backend() as backend:
+        container = runs_of(backend, job_name(args.job))[0]
+        reading = backend.read_shm(container) if container.status == "running" else None
     last = read_from_health(container.health_output)
     peak = max((each.peak for each in (reading, last) if each is not None), default=None)
     if args.output == "json":

@@ -10,6 +10,7 @@ from launcher.cli.streams import Streams
 from launcher.diagnostics import Diagnostic
 from launcher.errors import TargetUnavailable
 from launcher.plan.launch_plan import LaunchPlan
+from launcher.run.backend import Backend
 from launcher.units import format_duration
 
 EXAMPLES = (
@@ -34,20 +35,14 @@ def run(args: argparse.Namespace, streams: Streams) -> int:
     if plan.target != "docker":
         raise TargetUnavailable([_only_docker(plan)])
     say_findings(plan.findings, streams)
-    backend = docker_backend()
-
-    def say(text: str) -> None:
-        streams.say(f"trainlaunch: {text}")
-
-    backend.prepare(plan, say)
-    if args.detach:
-        return _detached(plan, streams)
-    return _followed(plan, streams)
+    with docker_backend() as backend:
+        backend.prepare(plan, lambda text: streams.say(f"trainlaunch: {text}"))
+        return _detached(backend, plan, streams) if args.detach else _followed(backend, plan, streams)
 
 
-def _followed(plan: LaunchPlan, streams: Streams) -> int:
+def _followed(backend: Backend, plan: LaunchPlan, streams: Streams) -> int:
     from launcher.diagnose import explain_hang
-    from launcher.run.supervise import Console, Events, Supervisor, trapped_signals
+    from launcher.run.supervise import Console, Event, Events, Supervisor, trapped_signals
 
     def say(text: str) -> None:
         streams.say(f"trainlaunch: {text}")
@@ -57,9 +52,9 @@ def _followed(plan: LaunchPlan, streams: Streams) -> int:
         return f"{diagnosis.sentence}; {diagnosis.fix}" if diagnosis else ""
 
     console = Console(byte_sink(streams.out), byte_sink(streams.err), say, hangs)
-    events = Events()
+    events: Events[Event] = Events()
     with trapped_signals(events):
-        outcome = Supervisor(docker_backend(), plan, console, events).run()
+        outcome = Supervisor(backend, plan, console, events).run()
     if outcome.evidence is not None:
         if outcome.exit_code:
             say(f"the job ended with exit code {outcome.exit_code}")
@@ -68,10 +63,10 @@ def _followed(plan: LaunchPlan, streams: Streams) -> int:
     return outcome.exit_code
 
 
-def _detached(plan: LaunchPlan, streams: Streams) -> int:
+def _detached(backend: Backend, plan: LaunchPlan, streams: Streams) -> int:
     from launcher.run.supervise import detach
 
-    streams.result(detach(docker_backend(), plan) + "\n")
+    streams.result(detach(backend, plan) + "\n")
     job = plan.job.name
     streams.say(f"follow it: trainlaunch logs -f {job}")
     streams.say(f"end it:    trainlaunch down {job}")

@@ -19,11 +19,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace, streams: Streams) -> int:
     """Wait for the newest container of the job; attempts that an `up` adds later are waited for by that `up`."""
-    backend = docker_backend()
-    container = runs_of(backend, job_name(args.job))[0]
-    if container.status == "running":
-        streams.say(f"waiting for job {container.job} (container {container.name}) to end")
-    code = backend.wait(container.id)
+    with docker_backend() as backend:
+        container = runs_of(backend, job_name(args.job))[0]
+        if container.status == "running":
+            streams.say(f"waiting for job {container.job} (container {container.name}) to end")
+        code = backend.wait(container.id)
     if code is None:
         streams.say(f"container {container.name} was removed while it was waited for")
         return EXIT_BEFORE_START

@@ -178,5 +178,3 @@ def origins(node: Node, path: str = "") -> Iterator[tuple[str, Origin]]:
         full = f"{path}.{name}" if path else name
         yield full, Origin(value.kind, None if value.kind == "--set" else value.span)
         yield from origins(value, full)
-
-

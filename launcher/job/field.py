@@ -43,7 +43,7 @@ class Field:
     """One row of the table of fields.
 
     `default` is the value of an unstated field, None where `shown` says in words what happens then. `later` marks a
-    field that a later version brings: it is known, and refused.
+    field that a later version brings: it is known, and refused. `example` is what to type for a required one.
     """
 
     name: str
@@ -53,6 +53,7 @@ class Field:
     shown: str = "none"
     required: bool = False
     later: bool = False
+    example: str = ""
     docker: str = ""
     compose: str = ""
     kubernetes: str = ""
@@ -99,7 +100,7 @@ def duration(low: int = 0) -> Type:
 
 def choice(*choices: str, later: tuple[str, ...] = ()) -> Type:
     """One of a few words."""
-    return Type("choice", f"one of {', '.join((*choices, *later))}", choices=choices, later=later)
+    return Type("choice", f"one of {', '.join(choices)}", choices=choices, later=later)
 
 
 def listing(item: Type, *, low: int = 0, single: bool = False) -> Type:
@@ -120,7 +121,8 @@ def record(*fields: Field) -> Type:
 BOOL = Type("bool", "true or false")
 ANYTHING = Type("any", "a value")
 STRING = text()
-ABSOLUTE_PATH = text("an absolute path", r"/[^\0]*")
+ABSOLUTE_PATH = text("an absolute path", r"/[\s\S]*")
 NAME = r"[a-z0-9](?:[-a-z0-9]{0,61}[a-z0-9])?"
-SUBDOMAIN = r"[a-z0-9](?:[-.a-z0-9]{0,251}[a-z0-9])?"
-VARIABLE = (r"[A-Za-z_][A-Za-z0-9_]*", "a variable's name: letters, digits and _, not starting with a digit")
+_LABEL = r"[a-z0-9](?:[-a-z0-9]*[a-z0-9])?"
+SUBDOMAIN = rf"(?=[^/]{{1,253}}(?:/|$)){_LABEL}(?:\.{_LABEL})*"
+VARIABLE = (r"[A-Za-z_][A-Za-z0-9_]*", "a variable's name (letters, digits and _, no digit first)")

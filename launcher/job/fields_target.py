@@ -26,6 +26,8 @@ _ULIMITS = (
     "a limit that Docker knows, like nofile",
 )
 
+# One row a paragraph, as a table reads.
+# fmt: off
 _HEALTHCHECK = record(
     Field("interval", duration(1), "time between checks", default=30,
           docker="`--health-interval`", compose="`interval`", kubernetes="`periodSeconds`"),
@@ -34,15 +36,16 @@ _HEALTHCHECK = record(
     Field("retries", integer(1, 10**6), "failures in a row that make it unhealthy", default=3,
           docker="`--health-retries`", compose="`retries`", kubernetes="`failureThreshold`"),
     Field("start_period", duration(), "time in which failures don't count", default=30 * 60,
-          docker="`--health-start-period`", compose="`start_period`", kubernetes="`initialDelaySeconds`"),
+          docker="`--health-start-period`", compose="`start_period`", kubernetes="readiness only reports"),
     Field("stall_after", duration(1), "longest wait for one batch", later=True, shown="30m"),
-    Field("on_unhealthy", choice("report", later=("stop",)), "what an unhealthy job gets", default="report"),
+    Field("on_unhealthy", choice("report", later=("stop",)), "what becomes of an unhealthy job", default="report"),
 )
 
 _KUBERNETES = record(
-    Field("namespace", text("a DNS-1123 label", NAME), "namespace", shown="the context's", kubernetes="`metadata.namespace`"),
-    Field("kind", choice("job", "pod", later=("jobset", "trainjob", "pytorchjob")), "object that runs the job", default="job",
-          kubernetes="`kind`"),
+    Field("namespace", text("a DNS-1123 label", NAME), "namespace", shown="the context's",
+          kubernetes="`metadata.namespace`"),
+    Field("kind", choice("job", "pod", later=("jobset", "trainjob", "pytorchjob")), "object that runs the job",
+          default="job", kubernetes="`kind`"),
     Field("service_account", STRING, "service account", later=True),
     Field("node_selector", mapping(STRING, r"\S+", "a label"), "labels that a node must have", later=True, shown="{}"),
     Field("affinity", ANYTHING, "affinity", later=True),
@@ -54,7 +57,8 @@ _KUBERNETES = record(
     Field("priority_class", STRING, "priority class", later=True),
     Field("image_pull_secrets", listing(STRING), "Secrets that pull the image", later=True, shown="[]"),
     Field("fs_group", integer(0), "group of volumes", later=True, shown="1000"),
-    Field("pod_security", choice("restricted", "baseline", "privileged"), "Pod Security level", later=True, shown="restricted"),
+    Field("pod_security", choice("restricted", "baseline", "privileged"), "Pod Security level", later=True,
+          shown="restricted"),
     Field("cpu_limit", BOOL, "whether CPUs are limited too, not only requested", later=True, shown="true"),
     Field("annotations", mapping(STRING, r"\S+", "a key"), "annotations of the pod", later=True, shown="{}"),
     Field("token", BOOL, "whether the service account's token is mounted", later=True, shown="false"),
@@ -62,23 +66,23 @@ _KUBERNETES = record(
 
 RUNNING = (
     Field("ulimits", mapping(Type("ulimit", "a number, or {soft: n, hard: n}", low=-1, high=2**63 - 1), *_ULIMITS),
-          "limits, -1 for none; rendered only when stated", shown="none",
+          "limits, -1 for no limit; rendered only when stated",
           docker="`--ulimit`", compose="`ulimits`", kubernetes="TL401"),
     Field("healthcheck", _HEALTHCHECK, "how the engine asks after the job", shown="on"),
     Field("restart", record(
         Field("max_attempts", integer(1, 1000), "runs in all; never again after 78, 125–127 or a stop", default=1,
               docker="`up`; comment", compose="`up`; comment", kubernetes="`backoffLimit` n−1"),
     ), "attempts", default={}),
-    Field("active_deadline", duration(1), "longest run", docker="`up`; comment", compose="`up`; comment",
-          kubernetes="`activeDeadlineSeconds`"),
+    Field("active_deadline", duration(1), "longest run",
+          docker="`up`; comment", compose="`up`; comment", kubernetes="`activeDeadlineSeconds`"),
     Field("stop_grace_period", duration(), "time between the stop signal and the kill", default=30,
           docker="`--stop-timeout`", compose="`stop_grace_period`", kubernetes="`terminationGracePeriodSeconds`"),
-    Field("ttl_after_finished", duration(), "time until a finished job is removed", docker="`up`; comment",
-          compose="`up`; comment", kubernetes="`ttlSecondsAfterFinished`"),
-    Field("kubernetes", _KUBERNETES, "what only Kubernetes knows", default={}),
+    Field("ttl_after_finished", duration(), "time until a finished job is removed",
+          docker="`up`; comment", compose="`up`; comment", kubernetes="`ttlSecondsAfterFinished`"),
+    Field("kubernetes", _KUBERNETES, "what only Kubernetes knows", default={}, docker="–", compose="–"),
     Field("policy", STRING, "policy file", later=True),
-)  # fmt: skip
+)
 
 PATCHES = Field("patches", mapping(ANYTHING, "|".join((*TARGETS, *TARGETS_LATER)), "a target"),
-                "kubernetes: JSON Patch · compose: JSON Merge Patch · docker: `extra_args`", later=True, shown="[]")  # fmt: skip
+                "kubernetes: JSON Patch · compose: JSON Merge Patch · docker: `extra_args`", later=True, shown="[]")
 TARGET = Field("target", choice(*TARGETS, later=TARGETS_LATER), "default of `--target`", default="docker")

@@ -8,7 +8,7 @@ from dataclasses import replace
 from launcher.diagnostics import Diagnostic, Span
 from launcher.job.field import Type
 from launcher.job.fields import JOB, child
-from launcher.job.names import nearest_name, shown
+from launcher.job.names import MOST_LISTED, nearest_name, shown
 from launcher.job.report import Report
 from launcher.job.source import MappingNode, Node, Scalar, SequenceNode, parse_yaml
 
@@ -35,6 +35,11 @@ def of_kind(node: Node, kind: str) -> Node:
         return replace(node, kind=kind)
     if isinstance(node, SequenceNode):
         return SequenceNode(tuple(of_kind(each, kind) for each in node.items), node.span, kind)
+    return mapping_of_kind(node, kind)
+
+
+def mapping_of_kind(node: MappingNode, kind: str) -> MappingNode:
+    """Return `of_kind` of a mapping."""
     items = {name: (key, of_kind(value, kind)) for name, (key, value) in node.items.items()}
     return MappingNode(items, node.span, kind)
 
@@ -75,7 +80,8 @@ class _Setter:
         name, *rest = parts
         inner = child(type_, name)
         if name == "target_overrides" and type_ is JOB:
-            self._refuse(f"--set {self._path} comes after target_overrides", "name the field itself, as in --set shm_size=8Gi")
+            fix = "name the field itself, as in --set shm_size=8Gi"
+            self._refuse(f"--set {self._path} comes after target_overrides", fix)
             return node
         if inner is None:
             self._unknown(name, type_)
@@ -84,7 +90,9 @@ class _Setter:
         if not rest:
             return merged(node, MappingNode({name: (key, value)}, self._place, "--set"), type_)
         below = self._below(node.items[name][1] if name in node.items else None, rest, value, inner)
-        return node if below is None else MappingNode({**node.items, name: (key, below)}, node.span, node.kind)
+        if below is None:
+            return node
+        return MappingNode({**node.items, name: (key, below)}, node.span, node.kind)
 
     def _below(self, node: Node | None, parts: list[str], value: Node, type_: Type) -> Node | None:
         if type_.kind == "list" and type_.item is not None:
@@ -94,32 +102,36 @@ class _Setter:
         if type_.kind in {"object", "map"}:
             empty = MappingNode({}, self._place, "--set")
             return self.mapping(node if isinstance(node, MappingNode) else empty, parts, value, type_)
-        self._refuse(f"--set {self._path}: nothing stands below a field that takes {type_.what}", "name the field itself")
+        message = f"--set {self._path}: nothing stands below a field that takes {type_.what}"
+        self._refuse(message, "name the field itself")
         return None
 
     def _element(self, node: Node | None, parts: list[str], value: Node, type_: Type) -> Node | None:
         items = list(node.items) if isinstance(node, SequenceNode) else []
         number, *rest = parts
-        if not (number.isascii() and number.isdigit() and len(number) < 6 and int(number) < len(items)):
-            last = f"0 to {len(items) - 1}" if items else "none, since the list is empty"
-            self._refuse(f"--set {self._path}: {shown(number)} is no index of that list; it has {last}", "set the whole list")
+        if node is None or not (number.isascii() and number.isdigit() and len(number) < 6 and int(number) < len(items)):
+            last = f"0 to {len(items) - 1}" if items else "none"
+            message = f"--set {self._path}: {shown(number)} is no index of that list; it has {last}"
+            self._refuse(message, "set the whole list")
             return None
         index = int(number)
         below = self._below(items[index], rest, value, type_) if rest else value
         if below is None:
             return None
         items[index] = below
-        return SequenceNode(tuple(items), self._place if node is None else node.span, "--set" if node is None else node.kind)
+        return SequenceNode(tuple(items), node.span, node.kind)
 
     def _unknown(self, name: str, type_: Type) -> None:
-        known = [field.name for field in type_.fields]
+        known = [field.name for field in type_.fields if not field.later]
         close = nearest_name(name, known, "")
-        fix = f"write {self._corrected(name, close)}" if close else f"write one of {', '.join(known)}"
+        listed = ", ".join(known) if len(known) <= MOST_LISTED else "the fields of docs/job-file.md"
+        fix = f"write {self._corrected(name, close)}" if close else f"write one of {listed}"
         self._refuse(f"--set {self._path}: unknown field {shown(name)}", fix)
 
     def _corrected(self, name: str, close: str) -> str:
         whole = self._path.split(".")
-        return close if "." in close else ".".join([*whole[: whole.index(name)], close, *whole[whole.index(name) + 1 :]])
+        at = whole.index(name)
+        return close if "." in close else ".".join([*whole[:at], close, *whole[at + 1 :]])
 
     def _refuse(self, message: str, fix: str) -> None:
         _refuse(self._report, self._place, message, fix)

@@ -8,6 +8,7 @@ from launcher.job.report import Report
 from launcher.job.source import Scalar
 
 SUGGEST_UNTIL = 50  # findings; comparing thousands of unknown keys would take seconds and help nobody
+MOST_LISTED = 20
 
 # Names of Compose, Kubernetes and docker run for fields of ours that no comparison of letters finds.
 _FOREIGN = {
@@ -30,9 +31,10 @@ _FOREIGN = {
 def refuse_unknown_key(report: Report, key: Scalar, type_: Type, path: str) -> None:
     """Report a key that the object at `path` doesn't know, with the nearest name that it does."""
     where = f" in {path}" if path else ""
-    known = [field.name for field in type_.fields]
+    known = [field.name for field in type_.fields if not field.later]
     close = nearest_name(key.text, known, path) if len(report) < SUGGEST_UNTIL else None
-    fix = f"write {close}" if close else f"write one of {', '.join(known)}, or delete it"
+    listed = ", ".join(known) if len(known) <= MOST_LISTED else "the fields of docs/job-file.md"
+    fix = f"write {close}" if close else f"write one of {listed}, or delete it"
     report.add("TL104", key, message=f"unknown key {shown(key.text)}{where}", fix=fix, field=path)
 
 

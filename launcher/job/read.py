@@ -6,13 +6,13 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from launcher.diagnostics import Diagnostic, errors_among
+from launcher.diagnostics import Diagnostic, Span
 from launcher.errors import JobFileRejected
 from launcher.job.build import job_spec
 from launcher.job.fields import JOB, OVERRIDE, OVERRIDES, default
 from launcher.job.fields_target import TARGETS, TARGETS_LATER
 from launcher.job.file import read_text
-from launcher.job.merge import apply_sets, merged, of_kind
+from launcher.job.merge import apply_sets, mapping_of_kind, merged
 from launcher.job.names import refuse_unknown_key
 from launcher.job.report import Report
 from launcher.job.source import MappingNode, Node, Scalar, parse_yaml
@@ -23,7 +23,7 @@ from launcher.job.values import ValueReader, refuse_later
 
 
 def read_job(path: Path, *, target: str | None = None, sets: Sequence[str] = ()) -> JobSpec:
-    """Return the job of the file `path` for `target` (None: the job's own), with its overrides and then `sets` laid on top.
+    """Return the job of a file for `target` (None: the job's own), with its overrides and then `sets` laid on top.
 
     `sets` are `dotted.path=YAML value`. Raises JobFileRejected with every error, in the order of the file.
     """
@@ -42,7 +42,7 @@ def read_job(path: Path, *, target: str | None = None, sets: Sequence[str] = ())
     check_fields(checked)
     check_target(checked)
     found = report.sorted()
-    if errors_among(found):
+    if found:
         raise JobFileRejected(found)
     return job_spec(values, laid, path=str(path), target=chosen)
 
@@ -60,7 +60,8 @@ def _root(path: Path, report: Report) -> MappingNode | None:
         return None
     if node is None or (isinstance(node, Scalar) and node.null):
         fix = "write at least name, image and command"
-        report.take(Diagnostic(code="TL101", message=f"the job file {path} is empty", fix=fix))
+        start = Span(str(path), 1, 1, 1, 1)
+        report.take(Diagnostic(code="TL101", message="the job file is empty", fix=fix, span=start))
         return None
     found = "a list" if not isinstance(node, Scalar) else "one value"
     report.add("TL105", node, message=f"the job file is {found}; a mapping is asked", fix="write lines of field: value")
@@ -85,9 +86,7 @@ def _split(root: MappingNode, report: Report) -> tuple[MappingNode, dict[str, Ma
             refuse_unknown_key(report, key, OVERRIDES.type, OVERRIDES.name)
         elif isinstance(value, MappingNode):
             ValueReader(report, partial=True, nulls=True).read(OVERRIDE, value, "")
-            laid = of_kind(value, "target_overrides")
-            assert isinstance(laid, MappingNode)
-            overrides[name] = laid
+            overrides[name] = mapping_of_kind(value, "target_overrides")
         else:
             ValueReader(report, partial=True).read(OVERRIDE, value, f"{OVERRIDES.name}.{name}")
     return base, overrides
@@ -110,9 +109,7 @@ def _refuse_target(target: str, *, explicit: bool, report: Report) -> None:
     if target in TARGETS or not explicit:
         return
     known = ", ".join(TARGETS)
+    code, message = "TL107", f"there is no target {target!r}; the targets are {known}"
     if target in TARGETS_LATER:
-        message = f"the target {target} is not supported yet; a later version brings it"
-        report.take(Diagnostic(code="TL110", message=message, fix=f"write --target with one of {known}", field="target"))
-    else:
-        message = f"there is no target {target!r}; the targets are {known}"
-        report.take(Diagnostic(code="TL107", message=message, fix=f"write --target with one of {known}", field="target"))
+        code, message = "TL110", f"the target {target} is not supported yet; a later version brings it"
+    report.take(Diagnostic(code=code, message=message, fix=f"write --target with one of {known}", field="target"))

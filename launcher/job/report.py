@@ -28,9 +28,7 @@ class Report:
         """Add a finished diagnostic."""
         self._found.setdefault((diagnostic.code, diagnostic.span, diagnostic.message), diagnostic)
 
-    def add(
-        self, code: str, at: Placed | None, *, message: str, fix: str, why: str = "", field: str = ""
-    ) -> None:
+    def add(self, code: str, at: Placed | None, *, message: str, fix: str, why: str = "", field: str = "") -> None:
         """Add an error at a node's place; None where the file has no place for it."""
         span = at.span if at is not None else None
         self.take(Diagnostic(code=code, message=message, fix=fix, why=why, span=span, field=field))

@@ -26,6 +26,17 @@ _TRUE = ("true", "True", "TRUE")
 _FALSE = ("false", "False", "FALSE")
 _MEANT_TRUE = frozenset({"yes", "y", "on", "1"})
 _MEANT_FALSE = frozenset({"no", "n", "off", "0"})
+# torch's and Kubernetes' other words for choices of ours.
+_OTHER_WORDS = {
+    "float": "float32",
+    "double": "float64",
+    "half": "float16",
+    "long": "int64",
+    "int": "int32",
+    "short": "int16",
+    "byte": "uint8",
+    "ifnotpresent": "missing",
+}
 
 
 def quoted(text: str) -> str:
@@ -105,9 +116,9 @@ class ScalarReader:
             return BAD
         import difflib  # only on the way to an error
 
-        known = (*type_.choices, *type_.later)
-        close = difflib.get_close_matches(node.text[:64].lower(), known, n=1)
-        message = f"{path} is {quoted(node.text)}; it takes {', '.join(known)}"
+        meant = _OTHER_WORDS.get(node.text.lower().removeprefix("torch."), node.text.lower().removeprefix("torch."))
+        close = difflib.get_close_matches(meant[:64], type_.choices, n=1)
+        message = f"{path} is {quoted(node.text)}; it takes {', '.join(type_.choices)}"
         self._add("TL107", node, path, message, f"write {close[0] if close else ' or '.join(type_.choices)}")
         return BAD
 
@@ -158,7 +169,7 @@ def _meant_int(text: str) -> str | None:
         return str(int(plain))
     if re.fullmatch(r"0(?:[xX][0-9a-fA-F]+|[oO][0-7]+|[bB][01]+)", plain):
         return str(int(plain, 0))
-    if re.fullmatch(r"[0-9]+(?:\.[0-9]*)?(?:[eE]\+?[0-9]{1,2})?", plain) and float(plain).is_integer():
+    if re.fullmatch(r"[0-9]+(?:\.[0-9]*)?(?:[eE]\+?[0-9])?", plain) and float(plain).is_integer():
         return str(int(float(plain)))
     return None
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, Union
+from typing import Any, TypeAlias
 
 import yaml
 
@@ -62,7 +62,7 @@ class SequenceNode:
     kind: str = "job"
 
 
-Node = Union[Scalar, MappingNode, SequenceNode]
+Node: TypeAlias = "Scalar | MappingNode | SequenceNode"
 
 
 def parse_yaml(text: str, file: str, report: Report) -> Node | None:
@@ -95,11 +95,12 @@ def _forbidden_character(text: str, index: int, file: str) -> Diagnostic:
     line, column = place_of(text, index)
     number = ord(text[index])
     escape = f"\\x{number:02x}" if number < 256 else f"\\u{number:04x}"
+    or_escape = f", or write {escape} in a string in double quotes" if number else ""
     return Diagnostic(
         code="TL102",
         message=f"the file holds the character U+{number:04X}, which YAML does not allow as it stands",
         why="readers of YAML drop it, refuse it or take it for the end of a line",
-        fix=f'delete it, or write {escape} in a string in double quotes',
+        fix=f"delete it{or_escape}",
         span=Span(file, line, column, line, column + 1),
     )
 
@@ -158,7 +159,7 @@ class _Builder:
             return self._mapping(event, depth)
         if isinstance(event, yaml.SequenceStartEvent):
             return self._sequence(event, depth)
-        scalar = Scalar(event.value, event.style not in _QUOTES and event.tag is None, self._span(event, event))
+        scalar = Scalar(event.value, event.style not in _QUOTES, self._span(event, event))
         bad = _NOT_IN_A_STRING.search(event.value)
         if bad:
             number = ord(bad.group())
@@ -179,7 +180,8 @@ class _Builder:
             key = self._node(end, depth + 1)
             last = self._node(next(self._events), depth + 1)
             if not isinstance(key, Scalar) or key.null:
-                self._report.add("TL105", key, message="a key is no word", fix="write keys as name: value")
+                found = "empty" if isinstance(key, Scalar) else "a list or mapping"
+                self._report.add("TL105", key, message=f"a key is {found}; a word is asked", fix="write name: value")
             elif key.plain and key.text == "<<":
                 merges.append(last)
             elif key.text in items:
@@ -223,7 +225,8 @@ class _Builder:
         self._values += values
         self._characters += characters
         if self._values > MAX_VALUES or self._characters > MAX_CHARACTERS:
-            message = f"the file stands for more than {MAX_VALUES} values or {MAX_CHARACTERS} characters, aliases written out"
+            limits = f"{MAX_VALUES} values or {MAX_CHARACTERS} characters"
+            message = f"the file stands for more than {limits}, aliases written out"
             raise self._fatal("TL112", event, message, fix="write fewer aliases, or delete values")
 
     def _refuse_tag(self, event: Any) -> None:
@@ -242,12 +245,15 @@ class _Builder:
         )
 
     def _duplicate(self, key: Scalar, first: Scalar) -> None:
+        name = key.text if len(key.text) <= 60 else f"{key.text[:59]}…"
+        one, two = first.span.line, key.span.line
+        same = one == two
         self._report.add(
             "TL103",
             key,
-            message=f"the key {key.text} stands twice in one mapping, on line {first.span.line} and on line {key.span.line}",
+            message=f"the key {name} stands twice in one mapping, on line{f' {one}' if same else f's {one} and {two}'}",
             why="most readers of YAML keep the last one and say nothing",
-            fix=f"delete line {first.span.line} or line {key.span.line}",
+            fix="delete one of them" if same else f"delete line {one} or line {two}",
         )
 
     def _span(self, start: Any, end: Any) -> Span:
@@ -255,7 +261,7 @@ class _Builder:
         return Span(self._file, first.line + 1, first.column + 1, last.line + 1, last.column + 1)
 
     def _block_span(self, start: Any, end: Any, last: Node | None) -> Span:
-        """Return a collection's span; a block one ends with its last value (the two parsers disagree on its end mark)."""
+        """Return a collection's span; a block one ends with its last value, since the parsers' end marks differ."""
         if start.flow_style or last is None:
             return self._span(start, end)
         first = start.start_mark

@@ -47,7 +47,37 @@ _PLAIN_WORDS = (
         "write the string in single quotes, or double the backslash",
     ),
     (
-        "expected '-' indicator|expected <block end>, but found '<block sequence|sequence entries are not allowed",
+        "sequence entries are not allowed",
+        "a list starts on the line of its key",
+        "start the list on the next line, or write [a, b]",
+    ),
+    (
+        "expected <document start>|expected '<document start>'",
+        "text follows the end of the document",
+        "delete the line ... before it",
+    ),
+    (
+        "expected alphabetic or numeric character",
+        "& or * stands without a name",
+        "write a name after it, or put the value in double quotes",
+    ),
+    (
+        "expected (?:a )?comment or (?:a )?line break",
+        "text follows | or > on its line",
+        "start the text on the next line, indented",
+    ),
+    (
+        "character escape code",
+        "an escape in double quotes names no character",
+        "delete the escape",
+    ),
+    (
+        "hex(?:a)?decimal number",
+        "an escape in double quotes lacks hexadecimal digits",
+        "write \\xNN, \\uNNNN or \\UNNNNNNNN, or double the backslash",
+    ),
+    (
+        "parsing a block collection|expected '-' indicator|expected <block end>, but found '<block sequence",
         "list items and other lines mix at this indentation",
         "indent the items of one list alike, each with '- '",
     ),
@@ -62,11 +92,15 @@ _PLAIN_WORDS = (
         "delete it, or put the value in double quotes",
     ),
 )
+# For these the parser gives up lines after the mistake; the place where it started is the one to look at.
+_POINTS_PAST_IT = "unexpected end of stream|unexpected document separator|expected ':'"
 
 
 def syntax_error(error: yaml.MarkedYAMLError, text: str, file: str) -> Diagnostic:
     """Return the diagnostic of a YAML syntax error, at the place where the parser gave up."""
     mark = error.problem_mark or error.context_mark
+    if error.context_mark and re.search(_POINTS_PAST_IT, str(error.problem)):
+        mark = error.context_mark
     line, column = (mark.line + 1, mark.column + 1) if mark else (1, 1)
     span = Span(file, line, column, line, column + 1)
     lines = re.split(r"\r\n|\r|\n", text)
@@ -87,7 +121,7 @@ def _bad_start(error: yaml.MarkedYAMLError, source: str, column: int) -> tuple[s
     if "cannot start any token" not in str(error.problem):
         return None
     character = source[column - 1 : column]
-    return f"a value can't start with {character}", f"put the value in double quotes: \"{character}…\""
+    return f"a value can't start with {character}", f'put the value in double quotes: "{character}…"'
 
 
 def _words(error: yaml.MarkedYAMLError) -> tuple[str, str]:

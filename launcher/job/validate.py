@@ -9,16 +9,16 @@ from dataclasses import dataclass
 from typing import Any
 
 from launcher.job.build import inherited
+from launcher.job.field import SUBDOMAIN
 from launcher.job.report import Report
 from launcher.job.scalars import BAD
 from launcher.job.source import MappingNode, Node, SequenceNode
 
 _CALLS_TORCHRUN = re.compile(r"(?m)^[^#\n]*(?<![\w.-])(?:torchrun|torch\.distributed\.(?:run|launch))(?![\w.-])")
-_DNS_NAME = r"[a-z0-9](?:[-.a-z0-9]{0,251}[a-z0-9])?"
 _NAMED_SOURCE = {
     "volume": (r"[a-zA-Z0-9][a-zA-Z0-9_.-]+", "a volume's name"),
-    "pvc": (_DNS_NAME, "the name of a PersistentVolumeClaim"),
-    "config": (_DNS_NAME, "the name of a ConfigMap"),
+    "pvc": (SUBDOMAIN, "the name of a PersistentVolumeClaim"),
+    "config": (SUBDOMAIN, "the name of a ConfigMap"),
 }
 _ENGINES_OWN = frozenset({"/", "/proc", "/sys", "/dev"})
 
@@ -42,18 +42,29 @@ class Checked:
     def node(self, path: str) -> Node:
         """Return the node of a dotted field, or the nearest one around it."""
         node: Node = self.root
-        for name in path.split("."):
-            if isinstance(node, MappingNode) and name in node.items:
-                node = node.items[name][1]
-            elif isinstance(node, SequenceNode) and name.isdigit() and int(name) < len(node.items):
-                node = node.items[int(name)]
-            else:
+        parts = path.split(".")
+        while parts:
+            taken, below = _step(node, parts)
+            if below is None:
                 break
+            node, parts = below, parts[taken:]
         return node
 
     def add(self, code: str, path: str, message: str, *, fix: str, why: str = "") -> None:
         """Report an error at a dotted field."""
         self.report.add(code, self.node(path), message=message, fix=fix, why=why, field=path)
+
+
+def _step(node: Node, parts: list[str]) -> tuple[int, Node | None]:
+    """Return what stands below `node` at the longest start of `parts` that is a key (labels have dots), and its length."""
+    if isinstance(node, MappingNode):
+        for taken in range(len(parts), 0, -1):
+            entry = node.items.get(".".join(parts[:taken]))
+            if entry is not None:
+                return taken, entry[1]
+    if isinstance(node, SequenceNode) and parts[0].isdigit() and int(parts[0]) < len(node.items):
+        return 1, node.items[int(parts[0])]
+    return 0, None
 
 
 def check_fields(job: Checked) -> None:
@@ -81,6 +92,10 @@ def _check_process(job: Checked) -> None:
 def _check_torchrun(job: Checked) -> None:
     if job.value("torchrun") is None:
         return
+    nodes = job.value("torchrun.nnodes")
+    if nodes is not None and nodes > 1:
+        message = f"torchrun.nnodes is {nodes}; more than 1 is not supported yet, a later version brings it"
+        job.add("TL110", "torchrun.nnodes", message, fix="write 1, or delete torchrun.nnodes")
     argv = [each for each in job.value("command") or () if isinstance(each, str)]
     called = next((index for index, each in enumerate(argv) if _starts_ranks(argv, index, each)), None)
     field = "script" if called is None else f"command.{called}"

@@ -7,6 +7,8 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+from launcher.job.field import SUBDOMAIN
+from launcher.job.names import shown
 from launcher.job.scalars import BAD
 from launcher.job.validate import Checked
 
@@ -18,8 +20,9 @@ _INSTEAD = {
     ("compose", "pvc"): "volume",
     ("compose", "config"): "bind",
 }
+LONGEST_LABEL = 63
 _LABEL_NAME = r"[A-Za-z0-9](?:[-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?"
-_LABEL_KEY = re.compile(rf"(?:(?=[^/]{{1,253}}/)[a-z0-9](?:[-.a-z0-9]*[a-z0-9])?/)?{_LABEL_NAME}")
+_LABEL_KEY = re.compile(rf"(?:{SUBDOMAIN}/)?{_LABEL_NAME}")
 _LABEL_VALUE = re.compile(rf"(?:{_LABEL_NAME})?")
 
 
@@ -127,12 +130,14 @@ def _check_cluster_labels(job: Checked) -> None:
     for key, value in (job.value("labels") or {}).items():
         if value is BAD or (_LABEL_KEY.fullmatch(key) and _LABEL_VALUE.fullmatch(value)):
             continue
-        _cannot(
-            job,
+        too_long = f"its value has {len(value)} characters, and {LONGEST_LABEL} fit"
+        why_not = too_long if len(value) > LONGEST_LABEL else "labels have another form"
+        job.add(
+            "TL401",
             f"labels.{key}",
-            f"room in a label for {key} ({len(value)} characters)",
-            why="a label's name and value are at most 63 letters, digits, -, _ and .; annotations hold any text",
-            fix="write it under annotations in target_overrides.kubernetes, and its label as null there",
+            f"kubernetes can't hold the label {shown(key)}: {why_not}",
+            why=f"a label's name and value are at most {LONGEST_LABEL} letters, digits, dots, - and _",
+            fix="move it to target_overrides.kubernetes.annotations, and write the label as null there",
         )
 
 

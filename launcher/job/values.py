@@ -105,7 +105,7 @@ class ValueReader:
             if field.required and field.name not in values:
                 full = f"{path}.{field.name}" if path else field.name
                 self._report.add(
-                    "TL106", node, message=f"{full} is missing", fix=f"add {field.name}: {field.meaning}", field=full
+                    "TL106", node, message=f"{full} is missing", fix=f"add {field.name}: {field.example}", field=full
                 )
 
     def _map(self, type_: Type, node: Node, path: str) -> Any:
@@ -165,10 +165,16 @@ class ValueReader:
 
     def _ulimit(self, type_: Type, node: Node, path: str) -> Any:
         number = Type("int", type_.what, low=type_.low, high=type_.high)
+        if isinstance(node, Scalar) and node.text in {"unlimited", "infinity"}:
+            message = f"{path} is {node.text}; {type_.what} is asked"
+            self._report.add("TL105", node, message=message, fix="write -1", field=path)
+            return BAD
         if isinstance(node, Scalar):
             value = self._scalars.read(number, node, path)
             return value if value is BAD else (value, value)
-        fields = tuple(Field(name, number, f"the {name} limit", required=True) for name in ("soft", "hard"))
+        fields = tuple(
+            Field(name, number, f"the {name} limit", required=True, example="65536") for name in ("soft", "hard")
+        )
         both = Type("object", type_.what, fields=fields)
         found = ValueReader(self._report).read(both, node, path)
         if found is BAD or BAD in found.values() or len(found) < 2:
@@ -201,6 +207,8 @@ def _fix_shape(type_: Type, node: Node, path: str) -> str:
         if isinstance(value, Scalar):
             text = f"{{{name}}}" if value.null else f"{name}: {value.text}"
             return f"put it in double quotes: {quoted(text)}"
+    if type_.kind == "object" and path.startswith("secrets."):
+        return f"write {{env: {path.partition('.')[2]}}}"
     if isinstance(node, Scalar) and path.partition(".")[0] == "mounts":
         return "write {type: bind, source: ./src, target: /workspace}"
     if isinstance(node, Scalar) and type_.kind == "list":

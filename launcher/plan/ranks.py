@@ -43,8 +43,20 @@ def rank_errors(job: JobSpec) -> list[Diagnostic]:
 
 def argv_of(job: JobSpec, ranks: int) -> tuple[str, ...]:
     """Return the argv that the preflight ends in: torchrun's own part, then the command with its tokens unreplaced."""
-    own = job.command if job.command is not None else (*SCRIPT_ARGV, job.script or "", SCRIPT_NAME)
+    own = job.command if job.command is not None else (*SCRIPT_ARGV, script_text(job), SCRIPT_NAME)
     return (*torchrun_prefix(job, ranks), *own)
+
+
+def script_text(job: JobSpec) -> str:
+    """Return the job's script after a line that lets its shell outlive a signal until its children have ended.
+
+    A shell without traps ends at once, and its container with it, while the training process still saves its work. A
+    trap runs when the child in the foreground has ended; `exit` then gives that child's code.
+    """
+    own = (job.stop_signal or "TERM").upper().removeprefix("SIG")
+    ending = dict.fromkeys(("TERM", "INT", "HUP", "QUIT", own))
+    going_on = [each for each in ("USR1", "USR2") if each != own]
+    return f"trap 'set -- $?; wait; exit $1' {' '.join(ending)}; trap : {' '.join(going_on)}\n{job.script or ''}"
 
 
 def torchrun_prefix(job: JobSpec, ranks: int) -> tuple[str, ...]:

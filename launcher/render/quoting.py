@@ -98,13 +98,6 @@ def number(value: int) -> Quoted:
     return Quoted(str(value))
 
 
-def boolean(value: bool) -> Quoted:
-    """Return `true` or `false`, which every YAML reader takes for a boolean; raises TypeError for anything else."""
-    if type(value) is not bool:
-        raise TypeError(f"{value!r} is not a boolean")
-    return Quoted("true" if value else "false")
-
-
 def comment(value: str) -> Quoted:
     """Return text for one comment line: what could end the line or hide in it is escaped."""
     return Quoted(_NOT_IN_COMMENT.sub(_yaml_escape, value))

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from launcher.render.quoting import (
-    boolean,
+    Quoted,
     comment,
     compose_variable,
     dollars,
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
     from jinja2 import Environment
 
 _PACKAGE = Path(__file__).resolve().parent.parent
-QUOTING_FILTERS = {
+QUOTING_FILTERS: Mapping[str, Callable[..., Quoted]] = {
     "sh": sh_word,
     "sh_words": sh_words,
     "sh_name": sh_name,
@@ -34,7 +35,6 @@ QUOTING_FILTERS = {
     "yaml": yaml_string,
     "yaml_text": yaml_text,
     "number": number,
-    "boolean": boolean,
     "comment": comment,
 }
 
@@ -57,6 +57,8 @@ def environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
         keep_trailing_newline=True,
+        comment_start_string="{=#",  # the usual one is part of the shell's ${#name}
+        comment_end_string="#=}",
         autoescape=False,  # noqa: S701  HTML escaping would change shell and YAML text; require_quoted guards instead
     )
     made.filters.update(QUOTING_FILTERS, dollars=dollars)

@@ -15,6 +15,9 @@ from launcher.render.container import LABEL_PREFIX
 from launcher.render.spelling import LONGEST_NAME, shortened
 
 HOME = "/trainlaunch"  # where a Kubernetes container has its home and caches
+_ANNOTATION = re.compile(
+    r"(?:(?=[^/]{1,253}/)[a-z0-9](?:[-.a-z0-9]*[a-z0-9])?/)?[A-Za-z0-9](?:[-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?"
+)
 _NUMERIC_USER = re.compile(r"(\d+)(?::(\d+))?")
 
 
@@ -116,6 +119,28 @@ def _reserved_labels(plan: LaunchPlan) -> Iterator[Diagnostic]:
             yield _cannot(plan, field, what, fix="choose another prefix for the label")
 
 
+def _engine_labels(plan: LaunchPlan) -> Iterator[Diagnostic]:
+    for key in plan.job.labels:
+        if "=" in key:
+            what = f"label key with an equals sign ({key})"
+            fix = f"write {key.replace('=', '-')}"
+            yield _cannot(plan, f"labels.{key}", what, fix=fix, why="docker reads --label KEY=VALUE up to the first =")
+
+
+def _cluster_annotations(plan: LaunchPlan) -> Iterator[Diagnostic]:
+    for key in plan.job.annotations:
+        if not _ANNOTATION.fullmatch(key):
+            what = f"annotation key like {key!r}"
+            fix = "write at most 63 letters, digits, -, _ and ., after a domain and a slash if need be"
+            yield _cannot(plan, f"annotations.{key}", what, fix=fix)
+
+
 _Check = Callable[[LaunchPlan], Iterator[Diagnostic]]
-_ENGINE: tuple[_Check, ...] = (_engine_paths, _reserved_labels)
-_KUBERNETES: tuple[_Check, ...] = (_cluster_user, _cluster_groups, _cluster_mount_points, _reserved_labels)
+_ENGINE: tuple[_Check, ...] = (_engine_paths, _engine_labels, _reserved_labels)
+_KUBERNETES: tuple[_Check, ...] = (
+    _cluster_user,
+    _cluster_groups,
+    _cluster_mount_points,
+    _cluster_annotations,
+    _reserved_labels,
+)

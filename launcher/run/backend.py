@@ -140,6 +140,9 @@ class Backend(Protocol):
     def read_shm(self, container: Started) -> ShmReading | None:
         """Read /dev/shm of a running container now; None where that is not possible."""
 
+    def close(self) -> None:
+        """Close all connections; runs go on."""
+
     @property
     def sample_seconds(self) -> float:
         """How long to wait between two calls of read_shm: its cost decides."""

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import json
-import struct
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 from launcher.diagnostics import Diagnostic
@@ -18,20 +18,20 @@ from launcher.run.docker_checks import INSTALL_TOOLKIT, NO_GPU, host_findings, s
 from launcher.run.docker_client import Engine, EngineRefused, find_endpoint
 from launcher.run.docker_image import ensure_image
 from launcher.run.docker_inspect import started_from
+from launcher.run.docker_stream import chunks_of
 from launcher.run.observe import read_from_health, read_from_proc
 
 NAME_TAKEN = "TL506"
-GONE, CONFLICT = 404, 409
-HEADER = struct.Struct(">BxxxL")  # the engine's frame header: stream number, payload length
-STDERR = 2
+OK, GONE, CONFLICT = 200, 404, 409
 EVENT_LAG = 0.2  # seconds by which the engine may note a kill after the end that it caused
 
 
 class DockerBackend:
     """Runs jobs on the Docker engine that the `docker` command would use."""
 
-    def __init__(self, engine: Engine | None = None) -> None:
+    def __init__(self, engine: Engine | None = None, *, proc: Path = Path("/proc")) -> None:
         self.engine = engine or Engine(find_endpoint())
+        self._proc = proc
         self._readable_proc = True
 
     def prepare(self, plan: LaunchPlan, say: Say) -> None:
@@ -63,6 +63,10 @@ class DockerBackend:
                 raise TargetUnavailable([name_taken(plan, self.inspect(plan.name))]) from refused
             raise
 
+    def close(self) -> None:
+        """Close all connections."""
+        self.engine.close()
+
     def _move_away(self, holder: Started, plan: LaunchPlan) -> None:
         suffix = holder.run or holder.id[:12]
         new_name = f"{plan.name}-{suffix}" if holder.attempt == 1 else f"{plan.name}-{suffix}-{holder.attempt}"
@@ -78,9 +82,8 @@ class DockerBackend:
     def begin(self, container: str) -> Session:
         """Attach and wait before the start, so that neither the first byte nor a quick end is missed."""
         with self.engine.attempting(f"attach to container {container[:12]}") as client:
-            attached = client.attach(container, stdout=True, stderr=True, stream=True, demux=True)
-            url = f"{client.base_url}/v{client.api_version}/containers/{container}/wait"
-            waiting = client.post(url, params={"condition": "next-exit"}, stream=True, timeout=None)
+            attached = self._stream(client.post, container, "attach", stream=1, stdout=1, stderr=1)
+            waiting = self._stream(client.post, container, "wait", condition="next-exit")
         try:
             with self.engine.attempting(f"start container {container[:12]}") as client:
                 client.start(container)
@@ -139,13 +142,19 @@ class DockerBackend:
 
     def logs(self, container: str, *, follow: bool) -> Iterator[Chunk]:
         """Yield the engine's log; it follows the log driver over a rotation."""
-        params = {"stdout": 1, "stderr": 1, "follow": int(follow)}
         with self.engine.attempting(f"read the log of container {container[:12]}") as client:
-            url = f"{client.base_url}/v{client.api_version}/containers/{container}/logs"
-            with client.get(url, params=params, stream=True, timeout=None) as response:
-                if response.status_code != 200:
-                    raise EngineRefused("read the log", response.json().get("message", ""), response.status_code)
-                yield from frames(response.iter_content(chunk_size=None))
+            response = self._stream(client.get, container, "logs", stdout=1, stderr=1, follow=int(follow))
+        return chunks_of(response)
+
+    def _stream(self, method: Any, container: str, what: str, **params: str | int) -> Any:
+        """Return a response whose body is still to come; the SDK's own calls read it whole, or mix the two streams."""
+        client = self.engine.client
+        url = f"{client.base_url}/v{client.api_version}/containers/{container}/{what}"
+        response = method(url, params=params, stream=True, timeout=None)
+        if response.status_code != OK:
+            with contextlib.closing(response):
+                raise EngineRefused(what, response.json().get("message", ""), response.status_code)
+        return response
 
     def wait(self, container: str) -> int | None:
         """Block until it is not running."""
@@ -166,7 +175,7 @@ class DockerBackend:
     def read_shm(self, container: Started) -> ShmReading | None:
         """Read through /proc where the engine runs on this host and we may, else by the health command inside."""
         if self._readable_proc:
-            reading = read_from_proc(container)
+            reading = read_from_proc(container, self._proc)
             if reading is not None:
                 return reading
             self._readable_proc = False
@@ -210,17 +219,12 @@ class _Attached:
 
     def chunks(self) -> Iterator[Chunk]:
         """Yield the output; a lost engine ends it like an end of the job, and exit_code then says None."""
-        with contextlib.suppress(OSError), contextlib.closing(self._attached):
-            for out, err in self._attached:
-                if out:
-                    yield Chunk(stderr=False, data=out)
-                if err:
-                    yield Chunk(stderr=True, data=err)
+        return chunks_of(self._attached)
 
     def exit_code(self) -> int | None:
         """Return the code that the engine's wait answers."""
         try:
-            with self._engine.attempting("wait for the end"):
+            with self._engine.attempting("wait for the end"), contextlib.closing(self._waiting):
                 answer = json.loads(self._waiting.content or b"{}")
         except (TargetUnavailable, ValueError):
             return None
@@ -231,20 +235,6 @@ class _Attached:
         """Close both streams."""
         self._attached.close()
         self._waiting.close()
-
-
-def frames(pieces: Iterable[bytes]) -> Iterator[Chunk]:
-    """Split the engine's multiplexed stream, cut anywhere, into chunks."""
-    buffer = b""
-    for piece in pieces:
-        buffer += piece
-        while len(buffer) >= HEADER.size:
-            stream, length = HEADER.unpack_from(buffer)
-            end = HEADER.size + length
-            if len(buffer) < end:
-                break
-            yield Chunk(stderr=stream == STDERR, data=buffer[HEADER.size : end])
-            buffer = buffer[end:]
 
 
 def name_taken(plan: LaunchPlan, holder: Started | None) -> Diagnostic:

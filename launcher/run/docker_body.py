@@ -9,6 +9,7 @@ from typing import Any
 from launcher.job.spec import Gpus, HealthCheck, Mount, Secret
 from launcher.plan.launch_plan import LaunchPlan
 from launcher.render.container import LABEL_PREFIX, container_of
+from launcher.render.spelling import needs_own_tmp
 
 NANO = 1_000_000_000
 NANO_PER_MILLI = 1_000_000
@@ -52,8 +53,9 @@ def run_labels(plan: LaunchPlan, *, run: str, attempt: int) -> dict[str, str]:
 
 
 def bind_source(plan: LaunchPlan, mount: Mount) -> str:
-    """Return the absolute host path of a bind mount."""
-    return str(Path(os.path.normpath(Path(plan.job.path).absolute().parent / (mount.source or ""))))
+    """Return the absolute host path of a bind mount; a relative source is seen from the job file's folder."""
+    source = mount.source or "."
+    return source if source.startswith("/") else os.path.normpath(Path(plan.job.path).absolute().parent / source)
 
 
 def _health(command: str, check: HealthCheck) -> dict[str, Any]:
@@ -81,6 +83,8 @@ def _host_config(plan: LaunchPlan) -> dict[str, Any]:
         host["NanoCpus"] = job.resources.cpus * NANO_PER_MILLI
     if job.group_add:
         host["GroupAdd"] = list(job.group_add)
+    if needs_own_tmp(plan):
+        host["Tmpfs"] = {"/tmp": "exec"}
     if job.mounts:
         host["Mounts"] = [_mount(plan, each) for each in job.mounts]
     if job.ulimits:

@@ -79,10 +79,10 @@ def _memory(plan: LaunchPlan, info: Mapping[str, Any]) -> Iterator[Diagnostic]:
 def _secrets(plan: LaunchPlan) -> Iterator[Diagnostic]:
     for name, secret in plan.job.secrets.items():
         variable = secret.env or name
-        if variable not in os.environ:
+        if not os.environ.get(variable):
             yield Diagnostic(
                 code=SECRET_MISSING,
-                message=f"secret {name} has no value: the variable {variable} is not set here",
+                message=f"secret {name} has no value: the variable {variable} is not set here, or empty",
                 why="a secret is read from this shell's environment when the container is created",
                 fix=f"export {variable} before `trainlaunch up`",
                 span=plan.job.span(f"secrets.{name}"),

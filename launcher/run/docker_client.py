@@ -47,6 +47,7 @@ class Engine:
         self.endpoint = endpoint
         self._local = threading.local()
         self._version = "auto"
+        self._opened: list[APIClient] = []
 
     @property
     def client(self) -> APIClient:
@@ -54,7 +55,14 @@ class Engine:
         client: APIClient | None = getattr(self._local, "client", None)
         if client is None:
             client = self._local.client = self._connect()
+            self._opened.append(client)
         return client
+
+    def close(self) -> None:
+        """Close the connections of all threads."""
+        while self._opened:
+            self._opened.pop().close()
+        self._local = threading.local()
 
     def _connect(self) -> APIClient:
         probe(self.endpoint)
@@ -121,6 +129,8 @@ def find_endpoint() -> Endpoint:
         context = ContextAPI.get_context(name)
     except (docker.errors.DockerException, OSError, ValueError):
         context = None
+    if context is None and name not in {None, "default"}:
+        raise unreachable(Endpoint(str(name), "DOCKER_CONTEXT"), "`docker context ls` has no context of that name")
     if context is None or not context.Host or context.Name == "default":
         return Endpoint(DEFAULT_HOST, "")
     return Endpoint(str(context.Host), f"docker context {context.Name}", context.TLSConfig)
@@ -147,8 +157,8 @@ def probe(endpoint: Endpoint) -> None:
 
 def unreachable(endpoint: Endpoint, why: str) -> TargetUnavailable:
     """Return the error for an engine that doesn't answer (TL501)."""
-    if endpoint.named_by == "DOCKER_HOST":
-        fix = f"unset DOCKER_HOST to use {DEFAULT_HOST}, or start the engine that it names"
+    if endpoint.named_by in {"DOCKER_HOST", "DOCKER_CONTEXT"}:
+        fix = f"unset {endpoint.named_by} to use {DEFAULT_HOST}, or start the engine that it names"
     elif endpoint.named_by:
         fix = f"run `docker context use default`, or start the engine of {endpoint.named_by}"
     else:

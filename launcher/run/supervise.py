@@ -28,7 +28,7 @@ DEADLINE = "active_deadline"
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """What the follower reacts to: signal (`value` is its name), exit (`code`), drained, trouble (`value` is a sentence)."""
+    """What the follower reacts to: signal (`value` is its name), exit (`code`), drained, trouble (a sentence)."""
 
     kind: str
     value: str = ""
@@ -178,13 +178,11 @@ class Supervisor:
     def _stop(self, container: str, by: str) -> None:
         self._stopped_by = by
         grace = format_duration(self._plan.job.stop_grace_period)
-        deadline = self._plan.job.active_deadline
-        reason = (
-            f"active_deadline {format_duration(deadline)} is over" if by == DEADLINE and deadline is not None else by
-        )
-        self._console.say(
-            f"{reason}: stopping the job; it has {grace} to end, Ctrl-C{' again' * (by == 'Ctrl-C')} kills it"
-        )
+        reason = by
+        if by == DEADLINE:
+            reason = f"active_deadline {format_duration(self._plan.job.active_deadline or 0)} is over"
+        again = " again" if by == "Ctrl-C" else ""
+        self._console.say(f"{reason}: stopping the job; it has {grace} to end, Ctrl-C{again} kills it")
         self._spawn(self._attempt_to, lambda: self._backend.stop(container))
 
     def _attempt_to(self, action: Callable[[], None]) -> None:

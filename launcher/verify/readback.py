@@ -7,6 +7,9 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
+
+import yaml
 
 _SIZE = re.compile(r"(\d+)(Ki|Mi|Gi|[kmg])?")
 _POWERS = {None: 0, "k": 1, "Ki": 1, "m": 2, "Mi": 2, "g": 3, "Gi": 3}
@@ -28,8 +31,8 @@ class ReadMount:
 class ReadBack:
     """One rendering, read by code that shares nothing with the renderers.
 
-    `process` is what the kernel starts: entrypoint and arguments. `shm_size` is None where /dev/shm would get another size
-    than the text pretends. `secrets` maps a variable to its source. `rest` is all that has no field of its own.
+    `process` is what the kernel starts: entrypoint and arguments. `shm_size` is None where /dev/shm would get another
+    size than the text pretends. `secrets` maps a variable to its source. `rest` is all that has no field of its own.
     """
 
     name: str | None
@@ -54,6 +57,11 @@ class ReadBack:
     stop_timeout: int | None
     ulimits: Mapping[str, tuple[int, int]]
     rest: Mapping[str, object]
+
+
+def read_yaml(text: str) -> Any:
+    """Return the document of `text`, read by libyaml where PyYAML has it: wrappers make long texts."""
+    return yaml.load(text, getattr(yaml, "CSafeLoader", yaml.SafeLoader))  # noqa: S506  both are safe loaders
 
 
 def read_size(text: str | None) -> int | None:

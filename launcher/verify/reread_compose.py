@@ -6,10 +6,8 @@ import re
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 from launcher.units import parse_duration
-from launcher.verify.readback import ReadBack, ReadMount, absolute, flat, read_cpus, read_size
+from launcher.verify.readback import ReadBack, ReadMount, absolute, flat, read_cpus, read_size, read_yaml
 
 _DOLLAR = re.compile(r"\$(?:(\$)|([A-Za-z_][A-Za-z0-9_]*)|(\{[^}]*\}?))")
 _REQUIRED = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*):\?[^}]*\}")
@@ -21,9 +19,11 @@ def interpolated(text: str) -> str:
 
 
 def reread_compose(text: str, folder: Path) -> ReadBack:
-    """Return what the one service of the file says; relative binds are read from `folder`."""
-    document: dict[str, Any] = yaml.safe_load(text)
-    raw_name, raw = next(iter(document.pop("services").items()))
+    """Return what the first service of the file says, others as `rest`; relative binds are read from `folder`."""
+    document: dict[str, Any] = read_yaml(text)
+    services = document["services"]
+    raw_name = next(iter(services))
+    raw = services.pop(raw_name)
     environment = raw.pop("environment", {})
     references = {name: _REQUIRED.fullmatch(value) for name, value in environment.items()}
     service: dict[str, Any] = _each_string(raw)
@@ -73,7 +73,7 @@ def _devices(service: dict[str, Any]) -> dict[str, str]:
     service.pop("deploy")
     if "device_ids" in gpus[0]:
         return {"gpus": ",".join(gpus[0]["device_ids"])}
-    return {"gpus": str(gpus[0].get("count", "all"))}
+    return {"gpus": str(gpus[0].get("count", "of no stated number"))}
 
 
 def _mount(mount: dict[str, Any], folder: Path) -> ReadMount:

@@ -120,7 +120,7 @@ def _rest(run: list[str], flags: Mapping[str, list[str]], preamble: list[list[st
 
 
 def _source(name: str, preamble: list[list[str]]) -> str:
-    """Return the host variable behind `name`, marked where its absence doesn't end the script with 125 before docker."""
+    """Return the host variable behind `name`, marked where its absence doesn't end the script with 125."""
     exported = {word for words in preamble if words[0] == "export" for word in words[1:]}
     assigned = dict(words[0].partition("=")[::2] for words in preamble if len(words) == 1 and "=" in words[0])
     source = name

@@ -7,9 +7,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-import yaml
-
-from launcher.verify.readback import ReadBack, ReadMount, flat, read_cpus, read_size
+from launcher.verify.readback import ReadBack, ReadMount, flat, read_cpus, read_size, read_yaml
 
 _DOLLAR = re.compile(r"\$(?:(\$)|\(([^)]*)\))")
 
@@ -24,11 +22,10 @@ def expanded(text: str, variables: Mapping[str, str]) -> str:
 
 def reread_kubernetes(text: str) -> ReadBack:
     """Return what the manifest says of its first container; every other container must see the same /dev/shm."""
-    document: dict[str, Any] = yaml.safe_load(text)
+    document: dict[str, Any] = read_yaml(text)
     metadata = document.pop("metadata", {})
     spec = document.get("spec", {})
     pod: dict[str, Any] = spec.get("template", {}).pop("spec", {}) if "template" in spec else document.pop("spec", {})
-    deadline = {"activeDeadlineSeconds": pod.pop("activeDeadlineSeconds")} if "activeDeadlineSeconds" in pod else {}
     volumes = {each.pop("name"): each for each in pod.pop("volumes", [])}
     containers = [*pod.pop("initContainers", []), *pod.pop("containers", [])] or [{}]
     shm_sizes = {_shm_size(each, volumes) for each in containers}
@@ -49,7 +46,7 @@ def reread_kubernetes(text: str) -> ReadBack:
         shm_size=shm_sizes.pop() if len(shm_sizes) == 1 else None,
         memory=read_size(_limit(resources, "memory")),
         cpus=read_cpus(_limit(resources, "cpu")),
-        devices={name: value for name, value in resources.get("limits", {}).items() if name not in {"memory", "cpu"}},
+        devices=_devices(resources),
         mounts=tuple(_mount(each, volumes) for each in container.pop("volumeMounts", [])),
         health=expanded(probe[2], env) if probe[:2] == ["/bin/sh", "-c"] and len(probe) == 3 else None,
         health_times=_health_times(health),
@@ -60,19 +57,26 @@ def reread_kubernetes(text: str) -> ReadBack:
         stop_signal=None,
         stop_timeout=pod.pop("terminationGracePeriodSeconds", None),
         ulimits={},
-        rest=dict(
-            flat(
-                document
-                | {"metadata": metadata, "pod": pod | deadline, "container": container, "others": others}
-                | {"requests are limits": resources.get("requests") == resources.get("limits")}
-            )
-        ),
+        rest=_rest(document, resources, metadata=metadata, pod=pod, container=container, others=others),
     )
+
+
+def _rest(document: dict[str, Any], resources: dict[str, Any], **parts: object) -> dict[str, object]:
+    """Return what the fields above left of the manifest, leaf by leaf."""
+    as_limited = resources.get("requests") == resources.get("limits")
+    return dict(flat(document | parts | {"requests are limits": as_limited}))
 
 
 def _limit(resources: dict[str, Any], name: str) -> str | None:
     value = resources.get("limits", {}).get(name)
     return value if isinstance(value, str) else None
+
+
+def _devices(resources: dict[str, Any]) -> dict[str, str]:
+    """Return the other limits by name; that of the disk in bytes."""
+    limits = {name: value for name, value in resources.get("limits", {}).items() if name not in {"memory", "cpu"}}
+    disk = "ephemeral-storage"
+    return limits | ({disk: str(read_size(limits[disk]))} if disk in limits else {})
 
 
 def _shm_size(container: dict[str, Any], volumes: dict[str, Any]) -> int | None:
@@ -103,13 +107,13 @@ def _health_times(probe: dict[str, Any]) -> dict[str, int]:
 
 
 def _mount(mount: dict[str, Any], volumes: dict[str, Any]) -> ReadMount:
-    target, read_only = mount.get("mountPath", ""), mount.get("readOnly", False)
+    target, read_only = mount.get("mountPath", ""), mount.get("readOnly", False) is True
     volume = volumes.get(mount.get("name", ""), {})
     if set(mount) - {"name", "mountPath", "readOnly"}:
         return ReadMount(f"{sorted(mount)}", None, target, read_only)
     if "persistentVolumeClaim" in volume:
         claim = volume["persistentVolumeClaim"]
-        return ReadMount("pvc", claim.get("claimName"), target, read_only and claim.get("readOnly", False))
+        return ReadMount("pvc", claim.get("claimName"), target, read_only and claim.get("readOnly") is True)
     if "configMap" in volume:
         return ReadMount("config", volume["configMap"].get("name"), target, read_only)
     empty = volume.get("emptyDir")

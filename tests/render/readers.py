@@ -52,7 +52,7 @@ def kubectl_json(text: str) -> Any:
 
 
 def created(script: str, *, cwd: Path, env: dict[str, str] | None = None) -> dict[str, Any]:
-    """Run a docker rendering with `docker create` in place of `docker run --rm`; return what `inspect` says, and remove it."""
+    """Run a docker rendering with `docker create` for `docker run --rm`; return what `inspect` says, and remove it."""
     tools = cwd / "tools"
     tools.mkdir(exist_ok=True)
     stand_in = tools / "docker"

@@ -24,7 +24,7 @@ def diagnose(evidence: Evidence) -> Diagnosis | None:
         return None
     sentence = f"{name} ended the job, and neither its memory limit nor the engine sent it"
     if name == "SIGKILL":
-        fix = "look for `Out of memory` in the host's `sudo dmesg`; with resources.memory set, the job meets its own limit first"
+        fix = "look for `Out of memory` in `sudo dmesg`; a lower resources.memory would be met first, and named"
     else:
         fix = "look for who sends SIGTERM: a scheduler, a shutdown of the host, or the job itself"
     saw = f"exit code {evidence.exit_code}, OOMKilled false, no signal sent through the engine"

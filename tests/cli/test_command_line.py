@@ -1,0 +1,166 @@
+"""The command line's manners: exit codes, streams, help, and files written whole or not at all."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+from launcher.cli.main import VERBS
+from tests.conftest import Runs
+from tests.jobs import write_job
+
+PORTABLE = {"resources": {"cpus": 4, "memory": "8Gi"}, "image_entrypoint": []}
+
+
+def test_no_verb_is_a_usage_error(trainlaunch: Runs) -> None:
+    """Exit 2, and the usage on stderr."""
+    done = trainlaunch()
+    assert done.returncode == 2
+    assert done.stdout == ""
+    assert "usage: trainlaunch" in done.stderr
+
+
+@pytest.mark.parametrize("verb", sorted(VERBS))
+def test_each_verb_has_help_with_examples_and_exit_codes(trainlaunch: Runs, verb: str) -> None:
+    """Help suffices to use a verb."""
+    done = trainlaunch(verb, "--help")
+    assert done.returncode == 0
+    assert "examples:" in done.stdout
+    assert "exit codes:" in done.stdout
+
+
+def test_an_unknown_verb_names_the_nearest(trainlaunch: Runs) -> None:
+    """A typo is one suggestion away."""
+    done = trainlaunch("rendr")
+    assert done.returncode == 2
+    assert "render" in done.stderr
+
+
+def test_plan_json_is_one_stable_document(trainlaunch: Runs, tmp_path: Path) -> None:
+    """Bytes are integers, and every number has a derivation and an origin."""
+    job = write_job(tmp_path, resources={"cpus": 8, "memory": "32Gi", "gpus": 1}, data_loader={"collate": "none"})
+    document = json.loads(trainlaunch("plan", str(job), "-o", "json").stdout)
+    assert document["schema_version"] == 1
+    assert document["num_workers"] == 8
+    assert document["shm"]["size"] == 2**31
+    assert {"need", "hard", "size"} <= set(document["shm"])
+    assert document["derivations"]["num_workers"]["origin"].endswith("job.yaml:6")
+
+
+def test_plan_json_stays_one_document_when_the_job_is_bad(trainlaunch: Runs, tmp_path: Path) -> None:
+    """A machine that asked for JSON reads JSON, with the findings, also on failure."""
+    done = trainlaunch("plan", str(write_job(tmp_path, image=None, nmae="x")), "-o", "json")
+    assert done.returncode == 1
+    document = json.loads(done.stdout)
+    assert document["schema_version"] == 1
+    assert {each["code"] for each in document["findings"]} == {"TL104", "TL106"}
+
+
+@pytest.mark.parametrize("verb", ["plan", "render"])
+def test_all_errors_of_a_file_come_at_once(trainlaunch: Runs, tmp_path: Path, verb: str) -> None:
+    """Exit 1, nothing on stdout, each error with file:line:column."""
+    job = write_job(tmp_path, imgae="x", resources={"memory": "8G", "cpus": "many"})
+    done = trainlaunch(verb, str(job))
+    assert (done.returncode, done.stdout) == (1, "")
+    for code in ("TL104", "TL108"):
+        assert f"error[{code}]" in done.stderr
+    assert f"{job}:4:1" in done.stderr
+
+
+def test_set_overrides_one_invocation_and_plan_shows_it(trainlaunch: Runs, tmp_path: Path) -> None:
+    """--set is last in the precedence and visible as an origin."""
+    job = write_job(tmp_path, data_loader={"num_workers": 1, "collate": "none"})
+    done = trainlaunch("plan", str(job), "--set", "data_loader.num_workers=3")
+    assert "num_workers  3" in done.stdout
+    assert "--set" in done.stdout
+
+
+def test_render_writes_files_and_refuses_to_overwrite_a_change(trainlaunch: Runs, tmp_path: Path) -> None:
+    """A file that differs stays as it is, and so do the others."""
+    job, out = write_job(tmp_path, **PORTABLE), tmp_path / "deploy"
+    assert trainlaunch("render", str(job), "--target", "all", "--write-to", str(out)).returncode == 0
+    names = sorted(path.name for path in out.iterdir())
+    assert names == ["digits.compose.yaml", "digits.docker-run.sh", "digits.kubernetes.yaml"]
+    (out / names[0]).write_text("mine\n")
+    (out / names[1]).unlink()
+    again = trainlaunch("render", str(job), "--target", "all", "--write-to", str(out))
+    assert again.returncode == 2
+    assert "TL115" in again.stderr
+    assert (out / names[0]).read_text() == "mine\n"
+    assert not (out / names[1]).exists()
+    assert trainlaunch("render", str(job), "--target", "all", "--write-to", str(out), "--overwrite").returncode == 0
+    assert (out / names[0]).read_text() != "mine\n"
+
+
+def test_render_leaves_nothing_half_written_on_a_full_disk(trainlaunch: Runs, tmp_path: Path) -> None:
+    """One clear error; no partial or temporary file."""
+    full = Path("/dev/full")
+    if not full.exists():
+        pytest.skip("this machine has no /dev/full")
+    job, out = write_job(tmp_path, **PORTABLE), tmp_path / "out"
+    done = trainlaunch(
+        "render", str(job), "--target", "docker", "--write-to", str(out), preexec_fn=_no_file_may_grow
+    )
+    assert done.returncode == 2
+    assert "TL116" in done.stderr
+    assert list(out.iterdir()) == []
+
+
+def _no_file_may_grow() -> None:
+    """Let every write to a file fail with EFBIG, as a full disk does with ENOSPC; pipes stay writable."""
+    import resource
+    import signal
+
+    signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))
+
+
+def test_a_reader_that_goes_away_is_no_traceback(trainlaunch: Runs, tmp_path: Path) -> None:
+    """`trainlaunch render … | head -0` ends quietly."""
+    job = write_job(tmp_path, **PORTABLE)
+    reader, writer = os.pipe()
+    os.close(reader)
+    done = trainlaunch("render", str(job), stdout=writer, stderr=-1, capture_output=False)
+    os.close(writer)
+    assert "Traceback" not in done.stderr
+    assert "Exception" not in done.stderr
+
+
+def test_colour_follows_the_stream_and_no_color(trainlaunch: Runs, tmp_path: Path) -> None:
+    """No escape codes off-terminal; FORCE_COLOR brings them, NO_COLOR wins."""
+    job = str(write_job(tmp_path, image=None))
+    assert "\x1b[" not in trainlaunch("plan", job).stderr
+    assert "\x1b[" in trainlaunch("plan", job, env={"FORCE_COLOR": "1", "NO_COLOR": ""}).stderr
+    assert "\x1b[" not in trainlaunch("plan", job, env={"FORCE_COLOR": "1", "NO_COLOR": "1"}).stderr
+
+
+def test_a_missing_file_is_one_clear_error(trainlaunch: Runs) -> None:
+    """A wrong path names the path."""
+    done = trainlaunch("plan", "nowhere.yaml")
+    assert done.returncode == 1
+    assert "nowhere.yaml does not exist" in done.stderr
+
+
+def test_the_schema_is_json(trainlaunch: Runs) -> None:
+    """`schema` prints the JSON Schema of the job file."""
+    schema = json.loads(trainlaunch("schema").stdout)
+    assert "shm_size" in schema["properties"]
+
+
+def test_up_gives_125_for_a_bad_job_file(trainlaunch: Runs, tmp_path: Path) -> None:
+    """Nothing of the job ran, so the code is docker's own for that."""
+    assert trainlaunch("up", str(write_job(tmp_path, image=None))).returncode == 125
+
+
+@pytest.mark.parametrize("verb", ["plan", "render", "schema"])
+def test_planning_verbs_import_no_heavy_package(trainlaunch: Runs, tmp_path: Path, verb: str) -> None:
+    """They start fast: no pydantic, rich, docker or kubernetes."""
+    job = [] if verb == "schema" else [str(write_job(tmp_path, **PORTABLE))]
+    done = trainlaunch(verb, *job, env={"PYTHONPROFILEIMPORTTIME": "1"})
+    assert done.returncode == 0
+    imported = {line.rsplit("|", 1)[-1].strip().split(".")[0] for line in done.stderr.splitlines() if "|" in line}
+    assert "launcher" in imported
+    assert imported & {"pydantic", "rich", "docker", "kubernetes", "torch", "requests"} == set()

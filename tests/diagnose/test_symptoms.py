@@ -1,0 +1,146 @@
+"""Each symptom matches its own evidence, and its near-misses stay silent."""
+
+from __future__ import annotations
+
+import re
+import signal
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+from launcher.diagnose import SYMPTOMS, explain_end, explain_hang, symptoms
+from launcher.diagnose.reference import troubleshooting_markdown
+from launcher.render.preflight import STOP_MARKER
+from launcher.run.backend import Planned
+from launcher.run.evidence import Evidence
+
+ROOT = Path(__file__).resolve().parents[2]
+ALL = [each for group in SYMPTOMS for each in group]
+ENOSPC = (
+    "RuntimeError: unable to allocate shared memory(shm) for file </torch_57_1808_4>: No space left on device (28)\n"
+)
+FEED = '  File "/usr/lib/python3.12/multiprocessing/queues.py", line 264, in _feed\n'
+OURS = f"{STOP_MARKER} (78): /dev/shm is 64 MiB and 311 MiB are needed\n"
+
+
+def names(evidence: Evidence) -> list[str]:
+    """Return the names of what explain_end finds."""
+    return [each.name for each in explain_end(evidence)]
+
+
+MATCHES = [
+    ("preflight says files", Evidence(78, OURS), ["preflight-stopped"]),
+    ("preflight says machine", Evidence(75, OURS.replace("78", "75")), ["preflight-stopped"]),
+    ("the job's own 78", Evidence(78, "config broken\n"), ["own-exit-code"]),
+    ("the job's own 75", Evidence(75, ""), ["own-exit-code"]),
+    ("a job that only prints the marker", Evidence(3, OURS), []),
+    ("torch reserve", Evidence(1, ENOSPC), ["shm-full"]),
+    ("stale errno 11", Evidence(1, ENOSPC.replace("(28)", "(11)")), ["shm-full"]),
+    ("errno 24 is files", Evidence(1, ENOSPC.replace("No space left on device (28)", "Too many open files (24)")),
+     ["open-files-exhausted"]),
+    ("errno 2 is a race", Evidence(1, ENOSPC.replace("No space left on device (28)", "No such file (2)")), []),
+    ("a full disk", Evidence(1, "OSError: [Errno 28] No space left on device: '/ckpt/a.pt'\n"), []),
+    ("nccl", Evidence(1, "failed to extend /dev/shm/nccl-ab12 to 9637892 bytes, error: No space left on device (28)\n"),
+     ["shm-full"]),
+    ("feeder, ended later", Evidence(1, FEED + ENOSPC), ["feeder-thread-lost-batch"]),
+    ("feeder of another error", Evidence(1, FEED + "TypeError: cannot pickle\n"), []),
+    ("sigbus", Evidence(135), ["shm-bus-error"]),
+    ("torchelastic", Evidence(1, "exitcode  : -7 (pid: 91)\n"), ["shm-bus-error"]),
+    ("torchelastic words", Evidence(1, "Signal 7 (SIGBUS) received by PID 91\n"), ["shm-bus-error"]),
+    ("torchelastic other signal", Evidence(1, "exitcode  : -9 (pid: 91)\n"), []),
+    ("out of memory", Evidence(137, oom_killed=True), ["oom-killed"]),
+    ("killed, nobody knows", Evidence(137), ["killed-from-outside"]),
+    ("killed after the grace period", Evidence(137, signals=(15, 9), stopped_by="Ctrl-C"), ["stopped-on-request"]),
+    ("docker stop", Evidence(143, signals=(15,)), ["stopped-on-request"]),
+    ("own code after Ctrl-C", Evidence(3, signals=(15,), stopped_by="Ctrl-C"), ["stopped-on-request"]),
+    ("sigterm from outside", Evidence(143), ["killed-from-outside"]),
+    ("child killed, ended with 0", Evidence(0, oom_killed=True), ["oom-killed"]),
+    ("ended with 0", Evidence(0, ENOSPC), []),
+    ("segfault", Evidence(139), ["segmentation-fault"]),
+    ("not found", Evidence(127, "trainlaunch: 90: exec: pythom: not found\n"), ["command-not-started"]),
+    ("not executable", Evidence(126, ""), ["command-not-started"]),
+    ("125 by the engine", Evidence(125, error="OCI runtime create failed"), ["engine-refused"]),
+    ("125 by the job", Evidence(125, ""), ["engine-refused"]),
+    ("an ordinary error", Evidence(1, "ValueError: lr\n"), []),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("evidence", "expected"), [each[1:] for each in MATCHES], ids=[each[0] for each in MATCHES])
+def test_evidence_gets_the_causes_that_it_shows(evidence: Evidence, expected: list[str]) -> None:
+    """Exactly the named causes, in order."""
+    assert names(evidence) == expected
+
+
+def test_at_most_two_causes_are_printed() -> None:
+    """A log full of consequences gives two sentences, the cause before them."""
+    log = ENOSPC + "received 0 items of ancdata\nDataLoader worker (pid 7) is killed by signal: Killed. \n"
+    assert names(Evidence(1, log)) == ["shm-full", "open-files-exhausted"]
+
+
+def test_oom_names_the_share_of_shm() -> None:
+    """A limit that /dev/shm alone may fill gets the sum as the value to type, not a larger /dev/shm."""
+    (diagnosis,) = explain_end(Evidence(137, oom_killed=True, memory=2 << 30, shm_size=4 << 30))
+    assert "4.0 GiB" in diagnosis.sentence
+    assert "resources.memory to 6Gi" in diagnosis.fix
+
+
+def test_oom_names_the_peak_that_was_seen() -> None:
+    """Where /dev/shm is smaller than the limit, what it really held is told."""
+    (diagnosis,) = explain_end(Evidence(137, oom_killed=True, memory=8 << 30, shm_size=2 << 30, shm_peak=300 << 20))
+    assert "300 MiB" in diagnosis.sentence
+
+
+def test_a_full_shm_raises_memory_by_the_same_amount() -> None:
+    """/dev/shm is charged to the memory limit, so the fix moves both."""
+    evidence = Evidence(1, ENOSPC, shm_size=2 << 30, memory=8 << 30, planned=Planned(need=1 << 30))
+    assert "shm_size to 4Gi and resources.memory to at least 10Gi" in explain_end(evidence)[0].fix
+
+
+def test_a_stop_that_was_ignored_names_the_grace_period() -> None:
+    """SIGTERM, then SIGKILL: the grace period is what to change, not memory."""
+    (diagnosis,) = explain_end(Evidence(137, signals=(signal.SIGTERM, signal.SIGKILL)))
+    assert "stop_grace_period" in diagnosis.fix
+    assert diagnosis.saw == "signals sent: SIGTERM, SIGKILL"
+
+
+def test_a_hang_is_named_without_an_exit_code() -> None:
+    """The feeder thread's traceback is enough; the sentence says that the run will not end."""
+    diagnosis = explain_hang(FEED + ENOSPC)
+    assert diagnosis is not None
+    assert "will not end by itself" in diagnosis.sentence
+    assert diagnosis.fix.startswith("end the run")
+
+
+@pytest.mark.parametrize("log", [ENOSPC, "OSError: AF_UNIX path too long\n", FEED + "ValueError: x\n", ""])
+def test_an_error_that_ends_the_job_is_no_hang(log: str) -> None:
+    """Without the feeder thread, or with another error in it, the job ends by itself."""
+    assert explain_hang(log) is None
+
+
+def test_every_symptom_module_is_registered_once() -> None:
+    """A module that nobody asks would be a silent doctor."""
+    files = {path.stem for path in Path(str(symptoms.__file__)).parent.glob("*.py")} - {"__init__"}
+    assert sorted(each.__name__.rpartition(".")[2] for each in ALL) == sorted(files)
+
+
+@pytest.mark.parametrize("symptom", ALL, ids=lambda each: each.NAME)
+def test_a_symptom_has_its_manual(symptom: ModuleType) -> None:
+    """File name, name and the four sections agree; at most 80 lines."""
+    assert symptom.__name__.rpartition(".")[2].replace("_", "-") == symptom.NAME
+    assert re.findall(r"^\*\*(.+?)\*\*:", symptom.__doc__ or "", re.MULTILINE) == [
+        "What you see", "Why", "Way out", "References",
+    ]  # fmt: skip
+    assert len(Path(str(symptom.__file__)).read_text().splitlines()) <= 80
+
+
+def test_codes_are_unique() -> None:
+    """Each symptom has its own TL6nn."""
+    codes = [each.CODE for each in ALL]
+    assert sorted(set(codes)) == sorted(codes)
+    assert all(re.fullmatch(r"TL6\d\d", code) for code in codes)
+
+
+def test_the_page_is_what_the_modules_say() -> None:
+    """docs/troubleshooting.md is current; `python -m launcher.diagnose.reference` prints it."""
+    assert (ROOT / "docs" / "troubleshooting.md").read_text() == troubleshooting_markdown()

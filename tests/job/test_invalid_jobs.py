@@ -1,0 +1,102 @@
+"""Each file of tests/job/invalid is refused with exactly the diagnostics that stand beside it.
+
+A file's own comments choose the call: `# target: kubernetes`, `# set: field=value`. The expected text is updated with
+`--update-goldens` and reviewed in the diff.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from launcher.diagnostics import Diagnostic, Severity
+from launcher.errors import JobFileRejected
+from launcher.job import read_job
+
+INVALID = Path(__file__).parent / "invalid"
+FILES = sorted(INVALID.glob("*.yaml"))
+_ONE_VALUE = re.compile(r"write (\S+)")
+_EDITABLE = {"TL105", "TL107", "TL108"}
+
+
+def rejection(path: Path) -> tuple[Diagnostic, ...]:
+    """Return the diagnostics of a file that must be refused."""
+    text = path.read_bytes().decode(errors="replace")
+    target = re.search(r"^# target: (.*)$", text, re.MULTILINE)
+    sets = re.findall(r"^# set: (.*)$", text, re.MULTILINE)
+    with pytest.raises(JobFileRejected) as caught:
+        read_job(path, target=target[1] if target else None, sets=sets)
+    return caught.value.diagnostics
+
+
+def concise(diagnostic: Diagnostic, path: Path) -> str:
+    """Return one line of the expected text; a --set is named, the file itself isn't."""
+    span = diagnostic.span
+    place = ""
+    if span is not None:
+        label = "" if span.file == str(path) else f"{span.file}:"
+        place = f"{label}{span.line}:{span.column}: "
+    message = diagnostic.message.replace(str(path), path.name)
+    return f"{place}{diagnostic.severity.value} {diagnostic.code}: {message}\n"
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
+def test_an_invalid_job_gets_its_diagnostics(path: Path, golden: Callable[[Path, str], None]) -> None:
+    """All errors of a file come at once, in the order of the file, with code and place."""
+    golden(path.with_suffix(".txt"), "".join(concise(each, path) for each in rejection(path)))
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
+def test_a_diagnostic_is_one_sentence_with_a_fix(path: Path) -> None:
+    """Messages follow the house style: no full stop at the end, one line, an imperative fix, no word of Python."""
+    for each in rejection(path):
+        assert each.severity is Severity.ERROR
+        assert re.fullmatch(r"TL[1-4]\d\d", each.code)
+        assert each.message
+        assert each.fix
+        for text in (each.message, each.fix, each.why):
+            assert "\n" not in text
+            assert not text.endswith(".") or text.endswith("…")
+            assert not re.search(r"\b(please|invalid|oops|failed to|NoneType)\b", text, re.IGNORECASE)
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
+def test_typing_the_value_of_a_fix_clears_its_error(path: Path, tmp_path: Path) -> None:
+    """Where a fix is one value to write, that value in the error's place is accepted there."""
+    text = path.read_bytes().decode(errors="replace")
+    lines = re.split(r"(?<=\n)", text)
+    for each in rejection(path):
+        span, value = each.span, _ONE_VALUE.fullmatch(each.fix)
+        if value is None or span is None or span.file != str(path) or each.code not in _EDITABLE:
+            continue
+        if span.line != span.end_line:
+            continue
+        line = lines[span.line - 1]
+        fixed = [*lines]
+        padding = "" if line[: span.column - 1].endswith((" ", "[")) else " "
+        fixed[span.line - 1] = line[: span.column - 1] + padding + value[1] + line[span.end_column - 1 :]
+        edited = tmp_path / path.name
+        edited.write_text("".join(fixed), encoding="utf-8")
+        place = (span.line, span.column + len(padding))
+        assert place not in places_left(edited, each.code), f"{each.message}; fix: {each.fix}"
+
+
+def places_left(path: Path, code: str) -> set[tuple[int, int]]:
+    """Return where `code` still stands in a job file."""
+    text = path.read_text(encoding="utf-8")
+    target = re.search(r"^# target: (.*)$", text, re.MULTILINE)
+    try:
+        read_job(path, target=target[1] if target else None)
+    except JobFileRejected as rejected:
+        found = rejected.diagnostics
+    else:
+        found = ()
+    return {(each.span.line, each.span.column) for each in found if each.span and each.code == code}
+
+
+def test_no_expected_text_is_left_over() -> None:
+    """Every expected text belongs to a job file."""
+    assert {each.stem for each in INVALID.glob("*.txt")} == {each.stem for each in FILES}

@@ -1,0 +1,91 @@
+"""Starts wrappers in real containers, many cases per container, under each shell that a training image may have."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from launcher.plan.launch_plan import LaunchPlan
+from launcher.render.preflight import preflight_text
+from tests.conftest import Runs
+
+SHELLS: Mapping[str, tuple[str, ...]] = {
+    "dash": ("dash",),
+    "busybox": ("/bin/busybox", "sh"),
+    "bash": ("bash", "--posix"),
+}
+DRIVER = Path(__file__).with_name("driver.py")
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """One start of a wrapper; `argv` None means the plan's own, `setup` is shell text that root runs before it."""
+
+    plan: LaunchPlan
+    argv: tuple[str, ...] | None = None
+    env: Mapping[str, str] = field(default_factory=dict)
+    user: int = 0
+    cwd: str = "/"
+    setup: str = ":"
+    stdin: str = ""
+    signals: tuple[str, ...] = ()
+
+    def started_by(self, shell: str) -> dict[str, object]:
+        """Return this case for the driver, under one of SHELLS."""
+        argv = self.plan.argv if self.argv is None else self.argv
+        return {
+            "argv": [*SHELLS[shell], "-c", preflight_text(self.plan), "trainlaunch", *argv],
+            "env": dict(self.env),
+            "user": self.user,
+            "cwd": self.cwd,
+            "setup": self.setup,
+            "stdin": self.stdin,
+            "signals": self.signals,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """How a case ended: exit code, standard output and standard error."""
+
+    shell: str
+    code: int
+    out: str
+    err: str
+
+    @property
+    def variables(self) -> dict[str, str]:
+        """The job's environment, where the job was `env -0`."""
+        return dict(each.split("=", 1) for each in self.out.split("\0") if each)
+
+
+def run_cases(docker_run: Runs, image: str, cases: list[Case], *flags: str) -> list[list[Ended]]:
+    """Run every case under every shell in one container with these flags; returns, per case, one end per shell."""
+    started = [each.started_by(shell) for each in cases for shell in SHELLS]
+    done = docker_run(
+        "--interactive",
+        f"--volume={DRIVER}:/driver.py:ro",
+        *flags,
+        image,
+        "python3",
+        "/driver.py",
+        input=json.dumps(started),
+    )
+    assert done.returncode == 0, done.stderr
+    ended = [
+        Ended(shell, each["code"], each["out"], each["err"])
+        for each, shell in zip(json.loads(done.stdout), list(SHELLS) * len(cases), strict=True)
+    ]
+    return [ended[start : start + len(SHELLS)] for start in range(0, len(ended), len(SHELLS))]
+
+
+def run_as_pid_1(docker_run: Runs, image: str, case: Case, shell: str, *flags: str) -> subprocess.CompletedProcess[str]:
+    """Run one case as its container's first process."""
+    started = case.started_by(shell)
+    argv = started["argv"]
+    assert isinstance(argv, list)
+    env = [f"--env={key}={value}" for key, value in case.env.items()]
+    return docker_run("--init=false", "--interactive", *env, *flags, f"--entrypoint={argv[0]}", image, *argv[1:], input=case.stdin)

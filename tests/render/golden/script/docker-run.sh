@@ -1,0 +1,135 @@
+#!/bin/sh
+# Rendered by trainlaunch from script.yaml for docker: change that file and render again.
+# rendering format 1, input 35a5077f
+# shm_size 1500000Ki = stated (script.yaml:13)
+# num_workers 3 = stated (script.yaml:14)
+# ranks 2 = one per GPU (script.yaml:12)
+# OMP_NUM_THREADS 1 = max(1, min(4, ⌊cpus 4 / (4·ranks 2)⌋)) (script.yaml:12)
+# MKL_NUM_THREADS 1 = max(1, min(4, ⌊cpus 4 / (4·ranks 2)⌋)) (script.yaml:12)
+# OPENBLAS_NUM_THREADS 1 = one per worker process (default)
+# NUMEXPR_NUM_THREADS 1 = one per worker process (default)
+# RAYON_NUM_THREADS 1 = one per worker process (default)
+# OPENCV_FOR_THREADS_NUM 1 = one per worker process (default)
+# TORCHINDUCTOR_COMPILE_THREADS 2 = ⌊cpus 4 / ranks 2⌋ (script.yaml:12)
+# working set (estimate) 4480Mi = estimate: ranks 2 × 2.0 GiB + workers 6 × 64 MiB (default)
+# shellcheck disable=SC2016  # the container's shell expands what stands in single quotes, not this one
+exec docker run \
+  --rm \
+  --init \
+  --name script-job \
+  --pull missing \
+  --label dev.trainlaunch.job=script-job \
+  --label dev.trainlaunch.format=1 \
+  --label dev.trainlaunch.input=35a5077f \
+  --label dev.trainlaunch.num-workers=3 \
+  --label dev.trainlaunch.planned-processes=6 \
+  --label dev.trainlaunch.queued-batches=12 \
+  --label dev.trainlaunch.shm-need=2236416 \
+  --label dev.trainlaunch.shm-size=1536000000 \
+  --label dev.trainlaunch.unsized=false \
+  --shm-size 1536000000 \
+  --memory 8192m \
+  --cpus 4 \
+  --gpus '"device=0,GPU-1f2e"' \
+  --stop-timeout 30 \
+  --health-interval 30s \
+  --health-timeout 10s \
+  --health-retries 3 \
+  --health-start-period 30m \
+  --health-cmd 'exit 0
+' \
+  --entrypoint /bin/sh \
+  trainer:1.4 \
+  -c \
+  '# trainlaunch preflight: proves this container before the job'\''s first line, then becomes the job.
+# It exits with 78 when the files are wrong, with 75 when this machine is (docs/preflight.md).
+# shellcheck disable=SC2317,SC3045 # a trap calls tl_pass; dash, busybox and bash have ulimit -H and -S
+tl_ranks=2 tl_name=script-job
+tl_workers=3 tl_need=2236416 tl_needs='\''3 MiB'\''
+tl_fix='\''batches pass through it, and without room workers die or hang; set shm_size to 1465Mi'\''
+tl_say() { printf '\''trainlaunch: %s\n'\'' "$1" >&2; }
+tl_stop() { # CODE SENTENCE
+  tl_say "preflight stopped ($1): $2"
+  if [ -w /dev/termination-log ]; then tl_say "preflight stopped ($1): $2" 2>/dev/termination-log; fi
+  exit "$1"
+}
+tl_leftovers() { # FILE...: of a dead attempt where /dev/shm outlives its container, or of those who share it
+  for tl_file; do if [ -e "$tl_file" ]; then tl_left=$((tl_left + 1)); fi; done
+  if [ "$tl_left" -eq 0 ]; then return; fi
+  tl_say "warning: /dev/shm has $tl_left files of other runs, $(du -sk /dev/shm | cut -f1) KiB in all"
+  if [ "${TRAINLAUNCH_CLEAN_SHM-}" = 1 ]; then printf '\''%s\0'\'' "$@" | xargs -0 rm -f; fi
+}
+# A batch is a file in /dev/shm, passed through a socket in the temporary directory that Python would pick.
+[ -d /dev/shm ] || tl_stop 78 "/dev/shm is missing; $tl_fix"
+read -r tl_host </proc/sys/kernel/hostname; tl_probe=.trainlaunch-$tl_host-$$ tl_left=0
+{ true >"/dev/shm/$tl_probe"; } 2>/dev/null ||
+  tl_stop 78 "uid $(id -u) can'\''t make files in /dev/shm, and batches are files; mount it writable, mode 1777"
+for tl_tmp in "${TMPDIR:-${TEMP:-${TMP:-/tmp}}}" /tmp /var/tmp /usr/tmp "$PWD" '\'''\''; do
+  if { true >"$tl_tmp/$tl_probe"; } 2>/dev/null; then break; fi; done
+rm -f "/dev/shm/$tl_probe" "$tl_tmp/$tl_probe"
+[ "${TMPDIR:-$tl_tmp}" = "${tl_tmp:-none}" ] ||
+  tl_stop 78 "uid $(id -u) can'\''t make files in ${TMPDIR:-/tmp}, so workers would hang; set TMPDIR to /dev/shm"
+[ "${#tl_tmp}" -le 75 ] || tl_stop 78 "TMPDIR is ${#tl_tmp} long, a worker'\''s socket allows 75; set it to /tmp"
+tl_leftovers /dev/shm/torch_* /dev/shm/nccl-* /dev/shm/psm_* /dev/shm/sem.*
+tl_shm=$(stat -f -c '\''%T %S*%b %S*%a'\'' /dev/shm) || tl_stop 78 "the image has no stat; install coreutils in it"
+[ "${tl_shm%% *}" = tmpfs ] || tl_stop 78 "/dev/shm is ${tl_shm%% *}, not tmpfs; $tl_fix"
+tl_free=$((${tl_shm##* })) tl_shm=${tl_shm% *} tl_size=$((${tl_shm##* })) tl_shm="$((tl_size >> 20)) MiB"
+if [ "$tl_size" -eq 0 ]; then tl_shm=unlimited tl_size=1536000000 tl_free=4611686018427387904; fi
+[ "$tl_size" -ge 2236416 ] || tl_stop 78 "/dev/shm has $tl_shm of the planned 3 MiB; $tl_fix"
+# CPUs by affinity and cpuset, then by the quota, which neither nproc nor Python sees.
+while read -r tl_key tl_list; do [ "$tl_key" != Cpus_allowed_list: ] || break; done </proc/self/status
+tl_list=${tl_list:-1-$(grep -c ^processor /proc/cpuinfo)} tl_cpus=0 tl_cg=/sys/fs/cgroup IFS=,
+for tl_range in $tl_list; do tl_cpus=$((tl_cpus + ${tl_range#*-} - ${tl_range%-*} + 1)); done; unset IFS
+{ read -r tl_quota tl_period <$tl_cg/cpu.max || read -r tl_quota <$tl_cg/cpu/cpu.cfs_quota_us
+  [ "$tl_period" ] || read -r tl_period <$tl_cg/cpu/cpu.cfs_period_us
+  read -r tl_limit <$tl_cg/memory.max || read -r tl_limit <$tl_cg/memory/memory.limit_in_bytes
+  read -r tl_use <$tl_cg/memory.current || read -r tl_use <$tl_cg/memory/memory.usage_in_bytes; } 2>/dev/null
+case $tl_quota in *[!0-9]* | '\'''\'') tl_quota=$tl_cpus ;; *) tl_quota=$((tl_quota / ${tl_period:-100000})) ;; esac
+tl_cpus=$((tl_quota < 1 ? 1 : tl_quota < tl_cpus ? tl_quota : tl_cpus))
+tl_per_rank=$((tl_cpus > tl_ranks ? tl_cpus / tl_ranks : 1))
+[ 6 -le "$tl_cpus" ] || tl_say "warning: 6 DataLoader workers share $tl_cpus CPUs"
+[ "$tl_free" -ge "$tl_need" ] ||
+  tl_stop 75 "/dev/shm has $((tl_free >> 20)) of $tl_shm free, the job needs $tl_needs; end what else uses it"
+case $tl_limit in *[!0-9]* | '\'''\'' | ?????????????????*) tl_limit=4611686018427387904 tl_memory=unlimited ;;
+  *) tl_memory="$((tl_limit >> 20)) MiB" ;; esac
+[ $((tl_limit - tl_use)) -ge "$tl_need" ] || tl_stop $((tl_limit < tl_need ? 78 : 75)) \
+  "$((tl_use >> 20)) of $tl_memory memory are used, /dev/shm needs $tl_needs; set resources.memory to 4608Mi"
+tl_files=$(ulimit -H -n) && ulimit -S -n "$tl_files"
+[ "$tl_files" -ge 68 ] || tl_stop 78 "$tl_files open files allowed, workers hold 68; set ulimits.nofile to 68"
+for tl_gpu in /dev/nvidia[0-9]* /dev/dxg /dev/nvmap '\'''\''; do if [ -e "$tl_gpu" ]; then break; fi; done
+[ "$tl_gpu" ] || tl_stop 75 "no /dev/nvidia0 is here, but the job asks for GPUs; start it where they are"
+for tl_dir in "$PWD" "${HOME:-/}"; do [ -w "$tl_dir" ] || tl_say "warning: can'\''t write to $tl_dir"; done
+# What the job reads; a thread variable that the image or the job sets stays as it is.
+export TRAINLAUNCH_NUM_WORKERS="$tl_workers" TRAINLAUNCH_PREFETCH_FACTOR=2 TRAINLAUNCH_PIN_MEMORY=1
+export TRAINLAUNCH_BATCH_SIZE=32 TRAINLAUNCH_PERSISTENT_WORKERS=0 TRAINLAUNCH_TIMEOUT=0
+export TRAINLAUNCH_SHM_BYTES="$tl_size" TRAINLAUNCH_RUN_ID="${TRAINLAUNCH_RUN_ID:-$tl_name-$tl_host}"
+tl_threads=$((tl_per_rank < 8 ? 1 : tl_per_rank < 16 ? tl_per_rank / 4 : 4))
+export OMP_NUM_THREADS="${OMP_NUM_THREADS-$tl_threads}" MKL_NUM_THREADS="${MKL_NUM_THREADS-$tl_threads}"
+export TORCHINDUCTOR_COMPILE_THREADS="${TORCHINDUCTOR_COMPILE_THREADS-$tl_per_rank}"
+export OPENBLAS_NUM_THREADS="${OPENBLAS_NUM_THREADS-1}" NUMEXPR_NUM_THREADS="${NUMEXPR_NUM_THREADS-1}"
+export RAYON_NUM_THREADS="${RAYON_NUM_THREADS-1}" OPENCV_FOR_THREADS_NUM="${OPENCV_FOR_THREADS_NUM-1}"
+tl_say "preflight passed: /dev/shm $tl_shm (needs $tl_needs), memory $tl_memory, \
+$tl_cpus CPUs, num_workers $tl_workers"
+# The script'\''s shell passes no signal on to its child: stay, and hand each to both (unless `exec` made them one).
+tl_pass() { # SIGNAL
+  kill -s "$1" "$!" && tl_again=yes
+  read -r tl_key <"/proc/$!/comm"
+  for tl_stat in /proc/[0-9]*/stat; do
+    read -r tl_pid _ _ tl_parent _ <"$tl_stat"
+    if [ "$tl_parent $tl_key" = "$! sh" ]; then kill -s "$1" "$tl_pid"; fi
+  done
+} 2>/dev/null
+if env --default-signal=INT true 2>/dev/null; then set -- env --default-signal=INT,QUIT "$@"; fi
+for tl_signal in TERM INT HUP QUIT USR1 USR2; do eval "trap '\''tl_pass $tl_signal'\'' $tl_signal"; done
+{ (exec "$@") <&3 3<&- & } 3<&0 # in the background a shell would read nothing and ignore INT
+until tl_again='\'''\''; wait "$!"; tl_code=$?; [ -z "$tl_again" ]; do :; done; exit "$tl_code"
+' \
+  trainlaunch \
+  /bin/sh -eu -c 'trap '\''wait; exit'\'' TERM INT HUP QUIT; trap : USR1 USR2
+set -o nounset
+for epoch in 1 2 3; do
+  echo "epoch $epoch of $$"   # it'\''s a comment
+done
+
+	exec python train.py --cost '\''$5'\'' --home "$HOME"
+' script

@@ -1,0 +1,20 @@
+"""The job files of this folder as plans."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from launcher.job import read_job
+from launcher.plan import make_plan
+from launcher.plan.launch_plan import LaunchPlan
+
+FOLDER = Path(__file__).parent
+GOLDENS = FOLDER / "golden"
+JOBS = ("full", "gpus", "minimal", "script")
+TARGETS = ("docker", "compose", "kubernetes")
+FILES = {"docker": "docker-run.sh", "compose": "compose.yaml", "kubernetes": "kubernetes.yaml"}
+
+
+def job_plan(job: str, target: str, *sets: str) -> LaunchPlan:
+    """Return the plan of jobs/JOB.yaml for a target."""
+    return make_plan(read_job(FOLDER / "jobs" / f"{job}.yaml", target=target, sets=sets))

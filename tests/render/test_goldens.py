@@ -1,0 +1,101 @@
+"""Whole renderings, reviewed as files."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+import launcher
+from launcher.job import read_job
+from launcher.plan import make_plan
+from launcher.render import render
+from launcher.verify import verified
+from tests.render.jobs import FILES, FOLDER, GOLDENS, JOBS, TARGETS, job_plan
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("job", JOBS)
+def test_rendering_is_its_golden_file(job: str, target: str, golden: Callable[[Path, str], None]) -> None:
+    """Each job on each target gives exactly the committed text, which verify accepts."""
+    plan = job_plan(job, target)
+    golden(GOLDENS / job / FILES[target], verified(plan, render(plan)))
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_the_same_job_gives_the_same_bytes_wherever_it_lies(target: str, tmp_path: Path) -> None:
+    """A copy in another folder, read by its relative or absolute path, renders to the same text."""
+    copy = tmp_path / "full.yaml"
+    copy.write_bytes((FOLDER / "jobs" / "full.yaml").read_bytes())
+    elsewhere = make_plan(read_job(copy, target=target))
+    assert render(elsewhere) == render(job_plan("full", target))
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_a_second_process_gives_the_same_bytes(target: str) -> None:
+    """Another process, with another hash seed, time zone, locale and folder, renders to the same text."""
+    program = (
+        "import sys; from pathlib import Path; from launcher.job import read_job; from launcher.plan import make_plan\n"
+        "from launcher.render import render\n"
+        "sys.stdout.buffer.write(render(make_plan(read_job(Path(sys.argv[1]), target=sys.argv[2]))).encode())"
+    )
+    job = str((FOLDER / "jobs" / "full.yaml").resolve())
+    environment = {"PYTHONPATH": str(FOLDER.parents[1]), "PYTHONHASHSEED": "7", "TZ": "Asia/Tokyo", "LC_ALL": "C"}
+    argv = [sys.executable, "-c", program, job, target]
+    done = subprocess.run(argv, capture_output=True, env=environment, cwd="/", timeout=60, check=True)
+    assert done.stdout.decode() == render(job_plan("full", target))
+
+
+def test_the_input_hash_follows_what_is_asked_for(tmp_path: Path) -> None:
+    """Another environment variable changes a Job's name; a comment in the job file changes nothing but line numbers."""
+    source = (FOLDER / "jobs" / "full.yaml").read_text()
+    copy = tmp_path / "full.yaml"
+    copy.write_text(source + "# a comment\n")
+    same = make_plan(read_job(copy, target="kubernetes"))
+    assert render(same) == render(job_plan("full", "kubernetes"))
+    copy.write_text(source.replace("WANDB_MODE: offline", "WANDB_MODE: online"))
+    other = render(make_plan(read_job(copy, target="kubernetes")))
+    assert name_of(other) != name_of(render(same))
+
+
+def test_another_rendering_format_is_another_input(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A Job of an older format keeps its name in the cluster; its template could not be replaced."""
+    before = name_of(render(job_plan("full", "kubernetes")))
+    monkeypatch.setattr("launcher.render.container.RENDERING_FORMAT", 999)
+    assert name_of(render(job_plan("full", "kubernetes"))) != before
+
+
+def name_of(manifest: str) -> str:
+    """Return the line that names a manifest's object."""
+    return next(line for line in manifest.splitlines() if line.startswith("  name: "))
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_headers_name_no_folder_no_time_and_no_version_of_the_tool(target: str) -> None:
+    """The comment says the job file's name, the format, the input hash and each number's derivation."""
+    plan = job_plan("full", target)
+    header = [line for line in render(plan).splitlines() if line.startswith("# ")]
+    text = "\n".join(header)
+    assert "from full.yaml" in text
+    assert "rendering format 1, input " in text
+    assert f"shm_size 5114Mi = {plan.shm.size.derivation}" in text
+    assert str(FOLDER) not in text
+    assert launcher.__version__ not in text
+
+
+def test_what_only_up_enforces_is_a_comment() -> None:
+    """Attempts, deadline and time to live are comments on docker and Compose, and fields of a Job."""
+    for target in ("docker", "compose"):
+        text = render(job_plan("full", target))
+        for field in ("restart.max_attempts 3", "active_deadline 12h", "ttl_after_finished 24h"):
+            assert f"# {field}: only `trainlaunch up`" in text
+    job = render(job_plan("full", "kubernetes"))
+    assert "only `trainlaunch up`" not in job
+    assert "\n  backoffLimit: 2\n  activeDeadlineSeconds: 43200\n  ttlSecondsAfterFinished: 86400\n" in job
+    pod = render(job_plan("script", "kubernetes"))
+    assert "# restart.max_attempts 2: only `trainlaunch up`" in pod
+    assert "# ttl_after_finished 10m: only `trainlaunch up`" in pod
+    assert "\n  activeDeadlineSeconds: 5400\n" in pod

@@ -1,0 +1,286 @@
+"""The kubernetes target's manifests."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+from typing import Any
+
+import kubernetes_validate
+import pytest
+import yaml
+
+from launcher.errors import JobFileRejected
+from launcher.plan import make_plan
+from launcher.plan.launch_plan import LaunchPlan
+from launcher.render import render, unsayable
+from launcher.render.kubernetes import IDENTITY
+from launcher.render.spelling import kubernetes_name, shortened
+from launcher.verify import verified
+from launcher.verify.reread_kubernetes import expanded
+from tests.jobs import job_with, plan_with
+from tests.render.jobs import JOBS, job_plan
+
+NEWEST = kubernetes_validate.latest_version()
+LIMITS = {"cpus": 2, "memory": "4Gi"}
+
+
+def manifest(plan: LaunchPlan) -> dict[str, Any]:
+    """Return a verified manifest, parsed."""
+    found: dict[str, Any] = yaml.safe_load(verified(plan, render(plan)))
+    return found
+
+
+def pod_spec(plan: LaunchPlan) -> dict[str, Any]:
+    """Return the pod's spec of a verified manifest."""
+    spec: dict[str, Any] = manifest(plan)["spec"]
+    inner: dict[str, Any] = spec["template"]["spec"] if "template" in spec else spec
+    return inner
+
+
+@pytest.mark.parametrize("version", ["1.31", NEWEST])
+@pytest.mark.parametrize("job", JOBS)
+def test_the_manifest_fits_the_api_strictly(job: str, version: str) -> None:
+    """The API's own schema, with unknown fields refused, accepts the manifest."""
+    kubernetes_validate.validate(manifest(job_plan(job, "kubernetes")), version, strict=True)
+
+
+@pytest.mark.parametrize(
+    ("text", "meaning"),
+    [
+        ("$(A)", "1"),
+        ("$$(A)", "$(A)"),
+        ("$(NOPE)", "$(NOPE)"),
+        ("$$$(A)", "$1"),
+        ("$A", "$A"),
+        ("${A}", "${A}"),
+        ("$", "$"),
+        ("$(A", "$(A"),
+        ("$$", "$"),
+        ("$$VAR", "$VAR"),
+        ("a$$b", "a$b"),
+        ("$(df -k /dev/shm)", "$(df -k /dev/shm)"),
+        ("$((1+2))", "$((1+2))"),
+        ("$(B)", "a b $(A)"),
+    ],
+)
+def test_the_model_of_expansion_is_the_kubelets_own(text: str, meaning: str) -> None:
+    """verify's model of `$(VAR)` gives what the kubelet's own function gave; values are not expanded again."""
+    assert expanded(text, {"A": "1", "B": "a b $(A)"}) == meaning
+
+
+def test_every_container_sees_a_sized_shm_in_memory() -> None:
+    """/dev/shm is an emptyDir with medium Memory, in that spelling, and sizeLimit in whole MiB."""
+    spec = pod_spec(job_plan("full", "kubernetes"))
+    volumes = {each["name"]: each for each in spec["volumes"]}
+    assert volumes["shm"]["emptyDir"] == {"medium": "Memory", "sizeLimit": "5114Mi"}
+    for container in spec["containers"]:
+        assert {"name": "shm", "mountPath": "/dev/shm"} in container["volumeMounts"]
+
+
+@pytest.mark.parametrize("job", JOBS)
+def test_no_memory_volume_is_without_a_size(job: str) -> None:
+    """An unsized one would be as large as the node's memory."""
+    empty = [each.get("emptyDir", {}) for each in pod_spec(job_plan(job, "kubernetes"))["volumes"]]
+    assert all("sizeLimit" in each for each in empty if each.get("medium") == "Memory")
+
+
+def test_memory_and_devices_are_requested_as_they_are_limited() -> None:
+    """request = limit: tmpfs counts as use, and the scheduler knows only requests."""
+    resources = pod_spec(job_plan("full", "kubernetes"))["containers"][0]["resources"]
+    assert resources["requests"] == resources["limits"]
+    assert resources["limits"] == {
+        "cpu": "7500m",
+        "memory": "32768Mi",
+        "ephemeral-storage": "20480Mi",
+        "nvidia.com/gpu": "2",
+        "rdma/hca": "1",
+    }
+
+
+@pytest.mark.parametrize("job", JOBS)
+def test_pod_security_restricted_accepts_the_pod(job: str) -> None:
+    """Each control of the level `restricted` that concerns a pod of ours holds."""
+    spec = pod_spec(job_plan(job, "kubernetes"))
+    assert spec["securityContext"]["runAsNonRoot"] is True
+    assert spec["securityContext"]["runAsUser"] > 0
+    assert spec["securityContext"]["seccompProfile"] == {"type": "RuntimeDefault"}
+    assert not {"hostIPC", "hostPID", "hostNetwork"} & set(spec)
+    allowed = {"emptyDir", "persistentVolumeClaim", "configMap", "secret"}
+    assert all(set(each) - {"name"} <= allowed for each in spec["volumes"])
+    for container in spec["containers"]:
+        assert container["securityContext"]["allowPrivilegeEscalation"] is False
+        assert container["securityContext"]["capabilities"] == {"drop": ["ALL"]}
+
+
+def test_a_user_of_the_job_is_kept_and_an_unstated_one_is_1000(tmp_path: Path) -> None:
+    """uid, gid and fsGroup are always stated; a uid without group gets 1000."""
+    for user, ids in ((None, (1000, 1000)), ("1234", (1234, 1000)), ("1234:0", (1234, 0)), ("7:8", (7, 8))):
+        context = pod_spec(plan_with(tmp_path, "kubernetes", user=user, resources=LIMITS))["securityContext"]
+        assert (context["runAsUser"], context["runAsGroup"]) == ids
+        assert (context["fsGroup"], context["fsGroupChangePolicy"]) == (1000, "OnRootMismatch")
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "said"),
+    [
+        ("user", "0", "root"),
+        ("user", "0:1000", "root"),
+        ("user", "root", "named users"),
+        ("user", "1000:video", "named users"),
+        ("group_add", ["video"], "named groups"),
+    ],
+)
+def test_users_that_restricted_refuses_are_errors_with_their_place(
+    tmp_path: Path, field: str, value: object, said: str
+) -> None:
+    """Root and names, which the API server can't look up, stop the rendering and name the number to write."""
+    asked: dict[str, Any] = {field: value}
+    plan = plan_with(tmp_path, "kubernetes", resources=LIMITS, **asked)
+    with pytest.raises(JobFileRejected) as stopped:
+        render(plan)
+    (found,) = stopped.value.diagnostics
+    assert found.code == "TL401"
+    assert said in found.message
+    assert found.span is not None
+    assert found.field == field
+    assert any(digit in found.fix for digit in "1") or "getent" in found.fix
+    render(dataclasses.replace(plan, target="docker", job=dataclasses.replace(plan.job, target="docker")))
+
+
+def test_home_and_caches_are_writable_unless_the_job_says_where(tmp_path: Path) -> None:
+    """A uid that the image doesn't know gets a home, a name and cache folders; what the job sets stays."""
+    plan = plan_with(tmp_path, "kubernetes", resources=LIMITS, env={"HOME": "/mine", "MPLCONFIGDIR": "/m"})
+    spec = pod_spec(plan)
+    env = {each["name"]: each["value"] for each in spec["containers"][0]["env"]}
+    assert env == IDENTITY | {"HOME": "/mine", "MPLCONFIGDIR": "/m"}
+    assert {"name": "home", "mountPath": "/trainlaunch"} in spec["containers"][0]["volumeMounts"]
+    assert {"name": "home", "emptyDir": {}} in spec["volumes"]
+
+
+def test_a_read_only_root_brings_its_own_tmp(tmp_path: Path) -> None:
+    """The root is read-only and /tmp a volume; both only when asked for."""
+    plain = pod_spec(plan_with(tmp_path, "kubernetes", resources=LIMITS))
+    assert "readOnlyRootFilesystem" not in plain["containers"][0]["securityContext"]
+    locked = pod_spec(plan_with(tmp_path, "kubernetes", resources=LIMITS, read_only=True))
+    assert locked["containers"][0]["securityContext"]["readOnlyRootFilesystem"] is True
+    assert {"name": "tmp", "emptyDir": {}} in locked["volumes"]
+
+
+def test_only_gpu_jobs_tolerate_gpu_nodes(tmp_path: Path) -> None:
+    """The taint that GPU nodes carry is tolerated by the resource's own name."""
+    assert "tolerations" not in pod_spec(plan_with(tmp_path, "kubernetes", resources=LIMITS))
+    mig = {**LIMITS, "gpus": 1, "gpu_resource": "nvidia.com/mig-1g.10gb"}
+    spec = pod_spec(plan_with(tmp_path, "kubernetes", resources=mig))
+    assert spec["tolerations"] == [{"key": "nvidia.com/mig-1g.10gb", "operator": "Exists", "effect": "NoSchedule"}]
+    assert spec["containers"][0]["resources"]["limits"]["nvidia.com/mig-1g.10gb"] == "1"
+
+
+def test_a_job_is_not_retried_where_a_retry_ends_the_same_way(tmp_path: Path) -> None:
+    """78 and codes of a command that never ran fail the Job, 75 counts, a drained node is ignored; values ascend."""
+    spec = manifest(plan_with(tmp_path, "kubernetes", resources=LIMITS, restart={"max_attempts": 4}))["spec"]
+    assert spec["backoffLimit"] == 3
+    rules = spec["podFailurePolicy"]["rules"]
+    assert [(each["action"], each.get("onExitCodes", {}).get("values")) for each in rules] == [
+        ("FailJob", [78, 125, 126, 127]),
+        ("Ignore", None),
+        ("Count", [75]),
+    ]
+    assert {each["onExitCodes"]["containerName"] for each in rules if "onExitCodes" in each} == {"train"}
+    assert spec["template"]["spec"]["restartPolicy"] == "Never"
+
+
+def test_signals_and_tokens(tmp_path: Path) -> None:
+    """The pod's own pid 1 forwards SIGTERM, the grace period is the job's, no token of the cluster is mounted."""
+    spec = pod_spec(plan_with(tmp_path, "kubernetes", resources=LIMITS, stop_grace_period="2m"))
+    assert spec["shareProcessNamespace"] is True
+    assert spec["automountServiceAccountToken"] is False
+    assert spec["terminationGracePeriodSeconds"] == 120
+
+
+def test_a_jobs_name_carries_its_input_hash_unless_it_is_fixed(tmp_path: Path) -> None:
+    """A Job's template can't change, so other input is another Job; --name and Pods keep the name."""
+    plan = plan_with(tmp_path, "kubernetes", resources=LIMITS)
+    name = manifest(plan)["metadata"]["name"]
+    assert name.startswith("digits-")
+    assert len(name) == len("digits-") + 8
+    fixed = dataclasses.replace(plan, name="mine", name_fixed=True)
+    assert manifest(fixed)["metadata"]["name"] == "mine"
+    pod = plan_with(tmp_path, "kubernetes", resources=LIMITS, kubernetes={"kind": "pod"})
+    assert manifest(pod)["metadata"]["name"] == "digits"
+
+
+@pytest.mark.parametrize("length", [54, 55, 63])
+def test_a_long_name_is_shortened_the_same_way_each_time(tmp_path: Path, length: int) -> None:
+    """With its suffix a name has at most 63 characters, and two long names with one start stay different."""
+    names = ["a" * (length - 1) + last for last in "bc"]
+    plans = [make_plan(job_with(tmp_path, "kubernetes", name=name, resources=LIMITS)) for name in names]
+    made = [manifest(plan)["metadata"]["name"] for plan in plans]
+    assert len({*made}) == 2
+    assert all(len(each) <= 63 for each in made)
+    assert [kubernetes_name(plan) for plan in plans] == made
+    notes = [each.code for each in unsayable(plans[0]) if each.code == "TL402"]
+    assert notes == (["TL402"] if length > 54 else [])
+
+
+def test_shortening_leaves_a_valid_label() -> None:
+    """A cut behind a dash loses the dash, and a short name is left alone."""
+    assert shortened("short", 20) == "short"
+    cut = shortened("abcdefghij-klmnopqrst", 20)
+    assert cut.startswith("abcdefghij-")
+    assert "--" not in cut
+    assert len(cut) <= 20
+
+
+@pytest.mark.parametrize("target", ["/trainlaunch", "/trainlaunch/", "/a:b"])
+def test_a_mount_point_that_a_pod_cannot_have_is_an_error(tmp_path: Path, target: str) -> None:
+    """The place of the container's home is taken, and mountPath holds no colon."""
+    plan = plan_with(tmp_path, "kubernetes", resources=LIMITS, mounts=[{"type": "scratch", "target": target}])
+    with pytest.raises(JobFileRejected, match="TL401"):
+        render(plan)
+
+
+@pytest.mark.parametrize("key", ["dev.trainlaunch.job", "trainlaunch.dev/job"])
+@pytest.mark.parametrize("target", ["docker", "compose", "kubernetes"])
+def test_labels_of_ours_cannot_be_taken(tmp_path: Path, target: str, key: str) -> None:
+    """By these labels runs are found again; a job that sets one is told to choose another prefix."""
+    plan = plan_with(tmp_path, target, resources=LIMITS, labels={key: "x"})
+    with pytest.raises(JobFileRejected, match="TL401"):
+        render(plan)
+
+
+@pytest.mark.parametrize("target", ["docker", "compose"])
+def test_a_label_key_with_an_equals_sign_is_an_error(tmp_path: Path, target: str) -> None:
+    """docker would take what follows the sign for the value."""
+    with pytest.raises(JobFileRejected, match="TL401"):
+        render(plan_with(tmp_path, target, labels={"a=b": "c"}))
+
+
+@pytest.mark.parametrize("key", ["a/b/c", "-a", "UPPER.example/a", "a" * 64])
+def test_an_annotation_key_that_the_api_refuses_is_an_error(tmp_path: Path, key: str) -> None:
+    """A manifest that the API server would refuse is not written; good keys pass."""
+    with pytest.raises(JobFileRejected, match="TL401"):
+        render(plan_with(tmp_path, "kubernetes", resources=LIMITS, annotations={key: "x"}))
+    good = {"example.com/owner": "any text: $HOME\n", "plain": ""}
+    plan = plan_with(tmp_path, "kubernetes", resources=LIMITS, annotations=good)
+    assert manifest(plan)["metadata"]["annotations"] == good
+
+
+@pytest.mark.parametrize("target", ["docker", "compose"])
+def test_a_path_with_a_control_character_is_an_error(tmp_path: Path, target: str) -> None:
+    """docker reads mounts as CSV, in which a carriage return can't be written."""
+    mounts = [{"type": "bind", "source": "./a\r\nb", "target": "/a"}]
+    with pytest.raises(JobFileRejected, match="TL401"):
+        render(plan_with(tmp_path, target, mounts=mounts))
+
+
+def test_the_users_own_app_label_wins(tmp_path: Path) -> None:
+    """A job that sets a well-known label keeps it."""
+    plan = plan_with(tmp_path, "kubernetes", resources=LIMITS, labels={"app.kubernetes.io/name": "mine"})
+    assert manifest(plan)["metadata"]["labels"]["app.kubernetes.io/name"] == "mine"
+
+
+def test_an_unstated_entrypoint_is_noted(tmp_path: Path) -> None:
+    """Rendering asks no engine, so it says that an ENTRYPOINT of the image is not run; a stated one says nothing."""
+    assert [each.code for each in unsayable(plan_with(tmp_path))] == ["TL403"]
+    assert unsayable(plan_with(tmp_path, image_entrypoint=[])) == ()

@@ -1,0 +1,103 @@
+"""Fixtures for runs on a real engine: jobs with names of their own, and nothing of them left behind."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import uuid
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from launcher.plan.launch_plan import LaunchPlan
+from launcher.render.container import LABEL_PREFIX
+from tests.jobs import plan_with, write_job
+
+ROOT = Path(__file__).resolve().parents[2]
+SMALL: dict[str, Any] = {
+    "resources": {"cpus": 1, "memory": "256Mi"},
+    "shm_size": "64Mi",
+    "stop_grace_period": "20s",
+    "data_loader": {"num_workers": 0, "batch_size": 1, "sample": [{"shape": [1], "dtype": "float32"}]},
+}
+
+
+@pytest.fixture
+def job_name(engine: str) -> Iterator[str]:
+    """Return a job name of its own; every container of that job is removed afterwards."""
+    name = f"t-{uuid.uuid4().hex[:10]}"
+    yield name
+    docker("rm", "--force", "--volumes", *containers_of(name))
+
+
+@pytest.fixture
+def fields(job_name: str, base_image: str) -> dict[str, Any]:
+    """Return the fields of a small job that the base image can run."""
+    return {**SMALL, "name": job_name, "image": base_image}
+
+
+@pytest.fixture
+def make_job(fields: dict[str, Any], tmp_path: Path) -> Callable[..., Path]:
+    """Write the small job with other fields over it and return its path."""
+
+    def make(**over: Any) -> Path:
+        if "script" in over:
+            over.setdefault("command", None)
+        return write_job(tmp_path, **{**fields, **over})
+
+    return make
+
+
+@pytest.fixture
+def make_plan_of(fields: dict[str, Any], tmp_path: Path) -> Callable[..., LaunchPlan]:
+    """Return the plan of the small job with other fields over it."""
+
+    def make(**over: Any) -> LaunchPlan:
+        if "script" in over:
+            over.setdefault("command", None)
+        return plan_with(tmp_path, **{**fields, **over})
+
+    return make
+
+
+@pytest.fixture
+def start(tmp_path: Path) -> Iterator[Callable[..., subprocess.Popen[bytes]]]:
+    """Start `trainlaunch ARGS` and return the process; one that outlives its test is killed."""
+    started: list[subprocess.Popen[bytes]] = []
+
+    def run(*args: str, **env: str) -> subprocess.Popen[bytes]:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "launcher", *args],
+            env={**os.environ, "PYTHONPATH": str(ROOT), **env},
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+        )
+        started.append(process)
+        return process
+
+    yield run
+    for process in started:
+        if process.poll() is None:
+            process.kill()
+        process.communicate(timeout=60)
+
+
+def docker(*args: str) -> str:
+    """Run the docker CLI and return its stdout; an error is left to the assertions of the caller."""
+    return subprocess.run(["docker", *args], capture_output=True, text=True, timeout=120, check=False).stdout.strip()
+
+
+def containers_of(job: str) -> list[str]:
+    """Return the ids of all containers of a job."""
+    return docker("ps", "--all", "--quiet", f"--filter=label={LABEL_PREFIX}job={job}").split()
+
+
+def inspected(container: str) -> dict[str, Any]:
+    """Return the engine's description of a container."""
+    found: list[dict[str, Any]] = json.loads(docker("inspect", container))
+    return found[0]

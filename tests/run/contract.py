@@ -1,0 +1,195 @@
+"""What every backend must do, whatever it starts things with. A backend's test module subclasses BackendContract.
+
+The subclass gives two fixtures: `backend`, and `make_plan_of`, which returns the plan of a small job with a name of its
+own and other fields over it, whose image has /bin/sh.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from launcher.errors import TargetUnavailable
+from launcher.plan.launch_plan import LaunchPlan
+from launcher.run.backend import Backend, Chunk, Session, Started
+
+MakePlan = Callable[..., LaunchPlan]
+Begin = Callable[..., tuple[str, Session]]
+READY = b"ready\n"
+WAITS = "trap 'exit 7' TERM; echo ready; while :; do sleep 0.1; done"
+DEAF = "trap '' TERM; echo ready; while :; do sleep 0.1; done"
+
+
+def joined(chunks: list[Chunk], *, stderr: bool) -> bytes:
+    """Return the bytes of one stream."""
+    return b"".join(each.data for each in chunks if each.stderr is stderr)
+
+
+def wait_until_ready(session: Session) -> None:
+    """Read up to the line that says that the job has set its traps."""
+    seen = b""
+    for chunk in session.chunks():
+        seen += b"" if chunk.stderr else chunk.data
+        if READY in seen:
+            return
+    pytest.fail(f"the job ended before it was ready: {seen!r}")
+
+
+def look(backend: Backend, container: str) -> Started:
+    """Describe a container that must be there."""
+    found = backend.inspect(container)
+    assert found is not None
+    return found
+
+
+class BackendContract:
+    """Tests by the interface of launcher.run.backend only."""
+
+    @pytest.fixture
+    def begin(self, backend: Backend) -> Iterator[Begin]:
+        """Create and start a container; its session is closed afterwards."""
+        sessions: list[Session] = []
+
+        def create_and_begin(plan: LaunchPlan, run: str = "0123abcd") -> tuple[str, Session]:
+            container = backend.create(plan, run, 1)
+            sessions.append(backend.begin(container))
+            return container, sessions[-1]
+
+        yield create_and_begin
+        for session in sessions:
+            session.close()
+
+    def test_bytes_arrive_untouched_on_their_own_streams(
+        self, backend: Backend, begin: Begin, make_plan_of: MakePlan
+    ) -> None:
+        """From the first byte to the last, no newline added, no byte decoded."""
+        script = r"printf 'first\n\377\000x'; printf 'error\r' >&2; printf 'no newline'"
+        _, session = begin(make_plan_of(command=["/bin/sh", "-c", script]))
+        chunks = list(session.chunks())
+        assert session.exit_code() == 0
+        assert joined(chunks, stderr=False) == b"first\n\377\000xno newline"
+        assert joined(chunks, stderr=True).endswith(b"error\r")
+
+    def test_the_log_is_the_output(self, backend: Backend, begin: Begin, make_plan_of: MakePlan) -> None:
+        """Both streams are there after the end, whole; a log is text, so its bytes are UTF-8."""
+        script = 'i=0; while [ $i -lt 2000 ]; do echo "line $i \u2713"; i=$((i+1)); done; printf last >&2'
+        container, session = begin(make_plan_of(command=["/bin/sh", "-c", script]))
+        chunks = list(session.chunks())
+        assert joined(chunks, stderr=False).count(b"\n") == 2000
+        for follow in (False, True):
+            again = list(backend.logs(container, follow=follow))
+            assert joined(again, stderr=False) == joined(chunks, stderr=False)
+            assert joined(again, stderr=True) == joined(chunks, stderr=True)
+
+    @pytest.mark.parametrize("code", [0, 1, 42, 75, 78, 125, 127, 255])
+    def test_exit_codes_are_the_jobs_own(
+        self, backend: Backend, begin: Begin, make_plan_of: MakePlan, code: int
+    ) -> None:
+        """Session, wait and inspect agree."""
+        container, session = begin(make_plan_of(command=["/bin/sh", "-c", f"exit {code}"]))
+        assert session.exit_code() == code
+        assert backend.wait(container) == code
+        ended = look(backend, container)
+        assert (ended.status, ended.exit_code, ended.ended) == ("exited", code, True)
+
+    def test_a_name_has_one_running_holder(self, backend: Backend, begin: Begin, make_plan_of: MakePlan) -> None:
+        """A second run of a running job is refused by TL506, and the first goes on."""
+        plan = make_plan_of(command=["/bin/sh", "-c", WAITS])
+        container, session = begin(plan)
+        wait_until_ready(session)
+        with pytest.raises(TargetUnavailable) as refused:
+            backend.create(plan, "89abcdef", 1)
+        assert [each.code for each in refused.value.diagnostics] == ["TL506"]
+        assert look(backend, container).status == "running"
+
+    def test_an_ended_run_is_kept_beside_the_next(self, backend: Backend, begin: Begin, make_plan_of: MakePlan) -> None:
+        """It moves to NAME-RUN and keeps its exit code; runs() lists the new one first."""
+        plan = make_plan_of(command=["/bin/sh", "-c", "exit 3"])
+        first, session = begin(plan, run="aaaaaaaa")
+        assert session.exit_code() == 3
+        second, session = begin(plan, run="bbbbbbbb")
+        assert session.exit_code() == 3
+        runs = backend.runs(plan.job.name)
+        assert [each.id for each in runs] == [second, first]
+        assert [each.name for each in runs] == [plan.name, f"{plan.name}-aaaaaaaa"]
+        assert [each.run for each in runs] == ["bbbbbbbb", "aaaaaaaa"]
+
+    def test_runs_of_another_job_are_not_listed(self, backend: Backend, make_plan_of: MakePlan) -> None:
+        """A job whose name merely starts the same is another job."""
+        plan = make_plan_of(command=["/bin/sh", "-c", "exit 0"])
+        backend.create(plan, "aaaaaaaa", 1)
+        assert backend.runs(plan.job.name[:-1]) == ()
+        assert plan.job.name in {each.job for each in backend.runs()}
+
+    def test_stop_lets_the_jobs_handler_run(self, backend: Backend, begin: Begin, make_plan_of: MakePlan) -> None:
+        """SIGTERM arrives, the job's own code is the run's, and the signal is on record."""
+        container, session = begin(make_plan_of(command=["/bin/sh", "-c", WAITS]))
+        wait_until_ready(session)
+        backend.stop(container)
+        assert session.exit_code() == 7
+        assert backend.signals(look(backend, container)) == (15,)
+
+    def test_stop_kills_after_the_grace_period(self, backend: Backend, begin: Begin, make_plan_of: MakePlan) -> None:
+        """A deaf job ends with 137, both signals are on record, and it was no out-of-memory kill."""
+        plan = make_plan_of(command=["/bin/sh", "-c", DEAF], stop_grace_period="1s")
+        container, session = begin(plan)
+        wait_until_ready(session)
+        backend.stop(container)
+        assert session.exit_code() == 137
+        ended = look(backend, container)
+        assert backend.signals(ended) == (15, 9)
+        assert not ended.oom_killed
+
+    def test_kill_does_not_ask(self, backend: Backend, begin: Begin, make_plan_of: MakePlan) -> None:
+        """One SIGKILL, 137; killing what has ended is no error."""
+        container, session = begin(make_plan_of(command=["/bin/sh", "-c", DEAF]))
+        wait_until_ready(session)
+        backend.kill(container)
+        assert session.exit_code() == 137
+        backend.kill(container)
+        assert backend.signals(look(backend, container)) == (9,)
+
+    def test_an_end_without_a_stop_has_no_signals(self, backend: Backend, begin: Begin, make_plan_of: MakePlan) -> None:
+        """A job that kills itself with SIGTERM was not stopped by anyone."""
+        container, session = begin(make_plan_of(command=["/bin/sh", "-c", "kill -TERM $$"]))
+        assert session.exit_code() == 143
+        assert backend.signals(look(backend, container)) == ()
+
+    def test_plan_and_attempt_are_on_record(self, backend: Backend, make_plan_of: MakePlan) -> None:
+        """What `status` needs is found again without the job file."""
+        plan = make_plan_of(command=["/bin/sh", "-c", "exit 1"], restart={"max_attempts": 3})
+        started = look(backend, backend.create(plan, "aaaaaaaa", 2))
+        assert (started.status, started.exit_code, started.ended) == ("created", None, False)
+        assert (started.job, started.run, started.attempt, started.max_attempts) == (plan.job.name, "aaaaaaaa", 2, 3)
+        assert (started.planned.need, started.planned.size) == (plan.shm.need, plan.shm.size.value)
+        assert (started.shm_size, started.memory) == (plan.shm.size.value, plan.memory.limit)
+
+    def test_shm_is_read_while_it_runs(self, backend: Backend, begin: Begin, make_plan_of: MakePlan) -> None:
+        """Used bytes, size and the number of DataLoader workers, by their process name."""
+        script = (
+            "cp /bin/sleep /tmp/pt_data_worker; /tmp/pt_data_worker 60 & /tmp/pt_data_worker 60 & "
+            "dd if=/dev/zero of=/dev/shm/batch bs=1M count=5 2>/dev/null; " + WAITS
+        )
+        container, session = begin(make_plan_of(command=["/bin/sh", "-c", script]))
+        wait_until_ready(session)
+        reading = backend.read_shm(look(backend, container))
+        assert reading is not None
+        assert 5 << 20 <= reading.used < 6 << 20
+        assert (reading.size, reading.workers) == (64 << 20, 2)
+
+    def test_what_is_removed_is_gone(self, backend: Backend, begin: Begin, make_plan_of: MakePlan) -> None:
+        """inspect and wait say None, and removing again is no error."""
+        container, session = begin(make_plan_of(command=["/bin/sh", "-c", "exit 0"]))
+        assert session.exit_code() == 0
+        backend.remove(container)
+        backend.remove(container)
+        assert backend.inspect(container) is None
+        assert backend.wait(container) is None
+
+    def test_what_can_not_start_leaves_nothing(self, backend: Backend, begin: Begin, make_plan_of: MakePlan) -> None:
+        """A working directory that can't be made is refused before the first process, and the name is free again."""
+        plan = make_plan_of(command=["/bin/sh", "-c", "exit 0"], working_dir="/bin/sh")
+        with pytest.raises(TargetUnavailable):
+            begin(plan)
+        assert backend.runs(plan.job.name) == ()

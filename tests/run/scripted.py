@@ -1,0 +1,151 @@
+"""A backend whose containers end as a script says: for what `up` does around a job, without an engine."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+
+from launcher.errors import TargetUnavailable
+from launcher.plan.launch_plan import LaunchPlan
+from launcher.run.backend import Chunk, Planned, Say, ShmReading, Started
+from launcher.run.docker_client import Endpoint, unreachable
+
+BLANK = Started(
+    id="", name="", job="", run="", attempt=1, max_attempts=1, status="running", exit_code=None, error="",
+    oom_killed=False, health="", health_output="", created=0.0, started=1.0, finished=0.0, ipc_mode="private",
+    shm_size=64 << 20, memory=0, pid=0, planned=Planned(),
+)  # fmt: skip
+
+
+@dataclass
+class End:
+    """How one container goes: its output, then its code. `until` keeps it running until `stop` or `kill` is called.
+
+    A job that `ignores` SIGTERM ends by `kill` only; `lost` makes the engine go away instead of the job.
+    """
+
+    code: int = 0
+    output: tuple[Chunk, ...] = ()
+    until_stopped: bool = False
+    ignores: bool = False
+    lost: bool = False
+    signals: tuple[int, ...] = ()
+    oom_killed: bool = False
+    removed: bool = False
+
+
+@dataclass
+class Scripted:
+    """Gives each created container the next End; keeps what was asked of it in `calls`."""
+
+    ends: list[End]
+    planned: Planned = field(default_factory=Planned)
+    sample_seconds: float = 0.01
+    calls: list[str] = field(default_factory=list)
+    _made: list[Scripted.Container] = field(default_factory=list)
+
+    class Container:
+        """One container and its session."""
+
+        def __init__(self, end: End, started: Started) -> None:
+            self.end = end
+            self.started = started
+            self.code: int | None = None
+            self.signals = end.signals
+            self.over = threading.Event()
+
+        def chunks(self) -> Iterator[Chunk]:
+            """Yield the scripted output, and close when the job ends."""
+            yield from self.end.output
+            self.over.wait(30)
+
+        def exit_code(self) -> int | None:
+            """Return the scripted code, at once or when it is stopped."""
+            if not self.end.until_stopped and self.code is None:
+                self.finish(self.end.code)
+            assert self.over.wait(30)
+            return None if self.end.lost else self.code
+
+        def finish(self, code: int) -> None:
+            """End it."""
+            self.code = code if self.code is None else self.code
+            self.over.set()
+
+        def close(self) -> None:
+            """Let go."""
+
+    def prepare(self, plan: LaunchPlan, say: Say) -> None:
+        """Find nothing wrong."""
+
+    def create(self, plan: LaunchPlan, run: str, attempt: int) -> str:
+        """Make the next container."""
+        self.calls.append(f"create {attempt}")
+        number = len(self._made)
+        started = replace(BLANK, id=str(number), name=plan.name, run=run, attempt=attempt, planned=self.planned)
+        self._made.append(self.Container(self.ends[number], started))
+        return str(number)
+
+    def begin(self, container: str) -> Scripted.Container:
+        """Start it."""
+        return self._made[int(container)]
+
+    def stop(self, container: str) -> None:
+        """End it with the scripted code, unless it ignores that."""
+        self.calls.append("stop")
+        made = self._made[int(container)]
+        if not made.end.ignores:
+            made.signals += (15,)
+            made.finish(made.end.code)
+
+    def kill(self, container: str) -> None:
+        """End it with 137."""
+        self.calls.append("kill")
+        made = self._made[int(container)]
+        made.signals += (15, 9)
+        made.finish(137)
+
+    def inspect(self, container: str) -> Started | None:
+        """Describe it; raises TargetUnavailable where the script loses the engine."""
+        made = self._made[int(container)]
+        if made.code is None:
+            return made.started
+        if made.end.lost:
+            raise unreachable(Endpoint("unix:///gone", ""), "connection reset")
+        if made.end.removed:
+            return None
+        return replace(made.started, status="exited", exit_code=made.code, oom_killed=made.end.oom_killed)
+
+    def signals(self, container: Started) -> tuple[int, ...]:
+        """Return what was sent."""
+        return self._made[int(container.id)].signals
+
+    def runs(self, job: str | None = None) -> tuple[Started, ...]:
+        """List nothing."""
+        return ()
+
+    def logs(self, container: str, *, follow: bool) -> Iterator[Chunk]:
+        """Yield the scripted output."""
+        return iter(self._made[int(container)].end.output)
+
+    def wait(self, container: str) -> int | None:
+        """Return the code."""
+        return self._made[int(container)].code
+
+    def remove(self, container: str) -> None:
+        """Remove nothing."""
+
+    def read_shm(self, container: Started) -> ShmReading | None:
+        """Nothing to read."""
+        return None
+
+    def close(self) -> None:
+        """Nothing is open."""
+
+
+class Refusing(Scripted):
+    """A backend that can't create anything."""
+
+    def create(self, plan: LaunchPlan, run: str, attempt: int) -> str:
+        """Refuse."""
+        raise TargetUnavailable(unreachable(Endpoint("unix:///gone", ""), "no such file").diagnostics)

@@ -1,0 +1,116 @@
+"""What the host lacks is said before anything starts, all at once, each with the way out."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from launcher.plan.launch_plan import LaunchPlan
+from launcher.run.docker_checks import gpu_nodes, host_findings, shares_this_host
+from tests.jobs import plan_with
+
+ROOMY: dict[str, Any] = {"NCPU": 64, "MemTotal": 512 << 30, "Runtimes": {"runc": {}}}
+NVIDIA: dict[str, Any] = {**ROOMY, "Runtimes": {"runc": {}, "nvidia": {}}}
+
+
+def codes(plan: LaunchPlan, info: dict[str, Any], *, local: bool = False) -> list[str]:
+    """Return the codes of what stops the plan."""
+    return [each.code for each in host_findings(plan, info, local=local)]
+
+
+@pytest.mark.parametrize(("cpus", "there", "expected"), [(2, 2, []), ("2.5", 2, ["TL504"]), (64, 2, ["TL504"])])
+def test_cpus_above_the_engines_are_refused(tmp_path: Path, cpus: object, there: int, expected: list[str]) -> None:
+    """The engine would refuse the limit; exactly as many is fine."""
+    plan = plan_with(tmp_path, resources={"cpus": cpus, "memory": "8Gi"})
+    assert codes(plan, {**ROOMY, "NCPU": there}) == expected
+
+
+def test_memory_above_the_hosts_is_refused(tmp_path: Path) -> None:
+    """Both numbers are in the message."""
+    plan = plan_with(tmp_path, resources={"cpus": 2, "memory": "32Gi"})
+    (finding,) = host_findings(plan, {**ROOMY, "MemTotal": 16 << 30}, local=False)
+    assert finding.message == "resources.memory 32Gi is more than the engine's 16384Mi"
+    assert codes(plan, {**ROOMY, "MemTotal": 32 << 30}) == []
+
+
+def test_everything_is_told_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """CPUs, memory, a secret, GPUs and a bind in one go."""
+    monkeypatch.delenv("TOKEN", raising=False)
+    plan = plan_with(
+        tmp_path,
+        resources={"cpus": 8, "memory": "32Gi", "gpus": 1},
+        secrets={"TOKEN": {"env": "TOKEN"}},
+        mounts=[{"type": "bind", "source": "./nowhere", "target": "/data"}],
+    )
+    found = codes(plan, {"NCPU": 2, "MemTotal": 1 << 30, "Runtimes": {}}, local=True)
+    assert found == ["TL504", "TL504", "TL507", "TL505", "TL511"]
+
+
+@pytest.mark.parametrize("value", [None, ""])
+def test_a_secret_without_a_value_is_named_by_its_variable(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, value: str | None
+) -> None:
+    """Unset and empty alike; the fix is the export."""
+    monkeypatch.delenv("HOST_TOKEN", raising=False)
+    if value is not None:
+        monkeypatch.setenv("HOST_TOKEN", value)
+    plan = plan_with(tmp_path, secrets={"TOKEN": {"env": "HOST_TOKEN"}})
+    (finding,) = host_findings(plan, ROOMY, local=False)
+    assert finding.code == "TL507"
+    assert "export HOST_TOKEN" in finding.fix
+
+
+def test_a_secrets_value_is_in_no_finding(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever else is wrong."""
+    monkeypatch.setenv("TOKEN", "s3cr3t")
+    plan = plan_with(tmp_path, secrets={"TOKEN": {"env": "TOKEN"}}, resources={"cpus": 99, "memory": "8Gi", "gpus": 1})
+    found = host_findings(plan, ROOMY, local=False)
+    assert [each.code for each in found] == ["TL504", "TL505"]
+    assert "s3cr3t" not in repr(found)
+
+
+def test_gpus_need_a_runtime_or_a_cdi_device(tmp_path: Path) -> None:
+    """A remote engine tells its runtimes and CDI devices, and nothing more."""
+    plan = plan_with(tmp_path, resources={"cpus": 2, "memory": "8Gi", "gpus": 1})
+    assert codes(plan, ROOMY) == ["TL505"]
+    assert codes(plan, NVIDIA) == []
+    assert codes(plan, {**ROOMY, "DiscoveredDevices": [{"Source": "cdi", "ID": "nvidia.com/gpu=0"}]}) == []
+
+
+@pytest.mark.skipif(gpu_nodes() != 0, reason="this host has GPUs")
+def test_a_local_engine_without_a_gpu_is_told_from_one_without_a_runtime(tmp_path: Path) -> None:
+    """No device node: no toolkit would help."""
+    plan = plan_with(tmp_path, resources={"cpus": 2, "memory": "8Gi", "gpus": 1})
+    (finding,) = host_findings(plan, NVIDIA, local=True)
+    assert "0 GPU devices" in finding.message
+    assert "resources.gpus=0" in finding.fix
+
+
+def test_gpu_nodes_are_counted_by_their_numbers(tmp_path: Path) -> None:
+    """/dev/nvidiactl and /dev/nvidia-uvm are no GPUs; WSL has one node for all."""
+    for name in ("nvidia0", "nvidia1", "nvidiactl", "nvidia-uvm", "nvidia-caps", "null"):
+        (tmp_path / name).touch()
+    assert gpu_nodes(tmp_path) == 2
+    (tmp_path / "dxg").touch()
+    assert gpu_nodes(tmp_path) is None
+
+
+def test_a_bind_is_looked_for_only_where_the_engine_sees_our_files(tmp_path: Path) -> None:
+    """Relative to the job file, whatever the current folder is."""
+    plan = plan_with(tmp_path, mounts=[{"type": "bind", "source": "./src", "target": "/data"}])
+    assert codes(plan, ROOMY, local=False) == []
+    assert codes(plan, ROOMY, local=True) == ["TL511"]
+    (tmp_path / "src").mkdir()
+    assert codes(plan, ROOMY, local=True) == []
+
+
+def test_the_same_host_is_a_socket_with_our_kernel_and_name() -> None:
+    """A virtual machine, a container and a remote engine are other hosts."""
+    here = {"KernelVersion": os.uname().release, "Name": os.uname().nodename}
+    assert shares_this_host(here, "/var/run/docker.sock")
+    assert not shares_this_host(here, None)
+    assert not shares_this_host({**here, "KernelVersion": "6.6.12-linuxkit"}, "/var/run/docker.sock")
+    assert not shares_this_host({**here, "Name": "docker-desktop"}, "/var/run/docker.sock")

@@ -1,0 +1,144 @@
+"""`up` makes exactly the container that the rendered `docker run` text makes, field by field of `docker inspect`."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from launcher.job import read_job
+from launcher.plan import make_plan
+from launcher.plan.launch_plan import LaunchPlan
+from launcher.render import render
+from launcher.render.container import LABEL_PREFIX
+from launcher.run.docker import DockerBackend
+from tests.jobs import plan_with
+from tests.run.conftest import ROOT, docker, inspected
+
+EXAMPLES = sorted(ROOT.glob("examples/*/*.yaml"))
+RUN_LABELS = {LABEL_PREFIX + each for each in ("run", "attempt", "max-attempts")}
+FILES = {f"{each}Path" for each in ("ResolvConf", "Hostname", "Hosts", "Log")}
+NOT_ASKED_FOR = {"Id", "Created", "State", "GraphDriver", "NetworkSettings"} | FILES
+WIDE: dict[str, Any] = {
+    "image_entrypoint": ["/usr/bin/env", "FRONT=1"],
+    "command": ["python3", "-c", "print('a $HOME \"b\"')", "--x={num_workers}", "", "-lead", "two\nlines\n"],
+    "working_dir": "/workspace",
+    "user": "1000:1000",
+    "group_add": ["44", "video"],
+    "read_only": True,
+    "stop_signal": "SIGINT",
+    "stop_grace_period": "1m30s",
+    "env": {"A": "1", "NASTY": " $HOME `x` 'q' \"d\" \\ é\n", "EMPTY": "", "YES": "no"},
+    "labels": {"team": "vision $x", "empty": ""},
+    "secrets": {"TOKEN": {"env": "TOKEN"}, "RENAMED": {"env": "HOST_TOKEN"}},
+    "mounts": [
+        {"type": "bind", "source": "./s, \"rc\"", "target": "/workspace"},
+        {"type": "bind", "source": "/usr/share", "target": "/data", "read_only": True},
+        {"type": "tmpfs", "target": "/cache"},
+        {"type": "scratch", "target": "/scratch"},
+    ],
+    "ulimits": {"nofile": {"soft": 1024, "hard": 2048}, "core": 0},
+    "healthcheck": {"interval": "45s", "timeout": "7s", "retries": 5, "start_period": "2m"},
+}  # fmt: skip
+GPUS = [0, 2, ["0", "GPU-abc"], "all"]
+
+
+@pytest.fixture
+def creating_docker(tmp_path: Path) -> Path:
+    """Return a folder for PATH in which `docker run` creates and does not start."""
+    real = subprocess.run(["sh", "-c", "command -v docker"], capture_output=True, text=True, check=True).stdout.strip()
+    folder = tmp_path / "bin"
+    folder.mkdir()
+    shim = folder / "docker"
+    shim.write_text(f'#!/bin/sh\nshift\nexec {real} create "$@"\n')
+    shim.chmod(0o755)
+    return folder
+
+
+def fields_of(value: Any, path: str = "") -> dict[str, Any]:
+    """Return a document as dotted paths and leaves; null and empty mean the same to the engine and are left out."""
+    if isinstance(value, dict):
+        pairs = [(f"{path}.{key}", each) for key, each in value.items()]
+    elif isinstance(value, list):
+        pairs = [(f"{path}[{index}]", each) for index, each in enumerate(value)]
+    else:
+        return {} if value in (None, "") else {path: value}
+    return {name: leaf for key, each in pairs for name, leaf in fields_of(each, key).items()}
+
+
+def created_by_text(plan: LaunchPlan, bin_folder: Path, secrets: dict[str, str]) -> dict[str, Any]:
+    """Run the rendered text and describe what it made."""
+    environment = {**os.environ, **secrets, "PATH": f"{bin_folder}:{os.environ['PATH']}"}
+    done = subprocess.run(
+        ["/bin/sh"],
+        input=render(plan),
+        env=environment,
+        cwd=Path(plan.job.path).parent,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return described_and_removed(done.stdout.strip())
+
+
+def created_by_up(plan: LaunchPlan) -> dict[str, Any]:
+    """Create by the backend and describe it."""
+    backend = DockerBackend()
+    try:
+        return described_and_removed(backend.create(plan, "0123abcd", 1))
+    finally:
+        backend.close()
+
+
+def described_and_removed(container: str) -> dict[str, Any]:
+    """Return the inspect document without what no one asked for: ids, times, generated paths and names."""
+    found = {key: value for key, value in inspected(container).items() if key not in NOT_ASKED_FOR}
+    docker("rm", "--volumes", container)
+    assert found["Config"].pop("Hostname") == container[:12]
+    found["Config"]["Labels"] = {
+        key: value for key, value in found["Config"]["Labels"].items() if key not in RUN_LABELS
+    }
+    del found["HostConfig"]["AutoRemove"]
+    for mount in found["Mounts"]:
+        if mount["Type"] == "volume":
+            del mount["Name"], mount["Source"]
+    # Sets: the engine keeps mounts in a map, the CLI sends env in the order of one, and sorts ulimits.
+    found["Config"]["Env"] = sorted(found["Config"]["Env"] or [])
+    found["Mounts"].sort(key=lambda each: each["Destination"])
+    found["HostConfig"]["Ulimits"] = sorted(found["HostConfig"]["Ulimits"] or [], key=lambda each: each["Name"])
+    return fields_of(found)
+
+
+@pytest.mark.docker
+@pytest.mark.parametrize("gpus", GPUS, ids=str)
+def test_a_wide_job_is_the_same_both_ways(
+    fields: dict[str, Any], tmp_path: Path, creating_docker: Path, monkeypatch: pytest.MonkeyPatch, gpus: object
+) -> None:
+    """Every field that docker can express, with strings that shells and CSV readers stumble over."""
+    secrets = {"TOKEN": "s3 $cret", "HOST_TOKEN": "other"}
+    for name, value in secrets.items():
+        monkeypatch.setenv(name, value)
+    (tmp_path / 's, "rc"').mkdir()
+    resources = {"cpus": "1.5", "memory": "700Mi", "gpus": gpus}
+    plan = plan_with(tmp_path, **{**fields, **WIDE, "resources": resources, "ranks_per_container": 1})
+    assert created_by_up(plan) == created_by_text(plan, creating_docker, secrets)
+
+
+@pytest.mark.docker
+def test_a_small_job_is_the_same_both_ways(fields: dict[str, Any], tmp_path: Path, creating_docker: Path) -> None:
+    """What is not stated is left to the image and the engine in both."""
+    plan = plan_with(tmp_path, **fields)
+    assert created_by_up(plan) == created_by_text(plan, creating_docker, {})
+
+
+@pytest.mark.docker
+@pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: f"{path.parent.name}-{path.stem}")
+def test_an_example_is_the_same_both_ways(path: Path, base_image: str, job_name: str, creating_docker: Path) -> None:
+    """Every committed example."""
+    plan = make_plan(read_job(path, target="docker", sets=[f"image={base_image}", f"name={job_name}"]))
+    assert created_by_up(plan) == created_by_text(plan, creating_docker, {})

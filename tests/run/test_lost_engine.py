@@ -1,0 +1,83 @@
+"""The engine goes away while `up` follows: said, 125, and the job goes on."""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import Runs
+from tests.run.test_up import Start, ended, read_until
+
+
+class Proxy:
+    """A socket that passes everything on to the engine's, until it is cut."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._listener = socket.socket(socket.AF_UNIX)
+        self._listener.bind(str(path))
+        self._listener.listen()
+        self._open: list[socket.socket] = []
+        self._threads = [threading.Thread(target=self._accept)]
+        self._threads[0].start()
+
+    def _accept(self) -> None:
+        while True:
+            try:
+                client, _ = self._listener.accept()
+            except OSError:
+                return
+            upstream = socket.socket(socket.AF_UNIX)
+            upstream.connect("/var/run/docker.sock")
+            self._open += [client, upstream]
+            for source, sink in ((client, upstream), (upstream, client)):
+                self._threads.append(threading.Thread(target=self._pass, args=(source, sink)))
+                self._threads[-1].start()
+
+    def _pass(self, source: socket.socket, sink: socket.socket) -> None:
+        with contextlib.suppress(OSError):
+            while data := source.recv(65536):
+                sink.sendall(data)
+            sink.shutdown(socket.SHUT_WR)
+
+    def cut(self) -> None:
+        """Close the socket and every connection through it."""
+        self.path.unlink(missing_ok=True)
+        for each in [self._listener, *self._open]:
+            with contextlib.suppress(OSError):
+                each.shutdown(socket.SHUT_RDWR)
+            each.close()
+        for thread in self._threads:
+            thread.join(timeout=10)
+
+
+@pytest.fixture
+def proxy(tmp_path: Path, engine: str) -> Iterator[Proxy]:
+    """Return a proxy to the engine."""
+    proxy = Proxy(tmp_path / "engine.sock")
+    yield proxy
+    proxy.cut()
+
+
+@pytest.mark.docker
+@pytest.mark.skipif(not Path("/var/run/docker.sock").is_socket(), reason="the engine is not at /var/run/docker.sock")
+def test_a_lost_engine_is_125_and_the_job_goes_on(
+    start: Start, make_job: Callable[..., Path], proxy: Proxy, trainlaunch: Runs, job_name: str
+) -> None:
+    """No new attempt, the way to follow it again is told, and the job's code is still to be had."""
+    script = "echo ready; sleep 5; exit 13"
+    job = str(make_job(command=["/bin/sh", "-c", script], restart={"max_attempts": 3}))
+    process = start("up", job, DOCKER_HOST=f"unix://{proxy.path}")
+    read_until(process, b"ready\n")
+    proxy.cut()
+    code, _, err = ended(process)
+    assert code == 125
+    assert "the engine was lost while following" in err
+    assert f"trainlaunch logs -f {job_name}" in err
+    assert "attempt 2" not in err
+    assert trainlaunch("wait", job).returncode == 13

@@ -1,0 +1,154 @@
+"""What `up` does around a job: attempts, signals, the deadline, a lost engine. Without an engine."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from launcher.diagnose import explain_end
+from launcher.errors import TargetUnavailable
+from launcher.plan.launch_plan import LaunchPlan
+from launcher.render.preflight import STOP_MARKER
+from launcher.run.backend import Chunk
+from launcher.run.supervise import DEADLINE, Console, Event, Events, Outcome, Supervisor, trapped_signals
+from tests.jobs import plan_with
+from tests.run.scripted import End, Refusing, Scripted
+
+OURS = Chunk(stderr=True, data=f"{STOP_MARKER} (78): no\n".encode())
+
+
+class Followed:
+    """One `up` on a scripted backend, and what it printed."""
+
+    def __init__(self, plan: LaunchPlan, ends: list[End], events: list[Event]) -> None:
+        self.out = self.err = b""
+        self.said: list[str] = []
+        self.backend = Scripted(ends)
+        queue: Events[Event] = Events()
+        for event in events:
+            queue.put(event)
+        console = Console(self._out, self._err, self.said.append, lambda log: "hung" if "_feed" in log else "")
+        self.outcome: Outcome = Supervisor(self.backend, plan, console, queue).run()
+
+    def _out(self, data: bytes) -> None:
+        self.out += data
+
+    def _err(self, data: bytes) -> None:
+        self.err += data
+
+
+@pytest.fixture
+def follow(tmp_path: Path) -> Callable[..., Followed]:
+    """Run `up` on a job whose containers end as told; keywords are fields of the job."""
+
+    def run(*ends: End, events: tuple[Event, ...] = (), attempts: int = 1, **fields: Any) -> Followed:
+        plan = plan_with(tmp_path, restart={"max_attempts": attempts}, **fields)
+        return Followed(plan, list(ends), list(events))
+
+    return run
+
+
+def test_the_jobs_code_and_bytes_are_up_s(follow: Callable[..., Followed]) -> None:
+    """Each stream has its own bytes, and the exit code is the container's."""
+    output = (Chunk(False, b"a\xff"), Chunk(True, b"e"), Chunk(False, b"b"))
+    done = follow(End(code=3, output=output))
+    assert (done.outcome.exit_code, done.out, done.err) == (3, b"a\xffb", b"e")
+
+
+@pytest.mark.parametrize(
+    ("end", "creations"),
+    [
+        (End(code=0), 1),
+        (End(code=1), 3),
+        (End(code=75), 3),
+        (End(code=75, output=(Chunk(True, f"{STOP_MARKER} (75): full\n".encode()),)), 3),
+        (End(code=78), 3),
+        (End(code=78, output=(OURS,)), 1),
+        (End(code=125), 1),
+        (End(code=126), 1),
+        (End(code=127), 1),
+        (End(code=128), 3),
+        (End(code=137, oom_killed=True), 3),
+        (End(code=143, signals=(15,)), 1),
+        (End(code=1, removed=True), 1),
+    ],
+)
+def test_an_attempt_follows_where_it_may_help(follow: Callable[..., Followed], end: End, creations: int) -> None:
+    """Never after success, our own 78, a command that can't start, or a stop by anyone."""
+    done = follow(end, end, end, attempts=3)
+    assert done.backend.calls == [f"create {number}" for number in range(1, creations + 1)]
+    assert done.outcome.exit_code == end.code
+
+
+def test_a_later_attempt_may_succeed(follow: Callable[..., Followed]) -> None:
+    """The last attempt's code counts, and each new attempt has its line."""
+    done = follow(End(code=1), End(code=0), attempts=3)
+    assert done.outcome.exit_code == 0
+    assert done.said == ["attempt 1 of 3 ended with exit code 1; starting attempt 2"]
+
+
+@pytest.mark.parametrize("name", ["Ctrl-C", "SIGTERM", "SIGHUP"])
+def test_the_first_signal_stops_and_is_told(follow: Callable[..., Followed], name: str) -> None:
+    """It says who and how long, and the job's own code stays."""
+    done = follow(End(code=9, until_stopped=True), events=(Event("signal", name),), attempts=2, stop_grace_period="90s")
+    assert done.backend.calls == ["create 1", "stop"]
+    assert done.outcome.exit_code == 9
+    assert done.said[0].startswith(f"{name}: stopping the job; it has 1m30s to end")
+    assert done.outcome.evidence is not None
+    assert [each.name for each in explain_end(done.outcome.evidence)] == ["stopped-on-request"]
+
+
+def test_the_second_signal_kills(follow: Callable[..., Followed]) -> None:
+    """A job that ignores the stop ends with 137, and a third signal changes nothing."""
+    twice = (Event("signal", "Ctrl-C"),) * 3
+    done = follow(End(until_stopped=True, ignores=True), events=twice)
+    assert sorted(done.backend.calls) == ["create 1", "kill", "stop"]
+    assert done.outcome.exit_code == 137
+    assert done.said.count("killing it") == 1
+
+
+def test_the_deadline_stops_all_attempts(follow: Callable[..., Followed]) -> None:
+    """It is said, no attempt follows, and the code is the one that the job ended with."""
+    done = follow(End(code=143, until_stopped=True), attempts=3, active_deadline="1s")
+    assert done.backend.calls == ["create 1", "stop"]
+    assert done.outcome.exit_code == 143
+    assert done.said[0].startswith("active_deadline 1s is over: stopping the job")
+    assert done.outcome.evidence is not None
+    assert done.outcome.evidence.stopped_by == DEADLINE
+
+
+def test_a_lost_engine_is_125_and_told(follow: Callable[..., Followed]) -> None:
+    """The job may go on, so the way to follow it again is told; no attempt follows."""
+    done = follow(End(lost=True), attempts=2)
+    assert done.outcome == Outcome(125, None)
+    assert "the engine was lost while following" in done.said[0]
+    assert "trainlaunch logs -f digits" in done.said[1]
+
+
+def test_a_hang_is_said_once(follow: Callable[..., Followed]) -> None:
+    """While it runs, not afterwards."""
+    traceback = Chunk(True, b"_feed\nRuntimeError: full\n")
+    done = follow(End(output=(traceback, traceback)))
+    assert done.said == ["hung"]
+
+
+def test_a_target_that_refuses_the_first_attempt_is_an_error(tmp_path: Path) -> None:
+    """Nothing ran, so there is no outcome."""
+    console = Console(lambda data: None, lambda data: None, print, lambda log: "")
+    with pytest.raises(TargetUnavailable):
+        Supervisor(Refusing([]), plan_with(tmp_path), console, Events()).run()
+
+
+def test_signals_become_events_and_are_given_back() -> None:
+    """SIGINT, SIGTERM and SIGHUP, in order; afterwards the old handlers stand."""
+    before = [signal.getsignal(each) for each in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)]
+    events: Events[Event] = Events()
+    with trapped_signals(events):
+        for each in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            signal.raise_signal(each)
+    assert [events.get_nowait().value for _ in range(3)] == ["Ctrl-C", "SIGTERM", "SIGHUP"]
+    assert before == [signal.getsignal(each) for each in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)]

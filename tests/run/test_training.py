@@ -1,0 +1,81 @@
+"""`up` beside a real PyTorch DataLoader: a lost batch is said while it hangs, an unsized job gets its line."""
+
+from __future__ import annotations
+
+import re
+import signal
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from launcher.units import parse_size
+from tests.conftest import Runs
+from tests.run.test_up import Start, ended
+
+pytestmark = pytest.mark.docker
+BATCH = 4 << 20  # bytes: 4 samples of 1 MiB
+TRAIN = """
+import sys, time, torch
+from torch.utils.data import DataLoader, Dataset
+class Random(Dataset):
+    def __len__(self): return {steps} * 4
+    def __getitem__(self, i): return torch.zeros({mib}, 1 << 18)
+if __name__ == "__main__":
+    for batch in DataLoader(Random(), batch_size=4, num_workers={workers}, collate_fn={collate}):
+        time.sleep({pause})
+    print("trained", flush=True)
+"""
+
+
+@pytest.fixture
+def torch_job(make_job: Callable[..., Path], torch_image: str) -> Callable[..., str]:
+    """Write a job that trains on random tensors and return its path; keywords fill TRAIN, `over` goes over the job."""
+
+    def make(over: dict[str, Any], **how: object) -> str:
+        script = TRAIN.format(**{"steps": 12, "mib": 1, "workers": 2, "collate": None, "pause": 0.3, **how})
+        resources = {"cpus": 2, "memory": "2Gi"}
+        return str(make_job(image=torch_image, command=["python3", "-c", script], resources=resources, **over))
+
+    return make
+
+
+def test_a_lost_batch_is_said_while_the_job_hangs(start: Start, torch_job: Callable[..., str]) -> None:
+    """A custom collate and a full /dev/shm: torch waits for ever, and `up` says so before anybody interrupts it."""
+    sample = {"num_workers": 2, "batch_size": 4, "sample": [{"shape": [1], "dtype": "float32"}]}
+    process = start("up", torch_job({"data_loader": sample, "stop_grace_period": "5s"}, mib=32, collate="list"))
+    assert process.stderr is not None
+    guard = threading.Timer(90, process.kill)
+    guard.start()
+    seen = b""
+    while b"will not end by itself" not in seen:
+        line = process.stderr.readline()
+        assert line, seen.decode()
+        seen += line
+    guard.cancel()
+    assert b"end the run, then set shm_size to" in seen
+    process.send_signal(signal.SIGINT)
+    code, out, err = ended(process)
+    assert (code, out) == (143, "")
+    assert "cause[TL603]" in err
+
+
+def test_a_batch_without_room_is_named(trainlaunch: Runs, torch_job: Callable[..., str]) -> None:
+    """The default collate raises, and the cause is /dev/shm and not a disk; unplanned workers are told as well."""
+    sample = {"num_workers": 0, "batch_size": 4, "sample": [{"shape": [1], "dtype": "float32"}]}
+    done = trainlaunch("up", torch_job({"data_loader": sample}, mib=12, pause=1))
+    assert done.returncode == 1
+    assert "cause[TL605]: /dev/shm of 64 MiB is full" in done.stderr
+    assert "2 DataLoader workers run and 0 were planned" in done.stderr
+
+
+def test_an_unsized_job_gets_the_line_to_paste(trainlaunch: Runs, torch_job: Callable[..., str]) -> None:
+    """After it trained: at least one batch, at most two, whatever the samples hit; status has the same line."""
+    job = torch_job({"data_loader": {"num_workers": 2, "batch_size": 4}, "shm_size": None})
+    done = trainlaunch("up", job)
+    assert (done.returncode, done.stdout) == (0, "trained\n"), done.stderr
+    line = re.search(r"^  batch_bytes: \{size: (\S+), tensors: 1\}", done.stderr, re.MULTILINE)
+    assert line is not None, done.stderr
+    assert BATCH <= parse_size(line[1]) <= 2 * BATCH

@@ -1,0 +1,107 @@
+"""ps, status, logs, wait and down on real runs."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import Runs
+from tests.run.conftest import containers_of, docker
+
+pytestmark = pytest.mark.docker
+MakeJob = Callable[..., Path]
+
+
+def test_ps_lists_runs_with_state_and_code(trainlaunch: Runs, make_job: MakeJob, job_name: str) -> None:
+    """A row a container in text, the same in JSON."""
+    job = str(make_job(command=["/bin/sh", "-c", "exit 4"]))
+    assert trainlaunch("up", job).returncode == 4
+    row = next(each for each in trainlaunch("ps").stdout.splitlines() if each.startswith(job_name))
+    assert row.split()[1:2] + row.split()[4:6] == [job_name, "exited", "4"]
+    document = json.loads(trainlaunch("ps", "-o", "json").stdout)
+    assert document["schema_version"] == 1
+    (run,) = [each for each in document["runs"] if each["job"] == job_name]
+    assert (run["state"], run["exit_code"], run["shm_size"]) == ("exited", 4, 64 << 20)
+
+
+def test_status_of_a_running_job(trainlaunch: Runs, make_job: MakeJob, job_name: str) -> None:
+    """/dev/shm used, peak, size and need, health, workers running against planned; by file and by name."""
+    script = "dd if=/dev/zero of=/dev/shm/x bs=1M count=7 2>/dev/null; sleep 60"
+    job = str(make_job(command=["/bin/sh", "-c", script]))
+    assert trainlaunch("up", "-d", job).returncode == 0
+    _until(lambda: "used 7.0 MiB" in trainlaunch("status", job_name).stdout)
+    done = trainlaunch("status", job)
+    assert done.returncode == 0
+    assert "size 64 MiB" in done.stdout
+    assert "workers    0 running, 0 planned" in done.stdout
+    document = json.loads(trainlaunch("status", job_name, "-o", "json").stdout)
+    assert 7 << 20 <= document["shm"]["used"] < 8 << 20
+    assert document["shm"]["peak"] >= document["shm"]["used"]
+    assert (document["shm"]["size"], document["health"]) == (64 << 20, "starting")
+
+
+def _until(condition: Callable[[], bool]) -> None:
+    """Ask again until it is so; at most 60 times."""
+    for _ in range(60):
+        if condition():
+            return
+    pytest.fail("it never came")
+
+
+def test_status_of_a_failed_job_is_a_finding(trainlaunch: Runs, make_job: MakeJob) -> None:
+    """Exit 1, with the code that it ended with."""
+    job = str(make_job(command=["/bin/sh", "-c", "exit 9"]))
+    trainlaunch("up", job)
+    done = trainlaunch("status", job)
+    assert done.returncode == 1
+    assert "ended with exit code 9" in done.stdout
+
+
+def test_logs_and_wait_give_output_and_code(trainlaunch: Runs, make_job: MakeJob, job_name: str) -> None:
+    """From the first line to the last, streams apart; -f has the job's code, plain logs have 0."""
+    job = str(make_job(command=["/bin/sh", "-c", "echo one; echo bad >&2; sleep 2; echo two; exit 11"]))
+    trainlaunch("up", "-d", job)
+    followed = trainlaunch("logs", "-f", job_name)
+    assert (followed.returncode, followed.stdout) == (11, "one\ntwo\n")
+    assert followed.stderr.endswith("bad\n")
+    assert trainlaunch("wait", job).returncode == 11
+    printed = trainlaunch("logs", job)
+    assert (printed.returncode, printed.stdout) == (0, "one\ntwo\n")
+
+
+def test_down_removes_the_job_and_nothing_else(
+    trainlaunch: Runs, make_job: MakeJob, job_name: str, docker_run: Runs, base_image: str
+) -> None:
+    """All its containers, running ones and kept ones, and their anonymous volumes; the neighbour stays."""
+    neighbour = docker("create", "--label=trainlaunch-test=neighbour", "--name", f"{job_name}-x", base_image, "true")
+    job = str(make_job(command=["/bin/sh", "-c", "exit 0"], mounts=[{"type": "scratch", "target": "/scratch"}]))
+    trainlaunch("up", job)
+    job = str(make_job(command=["/bin/sh", "-c", "sleep 60"], mounts=[{"type": "scratch", "target": "/scratch"}]))
+    trainlaunch("up", "-d", job)
+    volumes = [_anonymous_volume(each) for each in containers_of(job_name)]
+    try:
+        done = trainlaunch("down", job_name)
+        assert done.returncode == 0
+        assert f"stopping {job_name}" in done.stderr
+        assert containers_of(job_name) == []
+        assert docker("volume", "ls", "--quiet").split().count(volumes[0]) == 0
+        assert len(volumes) == 2
+        assert docker("inspect", "--format", "{{.Name}}", neighbour) == f"/{job_name}-x"
+    finally:
+        docker("rm", neighbour)
+
+
+def _anonymous_volume(container: str) -> str:
+    return docker("inspect", "--format", "{{(index .Mounts 0).Name}}", container)
+
+
+@pytest.mark.parametrize(("verb", "code"), [("status", 3), ("logs", 3), ("wait", 125), ("down", 3)])
+def test_no_such_run_is_said(trainlaunch: Runs, engine: str, verb: str, code: int) -> None:
+    """TL510, and what would list or start one; nothing to do is not success."""
+    done = trainlaunch(verb, "no-such-job-here")
+    assert (done.returncode, done.stdout) == (code, "")
+    assert "error[TL510]: this engine has no run of job no-such-job-here" in done.stderr
+    assert "trainlaunch ps" in done.stderr

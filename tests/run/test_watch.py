@@ -1,0 +1,195 @@
+"""What is noticed while a job runs: a full /dev/shm, other workers than planned, and the size of an unsized job."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from launcher.job.spec import BatchBytes
+from launcher.plan.launch_plan import LaunchPlan
+from launcher.run.backend import Chunk, Planned, ShmReading
+from launcher.run.observe import PAGE, count_workers, read_from_health, read_from_proc, suggestion
+from launcher.run.watch import COUNTS_BEFORE_FEWER_IS_SAID, TAIL_BYTES, Log, ShmWatch, planned_processes
+from launcher.units import GIB, MIB
+from tests.jobs import job_with, plan_with
+from tests.run.scripted import BLANK, Scripted
+
+IMAGES = {"batch_size": 64, "sample": [{"shape": [3, 224, 224], "dtype": "float32"}]}
+
+
+@pytest.fixture
+def plan(tmp_path: Path) -> LaunchPlan:
+    """Return the plan of two workers, whose batch is 36.75 MiB."""
+    return plan_with(tmp_path, data_loader={**IMAGES, "num_workers": 2}, resources={"cpus": 4, "memory": "8Gi"})
+
+
+@pytest.fixture
+def watch(plan: LaunchPlan) -> tuple[ShmWatch, list[str]]:
+    """Return a watch that is fed by hand, and what it says."""
+    said: list[str] = []
+    return ShmWatch(Scripted([]), plan, Log(lambda log: "", said.append), said.append), said
+
+
+def reading(used: int, size: int = 2 * GIB, workers: int | None = 2) -> ShmReading:
+    """Return a reading whose peak is what is used."""
+    return ShmReading(used=used, peak=used, size=size, workers=workers)
+
+
+def test_the_peak_is_the_largest_reading(watch: tuple[ShmWatch, list[str]]) -> None:
+    """Also one that the health check saw between two samples."""
+    watcher, said = watch
+    for used in (MIB, 5 * MIB, 2 * MIB):
+        watcher.take(reading(used))
+    assert watcher.peak == 5 * MIB
+    watcher.end("shm used=1 peak=7340032 size=99999999 workers=2/2")
+    assert watcher.peak == 7 * MIB
+    assert said == []
+
+
+def test_full_means_no_room_for_the_next_storage(watch: tuple[ShmWatch, list[str]], plan: LaunchPlan) -> None:
+    """One page more room than the largest storage is not full; said once, with both numbers."""
+    watcher, said = watch
+    largest = plan.shm.loaders[0].largest
+    watcher.take(reading(2 * GIB - largest))
+    assert said == []
+    watcher.take(reading(2 * GIB - largest + PAGE))
+    watcher.take(reading(2 * GIB))
+    assert len(said) == 1
+    assert said[0].startswith("/dev/shm is full: 2.0 GiB of 2.0 GiB used, the plan needs ")
+
+
+def test_an_unlimited_shm_is_never_full(watch: tuple[ShmWatch, list[str]]) -> None:
+    """tmpfs with size=0 reports 0 blocks."""
+    watcher, said = watch
+    watcher.take(reading(5 * GIB, size=0))
+    assert said == []
+
+
+def test_more_workers_than_planned_are_said_once(watch: tuple[ShmWatch, list[str]]) -> None:
+    """With both numbers; as many as planned, or none yet, are no remark."""
+    watcher, said = watch
+    for workers in (0, 2, None, 5, 5):
+        watcher.take(reading(0, workers=workers))
+    assert len(said) == 1
+    assert said[0].startswith("5 DataLoader workers run and 2 were planned")
+
+
+def test_fewer_workers_are_said_at_the_end_only_if_it_ran_long_enough(watch: tuple[ShmWatch, list[str]]) -> None:
+    """A job that ends in its first seconds has shown nothing."""
+    watcher, _ = watch
+    for _ in range(COUNTS_BEFORE_FEWER_IS_SAID - 1):
+        watcher.take(reading(0, workers=0))
+    assert watcher.fewer_workers() == ""
+    watcher.take(reading(0, workers=1))
+    assert watcher.fewer_workers().startswith("1 DataLoader workers ran at most and 2 were planned")
+    watcher.take(reading(0, workers=2))
+    assert watcher.fewer_workers() == ""
+
+
+def test_workers_that_the_preflight_lowered_are_the_plan(tmp_path: Path) -> None:
+    """An auto num_workers counts as what the preflight settled on; a stated one stays."""
+    loaders = {"train": {}, "val": {"num_workers": 3}}
+    plan = plan_with(tmp_path, data_loader={**IMAGES, "loaders": loaders}, resources={"cpus": 8, "memory": "16Gi"})
+    log = Log(lambda text: "", print)
+    assert log.num_workers is None
+    assert planned_processes(plan, log.num_workers) == plan.num_workers.value + 3
+    log.take(Chunk(True, b"trainlaunch: preflight passed: /dev/shm 2.0 GiB, 4 CPUs, num_workers 1\n"))
+    log.take(Chunk(False, b"x" * TAIL_BYTES * 2))
+    assert planned_processes(plan, log.num_workers) == 1 + 3
+
+
+def test_the_log_keeps_its_last_part(plan: LaunchPlan) -> None:
+    """Enough for a diagnosis, and no more of a job that prints for weeks."""
+    log = Log(lambda text: "", print)
+    for number in range(3000):
+        log.take(Chunk(False, f"line {number} {'x' * 60}\n".encode()))
+    assert log.text.endswith(f"line 2999 {'x' * 60}\n")
+    assert len(log.text) == TAIL_BYTES
+
+
+def test_the_suggested_size_covers_the_observed_peak(tmp_path: Path) -> None:
+    """The line can be pasted, and the plan that it gives needs at least the peak and at most 2.5 times as much."""
+    unsized = plan_with(
+        tmp_path, data_loader={"num_workers": 2, "batch_size": 8}, resources={"cpus": 4, "memory": "8Gi"}
+    )
+    assert unsized.shm.unsized
+    for peak in (40 * 1024, 5 * MIB, 221 * MIB, 3 * GIB + 17):
+        text = suggestion(Planned(queued_batches=4, unsized=True), peak)
+        line = next(each for each in text.splitlines() if each.startswith("  batch_bytes:"))
+        size = line.partition("size: ")[2].partition(",")[0]
+        fields: dict[str, Any] = {"num_workers": 2, "batch_size": 8, "batch_bytes": {"size": size, "tensors": 1}}
+        sized = plan_with(tmp_path, data_loader=fields, resources={"cpus": 4, "memory": "16Gi"})
+        assert peak <= sized.shm.need <= 2.5 * peak + 32 * PAGE
+        spec = job_with(tmp_path, data_loader=fields).data_loader.loaders[0].batch_bytes
+        assert spec == BatchBytes(size=spec.size if spec else 0, tensors=1)
+
+
+@pytest.mark.parametrize("planned", [Planned(unsized=True), Planned(queued_batches=0, unsized=True)])
+def test_nothing_is_suggested_without_a_queue(planned: Planned) -> None:
+    """No workers, no batches in /dev/shm: a size would be made up."""
+    assert suggestion(planned, 300 * MIB) == ""
+
+
+def test_nothing_is_suggested_from_an_empty_shm() -> None:
+    """numpy batches go through a pipe; a few semaphores are no batch."""
+    assert suggestion(Planned(queued_batches=4, unsized=True), 3 * PAGE) == ""
+
+
+@pytest.mark.parametrize(
+    ("output", "expected"),
+    [
+        ("shm used=10 peak=30 size=100 workers=4/4", ShmReading(10, 30, 100, 4)),
+        ("shm used=50 peak=30 size=100 workers=0/4 ok\n", ShmReading(50, 50, 100, 0)),
+        ("shm used=10 size=100", ShmReading(10, 10, 100, None)),
+        ("/dev/shm is gone", None),
+        ("", None),
+    ],
+)
+def test_the_health_line_is_read(output: str, expected: ShmReading | None) -> None:
+    """What the health command prints, or nothing where it found a fault."""
+    assert read_from_health(output) == expected
+
+
+def fake_proc(folder: Path, container: str) -> Path:
+    """Make a /proc whose process 7 is in `container` and sees two workers."""
+    home = folder / "7"
+    (home / "root/dev/shm").mkdir(parents=True)
+    (home / "cgroup").write_text(f"4:memory:/docker/{container}\n")
+    for pid, name in {"1": "tini", "8": "pt_data_worker", "9": "pt_data_worker", "10": "python"}.items():
+        (home / "root/proc" / pid).mkdir(parents=True)
+        (home / "root/proc" / pid / "comm").write_text(name + "\n")
+    (home / "root/proc/meminfo").write_text("")
+    return folder
+
+
+def test_proc_is_read_only_where_the_cgroup_names_the_container(tmp_path: Path) -> None:
+    """On a remote engine the same pid is somebody else's process."""
+    proc = fake_proc(tmp_path, "abc")
+    found = read_from_proc(replace(BLANK, id="abc", pid=7), proc)
+    assert found is not None
+    assert found.workers == 2
+    assert read_from_proc(replace(BLANK, id="other", pid=7), proc) is None
+    assert read_from_proc(replace(BLANK, id="abc", pid=8), proc) is None
+    assert read_from_proc(replace(BLANK, id="abc", pid=0), proc) is None
+
+
+def test_only_workers_are_counted(tmp_path: Path) -> None:
+    """By torch's own process name, of the whole process table."""
+    assert count_workers(fake_proc(tmp_path, "x") / "7/root/proc") == 2
+
+
+def test_a_hang_in_the_log_is_said_at_once() -> None:
+    """stderr only, and once."""
+    said: list[str] = []
+    judge: Callable[[str], str] = lambda log: "hung" if "queues.py" in log else ""  # noqa: E731
+    log = Log(judge, said.append)
+    log.take(Chunk(False, b"queues.py Error\n"))
+    assert said == []
+    log.take(Chunk(True, b'  File "queues.py", line 1, in _feed\nRuntime'))
+    log.take(Chunk(True, b"Error: unable\n"))
+    log.take(Chunk(True, b"Error: unable\n"))
+    assert said == ["hung"]
