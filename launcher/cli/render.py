@@ -44,7 +44,7 @@ def run(args: argparse.Namespace, streams: Streams) -> int:
     files: dict[str, str] = {}
     for target in targets:
         plan = plan_of(args, target=target)
-        text = verified(plan, render(plan, base=args.write_to))
+        text = verified(plan, render(plan, base=args.write_to), base=args.write_to)
         files[FILE_NAMES[target].format(name=args.name or plan.job.name)] = text
         say_findings(plan.findings, streams)
     if args.write_to is None:

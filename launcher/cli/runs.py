@@ -78,10 +78,20 @@ def byte_sink(stream: TextIO) -> Callable[[bytes], None]:
             else:
                 raw.write(data)
             stream.flush()
-        except BrokenPipeError:
+        except OSError:  # a closed pipe, or a terminal that is gone
             gone = True
 
     return write
+
+
+def sayer(streams: Streams) -> Callable[[str], None]:
+    """Return a function that says a line of ours among the job's; a terminal that is gone ends nothing."""
+
+    def say(text: str) -> None:
+        with contextlib.suppress(OSError):
+            streams.say(f"trainlaunch: {text}")
+
+    return say
 
 
 def say_diagnoses(evidence: Evidence, streams: Streams) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 
 from launcher.cli.common import add_job_arguments, plan_of, say_findings
-from launcher.cli.runs import byte_sink, docker_backend, say_diagnoses
+from launcher.cli.runs import byte_sink, docker_backend, say_diagnoses, sayer
 from launcher.cli.streams import Streams
 from launcher.diagnostics import Diagnostic
 from launcher.errors import TargetUnavailable
@@ -36,7 +36,7 @@ def run(args: argparse.Namespace, streams: Streams) -> int:
         raise TargetUnavailable([_only_docker(plan)])
     say_findings(plan.findings, streams)
     with docker_backend() as backend:
-        backend.prepare(plan, lambda text: streams.say(f"trainlaunch: {text}"))
+        backend.prepare(plan, sayer(streams))
         return _detached(backend, plan, streams) if args.detach else _followed(backend, plan, streams)
 
 
@@ -44,8 +44,7 @@ def _followed(backend: Backend, plan: LaunchPlan, streams: Streams) -> int:
     from launcher.diagnose import explain_hang
     from launcher.run.supervise import Console, Event, Events, Supervisor, trapped_signals
 
-    def say(text: str) -> None:
-        streams.say(f"trainlaunch: {text}")
+    say = sayer(streams)
 
     def hangs(log: str) -> str:
         diagnosis = explain_hang(log)

@@ -48,74 +48,76 @@ def apply_sets(root: MappingNode, sets: Iterable[str], report: Report) -> Mappin
     """Return `root` with each `dotted.path=YAML value` laid on top, in order; what can't be is put in `report`."""
     for each in sets:
         path, equals, text = each.partition("=")
-        place = Span(f"--set {path}=…" if equals else f"--set {path}", 1, 1, 1, 1)
+        place = Span(f"--set {shown(path)}=…" if equals else f"--set {shown(path)}", 1, 1, 1, 1)
         if not equals or not path.strip("."):
-            _refuse(report, place, f"--set takes field=value, not {shown(each)}", "write --set resources.memory=16Gi")
+            message = f"--set takes field=value, not {shown(each)}"
+            _refuse(report, place, message, fix="write --set resources.memory=16Gi")
             continue
         before = len(report)
         value = parse_yaml(text, place.file, report)
         if value is None and len(report) == before:
             value = Scalar("", plain=True, span=place)  # nothing after the =: null, as YAML has it
         if value is not None:
-            root = _Setter(report, place, path).mapping(root, path.split("."), of_kind(value, "--set"), JOB)
+            root = _Setter(report, place, of_kind(value, "--set"), path=path).mapping(root, path.split("."), JOB)
     return root
 
 
-def _refuse(report: Report, place: Span, message: str, fix: str) -> None:
+def _refuse(report: Report, place: Span, message: str, *, fix: str) -> None:
     report.take(Diagnostic(code="TL113", message=message, fix=fix, span=place))
 
 
 class _Setter:
     """Lays one --set value at its path; an error is reported and leaves the tree as it is."""
 
-    def __init__(self, report: Report, place: Span, path: str) -> None:
+    def __init__(self, report: Report, place: Span, value: Node, *, path: str) -> None:
         self._report = report
         self._place = place
+        self._value = value
         self._path = path
 
-    def mapping(self, node: MappingNode, parts: list[str], value: Node, type_: Type) -> MappingNode:
-        """Return `node` with `value` at `parts` below it."""
+    def mapping(self, node: MappingNode, parts: list[str], type_: Type) -> MappingNode:
+        """Return `node` with the value at `parts` below it."""
         if type_.kind == "map" and type_.item is not None and type_.item.kind not in {"object", "list"}:
             parts = [".".join(parts)]  # labels and resources have dots in their names
         name, *rest = parts
         inner = child(type_, name)
         if name == "target_overrides" and type_ is JOB:
             fix = "name the field itself, as in --set shm_size=8Gi"
-            self._refuse(f"--set {self._path} comes after target_overrides", fix)
+            self._refuse(f"--set {shown(self._path)} comes after target_overrides", fix)
             return node
         if inner is None:
             self._unknown(name, type_)
             return node
         key = Scalar(name, plain=True, span=self._place, kind="--set")
         if not rest:
-            return merged(node, MappingNode({name: (key, value)}, self._place, "--set"), type_)
-        below = self._below(node.items[name][1] if name in node.items else None, rest, value, inner)
+            return merged(node, MappingNode({name: (key, self._value)}, self._place, "--set"), type_)
+        below = self._below(node.items[name][1] if name in node.items else None, rest, inner)
         if below is None:
             return node
         return MappingNode({**node.items, name: (key, below)}, node.span, node.kind)
 
-    def _below(self, node: Node | None, parts: list[str], value: Node, type_: Type) -> Node | None:
+    def _below(self, node: Node | None, parts: list[str], type_: Type) -> Node | None:
         if type_.kind == "list" and type_.item is not None:
             if type_.single and isinstance(node, MappingNode):
-                return self.mapping(node, parts, value, type_.item)
-            return self._element(node, parts, value, type_.item)
+                return self.mapping(node, parts, type_.item)
+            return self._element(node, parts, type_.item)
         if type_.kind in {"object", "map"}:
             empty = MappingNode({}, self._place, "--set")
-            return self.mapping(node if isinstance(node, MappingNode) else empty, parts, value, type_)
-        message = f"--set {self._path}: nothing stands below a field that takes {type_.what}"
+            return self.mapping(node if isinstance(node, MappingNode) else empty, parts, type_)
+        message = f"--set {shown(self._path)}: nothing stands below a field that takes {type_.what}"
         self._refuse(message, "name the field itself")
         return None
 
-    def _element(self, node: Node | None, parts: list[str], value: Node, type_: Type) -> Node | None:
+    def _element(self, node: Node | None, parts: list[str], type_: Type) -> Node | None:
         items = list(node.items) if isinstance(node, SequenceNode) else []
         number, *rest = parts
         if node is None or not (number.isascii() and number.isdigit() and len(number) < 6 and int(number) < len(items)):
             last = f"0 to {len(items) - 1}" if items else "none"
-            message = f"--set {self._path}: {shown(number)} is no index of that list; it has {last}"
+            message = f"--set {shown(self._path)}: {shown(number)} is no index of that list; it has {last}"
             self._refuse(message, "set the whole list")
             return None
         index = int(number)
-        below = self._below(items[index], rest, value, type_) if rest else value
+        below = self._below(items[index], rest, type_) if rest else self._value
         if below is None:
             return None
         items[index] = below
@@ -126,7 +128,7 @@ class _Setter:
         close = nearest_name(name, known, "")
         listed = ", ".join(known) if len(known) <= MOST_LISTED else "the fields of docs/job-file.md"
         fix = f"write {self._corrected(name, close)}" if close else f"write one of {listed}"
-        self._refuse(f"--set {self._path}: unknown field {shown(name)}", fix)
+        self._refuse(f"--set {shown(self._path)}: unknown field {shown(name)}", fix)
 
     def _corrected(self, name: str, close: str) -> str:
         whole = self._path.split(".")
@@ -134,4 +136,4 @@ class _Setter:
         return close if "." in close else ".".join([*whole[:at], close, *whole[at + 1 :]])
 
     def _refuse(self, message: str, fix: str) -> None:
-        _refuse(self._report, self._place, message, fix)
+        _refuse(self._report, self._place, message, fix=fix)

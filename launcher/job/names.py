@@ -28,7 +28,7 @@ _FOREIGN = {
 }
 
 
-def refuse_unknown_key(report: Report, key: Scalar, type_: Type, path: str) -> None:
+def refuse_unknown_key(report: Report, key: Scalar, type_: Type, *, path: str) -> None:
     """Report a key that the object at `path` doesn't know, with the nearest name that it does."""
     where = f" in {path}" if path else ""
     known = [field.name for field in type_.fields if not field.later]

@@ -83,7 +83,7 @@ def _split(root: MappingNode, report: Report) -> tuple[MappingNode, dict[str, Ma
         if name in TARGETS_LATER:
             refuse_later(report, key, f"{OVERRIDES.name}.{name}")
         elif name not in TARGETS:
-            refuse_unknown_key(report, key, OVERRIDES.type, OVERRIDES.name)
+            refuse_unknown_key(report, key, OVERRIDES.type, path=OVERRIDES.name)
         elif isinstance(value, MappingNode):
             ValueReader(report, partial=True, nulls=True).read(OVERRIDE, value, "")
             overrides[name] = mapping_of_kind(value, "target_overrides")

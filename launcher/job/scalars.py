@@ -77,15 +77,15 @@ class ScalarReader:
         found = "a text" if secret else quoted(node.text)
         why = "a job file holds references to secrets, never a secret itself" if secret else ""
         fix = f"write {type_.what}" if secret else _better(type_, node.text, path)
-        self._add("TL107", node, path, f"{path} is {found}; {type_.what} is asked", fix, why)
+        self._add(node, path, f"{path} is {found}; {type_.what} is asked", fix=fix, why=why)
         return BAD
 
     def _int(self, type_: Type, node: Scalar, path: str) -> Any:
         if node.plain and re.fullmatch(r"-?(?:0|[1-9][0-9]*)", node.text) and len(node.text) <= LONGEST_NUMBER:
-            return self._bounded(type_, int(node.text), node, path)
+            return self._bounded(type_, node, path, value=int(node.text))
         meant = _meant_int(node.text)
         fix = f"write {meant}" if meant else f"write {article_of(type_)}, like {max(type_.low or 0, 1)}"
-        self._look_alike(type_, node, path, fix)
+        self._look_alike(type_, node, path, fix=fix)
         return BAD
 
     def _bool(self, type_: Type, node: Scalar, path: str) -> Any:
@@ -98,49 +98,51 @@ class ScalarReader:
             fix = "write true"
         else:
             fix = "write false" if lower in _MEANT_FALSE or lower == "false" else "write true or false"
-        self._look_alike(type_, node, path, fix)
+        self._look_alike(type_, node, path, fix=fix)
         return BAD
 
-    def _look_alike(self, type_: Type, node: Scalar, path: str, fix: str) -> None:
+    def _look_alike(self, type_: Type, node: Scalar, path: str, *, fix: str) -> None:
         spelled = node.text if node.plain else f"the string {quoted(node.text)}"
         spelled = quoted(node.text) if node.plain and len(node.text) > 60 else spelled
         why = "readers of YAML take this spelling for different values" if node.plain else "quotes make it a string"
-        self._add("TL105", node, path, f"{path} is {spelled}; {article_of(type_)} is asked", fix, why)
+        message = f"{path} is {spelled}; {article_of(type_)} is asked"
+        self._add(node, path, message, fix=fix, why=why, code="TL105")
 
     def _choice(self, type_: Type, node: Scalar, path: str) -> Any:
         if node.text in type_.choices:
             return node.text
         if node.text in type_.later:
             message = f"{path}: {node.text} is not supported yet; a later version brings it"
-            self._add("TL110", node, path, message, f"write {' or '.join(type_.choices)}, or delete {path}")
+            fix = f"write {' or '.join(type_.choices)}, or delete {path}"
+            self._add(node, path, message, fix=fix, code="TL110")
             return BAD
         import difflib  # only on the way to an error
 
         meant = _OTHER_WORDS.get(node.text.lower().removeprefix("torch."), node.text.lower().removeprefix("torch."))
         close = difflib.get_close_matches(meant[:64], type_.choices, n=1)
         message = f"{path} is {quoted(node.text)}; it takes {', '.join(type_.choices)}"
-        self._add("TL107", node, path, message, f"write {close[0] if close else ' or '.join(type_.choices)}")
+        self._add(node, path, message, fix=f"write {close[0] if close else ' or '.join(type_.choices)}")
         return BAD
 
     def _quantity(self, type_: Type, node: Scalar, path: str) -> Any:
         parse = {"size": parse_size, "cpus": parse_cpus, "duration": parse_duration}[type_.kind]
         code = "TL108" if type_.kind == "size" else "TL107"
         if type_.kind == "size" and re.fullmatch(r"-?0+", node.text):
-            return self._bounded(type_, 0, node, path)
+            return self._bounded(type_, node, path, value=0)
         if len(node.text) > LONGEST_NUMBER or not node.text.isascii():
             example = {"size": "512Mi or 8Gi", "cpus": "4, 1.5 or 500m", "duration": "30s, 5m or 1h30m"}[type_.kind]
             message = f"{path} is {quoted(node.text)}; {article_of(type_)} is asked"
-            self._add(code, node, path, message, f"write {example}")
+            self._add(node, path, message, fix=f"write {example}", code=code)
             return BAD
         try:
             value = parse(node.text)
         except UnreadableValue as error:
             also = ", or auto" if type_.auto else ""
-            self._add(code, node, path, f"{path}: {error}", error.fix + also)
+            self._add(node, path, f"{path}: {error}", fix=error.fix + also, code=code)
             return BAD
-        return self._bounded(type_, value, node, path)
+        return self._bounded(type_, node, path, value=value)
 
-    def _bounded(self, type_: Type, value: int, node: Scalar, path: str) -> Any:
+    def _bounded(self, type_: Type, node: Scalar, path: str, *, value: int) -> Any:
         low, high = type_.low, type_.high
         code = "TL108" if type_.kind == "size" else "TL107"
         if low is not None and value < low:
@@ -153,10 +155,11 @@ class ScalarReader:
         if path == "shm_size" and value == 0:
             why = "0 is 64 MiB in Docker and no limit at all in Podman and Kubernetes"
         fix = "write auto" if type_.auto else f"write {spell(type_, bound)}"
-        self._add(code, node, path, f"{path} is {node.text}; the {side} is {spell(type_, bound)}", fix, why)
+        message = f"{path} is {node.text}; the {side} is {spell(type_, bound)}"
+        self._add(node, path, message, fix=fix, why=why, code=code)
         return BAD
 
-    def _add(self, code: str, node: Scalar, path: str, message: str, fix: str, why: str = "") -> None:
+    def _add(self, node: Scalar, path: str, message: str, *, fix: str, why: str = "", code: str = "TL107") -> None:
         self._report.add(code, node, message=message, fix=fix, why=why, field=path)
 
 

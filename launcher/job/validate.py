@@ -20,6 +20,16 @@ _NAMED_SOURCE = {
     "pvc": (SUBDOMAIN, "the name of a PersistentVolumeClaim"),
     "config": (SUBDOMAIN, "the name of a ConfigMap"),
 }
+# What the preflight exports from these fields; the same name in env would be overwritten in silence.
+_PREFLIGHTS_OWN = {
+    "TRAINLAUNCH_NUM_WORKERS": "data_loader.num_workers",
+    "TRAINLAUNCH_PREFETCH_FACTOR": "data_loader.prefetch_factor",
+    "TRAINLAUNCH_BATCH_SIZE": "data_loader.batch_size",
+    "TRAINLAUNCH_PIN_MEMORY": "data_loader.pin_memory",
+    "TRAINLAUNCH_PERSISTENT_WORKERS": "data_loader.persistent_workers",
+    "TRAINLAUNCH_TIMEOUT": "data_loader.timeout",
+    "TRAINLAUNCH_SHM_BYTES": "shm_size",
+}
 _ENGINES_OWN = frozenset({"/", "/proc", "/sys", "/dev"})
 
 
@@ -56,7 +66,7 @@ class Checked:
 
 
 def _step(node: Node, parts: list[str]) -> tuple[int, Node | None]:
-    """Return what stands below `node` at the longest start of `parts` that is a key (labels have dots), and its length."""
+    """Return what stands below `node` at the longest start of `parts` that is a key; labels have dots."""
     if isinstance(node, MappingNode):
         for taken in range(len(parts), 0, -1):
             entry = node.items.get(".".join(parts[:taken]))
@@ -120,6 +130,13 @@ def _check_variables(job: Checked) -> None:
     for name in job.value("secrets") or {}:
         if name in (job.value("env") or {}):
             job.add("TL109", f"secrets.{name}", f"{name} is in env and in secrets", fix=f"delete env.{name}")
+    for place in ("env", "secrets"):
+        for name in job.value(place) or {}:
+            if name in _PREFLIGHTS_OWN and job.value("data_loader.inject") != "off":
+                field = _PREFLIGHTS_OWN[name]
+                why = "the preflight exports the variable from that field and would overwrite this one"
+                fix = f"delete {place}.{name} and write {field}"
+                job.add("TL109", f"{place}.{name}", f"{name} is {field}'s own variable", fix=fix, why=why)
 
 
 def _check_gpus(job: Checked) -> None:

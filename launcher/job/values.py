@@ -87,20 +87,20 @@ class ValueReader:
         for name, (key, value) in node.items.items():
             field = known.get(name)
             if field is None:
-                refuse_unknown_key(self._report, key, type_, path)
+                refuse_unknown_key(self._report, key, type_, path=path)
             elif not (self._nulls and isinstance(value, Scalar) and value.null and not field.type.nullable):
-                values[name] = self._field(field, value, f"{path}.{name}" if path else name, key)
+                values[name] = self._field(field, value, f"{path}.{name}" if path else name, key=key)
         if not self._partial:
-            self._require(type_, node, path, values)
+            self._require(type_, node, path, values=values)
         return values
 
-    def _field(self, field: Field, value: Node, path: str, key: Scalar) -> Any:
+    def _field(self, field: Field, value: Node, path: str, *, key: Scalar) -> Any:
         if field.later:
             refuse_later(self._report, key, path)
             return BAD
         return self.read(field.type, value, path)
 
-    def _require(self, type_: Type, node: MappingNode, path: str, values: dict[str, Any]) -> None:
+    def _require(self, type_: Type, node: MappingNode, path: str, *, values: dict[str, Any]) -> None:
         for field in type_.fields:
             if field.required and field.name not in values:
                 full = f"{path}.{field.name}" if path else field.name

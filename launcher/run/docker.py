@@ -178,6 +178,9 @@ class DockerBackend:
             reading = read_from_proc(container, self._proc)
             if reading is not None:
                 return reading
+            now = self.inspect(container.id)
+            if now is None or now.ended:
+                return None
             self._readable_proc = False
         return read_from_health(self._run_health_command(container.id))
 

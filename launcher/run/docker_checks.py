@@ -51,6 +51,8 @@ def shares_this_host(info: Mapping[str, Any], socket_path: str | None) -> bool:
 
 def _cpus(plan: LaunchPlan, info: Mapping[str, Any]) -> Iterator[Diagnostic]:
     asked, there = plan.job.resources.cpus, int(info.get("NCPU") or 0)
+    if asked is not None and not info.get("CpuCfsQuota", True):
+        yield _not_enforced(plan, "cpus")
     if asked is not None and there and asked > there * 1000:
         yield Diagnostic(
             code=HOST_TOO_SMALL,
@@ -64,6 +66,8 @@ def _cpus(plan: LaunchPlan, info: Mapping[str, Any]) -> Iterator[Diagnostic]:
 
 def _memory(plan: LaunchPlan, info: Mapping[str, Any]) -> Iterator[Diagnostic]:
     asked, there = plan.job.resources.memory, int(info.get("MemTotal") or 0)
+    if asked is not None and not info.get("MemoryLimit", True):
+        yield _not_enforced(plan, "memory")
     if asked is not None and there and asked > there:
         mib = there // (1024 * 1024)
         yield Diagnostic(
@@ -74,6 +78,17 @@ def _memory(plan: LaunchPlan, info: Mapping[str, Any]) -> Iterator[Diagnostic]:
             span=plan.job.span("resources.memory"),
             field="resources.memory",
         )
+
+
+def _not_enforced(plan: LaunchPlan, resource: str) -> Diagnostic:
+    return Diagnostic(
+        code=HOST_TOO_SMALL,
+        message=f"resources.{resource} is stated and this engine can't enforce it",
+        why=f"it has no {resource} controller (a rootless engine needs cgroup v2 and delegation), and would ignore it",
+        fix=f"delegate the {resource} controller to the engine's user, or delete resources.{resource}",
+        span=plan.job.span(f"resources.{resource}"),
+        field=f"resources.{resource}",
+    )
 
 
 def _secrets(plan: LaunchPlan) -> Iterator[Diagnostic]:

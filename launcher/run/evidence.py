@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import signal
 from dataclasses import dataclass, field
 
 from launcher.run.backend import Planned, Started
+
+ENDING_SIGNALS = frozenset({signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGKILL, signal.SIGTERM})
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +30,11 @@ class Evidence:
     signals: tuple[int, ...] = ()
     stopped_by: str = ""
     planned: Planned = field(default_factory=Planned)
+
+    @property
+    def stopped(self) -> bool:
+        """Whether somebody ended it on purpose; SIGUSR1 and the like ask a job for something else."""
+        return bool(self.stopped_by) or not ENDING_SIGNALS.isdisjoint(self.signals)
 
 
 def evidence_of(container: Started, *, log: str, signals: tuple[int, ...] = ()) -> Evidence:

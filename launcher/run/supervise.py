@@ -58,12 +58,13 @@ class Outcome:
 
 @contextlib.contextmanager
 def trapped_signals(events: Events[Event]) -> Iterator[None]:
-    """Turn SIGINT, SIGTERM and SIGHUP into events; only the main thread can."""
+    """Turn SIGINT, SIGTERM and SIGHUP into events; only the main thread can. One that is ignored (nohup) stays so."""
 
     def handler(number: int, _frame: FrameType | None) -> None:
         events.put(Event("signal", NAMES[signal.Signals(number)]))
 
-    before = {each: signal.signal(each, handler) for each in NAMES}
+    heard = [each for each in NAMES if signal.getsignal(each) is not signal.SIG_IGN]
+    before = {each: signal.signal(each, handler) for each in heard}
     try:
         yield
     finally:
@@ -231,6 +232,6 @@ class Supervisor:
 
     def _may_retry(self, outcome: Outcome) -> bool:
         evidence = outcome.evidence
-        if evidence is None or self._stopped_by or evidence.signals or outcome.exit_code in NEVER_RETRIED:
+        if evidence is None or evidence.stopped or outcome.exit_code in NEVER_RETRIED:
             return False
         return not (outcome.exit_code == EXIT_FILES_WRONG and STOP_MARKER in evidence.log)

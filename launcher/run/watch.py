@@ -71,7 +71,7 @@ class ShmWatch:
         self._ended = threading.Event()
         self._thread: threading.Thread | None = None
         self._full_said = self._more_said = False
-        self._counts = 0
+        self._counts = self._last_workers = 0
         self.peak: int | None = None
         self.most_workers = 0
 
@@ -109,12 +109,14 @@ class ShmWatch:
         self._counts += 1
         self.most_workers = max(self.most_workers, reading.workers)
         planned = planned_processes(self._plan, self._log.num_workers)
-        if reading.workers > planned and not self._more_said:
+        # Twice the same: workers start one after another.
+        if reading.workers > planned and reading.workers == self._last_workers and not self._more_said:
             self._more_said = True
             self._say(
                 f"{reading.workers} DataLoader workers run and {planned} were planned: /dev/shm may be too small for "
                 "them; let the script read TRAINLAUNCH_NUM_WORKERS, or state data_loader.num_workers"
             )
+        self._last_workers = reading.workers
 
     def _is_full(self, reading: ShmReading) -> bool:
         """Whether the next storage has no room; a healthy queue leaves room for one more a worker."""

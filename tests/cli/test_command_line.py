@@ -15,6 +15,11 @@ from tests.jobs import write_job
 PORTABLE = {"resources": {"cpus": 4, "memory": "8Gi"}, "image_entrypoint": []}
 
 
+def line_of(path: Path, text: str) -> int:
+    """Return the number of the first line that holds `text`."""
+    return next(n for n, line in enumerate(path.read_text().splitlines(), start=1) if text in line)
+
+
 def test_no_verb_is_a_usage_error(trainlaunch: Runs) -> None:
     """Exit 2, and the usage on stderr."""
     done = trainlaunch()
@@ -47,7 +52,7 @@ def test_plan_json_is_one_stable_document(trainlaunch: Runs, tmp_path: Path) -> 
     assert document["num_workers"] == 8
     assert document["shm"]["size"] == 2**31
     assert {"need", "hard", "size"} <= set(document["shm"])
-    assert document["derivations"]["num_workers"]["origin"].endswith("job.yaml:6")
+    assert document["derivations"]["num_workers"]["origin"] == f"{job}:{line_of(job, 'cpus:')}"
 
 
 def test_plan_json_stays_one_document_when_the_job_is_bad(trainlaunch: Runs, tmp_path: Path) -> None:
@@ -67,7 +72,7 @@ def test_all_errors_of_a_file_come_at_once(trainlaunch: Runs, tmp_path: Path, ve
     assert (done.returncode, done.stdout) == (1, "")
     for code in ("TL104", "TL108"):
         assert f"error[{code}]" in done.stderr
-    assert f"{job}:4:1" in done.stderr
+    assert f"{job}:{line_of(job, 'imgae:')}:1" in done.stderr
 
 
 def test_set_overrides_one_invocation_and_plan_shows_it(trainlaunch: Runs, tmp_path: Path) -> None:
@@ -101,9 +106,7 @@ def test_render_leaves_nothing_half_written_on_a_full_disk(trainlaunch: Runs, tm
     if not full.exists():
         pytest.skip("this machine has no /dev/full")
     job, out = write_job(tmp_path, **PORTABLE), tmp_path / "out"
-    done = trainlaunch(
-        "render", str(job), "--target", "docker", "--write-to", str(out), preexec_fn=_no_file_may_grow
-    )
+    done = trainlaunch("render", str(job), "--target", "docker", "--write-to", str(out), preexec_fn=_no_file_may_grow)
     assert done.returncode == 2
     assert "TL116" in done.stderr
     assert list(out.iterdir()) == []

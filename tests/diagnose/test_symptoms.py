@@ -53,6 +53,7 @@ MATCHES = [
     ("killed, nobody knows", Evidence(137), ["killed-from-outside"]),
     ("killed after the grace period", Evidence(137, signals=(15, 9), stopped_by="Ctrl-C"), ["stopped-on-request"]),
     ("docker stop", Evidence(143, signals=(15,)), ["stopped-on-request"]),
+    ("a checkpoint was asked for by SIGUSR1", Evidence(1, signals=(10,)), []),
     ("own code after Ctrl-C", Evidence(3, signals=(15,), stopped_by="Ctrl-C"), ["stopped-on-request"]),
     ("sigterm from outside", Evidence(143), ["killed-from-outside"]),
     ("child killed, ended with 0", Evidence(0, oom_killed=True), ["oom-killed"]),

@@ -196,7 +196,8 @@ def test_the_reference_page_is_current() -> None:
 
 def wrong_by_name(path: Path) -> bool:
     """Return whether an invalid job states an unknown or later field, or none where a value is asked."""
-    expected = path.with_suffix(".txt").read_text(encoding="utf-8")
+    beside = path.with_suffix(".txt")  # not there yet for a new file, whose own test says so
+    expected = beside.read_text(encoding="utf-8") if beside.is_file() else ""
     return bool(re.search(r"^\d.*(TL104|TL110|has no value)", expected, re.MULTILINE))
 
 

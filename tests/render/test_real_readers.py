@@ -222,6 +222,35 @@ def test_a_missing_bind_source_is_no_empty_folder(tmp_path: Path, base_image: st
         assert not (tmp_path / "gone").exists()
 
 
+@pytest.mark.docker
+@pytest.mark.parametrize("kind", ["docker", "compose"])
+def test_the_tmp_of_a_read_only_root_can_be_written_and_run_from(
+    tmp_path: Path, base_image: str, kind: str, project: list[str]
+) -> None:
+    """Any user can write there, and compiled kernels, which Inductor puts there, can be loaded."""
+    probe = "cp /bin/true /tmp/mine && /tmp/mine && ! touch /usr/mine 2>/dev/null && echo proved"
+    plan = plan_with(
+        tmp_path,
+        kind,
+        name=f"locked-{uuid.uuid4().hex[:8]}",
+        image=base_image,
+        pull_policy="never",
+        command=["sh", "-c", probe],
+        user="1000:1000",
+        read_only=True,
+        shm_size="64Mi",
+        data_loader={"num_workers": 0},
+    )
+    text = verified(plan, render(plan))
+    if kind == "docker":
+        done = subprocess.run(["sh"], input=text, capture_output=True, text=True, timeout=60, check=False)
+    else:
+        project.append(text)
+        done = compose("up", "--no-log-prefix", "--exit-code-from", plan.name, text=text, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert "proved" in done.stdout.splitlines()
+
+
 SECRETS = {"API_KEY": {"env": "API_KEY"}, "OTHER": {"env": "API_KEY_2"}, "API_KEY_2": {"env": "OTHER"}}
 
 

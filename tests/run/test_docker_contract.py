@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -19,4 +20,15 @@ class TestDocker(BackendContract):
     def backend(self, engine: str) -> Iterator[DockerBackend]:
         """Return a backend with a connection of its own."""
         with contextlib.closing(DockerBackend()) as backend:
+            yield backend
+
+
+@pytest.mark.docker
+class TestDockerWithoutProc(BackendContract):
+    """A remote engine, or another user's: /dev/shm is read by the health command inside the container."""
+
+    @pytest.fixture
+    def backend(self, engine: str, tmp_path: Path) -> Iterator[DockerBackend]:
+        """Return a backend that sees no process of the engine's."""
+        with contextlib.closing(DockerBackend(proc=tmp_path / "no-proc")) as backend:
             yield backend

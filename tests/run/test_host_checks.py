@@ -36,6 +36,15 @@ def test_memory_above_the_hosts_is_refused(tmp_path: Path) -> None:
     assert codes(plan, {**ROOMY, "MemTotal": 32 << 30}) == []
 
 
+@pytest.mark.parametrize("lacking", ["CpuCfsQuota", "MemoryLimit"])
+def test_a_limit_that_the_engine_would_ignore_is_refused(tmp_path: Path, lacking: str) -> None:
+    """A rootless engine without delegation runs the job without its limits and only warns."""
+    plan = plan_with(tmp_path, resources={"cpus": 2, "memory": "8Gi"})
+    (finding,) = host_findings(plan, {**ROOMY, lacking: False}, local=False)
+    assert "can't enforce it" in finding.message
+    assert codes(plan_with(tmp_path), {**ROOMY, lacking: False}) == []
+
+
 def test_everything_is_told_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """CPUs, memory, a secret, GPUs and a bind in one go."""
     monkeypatch.delenv("TOKEN", raising=False)

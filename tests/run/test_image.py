@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
+import os
+import pty
 import subprocess
+import sys
+import tarfile
 import uuid
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -12,7 +18,7 @@ import yaml
 
 from launcher.run.docker_image import Layers
 from tests.conftest import Runs
-from tests.run.conftest import docker
+from tests.run.conftest import ROOT, docker
 from tests.run.registry import image_of, registry_of
 
 MakeJob = Callable[..., Path]
@@ -37,9 +43,6 @@ def fronted_image(base_image: str, job_name: str) -> Iterator[str]:
 
 
 def _tar(files: dict[str, bytes]) -> bytes:
-    import io
-    import tarfile
-
     buffer = io.BytesIO()
     with tarfile.open(fileobj=buffer, mode="w") as tar:
         for name, content in files.items():
@@ -71,6 +74,24 @@ def test_a_missing_image_is_pulled_once(trainlaunch: Runs, make_job: MakeJob, re
     assert f"trainlaunch: pulling {registry}:1" in first.stderr
     assert "pulled 1 layers" in first.stderr
     assert "pulling" not in second.stderr
+
+
+@pytest.mark.docker
+def test_a_pull_on_a_terminal_has_a_bar(make_job: MakeJob, registry: str) -> None:
+    """One bar that is cleared at the end, and no line a layer."""
+    master, slave = pty.openpty()
+    argv = [sys.executable, "-m", "launcher", "up", str(make_job(image=f"{registry}:2", command=["echo", "x"]))]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "TERM": "xterm"}
+    process = subprocess.Popen(argv, env=environment, stdin=slave, stdout=subprocess.DEVNULL, stderr=slave)
+    os.close(slave)
+    shown = b""
+    with contextlib.suppress(OSError):  # Linux ends a terminal's output with EIO
+        while data := os.read(master, 4096):
+            shown += data
+    os.close(master)
+    assert process.wait(timeout=60) == 0, shown
+    assert b"\x1b[2K" in shown
+    assert b"pulled 1 layers" not in shown
 
 
 @pytest.mark.docker

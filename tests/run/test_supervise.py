@@ -74,6 +74,7 @@ def test_the_jobs_code_and_bytes_are_up_s(follow: Callable[..., Followed]) -> No
         (End(code=128), 3),
         (End(code=137, oom_killed=True), 3),
         (End(code=143, signals=(15,)), 1),
+        (End(code=1, signals=(10,)), 3),
         (End(code=1, removed=True), 1),
     ],
 )
@@ -141,6 +142,19 @@ def test_a_target_that_refuses_the_first_attempt_is_an_error(tmp_path: Path) -> 
     console = Console(lambda data: None, lambda data: None, print, lambda log: "")
     with pytest.raises(TargetUnavailable):
         Supervisor(Refusing([]), plan_with(tmp_path), console, Events()).run()
+
+
+def test_a_signal_that_was_ignored_before_stays_ignored() -> None:
+    """`nohup trainlaunch up` goes on when its terminal closes."""
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        events: Events[Event] = Events()
+        with trapped_signals(events):
+            signal.raise_signal(signal.SIGHUP)
+        assert events.empty()
+        assert signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
+    finally:
+        signal.signal(signal.SIGHUP, before)
 
 
 def test_signals_become_events_and_are_given_back() -> None:

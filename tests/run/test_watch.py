@@ -70,9 +70,12 @@ def test_an_unlimited_shm_is_never_full(watch: tuple[ShmWatch, list[str]]) -> No
 
 
 def test_more_workers_than_planned_are_said_once(watch: tuple[ShmWatch, list[str]]) -> None:
-    """With both numbers; as many as planned, or none yet, are no remark."""
+    """With both numbers, once the count stands; as many as planned, or none yet, are no remark."""
     watcher, said = watch
-    for workers in (0, 2, None, 5, 5):
+    for workers in (0, 2, None, 3, 4):
+        watcher.take(reading(0, workers=workers))
+    assert said == []
+    for workers in (5, None, 5, 5):
         watcher.take(reading(0, workers=workers))
     assert len(said) == 1
     assert said[0].startswith("5 DataLoader workers run and 2 were planned")

@@ -20,7 +20,7 @@ _SIGNALS = {137: "SIGKILL", 143: "SIGTERM"}
 def diagnose(evidence: Evidence) -> Diagnosis | None:
     """Match 137 and 143 that nothing else explains."""
     name = _SIGNALS.get(evidence.exit_code or 0)
-    if name is None or evidence.oom_killed or evidence.signals or evidence.stopped_by:
+    if name is None or evidence.oom_killed or evidence.stopped:
         return None
     sentence = f"{name} ended the job, and neither its memory limit nor the engine sent it"
     if name == "SIGKILL":

@@ -20,7 +20,7 @@ NAME = "stopped-on-request"
 
 def diagnose(evidence: Evidence) -> Diagnosis | None:
     """Match a stop of ours, or signals that were sent through the engine, unless the kernel killed it first."""
-    if evidence.oom_killed or not (evidence.stopped_by or evidence.signals):
+    if evidence.oom_killed or not evidence.stopped:
         return None
     by = evidence.stopped_by or "someone through the engine"
     names = ", ".join(_name(each) for each in evidence.signals) or "no signal on record"

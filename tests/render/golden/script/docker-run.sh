@@ -1,6 +1,6 @@
 #!/bin/sh
 # Rendered by trainlaunch from script.yaml for docker: change that file and render again.
-# rendering format 1, input 35a5077f
+# rendering format 1, input 5c0b1a16
 # shm_size 1500000Ki = stated (script.yaml:13)
 # num_workers 3 = stated (script.yaml:14)
 # ranks 2 = one per GPU (script.yaml:12)
@@ -20,7 +20,7 @@ exec docker run \
   --pull missing \
   --label dev.trainlaunch.job=script-job \
   --label dev.trainlaunch.format=1 \
-  --label dev.trainlaunch.input=35a5077f \
+  --label dev.trainlaunch.input=5c0b1a16 \
   --label dev.trainlaunch.num-workers=3 \
   --label dev.trainlaunch.planned-processes=6 \
   --label dev.trainlaunch.queued-batches=12 \
@@ -125,7 +125,7 @@ for tl_signal in TERM INT HUP QUIT USR1 USR2; do eval "trap '\''tl_pass $tl_sign
 until tl_again='\'''\''; wait "$!"; tl_code=$?; [ -z "$tl_again" ]; do :; done; exit "$tl_code"
 ' \
   trainlaunch \
-  /bin/sh -eu -c 'trap '\''wait; exit'\'' TERM INT HUP QUIT; trap : USR1 USR2
+  /bin/sh -eu -c 'trap '\''set -- $?; wait; exit $1'\'' TERM INT HUP QUIT; trap : USR1 USR2
 set -o nounset
 for epoch in 1 2 3; do
   echo "epoch $epoch of $$"   # it'\''s a comment
