@@ -44,6 +44,7 @@ EXACT_RUNS = 3
 DEADLINE = 300  # seconds; a container that takes longer hangs
 SLACK = MIB  # what need may be above the peak besides one batch of each loader
 SCHEMA_VERSION = 1
+ENVIRONMENT = ("torch", "python", "kernel", "cpus", "page")  # what sample.py tells of where it runs
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,10 +111,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     image = args.image or _local_image()
     chosen = _chosen(args.only)
     rows: list[Row] = []
-    environment: dict[str, Any] = {}
+    environment: dict[str, Any] = {"engine": _engine()}
     for each in chosen:
         measured = run(image, each, shm_bytes=max(LARGER * each.plan.shm.need, SMALLEST))
-        environment = environment or _environment(measured)
+        environment.update({key: measured.found[key] for key in ENVIRONMENT if key in measured.found})
         rows.append(judged(each, measured))
         _progress(f"{each.name}: {rows[-1].problem or 'ok'}")
     shapes = [exactness(image, each, runs=EXACT_RUNS) for each in chosen if each.exact]
@@ -230,12 +231,9 @@ def _end(measured: Measured) -> str:
     return (measured.said.splitlines() or ["said nothing"])[-1]
 
 
-def _environment(measured: Measured) -> dict[str, Any]:
-    engine = subprocess.run(
-        ("docker", "version", "--format={{.Server.Version}}"), capture_output=True, text=True, check=False
-    )
-    told = {key: measured.found.get(key) for key in ("torch", "python", "kernel", "cpus", "page")}
-    return {**told, "engine": engine.stdout.strip()}
+def _engine() -> str:
+    command = ("docker", "version", "--format={{.Server.Version}}")
+    return subprocess.run(command, capture_output=True, text=True, check=False).stdout.strip()
 
 
 def _progress(text: str) -> None:
@@ -249,8 +247,11 @@ def _row_text(row: Row) -> str:
 
 
 def _text(rows: Sequence[Row], shapes: Sequence[Exactness], environment: Mapping[str, Any]) -> str:
-    on = "torch {torch}, Python {python}, kernel {kernel}, engine {engine}, {cpus} CPUs, pages of {page} bytes"
-    lines = [on.format(**environment), "", f"{'MiB':38} {'need':>9} {'hard':>9} {'peak':>9} {'batches':>8}"]
+    lines = [
+        ", ".join(f"{key} {value}" for key, value in environment.items()),
+        "",
+        f"{'MiB':38} {'need':>9} {'hard':>9} {'peak':>9} {'batches':>8}",
+    ]
     lines += [_row_text(each) for each in rows]
     lines += ["", "batches: (need − peak) / one batch of each loader. `ok`: peak ≤ hard, and need within its limit."]
     for each in shapes:

@@ -19,6 +19,7 @@ from launcher.cli.streams import Streams
 from launcher.diagnostics import Severity
 from launcher.plan.launch_plan import Derived, LaunchPlan
 from launcher.plan.shared_memory import need_derivation
+from launcher.plan.threads import alike
 from launcher.units import format_cpus, format_size, human_size
 
 EXAMPLES = (
@@ -67,10 +68,7 @@ def _rows(plan: LaunchPlan) -> Iterator[tuple[str, str, str, str]]:
 
 def _thread_rows(plan: LaunchPlan) -> Iterator[tuple[str, str, str, str]]:
     """Yield one row for all variables that share a number and its derivation."""
-    alike: dict[Derived, list[str]] = {}
-    for name, threads in plan.threads:
-        alike.setdefault(threads, []).append(name)
-    for threads, names in alike.items():
+    for threads, names in alike(plan.threads).items():
         yield "threads", str(threads.value), f"{threads.derivation}: {' '.join(names)}", threads.origin
     if not plan.threads and plan.job.data_loader.inject != "off":
         yield "threads", "auto", "set by the preflight from the CPUs that it finds", "resources.cpus is not stated"

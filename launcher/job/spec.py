@@ -5,6 +5,7 @@ Sizes are bytes, CPUs thousandths, durations seconds. None always means "not sta
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -26,6 +27,12 @@ class Origin:
 
 
 DEFAULT = Origin("default")
+
+
+def numeric_user(user: str | None) -> tuple[int, int] | None:
+    """Return uid and gid on Kubernetes (1000 where unstated), or None for a name, which only an image resolves."""
+    match = re.fullmatch(r"(\d+)(?::(\d+))?", "1000" if user is None else user)
+    return (int(match[1]), int(match[2] or 1000)) if match else None
 
 
 @dataclass(frozen=True, slots=True)

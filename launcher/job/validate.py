@@ -65,6 +65,11 @@ class Checked:
         self.report.add(code, self.node(path), message=message, fix=fix, why=why, field=path)
 
 
+def cannot(job: Checked, field: str, what: str, *, fix: str, why: str = "") -> None:
+    """Report a field that the job's target has no word for (TL401)."""
+    job.add("TL401", field, f"{job.target} has no {what}", fix=fix, why=why)
+
+
 def _step(node: Node, parts: list[str]) -> tuple[int, Node | None]:
     """Return what stands below `node` at the longest start of `parts` that is a key; labels have dots."""
     if isinstance(node, MappingNode):
@@ -136,7 +141,7 @@ def _check_variables(job: Checked) -> None:
                 field = _PREFLIGHTS_OWN[name]
                 why = "the preflight exports the variable from that field and would overwrite this one"
                 fix = f"delete {place}.{name} and write {field}"
-                job.add("TL109", f"{place}.{name}", f"{name} is {field}'s own variable", fix=fix, why=why)
+                job.add("TL109", f"{place}.{name}", f"{name} is the variable of {field}", fix=fix, why=why)
 
 
 def _check_gpus(job: Checked) -> None:

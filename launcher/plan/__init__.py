@@ -44,5 +44,5 @@ def make_plan(job: JobSpec, *, name: str | None = None, force: bool = False) -> 
         memory=planned_memory(job, ranks.value, shm),
         open_files=open_files(job, shm),
         argv=argv_of(job, ranks.value),
-        findings=(*problems, *findings_of(job, shm)),
+        findings=(*problems, *findings_of(job, shm, fixed_name=name)),
     )

@@ -5,15 +5,33 @@ from __future__ import annotations
 from launcher.diagnostics import Diagnostic, Severity
 from launcher.job.spec import JobSpec
 from launcher.plan.launch_plan import SharedMemory
+from launcher.plan.names import JOB_SUFFIX, LONGEST_NAME, shortened
 from launcher.units import human_size
 
 TOKENS_THAT_NEED_WORKERS = ("{prefetch_factor}",)
 
 
-def findings_of(job: JobSpec, shm: SharedMemory) -> list[Diagnostic]:
+def findings_of(job: JobSpec, shm: SharedMemory, *, fixed_name: str | None) -> list[Diagnostic]:
     """Return warnings and infos, in the order of the job file's sections."""
     checks = (_floating_tag, _unsized, _token_without_workers, _entrypoint_unknown)
-    return [finding for check in checks if (finding := check(job, shm)) is not None]
+    found = [_name_shortened(job, fixed_name), *(check(job, shm) for check in checks)]
+    return [each for each in found if each is not None]
+
+
+def _name_shortened(job: JobSpec, fixed_name: str | None) -> Diagnostic | None:
+    name = fixed_name or job.name
+    longest = LONGEST_NAME - JOB_SUFFIX if job.kubernetes.kind == "job" and fixed_name is None else LONGEST_NAME
+    if job.target != "kubernetes" or len(name) <= longest:
+        return None
+    return Diagnostic(
+        "TL402",
+        f"name has {len(name)} characters, {longest} fit beside the suffix, so it becomes {shortened(name, longest)}",
+        f"choose a name of at most {longest} characters",
+        why=f"the name becomes a label of the job's pods, and labels hold {LONGEST_NAME} characters",
+        severity=Severity.INFO,
+        span=job.span("name"),
+        field="name",
+    )
 
 
 def _floating_tag(job: JobSpec, shm: SharedMemory) -> Diagnostic | None:

@@ -33,6 +33,14 @@ def planned_threads(job: JobSpec, ranks: int, workers: int) -> tuple[tuple[str, 
     return tuple((name, _own_value(job, name) or value) for name, value in decided.items())
 
 
+def alike(threads: tuple[tuple[str, Derived], ...]) -> dict[Derived, list[str]]:
+    """Return the variables by their common number, so that they can be shown in one line each."""
+    groups: dict[Derived, list[str]] = {}
+    for name, number in threads:
+        groups.setdefault(number, []).append(name)
+    return groups
+
+
 def _own_value(job: JobSpec, name: str) -> Derived | None:
     """Return the job's own setting, which wins."""
     text = job.env.get(name, "")

@@ -4,26 +4,20 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from launcher.diagnostics import errors_among
-from launcher.errors import JobFileRejected
 from launcher.plan.launch_plan import LaunchPlan
 from launcher.render.compose import compose_text
 from launcher.render.docker_run import docker_run_text
 from launcher.render.kubernetes import kubernetes_text
-from launcher.render.unsayable import unsayable
 
-__all__ = ["render", "unsayable"]
+__all__ = ["render"]
 
 
 def render(plan: LaunchPlan, *, base: Path | None = None) -> str:
     """Return the text of the plan's target, not yet verified.
 
     `base` is the folder that the text will lie in, and relative binds are then relative to it; None keeps them relative
-    to the job file's folder. Raises JobFileRejected with everything that the target can't say.
+    to the job file's folder.
     """
-    errors = errors_among(unsayable(plan))
-    if errors:
-        raise JobFileRejected(errors)
     if plan.target == "docker":
         return docker_run_text(plan, base=base)
     if plan.target == "compose":

@@ -5,12 +5,12 @@ from __future__ import annotations
 import hashlib
 from dataclasses import dataclass, fields, is_dataclass
 
+from launcher.job.reserved import LABEL_PREFIX
 from launcher.job.spec import Secret
 from launcher.plan.launch_plan import LaunchPlan
 from launcher.render.preflight import health_text, preflight_text
 
 RENDERING_FORMAT = 1  # raised when the same plan gives other bytes; the tool's version is not in any rendering
-LABEL_PREFIX = "dev.trainlaunch."
 
 
 @dataclass(frozen=True, slots=True)

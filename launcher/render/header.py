@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from launcher.plan.launch_plan import Derived, LaunchPlan
+from launcher.plan.threads import alike
 from launcher.render.container import RENDERING_FORMAT, input_hash
 from launcher.render.spelling import has_relative_bind
 from launcher.units import format_duration, format_size
@@ -37,8 +38,8 @@ def _numbers(plan: LaunchPlan) -> Iterator[str]:
     yield _number("shm_size", plan.shm.size, format_size(plan.shm.size.value))
     yield _number("num_workers", plan.num_workers, str(plan.num_workers.value))
     yield _number("ranks", plan.ranks, str(plan.ranks.value))
-    for name, threads in plan.threads:
-        yield _number(name, threads, str(threads.value))
+    for threads, names in alike(plan.threads).items():
+        yield _number(" ".join(names), threads, str(threads.value))
     working_set = plan.memory.working_set
     yield _number("working set (estimate)", working_set, format_size(working_set.value))
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from launcher.job.spec import Mount
+from launcher.job.reserved import CLUSTER_HOME
+from launcher.job.spec import Mount, numeric_user
 from launcher.plan.launch_plan import LaunchPlan
 from launcher.render.container import container_of
 from launcher.render.header import header_lines
@@ -17,19 +18,18 @@ from launcher.render.spelling import (
     needs_own_tmp,
 )
 from launcher.render.templates import template_text
-from launcher.render.unsayable import HOME, numeric_user
 from launcher.units import format_duration
 
 PULL_POLICIES = {"always": "Always", "missing": "IfNotPresent", "never": "Never"}
 # A uid that the image doesn't know has no home and no name: getpass.getuser() raises, which PyTorch's Inductor calls.
 IDENTITY = {
-    "HOME": HOME,
+    "HOME": CLUSTER_HOME,
     "USER": "trainlaunch",
     "LOGNAME": "trainlaunch",
-    "XDG_CACHE_HOME": f"{HOME}/.cache",
-    "TORCHINDUCTOR_CACHE_DIR": f"{HOME}/.cache/torchinductor",
-    "TRITON_CACHE_DIR": f"{HOME}/.cache/triton",
-    "MPLCONFIGDIR": f"{HOME}/.cache/matplotlib",
+    "XDG_CACHE_HOME": f"{CLUSTER_HOME}/.cache",
+    "TORCHINDUCTOR_CACHE_DIR": f"{CLUSTER_HOME}/.cache/torchinductor",
+    "TRITON_CACHE_DIR": f"{CLUSTER_HOME}/.cache/triton",
+    "MPLCONFIGDIR": f"{CLUSTER_HOME}/.cache/matplotlib",
 }
 
 
@@ -45,7 +45,7 @@ class Volume:
 
 
 def kubernetes_text(plan: LaunchPlan) -> str:
-    """Return the manifest of the kind that the job names; the plan has passed `unsayable`."""
+    """Return the manifest of the kind that the job names."""
     job = plan.job
     container = container_of(plan)
     uid, gid = numeric_user(job.user) or (1000, 1000)
@@ -90,7 +90,7 @@ def kubernetes_resources(plan: LaunchPlan) -> dict[str, str]:
 def kubernetes_volumes(plan: LaunchPlan) -> Iterator[Volume]:
     """Yield the pod's volumes, /dev/shm first."""
     yield Volume("shm", "shm", kubernetes_size(plan.shm.size.value), "/dev/shm", False)
-    yield Volume("home", "scratch", None, HOME, False)
+    yield Volume("home", "scratch", None, CLUSTER_HOME, False)
     if needs_own_tmp(plan):
         yield Volume("tmp", "scratch", None, "/tmp", False)
     for index, mount in enumerate(plan.job.mounts):

@@ -8,7 +8,6 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from launcher.job.spec import LoaderSpec
 from launcher.plan.launch_plan import LaunchPlan
 from launcher.plan.workers import CPUS_PER_WORKER_ON_CPU, FEWEST_CPUS_FOR_WORKERS, MOST_WORKERS_ON_CPU
 from launcher.render.templates import template_text

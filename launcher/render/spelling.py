@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 from collections.abc import Iterator
 from pathlib import Path
 
+from launcher.job.reserved import KUBERNETES_LABEL_PREFIX, LABEL_PREFIX
 from launcher.job.spec import Mount
 from launcher.plan.launch_plan import LaunchPlan
-from launcher.render.container import LABEL_PREFIX, input_hash
+from launcher.plan.names import LONGEST_NAME, shortened
+from launcher.render.container import input_hash
 from launcher.units import MIB
-
-KUBERNETES_LABEL_PREFIX = "trainlaunch.dev/"
-LONGEST_NAME = 63  # a Job's name becomes a label of its pods, and labels hold 63 characters
-_HASH_DIGITS = 8
 
 
 def docker_size(size: int) -> str:
@@ -41,14 +38,6 @@ def kubernetes_name(plan: LaunchPlan) -> str:
         return shortened(plan.name, LONGEST_NAME)
     suffix = "-" + input_hash(plan)
     return shortened(plan.name, LONGEST_NAME - len(suffix)) + suffix
-
-
-def shortened(name: str, longest: int) -> str:
-    """Return `name`, or its start and 8 hex digits of its hash where it is longer than `longest` characters."""
-    if len(name) <= longest:
-        return name
-    digest = hashlib.sha256(name.encode()).hexdigest()[:_HASH_DIGITS]
-    return name[: longest - _HASH_DIGITS - 1].rstrip("-.") + "-" + digest
 
 
 def kubernetes_labels(plan: LaunchPlan, labels: tuple[tuple[str, str], ...]) -> dict[str, str]:

@@ -10,8 +10,8 @@ from typing import Any
 
 from launcher.diagnostics import Diagnostic
 from launcher.errors import TargetUnavailable
+from launcher.job.reserved import LABEL_PREFIX
 from launcher.plan.launch_plan import LaunchPlan
-from launcher.render.container import LABEL_PREFIX
 from launcher.run.backend import Chunk, Say, Session, ShmReading, Started
 from launcher.run.docker_body import create_body
 from launcher.run.docker_checks import INSTALL_TOOLKIT, NO_GPU, host_findings, shares_this_host

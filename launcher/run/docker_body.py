@@ -6,9 +6,10 @@ import os
 from pathlib import Path
 from typing import Any
 
+from launcher.job.reserved import LABEL_PREFIX
 from launcher.job.spec import Gpus, HealthCheck, Mount, Secret
 from launcher.plan.launch_plan import LaunchPlan
-from launcher.render.container import LABEL_PREFIX, container_of
+from launcher.render.container import container_of
 from launcher.render.spelling import needs_own_tmp
 
 NANO = 1_000_000_000

@@ -7,7 +7,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from launcher.render.container import LABEL_PREFIX
+from launcher.job.reserved import LABEL_PREFIX
 from launcher.run.backend import Planned, Started
 
 _RUNNING = frozenset({"running", "paused", "restarting", "removing"})

@@ -12,7 +12,7 @@ from launcher.units import KIB, MIB, human_size, round_up
 
 WORKER = "pt_data_worker"  # torch names its worker processes so, under fork and spawn
 PAGE = 4 * KIB
-_PAIR = re.compile(r"\b(used|peak|size)=(\d+)")
+_PAIR = re.compile(r"\b(used|peak|size)=(\d+|unlimited)")
 _WORKERS = re.compile(r"\bworkers=(\d+)")
 
 
@@ -46,17 +46,20 @@ def count_workers(proc: Path) -> int:
 
 
 def read_from_health(output: str) -> ShmReading | None:
-    """Read the line that the health command prints: `used=… peak=… size=… workers=2/2`, sizes in bytes."""
+    """Read the line that the health command prints: `used=… peak=… size=… workers=2/2`, sizes in bytes or unlimited."""
     pairs = dict(_PAIR.findall(output))
+    found = _WORKERS.search(output)
+    workers = int(found[1]) if found else None
+    if pairs.get("size") == "unlimited":  # the kernel counts no use of it
+        return ShmReading(used=0, peak=0, size=0, workers=workers)
     if not {"used", "size"} <= pairs.keys():
         return None
-    workers = _WORKERS.search(output)
     used = int(pairs["used"])
     return ShmReading(
         used=used,
         peak=max(used, int(pairs.get("peak", 0))),
         size=int(pairs["size"]),
-        workers=int(workers[1]) if workers else None,
+        workers=workers,
     )
 
 

@@ -6,12 +6,12 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
-from launcher.job.spec import Mount
+from launcher.job.reserved import CLUSTER_HOME
+from launcher.job.spec import Mount, numeric_user
 from launcher.plan.launch_plan import LaunchPlan
 from launcher.render.container import Container, container_of
 from launcher.render.kubernetes import PULL_POLICIES, missing_identity
 from launcher.render.spelling import has_relative_bind, kubernetes_labels, kubernetes_name, needs_own_tmp
-from launcher.render.unsayable import HOME, numeric_user
 from launcher.verify.readback import ReadBack, ReadMount, absolute, flat
 
 _CHANGES_INTO_ITS_FOLDER = ("--", "<$(dirname -- ><$>0)", "<|><|>", "exit", "125")
@@ -98,7 +98,10 @@ def _compose_rest(plan: LaunchPlan) -> dict[str, object]:
 
 def _kubernetes(plan: LaunchPlan, container: Container, common: ReadBack) -> ReadBack:
     uid, gid = numeric_user(plan.job.user) or (None, None)
-    own = [ReadMount("tmpfs", None, "/dev/shm", False, plan.shm.size.value), ReadMount("scratch", None, HOME, False)]
+    own = [
+        ReadMount("tmpfs", None, "/dev/shm", False, plan.shm.size.value),
+        ReadMount("scratch", None, CLUSTER_HOME, False),
+    ]
     if needs_own_tmp(plan):
         own.append(ReadMount("scratch", None, "/tmp", False))
     labels = kubernetes_labels(plan, container.labels)

@@ -22,26 +22,33 @@ DRIVER = Path(__file__).with_name("driver.py")
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """One start of a wrapper; `argv` None means the plan's own, `setup` is shell text that root runs before it."""
+    """One start of a wrapper; `setup` is shell text that root runs before it.
+
+    `allowed_cpus` stands in for the list in /proc/self/status, since a machine has only so many CPUs.
+    """
 
     plan: LaunchPlan
-    argv: tuple[str, ...] | None = None
     env: Mapping[str, str] = field(default_factory=dict)
     user: int = 0
     cwd: str = "/"
     setup: str = ":"
     stdin: str = ""
     signals: tuple[str, ...] = ()
+    allowed_cpus: str | None = None
 
     def started_by(self, shell: str) -> dict[str, object]:
         """Return this case for the driver, under one of SHELLS."""
-        argv = self.plan.argv if self.argv is None else self.argv
+        text, setup = preflight_text(self.plan), self.setup
+        if self.allowed_cpus is not None:
+            assert text.count("/proc/self/status") == 1
+            text = text.replace("/proc/self/status", "/var/status")
+            setup += f"\nprintf 'Name:\\tsh\\nCpus_allowed_list:\\t%s\\n' {self.allowed_cpus} >/var/status"
         return {
-            "argv": [*SHELLS[shell], "-c", preflight_text(self.plan), "trainlaunch", *argv],
+            "argv": [*SHELLS[shell], "-c", text, "trainlaunch", *self.plan.argv],
             "env": dict(self.env),
             "user": self.user,
             "cwd": self.cwd,
-            "setup": self.setup,
+            "setup": setup,
             "stdin": self.stdin,
             "signals": self.signals,
         }

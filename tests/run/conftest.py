@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from launcher.plan.launch_plan import LaunchPlan
-from launcher.render.container import LABEL_PREFIX
+from launcher.job.reserved import LABEL_PREFIX
 from tests.jobs import plan_with, write_job
 
 ROOT = Path(__file__).resolve().parents[2]

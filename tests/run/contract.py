@@ -43,8 +43,8 @@ def look(backend: Backend, container: str) -> Started:
     return found
 
 
-class BackendContract:
-    """Tests by the interface of launcher.run.backend only."""
+class ShmContract:
+    """How a backend sees /dev/shm and workers of a running job; apart, since a backend may have two ways."""
 
     @pytest.fixture
     def begin(self, backend: Backend) -> Iterator[Begin]:
@@ -59,6 +59,23 @@ class BackendContract:
         yield create_and_begin
         for session in sessions:
             session.close()
+
+    def test_shm_is_read_while_it_runs(self, backend: Backend, begin: Begin, make_plan_of: MakePlan) -> None:
+        """Used bytes, size and the number of DataLoader workers, by their process name."""
+        script = (
+            "cp /bin/sleep /tmp/pt_data_worker; /tmp/pt_data_worker 60 & /tmp/pt_data_worker 60 & "
+            "dd if=/dev/zero of=/dev/shm/batch bs=1M count=5 2>/dev/null; " + WAITS
+        )
+        container, session = begin(make_plan_of(command=["/bin/sh", "-c", script]))
+        wait_until_ready(session)
+        reading = backend.read_shm(look(backend, container))
+        assert reading is not None
+        assert 5 << 20 <= reading.used < 6 << 20
+        assert (reading.size, reading.workers) == (64 << 20, 2)
+
+
+class BackendContract(ShmContract):
+    """Tests by the interface of launcher.run.backend only."""
 
     def test_bytes_arrive_untouched_on_their_own_streams(
         self, backend: Backend, begin: Begin, make_plan_of: MakePlan
@@ -164,19 +181,6 @@ class BackendContract:
         assert (started.job, started.run, started.attempt, started.max_attempts) == (plan.job.name, "aaaaaaaa", 2, 3)
         assert (started.planned.need, started.planned.size) == (plan.shm.need, plan.shm.size.value)
         assert (started.shm_size, started.memory) == (plan.shm.size.value, plan.memory.limit)
-
-    def test_shm_is_read_while_it_runs(self, backend: Backend, begin: Begin, make_plan_of: MakePlan) -> None:
-        """Used bytes, size and the number of DataLoader workers, by their process name."""
-        script = (
-            "cp /bin/sleep /tmp/pt_data_worker; /tmp/pt_data_worker 60 & /tmp/pt_data_worker 60 & "
-            "dd if=/dev/zero of=/dev/shm/batch bs=1M count=5 2>/dev/null; " + WAITS
-        )
-        container, session = begin(make_plan_of(command=["/bin/sh", "-c", script]))
-        wait_until_ready(session)
-        reading = backend.read_shm(look(backend, container))
-        assert reading is not None
-        assert 5 << 20 <= reading.used < 6 << 20
-        assert (reading.size, reading.workers) == (64 << 20, 2)
 
     def test_what_is_removed_is_gone(self, backend: Backend, begin: Begin, make_plan_of: MakePlan) -> None:
         """inspect and wait say None, and removing again is no error."""

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from launcher.run.docker import DockerBackend
-from tests.run.contract import BackendContract
+from tests.run.contract import BackendContract, ShmContract
 
 
 @pytest.mark.docker
@@ -24,7 +24,7 @@ class TestDocker(BackendContract):
 
 
 @pytest.mark.docker
-class TestDockerWithoutProc(BackendContract):
+class TestDockerWithoutProc(ShmContract):
     """A remote engine, or another user's: /dev/shm is read by the health command inside the container."""
 
     @pytest.fixture

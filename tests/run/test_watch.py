@@ -148,6 +148,7 @@ def test_nothing_is_suggested_from_an_empty_shm() -> None:
         ("shm used=10 peak=30 size=100 workers=4/4", ShmReading(10, 30, 100, 4)),
         ("shm used=50 peak=30 size=100 workers=0/4 ok\n", ShmReading(50, 50, 100, 0)),
         ("shm used=10 size=100", ShmReading(10, 10, 100, None)),
+        ("shm used=unknown peak=unknown size=unlimited workers=3/4", ShmReading(0, 0, 0, 3)),
         ("/dev/shm is gone", None),
         ("", None),
     ],

@@ -1,0 +1,5 @@
+"""Names that trainlaunch keeps for itself in every target; a job that takes one is told so."""
+
+LABEL_PREFIX = "dev.trainlaunch."  # engine labels: a run is found again by them
+KUBERNETES_LABEL_PREFIX = "trainlaunch.dev/"
+CLUSTER_HOME = "/trainlaunch"  # where a Kubernetes container has its writable home and caches

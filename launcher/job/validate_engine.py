@@ -1,0 +1,55 @@
+"""Checks what an engine (docker run, Compose) can't say."""
+
+from __future__ import annotations
+
+import re
+
+from launcher.job.names import shown
+from launcher.job.scalars import BAD
+from launcher.job.validate import Checked, cannot
+
+
+def check_engine(job: Checked) -> None:
+    """Report each stated field that an engine has no word for."""
+    _check_fields(job)
+    _check_labels(job)
+    _check_paths(job)
+
+
+def _check_fields(job: Checked) -> None:
+    if job.value("annotations"):
+        fix = "write them as labels, or move them to target_overrides.kubernetes.annotations"
+        cannot(job, "annotations", "annotations", fix=fix)
+    move = "move it to target_overrides.kubernetes.resources"
+    if job.value("resources.ephemeral_storage") is not None:
+        what = "limit of a container's own disk (resources.ephemeral_storage)"
+        cannot(job, "resources.ephemeral_storage", what, fix=move)
+    extended = job.value("resources.extended")
+    if extended:
+        cannot(job, "resources.extended", f"extended resources ({', '.join(extended)})", fix=move)
+    named = job.value("resources.gpu_resource")
+    if named not in {None, "nvidia.com/gpu"}:
+        what = f"names of GPU resources (resources.gpu_resource: {named})"
+        fix = f"{move}; here list the device, as in resources.gpus: [MIG-uuid]"
+        cannot(job, "resources.gpu_resource", what, fix=fix)
+
+
+def _check_labels(job: Checked) -> None:
+    for key in job.value("labels") or {}:
+        if "=" in key:
+            what = f"label key with an equals sign ({shown(key)})"
+            fix = f"write {key.replace('=', '-')}"
+            cannot(job, f"labels.{key}", what, fix=fix, why="docker reads --label KEY=VALUE up to the first =")
+
+
+def _check_paths(job: Checked) -> None:
+    for index, mount in enumerate(job.value("mounts") or ()):
+        stated = () if mount is BAD else (mount.get("source"), mount.get("target"))
+        if any(isinstance(path, str) and re.search(r"[\x00-\x1f\x7f]", path) for path in stated):
+            cannot(
+                job,
+                f"mounts.{index}",
+                f"way to write the control character in a path of mounts.{index}",
+                fix="rename the folder",
+                why="docker reads mounts as CSV, which drops carriage returns",
+            )

@@ -1,0 +1,17 @@
+"""Names that fit their target: a Job's name becomes a label of its pods, and labels hold 63 characters."""
+
+from __future__ import annotations
+
+import hashlib
+
+LONGEST_NAME = 63
+HASH_DIGITS = 8
+JOB_SUFFIX = 1 + HASH_DIGITS  # a Kubernetes Job's name ends with "-" and its input hash unless --name fixes it
+
+
+def shortened(name: str, longest: int) -> str:
+    """Return `name`, or its start and 8 hex digits of its hash where it is longer than `longest` characters."""
+    if len(name) <= longest:
+        return name
+    digest = hashlib.sha256(name.encode()).hexdigest()[:HASH_DIGITS]
+    return name[: longest - HASH_DIGITS - 1].rstrip("-.") + "-" + digest

@@ -1,0 +1,33 @@
+"""The plans that these tests start: small stated loaders, and automatic ones that the container may lower."""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from launcher.plan.launch_plan import LaunchPlan
+from launcher.units import MIB
+from tests.jobs import plan_with
+
+SAMPLE = {"shape": [3, 64, 64], "dtype": "float32"}  # 64 of them are exactly 3 MiB
+BATCH = 3 * MIB
+LOADER = {"batch_size": 64, "sample": SAMPLE}
+
+
+def plan(*, loader: dict[str, Any] | None = None, target: str = "docker", force: bool = False, **fields: Any) -> LaunchPlan:
+    """Return the plan of a small job with two stated workers (needs 18 MiB and a few pages), with `fields` over it; None leaves a key out."""
+    merged = {**LOADER, "num_workers": 2, **(loader or {})}
+    data_loader = {key: value for key, value in merged.items() if value is not None}
+    with tempfile.TemporaryDirectory() as folder:
+        return plan_with(Path(folder), target, force=force, data_loader=data_loader, **fields)
+
+
+def automatic(*, loader: dict[str, Any] | None = None, **fields: Any) -> LaunchPlan:
+    """Return the plan of such a job with automatic workers; it needs 6 MiB a worker and 6 MiB besides, and pages."""
+    return plan(loader={"num_workers": "auto", **(loader or {})}, **fields)
+
+
+def prints(*names: str) -> list[str]:
+    """Return a command that prints these variables on one line."""
+    return ["sh", "-c", "echo " + " ".join(f'"${name}"' for name in names)]

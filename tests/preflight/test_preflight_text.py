@@ -1,0 +1,129 @@
+"""The text of the wrapper and of the health check, without running it."""
+
+from __future__ import annotations
+
+import subprocess
+
+import pytest
+
+from launcher.plan.launch_plan import LaunchPlan
+from launcher.render.preflight import STOP_MARKER, forwarded_signals, health_text, preflight_text
+from tests.preflight.plans import LOADER, automatic, plan
+
+TOKENS = ("{num_workers}", "--prefetch={prefetch_factor}", "{batch_size}", "n={nproc_per_node}")
+LITERALS = tuple(each.replace("{", "{{").replace("}", "}}") for each in TOKENS)
+ON_GPUS = {"resources": {"gpus": 4, "cpus": 64, "memory": "256Gi"}, "torchrun": {}}
+PLANS = {
+    "stated": plan(),
+    "none": plan(loader={"num_workers": 0}),
+    "off": plan(loader={"inject": "off"}),
+    "automatic": automatic(resources={"cpus": 16, "memory": "32Gi"}),
+    "automatic-off": automatic(loader={"inject": "off"}, command=list(TOKENS)),
+    "two-loaders": automatic(loader={"timeout": 30, "persistent_workers": True, "loaders": {"a": {}, "b": {"num_workers": 1}}}),
+    "unsized": plan(loader={"sample": None}),
+    "gpus": automatic(**ON_GPUS, command=[*TOKENS, *LITERALS]),
+    "script": automatic(command=None, script="python train.py\n", resources={"cpus": 16}, stop_signal="SIGRTMIN+3"),
+}
+EVERY_PLAN = pytest.mark.parametrize("each", PLANS.values(), ids=PLANS)
+
+
+@EVERY_PLAN
+def test_wrapper_has_at_most_ninety_lines_of_110_columns(each: LaunchPlan) -> None:
+    """Every reviewer of a manifest reads it."""
+    lines = preflight_text(each).splitlines()
+    assert len(lines) <= 90
+    assert max(map(len, lines)) <= 110
+
+
+@EVERY_PLAN
+def test_health_check_has_at_most_thirty_lines_of_110_columns(each: LaunchPlan) -> None:
+    """It stands beside the wrapper in every manifest."""
+    lines = health_text(each).splitlines()
+    assert len(lines) <= 30
+    assert max(map(len, lines)) <= 110
+
+
+@EVERY_PLAN
+def test_texts_are_shellcheck_clean(each: LaunchPlan) -> None:
+    """Both are POSIX sh, as shellcheck sees it, at its strictest level."""
+    for text in (preflight_text(each), health_text(each)):
+        checked = subprocess.run(
+            ["shellcheck", "--shell=sh", "--severity=style", "-"], input=text, capture_output=True, text=True, check=False
+        )
+        assert checked.stdout == ""
+        assert checked.returncode == 0
+
+
+@EVERY_PLAN
+def test_texts_end_with_one_line_break_and_hold_no_tab_or_trailing_blank(each: LaunchPlan) -> None:
+    """So that a YAML literal block can hold them as they are."""
+    for text in (preflight_text(each), health_text(each)):
+        assert text.endswith("\n")
+        assert not text.endswith("\n\n")
+        assert "\t" not in text
+        assert [line for line in text.splitlines() if line != line.rstrip()] == []
+
+
+def test_texts_are_the_same_bytes_on_every_target() -> None:
+    """What was proved on one target is proved on all."""
+    fields = {"resources": {"cpus": 4, "memory": "8Gi"}, "script": "true", "command": None}
+    plans = [automatic(target=target, **fields) for target in ("docker", "compose", "kubernetes")]
+    assert len({preflight_text(each) for each in plans}) == 1
+    assert len({health_text(each) for each in plans}) == 1
+
+
+def test_wrapper_sets_no_variable_that_a_job_could_have() -> None:
+    """An assignment to an inherited variable would change what the job gets, so all names have our own prefix."""
+    lines = "\n".join(preflight_text(each) for each in PLANS.values()).splitlines()
+    words = " ".join(each for each in lines if not each.startswith("#")).replace("=", "= ").split()
+    assigned = {word[:-1] for word in words if word.endswith("=") and word[:-1].isidentifier()}
+    assert assigned - {name for name in assigned if name.startswith(("tl_", "TRAINLAUNCH_"))} == {
+        "IFS",
+        "OMP_NUM_THREADS",
+        "MKL_NUM_THREADS",
+        "OPENBLAS_NUM_THREADS",
+        "NUMEXPR_NUM_THREADS",
+        "RAYON_NUM_THREADS",
+        "OPENCV_FOR_THREADS_NUM",
+        "TORCHINDUCTOR_COMPILE_THREADS",
+    }
+
+
+def test_stop_marker_stands_before_the_last_sentence() -> None:
+    """`up` tells the preflight's 75 and 78 from the job's own by it."""
+    assert STOP_MARKER == "trainlaunch: preflight stopped"
+    assert 'tl_say "preflight stopped ($1): $2"' in preflight_text(PLANS["stated"])
+
+
+def test_wrapper_without_tokens_leaves_the_arguments_alone() -> None:
+    """Only a command that names a token is rebuilt."""
+    assert "set -- " not in preflight_text(plan(command=["python", "x={num_workers", "{num_workers} "])).split("env --")[0]
+
+
+def test_script_gets_variables_but_no_tokens() -> None:
+    """Braces are the script's own."""
+    assert "for tl_arg" not in preflight_text(plan(command=None, script="{num_workers}"))
+
+
+def test_stop_signal_is_handed_on_besides_the_usual_ones() -> None:
+    """Spelled as `kill -s` takes it, whatever the job's spelling."""
+    usual = ("TERM", "INT", "HUP", "QUIT", "USR1", "USR2")
+    assert forwarded_signals(None) == usual
+    assert forwarded_signals("SIGINT") == usual
+    assert forwarded_signals("sigrtmin+3") == (*usual, "RTMIN+3")
+    assert forwarded_signals("10") == (*usual, "10")
+
+
+def test_unsized_job_must_get_the_planned_size() -> None:
+    """Its need is unknown, so the size that the files state is the least that is accepted."""
+    unsized = PLANS["unsized"]
+    assert f'[ "$tl_size" -ge {unsized.shm.size.value} ]' in preflight_text(unsized)
+    assert f'[ "$tl_size" -ge {unsized.shm.size.value} ]' in health_text(unsized)
+
+
+def test_sized_job_must_get_its_need() -> None:
+    """The floor above it is a reserve."""
+    stated = PLANS["stated"]
+    assert LOADER["batch_size"] == 64
+    assert stated.shm.need < stated.shm.size.value
+    assert f'[ "$tl_size" -ge {stated.shm.need} ]' in preflight_text(stated)

@@ -1,0 +1,189 @@
+"""What the wrapper makes of the /dev/shm that a real container got, under each shell."""
+
+from __future__ import annotations
+
+import pytest
+
+from launcher.errors import EXIT_FILES_WRONG, EXIT_TRY_ELSEWHERE
+from launcher.render.preflight import STOP_MARKER
+from launcher.units import MIB
+from tests.conftest import Runs
+from tests.preflight.containers import Case, Ended, run_cases
+from tests.preflight.plans import automatic, plan, prints
+
+pytestmark = pytest.mark.docker
+
+STATED = plan(command=["echo", "trained"])
+SHM = "--shm-size=256m"
+
+
+def stopped(ended: list[Ended], code: int, *words: str) -> None:
+    """Assert that the wrapper stopped under each shell with this code, saying these words, and no job ran."""
+    for each in ended:
+        assert (each.shell, each.code, each.out) == (each.shell, code, "")
+        last = each.err.splitlines()[-1]
+        assert last.startswith(f"{STOP_MARKER} ({code}): ")
+        for word in words:
+            assert word in last
+
+
+def passed(ended: list[Ended], out: str = "trained\n") -> None:
+    """Assert that the job ran under each shell and printed this."""
+    for each in ended:
+        assert (each.shell, each.code, each.out) == (each.shell, 0, out), each.err
+        assert "trainlaunch: preflight passed: " in each.err
+
+
+def both_users() -> list[Case]:
+    """The same plan as root and as a user that no image knows."""
+    return [Case(STATED), Case(STATED, user=1000)]
+
+
+@pytest.mark.parametrize(
+    "flags",
+    [
+        (SHM,),
+        ("--read-only", "--tmpfs=/tmp", SHM),
+        ("--cap-drop=ALL", "--security-opt=no-new-privileges", "--cap-add=SETUID", "--cap-add=SETGID", SHM),
+        ("--ipc=host",),
+        # The last of two mounts on /dev/shm is the one that programs see.
+        ("--tmpfs=/dev/shm:size=1m", "--mount=type=tmpfs,dst=/dev/shm,tmpfs-size=256m"),
+        ("--mount=type=bind,src=/var/tmp,dst=/dev/shm", "--tmpfs=/dev/shm:size=256m"),
+    ],
+    ids=["own", "read-only-root", "no-capabilities", "ipc-host", "two-tmpfs", "tmpfs-over-disk"],
+)
+def test_job_runs_where_shm_holds_its_need(docker_run: Runs, base_image: str, flags: tuple[str, ...]) -> None:
+    """As root and as any uid."""
+    for ended in run_cases(docker_run, base_image, both_users(), *flags):
+        passed(ended)
+
+
+@pytest.mark.parametrize(
+    ("flags", "words"),
+    [
+        (("--ipc=none",), ("missing", "set shm_size to 2Gi")),
+        (("--tmpfs=/dev/shm:ro,size=256m",), ("can't make files in /dev/shm", "writable")),
+        (("--tmpfs=/dev/shm:size=256m,nr_inodes=1",), ("can't make files in /dev/shm",)),
+        (("--mount=type=bind,src=/var/tmp,dst=/dev/shm",), ("not tmpfs", "set shm_size to 2Gi")),
+        (("--shm-size=18m",), ("has 18 MiB of the planned 19 MiB", "set shm_size to 2Gi")),
+        (("--shm-size=4096",), ("has 0 MiB of the planned 19 MiB",)),
+    ],
+    ids=["missing", "read-only", "no-inode", "disk", "a-little-small", "one-page"],
+)
+def test_wrong_shm_is_a_fault_of_the_files(
+    docker_run: Runs, base_image: str, flags: tuple[str, ...], words: tuple[str, ...]
+) -> None:
+    """78: the same files would be wrong on every machine."""
+    for ended in run_cases(docker_run, base_image, both_users(), *flags):
+        stopped(ended, EXIT_FILES_WRONG, *words)
+
+
+def test_exactly_the_need_passes_and_one_page_less_stops(docker_run: Runs, base_image: str) -> None:
+    """The law is tight to the page, and so is its check."""
+    need = STATED.shm.need
+    assert need % 4096 == 0
+    passed(run_cases(docker_run, base_image, [Case(STATED)], f"--shm-size={need}")[0])
+    stopped(run_cases(docker_run, base_image, [Case(STATED)], f"--shm-size={need - 4096}")[0], EXIT_FILES_WRONG)
+
+
+def test_forced_size_below_need_stops(docker_run: Runs, base_image: str) -> None:
+    """`--force` only moves the refusal from the plan to the container; the sentence names a size that is enough."""
+    forced = plan(shm_size="4Mi", force=True)
+    stopped(run_cases(docker_run, base_image, [Case(forced)], "--shm-size=4m")[0], EXIT_FILES_WRONG, "shm_size to 19Mi")
+
+
+def test_private_shm_of_another_uid_is_not_writable(docker_run: Runs, base_image: str) -> None:
+    """Mode 700 gives torch a misleading `No such file or directory`."""
+    root, user = run_cases(docker_run, base_image, both_users(), "--tmpfs=/dev/shm:size=256m,mode=700")
+    passed(root)
+    stopped(user, EXIT_FILES_WRONG, "uid 1000 can't make files in /dev/shm", "mode 1777")
+
+
+def test_size_zero_is_unlimited(docker_run: Runs, base_image: str) -> None:
+    """A tmpfs with size=0 reports no blocks at all; the job is told the planned size."""
+    told = plan(command=prints("TRAINLAUNCH_SHM_BYTES"))
+    ended = run_cases(docker_run, base_image, [Case(told)], "--tmpfs=/dev/shm:size=0")[0]
+    passed(ended, f"{told.shm.size.value}\n")
+    assert all("/dev/shm unlimited" in each.err for each in ended)
+
+
+def test_job_is_told_the_size_that_it_got(docker_run: Runs, base_image: str) -> None:
+    """It may be larger or smaller than the planned one."""
+    told = plan(command=prints("TRAINLAUNCH_SHM_BYTES"))
+    passed(run_cases(docker_run, base_image, [Case(told)], "--shm-size=300m")[0], f"{300 * MIB}\n")
+
+
+def test_used_shm_is_a_fault_of_the_machine(docker_run: Runs, base_image: str) -> None:
+    """75 for stated workers; automatic ones are lowered as long as one fits."""
+    on_gpu = automatic(resources={"gpus": 1, "cpus": 8}, command=prints("TRAINLAUNCH_NUM_WORKERS"))
+    assert on_gpu.num_workers.value == 8
+    mebibytes = (10, 64 - 18, 64 - 13, 64 - 12)
+    fill = "touch /dev/nvidia0; head -c {}M /dev/zero >/dev/shm/other"
+    cases = [
+        Case(each, setup=fill.format(size), allowed_cpus="0-7") for size in mebibytes for each in (STATED, on_gpu)
+    ]
+    ended = run_cases(docker_run, base_image, cases, "--shm-size=64m")
+    passed(ended[0])
+    passed(ended[1], "7\n")
+    for each in (ended[2], ended[4], ended[6]):
+        stopped(each, EXIT_TRY_ELSEWHERE, "of 64 MiB free", "needs 19 MiB")
+    passed(ended[3], "1\n")
+    passed(ended[5], "1\n")
+    stopped(ended[7], EXIT_TRY_ELSEWHERE, "has 12 of 64 MiB free", "needs 13 MiB")
+
+
+def test_leftovers_of_a_dead_attempt_are_reported_and_deleted_only_on_demand(docker_run: Runs, base_image: str) -> None:
+    """A container's restart in a pod keeps them (rt-shm-survives-container-restart); a shared /dev/shm shows others'."""
+    left = (
+        "head -c 30M /dev/zero >/dev/shm/torch_1_2_0; touch /dev/shm/nccl-x '/dev/shm/psm_a b' /dev/shm/sem.mp-1;"
+        "touch /dev/shm/kept /dev/shm/.trainlaunch-peak"
+    )
+    listing = plan(command=["ls", "-A", "/dev/shm"])
+    seen, cleaned = run_cases(
+        docker_run,
+        base_image,
+        [Case(listing, setup=left), Case(listing, setup=left, env={"TRAINLAUNCH_CLEAN_SHM": "1"})],
+        "--shm-size=64m",
+    )
+    passed(seen, ".trainlaunch-peak\nkept\nnccl-x\npsm_a b\nsem.mp-1\ntorch_1_2_0\n")
+    passed(cleaned, ".trainlaunch-peak\nkept\n")
+    for each in (*seen, *cleaned):
+        assert "warning: /dev/shm has 4 files of other runs, 30720 KiB in all" in each.err
+
+
+def test_leftovers_are_deleted_before_free_space_is_compared(docker_run: Runs, base_image: str) -> None:
+    """Else a retry would be refused for the space that it is about to free."""
+    left = "head -c 50M /dev/zero >/dev/shm/torch_1_2_0"
+    kept, cleaned = run_cases(
+        docker_run,
+        base_image,
+        [Case(STATED, setup=left), Case(STATED, setup=left, env={"TRAINLAUNCH_CLEAN_SHM": "1"})],
+        "--shm-size=64m",
+    )
+    stopped(kept, EXIT_TRY_ELSEWHERE, "has 14 of 64 MiB free")
+    passed(cleaned)
+
+
+def test_thousands_of_leftovers_are_deleted(docker_run: Runs, base_image: str) -> None:
+    """More names than one command line holds."""
+    left = "cd /dev/shm; seq -f torch_%060.0f 40000 | xargs touch"
+    ended = run_cases(docker_run, base_image, [Case(STATED, setup=left, env={"TRAINLAUNCH_CLEAN_SHM": "1"})], SHM)[0]
+    passed(ended)
+    assert all("40000 files" in each.err for each in ended)
+
+
+def test_wrapper_leaves_nothing_behind(docker_run: Runs, base_image: str) -> None:
+    """Neither in /dev/shm nor in the temporary directory."""
+    ended = run_cases(docker_run, base_image, [Case(plan(command=["ls", "-A", "/dev/shm", "/tmp"]))], SHM)[0]
+    passed(ended, "/dev/shm:\n\n/tmp:\n")
+
+
+def test_shm_of_another_container_counts_with_what_is_in_it(docker_run: Runs, base_image: str, own_label: str) -> None:
+    """`--ipc=container:X` gives X's size, whatever --shm-size says."""
+    started = docker_run(
+        "--detach", "--ipc=shareable", "--shm-size=24m", base_image, "sh", "-c", "head -c 8M /dev/zero >/dev/shm/x; sleep 600"
+    )
+    donor = started.stdout.strip()
+    cases = [Case(STATED, setup="until [ -e /dev/shm/x ]; do sleep 0.1; done")]
+    ended = run_cases(docker_run, base_image, cases, f"--ipc=container:{donor}", SHM)[0]
+    stopped(ended, EXIT_TRY_ELSEWHERE, "has 16 of 24 MiB free")
