@@ -204,7 +204,7 @@ def judged(configuration: Configuration, measured: Measured) -> Row:
     unit = configuration.batches
     problem = ""
     if not measured.passed:
-        problem = f"the program failed: {(measured.said.splitlines() or ['it said nothing'])[-1]}"
+        problem = f"the program failed: {_end(measured)}"
     elif measured.found["before"]:
         problem = f"/dev/shm held {measured.found['before']} bytes before the program"
     elif peak > shm.hard:
@@ -226,9 +226,11 @@ def exactness(image: str, configuration: Configuration, *, runs: int) -> Exactne
 
 
 def _end(measured: Measured) -> str:
+    """Return what a failed run died of: a full /dev/shm, the engine's refusal, or its last line."""
     if "No space left on device" in measured.said:
         return "No space left on device"
-    return (measured.said.splitlines() or ["said nothing"])[-1]
+    lines = measured.said.splitlines() or ["it said nothing"]
+    return next((each for each in lines if each.startswith("docker: ")), lines[-1])
 
 
 def _engine() -> str:

@@ -15,6 +15,7 @@ from launcher.units import human_size
 TAIL_BYTES = 64 * 1024
 HEAD_BYTES = 8 * 1024
 WATCHED_BYTES = 8 * 1024
+HEALTH_SECONDS = 5.0  # between two looks at the engine's health status
 COUNTS_BEFORE_FEWER_IS_SAID = 25  # a job that ends sooner may not have reached its first epoch
 _LOWERED = re.compile(r"preflight passed: .*\bnum_workers (\d+)")
 
@@ -70,7 +71,7 @@ class ShmWatch:
         self._say = say
         self._ended = threading.Event()
         self._thread: threading.Thread | None = None
-        self._full_said = self._more_said = False
+        self._full_said = self._more_said = self._unhealthy_said = False
         self._counts = self._last_workers = 0
         self.peak: int | None = None
         self.most_workers = 0
@@ -81,13 +82,24 @@ class ShmWatch:
         self._thread.start()
 
     def _sample(self, container: Started) -> None:
+        since_health = 0.0
         while not self._ended.wait(self._backend.sample_seconds):
+            since_health += self._backend.sample_seconds
             try:
                 reading = self._backend.read_shm(container)
+                if since_health >= HEALTH_SECONDS:
+                    since_health = 0.0
+                    self.take_health(self._backend.inspect(container.id))
             except LaunchError:
                 return  # the follower says it when the engine is lost
             if reading is not None and not self._ended.is_set():
                 self.take(reading)
+
+    def take_health(self, now: Started | None) -> None:
+        """Say once that the health check found the run unhealthy, in its own words."""
+        if now is not None and now.health == "unhealthy" and not self._unhealthy_said:
+            self._unhealthy_said = True
+            self._say(f"the health check says: {now.health_output or 'unhealthy'}")
 
     def end(self, health_output: str = "") -> None:
         """Stop sampling; the health check's last line may know a higher peak."""

@@ -58,7 +58,10 @@ def test_difference_counts_one_batch_of_each_loader_and_rank() -> None:
 @pytest.mark.parametrize(
     ("told", "problem"),
     [
-        (bench.Measured({}, "first\ndocker: no such image"), "the program failed: docker: no such image"),
+        (
+            bench.Measured({}, "docker: no such image\n\nRun 'docker run --help'"),
+            "the program failed: docker: no such image",
+        ),
         (bench.Measured({}, ""), "the program failed: it said nothing"),
         (measured(TIGHT.plan.shm.need, exit_code=1, said="Killed"), "the program failed: Killed"),
         (measured(TIGHT.plan.shm.need, before=4096), "/dev/shm held 4096 bytes before the program"),

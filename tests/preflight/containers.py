@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -69,9 +68,11 @@ class Ended:
         return dict(each.split("=", 1) for each in self.out.split("\0") if each)
 
 
-def run_cases(docker_run: Runs, image: str, cases: list[Case], *flags: str) -> list[list[Ended]]:
+def run_cases(
+    docker_run: Runs, image: str, cases: list[Case], *flags: str, shells: tuple[str, ...] = tuple(SHELLS)
+) -> list[list[Ended]]:
     """Run every case under every shell in one container with these flags; returns, per case, one end per shell."""
-    started = [each.started_by(shell) for each in cases for shell in SHELLS]
+    started = [each.started_by(shell) for each in cases for shell in shells]
     done = docker_run(
         "--interactive",
         f"--volume={DRIVER}:/driver.py:ro",
@@ -84,15 +85,13 @@ def run_cases(docker_run: Runs, image: str, cases: list[Case], *flags: str) -> l
     assert done.returncode == 0, done.stderr
     ended = [
         Ended(shell, each["code"], each["out"], each["err"])
-        for each, shell in zip(json.loads(done.stdout), list(SHELLS) * len(cases), strict=True)
+        for each, shell in zip(json.loads(done.stdout), shells * len(cases), strict=True)
     ]
-    return [ended[start : start + len(SHELLS)] for start in range(0, len(ended), len(SHELLS))]
+    return [ended[start : start + len(shells)] for start in range(0, len(ended), len(shells))]
 
 
-def run_as_pid_1(docker_run: Runs, image: str, case: Case, shell: str, *flags: str) -> subprocess.CompletedProcess[str]:
-    """Run one case as its container's first process."""
-    started = case.started_by(shell)
-    argv = started["argv"]
+def pid_1_arguments(case: Case, shell: str) -> tuple[list[str], list[str]]:
+    """Return the flags before the image, and the words after it, that make a case its container's first process."""
+    argv = case.started_by(shell)["argv"]
     assert isinstance(argv, list)
-    env = [f"--env={key}={value}" for key, value in case.env.items()]
-    return docker_run("--init=false", "--interactive", *env, *flags, f"--entrypoint={argv[0]}", image, *argv[1:], input=case.stdin)
+    return ["--init=false", f"--entrypoint={argv[0]}"], argv[1:]

@@ -13,8 +13,8 @@ from typing import Any
 
 import pytest
 
-from launcher.plan.launch_plan import LaunchPlan
 from launcher.job.reserved import LABEL_PREFIX
+from launcher.plan.launch_plan import LaunchPlan
 from tests.jobs import plan_with, write_job
 
 ROOT = Path(__file__).resolve().parents[2]

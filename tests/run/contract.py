@@ -90,16 +90,17 @@ class BackendContract(ShmContract):
 
     def test_the_log_is_the_output(self, backend: Backend, begin: Begin, make_plan_of: MakePlan) -> None:
         """Both streams are there after the end, whole; a log is text, so its bytes are UTF-8."""
-        script = 'i=0; while [ $i -lt 2000 ]; do echo "line $i \u2713"; i=$((i+1)); done; printf last >&2'
+        script = "echo \u2713; seq 1 200000; printf last >&2"
         container, session = begin(make_plan_of(command=["/bin/sh", "-c", script]))
         chunks = list(session.chunks())
-        assert joined(chunks, stderr=False).count(b"\n") == 2000
+        expected = "\u2713\n" + "".join(f"{number}\n" for number in range(1, 200_001))
+        assert joined(chunks, stderr=False) == expected.encode()
         for follow in (False, True):
             again = list(backend.logs(container, follow=follow))
             assert joined(again, stderr=False) == joined(chunks, stderr=False)
             assert joined(again, stderr=True) == joined(chunks, stderr=True)
 
-    @pytest.mark.parametrize("code", [0, 1, 42, 75, 78, 125, 127, 255])
+    @pytest.mark.parametrize("code", [0, 75, 127, 255])
     def test_exit_codes_are_the_jobs_own(
         self, backend: Backend, begin: Begin, make_plan_of: MakePlan, code: int
     ) -> None:

@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 
 from launcher.job import read_job
+from launcher.job.reserved import LABEL_PREFIX
 from launcher.plan import make_plan
 from launcher.plan.launch_plan import LaunchPlan
 from launcher.render import render
-from launcher.job.reserved import LABEL_PREFIX
 from launcher.run.docker import DockerBackend
 from tests.jobs import plan_with
 from tests.run.conftest import ROOT, docker, inspected

@@ -105,7 +105,7 @@ def test_a_second_run_keeps_the_first(trainlaunch: Runs, make_job: MakeJob, job_
     assert containers_of(job_name) == []
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_signal_lets_the_job_checkpoint(start: Start, make_job: MakeJob, number: signal.Signals) -> None:
     """The job's handler takes its two seconds, its last line arrives, and its own code is up's."""
     process = start("up", str(make_job(command=["python3", "-c", CHECKPOINTS])))

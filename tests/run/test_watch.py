@@ -62,6 +62,15 @@ def test_full_means_no_room_for_the_next_storage(watch: tuple[ShmWatch, list[str
     assert said[0].startswith("/dev/shm is full: 2.0 GiB of 2.0 GiB used, the plan needs ")
 
 
+def test_an_unhealthy_run_is_said_once(watch: tuple[ShmWatch, list[str]]) -> None:
+    """In the words of the health check; starting and healthy are no remark, nor is a container that is gone."""
+    watcher, said = watch
+    sick = replace(BLANK, health="unhealthy", health_output="unhealthy: /dev/shm is gone")
+    for now in (None, replace(BLANK, health="starting"), replace(BLANK, health="healthy"), sick, sick):
+        watcher.take_health(now)
+    assert said == ["the health check says: unhealthy: /dev/shm is gone"]
+
+
 def test_an_unlimited_shm_is_never_full(watch: tuple[ShmWatch, list[str]]) -> None:
     """tmpfs with size=0 reports 0 blocks."""
     watcher, said = watch

@@ -1,0 +1,44 @@
+"""compose/ and k8s/ hold what the example jobs render now, applicable as they are."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from launcher.cli.render import FILE_NAMES
+from launcher.job import read_job
+from launcher.plan import make_plan
+from launcher.render import render
+from launcher.verify import verified
+
+ROOT = Path(__file__).resolve().parents[1]
+JOBS = sorted((ROOT / "examples").glob("*/*.yaml"))
+FOLDERS = {"compose": ROOT / "compose", "kubernetes": ROOT / "k8s"}
+
+
+def reference(job_file: Path, target: str) -> tuple[Path, str]:
+    """Return where the rendering of a job is kept, and its text now."""
+    folder = FOLDERS[target]
+    plan = make_plan(read_job(job_file, target=target))
+    text = verified(plan, render(plan, base=folder), base=folder)
+    return folder / FILE_NAMES[target].format(name=plan.job.name), text
+
+
+@pytest.mark.parametrize("target", sorted(FOLDERS))
+@pytest.mark.parametrize("job_file", JOBS, ids=lambda path: path.stem)
+def test_a_reference_rendering_is_current(
+    job_file: Path, target: str, golden: Callable[[Path, str], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Byte for byte; `make regen` writes them."""
+    monkeypatch.chdir(ROOT)
+    path, text = reference(job_file.relative_to(ROOT), target)
+    golden(path, text)
+
+
+def test_no_reference_rendering_is_left_over() -> None:
+    """A file whose job is gone would be applied by somebody."""
+    known = {reference(job_file, target)[0] for job_file in JOBS for target in FOLDERS}
+    kept = {path for folder in FOLDERS.values() for path in folder.iterdir()}
+    assert kept == known
