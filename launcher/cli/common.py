@@ -13,7 +13,6 @@ from launcher.errors import UsageError
 from launcher.job.spec import JobSpec
 from launcher.plan.launch_plan import LaunchPlan
 
-SCHEMA_VERSION = 1  # of every JSON document that trainlaunch prints
 TARGETS = ("docker", "compose", "kubernetes")
 CONTRACT_EXIT_CODES = (
     "0 fine, 1 a bad job file or findings, 2 usage, 3 target unavailable, 70 a bug of ours, 130 interrupted"

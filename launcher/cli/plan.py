@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import argparse
-import json
 from collections.abc import Iterator
 
 from launcher.cli.common import (
     CONTRACT_EXIT_CODES,
-    SCHEMA_VERSION,
     add_job_arguments,
     add_output_argument,
     plan_of,
     say_findings,
 )
-from launcher.cli.report import as_json
+from launcher.cli.report import as_json, document
 from launcher.cli.streams import Streams
 from launcher.diagnostics import Severity
 from launcher.plan.launch_plan import Derived, LaunchPlan
@@ -39,7 +37,7 @@ def run(args: argparse.Namespace, streams: Streams) -> int:
     """Print the plan."""
     plan = plan_of(args)
     if args.output == "json":
-        streams.result(json.dumps(plan_document(plan), indent=2, ensure_ascii=False) + "\n")
+        streams.result(document(plan_document(plan)))
         return 0
     streams.result("\n".join(_table(list(_rows(plan)))) + "\n")
     say_findings(plan.findings, streams, least=Severity.INFO)
@@ -91,10 +89,9 @@ def _table(rows: list[tuple[str, str, str, str]]) -> Iterator[str]:
 
 
 def plan_document(plan: LaunchPlan) -> dict[str, object]:
-    """Return the stable document of `plan -o json`: bytes, counts and seconds as integers, CPUs as a decimal string."""
+    """Return what `plan -o json` says: bytes, counts and seconds as integers, CPUs as a decimal string."""
     job, shm = plan.job, plan.shm
     return {
-        "schema_version": SCHEMA_VERSION,
         "job": job.name,
         "name": plan.name,
         "target": plan.target,

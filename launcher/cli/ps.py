@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import argparse
-import json
 import time
 
-from launcher.cli.common import CONTRACT_EXIT_CODES, SCHEMA_VERSION, add_output_argument
+from launcher.cli.common import CONTRACT_EXIT_CODES, add_output_argument
+from launcher.cli.report import document
 from launcher.cli.runs import docker_backend
 from launcher.cli.streams import Streams
 from launcher.run.backend import Started
@@ -27,8 +27,7 @@ def run(args: argparse.Namespace, streams: Streams) -> int:
     with docker_backend() as backend:
         found = backend.runs()
     if args.output == "json":
-        document = {"schema_version": SCHEMA_VERSION, "runs": [as_json(each) for each in found]}
-        streams.result(json.dumps(document, indent=2) + "\n")
+        streams.result(document({"runs": [as_json(each) for each in found]}))
         return 0
     if not found:
         streams.say("this engine has no runs of trainlaunch")

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import argparse
-import json
 import time
 from typing import Any
 
-from launcher.cli.common import SCHEMA_VERSION, add_output_argument
+from launcher.cli.common import add_output_argument
 from launcher.cli.ps import age, as_json
+from launcher.cli.report import document
 from launcher.cli.runs import add_run_argument, docker_backend, job_name, runs_of
 from launcher.cli.streams import Streams
 from launcher.run.backend import ShmReading, Started
@@ -36,7 +36,7 @@ def run(args: argparse.Namespace, streams: Streams) -> int:
     last = read_from_health(container.health_output)
     peak = max((each.peak for each in (reading, last) if each is not None), default=None)
     if args.output == "json":
-        streams.result(json.dumps(_document(container, reading, peak), indent=2) + "\n")
+        streams.result(document(_document(container, reading, peak)))
     else:
         for line in _lines(container, reading, peak):
             streams.result(line + "\n")
@@ -46,7 +46,6 @@ def run(args: argparse.Namespace, streams: Streams) -> int:
 def _document(container: Started, reading: ShmReading | None, peak: int | None) -> dict[str, Any]:
     planned = container.planned
     return {
-        "schema_version": SCHEMA_VERSION,
         **as_json(container),
         "error": container.error or None,
         "oom_killed": container.oom_killed,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import time
 
 from launcher.cli.common import add_job_arguments, plan_of, say_findings
 from launcher.cli.runs import byte_sink, docker_backend, say_diagnoses, sayer
@@ -37,7 +38,19 @@ def run(args: argparse.Namespace, streams: Streams) -> int:
     say_findings(plan.findings, streams)
     with docker_backend() as backend:
         backend.prepare(plan, sayer(streams))
+        _remove_expired(backend, streams)
         return _detached(backend, plan, streams) if args.detach else _followed(backend, plan, streams)
+
+
+def _remove_expired(backend: Backend, streams: Streams) -> None:
+    """Remove runs that ended longer than their ttl_after_finished ago; an engine has no controller that would."""
+    now = time.time()
+    for run in backend.runs():
+        if run.expired(now):
+            backend.remove(run.id)
+            streams.say(
+                f"trainlaunch: removed {run.name}: its ttl_after_finished {format_duration(run.ttl or 0)} is over"
+            )
 
 
 def _followed(backend: Backend, plan: LaunchPlan, streams: Streams) -> int:

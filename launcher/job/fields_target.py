@@ -78,7 +78,7 @@ RUNNING = (
     Field("stop_grace_period", duration(), "time between the stop signal and the kill", default=30,
           docker="`--stop-timeout`", compose="`stop_grace_period`", kubernetes="`terminationGracePeriodSeconds`"),
     Field("ttl_after_finished", duration(), "time until a finished job is removed",
-          docker="`up`; comment", compose="`up`; comment", kubernetes="`ttlSecondsAfterFinished`"),
+          docker="the next `up`; comment", compose="comment", kubernetes="`ttlSecondsAfterFinished`"),
     Field("kubernetes", _KUBERNETES, "what only Kubernetes knows", default={}, docker="–", compose="–"),
     Field("policy", STRING, "policy file", later=True),
 )

@@ -59,4 +59,4 @@ def _only_up(plan: LaunchPlan) -> Iterator[str]:
     if job.active_deadline is not None and plan.target != "kubernetes":
         yield f"active_deadline {format_duration(job.active_deadline)}: only `trainlaunch up` ends the job then."
     if ttl is not None and not is_job:
-        yield f"ttl_after_finished {format_duration(ttl)}: only `trainlaunch up` removes the job then."
+        yield f"ttl_after_finished {format_duration(ttl)}: the next `trainlaunch up` after that removes its run."

@@ -66,6 +66,11 @@ class Started:
     memory: int
     pid: int
     planned: Planned
+    ttl: int | None = None
+
+    def expired(self, now: float) -> bool:
+        """Whether it ended longer than its ttl_after_finished ago; `now` is seconds since the epoch."""
+        return self.ttl is not None and self.ended and self.finished + self.ttl <= now
 
     @property
     def ended(self) -> bool:

@@ -50,6 +50,8 @@ def secret_value(name: str, secret: Secret) -> str:
 def run_labels(plan: LaunchPlan, *, run: str, attempt: int) -> dict[str, str]:
     """Return the labels that only a run has; `own_labels` are those that every rendering carries."""
     values = {"run": run, "attempt": str(attempt), "max-attempts": str(plan.job.max_attempts)}
+    if plan.job.ttl_after_finished is not None:
+        values["ttl-after-finished"] = str(plan.job.ttl_after_finished)
     return {LABEL_PREFIX + key: value for key, value in values.items()}
 
 

@@ -43,6 +43,7 @@ def started_from(inspected: Mapping[str, Any]) -> Started:
         memory=host.get("Memory") or 0,
         pid=state.get("Pid") or 0,
         planned=_planned(labels),
+        ttl=_number(labels, "ttl-after-finished"),
     )
 
 

@@ -19,7 +19,7 @@ from launcher.run.backend import Backend, Chunk, Say, Session, Started
 from launcher.run.evidence import Evidence, evidence_of
 from launcher.run.observe import suggestion
 from launcher.run.watch import HangWatch, Log, ShmWatch
-from launcher.units import format_duration
+from launcher.units import format_duration, human_size
 
 NEVER_RETRIED = frozenset({0, 125, 126, 127})
 NAMES = {signal.SIGINT: "Ctrl-C", signal.SIGTERM: "SIGTERM", signal.SIGHUP: "SIGHUP"}
@@ -226,7 +226,8 @@ class Supervisor:
     def _remark(self, watch: ShmWatch, ended: Started, code: int) -> None:
         lines = [watch.fewer_workers() if code == 0 else ""]
         if ended.planned.unsized and watch.peak is not None:
-            lines.append(suggestion(ended.planned, watch.peak))
+            nothing = f"the run was unsized; /dev/shm held at most {human_size(watch.peak)}, too little for a batch"
+            lines.append(suggestion(ended.planned, watch.peak) or nothing)
         for line in filter(None, lines):
             self._console.say(line)
 

@@ -15,8 +15,13 @@ BATCH = 3 * MIB
 LOADER = {"batch_size": 64, "sample": SAMPLE}
 
 
-def plan(*, loader: dict[str, Any] | None = None, target: str = "docker", force: bool = False, **fields: Any) -> LaunchPlan:
-    """Return the plan of a small job with two stated workers (needs 18 MiB and a few pages), with `fields` over it; None leaves a key out."""
+def plan(
+    *, loader: dict[str, Any] | None = None, target: str = "docker", force: bool = False, **fields: Any
+) -> LaunchPlan:
+    """Return the plan of a small job with two stated workers (it needs 18 MiB and a few pages), with `fields` over it.
+
+    None leaves a key of the loader out.
+    """
     merged = {**LOADER, "num_workers": 2, **(loader or {})}
     data_loader = {key: value for key, value in merged.items() if value is not None}
     with tempfile.TemporaryDirectory() as folder:

@@ -59,7 +59,14 @@ def test_affinity_lists_are_counted(docker_run: Runs, base_image: str, allowed: 
 
 @pytest.mark.parametrize(
     ("cpu_max", "found"),
-    [("600000 100000\n", 6), ("150000 100000\n", 1), ("max 100000\n", 8), ("max", 8), ("1 100000", 1), ("500000 100000", 5)],
+    [
+        ("600000 100000\n", 6),
+        ("150000 100000\n", 1),
+        ("max 100000\n", 8),
+        ("max", 8),
+        ("1 100000", 1),
+        ("500000 100000", 5),
+    ],
     ids=["six", "one-and-a-half", "max", "bare-max", "tiny", "no-line-break"],
 )
 def test_cpus_of_cgroup_version_2(docker_run: Runs, base_image: str, tmp_path: Path, cpu_max: str, found: int) -> None:
@@ -73,13 +80,23 @@ def test_cpus_of_cgroup_version_2(docker_run: Runs, base_image: str, tmp_path: P
 def test_memory_limit_of_cgroup_version_1(docker_run: Runs, base_image: str) -> None:
     """/dev/shm is charged to the limit: a limit below need can never do, whoever uses it."""
     case = Case(plan(command=["true"]))
-    stopped(run_cases(docker_run, base_image, [case], SHM, "--memory=18m")[0], EXIT_FILES_WRONG, "of 18 MiB", "set resources.memory to 1Gi")
+    stopped(
+        run_cases(docker_run, base_image, [case], SHM, "--memory=18m")[0],
+        EXIT_FILES_WRONG,
+        "of 18 MiB",
+        "set resources.memory to 1Gi",
+    )
     passed(run_cases(docker_run, base_image, [case], SHM, "--memory=64m")[0], "")
 
 
 @pytest.mark.parametrize(
     ("limit", "used", "code"),
-    [("max\n", "99999999999\n", 0), ("10000000\n", "1000\n", 78), ("268435456\n", "258435456\n", 75), ("268435456\n", "1\n", 0)],
+    [
+        ("max\n", "99999999999\n", 0),
+        ("10000000\n", "1000\n", 78),
+        ("268435456\n", "258435456\n", 75),
+        ("268435456\n", "1\n", 0),
+    ],
     ids=["none", "too-low", "used", "free"],
 )
 def test_memory_limit_of_cgroup_version_2(
@@ -96,7 +113,14 @@ def test_memory_limit_of_cgroup_version_2(
 def test_cpu_only_job_gets_no_worker_below_four_cpus(docker_run: Runs, base_image: str) -> None:
     """One worker made a job on one CPU seven times slower. torch refuses prefetch_factor and the like without one."""
     names = (*SHOWN, "TRAINLAUNCH_PREFETCH_FACTOR", "TRAINLAUNCH_PERSISTENT_WORKERS", "TRAINLAUNCH_TIMEOUT")
-    command = ["sh", "-c", "echo " + " ".join(f"[${each}]" for each in names) + ' "$@"', "-", "{num_workers}", "p={prefetch_factor}"]
+    command = [
+        "sh",
+        "-c",
+        "echo " + " ".join(f"[${each}]" for each in names) + ' "$@"',
+        "-",
+        "{num_workers}",
+        "p={prefetch_factor}",
+    ]
     job = automatic(loader={"timeout": 30, "persistent_workers": True}, command=command, resources={"cpus": 32})
     assert job.num_workers.value == 8
     few, more, most = run_cases(
@@ -130,9 +154,15 @@ def test_stated_workers_stay_and_are_warned_about(docker_run: Runs, base_image: 
 def test_job_reads_its_loader_from_the_environment(docker_run: Runs, base_image: str) -> None:
     """A thread variable that is set inside stays, an empty one too; so does a run's own id."""
     job = plan(
-        loader={"pin_memory": True, "persistent_workers": True, "timeout": 9, "prefetch_factor": 4}, command=["env", "-0"]
+        loader={"pin_memory": True, "persistent_workers": True, "timeout": 9, "prefetch_factor": 4},
+        command=["env", "-0"],
     )
-    own = {"MKL_NUM_THREADS": "5", "RAYON_NUM_THREADS": "", "TRAINLAUNCH_RUN_ID": "mine", "TRAINLAUNCH_NUM_WORKERS": "9"}
+    own = {
+        "MKL_NUM_THREADS": "5",
+        "RAYON_NUM_THREADS": "",
+        "TRAINLAUNCH_RUN_ID": "mine",
+        "TRAINLAUNCH_NUM_WORKERS": "9",
+    }
     plain, preset = run_cases(docker_run, base_image, [Case(job), Case(job, env=own)], SHM, "--hostname=here")
     expected = {
         "TRAINLAUNCH_NUM_WORKERS": "2",
@@ -165,7 +195,11 @@ def test_inject_off_leaves_the_environment_alone(docker_run: Runs, base_image: s
     own = {"OMP_NUM_THREADS": "3", "tlx": "y"}
     ended = run_cases(docker_run, base_image, [Case(job, env=own, allowed_cpus="0-15")], SHM)[0]
     for each in ended:
-        assert each.variables.keys() - {"PATH", "HOME", "PWD", "SHLVL", "_", "OLDPWD"} == {"OMP_NUM_THREADS", "tlx", "W"}
+        assert each.variables.keys() - {"PATH", "HOME", "PWD", "SHLVL", "_", "OLDPWD"} == {
+            "OMP_NUM_THREADS",
+            "tlx",
+            "W",
+        }
         assert each.variables["W"] == "4"
 
 
@@ -221,7 +255,9 @@ def test_exit_codes_and_streams_are_the_jobs_own(docker_run: Runs, base_image: s
     scripts = {"exit 7": 7, "false; echo no": 1, "echo $nosuch": 2, "no-such-program": 127, "kill -KILL $$": 137}
     cases = [Case(plan(command=list(each)), stdin="read me") for each in commands]
     cases += [Case(plan(command=None, script=each)) for each in scripts]
-    for ended, code in zip(run_cases(docker_run, base_image, cases, SHM), [*commands.values(), *scripts.values()], strict=True):
+    for ended, code in zip(
+        run_cases(docker_run, base_image, cases, SHM), [*commands.values(), *scripts.values()], strict=True
+    ):
         assert [each.code for each in ended] == [code] * 3, ended
         assert {each.out for each in ended} <= {"", "read me"}
 
@@ -247,7 +283,9 @@ def test_temporary_directory_is_proved(docker_run: Runs, base_image: str) -> Non
         Case(case.plan, user=1000, cwd="/tmp", setup="chmod 755 /tmp"),
         Case(case.plan, user=1000, env={"HOME": "/root"}, setup="chmod 1777 /tmp"),
     ]
-    plain, in_shm, unwritable, long, too_long, too_long_temp, closed, other = run_cases(docker_run, base_image, cases, SHM)
+    plain, in_shm, unwritable, long, too_long, too_long_temp, closed, other = run_cases(
+        docker_run, base_image, cases, SHM
+    )
     passed(plain, "")
     passed(in_shm, "")
     stopped(unwritable, EXIT_FILES_WRONG, "can't make files in /nowhere", "TMPDIR to /dev/shm")
@@ -267,14 +305,23 @@ def test_open_files_are_raised_to_the_hard_limit_or_refused(docker_run: Runs, ba
     case = Case(plan(loader={"sample": [{"shape": [1], "dtype": "int64"}] * 100}, command=["sh", "-c", "ulimit -S -n"]))
     assert case.plan.open_files == 464
     passed(run_cases(docker_run, base_image, [case], SHM, "--ulimit=nofile=256:464")[0], "464\n")
-    stopped(run_cases(docker_run, base_image, [case], SHM, "--ulimit=nofile=256:463")[0], EXIT_FILES_WRONG, "463", "464")
+    stopped(
+        run_cases(docker_run, base_image, [case], SHM, "--ulimit=nofile=256:463")[0], EXIT_FILES_WRONG, "463", "464"
+    )
 
 
-def test_missing_gpu_is_a_fault_of_the_machine_and_missing_torchrun_of_the_files(docker_run: Runs, base_image: str) -> None:
+def test_missing_gpu_is_a_fault_of_the_machine_and_missing_torchrun_of_the_files(
+    docker_run: Runs, base_image: str
+) -> None:
     """75 may succeed elsewhere; an image without torchrun never does."""
     on_gpu, with_torchrun = plan(resources={"gpus": 1}, command=["true"]), plan(torchrun={}, command=["true"])
-    made = "printf '#!/bin/sh\\nprintf \"[%%s]\" \"$@\"\\n' >/usr/bin/torchrun; chmod +x /usr/bin/torchrun; touch /dev/nvidia3"
-    cases = [Case(on_gpu, setup="rm -f /dev/nvidia*"), Case(with_torchrun), Case(on_gpu, setup=made), Case(with_torchrun)]
+    made = 'printf \'#!/bin/sh\\nprintf "[%%s]" "$@"\\n\' >/usr/bin/torchrun; chmod +x /usr/bin/torchrun; touch /dev/nvidia3'
+    cases = [
+        Case(on_gpu, setup="rm -f /dev/nvidia*"),
+        Case(with_torchrun),
+        Case(on_gpu, setup=made),
+        Case(with_torchrun),
+    ]
     no_gpu, no_torchrun, gpu, torchrun = run_cases(docker_run, base_image, cases, SHM)
     stopped(no_gpu, EXIT_TRY_ELSEWHERE, "/dev/nvidia0")
     stopped(no_torchrun, EXIT_FILES_WRONG, "torchrun is not on PATH")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import subprocess
+from typing import Any
 
 import pytest
 
@@ -12,14 +13,16 @@ from tests.preflight.plans import LOADER, automatic, plan
 
 TOKENS = ("{num_workers}", "--prefetch={prefetch_factor}", "{batch_size}", "n={nproc_per_node}")
 LITERALS = tuple(each.replace("{", "{{").replace("}", "}}") for each in TOKENS)
-ON_GPUS = {"resources": {"gpus": 4, "cpus": 64, "memory": "256Gi"}, "torchrun": {}}
+ON_GPUS: dict[str, Any] = {"resources": {"gpus": 4, "cpus": 64, "memory": "256Gi"}, "torchrun": {}}
 PLANS = {
     "stated": plan(),
     "none": plan(loader={"num_workers": 0}),
     "off": plan(loader={"inject": "off"}),
     "automatic": automatic(resources={"cpus": 16, "memory": "32Gi"}),
     "automatic-off": automatic(loader={"inject": "off"}, command=list(TOKENS)),
-    "two-loaders": automatic(loader={"timeout": 30, "persistent_workers": True, "loaders": {"a": {}, "b": {"num_workers": 1}}}),
+    "two-loaders": automatic(
+        loader={"timeout": 30, "persistent_workers": True, "loaders": {"a": {}, "b": {"num_workers": 1}}}
+    ),
     "unsized": plan(loader={"sample": None}),
     "gpus": automatic(**ON_GPUS, command=[*TOKENS, *LITERALS]),
     "script": automatic(command=None, script="python train.py\n", resources={"cpus": 16}, stop_signal="SIGRTMIN+3"),
@@ -48,7 +51,11 @@ def test_texts_are_shellcheck_clean(each: LaunchPlan) -> None:
     """Both are POSIX sh, as shellcheck sees it, at its strictest level."""
     for text in (preflight_text(each), health_text(each)):
         checked = subprocess.run(
-            ["shellcheck", "--shell=sh", "--severity=style", "-"], input=text, capture_output=True, text=True, check=False
+            ["shellcheck", "--shell=sh", "--severity=style", "-"],
+            input=text,
+            capture_output=True,
+            text=True,
+            check=False,
         )
         assert checked.stdout == ""
         assert checked.returncode == 0
@@ -66,7 +73,7 @@ def test_texts_end_with_one_line_break_and_hold_no_tab_or_trailing_blank(each: L
 
 def test_texts_are_the_same_bytes_on_every_target() -> None:
     """What was proved on one target is proved on all."""
-    fields = {"resources": {"cpus": 4, "memory": "8Gi"}, "script": "true", "command": None}
+    fields: dict[str, Any] = {"resources": {"cpus": 4, "memory": "8Gi"}, "script": "true", "command": None}
     plans = [automatic(target=target, **fields) for target in ("docker", "compose", "kubernetes")]
     assert len({preflight_text(each) for each in plans}) == 1
     assert len({health_text(each) for each in plans}) == 1
@@ -97,7 +104,9 @@ def test_stop_marker_stands_before_the_last_sentence() -> None:
 
 def test_wrapper_without_tokens_leaves_the_arguments_alone() -> None:
     """Only a command that names a token is rebuilt."""
-    assert "set -- " not in preflight_text(plan(command=["python", "x={num_workers", "{num_workers} "])).split("env --")[0]
+    assert (
+        "set -- " not in preflight_text(plan(command=["python", "x={num_workers", "{num_workers} "])).split("env --")[0]
+    )
 
 
 def test_script_gets_variables_but_no_tokens() -> None:

@@ -119,9 +119,7 @@ def test_used_shm_is_a_fault_of_the_machine(docker_run: Runs, base_image: str) -
     assert on_gpu.num_workers.value == 8
     mebibytes = (10, 64 - 18, 64 - 13, 64 - 12)
     fill = "touch /dev/nvidia0; head -c {}M /dev/zero >/dev/shm/other"
-    cases = [
-        Case(each, setup=fill.format(size), allowed_cpus="0-7") for size in mebibytes for each in (STATED, on_gpu)
-    ]
+    cases = [Case(each, setup=fill.format(size), allowed_cpus="0-7") for size in mebibytes for each in (STATED, on_gpu)]
     ended = run_cases(docker_run, base_image, cases, "--shm-size=64m")
     passed(ended[0])
     passed(ended[1], "7\n")
@@ -181,7 +179,13 @@ def test_wrapper_leaves_nothing_behind(docker_run: Runs, base_image: str) -> Non
 def test_shm_of_another_container_counts_with_what_is_in_it(docker_run: Runs, base_image: str, own_label: str) -> None:
     """`--ipc=container:X` gives X's size, whatever --shm-size says."""
     started = docker_run(
-        "--detach", "--ipc=shareable", "--shm-size=24m", base_image, "sh", "-c", "head -c 8M /dev/zero >/dev/shm/x; sleep 600"
+        "--detach",
+        "--ipc=shareable",
+        "--shm-size=24m",
+        base_image,
+        "sh",
+        "-c",
+        "head -c 8M /dev/zero >/dev/shm/x; sleep 600",
     )
     donor = started.stdout.strip()
     cases = [Case(STATED, setup="until [ -e /dev/shm/x ]; do sleep 0.1; done")]

@@ -33,6 +33,7 @@ class End:
     signals: tuple[int, ...] = ()
     oom_killed: bool = False
     removed: bool = False
+    health_output: str = ""
 
 
 @dataclass
@@ -114,7 +115,9 @@ class Scripted:
             raise unreachable(Endpoint("unix:///gone", ""), "connection reset")
         if made.end.removed:
             return None
-        return replace(made.started, status="exited", exit_code=made.code, oom_killed=made.end.oom_killed)
+        end = made.end
+        ended = replace(made.started, status="exited", exit_code=made.code)
+        return replace(ended, oom_killed=end.oom_killed, health_output=end.health_output)
 
     def signals(self, container: Started) -> tuple[int, ...]:
         """Return what was sent."""

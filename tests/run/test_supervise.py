@@ -13,21 +13,22 @@ from launcher.diagnose import explain_end
 from launcher.errors import TargetUnavailable
 from launcher.plan.launch_plan import LaunchPlan
 from launcher.render.preflight import STOP_MARKER
-from launcher.run.backend import Chunk
+from launcher.run.backend import Chunk, Planned
 from launcher.run.supervise import DEADLINE, Console, Event, Events, Outcome, Supervisor, trapped_signals
 from tests.jobs import plan_with
 from tests.run.scripted import End, Refusing, Scripted
 
+NOTHING_PLANNED = Planned()
 OURS = Chunk(stderr=True, data=f"{STOP_MARKER} (78): no\n".encode())
 
 
 class Followed:
     """One `up` on a scripted backend, and what it printed."""
 
-    def __init__(self, plan: LaunchPlan, ends: list[End], events: list[Event]) -> None:
+    def __init__(self, plan: LaunchPlan, backend: Scripted, events: list[Event]) -> None:
         self.out = self.err = b""
         self.said: list[str] = []
-        self.backend = Scripted(ends)
+        self.backend = backend
         queue: Events[Event] = Events()
         for event in events:
             queue.put(event)
@@ -45,9 +46,11 @@ class Followed:
 def follow(tmp_path: Path) -> Callable[..., Followed]:
     """Run `up` on a job whose containers end as told; keywords are fields of the job."""
 
-    def run(*ends: End, events: tuple[Event, ...] = (), attempts: int = 1, **fields: Any) -> Followed:
+    def run(
+        *ends: End, events: tuple[Event, ...] = (), attempts: int = 1, planned: Planned = NOTHING_PLANNED, **fields: Any
+    ) -> Followed:
         plan = plan_with(tmp_path, restart={"max_attempts": attempts}, **fields)
-        return Followed(plan, list(ends), list(events))
+        return Followed(plan, Scripted(list(ends), planned), list(events))
 
     return run
 
@@ -128,6 +131,17 @@ def test_a_lost_engine_is_125_and_told(follow: Callable[..., Followed]) -> None:
     assert done.outcome == Outcome(125, None)
     assert "the engine was lost while following" in done.said[0]
     assert "trainlaunch logs -f digits" in done.said[1]
+
+
+@pytest.mark.parametrize(
+    ("peak", "said"),
+    [(40 << 20, "data_loader:\n  batch_bytes: {size: 10Mi, tensors: 1}"), (4096, "held at most 4.0 KiB, too little")],
+)
+def test_an_unsized_run_tells_its_peak(follow: Callable[..., Followed], peak: int, said: str) -> None:
+    """The line to paste, or that there was no batch to size; also where the job failed."""
+    end = End(code=1, health_output=f"shm used=0 peak={peak} size=67108864 workers=0/2")
+    planned = Planned(queued_batches=4, unsized=True)
+    assert said in "\n".join(follow(end, planned=planned).said)
 
 
 def test_a_hang_is_said_once(follow: Callable[..., Followed]) -> None:

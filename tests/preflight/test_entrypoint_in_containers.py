@@ -1,0 +1,31 @@
+"""The wrapper behind an image's own ENTRYPOINT: ENTRYPOINT, preflight, command."""
+
+from __future__ import annotations
+
+import pytest
+
+from launcher.render.container import container_of
+from tests.conftest import Runs
+from tests.preflight.plans import plan
+
+pytestmark = pytest.mark.docker
+
+
+@pytest.mark.parametrize(
+    ("entrypoint", "printed"),
+    [
+        ([], "trained\n"),
+        (["/usr/bin/env", "SET_BY=entrypoint"], "entrypoint\ntrained\n"),
+        (["/bin/sh", "-c", 'echo first; exec "$@"', "entry"], "first\ntrained\n"),
+        (["/bin/bash", "-c", 'echo first; "$@"; echo "then $?"', "entry"], "first\ntrained\nthen 0\n"),
+    ],
+    ids=["dropped", "env", "exec", "child"],
+)
+def test_entrypoint_stays_in_front(docker_run: Runs, base_image: str, entrypoint: list[str], printed: str) -> None:
+    """Whether it execs what follows or starts it as a child."""
+    command = ["sh", "-c", '[ -z "${SET_BY-}" ] || echo "$SET_BY"; echo trained']
+    container = container_of(plan(image_entrypoint=entrypoint, command=command))
+    first, *rest = (*container.entrypoint, *container.args)
+    done = docker_run("--shm-size=64m", f"--entrypoint={first}", base_image, *rest)
+    assert (done.returncode, done.stdout) == (0, printed), done.stderr
+    assert "trainlaunch: preflight passed: " in done.stderr
