@@ -73,6 +73,7 @@ def _loader(plan: LaunchPlan) -> Mapping[str, object]:
     variables = {"num_workers": "workers", "nproc_per_node": "ranks"}
     return {
         "auto": auto,
+        "stated": plan.ranks.value * max(each.num_workers or 0 for each in loaders),
         "maybe_none": maybe_none,
         "workers": min(workers, MOST_WORKERS_ON_CPU) if maybe_none else workers,
         "batch": batch,

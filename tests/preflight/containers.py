@@ -12,9 +12,9 @@ from launcher.render.preflight import preflight_text
 from tests.conftest import Runs
 
 SHELLS: Mapping[str, tuple[str, ...]] = {
-    "dash": ("dash",),
+    "dash": ("/bin/dash",),
     "busybox": ("/bin/busybox", "sh"),
-    "bash": ("bash", "--posix"),
+    "bash": ("/bin/bash", "--posix"),
 }
 DRIVER = Path(__file__).with_name("driver.py")
 

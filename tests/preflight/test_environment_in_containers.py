@@ -315,7 +315,7 @@ def test_missing_gpu_is_a_fault_of_the_machine_and_missing_torchrun_of_the_files
 ) -> None:
     """75 may succeed elsewhere; an image without torchrun never does."""
     on_gpu, with_torchrun = plan(resources={"gpus": 1}, command=["true"]), plan(torchrun={}, command=["true"])
-    made = 'printf \'#!/bin/sh\\nprintf "[%%s]" "$@"\\n\' >/usr/bin/torchrun; chmod +x /usr/bin/torchrun; touch /dev/nvidia3'
+    made = 'touch /dev/nvidia3; cd /usr/bin; printf \'#!/bin/sh\\nprintf "[%%s]" "$@"\\n\' >torchrun; chmod +x torchrun'
     cases = [
         Case(on_gpu, setup="rm -f /dev/nvidia*"),
         Case(with_torchrun),

@@ -24,7 +24,7 @@ PLANS = {
         loader={"timeout": 30, "persistent_workers": True, "loaders": {"a": {}, "b": {"num_workers": 1}}}
     ),
     "unsized": plan(loader={"sample": None}),
-    "gpus": automatic(**ON_GPUS, command=[*TOKENS, *LITERALS]),
+    "gpus": automatic(**ON_GPUS, command=[*TOKENS, *LITERALS], loader={"loaders": {"a": {}, "b": {"num_workers": 1}}}),
     "script": automatic(command=None, script="python train.py\n", resources={"cpus": 16}, stop_signal="SIGRTMIN+3"),
 }
 EVERY_PLAN = pytest.mark.parametrize("each", PLANS.values(), ids=PLANS)

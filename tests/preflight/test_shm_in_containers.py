@@ -130,8 +130,8 @@ def test_used_shm_is_a_fault_of_the_machine(docker_run: Runs, base_image: str) -
     stopped(ended[7], EXIT_TRY_ELSEWHERE, "has 12 of 64 MiB free", "needs 13 MiB")
 
 
-def test_leftovers_of_a_dead_attempt_are_reported_and_deleted_only_on_demand(docker_run: Runs, base_image: str) -> None:
-    """A container's restart in a pod keeps them (rt-shm-survives-container-restart); a shared /dev/shm shows others'."""
+def test_leftovers_of_a_dead_attempt_are_deleted_only_on_demand(docker_run: Runs, base_image: str) -> None:
+    """A container's restart in a pod keeps them (rt-shm-survives-container-restart); sharing shows others'."""
     left = (
         "head -c 30M /dev/zero >/dev/shm/torch_1_2_0; touch /dev/shm/nccl-x '/dev/shm/psm_a b' /dev/shm/sem.mp-1;"
         "touch /dev/shm/kept /dev/shm/.trainlaunch-peak"
