@@ -5,17 +5,13 @@
 # shm_size 5114Mi = hard: need 3.4 GiB + one storage per worker + 64 KiB pages + NCCL (full.yaml:26)
 # num_workers 3 = min(max_workers 16, max(1, ⌊cpus 7 / ranks 2⌋)) (full.yaml:26)
 # ranks 2 = torchrun.nproc_per_node (full.yaml:31)
-# OMP_NUM_THREADS 1 = max(1, min(4, ⌊cpus 7 / (4·ranks 2)⌋)) (full.yaml:26)
-# MKL_NUM_THREADS 1 = max(1, min(4, ⌊cpus 7 / (4·ranks 2)⌋)) (full.yaml:26)
-# OPENBLAS_NUM_THREADS 1 = one per worker process (default)
-# NUMEXPR_NUM_THREADS 1 = one per worker process (default)
-# RAYON_NUM_THREADS 1 = one per worker process (default)
-# OPENCV_FOR_THREADS_NUM 1 = one per worker process (default)
+# OMP_NUM_THREADS MKL_NUM_THREADS 1 = max(1, min(4, ⌊cpus 7 / (4·ranks 2)⌋)) (full.yaml:26)
+# OPENBLAS_NUM_THREADS NUMEXPR_NUM_THREADS RAYON_NUM_THREADS OPENCV_FOR_THREADS_NUM 1 = one per worker process (default)
 # TORCHINDUCTOR_COMPILE_THREADS 3 = ⌊cpus 7 / ranks 2⌋ (full.yaml:26)
 # working set (estimate) 4864Mi = estimate: ranks 2 × 2.0 GiB + workers 12 × 64 MiB (default)
 # restart.max_attempts 3: only `trainlaunch up` starts another attempt, this text runs one.
 # active_deadline 12h: only `trainlaunch up` ends the job then.
-# ttl_after_finished 24h: only `trainlaunch up` removes the job then.
+# ttl_after_finished 24h: the next `trainlaunch up` after that removes its run.
 if [ -z "${WANDB_API_KEY:-}" ]; then
   echo "secret WANDB_API_KEY: variable WANDB_API_KEY of this shell is not set" >&2
   exit 125
@@ -74,7 +70,34 @@ lines: and '\''quotes'\''' \
   --health-timeout 5s \
   --health-retries 4 \
   --health-start-period 10m \
-  --health-cmd 'exit 0
+  --health-cmd '# trainlaunch health: /dev/shm as planned, or one sentence and exit 1 (full is healthy: an idle queue is)
+tl_bad() { printf '\''unhealthy: %s\n'\'' "$1"; exit 1; }
+[ -d /dev/shm ] || tl_bad '\''/dev/shm is gone, so no batch can reach the training process'\''
+tl_shm=$(stat -f -c '\''%T %S*%b %S*%a'\'' /dev/shm 2>/dev/null) || tl_bad '\''the size of /dev/shm is not readable'\''
+[ "${tl_shm%% *}" = tmpfs ] || tl_bad "/dev/shm is ${tl_shm%% *}, not tmpfs: it is mounted over"
+tl_free=$((${tl_shm##* })) tl_size=${tl_shm% *} tl_size=$((${tl_size##* }))
+[ "$tl_size" -eq 0 ] || [ "$tl_size" -ge 3699785728 ] ||
+  tl_bad "/dev/shm has $tl_size bytes, below the planned 3699785728: it was replaced or shrunk"
+tl_probe=/dev/shm/.trainlaunch-health-$$
+{ true >"$tl_probe"; } 2>/dev/null || tl_bad "uid $(id -u) can'\''t make files in /dev/shm, as batches are"
+rm -f "$tl_probe"
+tl_workers=0
+for tl_comm in /proc/[0-9]*/comm; do
+  { read -r tl_name <"$tl_comm"; } 2>/dev/null || continue # it ended meanwhile
+  if [ "$tl_name" = pt_data_worker ]; then tl_workers=$((tl_workers + 1)); fi
+done
+if [ "$tl_size" -eq 0 ]; then # size=0 has no limit, and the kernel then counts no use
+  echo "shm used=unknown peak=unknown size=unlimited workers=$tl_workers/12"
+  exit
+fi
+tl_used=$((tl_size - tl_free)) tl_peak='\'''\''
+{ read -r tl_peak </dev/shm/.trainlaunch-peak; } 2>/dev/null
+case $tl_peak in *[!0-9]* | '\'''\'') tl_peak=-1 ;; esac
+if [ "$tl_used" -gt "$tl_peak" ]; then
+  tl_peak=$tl_used # in place: a full /dev/shm still has the first check'\''s page
+  { printf '\''%-20d\n'\'' "$tl_peak" 1<>/dev/shm/.trainlaunch-peak; } 2>/dev/null
+fi
+echo "shm used=$tl_used peak=$tl_peak size=$tl_size workers=$tl_workers/12"
 ' \
   --entrypoint /opt/nvidia/nvidia_entrypoint.sh \
   registry.example.com:5000/vision/trainer@sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef \
@@ -94,13 +117,12 @@ tl_stop() { # CODE SENTENCE
   exit "$1"
 }
 tl_leftovers() { # FILE...: of a dead attempt where /dev/shm outlives its container, or of those who share it
-  for tl_file; do if [ -e "$tl_file" ]; then tl_left=$((tl_left + 1)); fi; done
-  if [ "$tl_left" -eq 0 ]; then return; fi
+  for tl_file; do [ ! -e "$tl_file" ] || tl_left=$((tl_left + 1)); done; [ "$tl_left" -gt 0 ] || return 0
   tl_say "warning: /dev/shm has $tl_left files of other runs, $(du -sk /dev/shm | cut -f1) KiB in all"
   if [ "${TRAINLAUNCH_CLEAN_SHM-}" = 1 ]; then printf '\''%s\0'\'' "$@" | xargs -0 rm -f; fi
 }
 # A batch is a file in /dev/shm, passed through a socket in the temporary directory that Python would pick.
-[ -d /dev/shm ] || tl_stop 78 "/dev/shm is missing; $tl_fix"
+[ -d /dev/shm ] || tl_stop 78 "/dev/shm is missing, as with ipc none; $tl_fix"
 read -r tl_host </proc/sys/kernel/hostname; tl_probe=.trainlaunch-$tl_host-$$ tl_left=0
 { true >"/dev/shm/$tl_probe"; } 2>/dev/null ||
   tl_stop 78 "uid $(id -u) can'\''t make files in /dev/shm, and batches are files; mount it writable, mode 1777"
@@ -112,18 +134,18 @@ rm -f "/dev/shm/$tl_probe" "$tl_tmp/$tl_probe"
 [ "${#tl_tmp}" -le 75 ] || tl_stop 78 "TMPDIR is ${#tl_tmp} long, a worker'\''s socket allows 75; set it to /tmp"
 tl_leftovers /dev/shm/torch_* /dev/shm/nccl-* /dev/shm/psm_* /dev/shm/sem.*
 tl_shm=$(stat -f -c '\''%T %S*%b %S*%a'\'' /dev/shm) || tl_stop 78 "the image has no stat; install coreutils in it"
-[ "${tl_shm%% *}" = tmpfs ] || tl_stop 78 "/dev/shm is ${tl_shm%% *}, not tmpfs; $tl_fix"
+[ "${tl_shm%% *}" = tmpfs ] || tl_stop 78 "/dev/shm is ${tl_shm%% *}, not tmpfs: drop that mount; $tl_fix"
 tl_free=$((${tl_shm##* })) tl_shm=${tl_shm% *} tl_size=$((${tl_shm##* })) tl_shm="$((tl_size >> 20)) MiB"
 if [ "$tl_size" -eq 0 ]; then tl_shm=unlimited tl_size=5362417664 tl_free=4611686018427387904; fi
 [ "$tl_size" -ge 3699785728 ] || tl_stop 78 "/dev/shm has $tl_shm of the planned 3529 MiB; $tl_fix"
-# CPUs by affinity and cpuset, then by the quota, which neither nproc nor Python sees.
+# CPUs by affinity and cpuset, then by the quota, which neither nproc nor Python sees; cgroup v1, then v2.
 while read -r tl_key tl_list; do [ "$tl_key" != Cpus_allowed_list: ] || break; done </proc/self/status
 tl_list=${tl_list:-1-$(grep -c ^processor /proc/cpuinfo)} tl_cpus=0 tl_cg=/sys/fs/cgroup IFS=,
 for tl_range in $tl_list; do tl_cpus=$((tl_cpus + ${tl_range#*-} - ${tl_range%-*} + 1)); done; unset IFS
-{ read -r tl_quota tl_period <$tl_cg/cpu.max || read -r tl_quota <$tl_cg/cpu/cpu.cfs_quota_us
-  [ "$tl_period" ] || read -r tl_period <$tl_cg/cpu/cpu.cfs_period_us
-  read -r tl_limit <$tl_cg/memory.max || read -r tl_limit <$tl_cg/memory/memory.limit_in_bytes
-  read -r tl_use <$tl_cg/memory.current || read -r tl_use <$tl_cg/memory/memory.usage_in_bytes; } 2>/dev/null
+{ read -r tl_quota <$tl_cg/cpu/cpu.cfs_quota_us; read -r tl_period <$tl_cg/cpu/cpu.cfs_period_us
+  read -r tl_limit <$tl_cg/memory/memory.limit_in_bytes; read -r tl_use <$tl_cg/memory/memory.usage_in_bytes
+  read -r tl_quota tl_period <$tl_cg/cpu.max
+  read -r tl_limit <$tl_cg/memory.max; read -r tl_use <$tl_cg/memory.current; } 2>/dev/null
 case $tl_quota in *[!0-9]* | '\'''\'') tl_quota=$tl_cpus ;; *) tl_quota=$((tl_quota / ${tl_period:-100000})) ;; esac
 tl_cpus=$((tl_quota < 1 ? 1 : tl_quota < tl_cpus ? tl_quota : tl_cpus))
 tl_per_rank=$((tl_cpus > tl_ranks ? tl_cpus / tl_ranks : 1))
@@ -134,12 +156,12 @@ tl_need=$((tl_workers > 0 ? tl_workers * tl_per_worker + tl_besides : 0))
 tl_needs="$(((tl_need + 1048575) >> 20)) MiB"
 [ "$tl_free" -ge "$tl_need" ] ||
   tl_stop 75 "/dev/shm has $((tl_free >> 20)) of $tl_shm free, the job needs $tl_needs; end what else uses it"
-case $tl_limit in *[!0-9]* | '\'''\'' | ?????????????????*) tl_limit=4611686018427387904 tl_memory=unlimited ;;
-  *) tl_memory="$((tl_limit >> 20)) MiB" ;; esac
+case $tl_limit in *[!0-9]* | '\'''\'' | ?????????????????*) tl_limit=4611686018427387904 tl_mem=unlimited ;;
+  *) tl_mem="$((tl_limit >> 20)) MiB" ;; esac
 [ $((tl_limit - tl_use)) -ge "$tl_need" ] || tl_stop $((tl_limit < tl_need ? 78 : 75)) \
-  "$((tl_use >> 20)) of $tl_memory memory are used, /dev/shm needs $tl_needs; set resources.memory to 8704Mi"
+  "/dev/shm needs $tl_needs of $tl_mem memory, $((tl_use >> 20)) are used; set resources.memory to 8704Mi"
 tl_files=$(ulimit -H -n) && ulimit -S -n "$tl_files"
-[ "$tl_files" -ge 72 ] || tl_stop 78 "$tl_files open files allowed, workers hold 72; set ulimits.nofile to 72"
+[ "$tl_files" -ge 72 ] || tl_stop 78 "$tl_files open files allowed, tensors need 72; set ulimits.nofile to 72"
 for tl_gpu in /dev/nvidia[0-9]* /dev/dxg /dev/nvmap '\'''\''; do if [ -e "$tl_gpu" ]; then break; fi; done
 [ "$tl_gpu" ] || tl_stop 75 "no /dev/nvidia0 is here, but the job asks for GPUs; start it where they are"
 command -v torchrun >/dev/null || tl_stop 78 "torchrun is not on PATH $PATH; use an image that has torch"
@@ -157,7 +179,7 @@ for tl_arg; do case $tl_arg in # a token stands alone or ends its argument after
   '\''{num_workers}'\'' | *'\''={num_workers}'\'') tl_arg=${tl_arg%\{*}$tl_workers ;;
   '\''{batch_size}'\'' | *'\''={batch_size}'\'') tl_arg=${tl_arg%\{*}128 ;;
   esac; shift; set -- "$@" "$tl_arg"; done
-tl_say "preflight passed: /dev/shm $tl_shm (needs $tl_needs), memory $tl_memory, \
+tl_say "preflight passed: /dev/shm $tl_shm (needs $tl_needs), memory $tl_mem, \
 $tl_cpus CPUs, num_workers $tl_workers"
 if [ $$ -ne 1 ]; then exec "$@"; fi
 # As pid 1 the job would miss signals that it doesn'\''t handle: stay, hand them on, return the job'\''s code.

@@ -4,12 +4,8 @@
 # shm_size 1500000Ki = stated (script.yaml:13)
 # num_workers 3 = stated (script.yaml:14)
 # ranks 2 = one per GPU (script.yaml:12)
-# OMP_NUM_THREADS 1 = max(1, min(4, ⌊cpus 4 / (4·ranks 2)⌋)) (script.yaml:12)
-# MKL_NUM_THREADS 1 = max(1, min(4, ⌊cpus 4 / (4·ranks 2)⌋)) (script.yaml:12)
-# OPENBLAS_NUM_THREADS 1 = one per worker process (default)
-# NUMEXPR_NUM_THREADS 1 = one per worker process (default)
-# RAYON_NUM_THREADS 1 = one per worker process (default)
-# OPENCV_FOR_THREADS_NUM 1 = one per worker process (default)
+# OMP_NUM_THREADS MKL_NUM_THREADS 1 = max(1, min(4, ⌊cpus 4 / (4·ranks 2)⌋)) (script.yaml:12)
+# OPENBLAS_NUM_THREADS NUMEXPR_NUM_THREADS RAYON_NUM_THREADS OPENCV_FOR_THREADS_NUM 1 = one per worker process (default)
 # TORCHINDUCTOR_COMPILE_THREADS 2 = ⌊cpus 4 / ranks 2⌋ (script.yaml:12)
 # working set (estimate) 4480Mi = estimate: ranks 2 × 2.0 GiB + workers 6 × 64 MiB (default)
 # shellcheck disable=SC2016  # the container's shell expands what stands in single quotes, not this one
@@ -36,7 +32,34 @@ exec docker run \
   --health-timeout 10s \
   --health-retries 3 \
   --health-start-period 30m \
-  --health-cmd 'exit 0
+  --health-cmd '# trainlaunch health: /dev/shm as planned, or one sentence and exit 1 (full is healthy: an idle queue is)
+tl_bad() { printf '\''unhealthy: %s\n'\'' "$1"; exit 1; }
+[ -d /dev/shm ] || tl_bad '\''/dev/shm is gone, so no batch can reach the training process'\''
+tl_shm=$(stat -f -c '\''%T %S*%b %S*%a'\'' /dev/shm 2>/dev/null) || tl_bad '\''the size of /dev/shm is not readable'\''
+[ "${tl_shm%% *}" = tmpfs ] || tl_bad "/dev/shm is ${tl_shm%% *}, not tmpfs: it is mounted over"
+tl_free=$((${tl_shm##* })) tl_size=${tl_shm% *} tl_size=$((${tl_size##* }))
+[ "$tl_size" -eq 0 ] || [ "$tl_size" -ge 2236416 ] ||
+  tl_bad "/dev/shm has $tl_size bytes, below the planned 2236416: it was replaced or shrunk"
+tl_probe=/dev/shm/.trainlaunch-health-$$
+{ true >"$tl_probe"; } 2>/dev/null || tl_bad "uid $(id -u) can'\''t make files in /dev/shm, as batches are"
+rm -f "$tl_probe"
+tl_workers=0
+for tl_comm in /proc/[0-9]*/comm; do
+  { read -r tl_name <"$tl_comm"; } 2>/dev/null || continue # it ended meanwhile
+  if [ "$tl_name" = pt_data_worker ]; then tl_workers=$((tl_workers + 1)); fi
+done
+if [ "$tl_size" -eq 0 ]; then # size=0 has no limit, and the kernel then counts no use
+  echo "shm used=unknown peak=unknown size=unlimited workers=$tl_workers/6"
+  exit
+fi
+tl_used=$((tl_size - tl_free)) tl_peak='\'''\''
+{ read -r tl_peak </dev/shm/.trainlaunch-peak; } 2>/dev/null
+case $tl_peak in *[!0-9]* | '\'''\'') tl_peak=-1 ;; esac
+if [ "$tl_used" -gt "$tl_peak" ]; then
+  tl_peak=$tl_used # in place: a full /dev/shm still has the first check'\''s page
+  { printf '\''%-20d\n'\'' "$tl_peak" 1<>/dev/shm/.trainlaunch-peak; } 2>/dev/null
+fi
+echo "shm used=$tl_used peak=$tl_peak size=$tl_size workers=$tl_workers/6"
 ' \
   --entrypoint /bin/sh \
   trainer:1.4 \
@@ -54,13 +77,12 @@ tl_stop() { # CODE SENTENCE
   exit "$1"
 }
 tl_leftovers() { # FILE...: of a dead attempt where /dev/shm outlives its container, or of those who share it
-  for tl_file; do if [ -e "$tl_file" ]; then tl_left=$((tl_left + 1)); fi; done
-  if [ "$tl_left" -eq 0 ]; then return; fi
+  for tl_file; do [ ! -e "$tl_file" ] || tl_left=$((tl_left + 1)); done; [ "$tl_left" -gt 0 ] || return 0
   tl_say "warning: /dev/shm has $tl_left files of other runs, $(du -sk /dev/shm | cut -f1) KiB in all"
   if [ "${TRAINLAUNCH_CLEAN_SHM-}" = 1 ]; then printf '\''%s\0'\'' "$@" | xargs -0 rm -f; fi
 }
 # A batch is a file in /dev/shm, passed through a socket in the temporary directory that Python would pick.
-[ -d /dev/shm ] || tl_stop 78 "/dev/shm is missing; $tl_fix"
+[ -d /dev/shm ] || tl_stop 78 "/dev/shm is missing, as with ipc none; $tl_fix"
 read -r tl_host </proc/sys/kernel/hostname; tl_probe=.trainlaunch-$tl_host-$$ tl_left=0
 { true >"/dev/shm/$tl_probe"; } 2>/dev/null ||
   tl_stop 78 "uid $(id -u) can'\''t make files in /dev/shm, and batches are files; mount it writable, mode 1777"
@@ -72,30 +94,30 @@ rm -f "/dev/shm/$tl_probe" "$tl_tmp/$tl_probe"
 [ "${#tl_tmp}" -le 75 ] || tl_stop 78 "TMPDIR is ${#tl_tmp} long, a worker'\''s socket allows 75; set it to /tmp"
 tl_leftovers /dev/shm/torch_* /dev/shm/nccl-* /dev/shm/psm_* /dev/shm/sem.*
 tl_shm=$(stat -f -c '\''%T %S*%b %S*%a'\'' /dev/shm) || tl_stop 78 "the image has no stat; install coreutils in it"
-[ "${tl_shm%% *}" = tmpfs ] || tl_stop 78 "/dev/shm is ${tl_shm%% *}, not tmpfs; $tl_fix"
+[ "${tl_shm%% *}" = tmpfs ] || tl_stop 78 "/dev/shm is ${tl_shm%% *}, not tmpfs: drop that mount; $tl_fix"
 tl_free=$((${tl_shm##* })) tl_shm=${tl_shm% *} tl_size=$((${tl_shm##* })) tl_shm="$((tl_size >> 20)) MiB"
 if [ "$tl_size" -eq 0 ]; then tl_shm=unlimited tl_size=1536000000 tl_free=4611686018427387904; fi
 [ "$tl_size" -ge 2236416 ] || tl_stop 78 "/dev/shm has $tl_shm of the planned 3 MiB; $tl_fix"
-# CPUs by affinity and cpuset, then by the quota, which neither nproc nor Python sees.
+# CPUs by affinity and cpuset, then by the quota, which neither nproc nor Python sees; cgroup v1, then v2.
 while read -r tl_key tl_list; do [ "$tl_key" != Cpus_allowed_list: ] || break; done </proc/self/status
 tl_list=${tl_list:-1-$(grep -c ^processor /proc/cpuinfo)} tl_cpus=0 tl_cg=/sys/fs/cgroup IFS=,
 for tl_range in $tl_list; do tl_cpus=$((tl_cpus + ${tl_range#*-} - ${tl_range%-*} + 1)); done; unset IFS
-{ read -r tl_quota tl_period <$tl_cg/cpu.max || read -r tl_quota <$tl_cg/cpu/cpu.cfs_quota_us
-  [ "$tl_period" ] || read -r tl_period <$tl_cg/cpu/cpu.cfs_period_us
-  read -r tl_limit <$tl_cg/memory.max || read -r tl_limit <$tl_cg/memory/memory.limit_in_bytes
-  read -r tl_use <$tl_cg/memory.current || read -r tl_use <$tl_cg/memory/memory.usage_in_bytes; } 2>/dev/null
+{ read -r tl_quota <$tl_cg/cpu/cpu.cfs_quota_us; read -r tl_period <$tl_cg/cpu/cpu.cfs_period_us
+  read -r tl_limit <$tl_cg/memory/memory.limit_in_bytes; read -r tl_use <$tl_cg/memory/memory.usage_in_bytes
+  read -r tl_quota tl_period <$tl_cg/cpu.max
+  read -r tl_limit <$tl_cg/memory.max; read -r tl_use <$tl_cg/memory.current; } 2>/dev/null
 case $tl_quota in *[!0-9]* | '\'''\'') tl_quota=$tl_cpus ;; *) tl_quota=$((tl_quota / ${tl_period:-100000})) ;; esac
 tl_cpus=$((tl_quota < 1 ? 1 : tl_quota < tl_cpus ? tl_quota : tl_cpus))
 tl_per_rank=$((tl_cpus > tl_ranks ? tl_cpus / tl_ranks : 1))
 [ 6 -le "$tl_cpus" ] || tl_say "warning: 6 DataLoader workers share $tl_cpus CPUs"
 [ "$tl_free" -ge "$tl_need" ] ||
   tl_stop 75 "/dev/shm has $((tl_free >> 20)) of $tl_shm free, the job needs $tl_needs; end what else uses it"
-case $tl_limit in *[!0-9]* | '\'''\'' | ?????????????????*) tl_limit=4611686018427387904 tl_memory=unlimited ;;
-  *) tl_memory="$((tl_limit >> 20)) MiB" ;; esac
+case $tl_limit in *[!0-9]* | '\'''\'' | ?????????????????*) tl_limit=4611686018427387904 tl_mem=unlimited ;;
+  *) tl_mem="$((tl_limit >> 20)) MiB" ;; esac
 [ $((tl_limit - tl_use)) -ge "$tl_need" ] || tl_stop $((tl_limit < tl_need ? 78 : 75)) \
-  "$((tl_use >> 20)) of $tl_memory memory are used, /dev/shm needs $tl_needs; set resources.memory to 4608Mi"
+  "/dev/shm needs $tl_needs of $tl_mem memory, $((tl_use >> 20)) are used; set resources.memory to 4608Mi"
 tl_files=$(ulimit -H -n) && ulimit -S -n "$tl_files"
-[ "$tl_files" -ge 68 ] || tl_stop 78 "$tl_files open files allowed, workers hold 68; set ulimits.nofile to 68"
+[ "$tl_files" -ge 68 ] || tl_stop 78 "$tl_files open files allowed, tensors need 68; set ulimits.nofile to 68"
 for tl_gpu in /dev/nvidia[0-9]* /dev/dxg /dev/nvmap '\'''\''; do if [ -e "$tl_gpu" ]; then break; fi; done
 [ "$tl_gpu" ] || tl_stop 75 "no /dev/nvidia0 is here, but the job asks for GPUs; start it where they are"
 for tl_dir in "$PWD" "${HOME:-/}"; do [ -w "$tl_dir" ] || tl_say "warning: can'\''t write to $tl_dir"; done
@@ -108,9 +130,9 @@ export OMP_NUM_THREADS="${OMP_NUM_THREADS-$tl_threads}" MKL_NUM_THREADS="${MKL_N
 export TORCHINDUCTOR_COMPILE_THREADS="${TORCHINDUCTOR_COMPILE_THREADS-$tl_per_rank}"
 export OPENBLAS_NUM_THREADS="${OPENBLAS_NUM_THREADS-1}" NUMEXPR_NUM_THREADS="${NUMEXPR_NUM_THREADS-1}"
 export RAYON_NUM_THREADS="${RAYON_NUM_THREADS-1}" OPENCV_FOR_THREADS_NUM="${OPENCV_FOR_THREADS_NUM-1}"
-tl_say "preflight passed: /dev/shm $tl_shm (needs $tl_needs), memory $tl_memory, \
+tl_say "preflight passed: /dev/shm $tl_shm (needs $tl_needs), memory $tl_mem, \
 $tl_cpus CPUs, num_workers $tl_workers"
-# The script'\''s shell passes no signal on to its child: stay, and hand each to both (unless `exec` made them one).
+# The script'\''s shell passes no signal on to its child: stay, hand each to both unless exec made them one.
 tl_pass() { # SIGNAL
   kill -s "$1" "$!" && tl_again=yes
   read -r tl_key <"/proc/$!/comm"
