@@ -22,4 +22,4 @@ def render(plan: LaunchPlan, *, base: Path | None = None) -> str:
         return docker_run_text(plan, base=base)
     if plan.target == "compose":
         return compose_text(plan, base=base)
-    return kubernetes_text(plan)
+    return kubernetes_text(plan, base=base)

@@ -18,7 +18,7 @@ def compose_text(plan: LaunchPlan, *, base: Path | None) -> str:
     job = plan.job
     return template_text(
         "compose.yaml.j2",
-        header=header_lines(plan, placed=base is not None),
+        header=header_lines(plan, base=base),
         job=job,
         container=container_of(plan),
         shm_size=docker_size(plan.shm.size.value),

@@ -19,7 +19,7 @@ def docker_run_text(plan: LaunchPlan, *, base: Path | None) -> str:
     container = container_of(plan)
     return template_text(
         "docker-run.sh.j2",
-        header=header_lines(plan, placed=base is not None),
+        header=header_lines(plan, base=base),
         starts_in_own_folder=base is not None and has_relative_bind(plan),
         job=job,
         container=container,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -12,24 +13,26 @@ from launcher.render.spelling import has_relative_bind
 from launcher.units import format_duration, format_size
 
 
-def header_lines(plan: LaunchPlan, *, placed: bool) -> tuple[str, ...]:
-    """Return the comment's lines; `placed`: relative paths are relative to the file itself, not to the job's folder.
+def header_lines(plan: LaunchPlan, *, base: Path | None) -> tuple[str, ...]:
+    """Return the comment's lines; `base` is the folder that the text will lie in, None where it is read from a pipe.
 
     No clock and no version of the tool, so that neither a second run nor a release changes a committed file.
     """
-    return tuple(_without_folders(plan, line) for line in (*_origin(plan, placed), *_numbers(plan), *_only_up(plan)))
+    numbers = (_by_name(plan, line) for line in _numbers(plan))
+    return (*_origin(plan, base), *numbers, *_only_up(plan))
 
 
-def _without_folders(plan: LaunchPlan, line: str) -> str:
+def _by_name(plan: LaunchPlan, line: str) -> str:
     """Return `line` naming the job file without the folder that it happened to be read from."""
     return line.replace(plan.job.path, Path(plan.job.path).name)
 
 
-def _origin(plan: LaunchPlan, placed: bool) -> Iterator[str]:
-    yield f"Rendered by trainlaunch from {plan.job.path} for {plan.target}: change that file and render again."
+def _origin(plan: LaunchPlan, base: Path | None) -> Iterator[str]:
+    job_file = Path(plan.job.path).name if base is None else os.path.relpath(plan.job.path, base)
+    yield f"Rendered by trainlaunch from {job_file} for {plan.target}: change that file and render again."
     yield f"rendering format {RENDERING_FORMAT}, input {input_hash(plan)}"
-    if has_relative_bind(plan) and not placed:
-        yield f"Relative mounts are relative to the folder of {plan.job.path}: run this there."
+    if has_relative_bind(plan) and plan.target != "kubernetes" and base is None:
+        yield f"Relative mounts are relative to the folder of {job_file}: run this there."
     if plan.job.image_entrypoint is None:
         yield "image_entrypoint is not stated: an ENTRYPOINT that the image has is not run."
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
 
 from launcher.job.reserved import CLUSTER_HOME
 from launcher.job.spec import Mount, numeric_user
@@ -44,14 +45,14 @@ class Volume:
     read_only: bool
 
 
-def kubernetes_text(plan: LaunchPlan) -> str:
-    """Return the manifest of the kind that the job names."""
+def kubernetes_text(plan: LaunchPlan, *, base: Path | None) -> str:
+    """Return the manifest of the kind that the job names; `base` is the folder that it will lie in."""
     job = plan.job
     container = container_of(plan)
     uid, gid = numeric_user(job.user) or (1000, 1000)
     return template_text(
         f"kubernetes/{job.kubernetes.kind}.yaml.j2",
-        header=header_lines(plan, placed=True),
+        header=header_lines(plan, base=base),
         job=job,
         container=container,
         name=kubernetes_name(plan),

@@ -90,12 +90,13 @@ def test_what_only_up_enforces_is_a_comment() -> None:
     """Attempts, deadline and time to live are comments on docker and Compose, and fields of a Job."""
     for target in ("docker", "compose"):
         text = render(job_plan("full", target))
-        for field in ("restart.max_attempts 3", "active_deadline 12h", "ttl_after_finished 24h"):
+        for field in ("restart.max_attempts 3", "active_deadline 12h"):
             assert f"# {field}: only `trainlaunch up`" in text
+        assert "# ttl_after_finished 24h: the next `trainlaunch up`" in text
     job = render(job_plan("full", "kubernetes"))
     assert "only `trainlaunch up`" not in job
     assert "\n  backoffLimit: 2\n  activeDeadlineSeconds: 43200\n  ttlSecondsAfterFinished: 86400\n" in job
     pod = render(job_plan("script", "kubernetes"))
     assert "# restart.max_attempts 2: only `trainlaunch up`" in pod
-    assert "# ttl_after_finished 10m: only `trainlaunch up`" in pod
+    assert "# ttl_after_finished 10m: the next `trainlaunch up`" in pod
     assert "\n  activeDeadlineSeconds: 5400\n" in pod
