@@ -11,12 +11,13 @@ from launcher.job.validate import Checked, cannot
 
 def check_engine(job: Checked) -> None:
     """Report each stated field that an engine has no word for."""
-    _check_fields(job)
+    check_engine_fields(job)
     _check_labels(job)
     _check_paths(job)
 
 
-def _check_fields(job: Checked) -> None:
+def check_engine_fields(job: Checked) -> None:
+    """Report each stated field that only a cluster has a word for."""
     if job.value("annotations"):
         fix = "write them as labels, or move them to target_overrides.kubernetes.annotations"
         cannot(job, "annotations", "annotations", fix=fix)

@@ -11,7 +11,8 @@ from launcher.job.reserved import KUBERNETES_LABEL_PREFIX, LABEL_PREFIX
 from launcher.job.scalars import BAD
 from launcher.job.validate import Checked, cannot
 from launcher.job.validate_cluster import check_cluster
-from launcher.job.validate_engine import check_engine
+from launcher.job.validate_engine import check_engine, check_engine_fields
+from launcher.job.validate_local import check_local
 
 _INSTEAD = {
     ("kubernetes", "bind"): "pvc",
@@ -30,6 +31,9 @@ def check_target(job: Checked) -> None:
     _check_reserved_labels(job)
     if job.target == "kubernetes":
         check_cluster(job)
+    elif job.target == "local":
+        check_engine_fields(job)
+        check_local(job)
     else:
         check_engine(job)
 

@@ -1,7 +1,7 @@
 """What a target must be able to do so that `up`, `ps`, `status`, `logs`, `wait` and `down` work on it.
 
-The state of a run lives in the target itself (labels), never in files of ours, so that every machine that reaches the
-target sees the same runs.
+The state of a run lives in the target itself (labels), so that every machine that reaches the target sees the same
+runs. Target local, which has nobody to keep it, has files: of this host and this user.
 """
 
 from __future__ import annotations
@@ -67,6 +67,7 @@ class Started:
     pid: int
     planned: Planned
     ttl: int | None = None
+    target: str = "docker"
 
     def expired(self, now: float) -> bool:
         """Whether it ended longer than its ttl_after_finished ago; `now` is seconds since the epoch."""

@@ -29,6 +29,7 @@ class Evidence:
     shm_peak: int | None = None
     signals: tuple[int, ...] = ()
     stopped_by: str = ""
+    target: str = "docker"
     planned: Planned = field(default_factory=Planned)
 
     @property
@@ -47,7 +48,9 @@ def evidence_of(container: Started, *, log: str, signals: tuple[int, ...] = ()) 
         private_shm=container.private_shm,
         ipc_mode=container.ipc_mode,
         shm_size=container.shm_size,
-        memory=container.memory,
+        # No limit is in effect on a host.
+        memory=0 if container.target == "local" else container.memory,
+        target=container.target,
         signals=signals,
         planned=container.planned,
     )
