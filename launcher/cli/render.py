@@ -5,9 +5,11 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from launcher.cli.common import CONTRACT_EXIT_CODES, TARGETS, add_job_arguments, plan_of, say_findings
+from launcher.cli.common import ALL_TARGETS, CONTRACT_EXIT_CODES, TARGETS, add_job_arguments, plan_of, say_findings
 from launcher.cli.streams import Streams
 from launcher.cli.write import write_files
+from launcher.diagnostics import Diagnostic
+from launcher.errors import UsageError
 
 EXAMPLES = (
     "trainlaunch render job.yaml | sh",
@@ -24,7 +26,7 @@ FILE_NAMES = {
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add this verb's arguments."""
-    add_job_arguments(parser, targets=(*TARGETS, "all"))
+    add_job_arguments(parser, targets=(*ALL_TARGETS, "all"))
     parser.add_argument(
         "--kind", choices=("pod", "job"), help="the Kubernetes kind (default: kubernetes.kind, else job)"
     )
@@ -41,6 +43,8 @@ def run(args: argparse.Namespace, streams: Streams) -> int:
     if args.kind:
         args.sets = [*args.sets, f"kubernetes.kind={args.kind}"]
     targets = TARGETS if args.target == "all" else (args.target or read_job(Path(args.job), sets=args.sets).target,)
+    if "local" in targets:
+        raise UsageError([_no_rendering(args.job)])
     files: dict[str, str] = {}
     for target in targets:
         plan = plan_of(args, target=target)
@@ -54,3 +58,12 @@ def run(args: argparse.Namespace, streams: Streams) -> int:
     for path in write_files(args.write_to, files, overwrite=args.overwrite):
         streams.say(f"wrote {path}")
     return 0
+
+
+def _no_rendering(job: str) -> Diagnostic:
+    return Diagnostic(
+        "TL401",
+        "target local has no rendering",
+        f"run `trainlaunch up {job} --target local`, or render it with --target {' or '.join(TARGETS)}",
+        why="it starts the command on this host itself, after the same preflight; there is no file that says so",
+    )

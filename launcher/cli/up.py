@@ -6,7 +6,7 @@ import argparse
 import time
 
 from launcher.cli.common import add_job_arguments, plan_of, say_findings
-from launcher.cli.runs import byte_sink, docker_backend, say_diagnoses, sayer
+from launcher.cli.runs import RUN_TARGETS, backend_of, byte_sink, say_diagnoses, sayer
 from launcher.cli.streams import Streams
 from launcher.diagnostics import Diagnostic
 from launcher.errors import TargetUnavailable
@@ -33,10 +33,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace, streams: Streams) -> int:
     """Check, start, follow, explain."""
     plan = plan_of(args)
-    if plan.target != "docker":
+    if plan.target not in RUN_TARGETS:
         raise TargetUnavailable([_only_docker(plan)])
     say_findings(plan.findings, streams)
-    with docker_backend() as backend:
+    with backend_of(plan.target) as backend:
         backend.prepare(plan, sayer(streams))
         _remove_expired(backend, streams)
         return _detached(backend, plan, streams) if args.detach else _followed(backend, plan, streams)
@@ -71,7 +71,8 @@ def _followed(backend: Backend, plan: LaunchPlan, streams: Streams) -> int:
         if outcome.exit_code:
             say(f"the job ended with exit code {outcome.exit_code}")
         say_diagnoses(outcome.evidence, streams)
-        say(f"its container is kept; `trainlaunch down {plan.job.name}` removes it")
+        kept = "log" if plan.target == "local" else "container"
+        say(f"its {kept} is kept; `trainlaunch down {plan.job.name}` removes it")
     return outcome.exit_code
 
 
@@ -99,7 +100,7 @@ def _only_docker(plan: LaunchPlan) -> Diagnostic:
     }
     return Diagnostic(
         code="TL110",
-        message=f"`up` starts jobs on docker only, and the target is {plan.target}",
+        message=f"`up` starts jobs on docker and local only, and the target is {plan.target}",
         why="a later version brings the other targets",
         fix=f"run {ways.get(plan.target, 'it with `--target docker`')}, or `trainlaunch up --target docker`",
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from launcher.cli.runs import add_run_argument, docker_backend, job_name, runs_of
+from launcher.cli.runs import add_run_argument, backend_of, job_name, run_target, runs_of
 from launcher.cli.streams import Streams
 from launcher.errors import EXIT_BEFORE_START
 
@@ -19,12 +19,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace, streams: Streams) -> int:
     """Wait for the newest container of the job; attempts that an `up` adds later are waited for by that `up`."""
-    with docker_backend() as backend:
+    with backend_of(run_target(args)) as backend:
         container = runs_of(backend, job_name(args.job))[0]
         if container.status == "running":
-            streams.say(f"waiting for job {container.job} (container {container.name}) to end")
+            streams.say(f"waiting for job {container.job} ({container.noun} {container.name}) to end")
         code = backend.wait(container.id)
     if code is None:
-        streams.say(f"container {container.name} was removed while it was waited for")
+        streams.say(f"{container.noun} {container.name} was removed while it was waited for")
         return EXIT_BEFORE_START
     return code

@@ -30,7 +30,9 @@ def _is_in_place(mount: Mapping[str, Any]) -> bool:
 def _check_mount(job: Checked, index: int, mount: Mapping[str, Any]) -> None:
     kind, target = mount.get("type"), str(mount.get("target"))
     if kind != "bind":
-        cannot(job, f"mounts.{index}", f"{kind} mounts, and mounts.{index} asks for one at {target}", why=_WHY, fix=_FIX)
+        cannot(
+            job, f"mounts.{index}", f"{kind} mounts, and mounts.{index} asks for one at {target}", why=_WHY, fix=_FIX
+        )
         return
     unmapped = [field for field, text in _texts(job) if names(text, target)]
     if unmapped:

@@ -74,6 +74,11 @@ class Started:
         return self.ttl is not None and self.ended and self.finished + self.ttl <= now
 
     @property
+    def noun(self) -> str:
+        """What it is called in a sentence."""
+        return "local run" if self.target == "local" else "container"
+
+    @property
     def ended(self) -> bool:
         """Whether nothing of it runs any more, or ever will."""
         return self.status == "exited" or bool(self.error)
@@ -108,7 +113,12 @@ class Session(Protocol):
 
 
 class Backend(Protocol):
-    """One target. Every method raises TargetUnavailable where the target can't be reached or refuses."""
+    """One target. Every method raises TargetUnavailable where the target can't be reached or refuses.
+
+    `place` is what holds its runs, as a sentence starts with it.
+    """
+
+    place: str
 
     def prepare(self, plan: LaunchPlan, say: Say) -> None:
         """Check everything that can be known before the first process, and get the image."""

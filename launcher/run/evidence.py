@@ -33,6 +33,11 @@ class Evidence:
     planned: Planned = field(default_factory=Planned)
 
     @property
+    def keeper(self) -> str:
+        """Who starts and stops runs on the target, as a sentence names it."""
+        return "trainlaunch" if self.target == "local" else "the engine"
+
+    @property
     def stopped(self) -> bool:
         """Whether somebody ended it on purpose; SIGUSR1 and the like ask a job for something else."""
         return bool(self.stopped_by) or not ENDING_SIGNALS.isdisjoint(self.signals)

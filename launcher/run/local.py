@@ -10,7 +10,6 @@ import shutil
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
@@ -20,7 +19,7 @@ from launcher.errors import TargetUnavailable
 from launcher.plan.host import NOT_APPLIED
 from launcher.plan.launch_plan import LaunchPlan
 from launcher.run.backend import Chunk, Say, Session, ShmReading, Started
-from launcher.run.host_process import Identity, descendants, kill_marked, marked, send
+from launcher.run.host_process import descendants, kill_marked, marked, send
 from launcher.run.host_shm import read_host_shm
 from launcher.run.local_checks import comparison, local_findings
 from launcher.run.local_follow import Followed, frames_of, wait_for_end
@@ -47,6 +46,7 @@ def state_root() -> Path:
 class LocalBackend:
     """Runs jobs as processes of this host."""
 
+    place = "this host"
     sample_seconds = 1.0
 
     def __init__(self, root: Path | None = None) -> None:

@@ -65,7 +65,7 @@ def _arguments(plan: LaunchPlan, path: str) -> tuple[str, ...]:
 def _environment(plan: LaunchPlan, *, run_id: str, folder: Path) -> dict[str, str]:
     """Return the shell's variables, ours, the job's, its secrets; each wins over those before it."""
     inherited = {name: value for name, value in os.environ.items() if not name.startswith(OWN_PREFIX)}
-    # Last on PATH: `python` and `torchrun` of the environment that trainlaunch is installed in, where no other has them.
+    # Last on PATH: `python` and `torchrun` of trainlaunch's own environment, where no other has them.
     inherited["PATH"] = os.pathsep.join(filter(None, [inherited.get("PATH", os.defpath), _own_programs()]))
     return {
         **inherited,

@@ -61,7 +61,7 @@ def describe(plan: LaunchPlan, *, run: str, attempt: int) -> dict[str, Any]:
 
 
 def signal_number(name: str | None) -> int:
-    """Return the number of a stop signal as a job file writes it: `TERM`, `SIGUSR1`, `RTMIN+3`, `15`; None is SIGTERM."""
+    """Return the number of a stop signal as job files write it: `TERM`, `SIGUSR1`, `RTMIN+3`, `15`; None: SIGTERM."""
     if name is None:
         return signal.SIGTERM
     if name.isdigit():
@@ -85,6 +85,8 @@ def state_of(folder: RunFolder, *, health: bool = False) -> Started | None:
     status, error = _status(folder, known, started)
     ended = folder.ended()
     healthy, said = _health(known, started[2]) if health and started and status == "running" else ("", "")
+    if ended and folder.peak():  # as an engine keeps the last line of its health check
+        said = f"shm used=0 peak={folder.peak()} size=0"
     return Started(
         id=folder.id,
         name=known["name"],

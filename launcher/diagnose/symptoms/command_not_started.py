@@ -20,8 +20,9 @@ _NOT_EXECUTABLE, _NOT_FOUND = 126, 127
 def diagnose(evidence: Evidence) -> Diagnosis | None:
     """Match 126 and 127; a script may also return them itself."""
     if evidence.exit_code == _NOT_FOUND:
-        sentence = "the command was not found in the image"
-        fix = "correct the first word of command, or install it in the image; it is looked up on the image's PATH"
+        place = "on this host" if evidence.target == "local" else "in the image"
+        sentence = f"the command was not found {place}"
+        fix = f"correct the first word of command, or install it {place}; it is looked up on PATH there"
     elif evidence.exit_code == _NOT_EXECUTABLE:
         sentence = "the command was found and could not be executed"
         fix = "give it execute permission (`chmod +x`), or start it with its interpreter, like [python, train.py]"

@@ -22,5 +22,6 @@ def diagnose(evidence: Evidence) -> Diagnosis | None:
     if not saw:
         return None
     sentence = "a process ran out of file descriptors, one for each tensor that it shares; /dev/shm is not the cause"
-    fix = "set ulimits: {nofile: 65536}, or keep `.clone()`s instead of the workers' own tensors"
+    more = "raise nofile in /etc/security/limits.conf" if evidence.target == "local" else "set ulimits: {nofile: 65536}"
+    fix = f"{more}, or keep `.clone()`s instead of the workers' own tensors"
     return Diagnosis(CODE, NAME, sentence, saw, fix)
