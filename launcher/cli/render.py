@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Iterable
 from pathlib import Path
 
 from launcher.cli.common import ALL_TARGETS, CONTRACT_EXIT_CODES, TARGETS, add_job_arguments, plan_of, say_findings
 from launcher.cli.streams import Streams
 from launcher.cli.write import write_files
 from launcher.diagnostics import Diagnostic
-from launcher.errors import UsageError
+from launcher.errors import JobFileRejected, UsageError
+from launcher.plan.launch_plan import LaunchPlan
 
 EXAMPLES = (
     "trainlaunch render job.yaml | sh",
@@ -45,12 +47,12 @@ def run(args: argparse.Namespace, streams: Streams) -> int:
     targets = TARGETS if args.target == "all" else (args.target or read_job(Path(args.job), sets=args.sets).target,)
     if "local" in targets:
         raise UsageError([_no_rendering(args.job)])
+    plans = _plans(args, targets)
+    say_findings(dict.fromkeys(finding for plan in plans for finding in plan.findings), streams)
     files: dict[str, str] = {}
-    for target in targets:
-        plan = plan_of(args, target=target)
+    for plan in plans:
         text = verified(plan, render(plan, base=args.write_to), base=args.write_to)
-        files[FILE_NAMES[target].format(name=args.name or plan.job.name)] = text
-        say_findings(plan.findings, streams)
+        files[FILE_NAMES[plan.target].format(name=args.name or plan.job.name)] = text
     if args.write_to is None:
         for name, text in files.items():
             streams.result(f"# ===== {name} =====\n" * (len(files) > 1) + text)
@@ -67,3 +69,17 @@ def _no_rendering(job: str) -> Diagnostic:
         f"run `trainlaunch up {job} --target local`, or render it with --target {' or '.join(TARGETS)}",
         why="it starts the command on this host itself, after the same preflight; there is no file that says so",
     )
+
+
+def _plans(args: argparse.Namespace, targets: Iterable[str]) -> list[LaunchPlan]:
+    """Return the plan of each target. Raises JobFileRejected with the errors of all, each once."""
+    plans: list[LaunchPlan] = []
+    errors: list[Diagnostic] = []
+    for target in targets:
+        try:
+            plans.append(plan_of(args, target=target))
+        except JobFileRejected as rejected:
+            errors += rejected.diagnostics
+    if errors:
+        raise JobFileRejected(dict.fromkeys(errors))
+    return plans

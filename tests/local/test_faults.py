@@ -102,7 +102,9 @@ def test_a_killed_keeper_takes_the_job_with_it_and_ps_says_so(
 
 def test_processes_that_a_job_leaves_end_with_it(trainlaunch: Runs, make_job: MakeJob, run_folder: OnlyRun) -> None:
     """As with a container, even one that made itself a daemon; `up` does not wait for it."""
-    daemon = "import os, time\nif os.fork() == 0:\n    os.setsid()\n    if os.fork() == 0: time.sleep(600)\n    os._exit(0)"
+    daemon = (
+        "import os, time\nif os.fork() == 0:\n    os.setsid()\n    if os.fork() == 0: time.sleep(600)\n    os._exit(0)"
+    )
     command = ["/bin/sh", "-c", f'env -i "$0" -c "{daemon}"; sleep 600 & echo done', sys.executable]
     done = trainlaunch("up", str(make_job(command=command)))
     assert (done.returncode, done.stdout) == (0, "done\n")

@@ -118,9 +118,7 @@ def test_cached_files_are_free_memory_under_cgroup_version_1(docker_run: Runs, b
     passed(run_cases(docker_run, base_image, [case], SHM, "--memory=64m")[0], "")
 
 
-def test_cached_files_are_free_memory_under_cgroup_version_2(
-    docker_run: Runs, base_image: str, tmp_path: Path
-) -> None:
+def test_cached_files_are_free_memory_under_cgroup_version_2(docker_run: Runs, base_image: str, tmp_path: Path) -> None:
     """Active and inactive ones; what is in /dev/shm counts as neither."""
     texts = {"max": "268435456\n", "current": "258435456\n"}
     for stat, code in (
