@@ -48,10 +48,10 @@ def shm_place(evidence: Evidence) -> str:
 def larger_shm(evidence: Evidence) -> str:
     """Return what to type so that /dev/shm is large enough."""
     if evidence.target == "local":
-        size = format_size(round_up(max(evidence.planned.need or 0, GIB), GIB))
+        need = format_size(round_up(max(evidence.planned.need or 0, GIB), GIB))
         return (
             "remove what dead jobs left in /dev/shm (`ls -l /dev/shm`), lower num_workers, or enlarge it by "
-            f"`mount -o remount,size={size.lower()[:-1]} /dev/shm` as root, to {size} above what others use"
+            f"`mount -o remount,size=…` as root, so that {need} are free beside what others use"
         )
     if evidence.ipc_mode == "host":
         return "remove what dead jobs left in the host's /dev/shm (`ls -l /dev/shm`), then give shm_size, not ipc host"

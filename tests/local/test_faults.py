@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import random
 import signal
 import subprocess
 import sys
@@ -26,6 +25,7 @@ from tests.run.contract import WAITS, MakePlan
 from tests.run.test_up import ended, read_until
 
 OnlyRun = Callable[[], RunFolder]
+MOMENTS = (0.1, 0.25, 0.4, 0.5, 0.6, 0.7, 0.8, 1.0, 1.5)  # seconds: before, while and after `up` starts the job
 
 
 def wait_until(true: Callable[[], bool]) -> None:
@@ -57,10 +57,10 @@ def test_a_killed_launcher_leaves_a_run_that_goes_on(
 def test_a_launcher_killed_at_any_moment_leaves_a_true_state(
     start: Start, make_job: MakeJob, trainlaunch: Runs, job_name: str, state: Path
 ) -> None:
-    """At random moments of its start: nothing, or a run that `ps` shows as it is; `down` ends it and leaves nothing."""
-    for _ in range(6):
+    """At each moment of its start: nothing, or a run that `ps` shows as it is; `down` ends it and leaves nothing."""
+    for moment in MOMENTS:
         process = start("up", str(make_job(command=["sleep", "60"])))
-        time.sleep(random.uniform(0.2, 1.2))
+        time.sleep(moment)
         process.kill()
         process.wait(timeout=30)
         folders = [RunFolder(each) for each in state.glob("*/*")]

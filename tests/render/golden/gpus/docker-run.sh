@@ -1,7 +1,7 @@
 #!/bin/sh
 # Rendered by trainlaunch from gpus.yaml for docker: change that file and render again.
 # rendering format 1, input 2059044e
-# shm_size 3383Mi = hard: need 1.7 GiB + one storage per worker + 64 KiB pages (gpus.yaml:6)
+# shm_size 3383Mi = hard: need 1.7 GiB + one storage per worker + 64 KiB pages + NCCL (gpus.yaml:6)
 # num_workers 2 = min(max_workers 16, max(1, ⌊cpus 16 / ranks 8⌋)) (gpus.yaml:6)
 # ranks 8 = stated (gpus.yaml:7)
 # OMP_NUM_THREADS MKL_NUM_THREADS 1 = max(1, min(4, ⌊cpus 16 / (4·ranks 8)⌋)) (gpus.yaml:6)
@@ -119,6 +119,12 @@ tl_needs="$(((tl_need + 1048575) >> 20)) MiB"
   tl_stop 75 "/dev/shm has $((tl_free >> 20)) of $tl_shm free, the job needs $tl_needs; end what else uses it"
 case $tl_limit in *[!0-9]* | '\'''\'' | ?????????????????*) tl_limit=4611686018427387904 tl_mem=unlimited ;;
   *) tl_mem="$((tl_limit >> 20)) MiB" ;; esac
+if [ $((tl_limit - tl_use)) -lt "$tl_need" ]; then # files that the kernel caches count as used, and it gives them back
+  for tl_stat in memory/memory.stat:total_ memory.stat:; do
+    while read -r tl_key tl_bytes; do case $tl_key in
+      "${tl_stat#*:}active_file" | "${tl_stat#*:}inactive_file") tl_use=$((tl_use - tl_bytes)) ;; esac
+    done <"$tl_cg/${tl_stat%:*}"; done 2>/dev/null
+fi
 [ $((tl_limit - tl_use)) -ge "$tl_need" ] || tl_stop $((tl_limit < tl_need ? 78 : 75)) \
   "/dev/shm needs $tl_needs of $tl_mem memory, $((tl_use >> 20)) are used; set resources.memory to 19Gi"
 tl_files=$(ulimit -H -n) && ulimit -S -n "$tl_files"
