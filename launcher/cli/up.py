@@ -60,7 +60,7 @@ def _followed(backend: Backend, plan: LaunchPlan, streams: Streams) -> int:
     say = sayer(streams)
 
     def hangs(log: str) -> str:
-        diagnosis = explain_hang(log)
+        diagnosis = explain_hang(log, plan.target)
         return f"{diagnosis.sentence}; {diagnosis.fix}" if diagnosis else ""
 
     console = Console(byte_sink(streams.out), byte_sink(streams.err), say, hangs)

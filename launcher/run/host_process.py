@@ -49,7 +49,7 @@ def boot_id() -> str:
 
 
 def send(process: Identity, number: int) -> None:
-    """Send a signal to a process if it still runs."""
+    """Send a signal to a process if it still runs; raises PermissionError where it has become another user's."""
     if process.alive:
         with contextlib.suppress(ProcessLookupError):
             os.kill(process.pid, number)

@@ -10,6 +10,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
@@ -27,20 +28,24 @@ from launcher.run.local_order import order_of
 from launcher.run.local_record import describe, described, state_of
 from launcher.run.local_state import RunFolder
 
+NO_PERMISSION = "TL502"
 NAME_TAKEN = "TL506"
 NOT_STARTED = "TL508"
 NO_STATE = "TL514"
-POLL_SECONDS = 0.05
 SECONDS_TO_DIE = 20.0  # after SIGKILL; the keeper takes 10 of them for what is left
 _PACKAGE = Path(__file__).resolve().parents[2]
-_KEEPER = "import sys; sys.path.insert(0, sys.argv[1]); from launcher.run.local_keeper import main; main(sys.argv[2])"
+# Isolated: neither the current folder nor PYTHONPATH may put another module in the place of the standard library's.
+_KEEPER = "import sys; sys.path.append(sys.argv[1]); from launcher.run.local_keeper import main; main(sys.argv[2])"
 
 
 def state_root() -> Path:
     """Return the folder of all local runs of this user."""
-    base = os.environ.get("XDG_STATE_HOME", "")
-    home = Path(base) if base.startswith("/") else Path.home() / ".local" / "state"
-    return home / "trainlaunch" / "runs"
+    base, home = os.environ.get("XDG_STATE_HOME", ""), os.path.expanduser("~")  # noqa: PTH111 - home() raises
+    if base.startswith("/"):
+        return Path(base) / "trainlaunch" / "runs"
+    if home.startswith("/"):
+        return Path(home) / ".local" / "state" / "trainlaunch" / "runs"
+    return Path(tempfile.gettempdir()) / f"trainlaunch-{os.getuid()}" / "runs"  # a uid that no passwd file knows
 
 
 class LocalBackend:
@@ -76,7 +81,11 @@ class LocalBackend:
                 self._move_away(holder)
             folder = self._folder(f"{plan.job.name}/{run}-{attempt}")
             with _state_is_writable(folder.path):
-                folder.make(describe(plan, run=run, attempt=attempt))
+                try:
+                    folder.make(describe(plan, run=run, attempt=attempt))
+                except OSError:
+                    self.remove(folder.id)
+                    raise
         self._orders[folder.id] = plan
         return folder.id
 
@@ -86,7 +95,7 @@ class LocalBackend:
         run, _, attempt = folder.path.name.rpartition("-")
         order = order_of(plan, run_id=f"{plan.name}-{run}-{attempt}", folder=folder.path)
         keeper = subprocess.run(
-            [sys.executable, "-c", _KEEPER, str(_PACKAGE), str(folder.path)],
+            [sys.executable, "-I", "-c", _KEEPER, str(_PACKAGE), str(folder.path)],
             input=json.dumps(asdict(order)).encode(),
             capture_output=True,
             start_new_session=True,
@@ -121,7 +130,10 @@ class LocalBackend:
         if state is None or started is None or state.status != "running":
             return False
         folder.note_signal(number)
-        send(started[1], number)
+        try:
+            send(started[1], number)
+        except PermissionError as refused:
+            raise TargetUnavailable([_not_ours(state, number)]) from refused
         return True
 
     def inspect(self, container: str) -> Started | None:
@@ -222,6 +234,15 @@ def _not_started(plan: LaunchPlan, problem: str) -> Diagnostic:
         message=f"local run {plan.name} could not be started",
         why=f"the system says: {problem.splitlines()[-1] if problem else 'nothing'}",
         fix="correct working_dir, or what that line names",
+    )
+
+
+def _not_ours(run: Started, number: int) -> Diagnostic:
+    return Diagnostic(
+        code=NO_PERMISSION,
+        message=f"local run {run.name} can't be sent {signal.Signals(number).name}",
+        why=f"its first process {run.pid} has become another user's, as under sudo",
+        fix=f"end it as that user: `sudo kill {run.pid}`",
     )
 
 

@@ -8,6 +8,7 @@ nothing where the job was started, else why not.
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import json
 import os
@@ -135,7 +136,8 @@ class Keeper:
         while time.monotonic() < deadline:
             left = descendants(os.getpid())
             for pid in left:
-                os.kill(pid, signal.SIGKILL)
+                with contextlib.suppress(ProcessLookupError, PermissionError):
+                    os.kill(pid, signal.SIGKILL)
             self._copy(0.01)
             self._reap()
             if not left and len(self._selector.get_map()) == 1:

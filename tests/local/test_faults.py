@@ -220,3 +220,18 @@ def test_descendants_are_found_over_generations() -> None:
         assert len(descendants(process.pid)) == 2
         for each in (*descendants(process.pid), process.pid):
             os.kill(each, signal.SIGKILL)
+
+
+def test_modules_of_the_current_folder_do_not_reach_the_keeper(
+    trainlaunch: Runs, make_job: MakeJob, tmp_path: Path
+) -> None:
+    """A job folder with a json.py or a launcher of its own is a usual thing."""
+    for name in ("selectors.py", "launcher.py", "ctypes.py"):
+        (tmp_path / name).write_text("raise SystemExit(1)\n")
+    job = str(make_job(command=["echo", "trained"]))
+    code = "import sys; sys.path.remove(''); from launcher.cli.main import main; raise SystemExit(main(sys.argv[1:]))"
+    done = subprocess.run(
+        [sys.executable, "-c", code, "up", job],
+        cwd=tmp_path, env={**os.environ, "PYTHONPATH": str(ROOT)}, capture_output=True, text=True, check=False, timeout=60,
+    )  # fmt: skip
+    assert (done.returncode, done.stdout) == (0, "trained\n"), done.stderr
