@@ -232,6 +232,11 @@ def test_modules_of_the_current_folder_do_not_reach_the_keeper(
     code = "import sys; sys.path.remove(''); from launcher.cli.main import main; raise SystemExit(main(sys.argv[1:]))"
     done = subprocess.run(
         [sys.executable, "-c", code, "up", job],
-        cwd=tmp_path, env={**os.environ, "PYTHONPATH": str(ROOT)}, capture_output=True, text=True, check=False, timeout=60,
-    )  # fmt: skip
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
     assert (done.returncode, done.stdout) == (0, "trained\n"), done.stderr
