@@ -46,6 +46,6 @@ def test_a_stop_is_by_trainlaunch() -> None:
 
 def test_a_hang_is_told_with_the_hosts_way_out() -> None:
     """While it is followed."""
-    found = explain_hang(FEEDER, "local")
+    found = explain_hang(Evidence(exit_code=None, log=FEEDER, target="local"))
     assert found is not None
     assert "mount -o remount" in found.fix
