@@ -10,7 +10,6 @@ import shutil
 import signal
 import subprocess
 import sys
-import tempfile
 from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
@@ -24,7 +23,7 @@ from launcher.run.host_process import descendants, kill_marked, marked, send
 from launcher.run.host_shm import read_host_shm
 from launcher.run.local_checks import comparison, local_findings
 from launcher.run.local_follow import Followed, frames_of, wait_for_end
-from launcher.run.local_order import order_of
+from launcher.run.local_order import Order, order_of
 from launcher.run.local_record import describe, described, state_of
 from launcher.run.local_state import RunFolder
 
@@ -41,11 +40,10 @@ _KEEPER = "import sys; sys.path.append(sys.argv[1]); from launcher.run.local_kee
 def state_root() -> Path:
     """Return the folder of all local runs of this user."""
     base, home = os.environ.get("XDG_STATE_HOME", ""), os.path.expanduser("~")  # noqa: PTH111 - home() raises
-    if base.startswith("/"):
-        return Path(base) / "trainlaunch" / "runs"
-    if home.startswith("/"):
-        return Path(home) / ".local" / "state" / "trainlaunch" / "runs"
-    return Path(tempfile.gettempdir()) / f"trainlaunch-{os.getuid()}" / "runs"  # a uid that no passwd file knows
+    if not base.startswith("/"):
+        # A uid without a passwd entry keeps its ~; a shared /tmp would let others plant runs.
+        base = f"{home if home.startswith('/') else ''}/.local/state"
+    return Path(base) / "trainlaunch" / "runs"
 
 
 class LocalBackend:
@@ -94,15 +92,8 @@ class LocalBackend:
         folder, plan = self._folder(container), self._orders.pop(container)
         run, _, attempt = folder.path.name.rpartition("-")
         order = order_of(plan, run_id=f"{plan.name}-{run}-{attempt}", folder=folder.path)
-        keeper = subprocess.run(
-            [sys.executable, "-I", "-c", _KEEPER, str(_PACKAGE), str(folder.path)],
-            input=json.dumps(asdict(order)).encode(),
-            capture_output=True,
-            start_new_session=True,
-            check=False,
-        )
-        problem = (keeper.stdout + keeper.stderr).decode(errors="replace").strip()
-        if problem or keeper.returncode:
+        problem = _start_keeper(folder, order)
+        if problem:
             self.remove(container)
             raise TargetUnavailable([_not_started(plan, problem)])
         return Followed(folder)
@@ -207,6 +198,22 @@ class LocalBackend:
             yield
 
 
+def _start_keeper(folder: RunFolder, order: Order) -> str:
+    """Start the keeper, and the job by it; return what kept either from starting, empty where both run."""
+    try:
+        keeper = subprocess.run(
+            [sys.executable, "-I", "-c", _KEEPER, str(_PACKAGE), str(folder.path)],
+            input=json.dumps(asdict(order)).encode(),
+            capture_output=True,
+            start_new_session=True,
+            check=False,
+        )
+    except OSError as refused:
+        return str(refused)
+    problem = (keeper.stdout + keeper.stderr).decode(errors="replace").strip()
+    return problem or (f"its keeper ended with {keeper.returncode}" if keeper.returncode else "")
+
+
 def name_taken(plan: LaunchPlan, holder: Started) -> Diagnostic:
     """Return the error for a name that another run holds (TL506)."""
     if holder.job == plan.job.name:
@@ -232,7 +239,7 @@ def _not_started(plan: LaunchPlan, problem: str) -> Diagnostic:
     return Diagnostic(
         code=NOT_STARTED,
         message=f"local run {plan.name} could not be started",
-        why=f"the system says: {problem.splitlines()[-1] if problem else 'nothing'}",
+        why=f"the system says: {problem.splitlines()[-1]}",
         fix="correct working_dir, or what that line names",
     )
 

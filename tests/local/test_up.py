@@ -220,3 +220,25 @@ def test_a_closed_stdout_does_not_end_the_job(start: Start, make_job: MakeJob, t
     process.stdout.close()
     assert process.wait(timeout=60) == 4
     assert trainlaunch("logs", job).stdout.splitlines()[-1] == "19"
+
+
+def test_a_scripts_training_process_checkpoints_too(start: Start, make_job: MakeJob) -> None:
+    """The script's forwarder hands the signal on, among all the processes of a host, and the script's code counts."""
+    save = "import signal, sys, time\n"
+    save += "signal.signal(15, lambda *_: (print('saved', flush=True), sys.exit(5)))\n"
+    save += "print('ready', flush=True)\nwhile True: time.sleep(0.1)\n"
+    process = start("up", str(make_job(script=f"python3 -c '{save.replace(chr(39), chr(34))}'\n")))
+    read_until(process, b"ready\n")
+    process.send_signal(signal.SIGTERM)
+    assert ended(process)[:2] == (5, "saved\n")
+
+
+def test_a_reused_name_of_another_job_is_told(start: Start, make_job: MakeJob, trainlaunch: Runs) -> None:
+    """`--name` of a run that another job holds is TL506 with the name to give."""
+    job = make_job(command=["sleep", "60"], name="first-job")
+    assert trainlaunch("up", "-d", str(job), "--name", "shared-name").stdout == "shared-name\n"
+    other = make_job(command=["true"], name="second-job")
+    done = trainlaunch("up", str(other), "--name", "shared-name")
+    assert done.returncode == 125
+    assert "the name shared-name is held by a local run of job first-job" in done.stderr
+    assert trainlaunch("up", str(other), "--name", "shared-name-2").returncode == 0
