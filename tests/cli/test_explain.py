@@ -88,7 +88,12 @@ def test_a_command_of_an_explanation_does_as_it_says(
 ) -> None:
     """The example's last command gets the code; what to write instead does not."""
     (tmp_path / "job.yaml").write_text(job_text(""))
-    assert (f"[{code}]" in run_sh(body, tmp_path)) == (part == "Example")
+    printed = run_sh(body, tmp_path)
+    assert "Traceback" not in printed
+    if part == "Example":
+        assert f"error[{code}]" in printed
+    else:
+        assert "error[" not in printed
 
 
 @pytest.mark.docker

@@ -88,3 +88,15 @@ def test_the_draft_of_the_quickstart_names_its_loaders(trainlaunch: Runs) -> Non
     assert '"--workers={num_workers}", "--batch-size={batch_size}"' in done.stdout
     assert "    train: {}" in done.stdout
     assert "    test: {}" in done.stdout
+
+
+@pytest.mark.parametrize(
+    "words", [("init",), ("explain",), ("explain", "shm-full"), ("completion", "bash")], ids=" ".join
+)
+def test_the_verbs_about_words_import_no_heavy_package(trainlaunch: Runs, words: tuple[str, ...]) -> None:
+    """They start fast and need no engine: no docker, kubernetes, rich, jinja2 or torch."""
+    done = trainlaunch(*words, env={"PYTHONPROFILEIMPORTTIME": "1"})
+    assert done.returncode == 0
+    imported = {line.rsplit("|", 1)[-1].strip().split(".")[0] for line in done.stderr.splitlines() if "|" in line}
+    assert "launcher" in imported
+    assert imported & {"pydantic", "rich", "docker", "kubernetes", "jinja2", "torch", "requests"} == set()

@@ -85,10 +85,9 @@ def test_a_draft_plans_on_kubernetes_once_its_comments_are_fields(tmp_path: Path
 
 def test_a_draft_without_a_script_plans_once_its_comments_are_fields(tmp_path: Path) -> None:
     """A block that is all comments is right when each line loses its first #."""
-    text = draft(Asked(name="any"))
-    job = job_of(
-        re.sub(r"(?m)^# (data_loader:)|^#  (?= )", r"\1 ", text).replace("data_loader: ", "data_loader:"), tmp_path
-    )
+    text = draft(Asked(name="any")).partition("# A node of Kubernetes")[0]
+    head, block = text.split("# data_loader:\n")
+    job = job_of(f"{head}data_loader:\n{re.sub('(?m)^#', '', block)}", tmp_path)
     assert [(each.batch_size, each.sized) for each in job.data_loader.loaders] == [(32, True)]
 
 
