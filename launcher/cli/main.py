@@ -29,6 +29,8 @@ VERBS = {
     "up": "start the job and follow it; the exit code is the job's own",
     "plan": "show what is decided for a job, each number with its derivation and origin",
     "render": "print or write the job as docker run, Compose or Kubernetes text",
+    "check": "compare committed renderings with what their job files render now",
+    "lock": "pin the digest and the ENTRYPOINT of a job's images, as the engine has them",
     "schema": "print the JSON Schema of the job file",
     "ps": "list the runs on the engine",
     "status": "show /dev/shm, health and workers of a run",

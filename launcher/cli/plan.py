@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import shlex
 from collections.abc import Iterator
 
 from launcher.cli.common import (
@@ -48,6 +49,7 @@ def _rows(plan: LaunchPlan) -> Iterator[tuple[str, str, str, str]]:
     """Yield (what, value, derivation, origin)."""
     job, shm = plan.job, plan.shm
     yield "job", plan.name, f"target {plan.target}", job.path
+    yield from _locked_rows(plan)
     if job.resources.cpus is not None:
         yield "cpus", format_cpus(job.resources.cpus), "", str(job.origin("resources.cpus"))
     if plan.memory.limit is not None:
@@ -62,6 +64,14 @@ def _rows(plan: LaunchPlan) -> Iterator[tuple[str, str, str, str]]:
     working = plan.memory.working_set
     yield "working set", human_size(working.value), working.derivation, working.origin
     yield from _thread_rows(plan)
+
+
+def _locked_rows(plan: LaunchPlan) -> Iterator[tuple[str, str, str, str]]:
+    """Yield what the lock fills in."""
+    job = plan.job
+    for field, value in (("image", job.image), ("image_entrypoint", shlex.join(job.image_entrypoint or ()) or "none")):
+        if job.origin(field).kind == "lock":
+            yield field, "locked", value, str(job.origin(field))
 
 
 def _thread_rows(plan: LaunchPlan) -> Iterator[tuple[str, str, str, str]]:
@@ -97,6 +107,7 @@ def plan_document(plan: LaunchPlan) -> dict[str, object]:
         "target": plan.target,
         "file": job.path,
         "image": job.image,
+        "image_entrypoint": None if job.image_entrypoint is None else list(job.image_entrypoint),
         "argv": list(plan.argv),
         "ranks": plan.ranks.value,
         "num_workers": plan.num_workers.value,
@@ -138,4 +149,9 @@ def _derivations(plan: LaunchPlan) -> dict[str, dict[str, str]]:
         "memory.working_set": plan.memory.working_set,
         **{f"threads.{name}": threads for name, threads in plan.threads},
     }
-    return {name: {"derivation": each.derivation, "origin": each.origin} for name, each in numbers.items()}
+    told = {name: {"derivation": each.derivation, "origin": each.origin} for name, each in numbers.items()}
+    for field in ("image", "image_entrypoint"):
+        origin = plan.job.origin(field)
+        derivation = {"lock": "locked", "default": "not stated"}.get(origin.kind, "stated")
+        told[field] = {"derivation": derivation, "origin": str(origin)}
+    return told

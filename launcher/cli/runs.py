@@ -41,7 +41,7 @@ def job_name(argument: str) -> str:
     if path.suffix in {".yaml", ".yml"} or "/" in argument or path.is_file():
         from launcher.job import read_job
 
-        return read_job(path).name
+        return read_job(path, use_lock=False).name
     return argument
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from launcher.job.fields import default
@@ -44,7 +44,9 @@ class Stated:
         return Stated(self.values.get(name, {}), f"{self._path}{name}.")
 
 
-def job_spec(values: Mapping[str, Any], root: MappingNode, *, path: str, target: str) -> JobSpec:
+def job_spec(
+    values: Mapping[str, Any], root: MappingNode, *, path: str, target: str, sets: Sequence[str] = ()
+) -> JobSpec:
     """Return the job; `values` hold no error, `root` is the tree that they were read from."""
     job = Stated(values)
     gpus = job.below("resources").values.get("gpus", _NO_GPU)
@@ -63,6 +65,7 @@ def job_spec(values: Mapping[str, Any], root: MappingNode, *, path: str, target:
         max_attempts=job.below("restart").get("max_attempts"),
         kubernetes=_kubernetes(job.below("kubernetes")),
         origins=dict(origins(root)),
+        sets=tuple(sets),
     )
 
 

@@ -12,6 +12,7 @@ from launcher.job.build import job_spec
 from launcher.job.fields import JOB, OVERRIDE, OVERRIDES, default
 from launcher.job.fields_target import TARGETS, TARGETS_LATER
 from launcher.job.file import read_text
+from launcher.job.lock import locked, read_lock
 from launcher.job.merge import apply_sets, mapping_of_kind, merged
 from launcher.job.names import refuse_unknown_key
 from launcher.job.report import Report
@@ -22,10 +23,11 @@ from launcher.job.validate_target import check_target
 from launcher.job.values import ValueReader, refuse_later
 
 
-def read_job(path: Path, *, target: str | None = None, sets: Sequence[str] = ()) -> JobSpec:
+def read_job(path: Path, *, target: str | None = None, sets: Sequence[str] = (), use_lock: bool = True) -> JobSpec:
     """Return the job of a file for `target` (None: the job's own), with its overrides and then `sets` laid on top.
 
-    `sets` are `dotted.path=YAML value`. Raises JobFileRejected with every error, in the order of the file.
+    `sets` are `dotted.path=YAML value`. The lock beside the file fills what all of them leave open about the image.
+    Raises JobFileRejected with every error, in the order of the file.
     """
     report = Report()
     root = _root(path, report)
@@ -36,6 +38,9 @@ def read_job(path: Path, *, target: str | None = None, sets: Sequence[str] = ())
     chosen = _target(base, target, sets)
     laid = merged(base, overrides[chosen]) if chosen in overrides else base
     laid = apply_sets(laid, sets, report)
+    lock = read_lock(path, report) if use_lock else None
+    if lock is not None:
+        laid = locked(laid, lock, path, report)
     values = ValueReader(report).read(JOB, laid, "")
     _refuse_target(chosen, explicit=target is not None, report=report)
     checked = Checked(values, laid, chosen, report)
@@ -44,7 +49,22 @@ def read_job(path: Path, *, target: str | None = None, sets: Sequence[str] = ())
     found = report.sorted()
     if found:
         raise JobFileRejected(found)
-    return job_spec(values, laid, path=str(path), target=chosen)
+    return job_spec(values, laid, path=str(path), target=chosen, sets=sets)
+
+
+def stated_images(path: Path) -> dict[str, Span]:
+    """Return the images that a job file names, its own and those of target_overrides, each with its place.
+
+    Raises JobFileRejected where the file is no job for its own target.
+    """
+    read_job(path, use_lock=False)
+    report = Report()
+    root = _root(path, report)
+    if root is None:
+        raise JobFileRejected(report.sorted())
+    base, overrides = _split(root, report)
+    stated = (each.items["image"][1] for each in (base, *overrides.values()) if "image" in each.items)
+    return {node.text: node.span for node in stated if isinstance(node, Scalar) and not node.null}
 
 
 def _root(path: Path, report: Report) -> MappingNode | None:

@@ -14,7 +14,7 @@ from launcher.diagnostics import Span
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """Where a value came from: `kind` is job, target_overrides, --set or default; the span is None for the last two."""
+    """Where a value came from: `kind` is job, target_overrides, lock, --set or default; the last two have no span."""
 
     kind: str
     span: Span | None = None
@@ -176,7 +176,7 @@ class KubernetesSpec:
 
 @dataclass(frozen=True, slots=True)
 class JobSpec:
-    """One job for one target, overrides applied. Built by `launcher.job.read_job` only."""
+    """One job for one target, overrides and `sets` (as typed) applied. Built by `launcher.job.read_job` only."""
 
     path: str
     target: str
@@ -210,6 +210,7 @@ class JobSpec:
     ttl_after_finished: int | None
     kubernetes: KubernetesSpec
     origins: Mapping[str, Origin]
+    sets: tuple[str, ...] = ()
 
     def origin(self, field: str) -> Origin:
         """Return where the value of a dotted field came from: `data_loader.loaders.val.batch_size`."""

@@ -72,6 +72,7 @@ class LaunchPlan:
     """Everything that a target needs to start the job, with findings that are no errors.
 
     `name_fixed`: the user chose `name` for this launch (`--name`), so no target adds a suffix to it.
+    `forced`: `--force` was given.
     """
 
     job: JobSpec
@@ -88,3 +89,4 @@ class LaunchPlan:
     argv: tuple[str, ...]
     findings: tuple[Diagnostic, ...]
     name_fixed: bool
+    forced: bool = False

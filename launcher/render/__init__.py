@@ -9,7 +9,9 @@ from launcher.render.compose import compose_text
 from launcher.render.docker_run import docker_run_text
 from launcher.render.kubernetes import kubernetes_text
 
-__all__ = ["render"]
+__all__ = ["TEXT_TARGETS", "render"]
+
+TEXT_TARGETS = ("docker", "compose", "kubernetes")  # those that have a text
 
 
 def render(plan: LaunchPlan, *, base: Path | None = None) -> str:

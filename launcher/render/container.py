@@ -62,11 +62,14 @@ def own_labels(plan: LaunchPlan) -> tuple[tuple[str, str], ...]:
 
 
 def input_hash(plan: LaunchPlan) -> str:
-    """Return 8 hex digits that change with what the plan asks for and with the format; places in files don't count."""
+    """Return 8 hex digits that change with what the plan asks for and with the format.
+
+    Places in files, and how options were typed, don't count.
+    """
     job = tuple(
         (each.name, _plain(getattr(plan.job, each.name)))
         for each in fields(plan.job)
-        if each.name not in {"origins", "path"}
+        if each.name not in {"origins", "path", "sets"}
     )
     decided = (RENDERING_FORMAT, job, plan.name, plan.num_workers.value, plan.shm.size.value, plan.shm.need, plan.argv)
     return hashlib.sha256(repr(decided).encode()).hexdigest()[:8]
