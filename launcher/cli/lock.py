@@ -62,5 +62,5 @@ def _stale(job: Path, path: Path, *, missing: bool) -> Diagnostic:
         "TL127",
         f"{path} does not exist" if missing else f"{path} is not what this engine says of the images of {job}",
         f"run `trainlaunch lock {job}`, and review what it changes",
-        why="a tag was moved, the job's images were changed, or the lock was",
+        why="" if missing else "a tag was moved, the job's images were changed, or the lock was",
     )

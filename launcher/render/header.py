@@ -73,6 +73,8 @@ def read_header(text: str) -> Header | None:
 
 def _read_options(line: str) -> list[tuple[str, str]]:
     """Return the pairs of option and value that a line of `_options` says; raises ValueError for another line."""
+    if _WORD.sub("", line).strip():
+        raise ValueError("the options in its header have a quote that is never closed")
     words = iter(str(json.loads(each)) if each.startswith('"') else each for each in _WORD.findall(line))
     options = []
     for option in words:
