@@ -46,15 +46,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace, streams: Streams) -> int:
     """Find, render again, compare; print the differences or write them."""
-    from launcher.verify.committed import compared, find_renderings
+    from launcher.verify.committed import compare_all, find_renderings, rewritten
 
     counts: Counter[str] = Counter()
     reporter = _Reporter(args.output, streams)
-    for path in find_renderings(args.paths):
-        checked = compared(path, for_writing=args.fix)
+    for checked in compare_all(find_renderings(args.paths)):
         status = checked.status
         if args.fix and status == "differs":
-            replace_file(path, checked.now)
+            replace_file(checked.path, rewritten(checked))
             status = "fixed"
         counts[status] += 1
         reporter.take(checked, status)

@@ -6,7 +6,8 @@ Reads nothing but the renderings, the job files that they name and those files' 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator
+import signal
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -14,12 +15,15 @@ from launcher.diagnostics import Diagnostic, Span
 from launcher.errors import JobFileRejected, UsageError
 from launcher.job import read_job
 from launcher.plan import make_plan
+from launcher.plan.launch_plan import LaunchPlan
 from launcher.render import TEXT_TARGETS, render
 from launcher.render.container import RENDERING_FORMAT
 from launcher.render.header import Header, read_header
-from launcher.verify import verify
+from launcher.verify import verified
 
 SUFFIXES = (".yaml", ".yml", ".sh")  # of files that are looked into while walking a folder
+RENDERINGS_PER_PROCESS = 150  # fewer than these cost less than the start of a process
+RENDERINGS_PER_CHUNK = 48  # a multiple of the targets, whose renderings of one job then share a parsed file mostly
 HEAD = 4096  # bytes of a file in which its header starts
 CURRENT, DIFFERS, REJECTED = "current", "differs", "rejected"
 
@@ -28,14 +32,15 @@ CURRENT, DIFFERS, REJECTED = "current", "differs", "rejected"
 class Checked:
     """One rendering. `status` is current, differs or rejected: it could not be compared, and `findings` say why.
 
-    `job` and `target` are empty where its header can't be read. `text` is the file's, `now` what it should be; both are
-    empty unless it differs.
+    `job` and `target` are empty, and `header` is None, where its header can't be read. `text` is the file's, `now` what
+    it should be; both are empty unless it differs.
     """
 
     path: Path
     status: str
     job: str = ""
     target: str = ""
+    header: Header | None = None
     text: str = ""
     now: str = ""
     findings: tuple[Diagnostic, ...] = ()
@@ -88,12 +93,30 @@ def _job_file(path: Path) -> str | None:
     return os.path.normpath(path.parent / header.job_file) if header else ""
 
 
-def compared(path: Path, *, for_writing: bool = False) -> Checked:
-    """Return how the rendering `path` compares with what its job file renders now.
+def compare_all(paths: Sequence[Path]) -> Iterator[Checked]:
+    """Yield how each rendering compares, in order; many of them are shared out among the CPUs of this process."""
+    workers = min(_cpus(), len(paths) // RENDERINGS_PER_PROCESS)
+    if workers < 2:
+        yield from map(compared, paths)
+        return
+    import multiprocessing
+    from concurrent.futures import ProcessPoolExecutor
 
-    Where the new text is meant `for_writing` it is read back first; raises RenderingDisagrees where it says something
-    else than the plan.
-    """
+    # A forked child has all that is needed in memory already; this process has no threads yet.
+    context = multiprocessing.get_context("fork")
+    pool = ProcessPoolExecutor(workers, context, initializer=signal.signal, initargs=(signal.SIGINT, signal.SIG_IGN))
+    try:
+        yield from pool.map(compared, paths, chunksize=RENDERINGS_PER_CHUNK)
+    finally:
+        pool.shutdown(cancel_futures=True)
+
+
+def _cpus() -> int:
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 1
+
+
+def compared(path: Path) -> Checked:
+    """Return how the rendering `path` compares with what its job file renders now. Writes nothing."""
     try:
         data = path.read_bytes()
         text = data.decode(errors="replace")
@@ -103,24 +126,38 @@ def compared(path: Path, *, for_writing: bool = False) -> Checked:
     if header is None:
         return Checked(path, REJECTED, findings=(_bad_header(path, "its header is incomplete"),))
     job = os.path.normpath(path.parent / header.job_file)
-    checked = Checked(path, CURRENT, job, header.target)
+    checked = Checked(path, CURRENT, job, header.target, header)
     refused = _refused(path, header, job)
     if refused:
         return replace(checked, status=REJECTED, findings=(refused,))
-    base = None if header.relative_to_job else path.parent
     try:
-        plan = make_plan(
-            read_job(Path(job), target=header.target, sets=header.sets), name=header.name, force=header.force
-        )
-        now = render(plan, base=base)
+        now = render(_plan(header, job), base=_base(path, header))
     except JobFileRejected as rejected:
         findings = (*rejected.diagnostics, _no_longer_renders(path, header, job))
         return replace(checked, status=REJECTED, findings=findings)
     if now.encode() == data:
         return checked
-    if for_writing:
-        verify(plan, now, base=base)
     return replace(checked, status=DIFFERS, text=text, now=now, findings=(_differs(checked, text, now),))
+
+
+def rewritten(checked: Checked) -> str:
+    """Return the text that a rendering that differs should have, read back before anybody writes it.
+
+    Raises RenderingDisagrees where it says something else than the plan.
+    """
+    if checked.header is None or checked.status != DIFFERS:
+        raise ValueError(f"{checked.path} does not differ")
+    plan = _plan(checked.header, checked.job)
+    return verified(plan, checked.now, base=_base(checked.path, checked.header))
+
+
+def _plan(header: Header, job: str) -> LaunchPlan:
+    spec = read_job(Path(job), target=header.target, sets=header.sets)
+    return make_plan(spec, name=header.name, force=header.force)
+
+
+def _base(path: Path, header: Header) -> Path | None:
+    return None if header.relative_to_job else path.parent
 
 
 def _refused(path: Path, header: Header, job: str) -> Diagnostic | None:

@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
+import yaml
 
 from launcher.errors import JobFileRejected
 from launcher.job import read_job
@@ -15,7 +16,7 @@ from launcher.render import TEXT_TARGETS, render
 from launcher.render.container import container_of
 from launcher.render.lock_file import ImageFacts, lock_text
 from launcher.verify import verified
-from tests.conftest import Runs
+from tests.conftest import ROOT, Runs
 from tests.jobs import write_job
 
 DIGEST = "sha256:" + "5a" * 32
@@ -162,3 +163,14 @@ def test_a_changed_lock_makes_committed_renderings_differ(trainlaunch: Runs, tmp
     done = trainlaunch("check", cwd=tmp_path)
     assert done.returncode == 1
     assert f'+          image: "trainer:1@{OTHER}"' in done.stdout
+
+
+def test_the_page_shows_what_lock_writes() -> None:
+    """The YAML block of docs/check-and-lock.md is the text for the facts that stand in it."""
+    page = (ROOT / "docs" / "check-and-lock.md").read_text(encoding="utf-8")
+    block = page.split("```yaml\n")[1].split("```")[0]
+    facts = {
+        name: ImageFacts(each["digest"], tuple(each["entrypoint"]))
+        for name, each in yaml.safe_load(block)["images"].items()
+    }
+    assert lock_text(Path("job.yaml"), facts) == block
