@@ -13,7 +13,7 @@ from launcher.render.lock_file import ImageFacts
 from launcher.run.docker_client import Engine
 from launcher.run.docker_image import IMAGE, inspect_image
 
-NOT_PINNED = "TL512"
+NOT_PINNED = "TL515"
 _HUB = re.compile(r"(?:index\.)?docker\.io/(?:library/)?")  # what the engine leaves out of names
 
 

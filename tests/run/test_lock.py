@@ -102,7 +102,7 @@ def test_an_image_that_no_registry_has_cannot_be_pinned(trainlaunch: Runs, make_
     job = make_job(target_overrides={"compose": {"image": "registry.test/nowhere:1"}})
     done = trainlaunch("lock", str(job))
     assert done.returncode == 3
-    assert f"error[TL512]: image {base_image} has no digest of a registry" in done.stderr
+    assert f"error[TL515]: image {base_image} has no digest of a registry" in done.stderr
     assert "error[TL503]: image registry.test/nowhere:1 is not on this engine" in done.stderr
     assert not job.with_name("job.lock.yaml").exists()
 
