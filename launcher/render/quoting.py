@@ -15,7 +15,7 @@ _UNPRINTABLE = (
 )
 _YAML_ESCAPED = re.compile(f'["\\\\{_UNPRINTABLE}]')
 _NOT_IN_BLOCK = re.compile(f"[{_UNPRINTABLE}]")
-_NOT_IN_COMMENT = re.compile(f"[{_UNPRINTABLE}]")
+_NOT_IN_COMMENT = re.compile(f"[{_UNPRINTABLE}\ud800-\udfff]")  # a file's name may hold bytes that are no UTF-8
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _NAMED_ESCAPES = {'"': '\\"', "\\": "\\\\", "\n": "\\n", "\t": "\\t", "\r": "\\r"}
 _PLAIN_SHELL_WORD = re.compile(r"[A-Za-z0-9_./:@%+,-][A-Za-z0-9_./:=@%+,-]*")
