@@ -83,22 +83,23 @@ class _Reporter:
             self._renderings.append({**entry, "diff": diff})
         elif self._output == "text":
             self._streams.result(diff)
+            self._streams.out.flush()  # before what stderr says of it, where both are one log
         if status != "fixed":
-            self._findings(checked.findings, said_by_diff=status == "differs" and self._output == "text")
+            self._findings(checked.findings)
 
-    def _findings(self, findings: Iterable[Diagnostic], *, said_by_diff: bool) -> None:
+    def _findings(self, findings: Iterable[Diagnostic]) -> None:
         for finding in findings:
             if finding in self._said:
                 continue
             self._said[finding] = None
             if self._output == "github":
                 self._streams.result(annotation(finding) + "\n")
-            elif self._output == "text" and not said_by_diff:
+            elif self._output == "text":
                 self._streams.say(framed(finding, colour=coloured(self._streams.err)))
 
     def nothing(self, paths: Iterable[Path]) -> None:
         """Report that there was nothing to compare, which is no success."""
-        self._findings([_nothing(paths)], said_by_diff=False)
+        self._findings([_nothing(paths)])
         self.end(Counter())
 
     def end(self, counts: Mapping[str, int]) -> None:
@@ -110,8 +111,7 @@ class _Reporter:
             return
         words = {"current": "current", "fixed": "written again", "differs": "differ", "rejected": "can't be compared"}
         told = ", ".join(f"{counts[status]} {word}" for status, word in words.items() if counts[status])
-        again = "; `trainlaunch check --fix` writes them again" if counts["differs"] else ""
-        self._streams.say(f"checked {sum(counts.values())} renderings: {told}{again}")
+        self._streams.say(f"checked {sum(counts.values())} renderings: {told}")
 
 
 def _diff(checked: Checked) -> Iterator[str]:

@@ -48,11 +48,13 @@ class Header:
 def read_header(text: str) -> Header | None:
     """Return the header of a rendering, or None where `text`, or its beginning, has none.
 
-    Raises ValueError where the header was changed so that it can't be read.
+    Raises ValueError where the header was changed so that it can't be read, and where the text has several.
     """
     first = _FIRST_LINE.search(text)
     if first is None:
         return None
+    if _FIRST_LINE.search(text, first.end()):
+        raise ValueError("it holds several renderings; keep one in each file")
     block = re.compile(r"(?:# .*\n)*").match(text, first.start())
     said = block.group() if block else ""
     version, line = _FORMAT.search(said), _OPTIONS.search(said)

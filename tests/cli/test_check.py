@@ -82,6 +82,8 @@ def test_a_changed_job_gives_a_diff_that_patch_takes(trainlaunch: Runs, kept: Pa
     done = trainlaunch("check", cwd=kept)
     assert done.returncode == 1
     assert "checked 3 renderings: 3 differ" in done.stderr
+    assert "error[TL120]: deploy/digits.compose.yaml is not what jobs/job.yaml renders now" in done.stderr
+    assert "fix: run `trainlaunch check --fix`" in done.stderr
     assert (
         '-    shm_size: "4096m"\n-    mem_limit: "8192m"\n+    shm_size: "3072m"\n+    mem_limit: "6144m"\n'
         in done.stdout
@@ -214,6 +216,17 @@ def test_a_header_that_cannot_be_read_is_an_error(
     assert "TL121" in done.stderr
     assert words in done.stderr
     assert path.read_text() == changed
+
+
+def test_several_renderings_in_one_file_are_refused(trainlaunch: Runs, kept: Path) -> None:
+    """--fix would put one in the place of all of them."""
+    path = kept / "jobs" / "all.yaml"
+    path.write_text(trainlaunch("render", "job.yaml", "--target", "all", cwd=kept / "jobs").stdout)
+    before = path.read_bytes()
+    done = trainlaunch("check", "--fix", "jobs", cwd=kept)
+    assert done.returncode == 1
+    assert "it holds several renderings; keep one in each file" in done.stderr
+    assert path.read_bytes() == before
 
 
 def test_nothing_to_check_is_no_success(trainlaunch: Runs, tmp_path: Path) -> None:
