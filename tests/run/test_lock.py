@@ -110,7 +110,7 @@ def test_an_image_that_no_registry_has_cannot_be_pinned(trainlaunch: Runs, make_
 def test_lock_names_the_missing_engine(trainlaunch: Runs, tmp_path: Path) -> None:
     """Exit 3, as every verb that needs one."""
     job = tmp_path / "job.yaml"
-    job.write_text("name: a\nimage: a:1\ncommand: [a]\n")
+    job.write_text("name: digits\nimage: trainer:1\ncommand: [train]\n")
     done = trainlaunch("lock", str(job), env={"DOCKER_HOST": f"unix://{tmp_path}/none.sock"})
     assert done.returncode == 3
     assert "TL501" in done.stderr
