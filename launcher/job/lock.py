@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from launcher.diagnostics import Diagnostic, Span
 from launcher.job.report import Report
@@ -19,16 +19,14 @@ KIND = "lock"  # of an Origin
 DIGEST = re.compile(r"sha256:[0-9a-f]{64}")
 
 
-@dataclass(frozen=True, slots=True)
-class LockedImage:
+class LockedImage(NamedTuple):
     """One image's facts as the lock has them: nodes, so that what they give has a place."""
 
     digest: Scalar
     entrypoint: SequenceNode
 
 
-@dataclass(frozen=True, slots=True)
-class Lock:
+class Lock(NamedTuple):
     """A lock file, by image as the job file spells it."""
 
     path: Path

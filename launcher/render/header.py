@@ -5,12 +5,11 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from launcher.job.lock import lock_path
 from launcher.plan.launch_plan import Derived, LaunchPlan
@@ -27,8 +26,7 @@ _WORD = re.compile(r'"(?:[^"\\]|\\.)*"|[^\s"]\S*')
 _PLAIN_WORD = re.compile(r"[\w./:=,+@%-]+", re.ASCII)
 
 
-@dataclass(frozen=True, slots=True)
-class Header:
+class Header(NamedTuple):
     """What a rendering says of its making. `line` is 1-based.
 
     `sets`, `name` and `force` are the options of the command line that changed the text. `relative_to_job` says that
@@ -75,6 +73,8 @@ def read_header(text: str) -> Header | None:
 
 def _read_options(line: str) -> list[tuple[str, str]]:
     """Return the pairs of option and value that a line of `_options` says; raises ValueError for another line."""
+    import json
+
     if _WORD.sub("", line).strip():
         raise ValueError("the options in its header have a quote that is never closed")
     words = iter(str(json.loads(each)) if each.startswith('"') else each for each in _WORD.findall(line))
@@ -88,7 +88,11 @@ def _read_options(line: str) -> list[tuple[str, str]]:
 
 
 def _options(plan: LaunchPlan) -> str:
-    """Return the options that gave the text, on one line; a word that is not plain is a JSON string."""
+    """Return the options that gave the text, on one line, or nothing; a word that is not plain is a JSON string."""
+    if not plan.job.sets and not plan.name_fixed and not plan.forced:
+        return ""
+    import json
+
     words = [word for each in plan.job.sets for word in ("--set", each)]
     words += ["--name", plan.name] if plan.name_fixed else []
     words += ["--force"] if plan.forced else []
