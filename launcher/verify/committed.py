@@ -213,7 +213,7 @@ def _differs(checked: Checked, text: str, now: str) -> Diagnostic:
         "TL120",
         f"{checked.path} is not what {checked.job} renders now for {checked.target}, from line {line + 1} on",
         "run `trainlaunch check --fix`, and review what it changes",
-        why="the job file, its lock or the rendering was changed, and the other was not",
+        why="the job file, its lock, trainlaunch or the rendering was changed, and the others were not",
         span=Span(str(checked.path), line + 1, 1, line + 1, len(have[line]) + 1),
     )
 
