@@ -16,7 +16,7 @@ from launcher.cli.common import (
 from launcher.cli.report import as_json, document
 from launcher.cli.streams import Streams
 from launcher.diagnostics import Severity
-from launcher.plan.launch_plan import Derived, LaunchPlan
+from launcher.plan.launch_plan import Derived, LaunchPlan, SharedMemory
 from launcher.plan.shared_memory import need_derivation
 from launcher.plan.threads import alike
 from launcher.units import format_cpus, format_size, human_size
@@ -107,7 +107,7 @@ def plan_document(plan: LaunchPlan) -> dict[str, object]:
         "target": plan.target,
         "file": job.path,
         "image": job.image,
-        "image_entrypoint": None if job.image_entrypoint is None else list(job.image_entrypoint),
+        "image_entrypoint": job.image_entrypoint,
         "argv": list(plan.argv),
         "ranks": plan.ranks.value,
         "num_workers": plan.num_workers.value,
@@ -115,29 +115,33 @@ def plan_document(plan: LaunchPlan) -> dict[str, object]:
         "cpus": None if job.resources.cpus is None else format_cpus(job.resources.cpus),
         "memory": {"limit": plan.memory.limit, "working_set": plan.memory.working_set.value},
         "gpus": {"count": plan.gpus.count, "ids": list(plan.gpus.ids), "all": plan.gpus.all},
-        "shm": {
-            "need": shm.need,
-            "lasting": shm.lasting,
-            "hard": shm.hard,
-            "size": shm.size.value,
-            "unsized": shm.unsized,
-            "loaders": [
-                {
-                    "name": each.name,
-                    "num_workers": each.workers,
-                    "prefetch_factor": each.prefetch_factor,
-                    "batches_held": each.batches_held,
-                    "batch_bytes": each.unit,
-                    "tensors": each.tensors,
-                    "need": each.need,
-                    "hard": each.hard,
-                }
-                for each in shm.loaders
-            ],
-        },
+        "shm": _shm_document(shm),
         "threads": {name: threads.value for name, threads in plan.threads},
         "derivations": _derivations(plan),
         "findings": as_json(plan.findings),
+    }
+
+
+def _shm_document(shm: SharedMemory) -> dict[str, object]:
+    return {
+        "need": shm.need,
+        "lasting": shm.lasting,
+        "hard": shm.hard,
+        "size": shm.size.value,
+        "unsized": shm.unsized,
+        "loaders": [
+            {
+                "name": each.name,
+                "num_workers": each.workers,
+                "prefetch_factor": each.prefetch_factor,
+                "batches_held": each.batches_held,
+                "batch_bytes": each.unit,
+                "tensors": each.tensors,
+                "need": each.need,
+                "hard": each.hard,
+            }
+            for each in shm.loaders
+        ],
     }
 
 
