@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import argparse
-import difflib
 import importlib
 import sys
-import traceback
 from collections.abc import Sequence
 from types import ModuleType
 
@@ -55,6 +53,8 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _unknown_verb(verb: str, streams: Streams) -> int:
+    import difflib  # only on the way to an error
+
     nearest = difflib.get_close_matches(verb, VERBS, n=1)
     fix = f"write {nearest[0]}" if nearest else "`trainlaunch --help` lists the verbs"
     _say_all([Diagnostic("TL117", f"trainlaunch has no verb {verb}", fix)], streams)
@@ -71,7 +71,8 @@ def _parser(verb: str | None, module: ModuleType | None) -> argparse.ArgumentPar
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--version", action="version", version=f"trainlaunch {__version__}")
-    verbs = parser.add_subparsers(title="verbs", metavar="VERB", dest="verb", required=True)
+    # With a stated prog argparse formats no usage here, for which it would import half of shutil.
+    verbs = parser.add_subparsers(title="verbs", metavar="VERB", dest="verb", required=True, prog=parser.prog)
     for name, summary in VERBS.items():
         if module is None or name != verb:
             verbs.add_parser(name, help=summary)
@@ -121,6 +122,8 @@ def _say_all(diagnostics: Sequence[Diagnostic], streams: Streams) -> None:
 
 
 def _bug(verb: str) -> Diagnostic:
+    import traceback
+
     return Diagnostic(
         "TL901",
         f"trainlaunch {__version__} broke in `{verb}`",

@@ -7,7 +7,6 @@ from pathlib import Path
 
 from launcher.cli.common import CONTRACT_EXIT_CODES, TARGETS, add_job_arguments, plan_of, say_findings
 from launcher.cli.streams import Streams
-from launcher.cli.write import write_files
 
 EXAMPLES = (
     "trainlaunch render job.yaml | sh",
@@ -34,23 +33,24 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace, streams: Streams) -> int:
     """Render, verify, then print or write."""
-    from launcher.job import read_job
     from launcher.render import render
     from launcher.verify import verified
 
     if args.kind:
         args.sets = [*args.sets, f"kubernetes.kind={args.kind}"]
-    targets = TARGETS if args.target == "all" else (args.target or read_job(Path(args.job), sets=args.sets).target,)
+    targets = TARGETS if args.target == "all" else (args.target,)  # None: the job's own
     files: dict[str, str] = {}
     for target in targets:
         plan = plan_of(args, target=target)
         text = verified(plan, render(plan, base=args.write_to), base=args.write_to)
-        files[FILE_NAMES[target].format(name=args.name or plan.job.name)] = text
+        files[FILE_NAMES[plan.target].format(name=args.name or plan.job.name)] = text
         say_findings(plan.findings, streams)
     if args.write_to is None:
         for name, text in files.items():
             streams.result(f"# ===== {name} =====\n" * (len(files) > 1) + text)
         return 0
+    from launcher.cli.write import write_files
+
     for path in write_files(args.write_to, files, overwrite=args.overwrite):
         streams.say(f"wrote {path}")
     return 0

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import os
 import sys
-from dataclasses import dataclass
-from typing import TextIO
+from typing import NamedTuple, TextIO
 
 
-@dataclass(frozen=True, slots=True)
-class Streams:
+class Streams(NamedTuple):
     """Where results (`out`) and everything else (`err`) go."""
 
     out: TextIO

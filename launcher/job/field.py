@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from launcher.units import format_cpus, format_duration, format_size
 
 
-@dataclass(frozen=True, slots=True)
-class Type:
+class Type(NamedTuple):
     """How a value is written. `kind` names the reader; the rest are that reader's bounds.
 
     Kinds: text, int, bool, size (bytes), cpus (thousandths), duration (seconds), choice, gpus, ulimit, list, map,
@@ -38,8 +37,7 @@ class Type:
         return self.item or ANYTHING
 
 
-@dataclass(frozen=True, slots=True)
-class Field:
+class Field(NamedTuple):
     """One row of the table of fields.
 
     `default` is the value of an unstated field, None where `shown` says in words what happens then. `later` marks a

@@ -9,14 +9,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import yaml
 
 from launcher.diagnostics import Diagnostic, Span
 from launcher.job.report import Report
-from launcher.job.syntax import syntax_error
 
 MAX_VALUES = 10_000
 MAX_CHARACTERS = 4 * 1024 * 1024
@@ -29,8 +27,7 @@ _NULLS = frozenset({"", "~", "null", "Null", "NULL"})
 _QUOTES = frozenset("'\"|>")  # a plain scalar's style is None from PyYAML's own parser and '' from libyaml
 
 
-@dataclass(frozen=True, slots=True)
-class Scalar:
+class Scalar(NamedTuple):
     """One scalar: `text` is the source spelling of a plain scalar and the value of a quoted or block one."""
 
     text: str
@@ -44,8 +41,7 @@ class Scalar:
         return self.plain and self.text in _NULLS
 
 
-@dataclass(frozen=True, slots=True)
-class MappingNode:
+class MappingNode(NamedTuple):
     """A mapping in source order; each key maps to its own scalar and its value."""
 
     items: dict[str, tuple[Scalar, Node]]
@@ -53,8 +49,7 @@ class MappingNode:
     kind: str = "job"
 
 
-@dataclass(frozen=True, slots=True)
-class SequenceNode:
+class SequenceNode(NamedTuple):
     """A list in source order."""
 
     items: tuple[Node, ...]
@@ -79,6 +74,8 @@ def parse_yaml(text: str, file: str, report: Report) -> Node | None:
     try:
         return _Builder(yaml.parse(text, Loader=loader), file, report).document()
     except yaml.MarkedYAMLError as error:
+        from launcher.job.syntax import syntax_error
+
         report.take(syntax_error(error, text, file))
     except _FatalError as error:
         report.take(error.diagnostic)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import shlex
 from collections.abc import Callable
 from typing import Any
 
@@ -221,6 +220,8 @@ def _fix_shape(type_: Type, node: Node, path: str) -> str:
 def _as_list(node: Scalar, path: str) -> str:
     if path.rpartition(".")[2] not in {"command", "image_entrypoint"}:
         return f"write [{quoted(node.text) if not node.plain else node.text}]"
+    import shlex  # only on the way to an error
+
     try:
         words = shlex.split(node.text)
     except ValueError:

@@ -6,7 +6,7 @@ Measured with torch 2.13 (docs/sizing.md): each distinct tensor storage is one t
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from launcher.job.spec import BatchBytes, LoaderSpec
 from launcher.units import round_up
@@ -35,8 +35,7 @@ DTYPE_BYTES = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class BatchPages:
+class BatchPages(NamedTuple):
     """One batch in whole pages: `unit` bytes in all (U), `largest` storage (M), number of `tensors`."""
 
     unit: int

@@ -9,7 +9,7 @@ Per loader alive, W workers, prefetch P, page G (measured in real containers, ti
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from launcher.job.spec import JobSpec, LoaderSpec
 from launcher.plan.batch import batch_pages
@@ -27,8 +27,7 @@ FLOOR = 2 * GIB
 UNSIZED_WITHOUT_LIMIT = 8 * GIB
 
 
-@dataclass(frozen=True, slots=True)
-class Workers:
+class Workers(NamedTuple):
     """The number of workers of each loader: its own where stated, else the common automatic one."""
 
     auto: int

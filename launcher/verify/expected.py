@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 
 from launcher.job.reserved import CLUSTER_HOME
@@ -23,10 +22,10 @@ def expected(plan: LaunchPlan, *, base: Path | None) -> ReadBack:
     common = _common(plan, container)
     if plan.target == "kubernetes":
         return _kubernetes(plan, container, common)
-    common = replace(common, secrets={name: str(secret.env) for name, secret in container.secrets})
+    common = common._replace(secrets={name: str(secret.env) for name, secret in container.secrets})
     if plan.target == "docker":
-        return replace(common, rest=dict(_docker_rest(plan, base)))
-    return replace(common, rest=dict(flat(_compose_rest(plan))))
+        return common._replace(rest=dict(_docker_rest(plan, base)))
+    return common._replace(rest=dict(flat(_compose_rest(plan))))
 
 
 def _common(plan: LaunchPlan, container: Container) -> ReadBack:
@@ -105,8 +104,7 @@ def _kubernetes(plan: LaunchPlan, container: Container, common: ReadBack) -> Rea
     if needs_own_tmp(plan):
         own.append(ReadMount("scratch", None, "/tmp", False))
     labels = kubernetes_labels(plan, container.labels)
-    return replace(
-        common,
+    return common._replace(
         name=kubernetes_name(plan),
         pull=PULL_POLICIES[plan.job.pull_policy],
         env=dict(container.env) | missing_identity(plan),
