@@ -34,6 +34,7 @@ VERBS = {
     "wait": "wait until a run ends; the exit code is the job's own",
     "down": "stop a run and remove all that it made",
 }
+USAGE_WIDTH = 78  # columns of a usage line; help takes the terminal's
 # Verbs whose exit code is the job's: anything that stops them before the job has one is 125.
 VERBS_WITH_THE_JOBS_CODE = {"up", "wait"}
 
@@ -46,7 +47,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     module = importlib.import_module(f"launcher.cli.{verb}") if verb in VERBS else None
     if verb is not None and module is None:
         return _unknown_verb(verb, streams)
-    args = _parser(verb, module).parse_args(words)
+    args = _parser(verb, module, asks_help=bool({"-h", "--help"} & {*words})).parse_args(words)
     if module is None:  # no verb: parse_args has printed the version, the help or the usage
         return EXIT_USAGE
     return _guarded(module, args, streams)
@@ -61,21 +62,25 @@ def _unknown_verb(verb: str, streams: Streams) -> int:
     return EXIT_USAGE
 
 
-def _parser(verb: str | None, module: ModuleType | None) -> argparse.ArgumentParser:
+def _parser(verb: str | None, module: ModuleType | None, *, asks_help: bool) -> argparse.ArgumentParser:
     """Return the parser; only the chosen verb's own arguments are built, so that the others cost nothing."""
+
+    def formatter(prog: str) -> argparse.HelpFormatter:
+        # argparse makes one for each argument, and one without a width loads shutil to measure the terminal.
+        return argparse.RawDescriptionHelpFormatter(prog, width=None if asks_help else USAGE_WIDTH)
+
     parser = argparse.ArgumentParser(
         prog="trainlaunch",
         description="Makes a containerised PyTorch job start right on every target.",
         epilog="examples:\n  trainlaunch up job.yaml\n  trainlaunch render job.yaml --target kubernetes\n\n"
         "`trainlaunch VERB --help` tells a verb's options and exit codes.",
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        formatter_class=formatter,
     )
     parser.add_argument("--version", action="version", version=f"trainlaunch {__version__}")
-    # With a stated prog argparse formats no usage here, for which it would import half of shutil.
-    verbs = parser.add_subparsers(title="verbs", metavar="VERB", dest="verb", required=True, prog=parser.prog)
+    verbs = parser.add_subparsers(title="verbs", metavar="VERB", dest="verb", required=True)
     for name, summary in VERBS.items():
         if module is None or name != verb:
-            verbs.add_parser(name, help=summary)
+            verbs.add_parser(name, help=summary, formatter_class=formatter)
             continue
         examples = "\n".join(f"  {each}" for each in module.EXAMPLES)
         chosen = verbs.add_parser(
@@ -83,7 +88,7 @@ def _parser(verb: str | None, module: ModuleType | None) -> argparse.ArgumentPar
             help=summary,
             description=f"{summary[0].upper()}{summary[1:]}.",
             epilog=f"examples:\n{examples}\n\nexit codes: {module.EXIT_CODES}",
-            formatter_class=argparse.RawDescriptionHelpFormatter,
+            formatter_class=formatter,
         )
         module.add_arguments(chosen)
     return parser

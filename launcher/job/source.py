@@ -21,7 +21,7 @@ MAX_CHARACTERS = 4 * 1024 * 1024
 MAX_DEPTH = 64
 
 # What YAML forbids, and NEL, LS and PS: YAML 1.1 takes those three for line ends, editors and YAML 1.2 don't.
-_FORBIDDEN = re.compile("[^\t\n\r -~\xa0-\u2027\u202a-\ud7ff\ue000-\ufefe\uff00-\ufffd\U00010000-\U0010ffff]")
+_FORBIDDEN = re.compile("[\0-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff\ufeff\ufffe\uffff]")
 _NOT_IN_A_STRING = re.compile("[\0\ud800-\udfff]")
 _NULLS = frozenset({"", "~", "null", "Null", "NULL"})
 _QUOTES = frozenset("'\"|>")  # a plain scalar's style is None from PyYAML's own parser and '' from libyaml

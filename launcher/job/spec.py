@@ -53,7 +53,7 @@ class Mount(NamedTuple):
 class Gpus(NamedTuple):
     """GPUs asked for: a `count`, or device `ids`, or `all` of the machine (count is then 0)."""
 
-    count: int
+    count: int  # type: ignore[assignment]  # a tuple's own count is of no use here
     ids: tuple[str, ...]
     all: bool
 

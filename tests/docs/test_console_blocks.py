@@ -27,7 +27,13 @@ def printed(body: str, bin_folder: Path) -> str:
     parts = []
     for command in commands:
         done = subprocess.run(
-            ["bash", "-c", command], cwd=ROOT, env=environment, text=True, stdout=subprocess.PIPE, check=False, timeout=60
+            ["bash", "-c", command],
+            cwd=ROOT,
+            env=environment,
+            text=True,
+            stdout=subprocess.PIPE,
+            check=False,
+            timeout=60,
         )
         parts.append(f"$ {command}\n{done.stdout}")
     return "".join(parts)

@@ -25,6 +25,7 @@ PLANS = {
     ),
     "unsized": plan(loader={"sample": None}),
     "gpus": automatic(**ON_GPUS, command=[*TOKENS, *LITERALS], loader={"loaders": {"a": {}, "b": {"num_workers": 1}}}),
+    "one-literal": plan(command=["python", LITERALS[0]]),
     "script": automatic(command=None, script="python train.py\n", resources={"cpus": 16}, stop_signal="SIGRTMIN+3"),
 }
 EVERY_PLAN = pytest.mark.parametrize("each", PLANS.values(), ids=PLANS)
@@ -36,6 +37,14 @@ def test_wrapper_has_at_most_ninety_lines_of_110_columns(each: LaunchPlan) -> No
     lines = preflight_text(each).splitlines()
     assert len(lines) <= 90
     assert max(map(len, lines)) <= 110
+
+
+@EVERY_PLAN
+def test_texts_are_what_jinja_makes_of_their_templates(each: LaunchPlan, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The modules that the templates are compiled to take every branch as Jinja2 does."""
+    texts = preflight_text(each), health_text(each)
+    monkeypatch.setattr("launcher.render.templates.compiled_text", lambda template: None)
+    assert (preflight_text(each), health_text(each)) == texts
 
 
 @EVERY_PLAN
