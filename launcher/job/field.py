@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import NamedTuple
 
 from launcher.units import format_cpus, format_duration, format_size
@@ -15,6 +16,7 @@ class Type(NamedTuple):
     `low` and `high` are inclusive, in the kind's unit; for lists and maps `low` counts items. `pattern` is a regular
     expression of the whole string and `what` says it in words. `keys` are the pattern and words of a map's keys.
     `later` are choices that a later version brings. `single` takes one bare item for a list of one.
+    `by_name` are the `fields` by their names.
     """
 
     kind: str
@@ -30,6 +32,7 @@ class Type(NamedTuple):
     item: Type | None = None
     fields: tuple[Field, ...] = ()
     keys: tuple[str, str] = ("", "")
+    by_name: Mapping[str, Field] = {}
 
     @property
     def inner(self) -> Type:
@@ -113,7 +116,7 @@ def mapping(item: Type, key: str, words: str, *, low: int = 0) -> Type:
 
 def record(*fields: Field) -> Type:
     """A mapping with known keys."""
-    return Type("object", "a mapping", fields=fields)
+    return Type("object", "a mapping", fields=fields, by_name={each.name: each for each in fields})
 
 
 BOOL = Type("bool", "true or false")

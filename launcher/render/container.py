@@ -60,8 +60,18 @@ def own_labels(plan: LaunchPlan) -> tuple[tuple[str, str], ...]:
     return tuple((LABEL_PREFIX + key, value) for key, value in values.items())
 
 
+_last_hash: tuple[LaunchPlan, int, str] | None = None  # a rendering asks for its plan's four times
+
+
 def input_hash(plan: LaunchPlan) -> str:
     """Return 8 hex digits that change with what the plan asks for and with the format; places in files don't count."""
+    global _last_hash  # noqa: PLW0603  a plan holds dicts, so that no cache of functools takes it
+    if _last_hash is None or _last_hash[0] is not plan or _last_hash[1] != RENDERING_FORMAT:
+        _last_hash = (plan, RENDERING_FORMAT, _input_hash(plan))
+    return _last_hash[2]
+
+
+def _input_hash(plan: LaunchPlan) -> str:
     asked = plan.job._asdict()
     del asked["origins"], asked["path"]
     job = tuple((name, _plain(value)) for name, value in asked.items())
@@ -71,6 +81,8 @@ def input_hash(plan: LaunchPlan) -> str:
 
 def _plain(value: object) -> object:
     """Return `value` in a form whose repr is the same on every Python version."""
+    if value is None or isinstance(value, (str, int)):
+        return value
     if isinstance(value, dict):
         return tuple((key, _plain(item)) for key, item in value.items())
     if isinstance(value, tuple):
