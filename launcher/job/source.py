@@ -72,7 +72,7 @@ def parse_yaml(text: str, file: str, report: Report) -> Node | None:
         return None
     loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
     try:
-        return _Builder(yaml.parse(text, Loader=loader), file, report).document()
+        return _Builder(iter(loader(text).get_event, None), file, report).document()
     except yaml.MarkedYAMLError as error:
         from launcher.job.syntax import syntax_error
 

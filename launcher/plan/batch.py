@@ -5,6 +5,7 @@ Measured with torch 2.13 (docs/sizing.md): each distinct tensor storage is one t
 
 from __future__ import annotations
 
+import functools
 import math
 from typing import NamedTuple
 
@@ -46,6 +47,7 @@ class BatchPages(NamedTuple):
 NO_TENSORS = BatchPages(0, 0, 0)
 
 
+@functools.lru_cache(maxsize=64)  # a plan asks for each loader's ten times, and each target's plan again
 def batch_pages(loader: LoaderSpec, page: int, *, file_system: bool) -> BatchPages:
     """Return the pages of one batch on a host with `page` bytes a page; nothing where no sample was given."""
     if loader.collate == "none":

@@ -9,7 +9,6 @@ from launcher.job.reserved import CLUSTER_HOME
 from launcher.job.spec import Mount, numeric_user
 from launcher.plan.launch_plan import LaunchPlan
 from launcher.render.container import Container, container_of
-from launcher.render.kubernetes import PULL_POLICIES, missing_identity
 from launcher.render.spelling import has_relative_bind, kubernetes_labels, kubernetes_name, needs_own_tmp
 from launcher.verify.readback import ReadBack, ReadMount, absolute, flat
 
@@ -96,6 +95,8 @@ def _compose_rest(plan: LaunchPlan) -> dict[str, object]:
 
 
 def _kubernetes(plan: LaunchPlan, container: Container, common: ReadBack) -> ReadBack:
+    from launcher.render.kubernetes import PULL_POLICIES, missing_identity  # for this target only
+
     uid, gid = numeric_user(plan.job.user) or (None, None)
     own = [
         ReadMount("tmpfs", None, "/dev/shm", False, plan.shm.size.value),
