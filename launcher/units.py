@@ -16,6 +16,7 @@ TIB = 1024 * GIB
 _BINARY = {"Ki": KIB, "Mi": MIB, "Gi": GIB, "Ti": TIB}
 _DOCKER = {"k": KIB, "m": MIB, "g": GIB, "t": TIB}
 _SIZE = re.compile(r"(\d+)(?:\.(\d+))?(Ki|Mi|Gi|Ti|[kmgt]b?)?", re.ASCII)
+_FOREIGN = re.compile(r"([1-9]\d*) ?([kmgt])i?b?", re.ASCII | re.IGNORECASE)
 _AMBIGUOUS = re.compile(r"(\d+(?:\.\d+)?)([KMGTPE])([Bb]?)", re.ASCII)
 _DURATION = re.compile(r"(?:(\d+)d)?(?:(\d+)h)?(?:(\d+)m)?(?:(\d+)s)?", re.ASCII)
 SMALLEST_BARE_SIZE = MIB
@@ -41,7 +42,9 @@ def parse_size(text: str) -> int:
         raise _two_readings(*ambiguous.groups())
     match = _SIZE.fullmatch(text)
     if not match:
-        raise UnreadableValue(f"{text!r} is not a size", "write a number and a unit, like 512Mi or 8Gi")
+        meant = _FOREIGN.fullmatch(text)
+        exact = f"{meant[1]}{meant[2].upper()}i" if meant else "a number and a unit, like 512Mi or 8Gi"
+        raise UnreadableValue(f"{text!r} is not a size", f"write {exact}")
     whole, fraction, unit = match.groups()
     if unit is None:
         return _bare_size(text, whole, fraction)
@@ -70,9 +73,10 @@ def _bare_size(text: str, whole: str, fraction: str | None) -> int:
         raise UnreadableValue(f"{text} has no unit", f"write {text}Gi, or the unit that you mean")
     value = int(whole)
     if value < SMALLEST_BARE_SIZE:
-        raise UnreadableValue(
-            f"{text} without a unit is {value} bytes, less than one MiB", f"write {value}Gi or {value}Mi"
+        in_bytes = (
+            f"{value}Gi or {value}Mi" if value < 4 * KIB else f"{value}Mi, or {_ceil_div(value, KIB)}Ki for bytes"
         )
+        raise UnreadableValue(f"{text} without a unit is {value} bytes, less than one MiB", f"write {in_bytes}")
     return value
 
 

@@ -61,15 +61,15 @@ def plan_of(args: argparse.Namespace, *, target: str | None = None) -> LaunchPla
 def _checked_name(name: str | None) -> str | None:
     import re
 
-    if name is None or re.fullmatch(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?", name):
+    if name is None or re.fullmatch(r"[a-z0-9][-a-z0-9]{0,61}[a-z0-9]", name):
         return name
     raise UsageError(
         [
             Diagnostic(
                 "TL114",
-                f"--name {name!r} is no DNS-1123 label",
-                "use lower-case letters, digits and '-', at most 63, with a letter or digit at both ends",
-                why="the name becomes a container's, a service's and a pod's name",
+                f"--name {name!r} can't be a name on every target",
+                "use lower-case letters, digits and '-', 2 to 63, with a letter or digit at both ends",
+                why="the name becomes a container's, a service's and a pod's name; docker wants two characters",
             )
         ]
     )

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import argparse
 import importlib
+import re
 import sys
 from collections.abc import Sequence
 from types import ModuleType
+from typing import NoReturn
 
 from launcher import __version__
 from launcher.cli.report import as_json, document, framed
@@ -20,6 +22,7 @@ from launcher.errors import (
     JobFileRejected,
     LaunchError,
     TargetUnavailable,
+    UsageError,
 )
 
 # Verb → summary. The module is launcher/cli/VERB.py; it has EXAMPLES, EXIT_CODES, add_arguments and run.
@@ -41,25 +44,50 @@ VERBS_WITH_THE_JOBS_CODE = {"up", "wait"}
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code."""
-    streams = standard_streams()
-    words = list(sys.argv[1:] if argv is None else argv)
+    try:
+        return _run(list(sys.argv[1:] if argv is None else argv), standard_streams())
+    except KeyboardInterrupt:
+        return EXIT_INTERRUPTED
+
+
+def _run(words: list[str], streams: Streams) -> int:
     verb = next((word for word in words if not word.startswith("-")), None)
     module = importlib.import_module(f"launcher.cli.{verb}") if verb in VERBS else None
     if verb is not None and module is None:
-        return _unknown_verb(verb, streams)
-    args = _parser(verb, module, asks_help=bool({"-h", "--help"} & {*words})).parse_args(words)
+        return _unknown_verb(verb, words, streams)
+    try:
+        args = _parser(verb, module, asks_help=bool({"-h", "--help"} & {*words})).parse_args(words)
+    except UsageError as wrong:
+        return _stopped(wrong, streams, as_document=_asks_for_json(words))
     if module is None:  # no verb: parse_args has printed the version, the help or the usage
         return EXIT_USAGE
     return _guarded(module, args, streams)
 
 
-def _unknown_verb(verb: str, streams: Streams) -> int:
+def _unknown_verb(verb: str, words: Sequence[str], streams: Streams) -> int:
     import difflib  # only on the way to an error
 
-    nearest = difflib.get_close_matches(verb, VERBS, n=1)
+    nearest = difflib.get_close_matches(verb, VERBS, n=1, cutoff=0.7)
     fix = f"write {nearest[0]}" if nearest else "`trainlaunch --help` lists the verbs"
+    stated = next((word for word in words if word in VERBS), None)
+    if words[0].startswith("-") and stated:
+        fix = f"write the verb first: trainlaunch {stated} …"
     _say_all([Diagnostic("TL117", f"trainlaunch has no verb {verb}", fix)], streams)
     return EXIT_USAGE
+
+
+class _Parser(argparse.ArgumentParser):
+    """Raises UsageError where argparse would end the process, so that a usage error reads like any other."""
+
+    def error(self, message: str) -> NoReturn:
+        """Print the usage and raise."""
+        self.print_usage(sys.stderr)
+        raise UsageError([Diagnostic("TL118", message, f"`{self.prog} --help` tells what it takes")])
+
+
+def _asks_for_json(words: Sequence[str]) -> bool:
+    """Return whether a command line that can't be parsed asks for JSON."""
+    return re.search(r"(?:^|\n)(?:-o\n?|--output[\n=])json(?:\n|$)", "\n".join(words)) is not None
 
 
 def _parser(verb: str | None, module: ModuleType | None, *, asks_help: bool) -> argparse.ArgumentParser:
@@ -69,7 +97,7 @@ def _parser(verb: str | None, module: ModuleType | None, *, asks_help: bool) -> 
         # argparse makes one for each argument, and one without a width loads shutil to measure the terminal.
         return argparse.RawDescriptionHelpFormatter(prog, width=None if asks_help else USAGE_WIDTH)
 
-    parser = argparse.ArgumentParser(
+    parser = _Parser(
         prog="trainlaunch",
         description="Makes a containerised PyTorch job start right on every target.",
         epilog="examples:\n  trainlaunch up job.yaml\n  trainlaunch render job.yaml --target kubernetes\n\n"
@@ -97,25 +125,28 @@ def _parser(verb: str | None, module: ModuleType | None, *, asks_help: bool) -> 
 def _guarded(module: ModuleType, args: argparse.Namespace, streams: Streams) -> int:
     try:
         code: int = module.run(args, streams)
-        streams.out.flush()
+        streams.finish()
     except LaunchError as stop:
-        _say_all(stop.diagnostics, streams)
-        if getattr(args, "output", "text") == "json":
-            streams.result(document({"findings": as_json(stop.diagnostics)}))
+        _stopped(stop, streams, as_document=getattr(args, "output", "text") == "json")
         before_start = args.verb in VERBS_WITH_THE_JOBS_CODE or getattr(args, "follow", False)
         if before_start and isinstance(stop, (JobFileRejected, TargetUnavailable)):
             return EXIT_BEFORE_START
         return stop.exit_code
-    except KeyboardInterrupt:
-        return EXIT_INTERRUPTED
     except BrokenPipeError:
-        # The reader went away (`| head`): not an error of ours, and nobody is left to tell.
-        sys.stderr.close()
+        streams.abandon()  # the reader went away (`| head`): not an error of ours, and nobody is left to tell
         return EXIT_INTERRUPTED
     except Exception:
         _say_all((_bug(args.verb),), streams)
         return EXIT_BUG
     return code
+
+
+def _stopped(stop: LaunchError, streams: Streams, *, as_document: bool) -> int:
+    """Say why nothing more happens and return the exit code; who asked for JSON gets a document on failure too."""
+    _say_all(stop.diagnostics, streams)
+    if as_document:
+        streams.result(document({"findings": as_json(stop.diagnostics)}))
+    return stop.exit_code
 
 
 def _say_all(diagnostics: Sequence[Diagnostic], streams: Streams) -> None:

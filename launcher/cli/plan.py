@@ -57,7 +57,7 @@ def _rows(plan: LaunchPlan) -> Iterator[tuple[str, str, str, str]]:
     yield _derived("ranks", plan.ranks)
     yield _derived("num_workers", plan.num_workers)
     need = human_size(shm.need) if not shm.unsized else f"≥ {human_size(shm.need)}"
-    yield "shm need", need, need_derivation(shm, plan.ranks.value), str(job.origin("data_loader"))
+    yield "shm need", need, need_derivation(job, shm, plan.ranks.value), str(job.origin("data_loader"))
     yield "shm_size", format_size(shm.size.value), shm.size.derivation, shm.size.origin
     working = plan.memory.working_set
     yield "working set", human_size(working.value), working.derivation, working.origin
@@ -134,7 +134,7 @@ def _derivations(plan: LaunchPlan) -> dict[str, dict[str, str]]:
         "ranks": plan.ranks,
         "num_workers": plan.num_workers,
         "shm.size": plan.shm.size,
-        "shm.need": Derived(plan.shm.need, need_derivation(plan.shm, plan.ranks.value), "data_loader"),
+        "shm.need": Derived(plan.shm.need, need_derivation(plan.job, plan.shm, plan.ranks.value), "data_loader"),
         "memory.working_set": plan.memory.working_set,
         **{f"threads.{name}": threads for name, threads in plan.threads},
     }

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Iterable
 from pathlib import Path
 
 from launcher.cli.common import CONTRACT_EXIT_CODES, TARGETS, add_job_arguments, plan_of, say_findings
 from launcher.cli.streams import Streams
+from launcher.diagnostics import Diagnostic
+from launcher.errors import JobFileRejected
+from launcher.plan.launch_plan import LaunchPlan
 
 EXAMPLES = (
     "trainlaunch render job.yaml | sh",
@@ -39,12 +43,12 @@ def run(args: argparse.Namespace, streams: Streams) -> int:
     if args.kind:
         args.sets = [*args.sets, f"kubernetes.kind={args.kind}"]
     targets = TARGETS if args.target == "all" else (args.target,)  # None: the job's own
+    plans = _plans(args, targets)
+    say_findings(dict.fromkeys(finding for plan in plans for finding in plan.findings), streams)
     files: dict[str, str] = {}
-    for target in targets:
-        plan = plan_of(args, target=target)
+    for plan in plans:
         text = verified(plan, render(plan, base=args.write_to), base=args.write_to)
         files[FILE_NAMES[plan.target].format(name=args.name or plan.job.name)] = text
-        say_findings(plan.findings, streams)
     if args.write_to is None:
         for name, text in files.items():
             streams.result(f"# ===== {name} =====\n" * (len(files) > 1) + text)
@@ -54,3 +58,17 @@ def run(args: argparse.Namespace, streams: Streams) -> int:
     for path in write_files(args.write_to, files, overwrite=args.overwrite):
         streams.say(f"wrote {path}")
     return 0
+
+
+def _plans(args: argparse.Namespace, targets: Iterable[str | None]) -> list[LaunchPlan]:
+    """Return the plan of each target. Raises JobFileRejected with the errors of all, each once."""
+    plans: list[LaunchPlan] = []
+    errors: list[Diagnostic] = []
+    for target in targets:
+        try:
+            plans.append(plan_of(args, target=target))
+        except JobFileRejected as rejected:
+            errors += rejected.diagnostics
+    if errors:
+        raise JobFileRejected(dict.fromkeys(errors))
+    return plans

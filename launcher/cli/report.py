@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
@@ -15,7 +16,9 @@ def framed(diagnostic: Diagnostic, *, colour: bool) -> str:
     """Return the full form: headline, place, the line itself, why and fix."""
     lines = [_headline(diagnostic, colour=colour)]
     if diagnostic.span is not None:
-        lines += _excerpt(diagnostic.span)
+        # The line of a mistake in secrets may hold the secret itself.
+        secret = diagnostic.field.partition(".")[0] == "secrets"
+        lines += [f"  --> {diagnostic.span}"] if secret else _excerpt(diagnostic.span)
     lines += [f"   = why: {diagnostic.why}"] * bool(diagnostic.why)
     lines += [f"   = fix: {diagnostic.fix}"] * bool(diagnostic.fix)
     return "\n".join(lines)
@@ -73,7 +76,7 @@ def _excerpt(span: Span) -> list[str]:
 def _source_line(span: Span) -> str | None:
     """Return the line that a span starts on; None where it is no file or can't be read as text."""
     try:
-        lines = Path(span.file).read_text(encoding="utf-8").splitlines()
+        lines = re.split(r"\r\n|\r|\n", Path(span.file).read_text(encoding="utf-8-sig"))
     except (OSError, ValueError):
         return None
     return lines[span.line - 1] if span.line <= len(lines) else None

@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
 import os
 import sys
+from collections.abc import Iterator
+from pathlib import Path
 from typing import NamedTuple, TextIO
+
+from launcher.diagnostics import Diagnostic
+from launcher.errors import UsageError
 
 
 class Streams(NamedTuple):
@@ -14,8 +21,29 @@ class Streams(NamedTuple):
     err: TextIO
 
     def result(self, text: str) -> None:
-        """Write a piece of the result to stdout as it is."""
-        self.out.write(text)
+        """Write a piece of the result to stdout as it is. Raises UsageError where stdout takes no more."""
+        with self._writable():
+            self.out.write(text)
+
+    def finish(self) -> None:
+        """Write out what stdout still holds back. Raises UsageError where stdout takes no more."""
+        with self._writable():
+            self.out.flush()
+
+    def abandon(self) -> None:
+        """Let stdout's rest go nowhere, so that the interpreter's own last flush can't fail."""
+        with contextlib.suppress(OSError, ValueError):
+            os.dup2(os.open(os.devnull, os.O_WRONLY), self.out.fileno())
+
+    @contextlib.contextmanager
+    def _writable(self) -> Iterator[None]:
+        try:
+            yield
+        except BrokenPipeError:
+            raise
+        except OSError as cause:
+            self.abandon()
+            raise UsageError([_cannot_write(cause)]) from cause
 
     def say(self, text: str) -> None:
         """Write one line to stderr."""
@@ -23,9 +51,27 @@ class Streams(NamedTuple):
         self.err.flush()
 
 
+def _cannot_write(cause: OSError) -> Diagnostic:
+    return Diagnostic(
+        "TL116",
+        f"stdout can't be written: {cause.strerror or cause}",
+        "send it to a file on a disk with space, or to a program that reads it",
+        why="what was written so far is not the whole result",
+    )
+
+
 def standard_streams() -> Streams:
-    """Return the process's own streams."""
-    return Streams(sys.stdout, sys.stderr)
+    """Return the process's own streams; a closed one takes everything and keeps nothing.
+
+    Results are UTF-8 in every locale, since the same job gives the same bytes.
+    """
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(encoding="utf-8", errors="backslashreplace")
+    return Streams(_open(sys.stdout), _open(sys.stderr))
+
+
+def _open(stream: TextIO | None) -> TextIO:
+    return Path(os.devnull).open("w", encoding="utf-8") if stream is None else stream
 
 
 def coloured(stream: TextIO, choice: str = "auto") -> bool:

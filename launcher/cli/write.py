@@ -65,9 +65,10 @@ def _would_overwrite(path: Path) -> Diagnostic:
 
 
 def _cannot_write(folder: Path, cause: OSError) -> Diagnostic:
+    reason = "it is no folder" if folder.exists() and not folder.is_dir() else cause.strerror or cause
     return Diagnostic(
         "TL116",
-        f"{folder} can't be written: {cause.strerror or cause}",
+        f"{folder} can't be written: {reason}",
         "name a folder that you can write to, on a disk with space",
         why="nothing was written",
     )

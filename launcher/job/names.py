@@ -14,6 +14,7 @@ MOST_LISTED = 20
 _FOREIGN = {
     "environment": "env",
     "volumes": "mounts",
+    "mem": "resources.memory",
     "mem_limit": "resources.memory",
     "memory_limit": "resources.memory",
     "shm": "shm_size",
@@ -24,6 +25,8 @@ _FOREIGN = {
     "batch": "data_loader.batch_size",
     "workers": "data_loader.num_workers",
     "backoff_limit": "restart.max_attempts",
+    "restart_policy": "restart.max_attempts",
+    "k8s": "kubernetes",
     "overrides": "target_overrides",
 }
 
@@ -34,8 +37,14 @@ def refuse_unknown_key(report: Report, key: Scalar, type_: Type, *, path: str) -
     known = [field.name for field in type_.fields if not field.later]
     close = nearest_name(key.text, known, path) if len(report) < SUGGEST_UNTIL else None
     listed = ", ".join(known) if len(known) <= MOST_LISTED else "the fields of docs/job-file.md"
-    fix = f"write {close}" if close else f"write one of {listed}, or delete it"
+    fix = f"write {_nested(close, path)}" if close else f"write one of {listed}, or delete it"
     report.add("TL104", key, message=f"unknown key {shown(key.text)}{where}", fix=fix, field=path)
+
+
+def _nested(name: str, path: str) -> str:
+    """Return a dotted field as a job file writes it; keys of a job file have no dots."""
+    outer, _, inner = name.rpartition(".")
+    return f"{inner} under {outer}, as in {outer}: {{{inner}: …}}" if outer and outer != path else inner
 
 
 def shown(name: str) -> str:
@@ -49,10 +58,12 @@ def nearest_name(name: str, known: list[str], path: str) -> str | None:
 
     letters = (f"_{letter.lower()}" if letter.isupper() else letter for letter in name[:64])
     snake = "".join(letters).lstrip("_").replace("-", "_")
+    fixed = [each for each, field in rows() if not field.later and "[" not in each and "NAME" not in each]
+    if snake in fixed and "." in snake:
+        return snake
     close = difflib.get_close_matches(snake, known, n=1, cutoff=0.7)
     if close:
         return close[0]
-    fixed = (each for each, _ in rows() if "[" not in each and "NAME" not in each)
     elsewhere = [each for each in fixed if each.rpartition(".")[2] == snake]
     found = elsewhere[0] if elsewhere else _FOREIGN.get(snake)
     return found if found and found != f"{path}.{snake}" else None

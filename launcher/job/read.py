@@ -96,9 +96,8 @@ def _target(base: MappingNode, asked: str | None, sets: Sequence[str]) -> str:
     """Return the asked target, else that of --set, else the job's, else the default."""
     if asked is not None:
         return asked
-    stated = [each.partition("=")[2].strip() for each in sets if each.startswith("target=")]
-    if stated:
-        return stated[-1]
+    stated = [each for each in sets if each.startswith("target=")]
+    base = apply_sets(base, stated, Report())  # what is wrong with them is said when all are laid on top
     node: Node | None = base.items["target"][1] if "target" in base.items else None
     known = isinstance(node, Scalar) and node.text in TARGETS
     fallback: Any = default("target")

@@ -183,7 +183,9 @@ def _better(type_: Type, text: str, path: str) -> str:
     candidates = [text.strip(), text.lower()]
     if path == "name":
         candidates.append(re.sub(r"[^a-z0-9]+", "-", text.lower()).strip("-")[:63].rstrip("-"))
-    if type_.what == "an absolute path":
+    if path == "image":
+        candidates += [re.sub(r"^[a-z]+://", "", text), re.sub(r"^[a-z]+://", "", text.lower())]
+    if type_.what == "an absolute path" and not re.search(r"[\\:~]", text):
         candidates.append(f"/{text.removeprefix('./')}")
     close = next((each for each in candidates if len(each) < 200 and re.fullmatch(type_.pattern, each)), None)
     return f"write {close}" if close else f"write {type_.what}"

@@ -27,6 +27,16 @@ _PLAIN_WORDS = (
         "close the quote",
     ),
     (
+        "parsing a flow node",
+        "a value or a closing bracket is missing here",
+        "write the value, or close the bracket that is open",
+    ),
+    (
+        "nesting depth",
+        "values are nested too deep",
+        "delete the nesting",
+    ),
+    (
         r"expected ',' or '\]'",
         "the list opened with [ at {open} lacks a comma or its ]",
         "write a comma between values and ] after the last",
@@ -92,6 +102,7 @@ _PLAIN_WORDS = (
         "delete it, or put the value in double quotes",
     ),
 )
+_NO_SPACE = re.compile(r"\s*[A-Za-z_]\w*:(?=[^\s:/\\])")
 # For these the parser gives up lines after the mistake; the place where it started is the one to look at.
 _POINTS_PAST_IT = "unexpected end of stream|unexpected document separator|expected ':'"
 
@@ -105,7 +116,14 @@ def syntax_error(error: yaml.MarkedYAMLError, text: str, file: str) -> Diagnosti
     span = Span(file, line, column, line, column + 1)
     lines = re.split(r"\r\n|\r|\n", text)
     source = lines[line - 1] if line <= len(lines) else ""
-    message, fix = _tab(source, column) or _bad_start(error, source, column) or _words(error)
+    above = lines[line - 2] if 2 <= line <= len(lines) else ""
+    if "mapping values are not allowed" in str(error.problem) and (key := _NO_SPACE.match(above)):
+        place = Span(file, line - 1, len(key[0]), line - 1, len(key[0]) + 1)
+        fix = f"write {key[0].strip()} {above[len(key[0]) :].strip()}"
+        return Diagnostic(code="TL102", message="no space follows the colon of a key", fix=fix, span=place)
+    message, fix = (
+        _tab(source, column) or _bad_start(error, source, column) or _brace(error, source, column) or _words(error)
+    )
     return Diagnostic(code="TL102", message=message, fix=fix, span=span)
 
 
@@ -122,6 +140,15 @@ def _bad_start(error: yaml.MarkedYAMLError, source: str, column: int) -> tuple[s
         return None
     character = source[column - 1 : column]
     return f"a value can't start with {character}", f'put the value in double quotes: "{character}…"'
+
+
+def _brace(error: yaml.MarkedYAMLError, source: str, column: int) -> tuple[str, str] | None:
+    """Return what is wrong with `[--size={batch_size}]`: inside brackets a brace starts a mapping."""
+    before = re.search(r"[^\s,\[\]{}\"']+$", source[: column - 1])
+    inside = re.match(r"\{[^{}]*\}", source[column - 1 :])
+    if not before or not inside or "expected ','" not in str(error.problem):
+        return None
+    return "a brace stands in a value without quotes", f'put it in double quotes: "{before[0]}{inside[0]}"'
 
 
 def _words(error: yaml.MarkedYAMLError) -> tuple[str, str]:

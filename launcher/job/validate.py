@@ -97,9 +97,11 @@ def _check_process(job: Checked) -> None:
         job.add("TL109", "script", "command and script are both stated", fix=fix)
     if not command and not script:
         job.add("TL106", "", "command or script is missing", fix="add command: [python, train.py]")
-    argv = job.value("command")
-    if argv and argv[0] == "":
-        job.add("TL107", "command.0", "command.0 is empty; a program is asked", fix="write the program, like python")
+    for field, example in (("command", "python"), ("image_entrypoint", "/entrypoint.sh")):
+        argv = job.value(field)
+        if argv and argv[0] == "":
+            message = f"{field}.0 is empty; a program is asked"
+            job.add("TL107", f"{field}.0", message, fix=f"write the program, like {example}")
 
 
 def _check_torchrun(job: Checked) -> None:
@@ -229,5 +231,5 @@ def _check_batch_size(job: Checked, path: str, values: Mapping[str, Any]) -> Non
             path,
             f"{path}.batch_size is missing, and a sample is stated",
             why="a batch is batch_size samples; null says that the dataset yields batches and sample is one of them",
-            fix=f"add {path}.batch_size: 32, or null",
+            fix=f"add batch_size: 32 under {path}, or null",
         )

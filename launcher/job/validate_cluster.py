@@ -6,6 +6,7 @@ import posixpath
 import re
 
 from launcher.job.field import SUBDOMAIN
+from launcher.job.fields import default
 from launcher.job.names import shown
 from launcher.job.reserved import CLUSTER_HOME
 from launcher.job.scalars import BAD
@@ -22,6 +23,7 @@ def check_cluster(job: Checked) -> None:
     """Report each stated field that a pod has no word for."""
     _require_limits(job)
     _check_fields(job)
+    _check_devices(job)
     _check_user(job)
     _check_groups(job)
     _check_mount_points(job)
@@ -37,7 +39,7 @@ def _require_limits(job: Checked) -> None:
                 "resources",
                 f"resources.{name} is missing, and kubernetes requires it",
                 why="without it the scheduler puts the pod on a node that has no room, and /dev/shm has no bound",
-                fix=f"add resources.{name}: {example}",
+                fix=f"add {name}: {example} under resources",
             )
 
 
@@ -64,6 +66,22 @@ def _check_fields(job: Checked) -> None:
             f"choice of GPUs (resources.gpus: {asked})",
             why="the device plugin chooses the devices; a pod only says how many",
             fix=f"write target_overrides.kubernetes.resources.gpus: {len(gpus.ids) or 1}",
+        )
+
+
+def _check_devices(job: Checked) -> None:
+    gpus, name = (
+        job.value("resources.gpus"),
+        job.value("resources.gpu_resource") or str(default("resources.gpu_resource")),
+    )
+    extended = job.value("resources.extended") or {}
+    if gpus is not None and gpus.count and name in extended:
+        job.add(
+            "TL109",
+            f"resources.extended.{name}",
+            f"resources.gpus and resources.extended both ask for {name}",
+            fix=f"delete {name} from resources.extended",
+            why="a container has one number of each resource",
         )
 
 

@@ -8,6 +8,8 @@ from launcher.job.names import shown
 from launcher.job.scalars import BAD
 from launcher.job.validate import Checked, cannot
 
+SHORTEST_CONTAINER_NAME = 2
+
 
 def check_engine(job: Checked) -> None:
     """Report each stated field that an engine has no word for."""
@@ -17,6 +19,9 @@ def check_engine(job: Checked) -> None:
 
 
 def _check_fields(job: Checked) -> None:
+    name = job.value("name")
+    if job.target == "docker" and name is not None and len(name) < SHORTEST_CONTAINER_NAME:
+        cannot(job, "name", f"containers with a name of one character (name {name})", fix=f"write {name}-job")
     if job.value("annotations"):
         fix = "write them as labels, or move them to target_overrides.kubernetes.annotations"
         cannot(job, "annotations", "annotations", fix=fix)

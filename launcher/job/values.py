@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from launcher.job.field import Field, Type, record, spell
+from launcher.job.field import Field, Type, record
 from launcher.job.names import refuse_unknown_key
 from launcher.job.report import Report
 from launcher.job.scalars import BAD, ScalarReader, article_of, quoted
@@ -47,7 +47,7 @@ class ValueReader:
         elif empty:
             fix = f"write {empty}, or delete the line"
         else:
-            string = ' ("" for an empty string)' if type_.kind == "text" else ""
+            string = ' ("" for an empty string)' if type_.kind == "text" and not type_.pattern else ""
             fix = f"write a value{string}, or delete the line"
         self._report.add(
             "TL105",
@@ -60,12 +60,14 @@ class ValueReader:
         return BAD
 
     def _wrong(self, type_: Type, node: Node, path: str) -> object:
+        from launcher.job.shapes import fix_shape  # only on the way to an error
+
         found = {Scalar: "one value", MappingNode: "a mapping", SequenceNode: "a list"}[type(node)]
         self._report.add(
             "TL105",
             node,
             message=f"{path} is {found}; {article_of(type_)} is asked",
-            fix=_fix_shape(type_, node, path),
+            fix=fix_shape(type_, node, path),
             field=path,
         )
         return BAD
@@ -133,6 +135,13 @@ class ValueReader:
             return self._wrong(type_, node, path)
         if node.text == "all":
             return Gpus(count=0, ids=(), all=True)
+        listed = re.fullmatch(rf"(?:device=)?((?:{_GPU_ID.pattern})(?:, ?(?:{_GPU_ID.pattern}))*)", node.text)
+        if listed and ("," in node.text or not node.text.isdecimal()):
+            message = f"{path} is one value; {type_.what} is asked"
+            self._report.add(
+                "TL105", node, message=message, fix=f"write [{', '.join(re.findall('[^, ]+', listed[1]))}]", field=path
+            )
+            return BAD
         count = self._scalars.read(Type("int", type_.what, low=type_.low, high=type_.high), node, path)
         return count if count is BAD else Gpus(count=count, ids=(), all=False)
 
@@ -197,44 +206,3 @@ def refuse_later(report: Report, at: Scalar, path: str) -> None:
         fix=f"delete {path}",
         field=path,
     )
-
-
-def _fix_shape(type_: Type, node: Node, path: str) -> str:
-    """Return what to type instead of a node of the wrong shape."""
-    in_list = path.rpartition(".")[2].isdigit()
-    if isinstance(node, MappingNode) and type_.kind == "text" and len(node.items) == 1:
-        name, (_, value) = next(iter(node.items.items()))
-        if isinstance(value, Scalar):
-            text = f"{{{name}}}" if value.null else f"{name}: {value.text}"
-            return f"put it in double quotes: {quoted(text)}"
-    if type_.kind == "object" and path.startswith("secrets."):
-        return f"write {{env: {path.partition('.')[2]}}}"
-    if isinstance(node, Scalar) and path.partition(".")[0] == "mounts":
-        return "write {type: bind, source: ./src, target: /workspace}"
-    if isinstance(node, Scalar) and type_.kind == "list":
-        return _as_list(node, path)
-    example = {"list": "a list, [a, b]", "map": "a mapping, {name: value}", "object": _example(type_)}
-    asked = example.get(type_.kind, "one value" if in_list else article_of(type_))
-    return f"write {asked}"
-
-
-def _as_list(node: Scalar, path: str) -> str:
-    if path.rpartition(".")[2] not in {"command", "image_entrypoint"}:
-        return f"write [{quoted(node.text) if not node.plain else node.text}]"
-    import shlex  # only on the way to an error
-
-    try:
-        words = shlex.split(node.text)
-    except ValueError:
-        return "write a list with one argument in each element"
-    plain = re.compile(r"[A-Za-z_./][\w./=-]*|--?[\w=./-]+")
-    listed = ", ".join(word if plain.fullmatch(word) else quoted(word) for word in words)
-    return f"write [{listed}], or use script for shell text"
-
-
-def _example(type_: Type) -> str:
-    field = next((each for each in type_.fields if not each.later), None)
-    if field is None:
-        return "a mapping, {name: value}"
-    value = spell(field.type, field.default) if isinstance(field.default, (int, str)) else "…"
-    return f"a mapping, {{{field.name}: {value}}}"

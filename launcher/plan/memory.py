@@ -14,6 +14,7 @@ RANK_ON_GPU = 2 * GIB
 RANK_ON_CPU = 512 * MIB
 WORKER_UNDER_FORK = 64 * MIB
 WORKER_OTHERWISE = 160 * MIB
+LARGEST_SIZE = 2**60
 CHARGED = "/dev/shm is charged to the container's memory limit; the kernel kills the job before the mount is full"
 
 
@@ -29,7 +30,7 @@ def planned_memory(job: JobSpec, ranks: int, shm: SharedMemory) -> Memory:
 def size_findings(job: JobSpec, ranks: int, shm: SharedMemory, *, force: bool) -> list[Diagnostic]:
     """Return what is wrong between shm_size, need, the memory limit and the working set, most certain first."""
     memory = planned_memory(job, ranks, shm)
-    checks = (_need_over_memory, _size_over_memory, _size_below_need, _working_set_over_memory)
+    checks = (_size_over_everything, _need_over_memory, _size_over_memory, _size_below_need, _working_set_over_memory)
     found = [finding for check in checks if (finding := check(job, shm, memory)) is not None]
     if force:
         found = [_forced(each) if each.code == "TL202" else each for each in found]
@@ -44,6 +45,19 @@ def _forced(finding: Diagnostic) -> Diagnostic:
 def _enough_memory(job: JobSpec, shm: SharedMemory, memory: Memory) -> str:
     """Return a limit that holds the processes and what /dev/shm may hold: the need, or the size that the job states."""
     return format_size(round_up(max(shm.need, job.shm_size or 0) + memory.working_set.value, 512 * MIB))
+
+
+def _size_over_everything(job: JobSpec, shm: SharedMemory, memory: Memory) -> Diagnostic | None:
+    if shm.size.value <= LARGEST_SIZE:
+        return None
+    return Diagnostic(
+        "TL203",
+        f"the DataLoaders need {human_size(shm.need)} of /dev/shm, {human_size(LARGEST_SIZE)} can be asked for",
+        "correct data_loader.sample and batch_size: a shape has no batch in it",
+        why="engines and clusters count bytes in 64 bits, and take more for a negative number",
+        span=job.span("data_loader"),
+        field="data_loader",
+    )
 
 
 def _need_over_memory(job: JobSpec, shm: SharedMemory, memory: Memory) -> Diagnostic | None:

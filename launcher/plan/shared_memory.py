@@ -45,7 +45,7 @@ def shared_memory(job: JobSpec, ranks: int, workers: Workers) -> SharedMemory:
     unsized = any(
         not each.sized and each.collate != "none" and each.num_workers != 0 for each in job.data_loader.loaders
     )
-    size = _size(job, need, hard, unsized=unsized)
+    size = _size(job, need, hard, ranks=None if unsized else ranks)
     one, two = (container_need(job, ranks, Workers(count)) for count in (1, 2))
     return SharedMemory(
         need=need,
@@ -105,13 +105,16 @@ def _container_hard(job: JobSpec, ranks: int, loaders: tuple[LoaderNeed, ...]) -
     return ranks * of_one_rank + sum(round_up(each.size, LARGEST_PAGE) for each in job.shm_extra)
 
 
-def _size(job: JobSpec, need: int, hard: int, *, unsized: bool) -> Derived:
-    """Return the size that every rendering states: the job's own, or the automatic one rounded up to MiB."""
+def _size(job: JobSpec, need: int, hard: int, *, ranks: int | None) -> Derived:
+    """Return the size that every rendering states: the job's own, or the automatic one rounded up to MiB.
+
+    `ranks` is None where no sample says what a batch takes.
+    """
     if job.shm_size is not None:
         return Derived(job.shm_size, "stated", str(job.origin("shm_size")))
     memory = job.resources.memory
     origin = str(job.origin("resources.memory")) if memory else "default"
-    if unsized:
+    if ranks is None:
         cap = memory // 2 if memory else UNSIZED_WITHOUT_LIMIT
         text = f"unsized (no sample): {'half of resources.memory' if memory else human_size(cap) + ', no memory limit'}"
         return Derived(round_up(max(cap, need, SMALLEST), MIB), text, origin)
@@ -123,7 +126,7 @@ def _size(job: JobSpec, need: int, hard: int, *, unsized: bool) -> Derived:
     elif tight:
         reason = f"need {human_size(need)}; hard {human_size(hard)} is over half of resources.memory, so no reserve"
     else:
-        reason = f"hard: need {human_size(need)} + one storage per worker + 64 KiB pages{_nccl(job)}"
+        reason = f"hard: need {human_size(need)} + one storage per worker + 64 KiB pages{_nccl(job, ranks)}"
     return Derived(round_up(max(wanted, floor), MIB), reason, origin)
 
 
@@ -131,11 +134,11 @@ def _called(tight: bool) -> str:
     return "need" if tight else "hard"
 
 
-def _nccl(job: JobSpec) -> str:
-    return " + NCCL" if job.resources.gpus.count > 1 else ""
+def _nccl(job: JobSpec, ranks: int) -> str:
+    return " + NCCL" if job.resources.gpus and ranks > 1 else ""
 
 
-def need_derivation(shm: SharedMemory, ranks: int) -> str:
+def need_derivation(job: JobSpec, shm: SharedMemory, ranks: int) -> str:
     """Return the sum behind `shm.need` as one line of text."""
     parts = [
         f"{each.name}: ({each.workers} workers·{each.prefetch_factor} + {each.batches_held} held)"
@@ -143,5 +146,9 @@ def need_derivation(shm: SharedMemory, ranks: int) -> str:
         for each in shm.loaders
         if each.workers
     ]
+    pickled = round_up(job.data_loader.dataset_tensor_bytes, PAGE)
+    if parts and pickled and job.data_loader.multiprocessing_context != "fork":
+        parts.append(f"tensors of the dataset {human_size(pickled)}")
     inner = "; ".join(parts) or "no workers"
-    return f"{ranks} ranks × [{inner}]" if ranks > 1 and parts else inner
+    of_all_ranks = f"{ranks} ranks × [{inner}]" if ranks > 1 and parts else inner
+    return " + ".join([of_all_ranks, *(f"{each.name} {human_size(each.size)}" for each in job.shm_extra)])

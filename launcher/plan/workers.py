@@ -41,13 +41,14 @@ def planned_workers(job: JobSpec, ranks: int, *, force: bool) -> tuple[Derived, 
     if len(stated) == len(job.data_loader.loaders):
         return _stated(job), _too_many(job, ranks)
     allowed = cpu_workers(job, ranks)
-    if job.shm_size is None or container_need(job, ranks, Workers(allowed.value)) <= job.shm_size:
+    # Without workers the need is other owners' and the stated loaders': the size is checked against it as any other.
+    if job.shm_size is None or allowed.value == 0 or container_need(job, ranks, Workers(allowed.value)) <= job.shm_size:
         return allowed, _too_many(job, ranks)
     fitting = [w for w in range(1, allowed.value + 1) if container_need(job, ranks, Workers(w)) <= job.shm_size]
     if fitting:
         text = f"largest that fits shm_size {format_size(job.shm_size)}; the CPUs allow {allowed.value}"
         return Derived(max(fitting), text, str(job.origin("shm_size"))), _too_many(job, ranks)
-    least = Derived(min(1, allowed.value), "does not fit shm_size", str(job.origin("shm_size")))
+    least = Derived(1, "does not fit shm_size", str(job.origin("shm_size")))
     return least, [*_too_many(job, ranks), *([] if force else [_none_fits(job, ranks, allowed.value)])]
 
 
@@ -78,7 +79,7 @@ def _too_many(job: JobSpec, ranks: int) -> list[Diagnostic]:
 
 
 def _none_fits(job: JobSpec, ranks: int, allowed: int) -> Diagnostic:
-    one, all_of_them = (container_need(job, ranks, Workers(count)) for count in (min(1, allowed), allowed))
+    one, all_of_them = (container_need(job, ranks, Workers(count)) for count in (1, allowed))
     shm_size = job.shm_size or 0
     return Diagnostic(
         "TL205",

@@ -14,7 +14,7 @@ _HIDDEN = "\x7f-\xa0\xad\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff
 _UNPRINTABLE = f"\x00-\x1f{_HIDDEN}"
 _YAML_ESCAPED = re.compile(f'["\\\\{_UNPRINTABLE}]')
 _NOT_IN_BLOCK = re.compile(f"[\x00-\x08\x0b-\x1f{_HIDDEN}]")  # a block holds tabs, and its lines end
-_NOT_IN_COMMENT = re.compile(f"[{_UNPRINTABLE}]")
+_NOT_IN_COMMENT = re.compile(f"[{_UNPRINTABLE}\ud800-\udfff]")  # a file's name may hold bytes that are no UTF-8
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _NAMED_ESCAPES = {'"': '\\"', "\\": "\\\\", "\n": "\\n", "\t": "\\t", "\r": "\\r"}
 _PLAIN_SHELL_WORD = re.compile(r"[A-Za-z0-9_./:@%+,-][A-Za-z0-9_./:=@%+,-]*")

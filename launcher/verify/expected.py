@@ -12,7 +12,7 @@ from launcher.render.container import Container, container_of
 from launcher.render.spelling import has_relative_bind, kubernetes_labels, kubernetes_name, needs_own_tmp
 from launcher.verify.readback import ReadBack, ReadMount, absolute, flat
 
-_CHANGES_INTO_ITS_FOLDER = ("--", "<$(dirname -- ><$>0)", "<|><|>", "exit", "125")
+_CHANGES_INTO_ITS_FOLDER = ("cd", "--", "<$(dirname -- ><$>0)", "<|><|>", "exit", "125")
 
 
 def expected(plan: LaunchPlan, *, base: Path | None) -> ReadBack:
@@ -80,8 +80,26 @@ def _docker_rest(plan: LaunchPlan, base: Path | None) -> Iterator[tuple[str, obj
     yield from (("command", "exec docker run"), ("--rm", True), ("--init", True))
     if needs_own_tmp(plan):
         yield "--tmpfs", ("/tmp:exec",)
+    before = tuple(_commands_before(plan, base))
+    if before:
+        yield "commands before", before
+
+
+def _commands_before(plan: LaunchPlan, base: Path | None) -> Iterator[tuple[str, ...]]:
+    """Yield the words of each command that the script runs before docker's, as `statements` reads them."""
     if base is not None and has_relative_bind(plan):
-        yield "cd", _CHANGES_INTO_ITS_FOLDER
+        yield _CHANGES_INTO_ITS_FOLDER
+    secrets = plan.job.secrets
+    for name, secret in secrets.items():
+        yield from (("if", "<[>", "-z", f"<${{{secret.env}:-}}>", "<]>"), ("then",))
+        yield ("echo", f"secret {name}: variable {secret.env} of this shell is not set", "<>><&>2")
+        yield from (("exit", "125"), ("fi",))
+    others = [(name, str(secret.env)) for name, secret in secrets.items() if name != secret.env]
+    renamed = [(f"trainlaunch_secret_{number}", *names) for number, names in enumerate(others, start=1)]
+    yield from ((f"{temporary}=<${{{source}:-}}>",) for temporary, _, source in renamed)
+    yield from ((f"{name}=<$>{temporary}",) for temporary, name, _ in renamed)
+    if secrets:
+        yield ("export", *secrets)
 
 
 def _compose_rest(plan: LaunchPlan) -> dict[str, object]:

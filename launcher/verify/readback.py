@@ -56,9 +56,26 @@ class ReadBack(NamedTuple):
     rest: Mapping[str, object]
 
 
+class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]
+    """Reads by libyaml where PyYAML has it, since wrappers make long texts; refuses a key that stands twice.
+
+    PyYAML would keep the last of two keys; Compose refuses the file, and so does `kubectl --validate=strict`.
+    """
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
+        """Return the mapping; raises ConstructorError where a key stands twice."""
+        seen: set[str] = set()
+        for key, _ in node.value:
+            if key.value in seen:
+                raise yaml.constructor.ConstructorError(None, None, f"the key {key.value} twice", key.start_mark)
+            seen.add(key.value)
+        made: dict[Any, Any] = super().construct_mapping(node, deep)
+        return made
+
+
 def read_yaml(text: str) -> Any:
-    """Return the document of `text`, read by libyaml where PyYAML has it: wrappers make long texts."""
-    return yaml.load(text, getattr(yaml, "CSafeLoader", yaml.SafeLoader))  # noqa: S506  both are safe loaders
+    """Return the document of `text`; raises yaml.YAMLError where two readers might take it differently."""
+    return yaml.load(text, _Loader)  # noqa: S506  a safe loader
 
 
 def read_size(text: str | None) -> int | None:

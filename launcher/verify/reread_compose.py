@@ -78,10 +78,12 @@ def _devices(service: dict[str, Any]) -> dict[str, str]:
 
 def _mount(mount: dict[str, Any], folder: Path) -> ReadMount:
     kind, source = mount.get("type", ""), mount.get("source")
+    options = {key: value for key, value in mount.items() if key not in {"type", "source", "target", "read_only"}}
+    # Without create_host_path: false Compose makes an empty folder where the data set should be.
+    if options != ({"bind": {"create_host_path": False}} if kind == "bind" else {}):
+        return ReadMount(f"{kind} with {options}", source, *_where(mount))
     if kind == "bind":
-        # Without create_host_path: false Compose makes an empty folder where the data set should be.
-        made_up = mount.get("bind", {}).get("create_host_path", True)
-        return ReadMount("bind, created if missing" if made_up else kind, absolute(source, folder), *_where(mount))
+        return ReadMount(kind, absolute(source, folder), *_where(mount))
     return ReadMount("scratch" if kind == "volume" and source is None else kind, source, *_where(mount))
 
 

@@ -109,14 +109,22 @@ _KNOWN = (
 
 
 def _rest(run: list[str], flags: Mapping[str, list[str]], preamble: list[list[str]]) -> dict[str, object]:
-    """Return the start of the command, switches, repeated and unknown flags, and commands that guard no secret."""
+    """Return the start of the command, switches, repeated and unknown flags, and the commands before docker's."""
     rest: dict[str, object] = {"command": " ".join(run[:3])}
     rest |= {flag: True for flag in ("--rm", "--init") if flag in flags}
     rest |= {flag: tuple(values) for flag, values in flags.items() if flag not in _KNOWN or flag == "--tmpfs"}
     rest |= {f"{flag} twice": values for flag, values in flags.items() if len(values) > 1 and flag not in _REPEATED}
-    if preamble and preamble[0][:1] == ["cd"]:
-        rest["cd"] = tuple(preamble[0][1:])
+    rest |= {f"{what} twice": True for what in _named_twice(flags)}
+    if preamble:
+        rest["commands before"] = tuple(map(tuple, preamble))
     return rest
+
+
+def _named_twice(flags: Mapping[str, list[str]]) -> Iterator[str]:
+    """Yield each variable, label and limit that two flags state: docker takes the last and says nothing."""
+    for flag in ("--env", "--label", "--ulimit"):
+        names = [value.partition("=")[0] for value in flags.get(flag, [])]
+        yield from (f"{flag} {name}" for name in dict.fromkeys(names) if names.count(name) > 1)
 
 
 def _source(name: str, preamble: list[list[str]]) -> str:
@@ -146,6 +154,8 @@ def _gpus(value: str | None) -> dict[str, str]:
 def _mount(value: str, folder: Path) -> ReadMount:
     fields = dict(field.partition("=")[::2] for field in next(csv.reader([value], strict=True), []))
     kind, source = fields.get("type", "volume"), fields.get("source")
+    if not set(fields) <= {"type", "source", "target", "readonly"}:
+        return ReadMount(value, source, fields.get("target", ""), "readonly" in fields)
     if kind == "bind":
         source = absolute(source, folder)
     if kind == "volume" and source is None:

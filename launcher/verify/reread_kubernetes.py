@@ -10,6 +10,11 @@ from typing import Any
 from launcher.verify.readback import ReadBack, ReadMount, flat, read_cpus, read_size, read_yaml
 
 _DOLLAR = re.compile(r"\$(?:(\$)|\(([^)]*)\))")
+_VOLUMES = {
+    "persistentVolumeClaim": {"claimName", "readOnly"},
+    "configMap": {"name"},
+    "emptyDir": {"medium", "sizeLimit"},
+}
 
 
 def expanded(text: str, variables: Mapping[str, str]) -> str:
@@ -26,8 +31,8 @@ def reread_kubernetes(text: str) -> ReadBack:
     metadata = document.pop("metadata", {})
     spec = document.get("spec", {})
     pod: dict[str, Any] = spec.get("template", {}).pop("spec", {}) if "template" in spec else document.pop("spec", {})
-    volumes = {each.pop("name"): each for each in pod.pop("volumes", [])}
     containers = [*pod.pop("initContainers", []), *pod.pop("containers", [])] or [{}]
+    volumes = _volumes(pod, containers)
     shm_sizes = {_shm_size(each, volumes) for each in containers}
     container, *others = containers
     env, secrets = _environment(container.pop("env", []))
@@ -59,6 +64,17 @@ def reread_kubernetes(text: str) -> ReadBack:
         ulimits={},
         rest=_rest(document, resources, metadata=metadata, pod=pod, container=container, others=others),
     )
+
+
+def _volumes(pod: dict[str, Any], containers: list[dict[str, Any]]) -> dict[str, Any]:
+    """Return the pod's volumes by name; those that no container mounts, or that share a name, stay in the pod."""
+    listed = pod.pop("volumes", [])
+    volumes = {each.pop("name"): each for each in listed}
+    mounted = {mount["name"] for each in containers for mount in each.get("volumeMounts", [])}
+    idle = [name for name in volumes if name not in mounted]
+    if idle or len(volumes) < len(listed):
+        pod["volumes"] = [*idle, repr(listed)]
+    return volumes
 
 
 def _rest(document: dict[str, Any], resources: dict[str, Any], **parts: object) -> dict[str, object]:
@@ -93,12 +109,21 @@ def _environment(entries: list[dict[str, Any]]) -> tuple[dict[str, str], dict[st
     env: dict[str, str] = {}
     secrets: dict[str, str] = {}
     for entry in entries:
-        if "value" in entry:
-            env[entry["name"]] = expanded(entry["value"], env)
+        name, value, reference = entry["name"], entry.get("value"), entry.get("valueFrom", {})
+        if name in env or name in secrets:
+            env[f"{name} twice"] = repr(entry)
+        elif set(entry) == {"name", "value"} and isinstance(value, str):
+            env[name] = expanded(value, env)
+        elif set(entry) == {"name", "valueFrom"} and set(reference) == {"secretKeyRef"}:
+            secrets[name] = _secret_key(reference["secretKeyRef"])
         else:
-            reference = entry.get("valueFrom", {}).get("secretKeyRef", {})
-            secrets[entry["name"]] = f"{reference.get('name')}/{reference.get('key')}"
+            env[name] = repr(entry)
     return env, secrets
+
+
+def _secret_key(reference: dict[str, Any]) -> str:
+    """Return `name/key`; an optional reference, which would start the job without its secret, is shown whole."""
+    return f"{reference['name']}/{reference['key']}" if set(reference) == {"name", "key"} else repr(reference)
 
 
 def _health_times(probe: dict[str, Any]) -> dict[str, int]:
@@ -109,15 +134,17 @@ def _health_times(probe: dict[str, Any]) -> dict[str, int]:
 def _mount(mount: dict[str, Any], volumes: dict[str, Any]) -> ReadMount:
     target, read_only = mount.get("mountPath", ""), mount.get("readOnly", False) is True
     volume = volumes.get(mount.get("name", ""), {})
-    if set(mount) - {"name", "mountPath", "readOnly"}:
-        return ReadMount(f"{sorted(mount)}", None, target, read_only)
-    if "persistentVolumeClaim" in volume:
-        claim = volume["persistentVolumeClaim"]
-        return ReadMount("pvc", claim.get("claimName"), target, read_only and claim.get("readOnly") is True)
-    if "configMap" in volume:
-        return ReadMount("config", volume["configMap"].get("name"), target, read_only)
-    empty = volume.get("emptyDir")
-    if empty is None:
-        return ReadMount("nothing", None, target, read_only)
-    kind = "tmpfs" if empty.get("medium") == "Memory" else "scratch"
-    return ReadMount(kind, None, target, read_only, read_size(empty.get("sizeLimit")))
+    kind = next(iter(volume), "nothing")
+    source: dict[str, Any] = volume.get(kind, {})
+    if (
+        len(volume) != 1
+        or not set(source) <= _VOLUMES.get(kind, set())
+        or set(mount) - {"name", "mountPath", "readOnly"}
+    ):
+        return ReadMount(f"{sorted(mount)} of {volume}", None, target, read_only)
+    if kind == "persistentVolumeClaim":
+        return ReadMount("pvc", source.get("claimName"), target, read_only and source.get("readOnly") is True)
+    if kind == "configMap":
+        return ReadMount("config", source.get("name"), target, read_only)
+    in_memory = source.get("medium") == "Memory"
+    return ReadMount("tmpfs" if in_memory else "scratch", None, target, read_only, read_size(source.get("sizeLimit")))

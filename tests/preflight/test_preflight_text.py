@@ -145,3 +145,10 @@ def test_sized_job_must_get_its_need() -> None:
     assert LOADER["batch_size"] == 64
     assert stated.shm.need < stated.shm.size.value
     assert f'[ "$tl_size" -ge {stated.shm.need} ]' in preflight_text(stated)
+
+
+@pytest.mark.parametrize("count", [1, 2, 3, 4])
+def test_any_number_of_literals_renders(count: int) -> None:
+    """`{{num_workers}}` and its three siblings may each stand alone or together."""
+    text = preflight_text(plan(command=["echo", *LITERALS[:count]]))
+    assert text.count("}}") == 2 * count
