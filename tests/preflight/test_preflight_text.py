@@ -25,7 +25,6 @@ PLANS = {
     ),
     "unsized": plan(loader={"sample": None}),
     "gpus": automatic(**ON_GPUS, command=[*TOKENS, *LITERALS], loader={"loaders": {"a": {}, "b": {"num_workers": 1}}}),
-    "one-literal": plan(command=["python", LITERALS[0]]),
     "script": automatic(command=None, script="python train.py\n", resources={"cpus": 16}, stop_signal="SIGRTMIN+3"),
 }
 EVERY_PLAN = pytest.mark.parametrize("each", PLANS.values(), ids=PLANS)

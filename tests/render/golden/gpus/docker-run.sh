@@ -1,7 +1,7 @@
 #!/bin/sh
 # Rendered by trainlaunch from gpus.yaml for docker: change that file and render again.
 # rendering format 1, input 2059044e
-# shm_size 3383Mi = hard: need 1.7 GiB + one storage per worker + 64 KiB pages (gpus.yaml:6)
+# shm_size 3383Mi = hard: need 1.7 GiB + one storage per worker + 64 KiB pages + NCCL (gpus.yaml:6)
 # num_workers 2 = min(max_workers 16, max(1, ⌊cpus 16 / ranks 8⌋)) (gpus.yaml:6)
 # ranks 8 = stated (gpus.yaml:7)
 # OMP_NUM_THREADS MKL_NUM_THREADS 1 = max(1, min(4, ⌊cpus 16 / (4·ranks 8)⌋)) (gpus.yaml:6)
