@@ -72,9 +72,8 @@ def input_hash(plan: LaunchPlan) -> str:
 
 
 def _input_hash(plan: LaunchPlan) -> str:
-    asked = plan.job._asdict()
-    del asked["origins"], asked["path"]
-    job = tuple((name, _plain(value)) for name, value in asked.items())
+    asked = plan.job._asdict().items()
+    job = tuple((name, _plain(value)) for name, value in asked if name not in {"origins", "path"})
     decided = (RENDERING_FORMAT, job, plan.name, plan.num_workers.value, plan.shm.size.value, plan.shm.need, plan.argv)
     return hashlib.sha256(repr(decided).encode()).hexdigest()[:8]
 
