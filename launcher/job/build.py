@@ -175,9 +175,9 @@ def origins(root: MappingNode) -> dict[str, Origin]:
 def _add_origins(found: dict[str, Origin], path: str, node: MappingNode | SequenceNode) -> None:
     below: Iterable[tuple[str, Node]]
     if isinstance(node, MappingNode):
-        below = ((name, value) for name, (_, value) in node.items.items())
+        below = [(name, value) for name, (_, value) in node.items.items()]
     else:
-        below = ((str(index), value) for index, value in enumerate(node.items))
+        below = [(str(index), value) for index, value in enumerate(node.items)]
     for name, value in below:
         full = path + name
         found[full] = Origin(value.kind, None if value.kind == "--set" else value.span)

@@ -138,7 +138,8 @@ class _Builder:
     def _node(self, event: Any, depth: int) -> Node:
         if isinstance(event, yaml.AliasEvent):
             return self._alias(event)
-        self._refuse_tag(event)
+        if event.tag is not None:
+            self._refuse_tag(event)
         if depth > MAX_DEPTH:
             raise self._fatal("TL112", event, f"values are nested more than {MAX_DEPTH} deep", fix="delete the nesting")
         values, characters = self._values, self._characters
@@ -157,7 +158,8 @@ class _Builder:
         if isinstance(event, yaml.SequenceStartEvent):
             return self._sequence(event, depth)
         scalar = Scalar(event.value, event.style not in _QUOTES, self._span(event, event))
-        bad = _NOT_IN_A_STRING.search(event.value)
+        # Only double quotes have escapes, and nothing else brings in what the text itself may not hold.
+        bad = _NOT_IN_A_STRING.search(event.value) if event.style == '"' else None
         if bad:
             number = ord(bad.group())
             self._report.add(
@@ -227,8 +229,6 @@ class _Builder:
             raise self._fatal("TL112", event, message, fix="write fewer aliases, or delete values")
 
     def _refuse_tag(self, event: Any) -> None:
-        if event.tag is None:
-            return
         short = event.tag.replace("tag:yaml.org,2002:", "!!")
         fix = "delete the tag, and write the value in double quotes" if short == "!!str" else "delete the tag"
         self._report.take(

@@ -63,7 +63,11 @@ def shared_memory(job: JobSpec, ranks: int, workers: Workers) -> SharedMemory:
 def container_need(job: JobSpec, ranks: int, workers: Workers) -> int:
     """Return the bytes that exactly suffice: one page less fails."""
     spec = job.data_loader
-    of_one_rank = sum(_loader_need(job, each, workers.of(each)).need for each in spec.loaders)
+    file_system = spec.sharing_strategy == "file_system"
+    of_one_rank = sum(
+        _law(each, workers.of(each), batch_pages(each, PAGE, file_system=file_system).unit, PAGE)
+        for each in spec.loaders
+    )
     pickled = spec.multiprocessing_context != "fork" and any(workers.of(each) for each in spec.loaders)
     if pickled:
         of_one_rank += round_up(spec.dataset_tensor_bytes, PAGE)

@@ -86,6 +86,6 @@ def _plain(value: object) -> object:
         return tuple((key, _plain(item)) for key, item in value.items())
     if isinstance(value, tuple):
         names = getattr(value, "_fields", None)
-        plain = tuple(map(_plain, value))
+        plain = tuple(each if isinstance(each, str) else _plain(each) for each in value)
         return plain if names is None else tuple(zip(names, plain, strict=True))
     return value
