@@ -1,6 +1,7 @@
 """What a job asks for: the job file as typed, frozen values, with the place that each came from.
 
 Sizes are bytes, CPUs thousandths, durations seconds. None always means "not stated": auto, or the image's own.
+NamedTuples, since every start defines these classes: a frozen dataclass with slots takes four times as long to define.
 """
 
 from __future__ import annotations
