@@ -207,11 +207,17 @@ def judged(configuration: Configuration, measured: Measured) -> Row:
         problem = f"the program failed: {_end(measured)}"
     elif measured.found["before"]:
         problem = f"/dev/shm held {measured.found['before']} bytes before the program"
-    elif peak > shm.hard:
-        problem = f"peak {peak} exceeds hard {shm.hard}"
+    elif peak > _bound(configuration):
+        problem = f"peak {peak} exceeds hard {_bound(configuration)}"
     elif not configuration.loose and shm.need - peak > unit + SLACK:
         problem = f"need {shm.need} is {shm.need - peak} above the peak, more than {unit} + {SLACK}"
     return Row(configuration.name, shm.need, shm.hard, peak, (shm.need - peak) / unit if unit else None, problem)
+
+
+def _bound(configuration: Configuration) -> int:
+    """Return hard, or what later epochs need where the program keeps the last batch of each and that is more."""
+    shm = configuration.plan.shm
+    return max(shm.hard, shm.lasting) if configuration.program.get("keeps_last_batch") else shm.hard
 
 
 def exactness(image: str, configuration: Configuration, *, runs: int) -> Exactness:

@@ -206,10 +206,20 @@ def again(loader: DataLoader[Any], specs: list[Json], program: Json) -> None:
     hold([second], specs, program)
 
 
+def plain(loader: DataLoader[Any], program: Json) -> None:
+    """Train as most scripts do: one variable holds the last batch of an epoch while the next one forks its workers."""
+    for _ in range(program["epochs"]):
+        for batch in loader:
+            wait_until_full(program)
+            assert batch is not None
+
+
 def consume(loaders: list[DataLoader[Any]], specs: list[Json], program: Json) -> None:
     """Run the configuration's epochs."""
     if program.get("again"):
         return again(loaders[0], specs, program)
+    if program.get("keeps_last_batch"):
+        return plain(loaders[0], program)
     for _ in range(program.get("epochs", 1)):
         if "accumulate" in program:
             accumulate(iter(loaders[0]), program["accumulate"], program)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import argparse
 
-from launcher.cli.runs import add_run_argument, byte_sink, docker_backend, job_name, runs_of
+from launcher.cli.runs import add_run_argument, code_of, docker_backend, job_name, runs_of
+from launcher.cli.screen import write_bytes
 from launcher.cli.streams import Streams
-from launcher.errors import EXIT_BEFORE_START
 
 EXAMPLES = ("trainlaunch logs job.yaml", "trainlaunch logs -f mnist")
 EXIT_CODES = (
@@ -23,12 +23,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace, streams: Streams) -> int:
     """Print both streams of the newest container, from the first byte."""
-    out, err = byte_sink(streams.out), byte_sink(streams.err)
     with docker_backend() as backend:
         container = runs_of(backend, job_name(args.job))[0]
         for chunk in backend.logs(container.id, follow=args.follow):
-            (err if chunk.stderr else out)(chunk.data)
-        if not args.follow:
-            return 0
-        code = backend.wait(container.id)
-    return EXIT_BEFORE_START if code is None else code
+            with streams.writable():
+                write_bytes(streams.err if chunk.stderr else streams.out, chunk.data)
+        return code_of(backend, container, streams.say) if args.follow else 0

@@ -106,6 +106,7 @@ def plan_document(plan: LaunchPlan) -> dict[str, object]:
         "gpus": {"count": plan.gpus.count, "ids": list(plan.gpus.ids), "all": plan.gpus.all},
         "shm": {
             "need": shm.need,
+            "lasting": shm.lasting,
             "hard": shm.hard,
             "size": shm.size.value,
             "unsized": shm.unsized,

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, TextIO
+from typing import TYPE_CHECKING
 
 from launcher.cli.streams import Streams, coloured
 from launcher.diagnostics import Diagnostic
-from launcher.errors import TargetUnavailable
+from launcher.errors import EXIT_BEFORE_START, TargetUnavailable
 from launcher.units import human_size
 
 if TYPE_CHECKING:
@@ -19,6 +20,9 @@ if TYPE_CHECKING:
     from launcher.run.evidence import Evidence
 
 NO_SUCH_RUN = "TL510"
+MOST_SHOWN = 300
+TORCHRUN_ENDS = "ChildFailedError"
+_EXCEPTION = re.compile(r"(\[rank\d+\]: *)?[A-Za-z_][\w.]*(Error|Exception|Interrupt)\b")
 
 
 def add_run_argument(parser: argparse.ArgumentParser) -> None:
@@ -63,46 +67,29 @@ def runs_of(backend: Backend, job: str) -> tuple[Started, ...]:
     return found
 
 
-def byte_sink(stream: TextIO) -> Callable[[bytes], None]:
-    """Return a function that writes a job's bytes unchanged; once their reader is gone they are dropped."""
-    raw = getattr(stream, "buffer", None)
-    gone = False
-
-    def write(data: bytes) -> None:
-        nonlocal gone
-        if gone:
-            return
-        try:
-            if raw is None:
-                stream.write(data.decode(errors="replace"))
-            else:
-                raw.write(data)
-            stream.flush()
-        except OSError:  # a closed pipe, or a terminal that is gone
-            gone = True
-
-    return write
+def code_of(backend: Backend, container: Started, say: Callable[[str], None]) -> int:
+    """Wait for the end of a run and return its exit code; 125, and why, where it has none."""
+    code = backend.wait(container.id)
+    if code is None:
+        say(f"container {container.name} was removed while it was waited for")
+        return EXIT_BEFORE_START
+    if container.exit_code is None and container.status != "running":
+        now = backend.inspect(container.id)  # the engine answers 0 for one that was never started
+        if now is not None and now.exit_code is None:
+            say(f"container {container.name} was created and has not started, so it has no exit code")
+            return EXIT_BEFORE_START
+    return code
 
 
-def sayer(streams: Streams) -> Callable[[str], None]:
-    """Return a function that says a line of ours among the job's; a terminal that is gone ends nothing."""
-
-    def say(text: str) -> None:
-        with contextlib.suppress(OSError):
-            streams.say(f"trainlaunch: {text}")
-
-    return say
-
-
-def say_diagnoses(evidence: Evidence, streams: Streams) -> None:
+def say_diagnoses(evidence: Evidence, streams: Streams, line: Callable[[str], None]) -> None:
     """Print why a run ended: one or two causes, or the bare evidence where nothing names one."""
     from launcher.diagnose import explain_end
 
     diagnoses = explain_end(evidence)
     for diagnosis in diagnoses:
-        streams.say(framed_diagnosis(diagnosis, colour=coloured(streams.err)))
+        line(framed_diagnosis(diagnosis, colour=coloured(streams.err)))
     if not diagnoses and evidence.exit_code:
-        streams.say(f"trainlaunch: no known cause; {bare_evidence(evidence)}")
+        line(f"trainlaunch: no known cause; {bare_evidence(evidence)}")
 
 
 def framed_diagnosis(diagnosis: Diagnosis, *, colour: bool) -> str:
@@ -110,7 +97,7 @@ def framed_diagnosis(diagnosis: Diagnosis, *, colour: bool) -> str:
     head = f"cause[{diagnosis.code}]"
     head = f"\x1b[1;31m{head}\x1b[0m" if colour else head
     sure = "" if diagnosis.confidence == "certain" else f" ({diagnosis.confidence})"
-    return f"{head}: {diagnosis.sentence}{sure}\n   = saw: {diagnosis.saw}\n   = fix: {diagnosis.fix}"
+    return f"{head}: {diagnosis.sentence}{sure}\n   = saw: {shown(diagnosis.saw)}\n   = fix: {diagnosis.fix}"
 
 
 def bare_evidence(evidence: Evidence) -> str:
@@ -118,8 +105,21 @@ def bare_evidence(evidence: Evidence) -> str:
     memory = human_size(evidence.memory) if evidence.memory else "none"
     peak = "unknown" if evidence.shm_peak is None else human_size(evidence.shm_peak)
     size = human_size(evidence.shm_size) if evidence.private_shm and evidence.shm_size else "unknown"
-    last = next((line.strip() for line in reversed(evidence.log.splitlines()) if line.strip()), "")
     return (
         f"exit code {evidence.exit_code}, OOMKilled {str(evidence.oom_killed).lower()}, memory limit {memory}, "
-        f"/dev/shm peak {peak} of {size}, last line: {last or '(nothing printed)'}"
+        f"/dev/shm peak {peak} of {size}, {_last_words(evidence.log)}"
     )
+
+
+def shown(text: str) -> str:
+    """Return a line of a job's as it may stand in one of ours: no control characters, at most about 300 characters."""
+    clean = "".join(each if each.isprintable() else "?" for each in text)
+    return clean if len(clean) <= MOST_SHOWN else f"{clean[: MOST_SHOWN - 60]} … {clean[-60:]}"
+
+
+def _last_words(log: str) -> str:
+    lines = [line.strip() for line in log.splitlines() if re.search(r"\w", line)]
+    if any(TORCHRUN_ENDS in line for line in lines):  # its own long epilogue stands below the rank's error
+        errors = [line for line in lines if _EXCEPTION.match(line) and TORCHRUN_ENDS not in line]
+        lines = errors or lines
+    return f"last line: {shown(lines[-1]) if lines else '(nothing printed)'}"

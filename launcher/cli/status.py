@@ -78,7 +78,8 @@ def _lines(container: Started, reading: ShmReading | None, peak: int | None) -> 
 def _state(container: Started) -> str:
     health = f", {container.health}" if container.health else ""
     if container.status == "running":
-        said = f": {container.health_output}" if container.health == "unhealthy" and container.health_output else ""
+        reason = container.health_output.removeprefix("unhealthy: ")
+        said = f": {reason}" if container.health == "unhealthy" and reason else ""
         return f"running for {age(time.time() - container.started)}{health}{said}"
     if container.exit_code is None:
         return f"never ran: {container.error}" if container.error else "created, not started yet"

@@ -22,12 +22,12 @@ class Streams(NamedTuple):
 
     def result(self, text: str) -> None:
         """Write a piece of the result to stdout as it is. Raises UsageError where stdout takes no more."""
-        with self._writable():
+        with self.writable():
             self.out.write(text)
 
     def finish(self) -> None:
         """Write out what stdout still holds back. Raises UsageError where stdout takes no more."""
-        with self._writable():
+        with self.writable():
             self.out.flush()
 
     def abandon(self) -> None:
@@ -36,7 +36,8 @@ class Streams(NamedTuple):
             os.dup2(os.open(os.devnull, os.O_WRONLY), self.out.fileno())
 
     @contextlib.contextmanager
-    def _writable(self) -> Iterator[None]:
+    def writable(self) -> Iterator[None]:
+        """Turn a failed write into UsageError; a reader that went away stays BrokenPipeError."""
         try:
             yield
         except BrokenPipeError:

@@ -6,7 +6,8 @@ import argparse
 import time
 
 from launcher.cli.common import add_job_arguments, plan_of, say_findings
-from launcher.cli.runs import byte_sink, docker_backend, say_diagnoses, sayer
+from launcher.cli.runs import docker_backend, say_diagnoses
+from launcher.cli.screen import Screen
 from launcher.cli.streams import Streams
 from launcher.diagnostics import Diagnostic
 from launcher.errors import TargetUnavailable
@@ -37,7 +38,7 @@ def run(args: argparse.Namespace, streams: Streams) -> int:
         raise TargetUnavailable([_only_docker(plan)])
     say_findings(plan.findings, streams)
     with docker_backend() as backend:
-        backend.prepare(plan, sayer(streams))
+        backend.prepare(plan, Screen(streams).say)
         _remove_expired(backend, streams)
         return _detached(backend, plan, streams) if args.detach else _followed(backend, plan, streams)
 
@@ -55,23 +56,25 @@ def _remove_expired(backend: Backend, streams: Streams) -> None:
 
 def _followed(backend: Backend, plan: LaunchPlan, streams: Streams) -> int:
     from launcher.diagnose import explain_hang
+    from launcher.run.evidence import Evidence
     from launcher.run.supervise import Console, Event, Events, Supervisor, trapped_signals
 
-    say = sayer(streams)
+    screen = Screen(streams)
+    memory = plan.job.resources.memory or 0
 
     def hangs(log: str) -> str:
-        diagnosis = explain_hang(log)
+        diagnosis = explain_hang(Evidence(None, log, shm_size=plan.shm.size.value, memory=memory))
         return f"{diagnosis.sentence}; {diagnosis.fix}" if diagnosis else ""
 
-    console = Console(byte_sink(streams.out), byte_sink(streams.err), say, hangs)
+    console = Console(screen.out, screen.err, screen.say, hangs)
     events: Events[Event] = Events()
     with trapped_signals(events):
         outcome = Supervisor(backend, plan, console, events).run()
     if outcome.evidence is not None:
         if outcome.exit_code:
-            say(f"the job ended with exit code {outcome.exit_code}")
-        say_diagnoses(outcome.evidence, streams)
-        say(f"its container is kept; `trainlaunch down {plan.job.name}` removes it")
+            screen.say(f"the job ended with exit code {outcome.exit_code}")
+        say_diagnoses(outcome.evidence, streams, screen.line)
+        screen.say(f"its container is kept; `trainlaunch down {plan.job.name}` removes it")
     return outcome.exit_code
 
 

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import argparse
 
-from launcher.cli.runs import add_run_argument, docker_backend, job_name, runs_of
+from launcher.cli.runs import add_run_argument, code_of, docker_backend, job_name, runs_of
 from launcher.cli.streams import Streams
-from launcher.errors import EXIT_BEFORE_START
 
 EXAMPLES = ("trainlaunch wait job.yaml", "trainlaunch up -d job.yaml && trainlaunch wait job.yaml")
-EXIT_CODES = "the job's own; 125 where none exists (no such run, no engine, removed meanwhile)"
+EXIT_CODES = "the job's own; 125 where none exists (no such run, no engine, never started, removed meanwhile)"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -23,8 +22,4 @@ def run(args: argparse.Namespace, streams: Streams) -> int:
         container = runs_of(backend, job_name(args.job))[0]
         if container.status == "running":
             streams.say(f"waiting for job {container.job} (container {container.name}) to end")
-        code = backend.wait(container.id)
-    if code is None:
-        streams.say(f"container {container.name} was removed while it was waited for")
-        return EXIT_BEFORE_START
-    return code
+        return code_of(backend, container, streams.say)

@@ -49,9 +49,8 @@ def explain_end(evidence: Evidence) -> tuple[Diagnosis, ...]:
     return tuple(each for each in found if each is not None)[:MOST_SENTENCES]
 
 
-def explain_hang(log: str) -> Diagnosis | None:
-    """Return the cause where the log of a running job shows that it waits for ever."""
-    evidence = Evidence(exit_code=None, log=log)
+def explain_hang(evidence: Evidence) -> Diagnosis | None:
+    """Return the cause where the log of a job that still runs shows that it waits for ever."""
     return feeder_thread_lost_batch.diagnose(evidence) or _temp_dir_in_feeder(evidence)
 
 

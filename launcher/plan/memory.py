@@ -30,7 +30,14 @@ def planned_memory(job: JobSpec, ranks: int, shm: SharedMemory) -> Memory:
 def size_findings(job: JobSpec, ranks: int, shm: SharedMemory, *, force: bool) -> list[Diagnostic]:
     """Return what is wrong between shm_size, need, the memory limit and the working set, most certain first."""
     memory = planned_memory(job, ranks, shm)
-    checks = (_size_over_everything, _need_over_memory, _size_over_memory, _size_below_need, _working_set_over_memory)
+    checks = (
+        _size_over_everything,
+        _need_over_memory,
+        _size_over_memory,
+        _size_below_need,
+        _first_epoch_only,
+        _working_set_over_memory,
+    )
     found = [finding for check in checks if (finding := check(job, shm, memory)) is not None]
     if force:
         found = [_forced(each) if each.code == "TL202" else each for each in found]
@@ -44,7 +51,7 @@ def _forced(finding: Diagnostic) -> Diagnostic:
 
 def _enough_memory(job: JobSpec, shm: SharedMemory, memory: Memory) -> str:
     """Return a limit that holds the processes and what /dev/shm may hold: the need, or the size that the job states."""
-    return format_size(round_up(max(shm.need, job.shm_size or 0) + memory.working_set.value, 512 * MIB))
+    return format_size(round_up(max(shm.lasting, job.shm_size or 0) + memory.working_set.value, 512 * MIB))
 
 
 def _size_over_everything(job: JobSpec, shm: SharedMemory, memory: Memory) -> Diagnostic | None:
@@ -80,7 +87,7 @@ def _size_over_memory(job: JobSpec, shm: SharedMemory, memory: Memory) -> Diagno
     stated = job.shm_size is not None
     fix = f"set resources.memory to {_enough_memory(job, shm, memory)}"
     if stated and not shm.unsized:
-        fix += f", or shm_size to at least {format_size(round_up(max(shm.need, 64 * MIB), MIB))}, or delete shm_size"
+        fix += f", or shm_size to at least {format_size(round_up(max(shm.lasting, 64 * MIB), MIB))}, or delete shm_size"
     elif stated:
         fix += f", or shm_size to {format_size(round_up(memory.limit // 2, MIB))}, or delete shm_size"
     return Diagnostic(
@@ -100,9 +107,24 @@ def _size_below_need(job: JobSpec, shm: SharedMemory, memory: Memory) -> Diagnos
     return Diagnostic(
         "TL202",
         f"shm_size {format_size(shm.size.value)} is below the {human_size(shm.need)} that the DataLoaders need",
-        f"set shm_size to {format_size(round_up(shm.hard, MIB))}, at least {format_size(round_up(shm.need, MIB))}, "
-        "or delete it",
+        f"set shm_size to {format_size(round_up(max(shm.lasting, shm.hard), MIB))}, "
+        f"at least {format_size(round_up(shm.lasting, MIB))}, or delete it",
         why="a full /dev/shm ends in 'Bus error' or 'No space left on device', or the training loop waits for ever",
+        span=job.span("shm_size"),
+        field="shm_size",
+    )
+
+
+def _first_epoch_only(job: JobSpec, shm: SharedMemory, memory: Memory) -> Diagnostic | None:
+    if job.shm_size is None or not shm.need <= job.shm_size < shm.lasting:
+        return None
+    return Diagnostic(
+        "TL210",
+        f"shm_size {format_size(job.shm_size)} holds one epoch ({human_size(shm.need)}), "
+        f"and several need {human_size(shm.lasting)}",
+        f"set shm_size to {format_size(round_up(max(shm.lasting, shm.hard), MIB))}, or delete it",
+        why="under fork the workers of the second epoch inherit the last batch, which the loop variable still holds",
+        severity=Severity.WARNING,
         span=job.span("shm_size"),
         field="shm_size",
     )

@@ -5,6 +5,7 @@ Per loader alive, W workers, prefetch P, page G (measured in real containers, ti
     need = (W·P + batches_held)·U + (3·W + 8)·G          U: one batch in pages; 0 for W = 0
     hard = need + W·M with G = 64 KiB, + NCCL            M: its largest storage
     container = ranks × Σ loaders + ranks × dataset tensors (spawn, forkserver) + shm_extra
+    lasting = container + ranks × Σ U                    fork: workers of a later epoch inherit the last batch
 """
 
 from __future__ import annotations
@@ -45,10 +46,12 @@ def shared_memory(job: JobSpec, ranks: int, workers: Workers) -> SharedMemory:
     unsized = any(
         not each.sized and each.collate != "none" and each.num_workers != 0 for each in job.data_loader.loaders
     )
-    size = _size(job, need, hard, ranks=None if unsized else ranks)
+    lasting = container_lasting(job, ranks, workers)
+    size = _size(job, _Bounds(need, lasting, hard), ranks=None if unsized else ranks)
     one, two = (container_need(job, ranks, Workers(count)) for count in (1, 2))
     return SharedMemory(
         need=need,
+        lasting=lasting,
         hard=hard,
         size=size,
         minimum=size.value if unsized else need,
@@ -61,7 +64,7 @@ def shared_memory(job: JobSpec, ranks: int, workers: Workers) -> SharedMemory:
 
 
 def container_need(job: JobSpec, ranks: int, workers: Workers) -> int:
-    """Return the bytes that exactly suffice: one page less fails."""
+    """Return the bytes that exactly suffice for one epoch: one page less fails."""
     spec = job.data_loader
     file_system = spec.sharing_strategy == "file_system"
     of_one_rank = sum(
@@ -72,6 +75,18 @@ def container_need(job: JobSpec, ranks: int, workers: Workers) -> int:
     if pickled:
         of_one_rank += round_up(spec.dataset_tensor_bytes, PAGE)
     return ranks * of_one_rank + sum(round_up(each.size, PAGE) for each in job.shm_extra)
+
+
+def container_lasting(job: JobSpec, ranks: int, workers: Workers) -> int:
+    """Return the bytes that suffice for more than one epoch.
+
+    Measured: under fork the workers of each later epoch inherit the last batch, which the loop variable still holds,
+    and keep it mapped after the loop has let go of it.
+    """
+    spec = job.data_loader
+    loaders = (_loader_need(job, each, workers.of(each)) for each in spec.loaders)
+    inherited = sum(each.unit for each in loaders if each.workers) if spec.multiprocessing_context == "fork" else 0
+    return container_need(job, ranks, workers) + ranks * inherited
 
 
 def _loader_need(job: JobSpec, loader: LoaderSpec, workers: int) -> LoaderNeed:
@@ -109,7 +124,14 @@ def _container_hard(job: JobSpec, ranks: int, loaders: tuple[LoaderNeed, ...]) -
     return ranks * of_one_rank + sum(round_up(each.size, LARGEST_PAGE) for each in job.shm_extra)
 
 
-def _size(job: JobSpec, need: int, hard: int, *, ranks: int | None) -> Derived:
+@dataclass(frozen=True, slots=True)
+class _Bounds:
+    need: int
+    lasting: int
+    hard: int
+
+
+def _size(job: JobSpec, bounds: _Bounds, *, ranks: int | None) -> Derived:
     """Return the size that every rendering states: the job's own, or the automatic one rounded up to MiB.
 
     `ranks` is None where no sample says what a batch takes.
@@ -121,21 +143,22 @@ def _size(job: JobSpec, need: int, hard: int, *, ranks: int | None) -> Derived:
     if ranks is None:
         cap = memory // 2 if memory else UNSIZED_WITHOUT_LIMIT
         text = f"unsized (no sample): {'half of resources.memory' if memory else human_size(cap) + ', no memory limit'}"
-        return Derived(round_up(max(cap, need, SMALLEST), MIB), text, origin)
+        return Derived(round_up(max(cap, bounds.lasting, SMALLEST), MIB), text, origin)
     floor = max(SMALLEST, min(FLOOR, memory // 2) if memory else FLOOR)
-    tight = memory is not None and hard > memory // 2
-    wanted = need if tight else hard
+    tight = memory is not None and bounds.hard > memory // 2
+    wanted = bounds.lasting if tight else max(bounds.hard, bounds.lasting)
+    need = f"need {human_size(bounds.need)}"
+    inherited = f"{need} + one batch of each loader, which forked workers of later epochs inherit"
     if wanted <= floor:
-        reason = f"the floor min(2 GiB, memory/2), above {_called(tight)} {human_size(wanted)}"
+        reason = f"the floor min(2 GiB, memory/2), above {'need' if tight else 'hard'} {human_size(wanted)}"
     elif tight:
-        reason = f"need {human_size(need)}; hard {human_size(hard)} is over half of resources.memory, so no reserve"
+        grown = inherited if bounds.lasting > bounds.need else need
+        reason = f"{grown}; hard {human_size(bounds.hard)} is over half of resources.memory, so no reserve"
+    elif bounds.lasting > bounds.hard:
+        reason = inherited
     else:
-        reason = f"hard: need {human_size(need)} + one storage per worker + 64 KiB pages{_nccl(job, ranks)}"
+        reason = f"hard: {need} + one storage per worker + 64 KiB pages{_nccl(job, ranks)}"
     return Derived(round_up(max(wanted, floor), MIB), reason, origin)
-
-
-def _called(tight: bool) -> str:
-    return "need" if tight else "hard"
 
 
 def _nccl(job: JobSpec, ranks: int) -> str:

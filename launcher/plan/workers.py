@@ -6,7 +6,7 @@ from launcher.diagnostics import Diagnostic, Severity
 from launcher.job.spec import JobSpec
 from launcher.plan.cpu_budget import whole_cpus
 from launcher.plan.launch_plan import Derived
-from launcher.plan.shared_memory import Workers, container_need
+from launcher.plan.shared_memory import Workers, container_lasting, container_need
 from launcher.units import MIB, format_size, human_size, round_up
 
 FEWEST_CPUS_FOR_WORKERS = 4  # CPU-only: below, a worker takes the CPU that trains (measured: 7 × slower on 1 CPU)
@@ -42,14 +42,19 @@ def planned_workers(job: JobSpec, ranks: int, *, force: bool) -> tuple[Derived, 
         return _stated(job), _too_many(job, ranks)
     allowed = cpu_workers(job, ranks)
     # Without workers the need is other owners' and the stated loaders': the size is checked against it as any other.
-    if job.shm_size is None or allowed.value == 0 or container_need(job, ranks, Workers(allowed.value)) <= job.shm_size:
+    if job.shm_size is None or allowed.value == 0 or _fits(job, ranks, allowed.value):
         return allowed, _too_many(job, ranks)
-    fitting = [w for w in range(1, allowed.value + 1) if container_need(job, ranks, Workers(w)) <= job.shm_size]
-    if fitting:
+    fitting = [count for count in range(1, allowed.value + 1) if _fits(job, ranks, count)]
+    if fitting or container_need(job, ranks, Workers(1)) <= job.shm_size:
         text = f"largest that fits shm_size {format_size(job.shm_size)}; the CPUs allow {allowed.value}"
-        return Derived(max(fitting), text, str(job.origin("shm_size"))), _too_many(job, ranks)
+        return Derived(max(fitting, default=1), text, str(job.origin("shm_size"))), _too_many(job, ranks)
     least = Derived(1, "does not fit shm_size", str(job.origin("shm_size")))
     return least, [*_too_many(job, ranks), *([] if force else [_none_fits(job, ranks, allowed.value)])]
+
+
+def _fits(job: JobSpec, ranks: int, count: int) -> bool:
+    """Return whether so many workers fit the stated shm_size in every epoch, not only in the first."""
+    return container_lasting(job, ranks, Workers(count)) <= (job.shm_size or 0)
 
 
 def _stated(job: JobSpec) -> Derived:

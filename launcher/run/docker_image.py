@@ -37,7 +37,7 @@ def ensure_image(engine: Engine, plan: LaunchPlan, say: Say) -> Mapping[str, Any
         raise TargetUnavailable([_absent(plan)])
     entrypoint = (image.get("Config") or {}).get("Entrypoint")
     if entrypoint and job.image_entrypoint is None:
-        raise TargetUnavailable([_unmentioned_entrypoint(plan, entrypoint)])
+        raise TargetUnavailable([unmentioned_entrypoint(plan, entrypoint)])
     return image
 
 
@@ -157,13 +157,16 @@ def _pull_refused(plan: LaunchPlan, words: str) -> Diagnostic:
     )
 
 
-def _unmentioned_entrypoint(plan: LaunchPlan, entrypoint: list[str]) -> Diagnostic:
+def unmentioned_entrypoint(plan: LaunchPlan, entrypoint: list[str]) -> Diagnostic:
+    """Return the error for an image whose ENTRYPOINT the job does not mention (TL509)."""
+    run_in_front = f"add `image_entrypoint: {json.dumps(entrypoint, ensure_ascii=False)}` to run it in front, or "
+    if entrypoint[:2] == ["/bin/sh", "-c"]:  # the shell form drops whatever stands behind it: the job would never run
+        run_in_front = "put what it does at the start of a script, and add "
     return Diagnostic(
         code=HAS_ENTRYPOINT,
         message=f"image {plan.job.image} has an ENTRYPOINT and the job has no image_entrypoint",
         why="the preflight takes the place of the ENTRYPOINT, which would then not run",
-        fix=f"add `image_entrypoint: {json.dumps(entrypoint, ensure_ascii=False)}` to run it in front, "
-        "or `image_entrypoint: []` to drop it",
+        fix=f"{run_in_front}`image_entrypoint: []` to drop it",
         span=plan.job.span("image"),
         field="image_entrypoint",
     )

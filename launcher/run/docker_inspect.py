@@ -33,7 +33,8 @@ def started_from(inspected: Mapping[str, Any]) -> Started:
         exit_code=None if never_ran or status in _RUNNING else state["ExitCode"],
         error=state.get("Error") or "",
         oom_killed=bool(state.get("OOMKilled")),
-        health=health.get("Status", ""),
+        # The engine calls each ended container unhealthy, since nobody checks it any more.
+        health=health.get("Status", "") if status in _RUNNING else "",
         health_output=str(results[-1].get("Output", "")).strip(),
         created=seconds(inspected["Created"]),
         started=seconds(state["StartedAt"]),

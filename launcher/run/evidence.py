@@ -14,8 +14,9 @@ ENDING_SIGNALS = frozenset({signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal
 class Evidence:
     """Facts only. `exit_code` None: it has not ended, or nobody knows; sizes are bytes, 0 or None where unknown.
 
-    `stopped_by` names who ended it through us (`Ctrl-C`, `active_deadline`), `signals` are those sent through the
-    target, `private_shm` says that `shm_size` is in effect, `log` is the last part of both streams.
+    `stopped_by` names who ended it through us (`Ctrl-C`, `active_deadline`), `killed_by` who would not wait for its
+    grace period to be over, `signals` are those sent through the target, `private_shm` says that `shm_size` is in
+    effect, `log` is the last part of both streams.
     """
 
     exit_code: int | None
@@ -29,6 +30,7 @@ class Evidence:
     shm_peak: int | None = None
     signals: tuple[int, ...] = ()
     stopped_by: str = ""
+    killed_by: str = ""
     planned: Planned = field(default_factory=Planned)
 
     @property

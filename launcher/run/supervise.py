@@ -19,11 +19,14 @@ from launcher.run.backend import Backend, Chunk, Say, Session, Started
 from launcher.run.evidence import Evidence, evidence_of
 from launcher.run.observe import suggestion
 from launcher.run.watch import HangWatch, Log, ShmWatch
-from launcher.units import format_duration, human_size
+from launcher.units import format_duration
 
 NEVER_RETRIED = frozenset({0, 125, 126, 127})
 NAMES = {signal.SIGINT: "Ctrl-C", signal.SIGTERM: "SIGTERM", signal.SIGHUP: "SIGHUP"}
 DEADLINE = "active_deadline"
+NO_PREFLIGHT = (
+    "no line of the preflight is in the log: where image_entrypoint starts nothing that follows it, the job never ran"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +95,7 @@ class Supervisor:
         self._console = console
         self._events = events
         self._stopped_by = ""
-        self._killed = False
+        self._killed_by = ""
         self._ends_at: float | None = None
 
     def run(self) -> Outcome:
@@ -171,8 +174,8 @@ class Supervisor:
     def _signalled(self, container: str, name: str) -> None:
         if not self._stopped_by:
             self._stop(container, name)
-        elif not self._killed:
-            self._killed = True
+        elif not self._killed_by:
+            self._killed_by = name
             self._console.say("killing it")
             self._spawn(self._attempt_to, lambda: self._backend.kill(container))
 
@@ -208,9 +211,11 @@ class Supervisor:
         if code is None:
             return self._lost()
         self._remark(watch, ended, code)
+        if not log.preflight_spoke and self._plan.job.image_entrypoint:
+            self._console.say(NO_PREFLIGHT)
         evidence = evidence_of(ended, log=log.text, signals=signals)
-        evidence = replace(evidence, exit_code=code, shm_peak=watch.peak, stopped_by=self._stopped_by)
-        return Outcome(code, evidence)
+        evidence = replace(evidence, exit_code=code, shm_peak=watch.peak)
+        return Outcome(code, replace(evidence, stopped_by=self._stopped_by, killed_by=self._killed_by))
 
     def _lost(self) -> Outcome:
         job = self._plan.job.name
@@ -226,8 +231,7 @@ class Supervisor:
     def _remark(self, watch: ShmWatch, ended: Started, code: int) -> None:
         lines = [watch.fewer_workers() if code == 0 else ""]
         if ended.planned.unsized and watch.peak is not None:
-            nothing = f"the run was unsized; /dev/shm held at most {human_size(watch.peak)}, too little for a batch"
-            lines.append(suggestion(ended.planned, watch.peak) or nothing)
+            lines.append(suggestion(ended.planned, watch.peak) or watch.nothing_to_size())
         for line in filter(None, lines):
             self._console.say(line)
 

@@ -15,6 +15,7 @@ from launcher.units import human_size
 TAIL_BYTES = 64 * 1024
 HEAD_BYTES = 8 * 1024
 WATCHED_BYTES = 8 * 1024
+PREFLIGHT = b"trainlaunch: preflight "  # so starts its last line, passed or stopped
 HEALTH_SECONDS = 5.0  # between two looks at the engine's health status
 COUNTS_BEFORE_FEWER_IS_SAID = 25  # a job that ends sooner may not have reached its first epoch
 _LOWERED = re.compile(r"preflight passed: .*\bnum_workers (\d+)")
@@ -31,12 +32,14 @@ class Log:
         self._hangs = hangs
         self._say = say
         self._said = False
+        self.preflight_spoke = False
 
     def take(self, chunk: Chunk) -> None:
         """Keep a chunk, and say once when it shows a job that will hang without ever ending."""
         if len(self._head) < HEAD_BYTES:
             self._head += chunk.data[: HEAD_BYTES - len(self._head)]
         self._tail = (self._tail + chunk.data)[-TAIL_BYTES:]
+        self.preflight_spoke = self.preflight_spoke or PREFLIGHT in chunk.data
         if not self._said and chunk.stderr and b"Error" in chunk.data:
             sentence = self._hangs(self._tail[-WATCHED_BYTES:].decode(errors="replace"))
             if sentence:
@@ -152,3 +155,10 @@ class ShmWatch:
             f"{self.most_workers} DataLoader workers ran at most and {planned} were planned: "
             "let the script pass TRAINLAUNCH_NUM_WORKERS to its DataLoader, or state data_loader.num_workers"
         )
+
+    def nothing_to_size(self) -> str:
+        """Return why an unsized run gave no batch_bytes."""
+        held = f"the run was unsized; /dev/shm held at most {human_size(self.peak or 0)}"
+        if self._counts and not self.most_workers:
+            return f"{held}, since no DataLoader worker was seen: there is nothing to size"
+        return f"{held}, too little for a batch"

@@ -64,6 +64,9 @@ MATCHES = [
     ("125 by the engine", Evidence(125, error="OCI runtime create failed"), ["engine-refused"]),
     ("125 by the job", Evidence(125, ""), ["engine-refused"]),
     ("an ordinary error", Evidence(1, "ValueError: lr\n"), []),
+    ("a log that talks of bus errors", Evidence(1, "Bus error means no room; killed by signal: Bus error\n"), []),
+    ("a shell's bus error", Evidence(1, "Bus error (core dumped)\n"), ["shm-bus-error"]),
+    ("bash's bus error", Evidence(1, "run.sh: line 3:    12 Bus error     python a.py\n"), ["shm-bus-error"]),
 ]  # fmt: skip
 
 
@@ -107,7 +110,7 @@ def test_a_stop_that_was_ignored_names_the_grace_period() -> None:
 
 def test_a_hang_is_named_without_an_exit_code() -> None:
     """The feeder thread's traceback is enough; the sentence says that the run will not end."""
-    diagnosis = explain_hang(FEED + ENOSPC)
+    diagnosis = explain_hang(Evidence(None, FEED + ENOSPC, shm_size=64 << 20, memory=1 << 30))
     assert diagnosis is not None
     assert "will not end by itself" in diagnosis.sentence
     assert diagnosis.fix.startswith("end the run")
@@ -116,7 +119,7 @@ def test_a_hang_is_named_without_an_exit_code() -> None:
 @pytest.mark.parametrize("log", [ENOSPC, "OSError: AF_UNIX path too long\n", FEED + "ValueError: x\n", ""])
 def test_an_error_that_ends_the_job_is_no_hang(log: str) -> None:
     """Without the feeder thread, or with another error in it, the job ends by itself."""
-    assert explain_hang(log) is None
+    assert explain_hang(Evidence(None, log)) is None
 
 
 def test_every_symptom_module_is_registered_once() -> None:
@@ -145,3 +148,54 @@ def test_codes_are_unique() -> None:
 def test_the_page_is_what_the_modules_say() -> None:
     """docs/troubleshooting.md is current; `python -m launcher.diagnose.reference` prints it."""
     assert (ROOT / "docs" / "troubleshooting.md").read_text() == troubleshooting_markdown()
+
+
+def test_sigbus_is_not_blamed_on_a_shm_that_was_seen_half_empty() -> None:
+    """A cut memory-mapped file does the same, and a job may end with 135 itself."""
+    worker = "RuntimeError: DataLoader worker (pid 7) is killed by signal: Bus error.\n"
+    for log, peak in (("", None), ("", 1 << 20), (worker, 1 << 20)):
+        (diagnosis,) = explain_end(Evidence(135, log, shm_size=64 << 20, shm_peak=peak))
+        assert "had no page left" not in diagnosis.sentence
+        assert diagnosis.confidence == "likely"
+    (full,) = explain_end(Evidence(135, shm_size=64 << 20, shm_peak=60 << 20))
+    assert "/dev/shm of 64 MiB had no page left" in full.sentence
+
+
+def test_too_many_open_files_are_tensors_only_where_the_log_shows_it() -> None:
+    """A dataset that never closes its files uses the same limit."""
+    text = "OSError: [Errno 24] Too many open files"
+    (files,) = explain_end(Evidence(1, f"{text}: '/data/1.jpg'\n"))
+    assert "tensor" not in files.sentence
+    (tensors,) = explain_end(Evidence(1, f'  File "/x/torch/multiprocessing/reductions.py", line 9\n{text}\n'))
+    assert "tensor" in tensors.sentence
+
+
+def test_a_second_ctrl_c_is_not_called_the_end_of_the_grace_period() -> None:
+    """Both end in SIGTERM and SIGKILL; only one of them asks for a longer grace period."""
+    (diagnosis,) = explain_end(Evidence(137, signals=(15, 9), stopped_by="Ctrl-C", killed_by="Ctrl-C"))
+    assert (
+        diagnosis.sentence == "Ctrl-C stopped the job, and a second Ctrl-C killed it before its grace period was over"
+    )
+    assert "stop_grace_period" not in diagnosis.fix
+
+
+@pytest.mark.parametrize(
+    ("log", "words"),
+    [
+        ("[FATAL tini (6)] exec /bin/sh failed: No such file or directory", "the image has no /bin/sh"),
+        ("script: 3: pythom: not found", "a command of the script"),
+        ("trainlaunch: 63: exec: /w/x.sh: not found", "`#!` interpreter"),
+        ("trainlaunch: 63: exec: pythom: not found", "the first word of command"),
+    ],
+)
+def test_what_was_not_found_is_told_apart(log: str, words: str) -> None:
+    """The image's shell, a line of the script, an interpreter, the command itself."""
+    (diagnosis,) = explain_end(Evidence(127, log))
+    assert words in f"{diagnosis.sentence}; {diagnosis.fix}"
+
+
+def test_a_hang_is_told_with_the_memory_that_a_larger_shm_needs() -> None:
+    """The value to type must not be the next error."""
+    diagnosis = explain_hang(Evidence(None, FEED + ENOSPC, shm_size=64 << 20, memory=1 << 30))
+    assert diagnosis is not None
+    assert "resources.memory to at least 1984Mi" in diagnosis.fix

@@ -110,11 +110,11 @@ def test_nccl_counts_only_between_gpus(tmp_path: Path, gpus: int, extra: int) ->
         ("1Gi", 1 * MIB, 512 * MIB),  # the floor under a small limit is half of it
         ("96Mi", 1 * MIB, 64 * MIB),  # never below what Docker gives anyway
         (None, 512 * MIB, 4097 * MIB),  # hard: 6 batches, one per worker, 14 pages of 64 KiB, rounded up to MiB
-        ("6Gi", 512 * MIB, 3073 * MIB),  # hard is over half of the limit: need alone
+        ("6Gi", 512 * MIB, 3585 * MIB),  # hard is over half of the limit: need and the batch that later epochs inherit
     ],
 )
 def test_automatic_size(tmp_path: Path, memory: str | None, size: int, expected: int) -> None:
-    """max(hard, floor) in MiB; where hard is over half of the memory, max(need, floor)."""
+    """max(hard, floor) in MiB; where hard is over half of the memory, what several epochs need."""
     spec = {"num_workers": 2, "batch_bytes": {"size": size, "tensors": 1}}
     plan = plan_with(tmp_path, data_loader=spec, resources={"memory": memory} if memory else {})
     assert plan.shm.size.value == expected
@@ -203,3 +203,29 @@ def test_the_wrappers_line_gives_the_need(tmp_path: Path) -> None:
     none = plan_with(tmp_path, data_loader=spec, resources={"cpus": 2})
     assert none.num_workers.value == 0
     assert none.shm.need == shm.without_workers == none.shm.without_workers > 0
+
+
+@pytest.mark.parametrize(("context", "batches"), [("fork", 1), ("spawn", 0), ("forkserver", 0)])
+def test_later_epochs_need_one_batch_more_under_fork(tmp_path: Path, context: str, batches: int) -> None:
+    """Forked workers of a later epoch inherit the batch that the loop variable still holds (measured)."""
+    shm = plan_with(tmp_path, data_loader=loader(multiprocessing_context=context)).shm
+    assert shm.lasting - shm.need == batches * MIB
+
+
+def test_an_automatic_size_lasts_for_all_epochs(tmp_path: Path) -> None:
+    """Where a batch is many storages, the reserve of one storage per worker is less than the batch of later epochs."""
+    spec = {"num_workers": 1, "batch_size": 512, "collate": "list", "sample": {"shape": [65536], "dtype": "float32"}}
+    shm = plan_with(tmp_path, data_loader={**spec, "batch_size": 4096}).shm
+    assert shm.hard < shm.lasting <= shm.size.value
+    assert "later epochs" in shm.size.derivation
+
+
+def test_a_stated_size_for_one_epoch_only_is_a_warning_with_the_value(tmp_path: Path) -> None:
+    """The first epoch fits, so it is no error; the value that it names gives no warning."""
+    spec = loader(batch_size=256)
+    plan = plan_with(tmp_path, data_loader=spec, shm_size="400Mi")
+    found = [each for each in plan.findings if each.code == "TL210"]
+    assert plan.shm.need <= plan.shm.size.value < plan.shm.lasting
+    assert len(found) == 1
+    wanted = found[0].fix.split()[3].rstrip(",")
+    assert "TL210" not in [each.code for each in plan_with(tmp_path, data_loader=spec, shm_size=wanted).findings]

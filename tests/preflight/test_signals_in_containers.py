@@ -154,6 +154,13 @@ def test_script_saves_its_work_whatever_sh_is(docker_run: Runs, base_image: str,
     assert [(each.code, each.out) for each in ended] == [(7, "saved\n")]
 
 
+def test_script_piped_to_tee_saves_its_work(docker_run: Runs, base_image: str) -> None:
+    """A tee that ends first breaks the pipe of a job that still saves; it ends by itself, with the job."""
+    case = Case(script(program(SAVES), after=" 2>&1 | tee /tmp/log; echo kept $(cat /tmp/log)"), signals=("SIGTERM",))
+    for ended in run_cases(docker_run, base_image, [case], SHM)[0]:
+        assert ended.out == "saved\n", ended.err
+
+
 def test_workers_of_a_script_outlive_the_signal(docker_run: Runs, torch_image: str) -> None:
     """Signalling the whole process group kills them, and saving ends in `worker is killed by signal: Terminated`."""
     cases = [Case(script(TRAINS, before=each), signals=("SIGTERM",)) for each in ("", "exec ")]

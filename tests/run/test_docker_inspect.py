@@ -52,6 +52,14 @@ def test_states_are_three(state: dict[str, Any], status: str, code: int | None, 
     assert (found.status, found.exit_code, found.ended) == (status, code, ended)
 
 
+def test_health_is_that_of_a_running_container_only() -> None:
+    """The engine turns each container that ends into an unhealthy one; the last line of its check stays."""
+    health = {"Health": {"Status": "unhealthy", "Log": [{"Output": "shm used=1\n"}]}}
+    ended = started_from(described({"Status": "exited", **health}))
+    assert (ended.health, ended.health_output) == ("", "shm used=1")
+    assert started_from(described({"Status": "running", **health})).health == "unhealthy"
+
+
 @pytest.mark.parametrize("ipc", ["", "private", "shareable"])
 def test_shm_size_is_in_effect_with_an_ipc_namespace_of_its_own(ipc: str) -> None:
     """The three ways in which the engine makes /dev/shm."""

@@ -12,12 +12,14 @@ import tarfile
 import uuid
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
 
-from launcher.run.docker_image import Layers
+from launcher.run.docker_image import Layers, unmentioned_entrypoint
 from tests.conftest import Runs
+from tests.jobs import plan_with
 from tests.run.conftest import ROOT, docker
 from tests.run.registry import image_of, registry_of
 
@@ -136,10 +138,18 @@ def test_an_entrypoint_is_never_dropped_in_silence(trainlaunch: Runs, make_job: 
     assert done.stdout == "trained\n"
 
 
+def test_a_shell_form_entrypoint_is_never_advised_in_front(tmp_path: Path) -> None:
+    """It drops what stands behind it: measured, the job never runs and the code is 0."""
+    plan = plan_with(tmp_path)
+    assert '["/bin/sh", "-c"' not in unmentioned_entrypoint(plan, ["/bin/sh", "-c", "exec serve"]).fix
+    assert "`image_entrypoint: []`" in unmentioned_entrypoint(plan, ["/bin/sh", "-c", "exec serve"]).fix
+    assert '`image_entrypoint: ["/bin/sh", "/front"]`' in unmentioned_entrypoint(plan, ["/bin/sh", "/front"]).fix
+
+
 def test_progress_counts_complete_layers_and_bytes() -> None:
     """Events as the engine sends them; a layer that was there already has no size."""
     layers = Layers()
-    events = [
+    events: list[dict[str, Any]] = [
         {"status": "Pulling from trainer", "id": "1"},
         {"status": "Already exists", "id": "aa"},
         {"status": "Downloading", "id": "bb", "progressDetail": {"current": 1 << 20, "total": 8 << 20}},

@@ -180,3 +180,23 @@ def test_signals_become_events_and_are_given_back() -> None:
             signal.raise_signal(each)
     assert [events.get_nowait().value for _ in range(3)] == ["Ctrl-C", "SIGTERM", "SIGHUP"]
     assert before == [signal.getsignal(each) for each in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)]
+
+
+def test_a_second_ctrl_c_is_told_as_one(follow: Callable[..., Followed]) -> None:
+    """The grace period was not over when it was killed."""
+    twice = (Event("signal", "Ctrl-C"), Event("signal", "Ctrl-C"))
+    done = follow(End(until_stopped=True, ignores=True), events=twice)
+    assert done.outcome.evidence is not None
+    assert (done.outcome.evidence.stopped_by, done.outcome.evidence.killed_by) == ("Ctrl-C", "Ctrl-C")
+
+
+@pytest.mark.parametrize(
+    ("entrypoint", "line", "said"),
+    [(["/x"], b"hi\n", True), (["/x"], b"trainlaunch: preflight passed\n", False), ([], b"hi\n", False)],
+)
+def test_an_entrypoint_that_drops_the_job_is_said(
+    follow: Callable[..., Followed], entrypoint: list[str], line: bytes, said: bool
+) -> None:
+    """A shell-form ENTRYPOINT ends with 0 and has run nothing of the job."""
+    done = follow(End(output=(Chunk(True, line),)), image_entrypoint=entrypoint)
+    assert any("the job never ran" in each for each in done.said) is said

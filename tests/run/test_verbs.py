@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from tests.conftest import Runs
-from tests.run.conftest import containers_of, docker
+from tests.run.conftest import ROOT, containers_of, docker
 
 pytestmark = pytest.mark.docker
 MakeJob = Callable[..., Path]
@@ -105,3 +108,33 @@ def test_no_such_run_is_said(trainlaunch: Runs, engine: str, verb: str, code: in
     assert (done.returncode, done.stdout) == (code, "")
     assert "error[TL510]: this engine has no run of job no-such-job-here" in done.stderr
     assert "trainlaunch ps" in done.stderr
+
+
+def test_a_container_that_never_started_has_no_code(trainlaunch: Runs, job_name: str, base_image: str) -> None:
+    """The engine answers 0 at once; that would be a success that nobody had."""
+    docker("create", f"--label=dev.trainlaunch.job={job_name}", base_image, "true")
+    for verb in (["wait"], ["logs", "-f"]):
+        done = trainlaunch(*verb, job_name)
+        assert (done.returncode, "has not started" in done.stderr) == (125, True)
+
+
+def test_status_of_a_job_that_ended_well_is_0(trainlaunch: Runs, make_job: MakeJob) -> None:
+    """The engine calls it unhealthy then, as every container that has ended."""
+    job = str(make_job(command=["/bin/sh", "-c", "exit 0"]))
+    trainlaunch("up", job)
+    assert trainlaunch("status", job).returncode == 0
+
+
+def test_a_log_that_can_not_be_written_is_no_success(make_job: MakeJob) -> None:
+    """A full disk is said (TL116); a job that is followed goes on."""
+    job = str(make_job(command=["/bin/sh", "-c", "echo one; exit 4"]))
+    main = f"{sys.executable} -m launcher"
+    followed = _shell(f"{main} up {job} >/dev/full")
+    assert (followed.returncode, "stdout can't be written" in followed.stderr) == (4, True)
+    printed = _shell(f"{main} logs {job} >/dev/full")
+    assert (printed.returncode, "TL116" in printed.stderr) == (2, True)
+
+
+def _shell(line: str) -> subprocess.CompletedProcess[str]:
+    env = {**os.environ, "PYTHONPATH": str(ROOT)}
+    return subprocess.run(["/bin/sh", "-c", line], env=env, capture_output=True, text=True, timeout=90, check=False)

@@ -206,3 +206,13 @@ def test_a_hang_in_the_log_is_said_at_once() -> None:
     log.take(Chunk(True, b"Error: unable\n"))
     log.take(Chunk(True, b"Error: unable\n"))
     assert said == ["hung"]
+
+
+def test_an_unsized_run_without_workers_is_told_apart(watch: tuple[ShmWatch, list[str]]) -> None:
+    """Without workers nothing crosses /dev/shm, as with auto on two CPUs; only who counted them may say so."""
+    watcher, _ = watch
+    assert watcher.nothing_to_size().endswith("too little for a batch")
+    watcher.take(reading(0, workers=0))
+    assert "no DataLoader worker was seen" in watcher.nothing_to_size()
+    watcher.take(reading(0, workers=1))
+    assert watcher.nothing_to_size().endswith("too little for a batch")

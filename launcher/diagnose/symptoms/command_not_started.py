@@ -2,7 +2,8 @@
 
 **What you see**: exit code 127 or 126, with the shell's `not found` or `Permission denied`.
 **Why**: the preflight passed and its last step, exec of the command, failed: the program is not in the image, not
-on PATH, has no execute permission or names an interpreter that is missing.
+on PATH, has no execute permission or names an interpreter that is missing. An image without /bin/sh can't run the
+preflight itself.
 **Way out**: run the image with a shell and look (`command -v`, `ls -l`).
 **References**: POSIX, Shell Command Language 2.8.2, Exit Status for Commands.
 """
@@ -15,17 +16,29 @@ from launcher.run.evidence import Evidence
 CODE = "TL614"
 NAME = "command-not-started"
 _NOT_EXECUTABLE, _NOT_FOUND = 126, 127
+_NO_SHELL = r"exec /bin/sh failed"
+_TEXTS = r"not found|[Pp]ermission denied|[Nn]o such file|Exec format error"
 
 
 def diagnose(evidence: Evidence) -> Diagnosis | None:
     """Match 126 and 127; a script may also return them itself."""
     if evidence.exit_code == _NOT_FOUND:
-        sentence = "the command was not found in the image"
-        fix = "correct the first word of command, or install it in the image; it is looked up on the image's PATH"
+        sentence, fix = _not_found(evidence)
     elif evidence.exit_code == _NOT_EXECUTABLE:
         sentence = "the command was found and could not be executed"
         fix = "give it execute permission (`chmod +x`), or start it with its interpreter, like [python, train.py]"
     else:
         return None
-    saw = line_with(evidence.log, r"not found|[Pp]ermission denied|[Nn]o such file|Exec format error")
+    saw = line_with(evidence.log, _NO_SHELL) or line_with(evidence.log, _TEXTS)
     return Diagnosis(CODE, NAME, sentence, saw or f"exit code {evidence.exit_code}", fix, LIKELY)
+
+
+def _not_found(evidence: Evidence) -> tuple[str, str]:
+    if line_with(evidence.log, _NO_SHELL):
+        return "the image has no /bin/sh, which the preflight needs", "use an image with a shell; busybox is enough"
+    if line_with(evidence.log, r"^script: .*not found"):
+        return "a command of the script was not found", "correct the line that is named, or install the command"
+    fix = "correct the first word of command, or install it in the image; it is looked up on the image's PATH"
+    if line_with(evidence.log, r"exec: (line \d+: )?/.*not found"):
+        fix += "; of a script it may be the `#!` interpreter that is missing"
+    return "the command was not found in the image", fix

@@ -22,4 +22,4 @@ def diagnose(evidence: Evidence) -> Diagnosis | None:
     if evidence.exit_code not in {EXIT_TRY_ELSEWHERE, EXIT_FILES_WRONG} or STOP_MARKER in evidence.log:
         return None
     sentence = f"the job itself ended with {evidence.exit_code}; the preflight had passed"
-    return Diagnosis(CODE, NAME, sentence, "no preflight line in the log", "look at the job's own last lines")
+    return Diagnosis(CODE, NAME, sentence, "no `preflight stopped` line in the log", "look at the job's own last lines")

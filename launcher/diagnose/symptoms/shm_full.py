@@ -33,5 +33,5 @@ def diagnose(evidence: Evidence) -> Diagnosis | None:
         if "(28)" in saw or "No space left" in saw or "(" not in saw.rpartition(">")[2]
         else ("; the error that the line ends in is a stale number of torch's")
     )
-    sentence = f"{shm_place(evidence)} is full: a batch found no room{stale}"
+    sentence = f"{shm_place(evidence)} is full and had no room for more{stale}"
     return Diagnosis(CODE, NAME, sentence, saw, larger_shm(evidence))

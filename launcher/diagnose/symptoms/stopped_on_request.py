@@ -24,7 +24,11 @@ def diagnose(evidence: Evidence) -> Diagnosis | None:
         return None
     by = evidence.stopped_by or "someone through the engine"
     names = ", ".join(_name(each) for each in evidence.signals) or "no signal on record"
-    if signal.SIGKILL in evidence.signals and len(evidence.signals) > 1:
+    if evidence.killed_by:
+        again = f"a second {by}" if evidence.killed_by == by else evidence.killed_by
+        sentence = f"{by} stopped the job, and {again} killed it before its grace period was over"
+        fix = "start it again with `trainlaunch up` when it should go on"
+    elif signal.SIGKILL in evidence.signals and len(evidence.signals) > 1:
         sentence = f"{by} stopped the job, and it had not ended when its grace period was over"
         fix = "raise stop_grace_period if its checkpoint needs longer"
     else:

@@ -1,0 +1,70 @@
+"""The job's bytes and our own lines share a terminal and stay whole."""
+
+from __future__ import annotations
+
+import errno
+import io
+
+import pytest
+
+from launcher.cli.runs import bare_evidence, shown
+from launcher.cli.screen import Screen
+from launcher.cli.streams import Streams
+from launcher.run.evidence import Evidence
+
+
+class Full(io.StringIO):
+    """A stream on a full disk, or one whose reader is gone."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__()
+        self.error = OSError(number, "No space left on device")
+
+    def write(self, text: str) -> int:
+        """Refuse."""
+        raise self.error
+
+
+def test_our_line_stands_below_an_unfinished_one() -> None:
+    """A progress bar ends without a line feed; the job's own bytes are not touched otherwise."""
+    err = io.StringIO()
+    screen = Screen(Streams(io.StringIO(), err))
+    screen.err(b"\r 50%")
+    screen.say("stopping")
+    screen.err(b"bye\n")
+    screen.say("ended")
+    assert err.getvalue() == "\r 50%\ntrainlaunch: stopping\nbye\ntrainlaunch: ended\n"
+
+
+def test_an_unfinished_line_elsewhere_adds_nothing() -> None:
+    """stdout in a file is not where our lines stand."""
+    out, err = io.StringIO(), io.StringIO()
+    screen = Screen(Streams(out, err))
+    screen.out(b"no line feed")
+    screen.say("ended")
+    assert (out.getvalue(), err.getvalue()) == ("no line feed", "trainlaunch: ended\n")
+
+
+@pytest.mark.parametrize(("number", "lines"), [(errno.ENOSPC, 1), (errno.EPIPE, 0)])
+def test_output_that_is_lost_is_said_once(number: int, lines: int) -> None:
+    """Except to a reader that went away by itself; the job goes on in both cases."""
+    err = io.StringIO()
+    screen = Screen(Streams(Full(number), err))
+    for _ in range(3):
+        screen.out(b"x\n")
+    assert err.getvalue().count("stdout can't be written") == lines
+
+
+def test_what_a_job_printed_is_shown_short_and_harmless() -> None:
+    """A line of 64 KiB or an escape sequence would spoil the terminal that it is quoted on."""
+    assert shown("\x1b[31mred") == "?[31mred"
+    long = shown("a" * 5000 + "end")
+    assert len(long) < 310
+    assert long.endswith("end")
+
+
+def test_the_last_words_of_torchrun_are_the_ranks_own() -> None:
+    """Its epilogue of ten lines ends in a rule of equals signs."""
+    log = "[rank1]: KeyError: 'x'\nx.errors.ChildFailedError: \n=====\n  traceback : To enable traceback see\n====\n"
+    assert bare_evidence(Evidence(1, log)).endswith("last line: [rank1]: KeyError: 'x'")
+    assert bare_evidence(Evidence(1, "KeyError: 'x'\nbye\n\n---\n")).endswith("last line: bye")
