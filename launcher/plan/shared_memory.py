@@ -124,8 +124,7 @@ def _container_hard(job: JobSpec, ranks: int, loaders: tuple[LoaderNeed, ...]) -
     return ranks * of_one_rank + sum(round_up(each.size, LARGEST_PAGE) for each in job.shm_extra)
 
 
-@dataclass(frozen=True, slots=True)
-class _Bounds:
+class _Bounds(NamedTuple):
     need: int
     lasting: int
     hard: int

@@ -11,7 +11,7 @@ from launcher.render.quoting import sh_word
 from launcher.render.quoting import sh_words
 
 SOURCES = {
-    'preflight.sh.j2': '6bd0bb645915e19b8ac58b444b7f34de5bc2982489f106e1b54a6a2772f17f4a',
+    'preflight.sh.j2': '2849ddc671725945f5946fd826255436d3ae649b76683c41722645829256bcc5',
 }
 
 
@@ -260,7 +260,7 @@ def text(
         out.append('needs $tl_needs')
     out.append('), memory $tl_mem, \\\n$tl_cpus CPUs, num_workers $tl_workers"\n')
     if script:
-        out.append('# The script\'s shell passes no signal on to its child: stay, hand each to both unless exec made them one.\ntl_pass() { # SIGNAL\n  kill -s "$1" "$!" && tl_again=yes\n  read -r tl_key <"/proc/$!/comm"\n  for tl_stat in /proc/[0-9]*/stat; do\n    read -r tl_pid _ _ tl_parent _ <"$tl_stat"\n    if [ "$tl_parent $tl_key" = "$! sh" ]; then kill -s "$1" "$tl_pid"; fi\n  done\n} 2>/dev/null\n')
+        out.append('# The script\'s shell passes no signal on to its child: stay, hand each to both unless exec made them one.\ntl_pass() { # SIGNAL\n  kill -s "$1" "$!" && tl_again=yes\n  read -r tl_key <"/proc/$!/comm"\n  for tl_stat in /proc/[0-9]*/stat; do\n    read -r tl_pid tl_comm _ tl_parent _ <"$tl_stat"\n    # tee ends with what it reads: killed first, it would break the pipe of a job that is still saving.\n    if [ "$tl_parent $tl_key" = "$! sh" ] && [ "$tl_comm" != \'(tee)\' ]; then kill -s "$1" "$tl_pid"; fi\n  done\n} 2>/dev/null\n')
     else:
         out.append('if [ $$ -ne 1 ]; then exec "$@"; fi\n# As pid 1 the job would miss signals that it doesn\'t handle: stay, hand them on, return the job\'s code.\ntl_pass() { kill -s "$1" "$!" && tl_again=yes; } 2>/dev/null\n')
     out += (
