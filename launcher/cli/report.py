@@ -13,7 +13,7 @@ _COLOURS = {Severity.ERROR: "31", Severity.WARNING: "33", Severity.INFO: "36"}
 
 
 def framed(diagnostic: Diagnostic, *, colour: bool) -> str:
-    """Return the full form: headline, place, the line itself, why and fix."""
+    """Return the full form: headline, place, the line itself, why, fix and where to read more."""
     lines = [_headline(diagnostic, colour=colour)]
     if diagnostic.span is not None:
         # The line of a mistake in secrets may hold the secret itself.
@@ -21,7 +21,13 @@ def framed(diagnostic: Diagnostic, *, colour: bool) -> str:
         lines += [f"  --> {diagnostic.span}"] if secret else _excerpt(diagnostic.span)
     lines += [f"   = why: {diagnostic.why}"] * bool(diagnostic.why)
     lines += [f"   = fix: {diagnostic.fix}"] * bool(diagnostic.fix)
+    lines += [help_line(diagnostic.code)]
     return "\n".join(lines)
+
+
+def help_line(code: str) -> str:
+    """Return the last line of a frame: the command that explains its code."""
+    return f"   = help: trainlaunch explain {code}"
 
 
 def concise(diagnostic: Diagnostic) -> str:

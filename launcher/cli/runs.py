@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from launcher.cli.report import help_line
 from launcher.cli.streams import Streams, coloured
 from launcher.diagnostics import Diagnostic
 from launcher.errors import EXIT_BEFORE_START, TargetUnavailable
@@ -97,7 +98,8 @@ def framed_diagnosis(diagnosis: Diagnosis, *, colour: bool) -> str:
     head = f"cause[{diagnosis.code}]"
     head = f"\x1b[1;31m{head}\x1b[0m" if colour else head
     sure = "" if diagnosis.confidence == "certain" else f" ({diagnosis.confidence})"
-    return f"{head}: {diagnosis.sentence}{sure}\n   = saw: {shown(diagnosis.saw)}\n   = fix: {diagnosis.fix}"
+    told = f"   = saw: {shown(diagnosis.saw)}\n   = fix: {diagnosis.fix}\n{help_line(diagnosis.code)}"
+    return f"{head}: {diagnosis.sentence}{sure}\n{told}"
 
 
 def bare_evidence(evidence: Evidence) -> str:

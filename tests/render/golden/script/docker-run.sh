@@ -137,8 +137,9 @@ tl_pass() { # SIGNAL
   kill -s "$1" "$!" && tl_again=yes
   read -r tl_key <"/proc/$!/comm"
   for tl_stat in /proc/[0-9]*/stat; do
-    read -r tl_pid _ _ tl_parent _ <"$tl_stat"
-    if [ "$tl_parent $tl_key" = "$! sh" ]; then kill -s "$1" "$tl_pid"; fi
+    read -r tl_pid tl_comm _ tl_parent _ <"$tl_stat"
+    # tee ends with what it reads: killed first, it would break the pipe of a job that is still saving.
+    if [ "$tl_parent $tl_key" = "$! sh" ] && [ "$tl_comm" != '\''(tee)'\'' ]; then kill -s "$1" "$tl_pid"; fi
   done
 } 2>/dev/null
 if env --default-signal=INT true 2>/dev/null; then set -- env --default-signal=INT,QUIT "$@"; fi

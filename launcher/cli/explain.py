@@ -1,0 +1,60 @@
+"""`trainlaunch explain`: what a code means, why, and what to write instead; offline."""
+
+from __future__ import annotations
+
+import argparse
+import difflib
+import re
+from collections.abc import Iterator
+
+from launcher.cli.codes import Explanation, explanation, explanations
+from launcher.cli.streams import Streams, coloured
+from launcher.diagnostics import Diagnostic
+from launcher.errors import UsageError
+
+EXAMPLES = ("trainlaunch explain TL201", "trainlaunch explain shm-full")
+EXIT_CODES = "0 fine, 2 no such code or name, 70 a bug of ours, 130 interrupted"
+_MARKS = re.compile(r"\*\*(.+?)\*\*")
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the code."""
+    parser.add_argument("code", metavar="CODE", nargs="?", help="a code or its name; without it all are listed")
+
+
+def run(args: argparse.Namespace, streams: Streams) -> int:
+    """Print one explanation, or the list of codes with their titles."""
+    if args.code is None:
+        streams.result("".join(f"{each.code}  {each.name}: {each.title}\n" for each in explanations().values()))
+        return 0
+    found = explanation(args.code)
+    if found is None:
+        raise UsageError([_unknown(args.code)])
+    streams.result(_text(found, colour=coloured(streams.out)))
+    return 0
+
+
+def _unknown(asked: str) -> Diagnostic:
+    known = explanations()
+    words = [*known, *(each.name for each in known.values())]
+    asked_as_written = asked.upper() if asked.upper().startswith("TL") else asked.lower()
+    nearest = difflib.get_close_matches(asked_as_written, words, n=1)
+    fix = f"write {nearest[0]}" if nearest else "`trainlaunch explain` lists all codes"
+    return Diagnostic("TL131", f"trainlaunch has no code or name {asked}", fix)
+
+
+def _text(found: Explanation, *, colour: bool) -> str:
+    """Return an explanation for a terminal: examples indented, and no Markdown."""
+    heading = f"{found.code} {found.name}"
+    body = "\n".join(_lines(found.sections))
+    bold = "\x1b[1m\\1\x1b[0m" if colour else r"\1"
+    return f"{_MARKS.sub(bold, f'**{heading}**')}\n\n{found.title}\n\n{_MARKS.sub(bold, body)}\n"
+
+
+def _lines(markdown: str) -> Iterator[str]:
+    inside = False
+    for line in markdown.rstrip("\n").split("\n"):
+        if line.startswith("```"):
+            inside = not inside
+        else:
+            yield f"    {line}" if inside and line else line

@@ -1,0 +1,100 @@
+"""`trainlaunch init`: a commented job file, from flags or from a training script that is read and never run."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+import tempfile
+from pathlib import Path
+
+from launcher.cli.streams import Streams
+from launcher.cli.write import write_files
+from launcher.diagnostics import Diagnostic
+from launcher.errors import JobFileRejected, UsageError
+
+EXAMPLES = (
+    "trainlaunch init train.py --gpus 1 --cpus 8 --memory 32Gi --write-to job.yaml",
+    "trainlaunch init --name resnet50 --image pytorch/pytorch:2.9.1-cuda12.8-cudnn9-runtime",
+)
+EXIT_CODES = "0 fine, 1 a flag's value can't be, 2 usage, 70 a bug of ours, 130 interrupted"
+GENERIC = {"train", "main", "run", "trainer", "training", "script", "__main__"}
+LONGEST_NAME = 50  # leaves room for a target's suffix
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the script and the flags."""
+    parser.add_argument("script", metavar="SCRIPT", nargs="?", help="the training script, like train.py")
+    parser.add_argument("--name", help="the job's name (default: the script's, or its folder's)")
+    parser.add_argument("--image", help="the image, with a tag or digest")
+    parser.add_argument("--cpus", help="limit, like 8 or 1.5")
+    parser.add_argument("--memory", help="limit with /dev/shm included, like 32Gi")
+    parser.add_argument("--gpus", help="a count, all, or ids like 0,1")
+    parser.add_argument("--write-to", type=Path, metavar="FILE", help="write FILE instead of stdout; never over one")
+
+
+def run(args: argparse.Namespace, streams: Streams) -> int:
+    """Read, draft, plan the draft, then print or write it."""
+    from launcher.job.draft import Asked, draft, read_script
+
+    target: Path | None = args.write_to
+    if target is not None and os.path.lexists(target):
+        raise UsageError([_exists(target)])
+    script = Path(args.script) if args.script else None
+    facts = read_script(script) if script else None
+    source, program = _seen_from(target.parent if target else Path(), script) if script else (".", "train.py")
+    asked = Asked(
+        name=args.name or _name(script),
+        image=args.image,
+        cpus=args.cpus,
+        memory=args.memory,
+        gpus=args.gpus,
+        source=source,
+        program=program,
+    )
+    text = draft(asked, facts)
+    _plan(text)
+    if target is None:
+        streams.result(text)
+        return 0
+    write_files(target.parent, {target.name: text}, overwrite=False)
+    streams.say(f"wrote {target}; see what follows from it: trainlaunch plan {target}")
+    return 0
+
+
+def _seen_from(folder: Path, script: Path) -> tuple[str, str]:
+    """Return the folder to mount, relative to the job file's, and the script's path in it."""
+    relative = Path(os.path.relpath(script, folder))
+    if ".." not in relative.parts:
+        return ".", relative.as_posix()
+    return relative.parent.as_posix(), script.name
+
+
+def _name(script: Path | None) -> str:
+    if script is None:
+        return "my-job"
+    word = script.stem if script.stem.lower() not in GENERIC else script.resolve().parent.name
+    return re.sub(r"[^a-z0-9]+", "-", word.lower())[:LONGEST_NAME].strip("-") or "train"
+
+
+def _plan(text: str) -> None:
+    """Raise JobFileRejected where the draft's values, which are the flags', can't be; its lines are nobody's yet."""
+    from launcher.job import read_job
+    from launcher.plan import make_plan
+
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "job.yaml"
+        path.write_text(text, encoding="utf-8")
+        try:
+            make_plan(read_job(path))
+        except JobFileRejected as rejected:
+            raise JobFileRejected([each._replace(span=None) for each in rejected.diagnostics]) from rejected
+
+
+def _exists(path: Path) -> Diagnostic:
+    return Diagnostic(
+        "TL115",
+        f"{path} exists",
+        "give --write-to another file, or leave it out and compare what is printed",
+        why="a job file that was worked on can't be drafted again",
+    )

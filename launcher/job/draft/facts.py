@@ -1,0 +1,68 @@
+"""What a training script's text says about its job, as values."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+KNOWN, OPTION, AUTO, UNKNOWN = "known", "option", "auto", "unknown"
+
+
+@dataclass(frozen=True, slots=True)
+class Option:
+    """One option of the script's command line; `flag` is empty for a positional argument.
+
+    `default` is its literal, None where there is none. `changed`: the script gives it another value later on. `joined`:
+    `--flag=value` works, not only `--flag value`.
+    """
+
+    flag: str
+    dest: str
+    default: object
+    required: bool
+    place: str
+    changed: bool = False
+    joined: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Value:
+    """One setting: a `known` literal, an `option` of the script, `auto` (read from our variable), or `unknown` text."""
+
+    kind: str
+    literal: object = None
+    option: Option | None = None
+    text: str = ""
+
+    @property
+    def number(self) -> object:
+        """The literal, or the option's default."""
+        return self.option.default if self.option else self.literal
+
+
+@dataclass(frozen=True, slots=True)
+class Loader:
+    """One DataLoader: its `settings` by the names of data_loader's fields; what is not stated is not there."""
+
+    name: str
+    settings: Mapping[str, Value]
+    place: str
+
+
+@dataclass(frozen=True, slots=True)
+class ScriptFacts:
+    """All that was found. `notes` are whole sentences for the job file; `shared` are data_loader's own settings.
+
+    `starts_ranks`: what starts one process per GPU itself (Lightning, accelerate, mp.spawn), `distributed`: where the
+    script expects torchrun to, `cuda`: where it names CUDA; each a place, or ``.
+    """
+
+    path: str
+    loaders: tuple[Loader, ...] = ()
+    options: tuple[Option, ...] = ()
+    shared: Mapping[str, str] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+    starts_ranks: str = ""
+    ranks: int | None = None
+    distributed: str = ""
+    cuda: str = ""

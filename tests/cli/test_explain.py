@@ -1,0 +1,155 @@
+"""Every code that trainlaunch prints is explained, and the examples in the explanations do what they say."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from launcher.cli.codes import FOLDER, Explanation, codes_markdown, explanation, explanations
+from launcher.diagnose import SYMPTOMS
+from tests.conftest import ROOT, Runs
+
+PRINTED = {
+    code
+    for folder, pattern in (("launcher", "*.py"), ("templates", "*"))
+    for path in (ROOT / folder).rglob(pattern)
+    if path.is_file() and FOLDER not in path.parents
+    for code in re.findall(r"TL\d{3}", path.read_text(encoding="utf-8"))
+}
+FENCE = re.compile(
+    r"^\*\*(?P<part>Example|Write instead)\*\*:\n\n```(?P<kind>[a-z ]+)\n(?P<body>.*?)\n```$", re.M | re.S
+)
+# Their example needs a machine, an engine or a bug that a test can't make here; each is tested where it arises.
+NOT_RUN = {"TL502", "TL505", "TL506", "TL508", "TL509", "TL510", "TL901", "TL902"}
+WRITTEN = [each for each in explanations().values() if not each.symptom]
+PARTS = [
+    (each, match["part"], match["kind"], match["body"]) for each in WRITTEN for match in FENCE.finditer(each.sections)
+]
+BASE = {"name": "name: job", "image": "image: trainer:1", "command": "command: [python, train.py]"}
+
+
+def job_text(fragment: str, base: dict[str, str] = BASE) -> str:
+    """Return a whole job file: the fragment, after each required field that it does not state itself."""
+    keys = set(re.findall(r"^(\w+):", fragment, re.M))
+    missing = [line for key, line in base.items() if key not in keys and not (key == "command" and "script" in keys)]
+    return "\n".join([*missing, fragment]) + "\n"
+
+
+def of_kind(*kinds: str) -> pytest.MarkDecorator:
+    """Parametrize over the parts whose fence is of one of these kinds."""
+    chosen = [(each.code, part, body) for each, part, kind, body in PARTS if kind in kinds]
+    return pytest.mark.parametrize(
+        ("code", "part", "body"), chosen, ids=[f"{code}-{part.split()[0].lower()}" for code, part, _ in chosen]
+    )
+
+
+def test_every_printed_code_is_explained_and_no_other() -> None:
+    """A code without an explanation, and an explanation without a code, are both a forgotten change."""
+    assert set(explanations()) == PRINTED
+
+
+def test_names_are_unique_and_short() -> None:
+    """A name finds one explanation; it has the form that `explain` prints."""
+    names = [each.name for each in explanations().values()]
+    assert len(set(names)) == len(names)
+    assert [name for name in names if not re.fullmatch(r"[a-z]+(-[a-z]+)*", name)] == []
+
+
+@pytest.mark.parametrize("each", WRITTEN, ids=lambda each: each.code)
+def test_an_explanation_has_a_title_a_reason_and_two_examples(each: Explanation) -> None:
+    """The sections are fixed, and the file is named by its code."""
+    assert (FOLDER / f"{each.code}.md").is_file()
+    assert each.title.endswith(".")
+    assert each.sections.startswith("**Why**: ")
+    assert [match["part"] for match in FENCE.finditer(each.sections)] == ["Example", "Write instead"]
+    kind = FENCE.search(each.sections)["kind"]  # type: ignore[index]
+    assert (kind == "text") == (each.code in NOT_RUN)
+
+
+@of_kind("yaml")
+def test_a_job_file_of_an_explanation_plans_as_it_says(
+    trainlaunch: Runs, tmp_path: Path, code: str, part: str, body: str
+) -> None:
+    """The example gets the code; what to write instead plans without it."""
+    job = tmp_path / "job.yaml"
+    job.write_text(job_text(body))
+    done = trainlaunch("plan", str(job))
+    assert (f"[{code}]" in done.stderr) == (part == "Example"), done.stderr
+    if part != "Example":
+        assert done.returncode == 0, done.stderr
+
+
+@of_kind("sh")
+def test_a_command_of_an_explanation_does_as_it_says(
+    run_sh: Callable[[str, Path], str], tmp_path: Path, code: str, part: str, body: str
+) -> None:
+    """The example's last command gets the code; what to write instead does not."""
+    (tmp_path / "job.yaml").write_text(job_text(""))
+    printed = run_sh(body, tmp_path)
+    assert "Traceback" not in printed
+    if part == "Example":
+        assert f"error[{code}]" in printed
+    else:
+        assert "error[" not in printed
+
+
+@pytest.mark.docker
+@of_kind("yaml up")
+def test_a_job_that_the_machine_refuses_gets_the_code(
+    trainlaunch: Runs, base_image: str, tmp_path: Path, code: str, part: str, body: str
+) -> None:
+    """`up` stops before anything starts; what to write instead passes that check and is refused by nothing else."""
+    image = {**BASE, "image": f"image: {base_image}", "command": "command: ['true']"}
+    job = tmp_path / "job.yaml"
+    job.write_text(job_text(body.replace("name: job", ""), {**image, "name": f"name: explain-{code.lower()}"}))
+    done = trainlaunch("up", "--detach", str(job))
+    trainlaunch("down", str(job))
+    assert (f"[{code}]" in done.stderr) == (part == "Example"), done.stderr
+
+
+@pytest.mark.parametrize("asked", ["TL605", "tl605", "shm-full", "shm_full"])
+def test_explain_takes_a_code_or_a_name(trainlaunch: Runs, asked: str) -> None:
+    """A symptom is told in the words of its own module."""
+    done = trainlaunch("explain", asked)
+    assert done.returncode == 0
+    assert done.stdout.startswith("TL605 shm-full\n")
+    assert "since 2.10 torch reserves the pages" in done.stdout
+    assert "**" not in done.stdout
+
+
+def test_explain_alone_lists_every_code(trainlaunch: Runs) -> None:
+    """One line a code, with its name and title."""
+    lines = trainlaunch("explain").stdout.splitlines()
+    assert [line.split()[0] for line in lines] == sorted(PRINTED)
+
+
+@pytest.mark.parametrize(("asked", "nearest"), [("TL9O1", "TL901"), ("shm-ful", "shm-full")])
+def test_an_unknown_code_names_the_nearest(trainlaunch: Runs, asked: str, nearest: str) -> None:
+    """Exit 2 with one suggestion, as for verbs."""
+    done = trainlaunch("explain", asked)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert f"write {nearest}\n" in done.stderr
+
+
+def test_each_symptom_is_explained_from_its_module() -> None:
+    """No second text about a symptom exists."""
+    for symptom in (each for group in SYMPTOMS for each in group):
+        found = explanation(symptom.NAME)
+        assert found is not None
+        assert found.code == symptom.CODE
+        assert not (FOLDER / f"{symptom.CODE}.md").exists()
+
+
+def test_an_error_ends_in_the_command_that_explains_it(trainlaunch: Runs, tmp_path: Path) -> None:
+    """The last line of a frame can be typed."""
+    job = tmp_path / "job.yaml"
+    job.write_text(job_text("shm_size: 8G"))
+    assert trainlaunch("plan", str(job)).stderr.splitlines()[-1] == "   = help: trainlaunch explain TL108"
+
+
+def test_the_page_of_codes_is_current(golden: Callable[[Path, str], None]) -> None:
+    """docs/codes.md is what `python -m launcher.cli.codes` writes."""
+    golden(ROOT / "docs" / "codes.md", codes_markdown())

@@ -1,0 +1,2 @@
+BATCH_SIZE: int = 96
+NUM_WORKERS = 3
