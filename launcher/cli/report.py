@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -66,6 +65,8 @@ def as_json(diagnostics: Iterable[Diagnostic]) -> list[Mapping[str, object]]:
 
 def document(content: Mapping[str, object]) -> str:
     """Return a JSON document with its schema version, as every `-o json` prints it."""
+    import json  # few results are JSON
+
     return json.dumps({"schema_version": SCHEMA_VERSION, **content}, indent=2, ensure_ascii=False) + "\n"
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -58,6 +57,8 @@ def _differs(path: Path, text: str) -> bool:
 
 
 def _stage(folder: Path, text: str) -> Path:
+    import tempfile  # few results are files
+
     handle, name = tempfile.mkstemp(dir=folder, prefix=".trainlaunch-")
     temporary = Path(name)
     try:

@@ -10,8 +10,6 @@ from typing import Any
 from launcher.job.reserved import KUBERNETES_LABEL_PREFIX, LABEL_PREFIX
 from launcher.job.scalars import BAD
 from launcher.job.validate import Checked, cannot
-from launcher.job.validate_cluster import check_cluster
-from launcher.job.validate_engine import check_engine
 
 _INSTEAD = {
     ("kubernetes", "bind"): "pvc",
@@ -29,8 +27,12 @@ def check_target(job: Checked) -> None:
     _check_secret_sources(job)
     _check_reserved_labels(job)
     if job.target == "kubernetes":
+        from launcher.job.validate_cluster import check_cluster
+
         check_cluster(job)
     else:
+        from launcher.job.validate_engine import check_engine
+
         check_engine(job)
 
 

@@ -104,13 +104,10 @@ def header_lines(plan: LaunchPlan, *, base: Path | None) -> tuple[str, ...]:
 
     No clock and no version of the tool, so that neither a second run nor a release changes a committed file.
     """
-    numbers = (_by_name(plan, line) for line in _numbers(plan))
+    path, name = plan.job.path, Path(plan.job.path).name
+    # without the folder that the job file happened to be read from
+    numbers = (line.replace(path, name) for line in _numbers(plan))
     return (*_origin(plan, base), *numbers, *_only_up(plan))
-
-
-def _by_name(plan: LaunchPlan, line: str) -> str:
-    """Return `line` naming the job file without the folder that it happened to be read from."""
-    return line.replace(plan.job.path, Path(plan.job.path).name)
 
 
 def _origin(plan: LaunchPlan, base: Path | None) -> Iterator[str]:
