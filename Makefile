@@ -8,6 +8,7 @@ check:
 	ruff format --check .
 	mypy
 	shellcheck .ci/run
+	trainlaunch check compose k8s
 
 test:
 	pytest -m "not docker"

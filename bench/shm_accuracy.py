@@ -168,7 +168,7 @@ def argv_of(configuration: Configuration) -> tuple[str, ...]:
     loaders = [
         {
             "batch_size": each.batch_size,
-            "sample": program.get("sample") or [dataclasses.asdict(tensor) for tensor in each.sample or ()],
+            "sample": program.get("sample") or [tensor._asdict() for tensor in each.sample or ()],
             "num_workers": planned.workers,
             "prefetch_factor": each.prefetch_factor,
             "persistent_workers": each.persistent_workers,

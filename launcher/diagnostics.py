@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Iterable
-from dataclasses import dataclass
+from typing import NamedTuple
 
 
 class Severity(enum.Enum):
@@ -19,8 +19,7 @@ class Severity(enum.Enum):
     INFO = "info"
 
 
-@dataclass(frozen=True, slots=True)
-class Span:
+class Span(NamedTuple):
     """A place in a file; lines and columns are 1-based, columns count characters, the end is exclusive."""
 
     file: str
@@ -33,8 +32,7 @@ class Span:
         return f"{self.file}:{self.line}:{self.column}"
 
 
-@dataclass(frozen=True, slots=True)
-class Diagnostic:
+class Diagnostic(NamedTuple):
     """One finding. `message` states the fact with both numbers, `why` the mechanism, `fix` the value to type."""
 
     code: str

@@ -6,7 +6,6 @@ import argparse
 import os
 import re
 import tempfile
-from dataclasses import replace
 from pathlib import Path
 
 from launcher.cli.streams import Streams
@@ -89,7 +88,7 @@ def _plan(text: str) -> None:
         try:
             make_plan(read_job(path))
         except JobFileRejected as rejected:
-            raise JobFileRejected([replace(each, span=None) for each in rejected.diagnostics]) from rejected
+            raise JobFileRejected([each._replace(span=None) for each in rejected.diagnostics]) from rejected
 
 
 def _exists(path: Path) -> Diagnostic:

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import argparse
-import difflib
 import importlib
 import re
 import sys
-import traceback
 from collections.abc import Sequence
 from types import ModuleType
 from typing import NoReturn
@@ -32,6 +30,8 @@ VERBS = {
     "up": "start the job and follow it; the exit code is the job's own",
     "plan": "show what is decided for a job, each number with its derivation and origin",
     "render": "print or write the job as docker run, Compose or Kubernetes text",
+    "check": "compare committed renderings with what their job files render now",
+    "lock": "pin the digest and the ENTRYPOINT of a job's images, as the engine has them",
     "init": "write a commented job file, from flags or from a training script that is read and never run",
     "schema": "print the JSON Schema of the job file",
     "explain": "tell what a code like TL201 means, why, and what to write instead",
@@ -42,6 +42,7 @@ VERBS = {
     "wait": "wait until a run ends; the exit code is the job's own",
     "down": "stop a run and remove all that it made",
 }
+USAGE_WIDTH = 78  # columns of a usage line; help takes the terminal's
 # Verbs whose exit code is the job's: anything that stops them before the job has one is 125.
 VERBS_WITH_THE_JOBS_CODE = {"up", "wait"}
 
@@ -60,7 +61,7 @@ def _run(words: list[str], streams: Streams) -> int:
     if verb is not None and module is None:
         return _unknown_verb(verb, words, streams)
     try:
-        args = _parser(verb, module).parse_args(words)
+        args = _parser(verb, module, asks_help=bool({"-h", "--help"} & {*words})).parse_args(words)
     except UsageError as wrong:
         return _stopped(wrong, streams, as_document=_asks_for_json(words))
     if module is None:  # no verb: parse_args has printed the version, the help or the usage
@@ -69,6 +70,8 @@ def _run(words: list[str], streams: Streams) -> int:
 
 
 def _unknown_verb(verb: str, words: Sequence[str], streams: Streams) -> int:
+    import difflib  # only on the way to an error
+
     nearest = difflib.get_close_matches(verb, VERBS, n=1, cutoff=0.7)
     fix = f"write {nearest[0]}" if nearest else "`trainlaunch --help` lists the verbs"
     stated = next((word for word in words if word in VERBS), None)
@@ -92,20 +95,25 @@ def _asks_for_json(words: Sequence[str]) -> bool:
     return re.search(r"(?:^|\n)(?:-o\n?|--output[\n=])json(?:\n|$)", "\n".join(words)) is not None
 
 
-def _parser(verb: str | None, module: ModuleType | None) -> argparse.ArgumentParser:
+def _parser(verb: str | None, module: ModuleType | None, *, asks_help: bool) -> argparse.ArgumentParser:
     """Return the parser; only the chosen verb's own arguments are built, so that the others cost nothing."""
+
+    def formatter(prog: str) -> argparse.HelpFormatter:
+        # argparse makes one for each argument, and one without a width loads shutil to measure the terminal.
+        return argparse.RawDescriptionHelpFormatter(prog, width=None if asks_help else USAGE_WIDTH)
+
     parser = _Parser(
         prog="trainlaunch",
         description="Makes a containerised PyTorch job start right on every target.",
         epilog="examples:\n  trainlaunch up job.yaml\n  trainlaunch render job.yaml --target kubernetes\n\n"
         "`trainlaunch VERB --help` tells a verb's options and exit codes.",
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        formatter_class=formatter,
     )
     parser.add_argument("--version", action="version", version=f"trainlaunch {__version__}")
     verbs = parser.add_subparsers(title="verbs", metavar="VERB", dest="verb", required=True)
     for name, summary in VERBS.items():
         if module is None or name != verb:
-            verbs.add_parser(name, help=summary)
+            verbs.add_parser(name, help=summary, formatter_class=formatter)
             continue
         examples = "\n".join(f"  {each}" for each in module.EXAMPLES)
         chosen = verbs.add_parser(
@@ -113,7 +121,7 @@ def _parser(verb: str | None, module: ModuleType | None) -> argparse.ArgumentPar
             help=summary,
             description=f"{summary[0].upper()}{summary[1:]}.",
             epilog=f"examples:\n{examples}\n\nexit codes: {module.EXIT_CODES}",
-            formatter_class=argparse.RawDescriptionHelpFormatter,
+            formatter_class=formatter,
         )
         module.add_arguments(chosen)
     return parser
@@ -155,6 +163,8 @@ def _say_all(diagnostics: Sequence[Diagnostic], streams: Streams) -> None:
 
 
 def _bug(verb: str) -> Diagnostic:
+    import traceback
+
     return Diagnostic(
         "TL901",
         f"trainlaunch {__version__} broke in `{verb}`",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import shlex
 from collections.abc import Iterator
 
 from launcher.cli.common import (
@@ -15,7 +16,7 @@ from launcher.cli.common import (
 from launcher.cli.report import as_json, document
 from launcher.cli.streams import Streams
 from launcher.diagnostics import Severity
-from launcher.plan.launch_plan import Derived, LaunchPlan
+from launcher.plan.launch_plan import Derived, LaunchPlan, SharedMemory
 from launcher.plan.shared_memory import need_derivation
 from launcher.plan.threads import alike
 from launcher.units import format_cpus, format_size, human_size
@@ -48,6 +49,7 @@ def _rows(plan: LaunchPlan) -> Iterator[tuple[str, str, str, str]]:
     """Yield (what, value, derivation, origin)."""
     job, shm = plan.job, plan.shm
     yield "job", plan.name, f"target {plan.target}", job.path
+    yield from _locked_rows(plan)
     if job.resources.cpus is not None:
         yield "cpus", format_cpus(job.resources.cpus), "", str(job.origin("resources.cpus"))
     if plan.memory.limit is not None:
@@ -62,6 +64,14 @@ def _rows(plan: LaunchPlan) -> Iterator[tuple[str, str, str, str]]:
     working = plan.memory.working_set
     yield "working set", human_size(working.value), working.derivation, working.origin
     yield from _thread_rows(plan)
+
+
+def _locked_rows(plan: LaunchPlan) -> Iterator[tuple[str, str, str, str]]:
+    """Yield what the lock fills in."""
+    job = plan.job
+    for field, value in (("image", job.image), ("image_entrypoint", shlex.join(job.image_entrypoint or ()) or "none")):
+        if job.origin(field).kind == "lock":
+            yield field, "locked", value, str(job.origin(field))
 
 
 def _thread_rows(plan: LaunchPlan) -> Iterator[tuple[str, str, str, str]]:
@@ -97,6 +107,7 @@ def plan_document(plan: LaunchPlan) -> dict[str, object]:
         "target": plan.target,
         "file": job.path,
         "image": job.image,
+        "image_entrypoint": job.image_entrypoint,
         "argv": list(plan.argv),
         "ranks": plan.ranks.value,
         "num_workers": plan.num_workers.value,
@@ -104,29 +115,33 @@ def plan_document(plan: LaunchPlan) -> dict[str, object]:
         "cpus": None if job.resources.cpus is None else format_cpus(job.resources.cpus),
         "memory": {"limit": plan.memory.limit, "working_set": plan.memory.working_set.value},
         "gpus": {"count": plan.gpus.count, "ids": list(plan.gpus.ids), "all": plan.gpus.all},
-        "shm": {
-            "need": shm.need,
-            "lasting": shm.lasting,
-            "hard": shm.hard,
-            "size": shm.size.value,
-            "unsized": shm.unsized,
-            "loaders": [
-                {
-                    "name": each.name,
-                    "num_workers": each.workers,
-                    "prefetch_factor": each.prefetch_factor,
-                    "batches_held": each.batches_held,
-                    "batch_bytes": each.unit,
-                    "tensors": each.tensors,
-                    "need": each.need,
-                    "hard": each.hard,
-                }
-                for each in shm.loaders
-            ],
-        },
+        "shm": _shm_document(shm),
         "threads": {name: threads.value for name, threads in plan.threads},
         "derivations": _derivations(plan),
         "findings": as_json(plan.findings),
+    }
+
+
+def _shm_document(shm: SharedMemory) -> dict[str, object]:
+    return {
+        "need": shm.need,
+        "lasting": shm.lasting,
+        "hard": shm.hard,
+        "size": shm.size.value,
+        "unsized": shm.unsized,
+        "loaders": [
+            {
+                "name": each.name,
+                "num_workers": each.workers,
+                "prefetch_factor": each.prefetch_factor,
+                "batches_held": each.batches_held,
+                "batch_bytes": each.unit,
+                "tensors": each.tensors,
+                "need": each.need,
+                "hard": each.hard,
+            }
+            for each in shm.loaders
+        ],
     }
 
 
@@ -139,4 +154,9 @@ def _derivations(plan: LaunchPlan) -> dict[str, dict[str, str]]:
         "memory.working_set": plan.memory.working_set,
         **{f"threads.{name}": threads for name, threads in plan.threads},
     }
-    return {name: {"derivation": each.derivation, "origin": each.origin} for name, each in numbers.items()}
+    told = {name: {"derivation": each.derivation, "origin": each.origin} for name, each in numbers.items()}
+    for field in ("image", "image_entrypoint"):
+        origin = plan.job.origin(field)
+        derivation = {"lock": "locked", "default": "not stated"}.get(origin.kind, "stated")
+        told[field] = {"derivation": derivation, "origin": str(origin)}
+    return told

@@ -8,7 +8,6 @@ from pathlib import Path
 
 from launcher.cli.common import ALL_TARGETS, CONTRACT_EXIT_CODES, TARGETS, add_job_arguments, plan_of, say_findings
 from launcher.cli.streams import Streams
-from launcher.cli.write import write_files
 from launcher.diagnostics import Diagnostic
 from launcher.errors import JobFileRejected, UsageError
 from launcher.plan.launch_plan import LaunchPlan
@@ -38,16 +37,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace, streams: Streams) -> int:
     """Render, verify, then print or write."""
-    from launcher.job import read_job
     from launcher.render import render
     from launcher.verify import verified
 
     if args.kind:
         args.sets = [*args.sets, f"kubernetes.kind={args.kind}"]
-    targets = TARGETS if args.target == "all" else (args.target or read_job(Path(args.job), sets=args.sets).target,)
-    if "local" in targets:
-        raise UsageError([_no_rendering(args.job)])
+    targets = TARGETS if args.target == "all" else (args.target,)  # None: the job's own
     plans = _plans(args, targets)
+    if any(plan.target == "local" for plan in plans):
+        raise UsageError([_no_rendering(args.job)])
     say_findings(dict.fromkeys(finding for plan in plans for finding in plan.findings), streams)
     files: dict[str, str] = {}
     for plan in plans:
@@ -57,6 +55,8 @@ def run(args: argparse.Namespace, streams: Streams) -> int:
         for name, text in files.items():
             streams.result(f"# ===== {name} =====\n" * (len(files) > 1) + text)
         return 0
+    from launcher.cli.write import write_files
+
     for path in write_files(args.write_to, files, overwrite=args.overwrite):
         streams.say(f"wrote {path}")
     return 0
@@ -71,7 +71,7 @@ def _no_rendering(job: str) -> Diagnostic:
     )
 
 
-def _plans(args: argparse.Namespace, targets: Iterable[str]) -> list[LaunchPlan]:
+def _plans(args: argparse.Namespace, targets: Iterable[str | None]) -> list[LaunchPlan]:
     """Return the plan of each target. Raises JobFileRejected with the errors of all, each once."""
     plans: list[LaunchPlan] = []
     errors: list[Diagnostic] = []

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -37,6 +36,17 @@ def concise(diagnostic: Diagnostic) -> str:
     return f"{place}{diagnostic.severity.value} {diagnostic.code}: {diagnostic.message}"
 
 
+def annotation(diagnostic: Diagnostic) -> str:
+    """Return the line by which a GitHub workflow shows a finding at its place."""
+    kind = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.INFO: "notice"}[diagnostic.severity]
+    span, place = diagnostic.span, ""
+    if span is not None:
+        file = span.file.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
+        place = f"file={file.replace(':', '%3A').replace(',', '%2C')},line={span.line},"
+    text = f"{diagnostic.message}; {diagnostic.fix}".replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
+    return f"::{kind} {place}title={diagnostic.code}::{text}"
+
+
 def as_json(diagnostics: Iterable[Diagnostic]) -> list[Mapping[str, object]]:
     """Return findings as plain values with stable keys; positions are 1-based, ends exclusive."""
     return [
@@ -55,6 +65,8 @@ def as_json(diagnostics: Iterable[Diagnostic]) -> list[Mapping[str, object]]:
 
 def document(content: Mapping[str, object]) -> str:
     """Return a JSON document with its schema version, as every `-o json` prints it."""
+    import json  # few results are JSON
+
     return json.dumps({"schema_version": SCHEMA_VERSION, **content}, indent=2, ensure_ascii=False) + "\n"
 
 

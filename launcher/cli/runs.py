@@ -91,7 +91,7 @@ def _job_of_file(argument: str) -> JobSpec | None:
     if path.suffix in {".yaml", ".yml"} or "/" in argument or path.is_file():
         from launcher.job import read_job
 
-        return read_job(path)
+        return read_job(path, use_lock=False)
     return None
 
 

@@ -7,16 +7,14 @@ import io
 import os
 import sys
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TextIO
+from typing import NamedTuple, TextIO
 
 from launcher.diagnostics import Diagnostic
 from launcher.errors import UsageError
 
 
-@dataclass(frozen=True, slots=True)
-class Streams:
+class Streams(NamedTuple):
     """Where results (`out`) and everything else (`err`) go."""
 
     out: TextIO

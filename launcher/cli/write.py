@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -35,11 +34,31 @@ def write_files(folder: Path, files: Mapping[str, str], *, overwrite: bool) -> l
     return list(staged)
 
 
+def replace_file(path: Path, text: str) -> None:
+    """Write `text` to `path` whole or not at all, with the mode that the file there has; a link stays one.
+
+    Raises UsageError where it can't be written.
+    """
+    target = path.resolve()
+    try:
+        temporary = _stage(target.parent, text)
+        try:
+            if target.exists():
+                temporary.chmod(target.stat().st_mode & 0o7777)
+            temporary.replace(target)
+        finally:
+            temporary.unlink(missing_ok=True)
+    except OSError as cause:
+        raise UsageError([_cannot_write(path, cause)]) from cause
+
+
 def _differs(path: Path, text: str) -> bool:
     return path.exists() and path.read_bytes() != text.encode()
 
 
 def _stage(folder: Path, text: str) -> Path:
+    import tempfile  # few results are files
+
     handle, name = tempfile.mkstemp(dir=folder, prefix=".trainlaunch-")
     temporary = Path(name)
     try:

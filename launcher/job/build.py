@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from launcher.job.fields import default
-from launcher.job.source import MappingNode, Node, Scalar
+from launcher.job.source import MappingNode, Node, Scalar, SequenceNode
 from launcher.job.spec import (
     BatchBytes,
     DataLoaderSpec,
@@ -44,7 +44,9 @@ class Stated:
         return Stated(self.values.get(name, {}), f"{self._path}{name}.")
 
 
-def job_spec(values: Mapping[str, Any], root: MappingNode, *, path: str, target: str) -> JobSpec:
+def job_spec(
+    values: Mapping[str, Any], root: MappingNode, *, path: str, target: str, sets: Sequence[str] = ()
+) -> JobSpec:
     """Return the job; `values` hold no error, `root` is the tree that they were read from."""
     job = Stated(values)
     gpus = job.below("resources").values.get("gpus", _NO_GPU)
@@ -62,7 +64,8 @@ def job_spec(values: Mapping[str, Any], root: MappingNode, *, path: str, target:
         healthcheck=_health_check(job.below("healthcheck")),
         max_attempts=job.below("restart").get("max_attempts"),
         kubernetes=_kubernetes(job.below("kubernetes")),
-        origins=dict(origins(root)),
+        origins=origins(root),
+        sets=tuple(sets),
     )
 
 
@@ -165,16 +168,21 @@ def _kubernetes(stated: Stated) -> KubernetesSpec:
     return KubernetesSpec(namespace=stated.get("namespace"), kind=stated.get("kind"))
 
 
-def origins(node: Node, path: str = "") -> Iterator[tuple[str, Origin]]:
-    """Yield the dotted path of every stated value below `node`, lists by index, with where it came from."""
-    below: Iterator[tuple[str, Node]]
-    if isinstance(node, Scalar):
-        return
+def origins(root: MappingNode) -> dict[str, Origin]:
+    """Return by dotted path, lists by index, where every stated value below `root` came from."""
+    found: dict[str, Origin] = {}
+    _add_origins(found, "", root)
+    return found
+
+
+def _add_origins(found: dict[str, Origin], path: str, node: MappingNode | SequenceNode) -> None:
+    below: Iterable[tuple[str, Node]]
     if isinstance(node, MappingNode):
-        below = ((name, value) for name, (_, value) in node.items.items())
+        below = [(name, value) for name, (_, value) in node.items.items()]
     else:
-        below = ((str(index), value) for index, value in enumerate(node.items))
+        below = [(str(index), value) for index, value in enumerate(node.items)]
     for name, value in below:
-        full = f"{path}.{name}" if path else name
-        yield full, Origin(value.kind, None if value.kind == "--set" else value.span)
-        yield from origins(value, full)
+        full = path + name
+        found[full] = Origin(value.kind, None if value.kind == "--set" else value.span)
+        if not isinstance(value, Scalar):
+            _add_origins(found, f"{full}.", value)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from typing import NamedTuple
 
 from launcher.units import format_cpus, format_duration, format_size
 
 
-@dataclass(frozen=True, slots=True)
-class Type:
+class Type(NamedTuple):
     """How a value is written. `kind` names the reader; the rest are that reader's bounds.
 
     Kinds: text, int, bool, size (bytes), cpus (thousandths), duration (seconds), choice, gpus, ulimit, list, map,
@@ -16,6 +16,7 @@ class Type:
     `low` and `high` are inclusive, in the kind's unit; for lists and maps `low` counts items. `pattern` is a regular
     expression of the whole string and `what` says it in words. `keys` are the pattern and words of a map's keys.
     `later` are choices that a later version brings. `single` takes one bare item for a list of one.
+    `by_name` are the `fields` by their names.
     """
 
     kind: str
@@ -31,6 +32,7 @@ class Type:
     item: Type | None = None
     fields: tuple[Field, ...] = ()
     keys: tuple[str, str] = ("", "")
+    by_name: Mapping[str, Field] = {}
 
     @property
     def inner(self) -> Type:
@@ -38,8 +40,7 @@ class Type:
         return self.item or ANYTHING
 
 
-@dataclass(frozen=True, slots=True)
-class Field:
+class Field(NamedTuple):
     """One row of the table of fields.
 
     `default` is the value of an unstated field, None where `shown` says in words what happens then. `later` marks a
@@ -115,7 +116,7 @@ def mapping(item: Type, key: str, words: str, *, low: int = 0) -> Type:
 
 def record(*fields: Field) -> Type:
     """A mapping with known keys."""
-    return Type("object", "a mapping", fields=fields)
+    return Type("object", "a mapping", fields=fields, by_name={each.name: each for each in fields})
 
 
 BOOL = Type("bool", "true or false")

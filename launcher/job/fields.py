@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterator
 from typing import Any
 
@@ -42,7 +43,7 @@ def rows(type_: Type = JOB, prefix: str = "") -> Iterator[tuple[str, Field]]:
 
 def named(type_: Type, name: str) -> Field | None:
     """Return the field `name` of an object type."""
-    return next((field for field in type_.fields if field.name == name), None)
+    return type_.by_name.get(name)
 
 
 def child(type_: Type | None, key: str) -> Type | None:
@@ -55,6 +56,7 @@ def child(type_: Type | None, key: str) -> Type | None:
     return type_.item if type_.kind in {"map", "list"} else None
 
 
+@functools.cache
 def default(path: str) -> Any:
     """Return the default of a dotted field, as the value that reading it would give."""
     type_: Type | None = JOB

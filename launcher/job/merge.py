@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import replace
 
 from launcher.diagnostics import Diagnostic, Span
 from launcher.job.field import Type
@@ -32,7 +31,7 @@ def merged(base: MappingNode, over: MappingNode, type_: Type | None = JOB) -> Ma
 def of_kind(node: Node, kind: str) -> Node:
     """Return a copy of `node` that says where it came from: job, target_overrides or --set."""
     if isinstance(node, Scalar):
-        return replace(node, kind=kind)
+        return node._replace(kind=kind)
     if isinstance(node, SequenceNode):
         return SequenceNode(tuple(of_kind(each, kind) for each in node.items), node.span, kind)
     return mapping_of_kind(node, kind)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ from launcher.job.build import job_spec
 from launcher.job.fields import JOB, OVERRIDE, OVERRIDES, default
 from launcher.job.fields_target import TARGETS
 from launcher.job.file import read_text
+from launcher.job.lock import locked, read_lock
 from launcher.job.merge import apply_sets, mapping_of_kind, merged
 from launcher.job.names import refuse_unknown_key
 from launcher.job.report import Report
@@ -22,20 +24,20 @@ from launcher.job.validate_target import check_target
 from launcher.job.values import ValueReader
 
 
-def read_job(path: Path, *, target: str | None = None, sets: Sequence[str] = ()) -> JobSpec:
+def read_job(path: Path, *, target: str | None = None, sets: Sequence[str] = (), use_lock: bool = True) -> JobSpec:
     """Return the job of a file for `target` (None: the job's own), with its overrides and then `sets` laid on top.
 
-    `sets` are `dotted.path=YAML value`. Raises JobFileRejected with every error, in the order of the file.
+    `sets` are `dotted.path=YAML value`. The lock beside the file fills what all of them leave open about the image.
+    Raises JobFileRejected with every error, in the order of the file.
     """
     report = Report()
-    root = _root(path, report)
-    if root is None:
-        raise JobFileRejected(report.sorted())
-    base, overrides = _split(root, report)
-    ValueReader(report, partial=True).read(JOB, base, "")
+    base, overrides = _read_file(path, report)
     chosen = _target(base, target, sets)
     laid = merged(base, overrides[chosen]) if chosen in overrides else base
     laid = apply_sets(laid, sets, report)
+    lock = read_lock(path, report) if use_lock else None
+    if lock is not None:
+        laid = locked(laid, lock, path, report)
     values = ValueReader(report).read(JOB, laid, "")
     _refuse_target(chosen, explicit=target is not None, report=report)
     checked = Checked(values, laid, chosen, report)
@@ -44,23 +46,54 @@ def read_job(path: Path, *, target: str | None = None, sets: Sequence[str] = ())
     found = report.sorted()
     if found:
         raise JobFileRejected(found)
-    return job_spec(values, laid, path=str(path), target=chosen)
+    return job_spec(values, laid, path=str(path), target=chosen, sets=sets)
 
 
-def _root(path: Path, report: Report) -> MappingNode | None:
-    """Return the file's tree, or None where nothing more can be said about it."""
+def stated_images(path: Path) -> dict[str, Span]:
+    """Return the images that a job file names, its own and those of target_overrides, each with its place.
+
+    Raises JobFileRejected where the file is no job for its own target.
+    """
+    read_job(path, use_lock=False)
+    base, overrides = _read_file(path, Report())
+    stated = (each.items["image"][1] for each in (base, *overrides.values()) if "image" in each.items)
+    return {node.text: node.span for node in stated if isinstance(node, Scalar) and not node.null}
+
+
+def _read_file(path: Path, report: Report) -> tuple[MappingNode, dict[str, MappingNode]]:
+    """Return a file's own fields and its overrides by target; raises JobFileRejected where there is no mapping."""
     text = read_text(path, report)
-    if text is None:
-        return None
+    stated, found = (None, ()) if text is None else _stated(text, str(path))
+    for each in found:
+        report.take(each)
+    if stated is None:
+        raise JobFileRejected(report.sorted())
+    return stated
+
+
+@functools.lru_cache(maxsize=2)
+def _stated(text: str, path: str) -> tuple[tuple[MappingNode, dict[str, MappingNode]] | None, tuple[Diagnostic, ...]]:
+    """Return what `text` states and what is wrong with it, for all targets; kept, since `check` asks for each."""
+    report = Report()
+    root = _root(text, path, report)
+    if root is None:
+        return None, report.found()
+    base, overrides = _split(root, report)
+    ValueReader(report, partial=True).read(JOB, base, "")
+    return (base, overrides), report.found()
+
+
+def _root(text: str, path: str, report: Report) -> MappingNode | None:
+    """Return the file's tree, or None where nothing more can be said about it."""
     before = len(report)
-    node = parse_yaml(text, str(path), report)
+    node = parse_yaml(text, path, report)
     if isinstance(node, MappingNode):
         return node
     if node is None and len(report) > before:
         return None
     if node is None or (isinstance(node, Scalar) and node.null):
         fix = "write at least name, image and command"
-        start = Span(str(path), 1, 1, 1, 1)
+        start = Span(path, 1, 1, 1, 1)
         report.take(Diagnostic(code="TL101", message="the job file is empty", fix=fix, span=start))
         return None
     found = "a list" if not isinstance(node, Scalar) else "one value"

@@ -33,6 +33,10 @@ class Report:
         span = at.span if at is not None else None
         self.take(Diagnostic(code=code, message=message, fix=fix, why=why, span=span, field=field))
 
+    def found(self) -> tuple[Diagnostic, ...]:
+        """Return all findings as they came."""
+        return tuple(self._found.values())
+
     def sorted(self) -> tuple[Diagnostic, ...]:
         """Return all findings by file, line and column; those without a place come first."""
         return tuple(sorted(self._found.values(), key=_order))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from typing import Any
 
@@ -41,6 +40,8 @@ _OTHER_WORDS = {
 
 def quoted(text: str) -> str:
     """Return `text` in double quotes, cut after 60 characters."""
+    import json  # only on the way to an error
+
     short = text if len(text) <= 60 else text[:59] + "…"
     return json.dumps(short, ensure_ascii=False)
 

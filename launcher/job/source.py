@@ -9,28 +9,25 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import yaml
 
 from launcher.diagnostics import Diagnostic, Span
 from launcher.job.report import Report
-from launcher.job.syntax import syntax_error
 
 MAX_VALUES = 10_000
 MAX_CHARACTERS = 4 * 1024 * 1024
 MAX_DEPTH = 64
 
 # What YAML forbids, and NEL, LS and PS: YAML 1.1 takes those three for line ends, editors and YAML 1.2 don't.
-_FORBIDDEN = re.compile("[^\t\n\r -~\xa0-\u2027\u202a-\ud7ff\ue000-\ufefe\uff00-\ufffd\U00010000-\U0010ffff]")
+_FORBIDDEN = re.compile("[\0-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff\ufeff\ufffe\uffff]")
 _NOT_IN_A_STRING = re.compile("[\0\ud800-\udfff]")
 _NULLS = frozenset({"", "~", "null", "Null", "NULL"})
 _QUOTES = frozenset("'\"|>")  # a plain scalar's style is None from PyYAML's own parser and '' from libyaml
 
 
-@dataclass(frozen=True, slots=True)
-class Scalar:
+class Scalar(NamedTuple):
     """One scalar: `text` is the source spelling of a plain scalar and the value of a quoted or block one."""
 
     text: str
@@ -44,8 +41,7 @@ class Scalar:
         return self.plain and self.text in _NULLS
 
 
-@dataclass(frozen=True, slots=True)
-class MappingNode:
+class MappingNode(NamedTuple):
     """A mapping in source order; each key maps to its own scalar and its value."""
 
     items: dict[str, tuple[Scalar, Node]]
@@ -53,8 +49,7 @@ class MappingNode:
     kind: str = "job"
 
 
-@dataclass(frozen=True, slots=True)
-class SequenceNode:
+class SequenceNode(NamedTuple):
     """A list in source order."""
 
     items: tuple[Node, ...]
@@ -77,8 +72,10 @@ def parse_yaml(text: str, file: str, report: Report) -> Node | None:
         return None
     loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
     try:
-        return _Builder(yaml.parse(text, Loader=loader), file, report).document()
+        return _Builder(iter(loader(text).get_event, None), file, report).document()
     except yaml.MarkedYAMLError as error:
+        from launcher.job.syntax import syntax_error
+
         report.take(syntax_error(error, text, file))
     except _FatalError as error:
         report.take(error.diagnostic)
@@ -141,7 +138,8 @@ class _Builder:
     def _node(self, event: Any, depth: int) -> Node:
         if isinstance(event, yaml.AliasEvent):
             return self._alias(event)
-        self._refuse_tag(event)
+        if event.tag is not None:
+            self._refuse_tag(event)
         if depth > MAX_DEPTH:
             raise self._fatal("TL112", event, f"values are nested more than {MAX_DEPTH} deep", fix="delete the nesting")
         values, characters = self._values, self._characters
@@ -160,7 +158,8 @@ class _Builder:
         if isinstance(event, yaml.SequenceStartEvent):
             return self._sequence(event, depth)
         scalar = Scalar(event.value, event.style not in _QUOTES, self._span(event, event))
-        bad = _NOT_IN_A_STRING.search(event.value)
+        # Only double quotes have escapes, and nothing else brings in what the text itself may not hold.
+        bad = _NOT_IN_A_STRING.search(event.value) if event.style == '"' else None
         if bad:
             number = ord(bad.group())
             self._report.add(
@@ -230,8 +229,6 @@ class _Builder:
             raise self._fatal("TL112", event, message, fix="write fewer aliases, or delete values")
 
     def _refuse_tag(self, event: Any) -> None:
-        if event.tag is None:
-            return
         short = event.tag.replace("tag:yaml.org,2002:", "!!")
         fix = "delete the tag, and write the value in double quotes" if short == "!!str" else "delete the tag"
         self._report.take(

@@ -1,20 +1,20 @@
 """What a job asks for: the job file as typed, frozen values, with the place that each came from.
 
 Sizes are bytes, CPUs thousandths, durations seconds. None always means "not stated": auto, or the image's own.
+NamedTuples, since every start defines these classes: a frozen dataclass with slots takes four times as long to define.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from launcher.diagnostics import Span
 
 
-@dataclass(frozen=True, slots=True)
-class Origin:
-    """Where a value came from: `kind` is job, target_overrides, --set or default; the span is None for the last two."""
+class Origin(NamedTuple):
+    """Where a value came from: `kind` is job, target_overrides, lock, --set or default; the last two have no span."""
 
     kind: str
     span: Span | None = None
@@ -35,16 +35,14 @@ def numeric_user(user: str | None) -> tuple[int, int] | None:
     return (int(match[1]), int(match[2] or 1000)) if match else None
 
 
-@dataclass(frozen=True, slots=True)
-class Secret:
+class Secret(NamedTuple):
     """A secret by reference: host variable `env`, or Kubernetes `name/key`; never its value."""
 
     env: str | None
     kubernetes: str | None
 
 
-@dataclass(frozen=True, slots=True)
-class Mount:
+class Mount(NamedTuple):
     """One mount; `type` is bind, volume, tmpfs, scratch, pvc or config; source is None for tmpfs and scratch."""
 
     type: str
@@ -53,11 +51,10 @@ class Mount:
     read_only: bool
 
 
-@dataclass(frozen=True, slots=True)
-class Gpus:
+class Gpus(NamedTuple):
     """GPUs asked for: a `count`, or device `ids`, or `all` of the machine (count is then 0)."""
 
-    count: int
+    count: int  # type: ignore[assignment]  # a tuple's own count is of no use here
     ids: tuple[str, ...]
     all: bool
 
@@ -65,8 +62,7 @@ class Gpus:
         return self.all or self.count > 0
 
 
-@dataclass(frozen=True, slots=True)
-class Resources:
+class Resources(NamedTuple):
     """Limits of one container; `cpus` in thousandths, `memory` in bytes with /dev/shm included."""
 
     cpus: int | None
@@ -77,32 +73,28 @@ class Resources:
     extended: Mapping[str, int]
 
 
-@dataclass(frozen=True, slots=True)
-class ShmExtra:
+class ShmExtra(NamedTuple):
     """Another owner of /dev/shm (Ray, vLLM, a checkpoint stage) and its bytes."""
 
     name: str
     size: int
 
 
-@dataclass(frozen=True, slots=True)
-class TensorSpec:
+class TensorSpec(NamedTuple):
     """One tensor of a sample: `shape` after padding, without the batch dimension, and torch's dtype name."""
 
     shape: tuple[int, ...]
     dtype: str
 
 
-@dataclass(frozen=True, slots=True)
-class BatchBytes:
+class BatchBytes(NamedTuple):
     """A measured batch: `size` bytes in all, in `tensors` separate storages."""
 
     size: int
     tensors: int
 
 
-@dataclass(frozen=True, slots=True)
-class LoaderSpec:
+class LoaderSpec(NamedTuple):
     """One DataLoader alive; `batch_size` None means that the dataset yields batches, `num_workers` None means auto."""
 
     name: str
@@ -123,8 +115,7 @@ class LoaderSpec:
         return self.sample is not None or self.batch_bytes is not None
 
 
-@dataclass(frozen=True, slots=True)
-class DataLoaderSpec:
+class DataLoaderSpec(NamedTuple):
     """All DataLoaders of one rank that are alive at the same time, and what they share."""
 
     loaders: tuple[LoaderSpec, ...]
@@ -135,8 +126,7 @@ class DataLoaderSpec:
     inject: str
 
 
-@dataclass(frozen=True, slots=True)
-class Torchrun:
+class Torchrun(NamedTuple):
     """torchrun's own arguments; `nproc_per_node` None means GPUs, else 1."""
 
     nproc_per_node: int | None
@@ -146,8 +136,7 @@ class Torchrun:
     max_restarts: int
 
 
-@dataclass(frozen=True, slots=True)
-class Ulimit:
+class Ulimit(NamedTuple):
     """A soft and a hard limit of one resource; -1 is unlimited."""
 
     name: str
@@ -155,8 +144,7 @@ class Ulimit:
     hard: int
 
 
-@dataclass(frozen=True, slots=True)
-class HealthCheck:
+class HealthCheck(NamedTuple):
     """How the engine asks after the container; all durations in seconds."""
 
     interval: int
@@ -166,17 +154,15 @@ class HealthCheck:
     on_unhealthy: str
 
 
-@dataclass(frozen=True, slots=True)
-class KubernetesSpec:
+class KubernetesSpec(NamedTuple):
     """What only Kubernetes knows."""
 
     namespace: str | None
     kind: str
 
 
-@dataclass(frozen=True, slots=True)
-class JobSpec:
-    """One job for one target, overrides applied. Built by `launcher.job.read_job` only."""
+class JobSpec(NamedTuple):
+    """One job for one target, overrides and `sets` (as typed) applied. Built by `launcher.job.read_job` only."""
 
     path: str
     target: str
@@ -210,6 +196,7 @@ class JobSpec:
     ttl_after_finished: int | None
     kubernetes: KubernetesSpec
     origins: Mapping[str, Origin]
+    sets: tuple[str, ...] = ()
 
     def origin(self, field: str) -> Origin:
         """Return where the value of a dotted field came from: `data_loader.loaders.val.batch_size`."""

@@ -5,8 +5,7 @@ from __future__ import annotations
 import posixpath
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from launcher.job.build import inherited
 from launcher.job.field import SUBDOMAIN
@@ -33,8 +32,7 @@ _PREFLIGHTS_OWN = {
 _ENGINES_OWN = frozenset({"/", "/proc", "/sys", "/dev"})
 
 
-@dataclass(frozen=True, slots=True)
-class Checked:
+class Checked(NamedTuple):
     """A job that was read: its values, the tree that they came from, its target, and where errors go."""
 
     values: dict[str, Any]

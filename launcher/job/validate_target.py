@@ -10,9 +10,6 @@ from typing import Any
 from launcher.job.reserved import KUBERNETES_LABEL_PREFIX, LABEL_PREFIX
 from launcher.job.scalars import BAD
 from launcher.job.validate import Checked, cannot
-from launcher.job.validate_cluster import check_cluster
-from launcher.job.validate_engine import check_engine, check_engine_fields
-from launcher.job.validate_local import check_local
 
 _INSTEAD = {
     ("kubernetes", "bind"): "pvc",
@@ -30,11 +27,18 @@ def check_target(job: Checked) -> None:
     _check_secret_sources(job)
     _check_reserved_labels(job)
     if job.target == "kubernetes":
+        from launcher.job.validate_cluster import check_cluster
+
         check_cluster(job)
     elif job.target == "local":
+        from launcher.job.validate_engine import check_engine_fields
+        from launcher.job.validate_local import check_local
+
         check_engine_fields(job)
         check_local(job)
     else:
+        from launcher.job.validate_engine import check_engine
+
         check_engine(job)
 
 

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
-from launcher.job.field import Field, Type
+from launcher.job.field import Field, Type, record
 from launcher.job.names import refuse_unknown_key
 from launcher.job.report import Report
 from launcher.job.scalars import BAD, ScalarReader, article_of, quoted
-from launcher.job.shapes import fix_shape
 from launcher.job.source import MappingNode, Node, Scalar, SequenceNode
 from launcher.job.spec import Gpus
 
@@ -34,17 +33,9 @@ class ValueReader:
         """Return the value of `node`: dicts of what is stated, tuples for lists, scalars as `Type` says."""
         if isinstance(node, Scalar) and node.null and type_.kind != "any":
             return None if type_.nullable else self._null(type_, node, path)
-        readers: dict[str, Callable[[Type, Node, str], Any]] = {
-            "object": self._object,
-            "map": self._map,
-            "list": self._list,
-            "gpus": self._gpus,
-            "ulimit": self._ulimit,
-            "any": lambda _type, _node, _path: BAD,
-        }
-        reader = readers.get(type_.kind)
+        reader = _READERS.get(type_.kind)
         if reader is not None:
-            return reader(type_, node, path)
+            return reader(self, type_, node, path)
         if not isinstance(node, Scalar):
             return self._wrong(type_, node, path)
         return self._scalars.read(type_, node, path)
@@ -69,6 +60,8 @@ class ValueReader:
         return BAD
 
     def _wrong(self, type_: Type, node: Node, path: str) -> object:
+        from launcher.job.shapes import fix_shape  # only on the way to an error
+
         found = {Scalar: "one value", MappingNode: "a mapping", SequenceNode: "a list"}[type(node)]
         self._report.add(
             "TL105",
@@ -83,9 +76,8 @@ class ValueReader:
         if not isinstance(node, MappingNode):
             return self._wrong(type_, node, path)
         values: dict[str, Any] = {}
-        known = {field.name: field for field in type_.fields}
         for name, (key, value) in node.items.items():
-            field = known.get(name)
+            field = type_.by_name.get(name)
             if field is None:
                 refuse_unknown_key(self._report, key, type_, path=path)
             elif not (self._nulls and isinstance(value, Scalar) and value.null and not field.type.nullable):
@@ -182,7 +174,7 @@ class ValueReader:
         fields = tuple(
             Field(name, number, f"the {name} limit", required=True, example="65536") for name in ("soft", "hard")
         )
-        both = Type("object", type_.what, fields=fields)
+        both = record(*fields)._replace(what=type_.what)
         found = ValueReader(self._report).read(both, node, path)
         if found is BAD or BAD in found.values() or len(found) < 2:
             return BAD
@@ -192,6 +184,16 @@ class ValueReader:
             self._report.add("TL107", node, message=message, fix=f"set {path}.soft to {hard}", field=path)
             return BAD
         return soft, hard
+
+
+_READERS: Mapping[str, Callable[[ValueReader, Type, Node, str], Any]] = {
+    "object": ValueReader._object,
+    "map": ValueReader._map,
+    "list": ValueReader._list,
+    "gpus": ValueReader._gpus,
+    "ulimit": ValueReader._ulimit,
+    "any": lambda _reader, _type, _node, _path: BAD,
+}
 
 
 def refuse_later(report: Report, at: Scalar, path: str) -> None:

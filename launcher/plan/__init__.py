@@ -35,6 +35,7 @@ def make_plan(job: JobSpec, *, name: str | None = None, force: bool = False) -> 
         target=job.target,
         name=name or job.name,
         name_fixed=name is not None,
+        forced=force,
         gpus=job.resources.gpus,
         ranks=ranks,
         num_workers=workers,

@@ -5,8 +5,9 @@ Measured with torch 2.13 (docs/sizing.md): each distinct tensor storage is one t
 
 from __future__ import annotations
 
+import functools
 import math
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from launcher.job.spec import BatchBytes, LoaderSpec
 from launcher.units import round_up
@@ -35,8 +36,7 @@ DTYPE_BYTES = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class BatchPages:
+class BatchPages(NamedTuple):
     """One batch in whole pages: `unit` bytes in all (U), `largest` storage (M), number of `tensors`."""
 
     unit: int
@@ -47,6 +47,7 @@ class BatchPages:
 NO_TENSORS = BatchPages(0, 0, 0)
 
 
+@functools.lru_cache(maxsize=64)  # a plan asks for each loader's ten times, and each target's plan again
 def batch_pages(loader: LoaderSpec, page: int, *, file_system: bool) -> BatchPages:
     """Return the pages of one batch on a host with `page` bytes a page; nothing where no sample was given."""
     if loader.collate == "none":

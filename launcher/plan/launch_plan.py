@@ -5,14 +5,13 @@ Renderers and runners only spell what stands here.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from launcher.diagnostics import Diagnostic
 from launcher.job.spec import Gpus, JobSpec
 
 
-@dataclass(frozen=True, slots=True)
-class Derived:
+class Derived(NamedTuple):
     """A decided number, the sum that gave it, and where its inputs came from."""
 
     value: int
@@ -20,8 +19,7 @@ class Derived:
     origin: str
 
 
-@dataclass(frozen=True, slots=True)
-class LoaderNeed:
+class LoaderNeed(NamedTuple):
     """What one loader of one rank puts in /dev/shm. Bytes, except `workers`, `prefetch_factor` and `batches_held`.
 
     `unit` is one batch rounded to pages (U), `largest` its largest storage (M).
@@ -39,8 +37,7 @@ class LoaderNeed:
     hard: int
 
 
-@dataclass(frozen=True, slots=True)
-class SharedMemory:
+class SharedMemory(NamedTuple):
     """/dev/shm of one container, in bytes.
 
     `need` is the law for the planned workers in one epoch, `lasting` for several: forked workers inherit the batch that
@@ -62,19 +59,18 @@ class SharedMemory:
     loaders: tuple[LoaderNeed, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Memory:
+class Memory(NamedTuple):
     """The container's memory limit (None: none) and the estimated working set of its processes, in bytes."""
 
     limit: int | None
     working_set: Derived
 
 
-@dataclass(frozen=True, slots=True)
-class LaunchPlan:
+class LaunchPlan(NamedTuple):
     """Everything that a target needs to start the job, with findings that are no errors.
 
     `name_fixed`: the user chose `name` for this launch (`--name`), so no target adds a suffix to it.
+    `forced`: `--force` was given.
     """
 
     job: JobSpec
@@ -91,3 +87,4 @@ class LaunchPlan:
     argv: tuple[str, ...]
     findings: tuple[Diagnostic, ...]
     name_fixed: bool
+    forced: bool = False

@@ -5,8 +5,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from launcher.diagnostics import Diagnostic, Severity, errors_among
 from launcher.job.spec import JobSpec
 from launcher.plan.launch_plan import Derived, Memory, SharedMemory
@@ -48,7 +46,7 @@ def size_findings(job: JobSpec, ranks: int, shm: SharedMemory, *, force: bool) -
 
 def _forced(finding: Diagnostic) -> Diagnostic:
     message = f"{finding.message} (--force: the preflight will stop it with 78)"
-    return replace(finding, message=message, severity=Severity.WARNING)
+    return finding._replace(message=message, severity=Severity.WARNING)
 
 
 def _enough_memory(job: JobSpec, shm: SharedMemory, memory: Memory) -> str:

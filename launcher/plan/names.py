@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-
 LONGEST_NAME = 63
 HASH_DIGITS = 8
 JOB_SUFFIX = 1 + HASH_DIGITS  # a Kubernetes Job's name ends with "-" and its input hash unless --name fixes it
@@ -13,5 +11,7 @@ def shortened(name: str, longest: int) -> str:
     """Return `name`, or its start and 8 hex digits of its hash where it is longer than `longest` characters."""
     if len(name) <= longest:
         return name
+    import hashlib  # few names are that long
+
     digest = hashlib.sha256(name.encode()).hexdigest()[:HASH_DIGITS]
     return name[: longest - HASH_DIGITS - 1].rstrip("-.") + "-" + digest

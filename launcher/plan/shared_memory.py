@@ -10,7 +10,7 @@ Per loader alive, W workers, prefetch P, page G (measured in real containers, ti
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from launcher.job.spec import JobSpec, LoaderSpec
 from launcher.plan.batch import batch_pages
@@ -28,8 +28,7 @@ FLOOR = 2 * GIB
 UNSIZED_WITHOUT_LIMIT = 8 * GIB
 
 
-@dataclass(frozen=True, slots=True)
-class Workers:
+class Workers(NamedTuple):
     """The number of workers of each loader: its own where stated, else the common automatic one."""
 
     auto: int
@@ -67,7 +66,11 @@ def shared_memory(job: JobSpec, ranks: int, workers: Workers) -> SharedMemory:
 def container_need(job: JobSpec, ranks: int, workers: Workers) -> int:
     """Return the bytes that exactly suffice for one epoch: one page less fails."""
     spec = job.data_loader
-    of_one_rank = sum(_loader_need(job, each, workers.of(each)).need for each in spec.loaders)
+    file_system = spec.sharing_strategy == "file_system"
+    of_one_rank = sum(
+        _law(each, workers.of(each), batch_pages(each, PAGE, file_system=file_system).unit, PAGE)
+        for each in spec.loaders
+    )
     pickled = spec.multiprocessing_context != "fork" and any(workers.of(each) for each in spec.loaders)
     if pickled:
         of_one_rank += round_up(spec.dataset_tensor_bytes, PAGE)
@@ -121,8 +124,7 @@ def _container_hard(job: JobSpec, ranks: int, loaders: tuple[LoaderNeed, ...]) -
     return ranks * of_one_rank + sum(round_up(each.size, LARGEST_PAGE) for each in job.shm_extra)
 
 
-@dataclass(frozen=True, slots=True)
-class _Bounds:
+class _Bounds(NamedTuple):
     need: int
     lasting: int
     hard: int

@@ -5,11 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 from launcher.plan.launch_plan import LaunchPlan
-from launcher.render.compose import compose_text
-from launcher.render.docker_run import docker_run_text
-from launcher.render.kubernetes import kubernetes_text
 
-__all__ = ["render"]
+__all__ = ["TEXT_TARGETS", "render"]
+
+TEXT_TARGETS = ("docker", "compose", "kubernetes")  # those that have a text
 
 
 def render(plan: LaunchPlan, *, base: Path | None = None) -> str:
@@ -19,7 +18,13 @@ def render(plan: LaunchPlan, *, base: Path | None = None) -> str:
     to the job file's folder.
     """
     if plan.target == "docker":
+        from launcher.render.docker_run import docker_run_text
+
         return docker_run_text(plan, base=base)
     if plan.target == "compose":
+        from launcher.render.compose import compose_text
+
         return compose_text(plan, base=base)
+    from launcher.render.kubernetes import kubernetes_text
+
     return kubernetes_text(plan, base=base)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass, fields, is_dataclass
+from typing import NamedTuple
 
 from launcher.job.reserved import LABEL_PREFIX
 from launcher.job.spec import Secret
@@ -13,8 +13,7 @@ from launcher.render.preflight import health_text, preflight_text
 RENDERING_FORMAT = 1  # raised when the same plan gives other bytes; the tool's version is not in any rendering
 
 
-@dataclass(frozen=True, slots=True)
-class Container:
+class Container(NamedTuple):
     """Literal strings, nothing escaped. The process is `entrypoint + args`.
 
     `entrypoint` ends with `/bin/sh -c WRAPPER trainlaunch`.
@@ -62,22 +61,24 @@ def own_labels(plan: LaunchPlan) -> tuple[tuple[str, str], ...]:
 
 
 def input_hash(plan: LaunchPlan) -> str:
-    """Return 8 hex digits that change with what the plan asks for and with the format; places in files don't count."""
-    job = tuple(
-        (each.name, _plain(getattr(plan.job, each.name)))
-        for each in fields(plan.job)
-        if each.name not in {"origins", "path"}
-    )
+    """Return 8 hex digits that change with what the plan asks for and with the format.
+
+    Places in files, and how options were typed, don't count.
+    """
+    asked = plan.job._asdict().items()
+    job = tuple((name, _plain(value)) for name, value in asked if name not in {"origins", "path", "sets"})
     decided = (RENDERING_FORMAT, job, plan.name, plan.num_workers.value, plan.shm.size.value, plan.shm.need, plan.argv)
     return hashlib.sha256(repr(decided).encode()).hexdigest()[:8]
 
 
 def _plain(value: object) -> object:
     """Return `value` in a form whose repr is the same on every Python version."""
-    if is_dataclass(value):
-        return tuple((each.name, _plain(getattr(value, each.name))) for each in fields(value))
+    if value is None or isinstance(value, (str, int)):
+        return value
     if isinstance(value, dict):
         return tuple((key, _plain(item)) for key, item in value.items())
     if isinstance(value, tuple):
-        return tuple(_plain(item) for item in value)
+        names = getattr(value, "_fields", None)
+        plain = tuple(each if isinstance(each, str) else _plain(each) for each in value)
+        return plain if names is None else tuple(zip(names, plain, strict=True))
     return value

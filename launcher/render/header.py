@@ -1,16 +1,102 @@
-"""The comment on top of each rendering: where it came from, why the numbers are what they are, what only `up` does."""
+"""The comment on top of each rendering: where it came from, why the numbers are what they are, what only `up` does.
+
+`read_header` reads back what `trainlaunch check` needs to render the same text again.
+"""
 
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterator
 from pathlib import Path
+from typing import NamedTuple
 
+from launcher.job.lock import lock_path
 from launcher.plan.launch_plan import Derived, LaunchPlan
 from launcher.plan.threads import alike
 from launcher.render.container import RENDERING_FORMAT, input_hash
 from launcher.render.spelling import has_relative_bind
 from launcher.units import format_duration, format_size
+
+_RELATIVE_TO_JOB = "Relative mounts are relative to the folder of"
+_FIRST_LINE = re.compile(r"^# Rendered by trainlaunch from (.+) for ([a-z][a-z-]*): change that file", re.MULTILINE)
+_FORMAT = re.compile(r"^# rendering format (\d+),", re.MULTILINE)
+_OPTIONS = re.compile(r"^# options: (.+)$", re.MULTILINE)
+_WORD = re.compile(r'"(?:[^"\\]|\\.)*"|[^\s"]\S*')
+_PLAIN_WORD = re.compile(r"[\w./:=,+@%-]+", re.ASCII)
+
+
+class Header(NamedTuple):
+    """What a rendering says of its making. `line` is 1-based.
+
+    `sets`, `name` and `force` are the options of the command line that changed the text. `relative_to_job` says that
+    the text was made to be run in the job file's folder.
+    """
+
+    job_file: str
+    target: str
+    sets: tuple[str, ...]
+    name: str | None
+    force: bool
+    format: int
+    relative_to_job: bool
+    line: int
+
+
+def read_header(text: str) -> Header | None:
+    """Return the header of a rendering, or None where `text`, or its beginning, has none.
+
+    Raises ValueError where the header was changed so that it can't be read, and where the text has several.
+    """
+    first = _FIRST_LINE.search(text)
+    if first is None:
+        return None
+    if _FIRST_LINE.search(text, first.end()):
+        raise ValueError("it holds several renderings; keep one in each file")
+    block = re.compile(r"(?:# .*\n)*").match(text, first.start())
+    said = block.group() if block else ""
+    version, line = _FORMAT.search(said), _OPTIONS.search(said)
+    if version is None:
+        raise ValueError("its header has no line `rendering format N, input …`")
+    options = _read_options(line[1]) if line else []
+    return Header(
+        job_file=first[1],
+        target=first[2],
+        sets=tuple(value for option, value in options if option == "--set"),
+        name=next((value for option, value in options if option == "--name"), None),
+        force=("--force", "") in options,
+        format=int(version[1]),
+        relative_to_job=f"# {_RELATIVE_TO_JOB}" in said,
+        line=text.count("\n", 0, first.start()) + 1,
+    )
+
+
+def _read_options(line: str) -> list[tuple[str, str]]:
+    """Return the pairs of option and value that a line of `_options` says; raises ValueError for another line."""
+    import json
+
+    if _WORD.sub("", line).strip():
+        raise ValueError("the options in its header have a quote that is never closed")
+    words = iter(str(json.loads(each)) if each.startswith('"') else each for each in _WORD.findall(line))
+    options = []
+    for option in words:
+        value = next(words, None) if option in {"--set", "--name"} else ""
+        if value is None or option not in {"--set", "--name", "--force"}:
+            raise ValueError(f"the options in its header end in {option!r}, which has no meaning there")
+        options.append((option, value))
+    return options
+
+
+def _options(plan: LaunchPlan) -> str:
+    """Return the options that gave the text, on one line, or nothing; a word that is not plain is a JSON string."""
+    if not plan.job.sets and not plan.name_fixed and not plan.forced:
+        return ""
+    import json
+
+    words = [word for each in plan.job.sets for word in ("--set", each)]
+    words += ["--name", plan.name] if plan.name_fixed else []
+    words += ["--force"] if plan.forced else []
+    return " ".join(each if _PLAIN_WORD.fullmatch(each) else json.dumps(each) for each in words)
 
 
 def header_lines(plan: LaunchPlan, *, base: Path | None) -> tuple[str, ...]:
@@ -18,21 +104,25 @@ def header_lines(plan: LaunchPlan, *, base: Path | None) -> tuple[str, ...]:
 
     No clock and no version of the tool, so that neither a second run nor a release changes a committed file.
     """
-    numbers = (_by_name(plan, line) for line in _numbers(plan))
+    path, name = plan.job.path, Path(plan.job.path).name
+    # without the folder that the job file happened to be read from
+    numbers = (line.replace(path, name) for line in _numbers(plan))
     return (*_origin(plan, base), *numbers, *_only_up(plan))
-
-
-def _by_name(plan: LaunchPlan, line: str) -> str:
-    """Return `line` naming the job file without the folder that it happened to be read from."""
-    return line.replace(plan.job.path, Path(plan.job.path).name)
 
 
 def _origin(plan: LaunchPlan, base: Path | None) -> Iterator[str]:
     job_file = Path(plan.job.path).name if base is None else os.path.relpath(plan.job.path, base)
     yield f"Rendered by trainlaunch from {job_file} for {plan.target}: change that file and render again."
     yield f"rendering format {RENDERING_FORMAT}, input {input_hash(plan)}"
+    options = _options(plan)
+    if options:
+        yield f"options: {options}"
     if has_relative_bind(plan) and plan.target != "kubernetes" and base is None:
-        yield f"Relative mounts are relative to the folder of {job_file}: run this there."
+        yield f"{_RELATIVE_TO_JOB} {job_file}: run this there."
+    from_lock = [each for each in ("image", "image_entrypoint") if plan.job.origin(each).kind == "lock"]
+    if from_lock:
+        lock = lock_path(Path(job_file)).name
+        yield f"{' and '.join(from_lock)} from {lock}, which `trainlaunch lock` writes."
     if plan.job.image_entrypoint is None:
         yield "image_entrypoint is not stated: an ENTRYPOINT that the image has is not run."
 

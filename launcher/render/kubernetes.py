@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from launcher.job.reserved import CLUSTER_HOME
 from launcher.job.spec import Mount, numeric_user
@@ -34,8 +34,7 @@ IDENTITY = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Volume:
+class Volume(NamedTuple):
     """A pod volume and its one mount; `source` is the claim, the ConfigMap, or the size of one that lies in memory."""
 
     name: str

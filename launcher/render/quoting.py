@@ -10,11 +10,10 @@ import re
 
 # Line and paragraph separators, BOM and non-characters are folded, dropped or refused by one YAML reader or another;
 # invisible and direction-changing characters would hide from a reviewer what the file says.
-_UNPRINTABLE = (
-    "\x00-\x1f\x7f-\xa0\xad\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\uffff\U000e0000-\U000e0fff"
-)
+_HIDDEN = "\x7f-\xa0\xad\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\uffff\U000e0000-\U000e0fff"
+_UNPRINTABLE = f"\x00-\x1f{_HIDDEN}"
 _YAML_ESCAPED = re.compile(f'["\\\\{_UNPRINTABLE}]')
-_NOT_IN_BLOCK = re.compile(f"[{_UNPRINTABLE}]")
+_NOT_IN_BLOCK = re.compile(f"[\x00-\x08\x0b-\x1f{_HIDDEN}]")  # a block holds tabs, and its lines end
 _NOT_IN_COMMENT = re.compile(f"[{_UNPRINTABLE}\ud800-\udfff]")  # a file's name may hold bytes that are no UTF-8
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _NAMED_ESCAPES = {'"': '\\"', "\\": "\\\\", "\n": "\\n", "\t": "\\t", "\r": "\\r"}
@@ -82,8 +81,7 @@ def _yaml_escape(match: re.Match[str]) -> str:
 def yaml_text(value: str, indent: int) -> Quoted:
     """Return `value` as a literal block indented by `indent` columns, or double-quoted where a block can't hold it."""
     lines = value.removesuffix("\n").split("\n")
-    printable = not any(_NOT_IN_BLOCK.search(line.replace("\t", "")) for line in lines)
-    if len(lines) < 2 or not printable or not lines[0].strip() or not lines[-1].strip():
+    if len(lines) < 2 or _NOT_IN_BLOCK.search(value) or not lines[0].strip() or not lines[-1].strip():
         return yaml_string(value)
     # A first line with leading blanks hides where the block's own indentation ends.
     indicator = "2" if lines[0][0] in " \t" else ""

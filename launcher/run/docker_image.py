@@ -27,12 +27,12 @@ def ensure_image(engine: Engine, plan: LaunchPlan, say: Say) -> Mapping[str, Any
     Raises TargetUnavailable: TL503 where it can't be had, TL509 for an ENTRYPOINT that the job doesn't mention.
     """
     job = plan.job
-    image = None if job.pull_policy == "always" else _inspect(engine, job.image)
+    image = None if job.pull_policy == "always" else inspect_image(engine, job.image)
     if image is None and job.pull_policy == "never":
         raise TargetUnavailable([_absent(plan)])
     if image is None:
         _pull(engine, plan, say)
-        image = _inspect(engine, job.image)
+        image = inspect_image(engine, job.image)
     if image is None:
         raise TargetUnavailable([_absent(plan)])
     entrypoint = (image.get("Config") or {}).get("Entrypoint")
@@ -41,7 +41,8 @@ def ensure_image(engine: Engine, plan: LaunchPlan, say: Say) -> Mapping[str, Any
     return image
 
 
-def _inspect(engine: Engine, image: str) -> Mapping[str, Any] | None:
+def inspect_image(engine: Engine, image: str) -> Mapping[str, Any] | None:
+    """Return the engine's description of an image, or None where it has none of that name."""
     try:
         with engine.attempting(f"inspect image {image}") as client:
             found: Mapping[str, Any] = client.inspect_image(image)

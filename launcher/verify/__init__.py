@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import fields
 from pathlib import Path
 
 from launcher.diagnostics import Diagnostic
@@ -11,9 +10,6 @@ from launcher.errors import RenderingDisagrees
 from launcher.plan.launch_plan import LaunchPlan
 from launcher.verify.expected import expected
 from launcher.verify.readback import ReadBack
-from launcher.verify.reread_compose import reread_compose
-from launcher.verify.reread_docker import reread_docker
-from launcher.verify.reread_kubernetes import reread_kubernetes
 
 __all__ = ["verified", "verify"]
 
@@ -40,9 +36,15 @@ def reread(plan: LaunchPlan, text: str, *, base: Path | None) -> ReadBack:
     """Return what `text`, a rendering for the plan's target, says."""
     folder = Path(plan.job.path).parent if base is None else base
     if plan.target == "docker":
+        from launcher.verify.reread_docker import reread_docker
+
         return reread_docker(text, folder)
     if plan.target == "compose":
+        from launcher.verify.reread_compose import reread_compose
+
         return reread_compose(text, folder)
+    from launcher.verify.reread_kubernetes import reread_kubernetes
+
     return reread_kubernetes(text)
 
 
@@ -53,14 +55,14 @@ def _differences(plan: LaunchPlan, text: str, base: Path | None) -> Iterator[Dia
     except Exception as cause:  # whatever a changed text makes a reader raise, it can't be trusted
         yield _difference(plan, "text", "readable", f"unreadable: {cause}")
         return
-    for field in fields(ReadBack):
-        want, have = getattr(wanted, field.name), getattr(found, field.name)
+    for name, want in wanted._asdict().items():
+        have = getattr(found, name)
         if isinstance(want, dict):
             for key in [*want, *(each for each in have if each not in want)]:
                 if want.get(key) != have.get(key):
-                    yield _difference(plan, f"{field.name} {key}", want.get(key), have.get(key))
+                    yield _difference(plan, f"{name} {key}", want.get(key), have.get(key))
         elif want != have:
-            yield _difference(plan, field.name, want, have)
+            yield _difference(plan, name, want, have)
 
 
 def _difference(plan: LaunchPlan, what: str, want: object, have: object) -> Diagnostic:

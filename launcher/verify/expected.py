@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 
 from launcher.job.reserved import CLUSTER_HOME
 from launcher.job.spec import Mount, numeric_user
 from launcher.plan.launch_plan import LaunchPlan
 from launcher.render.container import Container, container_of
-from launcher.render.kubernetes import PULL_POLICIES, missing_identity
 from launcher.render.spelling import has_relative_bind, kubernetes_labels, kubernetes_name, needs_own_tmp
 from launcher.verify.readback import ReadBack, ReadMount, absolute, flat
 
@@ -23,10 +21,10 @@ def expected(plan: LaunchPlan, *, base: Path | None) -> ReadBack:
     common = _common(plan, container)
     if plan.target == "kubernetes":
         return _kubernetes(plan, container, common)
-    common = replace(common, secrets={name: str(secret.env) for name, secret in container.secrets})
+    common = common._replace(secrets={name: str(secret.env) for name, secret in container.secrets})
     if plan.target == "docker":
-        return replace(common, rest=dict(_docker_rest(plan, base)))
-    return replace(common, rest=dict(flat(_compose_rest(plan))))
+        return common._replace(rest=dict(_docker_rest(plan, base)))
+    return common._replace(rest=dict(flat(_compose_rest(plan))))
 
 
 def _common(plan: LaunchPlan, container: Container) -> ReadBack:
@@ -115,6 +113,8 @@ def _compose_rest(plan: LaunchPlan) -> dict[str, object]:
 
 
 def _kubernetes(plan: LaunchPlan, container: Container, common: ReadBack) -> ReadBack:
+    from launcher.render.kubernetes import PULL_POLICIES, missing_identity  # for this target only
+
     uid, gid = numeric_user(plan.job.user) or (None, None)
     own = [
         ReadMount("tmpfs", None, "/dev/shm", False, plan.shm.size.value),
@@ -123,8 +123,7 @@ def _kubernetes(plan: LaunchPlan, container: Container, common: ReadBack) -> Rea
     if needs_own_tmp(plan):
         own.append(ReadMount("scratch", None, "/tmp", False))
     labels = kubernetes_labels(plan, container.labels)
-    return replace(
-        common,
+    return common._replace(
         name=kubernetes_name(plan),
         pull=PULL_POLICIES[plan.job.pull_policy],
         env=dict(container.env) | missing_identity(plan),

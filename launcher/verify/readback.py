@@ -5,9 +5,8 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import yaml
 
@@ -16,8 +15,7 @@ _POWERS = {None: 0, "k": 1, "Ki": 1, "m": 2, "Mi": 2, "g": 3, "Gi": 3}
 _CPUS = re.compile(r"(\d+)(?:(m)|\.(\d{1,3}))?")
 
 
-@dataclass(frozen=True, slots=True)
-class ReadMount:
+class ReadMount(NamedTuple):
     """One mount as the target sees it; a bind's source is absolute, a scratch has none, a tmpfs may have a size."""
 
     type: str
@@ -27,8 +25,7 @@ class ReadMount:
     size: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class ReadBack:
+class ReadBack(NamedTuple):
     """One rendering, read by code that shares nothing with the renderers.
 
     `process` is what the kernel starts: entrypoint and arguments. `shm_size` is None where /dev/shm would get another

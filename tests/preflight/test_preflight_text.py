@@ -39,6 +39,14 @@ def test_wrapper_has_at_most_ninety_lines_of_110_columns(each: LaunchPlan) -> No
 
 
 @EVERY_PLAN
+def test_texts_are_what_jinja_makes_of_their_templates(each: LaunchPlan, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The modules that the templates are compiled to take every branch as Jinja2 does."""
+    texts = preflight_text(each), health_text(each)
+    monkeypatch.setattr("launcher.render.templates.compiled_text", lambda template: None)
+    assert (preflight_text(each), health_text(each)) == texts
+
+
+@EVERY_PLAN
 def test_health_check_has_at_most_thirty_lines_of_110_columns(each: LaunchPlan) -> None:
     """It stands beside the wrapper in every manifest."""
     lines = health_text(each).splitlines()

@@ -13,6 +13,7 @@ import launcher
 from launcher.job import read_job
 from launcher.plan import make_plan
 from launcher.render import render
+from launcher.render.container import input_hash
 from launcher.verify import verified
 from tests.render.jobs import FILES, FOLDER, GOLDENS, JOBS, TARGETS, job_plan
 
@@ -100,3 +101,11 @@ def test_what_only_up_enforces_is_a_comment() -> None:
     assert "# restart.max_attempts 2: only `trainlaunch up`" in pod
     assert "# ttl_after_finished 10m: the next `trainlaunch up`" in pod
     assert "\n  activeDeadlineSeconds: 5400\n" in pod
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_how_a_value_was_set_changes_no_hash(target: str) -> None:
+    """--set with the value that the file has gives the same input hash, and so the same name of a Job."""
+    plan = job_plan("minimal", target)
+    again = read_job(Path(plan.job.path), target=target, sets=[f"name={plan.job.name}"])
+    assert input_hash(make_plan(again)) == input_hash(plan)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from pathlib import Path
 from typing import Any
 
@@ -203,7 +202,7 @@ def test_a_jobs_name_carries_its_input_hash_unless_it_is_fixed(tmp_path: Path) -
     name = manifest(plan)["metadata"]["name"]
     assert name.startswith("digits-")
     assert len(name) == len("digits-") + 8
-    fixed = dataclasses.replace(plan, name="mine", name_fixed=True)
+    fixed = plan._replace(name="mine", name_fixed=True)
     assert manifest(fixed)["metadata"]["name"] == "mine"
     pod = plan_with(tmp_path, "kubernetes", resources=LIMITS, kubernetes={"kind": "pod"})
     assert manifest(pod)["metadata"]["name"] == "digits"

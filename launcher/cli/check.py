@@ -1,0 +1,134 @@
+"""`trainlaunch check`: are the committed renderings what their job files render now?"""
+
+from __future__ import annotations
+
+import argparse
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from launcher.cli.report import annotation, as_json, document, framed
+from launcher.cli.streams import Streams, coloured
+from launcher.cli.write import replace_file
+from launcher.diagnostics import Diagnostic
+from launcher.errors import EXIT_FINDINGS
+
+if TYPE_CHECKING:
+    from launcher.verify.committed import Checked
+
+EXAMPLES = (
+    "trainlaunch check",
+    "trainlaunch check deploy/ k8s/ --fix",
+    "trainlaunch check --output github    # in a GitHub workflow: one annotation a finding",
+)
+EXIT_CODES = (
+    "0 all are current (with --fix: now), 1 one differs or can't be compared, or there is nothing to check, 2 usage, "
+    "70 a bug of ours, 130 interrupted"
+)
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add this verb's arguments."""
+    parser.add_argument(
+        "paths",
+        nargs="*",
+        type=Path,
+        default=[Path()],
+        metavar="PATH",
+        help="renderings, or folders that hold some (default: the current folder; hidden folders are not entered)",
+    )
+    parser.add_argument("--fix", action="store_true", help="write those that differ again")
+    parser.add_argument(
+        "-o", "--output", choices=("text", "json", "github"), default="text", help="format of the result (text: a diff)"
+    )
+
+
+def run(args: argparse.Namespace, streams: Streams) -> int:
+    """Find, render again, compare; print the differences or write them."""
+    from launcher.verify.committed import compare_all, find_renderings, rewritten
+
+    counts: Counter[str] = Counter()
+    reporter = _Reporter(args.output, streams)
+    for checked in compare_all(find_renderings(args.paths)):
+        status = checked.status
+        if args.fix and status == "differs":
+            replace_file(checked.path, rewritten(checked))
+            status = "fixed"
+        counts[status] += 1
+        reporter.take(checked, status)
+    if not counts:
+        reporter.nothing(args.paths)
+        return EXIT_FINDINGS
+    reporter.end(counts)
+    return EXIT_FINDINGS if counts["differs"] or counts["rejected"] else 0
+
+
+class _Reporter:
+    """Says what was found, in one of the three formats; the same finding of a job file is said once."""
+
+    def __init__(self, output: str, streams: Streams) -> None:
+        self._output = output
+        self._streams = streams
+        self._said: dict[Diagnostic, None] = {}
+        self._renderings: list[Mapping[str, object]] = []
+
+    def take(self, checked: Checked, status: str) -> None:
+        """Report one rendering."""
+        if status == "fixed":
+            self._streams.say(f"wrote {checked.path}")
+        diff = "".join(_diff(checked)) if status == "differs" and self._output != "github" else ""
+        if self._output == "json":
+            entry = {"path": str(checked.path), "job": checked.job, "target": checked.target, "status": status}
+            self._renderings.append({**entry, "diff": diff})
+        elif self._output == "text":
+            self._streams.result(diff)
+            self._streams.out.flush()  # before what stderr says of it, where both are one log
+        if status != "fixed":
+            self._findings(checked.findings)
+
+    def _findings(self, findings: Iterable[Diagnostic]) -> None:
+        for finding in findings:
+            if finding in self._said:
+                continue
+            self._said[finding] = None
+            if self._output == "github":
+                self._streams.result(annotation(finding) + "\n")
+            elif self._output == "text":
+                self._streams.say(framed(finding, colour=coloured(self._streams.err)))
+
+    def nothing(self, paths: Iterable[Path]) -> None:
+        """Report that there was nothing to compare, which is no success."""
+        self._findings([_nothing(paths)])
+        self.end(Counter())
+
+    def end(self, counts: Mapping[str, int]) -> None:
+        """Report the sum."""
+        if self._output == "json":
+            findings = as_json(self._said)
+            self._streams.result(document({"renderings": self._renderings, "findings": findings}))
+        if not counts:
+            return
+        words = {"current": "current", "fixed": "written again", "differs": "differ", "rejected": "can't be compared"}
+        told = ", ".join(f"{counts[status]} {word}" for status, word in words.items() if counts[status])
+        self._streams.say(f"checked {sum(counts.values())} renderings: {told}")
+
+
+def _diff(checked: Checked) -> Iterator[str]:
+    """Yield the lines of a unified diff that `patch -p1` takes."""
+    import difflib
+    import io
+
+    name = checked.path.as_posix().lstrip("/")
+    have, now = list(io.StringIO(checked.text)), list(io.StringIO(checked.now))
+    for line in difflib.unified_diff(have, now, f"a/{name}", f"b/{name}"):
+        yield line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n"
+
+
+def _nothing(paths: Iterable[Path]) -> Diagnostic:
+    return Diagnostic(
+        "TL123",
+        f"no rendering of trainlaunch is in {', '.join(map(str, paths))}",
+        "name the folder that holds them, or write some with `trainlaunch render JOB --write-to DIR`",
+        why="*.yaml, *.yml and *.sh files whose first lines say `Rendered by trainlaunch from` are looked for",
+    )

@@ -1,0 +1,176 @@
+"""The lock of a job file: what it fills in, what it doesn't, and what is said where it fits no more."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+import yaml
+
+from launcher.errors import JobFileRejected
+from launcher.job import read_job
+from launcher.job.read import stated_images
+from launcher.plan import make_plan
+from launcher.render import TEXT_TARGETS, render
+from launcher.render.container import container_of
+from launcher.render.lock_file import ImageFacts, lock_text
+from launcher.verify import verified
+from tests.conftest import ROOT, Runs
+from tests.jobs import write_job
+
+DIGEST = "sha256:" + "5a" * 32
+OTHER = "sha256:" + "b6" * 32
+PORTABLE = {"resources": {"cpus": 4, "memory": "8Gi"}}
+
+
+def write_lock(job: Path, *, image: str = "trainer:1", digest: str = DIGEST, entrypoint: tuple[str, ...] = ()) -> Path:
+    """Write the lock of a job with one image and return its path."""
+    path = job.with_name("job.lock.yaml")
+    path.write_text(lock_text(job, {image: ImageFacts(digest, entrypoint)}), encoding="utf-8")
+    return path
+
+
+@pytest.mark.parametrize("entrypoint", [(), ("/front",), ("/bin/sh", "-c", 'a "b" $c\n', "no", "08", "")])
+@pytest.mark.parametrize("target", TEXT_TARGETS)
+def test_a_lock_pins_the_image_and_its_entrypoint(tmp_path: Path, target: str, entrypoint: tuple[str, ...]) -> None:
+    """name:tag@digest stands in the rendering, and the ENTRYPOINT in front of the preflight, byte for byte."""
+    job_file = write_job(tmp_path, **PORTABLE)
+    unlocked = make_plan(read_job(job_file, target=target))
+    lock = write_lock(job_file, entrypoint=entrypoint)
+    job = read_job(job_file, target=target)
+    assert job.image == f"trainer:1@{DIGEST}"
+    assert job.image_entrypoint == entrypoint
+    assert str(job.origin("image")) == f"{lock}:6 (lock)"
+    plan = make_plan(job)
+    text = verified(plan, render(plan))
+    assert job.image in text
+    assert "# image and image_entrypoint from job.lock.yaml, which `trainlaunch lock` writes.\n" in text
+    assert container_of(plan).entrypoint == (*entrypoint, *container_of(unlocked).entrypoint)
+    assert [each.code for each in plan.findings] == [each.code for each in unlocked.findings if each.code != "TL403"]
+
+
+def test_the_same_facts_give_the_same_bytes(tmp_path: Path) -> None:
+    """The order in which an engine was asked changes nothing, nor does the folder."""
+    one, two = ImageFacts(DIGEST, ()), ImageFacts(OTHER, ("/front", "x"))
+    here, there = tmp_path / "job.yaml", tmp_path / "sub" / "job.yaml"
+    assert lock_text(here, {"a:1": one, "b:1": two}) == lock_text(there, {"b:1": two, "a:1": one})
+
+
+def test_what_the_job_states_is_kept(tmp_path: Path) -> None:
+    """A stated image_entrypoint, null of an override and a digest of the job's own."""
+    job_file = write_job(tmp_path, image_entrypoint=["/mine"], target_overrides={"compose": {"image_entrypoint": None}})
+    write_lock(job_file, entrypoint=("/front",))
+    assert read_job(job_file).image_entrypoint == ("/mine",)
+    assert read_job(job_file, target="compose").image_entrypoint == ("/front",)
+    image = f"trainer:1@{OTHER}"
+    job_file = write_job(tmp_path, image=image)
+    write_lock(job_file, image=image, digest=OTHER, entrypoint=("/front",))
+    assert read_job(job_file).image == image
+    assert read_job(job_file).image_entrypoint == ("/front",)
+
+
+def test_a_lock_of_another_image_names_the_command(tmp_path: Path) -> None:
+    """TL125 at the image of the job file: a lock that fits no more is never dropped in silence."""
+    job_file = write_job(tmp_path, image="trainer:2")
+    write_lock(job_file)
+    with pytest.raises(JobFileRejected) as caught:
+        read_job(job_file)
+    (problem,) = caught.value.diagnostics
+    assert problem.code == "TL125"
+    assert "trainer:2 is not in the lock job.lock.yaml, which has trainer:1" in problem.message
+    assert f"trainlaunch lock {job_file}" in problem.fix
+    assert problem.span
+    assert problem.span.file == str(job_file)
+
+
+def test_set_chooses_another_image_for_once(tmp_path: Path) -> None:
+    """--set image is one invocation's: the lock has nothing to say about it, and says it about one that it knows."""
+    job_file = write_job(tmp_path)
+    write_lock(job_file, entrypoint=("/front",))
+    other = read_job(job_file, sets=["image=mine:dev"])
+    assert (other.image, other.image_entrypoint) == ("mine:dev", None)
+    assert read_job(job_file, sets=["image=trainer:1"]).image == f"trainer:1@{DIGEST}"
+
+
+def test_a_lock_holds_the_images_of_all_targets(tmp_path: Path) -> None:
+    """Those of target_overrides are asked for too, each with its place."""
+    job_file = write_job(tmp_path, target_overrides={"kubernetes": {"image": "registry/trainer:1"}, "compose": {}})
+    images = stated_images(job_file)
+    assert list(images) == ["trainer:1", "registry/trainer:1"]
+    assert images["registry/trainer:1"].line > images["trainer:1"].line
+    job_file.with_name("job.lock.yaml").write_text(
+        lock_text(job_file, {"trainer:1": ImageFacts(DIGEST, ()), "registry/trainer:1": ImageFacts(OTHER, ())})
+    )
+    over = {"resources": {"cpus": 1, "memory": "2Gi"}}
+    write_job(tmp_path, target_overrides={"kubernetes": {"image": "registry/trainer:1", **over}})
+    assert read_job(job_file, target="kubernetes").image == f"registry/trainer:1@{OTHER}"
+
+
+@pytest.mark.parametrize(
+    ("text", "code"),
+    [
+        ("", "TL126"),
+        ("[]\n", "TL126"),
+        ("version: 2\nimages: {}\n", "TL126"),
+        ("version: 1\nimages: []\n", "TL126"),
+        ("version: 1\nimages: {}\nmore: 1\n", "TL126"),
+        ("version: 1\nimages: {trainer:1: {digest: sha256:short, entrypoint: []}}\n", "TL126"),
+        (f"version: 1\nimages: {{trainer:1: {{digest: {DIGEST}}}}}\n", "TL126"),
+        (f"version: 1\nimages: {{trainer:1: {{digest: {DIGEST}, entrypoint: /front}}}}\n", "TL126"),
+        (f"version: 1\nimages: {{trainer:1: {{digest: {DIGEST}, entrypoint: [[x]]}}}}\n", "TL126"),
+        ("<<<<<<< HEAD\nversion: 1\n", "TL102"),
+        ("version: 1\nversion: 1\nimages: {}\n", "TL103"),
+        (b"\xff\xfe", "TL126"),
+    ],
+)
+def test_a_lock_that_cannot_be_read_is_an_error(tmp_path: Path, text: str | bytes, code: str) -> None:
+    """It would pin nothing, so the job is refused and the lock named; `down` and `logs` by file go on working."""
+    job_file = write_job(tmp_path)
+    lock = job_file.with_name("job.lock.yaml")
+    lock.write_bytes(text if isinstance(text, bytes) else text.encode())
+    with pytest.raises(JobFileRejected) as caught:
+        read_job(job_file)
+    problem = caught.value.diagnostics[0]
+    assert problem.code == code
+    assert "job.lock.yaml" in (f"{problem.span}" if code != "TL126" else problem.message)
+    assert read_job(job_file, use_lock=False).name == "digits"
+
+
+def test_plan_shows_what_the_lock_gave(trainlaunch: Runs, tmp_path: Path) -> None:
+    """Both fields with the lock's file and line, as text and as JSON."""
+    job_file = write_job(tmp_path)
+    before = json.loads(trainlaunch("plan", "job.yaml", "-o", "json", cwd=tmp_path).stdout)
+    write_lock(job_file, entrypoint=("/front", "a b"))
+    shown = trainlaunch("plan", "job.yaml", cwd=tmp_path).stdout
+    assert f"= trainer:1@{DIGEST}  (job.lock.yaml:6 (lock))" in shown
+    assert "= /front 'a b'  (job.lock.yaml:8 (lock))" in shown
+    document = json.loads(trainlaunch("plan", "job.yaml", "-o", "json", cwd=tmp_path).stdout)
+    assert document["image"] == f"trainer:1@{DIGEST}"
+    assert document["image_entrypoint"] == ["/front", "a b"]
+    assert document["derivations"]["image"] == {"derivation": "locked", "origin": "job.lock.yaml:6 (lock)"}
+    assert before["derivations"]["image_entrypoint"] == {"derivation": "not stated", "origin": "default"}
+    assert before["image_entrypoint"] is None
+
+
+def test_a_changed_lock_makes_committed_renderings_differ(trainlaunch: Runs, tmp_path: Path) -> None:
+    """check reads the lock as render does: a new digest is a change to review."""
+    job_file = write_job(tmp_path, **PORTABLE)
+    write_lock(job_file)
+    trainlaunch("render", "job.yaml", "--target", "all", "--write-to", "deploy", cwd=tmp_path)
+    assert trainlaunch("check", cwd=tmp_path).returncode == 0
+    write_lock(job_file, digest=OTHER)
+    done = trainlaunch("check", cwd=tmp_path)
+    assert done.returncode == 1
+    assert f'+          image: "trainer:1@{OTHER}"' in done.stdout
+
+
+def test_the_page_shows_what_lock_writes() -> None:
+    """The YAML block of docs/check-and-lock.md is the text for the facts that stand in it."""
+    page = (ROOT / "docs" / "check-and-lock.md").read_text(encoding="utf-8")
+    block = page.split("```yaml\n")[1].split("```")[0]
+    facts = {
+        name: ImageFacts(each["digest"], tuple(each["entrypoint"]))
+        for name, each in yaml.safe_load(block)["images"].items()
+    }
+    assert lock_text(Path("job.yaml"), facts) == block
