@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from launcher.cli.runs import add_run_argument, docker_backend, job_name, runs_of
+from launcher.cli.runs import add_run_argument, backend_of, job_name, run_target, runs_of
 from launcher.cli.streams import Streams
 
 EXAMPLES = ("trainlaunch down job.yaml", "trainlaunch down mnist")
@@ -18,7 +18,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace, streams: Streams) -> int:
     """Stop within the grace period, then remove every container of the job with its anonymous volumes."""
-    with docker_backend() as backend:
+    with backend_of(run_target(args)) as backend:
         containers = runs_of(backend, job_name(args.job))
         for container in containers:
             if container.status == "running":

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from launcher.cli.runs import add_run_argument, code_of, docker_backend, job_name, runs_of
+from launcher.cli.runs import add_run_argument, backend_of, code_of, job_name, run_target, runs_of
 from launcher.cli.screen import write_bytes
 from launcher.cli.streams import Streams
 
@@ -23,7 +23,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace, streams: Streams) -> int:
     """Print both streams of the newest container, from the first byte."""
-    with docker_backend() as backend:
+    with backend_of(run_target(args)) as backend:
         container = runs_of(backend, job_name(args.job))[0]
         for chunk in backend.logs(container.id, follow=args.follow):
             with streams.writable():

@@ -7,30 +7,31 @@ import time
 
 from launcher.cli.common import CONTRACT_EXIT_CODES, add_output_argument
 from launcher.cli.report import document
-from launcher.cli.runs import docker_backend
+from launcher.cli.runs import RUN_TARGETS, add_run_target_argument, backend_of
 from launcher.cli.streams import Streams
+from launcher.errors import TargetUnavailable
 from launcher.run.backend import Started
 from launcher.units import format_size
 
 EXAMPLES = ("trainlaunch ps", "trainlaunch ps --output json")
 EXIT_CODES = CONTRACT_EXIT_CODES
-COLUMNS = ("JOB", "CONTAINER", "RUN", "ATTEMPT", "STATE", "EXIT", "AGE", "SHM")
+COLUMNS = ("JOB", "CONTAINER", "RUN", "ATTEMPT", "STATE", "EXIT", "AGE", "SHM", "TARGET")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add this verb's arguments."""
     add_output_argument(parser)
+    add_run_target_argument(parser, "all of them")
 
 
 def run(args: argparse.Namespace, streams: Streams) -> int:
-    """List every container that carries our labels, newest first."""
-    with docker_backend() as backend:
-        found = backend.runs()
+    """List every run of this host, and every container that carries our labels, newest first."""
+    found = _runs(args.target, streams)
     if args.output == "json":
         streams.result(document({"runs": [as_json(each) for each in found]}))
         return 0
     if not found:
-        streams.say("this engine has no runs of trainlaunch")
+        streams.say("there are no runs of trainlaunch")
         return 0
     rows = [COLUMNS, *(_row(each, time.time()) for each in found)]
     widths = [max(len(row[column]) for row in rows) for column in range(len(COLUMNS))]
@@ -39,10 +40,25 @@ def run(args: argparse.Namespace, streams: Streams) -> int:
     return 0
 
 
+def _runs(target: str | None, streams: Streams) -> list[Started]:
+    """Return the runs of one target or of all, newest first; without an engine those of this host, if there are any."""
+    found: list[Started] = []
+    for each in reversed((target,) if target else RUN_TARGETS):
+        try:
+            with backend_of(each) as backend:
+                found += backend.runs()
+        except TargetUnavailable as unreachable:
+            if not found:
+                raise
+            streams.say(f"trainlaunch: only local runs are listed: {unreachable}")
+    return sorted(found, key=lambda run: run.created, reverse=True)
+
+
 def as_json(container: Started) -> dict[str, object]:
     """Return one run as plain values: bytes, seconds since the epoch, null where there is none yet."""
     return {
         "job": container.job,
+        "target": container.target,
         "container": container.name,
         "id": container.id,
         "run": container.run or None,
@@ -68,6 +84,7 @@ def _row(container: Started, now: float) -> tuple[str, ...]:
         "-" if container.exit_code is None else str(container.exit_code),
         age(now - container.created),
         format_size(container.shm_size) if container.private_shm else container.ipc_mode,
+        container.target,
     )
 
 

@@ -6,10 +6,10 @@ import argparse
 from collections.abc import Iterable
 from pathlib import Path
 
-from launcher.cli.common import CONTRACT_EXIT_CODES, TARGETS, add_job_arguments, plan_of, say_findings
+from launcher.cli.common import ALL_TARGETS, CONTRACT_EXIT_CODES, TARGETS, add_job_arguments, plan_of, say_findings
 from launcher.cli.streams import Streams
 from launcher.diagnostics import Diagnostic
-from launcher.errors import JobFileRejected
+from launcher.errors import JobFileRejected, UsageError
 from launcher.plan.launch_plan import LaunchPlan
 
 EXAMPLES = (
@@ -27,7 +27,7 @@ FILE_NAMES = {
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add this verb's arguments."""
-    add_job_arguments(parser, targets=(*TARGETS, "all"))
+    add_job_arguments(parser, targets=(*ALL_TARGETS, "all"))
     parser.add_argument(
         "--kind", choices=("pod", "job"), help="the Kubernetes kind (default: kubernetes.kind, else job)"
     )
@@ -44,6 +44,8 @@ def run(args: argparse.Namespace, streams: Streams) -> int:
         args.sets = [*args.sets, f"kubernetes.kind={args.kind}"]
     targets = TARGETS if args.target == "all" else (args.target,)  # None: the job's own
     plans = _plans(args, targets)
+    if any(plan.target == "local" for plan in plans):
+        raise UsageError([_no_rendering(args.job)])
     say_findings(dict.fromkeys(finding for plan in plans for finding in plan.findings), streams)
     files: dict[str, str] = {}
     for plan in plans:
@@ -58,6 +60,15 @@ def run(args: argparse.Namespace, streams: Streams) -> int:
     for path in write_files(args.write_to, files, overwrite=args.overwrite):
         streams.say(f"wrote {path}")
     return 0
+
+
+def _no_rendering(job: str) -> Diagnostic:
+    return Diagnostic(
+        "TL401",
+        "target local has no rendering",
+        f"run `trainlaunch up {job} --target local`, or render it with --target {' or '.join(TARGETS)}",
+        why="it starts the command on this host itself, after the same preflight; there is no file that says so",
+    )
 
 
 def _plans(args: argparse.Namespace, targets: Iterable[str | None]) -> list[LaunchPlan]:

@@ -17,10 +17,12 @@ from launcher.units import human_size
 
 if TYPE_CHECKING:
     from launcher.diagnose.diagnosis import Diagnosis
+    from launcher.job.spec import JobSpec
     from launcher.run.backend import Backend, Started
     from launcher.run.evidence import Evidence
 
 NO_SUCH_RUN = "TL510"
+RUN_TARGETS = ("docker", "local")
 MOST_SHOWN = 300
 TORCHRUN_ENDS = "ChildFailedError"
 _EXCEPTION = re.compile(r"(\[rank\d+\]: *)?[A-Za-z_][\w.]*(Error|Exception|Interrupt)\b")
@@ -29,6 +31,12 @@ _EXCEPTION = re.compile(r"(\[rank\d+\]: *)?[A-Za-z_][\w.]*(Error|Exception|Inter
 def add_run_argument(parser: argparse.ArgumentParser) -> None:
     """Add the argument that names a job, by its file or its name."""
     parser.add_argument("job", metavar="JOB", help="a job file, or the name of a job")
+    add_run_target_argument(parser, "where the job's newest run is")
+
+
+def add_run_target_argument(parser: argparse.ArgumentParser, default: str) -> None:
+    """Add the option that names a target which keeps runs; `default` says what is taken without it."""
+    parser.add_argument("--target", choices=RUN_TARGETS, help=f"where the run is (default: {default})")
 
 
 @contextlib.contextmanager
@@ -40,14 +48,51 @@ def docker_backend() -> Iterator[Backend]:
         yield backend
 
 
+@contextlib.contextmanager
+def backend_of(target: str) -> Iterator[Backend]:
+    """Give the backend of a target, and close its connections afterwards; nothing is contacted yet."""
+    if target == "docker":
+        with docker_backend() as backend:
+            yield backend
+    else:
+        from launcher.run.local import LocalBackend
+
+        yield LocalBackend()
+
+
+def run_target(args: argparse.Namespace) -> str:
+    """Return the target that the arguments of a verb about runs mean: the asked one, else where the newest run is."""
+    if args.target:
+        return str(args.target)
+    job = _job_of_file(args.job)
+    if job is not None and job.target == "local":
+        return "local"
+    name = args.job if job is None else job.name
+    with backend_of("local") as backend:
+        here = backend.runs(name)
+    if not here:
+        return "docker"
+    try:
+        with docker_backend() as backend:
+            there = backend.runs(name)
+    except TargetUnavailable:
+        return "local"
+    return "docker" if there and there[0].created > here[0].created else "local"
+
+
 def job_name(argument: str) -> str:
     """Return the job's name: of the file that `argument` names, else `argument` itself. Raises JobFileRejected."""
+    job = _job_of_file(argument)
+    return argument if job is None else job.name
+
+
+def _job_of_file(argument: str) -> JobSpec | None:
     path = Path(argument)
     if path.suffix in {".yaml", ".yml"} or "/" in argument or path.is_file():
         from launcher.job import read_job
 
-        return read_job(path, use_lock=False).name
-    return argument
+        return read_job(path, use_lock=False)
+    return None
 
 
 def runs_of(backend: Backend, job: str) -> tuple[Started, ...]:
@@ -59,7 +104,7 @@ def runs_of(backend: Backend, job: str) -> tuple[Started, ...]:
             [
                 Diagnostic(
                     code=NO_SUCH_RUN,
-                    message=f"this engine has no run of job {job}",
+                    message=f"{backend.place} has no run of job {job}",
                     why=f"it has runs of {', '.join(known)}" if known else "it has no runs of trainlaunch at all",
                     fix="start it with `trainlaunch up JOB`, or list what there is with `trainlaunch ps`",
                 )
@@ -72,7 +117,9 @@ def code_of(backend: Backend, container: Started, say: Callable[[str], None]) ->
     """Wait for the end of a run and return its exit code; 125, and why, where it has none."""
     code = backend.wait(container.id)
     if code is None:
-        say(f"container {container.name} was removed while it was waited for")
+        now = backend.inspect(container.id)
+        removed = f"{container.noun} {container.name} was removed while it was waited for"
+        say(f"{now.noun} {now.name} has no exit code: {now.error}" if now is not None else removed)
         return EXIT_BEFORE_START
     if container.exit_code is None and container.status != "running":
         now = backend.inspect(container.id)  # the engine answers 0 for one that was never started

@@ -9,7 +9,7 @@ from typing import Any
 from launcher.cli.common import add_output_argument
 from launcher.cli.ps import age, as_json
 from launcher.cli.report import document
-from launcher.cli.runs import add_run_argument, docker_backend, job_name, runs_of
+from launcher.cli.runs import add_run_argument, backend_of, job_name, run_target, runs_of
 from launcher.cli.streams import Streams
 from launcher.run.backend import ShmReading, Started
 from launcher.run.observe import read_from_health, suggestion
@@ -30,7 +30,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace, streams: Streams) -> int:
     """Show the newest container of the job."""
-    with docker_backend() as backend:
+    with backend_of(run_target(args)) as backend:
         container = runs_of(backend, job_name(args.job))[0]
         reading = backend.read_shm(container) if container.status == "running" else None
     last = read_from_health(container.health_output)
@@ -64,7 +64,7 @@ def _document(container: Started, reading: ShmReading | None, peak: int | None) 
 def _lines(container: Started, reading: ShmReading | None, peak: int | None) -> list[str]:
     attempts = f", attempt {container.attempt} of {container.max_attempts}" if container.max_attempts > 1 else ""
     lines = [
-        f"job        {container.job} (container {container.name}{attempts})",
+        f"job        {container.job} ({container.noun} {container.name}{attempts})",
         f"state      {_state(container)}",
         f"/dev/shm   {_shm(container, reading, peak)}",
     ]
@@ -82,6 +82,8 @@ def _state(container: Started) -> str:
         said = f": {reason}" if container.health == "unhealthy" and reason else ""
         return f"running for {age(time.time() - container.started)}{health}{said}"
     if container.exit_code is None:
+        if container.status == "exited":
+            return f"ended: {container.error}"
         return f"never ran: {container.error}" if container.error else "created, not started yet"
     killed = ", OOMKilled" if container.oom_killed else ""
     ran = age(container.finished - container.started)
@@ -89,8 +91,9 @@ def _state(container: Started) -> str:
 
 
 def _shm(container: Started, reading: ShmReading | None, peak: int | None) -> str:
-    parts = [f"used {human_size(reading.used)}"] if reading else []
-    parts += [f"peak {human_size(peak)}"] if peak is not None else []
+    local = container.target == "local"
+    parts = [f"used {human_size(reading.used)}{' by all of the host' * local}"] if reading else []
+    parts += [f"peak {human_size(peak)}{' of this run' * local}"] if peak is not None else []
     if reading is not None:
         parts.append(f"size {human_size(reading.size)}" if reading.size else "size unlimited")
     elif container.private_shm:

@@ -6,7 +6,7 @@ import argparse
 import time
 
 from launcher.cli.common import add_job_arguments, plan_of, say_findings
-from launcher.cli.runs import docker_backend, say_diagnoses
+from launcher.cli.runs import RUN_TARGETS, backend_of, say_diagnoses
 from launcher.cli.screen import Screen
 from launcher.cli.streams import Streams
 from launcher.diagnostics import Diagnostic
@@ -34,10 +34,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace, streams: Streams) -> int:
     """Check, start, follow, explain."""
     plan = plan_of(args)
-    if plan.target != "docker":
+    if plan.target not in RUN_TARGETS:
         raise TargetUnavailable([_only_docker(plan)])
     say_findings(plan.findings, streams)
-    with docker_backend() as backend:
+    with backend_of(plan.target) as backend:
         backend.prepare(plan, Screen(streams).say)
         _remove_expired(backend, streams)
         return _detached(backend, plan, streams) if args.detach else _followed(backend, plan, streams)
@@ -63,7 +63,8 @@ def _followed(backend: Backend, plan: LaunchPlan, streams: Streams) -> int:
     memory = plan.job.resources.memory or 0
 
     def hangs(log: str) -> str:
-        diagnosis = explain_hang(Evidence(None, log, shm_size=plan.shm.size.value, memory=memory))
+        known = Evidence(None, log, shm_size=plan.shm.size.value, memory=memory, target=plan.target)
+        diagnosis = explain_hang(known)
         return f"{diagnosis.sentence}; {diagnosis.fix}" if diagnosis else ""
 
     console = Console(screen.out, screen.err, screen.say, hangs)
@@ -74,7 +75,8 @@ def _followed(backend: Backend, plan: LaunchPlan, streams: Streams) -> int:
         if outcome.exit_code:
             screen.say(f"the job ended with exit code {outcome.exit_code}")
         say_diagnoses(outcome.evidence, streams, screen.line)
-        screen.say(f"its container is kept; `trainlaunch down {plan.job.name}` removes it")
+        kept = "log" if plan.target == "local" else "container"
+        screen.say(f"its {kept} is kept; `trainlaunch down {plan.job.name}` removes it")
     return outcome.exit_code
 
 
@@ -102,7 +104,7 @@ def _only_docker(plan: LaunchPlan) -> Diagnostic:
     }
     return Diagnostic(
         code="TL110",
-        message=f"`up` starts jobs on docker only, and the target is {plan.target}",
+        message=f"`up` starts jobs on docker and local only, and the target is {plan.target}",
         why="a later version brings the other targets",
         fix=f"run {ways.get(plan.target, 'it with `--target docker`')}, or `trainlaunch up --target docker`",
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from launcher.cli.runs import add_run_argument, code_of, docker_backend, job_name, runs_of
+from launcher.cli.runs import add_run_argument, backend_of, code_of, job_name, run_target, runs_of
 from launcher.cli.streams import Streams
 
 EXAMPLES = ("trainlaunch wait job.yaml", "trainlaunch up -d job.yaml && trainlaunch wait job.yaml")
@@ -18,8 +18,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace, streams: Streams) -> int:
     """Wait for the newest container of the job; attempts that an `up` adds later are waited for by that `up`."""
-    with docker_backend() as backend:
+    with backend_of(run_target(args)) as backend:
         container = runs_of(backend, job_name(args.job))[0]
         if container.status == "running":
-            streams.say(f"waiting for job {container.job} (container {container.name}) to end")
+            streams.say(f"waiting for job {container.job} ({container.noun} {container.name}) to end")
         return code_of(backend, container, streams.say)

@@ -34,6 +34,8 @@ def line_with(log: str, pattern: str) -> str:
 
 def shm_place(evidence: Evidence) -> str:
     """Return which /dev/shm the job used; the engine reports a size of its own even where another one is in effect."""
+    if evidence.target == "local":
+        return "this host's /dev/shm"
     if evidence.ipc_mode == "host":
         return "the host's /dev/shm (ipc is host, so the size that inspect shows is not in effect)"
     if not evidence.private_shm:
@@ -45,6 +47,12 @@ def shm_place(evidence: Evidence) -> str:
 
 def larger_shm(evidence: Evidence) -> str:
     """Return what to type so that /dev/shm is large enough."""
+    if evidence.target == "local":
+        need = format_size(round_up(max(evidence.planned.need or 0, GIB), GIB))
+        return (
+            "remove what dead jobs left in /dev/shm (`ls -l /dev/shm`), lower num_workers, or enlarge it by "
+            f"`mount -o remount,size=…` as root, so that {need} are free beside what others use"
+        )
     if evidence.ipc_mode == "host":
         return "remove what dead jobs left in the host's /dev/shm (`ls -l /dev/shm`), then give shm_size, not ipc host"
     if not evidence.private_shm:
@@ -59,6 +67,8 @@ def larger_shm(evidence: Evidence) -> str:
 
 def memory_story(evidence: Evidence) -> str:
     """Return how the memory limit and /dev/shm go together for this run, as a clause."""
+    if evidence.target == "local":
+        return "the host's memory also pays for what is in /dev/shm"
     limit = f"the memory limit of {human_size(evidence.memory)}" if evidence.memory else "the memory limit"
     if evidence.private_shm and evidence.memory and evidence.shm_size >= evidence.memory:
         return f"{limit} also pays for /dev/shm, which alone may grow to {human_size(evidence.shm_size)}"
@@ -69,6 +79,8 @@ def memory_story(evidence: Evidence) -> str:
 
 def more_memory(evidence: Evidence) -> str:
     """Return what to type so that the memory limit is large enough; a larger /dev/shm would make it worse."""
+    if evidence.target == "local":
+        return "lower num_workers, prefetch_factor or batch_size, or end what else uses this host's memory"
     if not evidence.memory:
         return "set resources.memory, or lower num_workers or prefetch_factor; a larger shm_size alone makes it worse"
     shm = evidence.shm_size if evidence.private_shm else 0

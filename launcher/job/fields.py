@@ -8,7 +8,7 @@ from typing import Any
 
 from launcher.job.field import Field, Type, record
 from launcher.job.fields_container import CONTAINER
-from launcher.job.fields_target import PATCHES, RUNNING, TARGET, TARGETS, TARGETS_LATER
+from launcher.job.fields_target import PATCHES, RUNNING, TARGET, TARGETS
 from launcher.job.fields_training import TRAINING
 
 _OVERRIDABLE = (*CONTAINER, *TRAINING, *RUNNING)
@@ -16,8 +16,7 @@ _OVERRIDABLE = (*CONTAINER, *TRAINING, *RUNNING)
 OVERRIDE = record(*_OVERRIDABLE)
 OVERRIDES = Field(
     "target_overrides",
-    record(*(Field(name, OVERRIDE, f"fields for {name}", default={}, later=name in TARGETS_LATER)
-             for name in (*TARGETS, *TARGETS_LATER))),
+    record(*(Field(name, OVERRIDE, f"fields for {name}", default={}) for name in TARGETS)),
     "any field above for one target: mappings merge, lists and scalars replace, null is the default",
     default={},
 )  # fmt: skip

@@ -34,14 +34,14 @@ _RESOURCE_NAME = r"[a-z0-9](?:[-.a-z0-9]*[a-z0-9])?/[A-Za-z0-9](?:[-._A-Za-z0-9]
 _TYPES = (
     "bind: a path of this machine · volume: the engine's named volume · tmpfs: memory · scratch: node-local disk, "
     "empty at the start · pvc: a PersistentVolumeClaim · config: a ConfigMap. bind and volume need docker or compose, "
-    "pvc and config need kubernetes"
+    "pvc and config need kubernetes; local takes binds that working_dir or an argument leads to"
 )
 
 # One row a paragraph, as a table reads.
 # fmt: off
 _SECRET = record(
     Field("env", text(VARIABLE[1], VARIABLE[0]),
-          "variable of this machine that holds the value; required on docker and compose",
+          "variable of this machine that holds the value; required on docker, compose and local",
           docker="`--env NAME`", compose="`environment`", kubernetes="–"),
     Field("file", STRING, "file of this machine that holds the value", later=True,
           docker="`--mount`", compose="`secrets`", kubernetes="volume"),

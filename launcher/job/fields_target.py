@@ -18,8 +18,7 @@ from launcher.job.field import (
     text,
 )
 
-TARGETS = ("docker", "compose", "kubernetes")
-TARGETS_LATER = ("local",)
+TARGETS = ("docker", "compose", "kubernetes", "local")
 
 _ULIMITS = (
     "core|cpu|data|fsize|locks|memlock|msgqueue|nice|nofile|nproc|rss|rtprio|rttime|sigpending|stack",
@@ -83,6 +82,6 @@ RUNNING = (
     Field("policy", STRING, "policy file", later=True),
 )
 
-PATCHES = Field("patches", mapping(ANYTHING, "|".join((*TARGETS, *TARGETS_LATER)), "a target"),
+PATCHES = Field("patches", mapping(ANYTHING, "|".join(TARGETS), "a target"),
                 "kubernetes: JSON Patch · compose: JSON Merge Patch · docker: `extra_args`", later=True, shown="[]")
-TARGET = Field("target", choice(*TARGETS, later=TARGETS_LATER), "default of `--target`", default="docker")
+TARGET = Field("target", choice(*TARGETS), "default of `--target`", default="docker")

@@ -11,7 +11,7 @@ from launcher.diagnostics import Diagnostic, Span
 from launcher.errors import JobFileRejected
 from launcher.job.build import job_spec
 from launcher.job.fields import JOB, OVERRIDE, OVERRIDES, default
-from launcher.job.fields_target import TARGETS, TARGETS_LATER
+from launcher.job.fields_target import TARGETS
 from launcher.job.file import read_text
 from launcher.job.lock import locked, read_lock
 from launcher.job.merge import apply_sets, mapping_of_kind, merged
@@ -21,7 +21,7 @@ from launcher.job.source import MappingNode, Node, Scalar, parse_yaml
 from launcher.job.spec import JobSpec
 from launcher.job.validate import Checked, check_fields
 from launcher.job.validate_target import check_target
-from launcher.job.values import ValueReader, refuse_later
+from launcher.job.values import ValueReader
 
 
 def read_job(path: Path, *, target: str | None = None, sets: Sequence[str] = (), use_lock: bool = True) -> JobSpec:
@@ -113,9 +113,7 @@ def _split(root: MappingNode, report: Report) -> tuple[MappingNode, dict[str, Ma
         ValueReader(report, partial=True).read(OVERRIDES.type, node, OVERRIDES.name)
         return base, {}
     for name, (key, value) in node.items.items():
-        if name in TARGETS_LATER:
-            refuse_later(report, key, f"{OVERRIDES.name}.{name}")
-        elif name not in TARGETS:
+        if name not in TARGETS:
             refuse_unknown_key(report, key, OVERRIDES.type, path=OVERRIDES.name)
         elif isinstance(value, MappingNode):
             ValueReader(report, partial=True, nulls=True).read(OVERRIDE, value, "")
@@ -141,7 +139,5 @@ def _refuse_target(target: str, *, explicit: bool, report: Report) -> None:
     if target in TARGETS or not explicit:
         return
     known = ", ".join(TARGETS)
-    code, message = "TL107", f"there is no target {target!r}; the targets are {known}"
-    if target in TARGETS_LATER:
-        code, message = "TL110", f"the target {target} is not supported yet; a later version brings it"
-    report.take(Diagnostic(code=code, message=message, fix=f"write --target with one of {known}", field="target"))
+    message = f"there is no target {target!r}; the targets are {known}"
+    report.take(Diagnostic("TL107", message, fix=f"write --target with one of {known}", field="target"))

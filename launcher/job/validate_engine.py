@@ -13,12 +13,13 @@ SHORTEST_CONTAINER_NAME = 2
 
 def check_engine(job: Checked) -> None:
     """Report each stated field that an engine has no word for."""
-    _check_fields(job)
+    check_engine_fields(job)
     _check_labels(job)
     _check_paths(job)
 
 
-def _check_fields(job: Checked) -> None:
+def check_engine_fields(job: Checked) -> None:
+    """Report each stated field that only a cluster has a word for."""
     name = job.value("name")
     if job.target == "docker" and name is not None and len(name) < SHORTEST_CONTAINER_NAME:
         cannot(job, "name", f"containers with a name of one character (name {name})", fix=f"write {name}-job")

@@ -30,6 +30,12 @@ def check_target(job: Checked) -> None:
         from launcher.job.validate_cluster import check_cluster
 
         check_cluster(job)
+    elif job.target == "local":
+        from launcher.job.validate_engine import check_engine_fields
+        from launcher.job.validate_local import check_local
+
+        check_engine_fields(job)
+        check_local(job)
     else:
         from launcher.job.validate_engine import check_engine
 

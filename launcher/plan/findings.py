@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from launcher.diagnostics import Diagnostic, Severity
 from launcher.job.spec import JobSpec
+from launcher.plan.host import not_applied
 from launcher.plan.launch_plan import SharedMemory
 from launcher.plan.names import JOB_SUFFIX, LONGEST_NAME, shortened
 from launcher.units import human_size
@@ -14,7 +15,7 @@ TOKENS_THAT_NEED_WORKERS = ("{prefetch_factor}",)
 def findings_of(job: JobSpec, shm: SharedMemory, *, fixed_name: str | None) -> list[Diagnostic]:
     """Return warnings and infos, in the order of the job file's sections."""
     checks = (_floating_tag, _unsized, _token_without_workers, _entrypoint_unknown)
-    found = [_name_shortened(job, fixed_name), *(check(job, shm) for check in checks)]
+    found = [_name_shortened(job, fixed_name), not_applied(job), *(check(job, shm) for check in checks)]
     return [each for each in found if each is not None]
 
 
@@ -36,7 +37,7 @@ def _name_shortened(job: JobSpec, fixed_name: str | None) -> Diagnostic | None:
 
 def _floating_tag(job: JobSpec, shm: SharedMemory) -> Diagnostic | None:
     name = job.image.rsplit("/", 1)[-1]
-    if "@" in name or (":" in name and not name.endswith(":latest")):
+    if job.target == "local" or "@" in name or (":" in name and not name.endswith(":latest")):
         return None
     return Diagnostic(
         "TL111",
@@ -79,7 +80,7 @@ def _token_without_workers(job: JobSpec, shm: SharedMemory) -> Diagnostic | None
 
 
 def _entrypoint_unknown(job: JobSpec, shm: SharedMemory) -> Diagnostic | None:
-    if job.image_entrypoint is not None:
+    if job.image_entrypoint is not None or job.target == "local":
         return None
     return Diagnostic(
         "TL403",

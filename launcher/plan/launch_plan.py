@@ -43,7 +43,8 @@ class SharedMemory(NamedTuple):
     `need` is the law for the planned workers in one epoch, `lasting` for several: forked workers inherit the batch that
     the loop still holds. `hard` adds rare overruns and NCCL to need, `size` is what all renderings state.
     For W > 0 auto workers a container needs per_worker·W + fixed bytes; for W = 0 it needs `without_workers`.
-    `minimum` is the smallest size that the preflight accepts: `need`, or `size` where no sample was given.
+    `minimum` is the smallest size that the preflight accepts: `need`, or `size` where no sample was given and
+    the target makes /dev/shm; target local takes the host's as it is.
     """
 
     need: int

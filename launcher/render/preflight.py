@@ -34,6 +34,7 @@ def health_text(plan: LaunchPlan) -> str:
     return template_text(
         "health.sh.j2",
         minimum=plan.shm.minimum,
+        local=plan.target == "local",
         planned=sum(each.workers for each in plan.shm.loaders) * plan.ranks.value,
     )
 
@@ -45,6 +46,7 @@ def _limits(plan: LaunchPlan) -> Mapping[str, object]:
         "minimum": shm.minimum,
         "minimum_mib": round_up(shm.minimum, MIB) // MIB,
         "size": max(shm.size.value, shm.minimum),
+        "shm_mount": f"{round_up(max(shm.size.value, shm.minimum), MIB) // MIB}m",
         "shm_size": format_size(round_up(max(shm.size.value, shm.minimum), MIB)),
         "need": shm.need,
         "need_mib": round_up(shm.need, MIB) // MIB,
@@ -92,6 +94,7 @@ def _job(plan: LaunchPlan) -> Mapping[str, object]:
     return {
         "name": job.name,
         "ranks": plan.ranks.value,
+        "local": plan.target == "local",
         "gpus": bool(plan.gpus),
         "torchrun": job.torchrun is not None,
         # torchrun itself hands signals on to the script that it starts.

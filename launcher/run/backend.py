@@ -1,7 +1,7 @@
 """What a target must be able to do so that `up`, `ps`, `status`, `logs`, `wait` and `down` work on it.
 
-The state of a run lives in the target itself (labels), never in files of ours, so that every machine that reaches the
-target sees the same runs.
+The state of a run lives in the target itself (labels), so that every machine that reaches the target sees the same
+runs. Target local, which has nobody to keep it, has files: of this host and this user.
 """
 
 from __future__ import annotations
@@ -67,10 +67,16 @@ class Started:
     pid: int
     planned: Planned
     ttl: int | None = None
+    target: str = "docker"
 
     def expired(self, now: float) -> bool:
         """Whether it ended longer than its ttl_after_finished ago; `now` is seconds since the epoch."""
         return self.ttl is not None and self.ended and self.finished + self.ttl <= now
+
+    @property
+    def noun(self) -> str:
+        """What it is called in a sentence."""
+        return "local run" if self.target == "local" else "container"
 
     @property
     def ended(self) -> bool:
@@ -107,7 +113,12 @@ class Session(Protocol):
 
 
 class Backend(Protocol):
-    """One target. Every method raises TargetUnavailable where the target can't be reached or refuses."""
+    """One target. Every method raises TargetUnavailable where the target can't be reached or refuses.
+
+    `place` is what holds its runs, as a sentence starts with it.
+    """
+
+    place: str
 
     def prepare(self, plan: LaunchPlan, say: Say) -> None:
         """Check everything that can be known before the first process, and get the image."""

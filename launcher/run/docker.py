@@ -29,6 +29,8 @@ EVENT_LAG = 0.2  # seconds by which the engine may note a kill after the end tha
 class DockerBackend:
     """Runs jobs on the Docker engine that the `docker` command would use."""
 
+    place = "this engine"
+
     def __init__(self, engine: Engine | None = None, *, proc: Path = Path("/proc")) -> None:
         self.engine = engine or Engine(find_endpoint())
         self._proc = proc

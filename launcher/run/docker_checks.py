@@ -31,11 +31,11 @@ def host_findings(plan: LaunchPlan, info: Mapping[str, Any], *, local: bool) -> 
 
     `local` says that the engine shares this process's files and devices; else only what the engine tells is checked.
     """
-    found = [*_cpus(plan, info), *_memory(plan, info), *_secrets(plan)]
+    found = [*_cpus(plan, info), *_memory(plan, info), *secret_findings(plan)]
     if plan.gpus:
         found += _gpus(plan, info, local=local)
     if local:
-        found += _mounts(plan)
+        found += mount_findings(plan)
     return tuple(found)
 
 
@@ -91,7 +91,8 @@ def _not_enforced(plan: LaunchPlan, resource: str) -> Diagnostic:
     )
 
 
-def _secrets(plan: LaunchPlan) -> Iterator[Diagnostic]:
+def secret_findings(plan: LaunchPlan) -> Iterator[Diagnostic]:
+    """Yield an error for each secret whose variable has no value here (TL507)."""
     for name, secret in plan.job.secrets.items():
         variable = secret.env or name
         if not os.environ.get(variable):
@@ -153,7 +154,8 @@ def _has_gpu_runtime(info: Mapping[str, Any], *, local: bool) -> bool:
     return local and any(shutil.which(each) for each in NVIDIA_HOOKS)
 
 
-def _mounts(plan: LaunchPlan) -> Iterator[Diagnostic]:
+def mount_findings(plan: LaunchPlan) -> Iterator[Diagnostic]:
+    """Yield an error for each bind whose source is not on this host (TL511)."""
     for index, mount in enumerate(plan.job.mounts):
         if mount.type == "bind" and not Path(bind_source(plan, mount)).exists():
             yield Diagnostic(

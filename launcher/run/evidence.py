@@ -31,7 +31,13 @@ class Evidence:
     signals: tuple[int, ...] = ()
     stopped_by: str = ""
     killed_by: str = ""
+    target: str = "docker"
     planned: Planned = field(default_factory=Planned)
+
+    @property
+    def keeper(self) -> str:
+        """Who starts and stops runs on the target, as a sentence names it."""
+        return "trainlaunch" if self.target == "local" else "the engine"
 
     @property
     def stopped(self) -> bool:
@@ -49,7 +55,9 @@ def evidence_of(container: Started, *, log: str, signals: tuple[int, ...] = ()) 
         private_shm=container.private_shm,
         ipc_mode=container.ipc_mode,
         shm_size=container.shm_size,
-        memory=container.memory,
+        # No limit is in effect on a host.
+        memory=0 if container.target == "local" else container.memory,
+        target=container.target,
         signals=signals,
         planned=container.planned,
     )

@@ -209,7 +209,7 @@ class Supervisor:
         if code is None:
             code = ended.exit_code
         if code is None:
-            return self._lost()
+            return self._lost(ended.error)
         self._remark(watch, ended, code)
         if not log.preflight_spoke and self._plan.job.image_entrypoint:
             self._console.say(NO_PREFLIGHT)
@@ -217,15 +217,14 @@ class Supervisor:
         evidence = replace(evidence, exit_code=code, shm_peak=watch.peak)
         return Outcome(code, replace(evidence, stopped_by=self._stopped_by, killed_by=self._killed_by))
 
-    def _lost(self) -> Outcome:
+    def _lost(self, error: str = "") -> Outcome:
         job = self._plan.job.name
-        self._console.say(
-            f"the job may go on: `trainlaunch logs -f {job}` follows it, `trainlaunch wait {job}` has its code"
-        )
+        goes_on = f"the job may go on: `trainlaunch logs -f {job}` follows it, `trainlaunch wait {job}` has its code"
+        self._console.say(error or goes_on)
         return Outcome(EXIT_BEFORE_START, None)
 
     def _removed(self, code: int | None) -> Outcome:
-        self._console.say("somebody removed the container while it was followed")
+        self._console.say("somebody removed the run while it was followed")
         return Outcome(EXIT_BEFORE_START if code is None else code, None)
 
     def _remark(self, watch: ShmWatch, ended: Started, code: int) -> None:

@@ -141,9 +141,10 @@ class ShmWatch:
     def _full_sentence(self, reading: ShmReading) -> str:
         need = self._plan.shm.need
         against = "" if self._plan.shm.unsized else f", the plan needs {human_size(need)}"
+        way_out = "end what else uses it" if self._plan.target == "local" else "raise shm_size"
         return (
             f"/dev/shm is full: {human_size(reading.used)} of {human_size(reading.size)} used{against}; "
-            "workers now die or hang: raise shm_size, or lower num_workers, prefetch_factor or batch_size"
+            f"workers now die or hang: {way_out}, or lower num_workers, prefetch_factor or batch_size"
         )
 
     def fewer_workers(self) -> str:

@@ -38,7 +38,8 @@ def _not_found(evidence: Evidence) -> tuple[str, str]:
         return "the image has no /bin/sh, which the preflight needs", "use an image with a shell; busybox is enough"
     if line_with(evidence.log, r"^script: .*not found"):
         return "a command of the script was not found", "correct the line that is named, or install the command"
-    fix = "correct the first word of command, or install it in the image; it is looked up on the image's PATH"
+    place, whose = ("on this host", "your shell's") if evidence.target == "local" else ("in the image", "the image's")
+    fix = f"correct the first word of command, or install it {place}; it is looked up on {whose} PATH"
     if line_with(evidence.log, r"exec: (line \d+: )?/.*not found"):
         fix += "; of a script it may be the `#!` interpreter that is missing"
-    return "the command was not found in the image", fix
+    return f"the command was not found {place}", fix

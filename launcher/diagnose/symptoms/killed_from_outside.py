@@ -9,7 +9,7 @@ and named.
 
 from __future__ import annotations
 
-from launcher.diagnose.diagnosis import LIKELY, Diagnosis
+from launcher.diagnose.diagnosis import LIKELY, Diagnosis, more_memory
 from launcher.run.evidence import Evidence
 
 CODE = "TL612"
@@ -22,10 +22,12 @@ def diagnose(evidence: Evidence) -> Diagnosis | None:
     name = _SIGNALS.get(evidence.exit_code or 0)
     if name is None or evidence.oom_killed or evidence.stopped:
         return None
-    sentence = f"{name} ended the job, and neither its memory limit nor the engine sent it"
-    if name == "SIGKILL":
+    sentence = f"{name} ended the job, and neither its memory limit nor {evidence.keeper} sent it"
+    if name == "SIGKILL" and evidence.target == "local":
+        fix = f"look for `Out of memory` in `sudo dmesg`; where it is there, {more_memory(evidence)}"
+    elif name == "SIGKILL":
         fix = "look for `Out of memory` in `sudo dmesg`; a lower resources.memory would be met first, and named"
     else:
         fix = "look for who sends SIGTERM: a scheduler, a shutdown of the host, or the job itself"
-    saw = f"exit code {evidence.exit_code}, OOMKilled false, no signal sent through the engine"
+    saw = f"exit code {evidence.exit_code}, OOMKilled false, no signal sent through {evidence.keeper}"
     return Diagnosis(CODE, NAME, sentence, saw, fix, LIKELY)

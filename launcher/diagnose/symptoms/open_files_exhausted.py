@@ -23,10 +23,11 @@ def diagnose(evidence: Evidence) -> Diagnosis | None:
     saw = line_with(evidence.log, r"received 0 items of ancdata|Too many open files")
     if not saw:
         return None
+    more = "raise nofile in /etc/security/limits.conf" if evidence.target == "local" else "set ulimits: {nofile: 65536}"
     if line_with(evidence.log, _PASSES_TENSORS):
         sentence = "a process ran out of file descriptors, one for each tensor that it shares; /dev/shm is not full"
-        fix = "set ulimits: {nofile: 65536}, or keep `.clone()`s instead of the workers' own tensors"
+        fix = f"{more}, or keep `.clone()`s instead of the workers' own tensors"
         return Diagnosis(CODE, NAME, sentence, saw, fix, CERTAIN)
     sentence = "a process ran out of file descriptors"
-    fix = "close what is opened for each sample, or set ulimits: {nofile: 65536}"
+    fix = f"close what is opened for each sample, or {more}"
     return Diagnosis(CODE, NAME, sentence, saw, fix, LIKELY)

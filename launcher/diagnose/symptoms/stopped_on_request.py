@@ -22,7 +22,7 @@ def diagnose(evidence: Evidence) -> Diagnosis | None:
     """Match a stop of ours, or signals that were sent through the engine, unless the kernel killed it first."""
     if evidence.oom_killed or not evidence.stopped:
         return None
-    by = evidence.stopped_by or "someone through the engine"
+    by = evidence.stopped_by or f"someone through {evidence.keeper}"
     names = ", ".join(_name(each) for each in evidence.signals) or "no signal on record"
     if evidence.killed_by:
         again = f"a second {by}" if evidence.killed_by == by else evidence.killed_by

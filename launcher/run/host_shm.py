@@ -1,0 +1,67 @@
+"""/dev/shm as the processes of one run use it: on a host others use it too."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Iterable
+from pathlib import Path
+
+from launcher.run.backend import ShmReading
+from launcher.run.observe import WORKER
+
+SHM = "/dev/shm"
+_BLOCK = 512  # of st_blocks
+
+
+def read_host_shm(pids: Iterable[int], peak: int = 0) -> ShmReading:
+    """Return the host's /dev/shm, with the peak of these processes alone and the DataLoader workers among them."""
+    whole = os.statvfs(SHM)
+    mine = list(pids)
+    return ShmReading(
+        used=(whole.f_blocks - whole.f_bfree) * whole.f_frsize,
+        peak=max(peak, held_bytes(mine)),
+        size=whole.f_blocks * whole.f_frsize,
+        workers=sum(_comm(pid) == WORKER for pid in mine),
+    )
+
+
+def held_bytes(pids: Iterable[int]) -> int:
+    """Return the bytes of all files in /dev/shm that these processes have open or mapped, each file once.
+
+    A batch on its way is such a file: torch deletes its name at once, so no listing of the folder shows it.
+    """
+    device = Path(SHM).stat().st_dev
+    sizes: dict[int, int] = {}
+    for pid in pids:
+        with contextlib.suppress(OSError):
+            sizes |= _mapped(pid) | _open(pid, device)
+    return sum(sizes.values())
+
+
+def _open(pid: int, device: int) -> dict[int, int]:
+    found = {}
+    for each in os.scandir(f"/proc/{pid}/fd"):
+        with contextlib.suppress(OSError):
+            known = each.stat()
+            if known.st_dev == device:
+                found[known.st_ino] = known.st_blocks * _BLOCK
+    return found
+
+
+def _mapped(pid: int) -> dict[int, int]:
+    """Return the mapped lengths by inode; the parts of one file add up."""
+    found: dict[int, int] = {}
+    for line in Path(f"/proc/{pid}/maps").read_text(errors="replace").splitlines():
+        if f" {SHM}/" in line:
+            span, _, _, _, inode, _ = line.split(maxsplit=5)
+            start, _, end = span.partition("-")
+            found[int(inode)] = found.get(int(inode), 0) + int(end, 16) - int(start, 16)
+    return found
+
+
+def _comm(pid: int) -> str:
+    try:
+        return Path(f"/proc/{pid}/comm").read_text().strip()
+    except OSError:
+        return ""

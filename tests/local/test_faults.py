@@ -1,0 +1,242 @@
+"""Whoever is killed, a local run goes on or is gone, `ps` tells which, and `down` leaves nothing."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import asdict, replace
+from pathlib import Path
+
+import pytest
+
+from launcher.run.host_process import descendants, identity_of, marked
+from launcher.run.local import LocalBackend
+from launcher.run.local_follow import frames_of
+from launcher.run.local_record import LOST, NEVER_STARTED, RESTARTED
+from launcher.run.local_state import RunFolder, replace_file
+from tests.conftest import ROOT, Runs
+from tests.local.conftest import MakeJob, Start
+from tests.run.contract import WAITS, MakePlan
+from tests.run.test_up import ended, read_until
+
+OnlyRun = Callable[[], RunFolder]
+MOMENTS = (0.1, 0.25, 0.4, 0.5, 0.6, 0.7, 0.8, 1.0, 1.5)  # seconds: before, while and after `up` starts the job
+
+
+def wait_until(true: Callable[[], bool]) -> None:
+    """Wait for what comes soon; fails after 30 s."""
+    for _ in range(300):
+        if true():
+            return
+        time.sleep(0.1)
+    pytest.fail("it did not come true")
+
+
+def test_a_killed_launcher_leaves_a_run_that_goes_on(
+    start: Start, make_job: MakeJob, trainlaunch: Runs, run_folder: OnlyRun, job_name: str
+) -> None:
+    """SIGKILL of `up`: the run is listed as running, its log and exit code are whole."""
+    script = "echo ready; while [ ! -e go ]; do sleep 0.1; done; seq 1000; exit 9"
+    job = make_job(command=["/bin/sh", "-c", script])
+    process = start("up", str(job))
+    read_until(process, b"ready\n")
+    process.kill()
+    process.wait(timeout=30)
+    assert json.loads(trainlaunch("ps", "--target", "local", "-o", "json").stdout)["runs"][0]["state"] == "running"
+    (job.parent / "go").touch()
+    assert trainlaunch("wait", job_name).returncode == 9
+    assert trainlaunch("logs", job_name).stdout.splitlines()[1:] == [str(number) for number in range(1, 1001)]
+    assert marked(run_folder().path) == []
+
+
+def test_a_launcher_killed_at_any_moment_leaves_a_true_state(
+    start: Start, make_job: MakeJob, trainlaunch: Runs, job_name: str, state: Path
+) -> None:
+    """At each moment of its start: nothing, or a run that `ps` shows as it is; `down` ends it and leaves nothing."""
+    for moment in MOMENTS:
+        process = start("up", str(make_job(command=["sleep", "60"])))
+        time.sleep(moment)
+        process.kill()
+        process.wait(timeout=30)
+        folders = [RunFolder(each) for each in state.glob("*/*")]
+        wait_until(lambda folders=folders: all(_settled(each) for each in folders))  # type: ignore[misc]
+        for run in LocalBackend(state).runs():
+            alive = bool(marked(state / run.id))
+            assert (run.status == "running") == alive, run
+        done = trainlaunch("down", job_name, "--target", "local")
+        assert done.returncode == (0 if folders else 3), done.stderr
+        assert [each for each in folders if each.path.exists() or marked(each.path)] == []
+
+
+def _settled(folder: RunFolder) -> bool:
+    """Whether the keeper that a killed launcher may have started has said so, or never will."""
+    return folder.started() is not None or not _starting(folder)
+
+
+def _starting(folder: RunFolder) -> bool:
+    listed = subprocess.run(["ps", "axww", "-o", "args"], capture_output=True, text=True, check=False).stdout
+    return str(folder.path) in listed
+
+
+def test_a_killed_keeper_takes_the_job_with_it_and_ps_says_so(
+    start: Start, make_job: MakeJob, trainlaunch: Runs, run_folder: OnlyRun, nothing_is_left: Callable[[], None]
+) -> None:
+    """No exit code is invented; `up` says that it is lost and ends with 125."""
+    process = start("up", str(make_job(command=["/bin/sh", "-c", WAITS])))
+    read_until(process, b"ready\n")
+    started = run_folder().started()
+    assert started is not None
+    os.kill(started[0].pid, signal.SIGKILL)
+    code, _, err = ended(process)
+    assert code == 125
+    assert LOST in err
+    (run,) = json.loads(trainlaunch("ps", "--target", "local", "-o", "json").stdout)["runs"]
+    assert (run["state"], run["exit_code"]) == ("exited", None)
+    nothing_is_left()
+
+
+def test_processes_that_a_job_leaves_end_with_it(trainlaunch: Runs, make_job: MakeJob, run_folder: OnlyRun) -> None:
+    """As with a container, even one that made itself a daemon; `up` does not wait for it."""
+    daemon = (
+        "import os, time\nif os.fork() == 0:\n    os.setsid()\n    if os.fork() == 0: time.sleep(600)\n    os._exit(0)"
+    )
+    command = ["/bin/sh", "-c", f'env -i "$0" -c "{daemon}"; sleep 600 & echo done', sys.executable]
+    done = trainlaunch("up", str(make_job(command=command)))
+    assert (done.returncode, done.stdout) == (0, "done\n")
+    assert marked(run_folder().path) == []
+
+
+def test_a_reused_pid_is_not_the_run(make_plan_of: MakePlan, state: Path) -> None:
+    """The same pid with another start time is somebody else: not running, not killed."""
+    backend = LocalBackend(state)
+    plan = make_plan_of(command=["sleep", "60"])
+    folder = RunFolder(state / backend.create(plan, "aaaaaaaa", 1))
+    with subprocess.Popen(["sleep", "60"]) as stranger:
+        other = replace(identity_of(stranger.pid), start=1)
+        folder.start(other, other, 0.0)
+        (run,) = backend.runs()
+        assert (run.status, run.error) == ("exited", LOST)
+        backend.stop(run.id)
+        backend.kill(run.id)
+        assert stranger.poll() is None
+        folder.start(replace(other, boot="another"), other, 0.0)
+        assert backend.runs()[0].error == RESTARTED
+        stranger.kill()
+
+
+def test_a_run_whose_creator_died_before_its_start_holds_no_name(make_plan_of: MakePlan, state: Path) -> None:
+    """It is shown as never started, and the next run takes the name."""
+    backend = LocalBackend(state)
+    plan = make_plan_of(command=["true"])
+    folder = RunFolder(state / backend.create(plan, "aaaaaaaa", 1))
+    dead = replace(identity_of(os.getpid()), start=1)
+    folder.describe({**(folder.description() or {}), "creator": asdict(dead)})
+    assert backend.runs()[0].error == NEVER_STARTED
+    backend.create(plan, "bbbbbbbb", 1)
+    assert [each.name for each in backend.runs()] == [plan.name, f"{plan.name}-aaaaaaaa"]
+
+
+def test_runs_of_another_host_in_a_shared_home_are_not_ours(make_plan_of: MakePlan, state: Path) -> None:
+    """Their processes can't be asked after here, so nothing is said about them and their name is free."""
+    backend = LocalBackend(state)
+    plan = make_plan_of(command=["true"])
+    folder = RunFolder(state / backend.create(plan, "aaaaaaaa", 1))
+    folder.describe({**(folder.description() or {}), "host": "elsewhere"})
+    assert backend.runs() == ()
+    backend.create(plan, "bbbbbbbb", 1)
+
+
+def test_a_half_made_folder_is_no_run(state: Path, job_name: str, trainlaunch: Runs) -> None:
+    """A launcher that was killed between two files of it does not break `ps`."""
+    (state / job_name / "aaaaaaaa-1").mkdir(parents=True)
+    done = trainlaunch("ps", "--target", "local")
+    assert (done.returncode, done.stdout) == (0, "")
+
+
+def test_a_full_disk_costs_output_and_neither_the_job_nor_its_code(tmp_path: Path) -> None:
+    """What found no room is counted and told in the log once there is room; frames stay whole."""
+    folder = RunFolder(tmp_path / "job" / "aaaaaaaa-1")
+    folder.make({})
+    code = (
+        "import resource, signal, sys\n"
+        "from pathlib import Path\n"
+        "from launcher.run.local_keeper import LogWriter\n"
+        "signal.signal(signal.SIGXFSZ, signal.SIG_IGN)\n"
+        "log = LogWriter(Path(sys.argv[1]))\n"
+        "log.write(1, b'first\\n')\n"
+        "resource.setrlimit(resource.RLIMIT_FSIZE, (50, resource.RLIM_INFINITY))\n"
+        "log.write(1, b'x' * 200)\n"
+        "log.write(2, b'y' * 100)\n"
+        "resource.setrlimit(resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))\n"
+        "log.write(1, b'last\\n')\n"
+    )
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    subprocess.run([sys.executable, "-c", code, str(folder.log)], env=environment, check=True, timeout=60)
+    frames = [(each.stderr, each.data) for each in frames_of(folder, follow=False)]
+    lost = b"trainlaunch: 300 bytes of the log were lost: its disk was full\n"
+    assert frames == [(False, b"first\n"), (True, lost), (False, b"last\n")]
+
+
+def test_the_end_needs_no_room_on_the_disk(tmp_path: Path) -> None:
+    """Its page is written at the start, so a limit of 0 new bytes does not keep the exit code from being recorded."""
+    folder = RunFolder(tmp_path / "job" / "aaaaaaaa-1")
+    folder.make({})
+    before = {each.name: each.stat().st_size for each in folder.path.iterdir()}
+    folder.end(7, 1.5)
+    assert folder.ended() == (7, 1.5)
+    assert {each.name: each.stat().st_size for each in folder.path.iterdir()} == before
+
+
+def test_a_reader_never_sees_half_a_record(tmp_path: Path) -> None:
+    """A record is put in place whole, and a page that was never written is no record."""
+    folder = RunFolder(tmp_path / "job" / "aaaaaaaa-1")
+    folder.make({"name": "x"})
+    assert (folder.ended(), folder.started(), folder.peak(), folder.signals()) == (None, None, 0, ())
+    replace_file(folder.path / "run.json", {"name": "y"})
+    assert folder.description() == {"name": "y"}
+    assert sorted(each.name for each in folder.path.iterdir()) == ["end", "log", "peak", "run.json"]
+
+
+def test_a_hundred_megabytes_of_log_arrive(trainlaunch: Runs, make_job: MakeJob) -> None:
+    """Nothing is lost between a job that writes as fast as it can, the log and the follower."""
+    job = str(make_job(command=["/bin/sh", "-c", "head -c 100000000 /dev/zero | tr '\\0' x; exit 3"]))
+    done = trainlaunch("up", job)
+    assert (done.returncode, len(done.stdout)) == (3, 100_000_000)
+    assert len(trainlaunch("logs", job).stdout) == 100_000_000
+
+
+def test_descendants_are_found_over_generations() -> None:
+    """A shell's child and grandchild, by their parents."""
+    with subprocess.Popen(
+        ["/bin/sh", "-c", "/bin/sh -c 'sleep 60 & echo; wait'; true"], stdout=subprocess.PIPE
+    ) as process:
+        assert process.stdout is not None
+        process.stdout.readline()
+        assert len(descendants(process.pid)) == 2
+        for each in (*descendants(process.pid), process.pid):
+            os.kill(each, signal.SIGKILL)
+
+
+def test_modules_of_the_current_folder_do_not_reach_the_keeper(
+    trainlaunch: Runs, make_job: MakeJob, tmp_path: Path
+) -> None:
+    """A job folder with a json.py or a launcher of its own is a usual thing."""
+    for name in ("selectors.py", "launcher.py", "ctypes.py"):
+        (tmp_path / name).write_text("raise SystemExit(1)\n")
+    job = str(make_job(command=["echo", "trained"]))
+    code = "import sys; sys.path.remove(''); from launcher.cli.main import main; raise SystemExit(main(sys.argv[1:]))"
+    done = subprocess.run(
+        [sys.executable, "-c", code, "up", job],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+    assert (done.returncode, done.stdout) == (0, "trained\n"), done.stderr
