@@ -11,7 +11,7 @@ from launcher.render.quoting import sh_word
 from launcher.render.quoting import sh_words
 
 SOURCES = {
-    'preflight.sh.j2': '2849ddc671725945f5946fd826255436d3ae649b76683c41722645829256bcc5',
+    'preflight.sh.j2': '9d1f424dcd483ddd9b832a8ba768a27d75b439c893ea9a7dd52a4a025e7f328c',
 }
 
 
@@ -26,6 +26,7 @@ def text(
     gpus: Any,
     inject: Any,
     literals: Any,
+    local: Any,
     longest_tmpdir: Any,
     maybe_none: Any,
     memory: Any,
@@ -41,6 +42,7 @@ def text(
     prefetch: Any,
     ranks: Any,
     script: Any,
+    shm_mount: Any,
     shm_size: Any,
     signals: Any,
     size: Any,
@@ -87,10 +89,21 @@ def text(
             ' tl_needs=',
             sh_word((str(need_mib) + ' MiB')),
         )
+    out.append('\n')
+    if local:
+        out += (
+            'tl_fix=',
+            sh_word(('batches pass through it, and without room workers die or hang; as root, mount -o remount,size=' + str(shm_mount) + ' /dev/shm')),
+            '\n',
+        )
+    else:
+        out += (
+            'tl_fix=',
+            sh_word(('batches pass through it, and without room workers die or hang; set shm_size to ' + str(shm_size))),
+            '\n',
+        )
     out += (
-        '\ntl_fix=',
-        sh_word(('batches pass through it, and without room workers die or hang; set shm_size to ' + str(shm_size))),
-        '\ntl_say() { printf \'trainlaunch: %s\\n\' "$1" >&2; }\ntl_stop() { # CODE SENTENCE\n  tl_say "preflight stopped ($1): $2"\n  if [ -w /dev/termination-log ]; then tl_say "preflight stopped ($1): $2" 2>/dev/termination-log; fi\n  exit "$1"\n}\ntl_leftovers() { # FILE...: of a dead attempt where /dev/shm outlives its container, or of those who share it\n  for tl_file; do [ ! -e "$tl_file" ] || tl_left=$((tl_left + 1)); done; [ "$tl_left" -gt 0 ] || return 0\n  tl_say "warning: /dev/shm has $tl_left files of other runs, $(du -sk /dev/shm | cut -f1) KiB in all"\n  if [ "${TRAINLAUNCH_CLEAN_SHM-}" = 1 ]; then printf \'%s\\0\' "$@" | xargs -0 rm -f; fi\n}\n# A batch is a file in /dev/shm, passed through a socket in the temporary directory that Python would pick.\n[ -d /dev/shm ] || tl_stop 78 "/dev/shm is missing, as with ipc none; $tl_fix"\nread -r tl_host </proc/sys/kernel/hostname; tl_probe=.trainlaunch-$tl_host-$$ tl_left=0\n{ true >"/dev/shm/$tl_probe"; } 2>/dev/null ||\n  tl_stop 78 "uid $(id -u) can\'t make files in /dev/shm, and batches are files; mount it writable, mode 1777"\nfor tl_tmp in "${TMPDIR:-${TEMP:-${TMP:-/tmp}}}" /tmp /var/tmp /usr/tmp "$PWD" \'\'; do\n  if { true >"$tl_tmp/$tl_probe"; } 2>/dev/null; then break; fi; done\nrm -f "/dev/shm/$tl_probe" "$tl_tmp/$tl_probe"\n[ "${TMPDIR:-$tl_tmp}" = "${tl_tmp:-none}" ] ||\n  tl_stop 78 "uid $(id -u) can\'t make files in ${TMPDIR:-/tmp}, so workers would hang; set TMPDIR to /dev/shm"\n[ "${#tl_tmp}" -le ',
+        'tl_say() { printf \'trainlaunch: %s\\n\' "$1" >&2; }\ntl_stop() { # CODE SENTENCE\n  tl_say "preflight stopped ($1): $2"\n  if [ -w /dev/termination-log ]; then tl_say "preflight stopped ($1): $2" 2>/dev/termination-log; fi\n  exit "$1"\n}\ntl_leftovers() { # FILE...: of a dead attempt where /dev/shm outlives its container, or of those who share it\n  for tl_file; do [ ! -e "$tl_file" ] || tl_left=$((tl_left + 1)); done; [ "$tl_left" -gt 0 ] || return 0\n  tl_say "warning: /dev/shm has $tl_left files of other runs, $(du -sk /dev/shm | cut -f1) KiB in all"\n  if [ "${TRAINLAUNCH_CLEAN_SHM-}" = 1 ]; then printf \'%s\\0\' "$@" | xargs -0 rm -f; fi\n}\n# A batch is a file in /dev/shm, passed through a socket in the temporary directory that Python would pick.\n[ -d /dev/shm ] || tl_stop 78 "/dev/shm is missing, as with ipc none; $tl_fix"\nread -r tl_host </proc/sys/kernel/hostname; tl_probe=.trainlaunch-$tl_host-$$ tl_left=0\n{ true >"/dev/shm/$tl_probe"; } 2>/dev/null ||\n  tl_stop 78 "uid $(id -u) can\'t make files in /dev/shm, and batches are files; mount it writable, mode 1777"\nfor tl_tmp in "${TMPDIR:-${TEMP:-${TMP:-/tmp}}}" /tmp /var/tmp /usr/tmp "$PWD" \'\'; do\n  if { true >"$tl_tmp/$tl_probe"; } 2>/dev/null; then break; fi; done\nrm -f "/dev/shm/$tl_probe" "$tl_tmp/$tl_probe"\n[ "${TMPDIR:-$tl_tmp}" = "${tl_tmp:-none}" ] ||\n  tl_stop 78 "uid $(id -u) can\'t make files in ${TMPDIR:-/tmp}, so workers would hang; set TMPDIR to /dev/shm"\n[ "${#tl_tmp}" -le ',
         number(longest_tmpdir),
         ' ] || tl_stop 78 "TMPDIR is ${#tl_tmp} long, a worker\'s socket allows ',
         number(longest_tmpdir),
@@ -141,24 +154,41 @@ def text(
     out += (
         '[ "$tl_free" -ge "$tl_need" ] ||\n  tl_stop 75 "/dev/shm has $((tl_free >> 20)) of $tl_shm free, the job needs $tl_needs; end what else uses it"\ncase $tl_limit in *[!0-9]* | \'\' | ?????????????????*) tl_limit=',
         number(unlimited),
-        ' tl_mem=unlimited ;;\n  *) tl_mem="$((tl_limit >> 20)) MiB" ;; esac\n[ $((tl_limit - tl_use)) -ge "$tl_need" ] || tl_stop $((tl_limit < tl_need ? 78 : 75)) \\\n  "/dev/shm needs $tl_needs of $tl_mem memory, $((tl_use >> 20)) are used; set resources.memory to ',
-        sh_word(memory),
-        '"\ntl_files=$(ulimit -H -n) && ulimit -S -n "$tl_files"\n',
+        ' tl_mem=unlimited ;;\n  *) tl_mem="$((tl_limit >> 20)) MiB" ;; esac\nif [ $((tl_limit - tl_use)) -lt "$tl_need" ]; then # files that the kernel caches count as used, and it gives them back\n  for tl_stat in memory/memory.stat:total_ memory.stat:; do\n    while read -r tl_key tl_bytes; do case $tl_key in\n      "${tl_stat#*:}active_file" | "${tl_stat#*:}inactive_file") tl_use=$((tl_use - tl_bytes)) ;; esac\n    done <"$tl_cg/${tl_stat%:*}"; done 2>/dev/null\nfi\n[ $((tl_limit - tl_use)) -ge "$tl_need" ] || tl_stop $((tl_limit < tl_need ? 78 : 75)) \\\n  "/dev/shm needs $tl_needs of $tl_mem memory, $((tl_use >> 20)) are used; ',
     )
+    if local:
+        out.append('end what else uses it, or lower num_workers')
+    else:
+        out += (
+            'set resources.memory to ',
+            sh_word(memory),
+        )
+    out.append('"\ntl_files=$(ulimit -H -n) && ulimit -S -n "$tl_files"\n')
     if open_files:
         out += (
             '[ "$tl_files" -ge ',
             number(open_files),
             ' ] || tl_stop 78 "$tl_files open files allowed, tensors need ',
             number(open_files),
-            '; set ulimits.nofile to ',
-            number(open_files),
-            '"\n',
+            '; ',
         )
+        if local:
+            out.append('raise nofile in /etc/security/limits.conf')
+        else:
+            out += (
+                'set ulimits.nofile to ',
+                number(open_files),
+            )
+        out.append('"\n')
     if gpus:
         out.append('for tl_gpu in /dev/nvidia[0-9]* /dev/dxg /dev/nvmap \'\'; do if [ -e "$tl_gpu" ]; then break; fi; done\n[ "$tl_gpu" ] || tl_stop 75 "no /dev/nvidia0 is here, but the job asks for GPUs; start it where they are"\n')
     if torchrun:
-        out.append('command -v torchrun >/dev/null || tl_stop 78 "torchrun is not on PATH $PATH; use an image that has torch"\n')
+        out.append('command -v torchrun >/dev/null || tl_stop 78 "torchrun is not on PATH $PATH; ')
+        if local:
+            out.append('install torch')
+        else:
+            out.append('use an image that has torch')
+        out.append('"\n')
     out.append('for tl_dir in "$PWD" "${HOME:-/}"; do [ -w "$tl_dir" ] || tl_say "warning: can\'t write to $tl_dir"; done\n')
     if maybe_none:
         out += (
