@@ -106,19 +106,21 @@ def test_memory_limit_of_cgroup_version_2(
     (tmp_path / "max").write_text(limit)
     (tmp_path / "current").write_text(used)
     files = [f"--volume={tmp_path}/{each}:/sys/fs/cgroup/memory.{each}:ro" for each in ("max", "current")]
-    for each in run_cases(docker_run, base_image, [Case(plan(command=["true"]))], SHM, *files)[0]:
+    for each in run_cases(docker_run, base_image, [Case(plan(target="local", command=["true"]))], SHM, *files)[0]:
         assert each.code == code, each.err
 
 
-def test_cached_files_are_free_memory_under_cgroup_version_1(docker_run: Runs, base_image: str) -> None:
+def test_cached_files_are_free_memory_of_a_host_under_cgroup_version_1(docker_run: Runs, base_image: str) -> None:
     """A limit that is full of files which were read is no reason to stop: the kernel drops them for /dev/shm."""
     fill = "head -c 60000000 /dev/zero >/var/big; cat /var/big >/dev/null"
     full = f"{fill}; [ $(($(cat /sys/fs/cgroup/memory/memory.usage_in_bytes) >> 20)) -ge 50 ]"
-    case = Case(plan(command=["true"]), setup=f"set -e; {full}")
+    case = Case(plan(target="local", command=["true"]), setup=f"set -e; {full}")
     passed(run_cases(docker_run, base_image, [case], SHM, "--memory=64m")[0], "")
 
 
-def test_cached_files_are_free_memory_under_cgroup_version_2(docker_run: Runs, base_image: str, tmp_path: Path) -> None:
+def test_cached_files_are_free_memory_of_a_host_under_cgroup_version_2(
+    docker_run: Runs, base_image: str, tmp_path: Path
+) -> None:
     """Active and inactive ones; what is in /dev/shm counts as neither."""
     texts = {"max": "268435456\n", "current": "258435456\n"}
     for stat, code in (
@@ -128,7 +130,7 @@ def test_cached_files_are_free_memory_under_cgroup_version_2(docker_run: Runs, b
         for name, text in {**texts, "stat": stat}.items():
             (tmp_path / name).write_text(text)
         files = [f"--volume={tmp_path}/{each}:/sys/fs/cgroup/memory.{each}:ro" for each in (*texts, "stat")]
-        for each in run_cases(docker_run, base_image, [Case(plan(command=["true"]))], SHM, *files)[0]:
+        for each in run_cases(docker_run, base_image, [Case(plan(target="local", command=["true"]))], SHM, *files)[0]:
             assert each.code == code, each.err
 
 

@@ -93,7 +93,7 @@ def test_interrupt_is_not_lost_in_the_background(docker_run: Runs, base_image: s
 
     busybox has no way to undo that: there a job must handle SIGINT itself.
     """
-    text = "import os, time\nos.kill(1, 2)\ntry: time.sleep(20)\nexcept KeyboardInterrupt: exit(9)"
+    text = "import os, time\ntry: os.kill(1, 2); time.sleep(20)\nexcept KeyboardInterrupt: exit(9)"
     started = pid_1_arguments(Case(command(text)), shell)
     assert docker_run(SHM, *started[0], base_image, *started[1]).returncode == 9
 

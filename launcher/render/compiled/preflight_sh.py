@@ -11,7 +11,7 @@ from launcher.render.quoting import sh_word
 from launcher.render.quoting import sh_words
 
 SOURCES = {
-    'preflight.sh.j2': '9d1f424dcd483ddd9b832a8ba768a27d75b439c893ea9a7dd52a4a025e7f328c',
+    'preflight.sh.j2': '09fea7cda989b739aa4200f2f0fe23fe020ab27c17849e20cb5f16904ad769ab',
 }
 
 
@@ -154,8 +154,11 @@ def text(
     out += (
         '[ "$tl_free" -ge "$tl_need" ] ||\n  tl_stop 75 "/dev/shm has $((tl_free >> 20)) of $tl_shm free, the job needs $tl_needs; end what else uses it"\ncase $tl_limit in *[!0-9]* | \'\' | ?????????????????*) tl_limit=',
         number(unlimited),
-        ' tl_mem=unlimited ;;\n  *) tl_mem="$((tl_limit >> 20)) MiB" ;; esac\nif [ $((tl_limit - tl_use)) -lt "$tl_need" ]; then # files that the kernel caches count as used, and it gives them back\n  for tl_stat in memory/memory.stat:total_ memory.stat:; do\n    while read -r tl_key tl_bytes; do case $tl_key in\n      "${tl_stat#*:}active_file" | "${tl_stat#*:}inactive_file") tl_use=$((tl_use - tl_bytes)) ;; esac\n    done <"$tl_cg/${tl_stat%:*}"; done 2>/dev/null\nfi\n[ $((tl_limit - tl_use)) -ge "$tl_need" ] || tl_stop $((tl_limit < tl_need ? 78 : 75)) \\\n  "/dev/shm needs $tl_needs of $tl_mem memory, $((tl_use >> 20)) are used; ',
+        ' tl_mem=unlimited ;;\n  *) tl_mem="$((tl_limit >> 20)) MiB" ;; esac\n',
     )
+    if local:
+        out.append('# A host\'s processes share the group: files that the kernel caches count as used, and it gives them back.\nif [ $((tl_limit - tl_use)) -lt "$tl_need" ]; then\n  for tl_stat in memory/memory.stat:total_ memory.stat:; do\n    while read -r tl_key tl_bytes; do case $tl_key in\n      "${tl_stat#*:}active_file" | "${tl_stat#*:}inactive_file") tl_use=$((tl_use - tl_bytes)) ;; esac\n    done <"$tl_cg/${tl_stat%:*}"; done 2>/dev/null\nfi\n')
+    out.append('[ $((tl_limit - tl_use)) -ge "$tl_need" ] || tl_stop $((tl_limit < tl_need ? 78 : 75)) \\\n  "/dev/shm needs $tl_needs of $tl_mem memory, $((tl_use >> 20)) are used; ')
     if local:
         out.append('end what else uses it, or lower num_workers')
     else:

@@ -114,12 +114,6 @@ tl_needs="$(((tl_need + 1048575) >> 20)) MiB"
   tl_stop 75 "/dev/shm has $((tl_free >> 20)) of $tl_shm free, the job needs $tl_needs; end what else uses it"
 case $tl_limit in *[!0-9]* | '\'''\'' | ?????????????????*) tl_limit=4611686018427387904 tl_mem=unlimited ;;
   *) tl_mem="$((tl_limit >> 20)) MiB" ;; esac
-if [ $((tl_limit - tl_use)) -lt "$tl_need" ]; then # files that the kernel caches count as used, and it gives them back
-  for tl_stat in memory/memory.stat:total_ memory.stat:; do
-    while read -r tl_key tl_bytes; do case $tl_key in
-      "${tl_stat#*:}active_file" | "${tl_stat#*:}inactive_file") tl_use=$((tl_use - tl_bytes)) ;; esac
-    done <"$tl_cg/${tl_stat%:*}"; done 2>/dev/null
-fi
 [ $((tl_limit - tl_use)) -ge "$tl_need" ] || tl_stop $((tl_limit < tl_need ? 78 : 75)) \
   "/dev/shm needs $tl_needs of $tl_mem memory, $((tl_use >> 20)) are used; set resources.memory to 2Gi"
 tl_files=$(ulimit -H -n) && ulimit -S -n "$tl_files"
