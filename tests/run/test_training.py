@@ -63,11 +63,18 @@ def test_a_lost_batch_is_said_while_the_job_hangs(start: Start, torch_job: Calla
 
 
 def test_a_batch_without_room_is_named(trainlaunch: Runs, torch_job: Callable[..., str]) -> None:
-    """The default collate raises, and the cause is /dev/shm and not a disk; unplanned workers are told as well."""
+    """The default collate raises, and the cause is /dev/shm and not a disk."""
     sample = {"num_workers": 0, "batch_size": 4, "sample": [{"shape": [1], "dtype": "float32"}]}
     done = trainlaunch("up", torch_job({"data_loader": sample}, mib=12, pause=1))
     assert done.returncode == 1
     assert "cause[TL605]: /dev/shm of 64 MiB is full" in done.stderr
+
+
+def test_workers_that_nobody_planned_are_told(trainlaunch: Runs, torch_job: Callable[..., str]) -> None:
+    """A script with its own num_workers trains, and `up` says that its batches were not planned for."""
+    sample = {"num_workers": 0, "batch_size": 4, "sample": [{"shape": [1], "dtype": "float32"}]}
+    done = trainlaunch("up", torch_job({"data_loader": sample}))
+    assert (done.returncode, done.stdout) == (0, "trained\n"), done.stderr
     assert "2 DataLoader workers run and 0 were planned" in done.stderr
 
 
