@@ -65,6 +65,29 @@ def trainlaunch() -> Runs:
     return run
 
 
+@pytest.fixture
+def start() -> Iterator[Callable[..., subprocess.Popen[bytes]]]:
+    """Start `trainlaunch ARGS` and return the process; one that outlives its test is killed."""
+    started: list[subprocess.Popen[bytes]] = []
+
+    def run(*args: str, **env: str) -> subprocess.Popen[bytes]:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "launcher", *args],
+            env={**os.environ, "PYTHONPATH": str(ROOT), **env},
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+        )
+        started.append(process)
+        return process
+
+    yield run
+    for process in started:
+        if process.poll() is None:
+            process.kill()
+        process.communicate(timeout=60)
+
+
 @pytest.fixture(scope="session")
 def engine() -> str:
     """Return the version of the Docker engine that answers; nothing is started."""

@@ -1,4 +1,4 @@
-"""Diagnostics as text: a frame with the line of the file, one concise line, or JSON."""
+"""Diagnostics as text: a frame with the line of the file, or JSON."""
 
 from __future__ import annotations
 
@@ -28,12 +28,6 @@ def framed(diagnostic: Diagnostic, *, colour: bool) -> str:
 def help_line(code: str) -> str:
     """Return the last line of a frame: the command that explains its code."""
     return f"   = help: trainlaunch explain {code}"
-
-
-def concise(diagnostic: Diagnostic) -> str:
-    """Return one line: `job.yaml:14:13: error TL201: …`."""
-    place = f"{diagnostic.span}: " if diagnostic.span else ""
-    return f"{place}{diagnostic.severity.value} {diagnostic.code}: {diagnostic.message}"
 
 
 def annotation(diagnostic: Diagnostic) -> str:

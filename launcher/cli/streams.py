@@ -75,10 +75,8 @@ def _open(stream: TextIO | None) -> TextIO:
     return Path(os.devnull).open("w", encoding="utf-8") if stream is None else stream
 
 
-def coloured(stream: TextIO, choice: str = "auto") -> bool:
-    """Return whether to colour one stream: the option, then NO_COLOR, FORCE_COLOR, then whether it is a terminal."""
-    if choice != "auto":
-        return choice == "always"
+def coloured(stream: TextIO) -> bool:
+    """Return whether to colour one stream: NO_COLOR, then FORCE_COLOR, then whether it is a terminal."""
     if os.environ.get("NO_COLOR"):
         return False
     if os.environ.get("FORCE_COLOR"):

@@ -83,10 +83,12 @@ def container_lasting(job: JobSpec, ranks: int, workers: Workers) -> int:
     Measured: under fork the workers of each later epoch inherit the last batch, which the loop variable still holds,
     and keep it mapped after the loop has let go of it.
     """
-    spec = job.data_loader
-    loaders = (_loader_need(job, each, workers.of(each)) for each in spec.loaders)
-    inherited = sum(each.unit for each in loaders if each.workers) if spec.multiprocessing_context == "fork" else 0
-    return container_need(job, ranks, workers) + ranks * inherited
+    need, spec = container_need(job, ranks, workers), job.data_loader
+    if spec.multiprocessing_context != "fork":
+        return need
+    file_system = spec.sharing_strategy == "file_system"
+    alive = (each for each in spec.loaders if workers.of(each))
+    return need + ranks * sum(batch_pages(each, PAGE, file_system=file_system).unit for each in alive)
 
 
 def _loader_need(job: JobSpec, loader: LoaderSpec, workers: int) -> LoaderNeed:

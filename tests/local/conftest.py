@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
-import sys
 import uuid
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -16,7 +14,7 @@ from launcher.plan.launch_plan import LaunchPlan
 from launcher.run.host_process import marked
 from launcher.run.local import LocalBackend
 from launcher.run.local_state import RunFolder
-from tests.conftest import ROOT, Runs
+from tests.conftest import Runs
 from tests.jobs import plan_with, write_job
 from tests.run.conftest import SMALL
 
@@ -69,26 +67,9 @@ def make_plan_of(state: Path, job_name: str, tmp_path: Path) -> Callable[..., La
 
 
 @pytest.fixture
-def start(state: Path) -> Iterator[Start]:
-    """Start `trainlaunch ARGS` and return the process; one that outlives its test is killed."""
-    started: list[subprocess.Popen[bytes]] = []
-
-    def run(*args: str, **env: str) -> subprocess.Popen[bytes]:
-        process = subprocess.Popen(
-            [sys.executable, "-m", "launcher", *args],
-            env={**os.environ, "PYTHONPATH": str(ROOT), **env},
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-        )
-        started.append(process)
-        return process
-
-    yield run
-    for process in started:
-        if process.poll() is None:
-            process.kill()
-        process.communicate(timeout=60)
+def start(state: Path, start: Start) -> Start:
+    """Start `trainlaunch ARGS` with the state folder of this test in place."""
+    return start
 
 
 @pytest.fixture

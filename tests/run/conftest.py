@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
-import sys
 import uuid
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -62,29 +60,6 @@ def make_plan_of(fields: dict[str, Any], tmp_path: Path) -> Callable[..., Launch
         return plan_with(tmp_path, **{**fields, **over})
 
     return make
-
-
-@pytest.fixture
-def start(tmp_path: Path) -> Iterator[Callable[..., subprocess.Popen[bytes]]]:
-    """Start `trainlaunch ARGS` and return the process; one that outlives its test is killed."""
-    started: list[subprocess.Popen[bytes]] = []
-
-    def run(*args: str, **env: str) -> subprocess.Popen[bytes]:
-        process = subprocess.Popen(
-            [sys.executable, "-m", "launcher", *args],
-            env={**os.environ, "PYTHONPATH": str(ROOT), **env},
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-        )
-        started.append(process)
-        return process
-
-    yield run
-    for process in started:
-        if process.poll() is None:
-            process.kill()
-        process.communicate(timeout=60)
 
 
 def docker(*args: str) -> str:
