@@ -10,6 +10,7 @@ from launcher.job.spec import Secret
 from launcher.plan.launch_plan import LaunchPlan
 from launcher.render.preflight import health_text, preflight_text
 
+_NOT_ASKED = frozenset({"origins", "path", "sets", "policy", "patch"})
 RENDERING_FORMAT = 1  # raised when the same plan gives other bytes; the tool's version is not in any rendering
 
 
@@ -63,11 +64,13 @@ def own_labels(plan: LaunchPlan) -> tuple[tuple[str, str], ...]:
 def input_hash(plan: LaunchPlan) -> str:
     """Return 8 hex digits that change with what the plan asks for and with the format.
 
-    Places in files, and how options were typed, don't count.
+    Places in files, how options were typed, and a policy that gave no value don't count.
     """
     asked = plan.job._asdict().items()
-    job = tuple((name, _plain(value)) for name, value in asked if name not in {"origins", "path", "sets"})
+    job = tuple((name, _plain(value)) for name, value in asked if name not in _NOT_ASKED)
     decided = (RENDERING_FORMAT, job, plan.name, plan.num_workers.value, plan.shm.size.value, plan.shm.need, plan.argv)
+    if plan.job.patch is not None:
+        decided = (*decided, plan.job.patch.asked)
     return hashlib.sha256(repr(decided).encode()).hexdigest()[:8]
 
 
