@@ -52,6 +52,9 @@ def _rows(plan: LaunchPlan) -> Iterator[tuple[str, str, str, str]]:
     yield "job", plan.name, f"target {plan.target}", job.path
     yield from _policy_rows(plan)
     yield from _locked_rows(plan)
+    if job.patch is not None:
+        count = len(job.patch.flags or job.patch.leaves or job.patch.operations)
+        yield "patch", str(count), f"changes of the {plan.target} text", str(job.origin(f"patches.{plan.target}"))
     if job.resources.cpus is not None:
         yield "cpus", format_cpus(job.resources.cpus), "", str(job.origin("resources.cpus"))
     if plan.memory.limit is not None:

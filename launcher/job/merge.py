@@ -1,4 +1,7 @@
-"""Lays policy defaults under, and target_overrides and --set over a job's tree: mappings merge, lists and scalars replace, null is the default."""
+"""Lays a policy's defaults beneath a job's tree, and target_overrides and --set on top of it.
+
+Mappings merge, lists and scalars replace, null is the default.
+"""
 
 from __future__ import annotations
 

@@ -59,7 +59,7 @@ class PolicyFile(NamedTuple):
     def beneath(self, laid: MappingNode, target: str | None = None) -> MappingNode:
         """Return a job's tree with the defaults for `target` beneath it; None: those for all targets."""
         defaults = self.defaults
-        if target in self.overrides:
+        if target is not None and target in self.overrides:
             defaults = beneath(self.overrides[target], defaults)
         return beneath(laid, _without_alternatives(defaults, laid))
 

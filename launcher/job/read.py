@@ -63,6 +63,10 @@ def read_job(
     if found:
         raise JobFileRejected(found)
     spec = job_spec(values, laid, path=str(path), target=chosen, sets=sets)
+    if values.get("patches"):
+        from launcher.job.patch import patch_of  # few jobs have some
+
+        spec = spec._replace(patch=patch_of(values, laid, chosen))
     return spec._replace(policy=ruled.of(laid)) if ruled else spec
 
 

@@ -26,6 +26,10 @@ def check_target(job: Checked) -> None:
     _check_mount_types(job)
     _check_secret_sources(job)
     _check_reserved_labels(job)
+    if job.value("patches"):
+        from launcher.job.validate_patches import check_patches  # few jobs have some
+
+        check_patches(job)
     if job.target == "kubernetes":
         from launcher.job.validate_cluster import check_cluster
 

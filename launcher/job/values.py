@@ -137,7 +137,9 @@ class ValueReader:
             names = self.read(listing(text("a label's name", r"\S+"), low=1), node, path)
             return {name: ".+" for name in names if name is not BAD}
         patterns = self.read(mapping(text("a regular expression"), r"\S+", "a label's name", low=1), node, path)
-        for name, pattern in patterns.items() if isinstance(node, MappingNode) else ():
+        if not isinstance(node, MappingNode):
+            return patterns
+        for name, pattern in patterns.items():
             try:
                 re.compile("" if pattern is BAD else pattern)
             except re.error as error:

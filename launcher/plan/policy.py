@@ -12,7 +12,8 @@ from launcher.job.spec import JobSpec
 from launcher.plan.launch_plan import SharedMemory
 from launcher.units import format_size, human_size
 
-_GPU_RESOURCE = re.compile(r"nvidia\.com/(?:gpu|mig-).*|amd\.com/(?:gpu|cpx|dpx|spx).*|gpu\.intel\.com/.*")
+GPU_RESOURCE = re.compile(r"nvidia\.com/(?:gpu|mig-).*|amd\.com/(?:gpu|cpx|dpx|spx).*|gpu\.intel\.com/.*")
+_GPU_DEVICE = re.compile(r"/dev/(?:nvidia|kfd|dri|dxg|$)|^/dev/?$|=")  # nodes of a GPU, /dev whole, a CDI name
 _MEMORY_WHY = "without a limit a job may use all of its machine"
 
 
@@ -21,15 +22,15 @@ def policy_errors(job: JobSpec, shm: SharedMemory) -> list[Diagnostic]:
     policy = job.policy
     if policy is None:
         return []
-    found = [
+    return [
         *_memory(job),
         *_shm_size(job, shm),
         *_gpus(job),
         *_workers(job),
+        *_flags(job),
         *_labels(job, policy),
         *(() if job.target == "local" else _image(job, policy)),  # target local starts no image
     ]
-    return found
 
 
 def _place(span: Span) -> str:
@@ -96,7 +97,7 @@ def _gpus(job: JobSpec) -> Iterator[Diagnostic]:
             if most is not None:
                 yield _all_gpus(job, name, most)
         return
-    extended = [name for name in job.resources.extended if _GPU_RESOURCE.fullmatch(name)]
+    extended = [name for name in job.resources.extended if GPU_RESOURCE.fullmatch(name)]
     count = job.resources.gpus.count + sum(job.resources.extended[name] for name in extended)
     field = "resources.gpus" if job.resources.gpus or not extended else f"resources.extended.{extended[0]}"
     if here is not None and count > here.value:
@@ -125,6 +126,24 @@ def _all_gpus(job: JobSpec, name: str, most: Limit) -> Diagnostic:
         span=job.span("resources.gpus"),
         field="resources.gpus",
     )
+
+
+def _flags(job: JobSpec) -> Iterator[Diagnostic]:
+    """Yield each flag of the docker patch that brings GPUs beside resources.gpus."""
+    name = next((each for each in ("gpus", "total_gpus") if job.ceiling(each)), None)
+    most = job.ceiling(name) if name else None
+    for flag in job.patch.flags if job.patch and most else ():
+        devices = flag.name == "device" and _GPU_DEVICE.search(flag.value or "")
+        if most and (devices or flag.name in {"privileged", "runtime", "device-cgroup-rule"}):
+            yield Diagnostic(
+                "TL140",
+                f"{' '.join(flag.words)} can give the job any GPU, and the policy's max.{name} is {most.value} "
+                f"({_place(most.span)})",
+                "delete the flag, and write resources.gpus",
+                why="a policy's ceilings hold for every job below its folder; no patch passes them",
+                span=flag.span,
+                field=f"patches.docker.extra_args.{flag.at}",
+            )
 
 
 def _workers(job: JobSpec) -> Iterator[Diagnostic]:

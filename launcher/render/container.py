@@ -69,9 +69,8 @@ def input_hash(plan: LaunchPlan) -> str:
     asked = plan.job._asdict().items()
     job = tuple((name, _plain(value)) for name, value in asked if name not in _NOT_ASKED)
     decided = (RENDERING_FORMAT, job, plan.name, plan.num_workers.value, plan.shm.size.value, plan.shm.need, plan.argv)
-    if plan.job.patch is not None:
-        decided = (*decided, plan.job.patch.asked)
-    return hashlib.sha256(repr(decided).encode()).hexdigest()[:8]
+    patch = "" if plan.job.patch is None else plan.job.patch.asked
+    return hashlib.sha256((repr(decided) + patch).encode()).hexdigest()[:8]
 
 
 def _plain(value: object) -> object:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from launcher.job.spec import Gpus, Mount
 from launcher.plan.launch_plan import LaunchPlan
@@ -12,9 +13,15 @@ from launcher.render.spelling import bind_source, docker_size, has_relative_bind
 from launcher.render.templates import template_text
 from launcher.units import format_cpus, format_duration
 
+if TYPE_CHECKING:
+    from launcher.job.docker_flags import Flag
 
-def docker_run_text(plan: LaunchPlan, *, base: Path | None) -> str:
-    """Return the script; `base` is the folder that it will lie in, None where it is read from a pipe."""
+
+def docker_run_text(plan: LaunchPlan, *, base: Path | None, extra: tuple[Flag, ...]) -> str:
+    """Return the script; `base` is the folder that it will lie in, None where it is read from a pipe.
+
+    `extra` are the job's own flags, after all others.
+    """
     job = plan.job
     container = container_of(plan)
     return template_text(
@@ -31,6 +38,7 @@ def docker_run_text(plan: LaunchPlan, *, base: Path | None) -> str:
         mounts=[docker_mount(plan, mount, base=base) for mount in job.mounts],
         own_tmp=needs_own_tmp(plan),
         duration=format_duration,
+        extra=[each.words for each in extra],
     )
 
 

@@ -30,8 +30,8 @@ _PLAIN_WORD = re.compile(r"[\w./:=,+@%-]+", re.ASCII)
 class Header(NamedTuple):
     """What a rendering says of its making. `line` is 1-based.
 
-    `sets`, `name`, `force` and `policy`, as seen from its folder, are the options that changed the text. `relative_to_job` says that
-    the text was made to be run in the job file's folder.
+    `sets`, `name`, `force` and `policy`, as seen from its folder, are the options that changed the text.
+    `relative_to_job` says that the text was made to be run in the job file's folder.
     """
 
     job_file: str

@@ -136,7 +136,10 @@ def compared(path: Path, *, policy: Path | None = None) -> Checked:
     if refused:
         return replace(checked, status=REJECTED, findings=(refused,))
     try:
-        now = render(_plan(checked, header, policy), base=_base(path, header))
+        plan = _plan(checked, header, policy)
+        now = render(plan, base=_base(path, header))
+        if plan.job.patch is not None:  # unlike our own templates, it is new with each job
+            verified(plan, now, base=_base(path, header))
     except JobFileRejected as rejected:
         findings = (*rejected.diagnostics, _no_longer_renders(path, header, job))
         return replace(checked, status=REJECTED, findings=findings)

@@ -122,16 +122,23 @@ DESIGN_ROWS = {
     "kubernetes.annotations": "{}",
     "kubernetes.token": "false",
     "target_overrides": "{}",
-    "patches": "[]",
+    "patches": "{}",
+    "patches.docker": "{}",
+    "patches.docker.extra_args": "[]",
+    "patches.compose": "{}",
+    "patches.kubernetes": "[]",
+    "patches.kubernetes[].op": "required",
+    "patches.kubernetes[].path": "required",
+    "patches.kubernetes[].from": "none",
+    "patches.kubernetes[].value": "none",
+    "patches.kubernetes[].kind": "the one that runs the job",
     "target": "docker",
 }
-# Not a row of the design's table, but known, so that a later version's field is refused by name.
+# Not a row of the design's table; the policy is named beside it.
 KNOWN_BESIDES = {"policy": "none"}
 NOT_YET = {
     "secrets.NAME.file",
     "healthcheck.stall_after",
-    "patches",
-    "policy",
     *(
         path
         for path in DESIGN_ROWS

@@ -12,7 +12,7 @@ from launcher.render.quoting import sh_word
 from launcher.render.quoting import sh_words
 
 SOURCES = {
-    'docker-run.sh.j2': '9846c496a90d03c634ad0b552a34774673635807d46a331436f7eb02f901749c',
+    'docker-run.sh.j2': '1bfb3383b71d257acea1f5188af6315063328b161c428c1ad4a20ac111385a64',
 }
 
 
@@ -21,6 +21,7 @@ def text(
     container: Any,
     cpus: Any,
     duration: Any,
+    extra: Any,
     gpus: Any,
     header: Any,
     job: Any,
@@ -181,14 +182,23 @@ def text(
         sh_word(container.health),
         ' \\\n  --entrypoint ',
         sh_word(container.entrypoint[0]),
-        ' \\\n  ',
+        ' \\\n',
+    )
+    for words_23 in extra:
+        out += (
+            '  ',
+            sh_words(words_23),
+            ' \\\n',
+        )
+    out += (
+        '  ',
         sh_word(job.image),
         ' \\\n',
     )
-    for word_23 in container.entrypoint[1:]:
+    for word_24 in container.entrypoint[1:]:
         out += (
             '  ',
-            sh_word(word_23),
+            sh_word(word_24),
             ' \\\n',
         )
     out += (
