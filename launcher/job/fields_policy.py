@@ -6,8 +6,8 @@ from launcher.job.field import BOOL, Field, Type, integer, listing, record, size
 from launcher.job.fields import JOB
 from launcher.units import MIB
 
-_OWN = frozenset({"name", "policy"})
-DEFAULTS = record(*(each for each in JOB.fields if each.name not in _OWN))
+OWN = ("name", "policy")
+DEFAULTS = record(*(each for each in JOB.fields if each.name not in OWN))
 _PART = r"[a-z0-9]+(?:(?:\.|__?|-+)[a-z0-9]+)*"
 _REGISTRY = rf"(?:localhost|[a-z0-9](?:[-a-z0-9]*\.[-.a-z0-9]*)[a-z0-9]|[-.a-z0-9]+(?=:))(?::[0-9]+)?(?:/{_PART})*"
 

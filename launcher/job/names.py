@@ -69,4 +69,4 @@ def nearest_name(name: str, known: list[str], path: str, table: Type | None = No
         return close[0]
     elsewhere = [each for each in fixed if each.rpartition(".")[2] == snake]
     found = elsewhere[0] if elsewhere else _FOREIGN.get(snake) if table is None else None
-    return found if found and found != f"{path}.{snake}" else None
+    return found if found and found not in {name, f"{path}.{snake}"} else None

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from launcher.diagnostics import Diagnostic, Span
-from launcher.job.fields_policy import DEFAULTS, POLICY_FILE
+from launcher.job.fields_policy import DEFAULTS, OWN, POLICY_FILE
 from launcher.job.file import read_text
 from launcher.job.merge import beneath, mapping_of_kind
 from launcher.job.overrides import split
@@ -100,21 +100,36 @@ def _read(text: str, path: str) -> tuple[PolicyFile | None, tuple[Diagnostic, ..
         return None, report.found()
     if node is None or (isinstance(node, Scalar) and node.null):
         node = MappingNode({}, Span(path, 1, 1, 1, 1))  # all of it commented out
-    items = node.items if isinstance(node, MappingNode) else {}
+    if not isinstance(node, MappingNode):
+        found = "one value" if isinstance(node, Scalar) else "a list"
+        report.add("TL105", node, message=f"the policy is {found}; a mapping is asked", fix="write max: {memory: 64Gi}")
+        return None, report.found()
+    items = node.items
     defaults = items["defaults"][1] if "defaults" in items else MappingNode({}, node.span)
     without = MappingNode({name: entry for name, entry in items.items() if name != "defaults"}, node.span)
-    values = ValueReader(report, table=POLICY_FILE).read(
-        POLICY_FILE, without if isinstance(node, MappingNode) else node, "" if items else "the policy"
-    )
+    values = ValueReader(report, table=POLICY_FILE).read(POLICY_FILE, without, "")
     if not isinstance(defaults, MappingNode):
         ValueReader(report).read(DEFAULTS, defaults, "defaults")
         return None, report.found()
-    base, overrides = split(defaults, report)
+    base, overrides = split(_givable(defaults, report), report)
     ValueReader(report, partial=True).read(DEFAULTS, base, "")
     if len(report):
         return None, report.found()
     trees = {name: mapping_of_kind(each, KIND) for name, each in overrides.items()}
     return PolicyFile(_policy(path, values, without), mapping_of_kind(base, KIND), trees), ()
+
+
+def _givable(defaults: MappingNode, report: Report) -> MappingNode:
+    """Return `defaults` without the fields that no policy can give, each of which is put in `report`."""
+    for name in OWN:
+        if name in defaults.items:
+            report.add(
+                "TL104",
+                defaults.items[name][0],
+                message=f"defaults can't give {name}; each job states its own",
+                fix=f"delete {name}",
+            )
+    return defaults._replace(items={name: each for name, each in defaults.items.items() if name not in OWN})
 
 
 def _policy(path: str, values: Mapping[str, Any], root: MappingNode) -> Policy:

@@ -37,6 +37,14 @@ def reference_markdown() -> str:
     return f"{_INTRO}\n{_HEAD}{lines}"
 
 
+def policy_markdown() -> str:
+    """Return the table of a policy's fields, for docs/policy.md."""
+    from launcher.job.fields_policy import POLICY_FILE
+
+    cells = ((f"`{path}`", _words(field.type), field.default_text, field.meaning) for path, field in rows(POLICY_FILE))
+    return "| field | type | default | meaning |\n|---|---|---|---|\n" + "".join(map(_line, cells))
+
+
 def _row(path: str, field: Field) -> str:
     meaning = f"*Not yet.* {field.meaning}" if field.later else field.meaning
     if field.type.later:

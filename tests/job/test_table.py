@@ -169,7 +169,8 @@ def test_the_design_text_names_every_field() -> None:
     tops = {re.sub(r"\[\]$|\.(\*|T|NAME)$", "", name) for name in named}
     assert tops <= ours
     words = set(re.findall(r"\w+", text))
-    assert {path.rpartition(".")[2] for path in DESIGN_ROWS} <= words
+    rfc6902 = "patches.kubernetes[]."  # its words are JSON Patch's own
+    assert {path.rpartition(".")[2] for path in DESIGN_ROWS if not path.startswith(rfc6902)} <= words
 
 
 def test_defaults_read_back_as_themselves() -> None:
