@@ -5,7 +5,7 @@ from __future__ import annotations
 import posixpath
 import re
 
-from launcher.job.docker_flags import OURS, Flag, flags_of, takes_shm
+from launcher.job.docker_flags import OURS, Flag, flags_of, mount_fields, takes_shm
 from launcher.job.names import shown
 from launcher.job.reserved import LABEL_PREFIX
 from launcher.job.scalars import BAD
@@ -14,7 +14,7 @@ from launcher.job.validate import Checked
 
 _NEEDS = {"add": "value", "replace": "value", "test": "value", "move": "from", "copy": "from"}
 _ARGUMENTS = "patches.docker.extra_args"
-_ABSOLUTE_OR_NAME = re.compile(r"/.*|[A-Za-z0-9][A-Za-z0-9_.-]*", re.DOTALL)
+_VOLUME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
 
 
 def check_patches(job: Checked) -> None:
@@ -80,7 +80,7 @@ def _check_mount(job: Checked, flag: Flag, target: str) -> None:
     }
     if job.value("read_only"):
         mounted.add("/tmp")
-    source = _source(flag)
+    source = _relative_source(flag)
     if takes_shm(target):
         _ours(job, flag, "shm_size", f"--{flag.name} on {place}")
     elif place in mounted:
@@ -88,20 +88,23 @@ def _check_mount(job: Checked, flag: Flag, target: str) -> None:
     elif not target.startswith("/"):
         message = f"--{flag.name} {shown(flag.value or '')} names no absolute path of the container"
         job.add("TL145", f"{_ARGUMENTS}.{flag.at}", message, fix="write the path in the container, starting with /")
-    elif source and not _ABSOLUTE_OR_NAME.fullmatch(source):
+    elif source is not None:
         why = "a text is run in another folder than the one that `up` was started in"
         fix = "write an absolute path, or use mounts, whose relative sources are seen from the job file"
         message = f"--{flag.name} takes {shown(source)}, a path relative to wherever docker is run"
         job.add("TL145", f"{_ARGUMENTS}.{flag.at}", message, fix=fix, why=why)
 
 
-def _source(flag: Flag) -> str:
-    from launcher.job.docker_flags import mount_fields
-
-    if flag.name == "mount":
-        return mount_fields(flag.value or "").get("source", "")
+def _relative_source(flag: Flag) -> str | None:
+    """Return the path that a --volume or --mount takes from the folder that docker is run in, or None."""
+    fields = mount_fields(flag.value or "") if flag.name == "mount" else {}
     source, colon, _ = (flag.value or "").partition(":")
-    return source if colon and flag.name == "volume" else ""
+    if flag.name == "mount":
+        source = fields.get("source", "")
+    elif flag.name != "volume" or not colon:
+        return None
+    named = _VOLUME.fullmatch(source) and fields.get("type") != "bind"
+    return None if not source or source.startswith("/") or named else source
 
 
 def _ours(job: Checked, flag: Flag, field: str, shown_as: str = "") -> None:
