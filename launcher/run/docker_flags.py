@@ -67,8 +67,12 @@ def flag_findings(plan: LaunchPlan) -> Iterator[Diagnostic]:
 
 def add_flags(body: dict[str, Any], flags: tuple[Flag, ...]) -> None:
     """Put each flag in a create request; raises ValueError for a value that only the command line can work out."""
+    host = body["HostConfig"]
     for flag in flags:
-        _add(body, body["HostConfig"], flag)
+        _add(body, host, flag)
+    add, drop = (_capabilities(host.pop(key, [])) for key in ("CapAdd", "CapDrop"))
+    host |= {"CapAdd": sorted(add)} if add else {}
+    host |= {"CapDrop": sorted(drop - add)} if drop - add else {}
 
 
 def _add(body: dict[str, Any], host: dict[str, Any], flag: Flag) -> None:
@@ -76,7 +80,7 @@ def _add(body: dict[str, Any], host: dict[str, Any], flag: Flag) -> None:
     if name not in FOR_UP:
         raise ValueError("the command line does something for it that no create request says")
     if name in _LISTS:
-        host.setdefault(_LISTS[name], []).append(_capability(value) if name.startswith("cap-") else value)
+        host.setdefault(_LISTS[name], []).append(value)
     elif name in _TEXTS:
         host[_TEXTS[name]] = value
     elif name in _INTEGERS:
@@ -94,10 +98,10 @@ def _add(body: dict[str, Any], host: dict[str, Any], flag: Flag) -> None:
         _OTHERS[name](body, host, value)
 
 
-def _capability(value: str) -> str:
-    """Return a capability as the command line sends it."""
-    upper = value.upper()
-    return upper if upper == "ALL" or upper.startswith("CAP_") else f"CAP_{upper}"
+def _capabilities(values: list[str]) -> set[str]:
+    """Return capabilities as the command line sends them: ALL stands for the others, and an added one isn't dropped."""
+    found = {upper if upper.startswith("CAP_") else f"CAP_{upper}" for upper in map(str.upper, values)}
+    return {"ALL"} if "CAP_ALL" in found else found
 
 
 def _size(value: str) -> int:
