@@ -70,9 +70,8 @@ def add_flags(body: dict[str, Any], flags: tuple[Flag, ...]) -> None:
     host = body["HostConfig"]
     for flag in flags:
         _add(body, host, flag)
-    add, drop = (_capabilities(host.pop(key, [])) for key in ("CapAdd", "CapDrop"))
-    host |= {"CapAdd": sorted(add)} if add else {}
-    host |= {"CapDrop": sorted(drop - add)} if drop - add else {}
+    for key in {"CapAdd", "CapDrop"} & host.keys():
+        host[key] = sorted(map(_capability, host[key]))  # as the command line sends them
 
 
 def _add(body: dict[str, Any], host: dict[str, Any], flag: Flag) -> None:
@@ -98,10 +97,9 @@ def _add(body: dict[str, Any], host: dict[str, Any], flag: Flag) -> None:
         _OTHERS[name](body, host, value)
 
 
-def _capabilities(values: list[str]) -> set[str]:
-    """Return capabilities as the command line sends them: ALL stands for the others, and an added one isn't dropped."""
-    found = {upper if upper.startswith("CAP_") else f"CAP_{upper}" for upper in map(str.upper, values)}
-    return {"ALL"} if "CAP_ALL" in found else found
+def _capability(value: str) -> str:
+    upper = value.upper()
+    return upper if upper == "ALL" or upper.startswith("CAP_") else f"CAP_{upper}"
 
 
 def _size(value: str) -> int:
