@@ -13,7 +13,6 @@ from launcher.job import read_job
 from launcher.plan import make_plan
 from launcher.plan.launch_plan import LaunchPlan
 from launcher.render import render
-from launcher.render.container import input_hash
 from launcher.render.patched import documents_of
 from launcher.verify import verified
 from tests.jobs import plan_with, write_job
@@ -65,7 +64,7 @@ def test_a_patch_is_its_targets_only(tmp_path: Path) -> None:
 def test_a_patch_changes_the_input_hash(tmp_path: Path) -> None:
     """A Kubernetes Job's template can't be replaced, so its name must change with the patch."""
     one, two, none = (
-        input_hash(plan_with(tmp_path, "kubernetes", **FIELDS, patches={"kubernetes": patch}))
+        plan_with(tmp_path, "kubernetes", **FIELDS, patches={"kubernetes": patch}).input
         for patch in (
             [{"op": "add", "path": "/spec/suspend", "value": True}],
             [{"op": "add", "path": "/spec/suspend", "value": False}],
@@ -73,7 +72,7 @@ def test_a_patch_changes_the_input_hash(tmp_path: Path) -> None:
         )
     )
     assert len({one, two, none}) == 3
-    assert none == input_hash(plan_with(tmp_path, "kubernetes", **FIELDS))
+    assert none == plan_with(tmp_path, "kubernetes", **FIELDS).input
 
 
 def test_flags_stand_after_ours_and_before_the_image(tmp_path: Path) -> None:
