@@ -16,6 +16,7 @@ from launcher.cli.common import (
 from launcher.cli.report import as_json, document
 from launcher.cli.streams import Streams
 from launcher.diagnostics import Severity
+from launcher.job.names import shown
 from launcher.plan.launch_plan import Derived, LaunchPlan, SharedMemory
 from launcher.plan.shared_memory import need_derivation
 from launcher.plan.threads import alike
@@ -80,7 +81,7 @@ def _policy_rows(plan: LaunchPlan) -> Iterator[tuple[str, str, str, str]]:
     yield "policy", "in effect", ceilings, f"{policy.path}"
     for field, value in policy.given:
         if field not in _SHOWN_ANYWAY:
-            yield field, value, "default of the policy", str(plan.job.origin(field))
+            yield field, shown(value), "default of the policy", str(plan.job.origin(field))
 
 
 def _locked_rows(plan: LaunchPlan) -> Iterator[tuple[str, str, str, str]]:

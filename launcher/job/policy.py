@@ -36,11 +36,13 @@ class Limit(NamedTuple):
 class Policy(NamedTuple):
     """What a policy asks of a job. `given` are its defaults that are in effect, by field, as a job file spells them.
 
-    `option` says that --policy named it and nothing else would. Spans are None for what it doesn't ask.
+    `option` says that --policy named it and nothing else would, `fixed` that it was named by an absolute path, which is
+    the same wherever the job's folder lies. Spans are None for what it doesn't ask.
     """
 
     path: str
     option: bool
+    fixed: bool
     max: Mapping[str, Limit]
     required_labels: tuple[tuple[str, str, Span], ...]
     allowed_registries: tuple[str, ...]
@@ -88,7 +90,10 @@ def policy_of(job_file: Path, root: MappingNode, asked: Path | None, report: Rep
     file, found = (None, ()) if text is None else _read(text, str(path))
     for each in (*own.found(), *found):
         report.take(each._replace(span=stated.span) if named and stated and not asked and not each.span else each)
-    return file and file._replace(policy=file.policy._replace(option=option))
+    if file is None:
+        return None
+    spelled = str(path) if option else stated.text if named and isinstance(stated, Scalar) else ""
+    return file._replace(policy=file.policy._replace(option=option, fixed=spelled.startswith("/")))
 
 
 @functools.lru_cache(maxsize=8)
@@ -139,6 +144,7 @@ def _policy(path: str, values: Mapping[str, Any], root: MappingNode) -> Policy:
     return Policy(
         path=path,
         option=False,
+        fixed=False,
         max={name: Limit(value, _below(root, "max", name).span) for name, value in ceilings.items()},
         required_labels=tuple(
             (name, pattern, _below(root, "required_labels", name).span) for name, pattern in labels.items()

@@ -17,13 +17,15 @@ def find_policy(job_file: Path, report: Report) -> Path | None:
     A policy gives defaults, a command among them, so a file that somebody else may have left in a shared folder above
     is put in `report`.
     """
-    start = Path(os.path.normpath(job_file.absolute().parent))
-    candidates = (folder / FILE_NAME for folder in (start, *start.parents))
+    # Text, not paths: `check` asks this for thousands of renderings.
+    folder = os.path.normpath(job_file.absolute()).rpartition("/")[0]
     # A folder of that name and a link to nowhere are no absence: reading them says so.
-    found = next((each for each in candidates if os.path.lexists(each)), None)
-    if found is None:
-        return None
-    path = found if job_file.is_absolute() else Path(os.path.relpath(found))
+    while not os.path.lexists(f"{folder}/{FILE_NAME}"):
+        if not folder:
+            return None
+        folder = folder.rpartition("/")[0]
+    found = f"{folder}/{FILE_NAME}"
+    path = Path(found if job_file.is_absolute() else os.path.relpath(found))
     if _foreign(path, job_file):
         report.take(_not_trusted(path, job_file))
         return None

@@ -9,7 +9,7 @@ import os
 import re
 from collections.abc import Iterator
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from launcher.job.lock import lock_path
 from launcher.plan.fingerprint import RENDERING_FORMAT
@@ -17,6 +17,9 @@ from launcher.plan.launch_plan import Derived, LaunchPlan
 from launcher.plan.threads import alike
 from launcher.render.spelling import has_relative_bind
 from launcher.units import format_duration, format_size
+
+if TYPE_CHECKING:
+    from launcher.job.policy import Policy
 
 _RELATIVE_TO_JOB = "Relative mounts are relative to the folder of"
 _FIRST_LINE = re.compile(r"^# Rendered by trainlaunch from (.+) for ([a-z][a-z-]*): change that file", re.MULTILINE)
@@ -101,13 +104,13 @@ def _options(plan: LaunchPlan, base: Path | None) -> str:
     words = [word for each in plan.job.sets for word in ("--set", each)]
     words += ["--name", plan.name] if plan.name_fixed else []
     words += ["--force"] if plan.forced else []
-    words += ["--policy", _seen(policy.path, plan, base)] if policy else []
+    words += ["--policy", _seen(policy, plan, base)] if policy else []
     return " ".join(each if _PLAIN_WORD.fullmatch(each) else json.dumps(each) for each in words)
 
 
-def _seen(path: str, plan: LaunchPlan, base: Path | None) -> str:
-    """Return a path as seen from the folder that the text will lie in, else from the job file's."""
-    return os.path.relpath(path, Path(plan.job.path).parent if base is None else base)
+def _seen(policy: Policy, plan: LaunchPlan, base: Path | None) -> str:
+    """Return a policy's path as seen from the folder that the text will lie in, else from the job file's."""
+    return policy.path if policy.fixed else os.path.relpath(policy.path, base or Path(plan.job.path).parent)
 
 
 def header_lines(plan: LaunchPlan, *, base: Path | None) -> tuple[str, ...]:
@@ -120,7 +123,7 @@ def header_lines(plan: LaunchPlan, *, base: Path | None) -> tuple[str, ...]:
     numbers = (line.replace(path, name) for line in _numbers(plan))
     policy = plan.job.policy
     if policy is not None:
-        numbers = (line.replace(policy.path, _seen(policy.path, plan, base)) for line in numbers)
+        numbers = (line.replace(policy.path, _seen(policy, plan, base)) for line in numbers)
     return (*_origin(plan, base), *numbers, *_only_up(plan))
 
 
@@ -135,7 +138,7 @@ def _origin(plan: LaunchPlan, base: Path | None) -> Iterator[str]:
         yield f"{_RELATIVE_TO_JOB} {job_file}: run this there."
     if plan.job.policy and plan.job.policy.given:
         given = ", ".join(field for field, _ in plan.job.policy.given)
-        yield f"defaults of {_seen(plan.job.policy.path, plan, base)}: {given}"
+        yield f"defaults of {_seen(plan.job.policy, plan, base)}: {given}"
     from_lock = [each for each in ("image", "image_entrypoint") if plan.job.origin(each).kind == "lock"]
     if from_lock:
         lock = lock_path(Path(job_file)).name

@@ -51,9 +51,10 @@ _MAPS = {"sysctl": "Sysctls", "storage-opt": "StorageOpt"}
 
 def flag_findings(plan: LaunchPlan) -> Iterator[Diagnostic]:
     """Yield an error for each flag whose effect only the `docker` command can give."""
+    body: dict[str, Any] = {"HostConfig": {}}
     for flag in plan.job.patch.flags if plan.job.patch else ():
         try:
-            add_flags({"HostConfig": {}}, (flag,))
+            add_flags(body, (flag,))
         except ValueError as cause:
             yield Diagnostic(
                 NOT_FOR_UP,
@@ -80,6 +81,8 @@ def _add(body: dict[str, Any], host: dict[str, Any], flag: Flag) -> None:
         raise ValueError("the command line does something for it that no create request says")
     if name in _LISTS:
         host.setdefault(_LISTS[name], []).append(value)
+    elif name == "network" and ("=" in value or host.get("NetworkMode", "default") != "default"):
+        raise ValueError("the command line connects a container to several networks, or by their options, in steps")
     elif name in _TEXTS:
         host[_TEXTS[name]] = value
     elif name in _INTEGERS:

@@ -161,7 +161,8 @@ def rewritten(checked: Checked, *, policy: Path | None = None) -> str:
 
 def _plan(checked: Checked, header: Header, policy: Path | None) -> LaunchPlan:
     if policy is None and header.policy is not None:
-        policy = Path(os.path.normpath(checked.path.parent / header.policy))
+        absolute = header.policy.startswith("/")  # and stays so, whatever folder this is called in
+        policy = Path(header.policy if absolute else os.path.relpath(checked.path.parent / header.policy))
     spec = read_job(Path(checked.job), target=header.target, sets=header.sets, policy=policy)
     return make_plan(spec, name=header.name, force=header.force)
 

@@ -111,12 +111,30 @@ def test_a_rendering_under_an_asked_policy_says_so(trainlaunch: Runs, kept: Path
         path.write_text(trainlaunch(*asked, cwd=repo).stdout)
         seen = "../../other.yaml"
     assert f"\n# options: --policy {seen}\n" in path.read_text()
-    assert trainlaunch("check", cwd=kept).returncode == 0
+    for cwd, where in ((kept, "."), (repo, "."), (Path("/"), str(kept))):
+        assert trainlaunch("check", where, cwd=cwd).returncode == 0
     write_policy(kept / "other.yaml", defaults={"pull_policy": "missing"})
     assert "TL120" in trainlaunch("check", cwd=kept).stderr
     (kept / "other.yaml").unlink()
     gone = trainlaunch("check", cwd=kept)
     assert (gone.returncode, "TL101" in gone.stderr) == (1, True)
+
+
+def test_an_absolute_policy_stays_one(trainlaunch: Runs, kept: Path) -> None:
+    """Where it is the machine's own, no folder of a checkout has a way to it that is the same everywhere."""
+    repo, other = kept / "repo", str(kept / "other.yaml")
+    job = repo / "jobs" / "job.yaml"
+    for count, options in enumerate((("--policy", other), ())):
+        if not options:
+            job.write_text(f"{job.read_text()}policy: {other}\n")
+        folder = repo / f"deploy-{count}"
+        trainlaunch("render", str(job), "--target", "compose", *options, "--write-to", str(folder), cwd="/")
+        text = (folder / "digits.compose.yaml").read_text()
+        assert f"# defaults of {other}: pull_policy\n" in text
+        assert (f"# options: --policy {other}\n" in text) == bool(options)
+        deeper = shutil.copytree(repo, kept / "some" / "where" / str(count))
+        for each in (repo, deeper):
+            assert trainlaunch("check", str(each / f"deploy-{count}"), cwd="/").returncode == 0
 
 
 def test_check_holds_all_renderings_to_an_asked_policy(trainlaunch: Runs, kept: Path) -> None:

@@ -235,6 +235,7 @@ def test_each_flag_that_up_can_give_is_compared() -> None:
     [
         (["--ip", "10.0.0.4"], "no create request says"),
         (["--annotation=a=b"], "no create request says"),
+        (["--network", "name=x,alias=y"], "in steps"),
         (["-p", "8000-8010:8000-8010"], "no single port"),
         (["--security-opt", "seccomp=/etc/profile.json"], "reads a file"),
         (["--mount", "type=volume,target=/x,volume-driver=local"], "has the option volume-driver"),
