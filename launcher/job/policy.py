@@ -75,9 +75,9 @@ def policy_of(job_file: Path, root: MappingNode, asked: Path | None, report: Rep
 
     What is wrong with it is put in `report`.
     """
-    stated = root.items["policy"][1] if "policy" in root.items else None
-    named = isinstance(stated, Scalar) and not stated.null
-    if named and isinstance(stated, Scalar):
+    node = root.items["policy"][1] if "policy" in root.items else None
+    stated = node if isinstance(node, Scalar) and not node.null else None
+    if stated is not None:
         otherwise: Path | None = Path(os.path.normpath(job_file.parent / stated.text))
     else:
         otherwise = find_policy(job_file, Report() if asked else report)
@@ -89,10 +89,10 @@ def policy_of(job_file: Path, root: MappingNode, asked: Path | None, report: Rep
     option = asked is not None and not (otherwise and os.path.realpath(asked) == os.path.realpath(otherwise))
     file, found = (None, ()) if text is None else _read(text, str(path))
     for each in (*own.found(), *found):
-        report.take(each._replace(span=stated.span) if named and stated and not asked and not each.span else each)
+        report.take(each._replace(span=stated.span) if stated and not asked and not each.span else each)
     if file is None:
         return None
-    spelled = str(path) if option else stated.text if named and isinstance(stated, Scalar) else ""
+    spelled = str(path) if option else stated.text if stated else ""
     return file._replace(policy=file.policy._replace(option=option, fixed=spelled.startswith("/")))
 
 

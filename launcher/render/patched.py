@@ -50,7 +50,8 @@ def patched_documents(plan: LaunchPlan, bare: str, count: int | None = None) -> 
         else:
             _operate(plan, documents, step)
     if plan.target == "compose" and count is None:
-        for name, service in (documents[0].get("services") or {}).items():
+        services = documents[0].get("services")
+        for name, service in services.items() if isinstance(services, dict) else ():
             if name not in known and not (isinstance(service, dict) and {"image", "build"} & service.keys()):
                 _refuse_service(plan, name, known)
     return documents

@@ -87,17 +87,25 @@ def _threads(plan: LaunchPlan) -> frozenset[str]:
 
 def _changes(plan: LaunchPlan, bare: str, text: str, base: Path | None) -> dict[str, Change]:
     """Return what a patched text changes of the plan, by what it is called."""
-    added = {f"container {name}": Change("a memory limit", None, "") for name in unlimited(bare, text)}
+    try:
+        return dict((*_added(plan, bare, text), *_reread_changes(plan, bare, text, base)))
+    except Exception as cause:  # whatever a patch makes a reader raise, nobody can tell what it starts
+        return {_UNREADABLE: Change("what can be read back", f"unreadable: {cause}", "")}
+
+
+def _added(plan: LaunchPlan, bare: str, text: str) -> Iterator[tuple[str, Change]]:
+    for name in unlimited(bare, text):
+        yield f"container {name}", Change("a memory limit", None, "")
     if plan.job.policy is not None:
         from launcher.verify.policy_parts import broken_by_parts  # most jobs have none
 
-        parts = broken_by_parts(plan.job.policy, bare, text)
-        added |= {what: Change(allowed, found, "", "allowed") for what, allowed, found in parts}
-    try:
-        want, have = reread(plan, bare, base=base), reread(plan, without_sidecars(bare, text), base=base)
-    except Exception as cause:  # whatever a patch makes a reader raise, nobody can tell what it starts
-        return added | {_UNREADABLE: Change("what can be read back", f"unreadable: {cause}", "")}
-    return added | dict(_compared(plan, want, have))
+        for what, allowed, found in broken_by_parts(plan.job.policy, bare, text):
+            yield what, Change(allowed, found, "", "allowed")
+
+
+def _reread_changes(plan: LaunchPlan, bare: str, text: str, base: Path | None) -> Iterator[tuple[str, Change]]:
+    want, have = reread(plan, bare, base=base), reread(plan, without_sidecars(bare, text), base=base)
+    return _compared(plan, want, have)
 
 
 def _compared(plan: LaunchPlan, want: ReadBack, have: ReadBack) -> Iterator[tuple[str, Change]]:
