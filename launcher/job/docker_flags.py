@@ -148,7 +148,7 @@ def flags_of(node: SequenceNode, report: Report | None) -> Iterator[Flag]:
             if following is None:
                 if report is not None:
                     fix = "add its value as the next element of extra_args"
-                    report.add("TL145", word, message=f"{word.text} has no value", fix=fix)
+                    report.add("TL145", word, message=f"{word.text} stands without its value", fix=fix)
                 return
             value = following[1].text
         yield Flag(name, value, index, word.span)
