@@ -113,9 +113,10 @@ def described_and_removed(container: str) -> dict[str, Any]:
     for mount in found["Mounts"]:
         if mount["Type"] == "volume":
             del mount["Name"], mount["Source"]
-    # Sets: the engine keeps mounts in a map, the CLI sends env in the order of one, and sorts ulimits.
+    # Sets: the engine keeps mounts in a map, the CLI sends env and binds in the order of one, and sorts ulimits.
     found["Config"]["Env"] = sorted(found["Config"]["Env"] or [])
     found["Mounts"].sort(key=lambda each: each["Destination"])
+    (found["HostConfig"]["Binds"] or []).sort()
     found["HostConfig"]["Ulimits"] = sorted(found["HostConfig"]["Ulimits"] or [], key=lambda each: each["Name"])
     return fields_of(found)
 
