@@ -1,4 +1,4 @@
-"""Trains on digits that are files on disk, some of them damaged: each is named once and left out, too many end the job."""
+"""Trains on digits in files, some of them damaged: each is named once and left out, and too many end the job."""
 
 from __future__ import annotations
 

@@ -53,7 +53,10 @@ class Reviews(Dataset[dict[str, Any]]):
         return len(self.labels)
 
     def __getitem__(self, index: int) -> dict[str, Any]:
-        return {**{key: self.encoded[key][index] for key in ("input_ids", "attention_mask")}, "label": self.labels[index]}
+        return {
+            **{key: self.encoded[key][index] for key in ("input_ids", "attention_mask")},
+            "label": self.labels[index],
+        }
 
 
 def tokenizer() -> PreTrainedTokenizerFast:
@@ -74,7 +77,7 @@ def accuracy(told: EvalPrediction) -> dict[str, float]:
 
 
 def main() -> None:
-    """Train, then test once. All arguments of TrainingArguments are the command line's, --dataloader_num_workers too."""
+    """Train, then test once. The command line has all of TrainingArguments, --dataloader_num_workers too."""
     parser = HfArgumentParser((Sentences, TrainingArguments))
     parser.set_defaults(
         **{"output_dir": "/tmp/hugging-face", "learning_rate": 5e-3, "num_train_epochs": 3},

@@ -27,7 +27,7 @@ class Digits(Dataset[tuple[Tensor, int]]):
 
 
 class Data(lightning.LightningDataModule):
-    """The digits to train on, and those kept for validation after each epoch and the test at the end."""
+    """The digits to train on, and those kept for validation."""
 
     def __init__(self, batch_size: int, workers: int) -> None:
         super().__init__()
@@ -38,11 +38,24 @@ class Data(lightning.LightningDataModule):
 
     def train_dataloader(self) -> DataLoader[tuple[Tensor, Tensor]]:
         """Return all batches: Lightning puts a DistributedSampler in front where there are several ranks."""
-        return DataLoader(self.train, batch_size=self.batch_size, num_workers=self.workers, shuffle=True)
+        return self._loader(self.train, shuffle=True)
 
     def val_dataloader(self) -> DataLoader[tuple[Tensor, Tensor]]:
         """Return the unseen digits; its workers live beside those of the training loader."""
-        return DataLoader(self.unseen, batch_size=self.batch_size, num_workers=self.workers)
+        return self._loader(self.unseen, shuffle=False)
+
+    def _loader(self, dataset: Digits, *, shuffle: bool) -> DataLoader[tuple[Tensor, Tensor]]:
+        """Return batches from workers that persist.
+
+        Lightning holds an epoch's iterator until it has the next one: other workers would be there twice for a while.
+        """
+        return DataLoader(
+            dataset,
+            batch_size=self.batch_size,
+            num_workers=self.workers,
+            persistent_workers=self.workers > 0,
+            shuffle=shuffle,
+        )
 
 
 class Classifier(lightning.LightningModule):
@@ -70,7 +83,7 @@ class Classifier(lightning.LightningModule):
 
 
 def main() -> None:
-    """Train with a validation after each epoch; rank 0 speaks for all."""
+    """Train and validate; rank 0 speaks for all."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--workers", type=int, default=0, help="worker processes of each DataLoader and rank")
     parser.add_argument("--batch-size", type=int, default=32, help="of each rank")
@@ -83,6 +96,7 @@ def main() -> None:
         devices=asked.ranks,
         strategy="ddp" if asked.ranks > 1 else "auto",
         max_epochs=asked.epochs,
+        val_check_interval=0.5,  # in the middle of an epoch too, as long epochs want it
         # Nothing is written: the working directory may be read-only.
         logger=False,
         enable_checkpointing=False,

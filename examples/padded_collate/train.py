@@ -1,8 +1,9 @@
-"""Classifies sequences of different lengths: padded in the worker, masked in the model, the share of padding printed."""
+"""Classifies sequences of different lengths: padded in the worker, masked in the model, the padding counted."""
 
 from __future__ import annotations
 
 import argparse
+import math
 from collections.abc import Iterator
 
 import torch
@@ -58,15 +59,13 @@ class Bucketed(Sampler[list[int]]):
         self.lengths, self.batch_size, self.together = lengths, batch_size, together
 
     def __len__(self) -> int:
-        return -(-len(self.lengths) // self.batch_size)
+        return math.ceil(len(self.lengths) / self.batch_size)
 
     def __iter__(self) -> Iterator[list[int]]:
         order = torch.randperm(len(self.lengths)).tolist()
         size = self.batch_size * self.together
         chunks = [sorted(order[at : at + size], key=self.lengths.__getitem__) for at in range(0, len(order), size)]
-        batches = [
-            chunk[at : at + self.batch_size] for chunk in chunks for at in range(0, len(chunk), self.batch_size)
-        ]
+        batches = [chunk[at : at + self.batch_size] for chunk in chunks for at in range(0, len(chunk), self.batch_size)]
         return iter([batches[each] for each in torch.randperm(len(batches)).tolist()])
 
 
@@ -85,8 +84,10 @@ class MeanOfReal(nn.Module):
 
 
 def loader(dataset: Sequences, asked: argparse.Namespace, *, shuffle: bool) -> DataLoader[Batch]:
-    """Return padded batches. The timeout ends a job whose /dev/shm is full: with a collate function like this one torch
-    2.10 and later wait for ever instead of failing."""
+    """Return padded batches.
+
+    The timeout ends a job whose /dev/shm is full: with such a collate function torch 2.10 and later wait for ever.
+    """
     common = {"collate_fn": padded, "num_workers": asked.workers, "timeout": 120 if asked.workers else 0}
     if shuffle and asked.bucketed:
         return DataLoader(dataset, batch_sampler=Bucketed(dataset.lengths, asked.batch_size), **common)

@@ -24,8 +24,8 @@ DATABASE = "samples.db"
 class Samples(Dataset[tuple[Tensor, int, int]]):
     """One split of the table: image, label and the row's id.
 
-    The ids are the only thing of the table in memory, 8 bytes a sample. A list of rows would be copied into every worker,
-    page by page, as the workers count references to its objects. A path and a label are one look-up by primary key.
+    The ids are all of the table that is in memory, 8 bytes a sample. A list of rows would be copied into every worker,
+    page by page, as workers count references to its objects. A path and a label are one look-up by primary key.
     """
 
     def __init__(self, folder: Path, split: str) -> None:
@@ -33,7 +33,9 @@ class Samples(Dataset[tuple[Tensor, int, int]]):
         # A connection must not cross a fork, says SQLite, not even to be closed: one a process, made on first use.
         self._connections: dict[int, sqlite3.Connection] = {}
         once = connect(folder)
-        self.ids = array("q", (row[0] for row in once.execute("SELECT id FROM samples WHERE split = ? ORDER BY id", (split,))))
+        self.ids = array(
+            "q", (row[0] for row in once.execute("SELECT id FROM samples WHERE split = ? ORDER BY id", (split,)))
+        )
         once.close()
 
     def __len__(self) -> int:

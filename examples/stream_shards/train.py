@@ -23,8 +23,8 @@ SHARDS = 11  # no multiple of the readers, as in life
 class Records(IterableDataset[tuple[Tensor, int, int]]):
     """This rank's and this worker's share of the shards: features, label and the record's number.
 
-    Every worker of every rank runs `__iter__` on the whole dataset. get_worker_info() knows the workers of one rank only:
-    with nothing else each record would be read once by every rank. Rank and world size are told, since a worker that is
+    Every worker of every rank runs `__iter__` on the whole dataset. get_worker_info() knows the workers of one rank:
+    with nothing else each record would be read by every rank. Rank and world size are told, since a worker that is
     spawned has no process group to ask.
     """
 
@@ -92,10 +92,11 @@ def run(folder: Path, asked: argparse.Namespace) -> None:
         records.epoch = epoch
         seen, right = train_epoch(model, batches, optimizer, count)
         if dist.get_rank() == 0:
+            once, more, never = (int(each.sum()) for each in (seen == 1, seen > 1, seen == 0))
             readers = dist.get_world_size() * max(1, asked.workers)
             print(
-                f"epoch {epoch}: {int((seen == 1).sum())} of {len(seen)} records read once, {int((seen > 1).sum())} more "
-                f"often, {int((seen == 0).sum())} never, by {readers} readers; accuracy {int(right) / len(seen):.4f}",
+                f"epoch {epoch}: {once} of {len(seen)} records read once, {more} more often, {never} never, "
+                f"by {readers} readers; accuracy {int(right) / len(seen):.4f}",
                 flush=True,
             )
     dist.barrier()  # rank 0 removes the shards

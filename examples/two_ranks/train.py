@@ -1,4 +1,4 @@
-"""Trains on handwritten digits with as many ranks as `torchrun` starts, or with one; no digit is seen twice in an epoch."""
+"""Trains on handwritten digits with the ranks that `torchrun` starts, or with one; each digit once in an epoch."""
 
 from __future__ import annotations
 
@@ -59,7 +59,9 @@ def loader(dataset: Digits, asked: argparse.Namespace, *, shuffle: bool) -> Data
     return DataLoader(dataset, batch_size=asked.batch_size, num_workers=asked.workers, sampler=sampler)
 
 
-def train_epoch(model: nn.Module, batches: DataLoader[tuple[Tensor, int, int]], optimizer: torch.optim.Optimizer) -> Tensor:
+def train_epoch(
+    model: nn.Module, batches: DataLoader[tuple[Tensor, int, int]], optimizer: torch.optim.Optimizer
+) -> Tensor:
     """Train once on this rank's share and return how often each sample was seen, by all ranks together."""
     seen = torch.zeros(len(batches.dataset), dtype=torch.int64)
     # Shares differ by one sample, and so may the number of batches. Without join() the rank with one more would wait in
@@ -108,9 +110,10 @@ def main() -> None:
         batches.sampler.set_epoch(epoch)  # else each epoch has the order of the first
         seen = train_epoch(model, batches, optimizer)
         if dist.get_rank() == 0:
+            once, more, never = (int(each.sum()) for each in (seen == 1, seen > 1, seen == 0))
             print(
-                f"epoch {epoch}: {int((seen == 1).sum())} of {len(seen)} samples seen once, {int((seen > 1).sum())} more "
-                f"often, {int((seen == 0).sum())} never, by {dist.get_world_size()} ranks",
+                f"epoch {epoch}: {once} of {len(seen)} samples seen once, {more} more often, {never} never, "
+                f"by {dist.get_world_size()} ranks",
                 flush=True,
             )
     right, total = accuracy(model, loader(test, asked, shuffle=False))

@@ -20,9 +20,9 @@ Sample = tuple[Tensor, int, int, Tensor]
 class Changed(Dataset[Sample]):
     """Digits that are shifted, dimmed and made noisy: image, label, index, and one number drawn from each generator.
 
-    The generators are made anew for each sample, of seed, epoch and index. So a sample's change does not depend on which
-    worker makes it, on how many there are, or on what was drawn before. A generator made in `__init__` would be copied
-    into every worker, which would all draw the same numbers, the same again in each epoch.
+    Each sample has new generators, made of seed, epoch and index. So its change does not depend on which worker makes
+    it, on how many there are, or on what was drawn before. A generator made in `__init__` would be copied into every
+    worker, which would all draw the same numbers, the same again in each epoch.
     """
 
     def __init__(self, images: np.ndarray, labels: list[int], seed: int) -> None:
@@ -94,7 +94,10 @@ def main() -> None:
             optimizer.step()
             drawn[indices] = draws
         digest = hashlib.sha256(drawn.numpy().tobytes()).hexdigest()[:12]
-        print(f"epoch {epoch}: {len(torch.unique(drawn, dim=0))} of {len(drawn)} draws differ, digest {digest}", flush=True)
+        print(
+            f"epoch {epoch}: {len(torch.unique(drawn, dim=0))} of {len(drawn)} draws differ, digest {digest}",
+            flush=True,
+        )
     with torch.no_grad():
         unseen = torch.tensor(images[~kept], dtype=torch.float32)
         right = int((model(unseen).argmax(1) == torch.tensor(labels[~kept])).sum())

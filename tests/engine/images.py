@@ -36,7 +36,13 @@ PYTHON_PACKAGES = ("torch==2.13.0", "numpy==2.4.6", "scikit-learn==1.9.1", "pip=
 EXAMPLE_PACKAGES = ("transformers==5.24.0", "accelerate==1.15.0", "lightning==2.6.6")
 # All that these need and the image with torch lacks. Left to itself pip would fetch torch a second time.
 _NEEDED_BY_EXAMPLES = (
-    *("aiohappyeyeballs==2.7.1", "aiohttp==3.14.5", "aiosignal==1.4.0", "annotated-doc==0.0.7", "annotated-types==0.8.0"),
+    *(
+        "aiohappyeyeballs==2.7.1",
+        "aiohttp==3.14.5",
+        "aiosignal==1.4.0",
+        "annotated-doc==0.0.7",
+        "annotated-types==0.8.0",
+    ),
     *("anyio==4.16.0", "attrs==26.1.0", "click==8.5.1", "frozenlist==1.8.0", "h11==0.16.0"),
     *("hf-xet==1.8.0", "httpcore2==2.16.2", "httpx2==2.16.2", "huggingface_hub==2.4.0", "idna==3.20"),
     *("lightning-utilities==0.15.3", "markdown-it-py==4.3.0", "mdurl==0.1.2", "multidict==7.2.1", "packaging==26.4"),
@@ -89,7 +95,7 @@ def torch_image() -> str:
 
 
 def examples_image() -> str:
-    """Return the tag of the image with what the examples import, made first where this recipe's is not in the engine."""
+    """Return the tag of the image with what examples import, made first where this recipe's is not in the engine."""
     torch_image()
     return image(EXAMPLES_IMAGE, examples_recipe(), _make_examples)
 

@@ -113,7 +113,15 @@ def plain(examples_image: str, own_label: str) -> Callable[[str], Plain]:
     @cache
     def results() -> dict[str, Plain]:
         mounts = [f"--volume={EXAMPLES}:/examples:ro", f"--volume={PLAINLY}:/plainly:ro", "--workdir=/tmp"]
-        flags = ["--rm", "--init", "--shm-size=1g", "--env=OMP_NUM_THREADS=1", f"--label={own_label}", *mounts]
+        flags = [
+            "--rm",
+            "--init",
+            "--network=none",
+            "--shm-size=1g",
+            "--env=OMP_NUM_THREADS=1",
+            f"--label={own_label}",
+            *mounts,
+        ]
         argv = ["python", "/plainly/run.py", json.dumps([each.split() for each in PLAIN.values()])]
         run = ["docker", "run", *flags, examples_image, *argv]
         done = subprocess.run(run, capture_output=True, text=True, check=False, timeout=SECONDS)

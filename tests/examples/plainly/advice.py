@@ -44,7 +44,7 @@ class Draws(Numbers):
         self.numpy, self.torch = np.random.default_rng(0), torch.Generator().manual_seed(0)
 
     def __getitem__(self, index: int) -> Any:
-        of_all = (np.random.random(), random.random(), torch.rand(()).item())
+        of_all = (np.random.random(), random.random(), torch.rand(()).item())  # noqa: S311
         return (*of_all, self.numpy.random(), torch.rand((), generator=self.torch).item())
 
 
@@ -109,7 +109,9 @@ def collate() -> dict[str, Any]:
 def seeds() -> dict[str, Any]:
     """How many of 64 samples drew differently in one epoch, and of 128 in two."""
     loader = DataLoader(Draws(), batch_size=4, num_workers=4)
-    epochs = [[torch.cat([batch[kind] for batch in batches]) for kind in range(5)] for batches in (list(loader), list(loader))]
+    epochs = [
+        [torch.cat([batch[kind] for batch in batches]) for kind in range(5)] for batches in (list(loader), list(loader))
+    ]
     kept = Epoch()
     persistent = DataLoader(kept, batch_size=64, num_workers=1, persistent_workers=True)
     seen = []
@@ -198,7 +200,7 @@ def connections() -> dict[str, Any]:
         found = look_ups(folder)
         used = sqlite_example.Samples(folder, "train")
         used._connection()
-        again = pickle.loads(pickle.dumps(used))
+        again = pickle.loads(pickle.dumps(used))  # noqa: S301 - made in this line
         found["pickled_without_connections"] = (len(again), len(again._connections), len(used._connections))
         for key, ask in (
             ("pickled", lambda: pickle.dumps(sqlite_example.connect(folder))),
