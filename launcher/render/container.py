@@ -9,6 +9,7 @@ from launcher.job.reserved import LABEL_PREFIX
 from launcher.job.spec import Secret
 from launcher.plan.launch_plan import LaunchPlan
 from launcher.render.preflight import health_text, preflight_text
+from launcher.render.secrets import passed_secrets, path_variables
 
 RENDERING_FORMAT = 1  # raised when the same plan gives other bytes; the tool's version is not in any rendering
 
@@ -16,7 +17,7 @@ RENDERING_FORMAT = 1  # raised when the same plan gives other bytes; the tool's 
 class Container(NamedTuple):
     """Literal strings, nothing escaped. The process is `entrypoint + args`.
 
-    `entrypoint` ends with `/bin/sh -c WRAPPER trainlaunch`.
+    `entrypoint` ends with `/bin/sh -c WRAPPER trainlaunch`. `secrets` are those that are variables when it starts.
     """
 
     name: str
@@ -36,8 +37,8 @@ def container_of(plan: LaunchPlan) -> Container:
         name=plan.name,
         entrypoint=(*(job.image_entrypoint or ()), *wrapper),
         args=plan.argv,
-        env=tuple(job.env.items()),
-        secrets=tuple(job.secrets.items()),
+        env=(*job.env.items(), *path_variables(plan).items()),
+        secrets=passed_secrets(plan),
         labels=(*job.labels.items(), *own_labels(plan)),
         health=health_text(plan),
     )

@@ -8,8 +8,10 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
+from launcher.job.spec import secret_path
 from launcher.plan.launch_plan import LaunchPlan
 from launcher.plan.workers import CPUS_PER_WORKER_ON_CPU, FEWEST_CPUS_FOR_WORKERS, MOST_WORKERS_ON_CPU
+from launcher.render.secrets import path_variables, read_secrets, written_secrets
 from launcher.render.templates import template_text
 from launcher.units import MIB, format_size, round_up
 
@@ -96,6 +98,11 @@ def _job(plan: LaunchPlan) -> Mapping[str, object]:
         "ranks": plan.ranks.value,
         "local": plan.target == "local",
         "gpus": bool(plan.gpus),
+        "amd": job.resources.gpu_vendor == "amd",
+        "written_secrets": [(name, secret_path(name)) for name in written_secrets(plan)],
+        "read_secrets": [(name, secret_path(name)) for name in read_secrets(plan)],
+        "disks": [each.target for each in job.mounts if each.type in {"scratch", "tmpfs"} and not each.read_only],
+        "path_variables": tuple(path_variables(plan)),
         "torchrun": job.torchrun is not None,
         # torchrun itself hands signals on to the script that it starts.
         "script": job.script is not None and job.torchrun is None,

@@ -14,7 +14,8 @@ from launcher.job.reserved import LABEL_PREFIX
 from launcher.plan.launch_plan import LaunchPlan
 from launcher.run.backend import Chunk, Say, Session, ShmReading, Started
 from launcher.run.docker_body import create_body
-from launcher.run.docker_checks import INSTALL_TOOLKIT, NO_GPU, host_findings, shares_this_host
+from launcher.run.amd_gpus import NO_GPU
+from launcher.run.docker_checks import INSTALL_TOOLKIT, host_findings, shares_this_host
 from launcher.run.docker_client import Engine, EngineRefused, find_endpoint
 from launcher.run.docker_image import ensure_image
 from launcher.run.docker_inspect import started_from
@@ -266,7 +267,8 @@ def _may_move(holder: Started, plan: LaunchPlan) -> bool:
 
 
 def _start_refused(refused: EngineRefused) -> TargetUnavailable:
-    if "could not select device driver" not in refused.explanation:
+    amd = "adding custom device" in refused.explanation and "/dev/" in refused.explanation
+    if not amd and "could not select device driver" not in refused.explanation:
         return refused
     return TargetUnavailable(
         [
@@ -274,7 +276,7 @@ def _start_refused(refused: EngineRefused) -> TargetUnavailable:
                 code=NO_GPU,
                 message="the engine has no driver for the GPUs that resources.gpus asks for",
                 why=f"the engine says: {refused.explanation.strip()}",
-                fix=INSTALL_TOOLKIT,
+                fix="install the amdgpu driver on the engine's host until /dev/kfd is there" if amd else INSTALL_TOOLKIT,
             )
         ]
     )

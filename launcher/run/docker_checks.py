@@ -12,12 +12,12 @@ from typing import Any
 
 from launcher.diagnostics import Diagnostic
 from launcher.plan.launch_plan import LaunchPlan
+from launcher.run.amd_gpus import NO_GPU, amd_findings
 from launcher.run.docker_body import bind_source
+from launcher.run.secrets import secret_findings
 from launcher.units import format_cpus, format_size
 
 HOST_TOO_SMALL = "TL504"
-NO_GPU = "TL505"
-SECRET_MISSING = "TL507"  # noqa: S105 - a code, not a secret
 MOUNT_SOURCE_MISSING = "TL511"
 NVIDIA_HOOKS = ("nvidia-container-runtime-hook", "nvidia-cdi-hook")
 INSTALL_TOOLKIT = (
@@ -32,8 +32,10 @@ def host_findings(plan: LaunchPlan, info: Mapping[str, Any], *, local: bool) -> 
     `local` says that the engine shares this process's files and devices; else only what the engine tells is checked.
     """
     found = [*_cpus(plan, info), *_memory(plan, info), *secret_findings(plan)]
-    if plan.gpus:
+    if plan.gpus and plan.job.resources.gpu_vendor == "nvidia":
         found += _gpus(plan, info, local=local)
+    elif local:
+        found += amd_findings(plan)
     if local:
         found += mount_findings(plan)
     return tuple(found)
@@ -89,21 +91,6 @@ def _not_enforced(plan: LaunchPlan, resource: str) -> Diagnostic:
         span=plan.job.span(f"resources.{resource}"),
         field=f"resources.{resource}",
     )
-
-
-def secret_findings(plan: LaunchPlan) -> Iterator[Diagnostic]:
-    """Yield an error for each secret whose variable has no value here (TL507)."""
-    for name, secret in plan.job.secrets.items():
-        variable = secret.env or name
-        if not os.environ.get(variable):
-            yield Diagnostic(
-                code=SECRET_MISSING,
-                message=f"secret {name} has no value: the variable {variable} is not set here, or empty",
-                why="a secret is read from this shell's environment when the container is created",
-                fix=f"export {variable} before `trainlaunch up`",
-                span=plan.job.span(f"secrets.{name}"),
-                field=f"secrets.{name}",
-            )
 
 
 def _gpus(plan: LaunchPlan, info: Mapping[str, Any], *, local: bool) -> Iterator[Diagnostic]:
