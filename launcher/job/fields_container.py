@@ -75,7 +75,7 @@ _RESOURCES = record(
           "count; or a list of ids or `all` (docker, compose)", default=0,
           docker="`--gpus '\"device=0,1\"'`", compose="reservations", kubernetes="`nvidia.com/gpu`"),
     Field("gpu_vendor", choice("nvidia", "amd"),
-          "maker of the GPUs. AMD's are device nodes: GPU n is /dev/dri/renderD(128 + n), a count takes the first ones, "
+          "maker of the GPUs. AMD's are device nodes: GPU n is /dev/dri/renderD(128 + n), a count takes the first, "
           "and a `user` who is not root needs the number of /dev/kfd's group in `group_add`", default="nvidia",
           docker="amd: `--device`", compose="amd: `devices`", kubernetes="amd: `amd.com/gpu`"),
     Field("gpu_resource", text("a resource's name, like nvidia.com/mig-1g.10gb", _RESOURCE_NAME),

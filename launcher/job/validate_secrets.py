@@ -16,7 +16,7 @@ from launcher.job.validate import Checked, cannot
 def check_secrets(job: Checked) -> None:
     """Report each secret without a source, with two, or whose file something else takes the place of."""
     for name, secret in (job.value("secrets") or {}).items():
-        if secret is BAD or BAD in secret.values():
+        if secret is BAD:
             continue
         _check_sources(job, name, secret)
         if secret.get("as") == "file":
@@ -33,7 +33,7 @@ def _check_sources(job: Checked, name: str, secret: Mapping[str, Any]) -> None:
         fix = f"delete {field}.env or {field}.file; in target_overrides write null"
         job.add("TL109", f"{field}.file", f"{field} states env and file", fix=fix, why="a secret has one source")
     path = secret.get("file")
-    if path is not None and (path == "" or path.startswith("~")):
+    if isinstance(path, str) and (path == "" or path.startswith("~")):
         fix = "write the whole path, or one relative to the job file"
         why = "the shell expands ~, and no shell reads this file" if path else ""
         found = "starts with ~" if path else "is empty"

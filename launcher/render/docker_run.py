@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-
 from typing import NamedTuple
 
 from launcher.job.spec import Mount
@@ -46,9 +45,7 @@ def docker_run_text(plan: LaunchPlan, *, base: Path | None) -> str:
         job=job,
         container=container,
         secrets=shell_secrets(plan, base=base),
-        secret_files=[
-            (name, host_source(plan, str(secret.file), base)) for name, secret in mounted_secrets(plan)
-        ],
+        secret_files=[(name, host_source(plan, str(secret.file), base)) for name, secret in mounted_secrets(plan)],
         shm_size=docker_size(plan.shm.size.value),
         memory=None if plan.memory.limit is None else docker_size(plan.memory.limit),
         cpus=None if job.resources.cpus is None else format_cpus(job.resources.cpus),

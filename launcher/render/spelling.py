@@ -82,7 +82,7 @@ def tmpfs_options(plan: LaunchPlan) -> dict[str, str]:
     One that the job asks for may hold programs, and as much as the memory limit, all that it can ever use: the engine
     would mount it without execution and with half of the host's memory, Kubernetes does neither.
     """
-    options = {"/tmp": "exec"} if needs_own_tmp(plan) else {}  # noqa: S108  the container's
+    options = {"/tmp": "exec"} if needs_own_tmp(plan) else {}
     if written_secrets(plan):
         options[SECRETS_FOLDER] = "mode=1777"
     size = "" if plan.memory.limit is None else f",size={docker_size(plan.memory.limit)}"

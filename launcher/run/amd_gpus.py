@@ -10,6 +10,7 @@ from launcher.plan.launch_plan import LaunchPlan
 from launcher.render.spelling import gpu_devices
 
 NO_GPU = "TL505"
+INSTALL_AMDGPU = "install the amdgpu driver until /dev/kfd is there, or add `--set resources.gpus=0`"
 AMD = "0x1002"  # its number as a PCI vendor
 
 
@@ -27,7 +28,7 @@ def amd_findings(plan: LaunchPlan, *, dev: Path = Path("/dev"), sys: Path = Path
             plan,
             f"resources.gpus is {asked} and this host has 0 AMD GPUs ({missing} is missing)",
             why="no amdgpu driver is loaded, or the machine has no AMD GPU",
-            fix="install the amdgpu driver until /dev/kfd is there, or add `--set resources.gpus=0`",
+            fix=INSTALL_AMDGPU,
         )
         return
     lacking = [each for each in nodes if each.startswith("/dev/dri/render") and Path(each).name not in there]

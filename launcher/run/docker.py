@@ -12,9 +12,9 @@ from launcher.diagnostics import Diagnostic
 from launcher.errors import TargetUnavailable
 from launcher.job.reserved import LABEL_PREFIX
 from launcher.plan.launch_plan import LaunchPlan
+from launcher.run.amd_gpus import INSTALL_AMDGPU, NO_GPU
 from launcher.run.backend import Chunk, Say, Session, ShmReading, Started
 from launcher.run.docker_body import create_body
-from launcher.run.amd_gpus import NO_GPU
 from launcher.run.docker_checks import INSTALL_TOOLKIT, host_findings, shares_this_host
 from launcher.run.docker_client import Engine, EngineRefused, find_endpoint
 from launcher.run.docker_image import ensure_image
@@ -276,7 +276,7 @@ def _start_refused(refused: EngineRefused) -> TargetUnavailable:
                 code=NO_GPU,
                 message="the engine has no driver for the GPUs that resources.gpus asks for",
                 why=f"the engine says: {refused.explanation.strip()}",
-                fix="install the amdgpu driver on the engine's host until /dev/kfd is there" if amd else INSTALL_TOOLKIT,
+                fix=INSTALL_AMDGPU if amd else INSTALL_TOOLKIT,
             )
         ]
     )

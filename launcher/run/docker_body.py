@@ -10,7 +10,7 @@ from launcher.plan.launch_plan import LaunchPlan
 from launcher.render.container import container_of
 from launcher.render.secrets import secret_mounts
 from launcher.render.spelling import gpu_devices, tmpfs_options
-from launcher.run.secrets import host_path, secret_value
+from launcher.run.secrets import secret_value, source_path
 
 NANO = 1_000_000_000
 NANO_PER_MILLI = 1_000_000
@@ -52,7 +52,7 @@ def run_labels(plan: LaunchPlan, *, run: str, attempt: int) -> dict[str, str]:
 
 def bind_source(plan: LaunchPlan, mount: Mount) -> str:
     """Return the absolute host path of a bind mount; a relative source is seen from the job file's folder."""
-    return host_path(plan, mount.source or ".")
+    return source_path(plan, mount.source or ".")
 
 
 def _health(command: str, check: HealthCheck) -> dict[str, Any]:

@@ -16,7 +16,7 @@ from launcher.plan.ranks import torchrun_prefix
 from launcher.render.preflight import preflight_text
 from launcher.run.docker_body import bind_source
 from launcher.run.host_process import RUN_MARK
-from launcher.run.secrets import file_contents, host_path as path_here, secret_value
+from launcher.run.secrets import file_contents, secret_value, source_path
 
 OWN_PREFIX = "TRAINLAUNCH_"
 VISIBLE = "CUDA_VISIBLE_DEVICES"
@@ -60,7 +60,7 @@ def _binds(plan: LaunchPlan) -> dict[str, str]:
 def _secret_files(plan: LaunchPlan) -> dict[str, str]:
     """Return, by name, this host's own paths of secrets that the job sees as files."""
     secrets = plan.job.secrets.items()
-    return {name: path_here(plan, each.file) for name, each in secrets if each.as_file and each.file is not None}
+    return {name: source_path(plan, each.file) for name, each in secrets if each.as_file and each.file is not None}
 
 
 def _arguments(plan: LaunchPlan, path: str) -> tuple[str, ...]:

@@ -16,7 +16,7 @@ LONGEST_VARIABLE = 128 * 1024 - 1  # bytes of NAME=value that the kernel hands t
 SHORTEST_REDACTED = 4  # characters; a shorter value would make holes in every line
 
 
-def host_path(plan: LaunchPlan, source: str) -> str:
+def source_path(plan: LaunchPlan, source: str) -> str:
     """Return the absolute path of a source on this host; a relative one is seen from the job file's folder."""
     return source if source.startswith("/") else os.path.normpath(Path(plan.job.path).absolute().parent / source)
 
@@ -53,23 +53,24 @@ def _value(plan: LaunchPlan, name: str, secret: Secret) -> str:
                 fix=f"export {variable} before `trainlaunch up`",
             )
         return _passable(plan, name, value)
-    value = _text_of(plan, name, host_path(plan, secret.file))
-    return value if secret.as_file else _passable(plan, name, value)
+    text = _text_of(plan, name, source_path(plan, secret.file))
+    return text if secret.as_file else _passable(plan, name, text.rstrip("\n"))
 
 
 def _text_of(plan: LaunchPlan, name: str, path: str) -> str:
+    """Return what a file holds, or the beginning of more than a variable could hold."""
     problem = ""
     if not Path(path).is_file():
         problem = "is no file" if Path(path).exists() else "does not exist"
     else:
         try:
             with open(path, "rb") as file:  # noqa: PTH123 - as bytes, and no more of them than a variable can hold
-                value = os.fsdecode(file.read(LONGEST_VARIABLE + 1)).rstrip("\n")
+                text = os.fsdecode(file.read(LONGEST_VARIABLE + 2))
         except OSError as refused:
             problem = f"can't be read: {refused.strerror}"
         else:
-            if value:
-                return value
+            if text.strip("\n"):
+                return text
             problem = "is empty"
     raise _missing(
         plan,

@@ -78,7 +78,7 @@ def _mount(plan: LaunchPlan, mount: Mount) -> ReadMount:
 
 def _engine_mounts(plan: LaunchPlan) -> tuple[ReadMount, ...]:
     """Return the mounts in the order of an engine's text: what lies in memory, the job's others, files of secrets."""
-    in_memory = [ReadMount("tmpfs", None, "/tmp", False)] if needs_own_tmp(plan) else []  # noqa: S108  the container's
+    in_memory = [ReadMount("tmpfs", None, "/tmp", False)] if needs_own_tmp(plan) else []
     if written_secrets(plan):
         in_memory.append(ReadMount("tmpfs with mode=1777", None, SECRETS_FOLDER, False))
     mounts = [_mount(plan, each) for each in plan.job.mounts]

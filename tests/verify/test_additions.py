@@ -93,7 +93,9 @@ MOUNTS = [
     [
         ("target=/data", "target=/data,bind-propagation=rshared"),
         ("target=/cache", "target=/cache,volume-opt=device=/elsewhere"),
-        ("target=/memory", "target=/memory,tmpfs-size=1m"),
+        ("--tmpfs /memory:exec", "--tmpfs /memory:exec,size=1m"),
+        ("--tmpfs /memory:exec", "--tmpfs /memory:exec,nr_inodes=10"),
+        ("--tmpfs /memory:exec", "--tmpfs /memory"),
         ("source=/data", "source=/data,src=/elsewhere"),
     ],
 )
@@ -108,7 +110,6 @@ def test_an_option_of_a_docker_mount_is_refused(tmp_path: Path, before: str, aft
 @pytest.mark.parametrize(
     ("before", "line"),
     [
-        ('target: "/memory"', "        tmpfs: {size: 4096}"),
         ('target: "/cache"', "        volume: {nocopy: true}"),
         ("create_host_path: false", "          propagation: rshared"),
     ],
