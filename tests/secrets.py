@@ -1,4 +1,4 @@
-"""Secrets of every kind for tests: a job that states them, the values that are planted, and what the job says it saw."""
+"""Secrets of every kind: a job that states them, the values that are planted, and what the job says it saw."""
 
 from __future__ import annotations
 

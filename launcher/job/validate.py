@@ -200,6 +200,10 @@ def _check_source(job: Checked, path: str, mount: Mapping[str, Any]) -> None:
         return
     field = f"{path}.source"
     if kind in {"tmpfs", "scratch"}:
+        if mount.get("read_only") is True:
+            message = f"{path} is a {kind} mount, and read_only"
+            why = f"a {kind} mount is empty at the start, and nobody could ever put anything there"
+            job.add("TL109", f"{path}.read_only", message, fix=f"delete {path}.read_only", why=why)
         if source is not None:
             job.add("TL109", field, f"a {kind} mount has no source", fix=f"delete {field}")
         return

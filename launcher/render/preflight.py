@@ -115,7 +115,7 @@ def _job(plan: LaunchPlan) -> Mapping[str, object]:
 def _disks(job: JobSpec) -> Iterator[str]:
     """Yield the targets of empty mounts, which are there to be written to."""
     for mount in job.mounts:
-        if mount.type in {"scratch", "tmpfs"} and not mount.read_only:
+        if mount.type in {"scratch", "tmpfs"}:
             yield mount.target
 
 

@@ -88,7 +88,7 @@ def tmpfs_options(plan: LaunchPlan) -> dict[str, str]:
     size = "" if plan.memory.limit is None else f",size={docker_size(plan.memory.limit)}"
     for mount in plan.job.mounts:
         if mount.type == "tmpfs":
-            options[mount.target] = f"{'ro,' * mount.read_only}exec{size}"
+            options[mount.target] = f"exec{size}"
     return options
 
 

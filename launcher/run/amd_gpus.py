@@ -20,9 +20,9 @@ def amd_findings(plan: LaunchPlan, *, dev: Path = Path("/dev"), sys: Path = Path
     if not nodes:
         return
     asked = "all" if plan.gpus.all else ", ".join(plan.gpus.ids) or str(plan.gpus.count)
-    there = sorted(_render_nodes(dev, sys), key=lambda node: (len(node), node))
-    usable = [str(int(each.removeprefix("renderD")) - 128) for each in there]
-    if not (dev / "kfd").exists() or not there:
+    usable = amd_gpus(dev=dev, sys=sys)
+    there = {f"/dev/dri/renderD{128 + number}" for number in usable}
+    if not (dev / "kfd").exists() or not usable:
         missing = "/dev/kfd" if not (dev / "kfd").exists() else "/dev/dri/renderD128"
         yield _no_gpu(
             plan,
@@ -31,9 +31,9 @@ def amd_findings(plan: LaunchPlan, *, dev: Path = Path("/dev"), sys: Path = Path
             fix=INSTALL_AMDGPU,
         )
         return
-    lacking = [each for each in nodes if each.startswith("/dev/dri/render") and Path(each).name not in there]
+    lacking = [each for each in nodes if each.startswith("/dev/dri/render") and each not in there]
     if lacking:
-        few = f"[{', '.join(usable)}]"
+        few = f"[{', '.join(map(str, usable))}]"
         yield _no_gpu(
             plan,
             f"resources.gpus is {asked}, and {', '.join(lacking)} of this host is no AMD GPU or not there",
@@ -42,12 +42,17 @@ def amd_findings(plan: LaunchPlan, *, dev: Path = Path("/dev"), sys: Path = Path
         )
 
 
-def _render_nodes(dev: Path, sys: Path) -> Iterator[str]:
-    """Yield the names of AMD's render nodes; one whose maker the system doesn't tell is taken for AMD's."""
+def amd_gpus(*, dev: Path = Path("/dev"), sys: Path = Path("/sys")) -> list[int]:
+    """Return the numbers of this host's AMD GPUs, as `resources.gpus` names them: n is the render node 128 + n.
+
+    A node whose maker the system doesn't tell is taken for AMD's.
+    """
+    found = []
     for node in dev.glob("dri/renderD*"):
         vendor = sys / "class" / "drm" / node.name / "device" / "vendor"
         if not vendor.is_file() or vendor.read_text().strip() == AMD:
-            yield node.name
+            found.append(int(node.name.removeprefix("renderD")) - 128)
+    return sorted(found)
 
 
 def _no_gpu(plan: LaunchPlan, message: str, *, why: str, fix: str) -> Diagnostic:

@@ -10,10 +10,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from launcher.job.host_paths import host_path
-from launcher.job.spec import path_variable, secret_path
+from launcher.job.spec import Gpus, path_variable, secret_path
 from launcher.plan.launch_plan import LaunchPlan
 from launcher.plan.ranks import torchrun_prefix
 from launcher.render.preflight import preflight_text
+from launcher.run.amd_gpus import amd_gpus
 from launcher.run.docker_body import bind_source
 from launcher.run.host_process import RUN_MARK
 from launcher.run.secrets import file_contents, secret_value, source_path
@@ -105,10 +106,16 @@ def _gpu_variables(plan: LaunchPlan, inherited: Mapping[str, str]) -> dict[str, 
     gpus, amd = plan.gpus, plan.job.resources.gpu_vendor == "amd"
     if gpus.all:
         return {}
-    variable = AMD_VISIBLE if amd else VISIBLE
+    variable, ids = (AMD_VISIBLE, _hip_ids(gpus)) if amd else (VISIBLE, gpus.ids)
     numbers = tuple(str(number) for number in range(gpus.count))
     given = tuple(filter(None, inherited.get(variable, ",".join(numbers)).split(",")))
-    visible = {variable: ",".join(gpus.ids or given[: gpus.count])}
+    visible = {variable: ",".join(ids or given[: gpus.count])}
     # By default CUDA numbers GPUs by speed; the numbers of nvidia-smi and of the engines are those of the bus.
     counted_by_us = all(each.isdigit() for each in gpus.ids) if gpus.ids else VISIBLE not in inherited
     return visible | ({ORDER: "PCI_BUS_ID"} if gpus and counted_by_us and not amd else {})
+
+
+def _hip_ids(gpus: Gpus) -> tuple[str, ...]:
+    """Return the ids as HIP counts: AMD's GPUs alone, while a job's ids count the render nodes of every maker."""
+    there = amd_gpus() if gpus.ids else []
+    return tuple(str(there.index(int(each))) if int(each) in there else each for each in gpus.ids)

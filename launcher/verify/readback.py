@@ -57,13 +57,13 @@ class ReadBack(NamedTuple):
 
 
 def read_tmpfs(text: str) -> ReadMount:
-    """Return an engine's tmpfs from `PATH:OPTIONS`; options other than exec, ro and size are part of its type."""
+    """Return an engine's tmpfs from `PATH:OPTIONS`; options other than exec and size are part of its type."""
     target, _, listed = text.partition(":")
     options = listed.split(",")
     size = next((each.removeprefix("size=") for each in options if each.startswith("size=")), None)
-    others = ",".join(each for each in options if each != "ro" and not each.startswith("size="))
+    others = ",".join(each for each in options if not each.startswith("size="))
     kind = "tmpfs" if others == "exec" else f"tmpfs with {others}"
-    return ReadMount(kind, None, target, "ro" in options, read_size(size))
+    return ReadMount(kind, None, target, False, read_size(size))
 
 
 class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]

@@ -44,7 +44,7 @@ WIDE: dict[str, Any] = {
         {"type": "bind", "source": "./s, \"rc\"", "target": "/workspace"},
         {"type": "bind", "source": "/usr/share", "target": "/data", "read_only": True},
         {"type": "tmpfs", "target": "/cache"},
-        {"type": "tmpfs", "target": "/data/below, it $x", "read_only": True},
+        {"type": "tmpfs", "target": "/data/below, it $x"},
         {"type": "volume", "source": "trainlaunch-test.parity", "target": "/cache/deep/er", "read_only": True},
         {"type": "scratch", "target": "/scratch"},
     ],

@@ -33,7 +33,7 @@ def assert_seen(output: str) -> None:
     values, paths, modes = told_values(output)
     assert values == expected_values()
     assert paths == IN_CONTAINER
-    assert {name: modes[name] for name in WRITTEN} == dict.fromkeys(WRITTEN, ["0o400", True])
+    assert {name: modes[name] for name in WRITTEN} == {name: ["0o400", True] for name in WRITTEN}
 
 
 @pytest.mark.docker
@@ -174,7 +174,7 @@ def image_with_secrets_folder(base_image: str) -> Iterator[str]:
 def test_an_images_own_folder_of_secrets_is_named(
     trainlaunch: Runs, make_job: MakeJob, image_with_secrets_folder: str
 ) -> None:
-    """runc gives a tmpfs the mode of the folder that it hides: what the preflight then can't write is said, not lost."""
+    """runc gives a tmpfs the mode of the folder that it hides; what the preflight then can't write is said."""
     fields = {"secrets": {"TOKEN": {"env": "TOKEN", "as": "file"}}, "image": image_with_secrets_folder}
     env = {"TOKEN": "pl4nted-token"}
     done = trainlaunch("up", str(make_job(**fields, user="1000")), env=env)
@@ -203,7 +203,7 @@ def test_a_secret_that_is_gone_when_another_attempt_starts_is_tl507(
 
 @pytest.mark.docker
 def test_inspect_shows_variables_and_no_file(fields: dict[str, Any], tmp_path: Path) -> None:
-    """The engine's own view, as the docs say: a value that it passed as a variable, and never that of a mounted file."""
+    """The engine's own view, as the docs say: a value passed as a variable, and never that of a mounted file."""
     plan = plan_with(tmp_path, **{**fields, **secret_fields(tmp_path)})
     backend = DockerBackend()
     with pytest.MonkeyPatch.context() as patch:
