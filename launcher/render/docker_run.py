@@ -44,6 +44,7 @@ def docker_run_text(plan: LaunchPlan, *, base: Path | None) -> str:
         starts_in_own_folder=base is not None and has_relative_bind(plan),
         job=job,
         container=container,
+        names_files=any(secret.file is not None for secret in job.secrets.values()),
         secrets=shell_secrets(plan, base=base),
         secret_files=[(name, host_source(plan, str(secret.file), base)) for name, secret in mounted_secrets(plan)],
         shm_size=docker_size(plan.shm.size.value),

@@ -12,7 +12,7 @@ from launcher.render.quoting import sh_word
 from launcher.render.quoting import sh_words
 
 SOURCES = {
-    'docker-run.sh.j2': '747a5071aa889bedf1ad5f5f87eec3570780e855280c190681128116be01886e',
+    'docker-run.sh.j2': '56fb4785ec881e8131d0b5b3abf262f0dd487b38922a18567bf802e6f1c40908',
 }
 
 
@@ -27,6 +27,7 @@ def text(
     job: Any,
     memory: Any,
     mounts: Any,
+    names_files: Any,
     secret_files: Any,
     secrets: Any,
     shm_size: Any,
@@ -43,6 +44,8 @@ def text(
             comment(line_1),
             '\n',
         )
+    if names_files:
+        out.append('# shellcheck disable=SC2016  # paths of secrets stand here as they are\n')
     if starts_in_own_folder:
         out.append('cd -- "$(dirname -- "$0")" || exit 125\n')
     for name_2, path_3 in secret_files:
