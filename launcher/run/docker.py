@@ -15,7 +15,7 @@ from launcher.plan.launch_plan import LaunchPlan
 from launcher.run.amd_gpus import INSTALL_AMDGPU, NO_GPU
 from launcher.run.backend import Chunk, Say, Session, ShmReading, Started
 from launcher.run.docker_body import create_body
-from launcher.run.docker_checks import INSTALL_TOOLKIT, host_findings, shares_this_host
+from launcher.run.docker_checks import INSTALL_TOOLKIT, host_findings, shares_this_host, volume_findings
 from launcher.run.docker_client import Engine, EngineRefused, find_endpoint
 from launcher.run.docker_image import ensure_image
 from launcher.run.docker_inspect import started_from
@@ -41,7 +41,8 @@ class DockerBackend:
         """Check the host, then the name, then get the image."""
         with self.engine.attempting("read the engine's info") as client:
             info = client.info()
-        findings = host_findings(plan, info, local=shares_this_host(info, self.engine.endpoint.socket_path))
+        local = shares_this_host(info, self.engine.endpoint.socket_path)
+        findings = (*host_findings(plan, info, local=local), *volume_findings(plan, self.engine))
         if findings:
             raise TargetUnavailable(findings)
         holder = self.inspect(plan.name)

@@ -14,11 +14,13 @@ from launcher.diagnostics import Diagnostic
 from launcher.plan.launch_plan import LaunchPlan
 from launcher.run.amd_gpus import NO_GPU, amd_findings
 from launcher.run.docker_body import bind_source
+from launcher.run.docker_client import Engine, EngineRefused
 from launcher.run.secrets import secret_findings
 from launcher.units import format_cpus, format_size
 
 HOST_TOO_SMALL = "TL504"
 MOUNT_SOURCE_MISSING = "TL511"
+NOT_FOUND = 404
 NVIDIA_HOOKS = ("nvidia-container-runtime-hook", "nvidia-cdi-hook")
 INSTALL_TOOLKIT = (
     "install nvidia-container-toolkit, then run `sudo nvidia-ctk runtime configure --runtime=docker` and "
@@ -139,6 +141,28 @@ def _has_gpu_runtime(info: Mapping[str, Any], *, local: bool) -> bool:
     if any("gpu" in str(each.get("ID", "")) for each in info.get("DiscoveredDevices") or ()):
         return True
     return local and any(shutil.which(each) for each in NVIDIA_HOOKS)
+
+
+def volume_findings(plan: LaunchPlan, engine: Engine) -> Iterator[Diagnostic]:
+    """Yield an error for each read-only volume that the engine would have to make: it would stay empty (TL511)."""
+    for index, mount in enumerate(plan.job.mounts):
+        if mount.type != "volume" or not mount.read_only:
+            continue
+        try:
+            with engine.attempting(f"look for volume {mount.source}") as client:
+                client.inspect_volume(mount.source)
+        except EngineRefused as refused:
+            if refused.status != NOT_FOUND:
+                raise
+            yield Diagnostic(
+                code=MOUNT_SOURCE_MISSING,
+                message=f"mounts[{index}].source {mount.source}: the engine has no volume of that name, to read at "
+                f"{mount.target}",
+                why="the engine would make an empty one, and read_only keeps the job from filling it",
+                fix=f"correct the name (`docker volume ls`), or fill one first: `docker volume create {mount.source}`",
+                span=plan.job.span(f"mounts.{index}.source") or plan.job.span(f"mounts.{index}"),
+                field=f"mounts.{index}.source",
+            )
 
 
 def mount_findings(plan: LaunchPlan) -> Iterator[Diagnostic]:

@@ -13,7 +13,7 @@ from launcher.plan.launch_plan import LaunchPlan
 
 SECRET_MISSING = "TL507"  # noqa: S105 - a code, not a secret
 LONGEST_VARIABLE = 128 * 1024 - 1  # bytes of NAME=value that the kernel hands to a program
-SHORTEST_REDACTED = 4  # characters; a shorter value would make holes in every line
+SHORTEST_REDACTED, SHORTEST_LINE = 4, 8  # characters of a value, and of one of its lines; shorter ones are words
 
 
 def source_path(plan: LaunchPlan, source: str) -> str:
@@ -120,9 +120,10 @@ class Redactor:
 def _words(values: Iterable[tuple[str, str]]) -> Iterator[tuple[str, str]]:
     """Yield what a quoted line may hold of a value: a job prints a value of several lines line by line."""
     for name, value in values:
-        for each in {value, *map(str.strip, value.splitlines())}:
-            if len(each) >= SHORTEST_REDACTED:
-                yield name, each
+        lines = [each.strip() for each in value.splitlines()]
+        if len(value.strip()) >= SHORTEST_REDACTED:
+            yield name, value.strip()
+        yield from ((name, each) for each in lines if len(each) >= SHORTEST_LINE)
 
 
 def file_contents(plan: LaunchPlan) -> Mapping[str, str]:

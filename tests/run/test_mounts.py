@@ -185,6 +185,19 @@ def test_a_bind_whose_source_is_missing_is_125(
     assert not (tmp_path / "nowhere").exists()
 
 
+@pytest.mark.docker
+def test_a_volume_to_read_that_is_not_there_is_125(
+    trainlaunch: Runs, make_job: Callable[..., Path], volume: str
+) -> None:
+    """The engine would make it, empty; one that is there is taken."""
+    job = make_job(mounts=[{"type": "volume", "source": volume, "target": "/data", "read_only": True}], script="true")
+    done = trainlaunch("up", str(job))
+    assert done.returncode == 125
+    assert f"error[TL511]: mounts[0].source {volume}: the engine has no volume of that name" in done.stderr
+    docker("volume", "create", volume)
+    assert trainlaunch("up", str(job)).returncode == 0
+
+
 SOURCES = {"bind": "./src", "volume": "data", "tmpfs": None, "scratch": None, "pvc": "data", "config": "settings"}
 REFUSED = {
     ("docker", "pvc"): "target_overrides.docker.mounts: [{type: volume, source: data, target: /m}]",
