@@ -10,7 +10,6 @@ from typing import Any
 from launcher.job.reserved import KUBERNETES_LABEL_PREFIX, LABEL_PREFIX
 from launcher.job.scalars import BAD
 from launcher.job.validate import Checked, cannot
-from launcher.job.validate_secrets import check_secrets
 
 _INSTEAD = {
     ("kubernetes", "bind"): "pvc",
@@ -25,7 +24,10 @@ _INSTEAD = {
 def check_target(job: Checked) -> None:
     """Report each stated field that the target has no word for."""
     _check_mount_types(job)
-    check_secrets(job)
+    if job.value("secrets"):
+        from launcher.job.validate_secrets import check_secrets
+
+        check_secrets(job)
     _check_reserved_labels(job)
     if job.target == "kubernetes":
         from launcher.job.validate_cluster import check_cluster

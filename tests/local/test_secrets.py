@@ -12,8 +12,8 @@ import pytest
 from launcher.run.local_state import RunFolder
 from tests.conftest import Runs
 from tests.local.conftest import MakeJob, Start
+from tests.planted import MARK, VARIABLES, expected_values, secret_fields, told_values
 from tests.run.test_up import ended, read_until
-from tests.secrets import MARK, VARIABLES, expected_values, secret_fields, told_values
 
 
 def test_secrets_of_every_kind_arrive(trainlaunch: Runs, make_job: MakeJob, tmp_path: Path) -> None:

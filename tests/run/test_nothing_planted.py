@@ -19,9 +19,9 @@ import pytest
 from launcher.job.reserved import LABEL_PREFIX
 from tests.conftest import Runs
 from tests.local.conftest import state  # noqa: F401 - a fixture
+from tests.planted import MARK, VARIABLES, secret_fields
 from tests.run.conftest import SMALL, containers_of, docker, inspected
 from tests.run.test_up import Start, ended, read_until
-from tests.secrets import MARK, VARIABLES, secret_fields
 
 MakeJob = Callable[..., Path]
 

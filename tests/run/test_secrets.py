@@ -18,9 +18,9 @@ from launcher.run.docker import DockerBackend
 from launcher.verify import verified
 from tests.conftest import Runs
 from tests.jobs import plan_with
+from tests.planted import MARK, VARIABLES, expected_values, secret_fields, told_values
 from tests.render.readers import compose
 from tests.run.conftest import SMALL, docker, inspected
-from tests.secrets import MARK, VARIABLES, expected_values, secret_fields, told_values
 
 WRITTEN = ("WRITTEN", "WRITTEN_TOO")
 IN_CONTAINER = {name: f"/run/secrets/{name}" for name in (*WRITTEN, "BOUND")}
