@@ -84,10 +84,10 @@ class Resources(NamedTuple):
     cpus: int | None
     memory: int | None
     gpus: Gpus
-    gpu_vendor: str
     gpu_resource: str
     ephemeral_storage: int | None
     extended: Mapping[str, int]
+    gpu_vendor: str = "nvidia"
 
 
 class ShmExtra(NamedTuple):

@@ -1,6 +1,6 @@
 #!/bin/sh
 # Rendered by trainlaunch from secrets.yaml for docker: change that file and render again.
-# rendering format 1, input ebd2cb6e
+# rendering format 1, input 0225a9d2
 # Relative mounts are relative to the folder of secrets.yaml: run this there.
 # image_entrypoint is not stated: an ENTRYPOINT that the image has is not run.
 # shm_size 2Gi = the floor min(2 GiB, memory/2), above hard 552 MiB (secrets.yaml:16)
@@ -40,7 +40,7 @@ exec docker run \
   --pull missing \
   --label dev.trainlaunch.job=uploads \
   --label dev.trainlaunch.format=1 \
-  --label dev.trainlaunch.input=ebd2cb6e \
+  --label dev.trainlaunch.input=0225a9d2 \
   --label dev.trainlaunch.num-workers=2 \
   --label dev.trainlaunch.planned-processes=4 \
   --label dev.trainlaunch.queued-batches=8 \
