@@ -107,7 +107,8 @@ class Redactor:
     """Takes the values of a job's secrets out of what trainlaunch quotes from the job's own output."""
 
     def __init__(self, plan: LaunchPlan) -> None:
-        values = ((name, secret_value(plan, name)) for name in plan.job.secrets)
+        known = plan.job.secrets if plan.target != "kubernetes" else ()  # a cluster's are in the cluster alone
+        values = ((name, secret_value(plan, name)) for name in known)
         self._words = tuple(sorted(_words(values), key=lambda word: len(word[1]), reverse=True))
 
     def __call__(self, text: str) -> str:
