@@ -25,10 +25,11 @@ Run = Callable[[LaunchPlan], "subprocess.CompletedProcess[str]"]
 
 
 @pytest.fixture
-def volume(engine: str) -> Iterator[str]:
-    """Return the name of a volume; it is removed at the end, whoever made it."""
+def volume(job_name: str) -> Iterator[str]:
+    """Return the name of a volume; it is removed at the end, whoever made it, with the job's containers that hold it."""
     name = f"trainlaunch-test.{uuid.uuid4().hex[:10]}"
     yield name
+    docker("rm", "--force", "--volumes", *containers_of(job_name))
     docker("volume", "rm", "--force", name)
 
 
