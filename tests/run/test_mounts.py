@@ -26,7 +26,7 @@ Run = Callable[[LaunchPlan], "subprocess.CompletedProcess[str]"]
 
 @pytest.fixture
 def volume(job_name: str) -> Iterator[str]:
-    """Return the name of a volume; it is removed at the end, whoever made it, with the job's containers that hold it."""
+    """Return the name of a volume; it is removed at the end, with the containers that hold it."""
     name = f"trainlaunch-test.{uuid.uuid4().hex[:10]}"
     yield name
     docker("rm", "--force", "--volumes", *containers_of(job_name))
