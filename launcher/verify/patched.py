@@ -134,6 +134,8 @@ def _values(
         ours = key in want or name not in OPEN or key.endswith(" twice")
         ours = ours or (name == "env" and (key.startswith("TRAINLAUNCH_") or key in _threads(plan)))
         ours = ours or key.startswith(_RESERVED)
+        if (name, key) == ("devices", "nodes"):  # more of them are the patch's; GPUs have a field, and policies
+            ours = not set(str(want.get(key, "")).split()) <= set(str(have.get(key, "")).split())
         if ours and want.get(key) != have.get(key):
             where = "" if key.startswith((*_RESERVED, "TRAINLAUNCH_")) else f"{field}.{key}" if name in OPEN else field
             yield f"{name} {key}", Change(want.get(key), have.get(key), where)

@@ -137,7 +137,6 @@ DESIGN_ROWS = {
 # Not a row of the design's table; the policy is named beside it.
 KNOWN_BESIDES = {"policy": "none"}
 NOT_YET = {
-    "secrets.NAME.file",
     "healthcheck.stall_after",
     *(
         path
