@@ -56,6 +56,8 @@ def _rows(plan: LaunchPlan) -> Iterator[tuple[str, str, str, str]]:
         yield "memory", format_size(plan.memory.limit), "limit, /dev/shm included", str(job.origin("resources.memory"))
     if plan.gpus:
         yield "gpus", "all" if plan.gpus.all else str(plan.gpus.count), ",".join(plan.gpus.ids), _gpu_origin(plan)
+    if plan.nodes > 1:
+        yield "nodes", str(plan.nodes), "containers, each with all that follows", str(job.origin("torchrun.nnodes"))
     yield _derived("ranks", plan.ranks)
     yield _derived("num_workers", plan.num_workers)
     need = human_size(shm.need) if not shm.unsized else f"≥ {human_size(shm.need)}"
@@ -109,6 +111,7 @@ def plan_document(plan: LaunchPlan) -> dict[str, object]:
         "image": job.image,
         "image_entrypoint": job.image_entrypoint,
         "argv": list(plan.argv),
+        "nodes": plan.nodes,
         "ranks": plan.ranks.value,
         "num_workers": plan.num_workers.value,
         "auto_workers": plan.auto_workers,

@@ -26,6 +26,9 @@ def check_target(job: Checked) -> None:
     _check_mount_types(job)
     _check_secret_sources(job)
     _check_reserved_labels(job)
+    nodes = job.value("torchrun.nnodes")
+    if nodes is not None and nodes > 1:
+        _check_nodes(job, nodes)
     if job.target == "kubernetes":
         from launcher.job.validate_cluster import check_cluster
 
@@ -40,6 +43,30 @@ def check_target(job: Checked) -> None:
         from launcher.job.validate_engine import check_engine
 
         check_engine(job)
+
+
+def _check_nodes(job: Checked, nodes: int) -> None:
+    """Report several nodes on a target that has one, and GPUs that two containers of one host would share."""
+    if job.target == "kubernetes":
+        message = f"torchrun.nnodes is {nodes}; more than 1 is not supported on kubernetes yet, a later version brings it"
+        job.add("TL110", "torchrun.nnodes", message, fix="take --target compose, or write 1")
+        return
+    if job.target != "compose":
+        what = f"second node (torchrun.nnodes: {nodes})"
+        why = "docker run starts one container" if job.target == "docker" else "it starts one process of this host"
+        fix = f"take --target compose, which starts {nodes} containers on one network, or write 1 for {job.target}"
+        cannot(job, "torchrun.nnodes", what, why=why, fix=fix)
+        return
+    gpus = job.value("resources.gpus")
+    if gpus is not None and (gpus.ids or gpus.all):
+        asked = f"[{', '.join(gpus.ids)}]" if gpus.ids else "all"
+        cannot(
+            job,
+            "resources.gpus",
+            f"GPUs {asked} for each of {nodes} nodes",
+            why="all nodes run on one host, and NCCL refuses a GPU that two ranks share",
+            fix=f"write how many each node gets, like gpus: {max(1, len(gpus.ids) // nodes)}; the first gets the first ones",
+        )
 
 
 def _check_mount_types(job: Checked) -> None:

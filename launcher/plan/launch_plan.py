@@ -88,3 +88,8 @@ class LaunchPlan(NamedTuple):
     findings: tuple[Diagnostic, ...]
     name_fixed: bool
     forced: bool = False
+
+    @property
+    def nodes(self) -> int:
+        """How many containers run the job, each with all numbers of this plan."""
+        return self.job.torchrun.nnodes if self.job.torchrun else 1

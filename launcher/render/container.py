@@ -9,6 +9,7 @@ from launcher.job.reserved import LABEL_PREFIX
 from launcher.job.spec import Secret
 from launcher.plan.launch_plan import LaunchPlan
 from launcher.render.preflight import health_text, preflight_text
+from launcher.render.rendezvous import rendezvous_variables
 
 RENDERING_FORMAT = 1  # raised when the same plan gives other bytes; the tool's version is not in any rendering
 
@@ -36,7 +37,7 @@ def container_of(plan: LaunchPlan) -> Container:
         name=plan.name,
         entrypoint=(*(job.image_entrypoint or ()), *wrapper),
         args=plan.argv,
-        env=tuple(job.env.items()),
+        env=(*rendezvous_variables(plan), *job.env.items()),
         secrets=tuple(job.secrets.items()),
         labels=(*job.labels.items(), *own_labels(plan)),
         health=health_text(plan),

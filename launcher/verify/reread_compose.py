@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 import re
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -19,18 +21,27 @@ def interpolated(text: str) -> str:
 
 
 def reread_compose(text: str, folder: Path) -> ReadBack:
-    """Return what the first service of the file says, others as `rest`; relative binds are read from `folder`."""
+    """Return what the first service says; `rest` has what each other one says differently, and all that is beside them.
+
+    Relative binds are read from `folder`.
+    """
     document: dict[str, Any] = read_yaml(text)
-    services = document["services"]
-    raw_name = next(iter(services))
-    raw = services.pop(raw_name)
+    services = document.pop("services")
+    # Services that merge an anchor share what they take from it.
+    first, *others = (_service(name, copy.deepcopy(raw), folder) for name, raw in services.items())
+    nodes = {str(number): _differing(first, other) for number, other in enumerate(others, start=1)}
+    beside = dict(flat({"nodes": nodes, **_each_string(document)}))
+    return first._replace(rest={**first.rest, **beside})
+
+
+def _service(name: str, raw: dict[str, Any], folder: Path) -> ReadBack:
     environment = raw.pop("environment", {})
     references = {name: _REQUIRED.fullmatch(value) for name, value in environment.items()}
     service: dict[str, Any] = _each_string(raw)
     health = service.pop("healthcheck", {})
     test = health.pop("test", [])
     return ReadBack(
-        name=raw_name,
+        name=name,
         image=service.pop("image", None),
         pull=service.pop("pull_policy", None),
         process=(*service.pop("entrypoint", ()), *service.pop("command", ())),
@@ -51,8 +62,21 @@ def reread_compose(text: str, folder: Path) -> ReadBack:
         stop_signal=service.pop("stop_signal", None),
         stop_timeout=parse_duration(service.pop("stop_grace_period", "0s")),
         ulimits={name: (each["soft"], each["hard"]) for name, each in service.pop("ulimits", {}).items()},
-        rest=dict(flat({"service": service, **_each_string(document)})),
+        rest=dict(flat({"service": service})),
     )
+
+
+def _differing(first: ReadBack, other: ReadBack) -> dict[str, object]:
+    """Return each field of `other` that is not as in `first`; of mappings the items."""
+    found: dict[str, object] = {}
+    for field, value in other._asdict().items():
+        before = getattr(first, field)
+        if isinstance(value, Mapping) and isinstance(before, Mapping):
+            keys = [key for key in {**before, **value} if before.get(key) != value.get(key)]
+            found |= {f"{field} {key}": value.get(key, "nothing") for key in keys}
+        elif value != before:
+            found[field] = value
+    return found
 
 
 def _each_string(value: Any) -> Any:

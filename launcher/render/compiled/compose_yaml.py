@@ -12,7 +12,7 @@ from launcher.render.quoting import yaml_string
 from launcher.render.quoting import yaml_text
 
 SOURCES = {
-    'compose.yaml.j2': '89d50b359e9cec19982196e979cda554b0d55e2c0007fd9ea5e1389dd65489da',
+    'compose.yaml.j2': '60c8cc309d47888f40fb2249fa2da227b38ee0548d00178b20152769ee3a89f5',
 }
 
 
@@ -21,11 +21,15 @@ def text(
     container: Any,
     cpus: Any,
     duration: Any,
+    first: Any,
     gpus: Any,
     header: Any,
     job: Any,
+    job_label: Any,
     memory: Any,
     mounts: Any,
+    node_label: Any,
+    others: Any,
     own_tmp: Any,
     shm_size: Any,
     volumes: Any,
@@ -42,14 +46,35 @@ def text(
     out += (
         'name: ',
         yaml_string(dollars(container.name)),
-        '\nservices:\n  ',
-        yaml_string(container.name),
-        ':\n    image: ',
+        '\nservices:\n',
+    )
+    if others:
+        out += (
+            '  ',
+            yaml_string(first.name),
+            ': &node\n    hostname: ',
+            yaml_string(dollars(first.name)),
+            '\n',
+        )
+    else:
+        out += (
+            '  ',
+            yaml_string(first.name),
+            ':\n',
+        )
+    out += (
+        '    container_name: ',
+        yaml_string(dollars(first.name)),
+        '\n    image: ',
         yaml_string(dollars(job.image)),
         '\n    pull_policy: ',
         yaml_string(job.pull_policy),
-        '\n    init: true\n    restart: "no"\n    labels:\n',
+        '\n    init: true\n    restart: "no"\n',
     )
+    if others:
+        out.append('    labels: &labels\n')
+    else:
+        out.append('    labels:\n')
     for key_2, value_3 in container.labels:
         out += (
             '      ',
@@ -57,6 +82,12 @@ def text(
             ': ',
             yaml_string(dollars(value_3)),
             '\n',
+        )
+    if others:
+        out += (
+            '      ',
+            yaml_string(node_label),
+            ': "0"\n',
         )
     out += (
         '    shm_size: ',
@@ -77,9 +108,9 @@ def text(
         )
     if gpus:
         out.append('    deploy:\n      resources:\n        reservations:\n          devices:\n            - driver: "nvidia"\n')
-        if gpus.ids:
+        if first.gpu_ids:
             out.append('              device_ids:\n')
-            for id_4 in gpus.ids:
+            for id_4 in first.gpu_ids:
                 out += (
                     '                - ',
                     yaml_string(dollars(id_4)),
@@ -205,14 +236,46 @@ def text(
             yaml_text(dollars(word_14), 8),
             '\n',
         )
+    for node_15 in others:
+        out += (
+            '  ',
+            yaml_string(node_15.name),
+            ':\n    <<: *node\n    hostname: ',
+            yaml_string(dollars(node_15.name)),
+            '\n    container_name: ',
+            yaml_string(dollars(node_15.name)),
+            "\n    # The first node's name is taken first, and the others meet there.\n    depends_on:\n      - ",
+            yaml_string(first.name),
+            '\n    labels:\n      <<: *labels\n      ',
+            yaml_string(node_label),
+            ': ',
+            yaml_string(node_15.number),
+            '\n',
+        )
+        if node_15.gpu_ids:
+            out.append('    deploy:\n      resources:\n        reservations:\n          devices:\n            - driver: "nvidia"\n              device_ids:\n')
+            for id_16 in node_15.gpu_ids:
+                out += (
+                    '                - ',
+                    yaml_string(dollars(id_16)),
+                    '\n',
+                )
+            out.append('              capabilities:\n                - "gpu"\n')
+    out += (
+        'networks:\n  default:\n    labels:\n      ',
+        yaml_string(job_label),
+        ': ',
+        yaml_string(job.name),
+        '\n',
+    )
     if volumes:
         out.append('volumes:\n')
-        for name_15 in volumes:
+        for name_17 in volumes:
             out += (
                 '  ',
-                yaml_string(name_15),
+                yaml_string(name_17),
                 ':\n    name: ',
-                yaml_string(dollars(name_15)),
+                yaml_string(dollars(name_17)),
                 '\n',
             )
     return "".join(out)
