@@ -48,7 +48,7 @@ def check_target(job: Checked) -> None:
 def _check_nodes(job: Checked, nodes: int) -> None:
     """Report several nodes on a target that has one, and GPUs that two containers of one host would share."""
     if job.target == "kubernetes":
-        message = f"torchrun.nnodes is {nodes}; more than 1 is not supported on kubernetes yet, a later version brings it"
+        message = f"torchrun.nnodes is {nodes}; kubernetes has 1 until a later version brings more"
         job.add("TL110", "torchrun.nnodes", message, fix="take --target compose, or write 1")
         return
     if job.target != "compose":
@@ -65,7 +65,7 @@ def _check_nodes(job: Checked, nodes: int) -> None:
             "resources.gpus",
             f"GPUs {asked} for each of {nodes} nodes",
             why="all nodes run on one host, and NCCL refuses a GPU that two ranks share",
-            fix=f"write how many each node gets, like gpus: {max(1, len(gpus.ids) // nodes)}; the first gets the first ones",
+            fix=f"write how many each node gets, like gpus: {max(1, len(gpus.ids) // nodes)}",
         )
 
 
