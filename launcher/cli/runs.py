@@ -119,10 +119,13 @@ def code_of_all(backend: Backend, containers: tuple[Started, ...], say: Callable
     """Wait until a run has ended, or the first of its nodes has failed, and return its exit code as `code_of` does."""
     if len(containers) == 1:
         return code_of(backend, containers[0], say)
-    from launcher.run.several import ends_of
+    from launcher.run.several import deciding, ends_of
 
     ends = ends_of([functools.partial(code_of, backend, each, say) for each in containers])
-    return next((code for code in ends if code), 0)
+    code = next((each for each in ends if each), 0)
+    # Those that had ended before answer in any order: the engine knows which was first.
+    now = tuple(filter(None, (backend.inspect(each.id) for each in containers)))
+    return (deciding(now).exit_code if now else None) or code
 
 
 def code_of(backend: Backend, container: Started, say: Callable[[str], None]) -> int:

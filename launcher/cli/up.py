@@ -100,12 +100,10 @@ def _detached(backend: Backend, plan: LaunchPlan, streams: Streams) -> int:
 
 
 def _only_docker(plan: LaunchPlan) -> Diagnostic:
-    ways = {
-        "kubernetes": f"`trainlaunch render {plan.job.path} --target kubernetes | kubectl apply -f -`",
-    }
     return Diagnostic(
         code="TL110",
         message=f"`up` starts jobs on docker, compose and local only, and the target is {plan.target}",
         why="a later version brings the other targets",
-        fix=f"run {ways.get(plan.target, 'it with `--target docker`')}, or `trainlaunch up --target docker`",
+        fix=f"run `trainlaunch render {plan.job.path} --target {plan.target} | kubectl apply -f -`, or "
+        "`trainlaunch up --target docker`",
     )
