@@ -314,6 +314,38 @@ def test_the_plugin_of_the_docker_command_comes_first(
     assert "Compose is `docker compose` 2." in done.stderr
 
 
+def test_podman_compose_is_taken_where_nothing_else_is(
+    trainlaunch: Runs, make_job: MakeJob, tmp_path: Path, compose: str
+) -> None:
+    """It hands its words to a Compose of its own choice; the Python podman-compose, version 1, would be refused."""
+    folder = tmp_path / "bin"
+    folder.mkdir()
+    binary = Path(packaged.__file__).parent / "docker-compose"
+    (folder / "podman").write_text(f'#!/bin/sh\nshift\necho "Executing external provider" >&2\nexec {binary} "$@"\n')
+    (folder / "podman").chmod(0o755)
+    done = trainlaunch("up", str(make_job(target="compose", command=["true"])), env={"PATH": str(folder)})
+    assert done.returncode == 0, done.stderr
+    assert "Compose is `podman compose` 2." in done.stderr
+
+
+def test_the_file_by_hand_is_found_and_removed_by_our_verbs(
+    trainlaunch: Runs, make_nodes: MakeJob, job_name: str, tmp_path: Path
+) -> None:
+    """`render | compose up`: both nodes run and end together; ps, logs and down know them."""
+    job = str(make_nodes("echo here; [ $node = 0 ] && sleep 600; sleep 2; exit 3"))
+    text = trainlaunch("render", job).stdout
+    words = [str(Path(packaged.__file__).parent / "docker-compose"), "-f", "-", "up", "--abort-on-container-failure"]
+    done = subprocess.run(words, input=text, cwd=tmp_path, capture_output=True, text=True, check=False, timeout=120)
+    assert done.returncode == 3, done.stdout + done.stderr
+    listed = [line.split() for line in trainlaunch("ps").stdout.splitlines() if line.startswith(job_name)]
+    assert sorted((each[1], each[2], each[-1]) for each in listed) == [
+        (f"{job_name}-{node}", "-", "compose") for node in range(2)
+    ]
+    assert trainlaunch("logs", job_name).stdout == "[0] here\n[1] here\n"
+    assert trainlaunch("down", job_name).returncode == 0
+    assert (containers_of(job_name), networks_of(job_name)) == ([], [])
+
+
 @pytest.mark.parametrize(("version", "said"), [(None, "is installed\n"), ("1.29.2", "`docker-compose` is 1.29.2")])
 def test_without_a_compose_it_is_said_what_to_install(
     trainlaunch: Runs, make_job: MakeJob, tmp_path: Path, version: str | None, said: str
