@@ -49,6 +49,8 @@ def _rows(plan: LaunchPlan) -> Iterator[tuple[str, str, str, str]]:
     """Yield (what, value, derivation, origin)."""
     job, shm = plan.job, plan.shm
     yield "job", plan.name, f"target {plan.target}", job.path
+    if plan.nodes > 1:
+        yield "nodes", str(plan.nodes), "containers, each with all that follows", str(job.origin("torchrun.nnodes"))
     yield from _locked_rows(plan)
     if job.resources.cpus is not None:
         yield "cpus", format_cpus(job.resources.cpus), "", str(job.origin("resources.cpus"))
@@ -56,8 +58,6 @@ def _rows(plan: LaunchPlan) -> Iterator[tuple[str, str, str, str]]:
         yield "memory", format_size(plan.memory.limit), "limit, /dev/shm included", str(job.origin("resources.memory"))
     if plan.gpus:
         yield "gpus", "all" if plan.gpus.all else str(plan.gpus.count), ",".join(plan.gpus.ids), _gpu_origin(plan)
-    if plan.nodes > 1:
-        yield "nodes", str(plan.nodes), "containers, each with all that follows", str(job.origin("torchrun.nnodes"))
     yield _derived("ranks", plan.ranks)
     yield _derived("num_workers", plan.num_workers)
     need = human_size(shm.need) if not shm.unsized else f"≥ {human_size(shm.need)}"

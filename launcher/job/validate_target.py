@@ -19,6 +19,11 @@ _INSTEAD = {
     ("compose", "pvc"): "volume",
     ("compose", "config"): "bind",
 }
+_ONE_NODE = {
+    "docker": "docker run starts one container",
+    "local": "it starts one process of this host",
+    "kubernetes": "its Job has one pod until a later version brings more",
+}
 
 
 def check_target(job: Checked) -> None:
@@ -47,15 +52,10 @@ def check_target(job: Checked) -> None:
 
 def _check_nodes(job: Checked, nodes: int) -> None:
     """Report several nodes on a target that has one, and GPUs that two containers of one host would share."""
-    if job.target == "kubernetes":
-        message = f"torchrun.nnodes is {nodes}; kubernetes has 1 until a later version brings more"
-        job.add("TL110", "torchrun.nnodes", message, fix="take --target compose, or write 1")
-        return
     if job.target != "compose":
         what = f"second node (torchrun.nnodes: {nodes})"
-        why = "docker run starts one container" if job.target == "docker" else "it starts one process of this host"
         fix = f"take --target compose, which starts {nodes} containers on one network, or write 1 for {job.target}"
-        cannot(job, "torchrun.nnodes", what, why=why, fix=fix)
+        cannot(job, "torchrun.nnodes", what, why=_ONE_NODE[job.target], fix=fix)
         return
     gpus = job.value("resources.gpus")
     if gpus is not None and (gpus.ids or gpus.all):
