@@ -36,6 +36,8 @@ class ComposeBackend(DockerBackend):
     A run's id is its container's, or its project's name where it has several.
     """
 
+    place = "Compose on this engine"
+
     def __init__(self, engine: Engine | None = None, *, proc: Path = Path("/proc")) -> None:
         super().__init__(engine, proc=proc)
         self._asked_to_stop: set[str] = set()

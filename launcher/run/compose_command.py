@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import shutil
@@ -20,6 +21,7 @@ NO_COMPOSE = "TL520"
 CANDIDATES = (("docker", "compose"), ("docker-compose",), ("podman", "compose"))
 OLDEST = 2  # the first version of the Compose specification: no pull_policy and no init before
 _PROBE_SECONDS = 30
+_CREATE_SECONDS = 600
 
 
 class Compose(NamedTuple):
@@ -38,24 +40,39 @@ class Compose(NamedTuple):
         Secrets go to it by its environment alone. A `.env` file beside the job is not read: it would be another source.
         """
         services = {name: {"labels": dict(labels)} for name in node_names(plan.name, plan.nodes)}
-        with tempfile.TemporaryDirectory(prefix="trainlaunch-") as folder:
-            more = Path(folder) / "labels.json"
-            more.write_text(json.dumps({"services": services}), encoding="utf-8")
-            done = subprocess.run(
-                [
-                    *(*self.words, "--project-name", project, "--file", "-", "--file", str(more)),
-                    *("--project-directory", str(Path(plan.job.path).absolute().parent), "--env-file", os.devnull),
-                    *("create", "--pull", "never"),
-                ],
-                input=text,
-                env=_environment(plan),
-                capture_output=True,
-                text=True,
-                errors="replace",
-                start_new_session=True,  # Ctrl-C is ours to act on, when all is made
-                check=False,
-            )
+        with _written(json.dumps({"services": services})) as more:
+            command = [
+                *(*self.words, "--project-name", project, "--file", "-", "--file", more),
+                *("--project-directory", str(Path(plan.job.path).absolute().parent), "--env-file", os.devnull),
+                *("create", "--pull", "never"),
+            ]
+            try:
+                done = subprocess.run(
+                    command,
+                    input=text,
+                    env=_environment(plan),
+                    capture_output=True,
+                    text=True,
+                    errors="replace",
+                    timeout=_CREATE_SECONDS,
+                    start_new_session=True,  # Ctrl-C is ours to act on, when all is made
+                    check=False,
+                )
+            except subprocess.TimeoutExpired:
+                return f"no answer within {_CREATE_SECONDS} s"
         return _without_secrets(plan, f"{done.stdout}\n{done.stderr}".strip())
+
+
+@contextlib.contextmanager
+def _written(text: str) -> Iterator[str]:
+    """Write a text to a file of its own and give its path; the file is gone afterwards."""
+    with contextlib.ExitStack() as stack:
+        try:
+            folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="trainlaunch-")))
+            (folder / "labels.json").write_text(text, encoding="utf-8")
+        except OSError as cause:
+            raise TargetUnavailable([_no_temporary_file(cause)]) from cause
+        yield str(folder / "labels.json")
 
 
 def find_compose() -> Compose:
@@ -108,4 +125,13 @@ def _no_compose(old: str) -> Diagnostic:
         message=f"no Compose of version {OLDEST} or later is installed" + (f": {old}" if old else ""),
         why=f"target compose creates what it runs by one of {tried}, and none of them answers",
         fix="install docker-compose-plugin or docker-compose-v2 (apt), or take `--target docker` for a single node",
+    )
+
+
+def _no_temporary_file(cause: OSError) -> Diagnostic:
+    return Diagnostic(
+        code="TL116",
+        message=f"the file of a run's labels can't be written: {cause.strerror or cause}",
+        why="Compose reads the run's id and attempt from a file in TMPDIR; nothing was created",
+        fix="set TMPDIR to a folder that you can write to, on a disk with space",
     )

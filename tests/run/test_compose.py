@@ -6,6 +6,7 @@ import json
 import re
 import signal
 import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -17,7 +18,7 @@ from launcher.job import read_job
 from launcher.plan import make_plan
 from launcher.run.compose import ComposeBackend
 from tests.conftest import Runs
-from tests.run.conftest import containers_of, docker, inspected, networks_of
+from tests.run.conftest import ROOT, containers_of, docker, inspected, networks_of
 from tests.run.test_inspect_parity import NOT_ASKED_FOR, RUN_LABELS, WIDE, fields_of
 from tests.run.test_up import ended, read_until
 
@@ -361,6 +362,20 @@ def test_without_a_compose_it_is_said_what_to_install(
     assert "error[TL520]: no Compose of version 2 or later is installed" in done.stderr
     assert said in done.stderr
     assert "install docker-compose-plugin" in done.stderr
+
+
+def test_without_a_temporary_file_nothing_is_made(make_job: MakeJob, job_name: str) -> None:
+    """A full disk, or a TMPDIR that is none, is said before Compose is called."""
+    program = (
+        "import sys, tempfile; tempfile.tempdir = '/no/such'\nfrom launcher.cli.main import main; sys.exit(main())"
+    )
+    job = str(make_job(target="compose"))
+    done = subprocess.run(
+        [sys.executable, "-c", program, "up", job], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 125, done.stderr
+    assert "error[TL116]: the file of a run's labels can't be written" in done.stderr
+    assert (containers_of(job_name), networks_of(job_name)) == ([], [])
 
 
 def test_each_node_gets_gpus_of_its_own(make_nodes: MakeJob, job_name: str) -> None:
