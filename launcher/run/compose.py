@@ -77,19 +77,24 @@ class ComposeBackend(DockerBackend):
         members = self._members(container)
         sessions: list[Session] = []
         try:
-            for each in members:
-                sessions.append(super().begin(each.id))
+            # Where somebody has removed them meanwhile, the engine says so of the name.
+            for each in [member.id for member in members] or [container]:
+                sessions.append(super().begin(each))
         except LaunchError:
             for session in sessions:
                 session.close()
-            self._discard(members[0].project)
+            for project in {member.project for member in members}:
+                self._discard(project)
             raise
-        return sessions[0] if len(sessions) == 1 else Together(sessions, lambda: self._stop_peers(container))
+        if members[0].node is None:
+            return sessions[0]
+        return Together(sessions, lambda: self._stop_peers(container))
 
     def stop(self, container: str) -> None:
-        """Stop all nodes at once, each within its own grace period."""
-        self._asked_to_stop.add(container)
-        self._each(super().stop, container)
+        """Stop all nodes at once, each within its own grace period; a second signal would cut short who saves."""
+        if container not in self._asked_to_stop:
+            self._asked_to_stop.add(container)
+            self._each(super().stop, container)
 
     def kill(self, container: str) -> None:
         """Send SIGKILL to all nodes."""
@@ -109,10 +114,9 @@ class ComposeBackend(DockerBackend):
             self._remove_networks(JOB, removed.job, but=used)
 
     def _stop_peers(self, project: str) -> None:
-        """Stop the nodes that a failed one leaves; a second stop would be a second signal to those that save."""
-        if project not in self._asked_to_stop:
-            with contextlib.suppress(LaunchError):  # the follower says it when the engine is lost
-                self.stop(project)
+        """Stop the nodes that a failed one leaves."""
+        with contextlib.suppress(LaunchError):  # the follower says it when the engine is lost
+            self.stop(project)
 
     def _each(self, action: Callable[[str], None], container: str) -> None:
         members = [each.id for each in self._members(container) if not each.ended]
@@ -130,6 +134,7 @@ class ComposeBackend(DockerBackend):
         """Remove what was made of a project that can't run as a whole."""
         for each in self._members(project):
             super().kill(each.id)
+            super().wait(each.id)
             super().remove(each.id)
         self._remove_networks(COMPOSE_PROJECT, project)
 

@@ -14,9 +14,12 @@ from typing import Any
 import pytest
 
 import compose as packaged
+from launcher.errors import TargetUnavailable
 from launcher.job import read_job
 from launcher.plan import make_plan
+from launcher.run.backend import Session
 from launcher.run.compose import ComposeBackend
+from launcher.run.docker import DockerBackend
 from tests.conftest import Runs
 from tests.run.conftest import ROOT, containers_of, docker, inspected, networks_of
 from tests.run.test_inspect_parity import NOT_ASKED_FOR, RUN_LABELS, WIDE, fields_of
@@ -257,8 +260,8 @@ def test_a_foreign_container_of_a_nodes_name_is_left_alone(
 @pytest.mark.parametrize(
     ("changed", "words"),
     [
-        ({"working_dir": "/bin/sh"}, "`docker-compose` 2"),
-        ({"user": "nobody-here"}, "the engine refuses"),
+        ({"working_dir": "/bin/sh"}, "compose: create project "),
+        ({"user": "nobody-here"}, "docker: start container "),
     ],
 )
 def test_what_can_not_be_made_or_started_leaves_nothing(
@@ -270,6 +273,43 @@ def test_what_can_not_be_made_or_started_leaves_nothing(
     assert "error[TL508]" in done.stderr
     assert words in done.stderr
     assert (containers_of(job_name), networks_of(job_name)) == ([], [])
+
+
+def test_where_one_node_can_not_start_no_other_goes_on(
+    make_nodes: MakeJob, job_name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The first one runs already when the second is refused: it is killed and removed with its network."""
+    plan = make_plan(read_job(make_nodes("sleep 600")))
+    begin = DockerBackend.begin
+
+    def begin_and_spoil(self: DockerBackend, container: str) -> Session:
+        session = begin(self, container)
+        (tmp_path / "torchrun").unlink()  # which the next one mounts
+        return session
+
+    monkeypatch.setattr(DockerBackend, "begin", begin_and_spoil)
+    backend = ComposeBackend()
+    try:
+        project = backend.create(plan, "aaaaaaaa", 1)
+        with pytest.raises(TargetUnavailable, match="start container"):
+            backend.begin(project)
+    finally:
+        backend.close()
+    assert (containers_of(job_name), networks_of(job_name)) == ([], [])
+
+
+def test_what_was_removed_before_its_start_is_no_success(make_nodes: MakeJob, job_name: str) -> None:
+    """`down` between the two steps of `up`: an error, not an end with 0."""
+    plan = make_plan(read_job(make_nodes("exit 0")))
+    backend = ComposeBackend()
+    try:
+        project = backend.create(plan, "aaaaaaaa", 1)
+        for each in backend.runs(job_name):
+            backend.remove(each.id)
+        with pytest.raises(TargetUnavailable):
+            backend.begin(project)
+    finally:
+        backend.close()
 
 
 def test_a_secret_is_in_no_output_label_file_or_process_list(
