@@ -53,6 +53,12 @@ def make_nodes(make_job: MakeJob, tmp_path: Path) -> MakeJob:
     return make
 
 
+def read_until_all_are_ready(process: subprocess.Popen[bytes]) -> None:
+    """Read stdout until both nodes have said that their traps are set, in one piece or two."""
+    if read_until(process, b"] ready\n").count(b"] ready\n") < 2:
+        read_until(process, b"] ready\n")
+
+
 def described(container: str) -> dict[str, Any]:
     """Return the inspect document without names, ids, times, the run's labels and Compose's own."""
     found = {key: value for key, value in inspected(container).items() if key not in {*NOT_ASKED_FOR, "Name"}}
@@ -158,8 +164,7 @@ def test_ctrl_c_stops_every_node_once(start: Start, make_nodes: MakeJob, job_nam
     """Each handler runs, and no node gets a second signal while it saves."""
     slow = SAVES.replace("echo saved", "sleep 2; echo saved")
     process = start("up", str(make_nodes(f"if [ $node = 0 ]; then {SAVES}; else {slow}; fi")))
-    read_until(process, b"] ready\n")
-    read_until(process, b"] ready\n")
+    read_until_all_are_ready(process)
     process.send_signal(signal.SIGINT)
     code, out, err = ended(process)
     assert code == 5, err
@@ -175,8 +180,7 @@ def test_a_second_ctrl_c_kills_every_node(start: Start, make_nodes: MakeJob) -> 
     """Deaf nodes end with 137 at once."""
     deaf = "trap '' TERM; echo ready; while :; do sleep 0.1; done"
     process = start("up", str(make_nodes(deaf, stop_grace_period="10m")))
-    read_until(process, b"] ready\n")
-    read_until(process, b"] ready\n")
+    read_until_all_are_ready(process)
     process.send_signal(signal.SIGINT)
     assert process.stderr is not None
     while b"stopping the job" not in process.stderr.readline():
