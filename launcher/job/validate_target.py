@@ -29,7 +29,10 @@ _ONE_NODE = {
 def check_target(job: Checked) -> None:
     """Report each stated field that the target has no word for."""
     _check_mount_types(job)
-    _check_secret_sources(job)
+    if job.value("secrets"):
+        from launcher.job.validate_secrets import check_secrets
+
+        check_secrets(job)
     _check_reserved_labels(job)
     nodes = job.value("torchrun.nnodes")
     if nodes is not None and nodes > 1:
@@ -58,7 +61,10 @@ def _check_nodes(job: Checked, nodes: int) -> None:
         cannot(job, "torchrun.nnodes", what, why=_ONE_NODE[job.target], fix=fix)
         return
     gpus = job.value("resources.gpus")
-    if gpus is not None and (gpus.ids or gpus.all):
+    if gpus and job.value("resources.gpu_vendor") == "amd":
+        fix = "write target_overrides.compose.torchrun.nnodes: 1, with all GPUs for one node"
+        cannot(job, "resources.gpu_vendor", f"GPUs of AMD for each of {nodes} nodes", fix=fix)
+    elif gpus is not None and (gpus.ids or gpus.all):
         asked = f"[{', '.join(gpus.ids)}]" if gpus.ids else "all"
         cannot(
             job,
@@ -104,15 +110,6 @@ def _source_instead(kind: str | None, mount: Mapping[str, Any]) -> str:
         return source
     base = re.sub(r"[^a-z0-9]+", "-", posixpath.basename(posixpath.normpath(source)).lower()).strip("-") or "data"
     return f"./{base}" if kind == "bind" else base
-
-
-def _check_secret_sources(job: Checked) -> None:
-    source = "kubernetes" if job.target == "kubernetes" else "env"
-    for name, secret in (job.value("secrets") or {}).items():
-        if secret is not BAD and source not in secret:
-            example = f"my-secret/{name.lower().replace('_', '-')}" if source == "kubernetes" else name
-            field = f"secrets.{name}"
-            cannot(job, field, f"source for {field}", fix=f"add {source}: {example} to {field}")
 
 
 def _check_reserved_labels(job: Checked) -> None:
