@@ -71,7 +71,7 @@ def described(container: str) -> dict[str, Any]:
             del mount["Name"], mount["Source"]
     # Compose keeps these in maps.
     found["Mounts"].sort(key=lambda each: str(each["Destination"]))
-    found["HostConfig"]["Mounts"].sort(key=lambda each: str(each["Target"]))
+    (found["HostConfig"]["Mounts"] or []).sort(key=lambda each: str(each["Target"]))
     found["HostConfig"]["Ulimits"].sort(key=lambda each: str(each["Name"]))
     return fields_of(found)
 
@@ -84,7 +84,19 @@ def test_what_runs_is_the_rendered_file(
     for name, value in secrets.items():
         monkeypatch.setenv(name, value)
     (tmp_path / 's, "rc"').mkdir()
-    wide = {**WIDE, "command": ["python3", "-c", "print('a $HOME')"], "image_entrypoint": [], "group_add": ["44"]}
+    wide = {
+        **WIDE,
+        "command": ["python3", "-c", "print('a $HOME')"],
+        "image_entrypoint": [],
+        "group_add": ["44"],
+        "secrets": {"TOKEN": {"env": "TOKEN"}, "RENAMED": {"env": "HOST_TOKEN"}},
+        "mounts": [
+            {"type": "bind", "source": './s, "rc"', "target": "/workspace"},
+            {"type": "bind", "source": "/usr/share", "target": "/data", "read_only": True},
+            {"type": "tmpfs", "target": "/cache"},
+            {"type": "scratch", "target": "/scratch"},
+        ],
+    }
     job = str(make_job(target="compose", **wide))
     assert trainlaunch("up", job).returncode == 0, trainlaunch("up", job).stderr
     by_up = described(job_name)
