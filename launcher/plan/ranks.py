@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from launcher.diagnostics import Diagnostic
-from launcher.job.spec import JobSpec
+from launcher.job.spec import JobSpec, Torchrun
 from launcher.plan.launch_plan import Derived
 
 # The name that a script sees as $0; it stands in usage errors of the shell itself.
@@ -21,7 +21,7 @@ def ranks_of(job: JobSpec) -> Derived:
         )
     if job.resources.gpus.count:
         return Derived(job.resources.gpus.count, "one per GPU", str(job.origin("resources.gpus")))
-    return Derived(1, "no GPU and no torchrun", "default")
+    return Derived(1, "no GPU and no " + ("torchrun.nproc_per_node" if job.torchrun else "torchrun"), "default")
 
 
 def rank_errors(job: JobSpec) -> list[Diagnostic]:
@@ -64,15 +64,22 @@ def torchrun_prefix(job: JobSpec, ranks: int) -> tuple[str, ...]:
     torchrun = job.torchrun
     if torchrun is None:
         return ()
-    # On one node nobody else must find the rendezvous: port 0 lets two jobs share a host's network.
-    port = torchrun.rdzv_port if "torchrun.rdzv_port" in job.origins else 0
     return (
         "torchrun",
         f"--nnodes={torchrun.nnodes}",
         f"--nproc-per-node={ranks}",
         f"--max-restarts={torchrun.max_restarts}",
         f"--rdzv-backend={torchrun.rdzv_backend}",
-        f"--rdzv-endpoint=localhost:{port}",
+        *_own_endpoint(job, torchrun),
         f"--rdzv-id={job.name}",
         "--no-python",
     )
+
+
+def _own_endpoint(job: JobSpec, torchrun: Torchrun) -> tuple[str, ...]:
+    """Return the rendezvous of a single node. Where several meet is the target's to say, in PET_RDZV_ENDPOINT."""
+    if torchrun.nnodes > 1:
+        return ()
+    # On one node nobody else must find the rendezvous: port 0 lets two jobs share a host's network.
+    port = torchrun.rdzv_port if "torchrun.rdzv_port" in job.origins else 0
+    return (f"--rdzv-endpoint=localhost:{port}",)

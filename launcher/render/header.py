@@ -150,6 +150,8 @@ def _origin(plan: LaunchPlan, base: Path | None) -> Iterator[str]:
 def _numbers(plan: LaunchPlan) -> Iterator[str]:
     yield _number("shm_size", plan.shm.size, format_size(plan.shm.size.value))
     yield _number("num_workers", plan.num_workers, str(plan.num_workers.value))
+    if plan.nodes > 1:
+        yield f"nodes {plan.nodes} = containers with all of these numbers each ({plan.job.origin('torchrun.nnodes')})"
     yield _number("ranks", plan.ranks, str(plan.ranks.value))
     for threads, names in alike(plan.threads).items():
         yield _number(" ".join(names), threads, str(threads.value))
