@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import functools
 import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from launcher.cli.report import help_line
-from launcher.cli.streams import Streams, coloured
+from launcher.cli.streams import Streams, coloured, standard_streams
 from launcher.diagnostics import Diagnostic
 from launcher.errors import EXIT_BEFORE_START, TargetUnavailable
 from launcher.units import human_size
@@ -41,16 +42,24 @@ def add_run_target_argument(parser: argparse.ArgumentParser, default: str) -> No
 
 @contextlib.contextmanager
 def docker_backend() -> Iterator[Backend]:
-    """Give the engine's backend, and close its connections afterwards; nothing is contacted yet."""
-    from launcher.run.docker import DockerBackend
+    """Give the engine's backend, and close its connections afterwards. Raises TargetUnavailable."""
+    from launcher.run.podman import engine_backend
 
-    with contextlib.closing(DockerBackend()) as backend:
+    with contextlib.closing(engine_backend()) as backend:
+        podman = backend.engine.endpoint.podman
+        if podman is not None:
+            _say_once(f"trainlaunch: no Docker engine is here; using {podman.named()}")
         yield backend
+
+
+@functools.cache
+def _say_once(text: str) -> None:
+    standard_streams().say(text)
 
 
 @contextlib.contextmanager
 def backend_of(target: str) -> Iterator[Backend]:
-    """Give the backend of a target, and close its connections afterwards; nothing is contacted yet."""
+    """Give the backend of a target, and close its connections afterwards. Raises TargetUnavailable."""
     if target == "docker":
         with docker_backend() as backend:
             yield backend
@@ -119,7 +128,8 @@ def code_of(backend: Backend, container: Started, say: Callable[[str], None]) ->
     if code is None:
         now = backend.inspect(container.id)
         removed = f"{container.noun} {container.name} was removed while it was waited for"
-        say(f"{now.noun} {now.name} has no exit code: {now.error}" if now is not None else removed)
+        why = "" if now is None else now.error or "it was created and has not started"
+        say(f"{now.noun} {now.name} has no exit code: {why}" if now is not None else removed)
         return EXIT_BEFORE_START
     if container.exit_code is None and container.status != "running":
         now = backend.inspect(container.id)  # the engine answers 0 for one that was never started

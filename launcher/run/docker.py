@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -15,14 +15,14 @@ from launcher.plan.launch_plan import LaunchPlan
 from launcher.run.backend import Chunk, Say, Session, ShmReading, Started
 from launcher.run.docker_body import create_body
 from launcher.run.docker_checks import INSTALL_TOOLKIT, NO_GPU, host_findings, shares_this_host
-from launcher.run.docker_client import Engine, EngineRefused, find_endpoint
+from launcher.run.docker_client import CONFLICT, GONE, Engine, EngineRefused, find_endpoint
 from launcher.run.docker_image import ensure_image
 from launcher.run.docker_inspect import started_from
 from launcher.run.docker_stream import chunks_of
 from launcher.run.observe import read_from_health, read_from_proc
 
 NAME_TAKEN = "TL506"
-OK, GONE, CONFLICT = 200, 404, 409
+OK = 200
 EVENT_LAG = 0.2  # seconds by which the engine may note a kill after the end that it caused
 
 
@@ -83,17 +83,19 @@ class DockerBackend:
 
     def begin(self, container: str) -> Session:
         """Attach and wait before the start, so that neither the first byte nor a quick end is missed."""
-        with self.engine.attempting(f"attach to container {container[:12]}") as client:
-            attached = self._stream(client.post, container, "attach", stream=1, stdout=1, stderr=1)
-            waiting = self._stream(client.post, container, "wait", condition="next-exit")
-        try:
-            with self.engine.attempting(f"start container {container[:12]}") as client:
-                client.start(container)
-        except EngineRefused as refused:
-            attached.close()
-            waiting.close()
-            self.remove(container)
-            raise _start_refused(refused) from refused
+        with contextlib.ExitStack() as opened:
+            try:
+                with self.engine.attempting(f"attach to container {container[:12]}") as client:
+                    attached = self._stream(client.post, container, "attach", stream=1, stdout=1, stderr=1)
+                    opened.callback(attached.close)
+                    waiting = self._stream(client.post, container, "wait", condition="next-exit")
+                    opened.callback(waiting.close)
+                with self.engine.attempting(f"start container {container[:12]}") as client:
+                    client.start(container)
+            except EngineRefused as refused:  # Podman prepares the container, and refuses, at the attach already
+                self.remove(container)
+                raise _start_refused(refused) from refused
+            opened.pop_all()
         return _Attached(self.engine, attached, waiting)
 
     def stop(self, container: str) -> None:
@@ -110,7 +112,10 @@ class DockerBackend:
     def inspect(self, container: str) -> Started | None:
         """Describe a container by id or name."""
         found = self._inspect(container)
-        return None if found is None else started_from(found)
+        return None if found is None else self._described(found)
+
+    def _described(self, found: Mapping[str, Any]) -> Started:
+        return started_from(found)
 
     def _inspect(self, container: str) -> dict[str, Any] | None:
         try:
@@ -163,7 +168,7 @@ class DockerBackend:
         try:
             with self.engine.attempting(f"wait for container {container[:12]}") as client:
                 code: int = client.wait(container, timeout=None)["StatusCode"]
-                return code
+                return None if code < 0 else code  # Podman's -1: it never ran
         except EngineRefused as refused:
             if refused.status == GONE:
                 return None

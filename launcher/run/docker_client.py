@@ -6,6 +6,7 @@ Environment: DOCKER_HOST, DOCKER_TLS_VERIFY, DOCKER_CERT_PATH, DOCKER_CONTEXT an
 from __future__ import annotations
 
 import contextlib
+import functools
 import os
 import socket
 import threading
@@ -15,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from launcher.diagnostics import Diagnostic
 from launcher.errors import TargetUnavailable
+from launcher.run.podman_service import Service, find_service
 
 if TYPE_CHECKING:
     from docker import APIClient
@@ -24,15 +26,23 @@ NO_PERMISSION = "TL502"
 REFUSED = "TL508"
 DEFAULT_HOST = "unix:///var/run/docker.sock"
 PROBE_SECONDS = 10
+GONE, CONFLICT = 404, 409
+PODMAN = "Podman Engine"
+# Podman answers 500 where Docker answers 409.
+_PODMAN_CONFLICTS = ("that name is already in use", "can only kill running containers")
 
 
 @dataclass(frozen=True, slots=True)
 class Endpoint:
-    """Where the engine listens; `named_by` is `DOCKER_HOST`, `docker context NAME`, or empty for the default."""
+    """Where the engine listens; `named_by` is `DOCKER_HOST`, `docker context NAME`, or empty for the default.
+
+    `podman` is the service that stands in for a Docker engine that isn't there.
+    """
 
     host: str
     named_by: str
     tls: Any = None
+    podman: Service | None = None
 
     @property
     def socket_path(self) -> str | None:
@@ -49,6 +59,13 @@ class Engine:
         self._version = "auto"
         self._opened: list[APIClient] = []
 
+    @functools.cached_property
+    def is_podman(self) -> bool:
+        """Whether Podman answers here; raises TargetUnavailable where nothing does."""
+        with self.attempting("read the engine's version") as client:
+            components = client.version(api_version=False).get("Components") or ()
+        return any(each.get("Name") == PODMAN for each in components)
+
     @property
     def client(self) -> APIClient:
         """The calling thread's connection; raises TargetUnavailable (TL501, TL502) where no engine answers."""
@@ -59,10 +76,12 @@ class Engine:
         return client
 
     def close(self) -> None:
-        """Close the connections of all threads."""
+        """Close the connections of all threads, and end a Podman service that was started for them."""
         while self._opened:
             self._opened.pop().close()
         self._local = threading.local()
+        if self.endpoint.podman is not None:
+            self.endpoint.podman.end()
 
     def _connect(self) -> APIClient:
         probe(self.endpoint)
@@ -91,7 +110,9 @@ class Engine:
         try:
             yield client
         except docker.errors.APIError as cause:
-            raise EngineRefused(what, str(cause.explanation or cause), cause.status_code) from cause
+            words = str(cause.explanation or cause)
+            conflicts = any(each in words for each in _PODMAN_CONFLICTS)
+            raise EngineRefused(what, words, CONFLICT if conflicts else cause.status_code) from cause
         except (docker.errors.DockerException, requests.RequestException, OSError) as cause:
             raise unreachable(self.endpoint, f"{what}: {cause}") from cause
 
@@ -132,8 +153,20 @@ def find_endpoint() -> Endpoint:
     if context is None and name not in {None, "default"}:
         raise unreachable(Endpoint(str(name), "DOCKER_CONTEXT"), "`docker context ls` has no context of that name")
     if context is None or not context.Host or context.Name == "default":
-        return Endpoint(DEFAULT_HOST, "")
+        return _default_endpoint()
     return Endpoint(str(context.Host), f"docker context {context.Name}", context.TLSConfig)
+
+
+def _default_endpoint() -> Endpoint:
+    """Return the default socket, or Podman's where no Docker engine listens there."""
+    docker = Endpoint(DEFAULT_HOST, "")
+    try:
+        probe(docker)
+    except TargetUnavailable as missing:
+        podman = find_service() if missing.diagnostics[0].code == NO_ENGINE else None
+        if podman is not None:
+            return Endpoint(f"unix://{podman.socket}", "", podman=podman)
+    return docker
 
 
 def probe(endpoint: Endpoint) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 from launcher.job.reserved import LABEL_PREFIX
 from launcher.run.backend import Planned, Started
 
-_RUNNING = frozenset({"running", "paused", "restarting", "removing"})
+_RUNNING = frozenset({"running", "paused", "restarting", "removing", "stopping"})
 _FRACTION = re.compile(r"\.(\d{6})\d*")
 
 
