@@ -6,7 +6,6 @@ Environment: DOCKER_HOST, DOCKER_TLS_VERIFY, DOCKER_CERT_PATH, DOCKER_CONTEXT an
 from __future__ import annotations
 
 import contextlib
-import functools
 import os
 import socket
 import threading
@@ -27,7 +26,8 @@ REFUSED = "TL508"
 DEFAULT_HOST = "unix:///var/run/docker.sock"
 PROBE_SECONDS = 10
 GONE, CONFLICT = 404, 409
-PODMAN = "Podman Engine"
+ANY_VERSION = "1.41"  # a ping has none; not to state one would make the SDK ask
+PODMAN = "Libpod-Api-Version"  # a header that only Podman sends
 # Podman answers 500 where Docker answers 409.
 _PODMAN_CONFLICTS = ("that name is already in use", "can only kill running containers")
 
@@ -56,15 +56,16 @@ class Engine:
     def __init__(self, endpoint: Endpoint) -> None:
         self.endpoint = endpoint
         self._local = threading.local()
-        self._version = "auto"
+        self._version: str | None = None  # of the API; unknown until the first connection
+        self._podman = False
         self._opened: list[APIClient] = []
 
-    @functools.cached_property
+    @property
     def is_podman(self) -> bool:
         """Whether Podman answers here; raises TargetUnavailable where nothing does."""
-        with self.attempting("read the engine's version") as client:
-            components = client.version(api_version=False).get("Components") or ()
-        return any(each.get("Name") == PODMAN for each in components)
+        if self._version is None:
+            self.client  # noqa: B018 - connecting asks
+        return self._podman
 
     @property
     def client(self) -> APIClient:
@@ -86,16 +87,28 @@ class Engine:
     def _connect(self) -> APIClient:
         probe(self.endpoint)
         import docker
+        import requests
+
+        try:
+            if self._version is None:
+                with contextlib.closing(self._connection(ANY_VERSION)) as first:
+                    self._ask(first)
+            return self._connection(self._version)
+        except (docker.errors.DockerException, requests.RequestException, OSError) as cause:
+            raise unreachable(self.endpoint, str(cause)) from cause
+
+    def _connection(self, version: str | None) -> APIClient:
+        import docker
 
         ssh = self.endpoint.host.startswith("ssh://")
-        try:
-            client = docker.APIClient(
-                base_url=self.endpoint.host, version=self._version, tls=self.endpoint.tls or False, use_ssh_client=ssh
-            )
-        except (docker.errors.DockerException, OSError) as cause:
-            raise unreachable(self.endpoint, str(cause)) from cause
-        self._version = client.api_version
-        return client
+        tls = self.endpoint.tls or False
+        return docker.APIClient(base_url=self.endpoint.host, version=version, tls=tls, use_ssh_client=ssh)
+
+    def _ask(self, client: APIClient) -> None:
+        """Learn the engine's version and kind from a ping: Podman takes two seconds to answer `/version`."""
+        headers = client.get(f"{client.base_url}/_ping").headers
+        self._podman = PODMAN in headers
+        self._version = headers.get("Api-Version") or "auto"
 
     @contextlib.contextmanager
     def attempting(self, what: str) -> Iterator[Any]:

@@ -26,6 +26,7 @@ from launcher.run.podman_log import followed
 UNCHECKED = "unchecked"
 NO_TIMER = "no health check has run: Podman leaves them to timers of systemd, and none came"
 LOOK_SECONDS = 0.1
+WAITERS_LOOK_SECONDS = 0.5  # Podman's own wait looks four times a second
 SIGKILL, SIGKILL_EXIT = 9, 137
 NANO = 1_000_000_000
 SLACK = 5.0  # seconds within which what is due has happened
@@ -69,8 +70,9 @@ class PodmanBackend(DockerBackend):
             if time.monotonic() >= deadline:
                 self.kill(container)
                 self.wait(container)
-                return
+                break
             time.sleep(LOOK_SECONDS)
+        time.sleep(WAITERS_LOOK_SECONDS)  # else who waits in another process finds it removed, and has no exit code
 
     def signals(self, container: Started) -> tuple[int, ...]:
         """Return what its events of the last moments tell; they have no numbers, so the exit code has to say more."""
