@@ -23,6 +23,7 @@ from launcher.run.docker_client import Engine, EngineRefused, find_endpoint
 from launcher.run.kernel_log import killed_for_memory
 from launcher.run.podman_log import followed
 
+NOT_EXPRESSIBLE = "TL401"
 UNCHECKED = "unchecked"
 NO_TIMER = "no health check has run: Podman leaves them to timers of systemd, and none came"
 LOOK_SECONDS = 0.1
@@ -44,9 +45,10 @@ class PodmanBackend(DockerBackend):
     place = "this Podman"
 
     def prepare(self, plan: LaunchPlan, say: Say) -> None:
-        """Refuse GPUs, which Podman would leave out; then as on Docker."""
-        if plan.gpus:
-            raise TargetUnavailable([_no_gpus(plan)])
+        """Refuse what Podman would leave out or misread; then as on Docker."""
+        refused = [*([_no_gpus(plan)] if plan.gpus else ()), *_misread_mounts(plan)]
+        if refused:
+            raise TargetUnavailable(refused)
         with _in_podmans_words():
             super().prepare(plan, say)
 
@@ -162,3 +164,18 @@ def _no_gpus(plan: LaunchPlan) -> Diagnostic:
         span=plan.job.span("resources.gpus"),
         field="resources.gpus",
     )
+
+
+def _misread_mounts(plan: LaunchPlan) -> Iterator[Diagnostic]:
+    """Yield an error for each path that Podman's Docker API would take apart: it writes mounts as CSV, unquoted."""
+    for index, mount in enumerate(plan.job.mounts):
+        for key, path in (("source", mount.source or ""), ("target", mount.target)):
+            if set(path) & {",", '"'}:
+                yield Diagnostic(
+                    code=NOT_EXPRESSIBLE,
+                    message=f"mounts[{index}].{key} {path} has a comma or a quotation mark",
+                    why="Podman's Docker API splits it there and would mount something else, or nothing",
+                    fix="give it a name without them, as by `ln -s`; or pipe `trainlaunch render` into `sh`",
+                    span=plan.job.span(f"mounts.{index}.{key}") or plan.job.span(f"mounts.{index}"),
+                    field=f"mounts.{index}.{key}",
+                )
