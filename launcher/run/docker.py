@@ -18,11 +18,14 @@ from launcher.run.docker_checks import INSTALL_TOOLKIT, NO_GPU, host_findings, s
 from launcher.run.docker_client import CONFLICT, GONE, Engine, EngineRefused, find_endpoint
 from launcher.run.docker_image import ensure_image
 from launcher.run.docker_inspect import started_from
+from launcher.run.docker_lasting import Lasting
 from launcher.run.docker_stream import chunks_of
 from launcher.run.observe import read_from_health, read_from_proc
 
 NAME_TAKEN = "TL506"
 OK = 200
+# What an engine that shuts down sends to its containers, by how they ended; its events are forgotten with it.
+SHUTDOWN: dict[int | None, tuple[int, ...]] = {143: (15,), 137: (15, 9)}
 EVENT_LAG = 0.2  # seconds by which the engine may note a kill after the end that it caused
 
 
@@ -35,9 +38,12 @@ class DockerBackend:
         self.engine = engine or Engine(find_endpoint())
         self._proc = proc
         self._readable_proc = True
+        self._say: Say = lambda _: None
+        self._was_away = False
 
     def prepare(self, plan: LaunchPlan, say: Say) -> None:
         """Check the host, then the name, then get the image."""
+        self._say = say
         with self.engine.attempting("read the engine's info") as client:
             info = client.info()
         findings = host_findings(plan, info, local=shares_this_host(info, self.engine.endpoint.socket_path))
@@ -96,7 +102,11 @@ class DockerBackend:
                 self.remove(container)
                 raise _start_refused(refused) from refused
             opened.pop_all()
-        return _Attached(self.engine, attached, waiting)
+        return Lasting(_Attached(self.engine, attached, waiting), self, container, notice=self._notice)
+
+    def _notice(self, absence: str) -> None:
+        self._was_away = True
+        self._say(absence)
 
     def stop(self, container: str) -> None:
         """Stop within the container's own grace period, which the engine knows from its creation."""
@@ -137,7 +147,10 @@ class DockerBackend:
             events = client.events(since=f"{container.started:.6f}", until=until, filters=kinds, decode=True)
             with contextlib.closing(events):
                 attributes = [each.get("Actor", {}).get("Attributes", {}) for each in events]
-        return tuple(int(each["signal"]) for each in attributes if str(each.get("signal", "")).isdigit())
+        found = tuple(int(each["signal"]) for each in attributes if str(each.get("signal", "")).isdigit())
+        if not found and self._was_away and not container.oom_killed:
+            return SHUTDOWN.get(container.exit_code, ())
+        return found
 
     def runs(self, job: str | None = None) -> tuple[Started, ...]:
         """Return the containers with our job label, newest first, those of rendered texts included."""

@@ -30,3 +30,12 @@ def chunks_of(response: Any) -> Iterator[Chunk]:
 
     with contextlib.closing(response), contextlib.suppress(OSError, urllib3.exceptions.HTTPError):
         yield from frames(response.raw.read)
+
+
+def beyond(chunks: Iterator[Chunk], shown: dict[bool, int]) -> Iterator[Chunk]:
+    """Yield what comes after the first `shown` bytes of each stream."""
+    for chunk in chunks:
+        known = min(shown[chunk.stderr], len(chunk.data))
+        shown[chunk.stderr] -= known
+        if known < len(chunk.data):
+            yield Chunk(chunk.stderr, chunk.data[known:])

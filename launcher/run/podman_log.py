@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator
 
 from launcher.errors import LaunchError
 from launcher.run.backend import Chunk
+from launcher.run.docker_stream import beyond
 
 HELD_BYTES = 4 << 20
 HELD_SECONDS = 0.3
@@ -29,7 +30,7 @@ def followed(
             shown[chunk.stderr] += len(chunk.data)
             yield chunk
     wait()
-    yield from _beyond(read(False), shown)
+    yield from beyond(read(False), shown)
 
 
 def _proven(read: Callable[[bool], Iterator[Chunk]], goes_on: Callable[[], bool]) -> Iterator[Chunk]:
@@ -68,12 +69,3 @@ def _pump(read: Callable[[bool], Iterator[Chunk]], coming: queue.Queue[Chunk | N
         pass  # the second reading says it
     finally:
         coming.put(None)
-
-
-def _beyond(chunks: Iterator[Chunk], shown: dict[bool, int]) -> Iterator[Chunk]:
-    """Yield what comes after the first `shown` bytes of each stream."""
-    for chunk in chunks:
-        known = min(shown[chunk.stderr], len(chunk.data))
-        shown[chunk.stderr] -= known
-        if known < len(chunk.data):
-            yield Chunk(chunk.stderr, chunk.data[known:])

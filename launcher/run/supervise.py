@@ -202,7 +202,7 @@ class Supervisor:
         except LaunchError as cause:
             watch.end()
             self._console.say(f"the engine was lost while following: {cause}")
-            return self._lost()
+            return self._lost() if code is None else Outcome(code, None)
         watch.end(ended.health_output if ended is not None else "")
         if ended is None:
             return self._removed(code)
