@@ -17,7 +17,7 @@ from launcher.run.docker_stream import beyond
 
 HELD_BYTES = 4 << 20
 HELD_SECONDS = 0.3
-QUEUED = 10_000
+QUEUED = 1_000
 
 
 def followed(
