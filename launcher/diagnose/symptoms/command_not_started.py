@@ -3,7 +3,7 @@
 **What you see**: exit code 127 or 126, with the shell's `not found` or `Permission denied`.
 **Why**: the preflight passed and its last step, exec of the command, failed: the program is not in the image, not
 on PATH, has no execute permission or names an interpreter that is missing. An image without /bin/sh can't run the
-preflight itself.
+preflight itself; on Podman that ends with 1.
 **Way out**: run the image with a shell and look (`command -v`, `ls -l`).
 **References**: POSIX, Shell Command Language 2.8.2, Exit Status for Commands.
 """
