@@ -40,6 +40,7 @@ class Podman:
             service = subprocess.Popen(
                 [self.command, "system", "service", "--time=0", f"unix://{path}"],
                 env={**os.environ, **environment},
+                cwd=self.folder,
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
                 stderr=log,
