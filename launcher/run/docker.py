@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import json
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -12,13 +11,14 @@ from launcher.diagnostics import Diagnostic
 from launcher.errors import TargetUnavailable
 from launcher.job.reserved import LABEL_PREFIX
 from launcher.plan.launch_plan import LaunchPlan
+from launcher.run.amd_gpus import INSTALL_AMDGPU, NO_GPU
 from launcher.run.backend import Chunk, Say, Session, ShmReading, Started
 from launcher.run.docker_body import create_body
-from launcher.run.docker_checks import INSTALL_TOOLKIT, NO_GPU, host_findings, shares_this_host
+from launcher.run.docker_checks import INSTALL_TOOLKIT, host_findings, shares_this_host, volume_findings
 from launcher.run.docker_client import CONFLICT, GONE, Engine, EngineRefused, find_endpoint
 from launcher.run.docker_image import ensure_image
 from launcher.run.docker_inspect import started_from
-from launcher.run.docker_lasting import Lasting
+from launcher.run.docker_lasting import Attached, Lasting
 from launcher.run.docker_stream import chunks_of
 from launcher.run.observe import read_from_health, read_from_proc
 
@@ -46,7 +46,8 @@ class DockerBackend:
         self._say = say
         with self.engine.attempting("read the engine's info") as client:
             info = client.info()
-        findings = host_findings(plan, info, local=shares_this_host(info, self.engine.endpoint.socket_path))
+        local = shares_this_host(info, self.engine.endpoint.socket_path)
+        findings = (*host_findings(plan, info, local=local), *volume_findings(plan, self.engine))
         if findings:
             raise TargetUnavailable(findings)
         holder = self.inspect(plan.name)
@@ -102,7 +103,7 @@ class DockerBackend:
                 self.remove(container)
                 raise _start_refused(refused) from refused
             opened.pop_all()
-        return Lasting(_Attached(self.engine, attached, waiting), self, container, notice=self._notice)
+        return Lasting(Attached(self.engine, attached, waiting), self, container, notice=self._notice)
 
     def _notice(self, absence: str) -> None:
         self._was_away = True
@@ -232,34 +233,6 @@ class DockerBackend:
                 raise
 
 
-class _Attached:
-    """A session on streams that were opened before the start."""
-
-    def __init__(self, engine: Engine, attached: Any, waiting: Any) -> None:
-        self._engine = engine
-        self._attached = attached
-        self._waiting = waiting
-
-    def chunks(self) -> Iterator[Chunk]:
-        """Yield the output; a lost engine ends it like an end of the job, and exit_code then says None."""
-        return chunks_of(self._attached)
-
-    def exit_code(self) -> int | None:
-        """Return the code that the engine's wait answers."""
-        try:
-            with self._engine.attempting("wait for the end"), contextlib.closing(self._waiting):
-                answer = json.loads(self._waiting.content or b"{}")
-        except (TargetUnavailable, ValueError):
-            return None
-        code = answer.get("StatusCode")
-        return code if isinstance(code, int) else None
-
-    def close(self) -> None:
-        """Close both streams."""
-        self._attached.close()
-        self._waiting.close()
-
-
 def name_taken(plan: LaunchPlan, holder: Started | None) -> Diagnostic:
     """Return the error for a name that something else holds (TL506)."""
     job = plan.job.name
@@ -284,7 +257,8 @@ def _may_move(holder: Started, plan: LaunchPlan) -> bool:
 
 
 def _start_refused(refused: EngineRefused) -> TargetUnavailable:
-    if "could not select device driver" not in refused.explanation:
+    amd = "adding custom device" in refused.explanation and "/dev/" in refused.explanation
+    if not amd and "could not select device driver" not in refused.explanation:
         return refused
     return TargetUnavailable(
         [
@@ -292,7 +266,7 @@ def _start_refused(refused: EngineRefused) -> TargetUnavailable:
                 code=NO_GPU,
                 message="the engine has no driver for the GPUs that resources.gpus asks for",
                 why=f"the engine says: {refused.explanation.strip()}",
-                fix=INSTALL_TOOLKIT,
+                fix=INSTALL_AMDGPU if amd else INSTALL_TOOLKIT,
             )
         ]
     )

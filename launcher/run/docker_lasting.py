@@ -3,17 +3,48 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import threading
 import time
 from collections.abc import Iterator
+from typing import Any
 
 from launcher.errors import TargetUnavailable
 from launcher.run.backend import Backend, Chunk, Say, Session, Started
-from launcher.run.docker_stream import beyond
+from launcher.run.docker_client import Engine
+from launcher.run.docker_stream import beyond, chunks_of
 
 BACK_SECONDS = 60.0  # how long an engine may be away
 LOOK_SECONDS = 0.5
 END_SECONDS = 2.0  # the output closes a moment before the engine notes the end
+
+
+class Attached:
+    """A session on streams that were opened before the start."""
+
+    def __init__(self, engine: Engine, attached: Any, waiting: Any) -> None:
+        self._engine = engine
+        self._attached = attached
+        self._waiting = waiting
+
+    def chunks(self) -> Iterator[Chunk]:
+        """Yield the output; a lost engine ends it like an end of the job, and exit_code then says None."""
+        return chunks_of(self._attached)
+
+    def exit_code(self) -> int | None:
+        """Return the code that the engine's wait answers."""
+        try:
+            with self._engine.attempting("wait for the end"), contextlib.closing(self._waiting):
+                answer = json.loads(self._waiting.content or b"{}")
+        except (TargetUnavailable, ValueError):
+            return None
+        code = answer.get("StatusCode")
+        return code if isinstance(code, int) else None
+
+    def close(self) -> None:
+        """Close both streams."""
+        self._attached.close()
+        self._waiting.close()
 
 
 class Lasting:

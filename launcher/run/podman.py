@@ -16,9 +16,9 @@ from typing import Any
 from launcher.diagnostics import Diagnostic
 from launcher.errors import TargetUnavailable
 from launcher.plan.launch_plan import LaunchPlan
+from launcher.run.amd_gpus import NO_GPU
 from launcher.run.backend import Chunk, Say, Session, Started
 from launcher.run.docker import DockerBackend
-from launcher.run.docker_checks import NO_GPU
 from launcher.run.docker_client import Engine, EngineRefused, find_endpoint
 from launcher.run.kernel_log import killed_for_memory
 from launcher.run.podman_log import followed
@@ -46,7 +46,8 @@ class PodmanBackend(DockerBackend):
 
     def prepare(self, plan: LaunchPlan, say: Say) -> None:
         """Refuse what Podman would leave out or misread; then as on Docker."""
-        refused = [*([_no_gpus(plan)] if plan.gpus else ()), *_misread_mounts(plan)]
+        nvidia = plan.gpus and plan.job.resources.gpu_vendor == "nvidia"  # AMD's are plain device nodes
+        refused = [*([_no_gpus(plan)] if nvidia else ()), *_misread_mounts(plan)]
         if refused:
             raise TargetUnavailable(refused)
         with _in_podmans_words():

@@ -38,7 +38,15 @@ class OwnEngine:
     def start(self, *options: str) -> None:
         """Start it and wait until it answers."""
         # In a network of its own: without a bridge dockerd deletes docker0, which is the other engine's.
-        argv = ["unshare", "--net", "dockerd", f"--host={self.host}", "--bridge=none", "--iptables=false", "--log-level=error"]
+        argv = [
+            "unshare",
+            "--net",
+            "dockerd",
+            f"--host={self.host}",
+            "--bridge=none",
+            "--iptables=false",
+            "--log-level=error",
+        ]
         argv += options
         argv += [f"--{name}={self.folder}/{name}" for name in ("data-root", "exec-root", "pidfile")]
         with (self.folder / "log").open("ab") as log:
