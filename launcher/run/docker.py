@@ -19,7 +19,7 @@ from launcher.run.docker_client import CONFLICT, GONE, Engine, EngineRefused, fi
 from launcher.run.docker_image import ensure_image
 from launcher.run.docker_inspect import started_from
 from launcher.run.docker_lasting import Attached, Lasting
-from launcher.run.docker_stream import chunks_of
+from launcher.run.docker_stream import chunks_of, whole
 from launcher.run.observe import read_from_health, read_from_proc
 
 NAME_TAKEN = "TL506"
@@ -162,7 +162,12 @@ class DockerBackend:
         return tuple(sorted((each for each in found if each), key=lambda each: each.created, reverse=True))
 
     def logs(self, container: str, *, follow: bool) -> Iterator[Chunk]:
-        """Yield the engine's log; it follows the log driver over a rotation."""
+        """Yield the engine's log; a followed one ends too early where the job ended faster than it was read."""
+        return (
+            whole(lambda follow: self._log(container, follow=follow)) if follow else self._log(container, follow=False)
+        )
+
+    def _log(self, container: str, *, follow: bool) -> Iterator[Chunk]:
         with self.engine.attempting(f"read the log of container {container[:12]}") as client:
             response = self._stream(client.get, container, "logs", stdout=1, stderr=1, follow=int(follow))
         return chunks_of(response)

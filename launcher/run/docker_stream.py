@@ -39,3 +39,12 @@ def beyond(chunks: Iterator[Chunk], shown: dict[bool, int]) -> Iterator[Chunk]:
         shown[chunk.stderr] -= known
         if known < len(chunk.data):
             yield Chunk(chunk.stderr, chunk.data[known:])
+
+
+def whole(read: Callable[[bool], Iterator[Chunk]]) -> Iterator[Chunk]:
+    """Yield a log that is followed by `read(True)`, then what it left out at its end, from `read(False)`."""
+    shown = {False: 0, True: 0}
+    for chunk in read(True):
+        shown[chunk.stderr] += len(chunk.data)
+        yield chunk
+    yield from beyond(read(False), shown)

@@ -110,7 +110,7 @@ class PodmanBackend(DockerBackend):
         if not follow:
             return super().logs(container, follow=False)
         return followed(
-            lambda follow: super(PodmanBackend, self).logs(container, follow=follow),
+            lambda follow: self._log(container, follow=follow),
             goes_on=lambda: (now := self.inspect(container)) is not None and not now.ended,
             wait=lambda: self.wait(container),
         )
