@@ -63,14 +63,15 @@ class PodmanCompose(ComposeBackend, PodmanBackend):
 
     def _is_used(self, network: Mapping[str, Any]) -> bool:
         """Whether somebody's container runs on it; Podman removes it from under that one when asked by the id."""
-        members = filter(None, map(self._inspect, network["Containers"] or ()))
+        members = filter(None, map(self._inspect, network.get("Containers") or ()))
         return any(each["State"]["Running"] for each in members)
 
     def _lacking(self) -> Helper | None:
         """Return the helper that this Podman needs and has not; None where it has one, or where that can't be seen."""
         with self.engine.attempting("read Podman's info") as client:
             host = client.get(f"{client.base_url}/v4.0.0/libpod/info").json()["host"]
-            local = shares_this_host(client.info(), self.engine.endpoint.socket_path)
+        here = {"KernelVersion": host.get("kernel"), "Name": host.get("hostname")}
+        local = shares_this_host(here, self.engine.endpoint.socket_path)
         helper = HELPERS.get(host.get("networkBackend") or "cni")
         known = host.get("networkBackendInfo")  # since Podman 4.4
         if helper is None or (known and (known.get("dns") or {}).get("path")):

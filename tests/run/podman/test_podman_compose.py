@@ -14,6 +14,7 @@ from launcher.run.engines import engine_backend
 from launcher.run.podman_compose import HELPERS, PodmanCompose
 from tests.conftest import Runs
 from tests.run.conftest import containers_of, docker, networks_of
+from tests.run.contract import BackendContract, ShmContract
 from tests.run.podman.conftest import CONF, Podman, configuration
 from tests.run.podman.test_podman import Without, without_docker  # noqa: F401 - a fixture
 from tests.run.test_compose import (  # noqa: F401 - collected here, where the fixtures give Podman
@@ -26,7 +27,7 @@ from tests.run.test_compose import (  # noqa: F401 - collected here, where the f
     test_of_two_ups_exactly_one_wins,
     test_the_first_node_to_fail_ends_the_job,
 )
-from tests.run.test_compose_contract import TestCompose as OnDocker
+from tests.run.test_compose_contract import TestCompose as _OnCompose
 
 MakeJob = Callable[..., Path]
 AARDVARK = Path(HELPERS["netavark"].folders[-1], HELPERS["netavark"].name)
@@ -42,8 +43,18 @@ def names() -> None:
         pytest.skip("aardvark-dns is not installed")
 
 
-class TestPodmanCompose(OnDocker):
-    """The contract of all backends, with real containers that the real Compose makes on Podman."""
+class TestPodmanCompose(ShmContract):
+    """Of the contract of all backends what creating by Compose and Podman's own ways could break together."""
+
+    make_plan_of = _OnCompose.make_plan_of
+    test_a_name_has_one_running_holder = BackendContract.test_a_name_has_one_running_holder
+    test_an_ended_run_is_kept_beside_the_next = BackendContract.test_an_ended_run_is_kept_beside_the_next
+    test_stop_lets_the_jobs_handler_run = BackendContract.test_stop_lets_the_jobs_handler_run
+    test_stop_kills_after_the_grace_period = BackendContract.test_stop_kills_after_the_grace_period
+    test_kill_does_not_ask = BackendContract.test_kill_does_not_ask
+    test_plan_and_attempt_are_on_record = BackendContract.test_plan_and_attempt_are_on_record
+    test_what_is_removed_is_gone = BackendContract.test_what_is_removed_is_gone
+    test_what_can_not_start_leaves_nothing = BackendContract.test_what_can_not_start_leaves_nothing
 
     @pytest.fixture
     def backend(self, on_podman: None, compose: str) -> Iterator[DockerBackend]:
