@@ -10,6 +10,7 @@ from launcher.cli.common import ALL_TARGETS, CONTRACT_EXIT_CODES, TARGETS, add_j
 from launcher.cli.streams import Streams
 from launcher.diagnostics import Diagnostic
 from launcher.errors import JobFileRejected, UsageError
+from launcher.job.fields_kubernetes import KINDS
 from launcher.plan.launch_plan import LaunchPlan
 
 EXAMPLES = (
@@ -28,9 +29,7 @@ FILE_NAMES = {
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add this verb's arguments."""
     add_job_arguments(parser, targets=(*ALL_TARGETS, "all"))
-    parser.add_argument(
-        "--kind", choices=("pod", "job"), help="the Kubernetes kind (default: kubernetes.kind, else job)"
-    )
+    parser.add_argument("--kind", choices=KINDS, help="the Kubernetes kind (default: kubernetes.kind, else job)")
     parser.add_argument("--write-to", type=Path, metavar="DIR", help="write files into DIR instead of stdout")
     parser.add_argument("--overwrite", action="store_true", help="let --write-to replace files that differ")
 

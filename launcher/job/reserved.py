@@ -3,3 +3,4 @@
 LABEL_PREFIX = "dev.trainlaunch."  # engine labels: a run is found again by them
 KUBERNETES_LABEL_PREFIX = "trainlaunch.dev/"
 CLUSTER_HOME = "/trainlaunch"  # where a Kubernetes container has its writable home and caches
+KUEUE_QUEUE_LABEL = "kueue.x-k8s.io/queue-name"

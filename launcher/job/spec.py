@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from launcher.diagnostics import Span
 
@@ -155,10 +155,25 @@ class HealthCheck(NamedTuple):
 
 
 class KubernetesSpec(NamedTuple):
-    """What only Kubernetes knows."""
+    """What only Kubernetes knows; `affinity`, `tolerations` and `topology_spread` are its own objects, checked."""
 
     namespace: str | None
     kind: str
+    service_account: str | None
+    node_selector: Mapping[str, str]
+    affinity: Mapping[str, Any] | None
+    tolerations: tuple[Mapping[str, Any], ...]
+    topology_spread: tuple[Mapping[str, Any], ...]
+    runtime_class: str | None
+    host_network: bool
+    queue: str | None
+    priority_class: str | None
+    image_pull_secrets: tuple[str, ...]
+    fs_group: int | None
+    pod_security: str
+    cpu_limit: bool
+    annotations: Mapping[str, str]
+    token: bool
 
 
 class JobSpec(NamedTuple):
@@ -197,6 +212,11 @@ class JobSpec(NamedTuple):
     kubernetes: KubernetesSpec
     origins: Mapping[str, Origin]
     sets: tuple[str, ...] = ()
+
+    @property
+    def nodes(self) -> int:
+        """Containers that the job runs in at the same time."""
+        return self.torchrun.nnodes if self.torchrun else 1
 
     def origin(self, field: str) -> Origin:
         """Return where the value of a dotted field came from: `data_loader.loaders.val.batch_size`."""

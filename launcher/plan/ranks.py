@@ -5,6 +5,7 @@ from __future__ import annotations
 from launcher.diagnostics import Diagnostic
 from launcher.job.spec import JobSpec
 from launcher.plan.launch_plan import Derived
+from launcher.plan.names import LETTER_FIRST
 
 # The name that a script sees as $0; it stands in usage errors of the shell itself.
 SCRIPT_ARGV = ("/bin/sh", "-eu", "-c")
@@ -41,6 +42,25 @@ def rank_errors(job: JobSpec) -> list[Diagnostic]:
     ]
 
 
+def name_errors(job: JobSpec, name: str) -> list[Diagnostic]:
+    """Return what keeps `name` from naming what the job needs on Kubernetes: a Service's name starts with a letter."""
+    kind = job.kubernetes.kind
+    named_service = kind in LETTER_FIRST or job.nodes > 1
+    if job.target != "kubernetes" or not named_service or not name[0].isdigit():
+        return []
+    several = f" of {job.nodes} nodes" if job.nodes > 1 else ""
+    return [
+        Diagnostic(
+            "TL107",
+            f"name is {name}; a {kind}{several} needs one that starts with a letter",
+            f"set name to job-{name}",
+            why="its pods find each other through a Service of the same name, and those start with a letter",
+            span=job.span("name"),
+            field="name",
+        )
+    ]
+
+
 def argv_of(job: JobSpec, ranks: int) -> tuple[str, ...]:
     """Return the argv that the preflight ends in: torchrun's own part, then the command with its tokens unreplaced."""
     own = job.command if job.command is not None else (*SCRIPT_ARGV, script_text(job), SCRIPT_NAME)
@@ -64,15 +84,17 @@ def torchrun_prefix(job: JobSpec, ranks: int) -> tuple[str, ...]:
     torchrun = job.torchrun
     if torchrun is None:
         return ()
-    # On one node nobody else must find the rendezvous: port 0 lets two jobs share a host's network.
+    # On one node nobody else must find the rendezvous: port 0 lets two jobs share a host's network. Several nodes get
+    # the endpoint in torchrun's own variable, PET_RDZV_ENDPOINT: a host's name has the hash of this argv in it.
     port = torchrun.rdzv_port if "torchrun.rdzv_port" in job.origins else 0
+    endpoint = (f"--rdzv-endpoint=localhost:{port}",) if job.nodes == 1 else ()
     return (
         "torchrun",
         f"--nnodes={torchrun.nnodes}",
         f"--nproc-per-node={ranks}",
         f"--max-restarts={torchrun.max_restarts}",
         f"--rdzv-backend={torchrun.rdzv_backend}",
-        f"--rdzv-endpoint=localhost:{port}",
+        *endpoint,
         f"--rdzv-id={job.name}",
         "--no-python",
     )

@@ -11,7 +11,7 @@ from launcher.render.quoting import sh_word
 from launcher.render.quoting import sh_words
 
 SOURCES = {
-    'preflight.sh.j2': '09fea7cda989b739aa4200f2f0fe23fe020ab27c17849e20cb5f16904ad769ab',
+    'preflight.sh.j2': '4658b10671e9c78418667f712a4c0713f29fdf475eeb932dc68147852f66ec68',
 }
 
 
@@ -35,6 +35,8 @@ def text(
     name: Any,
     need: Any,
     need_mib: Any,
+    node_patience: Any,
+    nodes: Any,
     open_files: Any,
     per_worker: Any,
     persistent: Any,
@@ -192,6 +194,14 @@ def text(
         else:
             out.append('use an image that has torch')
         out.append('"\n')
+    if (nodes > 1):
+        out += (
+            '# Node 0 keeps the rendezvous: torch would ask DNS who that is, which may not know yet. The others wait for late images.\ntl_node=${JOB_COMPLETION_INDEX:-${RANK:-}} tl_at=${PET_RDZV_ENDPOINT%%[.:]*}\nif [ -z "$tl_node" ] && [ "$tl_at" != "$tl_host" ]; then tl_node=1; fi\ntl_conf="is_host=$((${tl_node:-0} == 0)),join_timeout=',
+            number(node_patience),
+            ',read_timeout=',
+            number(node_patience),
+            '"\nexport PET_RDZV_CONF="$tl_conf${PET_RDZV_CONF:+,$PET_RDZV_CONF}"\n',
+        )
     out.append('for tl_dir in "$PWD" "${HOME:-/}"; do [ -w "$tl_dir" ] || tl_say "warning: can\'t write to $tl_dir"; done\n')
     if maybe_none:
         out += (
