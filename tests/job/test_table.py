@@ -132,11 +132,6 @@ NOT_YET = {
     "healthcheck.stall_after",
     "patches",
     "policy",
-    *(
-        path
-        for path in DESIGN_ROWS
-        if path.startswith("kubernetes.") and path.split(".")[1] not in {"namespace", "kind"}
-    ),
 }
 
 

@@ -166,12 +166,16 @@ def test_a_read_only_root_brings_its_own_tmp(tmp_path: Path) -> None:
 
 
 def test_only_gpu_jobs_tolerate_gpu_nodes(tmp_path: Path) -> None:
-    """The taint that GPU nodes carry is tolerated by the resource's own name."""
+    """The taints that GPU nodes carry are tolerated: the resource's own name, and the vendor's."""
     assert "tolerations" not in pod_spec(plan_with(tmp_path, "kubernetes", resources=LIMITS))
-    mig = {**LIMITS, "gpus": 1, "gpu_resource": "nvidia.com/mig-1g.10gb"}
-    spec = pod_spec(plan_with(tmp_path, "kubernetes", resources=mig))
-    assert spec["tolerations"] == [{"key": "nvidia.com/mig-1g.10gb", "operator": "Exists", "effect": "NoSchedule"}]
-    assert spec["containers"][0]["resources"]["limits"]["nvidia.com/mig-1g.10gb"] == "1"
+    for resource, keys in (
+        ("nvidia.com/gpu", ["nvidia.com/gpu"]),
+        ("nvidia.com/mig-1g.10gb", ["nvidia.com/mig-1g.10gb", "nvidia.com/gpu"]),
+        ("amd.com/gpu", ["amd.com/gpu"]),
+    ):
+        spec = pod_spec(plan_with(tmp_path, "kubernetes", resources={**LIMITS, "gpus": 1, "gpu_resource": resource}))
+        assert spec["tolerations"] == [{"key": key, "operator": "Exists", "effect": "NoSchedule"} for key in keys]
+        assert spec["containers"][0]["resources"]["limits"][resource] == "1"
 
 
 def test_a_job_is_not_retried_where_a_retry_ends_the_same_way(tmp_path: Path) -> None:
