@@ -29,19 +29,20 @@ _TOPOLOGY = Field("topologyKey", _KEY, "label of the nodes that are one place", 
                   example="kubernetes.io/hostname")  # fmt: skip
 
 
-def _requirements(*operators: str) -> Type:
+def _requirements(*operators: str, value: Type = _VALUE) -> Type:
     """Kubernetes' list of `{key, operator, values}`."""
     return listing(
         record(
             Field("key", _KEY, "label", required=True, example="kubernetes.io/arch"),
             Field("operator", choice(*operators), "how it is compared", required=True, example="In"),
-            Field("values", listing(_VALUE), "values; none with Exists and DoesNotExist"),
+            Field("values", listing(value), "values; none with Exists and DoesNotExist"),
         )
     )
 
 
 _OF_LABELS = _requirements("In", "NotIn", "Exists", "DoesNotExist")
 _OF_NODES = _requirements("In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt")
+_OF_FIELDS = _requirements("In", "NotIn", value=STRING)  # a node's name may be longer than a label's value
 _SELECTOR = record(
     Field("matchLabels", _LABELS, "labels that all must have"),
     Field("matchExpressions", _OF_LABELS, "further requirements"),
@@ -50,7 +51,7 @@ _LABEL_KEYS = listing(_KEY)
 _WEIGHT = Field("weight", integer(1, 100), "1 to 100", required=True, example="100")
 _NODE_TERM = record(
     Field("matchExpressions", _OF_NODES, "requirements of labels"),
-    Field("matchFields", _OF_NODES, "requirements of fields, like metadata.name"),
+    Field("matchFields", _OF_FIELDS, "requirements of fields, like metadata.name"),
 )
 _POD_TERM = record(
     Field("labelSelector", _SELECTOR, "which pods"),
