@@ -159,21 +159,21 @@ class KubernetesSpec(NamedTuple):
 
     namespace: str | None
     kind: str
-    service_account: str | None
-    node_selector: Mapping[str, str]
-    affinity: Mapping[str, Any] | None
-    tolerations: tuple[Mapping[str, Any], ...]
-    topology_spread: tuple[Mapping[str, Any], ...]
-    runtime_class: str | None
-    host_network: bool
-    queue: str | None
-    priority_class: str | None
-    image_pull_secrets: tuple[str, ...]
-    fs_group: int | None
-    pod_security: str
-    cpu_limit: bool
-    annotations: Mapping[str, str]
-    token: bool
+    service_account: str | None = None
+    node_selector: Mapping[str, str] = {}
+    affinity: Mapping[str, Any] | None = None
+    tolerations: tuple[Mapping[str, Any], ...] = ()
+    topology_spread: tuple[Mapping[str, Any], ...] = ()
+    runtime_class: str | None = None
+    host_network: bool = False
+    queue: str | None = None
+    priority_class: str | None = None
+    image_pull_secrets: tuple[str, ...] = ()
+    fs_group: int | None = None
+    pod_security: str = "restricted"
+    cpu_limit: bool = True
+    annotations: Mapping[str, str] = {}
+    token: bool = False
 
 
 class JobSpec(NamedTuple):

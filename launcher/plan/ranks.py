@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from launcher.diagnostics import Diagnostic
-from launcher.job.spec import JobSpec
+from launcher.job.spec import JobSpec, Torchrun
 from launcher.plan.launch_plan import Derived
 from launcher.plan.names import LETTER_FIRST
 
@@ -84,17 +84,22 @@ def torchrun_prefix(job: JobSpec, ranks: int) -> tuple[str, ...]:
     torchrun = job.torchrun
     if torchrun is None:
         return ()
-    # On one node nobody else must find the rendezvous: port 0 lets two jobs share a host's network. Several nodes get
-    # the endpoint in torchrun's own variable, PET_RDZV_ENDPOINT: a host's name has the hash of this argv in it.
-    port = torchrun.rdzv_port if "torchrun.rdzv_port" in job.origins else 0
-    endpoint = (f"--rdzv-endpoint=localhost:{port}",) if job.nodes == 1 else ()
     return (
         "torchrun",
         f"--nnodes={torchrun.nnodes}",
         f"--nproc-per-node={ranks}",
         f"--max-restarts={torchrun.max_restarts}",
         f"--rdzv-backend={torchrun.rdzv_backend}",
-        *endpoint,
+        *_own_endpoint(job, torchrun),
         f"--rdzv-id={job.name}",
         "--no-python",
     )
+
+
+def _own_endpoint(job: JobSpec, torchrun: Torchrun) -> tuple[str, ...]:
+    """Return the rendezvous of a single node. Where several meet is the target's to say, in PET_RDZV_ENDPOINT."""
+    if torchrun.nnodes > 1:
+        return ()
+    # On one node nobody else must find the rendezvous: port 0 lets two jobs share a host's network.
+    port = torchrun.rdzv_port if "torchrun.rdzv_port" in job.origins else 0
+    return (f"--rdzv-endpoint=localhost:{port}",)

@@ -11,7 +11,6 @@ from launcher.job.spec import JobSpec, Mount, numeric_user
 from launcher.plan.launch_plan import LaunchPlan
 from launcher.render.container import container_of
 from launcher.render.header import header_lines
-from launcher.render.rendezvous import ENDPOINT, rendezvous_endpoint
 from launcher.render.spelling import (
     kubernetes_cpus,
     kubernetes_labels,
@@ -76,11 +75,10 @@ def kubernetes_text(plan: LaunchPlan, *, base: Path | None) -> str:
         nodes=job.nodes,
         gang=job.nodes > 1,
         subdomain=name if kind == "job" and job.nodes > 1 else None,
-        endpoint=rendezvous_endpoint(plan),
         labels=labels,
         queue_label=KUEUE_QUEUE_LABEL,
         pod_annotations={**job.annotations, **job.kubernetes.annotations},
-        env=environment(plan),
+        env=dict(container.env) | missing_identity(plan),
         local_address=job.nodes > 1 and job.kubernetes.host_network,
         security=security(job),
         stated_security=security(job)[:3] != (None, None, None) or security(job).seccomp or bool(job.group_add),
@@ -111,13 +109,6 @@ def security(job: JobSpec) -> Security:
 def needs_own_home(job: JobSpec) -> bool:
     """Return whether the processes have a uid that the image need not know."""
     return bool(security(job).uid)
-
-
-def environment(plan: LaunchPlan) -> dict[str, str]:
-    """Return the container's variables: the job's own, which win, then home, caches and the rendezvous."""
-    endpoint = rendezvous_endpoint(plan)
-    ours = missing_identity(plan) | ({ENDPOINT: endpoint} if endpoint else {})
-    return {**plan.job.env, **{name: value for name, value in ours.items() if name not in plan.job.env}}
 
 
 def missing_identity(plan: LaunchPlan) -> dict[str, str]:

@@ -1,15 +1,15 @@
-"""Where the torchruns of several nodes meet: known from the names of what runs them, without asking anybody."""
+"""Where the nodes of a job meet: torchrun's own variable, so that its argv is the same on every target and node."""
 
 from __future__ import annotations
 
 from launcher.plan.launch_plan import LaunchPlan
 from launcher.render.spelling import kubernetes_name
 
-ENDPOINT = "PET_RDZV_ENDPOINT"  # torchrun reads PET_<OPTION> for each option that its argv leaves out
+VARIABLE = "PET_RDZV_ENDPOINT"  # torchrun reads PET_<OPTION> where its argv has no --<option>
 
 
 def rendezvous_endpoint(plan: LaunchPlan) -> str | None:
-    """Return `host:port` of node 0, None for a job of one node."""
+    """Return HOST:PORT of the first node as the others reach it; None where one node is all, and needs no name."""
     torchrun = plan.job.torchrun
     if torchrun is None or torchrun.nnodes == 1:
         return None
@@ -23,3 +23,11 @@ def _cluster_host(plan: LaunchPlan) -> str:
         "job": f"{name}-0.{name}",
         "pytorchjob": f"{name}-master-0",
     }.get(plan.job.kubernetes.kind, f"{name}-node-0-0.{name}")
+
+
+def rendezvous_variables(plan: LaunchPlan) -> tuple[tuple[str, str], ...]:
+    """Return the variable that tells torchrun; a job that sets it itself has its own rendezvous."""
+    endpoint = rendezvous_endpoint(plan)
+    if endpoint is None or VARIABLE in {*plan.job.env, *plan.job.secrets}:
+        return ()
+    return ((VARIABLE, endpoint),)

@@ -10,7 +10,6 @@ from launcher.job.reserved import KUBERNETES_LABEL_PREFIX, LABEL_PREFIX
 from launcher.job.spec import Mount
 from launcher.plan.launch_plan import LaunchPlan
 from launcher.plan.names import longest_cluster_name, shortened
-from launcher.render.container import input_hash
 from launcher.units import MIB
 
 
@@ -37,7 +36,7 @@ def kubernetes_name(plan: LaunchPlan) -> str:
     """
     kind = plan.job.kubernetes.kind
     name = shortened(plan.name, longest_cluster_name(kind, plan.job.nodes, fixed=plan.name_fixed))
-    return name if kind == "pod" or plan.name_fixed else f"{name}-{input_hash(plan)}"
+    return name if kind == "pod" or plan.name_fixed else f"{name}-{plan.input}"
 
 
 def kubernetes_labels(plan: LaunchPlan, labels: tuple[tuple[str, str], ...]) -> dict[str, str]:

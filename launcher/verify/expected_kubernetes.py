@@ -11,7 +11,7 @@ from launcher.render.kubernetes import (
     CONTAINER_NAMES,
     OWN_CONTAINER_NAME,
     PULL_POLICIES,
-    environment,
+    missing_identity,
     needs_own_home,
     readiness_text,
     security,
@@ -38,7 +38,7 @@ def expected_on_kubernetes(plan: LaunchPlan, container: Container, common: ReadB
     return common._replace(
         name=kubernetes_name(plan),
         pull=PULL_POLICIES[job.pull_policy],
-        env=environment(plan),
+        env=dict(container.env) | missing_identity(plan),
         secrets=sources,
         labels=labels,
         devices=_devices(plan),
