@@ -11,6 +11,7 @@ from launcher.cli.render import FILE_NAMES
 from launcher.job import read_job
 from launcher.plan import make_plan
 from launcher.render import render
+from launcher.render.kustomize import KUSTOMIZATION, kustomization_text
 from launcher.verify import verified
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -37,8 +38,14 @@ def test_a_reference_rendering_is_current(
     golden(path, text)
 
 
+def test_k8s_is_a_base_of_kustomize(golden: Callable[[Path, str], None]) -> None:
+    """Its kustomization.yaml names every rendering there."""
+    names = [reference(job_file, "kubernetes")[0].name for job_file in JOBS]
+    golden(ROOT / "k8s" / KUSTOMIZATION, kustomization_text(names))
+
+
 def test_no_reference_rendering_is_left_over() -> None:
     """A file whose job is gone would be applied by somebody."""
-    known = {reference(job_file, target)[0] for job_file in JOBS for target in FOLDERS}
+    known = {reference(job_file, target)[0] for job_file in JOBS for target in FOLDERS} | {ROOT / "k8s" / KUSTOMIZATION}
     kept = {path for folder in FOLDERS.values() for path in folder.iterdir()}
     assert kept == known

@@ -34,7 +34,6 @@ def expected_on_kubernetes(plan: LaunchPlan, container: Container, common: ReadB
         sources["PET_LOCAL_ADDR"] = "field status.podIP"
     labels = kubernetes_labels(plan, container.labels)
     rest = dict(flat(_Expected(plan, labels).rest()))
-    unequal = () if job.kubernetes.cpu_limit else ("cpu",)
     return common._replace(
         name=kubernetes_name(plan),
         pull=PULL_POLICIES[job.pull_policy],
@@ -46,7 +45,7 @@ def expected_on_kubernetes(plan: LaunchPlan, container: Container, common: ReadB
         health=readiness_text(job, container.health),
         health_times={key: value for key, value in common.health_times.items() if key != "start_period"},
         user=f"{_shown(ids.uid)}:{_shown(ids.gid)}",
-        rest=rest | {"requested otherwise than limited": unequal},
+        rest=rest | {"requests are limits": True if job.kubernetes.cpu_limit else ("cpu",)},
     )
 
 
@@ -76,19 +75,24 @@ class _Expected:
         self._gang = plan.job.nodes > 1
 
     def rest(self) -> _Document:
+        """Return it in the words of `reread_kubernetes`: the main object, those before it, then the pods."""
         kind = self._platform.kind
-        is_pod = kind == "pod"
-        annotations = {**self._job.annotations, **self._platform.annotations}
-        template = {} if is_pod else {"metadata": {"labels": self._labels, "annotations": annotations}}
-        return {
-            "documents": getattr(self, f"_{kind}_objects")(),
-            "metadata": self._placed({"annotations": annotations if is_pod else dict(self._job.annotations)}),
-            "pod templates": 2 if kind == "pytorchjob" and self._gang else 1,
-            "template": template,
+        objects: list[_Document] = getattr(self, f"_{kind}_objects")()
+        *before, main = objects
+        annotations = self._template()["metadata"]["annotations"] if kind == "pod" else dict(self._job.annotations)
+        return main | {
+            "before": before,
+            "metadata": self._placed({"annotations": annotations}),
+            "pods": 2 if kind == "pytorchjob" and self._gang else 1,
             "pod": self._pod_spec(),
             "container": self._container(),
             "queue": self._platform.queue or [],
         }
+
+    def _template(self) -> _Document:
+        """Return what a pod template says beside its spec."""
+        annotations = {**self._job.annotations, **self._platform.annotations}
+        return {"metadata": {"labels": self._labels, "annotations": annotations}}
 
     def _placed(self, metadata: _Document) -> _Document:
         namespace = self._platform.namespace
@@ -114,9 +118,10 @@ class _Expected:
         return [{"apiVersion": "v1", "kind": "Pod"}]
 
     def _pytorchjob_objects(self) -> list[_Document]:
-        replicas = {"Master": {"replicas": 1, "restartPolicy": "Never"}}
+        alike = {"restartPolicy": "Never", "template": self._template()}
+        replicas = {"Master": {"replicas": 1, **alike}}
         if self._gang:
-            replicas["Worker"] = {"replicas": self._job.nodes - 1, "restartPolicy": "Never"}
+            replicas["Worker"] = {"replicas": self._job.nodes - 1, **alike}
         policy = self._timed({"cleanPodPolicy": "Running", "backoffLimit": 0})
         spec = {"runPolicy": policy, "pytorchReplicaSpecs": replicas}
         return [{"apiVersion": "kubeflow.org/v1", "kind": "PyTorchJob", "spec": spec}]
@@ -181,7 +186,11 @@ class _Expected:
         ]
         if self._gang and self._platform.kind == "job":
             del rules[1]  # it counts, as any other failure does
-        spec: _Document = {"backoffLimit": backoff_limit, "podFailurePolicy": {"rules": rules}}
+        spec: _Document = {
+            "backoffLimit": backoff_limit,
+            "podFailurePolicy": {"rules": rules},
+            "template": self._template(),
+        }
         nodes = self._job.nodes
         return spec | ({"completionMode": "Indexed", "completions": nodes, "parallelism": nodes} if indexed else {})
 

@@ -13,7 +13,8 @@ from launcher.verify.readback import ReadBack, ReadMount, flat, read_cpus, read_
 _DOLLAR = re.compile(r"\$(?:(\$)|\(([^)]*)\))")
 _POD_IP = "status.podIP"
 _IN_JOB_SET = ("spec", "replicatedJobs", "*", "template", "spec", "template")
-_TEMPLATES = {
+_TEMPLATES: Mapping[str, tuple[str, ...]] = {
+    "Pod": (),
     "Job": ("spec", "template"),
     "JobSet": _IN_JOB_SET,
     "TrainingRuntime": ("spec", "template", *_IN_JOB_SET),
@@ -40,25 +41,18 @@ def reread_kubernetes(text: str) -> ReadBack:
     The last document is the one that runs the job. All its pod templates must be the same, and every other container
     must see the same /dev/shm.
     """
-    documents: list[dict[str, Any]] = read_documents(text)
-    templates = [each for document in documents for each in _pod_templates(document)] or [{}]
-    metadata = documents[-1].pop("metadata", {})
-    template = templates[0]
-    alike = all(each == template for each in templates)
-    pod: dict[str, Any] = template.pop("spec", {})
+    *before, main = read_documents(text)
+    pods = [place.pop("spec", {}) for document in (*before, main) for place in _pod_places(document)] or [{}]
+    metadata = main.pop("metadata", {})
+    pod: dict[str, Any] = pods[0]
+    alike = all(each == pod for each in pods)
+    number = len(pods) if alike else "they differ"
     containers = [*pod.pop("initContainers", []), *pod.pop("containers", [])] or [{}]
     volumes = _volumes(pod, containers)
     shm_sizes = {_shm_size(each, volumes) for each in containers}
     container, *others = containers
-    rest = {
-        "documents": documents,
-        "metadata": metadata,
-        "pod templates": len(templates) if alike else "they differ",
-        "template": template,
-        "pod": pod,
-        "container": container,
-        "others": others,
-    }
+    parts = {"before": before, "metadata": metadata, "pods": number, "pod": pod, "container": container}
+    rest = main | parts | {"others": others}
     read = _read_container(container, pod, volumes=volumes)
     labels = metadata.pop("labels", {})
     return read._replace(
@@ -69,19 +63,15 @@ def reread_kubernetes(text: str) -> ReadBack:
     )
 
 
-def _pod_templates(document: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    """Yield each pod template of a document, taken out of it; a Pod's metadata is the document's own."""
-    if document.get("kind") == "Pod":
-        yield {"spec": document.pop("spec", {})}
-        return
-    *path, last = _TEMPLATES.get(str(document.get("kind")), ("",))
+def _pod_places(document: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """Yield what holds a pod's spec in a document: each pod template, or a Pod itself."""
     places: list[Any] = [document]
-    for key in path:
+    for key in _TEMPLATES.get(str(document.get("kind")), ("",)):
         if key == "*":
             places = [each for place in places for each in (place.values() if isinstance(place, dict) else place)]
         else:
-            places = [place.get(key, {}) for place in places]
-    yield from (place.pop(last) for place in places if last in place)
+            places = [place[key] for place in places if key in place]
+    yield from places
 
 
 def _read_container(container: dict[str, Any], pod: dict[str, Any], *, volumes: dict[str, Any]) -> ReadBack:
@@ -114,7 +104,7 @@ def _read_container(container: dict[str, Any], pod: dict[str, Any], *, volumes: 
         stop_signal=None,
         stop_timeout=pod.pop("terminationGracePeriodSeconds", None),
         ulimits={},
-        rest={"requested otherwise than limited": _unequal(resources)},
+        rest={"requests are limits": _unequal(resources) or True},
     )
 
 
