@@ -77,7 +77,7 @@ def test_one_node_keeps_the_rendezvous(
     case = Case(plan, env={**dict(container_of(plan).env), **env}, setup=TORCHRUN)
     (ends,) = run_cases(docker_run, base_image, [case], SHM, "--network=none", "--hostname=node-0")
     for end in ends:
-        assert (end.code, end.out) == (0, f"is_host={host},join_timeout=1800,read_timeout=1800{rest}\n"), end.err
+        assert (end.code, end.out) == (0, f"join_timeout=1800,read_timeout=1800,is_host={host}{rest}\n"), end.err
 
 
 def test_two_nodes_train_together_though_dns_learns_of_node_0_late(

@@ -11,7 +11,7 @@ from launcher.render.quoting import sh_word
 from launcher.render.quoting import sh_words
 
 SOURCES = {
-    'preflight.sh.j2': '4658b10671e9c78418667f712a4c0713f29fdf475eeb932dc68147852f66ec68',
+    'preflight.sh.j2': '1d902ef64a475aa1a47e05be39349f9c5a3a28b142047222ec3fd96a64f925bc',
 }
 
 
@@ -196,11 +196,11 @@ def text(
         out.append('"\n')
     if (nodes > 1):
         out += (
-            '# Node 0 keeps the rendezvous: torch would ask DNS who that is, which may not know yet. The others wait for late images.\ntl_node=${JOB_COMPLETION_INDEX:-${RANK:-}} tl_at=${PET_RDZV_ENDPOINT%%[.:]*}\nif [ -z "$tl_node" ] && [ "$tl_at" != "$tl_host" ]; then tl_node=1; fi\ntl_conf="is_host=$((${tl_node:-0} == 0)),join_timeout=',
+            '# Node 0 keeps the rendezvous. torch would ask DNS who that is, which may not know yet. Images may come late.\ntl_node=${JOB_COMPLETION_INDEX:-${RANK:-}} tl_at=${PET_RDZV_ENDPOINT%%[.:]*}\nif [ -z "$tl_node" ] && [ "$tl_at" != "$tl_host" ]; then tl_node=1; fi\ntl_conf="join_timeout=',
             number(node_patience),
             ',read_timeout=',
             number(node_patience),
-            '"\nexport PET_RDZV_CONF="$tl_conf${PET_RDZV_CONF:+,$PET_RDZV_CONF}"\n',
+            ',is_host=$((${tl_node:-0} == 0))"\nexport PET_RDZV_CONF="$tl_conf${PET_RDZV_CONF:+,$PET_RDZV_CONF}"\n',
         )
     out.append('for tl_dir in "$PWD" "${HOME:-/}"; do [ -w "$tl_dir" ] || tl_say "warning: can\'t write to $tl_dir"; done\n')
     if maybe_none:
