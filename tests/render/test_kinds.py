@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import subprocess
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,7 @@ from launcher.job.fields_kubernetes import KINDS
 from launcher.plan import make_plan
 from launcher.render import render
 from launcher.render.container import container_of
+from launcher.render.kubernetes import readiness_text
 from launcher.render.rendezvous import rendezvous_endpoint
 from launcher.render.spelling import kubernetes_name
 from launcher.verify import verified
@@ -196,6 +198,15 @@ def test_readiness_only_records_where_something_acts_on_it(tmp_path: Path) -> No
         probe = templates(plan)[0]["spec"]["containers"][0]["readinessProbe"]["exec"]["command"][2]
         assert probe.startswith("trap 'exit 0' EXIT") is expected
         assert probe.endswith(container_of(plan).health.replace("$", "$$"))
+
+
+@pytest.mark.parametrize("shell", ["dash", "busybox sh", "bash --posix"])
+def test_a_check_that_only_records_never_fails(tmp_path: Path, shell: str) -> None:
+    """What it prints stays, and its exit code is 0, in each shell that an image may have."""
+    plan = plan_with(tmp_path, "kubernetes", resources=LIMITS, kubernetes={"queue": "a"})
+    text = readiness_text(plan.job, "tl_bad() { echo unhealthy; exit 1; }\nfalse || tl_bad\n")
+    done = subprocess.run([*shell.split(), "-c", text], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (0, "unhealthy\n")
 
 
 @pytest.mark.parametrize("kind", KINDS)
