@@ -29,20 +29,27 @@ _TOPOLOGY = Field("topologyKey", _KEY, "label of the nodes that are one place", 
                   example="kubernetes.io/hostname")  # fmt: skip
 
 
-def _requirements(*operators: str, value: Type = _VALUE) -> Type:
+def _requirements(*operators: str) -> Type:
     """Kubernetes' list of `{key, operator, values}`."""
     return listing(
         record(
             Field("key", _KEY, "label", required=True, example="kubernetes.io/arch"),
             Field("operator", choice(*operators), "how it is compared", required=True, example="In"),
-            Field("values", listing(value), "values; none with Exists and DoesNotExist"),
+            Field("values", listing(_VALUE), "values; none with Exists and DoesNotExist"),
         )
     )
 
 
 _OF_LABELS = _requirements("In", "NotIn", "Exists", "DoesNotExist")
 _OF_NODES = _requirements("In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt")
-_OF_FIELDS = _requirements("In", "NotIn", value=STRING)  # a node's name may be longer than a label's value
+_OF_FIELDS = listing(
+    record(
+        Field("key", choice("metadata.name"), "the one field that nodes are chosen by", required=True,
+              example="metadata.name"),
+        Field("operator", choice("In", "NotIn"), "how it is compared", required=True, example="In"),
+        Field("values", listing(_OBJECT_NAME, low=1), "one node's name", required=True, example="[node-1]"),
+    )
+)  # fmt: skip
 _SELECTOR = record(
     Field("matchLabels", _LABELS, "labels that all must have"),
     Field("matchExpressions", _OF_LABELS, "further requirements"),

@@ -21,6 +21,7 @@ def check_platform(job: Checked) -> None:
     _check_queue(job)
     _check_network(job)
     _check_requirements(job)
+    _check_label_keys(job)
     _check_tolerations(job)
     _check_spread(job)
 
@@ -119,6 +120,10 @@ def _check_requirements(job: Checked) -> None:
             elif operator in _WITH_ONE_NUMBER and not (len(values) == 1 and re.fullmatch(r"-?\d+", values[0])):
                 message = f"{path} states {operator} with {len(values)} values; one integer is asked"
                 job.add("TL107", path, message, fix="write values: [1]")
+            elif ".matchFields." in path and len(values) > 1:
+                message = f"{path}.values names {len(values)} nodes; one fits in a requirement of a field"
+                fix = "write matchExpressions with the key kubernetes.io/hostname for several"
+                job.add("TL107", f"{path}.values", message, fix=fix)
             elif operator in {"In", "NotIn"} and not values:
                 message = f"{path}.values is missing; {operator} compares with one or more"
                 job.add("TL106", path, message, fix=f"add values: [a] to {path}")
@@ -140,10 +145,32 @@ def _check_tolerations(job: Checked) -> None:
             job.add("TL109", f"{path}.tolerationSeconds", message, fix=f"set {path}.effect to NoExecute")
 
 
+def _check_label_keys(job: Checked) -> None:
+    for path, found in _objects(job.value("kubernetes.affinity"), "kubernetes.affinity"):
+        stated = [each for each in ("matchLabelKeys", "mismatchLabelKeys") if found.get(each)]
+        if stated and "labelSelector" not in found:
+            message = f"{path}.{stated[0]} goes with a labelSelector alone"
+            job.add("TL106", path, message, fix=f"add labelSelector: {{}} to {path}, or delete {stated[0]}")
+
+
 def _check_spread(job: Checked) -> None:
+    _check_spread_twice(job)
     for index, found in enumerate(job.value("kubernetes.topology_spread") or ()):
         if found is BAD or "minDomains" not in found or found.get("whenUnsatisfiable") != "ScheduleAnyway":
             continue
         path = f"kubernetes.topology_spread.{index}"
         message = f"{path}.minDomains goes with whenUnsatisfiable DoNotSchedule alone"
         job.add("TL109", f"{path}.minDomains", message, fix=f"delete {path}.minDomains")
+
+
+def _check_spread_twice(job: Checked) -> None:
+    seen: dict[tuple[Any, Any], int] = {}
+    for index, found in enumerate(job.value("kubernetes.topology_spread") or ()):
+        if found is BAD:
+            continue
+        pair = (found.get("topologyKey"), found.get("whenUnsatisfiable"))
+        if pair in seen and BAD not in pair and None not in pair:
+            path = "kubernetes.topology_spread"
+            message = f"{path}.{seen[pair]} and {path}.{index} both spread by {pair[0]} with {pair[1]}"
+            job.add("TL109", f"{path}.{index}", message, fix="delete one of them")
+        seen.setdefault(pair, index)
