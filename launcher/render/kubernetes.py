@@ -35,6 +35,7 @@ IDENTITY = {
     "TRITON_CACHE_DIR": f"{CLUSTER_HOME}/.cache/triton",
     "MPLCONFIGDIR": f"{CLUSTER_HOME}/.cache/matplotlib",
 }
+LOCAL_ADDRESS = "PET_LOCAL_ADDR"  # torchrun's
 _RECORDS_ONLY = "trap 'exit 0' EXIT # something acts on readiness here, so this check only records\n"
 
 
@@ -79,7 +80,7 @@ def kubernetes_text(plan: LaunchPlan, *, base: Path | None) -> str:
         queue_label=KUEUE_QUEUE_LABEL,
         pod_annotations={**job.annotations, **job.kubernetes.annotations},
         env=dict(container.env) | missing_identity(plan),
-        local_address=job.nodes > 1 and job.kubernetes.host_network,
+        local_address=needs_local_address(job),
         security=security(job),
         stated_security=security(job)[:3] != (None, None, None) or security(job).seccomp or bool(job.group_add),
         tolerations=list(tolerations(plan)),
@@ -109,6 +110,12 @@ def security(job: JobSpec) -> Security:
 def needs_own_home(job: JobSpec) -> bool:
     """Return whether the processes have a uid that the image need not know."""
     return bool(security(job).uid)
+
+
+def needs_local_address(job: JobSpec) -> bool:
+    """Return whether torchrun must be told by which address the other nodes reach it: a node's name may not do."""
+    stated = LOCAL_ADDRESS in {*job.env, *job.secrets}
+    return job.nodes > 1 and job.kubernetes.host_network and not stated
 
 
 def missing_identity(plan: LaunchPlan) -> dict[str, str]:

@@ -9,9 +9,11 @@ from launcher.plan.launch_plan import LaunchPlan
 from launcher.render.container import Container
 from launcher.render.kubernetes import (
     CONTAINER_NAMES,
+    LOCAL_ADDRESS,
     OWN_CONTAINER_NAME,
     PULL_POLICIES,
     missing_identity,
+    needs_local_address,
     needs_own_home,
     readiness_text,
     security,
@@ -30,8 +32,8 @@ def expected_on_kubernetes(plan: LaunchPlan, container: Container, common: ReadB
     own += [ReadMount("scratch", None, CLUSTER_HOME, False)] if needs_own_home(job) else []
     own += [ReadMount("scratch", None, "/tmp", False)] if needs_own_tmp(plan) else []
     sources = {name: str(secret.kubernetes) for name, secret in container.secrets}
-    if job.nodes > 1 and job.kubernetes.host_network:
-        sources["PET_LOCAL_ADDR"] = "field status.podIP"
+    if needs_local_address(job):
+        sources[LOCAL_ADDRESS] = "field status.podIP"
     labels = kubernetes_labels(plan, container.labels)
     rest = dict(flat(_Expected(plan, labels).rest()))
     return common._replace(

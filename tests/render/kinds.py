@@ -25,10 +25,10 @@ CASES = [(kind, nodes) for kind in KINDS for nodes in (1, 3) if (kind, nodes) !=
 
 def kind_plan(path: Path, kind: str, nodes: int, *sets: str) -> LaunchPlan:
     """Return the plan of a job file as `kind` on `nodes` nodes; what that kind can't say is taken from it."""
-    own = [f"kubernetes.kind={kind}", *([f"torchrun.nnodes={nodes}"] if nodes > 1 else [])]
-    if path.stem == "cluster":
-        own += ["torchrun.nnodes=1"] if nodes == 1 else []
-        own += ["kubernetes.queue=null"] if kind == "pod" else []
+    stated = yaml.safe_load(path.read_text(encoding="utf-8"))
+    own = [f"kubernetes.kind={kind}"]
+    own += [f"torchrun.nnodes={nodes}"] if nodes > 1 or "torchrun" in stated else []
+    own += ["kubernetes.queue=null"] if kind == "pod" and "queue" in stated.get("kubernetes", {}) else []
     if kind == "pytorchjob" or (kind == "job" and nodes > 1):
         own.append(ONE_START)
     return make_plan(read_job(path, target="kubernetes", sets=(*own, *sets)))

@@ -291,6 +291,15 @@ def test_a_hosts_network_needs_the_level_that_allows_it(tmp_path: Path) -> None:
     address = {"name": "PET_LOCAL_ADDR", "valueFrom": {"fieldRef": {"fieldPath": "status.podIP"}}}
     assert address in spec["containers"][0]["env"]
     assert violations(spec, "baseline") == ["hostNetwork is true"]
+    own = plan_with(
+        tmp_path,
+        "kubernetes",
+        resources=LIMITS,
+        torchrun={"nnodes": 2},
+        kubernetes=fields,
+        env={"PET_LOCAL_ADDR": "10.0.0.1"},
+    )
+    assert "status.podIP" not in verified(own, render(own))
     validate(documents(plan)[1], VERSIONS[-1])
 
 
