@@ -47,7 +47,7 @@ def test_the_platform_fields_are_their_golden_file(golden: Callable[[Path, str],
 
 
 @pytest.mark.parametrize(("kind", "nodes"), CASES)
-@pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", FILES, ids=lambda path: f"{path.parent.name}-{path.stem}")
 def test_every_job_fits_the_api_strictly_and_passes_restricted(path: Path, kind: str, nodes: int) -> None:
     """Every object and every pod template, with unknown fields refused; every container of every pod."""
     plan = kind_plan(path, kind, nodes)
