@@ -100,7 +100,7 @@ def _table(rows: list[tuple[str, str, str, str]]) -> Iterator[str]:
 
 def plan_document(plan: LaunchPlan) -> dict[str, object]:
     """Return what `plan -o json` says: bytes, counts and seconds as integers, CPUs as a decimal string."""
-    job, shm = plan.job, plan.shm
+    job, shm, vendor = plan.job, plan.shm, plan.job.resources.gpu_vendor
     return {
         "job": job.name,
         "name": plan.name,
@@ -114,7 +114,7 @@ def plan_document(plan: LaunchPlan) -> dict[str, object]:
         "auto_workers": plan.auto_workers,
         "cpus": None if job.resources.cpus is None else format_cpus(job.resources.cpus),
         "memory": {"limit": plan.memory.limit, "working_set": plan.memory.working_set.value},
-        "gpus": {"count": plan.gpus.count, "ids": list(plan.gpus.ids), "all": plan.gpus.all},
+        "gpus": {"count": plan.gpus.count, "ids": list(plan.gpus.ids), "all": plan.gpus.all, "vendor": vendor},
         "shm": _shm_document(shm),
         "threads": {name: threads.value for name, threads in plan.threads},
         "derivations": _derivations(plan),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import time
+from dataclasses import replace
 
 from launcher.cli.common import add_job_arguments, plan_of, say_findings
 from launcher.cli.runs import RUN_TARGETS, backend_of, say_diagnoses
@@ -57,13 +58,14 @@ def _remove_expired(backend: Backend, streams: Streams) -> None:
 def _followed(backend: Backend, plan: LaunchPlan, streams: Streams) -> int:
     from launcher.diagnose import explain_hang
     from launcher.run.evidence import Evidence
+    from launcher.run.secrets import Redactor
     from launcher.run.supervise import Console, Event, Events, Supervisor, trapped_signals
 
-    screen = Screen(streams)
+    screen, redacted = Screen(streams), Redactor(plan)
     memory = plan.job.resources.memory or 0
 
     def hangs(log: str) -> str:
-        known = Evidence(None, log, shm_size=plan.shm.size.value, memory=memory, target=plan.target)
+        known = Evidence(None, redacted(log), shm_size=plan.shm.size.value, memory=memory, target=plan.target)
         diagnosis = explain_hang(known)
         return f"{diagnosis.sentence}; {diagnosis.fix}" if diagnosis else ""
 
@@ -74,7 +76,8 @@ def _followed(backend: Backend, plan: LaunchPlan, streams: Streams) -> int:
     if outcome.evidence is not None:
         if outcome.exit_code:
             screen.say(f"the job ended with exit code {outcome.exit_code}")
-        say_diagnoses(outcome.evidence, streams, screen.line)
+        said = replace(outcome.evidence, log=redacted(outcome.evidence.log))
+        say_diagnoses(said, streams, screen.line)
         kept = "log" if plan.target == "local" else "container"
         screen.say(f"its {kept} is kept; `trainlaunch down {plan.job.name}` removes it")
     return outcome.exit_code

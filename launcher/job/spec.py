@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from launcher.diagnostics import Span
+from launcher.job.reserved import SECRETS_FOLDER
 
 
 class Origin(NamedTuple):
@@ -35,11 +36,26 @@ def numeric_user(user: str | None) -> tuple[int, int] | None:
     return (int(match[1]), int(match[2] or 1000)) if match else None
 
 
+def secret_path(name: str) -> str:
+    """Return where a container has the secret `name` as a file."""
+    return f"{SECRETS_FOLDER}/{name}"
+
+
+def path_variable(name: str) -> str:
+    """Return the variable that holds the path of the secret `name` as a file."""
+    return f"{name}_FILE"
+
+
 class Secret(NamedTuple):
-    """A secret by reference: host variable `env`, or Kubernetes `name/key`; never its value."""
+    """A secret by reference: host variable `env`, host `file`, or Kubernetes `name/key`; never its value.
+
+    `as_file`: the job sees a file instead of a variable.
+    """
 
     env: str | None
+    file: str | None
     kubernetes: str | None
+    as_file: bool
 
 
 class Mount(NamedTuple):
@@ -71,6 +87,7 @@ class Resources(NamedTuple):
     gpu_resource: str
     ephemeral_storage: int | None
     extended: Mapping[str, int]
+    gpu_vendor: str = "nvidia"
 
 
 class ShmExtra(NamedTuple):

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 from launcher.job.reserved import CLUSTER_HOME
+from launcher.job.spec import secret_path
 from launcher.plan.launch_plan import LaunchPlan
 from launcher.render.container import Container
 from launcher.render.kubernetes import (
@@ -18,6 +20,7 @@ from launcher.render.kubernetes import (
     readiness_text,
     security,
 )
+from launcher.render.secrets import mounted_secrets
 from launcher.render.spelling import kubernetes_labels, kubernetes_name, needs_own_tmp
 from launcher.verify.readback import ReadBack, ReadMount, flat
 
@@ -43,12 +46,17 @@ def expected_on_kubernetes(plan: LaunchPlan, container: Container, common: ReadB
         secrets=sources,
         labels=labels,
         devices=_devices(plan),
-        mounts=(*own, *common.mounts),
+        mounts=(*own, *common.mounts, *_mounted_secrets(plan)),
         health=readiness_text(job, container.health),
         health_times={key: value for key, value in common.health_times.items() if key != "start_period"},
         user=f"{_shown(ids.uid)}:{_shown(ids.gid)}",
         rest=rest | {"requests are limits": True if job.kubernetes.cpu_limit else ("cpu",)},
     )
+
+
+def _mounted_secrets(plan: LaunchPlan) -> Iterator[ReadMount]:
+    for name, secret in mounted_secrets(plan):
+        yield ReadMount("secret", secret.kubernetes, secret_path(name), True)
 
 
 def _shown(number: int | None) -> str:

@@ -128,7 +128,6 @@ DESIGN_ROWS = {
 # Not a row of the design's table, but known, so that a later version's field is refused by name.
 KNOWN_BESIDES = {"policy": "none"}
 NOT_YET = {
-    "secrets.NAME.file",
     "healthcheck.stall_after",
     "patches",
     "policy",

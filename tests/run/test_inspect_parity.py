@@ -33,17 +33,27 @@ WIDE: dict[str, Any] = {
     "stop_grace_period": "1m30s",
     "env": {"A": "1", "NASTY": " $HOME `x` 'q' \"d\" \\ é\n", "EMPTY": "", "YES": "no"},
     "labels": {"team": "vision $x", "empty": ""},
-    "secrets": {"TOKEN": {"env": "TOKEN"}, "RENAMED": {"env": "HOST_TOKEN"}},
+    "secrets": {
+        "TOKEN": {"env": "TOKEN"},
+        "RENAMED": {"env": "HOST_TOKEN"},
+        "WRITTEN": {"env": "HOST_TOKEN", "as": "file"},
+        "READ": {"file": "./s, \"rc\"/token"},
+        "BOUND": {"file": "./s, \"rc\"/token", "as": "file"},
+    },
     "mounts": [
         {"type": "bind", "source": "./s, \"rc\"", "target": "/workspace"},
         {"type": "bind", "source": "/usr/share", "target": "/data", "read_only": True},
         {"type": "tmpfs", "target": "/cache"},
+        {"type": "tmpfs", "target": "/data/below, it $x"},
+        {"type": "volume", "source": "trainlaunch-test.parity", "target": "/cache/deep/er", "read_only": True},
         {"type": "scratch", "target": "/scratch"},
     ],
     "ulimits": {"nofile": {"soft": 1024, "hard": 2048}, "core": 0},
     "healthcheck": {"interval": "45s", "timeout": "7s", "retries": 5, "start_period": "2m"},
 }  # fmt: skip
-GPUS = [0, 2, ["0", "GPU-abc"], "all"]
+MIG = "MIG-1b2c3d4e-0000-1111-2222-333344445555"
+NVIDIA = [{"gpus": each} for each in (0, 2, ["0", "GPU-abc"], [MIG, "MIG-GPU-abc/1/0"], "all")]
+AMD = [{"gpus": each, "gpu_vendor": "amd"} for each in (0, 1, ["0", "3"], "all")]
 
 
 @pytest.fixture
@@ -104,6 +114,7 @@ def described_and_removed(container: str) -> dict[str, Any]:
         key: value for key, value in found["Config"]["Labels"].items() if key not in RUN_LABELS
     }
     del found["HostConfig"]["AutoRemove"]
+    docker("volume", "rm", "trainlaunch-test.parity")
     for mount in found["Mounts"]:
         if mount["Type"] == "volume":
             del mount["Name"], mount["Source"]
@@ -115,16 +126,17 @@ def described_and_removed(container: str) -> dict[str, Any]:
 
 
 @pytest.mark.docker
-@pytest.mark.parametrize("gpus", GPUS, ids=str)
+@pytest.mark.parametrize("gpus", [*NVIDIA, *AMD], ids=str)
 def test_a_wide_job_is_the_same_both_ways(
-    fields: dict[str, Any], tmp_path: Path, creating_docker: Path, monkeypatch: pytest.MonkeyPatch, gpus: object
+    fields: dict[str, Any], tmp_path: Path, creating_docker: Path, monkeypatch: pytest.MonkeyPatch, gpus: dict[str, Any]
 ) -> None:
     """Every field that docker can express, with strings that shells and CSV readers stumble over."""
     secrets = {"TOKEN": "s3 $cret", "HOST_TOKEN": "other"}
     for name, value in secrets.items():
         monkeypatch.setenv(name, value)
     (tmp_path / 's, "rc"').mkdir()
-    resources = {"cpus": "1.5", "memory": "700Mi", "gpus": gpus}
+    (tmp_path / 's, "rc"' / "token").write_text("of a\nfile\n\n")
+    resources = {"cpus": "1.5", "memory": "700Mi", **gpus}
     plan = plan_with(tmp_path, **{**fields, **WIDE, "resources": resources, "ranks_per_container": 1})
     assert created_by_up(plan) == created_by_text(plan, creating_docker, secrets)
 

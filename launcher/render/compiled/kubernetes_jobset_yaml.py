@@ -20,7 +20,7 @@ SOURCES = {
     'kubernetes/job-spec.yaml.j2': 'e8720e536b4ad3d1be74f992029db43e04ef988eb68e6d209762d2ff937f0aa5',
     'kubernetes/pod-template.yaml.j2': '496e9cc25dd1209f6c4de2effc5d3020e31f5cfa3e136d372a31c287aeab2f78',
     'kubernetes/pod-metadata.yaml.j2': '24e3ba39b9f0c10b9f204fe04628a00b48a28f3905f315ebb9581a089e55e896',
-    'kubernetes/pod-spec.yaml.j2': 'a216a9978f5c97e7116c04c08637521f61a38b5fc88ce7d6affdce1369c301eb',
+    'kubernetes/pod-spec.yaml.j2': '3d968881d30e89ded9ebceae8aca9fac28cdcccc309fa13b69bdc945e11c30df',
 }
 
 
@@ -368,6 +368,8 @@ def text(
             yaml_string(volume_32.target),
             '\n',
         )
+        if (volume_32.type == 'secret'):
+            block_17.append('        subPath: "value"\n')
         if volume_32.read_only:
             block_17.append('        readOnly: true\n')
     block_17 += (
@@ -424,6 +426,14 @@ def text(
                 '    configMap:\n      name: ',
                 yaml_string(volume_35.source),
                 '\n',
+            )
+        elif (volume_35.type == 'secret'):
+            block_17 += (
+                '    secret:\n      secretName: ',
+                yaml_string(volume_35.source.partition('/')[0]),
+                "\n      # 0440, which fsGroup gives to the job's group.\n      defaultMode: 288\n      items:\n        - key: ",
+                yaml_string(volume_35.source.partition('/')[2]),
+                '\n          path: "value"\n',
             )
     block_11.append(indented("".join(block_17), 2, first=True))
     block_10.append(indented("".join(block_11), 2, first=True))

@@ -16,7 +16,7 @@ SOURCES = {
     'kubernetes/pod.yaml.j2': '79145e43558326ac848faae00cc0d324939aecba2173a1f8d2d38245979610b2',
     'kubernetes/header.yaml.j2': 'a2b19eb67cd1e2607140a93194c5cd593695f3523c891d9a971b247f18ee574e',
     'kubernetes/pod-metadata.yaml.j2': '24e3ba39b9f0c10b9f204fe04628a00b48a28f3905f315ebb9581a089e55e896',
-    'kubernetes/pod-spec.yaml.j2': 'a216a9978f5c97e7116c04c08637521f61a38b5fc88ce7d6affdce1369c301eb',
+    'kubernetes/pod-spec.yaml.j2': '3d968881d30e89ded9ebceae8aca9fac28cdcccc309fa13b69bdc945e11c30df',
 }
 
 
@@ -271,6 +271,8 @@ def text(
             yaml_string(volume_22.target),
             '\n',
         )
+        if (volume_22.type == 'secret'):
+            block_7.append('        subPath: "value"\n')
         if volume_22.read_only:
             block_7.append('        readOnly: true\n')
     block_7 += (
@@ -327,6 +329,14 @@ def text(
                 '    configMap:\n      name: ',
                 yaml_string(volume_25.source),
                 '\n',
+            )
+        elif (volume_25.type == 'secret'):
+            block_7 += (
+                '    secret:\n      secretName: ',
+                yaml_string(volume_25.source.partition('/')[0]),
+                "\n      # 0440, which fsGroup gives to the job's group.\n      defaultMode: 288\n      items:\n        - key: ",
+                yaml_string(volume_25.source.partition('/')[2]),
+                '\n          path: "value"\n',
             )
     out.append(indented("".join(block_7), 2, first=True))
     return "".join(out)

@@ -18,7 +18,7 @@ SOURCES = {
     'kubernetes/metadata.yaml.j2': '929a8612d45a2efb16180193e01b89af1c87b956489e8cffc310fe29f9d6ed42',
     'kubernetes/pod-template.yaml.j2': '496e9cc25dd1209f6c4de2effc5d3020e31f5cfa3e136d372a31c287aeab2f78',
     'kubernetes/pod-metadata.yaml.j2': '24e3ba39b9f0c10b9f204fe04628a00b48a28f3905f315ebb9581a089e55e896',
-    'kubernetes/pod-spec.yaml.j2': 'a216a9978f5c97e7116c04c08637521f61a38b5fc88ce7d6affdce1369c301eb',
+    'kubernetes/pod-spec.yaml.j2': '3d968881d30e89ded9ebceae8aca9fac28cdcccc309fa13b69bdc945e11c30df',
 }
 
 
@@ -318,6 +318,8 @@ def text(
             yaml_string(volume_28.target),
             '\n',
         )
+        if (volume_28.type == 'secret'):
+            block_13.append('        subPath: "value"\n')
         if volume_28.read_only:
             block_13.append('        readOnly: true\n')
     block_13 += (
@@ -374,6 +376,14 @@ def text(
                 '    configMap:\n      name: ',
                 yaml_string(volume_31.source),
                 '\n',
+            )
+        elif (volume_31.type == 'secret'):
+            block_13 += (
+                '    secret:\n      secretName: ',
+                yaml_string(volume_31.source.partition('/')[0]),
+                "\n      # 0440, which fsGroup gives to the job's group.\n      defaultMode: 288\n      items:\n        - key: ",
+                yaml_string(volume_31.source.partition('/')[2]),
+                '\n          path: "value"\n',
             )
     block_7.append(indented("".join(block_13), 2, first=True))
     out.append(indented("".join(block_7), 8, first=True))
@@ -587,6 +597,8 @@ def text(
                 yaml_string(volume_53.target),
                 '\n',
             )
+            if (volume_53.type == 'secret'):
+                block_38.append('        subPath: "value"\n')
             if volume_53.read_only:
                 block_38.append('        readOnly: true\n')
         block_38 += (
@@ -643,6 +655,14 @@ def text(
                     '    configMap:\n      name: ',
                     yaml_string(volume_56.source),
                     '\n',
+                )
+            elif (volume_56.type == 'secret'):
+                block_38 += (
+                    '    secret:\n      secretName: ',
+                    yaml_string(volume_56.source.partition('/')[0]),
+                    "\n      # 0440, which fsGroup gives to the job's group.\n      defaultMode: 288\n      items:\n        - key: ",
+                    yaml_string(volume_56.source.partition('/')[2]),
+                    '\n          path: "value"\n',
                 )
         block_32.append(indented("".join(block_38), 2, first=True))
         out.append(indented("".join(block_32), 8, first=True))
