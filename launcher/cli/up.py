@@ -37,11 +37,21 @@ def run(args: argparse.Namespace, streams: Streams) -> int:
     plan = plan_of(args)
     if plan.target not in RUN_TARGETS:
         raise TargetUnavailable([_only_docker(plan)])
+    if plan.job.patch is not None:
+        _verify_patch(plan)
     say_findings(plan.findings, streams)
     with backend_of(plan.target) as backend:
         backend.prepare(plan, Screen(streams).say)
         _remove_expired(backend, streams)
         return _detached(backend, plan, streams) if args.detach else _followed(backend, plan, streams)
+
+
+def _verify_patch(plan: LaunchPlan) -> None:
+    """Raise JobFileRejected where the job's patch would change what the plan decided, as `render` does."""
+    from launcher.render import render
+    from launcher.verify import verify
+
+    verify(plan, render(plan))
 
 
 def _remove_expired(backend: Backend, streams: Streams) -> None:

@@ -8,14 +8,18 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from launcher.diagnostics import Span
 from launcher.job.reserved import SECRETS_FOLDER
 
+if TYPE_CHECKING:
+    from launcher.job.patch import Patch
+    from launcher.job.policy import Limit, Policy
+
 
 class Origin(NamedTuple):
-    """Where a value came from: `kind` is job, target_overrides, lock, --set or default; the last two have no span."""
+    """Where a value came from: `kind` is policy, job, target_overrides, lock, --set or default; two have no span."""
 
     kind: str
     span: Span | None = None
@@ -229,6 +233,12 @@ class JobSpec(NamedTuple):
     kubernetes: KubernetesSpec
     origins: Mapping[str, Origin]
     sets: tuple[str, ...] = ()
+    patch: Patch | None = None
+    policy: Policy | None = None
+
+    def ceiling(self, name: str) -> Limit | None:
+        """Return the policy's ceiling of that name, or None where there is none."""
+        return self.policy.max.get(name) if self.policy else None
 
     @property
     def nodes(self) -> int:

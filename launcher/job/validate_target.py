@@ -29,6 +29,10 @@ def check_target(job: Checked) -> None:
 
         check_secrets(job)
     _check_reserved_labels(job)
+    if job.value("patches"):
+        from launcher.job.validate_patches import check_patches  # few jobs have some
+
+        check_patches(job)
     if job.target == "kubernetes":
         from launcher.job.validate_cluster import check_cluster
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from launcher.job.spec import Mount
 from launcher.plan.launch_plan import LaunchPlan
@@ -21,6 +21,9 @@ from launcher.render.spelling import (
 from launcher.render.templates import template_text
 from launcher.units import format_cpus, format_duration
 
+if TYPE_CHECKING:
+    from launcher.job.docker_flags import Flag
+
 
 class ShellSecret(NamedTuple):
     """A secret that the script passes on as the variable `name`: from the variable `env`, or from the file `path`.
@@ -34,8 +37,11 @@ class ShellSecret(NamedTuple):
     holder: str
 
 
-def docker_run_text(plan: LaunchPlan, *, base: Path | None) -> str:
-    """Return the script; `base` is the folder that it will lie in, None where it is read from a pipe."""
+def docker_run_text(plan: LaunchPlan, *, base: Path | None, extra: tuple[Flag, ...]) -> str:
+    """Return the script; `base` is the folder that it will lie in, None where it is read from a pipe.
+
+    `extra` are the job's own flags, after all others.
+    """
     job = plan.job
     container = container_of(plan)
     return template_text(
@@ -59,6 +65,7 @@ def docker_run_text(plan: LaunchPlan, *, base: Path | None) -> str:
             if mount.type != "tmpfs"
         ],
         duration=format_duration,
+        extra=[each.words for each in extra],
     )
 
 

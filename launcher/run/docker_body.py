@@ -39,6 +39,10 @@ def create_body(plan: LaunchPlan, *, run: str, attempt: int) -> dict[str, Any]:
     }
     optional = {"WorkingDir": job.working_dir, "User": job.user, "StopSignal": job.stop_signal}
     body.update({key: value for key, value in optional.items() if value is not None})
+    if job.patch is not None:
+        from launcher.run.docker_flags import add_flags  # few jobs have some
+
+        add_flags(body, job.patch.flags)
     return body
 
 

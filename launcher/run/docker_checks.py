@@ -40,6 +40,10 @@ def host_findings(plan: LaunchPlan, info: Mapping[str, Any], *, local: bool) -> 
         found += amd_findings(plan)
     if local:
         found += mount_findings(plan)
+    if plan.job.patch is not None:
+        from launcher.run.docker_flags import flag_findings  # few jobs have some
+
+        found += flag_findings(plan)
     return tuple(found)
 
 

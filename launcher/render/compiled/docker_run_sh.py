@@ -12,7 +12,7 @@ from launcher.render.quoting import sh_word
 from launcher.render.quoting import sh_words
 
 SOURCES = {
-    'docker-run.sh.j2': '56fb4785ec881e8131d0b5b3abf262f0dd487b38922a18567bf802e6f1c40908',
+    'docker-run.sh.j2': '2d978d1561a06e4f56f369bb1d603b23113883df0411f961fb79bf41c018bcac',
 }
 
 
@@ -22,6 +22,7 @@ def text(
     cpus: Any,
     devices: Any,
     duration: Any,
+    extra: Any,
     gpus: Any,
     header: Any,
     job: Any,
@@ -219,14 +220,23 @@ def text(
         sh_word(container.health),
         ' \\\n  --entrypoint ',
         sh_word(container.entrypoint[0]),
-        ' \\\n  ',
+        ' \\\n',
+    )
+    for words_19 in extra:
+        out += (
+            '  ',
+            sh_words(words_19),
+            ' \\\n',
+        )
+    out += (
+        '  ',
         sh_word(job.image),
         ' \\\n',
     )
-    for word_19 in container.entrypoint[1:]:
+    for word_20 in container.entrypoint[1:]:
         out += (
             '  ',
-            sh_word(word_19),
+            sh_word(word_20),
             ' \\\n',
         )
     out += (
