@@ -83,7 +83,7 @@ def _read_container(container: dict[str, Any], pod: dict[str, Any], *, volumes: 
     probe = health.get("exec", {}).pop("command", [])
     resources = container.pop("resources", {})
     security = pod.get("securityContext", {})
-    requests = resources.get("requests", {})
+    unlimited = resources.get("requests", {}).get("cpu")
     return ReadBack(
         name=None,
         image=container.pop("image", None),
@@ -94,7 +94,7 @@ def _read_container(container: dict[str, Any], pod: dict[str, Any], *, volumes: 
         labels={},
         shm_size=None,
         memory=read_size(_limit(resources, "memory")),
-        cpus=read_cpus(requests.get("cpu") if isinstance(requests.get("cpu"), str) else None),
+        cpus=read_cpus(_limit(resources, "cpu") or (unlimited if isinstance(unlimited, str) else None)),
         devices=_devices(resources),
         mounts=tuple(_mount(each, volumes) for each in container.pop("volumeMounts", [])),
         health=expanded(probe[2], env) if probe[:2] == ["/bin/sh", "-c"] and len(probe) == 3 else None,
