@@ -85,11 +85,13 @@ def _followed(backend: Backend, plan: LaunchPlan, streams: Streams) -> int:
         outcome = Supervisor(backend, plan, console, events).run()
     if outcome.evidence is not None:
         if outcome.exit_code:
-            screen.say(f"the job ended with exit code {outcome.exit_code}")
+            node = "" if outcome.node is None else f" on node {outcome.node}"
+            screen.say(f"the job ended with exit code {outcome.exit_code}{node}")
         said = replace(outcome.evidence, log=redacted(outcome.evidence.log))
         say_diagnoses(said, streams, screen.line)
-        kept = "log" if plan.target == "local" else "container"
-        screen.say(f"its {kept} is kept; `trainlaunch down {plan.job.name}` removes it")
+        kept = "log is" if plan.target == "local" else "container is" if plan.nodes == 1 else "containers are"
+        them = "it" if plan.nodes == 1 else "them"
+        screen.say(f"its {kept} kept; `trainlaunch down {plan.job.name}` removes {them}")
     return outcome.exit_code
 
 
@@ -111,13 +113,10 @@ def _detached(backend: Backend, plan: LaunchPlan, streams: Streams) -> int:
 
 
 def _only_docker(plan: LaunchPlan) -> Diagnostic:
-    ways = {
-        "compose": f"`trainlaunch render {plan.job.path} --target compose | docker compose -f - up`",
-        "kubernetes": f"`trainlaunch render {plan.job.path} --target kubernetes | kubectl apply -f -`",
-    }
     return Diagnostic(
         code="TL110",
-        message=f"`up` starts jobs on docker and local only, and the target is {plan.target}",
+        message=f"`up` starts jobs on docker, compose and local only, and the target is {plan.target}",
         why="a later version brings the other targets",
-        fix=f"run {ways.get(plan.target, 'it with `--target docker`')}, or `trainlaunch up --target docker`",
+        fix=f"run `trainlaunch render {plan.job.path} --target {plan.target} | kubectl apply -f -`, or "
+        "`trainlaunch up --target docker`",
     )

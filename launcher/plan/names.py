@@ -22,6 +22,14 @@ def longest_cluster_name(kind: str, nodes: int, *, fixed: bool) -> int:
     return LONGEST_NAME - len(appended) - (0 if fixed or kind == "pod" else JOB_SUFFIX)
 
 
+def node_names(name: str, nodes: int) -> tuple[str, ...]:
+    """Return the name of each node's container, which is its host name too: `name` itself where there is one."""
+    if nodes == 1:
+        return (name,)
+    suffixes = [f"-{node}" for node in range(nodes)]
+    return tuple(shortened(name, LONGEST_NAME - len(suffixes[-1])) + each for each in suffixes)
+
+
 def shortened(name: str, longest: int) -> str:
     """Return `name`, or its start and 8 hex digits of its hash where it is longer than `longest` characters."""
     if len(name) <= longest:

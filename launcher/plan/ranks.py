@@ -22,7 +22,7 @@ def ranks_of(job: JobSpec) -> Derived:
         )
     if job.resources.gpus.count:
         return Derived(job.resources.gpus.count, "one per GPU", str(job.origin("resources.gpus")))
-    return Derived(1, "no GPU and no torchrun", "default")
+    return Derived(1, "no GPU and no " + ("torchrun.nproc_per_node" if job.torchrun else "torchrun"), "default")
 
 
 def rank_errors(job: JobSpec) -> list[Diagnostic]:

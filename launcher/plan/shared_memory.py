@@ -171,7 +171,8 @@ def _under_ceiling(job: JobSpec, size: Derived) -> Derived:
 
 
 def _nccl(job: JobSpec, ranks: int) -> str:
-    return " + NCCL" if job.resources.gpus and ranks > 1 else ""
+    several = ranks > 1 or (job.torchrun is not None and job.torchrun.nnodes > 1)
+    return " + NCCL" if job.resources.gpus and several else ""
 
 
 def need_derivation(job: JobSpec, shm: SharedMemory, ranks: int) -> str:

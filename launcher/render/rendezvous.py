@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from launcher.plan.launch_plan import LaunchPlan
+from launcher.plan.names import node_names
 from launcher.render.spelling import kubernetes_name
 
 VARIABLE = "PET_RDZV_ENDPOINT"  # torchrun reads PET_<OPTION> where its argv has no --<option>
@@ -13,7 +14,8 @@ def rendezvous_endpoint(plan: LaunchPlan) -> str | None:
     torchrun = plan.job.torchrun
     if torchrun is None or torchrun.nnodes == 1:
         return None
-    return f"{_cluster_host(plan)}:{torchrun.rdzv_port}"
+    host = _cluster_host(plan) if plan.target == "kubernetes" else node_names(plan.name, torchrun.nnodes)[0]
+    return f"{host}:{torchrun.rdzv_port}"
 
 
 def _cluster_host(plan: LaunchPlan) -> str:

@@ -12,6 +12,7 @@ from launcher.diagnostics import Diagnostic
 from launcher.errors import TargetUnavailable
 from launcher.job.reserved import LABEL_PREFIX
 from launcher.plan.launch_plan import LaunchPlan
+from launcher.plan.names import node_names
 from launcher.run.amd_gpus import INSTALL_AMDGPU, NO_GPU
 from launcher.run.backend import Chunk, Say, Session, ShmReading, Started
 from launcher.run.docker_body import create_body
@@ -45,18 +46,12 @@ class DockerBackend:
         findings = (*host_findings(plan, info, local=local), *volume_findings(plan, self.engine))
         if findings:
             raise TargetUnavailable(findings)
-        holder = self.inspect(plan.name)
-        if holder is not None and not _may_move(holder, plan):
-            raise TargetUnavailable([name_taken(plan, holder)])
+        self._holders(plan)
         ensure_image(self.engine, plan, say)
 
     def create(self, plan: LaunchPlan, run: str, attempt: int) -> str:
         """Rename an ended earlier container of this job, then take its name; the engine lets one of two racers win."""
-        holder = self.inspect(plan.name)
-        if holder is not None:
-            if not _may_move(holder, plan):
-                raise TargetUnavailable([name_taken(plan, holder)])
-            self._move_away(holder, plan)
+        self._make_way(plan)
         body = create_body(plan, run=run, attempt=attempt)
         try:
             with self.engine.attempting(f"create container {plan.name}") as client:
@@ -71,16 +66,31 @@ class DockerBackend:
         """Close all connections."""
         self.engine.close()
 
+    def _holders(self, plan: LaunchPlan) -> tuple[Started, ...]:
+        """Return the ended runs of this job that have the plan's names; raises TL506 where anything else has one."""
+        found = tuple(filter(None, map(self.inspect, node_names(plan.name, plan.nodes))))
+        for holder in found:
+            if not holder.ended or holder.job != plan.job.name:
+                raise TargetUnavailable([name_taken(plan, holder)])
+        return found
+
+    def _make_way(self, plan: LaunchPlan) -> tuple[Started, ...]:
+        """Rename those runs and return them as they were."""
+        holders = self._holders(plan)
+        for holder in holders:
+            self._move_away(holder, plan)
+        return holders
+
     def _move_away(self, holder: Started, plan: LaunchPlan) -> None:
         suffix = holder.run or holder.id[:12]
-        new_name = f"{plan.name}-{suffix}" if holder.attempt == 1 else f"{plan.name}-{suffix}-{holder.attempt}"
+        new_name = f"{holder.name}-{suffix}" if holder.attempt == 1 else f"{holder.name}-{suffix}-{holder.attempt}"
         try:
-            with self.engine.attempting(f"rename container {plan.name} to {new_name}") as client:
+            with self.engine.attempting(f"rename container {holder.name} to {new_name}") as client:
                 client.rename(holder.id, new_name)
         except EngineRefused as refused:
             # Another `up` has just moved or removed it: whoever creates the name first wins.
             now = self.inspect(holder.id)
-            if now is not None and now.name == plan.name:
+            if now is not None and now.name == holder.name:
                 raise TargetUnavailable([name_taken(plan, now)]) from refused
 
     def begin(self, container: str) -> Session:
@@ -137,10 +147,13 @@ class DockerBackend:
         return tuple(int(each["signal"]) for each in attributes if str(each.get("signal", "")).isdigit())
 
     def runs(self, job: str | None = None) -> tuple[Started, ...]:
-        """Return the containers with our job label, newest first, those of rendered texts included."""
-        label = f"{LABEL_PREFIX}job" + (f"={job}" if job is not None else "")
+        """Return the containers with our job label, newest first, those of rendered `docker run` texts included."""
+        return tuple(each for each in self._labelled(f"{LABEL_PREFIX}job", job) if each.target == "docker")
+
+    def _labelled(self, label: str, value: str | None) -> tuple[Started, ...]:
+        """Return the containers with a label, of that value or any, newest first."""
         with self.engine.attempting("list containers") as client:
-            listed = client.containers(all=True, filters={"label": label})
+            listed = client.containers(all=True, filters={"label": label if value is None else f"{label}={value}"})
         found = (self.inspect(each["Id"]) for each in listed)
         return tuple(sorted((each for each in found if each), key=lambda each: each.created, reverse=True))
 
@@ -255,16 +268,13 @@ def name_taken(plan: LaunchPlan, holder: Started | None) -> Diagnostic:
             fix=f"follow it with `trainlaunch logs -f {job}`, or end it with `trainlaunch down {job}`",
         )
     other = f"job {holder.job}" if holder is not None and holder.job else "something that trainlaunch did not start"
+    name = plan.name if holder is None else holder.name
     return Diagnostic(
         code=NAME_TAKEN,
-        message=f"the container name {plan.name} is held by {other}",
+        message=f"the container name {name} is held by {other}",
         why="a container's name is unique on an engine",
-        fix=f"give `--name {plan.name}-2`, or remove the other one with `docker rm {plan.name}`",
+        fix=f"give `--name {plan.name}-2`, or remove the other one with `docker rm {name}`",
     )
-
-
-def _may_move(holder: Started, plan: LaunchPlan) -> bool:
-    return holder.ended and holder.job == plan.job.name
 
 
 def _start_refused(refused: EngineRefused) -> TargetUnavailable:

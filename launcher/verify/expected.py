@@ -5,14 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from launcher.job.reserved import SECRETS_FOLDER
+from launcher.job.reserved import LABEL_PREFIX, SECRETS_FOLDER
 from launcher.job.spec import Mount, secret_path
 from launcher.plan.launch_plan import LaunchPlan
+from launcher.plan.names import node_names
 from launcher.render.container import Container, container_of
 from launcher.render.secrets import mounted_secrets, passed_secrets, written_secrets
 from launcher.render.spelling import gpu_devices, has_relative_bind, host_source, needs_own_tmp
 from launcher.verify.readback import ReadBack, ReadMount, absolute, flat
 
+_JOB_LABEL, _NODE_LABEL = LABEL_PREFIX + "job", LABEL_PREFIX + "node"
 _CHANGES_INTO_ITS_FOLDER = ("cd", "--", "<$(dirname -- ><$>0)", "<|><|>", "exit", "125")
 
 
@@ -27,7 +29,7 @@ def expected(plan: LaunchPlan, *, base: Path | None) -> ReadBack:
     common = common._replace(secrets=_engine_secrets(plan, container), mounts=_engine_mounts(plan))
     if plan.target == "docker":
         return common._replace(rest=dict(_docker_rest(plan, base)))
-    return common._replace(rest=dict(flat(_compose_rest(plan))))
+    return _compose(plan, common)
 
 
 def _common(plan: LaunchPlan, container: Container) -> ReadBack:
@@ -144,10 +146,34 @@ def _stop_before(message: str) -> Iterator[tuple[str, ...]]:
     yield from (("then",), ("echo", message, "<>><&>2"), ("exit", "125"), ("fi",))
 
 
-def _compose_rest(plan: LaunchPlan) -> dict[str, object]:
-    names = {mount.source for mount in plan.job.mounts if mount.type == "volume"}
-    return {
+def _compose(plan: LaunchPlan, common: ReadBack) -> ReadBack:
+    first, *others = node_names(plan.name, plan.nodes)
+    volumes = {mount.source for mount in plan.job.mounts if mount.type == "volume"}
+    service: dict[str, object] = {"init": True, "restart": "no", "container_name": first}
+    if others:
+        service["hostname"] = first
+    rest = {
         "name": plan.name,
-        "service": {"init": True, "restart": "no"},
-        "volumes": {name: {"name": name} for name in names},
+        "service": service,
+        "nodes": {str(number): _other_node(plan, number, name) for number, name in enumerate(others, start=1)},
+        "networks": {"default": {"labels": {_JOB_LABEL: plan.job.name}}},
+        "volumes": {name: {"name": name} for name in volumes},
     }
+    labels = {**common.labels, _NODE_LABEL: "0"} if others else common.labels
+    return common._replace(name=first, labels=labels, devices=_node_devices(plan, 0), rest=dict(flat(rest)))
+
+
+def _other_node(plan: LaunchPlan, number: int, name: str) -> dict[str, object]:
+    """Return all in which a node differs from the first."""
+    gpus = {f"devices {device}": ids for device, ids in _node_devices(plan, number).items()}
+    depends_on = {"rest service.depends_on.0": node_names(plan.name, plan.nodes)[0]}
+    own = {f"rest service.{key}": name for key in ("hostname", "container_name")}
+    return {"name": name, f"labels {_NODE_LABEL}": str(number), **gpus, **own, **depends_on}
+
+
+def _node_devices(plan: LaunchPlan, number: int) -> dict[str, str]:
+    """Return the GPUs of a node; several share one host, each with its own part of them."""
+    if plan.nodes == 1 or not plan.gpus:
+        return _engine_devices(plan)
+    before = number * plan.gpus.count
+    return {"gpus": ",".join(str(before + gpu) for gpu in range(plan.gpus.count))}

@@ -117,9 +117,8 @@ def write_context(config: Path, name: str, host: str) -> None:
 
 def test_up_on_another_target_says_how_to_start_it(trainlaunch: Runs, tmp_path: Path) -> None:
     """A later version brings it; until then the rendering and the target's own tool do it."""
-    done = trainlaunch(
-        "up", str(write_job(tmp_path)), "--target", "compose", env={"DOCKER_HOST": "unix:///nonexistent"}
-    )
+    job = str(write_job(tmp_path, resources={"cpus": 1, "memory": "4Gi"}))
+    done = trainlaunch("up", job, "--target", "kubernetes", env={"DOCKER_HOST": "unix:///nonexistent"})
     assert done.returncode == 125
-    assert "error[TL110]: `up` starts jobs on docker and local only" in done.stderr
-    assert "--target compose | docker compose -f - up" in done.stderr
+    assert "error[TL110]: `up` starts jobs on docker, compose and local only" in done.stderr
+    assert "--target kubernetes | kubectl apply -f -" in done.stderr
