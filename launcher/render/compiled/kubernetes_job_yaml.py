@@ -21,7 +21,7 @@ SOURCES = {
     'kubernetes/job-spec.yaml.j2': 'e8720e536b4ad3d1be74f992029db43e04ef988eb68e6d209762d2ff937f0aa5',
     'kubernetes/pod-template.yaml.j2': '496e9cc25dd1209f6c4de2effc5d3020e31f5cfa3e136d372a31c287aeab2f78',
     'kubernetes/pod-metadata.yaml.j2': '24e3ba39b9f0c10b9f204fe04628a00b48a28f3905f315ebb9581a089e55e896',
-    'kubernetes/pod-spec.yaml.j2': '3d968881d30e89ded9ebceae8aca9fac28cdcccc309fa13b69bdc945e11c30df',
+    'kubernetes/pod-spec.yaml.j2': 'b5511753ab538a1a80f5d04d8abafbe52aac80ce5fdcdc3f61149ea9c7c6d50f',
 }
 
 
@@ -309,13 +309,13 @@ def text(
                 '\n  fsGroupChangePolicy: "OnRootMismatch"\n',
             )
         if job.group_add:
-            block_19.append('  supplementalGroups:\n')
-            for group_25 in job.group_add:
-                block_19 += (
-                    '    - ',
-                    number(int(group_25)),
-                    '\n',
-                )
+            block_19.append('  supplementalGroups: [')
+            items_26 = list(job.group_add)
+            for at_27, group_25 in enumerate(items_26, 1):
+                block_19.append(number(int(group_25)))
+                if (not at_27 == len(items_26)):
+                    block_19.append(', ')
+            block_19.append(']\n')
         if security.seccomp:
             block_19.append('  seccompProfile:\n    type: "RuntimeDefault"\n')
     block_19 += (
@@ -335,42 +335,42 @@ def text(
         )
     if ((env or container.secrets) or local_address):
         block_19.append('    env:\n')
-        for name_26, value_27 in env.items():
-            block_19 += (
-                '      - name: ',
-                yaml_string(name_26),
-                '\n        value: ',
-                yaml_string(dollars(value_27)),
-                '\n',
-            )
-        for name_28, secret_29 in container.secrets:
+        for name_28, value_29 in env.items():
             block_19 += (
                 '      - name: ',
                 yaml_string(name_28),
+                '\n        value: ',
+                yaml_string(dollars(value_29)),
+                '\n',
+            )
+        for name_30, secret_31 in container.secrets:
+            block_19 += (
+                '      - name: ',
+                yaml_string(name_30),
                 '\n        valueFrom:\n          secretKeyRef:\n            name: ',
-                yaml_string(secret_29.kubernetes.partition('/')[0]),
+                yaml_string(secret_31.kubernetes.partition('/')[0]),
                 '\n            key: ',
-                yaml_string(secret_29.kubernetes.partition('/')[2]),
+                yaml_string(secret_31.kubernetes.partition('/')[2]),
                 '\n',
             )
         if local_address:
             block_19.append('      # A node\'s own host name means nothing to the other nodes.\n      - name: "PET_LOCAL_ADDR"\n        valueFrom:\n          fieldRef:\n            fieldPath: "status.podIP"\n')
     block_19.append('    resources:\n      requests:\n')
-    for name_30, quantity_31 in requests.items():
-        block_19 += (
-            '        ',
-            yaml_string(name_30),
-            ': ',
-            yaml_string(quantity_31),
-            '\n',
-        )
-    block_19.append('      limits:\n')
-    for name_32, quantity_33 in limits.items():
+    for name_32, quantity_33 in requests.items():
         block_19 += (
             '        ',
             yaml_string(name_32),
             ': ',
             yaml_string(quantity_33),
+            '\n',
+        )
+    block_19.append('      limits:\n')
+    for name_34, quantity_35 in limits.items():
+        block_19 += (
+            '        ',
+            yaml_string(name_34),
+            ': ',
+            yaml_string(quantity_35),
             '\n',
         )
     if (security.restricted or job.read_only):
@@ -382,17 +382,17 @@ def text(
         if security.restricted:
             block_19.append('      capabilities:\n        drop:\n          - "ALL"\n')
     block_19.append('    volumeMounts:\n')
-    for volume_34 in volumes:
+    for volume_36 in volumes:
         block_19 += (
             '      - name: ',
-            yaml_string(volume_34.name),
+            yaml_string(volume_36.name),
             '\n        mountPath: ',
-            yaml_string(volume_34.target),
+            yaml_string(volume_36.target),
             '\n',
         )
-        if (volume_34.type == 'secret'):
+        if (volume_36.type == 'secret'):
             block_19.append('        subPath: "value"\n')
-        if volume_34.read_only:
+        if volume_36.read_only:
             block_19.append('        readOnly: true\n')
     block_19 += (
         '    # Readiness only reports: a pod that is not ready goes on training.\n    # start_period ',
@@ -407,54 +407,54 @@ def text(
         yaml_text(dollars(health), 12),
         '\n    command:\n',
     )
-    for word_35 in container.entrypoint:
+    for word_37 in container.entrypoint:
         block_19 += (
             '      - ',
-            yaml_text(dollars(word_35), 8),
+            yaml_text(dollars(word_37), 8),
             '\n',
         )
     block_19.append('    args:\n')
-    for word_36 in container.args:
+    for word_38 in container.args:
         block_19 += (
             '      - ',
-            yaml_text(dollars(word_36), 8),
+            yaml_text(dollars(word_38), 8),
             '\n',
         )
     block_19.append('volumes:\n')
-    for volume_37 in volumes:
+    for volume_39 in volumes:
         block_19 += (
             '  - name: ',
-            yaml_string(volume_37.name),
+            yaml_string(volume_39.name),
             '\n',
         )
-        if (volume_37.type in ('shm', 'tmpfs',)):
+        if (volume_39.type in ('shm', 'tmpfs',)):
             block_19 += (
                 '    emptyDir:\n      medium: "Memory"\n      sizeLimit: ',
-                yaml_string(volume_37.source),
+                yaml_string(volume_39.source),
                 '\n',
             )
-        elif (volume_37.type == 'scratch'):
+        elif (volume_39.type == 'scratch'):
             block_19.append('    emptyDir: {}\n')
-        elif (volume_37.type == 'pvc'):
+        elif (volume_39.type == 'pvc'):
             block_19 += (
                 '    persistentVolumeClaim:\n      claimName: ',
-                yaml_string(volume_37.source),
+                yaml_string(volume_39.source),
                 '\n',
             )
-            if volume_37.read_only:
+            if volume_39.read_only:
                 block_19.append('      readOnly: true\n')
-        elif (volume_37.type == 'config'):
+        elif (volume_39.type == 'config'):
             block_19 += (
                 '    configMap:\n      name: ',
-                yaml_string(volume_37.source),
+                yaml_string(volume_39.source),
                 '\n',
             )
-        elif (volume_37.type == 'secret'):
+        elif (volume_39.type == 'secret'):
             block_19 += (
                 '    secret:\n      secretName: ',
-                yaml_string(volume_37.source.partition('/')[0]),
+                yaml_string(volume_39.source.partition('/')[0]),
                 "\n      # 0440, which fsGroup gives to the job's group.\n      defaultMode: 288\n      items:\n        - key: ",
-                yaml_string(volume_37.source.partition('/')[2]),
+                yaml_string(volume_39.source.partition('/')[2]),
                 '\n          path: "value"\n',
             )
     block_13.append(indented("".join(block_19), 2, first=True))

@@ -20,7 +20,7 @@ SOURCES = {
     'kubernetes/job-spec.yaml.j2': 'e8720e536b4ad3d1be74f992029db43e04ef988eb68e6d209762d2ff937f0aa5',
     'kubernetes/pod-template.yaml.j2': '496e9cc25dd1209f6c4de2effc5d3020e31f5cfa3e136d372a31c287aeab2f78',
     'kubernetes/pod-metadata.yaml.j2': '24e3ba39b9f0c10b9f204fe04628a00b48a28f3905f315ebb9581a089e55e896',
-    'kubernetes/pod-spec.yaml.j2': '3d968881d30e89ded9ebceae8aca9fac28cdcccc309fa13b69bdc945e11c30df',
+    'kubernetes/pod-spec.yaml.j2': 'b5511753ab538a1a80f5d04d8abafbe52aac80ce5fdcdc3f61149ea9c7c6d50f',
 }
 
 
@@ -287,13 +287,13 @@ def text(
                 '\n  fsGroupChangePolicy: "OnRootMismatch"\n',
             )
         if job.group_add:
-            block_17.append('  supplementalGroups:\n')
-            for group_23 in job.group_add:
-                block_17 += (
-                    '    - ',
-                    number(int(group_23)),
-                    '\n',
-                )
+            block_17.append('  supplementalGroups: [')
+            items_24 = list(job.group_add)
+            for at_25, group_23 in enumerate(items_24, 1):
+                block_17.append(number(int(group_23)))
+                if (not at_25 == len(items_24)):
+                    block_17.append(', ')
+            block_17.append(']\n')
         if security.seccomp:
             block_17.append('  seccompProfile:\n    type: "RuntimeDefault"\n')
     block_17 += (
@@ -313,42 +313,42 @@ def text(
         )
     if ((env or container.secrets) or local_address):
         block_17.append('    env:\n')
-        for name_24, value_25 in env.items():
-            block_17 += (
-                '      - name: ',
-                yaml_string(name_24),
-                '\n        value: ',
-                yaml_string(dollars(value_25)),
-                '\n',
-            )
-        for name_26, secret_27 in container.secrets:
+        for name_26, value_27 in env.items():
             block_17 += (
                 '      - name: ',
                 yaml_string(name_26),
+                '\n        value: ',
+                yaml_string(dollars(value_27)),
+                '\n',
+            )
+        for name_28, secret_29 in container.secrets:
+            block_17 += (
+                '      - name: ',
+                yaml_string(name_28),
                 '\n        valueFrom:\n          secretKeyRef:\n            name: ',
-                yaml_string(secret_27.kubernetes.partition('/')[0]),
+                yaml_string(secret_29.kubernetes.partition('/')[0]),
                 '\n            key: ',
-                yaml_string(secret_27.kubernetes.partition('/')[2]),
+                yaml_string(secret_29.kubernetes.partition('/')[2]),
                 '\n',
             )
         if local_address:
             block_17.append('      # A node\'s own host name means nothing to the other nodes.\n      - name: "PET_LOCAL_ADDR"\n        valueFrom:\n          fieldRef:\n            fieldPath: "status.podIP"\n')
     block_17.append('    resources:\n      requests:\n')
-    for name_28, quantity_29 in requests.items():
-        block_17 += (
-            '        ',
-            yaml_string(name_28),
-            ': ',
-            yaml_string(quantity_29),
-            '\n',
-        )
-    block_17.append('      limits:\n')
-    for name_30, quantity_31 in limits.items():
+    for name_30, quantity_31 in requests.items():
         block_17 += (
             '        ',
             yaml_string(name_30),
             ': ',
             yaml_string(quantity_31),
+            '\n',
+        )
+    block_17.append('      limits:\n')
+    for name_32, quantity_33 in limits.items():
+        block_17 += (
+            '        ',
+            yaml_string(name_32),
+            ': ',
+            yaml_string(quantity_33),
             '\n',
         )
     if (security.restricted or job.read_only):
@@ -360,17 +360,17 @@ def text(
         if security.restricted:
             block_17.append('      capabilities:\n        drop:\n          - "ALL"\n')
     block_17.append('    volumeMounts:\n')
-    for volume_32 in volumes:
+    for volume_34 in volumes:
         block_17 += (
             '      - name: ',
-            yaml_string(volume_32.name),
+            yaml_string(volume_34.name),
             '\n        mountPath: ',
-            yaml_string(volume_32.target),
+            yaml_string(volume_34.target),
             '\n',
         )
-        if (volume_32.type == 'secret'):
+        if (volume_34.type == 'secret'):
             block_17.append('        subPath: "value"\n')
-        if volume_32.read_only:
+        if volume_34.read_only:
             block_17.append('        readOnly: true\n')
     block_17 += (
         '    # Readiness only reports: a pod that is not ready goes on training.\n    # start_period ',
@@ -385,54 +385,54 @@ def text(
         yaml_text(dollars(health), 12),
         '\n    command:\n',
     )
-    for word_33 in container.entrypoint:
+    for word_35 in container.entrypoint:
         block_17 += (
             '      - ',
-            yaml_text(dollars(word_33), 8),
+            yaml_text(dollars(word_35), 8),
             '\n',
         )
     block_17.append('    args:\n')
-    for word_34 in container.args:
+    for word_36 in container.args:
         block_17 += (
             '      - ',
-            yaml_text(dollars(word_34), 8),
+            yaml_text(dollars(word_36), 8),
             '\n',
         )
     block_17.append('volumes:\n')
-    for volume_35 in volumes:
+    for volume_37 in volumes:
         block_17 += (
             '  - name: ',
-            yaml_string(volume_35.name),
+            yaml_string(volume_37.name),
             '\n',
         )
-        if (volume_35.type in ('shm', 'tmpfs',)):
+        if (volume_37.type in ('shm', 'tmpfs',)):
             block_17 += (
                 '    emptyDir:\n      medium: "Memory"\n      sizeLimit: ',
-                yaml_string(volume_35.source),
+                yaml_string(volume_37.source),
                 '\n',
             )
-        elif (volume_35.type == 'scratch'):
+        elif (volume_37.type == 'scratch'):
             block_17.append('    emptyDir: {}\n')
-        elif (volume_35.type == 'pvc'):
+        elif (volume_37.type == 'pvc'):
             block_17 += (
                 '    persistentVolumeClaim:\n      claimName: ',
-                yaml_string(volume_35.source),
+                yaml_string(volume_37.source),
                 '\n',
             )
-            if volume_35.read_only:
+            if volume_37.read_only:
                 block_17.append('      readOnly: true\n')
-        elif (volume_35.type == 'config'):
+        elif (volume_37.type == 'config'):
             block_17 += (
                 '    configMap:\n      name: ',
-                yaml_string(volume_35.source),
+                yaml_string(volume_37.source),
                 '\n',
             )
-        elif (volume_35.type == 'secret'):
+        elif (volume_37.type == 'secret'):
             block_17 += (
                 '    secret:\n      secretName: ',
-                yaml_string(volume_35.source.partition('/')[0]),
+                yaml_string(volume_37.source.partition('/')[0]),
                 "\n      # 0440, which fsGroup gives to the job's group.\n      defaultMode: 288\n      items:\n        - key: ",
-                yaml_string(volume_35.source.partition('/')[2]),
+                yaml_string(volume_37.source.partition('/')[2]),
                 '\n          path: "value"\n',
             )
     block_11.append(indented("".join(block_17), 2, first=True))

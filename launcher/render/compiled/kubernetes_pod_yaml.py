@@ -16,7 +16,7 @@ SOURCES = {
     'kubernetes/pod.yaml.j2': '79145e43558326ac848faae00cc0d324939aecba2173a1f8d2d38245979610b2',
     'kubernetes/header.yaml.j2': 'a2b19eb67cd1e2607140a93194c5cd593695f3523c891d9a971b247f18ee574e',
     'kubernetes/pod-metadata.yaml.j2': '24e3ba39b9f0c10b9f204fe04628a00b48a28f3905f315ebb9581a089e55e896',
-    'kubernetes/pod-spec.yaml.j2': '3d968881d30e89ded9ebceae8aca9fac28cdcccc309fa13b69bdc945e11c30df',
+    'kubernetes/pod-spec.yaml.j2': 'b5511753ab538a1a80f5d04d8abafbe52aac80ce5fdcdc3f61149ea9c7c6d50f',
 }
 
 
@@ -190,13 +190,13 @@ def text(
                 '\n  fsGroupChangePolicy: "OnRootMismatch"\n',
             )
         if job.group_add:
-            block_7.append('  supplementalGroups:\n')
-            for group_13 in job.group_add:
-                block_7 += (
-                    '    - ',
-                    number(int(group_13)),
-                    '\n',
-                )
+            block_7.append('  supplementalGroups: [')
+            items_14 = list(job.group_add)
+            for at_15, group_13 in enumerate(items_14, 1):
+                block_7.append(number(int(group_13)))
+                if (not at_15 == len(items_14)):
+                    block_7.append(', ')
+            block_7.append(']\n')
         if security.seccomp:
             block_7.append('  seccompProfile:\n    type: "RuntimeDefault"\n')
     block_7 += (
@@ -216,42 +216,42 @@ def text(
         )
     if ((env or container.secrets) or local_address):
         block_7.append('    env:\n')
-        for name_14, value_15 in env.items():
-            block_7 += (
-                '      - name: ',
-                yaml_string(name_14),
-                '\n        value: ',
-                yaml_string(dollars(value_15)),
-                '\n',
-            )
-        for name_16, secret_17 in container.secrets:
+        for name_16, value_17 in env.items():
             block_7 += (
                 '      - name: ',
                 yaml_string(name_16),
+                '\n        value: ',
+                yaml_string(dollars(value_17)),
+                '\n',
+            )
+        for name_18, secret_19 in container.secrets:
+            block_7 += (
+                '      - name: ',
+                yaml_string(name_18),
                 '\n        valueFrom:\n          secretKeyRef:\n            name: ',
-                yaml_string(secret_17.kubernetes.partition('/')[0]),
+                yaml_string(secret_19.kubernetes.partition('/')[0]),
                 '\n            key: ',
-                yaml_string(secret_17.kubernetes.partition('/')[2]),
+                yaml_string(secret_19.kubernetes.partition('/')[2]),
                 '\n',
             )
         if local_address:
             block_7.append('      # A node\'s own host name means nothing to the other nodes.\n      - name: "PET_LOCAL_ADDR"\n        valueFrom:\n          fieldRef:\n            fieldPath: "status.podIP"\n')
     block_7.append('    resources:\n      requests:\n')
-    for name_18, quantity_19 in requests.items():
-        block_7 += (
-            '        ',
-            yaml_string(name_18),
-            ': ',
-            yaml_string(quantity_19),
-            '\n',
-        )
-    block_7.append('      limits:\n')
-    for name_20, quantity_21 in limits.items():
+    for name_20, quantity_21 in requests.items():
         block_7 += (
             '        ',
             yaml_string(name_20),
             ': ',
             yaml_string(quantity_21),
+            '\n',
+        )
+    block_7.append('      limits:\n')
+    for name_22, quantity_23 in limits.items():
+        block_7 += (
+            '        ',
+            yaml_string(name_22),
+            ': ',
+            yaml_string(quantity_23),
             '\n',
         )
     if (security.restricted or job.read_only):
@@ -263,17 +263,17 @@ def text(
         if security.restricted:
             block_7.append('      capabilities:\n        drop:\n          - "ALL"\n')
     block_7.append('    volumeMounts:\n')
-    for volume_22 in volumes:
+    for volume_24 in volumes:
         block_7 += (
             '      - name: ',
-            yaml_string(volume_22.name),
+            yaml_string(volume_24.name),
             '\n        mountPath: ',
-            yaml_string(volume_22.target),
+            yaml_string(volume_24.target),
             '\n',
         )
-        if (volume_22.type == 'secret'):
+        if (volume_24.type == 'secret'):
             block_7.append('        subPath: "value"\n')
-        if volume_22.read_only:
+        if volume_24.read_only:
             block_7.append('        readOnly: true\n')
     block_7 += (
         '    # Readiness only reports: a pod that is not ready goes on training.\n    # start_period ',
@@ -288,54 +288,54 @@ def text(
         yaml_text(dollars(health), 12),
         '\n    command:\n',
     )
-    for word_23 in container.entrypoint:
+    for word_25 in container.entrypoint:
         block_7 += (
             '      - ',
-            yaml_text(dollars(word_23), 8),
+            yaml_text(dollars(word_25), 8),
             '\n',
         )
     block_7.append('    args:\n')
-    for word_24 in container.args:
+    for word_26 in container.args:
         block_7 += (
             '      - ',
-            yaml_text(dollars(word_24), 8),
+            yaml_text(dollars(word_26), 8),
             '\n',
         )
     block_7.append('volumes:\n')
-    for volume_25 in volumes:
+    for volume_27 in volumes:
         block_7 += (
             '  - name: ',
-            yaml_string(volume_25.name),
+            yaml_string(volume_27.name),
             '\n',
         )
-        if (volume_25.type in ('shm', 'tmpfs',)):
+        if (volume_27.type in ('shm', 'tmpfs',)):
             block_7 += (
                 '    emptyDir:\n      medium: "Memory"\n      sizeLimit: ',
-                yaml_string(volume_25.source),
+                yaml_string(volume_27.source),
                 '\n',
             )
-        elif (volume_25.type == 'scratch'):
+        elif (volume_27.type == 'scratch'):
             block_7.append('    emptyDir: {}\n')
-        elif (volume_25.type == 'pvc'):
+        elif (volume_27.type == 'pvc'):
             block_7 += (
                 '    persistentVolumeClaim:\n      claimName: ',
-                yaml_string(volume_25.source),
+                yaml_string(volume_27.source),
                 '\n',
             )
-            if volume_25.read_only:
+            if volume_27.read_only:
                 block_7.append('      readOnly: true\n')
-        elif (volume_25.type == 'config'):
+        elif (volume_27.type == 'config'):
             block_7 += (
                 '    configMap:\n      name: ',
-                yaml_string(volume_25.source),
+                yaml_string(volume_27.source),
                 '\n',
             )
-        elif (volume_25.type == 'secret'):
+        elif (volume_27.type == 'secret'):
             block_7 += (
                 '    secret:\n      secretName: ',
-                yaml_string(volume_25.source.partition('/')[0]),
+                yaml_string(volume_27.source.partition('/')[0]),
                 "\n      # 0440, which fsGroup gives to the job's group.\n      defaultMode: 288\n      items:\n        - key: ",
-                yaml_string(volume_25.source.partition('/')[2]),
+                yaml_string(volume_27.source.partition('/')[2]),
                 '\n          path: "value"\n',
             )
     out.append(indented("".join(block_7), 2, first=True))

@@ -18,7 +18,7 @@ SOURCES = {
     'kubernetes/metadata.yaml.j2': '929a8612d45a2efb16180193e01b89af1c87b956489e8cffc310fe29f9d6ed42',
     'kubernetes/pod-template.yaml.j2': '496e9cc25dd1209f6c4de2effc5d3020e31f5cfa3e136d372a31c287aeab2f78',
     'kubernetes/pod-metadata.yaml.j2': '24e3ba39b9f0c10b9f204fe04628a00b48a28f3905f315ebb9581a089e55e896',
-    'kubernetes/pod-spec.yaml.j2': '3d968881d30e89ded9ebceae8aca9fac28cdcccc309fa13b69bdc945e11c30df',
+    'kubernetes/pod-spec.yaml.j2': 'b5511753ab538a1a80f5d04d8abafbe52aac80ce5fdcdc3f61149ea9c7c6d50f',
 }
 
 
@@ -237,13 +237,13 @@ def text(
                 '\n  fsGroupChangePolicy: "OnRootMismatch"\n',
             )
         if job.group_add:
-            block_13.append('  supplementalGroups:\n')
-            for group_19 in job.group_add:
-                block_13 += (
-                    '    - ',
-                    number(int(group_19)),
-                    '\n',
-                )
+            block_13.append('  supplementalGroups: [')
+            items_20 = list(job.group_add)
+            for at_21, group_19 in enumerate(items_20, 1):
+                block_13.append(number(int(group_19)))
+                if (not at_21 == len(items_20)):
+                    block_13.append(', ')
+            block_13.append(']\n')
         if security.seccomp:
             block_13.append('  seccompProfile:\n    type: "RuntimeDefault"\n')
     block_13 += (
@@ -263,42 +263,42 @@ def text(
         )
     if ((env or container.secrets) or local_address):
         block_13.append('    env:\n')
-        for name_20, value_21 in env.items():
-            block_13 += (
-                '      - name: ',
-                yaml_string(name_20),
-                '\n        value: ',
-                yaml_string(dollars(value_21)),
-                '\n',
-            )
-        for name_22, secret_23 in container.secrets:
+        for name_22, value_23 in env.items():
             block_13 += (
                 '      - name: ',
                 yaml_string(name_22),
+                '\n        value: ',
+                yaml_string(dollars(value_23)),
+                '\n',
+            )
+        for name_24, secret_25 in container.secrets:
+            block_13 += (
+                '      - name: ',
+                yaml_string(name_24),
                 '\n        valueFrom:\n          secretKeyRef:\n            name: ',
-                yaml_string(secret_23.kubernetes.partition('/')[0]),
+                yaml_string(secret_25.kubernetes.partition('/')[0]),
                 '\n            key: ',
-                yaml_string(secret_23.kubernetes.partition('/')[2]),
+                yaml_string(secret_25.kubernetes.partition('/')[2]),
                 '\n',
             )
         if local_address:
             block_13.append('      # A node\'s own host name means nothing to the other nodes.\n      - name: "PET_LOCAL_ADDR"\n        valueFrom:\n          fieldRef:\n            fieldPath: "status.podIP"\n')
     block_13.append('    resources:\n      requests:\n')
-    for name_24, quantity_25 in requests.items():
-        block_13 += (
-            '        ',
-            yaml_string(name_24),
-            ': ',
-            yaml_string(quantity_25),
-            '\n',
-        )
-    block_13.append('      limits:\n')
-    for name_26, quantity_27 in limits.items():
+    for name_26, quantity_27 in requests.items():
         block_13 += (
             '        ',
             yaml_string(name_26),
             ': ',
             yaml_string(quantity_27),
+            '\n',
+        )
+    block_13.append('      limits:\n')
+    for name_28, quantity_29 in limits.items():
+        block_13 += (
+            '        ',
+            yaml_string(name_28),
+            ': ',
+            yaml_string(quantity_29),
             '\n',
         )
     if (security.restricted or job.read_only):
@@ -310,17 +310,17 @@ def text(
         if security.restricted:
             block_13.append('      capabilities:\n        drop:\n          - "ALL"\n')
     block_13.append('    volumeMounts:\n')
-    for volume_28 in volumes:
+    for volume_30 in volumes:
         block_13 += (
             '      - name: ',
-            yaml_string(volume_28.name),
+            yaml_string(volume_30.name),
             '\n        mountPath: ',
-            yaml_string(volume_28.target),
+            yaml_string(volume_30.target),
             '\n',
         )
-        if (volume_28.type == 'secret'):
+        if (volume_30.type == 'secret'):
             block_13.append('        subPath: "value"\n')
-        if volume_28.read_only:
+        if volume_30.read_only:
             block_13.append('        readOnly: true\n')
     block_13 += (
         '    # Readiness only reports: a pod that is not ready goes on training.\n    # start_period ',
@@ -335,54 +335,54 @@ def text(
         yaml_text(dollars(health), 12),
         '\n    command:\n',
     )
-    for word_29 in container.entrypoint:
+    for word_31 in container.entrypoint:
         block_13 += (
             '      - ',
-            yaml_text(dollars(word_29), 8),
+            yaml_text(dollars(word_31), 8),
             '\n',
         )
     block_13.append('    args:\n')
-    for word_30 in container.args:
+    for word_32 in container.args:
         block_13 += (
             '      - ',
-            yaml_text(dollars(word_30), 8),
+            yaml_text(dollars(word_32), 8),
             '\n',
         )
     block_13.append('volumes:\n')
-    for volume_31 in volumes:
+    for volume_33 in volumes:
         block_13 += (
             '  - name: ',
-            yaml_string(volume_31.name),
+            yaml_string(volume_33.name),
             '\n',
         )
-        if (volume_31.type in ('shm', 'tmpfs',)):
+        if (volume_33.type in ('shm', 'tmpfs',)):
             block_13 += (
                 '    emptyDir:\n      medium: "Memory"\n      sizeLimit: ',
-                yaml_string(volume_31.source),
+                yaml_string(volume_33.source),
                 '\n',
             )
-        elif (volume_31.type == 'scratch'):
+        elif (volume_33.type == 'scratch'):
             block_13.append('    emptyDir: {}\n')
-        elif (volume_31.type == 'pvc'):
+        elif (volume_33.type == 'pvc'):
             block_13 += (
                 '    persistentVolumeClaim:\n      claimName: ',
-                yaml_string(volume_31.source),
+                yaml_string(volume_33.source),
                 '\n',
             )
-            if volume_31.read_only:
+            if volume_33.read_only:
                 block_13.append('      readOnly: true\n')
-        elif (volume_31.type == 'config'):
+        elif (volume_33.type == 'config'):
             block_13 += (
                 '    configMap:\n      name: ',
-                yaml_string(volume_31.source),
+                yaml_string(volume_33.source),
                 '\n',
             )
-        elif (volume_31.type == 'secret'):
+        elif (volume_33.type == 'secret'):
             block_13 += (
                 '    secret:\n      secretName: ',
-                yaml_string(volume_31.source.partition('/')[0]),
+                yaml_string(volume_33.source.partition('/')[0]),
                 "\n      # 0440, which fsGroup gives to the job's group.\n      defaultMode: 288\n      items:\n        - key: ",
-                yaml_string(volume_31.source.partition('/')[2]),
+                yaml_string(volume_33.source.partition('/')[2]),
                 '\n          path: "value"\n',
             )
     block_7.append(indented("".join(block_13), 2, first=True))
@@ -393,139 +393,139 @@ def text(
             number((nodes - 1)),
             '\n      restartPolicy: "Never"\n      template:\n',
         )
-        block_32: list[str] = []
-        block_32.append('metadata:\n')
-        block_33: list[str] = []
-        block_33.append('labels:\n')
-        for key_34, value_35 in labels.items():
-            block_33 += (
+        block_34: list[str] = []
+        block_34.append('metadata:\n')
+        block_35: list[str] = []
+        block_35.append('labels:\n')
+        for key_36, value_37 in labels.items():
+            block_35 += (
                 '  ',
-                yaml_string(key_34),
+                yaml_string(key_36),
                 ': ',
-                yaml_string(value_35),
+                yaml_string(value_37),
                 '\n',
             )
         if pod_annotations:
-            block_33.append('annotations:\n')
-            for key_36, value_37 in pod_annotations.items():
-                block_33 += (
+            block_35.append('annotations:\n')
+            for key_38, value_39 in pod_annotations.items():
+                block_35 += (
                     '  ',
-                    yaml_string(key_36),
+                    yaml_string(key_38),
                     ': ',
-                    yaml_string(value_37),
+                    yaml_string(value_39),
                     '\n',
                 )
-        block_32.append(indented("".join(block_33), 2, first=True))
-        block_32.append('spec:\n')
-        block_38: list[str] = []
-        block_38 += (
+        block_34.append(indented("".join(block_35), 2, first=True))
+        block_34.append('spec:\n')
+        block_40: list[str] = []
+        block_40 += (
             'restartPolicy: "Never"\nterminationGracePeriodSeconds: ',
             number(job.stop_grace_period),
             "\n# The pod's own pid 1 passes SIGTERM on; a training process that is pid 1 itself would ignore it.\nshareProcessNamespace: true\n",
         )
         if (not (platform.service_account is None)):
-            block_38 += (
+            block_40 += (
                 'serviceAccountName: ',
                 yaml_string(platform.service_account),
                 '\n',
             )
         if platform.token:
-            block_38.append('automountServiceAccountToken: true\n')
+            block_40.append('automountServiceAccountToken: true\n')
         else:
-            block_38.append('automountServiceAccountToken: false\n')
+            block_40.append('automountServiceAccountToken: false\n')
         if (not (subdomain is None)):
-            block_38 += (
+            block_40 += (
                 'subdomain: ',
                 yaml_string(subdomain),
                 '\n',
             )
         if platform.host_network:
-            block_38.append('hostNetwork: true\n# The names of the cluster are looked up from the node\'s network too.\ndnsPolicy: "ClusterFirstWithHostNet"\n')
+            block_40.append('hostNetwork: true\n# The names of the cluster are looked up from the node\'s network too.\ndnsPolicy: "ClusterFirstWithHostNet"\n')
         if (not (platform.runtime_class is None)):
-            block_38 += (
+            block_40 += (
                 'runtimeClassName: ',
                 yaml_string(platform.runtime_class),
                 '\n',
             )
         if (not (platform.priority_class is None)):
-            block_38 += (
+            block_40 += (
                 'priorityClassName: ',
                 yaml_string(platform.priority_class),
                 '\n',
             )
         if platform.image_pull_secrets:
-            block_38.append('imagePullSecrets:\n')
-            for secret_39 in platform.image_pull_secrets:
-                block_38 += (
+            block_40.append('imagePullSecrets:\n')
+            for secret_41 in platform.image_pull_secrets:
+                block_40 += (
                     '  - name: ',
-                    yaml_string(secret_39),
+                    yaml_string(secret_41),
                     '\n',
                 )
         if platform.node_selector:
-            block_38.append('nodeSelector:\n')
-            block_40: list[str] = []
-            block_40 += (
+            block_40.append('nodeSelector:\n')
+            block_42: list[str] = []
+            block_42 += (
                 yaml_block(platform.node_selector),
                 '\n',
             )
-            block_38.append(indented("".join(block_40), 2, first=True))
+            block_40.append(indented("".join(block_42), 2, first=True))
         if platform.affinity:
-            block_38.append('affinity:\n')
-            block_41: list[str] = []
-            block_41 += (
+            block_40.append('affinity:\n')
+            block_43: list[str] = []
+            block_43 += (
                 yaml_block(platform.affinity),
                 '\n',
             )
-            block_38.append(indented("".join(block_41), 2, first=True))
+            block_40.append(indented("".join(block_43), 2, first=True))
         if tolerations:
-            block_38.append('tolerations:\n')
-            block_42: list[str] = []
-            block_42 += (
+            block_40.append('tolerations:\n')
+            block_44: list[str] = []
+            block_44 += (
                 yaml_block(tolerations),
                 '\n',
             )
-            block_38.append(indented("".join(block_42), 2, first=True))
+            block_40.append(indented("".join(block_44), 2, first=True))
         if platform.topology_spread:
-            block_38.append('topologySpreadConstraints:\n')
-            block_43: list[str] = []
-            block_43 += (
+            block_40.append('topologySpreadConstraints:\n')
+            block_45: list[str] = []
+            block_45 += (
                 yaml_block(platform.topology_spread),
                 '\n',
             )
-            block_38.append(indented("".join(block_43), 2, first=True))
+            block_40.append(indented("".join(block_45), 2, first=True))
         if stated_security:
-            block_38.append('securityContext:\n')
+            block_40.append('securityContext:\n')
             if security.restricted:
-                block_38.append('  runAsNonRoot: true\n')
+                block_40.append('  runAsNonRoot: true\n')
             if (not (security.uid is None)):
-                block_38 += (
+                block_40 += (
                     '  runAsUser: ',
                     number(security.uid),
                     '\n',
                 )
             if (not (security.gid is None)):
-                block_38 += (
+                block_40 += (
                     '  runAsGroup: ',
                     number(security.gid),
                     '\n',
                 )
             if (not (security.fs_group is None)):
-                block_38 += (
+                block_40 += (
                     '  fsGroup: ',
                     number(security.fs_group),
                     '\n  fsGroupChangePolicy: "OnRootMismatch"\n',
                 )
             if job.group_add:
-                block_38.append('  supplementalGroups:\n')
-                for group_44 in job.group_add:
-                    block_38 += (
-                        '    - ',
-                        number(int(group_44)),
-                        '\n',
-                    )
+                block_40.append('  supplementalGroups: [')
+                items_47 = list(job.group_add)
+                for at_48, group_46 in enumerate(items_47, 1):
+                    block_40.append(number(int(group_46)))
+                    if (not at_48 == len(items_47)):
+                        block_40.append(', ')
+                block_40.append(']\n')
             if security.seccomp:
-                block_38.append('  seccompProfile:\n    type: "RuntimeDefault"\n')
-        block_38 += (
+                block_40.append('  seccompProfile:\n    type: "RuntimeDefault"\n')
+        block_40 += (
             'containers:\n  - name: ',
             yaml_string(container_name),
             '\n    image: ',
@@ -535,73 +535,73 @@ def text(
             '\n',
         )
         if (not (job.working_dir is None)):
-            block_38 += (
+            block_40 += (
                 '    workingDir: ',
                 yaml_string(job.working_dir),
                 '\n',
             )
         if ((env or container.secrets) or local_address):
-            block_38.append('    env:\n')
-            for name_45, value_46 in env.items():
-                block_38 += (
+            block_40.append('    env:\n')
+            for name_49, value_50 in env.items():
+                block_40 += (
                     '      - name: ',
-                    yaml_string(name_45),
+                    yaml_string(name_49),
                     '\n        value: ',
-                    yaml_string(dollars(value_46)),
+                    yaml_string(dollars(value_50)),
                     '\n',
                 )
-            for name_47, secret_48 in container.secrets:
-                block_38 += (
+            for name_51, secret_52 in container.secrets:
+                block_40 += (
                     '      - name: ',
-                    yaml_string(name_47),
+                    yaml_string(name_51),
                     '\n        valueFrom:\n          secretKeyRef:\n            name: ',
-                    yaml_string(secret_48.kubernetes.partition('/')[0]),
+                    yaml_string(secret_52.kubernetes.partition('/')[0]),
                     '\n            key: ',
-                    yaml_string(secret_48.kubernetes.partition('/')[2]),
+                    yaml_string(secret_52.kubernetes.partition('/')[2]),
                     '\n',
                 )
             if local_address:
-                block_38.append('      # A node\'s own host name means nothing to the other nodes.\n      - name: "PET_LOCAL_ADDR"\n        valueFrom:\n          fieldRef:\n            fieldPath: "status.podIP"\n')
-        block_38.append('    resources:\n      requests:\n')
-        for name_49, quantity_50 in requests.items():
-            block_38 += (
+                block_40.append('      # A node\'s own host name means nothing to the other nodes.\n      - name: "PET_LOCAL_ADDR"\n        valueFrom:\n          fieldRef:\n            fieldPath: "status.podIP"\n')
+        block_40.append('    resources:\n      requests:\n')
+        for name_53, quantity_54 in requests.items():
+            block_40 += (
                 '        ',
-                yaml_string(name_49),
+                yaml_string(name_53),
                 ': ',
-                yaml_string(quantity_50),
+                yaml_string(quantity_54),
                 '\n',
             )
-        block_38.append('      limits:\n')
-        for name_51, quantity_52 in limits.items():
-            block_38 += (
+        block_40.append('      limits:\n')
+        for name_55, quantity_56 in limits.items():
+            block_40 += (
                 '        ',
-                yaml_string(name_51),
+                yaml_string(name_55),
                 ': ',
-                yaml_string(quantity_52),
+                yaml_string(quantity_56),
                 '\n',
             )
         if (security.restricted or job.read_only):
-            block_38.append('    securityContext:\n')
+            block_40.append('    securityContext:\n')
             if security.restricted:
-                block_38.append('      allowPrivilegeEscalation: false\n')
+                block_40.append('      allowPrivilegeEscalation: false\n')
             if job.read_only:
-                block_38.append('      readOnlyRootFilesystem: true\n')
+                block_40.append('      readOnlyRootFilesystem: true\n')
             if security.restricted:
-                block_38.append('      capabilities:\n        drop:\n          - "ALL"\n')
-        block_38.append('    volumeMounts:\n')
-        for volume_53 in volumes:
-            block_38 += (
+                block_40.append('      capabilities:\n        drop:\n          - "ALL"\n')
+        block_40.append('    volumeMounts:\n')
+        for volume_57 in volumes:
+            block_40 += (
                 '      - name: ',
-                yaml_string(volume_53.name),
+                yaml_string(volume_57.name),
                 '\n        mountPath: ',
-                yaml_string(volume_53.target),
+                yaml_string(volume_57.target),
                 '\n',
             )
-            if (volume_53.type == 'secret'):
-                block_38.append('        subPath: "value"\n')
-            if volume_53.read_only:
-                block_38.append('        readOnly: true\n')
-        block_38 += (
+            if (volume_57.type == 'secret'):
+                block_40.append('        subPath: "value"\n')
+            if volume_57.read_only:
+                block_40.append('        readOnly: true\n')
+        block_40 += (
             '    # Readiness only reports: a pod that is not ready goes on training.\n    # start_period ',
             comment(start_period),
             ' has no field here and needs none.\n    readinessProbe:\n      periodSeconds: ',
@@ -614,56 +614,56 @@ def text(
             yaml_text(dollars(health), 12),
             '\n    command:\n',
         )
-        for word_54 in container.entrypoint:
-            block_38 += (
+        for word_58 in container.entrypoint:
+            block_40 += (
                 '      - ',
-                yaml_text(dollars(word_54), 8),
+                yaml_text(dollars(word_58), 8),
                 '\n',
             )
-        block_38.append('    args:\n')
-        for word_55 in container.args:
-            block_38 += (
+        block_40.append('    args:\n')
+        for word_59 in container.args:
+            block_40 += (
                 '      - ',
-                yaml_text(dollars(word_55), 8),
+                yaml_text(dollars(word_59), 8),
                 '\n',
             )
-        block_38.append('volumes:\n')
-        for volume_56 in volumes:
-            block_38 += (
+        block_40.append('volumes:\n')
+        for volume_60 in volumes:
+            block_40 += (
                 '  - name: ',
-                yaml_string(volume_56.name),
+                yaml_string(volume_60.name),
                 '\n',
             )
-            if (volume_56.type in ('shm', 'tmpfs',)):
-                block_38 += (
+            if (volume_60.type in ('shm', 'tmpfs',)):
+                block_40 += (
                     '    emptyDir:\n      medium: "Memory"\n      sizeLimit: ',
-                    yaml_string(volume_56.source),
+                    yaml_string(volume_60.source),
                     '\n',
                 )
-            elif (volume_56.type == 'scratch'):
-                block_38.append('    emptyDir: {}\n')
-            elif (volume_56.type == 'pvc'):
-                block_38 += (
+            elif (volume_60.type == 'scratch'):
+                block_40.append('    emptyDir: {}\n')
+            elif (volume_60.type == 'pvc'):
+                block_40 += (
                     '    persistentVolumeClaim:\n      claimName: ',
-                    yaml_string(volume_56.source),
+                    yaml_string(volume_60.source),
                     '\n',
                 )
-                if volume_56.read_only:
-                    block_38.append('      readOnly: true\n')
-            elif (volume_56.type == 'config'):
-                block_38 += (
+                if volume_60.read_only:
+                    block_40.append('      readOnly: true\n')
+            elif (volume_60.type == 'config'):
+                block_40 += (
                     '    configMap:\n      name: ',
-                    yaml_string(volume_56.source),
+                    yaml_string(volume_60.source),
                     '\n',
                 )
-            elif (volume_56.type == 'secret'):
-                block_38 += (
+            elif (volume_60.type == 'secret'):
+                block_40 += (
                     '    secret:\n      secretName: ',
-                    yaml_string(volume_56.source.partition('/')[0]),
+                    yaml_string(volume_60.source.partition('/')[0]),
                     "\n      # 0440, which fsGroup gives to the job's group.\n      defaultMode: 288\n      items:\n        - key: ",
-                    yaml_string(volume_56.source.partition('/')[2]),
+                    yaml_string(volume_60.source.partition('/')[2]),
                     '\n          path: "value"\n',
                 )
-        block_32.append(indented("".join(block_38), 2, first=True))
-        out.append(indented("".join(block_32), 8, first=True))
+        block_34.append(indented("".join(block_40), 2, first=True))
+        out.append(indented("".join(block_34), 8, first=True))
     return "".join(out)
