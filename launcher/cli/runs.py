@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from launcher.cli.common import add_policy_argument
 from launcher.cli.report import help_line
-from launcher.cli.streams import Streams, coloured
+from launcher.cli.streams import Streams, coloured, standard_streams
 from launcher.diagnostics import Diagnostic
 from launcher.errors import EXIT_BEFORE_START, TargetUnavailable
 from launcher.units import human_size
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from launcher.diagnose.diagnosis import Diagnosis
     from launcher.job.spec import JobSpec
     from launcher.run.backend import Backend, Started
+    from launcher.run.docker import DockerBackend
     from launcher.run.evidence import Evidence
 
 NO_SUCH_RUN = "TL510"
@@ -44,17 +45,32 @@ def add_run_target_argument(parser: argparse.ArgumentParser, default: str) -> No
 
 @contextlib.contextmanager
 def backend_of(target: str) -> Iterator[Backend]:
-    """Give the backend of a target, and close its connections afterwards; nothing is contacted yet."""
+    """Give the backend of a target, and close its connections afterwards. Raises TargetUnavailable."""
     if target == "local":
         from launcher.run.local import LocalBackend
 
         yield LocalBackend()
         return
-    from launcher.run.compose import ComposeBackend
-    from launcher.run.docker import DockerBackend
-
-    with contextlib.closing(ComposeBackend() if target == "compose" else DockerBackend()) as backend:
+    with contextlib.closing(_engine_backend(target)) as backend:
+        podman = backend.engine.endpoint.podman
+        if podman is not None:
+            _say_once(f"trainlaunch: no Docker engine is here; using {podman.named()}")
         yield backend
+
+
+def _engine_backend(target: str) -> DockerBackend:
+    if target == "compose":
+        from launcher.run.compose import ComposeBackend
+
+        return ComposeBackend()
+    from launcher.run.podman import engine_backend
+
+    return engine_backend()
+
+
+@functools.cache
+def _say_once(text: str) -> None:
+    standard_streams().say(text)
 
 
 def run_target(args: argparse.Namespace) -> str:
@@ -136,7 +152,8 @@ def code_of(backend: Backend, container: Started, say: Callable[[str], None]) ->
     if code is None:
         now = backend.inspect(container.id)
         removed = f"{container.noun} {container.name} was removed while it was waited for"
-        say(f"{now.noun} {now.name} has no exit code: {now.error}" if now is not None else removed)
+        why = "" if now is None else now.error or "it was created and has not started"
+        say(f"{now.noun} {now.name} has no exit code: {why}" if now is not None else removed)
         return EXIT_BEFORE_START
     if container.exit_code is None and container.status != "running":
         now = backend.inspect(container.id)  # the engine answers 0 for one that was never started

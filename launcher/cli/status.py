@@ -88,7 +88,7 @@ def _state(container: Started) -> str:
     health = f", {container.health}" if container.health else ""
     if container.status == "running":
         reason = container.health_output.removeprefix("unhealthy: ")
-        said = f": {reason}" if container.health == "unhealthy" and reason else ""
+        said = f": {reason}" if container.health in {"unhealthy", "unchecked"} and reason else ""
         return f"running for {age(time.time() - container.started)}{health}{said}"
     if container.exit_code is None:
         if container.status == "exited":

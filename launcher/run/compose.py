@@ -17,9 +17,9 @@ from launcher.plan.names import node_names
 from launcher.render import render
 from launcher.run.backend import Say, Session, Started
 from launcher.run.compose_command import Compose, find_compose
-from launcher.run.docker import GONE, DockerBackend, name_taken
+from launcher.run.docker import DockerBackend, name_taken
 from launcher.run.docker_body import run_labels
-from launcher.run.docker_client import REFUSED, Engine, EngineRefused
+from launcher.run.docker_client import GONE, REFUSED, Engine, EngineRefused
 from launcher.run.docker_inspect import COMPOSE_PROJECT
 from launcher.run.several import Together, by_node
 from launcher.verify import verified

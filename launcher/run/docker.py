@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -17,14 +16,17 @@ from launcher.run.amd_gpus import INSTALL_AMDGPU, NO_GPU
 from launcher.run.backend import Chunk, Say, Session, ShmReading, Started
 from launcher.run.docker_body import create_body
 from launcher.run.docker_checks import INSTALL_TOOLKIT, host_findings, shares_this_host, volume_findings
-from launcher.run.docker_client import Engine, EngineRefused, find_endpoint
+from launcher.run.docker_client import CONFLICT, GONE, Engine, EngineRefused, find_endpoint
 from launcher.run.docker_image import ensure_image
 from launcher.run.docker_inspect import started_from
-from launcher.run.docker_stream import chunks_of
+from launcher.run.docker_lasting import Attached, Lasting
+from launcher.run.docker_stream import chunks_of, whole
 from launcher.run.observe import read_from_health, read_from_proc
 
 NAME_TAKEN = "TL506"
-OK, GONE, CONFLICT = 200, 404, 409
+OK = 200
+# What an engine that shuts down sends to its containers, by how they ended; its events are forgotten with it.
+SHUTDOWN: dict[int | None, tuple[int, ...]] = {143: (15,), 137: (15, 9)}
 EVENT_LAG = 0.2  # seconds by which the engine may note a kill after the end that it caused
 
 
@@ -37,9 +39,12 @@ class DockerBackend:
         self.engine = engine or Engine(find_endpoint())
         self._proc = proc
         self._readable_proc = True
+        self._say: Say = lambda _: None
+        self._was_away = False
 
     def prepare(self, plan: LaunchPlan, say: Say) -> None:
         """Check the host, then the name, then get the image."""
+        self._say = say
         with self.engine.attempting("read the engine's info") as client:
             info = client.info()
         local = shares_this_host(info, self.engine.endpoint.socket_path)
@@ -95,18 +100,24 @@ class DockerBackend:
 
     def begin(self, container: str) -> Session:
         """Attach and wait before the start, so that neither the first byte nor a quick end is missed."""
-        with self.engine.attempting(f"attach to container {container[:12]}") as client:
-            attached = self._stream(client.post, container, "attach", stream=1, stdout=1, stderr=1)
-            waiting = self._stream(client.post, container, "wait", condition="next-exit")
-        try:
-            with self.engine.attempting(f"start container {container[:12]}") as client:
-                client.start(container)
-        except EngineRefused as refused:
-            attached.close()
-            waiting.close()
-            self.remove(container)
-            raise _start_refused(refused) from refused
-        return _Attached(self.engine, attached, waiting)
+        with contextlib.ExitStack() as opened:
+            try:
+                with self.engine.attempting(f"attach to container {container[:12]}") as client:
+                    attached = self._stream(client.post, container, "attach", stream=1, stdout=1, stderr=1)
+                    opened.callback(attached.close)
+                    waiting = self._stream(client.post, container, "wait", condition="next-exit")
+                    opened.callback(waiting.close)
+                with self.engine.attempting(f"start container {container[:12]}") as client:
+                    client.start(container)
+            except EngineRefused as refused:  # Podman prepares the container, and refuses, at the attach already
+                self.remove(container)
+                raise _start_refused(refused) from refused
+            opened.pop_all()
+        return Lasting(Attached(self.engine, attached, waiting), self, container, notice=self._notice)
+
+    def _notice(self, absence: str) -> None:
+        self._was_away = True
+        self._say(absence)
 
     def stop(self, container: str) -> None:
         """Stop within the container's own grace period, which the engine knows from its creation."""
@@ -122,7 +133,10 @@ class DockerBackend:
     def inspect(self, container: str) -> Started | None:
         """Describe a container by id or name."""
         found = self._inspect(container)
-        return None if found is None else started_from(found)
+        return None if found is None else self._described(found)
+
+    def _described(self, found: Mapping[str, Any]) -> Started:
+        return started_from(found)
 
     def _inspect(self, container: str) -> dict[str, Any] | None:
         try:
@@ -144,7 +158,10 @@ class DockerBackend:
             events = client.events(since=f"{container.started:.6f}", until=until, filters=kinds, decode=True)
             with contextlib.closing(events):
                 attributes = [each.get("Actor", {}).get("Attributes", {}) for each in events]
-        return tuple(int(each["signal"]) for each in attributes if str(each.get("signal", "")).isdigit())
+        found = tuple(int(each["signal"]) for each in attributes if str(each.get("signal", "")).isdigit())
+        if not found and self._was_away and not container.oom_killed:
+            return SHUTDOWN.get(container.exit_code, ())
+        return found
 
     def runs(self, job: str | None = None) -> tuple[Started, ...]:
         """Return the containers with our job label, newest first, those of rendered `docker run` texts included."""
@@ -158,7 +175,12 @@ class DockerBackend:
         return tuple(sorted((each for each in found if each), key=lambda each: each.created, reverse=True))
 
     def logs(self, container: str, *, follow: bool) -> Iterator[Chunk]:
-        """Yield the engine's log; it follows the log driver over a rotation."""
+        """Yield the engine's log; a followed one ends too early where the job ended faster than it was read."""
+        return (
+            whole(lambda follow: self._log(container, follow=follow)) if follow else self._log(container, follow=False)
+        )
+
+    def _log(self, container: str, *, follow: bool) -> Iterator[Chunk]:
         with self.engine.attempting(f"read the log of container {container[:12]}") as client:
             response = self._stream(client.get, container, "logs", stdout=1, stderr=1, follow=int(follow))
         return chunks_of(response)
@@ -178,7 +200,7 @@ class DockerBackend:
         try:
             with self.engine.attempting(f"wait for container {container[:12]}") as client:
                 code: int = client.wait(container, timeout=None)["StatusCode"]
-                return code
+                return None if code < 0 else code  # Podman's -1: it never ran
         except EngineRefused as refused:
             if refused.status == GONE:
                 return None
@@ -227,34 +249,6 @@ class DockerBackend:
         except EngineRefused as refused:
             if refused.status not in {GONE, *more}:
                 raise
-
-
-class _Attached:
-    """A session on streams that were opened before the start."""
-
-    def __init__(self, engine: Engine, attached: Any, waiting: Any) -> None:
-        self._engine = engine
-        self._attached = attached
-        self._waiting = waiting
-
-    def chunks(self) -> Iterator[Chunk]:
-        """Yield the output; a lost engine ends it like an end of the job, and exit_code then says None."""
-        return chunks_of(self._attached)
-
-    def exit_code(self) -> int | None:
-        """Return the code that the engine's wait answers."""
-        try:
-            with self._engine.attempting("wait for the end"), contextlib.closing(self._waiting):
-                answer = json.loads(self._waiting.content or b"{}")
-        except (TargetUnavailable, ValueError):
-            return None
-        code = answer.get("StatusCode")
-        return code if isinstance(code, int) else None
-
-    def close(self) -> None:
-        """Close both streams."""
-        self._attached.close()
-        self._waiting.close()
 
 
 def name_taken(plan: LaunchPlan, holder: Started | None) -> Diagnostic:

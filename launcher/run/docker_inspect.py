@@ -11,7 +11,7 @@ from launcher.job.reserved import LABEL_PREFIX
 from launcher.run.backend import Planned, Started
 
 COMPOSE_PROJECT = "com.docker.compose.project"  # every Compose puts it on all that it makes
-_RUNNING = frozenset({"running", "paused", "restarting", "removing"})
+_RUNNING = frozenset({"running", "paused", "restarting", "removing", "stopping"})
 _FRACTION = re.compile(r"\.(\d{6})\d*")
 
 

@@ -238,7 +238,7 @@ class Supervisor:
         except LaunchError as cause:
             self._end_watches(attempt, ())
             self._console.say(f"the engine was lost while following: {cause}")
-            return self._lost()
+            return self._lost() if code is None else Outcome(code, None)
         self._end_watches(attempt, containers)
         if ended is None:
             return self._removed(code)
