@@ -23,7 +23,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace, streams: Streams) -> int:
     """Print both streams of the newest container, from the first byte."""
-    with backend_of(run_target(args)) as backend:
+    target = run_target(args)
+    if target == "kubernetes":
+        from launcher.cli import cluster
+
+        return cluster.logs(args, streams)
+    with backend_of(target) as backend:
         container = runs_of(backend, job_name(args.job))[0]
         for chunk in backend.logs(container.id, follow=args.follow):
             with streams.writable():

@@ -1,4 +1,4 @@
-"""`trainlaunch up`: start the job on this engine and follow it to its end."""
+"""`trainlaunch up`: start the job on this engine, host or cluster and follow it to its end."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import argparse
 import time
 
 from launcher.cli.common import add_job_arguments, plan_of, say_findings
+from launcher.cli.place import add_place_arguments, refuse_place_elsewhere
 from launcher.cli.runs import RUN_TARGETS, backend_of, say_diagnoses
 from launcher.cli.screen import Screen
 from launcher.cli.streams import Streams
@@ -29,6 +30,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add this verb's arguments."""
     add_job_arguments(parser)
     parser.add_argument("-d", "--detach", action="store_true", help="start it and return; print its name")
+    add_place_arguments(parser)
+    parser.add_argument(
+        "--replace", action="store_true", help="kubernetes: delete the same job first where it is there already"
+    )
+    parser.add_argument(
+        "--stop-on-interrupt", action="store_true", help="kubernetes: let Ctrl-C stop the job; it detaches otherwise"
+    )
 
 
 def run(args: argparse.Namespace, streams: Streams) -> int:
@@ -36,7 +44,12 @@ def run(args: argparse.Namespace, streams: Streams) -> int:
     plan = plan_of(args)
     if plan.target not in RUN_TARGETS:
         raise TargetUnavailable([_only_docker(plan)])
+    refuse_place_elsewhere(args, plan.target)
     say_findings(plan.findings, streams)
+    if plan.target == "kubernetes":
+        from launcher.cli.cluster_up import up
+
+        return up(args, plan, streams)
     with backend_of(plan.target) as backend:
         backend.prepare(plan, Screen(streams).say)
         _remove_expired(backend, streams)
@@ -100,11 +113,10 @@ def _detached(backend: Backend, plan: LaunchPlan, streams: Streams) -> int:
 def _only_docker(plan: LaunchPlan) -> Diagnostic:
     ways = {
         "compose": f"`trainlaunch render {plan.job.path} --target compose | docker compose -f - up`",
-        "kubernetes": f"`trainlaunch render {plan.job.path} --target kubernetes | kubectl apply -f -`",
     }
     return Diagnostic(
         code="TL110",
-        message=f"`up` starts jobs on docker and local only, and the target is {plan.target}",
+        message=f"`up` starts jobs on docker, local and kubernetes, and the target is {plan.target}",
         why="a later version brings the other targets",
         fix=f"run {ways.get(plan.target, 'it with `--target docker`')}, or `trainlaunch up --target docker`",
     )
