@@ -48,7 +48,7 @@ def _row(cluster: Cluster, run: ClusterRun, pods: Sequence[Pod]) -> tuple[str, .
     return (
         run.job,
         f"{run.main.kind.lower()}/{run.main.name}",
-        run.result.state,
+        _state(run, pods),
         "-" if code is None else str(code),
         f"{sum(pod.state == 'running' for pod in pods)}/{len(pods)}",
         age(time.time() - run.created),
@@ -63,6 +63,12 @@ def _code(run: ClusterRun, pods: Sequence[Pod]) -> int | None:
     return exit_code_of(run.result, pods) if run.result.ended else None
 
 
+def _state(run: ClusterRun, pods: Sequence[Pod]) -> str:
+    from launcher.run.cluster.runs import state_now
+
+    return state_now(run.result, pods)
+
+
 def _run_json(cluster: Cluster, run: ClusterRun, pods: Sequence[Pod]) -> dict[str, Any]:
     result = run.result
     return {
@@ -72,7 +78,7 @@ def _run_json(cluster: Cluster, run: ClusterRun, pods: Sequence[Pod]) -> dict[st
         "namespace": cluster.namespace,
         "kind": run.main.kind,
         "name": run.main.name,
-        "state": result.state,
+        "state": _state(run, pods),
         "reason": result.reason or None,
         "exit_code": _code(run, pods),
         "created": run.created,
@@ -123,7 +129,8 @@ def status(args: argparse.Namespace, streams: Streams) -> int:
     if args.output == "json":
         streams.result(document(_status_json(place.cluster, run, looks, waits)))
     else:
-        for line in [*_lines(place.cluster, run, pods, code), *waits, *_pod_lines(looks), *_suggested(looks)]:
+        told = [f"waits      {each}" for each in waits]
+        for line in [*_lines(place.cluster, run, pods, code), *told, *_pod_lines(looks), *_suggested(looks)]:
             streams.result(line + "\n")
     return 1 if code or run.result.state == "failed" else 0
 
@@ -143,7 +150,7 @@ def _lines(cluster: Cluster, run: ClusterRun, pods: Sequence[Pod], code: int | N
     yield f"job        {run.job} ({run.main} in {cluster.words})"
     why = f": {result.words or result.reason}" if result.state == "failed" and (result.words or result.reason) else ""
     ended = f", exit code {code}" if code is not None else ""
-    yield f"state      {result.state}{ended}{why}"
+    yield f"state      {_state(run, pods)}{ended}{why}"
     if not pods:
         yield "pods       none" + (" any more" if result.ended else " yet")
 
@@ -159,17 +166,16 @@ def _pod_lines(looks: Sequence[_Look]) -> Iterator[str]:
 
 
 def _pod_state(pod: Pod) -> str:
+    from launcher.run.cluster.pods import end_of
+
     where = f" on node {pod.node}" if pod.node else ""
     if pod.state == "running":
         health = "" if pod.ready else ", its health check does not pass"
         return f"running{where} for {age(time.time() - pod.started)}{health}"
     if pod.state == "waiting":
         return f"waiting{where}" + (f" ({pod.reason})" if pod.reason else "")
-    oom = ", OOMKilled" if pod.oom_killed else ""
-    why = f" ({pod.reason}: {pod.words})" if pod.reason else ""
-    code = "without an exit code" if pod.exit_code is None else f"with exit code {pod.exit_code}"
-    ran = f" after {age(pod.finished - pod.started)}" if pod.started and pod.finished else ""
-    return f"ended {code}{ran}{where}{oom}{why}"
+    ran = f", {age(pod.finished - pod.started)} after its start" if pod.started and pod.finished else ""
+    return f"{end_of(pod)}{ran}{where}"
 
 
 def _shm(look: _Look) -> str:

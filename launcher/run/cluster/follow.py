@@ -14,7 +14,7 @@ from launcher.run.cluster.client import Cluster
 from launcher.run.cluster.objects import Object, Reference, collection, delete, found
 from launcher.run.cluster.output import Output
 from launcher.run.cluster.pending import Reasons, Wait
-from launcher.run.cluster.pods import Pod, attempts_of, first_to_fail
+from launcher.run.cluster.pods import Pod, attempts_of, end_of, first_to_fail
 from launcher.run.cluster.runs import ClusterRun, Result, exit_code_of, result_of
 from launcher.run.cluster.watching import PodWatch
 from launcher.run.supervise import Console, Event, Events
@@ -78,7 +78,8 @@ class Follower:
         self._main: Object | None = run.thing
         self._main_at = 0.0
         self._said: dict[str, str] = {}
-        self._waiting_since: dict[tuple[str, str], float] = {}
+        self._started: set[str] = set()
+        self._waiting_since: dict[tuple[str, str], tuple[float, Wait]] = {}
         self._stopped_by = self._killed_by = ""
         self._ended_at: float | None = None
         self._down_said = False
@@ -193,31 +194,33 @@ class Follower:
         now = time.monotonic()
         for wait in waits:
             key = (wait.who, wait.reason)
-            self._waiting_since.setdefault(key, now)
+            since, first = self._waiting_since.setdefault(key, (now, wait))
             if self._said.get(wait.who) != wait.reason:
                 self._said[wait.who] = wait.reason
                 patience = f"; giving up after {format_duration(wait.grace)}" if wait.grace else ""
                 self._console.say(wait.sentence + patience)
-            over = wait.grace is not None and now - self._waiting_since[key] >= wait.grace
+            over = wait.grace is not None and now - since >= wait.grace
             if over and not any(pod.ran for pod in pods):
                 stuck = next((pod for pod in pods if pod.name == wait.who), None)
-                return End("stuck", EXIT_BEFORE_START, stuck, wait)
+                return End("stuck", EXIT_BEFORE_START, stuck, first)
         for key in self._waiting_since.keys() - {(wait.who, wait.reason) for wait in waits}:
             del self._waiting_since[key]
         self._say_started(pods)
         return None
 
     def _say_started(self, pods: tuple[Pod, ...]) -> None:
+        """Say that a pod runs where it was said to wait, or comes in the place of one that ended."""
         attempts = attempts_of(pods)
         for pod in pods:
-            if pod.state == "waiting":
+            if pod.state == "waiting" or pod.uid in self._started:
                 continue
-            first = attempts[pod.uid] == 1
-            if self._said.pop(pod.name, None) is not None or not (first or pod.uid in self._said):
-                self._console.say(
-                    f"pod {pod.name} runs on node {pod.node}" + f", attempt {attempts[pod.uid]}" * (not first)
-                )
-            self._said.setdefault(pod.uid, "runs")
+            self._started.add(pod.uid)
+            attempt = attempts[pod.uid]
+            before = [each for each in pods if each.rank == pod.rank and attempts[each.uid] == attempt - 1]
+            if before:
+                self._console.say(f"pod {before[0].name} {end_of(before[0])}; attempt {attempt} is pod {pod.name}")
+            elif self._said.get(pod.name) is not None:
+                self._console.say(f"pod {pod.name} runs on node {pod.node}")
 
     def _ended(self, pods: tuple[Pod, ...]) -> End | None:
         main = self._main

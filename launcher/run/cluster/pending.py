@@ -63,8 +63,8 @@ def wait_of(pod: Pod, job: JobSpec | None) -> Wait | None:
     grace = grace_of(pod.reason, pod.words)
     # a pull that fails goes from one reason to the other and back: one cause, said once
     reason = "image" if pod.reason in IMAGE_REASONS else pod.reason
-    back_off = pod.reason == "ImagePullBackOff" and pod.words.lower().startswith("back-off")
-    why = f": {words}" if words and not back_off else ""
+    words = words.partition("ErrImagePull: ")[2] or words  # the cause that a back-off repeats
+    why = f": {words}" if words else ""
     what = "can't get its image" if reason == "image" else f"can't start its container ({pod.reason})"
     return Wait(pod.name, reason, f"pod {pod.name} {what}{why}", grace)
 
@@ -72,7 +72,8 @@ def wait_of(pod: Pod, job: JobSpec | None) -> Wait | None:
 def grace_of(reason: str, words: str) -> int | None:
     """Return how long to wait for a reason to pass by itself; None for one that may take any time."""
     grace = GRACE.get(reason)
-    return min(grace, NO_SUCH_IMAGE_GRACE) if grace is not None and _NO_SUCH_IMAGE.search(words) else grace
+    hopeless = reason in IMAGE_REASONS and _NO_SUCH_IMAGE.search(words)
+    return min(grace, NO_SUCH_IMAGE_GRACE) if grace is not None and hopeless else grace
 
 
 def _from(job: JobSpec | None, words: str) -> str:
@@ -121,7 +122,7 @@ class Reasons:
         return Wait(pod.name, event["reason"], f"pod {pod.name} waits: {words}{_from(self._job, words)}")
 
     def _of_main(self, pods: Sequence[Pod], main: Object | None) -> Iterator[Wait]:
-        if main is None or any(not pod.ended for pod in pods) or not self._lasts("main"):
+        if main is None or any(not pod.ended for pod in pods) or not self._lasts("main", 1.0):
             return
         uid = main["metadata"]["uid"]
         suspended = bool((main.get("spec") or {}).get("suspend"))
@@ -139,9 +140,9 @@ class Reasons:
                 f"{self._main} can't make its pod: {words}{_from(self._job, words)}",
             )
 
-    def _lasts(self, who: str) -> bool:
+    def _lasts(self, who: str, at_least: float = QUIET_SECONDS) -> bool:
         now = time.monotonic()
-        return now - self._since.setdefault(who, now) >= self._patience
+        return now - self._since.setdefault(who, now) >= min(at_least, self._patience)
 
     def _last_event(self, uid: str, *, only: str = "") -> Mapping[str, Any] | None:
         events = self._listed(

@@ -14,7 +14,8 @@ from launcher.run.docker_inspect import seconds
 INDEX_LABELS = ("batch.kubernetes.io/job-completion-index", "jobset.sigs.k8s.io/job-global-index")
 REPLICA_INDEX, REPLICA_TYPE = "training.kubeflow.org/replica-index", "training.kubeflow.org/replica-type"
 RESTART_ATTEMPT = "jobset.sigs.k8s.io/restart-attempt"
-FOREVER_MISSING = frozenset({"Succeeded", "Failed"})
+ENDED = frozenset({"Succeeded", "Failed"})
+NEVER_STARTED = frozenset({"ContainerCannotRun", "StartError"})  # the runtime's own 127 or 128: no process has it
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,9 +79,7 @@ def pod_from(raw: Mapping[str, Any]) -> Pod:
     container = _training_container(spec)
     conditions = {each["type"]: each for each in status.get("conditions") or ()}
     own, ended = _states(status, str(container.get("name", "")))
-    state = (
-        "ended" if ended or status.get("phase") in FOREVER_MISSING else "running" if own.get("running") else "waiting"
-    )
+    state = "ended" if ended or status.get("phase") in ENDED else "running" if own.get("running") else "waiting"
     reason, words = _reason(status, conditions, state, ended)
     return Pod(
         uid=str(meta.get("uid", "")),
@@ -94,7 +93,7 @@ def pod_from(raw: Mapping[str, Any]) -> Pod:
         container=str(container.get("name", "")),
         reason=reason,
         words=" ".join(words.split()),
-        exit_code=ended.get("exitCode"),
+        exit_code=None if ended.get("reason") in NEVER_STARTED else ended.get("exitCode"),
         oom_killed=ended.get("reason") == "OOMKilled",
         termination_message=str(ended.get("message") or ""),
         started=_time((ended or own.get("running") or {}).get("startedAt")),
@@ -151,7 +150,7 @@ def _reason(
         return str(disrupted.get("reason") or "DisruptionTarget"), str(disrupted.get("message") or "")
     if status.get("reason"):
         return str(status["reason"]), str(status.get("message") or "")
-    if ended.get("reason") in {"ContainerCannotRun", "StartError", "ContainerStatusUnknown"}:
+    if ended.get("reason") in {*NEVER_STARTED, "ContainerStatusUnknown"}:
         return str(ended["reason"]), str(ended.get("message") or "")
     return "", ""
 
@@ -210,6 +209,14 @@ def attempts_of(pods: Iterable[Pod]) -> dict[str, int]:
         seen[pod.rank] = seen.get(pod.rank, 0) + 1
         attempts[pod.uid] = seen[pod.rank] if pod.restart_attempt is None else pod.restart_attempt + 1
     return attempts
+
+
+def end_of(pod: Pod) -> str:
+    """Return how a pod ended, as a clause."""
+    code = "without an exit code" if pod.exit_code is None else f"with exit code {pod.exit_code}"
+    oom = ", OOMKilled" if pod.oom_killed else ""
+    why = f" ({pod.reason}{f': {pod.words}' if pod.words else ''})" if pod.reason else ""
+    return f"ended {code}{oom}{why}"
 
 
 def _health_command(container: Mapping[str, Any]) -> tuple[str, ...]:

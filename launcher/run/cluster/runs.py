@@ -80,8 +80,14 @@ def result_of(thing: Object) -> Result:
                 " ".join(str(each.get("message") or "").split()),
                 seconds(each["lastTransitionTime"]) if each.get("lastTransitionTime") else 0.0,
             )
-    active = status.get("ready") or status.get("active") or status.get("replicaStatuses")
-    return Result("running" if active else "pending")
+    return Result("running" if status.get("ready") else "pending")
+
+
+def state_now(result: Result, pods: Iterable[Pod]) -> str:
+    """Return a workload's state by its pods: a Job calls a pod active that still waits."""
+    if result.ended:
+        return result.state
+    return "running" if any(pod.state == "running" for pod in pods) else "pending"
 
 
 def _of_pod(pod: Pod) -> Result:
