@@ -26,12 +26,13 @@ def diagnose(evidence: Evidence) -> Diagnosis | None:
     saw = f"pod status Evicted: {evidence.words}"
     volume = re.search(r'EmptyDir volume "([^"]+)" exceeds', evidence.words)
     if volume is not None and volume[1] == "shm":
-        return Diagnosis(CODE, NAME, "the node evicted the pod: /dev/shm outgrew its size", saw, larger_shm(evidence))
-    if "ephemeral" in evidence.words or volume is not None or "disk" in evidence.words.lower():
+        sentence = "the node evicted the pod: /dev/shm held more than its size"
+        return Diagnosis(CODE, NAME, sentence, saw, larger_shm(evidence))
+    if volume is not None or re.search("ephemeral|disk", evidence.words, re.I):
         sentence = "the node evicted the pod for its disk: what is written outside of claims, logs included"
         fix = (
-            "set resources.ephemeral_storage to what the job writes (checkpoints, caches, logs), or write to a mount of "
-            "type pvc"
+            "set resources.ephemeral_storage to what the job writes (checkpoints, caches, logs), or write to a "
+            "mount of type pvc"
         )
         return Diagnosis(CODE, NAME, sentence, saw, fix)
     if "memory" in evidence.words:

@@ -16,6 +16,7 @@ _RESOURCES = {
     "memory": "resources.memory",
     "ephemeral-storage": "resources.ephemeral_storage",
 }
+_ABOUT_THE_OBJECT = frozenset({400, 403, 422})
 # The end of an API field → the job's field; the first that matches counts.
 _FIELDS = tuple(
     (re.compile(pattern), field)
@@ -54,6 +55,8 @@ def refusals(cluster: Cluster, job: JobSpec, document: Mapping[str, Any], refuse
 
     A refusal without causes, like that of a quota or an admission webhook, is one error.
     """
+    if refused.denied_by_rbac or refused.status not in _ABOUT_THE_OBJECT:
+        return list(refused.diagnostics)
     name = f"{document['kind']} {document['metadata']['name']}"
     causes = [each for each in refused.details.get("causes") or () if each.get("field") or each.get("message")]
     if not causes:

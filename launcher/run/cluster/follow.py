@@ -16,7 +16,7 @@ from launcher.run.cluster.output import Output
 from launcher.run.cluster.pending import Reasons, Wait
 from launcher.run.cluster.pods import Pod, attempts_of, end_of, first_to_fail
 from launcher.run.cluster.runs import ClusterRun, Result, exit_code_of, result_of
-from launcher.run.cluster.watching import PodWatch
+from launcher.run.cluster.watching import PodWatch, passes
 from launcher.run.supervise import Console, Event, Events
 from launcher.units import format_duration
 
@@ -152,8 +152,10 @@ class Follower:
             self.output.take(pods)
         try:
             self._look_at_main(pods)
-        except TargetUnavailable:
-            return None  # the watch tells whether the cluster is away
+        except TargetUnavailable as cause:
+            if passes(cause):
+                return None  # the watch tells how long the cluster is away
+            return End("lost", EXIT_BEFORE_START, error=cause)
         return self._stuck(pods) or self._ended(pods)
 
     def _outage(self) -> End | None:
