@@ -6,6 +6,7 @@ from launcher.diagnostics import Diagnostic, errors_among
 from launcher.errors import JobFileRejected
 from launcher.job.spec import JobSpec
 from launcher.plan.findings import findings_of
+from launcher.plan.fingerprint import input_hash
 from launcher.plan.launch_plan import LaunchPlan
 from launcher.plan.memory import planned_memory, size_findings
 from launcher.plan.open_files import open_files
@@ -30,6 +31,7 @@ def make_plan(job: JobSpec, *, name: str | None = None, force: bool = False) -> 
         problems += size_findings(job, ranks.value, shm, force=force)
     if errors_among(problems):
         raise JobFileRejected(problems)
+    argv = argv_of(job, ranks.value)
     return LaunchPlan(
         job=job,
         target=job.target,
@@ -44,6 +46,7 @@ def make_plan(job: JobSpec, *, name: str | None = None, force: bool = False) -> 
         shm=shm,
         memory=planned_memory(job, ranks.value, shm),
         open_files=open_files(job, shm),
-        argv=argv_of(job, ranks.value),
+        argv=argv,
+        input=input_hash(job, name=name or job.name, num_workers=workers.value, shm=shm, argv=argv),
         findings=(*problems, *findings_of(job, shm, fixed_name=name)),
     )

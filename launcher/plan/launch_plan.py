@@ -70,7 +70,7 @@ class LaunchPlan(NamedTuple):
     """Everything that a target needs to start the job, with findings that are no errors.
 
     `name_fixed`: the user chose `name` for this launch (`--name`), so no target adds a suffix to it.
-    `forced`: `--force` was given.
+    `forced`: `--force` was given. `input` is the hash of all that is asked for.
     """
 
     job: JobSpec
@@ -87,4 +87,5 @@ class LaunchPlan(NamedTuple):
     argv: tuple[str, ...]
     findings: tuple[Diagnostic, ...]
     name_fixed: bool
+    input: str
     forced: bool = False

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import hashlib
 from typing import NamedTuple
 
 from launcher.job.reserved import LABEL_PREFIX
 from launcher.job.spec import Secret
+from launcher.plan.fingerprint import RENDERING_FORMAT
 from launcher.plan.launch_plan import LaunchPlan
 from launcher.render.preflight import health_text, preflight_text
-
-RENDERING_FORMAT = 1  # raised when the same plan gives other bytes; the tool's version is not in any rendering
 
 
 class Container(NamedTuple):
@@ -49,7 +47,7 @@ def own_labels(plan: LaunchPlan) -> tuple[tuple[str, str], ...]:
     values = {
         "job": plan.job.name,
         "format": str(RENDERING_FORMAT),
-        "input": input_hash(plan),
+        "input": plan.input,
         "num-workers": str(plan.num_workers.value),
         "planned-processes": str(sum(each.workers for each in shm.loaders) * plan.ranks.value),
         "queued-batches": str(sum(each.workers * each.prefetch_factor for each in shm.loaders) * plan.ranks.value),
@@ -58,27 +56,3 @@ def own_labels(plan: LaunchPlan) -> tuple[tuple[str, str], ...]:
         "unsized": "true" if shm.unsized else "false",
     }
     return tuple((LABEL_PREFIX + key, value) for key, value in values.items())
-
-
-def input_hash(plan: LaunchPlan) -> str:
-    """Return 8 hex digits that change with what the plan asks for and with the format.
-
-    Places in files, and how options were typed, don't count.
-    """
-    asked = plan.job._asdict().items()
-    job = tuple((name, _plain(value)) for name, value in asked if name not in {"origins", "path", "sets"})
-    decided = (RENDERING_FORMAT, job, plan.name, plan.num_workers.value, plan.shm.size.value, plan.shm.need, plan.argv)
-    return hashlib.sha256(repr(decided).encode()).hexdigest()[:8]
-
-
-def _plain(value: object) -> object:
-    """Return `value` in a form whose repr is the same on every Python version."""
-    if value is None or isinstance(value, (str, int)):
-        return value
-    if isinstance(value, dict):
-        return tuple((key, _plain(item)) for key, item in value.items())
-    if isinstance(value, tuple):
-        names = getattr(value, "_fields", None)
-        plain = tuple(each if isinstance(each, str) else _plain(each) for each in value)
-        return plain if names is None else tuple(zip(names, plain, strict=True))
-    return value

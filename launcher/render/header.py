@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 from launcher.job.lock import lock_path
+from launcher.plan.fingerprint import RENDERING_FORMAT
 from launcher.plan.launch_plan import Derived, LaunchPlan
 from launcher.plan.threads import alike
-from launcher.render.container import RENDERING_FORMAT, input_hash
 from launcher.render.spelling import has_relative_bind
 from launcher.units import format_duration, format_size
 
@@ -51,7 +51,8 @@ def read_header(text: str) -> Header | None:
     first = _FIRST_LINE.search(text)
     if first is None:
         return None
-    if _FIRST_LINE.search(text, first.end()):
+    # The plain search first: a regular expression takes long to find nothing in a whole rendering.
+    if text.find("# Rendered by ", first.end()) >= 0 and _FIRST_LINE.search(text, first.end()):
         raise ValueError("it holds several renderings; keep one in each file")
     block = re.compile(r"(?:# .*\n)*").match(text, first.start())
     said = block.group() if block else ""
@@ -113,7 +114,7 @@ def header_lines(plan: LaunchPlan, *, base: Path | None) -> tuple[str, ...]:
 def _origin(plan: LaunchPlan, base: Path | None) -> Iterator[str]:
     job_file = Path(plan.job.path).name if base is None else os.path.relpath(plan.job.path, base)
     yield f"Rendered by trainlaunch from {job_file} for {plan.target}: change that file and render again."
-    yield f"rendering format {RENDERING_FORMAT}, input {input_hash(plan)}"
+    yield f"rendering format {RENDERING_FORMAT}, input {plan.input}"
     options = _options(plan)
     if options:
         yield f"options: {options}"

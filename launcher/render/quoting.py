@@ -81,12 +81,19 @@ def _yaml_escape(match: re.Match[str]) -> str:
 def yaml_text(value: str, indent: int) -> Quoted:
     """Return `value` as a literal block indented by `indent` columns, or double-quoted where a block can't hold it."""
     lines = value.removesuffix("\n").split("\n")
-    if len(lines) < 2 or _NOT_IN_BLOCK.search(value) or not lines[0].strip() or not lines[-1].strip():
+    if len(lines) < 2 or _has_hidden(value) or not lines[0].strip() or not lines[-1].strip():
         return yaml_string(value)
     # A first line with leading blanks hides where the block's own indentation ends.
     indicator = "2" if lines[0][0] in " \t" else ""
     chomp = "" if value.endswith("\n") else "-"
     return Quoted("\n".join((f"|{indicator}{chomp}", *(" " * indent + line if line else "" for line in lines))))
+
+
+def _has_hidden(value: str) -> bool:
+    """Whether a character of `value` can't stand in a block; of ASCII text, as most are, that is told much faster."""
+    if value.isascii():
+        return not value.replace("\n", "").replace("\t", "").isprintable()
+    return _NOT_IN_BLOCK.search(value) is not None
 
 
 def number(value: int) -> Quoted:

@@ -10,7 +10,6 @@ from launcher.job.reserved import KUBERNETES_LABEL_PREFIX, LABEL_PREFIX
 from launcher.job.spec import Mount
 from launcher.plan.launch_plan import LaunchPlan
 from launcher.plan.names import LONGEST_NAME, shortened
-from launcher.render.container import input_hash
 from launcher.units import MIB
 
 
@@ -36,7 +35,7 @@ def kubernetes_name(plan: LaunchPlan) -> str:
     """
     if plan.job.kubernetes.kind != "job" or plan.name_fixed:
         return shortened(plan.name, LONGEST_NAME)
-    suffix = "-" + input_hash(plan)
+    suffix = "-" + plan.input
     return shortened(plan.name, LONGEST_NAME - len(suffix)) + suffix
 
 

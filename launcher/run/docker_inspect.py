@@ -21,7 +21,7 @@ def started_from(inspected: Mapping[str, Any]) -> Started:
     status = state["Status"]
     never_ran = status == "created"
     health = state.get("Health") or {}
-    results = health.get("Log") or [{}]
+    results = [each for each in health.get("Log") or () if status in _RUNNING or _came_to_a_result(each)] or [{}]
     return Started(
         id=inspected["Id"],
         name=inspected["Name"].lstrip("/"),
@@ -73,3 +73,8 @@ def _planned(labels: Mapping[str, str]) -> Planned:
 def _number(labels: Mapping[str, str], key: str) -> int | None:
     text = labels.get(LABEL_PREFIX + key, "")
     return int(text) if text.isascii() and text.isdigit() else None
+
+
+def _came_to_a_result(check: Mapping[str, Any]) -> bool:
+    """Whether a health check said something; the last one often ends with the container, in words of the runtime."""
+    return check.get("ExitCode") in (0, 1)

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import re
 import threading
+import time
 from collections.abc import Callable
 from typing import Any, Protocol
 
 from launcher.errors import LaunchError
 from launcher.plan.launch_plan import LaunchPlan
-from launcher.run.backend import Chunk, Say, ShmReading, Started
+from launcher.run.backend import Chunk, Planned, Say, ShmReading, Started
+from launcher.run.evidence import Evidence
+from launcher.run.larger_shm import larger_shm
 from launcher.run.observe import PAGE, read_from_health
 from launcher.units import human_size
 
@@ -18,6 +21,7 @@ HEAD_BYTES = 8 * 1024
 WATCHED_BYTES = 8 * 1024
 PREFLIGHT = b"trainlaunch: preflight "  # so starts its last line, passed or stopped
 HEALTH_SECONDS = 5.0  # between two looks at the engine's health status
+SILENT_SECONDS = 60.0  # of log and of a full /dev/shm, after which a job counts as stuck
 COUNTS_BEFORE_FEWER_IS_SAID = 25  # a job that ends sooner may not have reached its first epoch
 _LOWERED = re.compile(r"preflight passed: .*\bnum_workers (\d+)")
 
@@ -33,10 +37,12 @@ class Log:
         self._hangs = hangs
         self._say = say
         self._said = False
+        self._last = time.monotonic()
         self.preflight_spoke = False
 
     def take(self, chunk: Chunk) -> None:
         """Keep a chunk, and say once when it shows a job that will hang without ever ending."""
+        self._last = time.monotonic()
         if len(self._head) < HEAD_BYTES:
             self._head += chunk.data[: HEAD_BYTES - len(self._head)]
         self._tail = (self._tail + chunk.data)[-TAIL_BYTES:]
@@ -45,7 +51,12 @@ class Log:
             sentence = self._hangs(self._tail[-WATCHED_BYTES:].decode(errors="replace"))
             if sentence:
                 self._said = True
-                self._say(sentence)
+                self._say(f"since {clock()} {sentence}")
+
+    @property
+    def silent(self) -> float:
+        """Seconds since the job's last output, or since its start."""
+        return time.monotonic() - self._last
 
     @property
     def text(self) -> str:
@@ -57,6 +68,11 @@ class Log:
         """The workers that the preflight settled on, None before its line."""
         found = _LOWERED.search(self._head.decode(errors="replace"))
         return int(found[1]) if found else None
+
+
+def clock(ago: float = 0.0) -> str:
+    """Return the local time of day, or that of `ago` seconds before, as a sentence names it."""
+    return time.strftime("%H:%M:%S", time.localtime(time.time() - ago))
 
 
 def planned_processes(plan: LaunchPlan, settled: int | None) -> int:
@@ -85,11 +101,12 @@ class ShmWatch:
     def __init__(self, backend: ShmSource, plan: LaunchPlan, log: Log, say: Say) -> None:
         self._backend = backend
         self._plan = plan
-        self._log = log
+        self.log = log
         self._say = say
         self._ended = threading.Event()
         self._thread: threading.Thread | None = None
-        self._full_said = self._more_said = self._unhealthy_said = False
+        self._full_said = self._stuck_said = self._more_said = self._unhealthy_said = False
+        self._full_since: float | None = None
         self._counts = self._last_workers = 0
         self.peak: int | None = None
         self.most_workers = 0
@@ -131,14 +148,12 @@ class ShmWatch:
     def take(self, reading: ShmReading) -> None:
         """Judge one reading; each remark is made once."""
         self.peak = max(self.peak or 0, reading.peak)
-        if self._is_full(reading) and not self._full_said:
-            self._full_said = True
-            self._say(self._full_sentence(reading))
+        self._take_fill(reading)
         if reading.workers is None:
             return
         self._counts += 1
         self.most_workers = max(self.most_workers, reading.workers)
-        planned = planned_processes(self._plan, self._log.num_workers)
+        planned = planned_processes(self._plan, self.log.num_workers)
         # Twice the same: workers start one after another.
         if reading.workers > planned and reading.workers == self._last_workers and not self._more_said:
             self._more_said = True
@@ -148,23 +163,42 @@ class ShmWatch:
             )
         self._last_workers = reading.workers
 
+    def _take_fill(self, reading: ShmReading) -> None:
+        """Say that /dev/shm is full, and again when nothing has moved since: a full queue that trains on is no hang."""
+        if not self._is_full(reading):
+            self._full_since = None
+            return
+        if self._full_since is None:
+            self._full_since = time.monotonic()
+        if not self._full_said:
+            self._full_said = True
+            self._say(f"/dev/shm is full: {self._filled(reading)}; workers now die or hang; {self._way_out(reading)}")
+        full, silent = time.monotonic() - self._full_since, self.log.silent
+        if min(full, silent) >= SILENT_SECONDS and not self._stuck_said:
+            self._stuck_said = True
+            self._say(
+                f"the job is stuck, it seems: /dev/shm has been full since {clock(full)} ({self._filled(reading)}), "
+                f"and nothing was printed since {clock(silent)}; end the run, then {self._way_out(reading)}"
+            )
+
     def _is_full(self, reading: ShmReading) -> bool:
         """Whether the next storage has no room; a healthy queue leaves room for one more a worker."""
         largest = max((each.largest for each in self._plan.shm.loaders), default=0)
         return reading.size > 0 and reading.size - reading.used < max(PAGE, largest)
 
-    def _full_sentence(self, reading: ShmReading) -> str:
-        need = self._plan.shm.need
-        against = "" if self._plan.shm.unsized else f", the plan needs {human_size(need)}"
-        way_out = "end what else uses it" if self._plan.target == "local" else "raise shm_size"
-        return (
-            f"/dev/shm is full: {human_size(reading.used)} of {human_size(reading.size)} used{against}; "
-            f"workers now die or hang: {way_out}, or lower num_workers, prefetch_factor or batch_size"
-        )
+    def _filled(self, reading: ShmReading) -> str:
+        against = "" if self._plan.shm.unsized else f", the plan needs {human_size(self._plan.shm.need)}"
+        return f"{human_size(reading.used)} of {human_size(reading.size)} used{against}"
+
+    def _way_out(self, reading: ShmReading) -> str:
+        plan = self._plan
+        memory = 0 if plan.target == "local" else plan.memory.limit or 0
+        planned = Planned(need=plan.shm.need)
+        return larger_shm(Evidence(None, shm_size=reading.size, memory=memory, target=plan.target, planned=planned))
 
     def fewer_workers(self) -> str:
         """Return the remark that fewer workers ran than planned, `` where all ran or nothing is known."""
-        planned = planned_processes(self._plan, self._log.num_workers)
+        planned = planned_processes(self._plan, self.log.num_workers)
         if self._counts < COUNTS_BEFORE_FEWER_IS_SAID or self.most_workers >= planned:
             return ""
         return (

@@ -15,9 +15,9 @@ from launcher.diagnostics import Diagnostic, Span
 from launcher.errors import JobFileRejected, UsageError
 from launcher.job import read_job
 from launcher.plan import make_plan
+from launcher.plan.fingerprint import RENDERING_FORMAT
 from launcher.plan.launch_plan import LaunchPlan
 from launcher.render import TEXT_TARGETS, render
-from launcher.render.container import RENDERING_FORMAT
 from launcher.render.header import Header, read_header
 from launcher.verify import verified
 

@@ -13,7 +13,6 @@ import launcher
 from launcher.job import read_job
 from launcher.plan import make_plan
 from launcher.render import render
-from launcher.render.container import input_hash
 from launcher.verify import verified
 from tests.render.jobs import FILES, FOLDER, GOLDENS, JOBS, TARGETS, job_plan
 
@@ -65,7 +64,7 @@ def test_the_input_hash_follows_what_is_asked_for(tmp_path: Path) -> None:
 def test_another_rendering_format_is_another_input(monkeypatch: pytest.MonkeyPatch) -> None:
     """A Job of an older format keeps its name in the cluster; its template could not be replaced."""
     before = name_of(render(job_plan("full", "kubernetes")))
-    monkeypatch.setattr("launcher.render.container.RENDERING_FORMAT", 999)
+    monkeypatch.setattr("launcher.plan.fingerprint.RENDERING_FORMAT", 999)
     assert name_of(render(job_plan("full", "kubernetes"))) != before
 
 
@@ -108,4 +107,4 @@ def test_how_a_value_was_set_changes_no_hash(target: str) -> None:
     """--set with the value that the file has gives the same input hash, and so the same name of a Job."""
     plan = job_plan("minimal", target)
     again = read_job(Path(plan.job.path), target=target, sets=[f"name={plan.job.name}"])
-    assert input_hash(make_plan(again)) == input_hash(plan)
+    assert make_plan(again).input == plan.input

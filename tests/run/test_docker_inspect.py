@@ -53,8 +53,9 @@ def test_states_are_three(state: dict[str, Any], status: str, code: int | None, 
 
 
 def test_health_is_that_of_a_running_container_only() -> None:
-    """The engine turns each container that ends into an unhealthy one; the last line of its check stays."""
-    health = {"Health": {"Status": "unhealthy", "Log": [{"Output": "shm used=1\n"}]}}
+    """The engine turns each container that ends into an unhealthy one; what its last whole check said stays."""
+    checks = [{"ExitCode": 0, "Output": "shm used=1\n"}, {"ExitCode": -1, "Output": "the container is not running"}]
+    health = {"Health": {"Status": "unhealthy", "Log": checks}}
     ended = started_from(described({"Status": "exited", **health}))
     assert (ended.health, ended.health_output) == ("", "shm used=1")
     assert started_from(described({"Status": "running", **health})).health == "unhealthy"

@@ -12,8 +12,9 @@ from __future__ import annotations
 
 import re
 
-from launcher.diagnose.diagnosis import Diagnosis, larger_shm, line_with, shm_place
+from launcher.diagnose.diagnosis import Diagnosis, line_with, shm_place
 from launcher.run.evidence import Evidence
+from launcher.run.larger_shm import larger_shm
 
 CODE = "TL603"
 NAME = "feeder-thread-lost-batch"

@@ -10,8 +10,9 @@ docker reads `--shm-size=64` as 64 bytes.
 
 from __future__ import annotations
 
-from launcher.diagnose.diagnosis import Diagnosis, larger_shm, line_with, shm_place
+from launcher.diagnose.diagnosis import Diagnosis, line_with, shm_place
 from launcher.run.evidence import Evidence
+from launcher.run.larger_shm import larger_shm
 
 CODE = "TL604"
 NAME = "shm-full-semaphore"

@@ -1,6 +1,6 @@
 #!/bin/sh
 # Rendered by trainlaunch from full.yaml for docker: change that file and render again.
-# rendering format 1, input 853cc238
+# rendering format 1, input 0082fe72
 # Relative mounts are relative to the folder of full.yaml: run this there.
 # shm_size 5114Mi = hard: need 3.4 GiB + one storage per worker + 64 KiB pages + NCCL (full.yaml:26)
 # num_workers 3 = min(max_workers 16, max(1, ⌊cpus 7 / ranks 2⌋)) (full.yaml:26)
@@ -33,7 +33,7 @@ exec docker run \
   --label example.com/cost-centre=0042 \
   --label dev.trainlaunch.job=resnet50 \
   --label dev.trainlaunch.format=1 \
-  --label dev.trainlaunch.input=853cc238 \
+  --label dev.trainlaunch.input=0082fe72 \
   --label dev.trainlaunch.num-workers=3 \
   --label dev.trainlaunch.planned-processes=12 \
   --label dev.trainlaunch.queued-batches=24 \

@@ -1,6 +1,6 @@
 #!/bin/sh
 # Rendered by trainlaunch from gpus.yaml for docker: change that file and render again.
-# rendering format 1, input 2059044e
+# rendering format 1, input 989def8a
 # shm_size 3383Mi = hard: need 1.7 GiB + one storage per worker + 64 KiB pages + NCCL (gpus.yaml:6)
 # num_workers 2 = min(max_workers 16, max(1, ⌊cpus 16 / ranks 8⌋)) (gpus.yaml:6)
 # ranks 8 = stated (gpus.yaml:7)
@@ -16,7 +16,7 @@ exec docker run \
   --pull missing \
   --label dev.trainlaunch.job=gpus \
   --label dev.trainlaunch.format=1 \
-  --label dev.trainlaunch.input=2059044e \
+  --label dev.trainlaunch.input=989def8a \
   --label dev.trainlaunch.num-workers=2 \
   --label dev.trainlaunch.planned-processes=16 \
   --label dev.trainlaunch.queued-batches=32 \

@@ -1,6 +1,6 @@
 #!/bin/sh
 # Rendered by trainlaunch from minimal.yaml for docker: change that file and render again.
-# rendering format 1, input e4fde2d3
+# rendering format 1, input fde1a904
 # image_entrypoint is not stated: an ENTRYPOINT that the image has is not run.
 # shm_size 8Gi = unsized (no sample): 8.0 GiB, no memory limit (default)
 # num_workers 16 = max_workers, since resources.cpus is not stated; the preflight lowers it (default)
@@ -14,7 +14,7 @@ exec docker run \
   --pull missing \
   --label dev.trainlaunch.job=digits \
   --label dev.trainlaunch.format=1 \
-  --label dev.trainlaunch.input=e4fde2d3 \
+  --label dev.trainlaunch.input=fde1a904 \
   --label dev.trainlaunch.num-workers=16 \
   --label dev.trainlaunch.planned-processes=16 \
   --label dev.trainlaunch.queued-batches=32 \

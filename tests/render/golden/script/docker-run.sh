@@ -1,6 +1,6 @@
 #!/bin/sh
 # Rendered by trainlaunch from script.yaml for docker: change that file and render again.
-# rendering format 1, input 5c0b1a16
+# rendering format 1, input 232bb4a7
 # shm_size 1500000Ki = stated (script.yaml:13)
 # num_workers 3 = stated (script.yaml:14)
 # ranks 2 = one per GPU (script.yaml:12)
@@ -16,7 +16,7 @@ exec docker run \
   --pull missing \
   --label dev.trainlaunch.job=script-job \
   --label dev.trainlaunch.format=1 \
-  --label dev.trainlaunch.input=5c0b1a16 \
+  --label dev.trainlaunch.input=232bb4a7 \
   --label dev.trainlaunch.num-workers=3 \
   --label dev.trainlaunch.planned-processes=6 \
   --label dev.trainlaunch.queued-batches=12 \
