@@ -12,8 +12,9 @@ from __future__ import annotations
 
 import re
 
-from launcher.diagnose.diagnosis import Diagnosis, larger_shm, more_memory
+from launcher.diagnose.diagnosis import Diagnosis, more_memory
 from launcher.run.evidence import Evidence
+from launcher.run.larger_shm import larger_shm
 
 CODE = "TL621"
 NAME = "pod-evicted"

@@ -22,6 +22,7 @@ from launcher.units import format_duration
 
 TICK_SECONDS = 1.0
 MAIN_SECONDS = 2.0
+HEALTH_SECONDS = 15.0
 LOST_SECONDS = 600
 SETTLE_SECONDS = 20.0  # for the last pods to show their end, and their logs to be read out
 PODS = Event("pods")
@@ -79,6 +80,8 @@ class Follower:
         self._main_at = 0.0
         self._said: dict[str, str] = {}
         self._started: set[str] = set()
+        self._unhealthy: set[str] = set()
+        self._health_at = time.monotonic()
         self._waiting_since: dict[tuple[str, str], tuple[float, Wait]] = {}
         self._stopped_by = self._killed_by = ""
         self._ended_at: float | None = None
@@ -208,6 +211,7 @@ class Follower:
         for key in self._waiting_since.keys() - {(wait.who, wait.reason) for wait in waits}:
             del self._waiting_since[key]
         self._say_started(pods)
+        self._say_unhealthy(pods)
         return None
 
     def _say_started(self, pods: tuple[Pod, ...]) -> None:
@@ -223,6 +227,19 @@ class Follower:
                 self._console.say(f"pod {before[0].name} {end_of(before[0])}; attempt {attempt} is pod {pod.name}")
             elif self._said.get(pod.name) is not None:
                 self._console.say(f"pod {pod.name} runs on node {pod.node}")
+
+    def _say_unhealthy(self, pods: tuple[Pod, ...]) -> None:
+        """Say once of each pod what its health check has against it; a pod that is new is not ready by itself."""
+        now = time.monotonic()
+        if now - self._health_at < HEALTH_SECONDS:
+            return
+        self._health_at = now
+        for pod in pods:
+            if pod.state == "running" and not pod.ready and pod.uid not in self._unhealthy:
+                says = self._reasons.unhealthy(pod)
+                if says:
+                    self._unhealthy.add(pod.uid)
+                    self._console.say(f"the health check of pod {pod.name} says: {says}")
 
     def _ended(self, pods: tuple[Pod, ...]) -> End | None:
         main = self._main

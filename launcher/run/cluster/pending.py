@@ -104,6 +104,11 @@ class Reasons:
         found = [wait for pod in pods if (wait := self._of_pod(pod)) is not None]
         return found or [*self._of_main(pods, main)]
 
+    def unhealthy(self, pod: Pod) -> str:
+        """Return what the health check of a running pod says against it, `` where nothing is known."""
+        event = self._last_event(pod.uid, only="Unhealthy")
+        return " ".join(str(event.get("message", "")).split()).partition("probe failed: ")[2] if event else ""
+
     def _of_pod(self, pod: Pod) -> Wait | None:
         if pod.state != "waiting":
             return None
