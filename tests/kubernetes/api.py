@@ -10,7 +10,8 @@ from typing import Any, NamedTuple
 
 from tests.kubernetes import schemas, selectors, validation
 from tests.kubernetes.deletion import delete
-from tests.kubernetes.kinds import JOBS, NAMESPACES, PODS, REVIEWS, WORKLOADS, Kinds, Resource
+from tests.kubernetes.kinds import JOBS, NAMESPACES, PODS, REVIEWS, Kinds, Resource
+from tests.kubernetes.kueue import hold, queued
 from tests.kubernetes.statuses import (
     ApiError,
     already_exists,
@@ -22,8 +23,6 @@ from tests.kubernetes.statuses import (
     not_found,
 )
 from tests.kubernetes.store import Object, Store
-
-QUEUE = "kueue.x-k8s.io/queue-name"
 
 
 class Request(NamedTuple):
@@ -108,8 +107,8 @@ class Api:
             made["metadata"] |= {"namespace": asked.namespace} if resource.namespaced else {}
             return Answered(201, made, warnings)
         stored = self.store.create(resource, asked.namespace, made)
-        if resource == JOBS and stored["spec"].get("suspend") and QUEUE in stored["metadata"].get("labels", {}):
-            self._hold(stored)
+        if resource == JOBS and self.queue_message and queued(stored):
+            hold(self.store, stored, self.queue_message)
         return Answered(201, stored, warnings)
 
     def _decoded(self, asked: Request, made: Object) -> list[str]:
@@ -146,35 +145,10 @@ class Api:
             for key, value in {"parallelism": 1, "completions": 1, "backoffLimit": 6, "suspend": False}.items():
                 spec.setdefault(key, value)
             spec.setdefault("completionMode", "NonIndexed")
-            if self.queue_message and QUEUE in made["metadata"].get("labels", {}):
+            if self.queue_message and queued(made):
                 spec["suspend"] = True
         elif "status" not in made and any(each == "status" for each in resource.subresources):
             made["status"] = {}
-
-    def _hold(self, job: Object) -> None:
-        """Make the Workload that Kueue makes for a Job of a queue, not admitted."""
-        from tests.kubernetes.jobs import owner_reference
-
-        name = f"job-{job['metadata']['name'][:40]}-{job['metadata']['uid'][:5]}"
-        pending = {
-            "type": "QuotaReserved",
-            "status": "False",
-            "reason": "Pending",
-            "message": self.queue_message,
-            "lastTransitionTime": self.store.clock.stamp(),
-        }
-        workload = {
-            "apiVersion": WORKLOADS.api_version,
-            "kind": WORKLOADS.kind,
-            "metadata": {
-                "name": name,
-                "labels": {"kueue.x-k8s.io/job-uid": job["metadata"]["uid"]},
-                "ownerReferences": [owner_reference(job)],
-            },
-            "spec": {"queueName": job["metadata"]["labels"][QUEUE], "active": True},
-            "status": {"conditions": [pending]},
-        }
-        self.store.create(WORKLOADS, job["metadata"]["namespace"], workload)
 
     def _review(self, made: Object) -> Object:
         wanted = made.get("spec", {}).get("resourceAttributes", {})

@@ -16,7 +16,6 @@ from tests.kubernetes.logs import LogOptions
 from tests.kubernetes.statuses import ApiError, bad_request, internal, no_such_path, not_found, unauthorized
 from tests.kubernetes.store import Object
 from tests.kubernetes.streams import Cut, send_log, send_watch
-from tests.kubernetes.tls import server_context
 
 if TYPE_CHECKING:
     from tests.kubernetes.server import FakeCluster
@@ -30,12 +29,6 @@ class Handler(BaseHTTPRequestHandler):
     """One connection; HTTP/1.1 with keep-alive."""
 
     protocol_version = "HTTP/1.1"
-
-    def setup(self) -> None:
-        """Shake hands first where the cluster speaks TLS; in this connection's own thread."""
-        if self.cluster.tls:
-            self.request = server_context().wrap_socket(self.request, server_side=True)
-        super().setup()
 
     @property
     def cluster(self) -> FakeCluster:

@@ -52,6 +52,7 @@ class JobController:
             return
         self._started(job)
         verdict = self._count(job, pods) or self._deadline(job)
+        verdict = self._decided(job) or verdict
         active = [each for each in pods if each["status"].get("phase") not in ENDED]
         if verdict is not None:
             self._end(job, active, verdict)
@@ -94,6 +95,13 @@ class JobController:
         if verdict is None and self._number(job, "failed") > job["spec"].get("backoffLimit", 6):
             verdict = ("Failed", *BACKOFF_LIMIT)
         return verdict
+
+    def _decided(self, job: Object) -> tuple[str, str, str] | None:
+        """Return the verdict of an earlier round, whose pods had to end first."""
+        for each in job["status"].get("conditions") or []:
+            if each["type"] == "FailureTarget":
+                return "Failed", each["reason"], each["message"]
+        return None
 
     def _deadline(self, job: Object) -> tuple[str, str, str] | None:
         limit = job["spec"].get("activeDeadlineSeconds")

@@ -230,7 +230,7 @@ class Kubelet:
         limit = made["spec"].get("activeDeadlineSeconds")
         if limit is None or made["status"].get("phase") in ENDED or "startTime" not in made["status"]:
             return False
-        return self.store.clock.stamp(-limit) >= made["status"]["startTime"]
+        return str(made["status"]["startTime"]) <= self.store.clock.stamp(-limit)
 
     def _begin(self, uid: str, made: Object) -> None:
         pod = Pod(self.store, made, Log(), 1)

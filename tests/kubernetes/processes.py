@@ -13,6 +13,8 @@ from launcher.verify.reread_kubernetes import expanded
 from tests.kubernetes.kinds import PODS
 from tests.kubernetes.pods import Pod
 
+PASSED = "trainlaunch: preflight passed: /dev/shm 64 MiB (needs 0), memory 256 MiB, 1 CPUs, num_workers 0\n"
+
 
 def runs_its_command(pod: Pod) -> None:
     """Script: start the pod, run its args, print what they print, and end with their exit code.
@@ -20,6 +22,7 @@ def runs_its_command(pod: Pod) -> None:
     SIGTERM arrives as it does from a kubelet: at the deletion of the pod, with SIGKILL after the grace period.
     """
     pod.start()
+    pod.say(PASSED)
     container = pod.containers[0]
     env: dict[str, str] = {}
     for each in container.get("env") or []:

@@ -21,17 +21,18 @@ from typing import Any
 
 import yaml
 
+from tests.kubernetes import kueue
 from tests.kubernetes.api import Api, Request
 from tests.kubernetes.deletion import collect_garbage
 from tests.kubernetes.faults import Fault, Faults
 from tests.kubernetes.handler import Handler
 from tests.kubernetes.jobs import JobController
-from tests.kubernetes.kinds import JOBS, NAMESPACES, PODS, RESOURCES, WORKLOADS, Kinds
+from tests.kubernetes.kinds import NAMESPACES, PODS, RESOURCES, Kinds
 from tests.kubernetes.operators import Operators
-from tests.kubernetes.pods import Kubelet, Pod, Script, set_condition
+from tests.kubernetes.pods import Kubelet, Pod, Script
 from tests.kubernetes.processes import runs_its_command
 from tests.kubernetes.store import Clock, Object, Store
-from tests.kubernetes.tls import certificate
+from tests.kubernetes.tls import certificate, server_context
 from tests.kubernetes.websocket import Answer
 
 NAMESPACE = "team"
@@ -121,11 +122,19 @@ class FakeCluster:
 
     def pods_do(self, *scripts: Script) -> None:
         """Give pods their scripts: the first pod of each index the first, its replacement the next; the last stays."""
-        self.kubelet.script = lambda pod: scripts[min(pod.attempt, len(scripts)) - 1](pod)
+
+        def by_attempt(pod: Pod) -> None:
+            scripts[min(pod.attempt, len(scripts)) - 1](pod)
+
+        self.kubelet.script = by_attempt
 
     def ranks_do(self, *scripts: Script) -> None:
         """Give pods their scripts by index."""
-        self.kubelet.script = lambda pod: scripts[pod.index](pod)
+
+        def by_index(pod: Pod) -> None:
+            scripts[pod.index](pod)
+
+        self.kubelet.script = by_index
 
     def refuse_pods(self, why: str) -> None:
         """Refuse each new pod as an admission plugin does; a Job then only has events that say so. "" stops that."""
@@ -136,22 +145,9 @@ class FakeCluster:
         self.api.forbidden.add((verb, what))
 
     def admit(self) -> None:
-        """Let Kueue admit every Job that it holds."""
+        """Let Kueue admit every Job that it holds, and hold none any more."""
         self.api.queue_message = ""
-        for workload in self.store.all(WORKLOADS):
-            meta = workload["metadata"]
-            for kind in ("QuotaReserved", "Admitted"):
-                said = (kind, "True", kind, "The workload is admitted")
-                self.store.update(
-                    WORKLOADS,
-                    meta["namespace"],
-                    meta["name"],
-                    lambda new, said=said: set_condition(new, self.store, said),
-                )
-        for job in self.store.all(JOBS):
-            if job["spec"].get("suspend"):
-                meta = job["metadata"]
-                self.store.update(JOBS, meta["namespace"], meta["name"], lambda new: new["spec"].update(suspend=False))
+        kueue.admit(self.store)
 
     def add_namespace(self, name: str) -> None:
         """Make a namespace."""
@@ -201,6 +197,12 @@ class _Http(ThreadingHTTPServer):
         self.cluster = cluster
         self._open: set[Any] = set()
         super().__init__(address, handler)
+
+    def get_request(self) -> tuple[Any, Any]:
+        request, address = super().get_request()
+        if self.cluster.tls:  # the first read shakes hands, in the connection's own thread
+            request = server_context().wrap_socket(request, server_side=True, do_handshake_on_connect=False)
+        return request, address
 
     def process_request(self, request: Any, client_address: Any) -> None:
         self._open.add(request)
