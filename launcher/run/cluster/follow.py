@@ -11,18 +11,17 @@ from dataclasses import dataclass
 from launcher.errors import EXIT_BEFORE_START, EXIT_INTERRUPTED, LaunchError, TargetUnavailable
 from launcher.plan.launch_plan import LaunchPlan
 from launcher.run.cluster.client import Cluster
-from launcher.run.cluster.objects import Object, Reference, collection, delete, found
+from launcher.run.cluster.looking import Lookout, Sight
+from launcher.run.cluster.objects import Reference, collection, delete
 from launcher.run.cluster.output import Output
-from launcher.run.cluster.pending import Reasons, Wait
+from launcher.run.cluster.pending import Wait
 from launcher.run.cluster.pods import Pod, attempts_of, end_of, first_to_fail
 from launcher.run.cluster.runs import ClusterRun, Result, exit_code_of, result_of
-from launcher.run.cluster.watching import PodWatch, passes
+from launcher.run.cluster.watching import PodWatch
 from launcher.run.supervise import Console, Event, Events
 from launcher.units import format_duration
 
 TICK_SECONDS = 1.0
-MAIN_SECONDS = 2.0
-HEALTH_SECONDS = 15.0
 LOST_SECONDS = 600
 SETTLE_SECONDS = 20.0  # for the last pods to show their end, and their logs to be read out
 PODS = Event("pods")
@@ -75,13 +74,11 @@ class Follower:
         self._wishes = wishes
         self._watch = PodWatch(cluster, run.selector, lambda: events.put(PODS), ignored=ignored)
         self.output = Output(cluster, self._watch, console, run.thing, wishes.plan)
-        self._reasons = Reasons(cluster, run.main, wishes.plan.job if wishes.plan else None)
-        self._main: Object | None = run.thing
-        self._main_at = 0.0
+        job = wishes.plan.job if wishes.plan else None
+        self._lookout = Lookout(cluster, run, job, self._watch, lambda: events.put(PODS))
         self._said: dict[str, str] = {}
         self._started: set[str] = set()
-        self._unhealthy: set[str] = set()
-        self._health_at = time.monotonic()
+        self._remarked: set[str] = set()
         self._waiting_since: dict[tuple[str, str], tuple[float, Wait]] = {}
         self._stopped_by = self._killed_by = ""
         self._ended_at: float | None = None
@@ -90,6 +87,7 @@ class Follower:
     def follow(self) -> End:
         """Return when the run has ended, was left alone, can't start, or was lost."""
         self._watch.start()
+        self._lookout.start()
         try:
             while True:
                 end = self._on_event(self._next()) or self._step()
@@ -97,6 +95,7 @@ class Follower:
                     return end
         finally:
             self._watch.end()
+            self._lookout.end()
             self.output.close()
 
     def _next(self) -> Event:
@@ -123,6 +122,7 @@ class Follower:
             again = " again" if event.value == "Ctrl-C" else ""
             self._console.say(f"{event.value}: stopping the job; it has {grace} to end, Ctrl-C{again} kills it")
             self._aside(lambda: delete(self._cluster, self._run.main))
+            self._lookout.hurry.set()
         elif not self._killed_by:
             self._killed_by = event.value
             self._console.say("killing it")
@@ -145,21 +145,19 @@ class Follower:
         threading.Thread(target=attempt, daemon=True).start()
 
     def _step(self) -> End | None:
-        if self._watch.refused is not None:
-            return End("lost", EXIT_BEFORE_START, error=self._watch.refused)
+        failure = self._watch.failure or self._lookout.failure or self.output.failure
+        if failure is not None:
+            raise failure
+        refused = self._watch.refused or self._lookout.refused
+        if refused is not None:
+            return End("lost", EXIT_BEFORE_START, error=refused)
         lost = self._outage()
         if lost is not None or not self._watch.listed.is_set():
             return lost
-        pods = self._watch.pods()
+        pods, sight = self._watch.pods(), self._lookout.sight
         if self._wishes.logs:
             self.output.take(pods)
-        try:
-            self._look_at_main(pods)
-        except TargetUnavailable as cause:
-            if passes(cause):
-                return None  # the watch tells how long the cluster is away
-            return End("lost", EXIT_BEFORE_START, error=cause)
-        return self._stuck(pods) or self._ended(pods)
+        return self._stuck(pods, sight) or self._ended(pods, sight)
 
     def _outage(self) -> End | None:
         since = self._watch.down_since
@@ -177,26 +175,14 @@ class Follower:
             self._console.say(f"{self._watch.down_why}; the job goes on, and I ask again for up to {patience}")
         return None
 
-    def _look_at_main(self, pods: tuple[Pod, ...]) -> None:
-        """Ask for the workload object: now and then, and soon once pods end."""
-        ending = any(pod.ended for pod in pods) or bool(self._stopped_by)
-        now = time.monotonic()
-        if now - self._main_at < (TICK_SECONDS / 2 if ending else MAIN_SECONDS):
-            return
-        self._main_at = now
-        main = found(self._cluster, self._run.main)
-        if main is not None and main["metadata"].get("uid") != self._run.thing["metadata"].get("uid"):
-            main = None  # somebody made another one of that name
-        self._main = None if main is None else {"kind": self._run.main.kind, **main}
-
-    def _stuck(self, pods: tuple[Pod, ...]) -> End | None:
+    def _stuck(self, pods: tuple[Pod, ...], sight: Sight) -> End | None:
         """Say what waits, each reason once; give up on what no time will heal, where nothing has started."""
-        if self._main is None or result_of(self._main).ended or self._stopped_by:
+        if sight.main is None or result_of(sight.main).ended or self._stopped_by:
             return None
-        waits = self._reasons.waits(pods, self._main)
-        while self._reasons.refusals:
-            self._console.say(self._reasons.refusals.pop())
+        self._remark(pods, sight)
         now = time.monotonic()
+        begun = {pod.name for pod in pods if pod.state != "waiting"}
+        waits = [wait for wait in sight.waits if wait.who not in begun]
         for wait in waits:
             key = (wait.who, wait.reason)
             since, first = self._waiting_since.setdefault(key, (now, wait))
@@ -211,8 +197,16 @@ class Follower:
         for key in self._waiting_since.keys() - {(wait.who, wait.reason) for wait in waits}:
             del self._waiting_since[key]
         self._say_started(pods)
-        self._say_unhealthy(pods)
         return None
+
+    def _remark(self, pods: tuple[Pod, ...], sight: Sight) -> None:
+        """Say once what could not be asked, and what a health check has against a pod."""
+        names = {pod.uid: pod.name for pod in pods}
+        checks = (f"the health check of pod {names.get(uid)} says: {says}" for uid, says in sight.unhealthy.items())
+        for remark in (*sight.remarks, *checks):
+            if remark not in self._remarked:
+                self._remarked.add(remark)
+                self._console.say(remark)
 
     def _say_started(self, pods: tuple[Pod, ...]) -> None:
         """Say that a pod runs where it was said to wait, or comes in the place of one that ended."""
@@ -228,22 +222,8 @@ class Follower:
             elif self._said.get(pod.name) is not None:
                 self._console.say(f"pod {pod.name} runs on node {pod.node}")
 
-    def _say_unhealthy(self, pods: tuple[Pod, ...]) -> None:
-        """Say once of each pod what its health check has against it; a pod that is new is not ready by itself."""
-        now = time.monotonic()
-        if now - self._health_at < HEALTH_SECONDS:
-            return
-        self._health_at = now
-        for pod in pods:
-            if pod.state == "running" and not pod.ready and pod.uid not in self._unhealthy:
-                says = self._reasons.unhealthy(pod)
-                if says:
-                    self._unhealthy.add(pod.uid)
-                    self._console.say(f"the health check of pod {pod.name} says: {says}")
-
-    def _ended(self, pods: tuple[Pod, ...]) -> End | None:
-        main = self._main
-        result = None if main is None else result_of(main)
+    def _ended(self, pods: tuple[Pod, ...], sight: Sight) -> End | None:
+        result = None if sight.main is None else result_of(sight.main)
         if result is not None and not result.ended:
             return None
         now = time.monotonic()

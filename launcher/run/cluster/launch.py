@@ -110,23 +110,21 @@ def replace(cluster: Cluster, plan: LaunchPlan, taken: Sequence[Reference], say:
 
 def launch(cluster: Cluster, plan: LaunchPlan, documents: Sequence[Object], say: Say) -> ClusterRun:
     """Create the objects in order and return the run; where one fails those before it are deleted again."""
-    made: list[Reference] = []
+    made: list[tuple[Reference, Object]] = []
     try:
         for document in documents:
             try:
                 if document["kind"] in NEEDS_OTHERS and len(documents) > 1:
                     try_out(cluster, document)
-                made.append(create(cluster, document))
+                made.append((reference_of(cluster, document), create(cluster, document)))
             except ApiRefused as refused:
                 raise _refused(cluster, plan, document, refused) from refused
     except BaseException:
-        _roll_back(cluster, made, say)
+        _roll_back(cluster, [place for place, _ in made], say)
         raise
-    main = next(place for kind in WORKLOADS for place in made if place.kind == kind)
-    thing = found(cluster, main)
-    document = next(each for each in documents if each["kind"] == main.kind)
-    now: Object = {**document, **(thing or {}), "kind": main.kind}
-    return ClusterRun(plan.job.name, document["metadata"]["labels"].get(INPUT_LABEL, ""), main, now)
+    main, thing = next(each for kind in WORKLOADS for each in made if each[0].kind == kind)
+    label = documents[-1]["metadata"]["labels"].get(INPUT_LABEL, "")
+    return ClusterRun(plan.job.name, label, main, {**thing, "kind": main.kind})
 
 
 def leftovers(cluster: Cluster, documents: Sequence[Object]) -> frozenset[str]:

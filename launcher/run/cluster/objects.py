@@ -94,8 +94,8 @@ def try_out(cluster: Cluster, document: Object) -> list[str]:
     return cluster.warnings_of(place.path, query, document, what=f"create {place}")
 
 
-def create(cluster: Cluster, document: Object) -> Reference:
-    """Create an object of a document and return where it is.
+def create(cluster: Cluster, document: Object) -> Object:
+    """Create an object of a document and return it as the API server keeps it.
 
     Where the answer got lost the object may be there all the same: then a name that is taken is ours.
     """
@@ -104,7 +104,7 @@ def create(cluster: Cluster, document: Object) -> Reference:
     until = time.monotonic() + CREATE_SECONDS
     while True:
         try:
-            cluster.request("POST", place.path, _strictly(), body=document, what=f"create {place}")
+            made: Object = cluster.request("POST", place.path, _strictly(), body=document, what=f"create {place}")
         except Unreachable as cause:
             if not cause.sent or time.monotonic() > until:
                 raise
@@ -112,10 +112,10 @@ def create(cluster: Cluster, document: Object) -> Reference:
             time.sleep(POLL_SECONDS)
         except ApiRefused as refused:
             if refused.status == HTTP_CONFLICT and lost:
-                return place
+                return found(cluster, place) or document
             raise
         else:
-            return place
+            return made
 
 
 def _strictly() -> Query:

@@ -35,6 +35,7 @@ class Output:
         self._stop = threading.Event()
         self._threads: dict[str, threading.Thread] = {}
         self._exec_refused = False
+        self.failure: Exception | None = None
         self.logs: dict[str, Log] = {}
         self.watches: dict[str, ShmWatch] = {}
 
@@ -87,7 +88,10 @@ class Output:
         reader = PodLog(
             self._cluster, pod, lambda data: self._write(pod, data), lambda: self._now(pod), self._console.say
         )
-        reader.read(follow=True, stop=self._stop)
+        try:
+            reader.read(follow=True, stop=self._stop)
+        except Exception as bug:  # it must end the follower, not only this thread
+            self.failure = bug
 
     def _now(self, pod: Pod) -> Pod | None:
         return None if self._watch.is_gone(pod.uid) else self._watch.pod(pod.uid)

@@ -42,6 +42,7 @@ class PodWatch:
         self.down_since: float | None = None
         self.down_why = ""
         self.refused: TargetUnavailable | None = None
+        self.failure: Exception | None = None
 
     def start(self) -> None:
         """Follow until `end`."""
@@ -67,6 +68,13 @@ class PodWatch:
             return uid in self._gone
 
     def _run(self) -> None:
+        try:
+            self._follow()
+        except Exception as bug:  # it must end the follower, not only this thread
+            self.failure = bug
+            self._changed()
+
+    def _follow(self) -> None:
         failures = 0
         while not self._ended.is_set():
             try:
