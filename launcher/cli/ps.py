@@ -6,7 +6,7 @@ import argparse
 import time
 
 from launcher.cli.common import CONTRACT_EXIT_CODES, add_output_argument
-from launcher.cli.place import refuse_place_elsewhere
+from launcher.cli.place import names_a_place, refuse_place_elsewhere
 from launcher.cli.report import document
 from launcher.cli.runs import ENGINES, add_run_target_argument, backend_of
 from launcher.cli.streams import Streams
@@ -28,12 +28,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace, streams: Streams) -> int:
     """List every run of this host, and every container that carries our labels, newest first."""
-    refuse_place_elsewhere(args, args.target or "docker")
-    if args.target == "kubernetes":
+    target = args.target or ("kubernetes" if names_a_place(args) else None)
+    refuse_place_elsewhere(args, target or "docker")
+    if target == "kubernetes":
         from launcher.cli import cluster_status
 
         return cluster_status.ps(args, streams)
-    found = _runs(args.target, streams)
+    found = _runs(target, streams)
     if args.output == "json":
         streams.result(document({"runs": [as_json(each) for each in found]}))
         return 0
