@@ -165,6 +165,7 @@ def _pod(spec: dict[str, Any], path: str, *, job: bool) -> Iterator[Cause]:
     policy = spec.get("restartPolicy")
     if (job and policy in {None, "Always"}) or (policy is not None and policy not in policies):
         yield unsupported(f"{path}.restartPolicy", policy or "Always", policies)
+    yield from _ids(spec.get("securityContext") or {}, f"{path}.securityContext")
     grace = spec.get("terminationGracePeriodSeconds")
     if grace is not None and grace < 0:
         yield invalid(f"{path}.terminationGracePeriodSeconds", grace, "must be greater than or equal to 0")
@@ -177,6 +178,14 @@ def _pod(spec: dict[str, Any], path: str, *, job: bool) -> Iterator[Cause]:
         if each.get("effect") not in {None, "", "NoSchedule", "PreferNoSchedule", "NoExecute"}:
             known = ("NoSchedule", "PreferNoSchedule", "NoExecute")
             yield unsupported(f"{path}.tolerations[{index}].effect", each["effect"], known)
+
+
+def _ids(context: dict[str, Any], path: str) -> Iterator[Cause]:
+    named = [(key, context.get(key)) for key in ("runAsUser", "runAsGroup", "fsGroup")]
+    groups = enumerate(context.get("supplementalGroups") or [])
+    for key, value in (*named, *((f"supplementalGroups[{index}]", each) for index, each in groups)):
+        if value is not None and not 0 <= value < 2**31:
+            yield invalid(f"{path}.{key}", value, "must be between 0 and 2147483647, inclusive")
 
 
 def _container(container: dict[str, Any], path: str, volumes: list[str]) -> Iterator[Cause]:

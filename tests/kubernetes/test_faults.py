@@ -1,0 +1,372 @@
+"""What a cluster can't be made to show: each fault of the API, a node or a controller, met by `up` as a user sees it."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.kubernetes import statuses
+from tests.kubernetes.contract.user import Place, User, once
+from tests.kubernetes.kinds import JOBS
+from tests.kubernetes.pods import Pod
+from tests.kubernetes.server import NAMESPACE, FakeCluster
+from tests.kubernetes.websocket import Answer
+
+COUNT = 400
+NUMBERS = [str(each) for each in range(COUNT)]
+
+
+@pytest.fixture
+def user(fake: FakeCluster, kubeconfig: Path, tmp_path: Path) -> Iterator[User]:
+    """Return a user of the fake cluster whose job is called digits."""
+    found = User(Place(str(kubeconfig), NAMESPACE, "trainer:1", fake), tmp_path / "work", "digits")
+    yield found
+    found.leaves()
+
+
+def counting(pause: float = 0.01, code: int = 0) -> Callable[[Pod], None]:
+    """Return a script that prints the numbers, several of one moment among them."""
+
+    def script(pod: Pod) -> None:
+        pod.start()
+        for number in NUMBERS:
+            at = pod.store.clock.nanoseconds() // 50_000_000 * 50_000_000
+            pod.say(number + "\n", at=at)
+            pod.sleep(pause)
+        pod.exit(code)
+
+    return script
+
+
+@pytest.mark.parametrize(
+    "fault",
+    [
+        {"reset": True, "after": 700},
+        {"ends": True, "after": 701},
+        {"ends": True, "after": 0, "times": 3},
+        {"reset": True, "after": 33, "times": 6},
+        {"slow": 0.0005},
+        {"stall": 2.0, "after": 500},
+    ],
+    ids=str,
+)
+def test_no_line_of_a_broken_log_stream_is_lost_or_doubled(
+    user: User, fake: FakeCluster, fault: dict[str, float]
+) -> None:
+    """Cut in a line, ended between two, several times, a byte at a time: the output is the log."""
+    seen = fake.fail("get", "pods/log", **fault)
+    fake.pods_do(counting(code=3))
+    up = user.up(command=["true"])
+    assert up.end() == 3, up.words()
+    assert up.lines == NUMBERS
+    assert seen.seen == seen.times
+
+
+def test_equal_lines_of_one_moment_are_as_many_as_they_were(user: User, fake: FakeCluster) -> None:
+    """Ten equal lines with one timestamp, the stream cut among them."""
+
+    def script(pod: Pod) -> None:
+        at = pod.store.clock.nanoseconds()
+        pod.say("same\n" * 10, at=at)
+        pod.sleep(1.5)
+        pod.say("same\n" * 10, at=at)
+        pod.exit(0)
+
+    fake.fail("get", "pods/log", reset=True, after=36 * 3)
+    fake.pods_do(script)
+    up = user.up(command=["true"])
+    assert up.end() == 0, up.words()
+    assert up.lines == ["same"] * 20
+
+
+@pytest.mark.parametrize(
+    "fault",
+    [
+        {"gone": True, "after": 1},
+        {"gone": True, "after": 0, "times": 3},
+        {"reset": True, "after": 1},
+        {"ends": True, "after": 0, "times": 5},
+        {"answer": statuses.expired(1, 2)},
+        {"answer": statuses.internal("etcdserver: leader changed")},
+        {"answer": statuses.too_many(1), "times": 2},
+    ],
+    ids=str,
+)
+def test_a_broken_watch_is_begun_anew(user: User, fake: FakeCluster, fault: dict[str, object]) -> None:
+    """Dropped in the middle of an event, expired, refused: the end of the job is seen all the same."""
+    seen = fake.fail("watch", "pods", **fault)
+    fake.pods_do(counting(code=4))
+    up = user.up(command=["true"])
+    assert up.end() == 4, up.words()
+    assert up.lines == NUMBERS
+    assert seen.seen
+
+
+def test_a_history_that_was_forgotten_is_read_again(user: User, fake: FakeCluster) -> None:
+    """etcd compacts while a watch is open."""
+
+    def script(pod: Pod) -> None:
+        pod.say("before\n")
+        pod.sleep(1)
+        fake.store.compact()
+        pod.sleep(1)
+        pod.say("after\n")
+        pod.exit(6)
+
+    fake.pods_do(script)
+    up = user.up(command=["true"])
+    assert up.end() == 6, up.words()
+    assert up.lines == ["before", "after"]
+
+
+def test_an_api_server_that_restarts_costs_nothing(user: User, fake: FakeCluster) -> None:
+    """Connections are refused for three seconds while the job goes on; it is said, once, and nothing is lost."""
+    fake.pods_do(counting(pause=0.02, code=5))
+    up = user.up(command=["true"]).until("20\n")
+    fake.restart_after(3)
+    assert up.end() == 5, up.words()
+    assert up.lines == NUMBERS
+
+
+def test_the_end_during_an_outage_is_told_afterwards(user: User, fake: FakeCluster) -> None:
+    """The pod ends while nobody answers."""
+    fake.pods_do(lambda pod: (pod.say("ready\n"), pod.sleep(2), pod.say("last\n"), pod.exit(8)))  # type: ignore[func-returns-value]
+    up = user.up(command=["true"]).until("ready")
+    fake.restart_after(4)
+    assert up.end() == 8, up.words()
+    assert up.lines == ["ready", "last"]
+
+
+def test_a_pause_that_the_server_asks_for_is_taken(user: User, fake: FakeCluster) -> None:
+    """429 with Retry-After at the creation: the Job is made once."""
+    fault = fake.fail("create", "jobs", answer=statuses.too_many(1), times=2)
+    fake.pods_do(lambda pod: pod.exit(0))
+    up = user.up(command=["true"])
+    assert up.end() == 0, up.words()
+    assert fault.seen == 2
+    assert len(fake.pods()) == 1
+
+
+def test_a_name_that_is_taken_between_check_and_creation_is_refused(user: User, fake: FakeCluster) -> None:
+    """Two people start the same job at once: one of them gets TL506."""
+    user.writes(command=["true"])
+    fake.fail("create", "jobs", answer=None)  # the dry run passes
+    fake.fail("create", "jobs", answer=statuses.already_exists(JOBS, "digits-0000"))
+    up = user.starts("up", "job.yaml")
+    assert up.end() == 125, up.words()
+    assert "error[TL506]" in up.said
+    assert fake.objects() == []
+
+
+def test_every_object_is_tried_out_before_one_is_made(user: User, fake: FakeCluster) -> None:
+    """dryRun=All and strict fields first; the creation itself is strict too and names its manager."""
+    fake.pods_do(lambda pod: pod.exit(0))
+    up = user.up(command=["true"])
+    assert up.end() == 0, up.words()
+    asked = [(each.query.get("dryRun"), each.query.get("fieldValidation")) for each in fake.asked("create", "jobs")]
+    assert asked == [("All", "Strict"), (None, "Strict")]
+    assert {each.query.get("fieldManager") for each in fake.asked("create", "jobs")} == {"trainlaunch"}
+
+
+def test_an_expired_token_is_said_plainly(user: User, fake: FakeCluster) -> None:
+    """While following: the job goes on, and the commands to go on with are printed."""
+    fake.pods_do(lambda pod: (pod.say("ready\n"), pod.sleep(30), pod.exit(0)))  # type: ignore[func-returns-value]
+    up = user.up(command=["true"]).until("ready")
+    fake.token = "another"
+    fake.restart_after(0.2)
+    assert up.end() == 125, up.words()
+    assert "error[TL524]" in up.said
+    assert "trainlaunch logs -f" in up.said
+    assert "Traceback" not in up.said
+
+
+@pytest.mark.parametrize(
+    ("verb", "what", "code"),
+    [
+        ("create", "jobs", 125),
+        ("list", "pods", 125),
+        ("list", "events", 3),
+        ("create", "pods/exec", 3),
+        ("get", "pods/log", 3),
+    ],
+)
+def test_what_is_forbidden_is_named(user: User, fake: FakeCluster, verb: str, what: str, code: int) -> None:
+    """RBAC: fatal where nothing works without it, else said and done without."""
+    fake.forbid(verb, what)
+    fake.pods_do(counting(code=3))
+    up = user.up(command=["true"])
+    assert up.end() == code, up.words()
+    assert "Traceback" not in up.said
+    if what != "list events":
+        assert verb in up.said or "forbidden" in up.said.lower() or what == "events"
+
+
+def test_logs_that_a_node_rotated_are_followed_on(user: User, fake: FakeCluster) -> None:
+    """An open stream outlives a rotation."""
+
+    def script(pod: Pod) -> None:
+        pod.say("one\n")
+        pod.sleep(1.5)
+        pod.log.rotate()
+        pod.say("two\n")
+        pod.sleep(0.2)
+        pod.exit(0)
+
+    fake.pods_do(script)
+    up = user.up(command=["true"])
+    assert up.end() == 0, up.words()
+    assert up.lines == ["one", "two"]
+
+
+@pytest.mark.parametrize("skew", [-3600.0, 3600.0])
+def test_a_cluster_whose_clock_is_off_is_followed_alike(user: User, fake: FakeCluster, skew: float) -> None:
+    """No time of ours is compared with one of the cluster's."""
+    fake.clock.skew = skew
+    fake.fail("get", "pods/log", reset=True, after=500)
+    fake.pods_do(counting(code=3))
+    up = user.up(command=["true"])
+    assert up.end() == 3, up.words()
+    assert up.lines == NUMBERS
+
+
+def test_an_eviction_is_named_and_replaced(user: User, fake: FakeCluster) -> None:
+    """A disruption is no failure of the job: the next pod is followed, and its code counts."""
+    evicted = "The node was low on resource: ephemeral-storage. Threshold quantity: 10Gi, available: 9Gi."
+    fake.pods_do(lambda pod: pod.evict(evicted), lambda pod: (pod.say("again\n"), pod.exit(0)))  # type: ignore[func-returns-value]
+    up = user.up(command=["true"])
+    assert up.end() == 0, up.words()
+    assert "again" in up.lines
+    assert "evicted" in up.said.lower()
+
+
+def test_a_lone_pod_that_is_evicted_ends_with_its_cause(user: User, fake: FakeCluster) -> None:
+    """kind pod has no controller: the eviction is the end, explained."""
+    evicted = 'Usage of EmptyDir volume "tmp" exceeds the limit "1Gi".'
+    fake.pods_do(lambda pod: pod.evict(evicted))
+    up = user.up(command=["true"], kubernetes={"kind": "pod"})
+    assert up.end() != 0, up.words()
+    assert "evicted" in up.said.lower()
+    assert evicted in up.said
+
+
+def test_this_machine_is_wrong_means_another_attempt(user: User, fake: FakeCluster) -> None:
+    """75 from the preflight counts as an attempt; the second one's end is the job's."""
+    said = (
+        "trainlaunch: preflight stopped (75): /dev/shm has 1 of 64 MiB free, the job needs 2 MiB; end what else uses it"
+    )
+
+    def elsewhere(pod: Pod) -> None:
+        pod.say(said + "\n")
+        pod.exit(75, message=said)
+
+    fake.pods_do(elsewhere, lambda pod: (pod.say("trained\n"), pod.exit(0)))  # type: ignore[func-returns-value]
+    up = user.up(command=["true"], restart={"max_attempts": 2})
+    assert up.end() == 0, up.words()
+    assert up.lines == ["trained"]
+
+
+def test_a_lost_node_is_named(user: User, fake: FakeCluster) -> None:
+    """The taint manager deletes the pod of a node that no longer answers."""
+
+    def script(pod: Pod) -> None:
+        pod.say("ready\n")
+        pod.sleep(1)
+        fake.lost_nodes.add("node-1")
+        said = "Taint manager: deleting due to NoExecute taint"
+        pod.condition("DisruptionTarget", "True", "DeletionByTaintManager", said)
+        lost = {"reason": "NodeLost", "message": f"Node node-1 which was running pod {pod.name} is unresponsive"}
+        pod.exit(137, status=lost)
+
+    fake.pods_do(script)
+    up = user.up(command=["true"], kubernetes={"kind": "pod"})
+    assert up.end() != 0, up.words()
+    assert "node-1" in up.said
+    assert "ready" in up.lines
+
+
+def test_kueue_is_named_while_it_holds_a_job(user: User, fake: FakeCluster) -> None:
+    """Suspended, not admitted, and why; then it runs."""
+    fake.api.queue_message = "couldn't assign flavors to pod set main: insufficient quota for nvidia.com/gpu"
+    fake.pods_do(lambda pod: (pod.say("trained\n"), pod.exit(0)))  # type: ignore[func-returns-value]
+    up = user.up(command=["true"], labels={"kueue.x-k8s.io/queue-name": "gpus"})
+    up.until("insufficient quota for nvidia.com/gpu", err=True)
+    fake.admit()
+    assert up.end() == 0, up.words()
+    assert once(up.said, "insufficient quota for nvidia.com/gpu")
+    assert up.lines == ["trained"]
+
+
+def test_a_registry_that_recovers_is_waited_for(user: User, fake: FakeCluster) -> None:
+    """ErrImagePull and ImagePullBackOff alternate; said once, and the job runs in the end."""
+    why = 'Failed to pull image "trainer:1": dial tcp: lookup registry.example: i/o timeout'
+
+    def script(pod: Pod) -> None:
+        for _ in range(3):
+            pod.wait("ErrImagePull", why)
+            pod.sleep(0.8)
+            pod.wait("ImagePullBackOff", f'Back-off pulling image "trainer:1": ErrImagePull: {why}')
+            pod.sleep(0.8)
+        pod.say("trained\n")
+        pod.exit(0)
+
+    fake.pods_do(script)
+    up = user.up(command=["true"])
+    assert up.end() == 0, up.words()
+    assert once(up.said, why)
+    assert up.lines == ["trained"]
+
+
+def test_a_job_that_somebody_removes_is_noticed(user: User, fake: FakeCluster) -> None:
+    """`down` from elsewhere ends `up` too."""
+    up = user.up(script="echo ready; sleep 60").until("ready")
+    assert user.runs("down").process.returncode == 0
+    assert up.end() != 0, up.words()
+    assert fake.objects() == []
+
+
+def test_a_deletion_that_takes_long_is_waited_for(user: User, fake: FakeCluster) -> None:
+    """`down` returns when the pods are gone, not before."""
+
+    def deaf(pod: Pod) -> None:
+        pod.say("ready\n")
+        if pod.stopping.wait(60):
+            import time
+
+            time.sleep(3)
+        pod.exit(137)
+
+    fake.pods_do(deaf)
+    user.up(command=["true"]).until("ready")
+    down = user.runs("down")
+    assert down.process.returncode == 0, down.words()
+    assert fake.objects() == []
+
+
+def test_status_shows_what_the_health_check_reads(user: User, fake: FakeCluster) -> None:
+    """By exec in the running pod; where that is forbidden the reason stands there instead."""
+    fake.exec = lambda pod, command: Answer(b"shm used=5242880 peak=6291456 size=67108864 workers=0/0\n")
+    up = user.up(script="echo ready; sleep 60").until("ready")
+    status = user.runs("status")
+    assert status.process.returncode == 0, status.words()
+    shown = bytes(status.out).decode()
+    assert "5Mi" in shown or "5 MiB" in shown
+    assert "node-1" in shown
+    fake.forbid("create", "pods/exec")
+    refused = user.runs("status")
+    assert refused.process.returncode == 0, refused.words()
+    assert "pods/exec" in refused.words()
+    assert up.tell(signal.SIGINT).end() == 130
+
+
+def test_ps_lists_runs_of_the_namespace(user: User, fake: FakeCluster) -> None:
+    """Only where a cluster was asked for."""
+    assert user.up(command=["true"]).end() == 0
+    listed = user.starts("ps", "--target", "kubernetes")
+    assert listed.end() == 0, listed.words()
+    assert "digits" in bytes(listed.out).decode()
+    before = len(fake.requests)
+    assert user.starts("ps", "--target", "local").end() == 0
+    assert len(fake.requests) == before
