@@ -203,7 +203,7 @@ class Follower:
         """Say once what could not be asked, and what a health check has against a pod."""
         names = {pod.uid: pod.name for pod in pods}
         checks = (f"the health check of pod {names.get(uid)} says: {says}" for uid, says in sight.unhealthy.items())
-        for remark in (*sight.remarks, *checks):
+        for remark in (*sight.remarks, *checks, *(_taken_away(pod) for pod in pods if pod.deleting and not pod.ended)):
             if remark not in self._remarked:
                 self._remarked.add(remark)
                 self._console.say(remark)
@@ -250,3 +250,9 @@ class Follower:
             code = 0 if codes else EXIT_INTERRUPTED if self._stopped_by else EXIT_BEFORE_START
         how = "ended" if self._stopped_by else "removed"
         return End(how, code, pod, stopped_by=self._stopped_by, killed_by=self._killed_by)
+
+
+def _taken_away(pod: Pod) -> str:
+    """Return what is said of a pod that still runs and will not for long; on a lost node that may take for ever."""
+    why = f" ({pod.reason}: {pod.words})" if pod.reason else ""
+    return f"pod {pod.name} on node {pod.node} is being taken away{why}"

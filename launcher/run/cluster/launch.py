@@ -176,10 +176,11 @@ def _name_taken(cluster: Cluster, plan: LaunchPlan, place: Reference) -> Diagnos
             f"give `--name {plan.name}-2`, or another --namespace",
             why="an object's name is unique among its kind in a namespace",
         )
+    logs = f"trainlaunch logs -f {job} --target kubernetes --namespace {cluster.namespace}"
     state = result_of({**thing, "kind": place.kind}).state if place.kind in WORKLOADS else "there"
     return Diagnostic(
         NAME_TAKEN,
         f"job {job} is there already, as {place} in {cluster.words}, and is {state}",
-        "add --replace to delete that one first, follow it with `trainlaunch logs -f`, or give `--name` another",
+        f"add --replace to delete that one first, follow it with `{logs}`, or give another `--name`",
         why="the same job gives the same name, so that it never runs twice by accident",
     )
