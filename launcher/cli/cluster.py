@@ -72,11 +72,11 @@ def _print_logs(place: Asked, streams: Streams) -> None:
     from launcher.run.cluster.logs import PodLog
     from launcher.run.cluster.output import prefixed
     from launcher.run.cluster.pods import Pod
-    from launcher.run.cluster.runs import newest_run, planned_pods, pods_of_run
+    from launcher.run.cluster.runs import newest_run, pods_of_run, runs_several
 
     screen = Screen(streams)
     run = newest_run(place.cluster, place.job, screen.say)
-    several = planned_pods(run.thing) > 1
+    several = runs_several(place.cluster, run.thing)
     never = threading.Event()
     pods = pods_of_run(place.cluster, run)
     for pod in (each for each in pods if each.ran):

@@ -8,15 +8,16 @@ from launcher.run.cluster.pods import Pod
 from launcher.run.evidence import Evidence
 
 # A Job's own words that tell more than its pods': the others only say that a pod failed.
-_OF_THE_WORKLOAD = frozenset({"DeadlineExceeded", "JobDeadlineExceeded", "FailedDeadline"})
+_OF_THE_WORKLOAD = "DeadlineExceeded"
+_OVERDUE = "longer than specified deadline"
 
 
 def evidence_of_end(end: End, output: Output | None) -> Evidence:
     """Return what the cluster tells about the pod that decides an end, or about a run that never had one."""
     pod, result = end.pod, end.result
     reason, words = (pod.reason, pod.words) if pod is not None else ("", "")
-    if result is not None and result.reason in _OF_THE_WORKLOAD:
-        reason, words = result.reason, result.words
+    if result is not None and (result.reason == _OF_THE_WORKLOAD or _OVERDUE in result.words):
+        reason, words = _OF_THE_WORKLOAD, result.words
     if end.how == "stuck" and end.wait is not None:
         reason, words = end.wait.reason, end.wait.sentence
         if pod is not None:

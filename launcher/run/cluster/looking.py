@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from launcher.errors import TargetUnavailable
 from launcher.job.spec import JobSpec
 from launcher.run.cluster.client import Cluster
-from launcher.run.cluster.objects import Object, found
+from launcher.run.cluster.objects import Object, found, listed
 from launcher.run.cluster.pending import Reasons, Wait
 from launcher.run.cluster.pods import Pod
 from launcher.run.cluster.runs import ClusterRun, result_of
@@ -83,11 +83,23 @@ class Lookout:
         if main is None:
             return Sight(None)
         main = {**main, "kind": self._run.main.kind}
+        if result_of(main).state == "failed":
+            return Sight(self._with_cause(main))
         if result_of(main).ended or not self._watch.listed.is_set():
             return Sight(main)
         waits = tuple(self._reasons.waits(pods, main))
         self._ask_health(pods)
         return Sight(main, waits, dict(self._unhealthy), tuple(self._reasons.refusals))
+
+    def _with_cause(self, main: Object) -> Object:
+        """Return a failed workload with the words of the Job in it that failed: its own only say that one did."""
+        if self._run.main.kind in {"Job", "Pod"}:
+            return main
+        for _, job in listed(self._cluster, "Job", self._run.selector):
+            failed = [each for each in (job.get("status") or {}).get("conditions") or () if each["type"] == "Failed"]
+            if failed and "Deadline" in str(failed[0].get("reason")):
+                return {**main, "status": {**main["status"], "conditions": failed}}
+        return main
 
     def _ask_health(self, pods: tuple[Pod, ...]) -> None:
         """Ask what health checks say of pods that are not ready; one that is new is not, by itself."""

@@ -13,7 +13,7 @@ from launcher.run.cluster.client import Cluster
 from launcher.run.cluster.logs import PodLog
 from launcher.run.cluster.peek import PodShm
 from launcher.run.cluster.pods import Pod
-from launcher.run.cluster.runs import planned_pods
+from launcher.run.cluster.runs import runs_several
 from launcher.run.cluster.watching import PodWatch
 from launcher.run.observe import suggestion
 from launcher.run.supervise import Console
@@ -30,7 +30,7 @@ class Output:
         self._watch = watch
         self._console = console
         self._plan = plan
-        self.several = planned_pods(thing) > 1
+        self.several = runs_several(cluster, thing)
         self._lock = threading.Lock()
         self._stop = threading.Event()
         self._threads: dict[str, threading.Thread] = {}

@@ -130,7 +130,8 @@ class Reasons:
         if main is None or any(not pod.ended for pod in pods) or not self._lasts("main", 1.0):
             return
         uid = main["metadata"]["uid"]
-        suspended = bool((main.get("spec") or {}).get("suspend"))
+        spec = main.get("spec") or {}
+        suspended = bool(spec.get("suspend") or (spec.get("runPolicy") or {}).get("suspend"))
         if suspended:
             queue = (main["metadata"].get("labels") or {}).get(f"{KUEUE_GROUP}/queue-name")
             held = f"queue {queue} has not admitted it{self._verdict(uid)}" if queue else "it is suspended"

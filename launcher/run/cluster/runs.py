@@ -16,6 +16,8 @@ from launcher.run.cluster.objects import (
     WORKLOADS,
     Object,
     Reference,
+    collection,
+    found,
     listed,
     owned,
 )
@@ -99,29 +101,29 @@ def _of_pod(pod: Pod) -> Result:
 
 def pods_of_run(cluster: Cluster, run: ClusterRun) -> tuple[Pod, ...]:
     """Return the pods of a run that the cluster still knows, oldest first."""
-    found = (pod_from(thing) for _, thing in listed(cluster, "Pod", run.selector))
-    return tuple(sorted(found, key=lambda pod: (pod.created, pod.rank or 0, pod.name)))
+    pods = (pod_from(thing) for _, thing in listed(cluster, "Pod", run.selector))
+    return tuple(sorted(pods, key=lambda pod: (pod.created, pod.rank or 0, pod.name)))
 
 
 def all_runs(cluster: Cluster, job: str | None, say: Say) -> tuple[ClusterRun, ...]:
     """Return the runs of one job, or of all, newest first."""
     selector = JOB_LABEL if job is None else f"{JOB_LABEL}={job}"
-    found = []
+    runs = []
     for kind in WORKLOADS:
         optional = kind not in {"Job", "Pod"}
         for place, thing in listed(cluster, kind, selector, say=say if optional else None):
             if not owned(thing):
                 labels = thing["metadata"].get("labels") or {}
-                found.append(ClusterRun(labels[JOB_LABEL], labels.get(INPUT_LABEL, ""), place, thing))
-    return tuple(sorted(found, key=lambda run: run.created, reverse=True))
+                runs.append(ClusterRun(labels[JOB_LABEL], labels.get(INPUT_LABEL, ""), place, thing))
+    return tuple(sorted(runs, key=lambda run: run.created, reverse=True))
 
 
 def newest_run(cluster: Cluster, job: str, say: Say) -> ClusterRun:
     """Return a job's newest run. Raises TargetUnavailable (TL510) where there is none."""
-    found = all_runs(cluster, job, say)
-    if not found:
+    runs = all_runs(cluster, job, say)
+    if not runs:
         raise TargetUnavailable([no_such_run(cluster, job, say)])
-    return found[0]
+    return runs[0]
 
 
 def no_such_run(cluster: Cluster, job: str, say: Say) -> Diagnostic:
@@ -139,10 +141,23 @@ def made_by(
     cluster: Cluster, selector: str, say: Say, *, kinds: Iterable[str] = KINDS
 ) -> list[tuple[Reference, Object]]:
     """Return every object with some labels, of every kind that a rendering may hold, workloads first."""
-    found: list[tuple[Reference, Object]] = []
+    made: list[tuple[Reference, Object]] = []
     for kind in kinds:
-        found += listed(cluster, kind, selector, say=None if kind in {"Job", "Pod"} else say)
-    return found
+        made += listed(cluster, kind, selector, say=None if kind in {"Job", "Pod"} else say)
+    return made
+
+
+def runs_several(cluster: Cluster, thing: Object) -> bool:
+    """Return whether a workload runs several pods at once; of a TrainJob its runtime may say it."""
+    spec: Mapping[str, Any] = thing.get("spec") or {}
+    reference = spec.get("runtimeRef") or {}
+    if thing.get("kind") == "TrainJob" and reference.get("kind") == "TrainingRuntime":
+        version, plural = KINDS["TrainingRuntime"]
+        place = Reference(collection(version, plural, cluster.namespace), "TrainingRuntime", str(reference.get("name")))
+        runtime = found(cluster, place) or {}
+        policy = (runtime.get("spec") or {}).get("mlPolicy") or {}
+        spec = {"trainer": {"numNodes": policy.get("numNodes"), **(spec.get("trainer") or {})}}
+    return planned_pods({**thing, "spec": spec}) > 1
 
 
 def planned_pods(thing: Object) -> int:
