@@ -203,7 +203,9 @@ class Follower:
         """Say once what could not be asked, and what a health check has against a pod."""
         names = {pod.uid: pod.name for pod in pods}
         checks = (f"the health check of pod {names.get(uid)} says: {says}" for uid, says in sight.unhealthy.items())
-        for remark in (*sight.remarks, *checks, *(_taken_away(pod) for pod in pods if pod.deleting and not pod.ended)):
+        # Once one has failed its controller takes the others away.
+        taken = () if first_to_fail(pods) else (_taken_away(pod) for pod in pods if pod.deleting and not pod.ended)
+        for remark in (*sight.remarks, *checks, *taken):
             if remark not in self._remarked:
                 self._remarked.add(remark)
                 self._console.say(remark)

@@ -82,9 +82,10 @@ def check(cluster: Cluster, plan: LaunchPlan, documents: Sequence[Object], say: 
 
 
 def refuse_taken(cluster: Cluster, plan: LaunchPlan, taken: Sequence[Reference]) -> None:
-    """Raise TargetUnavailable (TL506) where a name is held already."""
+    """Raise TargetUnavailable (TL506) where a name is held already: by the workload, where that is there too."""
     if taken:
-        raise TargetUnavailable([_name_taken(cluster, plan, taken[0])])
+        workloads = [place for place in taken if place.kind in WORKLOADS]
+        raise TargetUnavailable([_name_taken(cluster, plan, (workloads or taken)[0])])
 
 
 def replace(cluster: Cluster, plan: LaunchPlan, taken: Sequence[Reference], say: Say) -> None:
@@ -97,7 +98,7 @@ def replace(cluster: Cluster, plan: LaunchPlan, taken: Sequence[Reference], say:
         labels = ((thing or {}).get("metadata") or {}).get("labels") or {}
         if thing is not None and labels.get(JOB_LABEL) != plan.job.name:
             raise TargetUnavailable([_name_taken(cluster, plan, place)])
-    for place in taken:
+    for place in reversed(taken):  # what others need goes last
         say(f"deleting {place} in {cluster.words}, as --replace asks")
         delete(cluster, place)
     wait_until_gone(
