@@ -190,9 +190,8 @@ class Api:
         if asked.query.get("dryRun") == "All" or options.get("dryRun"):
             return thing
         if asked.resource == NAMESPACES:
-            options["propagationPolicy"] = "Background"
-            self.store.update(NAMESPACES, "", name, lambda new: new["metadata"].update(deletionTimestamp="now"))
-            return self.store.get(NAMESPACES, "", name)
+            now = self.store.clock.stamp()
+            return self.store.update(NAMESPACES, "", name, lambda new: new["metadata"].update(deletionTimestamp=now))
         return delete(self.store, asked.resource, (asked.namespace, name), options)
 
     def _change(self, asked: Request) -> Object:

@@ -1,4 +1,4 @@
-"""What a cluster can't be made to show: faults of the API, of nodes and of controllers, as a user of `up` meets them."""
+"""What a cluster can't be made to show: faults of the API, of nodes and of controllers, as users of `up` meet them."""
 
 from __future__ import annotations
 
@@ -200,7 +200,7 @@ def test_an_expired_token_is_said_plainly(user: User, fake: FakeCluster) -> None
     ("verb", "what"), [("create", "jobs"), ("list", "pods"), ("watch", "pods"), ("get", "pods/log")]
 )
 def test_what_is_forbidden_is_named(user: User, fake: FakeCluster, verb: str, what: str) -> None:
-    """RBAC: the verb and the resource stand there, in the cluster's own words; the job's own code where it still ran."""
+    """RBAC: verb and resource stand there, in the cluster's own words; the job's own code where it still ran."""
     fake.forbid(verb, what)
     fake.pods_do(counting(code=3))
     up = user.up(command=["true"])

@@ -365,7 +365,7 @@ def test_kubectl_takes_it_for_a_cluster(tmp_path: Path) -> None:
             assert done.returncode == 0, done.stderr
             return done.stdout
 
-        cluster.pods_do(lambda pod: [pod.say("epoch 1\n"), pod.exit(0)])
+        cluster.pods_do(one_epoch)
         cluster.store.create(*created(cluster))
         wait_until(lambda: any(each["status"]["phase"] == "Succeeded" for each in cluster.pods()))
         assert "job.batch/digits" in kubectl("get", "jobs,pods")
@@ -373,6 +373,12 @@ def test_kubectl_takes_it_for_a_cluster(tmp_path: Path) -> None:
         assert "SuccessfulCreate" in kubectl("describe", "job", "digits")
         kubectl("delete", "job", "digits", "--cascade=foreground")
         assert cluster.objects() == []
+
+
+def one_epoch(pod: Pod) -> None:
+    """Print a line and end."""
+    pod.say("epoch 1\n")
+    pod.exit(0)
 
 
 def created(cluster: FakeCluster) -> tuple[Any, str, dict[str, Any]]:

@@ -81,6 +81,15 @@ class Running:
             each.join(10)
         return code
 
+    def close(self) -> None:
+        """Let go of a process that has ended or was killed."""
+        self.process.wait(PATIENCE)
+        for reader in self._readers:
+            reader.join(10)
+        for stream in (self.process.stdout, self.process.stderr):
+            assert stream is not None
+            stream.close()
+
     @property
     def said(self) -> str:
         """What it wrote to stderr."""
@@ -148,18 +157,14 @@ class User:
         return done
 
     def leaves(self) -> None:
-        """End what still runs of our own processes, and take the job down."""
+        """End what still runs of our own processes; on a real cluster take the job down."""
         for each in self._started:
             if each.process.poll() is None:
                 each.process.kill()
-            each.process.wait(PATIENCE)
-            for reader in each._readers:
-                reader.join(10)
-            for stream in (each.process.stdout, each.process.stderr):
-                assert stream is not None
-                stream.close()
         if (self.folder / "job.yaml").exists() and self.place.fake is None:
             self.runs("down")
+        for each in self._started:
+            each.close()
 
 
 def once(text: str, words: Iterable[str] | str) -> bool:
