@@ -150,7 +150,7 @@ class _Upping:
             why = (end.result.words or end.result.reason) if end.result else ""
             return f"the job failed and no process of it left an exit code{f': {why}' if why else ''}"
         if not follower.output.several:
-            return f"the job ended with exit code {end.exit_code}"
+            return f"the job ended with exit code {end.exit_code} (pod {pod.name}, node {pod.node})"
         lines = [line for line in follower.output.tail(pod).splitlines() if line.strip()][-LAST_LINES:]
         who = f"rank {pod.rank} (pod {pod.name})" if pod.rank is not None else f"pod {pod.name}"
         told = "".join(f"\n  {shown(line)}" for line in lines)

@@ -157,6 +157,7 @@ class Follower:
         pods, sight = self._watch.pods(), self._lookout.sight
         if self._wishes.logs:
             self.output.take(pods)
+        self._say_started(pods)
         return self._stuck(pods, sight) or self._ended(pods, sight)
 
     def _outage(self) -> End | None:
@@ -196,7 +197,6 @@ class Follower:
                 return End("stuck", EXIT_BEFORE_START, stuck, first)
         for key in self._waiting_since.keys() - {(wait.who, wait.reason) for wait in waits}:
             del self._waiting_since[key]
-        self._say_started(pods)
         return None
 
     def _remark(self, pods: tuple[Pod, ...], sight: Sight) -> None:

@@ -147,7 +147,8 @@ def _reason(
         return "", ""
     disrupted = conditions.get("DisruptionTarget") or {}
     if disrupted.get("status") == "True" and status.get("reason") != "Evicted":
-        return str(disrupted.get("reason") or "DisruptionTarget"), str(disrupted.get("message") or "")
+        words = dict.fromkeys(str(each.get("message") or "") for each in (disrupted, status))
+        return str(disrupted.get("reason") or "DisruptionTarget"), "; ".join(filter(None, words))
     if status.get("reason"):
         return str(status["reason"]), str(status.get("message") or "")
     if ended.get("reason") in {*NEVER_STARTED, "ContainerStatusUnknown"}:
@@ -201,11 +202,19 @@ def first_to_fail(pods: Iterable[Pod]) -> Pod | None:
     )
 
 
+def in_order(pods: Iterable[Pod]) -> tuple[Pod, ...]:
+    """Return pods oldest first; of those made in the same second one that failed is the one that was replaced."""
+    forever = float("inf")
+    return tuple(
+        sorted(pods, key=lambda pod: (pod.created, not pod.failed, pod.finished or forever, pod.rank or 0, pod.name))
+    )
+
+
 def attempts_of(pods: Iterable[Pod]) -> dict[str, int]:
     """Return which attempt each pod belongs to, by uid: a controller's own count, else the order of its rank's pods."""
     attempts: dict[str, int] = {}
     seen: dict[int | None, int] = {}
-    for pod in sorted(pods, key=lambda each: each.created):
+    for pod in in_order(pods):
         seen[pod.rank] = seen.get(pod.rank, 0) + 1
         attempts[pod.uid] = seen[pod.rank] if pod.restart_attempt is None else pod.restart_attempt + 1
     return attempts

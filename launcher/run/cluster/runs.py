@@ -21,7 +21,7 @@ from launcher.run.cluster.objects import (
     listed,
     owned,
 )
-from launcher.run.cluster.pods import Pod, first_to_fail, pod_from
+from launcher.run.cluster.pods import Pod, first_to_fail, in_order, pod_from
 from launcher.run.docker_inspect import seconds
 
 NO_SUCH_RUN = "TL510"
@@ -101,8 +101,7 @@ def _of_pod(pod: Pod) -> Result:
 
 def pods_of_run(cluster: Cluster, run: ClusterRun) -> tuple[Pod, ...]:
     """Return the pods of a run that the cluster still knows, oldest first."""
-    pods = (pod_from(thing) for _, thing in listed(cluster, "Pod", run.selector))
-    return tuple(sorted(pods, key=lambda pod: (pod.created, pod.rank or 0, pod.name)))
+    return in_order(pod_from(thing) for _, thing in listed(cluster, "Pod", run.selector))
 
 
 def all_runs(cluster: Cluster, job: str | None, say: Say) -> tuple[ClusterRun, ...]:

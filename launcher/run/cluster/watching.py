@@ -12,7 +12,7 @@ from typing import Any
 from launcher.errors import TargetUnavailable
 from launcher.run.cluster.client import Cluster
 from launcher.run.cluster.objects import collection
-from launcher.run.cluster.pods import Pod, pod_from
+from launcher.run.cluster.pods import Pod, in_order, pod_from
 from launcher.run.cluster.refusals import HTTP_SERVER_ERROR, HTTP_TOO_MANY, ApiRefused, Unreachable
 
 WATCH_SECONDS = 240  # a watch is ended by the server after a while in any case
@@ -55,7 +55,7 @@ class PodWatch:
     def pods(self) -> tuple[Pod, ...]:
         """Return every pod that was ever seen, oldest first."""
         with self._lock:
-            return tuple(sorted(self._pods.values(), key=lambda pod: (pod.created, pod.rank or 0, pod.name)))
+            return in_order(self._pods.values())
 
     def pod(self, uid: str) -> Pod | None:
         """Return a pod as it was last seen."""

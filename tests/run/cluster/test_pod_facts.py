@@ -123,6 +123,12 @@ def test_only_the_last_attempt_decides() -> None:
     assert first.exit_code == 9
 
 
+def test_of_two_pods_of_one_second_the_failed_one_was_replaced() -> None:
+    """The API tells seconds, and a pod that is evicted at once is replaced at once."""
+    pods = [pod_from(raw("a", **ended(0, at=1))), pod_from(raw("b", **ended(137, at=1)))]
+    assert attempts_of(pods) == {"b": 1, "a": 2}
+
+
 def test_a_restart_of_a_job_set_is_an_attempt_of_all_its_pods() -> None:
     """Its own count stands in a label."""
     again = {"jobset.sigs.k8s.io/restart-attempt": "1"}
