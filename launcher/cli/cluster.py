@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from launcher.cli.runs import job_file
+from launcher.cli.place import job_file
 from launcher.cli.screen import Screen
 from launcher.cli.streams import Streams
 

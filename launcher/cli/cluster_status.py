@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from launcher.cli.cluster import asked, asked_cluster
+from launcher.cli.ps import age, table
 from launcher.cli.report import document
 from launcher.cli.streams import Streams
-from launcher.cli.table import age, table
 from launcher.run.backend import Planned, ShmReading
 from launcher.run.observe import suggestion
 from launcher.units import format_size, human_size
@@ -37,8 +37,7 @@ def ps(args: argparse.Namespace, streams: Streams) -> int:
     if not found:
         streams.say(f"there are no runs of trainlaunch in {cluster.words}")
         return 0
-    for line in table([COLUMNS, *(_row(cluster, run, pods) for run, pods in found)]):
-        streams.result(line + "\n")
+    streams.result(table([COLUMNS, *(_row(cluster, run, pods) for run, pods in found)]))
     return 0
 
 

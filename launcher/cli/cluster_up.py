@@ -6,6 +6,7 @@ import argparse
 from typing import TYPE_CHECKING
 
 from launcher.cli.cluster import Asked, asked_cluster
+from launcher.cli.common import say_findings
 from launcher.cli.runs import say_diagnoses, shown
 from launcher.cli.screen import Screen
 from launcher.cli.streams import Streams
@@ -26,6 +27,7 @@ def up(args: argparse.Namespace, plan: LaunchPlan, streams: Streams) -> int:
     from launcher.run.cluster import launch
     from launcher.run.supervise import Events, trapped_signals
 
+    say_findings(plan.findings, streams)
     screen = Screen(streams)
     with asked_cluster(args, job=plan.job, name=plan.job.name) as asked:
         cluster = asked.cluster

@@ -18,12 +18,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace, streams: Streams) -> int:
     """Stop within the grace period, then remove every container of the job with its anonymous volumes."""
-    target = run_target(args)
-    if target == "kubernetes":
-        from launcher.cli import cluster
-
-        return cluster.down(args, streams)
-    with backend_of(target) as backend:
+    with backend_of(run_target(args)) as backend:
         containers = runs_of(backend, job_name(args.job))
         for container in containers:
             if container.status == "running":

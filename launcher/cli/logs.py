@@ -23,12 +23,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace, streams: Streams) -> int:
     """Print both streams of the newest container, from the first byte."""
-    target = run_target(args)
-    if target == "kubernetes":
-        from launcher.cli import cluster
-
-        return cluster.logs(args, streams)
-    with backend_of(target) as backend:
+    with backend_of(run_target(args)) as backend:
         container = runs_of(backend, job_name(args.job))[0]
         for chunk in backend.logs(container.id, follow=args.follow):
             with streams.writable():

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from launcher.cli.place import add_place_arguments, names_a_place, refuse_place_elsewhere
+from launcher.cli.place import add_place_arguments
 from launcher.cli.report import help_line
 from launcher.cli.streams import Streams, coloured
 from launcher.diagnostics import Diagnostic
@@ -23,8 +23,7 @@ if TYPE_CHECKING:
     from launcher.run.evidence import Evidence
 
 NO_SUCH_RUN = "TL510"
-ENGINES = ("docker", "local")  # on this machine, or where the docker command would look
-RUN_TARGETS = (*ENGINES, "kubernetes")
+RUN_TARGETS = ("docker", "local")
 MOST_SHOWN = 300
 TORCHRUN_ENDS = "ChildFailedError"
 _EXCEPTION = re.compile(r"(\[rank\d+\]: *)?[A-Za-z_][\w.]*(Error|Exception|Interrupt)\b")
@@ -38,7 +37,8 @@ def add_run_argument(parser: argparse.ArgumentParser) -> None:
 
 def add_run_target_argument(parser: argparse.ArgumentParser, default: str) -> None:
     """Add the option that names a target which keeps runs; `default` says what is taken without it."""
-    parser.add_argument("--target", choices=RUN_TARGETS, help=f"where the run is (default: {default})")
+    targets = (*RUN_TARGETS, "kubernetes")
+    parser.add_argument("--target", choices=targets, help=f"where the run is (default: {default})")
     add_place_arguments(parser)
 
 
@@ -64,20 +64,13 @@ def backend_of(target: str) -> Iterator[Backend]:
 
 
 def run_target(args: argparse.Namespace) -> str:
-    """Return the target that the arguments of a verb about runs mean: the asked one, else where the newest run is.
-
-    A cluster is only asked where it is named, or where the job file names it.
-    """
-    if args.target or names_a_place(args):
-        refuse_place_elsewhere(args, args.target or "kubernetes")
-        return args.target or "kubernetes"
-    job = job_file(args.job)
-    if job is not None and job.target in {"local", "kubernetes"}:
-        return job.target
-    return _newest_target(args.job if job is None else job.name)
-
-
-def _newest_target(name: str) -> str:
+    """Return the target that the arguments of a verb about runs mean: the asked one, else where the newest run is."""
+    if args.target:
+        return str(args.target)
+    job = _job_of_file(args.job)
+    if job is not None and job.target == "local":
+        return "local"
+    name = args.job if job is None else job.name
     with backend_of("local") as backend:
         here = backend.runs(name)
     if not here:
@@ -92,17 +85,16 @@ def _newest_target(name: str) -> str:
 
 def job_name(argument: str) -> str:
     """Return the job's name: of the file that `argument` names, else `argument` itself. Raises JobFileRejected."""
-    job = job_file(argument)
+    job = _job_of_file(argument)
     return argument if job is None else job.name
 
 
-def job_file(argument: str, *, target: str | None = None) -> JobSpec | None:
-    """Return the job of a file, for `target` or its own; None for a bare name. Raises JobFileRejected."""
+def _job_of_file(argument: str) -> JobSpec | None:
     path = Path(argument)
     if path.suffix in {".yaml", ".yml"} or "/" in argument or path.is_file():
         from launcher.job import read_job
 
-        return read_job(path, target=target, use_lock=False)
+        return read_job(path, use_lock=False)
     return None
 
 

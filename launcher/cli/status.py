@@ -7,11 +7,10 @@ import time
 from typing import Any
 
 from launcher.cli.common import add_output_argument
-from launcher.cli.ps import as_json
+from launcher.cli.ps import age, as_json
 from launcher.cli.report import document
 from launcher.cli.runs import add_run_argument, backend_of, job_name, run_target, runs_of
 from launcher.cli.streams import Streams
-from launcher.cli.table import age
 from launcher.run.backend import ShmReading, Started
 from launcher.run.observe import read_from_health, suggestion
 from launcher.units import human_size
@@ -31,12 +30,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace, streams: Streams) -> int:
     """Show the newest container of the job."""
-    target = run_target(args)
-    if target == "kubernetes":
-        from launcher.cli import cluster_status
-
-        return cluster_status.status(args, streams)
-    with backend_of(target) as backend:
+    with backend_of(run_target(args)) as backend:
         container = runs_of(backend, job_name(args.job))[0]
         reading = backend.read_shm(container) if container.status == "running" else None
     last = read_from_health(container.health_output)

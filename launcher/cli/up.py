@@ -42,14 +42,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace, streams: Streams) -> int:
     """Check, start, follow, explain."""
     plan = plan_of(args)
-    if plan.target not in RUN_TARGETS:
-        raise TargetUnavailable([_only_docker(plan)])
     refuse_place_elsewhere(args, plan.target)
-    say_findings(plan.findings, streams)
     if plan.target == "kubernetes":
         from launcher.cli.cluster_up import up
 
         return up(args, plan, streams)
+    if plan.target not in RUN_TARGETS:
+        raise TargetUnavailable([_only_docker(plan)])
+    say_findings(plan.findings, streams)
     with backend_of(plan.target) as backend:
         backend.prepare(plan, Screen(streams).say)
         _remove_expired(backend, streams)

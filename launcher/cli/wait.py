@@ -18,12 +18,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace, streams: Streams) -> int:
     """Wait for the newest container of the job; attempts that an `up` adds later are waited for by that `up`."""
-    target = run_target(args)
-    if target == "kubernetes":
-        from launcher.cli import cluster
-
-        return cluster.wait(args, streams)
-    with backend_of(target) as backend:
+    with backend_of(run_target(args)) as backend:
         container = runs_of(backend, job_name(args.job))[0]
         if container.status == "running":
             streams.say(f"waiting for job {container.job} ({container.noun} {container.name}) to end")
