@@ -72,7 +72,7 @@ def test_dev_shm_has_the_size_of_the_plan_and_workers_fill_it(user: User) -> Non
 
 def test_a_kill_for_memory_is_the_kernels_and_explained(user: User) -> None:
     """137 from the cgroup of the pod, and the value to type."""
-    up = user.up(**program("block = bytearray(3 << 30)"))
+    up = user.up(**program("block = b'x' * (3 << 30)"))
     assert up.end() == 137, up.words()
     assert "cause[TL6" in up.said
     assert "resources.memory" in up.said
