@@ -23,7 +23,8 @@ from launcher.units import format_duration
 
 TICK_SECONDS = 1.0
 LOST_SECONDS = 600
-SETTLE_SECONDS = 20.0  # for the last pods to show their end, and their logs to be read out
+SETTLE_SECONDS = 20.0  # for the last pods to show their end, and for logs to bring something more
+UNSEEN_SECONDS = 3.0  # for pods that were not seen yet, or an exit code that comes late
 PODS = Event("pods")
 
 
@@ -82,7 +83,7 @@ class Follower:
         self._waiting_since: dict[tuple[str, str], tuple[float, Wait]] = {}
         self._stopped_by = self._killed_by = ""
         self._ended_at: float | None = None
-        self._down_said = False
+        self._down_said = self._asked_again = False
 
     def follow(self) -> End:
         """Return when the run has ended, was left alone, can't start, or was lost."""
@@ -218,7 +219,9 @@ class Follower:
                 continue
             self._started.add(pod.uid)
             attempt = attempts[pod.uid]
-            before = [each for each in pods if each.rank == pod.rank and attempts[each.uid] == attempt - 1]
+            before = [
+                each for each in pods if each.rank == pod.rank and attempts[each.uid] == attempt - 1 and each.ended
+            ]
             if before:
                 self._console.say(f"pod {before[0].name} {end_of(before[0])}; attempt {attempt} is pod {pod.name}")
             elif self._said.get(pod.name) is not None:
@@ -232,11 +235,18 @@ class Follower:
         if self._ended_at is None:
             self._ended_at = now
         waited = now - self._ended_at
-        settled = bool(pods) and all(pod.ended for pod in pods) and all(pod.exit_code is not None for pod in pods)
-        patience = SETTLE_SECONDS + self._wishes.grace
-        if not settled and waited < (patience if pods and not all(pod.ended for pod in pods) else 3.0):
-            return None
-        self.output.drain(SETTLE_SECONDS)
+        settled = bool(pods) and all(pod.ended and pod.exit_code is not None for pod in pods)
+        if not settled:
+            still_running = not all(pod.ended for pod in pods)
+            if still_running and waited > UNSEEN_SECONDS and not self._asked_again:
+                self._asked_again = True  # the watch may be dead without a word
+                self._aside(self._watch.refresh)
+            if waited < (SETTLE_SECONDS + self._wishes.grace if still_running else UNSEEN_SECONDS):
+                return None
+        if not self.output.drained:
+            if min(waited, self.output.quiet) < SETTLE_SECONDS:
+                return None
+            self._console.say("not all of the logs could be read to their ends")
         return self._verdict(self._watch.pods(), result)
 
     def _verdict(self, pods: tuple[Pod, ...], result: Result | None) -> End:

@@ -35,6 +35,7 @@ class Output:
         self._stop = threading.Event()
         self._threads: dict[str, threading.Thread] = {}
         self._exec_refused = False
+        self._wrote_at = time.monotonic()
         self.failure: Exception | None = None
         self.logs: dict[str, Log] = {}
         self.watches: dict[str, ShmWatch] = {}
@@ -49,13 +50,15 @@ class Output:
                 thread.start()
                 self._sample(pod)
 
-    def drain(self, seconds: float) -> None:
-        """Wait until the logs of all pods are read to their ends; say where that takes longer."""
-        until = time.monotonic() + seconds
-        for thread in self._threads.values():
-            thread.join(max(0.0, until - time.monotonic()))
-        if any(thread.is_alive() for thread in self._threads.values()):
-            self._console.say("not all of the logs could be read to their ends")
+    @property
+    def drained(self) -> bool:
+        """Whether the logs of all pods are read to their ends."""
+        return not any(thread.is_alive() for thread in self._threads.values())
+
+    @property
+    def quiet(self) -> float:
+        """Seconds since anything was written: a long log takes its time."""
+        return time.monotonic() - self._wrote_at
 
     def close(self) -> None:
         """Read no more."""
@@ -99,6 +102,7 @@ class Output:
     def _write(self, pod: Pod, data: bytes) -> None:
         # A cluster's log has one stream; the watch for hangs reads tracebacks, which are stderr's.
         self.logs[pod.uid].take(Chunk(stderr=True, data=data))
+        self._wrote_at = time.monotonic()
         with self._lock:
             self._console.out(prefixed(data, pod) if self.several else data)
 

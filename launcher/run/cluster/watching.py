@@ -52,6 +52,10 @@ class PodWatch:
         """Follow no more."""
         self._ended.set()
 
+    def refresh(self) -> None:
+        """List the pods once more, beside the watch. Raises TargetUnavailable."""
+        self._list()
+
     def pods(self) -> tuple[Pod, ...]:
         """Return every pod that was ever seen, oldest first."""
         with self._lock:
