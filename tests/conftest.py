@@ -107,6 +107,12 @@ def torch_image(engine: str) -> str:
 
 
 @pytest.fixture(scope="session")
+def examples_image(engine: str) -> str:
+    """Return the tag of the torch image with Hugging Face's transformers and accelerate and with Lightning."""
+    return images.examples_image()
+
+
+@pytest.fixture(scope="session")
 def own_label(engine: str) -> Iterator[str]:
     """Return KEY=VALUE, this test run's own label; containers and volumes that carry it are removed at the end."""
     label = f"{TEST_LABEL}={uuid.uuid4().hex[:12]}"

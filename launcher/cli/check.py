@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from launcher.cli.common import add_policy_argument
 from launcher.cli.report import annotation, as_json, document, framed
 from launcher.cli.streams import Streams, coloured
 from launcher.cli.write import replace_file
@@ -38,6 +39,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="PATH",
         help="renderings, or folders that hold some (default: the current folder; hidden folders are not entered)",
     )
+    add_policy_argument(parser)
     parser.add_argument("--fix", action="store_true", help="write those that differ again")
     parser.add_argument(
         "-o", "--output", choices=("text", "json", "github"), default="text", help="format of the result (text: a diff)"
@@ -50,10 +52,10 @@ def run(args: argparse.Namespace, streams: Streams) -> int:
 
     counts: Counter[str] = Counter()
     reporter = _Reporter(args.output, streams)
-    for checked in compare_all(find_renderings(args.paths)):
+    for checked in compare_all(find_renderings(args.paths), policy=args.policy):
         status = checked.status
         if args.fix and status == "differs":
-            replace_file(checked.path, rewritten(checked))
+            replace_file(checked.path, rewritten(checked, policy=args.policy))
             status = "fixed"
         counts[status] += 1
         reporter.take(checked, status)

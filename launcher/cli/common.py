@@ -34,9 +34,20 @@ def add_job_arguments(parser: argparse.ArgumentParser, *, targets: Iterable[str]
         metavar="FIELD=VALUE",
         help="override one field, a dotted path and a YAML value; repeatable, last in the precedence",
     )
+    add_policy_argument(parser)
     parser.add_argument("--name", help="fix the name; a Kubernetes Job's carries a hash of its input otherwise")
     parser.add_argument(
         "--force", action="store_true", help="let a shm_size below need pass here; the preflight stops it with 78"
+    )
+
+
+def add_policy_argument(parser: argparse.ArgumentParser) -> None:
+    """Add the option of every verb that reads a job file."""
+    parser.add_argument(
+        "--policy",
+        type=Path,
+        metavar="FILE",
+        help="the policy (default: the job's policy, else the nearest trainlaunch-policy.yaml upward)",
     )
 
 
@@ -49,7 +60,7 @@ def job_of(args: argparse.Namespace, *, target: str | None = None) -> JobSpec:
     """Return the job that the arguments name, for `target` or their own. Raises JobFileRejected."""
     from launcher.job import read_job
 
-    return read_job(Path(args.job), target=target or args.target, sets=args.sets)
+    return read_job(Path(args.job), target=target or args.target, sets=args.sets, policy=args.policy)
 
 
 def plan_of(args: argparse.Namespace, *, target: str | None = None) -> LaunchPlan:

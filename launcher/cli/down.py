@@ -19,7 +19,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace, streams: Streams) -> int:
     """Stop within the grace period, then remove every container of the job with its anonymous volumes."""
     with backend_of(run_target(args)) as backend:
-        containers = runs_of(backend, job_name(args.job))
+        containers = runs_of(backend, job_name(args.job, policy=args.policy))
         for container in containers:
             if container.status == "running":
                 streams.say(f"stopping {container.name}")

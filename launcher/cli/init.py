@@ -6,11 +6,13 @@ import argparse
 import os
 import re
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
+from launcher.cli.common import add_policy_argument, say_findings
 from launcher.cli.streams import Streams
 from launcher.cli.write import write_files
-from launcher.diagnostics import Diagnostic
+from launcher.diagnostics import Diagnostic, Severity
 from launcher.errors import JobFileRejected, UsageError
 
 EXAMPLES = (
@@ -30,6 +32,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--cpus", help="limit, like 8 or 1.5")
     parser.add_argument("--memory", help="limit with /dev/shm included, like 32Gi")
     parser.add_argument("--gpus", help="a count, all, or ids like 0,1")
+    add_policy_argument(parser)
     parser.add_argument("--write-to", type=Path, metavar="FILE", help="write FILE instead of stdout; never over one")
 
 
@@ -56,9 +59,10 @@ def run(args: argparse.Namespace, streams: Streams) -> int:
     _plan(text)
     if target is None:
         streams.result(text)
-        return 0
-    write_files(target.parent, {target.name: text}, overwrite=False)
-    streams.say(f"wrote {target}; see what follows from it: trainlaunch plan {target}")
+    else:
+        write_files(target.parent, {target.name: text}, overwrite=False)
+        streams.say(f"wrote {target}; see what follows from it: trainlaunch plan {target}")
+    say_findings(_against_policy(text, args.policy, target or Path("job.yaml")), streams)
     return 0
 
 
@@ -77,7 +81,7 @@ def _name(script: Path | None) -> str:
     return re.sub(r"[^a-z0-9]+", "-", word.lower())[:LONGEST_NAME].strip("-") or "train"
 
 
-def _plan(text: str) -> None:
+def _plan(text: str, policy: Path | None = None) -> None:
     """Raise JobFileRejected where the draft's values, which are the flags', can't be; its lines are nobody's yet."""
     from launcher.job import read_job
     from launcher.plan import make_plan
@@ -86,9 +90,31 @@ def _plan(text: str) -> None:
         path = Path(folder) / "job.yaml"
         path.write_text(text, encoding="utf-8")
         try:
-            make_plan(read_job(path))
+            make_plan(read_job(path, policy=policy, use_policy=policy is not None))
         except JobFileRejected as rejected:
-            raise JobFileRejected([each._replace(span=None) for each in rejected.diagnostics]) from rejected
+            found = (each._replace(span=None) if _is(each, path) else each for each in rejected.diagnostics)
+            raise JobFileRejected(found) from rejected
+
+
+def _is(diagnostic: Diagnostic, path: Path) -> bool:
+    return diagnostic.span is not None and diagnostic.span.file == str(path)
+
+
+def _against_policy(text: str, policy: Path | None, target: Path) -> Iterator[Diagnostic]:
+    """Yield a warning for each demand of its policy that the draft, lying at `target`, doesn't meet yet."""
+    from launcher.job.policy_search import find_policy
+    from launcher.job.report import Report
+
+    report = Report()
+    path = policy or find_policy(target, report)
+    yield from report.found()
+    if path is None:
+        return
+    try:
+        _plan(text, path)
+    except JobFileRejected as rejected:
+        for each in rejected.diagnostics:
+            yield each._replace(severity=Severity.WARNING)
 
 
 def _exists(path: Path) -> Diagnostic:

@@ -8,6 +8,7 @@ import difflib
 import io
 from pathlib import Path
 
+from launcher.cli.common import add_policy_argument
 from launcher.cli.report import framed
 from launcher.cli.streams import Streams, coloured
 from launcher.cli.write import replace_file
@@ -27,6 +28,7 @@ EXIT_CODES = (
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add this verb's arguments."""
     parser.add_argument("job", metavar="JOB", type=Path, help="the job file, like job.yaml")
+    add_policy_argument(parser)
     parser.add_argument("--check", action="store_true", help="write nothing; exit 1 where the lock would change")
 
 
@@ -38,7 +40,7 @@ def run(args: argparse.Namespace, streams: Streams) -> int:
     from launcher.run.docker_client import Engine, find_endpoint
     from launcher.run.docker_facts import facts_of
 
-    images = stated_images(args.job)
+    images = stated_images(args.job, policy=args.policy)
     with contextlib.closing(Engine(find_endpoint())) as engine:
         text = lock_text(args.job, facts_of(engine, images))
     path = lock_path(args.job)

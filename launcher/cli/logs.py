@@ -24,7 +24,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace, streams: Streams) -> int:
     """Print both streams of the newest container, from the first byte."""
     with backend_of(run_target(args)) as backend:
-        container = runs_of(backend, job_name(args.job))[0]
+        container = runs_of(backend, job_name(args.job, policy=args.policy))[0]
         for chunk in backend.logs(container.id, follow=args.follow):
             with streams.writable():
                 write_bytes(streams.err if chunk.stderr else streams.out, chunk.data)

@@ -33,7 +33,7 @@ VERBS = {
     "check": "compare committed renderings with what their job files render now",
     "lock": "pin the digest and the ENTRYPOINT of a job's images, as the engine has them",
     "init": "write a commented job file, from flags or from a training script that is read and never run",
-    "schema": "print the JSON Schema of the job file",
+    "schema": "print the JSON Schema of the job file or of a policy",
     "explain": "tell what a code like TL201 means, why, and what to write instead",
     "completion": "print the completion script of a shell",
     "ps": "list the runs on the engine",

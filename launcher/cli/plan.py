@@ -16,6 +16,7 @@ from launcher.cli.common import (
 from launcher.cli.report import as_json, document
 from launcher.cli.streams import Streams
 from launcher.diagnostics import Severity
+from launcher.job.names import shown
 from launcher.plan.launch_plan import Derived, LaunchPlan, SharedMemory
 from launcher.plan.shared_memory import need_derivation
 from launcher.plan.threads import alike
@@ -26,6 +27,7 @@ EXAMPLES = (
     "trainlaunch plan job.yaml --target kubernetes --set data_loader.num_workers=8 -o json",
 )
 EXIT_CODES = CONTRACT_EXIT_CODES
+_SHOWN_ANYWAY = {"shm_size", "resources.cpus", "resources.memory", "resources.gpus"}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -49,7 +51,11 @@ def _rows(plan: LaunchPlan) -> Iterator[tuple[str, str, str, str]]:
     """Yield (what, value, derivation, origin)."""
     job, shm = plan.job, plan.shm
     yield "job", plan.name, f"target {plan.target}", job.path
+    yield from _policy_rows(plan)
     yield from _locked_rows(plan)
+    if job.patch is not None:
+        count = len(job.patch.flags or job.patch.leaves or job.patch.operations)
+        yield "patch", str(count), f"changes of the {plan.target} text", str(job.origin(f"patches.{plan.target}"))
     if job.resources.cpus is not None:
         yield "cpus", format_cpus(job.resources.cpus), "", str(job.origin("resources.cpus"))
     if plan.memory.limit is not None:
@@ -64,6 +70,18 @@ def _rows(plan: LaunchPlan) -> Iterator[tuple[str, str, str, str]]:
     working = plan.memory.working_set
     yield "working set", human_size(working.value), working.derivation, working.origin
     yield from _thread_rows(plan)
+
+
+def _policy_rows(plan: LaunchPlan) -> Iterator[tuple[str, str, str, str]]:
+    """Yield the policy and what it gives; what it caps says so in its own row."""
+    policy = plan.job.policy
+    if policy is None:
+        return
+    ceilings = ", ".join(f"max.{name}" for name in policy.max)
+    yield "policy", "in effect", ceilings, f"{policy.path}"
+    for field, value in policy.given:
+        if field not in _SHOWN_ANYWAY:
+            yield field, shown(value), "default of the policy", str(plan.job.origin(field))
 
 
 def _locked_rows(plan: LaunchPlan) -> Iterator[tuple[str, str, str, str]]:
@@ -100,7 +118,7 @@ def _table(rows: list[tuple[str, str, str, str]]) -> Iterator[str]:
 
 def plan_document(plan: LaunchPlan) -> dict[str, object]:
     """Return what `plan -o json` says: bytes, counts and seconds as integers, CPUs as a decimal string."""
-    job, shm = plan.job, plan.shm
+    job, shm, vendor = plan.job, plan.shm, plan.job.resources.gpu_vendor
     return {
         "job": job.name,
         "name": plan.name,
@@ -114,10 +132,12 @@ def plan_document(plan: LaunchPlan) -> dict[str, object]:
         "auto_workers": plan.auto_workers,
         "cpus": None if job.resources.cpus is None else format_cpus(job.resources.cpus),
         "memory": {"limit": plan.memory.limit, "working_set": plan.memory.working_set.value},
-        "gpus": {"count": plan.gpus.count, "ids": list(plan.gpus.ids), "all": plan.gpus.all},
+        "gpus": {"count": plan.gpus.count, "ids": list(plan.gpus.ids), "all": plan.gpus.all, "vendor": vendor},
         "shm": _shm_document(shm),
         "threads": {name: threads.value for name, threads in plan.threads},
         "derivations": _derivations(plan),
+        "policy": plan.job.policy.path if plan.job.policy else None,
+        "origins": {field: str(origin) for field, origin in job.origins.items()},
         "findings": as_json(plan.findings),
     }
 

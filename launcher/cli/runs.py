@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from launcher.cli.common import add_policy_argument
 from launcher.cli.place import add_place_arguments
 from launcher.cli.report import help_line
 from launcher.cli.streams import Streams, coloured
@@ -32,6 +33,7 @@ _EXCEPTION = re.compile(r"(\[rank\d+\]: *)?[A-Za-z_][\w.]*(Error|Exception|Inter
 def add_run_argument(parser: argparse.ArgumentParser) -> None:
     """Add the argument that names a job, by its file or its name."""
     parser.add_argument("job", metavar="JOB", help="a job file, or the name of a job")
+    add_policy_argument(parser)
     add_run_target_argument(parser, "where the job's newest run is")
 
 
@@ -67,7 +69,7 @@ def run_target(args: argparse.Namespace) -> str:
     """Return the target that the arguments of a verb about runs mean: the asked one, else where the newest run is."""
     if args.target:
         return str(args.target)
-    job = _job_of_file(args.job)
+    job = _job_of_file(args.job, args.policy)
     if job is not None and job.target == "local":
         return "local"
     name = args.job if job is None else job.name
@@ -83,18 +85,18 @@ def run_target(args: argparse.Namespace) -> str:
     return "docker" if there and there[0].created > here[0].created else "local"
 
 
-def job_name(argument: str) -> str:
+def job_name(argument: str, *, policy: Path | None = None) -> str:
     """Return the job's name: of the file that `argument` names, else `argument` itself. Raises JobFileRejected."""
-    job = _job_of_file(argument)
+    job = _job_of_file(argument, policy)
     return argument if job is None else job.name
 
 
-def _job_of_file(argument: str) -> JobSpec | None:
+def _job_of_file(argument: str, policy: Path | None) -> JobSpec | None:
     path = Path(argument)
     if path.suffix in {".yaml", ".yml"} or "/" in argument or path.is_file():
         from launcher.job import read_job
 
-        return read_job(path, use_lock=False)
+        return read_job(path, use_lock=False, policy=policy)
     return None
 
 

@@ -1,4 +1,4 @@
-"""`trainlaunch schema`: the JSON Schema of the job file, for editors and CI."""
+"""`trainlaunch schema`: the JSON Schema of the job file or of a policy, for editors and CI."""
 
 from __future__ import annotations
 
@@ -8,17 +8,22 @@ import json
 from launcher.cli.common import CONTRACT_EXIT_CODES
 from launcher.cli.streams import Streams
 
-EXAMPLES = ("trainlaunch schema > trainlaunch.schema.json",)
+EXAMPLES = (
+    "trainlaunch schema > trainlaunch.schema.json",
+    "trainlaunch schema policy > trainlaunch-policy.schema.json",
+)
 EXIT_CODES = CONTRACT_EXIT_CODES
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add nothing: the schema has no variants."""
+    """Add the file that is meant."""
+    parser.add_argument("of", nargs="?", choices=("job", "policy"), default="job", help="which file (default: job)")
 
 
 def run(args: argparse.Namespace, streams: Streams) -> int:
     """Print the schema."""
-    from launcher.job.schema import json_schema
+    from launcher.job.schema import json_schema, policy_schema
 
-    streams.result(json.dumps(json_schema(), indent=2, ensure_ascii=False) + "\n")
+    schema = json_schema() if args.of == "job" else policy_schema()
+    streams.result(json.dumps(schema, indent=2, ensure_ascii=False) + "\n")
     return 0

@@ -31,7 +31,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace, streams: Streams) -> int:
     """Show the newest container of the job."""
     with backend_of(run_target(args)) as backend:
-        container = runs_of(backend, job_name(args.job))[0]
+        container = runs_of(backend, job_name(args.job, policy=args.policy))[0]
         reading = backend.read_shm(container) if container.status == "running" else None
     last = read_from_health(container.health_output)
     peak = max((each.peak for each in (reading, last) if each is not None), default=None)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import time
+from dataclasses import replace
 
 from launcher.cli.common import add_job_arguments, plan_of, say_findings
 from launcher.cli.place import add_place_arguments, refuse_place_elsewhere
@@ -49,11 +50,21 @@ def run(args: argparse.Namespace, streams: Streams) -> int:
         return up(args, plan, streams)
     if plan.target not in RUN_TARGETS:
         raise TargetUnavailable([_only_docker(plan)])
+    if plan.job.patch is not None:
+        _verify_patch(plan)
     say_findings(plan.findings, streams)
     with backend_of(plan.target) as backend:
         backend.prepare(plan, Screen(streams).say)
         _remove_expired(backend, streams)
         return _detached(backend, plan, streams) if args.detach else _followed(backend, plan, streams)
+
+
+def _verify_patch(plan: LaunchPlan) -> None:
+    """Raise JobFileRejected where the job's patch would change what the plan decided, as `render` does."""
+    from launcher.render import render
+    from launcher.verify import verify
+
+    verify(plan, render(plan))
 
 
 def _remove_expired(backend: Backend, streams: Streams) -> None:
@@ -70,13 +81,14 @@ def _remove_expired(backend: Backend, streams: Streams) -> None:
 def _followed(backend: Backend, plan: LaunchPlan, streams: Streams) -> int:
     from launcher.diagnose import explain_hang
     from launcher.run.evidence import Evidence
+    from launcher.run.secrets import Redactor
     from launcher.run.supervise import Console, Event, Events, Supervisor, trapped_signals
 
-    screen = Screen(streams)
+    screen, redacted = Screen(streams), Redactor(plan)
     memory = plan.job.resources.memory or 0
 
     def hangs(log: str) -> str:
-        known = Evidence(None, log, shm_size=plan.shm.size.value, memory=memory, target=plan.target)
+        known = Evidence(None, redacted(log), shm_size=plan.shm.size.value, memory=memory, target=plan.target)
         diagnosis = explain_hang(known)
         return f"{diagnosis.sentence}; {diagnosis.fix}" if diagnosis else ""
 
@@ -87,7 +99,8 @@ def _followed(backend: Backend, plan: LaunchPlan, streams: Streams) -> int:
     if outcome.evidence is not None:
         if outcome.exit_code:
             screen.say(f"the job ended with exit code {outcome.exit_code}")
-        say_diagnoses(outcome.evidence, streams, screen.line)
+        said = replace(outcome.evidence, log=redacted(outcome.evidence.log))
+        say_diagnoses(said, streams, screen.line)
         kept = "log" if plan.target == "local" else "container"
         screen.say(f"its {kept} is kept; `trainlaunch down {plan.job.name}` removes it")
     return outcome.exit_code

@@ -19,7 +19,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace, streams: Streams) -> int:
     """Wait for the newest container of the job; attempts that an `up` adds later are waited for by that `up`."""
     with backend_of(run_target(args)) as backend:
-        container = runs_of(backend, job_name(args.job))[0]
+        container = runs_of(backend, job_name(args.job, policy=args.policy))[0]
         if container.status == "running":
             streams.say(f"waiting for job {container.job} ({container.noun} {container.name}) to end")
         return code_of(backend, container, streams.say)

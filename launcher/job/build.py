@@ -77,7 +77,12 @@ _AS_STATED = (
 
 
 def _secret(stated: Mapping[str, Any]) -> Secret:
-    return Secret(env=stated.get("env"), kubernetes=stated.get("kubernetes"))
+    return Secret(
+        env=stated.get("env"),
+        file=stated.get("file"),
+        kubernetes=stated.get("kubernetes"),
+        as_file=stated.get("as") == "file",
+    )
 
 
 def _mount(stated: Mapping[str, Any]) -> Mount:
@@ -94,7 +99,8 @@ def _resources(stated: Stated, gpus: Gpus) -> Resources:
         cpus=stated.get("cpus"),
         memory=stated.get("memory"),
         gpus=gpus,
-        gpu_resource=stated.get("gpu_resource"),
+        gpu_vendor=stated.get("gpu_vendor"),
+        gpu_resource=stated.get("gpu_resource") or f"{stated.get('gpu_vendor')}.com/gpu",
         ephemeral_storage=stated.get("ephemeral_storage"),
         extended=stated.get("extended"),
     )

@@ -11,8 +11,8 @@ from launcher.units import format_cpus, format_duration, format_size
 class Type(NamedTuple):
     """How a value is written. `kind` names the reader; the rest are that reader's bounds.
 
-    Kinds: text, int, bool, size (bytes), cpus (thousandths), duration (seconds), choice, gpus, ulimit, list, map,
-    object, any.
+    Kinds: text, int, bool, size (bytes), cpus (thousandths), duration (seconds), choice, gpus, ulimit, labels, list,
+    map, object, any, verbatim.
     `low` and `high` are inclusive, in the kind's unit; for lists and maps `low` counts items. `pattern` is a regular
     expression of the whole string and `what` says it in words. `keys` are the pattern and words of a map's keys.
     `later` are choices that a later version brings. `single` takes one bare item for a list of one.
@@ -121,6 +121,7 @@ def record(*fields: Field) -> Type:
 
 BOOL = Type("bool", "true or false")
 ANYTHING = Type("any", "a value")
+VERBATIM = Type("verbatim", "a value", nullable=True)  # in a target's own language; never merged
 STRING = text()
 ABSOLUTE_PATH = text("an absolute path", r"/[\s\S]*")
 NAME = r"[a-z0-9](?:[-a-z0-9]{0,61}[a-z0-9])?"

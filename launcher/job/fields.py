@@ -8,7 +8,7 @@ from typing import Any
 
 from launcher.job.field import Field, Type, record
 from launcher.job.fields_container import CONTAINER
-from launcher.job.fields_target import PATCHES, RUNNING, TARGET, TARGETS
+from launcher.job.fields_target import PATCHES, POLICY, RUNNING, TARGET, TARGETS
 from launcher.job.fields_training import TRAINING
 
 _OVERRIDABLE = (*CONTAINER, *TRAINING, *RUNNING)
@@ -20,14 +20,14 @@ OVERRIDES = Field(
     "any field above for one target: mappings merge, lists and scalars replace, null is the default",
     default={},
 )  # fmt: skip
-_NOT_REPEATED = (OVERRIDES.name, "data_loader.loaders")
-JOB = record(*_OVERRIDABLE, OVERRIDES, PATCHES, TARGET)
+_NOT_REPEATED = (OVERRIDES.name, "data_loader.loaders", "defaults")
+JOB = record(*_OVERRIDABLE, OVERRIDES, PATCHES, TARGET, POLICY)
 
 
 def rows(type_: Type = JOB, prefix: str = "") -> Iterator[tuple[str, Field]]:
     """Yield each field with its dotted path; `[]` stands for a list's items and NAME for a free key.
 
-    What `target_overrides.T` and `data_loader.loaders.NAME` take stands above them already and is not repeated.
+    What `target_overrides.T`, `data_loader.loaders.NAME` and a policy's `defaults` take stands elsewhere already.
     """
     for field in type_.fields:
         path = prefix + field.name

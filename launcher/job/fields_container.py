@@ -41,14 +41,18 @@ _TYPES = (
 # fmt: off
 _SECRET = record(
     Field("env", text(VARIABLE[1], VARIABLE[0]),
-          "variable of this machine that holds the value; required on docker, compose and local",
+          "variable of this machine that holds the value; this or `file` is required on docker, compose and local",
           docker="`--env NAME`", compose="`environment`", kubernetes="–"),
-    Field("file", STRING, "file of this machine that holds the value", later=True,
-          docker="`--mount`", compose="`secrets`", kubernetes="volume"),
+    Field("file", STRING,
+          "file of this machine that holds the value; a relative path is relative to the job file's folder. This or "
+          "`env`",
+          docker="`--mount`", compose="`secrets`", kubernetes="–"),
     Field("kubernetes", text("name/key of a Kubernetes Secret", SUBDOMAIN + r"/[-._a-zA-Z0-9]+"),
           "Secret and key, like `wandb/api-key`; required on kubernetes",
-          docker="–", compose="–", kubernetes="`secretKeyRef`"),
-    Field("as", choice("env", later=("file",)), "how the job sees it", default="env"),
+          docker="–", compose="–", kubernetes="`secretKeyRef`, volume"),
+    Field("as", choice("env", "file"),
+          "how the job sees it: the variable NAME, or the file /run/secrets/NAME, whose path is in NAME_FILE "
+          "([secrets](secrets.md))", default="env"),
 )
 
 _MOUNT = record(
@@ -70,9 +74,13 @@ _RESOURCES = record(
     Field("gpus", Type("gpus", "a count, a list of ids, or all", low=0, high=1024),
           "count; or a list of ids or `all` (docker, compose)", default=0,
           docker="`--gpus '\"device=0,1\"'`", compose="reservations", kubernetes="`nvidia.com/gpu`"),
-    Field("gpu_vendor", choice("nvidia", later=("amd",)), "maker of the GPUs", default="nvidia"),
+    Field("gpu_vendor", choice("nvidia", "amd"),
+          "maker of the GPUs. AMD's are device nodes: GPU n is /dev/dri/renderD(128 + n), a count takes the first, "
+          "and a `user` who is not root needs the number of /dev/kfd's group in `group_add`", default="nvidia",
+          docker="amd: `--device`", compose="amd: `devices`", kubernetes="amd: `amd.com/gpu`"),
     Field("gpu_resource", text("a resource's name, like nvidia.com/mig-1g.10gb", _RESOURCE_NAME),
-          "Kubernetes' name for the GPU resource (MIG names)", default="nvidia.com/gpu",
+          "Kubernetes' name for the GPU resource (MIG names); amd.com/gpu with `gpu_vendor: amd`",
+          shown="nvidia.com/gpu",
           docker="TL401", compose="TL401", kubernetes="limits"),
     Field("ephemeral_storage", size(MIB), "node-local disk of the container",
           docker="TL401", compose="TL401", kubernetes="requests = limits"),

@@ -7,6 +7,7 @@ from launcher.job.field import (
     BOOL,
     NAME,
     STRING,
+    VERBATIM,
     Field,
     Type,
     choice,
@@ -24,6 +25,8 @@ _ULIMITS = (
     "core|cpu|data|fsize|locks|memlock|msgqueue|nice|nofile|nproc|rss|rtprio|rttime|sigpending|stack",
     "a limit that Docker knows, like nofile",
 )
+
+_POINTER = r"(?:/(?:[^~/]|~[01])*)*"
 
 # One row a paragraph, as a table reads.
 # fmt: off
@@ -79,9 +82,30 @@ RUNNING = (
     Field("ttl_after_finished", duration(), "time until a finished job is removed",
           docker="the next `up`; comment", compose="comment", kubernetes="`ttlSecondsAfterFinished`"),
     Field("kubernetes", _KUBERNETES, "what only Kubernetes knows", default={}, docker="–", compose="–"),
-    Field("policy", STRING, "policy file", later=True),
 )
 
-PATCHES = Field("patches", mapping(ANYTHING, "|".join(TARGETS), "a target"),
-                "kubernetes: JSON Patch · compose: JSON Merge Patch · docker: `extra_args`", later=True, shown="[]")
+_OPERATION = record(
+    Field("op", choice("add", "remove", "replace", "move", "copy", "test"), "what is done", required=True,
+          example="add"),
+    Field("path", text('a JSON Pointer: "" or /key/0/key', _POINTER), "where, in the rendered object", required=True,
+          example="/spec/template/spec/schedulerName"),
+    Field("from", text('a JSON Pointer: "" or /key/0/key', _POINTER), "what move and copy take"),
+    Field("value", VERBATIM, "what add, replace and test need"),
+    Field("kind", text("a kind, like Service", r"[A-Z][A-Za-z]*"), "which of several objects",
+          shown="the one that runs the job"),
+)
+
+PATCHES = Field("patches", record(
+    Field("docker", record(
+        Field("extra_args", listing(text("a flag of docker run or its value", r"[^\0]+")), "flags after ours",
+              default=()),
+    ), "more of `docker run`", default={}, docker="flags", compose="–", kubernetes="–"),
+    Field("compose", Type("verbatim", "a mapping, as in {services: {NAME: {…}}}"), "JSON Merge Patch of the file",
+          default={}, docker="–", compose="any key", kubernetes="–"),
+    Field("kubernetes", listing(_OPERATION), "JSON Patch of the objects", default=(),
+          docker="–", compose="–", kubernetes="any field"),
+), "changes to the final text of one target, which is then read back (docs/patches.md)", default={})
+POLICY = Field("policy", text("a path", r"(?!~)[^\0]+"),
+               "policy file, relative to the job file; else `trainlaunch-policy.yaml` is looked for upward "
+               "(docs/policy.md)")
 TARGET = Field("target", choice(*TARGETS), "default of `--target`", default="docker")

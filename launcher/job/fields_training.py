@@ -41,7 +41,7 @@ LOADER = (
           "stack: one tensor per field · list: one per sample · none: no tensors (numpy, strings)", default="stack"),
     Field("batches_held", integer(1, 10**6),
           "batches alive outside the queue: 2 for a for-loop; Hugging Face's Trainer on CPU: "
-          "2 × gradient_accumulation_steps", default=2),
+          "2 × gradient_accumulation_steps + 1", default=2),
 )
 
 _LOADERS = mapping(

@@ -1,4 +1,7 @@
-"""Lays target_overrides and --set over a job's tree: mappings merge, lists and scalars replace, null is the default."""
+"""Lays a policy's defaults beneath a job's tree, and target_overrides and --set on top of it.
+
+Mappings merge, lists and scalars replace, null is the default.
+"""
 
 from __future__ import annotations
 
@@ -11,6 +14,11 @@ from launcher.job.names import MOST_LISTED, nearest_name, shown
 from launcher.job.report import Report
 from launcher.job.source import MappingNode, Node, Scalar, SequenceNode, parse_yaml
 
+_NO_SETS = {
+    "target_overrides": ("target_overrides", "name the field itself, as in --set shm_size=8Gi"),
+    "policy": ("the policy's defaults", "name the policy by --policy FILE"),
+}
+
 
 def merged(base: MappingNode, over: MappingNode, type_: Type | None = JOB) -> MappingNode:
     """Return `base` with `over` laid on top. A null removes the key, unless null is a value of its own there."""
@@ -19,7 +27,7 @@ def merged(base: MappingNode, over: MappingNode, type_: Type | None = JOB) -> Ma
         inner = child(type_, name)
         if isinstance(value, Scalar) and value.null and not (inner and inner.nullable):
             items.pop(name, None)
-        elif isinstance(value, MappingNode):
+        elif isinstance(value, MappingNode) and not (inner and inner.kind == "verbatim"):
             below = items[name][1] if name in items else None
             empty = MappingNode({}, value.span, value.kind)
             items[name] = (key, merged(below if isinstance(below, MappingNode) else empty, value, inner))
@@ -28,8 +36,21 @@ def merged(base: MappingNode, over: MappingNode, type_: Type | None = JOB) -> Ma
     return MappingNode(items, base.span, base.kind)
 
 
+def beneath(laid: MappingNode, defaults: MappingNode, type_: Type | None = JOB) -> MappingNode:
+    """Return `laid` with what only `defaults` state; places and order are those of `laid`, the rest comes after."""
+    items = dict(laid.items)
+    for name, (key, value) in defaults.items.items():
+        inner = child(type_, name)
+        if name not in items:
+            items[name] = (key, value)
+        elif isinstance(value, MappingNode) and not (inner and inner.kind == "verbatim"):
+            own_key, own = items[name]
+            items[name] = (own_key, beneath(own, value, inner) if isinstance(own, MappingNode) else own)
+    return MappingNode(items, laid.span, laid.kind)
+
+
 def of_kind(node: Node, kind: str) -> Node:
-    """Return a copy of `node` that says where it came from: job, target_overrides or --set."""
+    """Return a copy of `node` that says where it came from: policy, job, target_overrides or --set."""
     if isinstance(node, Scalar):
         return node._replace(kind=kind)
     if isinstance(node, SequenceNode):
@@ -80,9 +101,9 @@ class _Setter:
             parts = [".".join(parts)]  # labels and resources have dots in their names
         name, *rest = parts
         inner = child(type_, name)
-        if name == "target_overrides" and type_ is JOB:
-            fix = "name the field itself, as in --set shm_size=8Gi"
-            self._refuse(f"--set {shown(self._path)} comes after target_overrides", fix)
+        if name in _NO_SETS and type_ is JOB:
+            said, fix = _NO_SETS[name]
+            self._refuse(f"--set {shown(self._path)} comes after {said}", fix)
             return node
         if inner is None:
             self._unknown(name, type_)

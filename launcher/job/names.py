@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from launcher.job.field import Type
-from launcher.job.fields import rows
+from launcher.job.fields import JOB, rows
 from launcher.job.report import Report
 from launcher.job.source import Scalar
 
@@ -31,11 +31,14 @@ _FOREIGN = {
 }
 
 
-def refuse_unknown_key(report: Report, key: Scalar, type_: Type, *, path: str) -> None:
-    """Report a key that the object at `path` doesn't know, with the nearest name that it does."""
+def refuse_unknown_key(report: Report, key: Scalar, type_: Type, *, path: str, table: Type | None = None) -> None:
+    """Report a key that the object at `path` doesn't know, with the nearest name that it does.
+
+    `table` is the type of the whole file; None: a job file.
+    """
     where = f" in {path}" if path else ""
     known = [field.name for field in type_.fields if not field.later]
-    close = nearest_name(key.text, known, path) if len(report) < SUGGEST_UNTIL else None
+    close = nearest_name(key.text, known, path, table) if len(report) < SUGGEST_UNTIL else None
     listed = ", ".join(known) if len(known) <= MOST_LISTED else "the fields of docs/job-file.md"
     fix = f"write {_nested(close, path)}" if close else f"write one of {listed}, or delete it"
     report.add("TL104", key, message=f"unknown key {shown(key.text)}{where}", fix=fix, field=path)
@@ -52,18 +55,18 @@ def shown(name: str) -> str:
     return name if len(name) <= 60 and name.isprintable() else ascii(name[:59])
 
 
-def nearest_name(name: str, known: list[str], path: str) -> str | None:
-    """Return the known name closest to `name`, or the full path of a field of that name elsewhere in the job file."""
+def nearest_name(name: str, known: list[str], path: str, table: Type | None = None) -> str | None:
+    """Return the known name closest to `name`, or the full path of a field of that name elsewhere in the file."""
     import difflib  # only on the way to an error
 
     letters = (f"_{letter.lower()}" if letter.isupper() else letter for letter in name[:64])
     snake = "".join(letters).lstrip("_").replace("-", "_")
-    fixed = [each for each, field in rows() if not field.later and "[" not in each and "NAME" not in each]
+    fixed = [each for each, field in rows(table or JOB) if not field.later and "[" not in each and "NAME" not in each]
     if snake in fixed and "." in snake:
         return snake
     close = difflib.get_close_matches(snake, known, n=1, cutoff=0.7)
     if close:
         return close[0]
     elsewhere = [each for each in fixed if each.rpartition(".")[2] == snake]
-    found = elsewhere[0] if elsewhere else _FOREIGN.get(snake)
-    return found if found and found != f"{path}.{snake}" else None
+    found = elsewhere[0] if elsewhere else _FOREIGN.get(snake) if table is None else None
+    return found if found and found not in {name, f"{path}.{snake}"} else None

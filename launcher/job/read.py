@@ -5,17 +5,18 @@ from __future__ import annotations
 import functools
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from launcher.diagnostics import Diagnostic, Span
 from launcher.errors import JobFileRejected
 from launcher.job.build import job_spec
-from launcher.job.fields import JOB, OVERRIDE, OVERRIDES, default
+from launcher.job.fields import JOB, default
 from launcher.job.fields_target import TARGETS
 from launcher.job.file import read_text
 from launcher.job.lock import locked, read_lock
-from launcher.job.merge import apply_sets, mapping_of_kind, merged
-from launcher.job.names import refuse_unknown_key
+from launcher.job.merge import apply_sets, merged
+from launcher.job.overrides import split
+from launcher.job.policy_search import find_policy
 from launcher.job.report import Report
 from launcher.job.source import MappingNode, Node, Scalar, parse_yaml
 from launcher.job.spec import JobSpec
@@ -23,18 +24,33 @@ from launcher.job.validate import Checked, check_fields
 from launcher.job.validate_target import check_target
 from launcher.job.values import ValueReader
 
+if TYPE_CHECKING:
+    from launcher.job.policy import PolicyFile
 
-def read_job(path: Path, *, target: str | None = None, sets: Sequence[str] = (), use_lock: bool = True) -> JobSpec:
+
+def read_job(
+    path: Path,
+    *,
+    target: str | None = None,
+    sets: Sequence[str] = (),
+    use_lock: bool = True,
+    policy: Path | None = None,
+    use_policy: bool = True,
+) -> JobSpec:
     """Return the job of a file for `target` (None: the job's own), with its overrides and then `sets` laid on top.
 
     `sets` are `dotted.path=YAML value`. The lock beside the file fills what all of them leave open about the image.
+    The defaults of `policy` (None: of the one that the job names, or the nearest upward) lie beneath all that.
     Raises JobFileRejected with every error, in the order of the file.
     """
     report = Report()
     base, overrides = _read_file(path, report)
-    chosen = _target(base, target, sets)
+    ruled = _policy(path, base, policy, report) if use_policy else None
+    chosen = _target(ruled.beneath(base) if ruled else base, target, sets)
     laid = merged(base, overrides[chosen]) if chosen in overrides else base
+    laid = ruled.beneath(laid, chosen) if ruled else laid
     laid = apply_sets(laid, sets, report)
+    laid = ruled.beneath(laid, chosen) if ruled else laid  # the null of an override or --set is the policy's default
     lock = read_lock(path, report) if use_lock else None
     if lock is not None:
         laid = locked(laid, lock, path, report)
@@ -46,18 +62,41 @@ def read_job(path: Path, *, target: str | None = None, sets: Sequence[str] = (),
     found = report.sorted()
     if found:
         raise JobFileRejected(found)
-    return job_spec(values, laid, path=str(path), target=chosen, sets=sets)
+    spec = job_spec(values, laid, path=str(path), target=chosen, sets=sets)
+    if values.get("patches"):
+        from launcher.job.patch import patch_of  # few jobs have some
+
+        spec = spec._replace(patch=patch_of(values, laid, chosen))
+    return spec._replace(policy=ruled.of(laid)) if ruled else spec
 
 
-def stated_images(path: Path) -> dict[str, Span]:
-    """Return the images that a job file names, its own and those of target_overrides, each with its place.
+def stated_images(path: Path, *, policy: Path | None = None) -> dict[str, Span]:
+    """Return the images that a job file or its policy names, for all targets, each with its place.
 
     Raises JobFileRejected where the file is no job for its own target.
     """
-    read_job(path, use_lock=False)
-    base, overrides = _read_file(path, Report())
-    stated = (each.items["image"][1] for each in (base, *overrides.values()) if "image" in each.items)
+    read_job(path, use_lock=False, policy=policy)
+    report = Report()
+    base, overrides = _read_file(path, report)
+    trees = [base, *overrides.values()]
+    ruled = None if "image" in base.items else _policy(path, base, policy, report)
+    if ruled:
+        trees += [ruled.defaults, *ruled.overrides.values()]
+    stated = (each.items["image"][1] for each in trees if "image" in each.items)
     return {node.text: node.span for node in stated if isinstance(node, Scalar) and not node.null}
+
+
+def _policy(path: Path, base: MappingNode, asked: Path | None, report: Report) -> PolicyFile | None:
+    """Return the job's policy; raises JobFileRejected for one with errors, without which the job would be another."""
+    before = len(report)
+    if asked is None and "policy" not in base.items and find_policy(path, report) is None and len(report) == before:
+        return None
+    from launcher.job.policy import policy_of  # most jobs have none
+
+    found = policy_of(path, base, asked, report)
+    if len(report) > before:
+        raise JobFileRejected(report.sorted())
+    return found
 
 
 def _read_file(path: Path, report: Report) -> tuple[MappingNode, dict[str, MappingNode]]:
@@ -78,7 +117,7 @@ def _stated(text: str, path: str) -> tuple[tuple[MappingNode, dict[str, MappingN
     root = _root(text, path, report)
     if root is None:
         return None, report.found()
-    base, overrides = _split(root, report)
+    base, overrides = split(root, report)
     ValueReader(report, partial=True).read(JOB, base, "")
     return (base, overrides), report.found()
 
@@ -99,28 +138,6 @@ def _root(text: str, path: str, report: Report) -> MappingNode | None:
     found = "a list" if not isinstance(node, Scalar) else "one value"
     report.add("TL105", node, message=f"the job file is {found}; a mapping is asked", fix="write lines of field: value")
     return None
-
-
-def _split(root: MappingNode, report: Report) -> tuple[MappingNode, dict[str, MappingNode]]:
-    """Return the file without its overrides, and the overrides of each target, checked field by field."""
-    items = {name: entry for name, entry in root.items.items() if name != OVERRIDES.name}
-    base = MappingNode(items, root.span)
-    if OVERRIDES.name not in root.items:
-        return base, {}
-    node = root.items[OVERRIDES.name][1]
-    overrides: dict[str, MappingNode] = {}
-    if not isinstance(node, MappingNode):
-        ValueReader(report, partial=True).read(OVERRIDES.type, node, OVERRIDES.name)
-        return base, {}
-    for name, (key, value) in node.items.items():
-        if name not in TARGETS:
-            refuse_unknown_key(report, key, OVERRIDES.type, path=OVERRIDES.name)
-        elif isinstance(value, MappingNode):
-            ValueReader(report, partial=True, nulls=True).read(OVERRIDE, value, "")
-            overrides[name] = mapping_of_kind(value, "target_overrides")
-        else:
-            ValueReader(report, partial=True).read(OVERRIDE, value, f"{OVERRIDES.name}.{name}")
-    return base, overrides
 
 
 def _target(base: MappingNode, asked: str | None, sets: Sequence[str]) -> str:

@@ -22,8 +22,9 @@ One YAML mapping. Written by `launcher/job/reference.py` from the table of field
   default.
 - **`--set field=value`** lays one value on top of all that, for one invocation: `--set resources.memory=16Gi`,
   `--set mounts.0.source=./data`, `--set 'env.DEBUG="1"'`.
-- Precedence: defaults < job < target_overrides < `--set`. The lock (`trainlaunch lock`) fills what all of these leave
-  open: the image's digest and `image_entrypoint`.
+- Precedence: defaults < defaults of the policy < job < target_overrides < `--set`. The lock (`trainlaunch lock`) fills
+  what all of these leave open: the image's digest and `image_entrypoint`. Ceilings of the policy come last
+  ([policy.md](policy.md)); [patches](patches.md) change the final text in what the plan does not decide.
 - No key stands twice. Anchors, aliases and `<<` work; tags don't. At most 1 MiB and 10,000 values.
 - *Not yet* marks what a later version brings. It is an error, never ignored.
 """
@@ -34,6 +35,14 @@ def reference_markdown() -> str:
     """Return docs/job-file.md."""
     lines = "".join(_row(path, field) for path, field in rows())
     return f"{_INTRO}\n{_HEAD}{lines}"
+
+
+def policy_markdown() -> str:
+    """Return the table of a policy's fields, for docs/policy.md."""
+    from launcher.job.fields_policy import POLICY_FILE
+
+    cells = ((f"`{path}`", _words(field.type), field.default_text, field.meaning) for path, field in rows(POLICY_FILE))
+    return "| field | type | default | meaning |\n|---|---|---|---|\n" + "".join(map(_line, cells))
 
 
 def _row(path: str, field: Field) -> str:

@@ -12,6 +12,7 @@ from launcher.units import SMALLEST_BARE_SIZE
 _SIZE = r"^[0-9]+(\.[0-9]+)?(Ki|Mi|Gi|Ti|[kmgt]b?)$|^[0-9]{7,}$"
 _CPUS = r"^([0-9]+(\.[0-9]{1,3})?|[0-9]+m)$"
 _DURATION = r"^(?=.)([0-9]+d)?([0-9]+h)?([0-9]+m)?([0-9]+s)?$"
+_REQUIRED_NAMES = {"type": "array", "minItems": 1, "items": {"type": "string"}}
 _SCALARS = [
     "string",
     "number",
@@ -21,24 +22,31 @@ _SCALARS = [
 
 def json_schema() -> dict[str, Any]:
     """Return the schema, draft 2020-12. What needs two fields, a target or the source spelling is left to read_job."""
-    root = _object(JOB, nulls=False, whole=False)
-    root["properties"][OVERRIDES.name]["properties"] = {
-        field.name: {"$ref": "#/$defs/override"} if not field.later else _later(field)
-        for field in OVERRIDES.type.fields
-    }
-    return {
-        "$schema": "https://json-schema.org/draft/2020-12/schema",
-        "title": "trainlaunch job file",
-        **root,
-        "$defs": {"override": _object(OVERRIDE, nulls=True, whole=False)},
-    }
+    return _document("trainlaunch job file", _object(JOB, nulls=False, whole=False))
+
+
+def policy_schema() -> dict[str, Any]:
+    """Return the schema of a policy file."""
+    from launcher.job.fields_policy import POLICY_FILE
+
+    return _document("trainlaunch policy", _object(POLICY_FILE, nulls=False, whole=False))
+
+
+def _document(title: str, root: dict[str, Any]) -> dict[str, Any]:
+    draft = "https://json-schema.org/draft/2020-12/schema"
+    defined = {"override": _object(OVERRIDE, nulls=True, whole=False)}
+    return {"$schema": draft, "title": title, **root, "$defs": defined}
 
 
 def _field(field: Field, *, nulls: bool, whole: bool) -> dict[str, Any]:
     if field.later:
         return _later(field)
     if field is OVERRIDES:
-        return {"description": field.meaning, "type": "object", "additionalProperties": False}
+        known = {
+            each.name: {"$ref": "#/$defs/override"} if not each.later else _later(each) for each in field.type.fields
+        }
+        closed = {"type": "object", "additionalProperties": False}
+        return {"description": field.meaning, **closed, "properties": known}
     schema = _type(field.type, nulls=nulls, whole=whole)
     if nulls:
         schema = {"anyOf": [{"type": "null"}, schema]}
@@ -131,6 +139,8 @@ _SCALAR_SCHEMAS: dict[str, Callable[[Type], dict[str, Any]]] = {
     "size": _size,
     "gpus": _gpus,
     "ulimit": _ulimit,
+    "labels": lambda _: {"anyOf": [_REQUIRED_NAMES, {"type": "object", "additionalProperties": {"type": "string"}}]},
+    "verbatim": lambda type_: {} if type_.nullable else {"type": "object"},
     "bool": lambda _: {"type": "boolean"},
     "choice": lambda type_: {"enum": list(type_.choices)},
     "cpus": lambda _: {"type": ["string", "number"], "pattern": _CPUS, "exclusiveMinimum": 0},

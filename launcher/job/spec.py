@@ -8,13 +8,18 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from launcher.diagnostics import Span
+from launcher.job.reserved import SECRETS_FOLDER
+
+if TYPE_CHECKING:
+    from launcher.job.patch import Patch
+    from launcher.job.policy import Limit, Policy
 
 
 class Origin(NamedTuple):
-    """Where a value came from: `kind` is job, target_overrides, lock, --set or default; the last two have no span."""
+    """Where a value came from: `kind` is policy, job, target_overrides, lock, --set or default; two have no span."""
 
     kind: str
     span: Span | None = None
@@ -35,11 +40,26 @@ def numeric_user(user: str | None) -> tuple[int, int] | None:
     return (int(match[1]), int(match[2] or 1000)) if match else None
 
 
+def secret_path(name: str) -> str:
+    """Return where a container has the secret `name` as a file."""
+    return f"{SECRETS_FOLDER}/{name}"
+
+
+def path_variable(name: str) -> str:
+    """Return the variable that holds the path of the secret `name` as a file."""
+    return f"{name}_FILE"
+
+
 class Secret(NamedTuple):
-    """A secret by reference: host variable `env`, or Kubernetes `name/key`; never its value."""
+    """A secret by reference: host variable `env`, host `file`, or Kubernetes `name/key`; never its value.
+
+    `as_file`: the job sees a file instead of a variable.
+    """
 
     env: str | None
+    file: str | None
     kubernetes: str | None
+    as_file: bool
 
 
 class Mount(NamedTuple):
@@ -71,6 +91,7 @@ class Resources(NamedTuple):
     gpu_resource: str
     ephemeral_storage: int | None
     extended: Mapping[str, int]
+    gpu_vendor: str = "nvidia"
 
 
 class ShmExtra(NamedTuple):
@@ -197,6 +218,12 @@ class JobSpec(NamedTuple):
     kubernetes: KubernetesSpec
     origins: Mapping[str, Origin]
     sets: tuple[str, ...] = ()
+    patch: Patch | None = None
+    policy: Policy | None = None
+
+    def ceiling(self, name: str) -> Limit | None:
+        """Return the policy's ceiling of that name, or None where there is none."""
+        return self.policy.max.get(name) if self.policy else None
 
     def origin(self, field: str) -> Origin:
         """Return where the value of a dotted field came from: `data_loader.loaders.val.batch_size`."""

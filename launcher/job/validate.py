@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 from launcher.job.build import inherited
 from launcher.job.field import SUBDOMAIN
+from launcher.job.fields import default
 from launcher.job.report import Report
 from launcher.job.scalars import BAD
 from launcher.job.source import MappingNode, Node, SequenceNode
@@ -155,6 +156,21 @@ def _check_gpus(job: Checked) -> None:
             why="/dev/shm and workers are sized per training process, and all is a different number on each machine",
             fix="add ranks_per_container: 1, or the number of training processes",
         )
+    _check_gpu_vendor(job, gpus.ids if gpus is not None else ())
+
+
+def _check_gpu_vendor(job: Checked, ids: tuple[str, ...]) -> None:
+    vendor = job.value("resources.gpu_vendor") or default("resources.gpu_vendor")
+    other = {"nvidia": "amd", "amd": "nvidia"}[vendor]
+    resource = job.value("resources.gpu_resource")
+    if resource is not None and resource.startswith(f"{other}.com/"):
+        message = f"resources.gpu_resource is {resource}, and resources.gpu_vendor is {vendor}"
+        job.add("TL109", "resources.gpu_resource", message, fix=f"write gpu_vendor: {other}, or delete gpu_resource")
+    for index, each in enumerate(ids):
+        if vendor == "amd" and not each.isdecimal():
+            why = "an AMD GPU is chosen by its device node: 0 is /dev/dri/renderD128, 1 is /dev/dri/renderD129"
+            message = f"resources.gpus.{index} is {each}, an id of NVIDIA's, and resources.gpu_vendor is amd"
+            job.add("TL107", f"resources.gpus.{index}", message, fix="write its number, like 0", why=why)
 
 
 def _check_mounts(job: Checked) -> None:
@@ -184,6 +200,10 @@ def _check_source(job: Checked, path: str, mount: Mapping[str, Any]) -> None:
         return
     field = f"{path}.source"
     if kind in {"tmpfs", "scratch"}:
+        if mount.get("read_only") is True:
+            message = f"{path} is a {kind} mount, and read_only"
+            why = f"a {kind} mount is empty at the start, and nobody could ever put anything there"
+            job.add("TL109", f"{path}.read_only", message, fix=f"delete {path}.read_only", why=why)
         if source is not None:
             job.add("TL109", field, f"a {kind} mount has no source", fix=f"delete {field}")
         return

@@ -70,10 +70,9 @@ def _check_fields(job: Checked) -> None:
 
 
 def _check_devices(job: Checked) -> None:
-    gpus, name = (
-        job.value("resources.gpus"),
-        job.value("resources.gpu_resource") or str(default("resources.gpu_resource")),
-    )
+    gpus = job.value("resources.gpus")
+    vendor = job.value("resources.gpu_vendor") or default("resources.gpu_vendor")
+    name = job.value("resources.gpu_resource") or f"{vendor}.com/gpu"
     extended = job.value("resources.extended") or {}
     if gpus is not None and gpus.count and name in extended:
         job.add(

@@ -9,6 +9,8 @@ from launcher.job.scalars import BAD
 from launcher.job.validate import Checked, cannot
 
 SHORTEST_CONTAINER_NAME = 2
+_CONTROL = re.compile(r"[\x00-\x1f\x7f]")
+_CSV = "docker reads mounts as CSV, which drops carriage returns"
 
 
 def check_engine(job: Checked) -> None:
@@ -34,7 +36,7 @@ def check_engine_fields(job: Checked) -> None:
     if extended:
         cannot(job, "resources.extended", f"extended resources ({', '.join(extended)})", fix=move)
     named = job.value("resources.gpu_resource")
-    if named not in {None, "nvidia.com/gpu"}:
+    if named not in {None, "nvidia.com/gpu", "amd.com/gpu"}:
         what = f"names of GPU resources (resources.gpu_resource: {named})"
         fix = f"{move}; here list the device, as in resources.gpus: [MIG-uuid]"
         cannot(job, "resources.gpu_resource", what, fix=fix)
@@ -49,13 +51,21 @@ def _check_labels(job: Checked) -> None:
 
 
 def _check_paths(job: Checked) -> None:
+    for name, secret in (job.value("secrets") or {}).items():
+        if secret is not BAD and _CONTROL.search(str(secret.get("file", ""))):
+            what = f"way to write the control character in the path of secrets.{name}.file"
+            cannot(job, f"secrets.{name}.file", what, fix="rename the file", why=_CSV)
     for index, mount in enumerate(job.value("mounts") or ()):
         stated = () if mount is BAD else (mount.get("source"), mount.get("target"))
-        if any(isinstance(path, str) and re.search(r"[\x00-\x1f\x7f]", path) for path in stated):
+        if mount is not BAD and mount.get("type") == "tmpfs" and ":" in str(mount.get("target")):
+            what = f"way to write the colon in {mount.get('target')}, where mounts.{index} asks for a tmpfs"
+            why = "docker reads --tmpfs PATH:OPTIONS up to the first colon"
+            cannot(job, f"mounts.{index}.target", what, fix="choose a target without a colon", why=why)
+        if any(isinstance(path, str) and _CONTROL.search(path) for path in stated):
             cannot(
                 job,
                 f"mounts.{index}",
                 f"way to write the control character in a path of mounts.{index}",
                 fix="rename the folder",
-                why="docker reads mounts as CSV, which drops carriage returns",
+                why=_CSV,
             )

@@ -24,8 +24,15 @@ _INSTEAD = {
 def check_target(job: Checked) -> None:
     """Report each stated field that the target has no word for."""
     _check_mount_types(job)
-    _check_secret_sources(job)
+    if job.value("secrets"):
+        from launcher.job.validate_secrets import check_secrets
+
+        check_secrets(job)
     _check_reserved_labels(job)
+    if job.value("patches"):
+        from launcher.job.validate_patches import check_patches  # few jobs have some
+
+        check_patches(job)
     if job.target == "kubernetes":
         from launcher.job.validate_cluster import check_cluster
 
@@ -77,15 +84,6 @@ def _source_instead(kind: str | None, mount: Mapping[str, Any]) -> str:
         return source
     base = re.sub(r"[^a-z0-9]+", "-", posixpath.basename(posixpath.normpath(source)).lower()).strip("-") or "data"
     return f"./{base}" if kind == "bind" else base
-
-
-def _check_secret_sources(job: Checked) -> None:
-    source = "kubernetes" if job.target == "kubernetes" else "env"
-    for name, secret in (job.value("secrets") or {}).items():
-        if secret is not BAD and source not in secret:
-            example = f"my-secret/{name.lower().replace('_', '-')}" if source == "kubernetes" else name
-            field = f"secrets.{name}"
-            cannot(job, field, f"source for {field}", fix=f"add {source}: {example} to {field}")
 
 
 def _check_reserved_labels(job: Checked) -> None:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from launcher.job.field import Field, Type, record
+from launcher.job.field import Field, Type, listing, mapping, record, text
 from launcher.job.names import refuse_unknown_key
 from launcher.job.report import Report
 from launcher.job.scalars import BAD, ScalarReader, article_of, quoted
@@ -20,11 +20,14 @@ class ValueReader:
     """Reads a tree by its type. A value that can't be read is BAD in the result, and said in the report.
 
     `partial` reads half a job (the file without its overrides, or one override): nothing is required; `nulls` lets null
-    stand for a field's default, as overrides do.
+    stand for a field's default, as overrides do. `table` is the file's whole type, where misplaced keys are looked up.
     """
 
-    def __init__(self, report: Report, *, partial: bool = False, nulls: bool = False) -> None:
+    def __init__(
+        self, report: Report, *, partial: bool = False, nulls: bool = False, table: Type | None = None
+    ) -> None:
         self._report = report
+        self._table = table
         self._partial = partial
         self._nulls = nulls
         self._scalars = ScalarReader(report)
@@ -79,7 +82,7 @@ class ValueReader:
         for name, (key, value) in node.items.items():
             field = type_.by_name.get(name)
             if field is None:
-                refuse_unknown_key(self._report, key, type_, path=path)
+                refuse_unknown_key(self._report, key, type_, path=path, table=self._table)
             elif not (self._nulls and isinstance(value, Scalar) and value.null and not field.type.nullable):
                 values[name] = self._field(field, value, f"{path}.{name}" if path else name, key=key)
         if not self._partial:
@@ -127,6 +130,30 @@ class ValueReader:
             self._too_few(node, path)
         inner = ValueReader(self._report)  # a list replaces as a whole: its items are never partial
         return tuple(inner.read(type_.inner, each, f"{path}.{index}") for index, each in enumerate(node.items))
+
+    def _labels(self, type_: Type, node: Node, path: str) -> Any:
+        """Return patterns by label; a list of names asks for any value that is not empty."""
+        if isinstance(node, SequenceNode):
+            names = self.read(listing(text("a label's name", r"\S+"), low=1), node, path)
+            return {name: ".+" for name in names if name is not BAD}
+        patterns = self.read(mapping(text("a regular expression"), r"\S+", "a label's name", low=1), node, path)
+        if not isinstance(node, MappingNode):
+            return patterns
+        for name, pattern in patterns.items():
+            try:
+                re.compile("" if pattern is BAD else pattern)
+            except re.error as error:
+                message = f"{path}.{name} is no regular expression: {error}"
+                at = node.items[name][1]
+                self._report.add("TL107", at, message=message, fix="correct it, or write .+ for any value", field=path)
+        return patterns
+
+    def _verbatim(self, type_: Type, node: Node, path: str) -> Any:
+        from launcher.job.verbatim import plain_value  # few jobs have patches
+
+        if not type_.nullable and not isinstance(node, MappingNode):
+            return self._wrong(type_, node, path)
+        return plain_value(node, path, self._report)
 
     def _gpus(self, type_: Type, node: Node, path: str) -> Any:
         if isinstance(node, SequenceNode):
@@ -192,6 +219,8 @@ _READERS: Mapping[str, Callable[[ValueReader, Type, Node, str], Any]] = {
     "list": ValueReader._list,
     "gpus": ValueReader._gpus,
     "ulimit": ValueReader._ulimit,
+    "labels": ValueReader._labels,
+    "verbatim": ValueReader._verbatim,
     "any": lambda _reader, _type, _node, _path: BAD,
 }
 

@@ -29,6 +29,10 @@ def make_plan(job: JobSpec, *, name: str | None = None, force: bool = False) -> 
     problems: list[Diagnostic] = [*rank_errors(job), *found]
     if not errors_among(found):  # no worker fits: the sizes below would only say it again
         problems += size_findings(job, ranks.value, shm, force=force)
+    if job.policy is not None:
+        from launcher.plan.policy import policy_errors  # most jobs have none
+
+        problems += policy_errors(job, shm)  # last, and whatever --force says
     if errors_among(problems):
         raise JobFileRejected(problems)
     argv = argv_of(job, ranks.value)

@@ -13,11 +13,12 @@ RENDERING_FORMAT = 1  # raised when the same plan gives other bytes; the tool's 
 def input_hash(job: JobSpec, *, name: str, num_workers: int, shm: SharedMemory, argv: tuple[str, ...]) -> str:
     """Return 8 hex digits that change with what is asked for, with what was decided from it, and with the format.
 
-    Places in files, and how options were typed, don't count. Nor do fields that are empty, or as the spec's class has
-    them by itself: a new field changes no hash of a job that doesn't state it.
+    Places in files, how options were typed, and a policy, whose defaults are fields, don't count. Nor do fields that
+    are empty, or as the spec's class has them by itself: a new field changes no hash of a job that doesn't state it.
     """
-    asked = _fields(job._replace(origins={}, path="", sets=()))
-    decided = (RENDERING_FORMAT, asked, name, num_workers, shm.size.value, shm.need, argv)
+    asked = _fields(job._replace(origins={}, path="", sets=(), policy=None, patch=None))
+    patch = (job.patch.asked,) if job.patch else ()
+    decided = (RENDERING_FORMAT, asked, name, num_workers, shm.size.value, shm.need, argv, *patch)
     return hashlib.sha256(repr(decided).encode()).hexdigest()[:8]
 
 

@@ -102,7 +102,7 @@ def _size_over_memory(job: JobSpec, shm: SharedMemory, memory: Memory) -> Diagno
 
 
 def _size_below_need(job: JobSpec, shm: SharedMemory, memory: Memory) -> Diagnostic | None:
-    if shm.size.value >= shm.need:
+    if shm.size.value >= shm.need or job.shm_size is None:  # an automatic one is only below a policy's ceiling
         return None
     return Diagnostic(
         "TL202",
@@ -116,13 +116,16 @@ def _size_below_need(job: JobSpec, shm: SharedMemory, memory: Memory) -> Diagnos
 
 
 def _first_epoch_only(job: JobSpec, shm: SharedMemory, memory: Memory) -> Diagnostic | None:
-    if job.shm_size is None or not shm.need <= job.shm_size < shm.lasting:
+    if not shm.need <= shm.size.value < shm.lasting:
         return None
+    fix = f"set shm_size to {format_size(round_up(max(shm.lasting, shm.hard), MIB))}, or delete it"
+    if job.shm_size is None:  # capped by the policy
+        fix = f"lower data_loader.num_workers (now {max(each.workers for each in shm.loaders)}) or batch_size"
     return Diagnostic(
         "TL210",
-        f"shm_size {format_size(job.shm_size)} holds one epoch ({human_size(shm.need)}), "
+        f"shm_size {format_size(shm.size.value)} holds one epoch ({human_size(shm.need)}), "
         f"and several need {human_size(shm.lasting)}",
-        f"set shm_size to {format_size(round_up(max(shm.lasting, shm.hard), MIB))}, or delete it",
+        fix,
         why="under fork the workers of the second epoch inherit the last batch, which the loop variable still holds",
         severity=Severity.WARNING,
         span=job.span("shm_size"),

@@ -12,10 +12,10 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from launcher.job.spec import JobSpec, LoaderSpec
+from launcher.job.spec import JobSpec, LoaderSpec, Origin
 from launcher.plan.batch import batch_pages
 from launcher.plan.launch_plan import Derived, LoaderNeed, SharedMemory
-from launcher.units import GIB, KIB, MIB, human_size, round_up
+from launcher.units import GIB, KIB, MIB, format_size, human_size, round_up
 
 PAGE = 4 * KIB
 LARGEST_PAGE = 64 * KIB  # Grace hosts
@@ -47,7 +47,7 @@ def shared_memory(job: JobSpec, ranks: int, workers: Workers) -> SharedMemory:
         not each.sized and each.collate != "none" and each.num_workers != 0 for each in job.data_loader.loaders
     )
     lasting = container_lasting(job, ranks, workers)
-    size = _size(job, _Bounds(need, lasting, hard), ranks=None if unsized else ranks)
+    size = _under_ceiling(job, _size(job, _Bounds(need, lasting, hard), ranks=None if unsized else ranks))
     one, two = (container_need(job, ranks, Workers(count)) for count in (1, 2))
     return SharedMemory(
         need=need,
@@ -160,6 +160,15 @@ def _size(job: JobSpec, bounds: _Bounds, *, ranks: int | None) -> Derived:
     else:
         reason = f"hard: {need} + one storage per worker + 64 KiB pages{_nccl(job, ranks)}"
     return Derived(round_up(max(wanted, floor), MIB), reason, origin)
+
+
+def _under_ceiling(job: JobSpec, size: Derived) -> Derived:
+    """Return the size, an automatic one capped where the policy allows less; a stated one is an error then."""
+    most = job.ceiling("shm_size")
+    if most is None or job.shm_size is not None or size.value <= most.value:
+        return size
+    text = f"capped by the policy's max.shm_size; {format_size(size.value)} = {size.derivation}"
+    return Derived(most.value // MIB * MIB, text, str(Origin("policy", most.span)))
 
 
 def _nccl(job: JobSpec, ranks: int) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from launcher.diagnostics import Diagnostic, Severity
-from launcher.job.spec import JobSpec
+from launcher.job.spec import JobSpec, Origin
 from launcher.plan.cpu_budget import whole_cpus
 from launcher.plan.launch_plan import Derived
 from launcher.plan.shared_memory import Workers, container_lasting, container_need
@@ -40,21 +40,40 @@ def planned_workers(job: JobSpec, ranks: int, *, force: bool) -> tuple[Derived, 
     stated = [each for each in job.data_loader.loaders if each.num_workers is not None]
     if len(stated) == len(job.data_loader.loaders):
         return _stated(job), _too_many(job, ranks)
-    allowed = cpu_workers(job, ranks)
+    allowed = _under_ceiling(job, cpu_workers(job, ranks))
+    bound = _bound(job)
     # Without workers the need is other owners' and the stated loaders': the size is checked against it as any other.
-    if job.shm_size is None or allowed.value == 0 or _fits(job, ranks, allowed.value):
+    if bound is None or allowed.value == 0 or _fits(job, ranks, allowed.value, bound.value):
         return allowed, _too_many(job, ranks)
-    fitting = [count for count in range(1, allowed.value + 1) if _fits(job, ranks, count)]
-    if fitting or container_need(job, ranks, Workers(1)) <= job.shm_size:
-        text = f"largest that fits shm_size {format_size(job.shm_size)}; the CPUs allow {allowed.value}"
-        return Derived(max(fitting, default=1), text, str(job.origin("shm_size"))), _too_many(job, ranks)
-    least = Derived(1, "does not fit shm_size", str(job.origin("shm_size")))
-    return least, [*_too_many(job, ranks), *([] if force else [_none_fits(job, ranks, allowed.value)])]
+    fitting = [count for count in range(1, allowed.value + 1) if _fits(job, ranks, count, bound.value)]
+    if fitting or container_need(job, ranks, Workers(1)) <= bound.value:
+        text = f"largest that fits {bound.derivation} {format_size(bound.value)}; the CPUs allow {allowed.value}"
+        return Derived(max(fitting, default=1), text, bound.origin), _too_many(job, ranks)
+    least = Derived(1, f"does not fit {bound.derivation}", bound.origin)
+    unsaid = force or job.shm_size is None  # a policy's ceiling on shm_size says itself that it is too low
+    return least, [*_too_many(job, ranks), *([] if unsaid else [_none_fits(job, ranks, allowed.value)])]
 
 
-def _fits(job: JobSpec, ranks: int, count: int) -> bool:
-    """Return whether so many workers fit the stated shm_size in every epoch, not only in the first."""
-    return container_lasting(job, ranks, Workers(count)) <= (job.shm_size or 0)
+def _under_ceiling(job: JobSpec, allowed: Derived) -> Derived:
+    """Return the automatic number, capped where the policy allows fewer."""
+    most = job.ceiling("num_workers")
+    if most is None or allowed.value <= most.value:
+        return allowed
+    text = f"capped by the policy's max.num_workers; {allowed.value} = {allowed.derivation}"
+    return Derived(most.value, text, str(Origin("policy", most.span)))
+
+
+def _bound(job: JobSpec) -> Derived | None:
+    """Return the size that workers must fit: the stated one, else the policy's ceiling; None: they make the size."""
+    if job.shm_size is not None:
+        return Derived(job.shm_size, "shm_size", str(job.origin("shm_size")))
+    most = job.ceiling("shm_size")
+    return most and Derived(most.value, "the policy's max.shm_size", str(Origin("policy", most.span)))
+
+
+def _fits(job: JobSpec, ranks: int, count: int, size: int) -> bool:
+    """Return whether so many workers fit `size` in every epoch, not only in the first."""
+    return container_lasting(job, ranks, Workers(count)) <= size
 
 
 def _stated(job: JobSpec) -> Derived:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from launcher.job.spec import Mount
+from launcher.job.spec import Mount, secret_path
 from launcher.plan.launch_plan import LaunchPlan
 from launcher.render.container import container_of
 from launcher.render.header import header_lines
-from launcher.render.spelling import bind_source, docker_size, needs_own_tmp
+from launcher.render.secrets import mounted_secrets
+from launcher.render.spelling import bind_source, docker_size, gpu_devices, host_source, tmpfs_options
 from launcher.render.templates import template_text
 from launcher.units import format_cpus, format_duration
 
@@ -24,11 +25,16 @@ def compose_text(plan: LaunchPlan, *, base: Path | None) -> str:
         shm_size=docker_size(plan.shm.size.value),
         memory=None if plan.memory.limit is None else docker_size(plan.memory.limit),
         cpus=None if job.resources.cpus is None else format_cpus(job.resources.cpus),
-        gpus=plan.gpus,
-        mounts=[(mount, _source(plan, mount, base)) for mount in job.mounts],
+        gpus=plan.gpus if job.resources.gpu_vendor == "nvidia" else None,
+        devices=gpu_devices(plan),
+        mounts=[(mount, _source(plan, mount, base)) for mount in job.mounts if mount.type != "tmpfs"],
+        secret_files=[
+            (name, secret_path(name), host_source(plan, str(secret.file), base))
+            for name, secret in mounted_secrets(plan)
+        ],
         # A volume without a name of its own would get the project's name in front, and docker would see another one.
         volumes=sorted({mount.source for mount in job.mounts if mount.type == "volume" and mount.source is not None}),
-        own_tmp=needs_own_tmp(plan),
+        tmpfs=[f"{target}:{options}" for target, options in tmpfs_options(plan).items()],
         duration=format_duration,
     )
 

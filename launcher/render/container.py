@@ -9,12 +9,13 @@ from launcher.job.spec import Secret
 from launcher.plan.fingerprint import RENDERING_FORMAT
 from launcher.plan.launch_plan import LaunchPlan
 from launcher.render.preflight import health_text, preflight_text
+from launcher.render.secrets import passed_secrets, path_variables
 
 
 class Container(NamedTuple):
     """Literal strings, nothing escaped. The process is `entrypoint + args`.
 
-    `entrypoint` ends with `/bin/sh -c WRAPPER trainlaunch`.
+    `entrypoint` ends with `/bin/sh -c WRAPPER trainlaunch`. `secrets` are those that are variables when it starts.
     """
 
     name: str
@@ -34,8 +35,8 @@ def container_of(plan: LaunchPlan) -> Container:
         name=plan.name,
         entrypoint=(*(job.image_entrypoint or ()), *wrapper),
         args=plan.argv,
-        env=tuple(job.env.items()),
-        secrets=tuple(job.secrets.items()),
+        env=(*job.env.items(), *path_variables(plan).items()),
+        secrets=passed_secrets(plan),
         labels=(*job.labels.items(), *own_labels(plan)),
         health=health_text(plan),
     )

@@ -3,18 +3,45 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
 
-from launcher.job.spec import Gpus, Mount
+from launcher.job.spec import Mount
 from launcher.plan.launch_plan import LaunchPlan
 from launcher.render.container import container_of
 from launcher.render.header import header_lines
-from launcher.render.spelling import bind_source, docker_size, has_relative_bind, needs_own_tmp
+from launcher.render.secrets import mounted_secrets, secret_mounts
+from launcher.render.spelling import (
+    bind_source,
+    docker_size,
+    gpu_devices,
+    has_relative_bind,
+    host_source,
+    tmpfs_options,
+)
 from launcher.render.templates import template_text
 from launcher.units import format_cpus, format_duration
 
+if TYPE_CHECKING:
+    from launcher.job.docker_flags import Flag
 
-def docker_run_text(plan: LaunchPlan, *, base: Path | None) -> str:
-    """Return the script; `base` is the folder that it will lie in, None where it is read from a pipe."""
+
+class ShellSecret(NamedTuple):
+    """A secret that the script passes on as the variable `name`: from the variable `env`, or from the file `path`.
+
+    `holder` is the shell variable that has the value before `name` does, empty where `name` is that variable itself.
+    """
+
+    name: str
+    env: str | None
+    path: str
+    holder: str
+
+
+def docker_run_text(plan: LaunchPlan, *, base: Path | None, extra: tuple[Flag, ...]) -> str:
+    """Return the script; `base` is the folder that it will lie in, None where it is read from a pipe.
+
+    `extra` are the job's own flags, after all others.
+    """
     job = plan.job
     container = container_of(plan)
     return template_text(
@@ -23,19 +50,45 @@ def docker_run_text(plan: LaunchPlan, *, base: Path | None) -> str:
         starts_in_own_folder=base is not None and has_relative_bind(plan),
         job=job,
         container=container,
-        renamed_secrets=[(name, secret) for name, secret in container.secrets if name != secret.env],
+        names_files=any(secret.file is not None for secret in job.secrets.values()),
+        secrets=shell_secrets(plan, base=base),
+        secret_files=[(name, host_source(plan, str(secret.file), base)) for name, secret in mounted_secrets(plan)],
         shm_size=docker_size(plan.shm.size.value),
         memory=None if plan.memory.limit is None else docker_size(plan.memory.limit),
         cpus=None if job.resources.cpus is None else format_cpus(job.resources.cpus),
-        gpus=docker_gpus(plan.gpus),
-        mounts=[docker_mount(plan, mount, base=base) for mount in job.mounts],
-        own_tmp=needs_own_tmp(plan),
+        gpus=docker_gpus(plan),
+        devices=gpu_devices(plan),
+        tmpfs=tmpfs_options(plan),
+        mounts=[
+            docker_mount(plan, mount, base=base)
+            for mount in (*job.mounts, *secret_mounts(plan))
+            if mount.type != "tmpfs"
+        ],
         duration=format_duration,
+        extra=[each.words for each in extra],
     )
 
 
-def docker_gpus(gpus: Gpus) -> str | None:
-    """Return the value of `--gpus`. Bare ids would be counts and the last one would win, so a list is one CSV field."""
+def shell_secrets(plan: LaunchPlan, *, base: Path | None) -> list[ShellSecret]:
+    """Return the secrets that are variables of the container, in the job's order."""
+    found: list[ShellSecret] = []
+    held = 0
+    for name, secret in container_of(plan).secrets:
+        path = "" if secret.file is None else host_source(plan, secret.file, base)
+        held += bool(path) or name != secret.env
+        holder = f"trainlaunch_secret_{held}" if path or name != secret.env else ""
+        found.append(ShellSecret(name, secret.env, path, holder))
+    return found
+
+
+def docker_gpus(plan: LaunchPlan) -> str | None:
+    """Return the value of `--gpus`, None where there is none to write, as for AMD's.
+
+    Bare ids would be counts and the last one would win, so a list is one CSV field.
+    """
+    gpus = plan.gpus
+    if plan.job.resources.gpu_vendor != "nvidia":
+        return None
     if gpus.ids:
         return f'"device={",".join(gpus.ids)}"'
     if gpus.all:

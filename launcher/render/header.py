@@ -9,7 +9,7 @@ import os
 import re
 from collections.abc import Iterator
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from launcher.job.lock import lock_path
 from launcher.plan.fingerprint import RENDERING_FORMAT
@@ -18,10 +18,14 @@ from launcher.plan.threads import alike
 from launcher.render.spelling import has_relative_bind
 from launcher.units import format_duration, format_size
 
+if TYPE_CHECKING:
+    from launcher.job.policy import Policy
+
 _RELATIVE_TO_JOB = "Relative mounts are relative to the folder of"
 _FIRST_LINE = re.compile(r"^# Rendered by trainlaunch from (.+) for ([a-z][a-z-]*): change that file", re.MULTILINE)
 _FORMAT = re.compile(r"^# rendering format (\d+),", re.MULTILINE)
 _OPTIONS = re.compile(r"^# options: (.+)$", re.MULTILINE)
+_TAKE_A_VALUE = frozenset({"--set", "--name", "--policy"})
 _WORD = re.compile(r'"(?:[^"\\]|\\.)*"|[^\s"]\S*')
 _PLAIN_WORD = re.compile(r"[\w./:=,+@%-]+", re.ASCII)
 
@@ -29,8 +33,8 @@ _PLAIN_WORD = re.compile(r"[\w./:=,+@%-]+", re.ASCII)
 class Header(NamedTuple):
     """What a rendering says of its making. `line` is 1-based.
 
-    `sets`, `name` and `force` are the options of the command line that changed the text. `relative_to_job` says that
-    the text was made to be run in the job file's folder.
+    `sets`, `name`, `force` and `policy`, as seen from its folder, are the options that changed the text.
+    `relative_to_job` says that the text was made to be run in the job file's folder.
     """
 
     job_file: str
@@ -38,6 +42,7 @@ class Header(NamedTuple):
     sets: tuple[str, ...]
     name: str | None
     force: bool
+    policy: str | None
     format: int
     relative_to_job: bool
     line: int
@@ -66,6 +71,7 @@ def read_header(text: str) -> Header | None:
         sets=tuple(value for option, value in options if option == "--set"),
         name=next((value for option, value in options if option == "--name"), None),
         force=("--force", "") in options,
+        policy=next((value for option, value in options if option == "--policy"), None),
         format=int(version[1]),
         relative_to_job=f"# {_RELATIVE_TO_JOB}" in said,
         line=text.count("\n", 0, first.start()) + 1,
@@ -81,23 +87,30 @@ def _read_options(line: str) -> list[tuple[str, str]]:
     words = iter(str(json.loads(each)) if each.startswith('"') else each for each in _WORD.findall(line))
     options = []
     for option in words:
-        value = next(words, None) if option in {"--set", "--name"} else ""
-        if value is None or option not in {"--set", "--name", "--force"}:
+        value = next(words, None) if option in _TAKE_A_VALUE else ""
+        if value is None or option not in {*_TAKE_A_VALUE, "--force"}:
             raise ValueError(f"the options in its header end in {option!r}, which has no meaning there")
         options.append((option, value))
     return options
 
 
-def _options(plan: LaunchPlan) -> str:
+def _options(plan: LaunchPlan, base: Path | None) -> str:
     """Return the options that gave the text, on one line, or nothing; a word that is not plain is a JSON string."""
-    if not plan.job.sets and not plan.name_fixed and not plan.forced:
+    policy = plan.job.policy if plan.job.policy and plan.job.policy.option else None
+    if not plan.job.sets and not plan.name_fixed and not plan.forced and policy is None:
         return ""
     import json
 
     words = [word for each in plan.job.sets for word in ("--set", each)]
     words += ["--name", plan.name] if plan.name_fixed else []
     words += ["--force"] if plan.forced else []
+    words += ["--policy", _seen(policy, plan, base)] if policy else []
     return " ".join(each if _PLAIN_WORD.fullmatch(each) else json.dumps(each) for each in words)
+
+
+def _seen(policy: Policy, plan: LaunchPlan, base: Path | None) -> str:
+    """Return a policy's path as seen from the folder that the text will lie in, else from the job file's."""
+    return policy.path if policy.fixed else os.path.relpath(policy.path, base or Path(plan.job.path).parent)
 
 
 def header_lines(plan: LaunchPlan, *, base: Path | None) -> tuple[str, ...]:
@@ -108,6 +121,9 @@ def header_lines(plan: LaunchPlan, *, base: Path | None) -> tuple[str, ...]:
     path, name = plan.job.path, Path(plan.job.path).name
     # without the folder that the job file happened to be read from
     numbers = (line.replace(path, name) for line in _numbers(plan))
+    policy = plan.job.policy
+    if policy is not None:
+        numbers = (line.replace(policy.path, _seen(policy, plan, base)) for line in numbers)
     return (*_origin(plan, base), *numbers, *_only_up(plan))
 
 
@@ -115,11 +131,14 @@ def _origin(plan: LaunchPlan, base: Path | None) -> Iterator[str]:
     job_file = Path(plan.job.path).name if base is None else os.path.relpath(plan.job.path, base)
     yield f"Rendered by trainlaunch from {job_file} for {plan.target}: change that file and render again."
     yield f"rendering format {RENDERING_FORMAT}, input {plan.input}"
-    options = _options(plan)
+    options = _options(plan, base)
     if options:
         yield f"options: {options}"
     if has_relative_bind(plan) and plan.target != "kubernetes" and base is None:
         yield f"{_RELATIVE_TO_JOB} {job_file}: run this there."
+    if plan.job.policy and plan.job.policy.given:
+        given = ", ".join(field for field, _ in plan.job.policy.given)
+        yield f"defaults of {_seen(plan.job.policy, plan, base)}: {given}"
     from_lock = [each for each in ("image", "image_entrypoint") if plan.job.origin(each).kind == "lock"]
     if from_lock:
         lock = lock_path(Path(job_file)).name

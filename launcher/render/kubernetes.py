@@ -7,10 +7,11 @@ from pathlib import Path
 from typing import NamedTuple
 
 from launcher.job.reserved import CLUSTER_HOME
-from launcher.job.spec import Mount, numeric_user
+from launcher.job.spec import Mount, numeric_user, secret_path
 from launcher.plan.launch_plan import LaunchPlan
 from launcher.render.container import container_of
 from launcher.render.header import header_lines
+from launcher.render.secrets import mounted_secrets
 from launcher.render.spelling import (
     kubernetes_cpus,
     kubernetes_labels,
@@ -35,7 +36,10 @@ IDENTITY = {
 
 
 class Volume(NamedTuple):
-    """A pod volume and its one mount; `source` is the claim, the ConfigMap, or the size of one that lies in memory."""
+    """A pod volume and its one mount.
+
+    `source` is the claim, the ConfigMap, the Secret's name/key, or the size of a volume that lies in memory.
+    """
 
     name: str
     type: str
@@ -95,6 +99,8 @@ def kubernetes_volumes(plan: LaunchPlan) -> Iterator[Volume]:
         yield Volume("tmp", "scratch", None, "/tmp", False)
     for index, mount in enumerate(plan.job.mounts):
         yield Volume(f"mount-{index}", mount.type, _source(plan, mount), mount.target, mount.read_only)
+    for index, (name, secret) in enumerate(mounted_secrets(plan)):
+        yield Volume(f"secret-{index}", "secret", secret.kubernetes, secret_path(name), True)
 
 
 def _source(plan: LaunchPlan, mount: Mount) -> str | None:

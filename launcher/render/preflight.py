@@ -6,10 +6,12 @@ Both are the same bytes on every target; a target only quotes them.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
+from launcher.job.spec import JobSpec, secret_path
 from launcher.plan.launch_plan import LaunchPlan
 from launcher.plan.workers import CPUS_PER_WORKER_ON_CPU, FEWEST_CPUS_FOR_WORKERS, MOST_WORKERS_ON_CPU
+from launcher.render.secrets import path_variables, read_secrets, written_secrets
 from launcher.render.templates import template_text
 from launcher.units import MIB, format_size, round_up
 
@@ -96,6 +98,11 @@ def _job(plan: LaunchPlan) -> Mapping[str, object]:
         "ranks": plan.ranks.value,
         "local": plan.target == "local",
         "gpus": bool(plan.gpus),
+        "amd": job.resources.gpu_vendor == "amd",
+        "written_secrets": [(name, secret_path(name)) for name in written_secrets(plan)],
+        "read_secrets": [(name, secret_path(name)) for name in read_secrets(plan)],
+        "disks": tuple(_disks(job)),
+        "path_variables": tuple(path_variables(plan)),
         "torchrun": job.torchrun is not None,
         # torchrun itself hands signals on to the script that it starts.
         "script": job.script is not None and job.torchrun is None,
@@ -103,6 +110,13 @@ def _job(plan: LaunchPlan) -> Mapping[str, object]:
         "tokens": _named_by(_TOKEN, job.command or ()),
         "literals": _named_by(_LITERAL, job.command or ()),
     }
+
+
+def _disks(job: JobSpec) -> Iterator[str]:
+    """Yield the targets of empty mounts, which are there to be written to."""
+    for mount in job.mounts:
+        if mount.type in {"scratch", "tmpfs"}:
+            yield mount.target
 
 
 def _named_by(pattern: re.Pattern[str], arguments: tuple[str, ...]) -> tuple[str, ...]:

@@ -6,10 +6,11 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
-from launcher.job.reserved import KUBERNETES_LABEL_PREFIX, LABEL_PREFIX
+from launcher.job.reserved import KUBERNETES_LABEL_PREFIX, LABEL_PREFIX, SECRETS_FOLDER
 from launcher.job.spec import Mount
 from launcher.plan.launch_plan import LaunchPlan
 from launcher.plan.names import LONGEST_NAME, shortened
+from launcher.render.secrets import written_secrets
 from launcher.units import MIB
 
 
@@ -53,7 +54,11 @@ def _kubernetes_key(key: str) -> str:
 
 def bind_source(plan: LaunchPlan, mount: Mount, base: Path | None) -> str:
     """Return a bind's host path; a relative one starts with a dot, seen from `base` (None: the job file's folder)."""
-    source = mount.source or "."
+    return host_source(plan, mount.source or ".", base)
+
+
+def host_source(plan: LaunchPlan, source: str, base: Path | None) -> str:
+    """Return a path of this machine as `bind_source` returns a bind's."""
     if source.startswith("/"):
         return source
     if base is not None:
@@ -63,8 +68,41 @@ def bind_source(plan: LaunchPlan, mount: Mount, base: Path | None) -> str:
 
 
 def has_relative_bind(plan: LaunchPlan) -> bool:
-    """Return whether the text depends on the folder that it is run in."""
-    return any(mount.type == "bind" and not (mount.source or ".").startswith("/") for mount in plan.job.mounts)
+    """Return whether the text depends on the folder that it is run in, by a bind or the file of a secret."""
+    sources = [mount.source or "." for mount in plan.job.mounts if mount.type == "bind"]
+    if plan.target != "kubernetes":
+        sources += [each.file for each in plan.job.secrets.values() if each.file is not None]
+    return any(not source.startswith("/") for source in sources)
+
+
+def tmpfs_options(plan: LaunchPlan) -> dict[str, str]:
+    """Return the options of an engine's tmpfs mounts by target.
+
+    One that the job asks for may hold programs, and as much as the memory limit, all that it can ever use: the engine
+    would mount it without execution and with half of the host's memory, Kubernetes does neither.
+    """
+    options = {"/tmp": "exec"} if needs_own_tmp(plan) else {}
+    if written_secrets(plan):
+        options[SECRETS_FOLDER] = "mode=1777"
+    size = "" if plan.memory.limit is None else f",size={docker_size(plan.memory.limit)}"
+    for mount in plan.job.mounts:
+        if mount.type == "tmpfs":
+            options[mount.target] = f"exec{size}"
+    return options
+
+
+def gpu_devices(plan: LaunchPlan) -> tuple[str, ...]:
+    """Return the device nodes of an AMD job's GPUs; none for NVIDIA's, which the engine's own runtime brings.
+
+    /dev/kfd is shared by all GPUs, and each has a render node, numbered from 128 on.
+    """
+    gpus = plan.gpus
+    if plan.job.resources.gpu_vendor != "amd" or not gpus:
+        return ()
+    if gpus.all:
+        return ("/dev/kfd", "/dev/dri")
+    numbers = map(int, gpus.ids) if gpus.ids else range(gpus.count)
+    return ("/dev/kfd", *(f"/dev/dri/renderD{128 + number}" for number in numbers))
 
 
 def needs_own_tmp(plan: LaunchPlan) -> bool:

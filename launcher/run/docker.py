@@ -12,9 +12,10 @@ from launcher.diagnostics import Diagnostic
 from launcher.errors import TargetUnavailable
 from launcher.job.reserved import LABEL_PREFIX
 from launcher.plan.launch_plan import LaunchPlan
+from launcher.run.amd_gpus import INSTALL_AMDGPU, NO_GPU
 from launcher.run.backend import Chunk, Say, Session, ShmReading, Started
 from launcher.run.docker_body import create_body
-from launcher.run.docker_checks import INSTALL_TOOLKIT, NO_GPU, host_findings, shares_this_host
+from launcher.run.docker_checks import INSTALL_TOOLKIT, host_findings, shares_this_host, volume_findings
 from launcher.run.docker_client import Engine, EngineRefused, find_endpoint
 from launcher.run.docker_image import ensure_image
 from launcher.run.docker_inspect import started_from
@@ -40,7 +41,8 @@ class DockerBackend:
         """Check the host, then the name, then get the image."""
         with self.engine.attempting("read the engine's info") as client:
             info = client.info()
-        findings = host_findings(plan, info, local=shares_this_host(info, self.engine.endpoint.socket_path))
+        local = shares_this_host(info, self.engine.endpoint.socket_path)
+        findings = (*host_findings(plan, info, local=local), *volume_findings(plan, self.engine))
         if findings:
             raise TargetUnavailable(findings)
         holder = self.inspect(plan.name)
@@ -266,7 +268,8 @@ def _may_move(holder: Started, plan: LaunchPlan) -> bool:
 
 
 def _start_refused(refused: EngineRefused) -> TargetUnavailable:
-    if "could not select device driver" not in refused.explanation:
+    amd = "adding custom device" in refused.explanation and "/dev/" in refused.explanation
+    if not amd and "could not select device driver" not in refused.explanation:
         return refused
     return TargetUnavailable(
         [
@@ -274,7 +277,7 @@ def _start_refused(refused: EngineRefused) -> TargetUnavailable:
                 code=NO_GPU,
                 message="the engine has no driver for the GPUs that resources.gpus asks for",
                 why=f"the engine says: {refused.explanation.strip()}",
-                fix=INSTALL_TOOLKIT,
+                fix=INSTALL_AMDGPU if amd else INSTALL_TOOLKIT,
             )
         ]
     )

@@ -2,29 +2,29 @@
 
 from __future__ import annotations
 
-import os
-from pathlib import Path
 from typing import Any
 
 from launcher.job.reserved import LABEL_PREFIX
-from launcher.job.spec import Gpus, HealthCheck, Mount, Secret
+from launcher.job.spec import Gpus, HealthCheck, Mount
 from launcher.plan.launch_plan import LaunchPlan
 from launcher.render.container import container_of
-from launcher.render.spelling import needs_own_tmp
+from launcher.render.secrets import secret_mounts
+from launcher.render.spelling import gpu_devices, tmpfs_options
+from launcher.run.secrets import secret_value, source_path
 
 NANO = 1_000_000_000
 NANO_PER_MILLI = 1_000_000
 
 
 def create_body(plan: LaunchPlan, *, run: str, attempt: int) -> dict[str, Any]:
-    """Return the JSON body of `POST /containers/create`; secret values are read from this process's environment.
+    """Return the JSON body of `POST /containers/create`; secret values are read now.
 
-    A relative bind source is relative to the job file's folder. Raises KeyError for a missing secret variable:
-    `docker_checks` has refused it before.
+    A relative bind source is relative to the job file's folder. Raises TargetUnavailable for a secret whose source is
+    gone since the checks.
     """
     job = plan.job
     container = container_of(plan)
-    secrets = [f"{name}={secret_value(name, secret)}" for name, secret in container.secrets]
+    secrets = [f"{name}={secret_value(plan, name)}" for name, _ in container.secrets]
     body: dict[str, Any] = {
         "Image": job.image,
         "Entrypoint": [container.entrypoint[0]],
@@ -39,12 +39,11 @@ def create_body(plan: LaunchPlan, *, run: str, attempt: int) -> dict[str, Any]:
     }
     optional = {"WorkingDir": job.working_dir, "User": job.user, "StopSignal": job.stop_signal}
     body.update({key: value for key, value in optional.items() if value is not None})
+    if job.patch is not None:
+        from launcher.run.docker_flags import add_flags  # few jobs have some
+
+        add_flags(body, job.patch.flags)
     return body
-
-
-def secret_value(name: str, secret: Secret) -> str:
-    """Return the value of a secret from the host's variable `secret.env`."""
-    return os.environ[secret.env or name]
 
 
 def run_labels(plan: LaunchPlan, *, run: str, attempt: int) -> dict[str, str]:
@@ -57,8 +56,7 @@ def run_labels(plan: LaunchPlan, *, run: str, attempt: int) -> dict[str, str]:
 
 def bind_source(plan: LaunchPlan, mount: Mount) -> str:
     """Return the absolute host path of a bind mount; a relative source is seen from the job file's folder."""
-    source = mount.source or "."
-    return source if source.startswith("/") else os.path.normpath(Path(plan.job.path).absolute().parent / source)
+    return source_path(plan, mount.source or ".")
 
 
 def _health(command: str, check: HealthCheck) -> dict[str, Any]:
@@ -86,13 +84,20 @@ def _host_config(plan: LaunchPlan) -> dict[str, Any]:
         host["NanoCpus"] = job.resources.cpus * NANO_PER_MILLI
     if job.group_add:
         host["GroupAdd"] = list(job.group_add)
-    if needs_own_tmp(plan):
-        host["Tmpfs"] = {"/tmp": "exec"}
-    if job.mounts:
-        host["Mounts"] = [_mount(plan, each) for each in job.mounts]
+    in_memory = tmpfs_options(plan)
+    if in_memory:
+        host["Tmpfs"] = in_memory
+    mounts = [each for each in (*job.mounts, *secret_mounts(plan)) if each.type != "tmpfs"]
+    if mounts:
+        host["Mounts"] = [_mount(plan, each) for each in mounts]
     if job.ulimits:
         host["Ulimits"] = [{"Name": each.name, "Soft": each.soft, "Hard": each.hard} for each in job.ulimits]
-    if plan.gpus:
+    devices = gpu_devices(plan)
+    if devices:
+        host["Devices"] = [
+            {"PathOnHost": each, "PathInContainer": each, "CgroupPermissions": "rwm"} for each in devices
+        ]
+    elif plan.gpus:
         host["DeviceRequests"] = [_device_request(plan.gpus)]
     return host
 

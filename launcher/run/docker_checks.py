@@ -12,13 +12,15 @@ from typing import Any
 
 from launcher.diagnostics import Diagnostic
 from launcher.plan.launch_plan import LaunchPlan
+from launcher.run.amd_gpus import NO_GPU, amd_findings
 from launcher.run.docker_body import bind_source
+from launcher.run.docker_client import Engine, EngineRefused
+from launcher.run.secrets import secret_findings
 from launcher.units import format_cpus, format_size
 
 HOST_TOO_SMALL = "TL504"
-NO_GPU = "TL505"
-SECRET_MISSING = "TL507"  # noqa: S105 - a code, not a secret
 MOUNT_SOURCE_MISSING = "TL511"
+NOT_FOUND = 404
 NVIDIA_HOOKS = ("nvidia-container-runtime-hook", "nvidia-cdi-hook")
 INSTALL_TOOLKIT = (
     "install nvidia-container-toolkit, then run `sudo nvidia-ctk runtime configure --runtime=docker` and "
@@ -32,10 +34,16 @@ def host_findings(plan: LaunchPlan, info: Mapping[str, Any], *, local: bool) -> 
     `local` says that the engine shares this process's files and devices; else only what the engine tells is checked.
     """
     found = [*_cpus(plan, info), *_memory(plan, info), *secret_findings(plan)]
-    if plan.gpus:
+    if plan.gpus and plan.job.resources.gpu_vendor == "nvidia":
         found += _gpus(plan, info, local=local)
+    elif local:
+        found += amd_findings(plan)
     if local:
         found += mount_findings(plan)
+    if plan.job.patch is not None:
+        from launcher.run.docker_flags import flag_findings  # few jobs have some
+
+        found += flag_findings(plan)
     return tuple(found)
 
 
@@ -91,21 +99,6 @@ def _not_enforced(plan: LaunchPlan, resource: str) -> Diagnostic:
     )
 
 
-def secret_findings(plan: LaunchPlan) -> Iterator[Diagnostic]:
-    """Yield an error for each secret whose variable has no value here (TL507)."""
-    for name, secret in plan.job.secrets.items():
-        variable = secret.env or name
-        if not os.environ.get(variable):
-            yield Diagnostic(
-                code=SECRET_MISSING,
-                message=f"secret {name} has no value: the variable {variable} is not set here, or empty",
-                why="a secret is read from this shell's environment when the container is created",
-                fix=f"export {variable} before `trainlaunch up`",
-                span=plan.job.span(f"secrets.{name}"),
-                field=f"secrets.{name}",
-            )
-
-
 def _gpus(plan: LaunchPlan, info: Mapping[str, Any], *, local: bool) -> Iterator[Diagnostic]:
     span = plan.job.span("resources.gpus")
     asked = "all" if plan.gpus.all else ", ".join(plan.gpus.ids) or str(plan.gpus.count)
@@ -152,6 +145,28 @@ def _has_gpu_runtime(info: Mapping[str, Any], *, local: bool) -> bool:
     if any("gpu" in str(each.get("ID", "")) for each in info.get("DiscoveredDevices") or ()):
         return True
     return local and any(shutil.which(each) for each in NVIDIA_HOOKS)
+
+
+def volume_findings(plan: LaunchPlan, engine: Engine) -> Iterator[Diagnostic]:
+    """Yield an error for each read-only volume that the engine would have to make: it would stay empty (TL511)."""
+    for index, mount in enumerate(plan.job.mounts):
+        if mount.type != "volume" or not mount.read_only:
+            continue
+        try:
+            with engine.attempting(f"look for volume {mount.source}") as client:
+                client.inspect_volume(mount.source)
+        except EngineRefused as refused:
+            if refused.status != NOT_FOUND:
+                raise
+            yield Diagnostic(
+                code=MOUNT_SOURCE_MISSING,
+                message=f"mounts[{index}].source {mount.source}: the engine has no volume of that name, to read at "
+                f"{mount.target}",
+                why="the engine would make an empty one, and read_only keeps the job from filling it",
+                fix=f"correct the name (`docker volume ls`), or fill one first: `docker volume create {mount.source}`",
+                span=plan.job.span(f"mounts.{index}.source") or plan.job.span(f"mounts.{index}"),
+                field=f"mounts.{index}.source",
+            )
 
 
 def mount_findings(plan: LaunchPlan) -> Iterator[Diagnostic]:

@@ -9,9 +9,11 @@ from pathlib import Path
 
 from launcher.diagnostics import Diagnostic
 from launcher.plan.launch_plan import LaunchPlan
-from launcher.run.docker_checks import NO_GPU, gpu_nodes, mount_findings, secret_findings
+from launcher.run.amd_gpus import NO_GPU, amd_findings
+from launcher.run.docker_checks import gpu_nodes, mount_findings
 from launcher.run.host_shm import SHM
 from launcher.run.local_order import working_dir
+from launcher.run.secrets import secret_findings
 from launcher.units import format_cpus, format_size, human_size
 
 NOT_HERE = "TL512"
@@ -22,7 +24,8 @@ def local_findings(plan: LaunchPlan) -> tuple[Diagnostic, ...]:
     """Return all that stops `plan` on this host; /dev/shm, memory and open files are left to the preflight."""
     if not sys.platform.startswith("linux"):
         return (_other_system(),)
-    return (*secret_findings(plan), *_gpus(plan), *mount_findings(plan), *_working_dir(plan))
+    gpus = _gpus(plan) if plan.job.resources.gpu_vendor == "nvidia" else amd_findings(plan)
+    return (*secret_findings(plan), *gpus, *mount_findings(plan), *_working_dir(plan))
 
 
 def comparison(plan: LaunchPlan) -> str:

@@ -76,7 +76,7 @@ class Keeper:
         self._woken = _wake_on_signals()
         self._job = subprocess.Popen(
             order["argv"],
-            env=order["env"],
+            env={**order["env"], **{name: _in_memory(text) for name, text in order["files"].items()}},
             cwd=order["cwd"],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
@@ -148,6 +148,16 @@ class Keeper:
         if peak > self._peak:
             self._peak = peak
             self._folder.note_peak(peak)
+
+
+def _in_memory(text: str) -> str:
+    """Return the path of a file with `text` that is on no disk, for this user's processes, and gone when we are."""
+    file = os.memfd_create("trainlaunch")
+    os.fchmod(file, 0o400)
+    left = os.fsencode(text)
+    while left:
+        left = left[os.write(file, left) :]
+    return f"/proc/{os.getpid()}/fd/{file}"
 
 
 def _wake_on_signals() -> IO[bytes]:

@@ -9,7 +9,7 @@ from launcher.diagnostics import Diagnostic
 from launcher.errors import RenderingDisagrees
 from launcher.plan.launch_plan import LaunchPlan
 from launcher.verify.expected import expected
-from launcher.verify.readback import ReadBack
+from launcher.verify.reread import reread
 
 __all__ = ["verified", "verify"]
 
@@ -17,7 +17,7 @@ _LONGEST_SHOWN = 120
 
 
 def verified(plan: LaunchPlan, text: str, *, base: Path | None = None) -> str:
-    """Return `text` if it says what `plan` says; raises RenderingDisagrees (TL902) if not."""
+    """Return `text` if it says what `plan` says; raises as `verify` does if not."""
     verify(plan, text, base=base)
     return text
 
@@ -25,27 +25,16 @@ def verified(plan: LaunchPlan, text: str, *, base: Path | None = None) -> str:
 def verify(plan: LaunchPlan, text: str, *, base: Path | None = None) -> None:
     """Raise RenderingDisagrees with each difference between `text` and `plan`.
 
-    `base` is the folder that relative binds of `text` are relative to; None: the job file's own.
+    `base` is the folder that relative binds of `text` are relative to; None: the job file's own. Raises JobFileRejected
+    for a patch of the job that changes what the plan decided.
     """
+    if plan.job.patch is not None:
+        from launcher.verify.patched import without_patch  # few jobs have one
+
+        text = without_patch(plan, text, base=base)
     differences = tuple(_differences(plan, text, base))
     if differences:
         raise RenderingDisagrees(differences)
-
-
-def reread(plan: LaunchPlan, text: str, *, base: Path | None) -> ReadBack:
-    """Return what `text`, a rendering for the plan's target, says."""
-    folder = Path(plan.job.path).parent if base is None else base
-    if plan.target == "docker":
-        from launcher.verify.reread_docker import reread_docker
-
-        return reread_docker(text, folder)
-    if plan.target == "compose":
-        from launcher.verify.reread_compose import reread_compose
-
-        return reread_compose(text, folder)
-    from launcher.verify.reread_kubernetes import reread_kubernetes
-
-    return reread_kubernetes(text)
 
 
 def _differences(plan: LaunchPlan, text: str, base: Path | None) -> Iterator[Diagnostic]:

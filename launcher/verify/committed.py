@@ -1,10 +1,11 @@
 """Compares committed renderings with what their job files render now: found by their header, rendered again, compared.
 
-Reads nothing but the renderings, the job files that they name and those files' locks.
+Reads nothing but the renderings, the job files that they name, and those files' locks and policies.
 """
 
 from __future__ import annotations
 
+import functools
 import os
 import signal
 from collections.abc import Iterable, Iterator, Sequence
@@ -93,11 +94,12 @@ def _job_file(path: Path) -> str | None:
     return os.path.normpath(path.parent / header.job_file) if header else ""
 
 
-def compare_all(paths: Sequence[Path]) -> Iterator[Checked]:
+def compare_all(paths: Sequence[Path], *, policy: Path | None = None) -> Iterator[Checked]:
     """Yield how each rendering compares, in order; many of them are shared out among the CPUs of this process."""
     workers = min(_cpus(), len(paths) // RENDERINGS_PER_PROCESS)
+    compare = functools.partial(compared, policy=policy)
     if workers < 2:
-        yield from map(compared, paths)
+        yield from map(compare, paths)
         return
     import multiprocessing
     from concurrent.futures import ProcessPoolExecutor
@@ -106,7 +108,7 @@ def compare_all(paths: Sequence[Path]) -> Iterator[Checked]:
     context = multiprocessing.get_context("fork")
     pool = ProcessPoolExecutor(workers, context, initializer=signal.signal, initargs=(signal.SIGINT, signal.SIG_IGN))
     try:
-        yield from pool.map(compared, paths, chunksize=RENDERINGS_PER_CHUNK)
+        yield from pool.map(compare, paths, chunksize=RENDERINGS_PER_CHUNK)
     finally:
         pool.shutdown(cancel_futures=True)
 
@@ -115,8 +117,11 @@ def _cpus() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 1
 
 
-def compared(path: Path) -> Checked:
-    """Return how the rendering `path` compares with what its job file renders now. Writes nothing."""
+def compared(path: Path, *, policy: Path | None = None) -> Checked:
+    """Return how the rendering `path` compares with what its job file renders now. Writes nothing.
+
+    `policy` is taken instead of the one that the rendering or its job file names.
+    """
     try:
         data = path.read_bytes()
         text = data.decode(errors="replace")
@@ -131,7 +136,10 @@ def compared(path: Path) -> Checked:
     if refused:
         return replace(checked, status=REJECTED, findings=(refused,))
     try:
-        now = render(_plan(header, job), base=_base(path, header))
+        plan = _plan(checked, header, policy)
+        now = render(plan, base=_base(path, header))
+        if plan.job.patch is not None:  # unlike our own templates, it is new with each job
+            verified(plan, now, base=_base(path, header))
     except JobFileRejected as rejected:
         findings = (*rejected.diagnostics, _no_longer_renders(path, header, job))
         return replace(checked, status=REJECTED, findings=findings)
@@ -140,19 +148,22 @@ def compared(path: Path) -> Checked:
     return replace(checked, status=DIFFERS, text=text, now=now, findings=(_differs(checked, text, now),))
 
 
-def rewritten(checked: Checked) -> str:
+def rewritten(checked: Checked, *, policy: Path | None = None) -> str:
     """Return the text that a rendering that differs should have, read back before anybody writes it.
 
     Raises RenderingDisagrees where it says something else than the plan.
     """
     if checked.header is None or checked.status != DIFFERS:
         raise ValueError(f"{checked.path} does not differ")
-    plan = _plan(checked.header, checked.job)
+    plan = _plan(checked, checked.header, policy)
     return verified(plan, checked.now, base=_base(checked.path, checked.header))
 
 
-def _plan(header: Header, job: str) -> LaunchPlan:
-    spec = read_job(Path(job), target=header.target, sets=header.sets)
+def _plan(checked: Checked, header: Header, policy: Path | None) -> LaunchPlan:
+    if policy is None and header.policy is not None:
+        absolute = header.policy.startswith("/")  # and stays so, whatever folder this is called in
+        policy = Path(header.policy if absolute else os.path.relpath(checked.path.parent / header.policy))
+    spec = read_job(Path(checked.job), target=header.target, sets=header.sets, policy=policy)
     return make_plan(spec, name=header.name, force=header.force)
 
 
@@ -213,7 +224,7 @@ def _differs(checked: Checked, text: str, now: str) -> Diagnostic:
         "TL120",
         f"{checked.path} is not what {checked.job} renders now for {checked.target}, from line {line + 1} on",
         "run `trainlaunch check --fix`, and review what it changes",
-        why="the job file, its lock, trainlaunch or the rendering was changed, and the others were not",
+        why="the job file, its lock, its policy, trainlaunch or the rendering was changed, and the others were not",
         span=Span(str(checked.path), line + 1, 1, line + 1, len(have[line]) + 1),
     )
 

@@ -5,11 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from launcher.job.reserved import CLUSTER_HOME
-from launcher.job.spec import Mount, numeric_user
+from launcher.job.reserved import CLUSTER_HOME, SECRETS_FOLDER
+from launcher.job.spec import Mount, numeric_user, secret_path
 from launcher.plan.launch_plan import LaunchPlan
 from launcher.render.container import Container, container_of
-from launcher.render.spelling import has_relative_bind, kubernetes_labels, kubernetes_name, needs_own_tmp
+from launcher.render.secrets import mounted_secrets, passed_secrets, written_secrets
+from launcher.render.spelling import (
+    gpu_devices,
+    has_relative_bind,
+    host_source,
+    kubernetes_labels,
+    kubernetes_name,
+    needs_own_tmp,
+)
 from launcher.verify.readback import ReadBack, ReadMount, absolute, flat
 
 _CHANGES_INTO_ITS_FOLDER = ("cd", "--", "<$(dirname -- ><$>0)", "<|><|>", "exit", "125")
@@ -21,7 +29,7 @@ def expected(plan: LaunchPlan, *, base: Path | None) -> ReadBack:
     common = _common(plan, container)
     if plan.target == "kubernetes":
         return _kubernetes(plan, container, common)
-    common = common._replace(secrets={name: str(secret.env) for name, secret in container.secrets})
+    common = common._replace(secrets=_engine_secrets(plan, container), mounts=_engine_mounts(plan))
     if plan.target == "docker":
         return common._replace(rest=dict(_docker_rest(plan, base)))
     return common._replace(rest=dict(flat(_compose_rest(plan))))
@@ -64,11 +72,36 @@ def _common(plan: LaunchPlan, container: Container) -> ReadBack:
 def _mount(plan: LaunchPlan, mount: Mount) -> ReadMount:
     bind = mount.type == "bind"
     source = absolute(mount.source, Path(plan.job.path).parent) if bind else mount.source
-    size = plan.memory.limit if mount.type == "tmpfs" and plan.target == "kubernetes" else None
+    size = plan.memory.limit if mount.type == "tmpfs" else None
     return ReadMount(mount.type, source, mount.target, mount.read_only, size)
 
 
+def _engine_mounts(plan: LaunchPlan) -> tuple[ReadMount, ...]:
+    """Return the mounts in the order of an engine's text: what lies in memory, the job's others, files of secrets."""
+    in_memory = [ReadMount("tmpfs", None, "/tmp", False)] if needs_own_tmp(plan) else []
+    if written_secrets(plan):
+        in_memory.append(ReadMount("tmpfs with mode=1777", None, SECRETS_FOLDER, False))
+    mounts = [_mount(plan, each) for each in plan.job.mounts]
+    in_memory += [each for each in mounts if each.type == "tmpfs"]
+    folder = Path(plan.job.path).parent
+    secrets = [
+        ReadMount("bind", absolute(each.file, folder), secret_path(name), True) for name, each in mounted_secrets(plan)
+    ]
+    return (*in_memory, *(each for each in mounts if each.type != "tmpfs"), *secrets)
+
+
+def _engine_secrets(plan: LaunchPlan, container: Container) -> dict[str, str]:
+    folder = Path(plan.job.path).parent
+    return {
+        name: str(secret.env) if secret.file is None else f"file {absolute(secret.file, folder)}"
+        for name, secret in container.secrets
+    }
+
+
 def _engine_devices(plan: LaunchPlan) -> dict[str, str]:
+    nodes = gpu_devices(plan)
+    if nodes:
+        return {"nodes": " ".join(nodes)}
     if plan.gpus.ids:
         return {"gpus": ",".join(plan.gpus.ids)}
     if plan.gpus.all:
@@ -78,8 +111,6 @@ def _engine_devices(plan: LaunchPlan) -> dict[str, str]:
 
 def _docker_rest(plan: LaunchPlan, base: Path | None) -> Iterator[tuple[str, object]]:
     yield from (("command", "exec docker run"), ("--rm", True), ("--init", True))
-    if needs_own_tmp(plan):
-        yield "--tmpfs", ("/tmp:exec",)
     before = tuple(_commands_before(plan, base))
     if before:
         yield "commands before", before
@@ -89,25 +120,40 @@ def _commands_before(plan: LaunchPlan, base: Path | None) -> Iterator[tuple[str,
     """Yield the words of each command that the script runs before docker's, as `statements` reads them."""
     if base is not None and has_relative_bind(plan):
         yield _CHANGES_INTO_ITS_FOLDER
-    secrets = plan.job.secrets
-    for name, secret in secrets.items():
-        yield from (("if", "<[>", "-z", f"<${{{secret.env}:-}}>", "<]>"), ("then",))
-        yield ("echo", f"secret {name}: variable {secret.env} of this shell is not set", "<>><&>2")
-        yield from (("exit", "125"), ("fi",))
-    others = [(name, str(secret.env)) for name, secret in secrets.items() if name != secret.env]
-    renamed = [(f"trainlaunch_secret_{number}", *names) for number, names in enumerate(others, start=1)]
-    yield from ((f"{temporary}=<${{{source}:-}}>",) for temporary, _, source in renamed)
-    yield from ((f"{name}=<$>{temporary}",) for temporary, name, _ in renamed)
-    if secrets:
-        yield ("export", *secrets)
+    for name, secret in mounted_secrets(plan):
+        path = host_source(plan, str(secret.file), base)
+        tests = (("<[>", "<!>", flag, path, "<]>") for flag in ("-f", "-r", "-s"))
+        first, *others = tests
+        yield ("if", *first, *(word for each in others for word in ("<|><|>", *each)))
+        yield from _stop_before(f"secret {name}: file {path} can't be read, or is empty")
+    passed = passed_secrets(plan)
+    held = [name for name, secret in passed if secret.file is not None or name != secret.env]
+    holders = {name: f"trainlaunch_secret_{number}" for number, name in enumerate(held, start=1)}
+    for name, secret in passed:
+        tested, message = secret.env, f"variable {secret.env} of this shell is not set"
+        if secret.file is not None:
+            path, tested = host_source(plan, secret.file, base), holders[name]
+            message = f"file {path} can't be read, or is empty"
+            yield (f"{tested}=<$><(>cat", f"{path}<)>")
+        yield ("if", "<[>", "-z", f"<${{{tested}:-}}>", "<]>")
+        yield from _stop_before(f"secret {name}: {message}")
+    renamed = [(name, secret.env) for name, secret in passed if name in holders and secret.file is None]
+    yield from ((f"{holders[name]}=<${{{source}:-}}>",) for name, source in renamed)
+    yield from ((f"{name}=<$>{holder}",) for name, holder in holders.items())
+    if passed:
+        yield ("export", *(name for name, _ in passed))
+
+
+def _stop_before(message: str) -> Iterator[tuple[str, ...]]:
+    """Yield the words of a guard after its condition."""
+    yield from (("then",), ("echo", message, "<>><&>2"), ("exit", "125"), ("fi",))
 
 
 def _compose_rest(plan: LaunchPlan) -> dict[str, object]:
     names = {mount.source for mount in plan.job.mounts if mount.type == "volume"}
-    tmp = ["/tmp:exec"] if needs_own_tmp(plan) else []
     return {
         "name": plan.name,
-        "service": {"init": True, "restart": "no", "tmpfs": tmp},
+        "service": {"init": True, "restart": "no"},
         "volumes": {name: {"name": name} for name in names},
     }
 
@@ -130,11 +176,16 @@ def _kubernetes(plan: LaunchPlan, container: Container, common: ReadBack) -> Rea
         secrets={name: str(secret.kubernetes) for name, secret in container.secrets},
         labels=labels,
         devices=_cluster_devices(plan),
-        mounts=(*own, *common.mounts),
+        mounts=(*own, *common.mounts, *_cluster_secrets(plan)),
         health_times={key: value for key, value in common.health_times.items() if key != "start_period"},
         user=f"{uid}:{gid}",
         rest=dict(flat(_pod_rest(plan) | (_job_rest(plan, labels) if plan.job.kubernetes.kind == "job" else {}))),
     )
+
+
+def _cluster_secrets(plan: LaunchPlan) -> Iterator[ReadMount]:
+    for name, secret in mounted_secrets(plan):
+        yield ReadMount("secret", secret.kubernetes, secret_path(name), True)
 
 
 def _cluster_devices(plan: LaunchPlan) -> dict[str, str]:

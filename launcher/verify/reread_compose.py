@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from launcher.units import parse_duration
-from launcher.verify.readback import ReadBack, ReadMount, absolute, flat, read_cpus, read_size, read_yaml
+from launcher.verify.readback import ReadBack, ReadMount, absolute, flat, read_cpus, read_size, read_tmpfs, read_yaml
 
 _DOLLAR = re.compile(r"\$(?:(\$)|([A-Za-z_][A-Za-z0-9_]*)|(\{[^}]*\}?))")
 _REQUIRED = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*):\?[^}]*\}")
@@ -41,7 +42,11 @@ def reread_compose(text: str, folder: Path) -> ReadBack:
         memory=read_size(service.pop("mem_limit", None)),
         cpus=read_cpus(service.pop("cpus", None)),
         devices=_devices(service),
-        mounts=tuple(_mount(each, folder) for each in service.pop("volumes", [])),
+        mounts=(
+            *map(read_tmpfs, service.pop("tmpfs", [])),
+            *(_mount(each, folder) for each in service.pop("volumes", [])),
+            *_secret_files(service, document, folder),
+        ),
         health=test[1] if test[:1] == ["CMD-SHELL"] and len(test) == 2 else None,
         health_times={key: value if isinstance(value, int) else parse_duration(value) for key, value in health.items()},
         user=service.pop("user", None),
@@ -65,7 +70,12 @@ def _each_string(value: Any) -> Any:
 
 
 def _devices(service: dict[str, Any]) -> dict[str, str]:
-    """Return the GPUs that are reserved; anything else under `deploy` stays in the service."""
+    """Return the GPUs that are reserved, and device nodes; anything else under `deploy` stays in the service."""
+    nodes = service.pop("devices", [])
+    return ({"nodes": " ".join(nodes)} if nodes else {}) | _reserved(service)
+
+
+def _reserved(service: dict[str, Any]) -> dict[str, str]:
     devices = service.get("deploy", {}).get("resources", {}).get("reservations", {}).pop("devices", [])
     gpus = [each for each in devices if each.get("driver") == "nvidia" and each.get("capabilities") == ["gpu"]]
     if len(gpus) != 1 or len(devices) != 1:
@@ -74,6 +84,16 @@ def _devices(service: dict[str, Any]) -> dict[str, str]:
     if "device_ids" in gpus[0]:
         return {"gpus": ",".join(gpus[0]["device_ids"])}
     return {"gpus": str(gpus[0].get("count", "of no stated number"))}
+
+
+def _secret_files(service: dict[str, Any], document: dict[str, Any], folder: Path) -> Iterator[ReadMount]:
+    """Yield the files that Compose mounts as secrets; those that the service doesn't take stay in the document."""
+    files = document.get("secrets", {})
+    for secret in service.pop("secrets", []):
+        source = files.pop(secret.pop("source"), {})
+        path, target = source.pop("file", None), secret.pop("target", None)
+        kind = f"bind with {secret} of {source}" if secret or source else "bind"
+        yield ReadMount(kind, absolute(path and interpolated(path), folder), target, True)
 
 
 def _mount(mount: dict[str, Any], folder: Path) -> ReadMount:

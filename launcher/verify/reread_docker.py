@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from launcher.units import parse_duration
-from launcher.verify.readback import ReadBack, ReadMount, absolute, read_cpus, read_size
+from launcher.verify.readback import ReadBack, ReadMount, absolute, read_cpus, read_size, read_tmpfs
 
 _TOKEN = re.compile(
     r"""(?P<skip>[ \t]+|\\\n|(?<![^\s;])\#[^\n]*)
@@ -21,7 +21,8 @@ _TOKEN = re.compile(
     re.VERBOSE | re.DOTALL,
 )
 _SWITCHES = frozenset({"--rm", "--init", "--read-only"})
-_REPEATED = frozenset({"--label", "--env", "--mount", "--ulimit", "--group-add", "--tmpfs"})
+_REPEATED = frozenset({"--label", "--env", "--mount", "--ulimit", "--group-add", "--tmpfs", "--device"})
+_READ = "=<$><(>cat"  # how a script's word ends that takes the text of a file
 _TIMES = {
     "interval": "--health-interval",
     "timeout": "--health-timeout",
@@ -66,13 +67,16 @@ def reread_docker(text: str, folder: Path) -> ReadBack:
         pull=one.get("--pull"),
         process=(one.get("--entrypoint", ""), *arguments),
         env=env,
-        secrets={name: _source(name, preamble) for name in flags.get("--env", []) if "=" not in name},
+        secrets={name: _source(name, preamble, folder) for name in flags.get("--env", []) if "=" not in name},
         labels=labels,
         shm_size=read_size(one.get("--shm-size")),
         memory=read_size(one.get("--memory")),
         cpus=read_cpus(one.get("--cpus")),
-        devices=_gpus(one.get("--gpus")),
-        mounts=tuple(_mount(value, folder) for value in flags.get("--mount", [])),
+        devices=_gpus(one.get("--gpus")) | ({"nodes": " ".join(flags["--device"])} if "--device" in flags else {}),
+        mounts=(
+            *map(read_tmpfs, flags.get("--tmpfs", [])),
+            *(_mount(value, folder) for value in flags.get("--mount", [])),
+        ),
         health=one.get("--health-cmd"),
         health_times=_health_times(one),
         user=one.get("--user"),
@@ -112,7 +116,7 @@ def _rest(run: list[str], flags: Mapping[str, list[str]], preamble: list[list[st
     """Return the start of the command, switches, repeated and unknown flags, and the commands before docker's."""
     rest: dict[str, object] = {"command": " ".join(run[:3])}
     rest |= {flag: True for flag in ("--rm", "--init") if flag in flags}
-    rest |= {flag: tuple(values) for flag, values in flags.items() if flag not in _KNOWN or flag == "--tmpfs"}
+    rest |= {flag: tuple(values) for flag, values in flags.items() if flag not in _KNOWN}
     rest |= {f"{flag} twice": values for flag, values in flags.items() if len(values) > 1 and flag not in _REPEATED}
     rest |= {f"{what} twice": True for what in _named_twice(flags)}
     if preamble:
@@ -127,15 +131,18 @@ def _named_twice(flags: Mapping[str, list[str]]) -> Iterator[str]:
         yield from (f"{flag} {name}" for name in dict.fromkeys(names) if names.count(name) > 1)
 
 
-def _source(name: str, preamble: list[list[str]]) -> str:
-    """Return the host variable behind `name`, marked where its absence doesn't end the script with 125."""
+def _source(name: str, preamble: list[list[str]], folder: Path) -> str:
+    """Return the host variable or file behind `name`, marked where its absence doesn't end the script with 125."""
     exported = {word for words in preamble if words[0] == "export" for word in words[1:]}
     assigned = dict(words[0].partition("=")[::2] for words in preamble if len(words) == 1 and "=" in words[0])
-    source = name
+    files = {words[0].removesuffix(_READ): words[1] for words in preamble if words[0].endswith(_READ)}
+    source = tested = name
     if name in assigned:
         temporary = re.sub(r"[<>$]", "", assigned[name])
-        source = re.sub(r"<\$\{(\w+):-\}>", r"\1", assigned.get(temporary, ""))
-    guard = ["if", "<[>", "-z", f"<${{{source}:-}}>", "<]>"]
+        source = tested = re.sub(r"<\$\{(\w+):-\}>", r"\1", assigned.get(temporary, ""))
+        if temporary in files:
+            source, tested = f"file {absolute(files[temporary].removesuffix('<)>'), folder)}", temporary
+    guard = ["if", "<[>", "-z", f"<${{{tested}:-}}>", "<]>"]
     at = next((index for index, words in enumerate(preamble) if words == guard), None)
     stops = at is not None and preamble[at + 1][0] == "then" and ["exit", "125"] in preamble[at + 1 : at + 4]
     return source if stops and name in exported else f"{source}, unguarded"

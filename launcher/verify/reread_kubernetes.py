@@ -13,8 +13,10 @@ _DOLLAR = re.compile(r"\$(?:(\$)|\(([^)]*)\))")
 _VOLUMES = {
     "persistentVolumeClaim": {"claimName", "readOnly"},
     "configMap": {"name"},
+    "secret": {"secretName", "defaultMode", "items"},
     "emptyDir": {"medium", "sizeLimit"},
 }
+_OWNER_AND_GROUP_READ = 0o440
 
 
 def expanded(text: str, variables: Mapping[str, str]) -> str:
@@ -139,12 +141,23 @@ def _mount(mount: dict[str, Any], volumes: dict[str, Any]) -> ReadMount:
     if (
         len(volume) != 1
         or not set(source) <= _VOLUMES.get(kind, set())
-        or set(mount) - {"name", "mountPath", "readOnly"}
+        or set(mount) - {"name", "mountPath", "readOnly", *({"subPath"} if kind == "secret" else ())}
     ):
         return ReadMount(f"{sorted(mount)} of {volume}", None, target, read_only)
     if kind == "persistentVolumeClaim":
         return ReadMount("pvc", source.get("claimName"), target, read_only and source.get("readOnly") is True)
     if kind == "configMap":
         return ReadMount("config", source.get("name"), target, read_only)
+    if kind == "secret":
+        return ReadMount(*_secret_file(mount, source), target, read_only)
     in_memory = source.get("medium") == "Memory"
     return ReadMount("tmpfs" if in_memory else "scratch", None, target, read_only, read_size(source.get("sizeLimit")))
+
+
+def _secret_file(mount: dict[str, Any], source: dict[str, Any]) -> tuple[str, str]:
+    """Return the type and `name/key` of one key as one file, readable by its owner and the pod's group."""
+    items = source.get("items", [])
+    key = items[0].get("key") if len(items) == 1 and items[0] == {"key": items[0].get("key"), "path": "value"} else None
+    if key is None or mount.get("subPath") != "value" or source.get("defaultMode") != _OWNER_AND_GROUP_READ:
+        return f"secret of {source} at {mount}", ""
+    return "secret", f"{source.get('secretName')}/{key}"

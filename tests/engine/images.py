@@ -1,10 +1,11 @@
-"""The two images that engine tests run in, made on this machine because tests may not need an image registry.
+"""The images that engine tests run in, made on this machine because tests may not need an image registry.
 
-    trainlaunch-test:base    Debian 12: python3 (also as `python`), bash, dash, coreutils, a static busybox
-    trainlaunch-test:torch   base + torch (CPU), numpy, scikit-learn, pip, torchrun
+    trainlaunch-test:base       Debian 12: python3 (also as `python`), bash, dash, coreutils, a static busybox
+    trainlaunch-test:torch      base + torch (CPU), numpy, scikit-learn, pip, torchrun
+    trainlaunch-test:examples   torch + Hugging Face's transformers and accelerate, Lightning
 
 The engine is the cache: an image carries the hash of its recipe, and one with the current hash is never made again.
-Run `python -m tests.engine.images` to make both.
+Run `python -m tests.engine.images` to make all three.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from pathlib import Path
 
 BASE_IMAGE = "trainlaunch-test:base"
 TORCH_IMAGE = "trainlaunch-test:torch"
+EXAMPLES_IMAGE = "trainlaunch-test:examples"
 RECIPE_LABEL = "trainlaunch-test.recipe"
 
 SUITE = "bookworm"
@@ -30,6 +32,25 @@ PYTHON = "3.11"  # the suite's own
 DEBIAN_PACKAGES = ("python3", "ca-certificates", "busybox-static", "bash", "dash")
 # What pip brings by itself; a wheel for CPUs is chosen where pip's configuration offers one.
 PYTHON_PACKAGES = ("torch==2.13.0", "numpy==2.4.6", "scikit-learn==1.9.1", "pip==25.1.1")
+
+EXAMPLE_PACKAGES = ("transformers==5.24.0", "accelerate==1.15.0", "lightning==2.6.6")
+# All that these need and the image with torch lacks. Left to itself pip would fetch torch a second time.
+_NEEDED_BY_EXAMPLES = (
+    *(
+        "aiohappyeyeballs==2.7.1",
+        "aiohttp==3.14.5",
+        "aiosignal==1.4.0",
+        "annotated-doc==0.0.7",
+        "annotated-types==0.8.0",
+    ),
+    *("anyio==4.16.0", "attrs==26.1.0", "click==8.5.1", "frozenlist==1.8.0", "h11==0.16.0"),
+    *("hf-xet==1.8.0", "httpcore2==2.16.2", "httpx2==2.16.2", "huggingface_hub==2.4.0", "idna==3.20"),
+    *("lightning-utilities==0.15.3", "markdown-it-py==4.3.0", "mdurl==0.1.2", "multidict==7.2.1", "packaging==26.4"),
+    *("propcache==0.5.4", "psutil==7.2.2", "pydantic==2.14.4", "pydantic_core==2.50.5", "Pygments==2.21.0"),
+    *("pytorch-lightning==2.6.6", "PyYAML==6.0.4", "regex==2026.11.19", "rich==15.0.0", "safetensors==0.8.0"),
+    *("shellingham==1.5.4", "tokenizers==0.23.3", "torchmetrics==1.9.0", "tqdm==4.70.1", "truststore==0.10.5"),
+    *("typer==0.29.2", "typing-inspection==0.4.5", "yarl==1.25.1"),
+)
 
 CACHE = Path(__file__).resolve().parents[2] / ".cache"
 
@@ -52,6 +73,13 @@ COPY packages /usr/local/lib/python{PYTHON}/dist-packages
 COPY bin /usr/local/bin
 RUN python3 -m compileall -q -j 0 -x "/tests/|/torch/testing/" /usr/local/lib/python{PYTHON}/dist-packages
 """
+# Of some 400 kinds of models those of the examples are compiled: all of them take most of the image's time.
+_EXAMPLES_DOCKERFILE = f"""\
+FROM {TORCH_IMAGE}
+COPY packages /usr/local/lib/python{PYTHON}/dist-packages
+RUN python3 -m compileall -q -j 0 -x "/tests/|/torch/|/transformers/models/(?!auto/|bert/)[^/]+/" \
+    /usr/local/lib/python{PYTHON}/dist-packages
+"""
 _ENTRY_POINTS = {"pip": "pip._internal.cli.main", "torchrun": "torch.distributed.run"}
 
 
@@ -66,6 +94,12 @@ def torch_image() -> str:
     return image(TORCH_IMAGE, torch_recipe(), _make_torch)
 
 
+def examples_image() -> str:
+    """Return the tag of the image with what examples import, made first where this recipe's is not in the engine."""
+    torch_image()
+    return image(EXAMPLES_IMAGE, examples_recipe(), _make_examples)
+
+
 def base_recipe() -> str:
     """Return the hash of everything that decides what is in the base image."""
     return _hash(SUITE, *DEBIAN_PACKAGES, *_TRIMMED)
@@ -74,6 +108,11 @@ def base_recipe() -> str:
 def torch_recipe() -> str:
     """Return the hash of everything that decides what is in the image with torch."""
     return _hash(base_recipe(), *PYTHON_PACKAGES, *_UNUSED_BY_TRAINING, _DOCKERFILE, *_ENTRY_POINTS.values())
+
+
+def examples_recipe() -> str:
+    """Return the hash of everything that decides what is in the image of the examples."""
+    return _hash(torch_recipe(), *EXAMPLE_PACKAGES, *_NEEDED_BY_EXAMPLES, _EXAMPLES_DOCKERFILE)
 
 
 def _hash(*parts: str) -> str:
@@ -132,17 +171,33 @@ def _debian_mirror() -> str:
 
 
 def _make_torch(recipe: str, folder: Path) -> None:
-    packages = folder / "packages"
-    pip = (sys.executable, "-m", "pip", "install", "--quiet", "--target", str(packages))
-    _do(*pip, *_for_the_image(), *PYTHON_PACKAGES)
+    packages = _installed(folder, *PYTHON_PACKAGES)
     _remove(packages, _UNUSED_BY_TRAINING)
     (folder / "bin").mkdir()
     for name, module in _ENTRY_POINTS.items():
         script = folder / "bin" / name
         script.write_text(f"#!/usr/bin/python3\nimport sys\n\nfrom {module} import main\n\nsys.exit(main())\n")
         script.chmod(0o755)
-    (folder / "Dockerfile").write_text(_DOCKERFILE)
-    _do("docker", "build", "--quiet", "--label", f"{RECIPE_LABEL}={recipe}", "--tag", TORCH_IMAGE, str(folder))
+    _build(TORCH_IMAGE, recipe, folder, _DOCKERFILE)
+
+
+def _make_examples(recipe: str, folder: Path) -> None:
+    packages = _installed(folder, "--no-deps", *EXAMPLE_PACKAGES, *_NEEDED_BY_EXAMPLES)
+    _remove(packages, ("bin",))
+    _build(EXAMPLES_IMAGE, recipe, folder, _EXAMPLES_DOCKERFILE)
+
+
+def _installed(folder: Path, *wanted: str) -> Path:
+    """Let pip put these packages into `folder`/packages, for the image's Python."""
+    packages = folder / "packages"
+    pip = (sys.executable, "-m", "pip", "install", "--quiet", "--target", str(packages))
+    _do(*pip, *_for_the_image(), *wanted)
+    return packages
+
+
+def _build(tag: str, recipe: str, folder: Path, dockerfile: str) -> None:
+    (folder / "Dockerfile").write_text(dockerfile)
+    _do("docker", "build", "--quiet", "--label", f"{RECIPE_LABEL}={recipe}", "--tag", tag, str(folder))
 
 
 def _for_the_image() -> tuple[str, ...]:
@@ -173,4 +228,4 @@ def _do(*argv: str) -> None:
 
 
 if __name__ == "__main__":
-    print(base_image(), torch_image())
+    print(base_image(), torch_image(), examples_image())

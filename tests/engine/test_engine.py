@@ -29,6 +29,16 @@ def test_torch_image_counts_as_installed_for_pip(torch_image: str, docker_run: R
 
 
 @pytest.mark.docker
+def test_examples_image_counts_as_installed_for_pip(examples_image: str, docker_run: Runs) -> None:
+    """Nothing that the examples' packages need is missing: their Dockerfiles build from the image without a network."""
+    install = ("pip", "install", "--disable-pip-version-check", *images.EXAMPLE_PACKAGES)
+    done = docker_run("--network=none", examples_image, *install)
+    assert done.returncode == 0, done.stderr
+    for each in images.EXAMPLE_PACKAGES:
+        assert f"Requirement already satisfied: {each}" in done.stdout
+
+
+@pytest.mark.docker
 def test_torchrun_starts_two_ranks(torch_image: str, docker_run: Runs) -> None:
     """torchrun of the image starts ranks that reach each other."""
     told = "import torch.distributed as d; d.init_process_group('gloo'); d.barrier(); print('rank', d.get_rank())"

@@ -101,7 +101,7 @@ def test_every_field_arrives_typed() -> None:
     assert found.resources.memory == 16 * GIB
     assert found.resources.gpus == Gpus(2, ("0", "GPU-1b2c3d4e-0000-1111-2222-333344445555"), False)
     assert (found.shm_size, found.shm_extra) == (2 * GIB, (ShmExtra("ray", 512 * MIB),))
-    assert found.secrets == {"TOKEN": Secret("HUB_TOKEN", "hub/token")}
+    assert found.secrets == {"TOKEN": Secret("HUB_TOKEN", None, "hub/token", False)}
     assert found.mounts[1] == Mount("volume", "data", "/data", True)
     assert found.mounts[3] == Mount("scratch", None, "/scratch", False)
     assert found.torchrun == Torchrun(2, 1, "c10d", 29501, 1)

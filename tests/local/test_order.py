@@ -128,6 +128,32 @@ def test_a_job_sees_the_gpus_that_it_asks_for(
     assert (env["CUDA_VISIBLE_DEVICES"], env.get("CUDA_DEVICE_ORDER")) == (visible, numbering)
 
 
+@pytest.mark.parametrize(
+    ("gpus", "there", "inherited", "visible"),
+    [
+        (0, [0, 1], None, ""),
+        (2, [0, 1, 2], None, "0,1"),
+        (1, [0, 1], "3,1", "3"),
+        ([1], [0, 1], "3", "1"),
+        ([1, 2], [1, 2], None, "0,1"),
+    ],
+)
+def test_gpus_of_amd_are_hips_own_numbers(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, gpus: Any, there: list[int], inherited: str | None, visible: str
+) -> None:
+    """HIP counts AMD's GPUs alone; a job's ids count render nodes, of which another maker may have the first."""
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+    monkeypatch.delenv("HIP_VISIBLE_DEVICES", raising=False)
+    monkeypatch.setattr("launcher.run.local_order.amd_gpus", lambda: there)
+    if inherited is not None:
+        monkeypatch.setenv("HIP_VISIBLE_DEVICES", inherited)
+    env = order(tmp_path, resources={"gpus": gpus, "gpu_vendor": "amd"}).env
+    assert env["HIP_VISIBLE_DEVICES"] == visible
+    assert not {"CUDA_VISIBLE_DEVICES", "CUDA_DEVICE_ORDER"} & set(env)
+    all_of_them = {"gpus": "all", "gpu_vendor": "amd"}
+    assert "HIP_VISIBLE_DEVICES" not in order(tmp_path, resources=all_of_them, ranks_per_container=1).env or inherited
+
+
 def test_all_gpus_and_the_jobs_own_choice_stay(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing is set for `all`, and the job's own variable wins."""
     monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)

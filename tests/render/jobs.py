@@ -10,7 +10,7 @@ from launcher.plan.launch_plan import LaunchPlan
 
 FOLDER = Path(__file__).parent
 GOLDENS = FOLDER / "golden"
-JOBS = ("full", "gpus", "minimal", "script")
+JOBS = ("full", "gpus", "minimal", "script", "secrets")
 TARGETS = ("docker", "compose", "kubernetes")
 FILES = {"docker": "docker-run.sh", "compose": "compose.yaml", "kubernetes": "kubernetes.yaml"}
 

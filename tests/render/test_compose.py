@@ -49,7 +49,8 @@ def test_compose_itself_reads_what_the_plan_says(tmp_path: Path) -> None:
     assert service["deploy"]["resources"]["reservations"]["devices"] == [
         {"capabilities": ["gpu"], "driver": "nvidia", "count": 2}
     ]
-    assert [each["type"] for each in service["volumes"]] == ["bind", "bind", "volume", "volume", "tmpfs"]
+    assert [each["type"] for each in service["volumes"]] == ["bind", "bind", "volume", "volume"]
+    assert service["tmpfs"] == ["/tmp:exec", "/fast:exec,size=32768m"]
     assert service["volumes"][0]["source"] == str(tmp_path / "src")
     assert model["volumes"] == {"checkpoints": {"name": "checkpoints"}}
     assert service["healthcheck"]["interval"] == "1m30s"
@@ -70,7 +71,18 @@ KEYS = {
     *("name", "services", "image", "pull_policy", "init", "restart", "labels", "shm_size", "mem_limit"),
     *("cpus", "deploy", "resources", "reservations", "devices", "driver", "count", "device_ids"),
     *("capabilities", "ulimits", "soft", "hard", "user", "group_add", "read_only", "tmpfs", "volumes"),
-    *("type", "source", "target", "bind", "create_host_path", "environment", "working_dir", "stop_signal"),
+    *(
+        "type",
+        "source",
+        "target",
+        "bind",
+        "create_host_path",
+        "environment",
+        "secrets",
+        "file",
+        "working_dir",
+        "stop_signal",
+    ),
     *("stop_grace_period", "healthcheck", "interval", "timeout", "retries", "start_period", "test"),
     *("entrypoint", "command"),
 }

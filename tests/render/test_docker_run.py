@@ -83,5 +83,6 @@ def test_a_read_only_root_brings_its_own_tmp(tmp_path: Path) -> None:
     """Without a writable /tmp a DataLoader hangs; a job that mounts its own keeps it."""
     assert "  --read-only \\\n  --tmpfs /tmp:exec \\\n" in render(plan_with(tmp_path, read_only=True))
     own = plan_with(tmp_path, read_only=True, mounts=[{"type": "tmpfs", "target": "/tmp/"}])
-    assert "--tmpfs" not in render(own)
+    assert "--tmpfs /tmp/:exec \\\n" in render(own)
+    assert "--tmpfs /tmp:" not in render(own)
     assert "--tmpfs" not in render(plan_with(tmp_path))

@@ -174,6 +174,40 @@ def test_only_gpu_jobs_tolerate_gpu_nodes(tmp_path: Path) -> None:
     assert spec["containers"][0]["resources"]["limits"]["nvidia.com/mig-1g.10gb"] == "1"
 
 
+def test_gpus_of_amd_have_its_own_resource(tmp_path: Path) -> None:
+    """Asked for by the vendor's name; a cluster that partitions them has other names."""
+    amd = {**LIMITS, "gpus": 2, "gpu_vendor": "amd"}
+    spec = pod_spec(plan_with(tmp_path, "kubernetes", resources=amd))
+    assert spec["containers"][0]["resources"]["limits"]["amd.com/gpu"] == "2"
+    named = {**amd, "gpu_resource": "amd.com/cpx_nps4"}
+    assert "amd.com/gpu" not in str(pod_spec(plan_with(tmp_path, "kubernetes", resources=named)))
+
+
+def test_a_secret_as_a_file_is_one_key_at_the_place_that_engines_have(tmp_path: Path) -> None:
+    """One file each, so that nothing else in /run/secrets is hidden; readable by the pod's group, not by the world."""
+    secrets = {
+        "TOKEN": {"env": "TOKEN", "kubernetes": "hub/token", "as": "file"},
+        "KEY": {"file": "./key", "kubernetes": "storage/ssh.key", "as": "file"},
+        "PLAIN": {"file": "./plain", "kubernetes": "storage/plain"},
+    }
+    plan = plan_with(tmp_path, "kubernetes", resources=LIMITS, secrets=secrets)
+    verified(plan, render(plan))
+    spec = pod_spec(plan)
+    container = spec["containers"][0]
+    env = {each["name"]: each.get("value", each.get("valueFrom")) for each in container["env"]}
+    assert (env["TOKEN_FILE"], env["KEY_FILE"]) == ("/run/secrets/TOKEN", "/run/secrets/KEY")
+    assert env["PLAIN"] == {"secretKeyRef": {"name": "storage", "key": "plain"}}
+    assert not {"TOKEN", "KEY", "PLAIN_FILE"} & set(env)
+    mounts = [each for each in container["volumeMounts"] if each["mountPath"].startswith("/run")]
+    assert [(each["mountPath"], each["subPath"], each["readOnly"]) for each in mounts] == [
+        ("/run/secrets/TOKEN", "value", True),
+        ("/run/secrets/KEY", "value", True),
+    ]
+    volumes = {each["name"]: each.get("secret") for each in spec["volumes"]}
+    items = [{"key": "ssh.key", "path": "value"}]
+    assert volumes[mounts[1]["name"]] == {"secretName": "storage", "defaultMode": 0o440, "items": items}
+
+
 def test_a_job_is_not_retried_where_a_retry_ends_the_same_way(tmp_path: Path) -> None:
     """78 and codes of a command that never ran fail the Job, 75 counts, a drained node is ignored; values ascend."""
     spec = manifest(plan_with(tmp_path, "kubernetes", resources=LIMITS, restart={"max_attempts": 4}))["spec"]

@@ -93,7 +93,9 @@ MOUNTS = [
     [
         ("target=/data", "target=/data,bind-propagation=rshared"),
         ("target=/cache", "target=/cache,volume-opt=device=/elsewhere"),
-        ("target=/memory", "target=/memory,tmpfs-size=1m"),
+        ("--tmpfs /memory:exec", "--tmpfs /memory:exec,size=1m"),
+        ("--tmpfs /memory:exec", "--tmpfs /memory:exec,nr_inodes=10"),
+        ("--tmpfs /memory:exec", "--tmpfs /memory"),
         ("source=/data", "source=/data,src=/elsewhere"),
     ],
 )
@@ -108,7 +110,6 @@ def test_an_option_of_a_docker_mount_is_refused(tmp_path: Path, before: str, aft
 @pytest.mark.parametrize(
     ("before", "line"),
     [
-        ('target: "/memory"', "        tmpfs: {size: 4096}"),
         ('target: "/cache"', "        volume: {nocopy: true}"),
         ("create_host_path: false", "          propagation: rshared"),
     ],
@@ -128,6 +129,8 @@ def test_an_option_of_a_compose_mount_is_refused(tmp_path: Path, before: str, li
         ('- name: "HOME"', '            - {name: "HOME", value: "/elsewhere"}'),
         ('- name: "HOME"', '            - {name: "X", valueFrom: {fieldRef: {fieldPath: "metadata.name"}}}'),
         ('key: "key"', "                  optional: true"),
+        ('secretName: "file"', "            optional: true"),
+        ('- key: "key"', '              - {key: "other", path: "other"}'),
     ],
 )
 def test_an_addition_to_volumes_and_variables_is_refused(tmp_path: Path, before: str, line: str) -> None:
@@ -136,7 +139,7 @@ def test_an_addition_to_volumes_and_variables_is_refused(tmp_path: Path, before:
         tmp_path,
         "kubernetes",
         resources={"cpus": 4, "memory": "8Gi"},
-        secrets={"TOKEN": {"kubernetes": "name/key"}},
+        secrets={"TOKEN": {"kubernetes": "name/key"}, "FILE": {"kubernetes": "file/key", "as": "file"}},
         mounts=[
             {"type": "pvc", "source": "data", "target": "/data"},
             {"type": "config", "source": "settings", "target": "/settings"},
@@ -144,3 +147,73 @@ def test_an_addition_to_volumes_and_variables_is_refused(tmp_path: Path, before:
     )
     assert accepted(plan, render(plan))
     assert not accepted(plan, with_line(render(plan), before, line))
+
+
+FILES = {"BOUND": {"file": "./bound", "as": "file"}, "READ": {"file": "./read"}, "WRITTEN": {"env": "W", "as": "file"}}
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("source=./bound,target=/run/secrets/BOUND,readonly", "source=./bound,target=/run/secrets/BOUND"),
+        ("source=./bound,target", "source=./other,target"),
+        ("=$(cat ./read)", "=$(cat ./other)"),
+        ("=$(cat ./read)", "=$(cat ./read; id)"),
+        ("=$(cat ./read)", "=hunter2"),
+        ("[ ! -s ./bound ]", "[ ! -s ./other ]"),
+        ("--tmpfs /run/secrets:mode=1777", "--tmpfs /run/secrets:mode=1777,exec"),
+        ("--tmpfs /run/secrets:mode=1777", "--mount type=bind,source=/tmp,target=/run/secrets"),
+        ("--env WRITTEN_FILE=/run/secrets/WRITTEN", "--env WRITTEN_FILE=/tmp/WRITTEN"),
+        ("unset WRITTEN", "true"),
+    ],
+)
+def test_a_change_to_a_secret_of_the_script_is_refused(tmp_path: Path, before: str, after: str) -> None:
+    """Another source, another place, a guard that looks elsewhere."""
+    plan = plan_with(tmp_path, secrets=FILES)
+    script = render(plan)
+    assert accepted(plan, script)
+    assert before in script
+    assert not accepted(plan, script.replace(before, after, 1))
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ('file: "./bound"', 'environment: "BOUND"'),
+        ('file: "./bound"', 'file: "./other"'),
+        ('target: "/run/secrets/BOUND"', 'target: "/run/secrets/READ"'),
+        ('target: "/run/secrets/BOUND"', 'target: "/run/secrets/BOUND"\n        mode: 0777'),
+        ('file: "./bound"', 'file: "./bound"\n  "THIRD":\n    file: "./third"'),
+        ("/run/secrets:mode=1777", "/run/secrets:mode=1777,size=1"),
+        ('"${W:?the source of secret WRITTEN is not set}"', '"hunter2"'),
+    ],
+)
+def test_a_change_to_a_secret_of_a_compose_file_is_refused(tmp_path: Path, before: str, after: str) -> None:
+    """As for the script; a secret that no service takes is refused too."""
+    plan = plan_with(tmp_path, "compose", secrets=FILES)
+    text = render(plan)
+    assert accepted(plan, text)
+    assert before in text
+    assert not accepted(plan, text.replace(before, after, 1))
+
+
+@pytest.mark.parametrize(
+    ("target", "before", "after"),
+    [
+        ("docker", "--device /dev/dri/renderD128", "--device /dev/dri/renderD129"),
+        ("docker", "--device /dev/kfd", "--device /dev/kfd \\\n  --device /dev/sda"),
+        ("docker", "--device /dev/kfd", "--device /dev/kfd:/dev/kfd:r"),
+        ("docker", "--device /dev/kfd", "--device /dev/kfd \\\n  --gpus all"),
+        ("compose", '- "/dev/dri/renderD128"', '- "/dev/dri"'),
+        ("compose", '- "/dev/kfd"', '- "/dev/kfd"\n      - "/dev/sda"'),
+        ("kubernetes", '"amd.com/gpu": "1"', '"amd.com/gpu": "2"'),
+    ],
+)
+def test_other_device_nodes_are_refused(tmp_path: Path, target: str, before: str, after: str) -> None:
+    """A node more is a disk of the host, one edit away."""
+    resources = {"cpus": 4, "memory": "8Gi", "gpus": 1, "gpu_vendor": "amd"}
+    plan = plan_with(tmp_path, target, resources=resources)
+    text = render(plan)
+    assert accepted(plan, text)
+    assert before in text
+    assert not accepted(plan, text.replace(before, after, 1))

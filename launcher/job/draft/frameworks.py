@@ -91,8 +91,8 @@ def _trainer_notes(by_name: Mapping[str, Value], place: str) -> Iterator[str]:
     steps = by_name.get("gradient_accumulation_steps")
     if steps and isinstance(steps.number, int) and steps.number > 1:
         yield (
-            f"{place}: on CPU the Trainer holds 2 × gradient_accumulation_steps batches: data_loader.batches_held: "
-            f"{2 * steps.number}."
+            f"{place}: on CPU the Trainer holds 2 × gradient_accumulation_steps + 1 batches: "
+            f"data_loader.batches_held: {2 * steps.number + 1}."
         )
 
 

@@ -12,7 +12,7 @@ from launcher.render.quoting import yaml_string
 from launcher.render.quoting import yaml_text
 
 SOURCES = {
-    'compose.yaml.j2': '89d50b359e9cec19982196e979cda554b0d55e2c0007fd9ea5e1389dd65489da',
+    'compose.yaml.j2': 'ccdfe3500e4be26bc70d0d9a8b05a7c5a53712a6f34083435a361ba9fe37ae71',
 }
 
 
@@ -20,14 +20,16 @@ def text(
     *,
     container: Any,
     cpus: Any,
+    devices: Any,
     duration: Any,
     gpus: Any,
     header: Any,
     job: Any,
     memory: Any,
     mounts: Any,
-    own_tmp: Any,
+    secret_files: Any,
     shm_size: Any,
+    tmpfs: Any,
     volumes: Any,
     **_unused: Any,
 ) -> str:
@@ -94,16 +96,24 @@ def text(
                 '\n',
             )
         out.append('              capabilities:\n                - "gpu"\n')
+    if devices:
+        out.append('    devices:\n')
+        for device_5 in devices:
+            out += (
+                '      - ',
+                yaml_string(device_5),
+                '\n',
+            )
     if job.ulimits:
         out.append('    ulimits:\n')
-        for limit_5 in job.ulimits:
+        for limit_6 in job.ulimits:
             out += (
                 '      ',
-                yaml_string(limit_5.name),
+                yaml_string(limit_6.name),
                 ':\n        soft: ',
-                number(limit_5.soft),
+                number(limit_6.soft),
                 '\n        hard: ',
-                number(limit_5.hard),
+                number(limit_6.hard),
                 '\n',
             )
     if (not (job.user is None)):
@@ -114,55 +124,71 @@ def text(
         )
     if job.group_add:
         out.append('    group_add:\n')
-        for group_6 in job.group_add:
+        for group_7 in job.group_add:
             out += (
                 '      - ',
-                yaml_string(dollars(group_6)),
+                yaml_string(dollars(group_7)),
                 '\n',
             )
     if job.read_only:
         out.append('    read_only: true\n')
-    if own_tmp:
-        out.append('    tmpfs:\n      - "/tmp:exec"\n')
-    if job.mounts:
-        out.append('    volumes:\n')
-        for mount_7, source_8 in mounts:
+    if tmpfs:
+        out.append('    tmpfs:\n')
+        for mount_8 in tmpfs:
             out += (
-                '      - type: ',
-                yaml_string(str.replace(mount_7.type, 'scratch', 'volume')),
+                '      - ',
+                yaml_string(dollars(mount_8)),
                 '\n',
             )
-            if (not (source_8 is None)):
+    if secret_files:
+        out.append('    secrets:\n')
+        for name_9, path_10, source_11 in secret_files:
+            out += (
+                '      - source: ',
+                yaml_string(name_9),
+                '\n        target: ',
+                yaml_string(path_10),
+                '\n',
+            )
+    if mounts:
+        out.append('    volumes:\n')
+        for mount_12, source_13 in mounts:
+            out += (
+                '      - type: ',
+                yaml_string(str.replace(mount_12.type, 'scratch', 'volume')),
+                '\n',
+            )
+            if (not (source_13 is None)):
                 out += (
                     '        source: ',
-                    yaml_string(dollars(source_8)),
+                    yaml_string(dollars(source_13)),
                     '\n',
                 )
             out += (
                 '        target: ',
-                yaml_string(dollars(mount_7.target)),
+                yaml_string(dollars(mount_12.target)),
                 '\n',
             )
-            if mount_7.read_only:
+            if mount_12.read_only:
                 out.append('        read_only: true\n')
-            if (mount_7.type == 'bind'):
+            if (mount_12.type == 'bind'):
                 out.append('        bind:\n          create_host_path: false\n')
     if (container.env or container.secrets):
         out.append('    environment:\n')
-        for name_9, value_10 in container.env:
+        for name_14, value_15 in container.env:
             out += (
                 '      ',
-                yaml_string(name_9),
+                yaml_string(name_14),
                 ': ',
-                yaml_string(dollars(value_10)),
+                yaml_string(dollars(value_15)),
                 '\n',
             )
-        for name_11, secret_12 in container.secrets:
+        for name_16, secret_17 in container.secrets:
             out += (
                 '      ',
-                yaml_string(name_11),
+                yaml_string(name_16),
                 ': ',
-                compose_variable(secret_12.env, ('the source of secret ' + str(name_11) + ' is not set')),
+                compose_variable(secret_17.env, ('the source of secret ' + str(name_16) + ' is not set')),
                 '\n',
             )
     if (not (job.working_dir is None)):
@@ -192,27 +218,37 @@ def text(
         yaml_text(dollars(container.health), 10),
         '\n    entrypoint:\n',
     )
-    for word_13 in container.entrypoint:
+    for word_18 in container.entrypoint:
         out += (
             '      - ',
-            yaml_text(dollars(word_13), 8),
+            yaml_text(dollars(word_18), 8),
             '\n',
         )
     out.append('    command:\n')
-    for word_14 in container.args:
+    for word_19 in container.args:
         out += (
             '      - ',
-            yaml_text(dollars(word_14), 8),
+            yaml_text(dollars(word_19), 8),
             '\n',
         )
-    if volumes:
-        out.append('volumes:\n')
-        for name_15 in volumes:
+    if secret_files:
+        out.append('secrets:\n')
+        for name_20, path_21, source_22 in secret_files:
             out += (
                 '  ',
-                yaml_string(name_15),
+                yaml_string(name_20),
+                ':\n    file: ',
+                yaml_string(dollars(source_22)),
+                '\n',
+            )
+    if volumes:
+        out.append('volumes:\n')
+        for name_23 in volumes:
+            out += (
+                '  ',
+                yaml_string(name_23),
                 ':\n    name: ',
-                yaml_string(dollars(name_15)),
+                yaml_string(dollars(name_23)),
                 '\n',
             )
     return "".join(out)

@@ -12,7 +12,7 @@ from launcher.render.quoting import sh_word
 from launcher.render.quoting import sh_words
 
 SOURCES = {
-    'docker-run.sh.j2': '9846c496a90d03c634ad0b552a34774673635807d46a331436f7eb02f901749c',
+    'docker-run.sh.j2': '2d978d1561a06e4f56f369bb1d603b23113883df0411f961fb79bf41c018bcac',
 }
 
 
@@ -20,16 +20,20 @@ def text(
     *,
     container: Any,
     cpus: Any,
+    devices: Any,
     duration: Any,
+    extra: Any,
     gpus: Any,
     header: Any,
     job: Any,
     memory: Any,
     mounts: Any,
-    own_tmp: Any,
-    renamed_secrets: Any,
+    names_files: Any,
+    secret_files: Any,
+    secrets: Any,
     shm_size: Any,
     starts_in_own_folder: Any,
+    tmpfs: Any,
     **_unused: Any,
 ) -> str:
     """Return the text of the template."""
@@ -41,41 +45,66 @@ def text(
             comment(line_1),
             '\n',
         )
+    if names_files:
+        out.append('# shellcheck disable=SC2016  # paths of secrets stand here as they are\n')
     if starts_in_own_folder:
         out.append('cd -- "$(dirname -- "$0")" || exit 125\n')
-    for name_2, secret_3 in container.secrets:
+    for name_2, path_3 in secret_files:
         out += (
-            'if [ -z ',
-            sh_variable(secret_3.env),
-            ' ]; then\n  echo "secret ',
-            sh_name(name_2),
-            ': variable ',
-            sh_name(secret_3.env),
-            ' of this shell is not set" >&2\n  exit 125\nfi\n',
+            'if [ ! -f ',
+            sh_word(path_3),
+            ' ] || [ ! -r ',
+            sh_word(path_3),
+            ' ] || [ ! -s ',
+            sh_word(path_3),
+            ' ]; then\n  echo ',
+            sh_word(('secret ' + str(name_2) + ': file ' + str(path_3) + " can't be read, or is empty")),
+            ' >&2\n  exit 125\nfi\n',
         )
-    items_6 = list(renamed_secrets)
-    for at_7, (name_4, secret_5) in enumerate(items_6, 1):
-        out += (
-            'trainlaunch_secret_',
-            number(at_7),
-            '=',
-            sh_variable(secret_5.env),
-            '\n',
-        )
-    items_10 = list(renamed_secrets)
-    for at_11, (name_8, secret_9) in enumerate(items_10, 1):
-        out += (
-            sh_name(name_8),
-            '=$trainlaunch_secret_',
-            number(at_11),
-            '\n',
-        )
-    if container.secrets:
+    for secret_4 in secrets:
+        if secret_4.path:
+            out += (
+                sh_name(secret_4.holder),
+                '=$(cat ',
+                sh_word(secret_4.path),
+                ')\nif [ -z ',
+                sh_variable(secret_4.holder),
+                ' ]; then\n  echo ',
+                sh_word(('secret ' + str(secret_4.name) + ': file ' + str(secret_4.path) + " can't be read, or is empty")),
+                ' >&2\n  exit 125\nfi\n',
+            )
+        else:
+            out += (
+                'if [ -z ',
+                sh_variable(secret_4.env),
+                ' ]; then\n  echo "secret ',
+                sh_name(secret_4.name),
+                ': variable ',
+                sh_name(secret_4.env),
+                ' of this shell is not set" >&2\n  exit 125\nfi\n',
+            )
+    for secret_5 in secrets:
+        if (secret_5.holder and (not secret_5.path)):
+            out += (
+                sh_name(secret_5.holder),
+                '=',
+                sh_variable(secret_5.env),
+                '\n',
+            )
+    for secret_6 in secrets:
+        if secret_6.holder:
+            out += (
+                sh_name(secret_6.name),
+                '=$',
+                sh_name(secret_6.holder),
+                '\n',
+            )
+    if secrets:
         out.append('export')
-        for name_12, secret_13 in container.secrets:
+        for secret_7 in secrets:
             out += (
                 ' ',
-                sh_name(name_12),
+                sh_name(secret_7.name),
             )
         out.append('\n')
     out += (
@@ -85,10 +114,10 @@ def text(
         sh_word(job.pull_policy),
         ' \\\n',
     )
-    for key_14, value_15 in container.labels:
+    for key_8, value_9 in container.labels:
         out += (
             '  --label ',
-            sh_word((str(key_14) + '=' + str(value_15))),
+            sh_word((str(key_8) + '=' + str(value_9))),
             ' \\\n',
         )
     out += (
@@ -114,10 +143,16 @@ def text(
             sh_word(gpus),
             ' \\\n',
         )
-    for limit_16 in job.ulimits:
+    for device_10 in devices:
+        out += (
+            '  --device ',
+            sh_word(device_10),
+            ' \\\n',
+        )
+    for limit_11 in job.ulimits:
         out += (
             '  --ulimit ',
-            sh_word((str(limit_16.name) + '=' + str(limit_16.soft) + ':' + str(limit_16.hard))),
+            sh_word((str(limit_11.name) + '=' + str(limit_11.soft) + ':' + str(limit_11.hard))),
             ' \\\n',
         )
     if (not (job.user is None)):
@@ -126,32 +161,36 @@ def text(
             sh_word(job.user),
             ' \\\n',
         )
-    for group_17 in job.group_add:
+    for group_12 in job.group_add:
         out += (
             '  --group-add ',
-            sh_word(group_17),
+            sh_word(group_12),
             ' \\\n',
         )
     if job.read_only:
         out.append('  --read-only \\\n')
-    if own_tmp:
-        out.append('  --tmpfs /tmp:exec \\\n')
-    for mount_18 in mounts:
+    for target_13, options_14 in tmpfs.items():
+        out += (
+            '  --tmpfs ',
+            sh_word((str(target_13) + ':' + str(options_14))),
+            ' \\\n',
+        )
+    for mount_15 in mounts:
         out += (
             '  --mount ',
-            sh_word(mount_18),
+            sh_word(mount_15),
             ' \\\n',
         )
-    for name_19, value_20 in container.env:
+    for name_16, value_17 in container.env:
         out += (
             '  --env ',
-            sh_word((str(name_19) + '=' + str(value_20))),
+            sh_word((str(name_16) + '=' + str(value_17))),
             ' \\\n',
         )
-    for name_21, secret_22 in container.secrets:
+    for secret_18 in secrets:
         out += (
             '  --env ',
-            sh_word(name_21),
+            sh_word(secret_18.name),
             ' \\\n',
         )
     if (not (job.working_dir is None)):
@@ -181,14 +220,23 @@ def text(
         sh_word(container.health),
         ' \\\n  --entrypoint ',
         sh_word(container.entrypoint[0]),
-        ' \\\n  ',
+        ' \\\n',
+    )
+    for words_19 in extra:
+        out += (
+            '  ',
+            sh_words(words_19),
+            ' \\\n',
+        )
+    out += (
+        '  ',
         sh_word(job.image),
         ' \\\n',
     )
-    for word_23 in container.entrypoint[1:]:
+    for word_20 in container.entrypoint[1:]:
         out += (
             '  ',
-            sh_word(word_23),
+            sh_word(word_20),
             ' \\\n',
         )
     out += (

@@ -14,7 +14,7 @@ from launcher.render.quoting import yaml_text
 SOURCES = {
     'kubernetes/job.yaml.j2': '1d88675833964b150426c8148fc31e2489991c34525b69f477eb5a673fcee7aa',
     'kubernetes/metadata.yaml.j2': 'e0d4def3a7350ef7e5bf28e3b2b21e8520274b2fe282dcb1da5e54e9d2eee0b8',
-    'kubernetes/pod-spec.yaml.j2': '49edfd5575b9bea15e0e3ebf3edf6eae56e2cb4794835e89c3c4203c550544c9',
+    'kubernetes/pod-spec.yaml.j2': '98f551fc3a058a60e2f7182a9b1d47906f33549c8aa05fa847efe575a780750e',
 }
 
 
@@ -202,6 +202,8 @@ def text(
             yaml_string(volume_22.target),
             '\n',
         )
+        if (volume_22.type == 'secret'):
+            block_12.append('        subPath: "value"\n')
         if volume_22.read_only:
             block_12.append('        readOnly: true\n')
     block_12 += (
@@ -258,6 +260,14 @@ def text(
                 '    configMap:\n      name: ',
                 yaml_string(volume_25.source),
                 '\n',
+            )
+        elif (volume_25.type == 'secret'):
+            block_12 += (
+                '    secret:\n      secretName: ',
+                yaml_string(volume_25.source.partition('/')[0]),
+                "\n      # 0440, which fsGroup gives to the job's group.\n      defaultMode: 288\n      items:\n        - key: ",
+                yaml_string(volume_25.source.partition('/')[2]),
+                '\n          path: "value"\n',
             )
     out.append(indented("".join(block_12), 6, first=True))
     return "".join(out)

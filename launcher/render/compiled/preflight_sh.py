@@ -7,20 +7,23 @@ from typing import Any
 from launcher.render.text import batches
 from launcher.render.quoting import number
 from launcher.render.quoting import sh_name
+from launcher.render.quoting import sh_variable
 from launcher.render.quoting import sh_word
 from launcher.render.quoting import sh_words
 
 SOURCES = {
-    'preflight.sh.j2': '09fea7cda989b739aa4200f2f0fe23fe020ab27c17849e20cb5f16904ad769ab',
+    'preflight.sh.j2': '13a720d61d4d6c6700ddb678c7af1565dba9008ab04a15ca0eb4188506a30eb1',
 }
 
 
 def text(
     *,
+    amd: Any,
     auto: Any,
     batch: Any,
     constants: Any,
     cpus_per_worker: Any,
+    disks: Any,
     fewest_cpus: Any,
     fixed: Any,
     gpus: Any,
@@ -36,11 +39,13 @@ def text(
     need: Any,
     need_mib: Any,
     open_files: Any,
+    path_variables: Any,
     per_worker: Any,
     persistent: Any,
     pin: Any,
     prefetch: Any,
     ranks: Any,
+    read_secrets: Any,
     script: Any,
     shm_mount: Any,
     shm_size: Any,
@@ -55,6 +60,7 @@ def text(
     variables: Any,
     without_workers: Any,
     workers: Any,
+    written_secrets: Any,
     **_unused: Any,
 ) -> str:
     """Return the text of the template."""
@@ -102,8 +108,40 @@ def text(
             sh_word(('batches pass through it, and without room workers die or hang; set shm_size to ' + str(shm_size))),
             '\n',
         )
+    out.append('tl_say() { printf \'trainlaunch: %s\\n\' "$1" >&2; }\ntl_stop() { # CODE SENTENCE\n  tl_say "preflight stopped ($1): $2"\n  if [ -w /dev/termination-log ]; then tl_say "preflight stopped ($1): $2" 2>/dev/termination-log; fi\n  exit "$1"\n}\ntl_leftovers() { # FILE...: of a dead attempt where /dev/shm outlives its container, or of those who share it\n  for tl_file; do [ ! -e "$tl_file" ] || tl_left=$((tl_left + 1)); done; [ "$tl_left" -gt 0 ] || return 0\n  tl_say "warning: /dev/shm has $tl_left files of other runs, $(du -sk /dev/shm | cut -f1) KiB in all"\n  if [ "${TRAINLAUNCH_CLEAN_SHM-}" = 1 ]; then printf \'%s\\0\' "$@" | xargs -0 rm -f; fi\n}\n')
+    for name_1, path_2 in written_secrets:
+        out += (
+            '# A secret of the environment becomes a file in memory that this uid alone can read.\n(umask 377 && printf %s ',
+            sh_variable(name_1),
+            ' >',
+            sh_word(path_2),
+            ') 2>/dev/null ||\n  tl_stop 78 "uid $(id -u) can\'t write ',
+            sh_word(path_2),
+            '; remove its folder from the image, or write as: env"\nunset ',
+            sh_name(name_1),
+            '\n',
+        )
+    for name_3 in path_variables:
+        out += (
+            '[ -r ',
+            sh_variable(name_3),
+            ' ] || tl_stop 78 "uid $(id -u) can\'t read $',
+            sh_name(name_3),
+            '; let it read that file, or set user"\n',
+        )
+    for name_4, path_5 in read_secrets:
+        out += (
+            sh_name(name_4),
+            '=$(cat ',
+            sh_word(path_5),
+            ') && export ',
+            sh_name(name_4),
+            ' ||\n  tl_stop 78 "uid $(id -u) can\'t read ',
+            sh_word(path_5),
+            '; let it read that file, or set user"\n',
+        )
     out += (
-        'tl_say() { printf \'trainlaunch: %s\\n\' "$1" >&2; }\ntl_stop() { # CODE SENTENCE\n  tl_say "preflight stopped ($1): $2"\n  if [ -w /dev/termination-log ]; then tl_say "preflight stopped ($1): $2" 2>/dev/termination-log; fi\n  exit "$1"\n}\ntl_leftovers() { # FILE...: of a dead attempt where /dev/shm outlives its container, or of those who share it\n  for tl_file; do [ ! -e "$tl_file" ] || tl_left=$((tl_left + 1)); done; [ "$tl_left" -gt 0 ] || return 0\n  tl_say "warning: /dev/shm has $tl_left files of other runs, $(du -sk /dev/shm | cut -f1) KiB in all"\n  if [ "${TRAINLAUNCH_CLEAN_SHM-}" = 1 ]; then printf \'%s\\0\' "$@" | xargs -0 rm -f; fi\n}\n# A batch is a file in /dev/shm, passed through a socket in the temporary directory that Python would pick.\n[ -d /dev/shm ] || tl_stop 78 "/dev/shm is missing, as with ipc none; $tl_fix"\nread -r tl_host </proc/sys/kernel/hostname; tl_probe=.trainlaunch-$tl_host-$$ tl_left=0\n{ true >"/dev/shm/$tl_probe"; } 2>/dev/null ||\n  tl_stop 78 "uid $(id -u) can\'t make files in /dev/shm, and batches are files; mount it writable, mode 1777"\nfor tl_tmp in "${TMPDIR:-${TEMP:-${TMP:-/tmp}}}" /tmp /var/tmp /usr/tmp "$PWD" \'\'; do\n  if { true >"$tl_tmp/$tl_probe"; } 2>/dev/null; then break; fi; done\nrm -f "/dev/shm/$tl_probe" "$tl_tmp/$tl_probe"\n[ "${TMPDIR:-$tl_tmp}" = "${tl_tmp:-none}" ] ||\n  tl_stop 78 "uid $(id -u) can\'t make files in ${TMPDIR:-/tmp}, so workers would hang; set TMPDIR to /dev/shm"\n[ "${#tl_tmp}" -le ',
+        '# A batch is a file in /dev/shm, passed through a socket in the temporary directory that Python would pick.\n[ -d /dev/shm ] || tl_stop 78 "/dev/shm is missing, as with ipc none; $tl_fix"\nread -r tl_host </proc/sys/kernel/hostname; tl_probe=.trainlaunch-$tl_host-$$ tl_left=0\n{ true >"/dev/shm/$tl_probe"; } 2>/dev/null ||\n  tl_stop 78 "uid $(id -u) can\'t make files in /dev/shm, and batches are files; mount it writable, mode 1777"\nfor tl_tmp in "${TMPDIR:-${TEMP:-${TMP:-/tmp}}}" /tmp /var/tmp /usr/tmp "$PWD" \'\'; do\n  if { true >"$tl_tmp/$tl_probe"; } 2>/dev/null; then break; fi; done\nrm -f "/dev/shm/$tl_probe" "$tl_tmp/$tl_probe"\n[ "${TMPDIR:-$tl_tmp}" = "${tl_tmp:-none}" ] ||\n  tl_stop 78 "uid $(id -u) can\'t make files in ${TMPDIR:-/tmp}, so workers would hang; set TMPDIR to /dev/shm"\n[ "${#tl_tmp}" -le ',
         number(longest_tmpdir),
         ' ] || tl_stop 78 "TMPDIR is ${#tl_tmp} long, a worker\'s socket allows ',
         number(longest_tmpdir),
@@ -183,7 +221,14 @@ def text(
                 number(open_files),
             )
         out.append('"\n')
-    if gpus:
+    if (gpus and amd):
+        out.append('[ -e /dev/kfd ] || tl_stop 75 "no /dev/kfd is here, but the job asks for AMD GPUs; start it where they are"\n{ [ -r /dev/kfd ] && [ -w /dev/kfd ]; } ||\n  tl_stop 78 "uid $(id -u) can\'t open /dev/kfd; ')
+        if local:
+            out.append('join its group $(stat -c %G /dev/kfd)')
+        else:
+            out.append('add \\"$(stat -c %g /dev/kfd)\\" to group_add')
+        out.append('"\n')
+    elif gpus:
         out.append('for tl_gpu in /dev/nvidia[0-9]* /dev/dxg /dev/nvmap \'\'; do if [ -e "$tl_gpu" ]; then break; fi; done\n[ "$tl_gpu" ] || tl_stop 75 "no /dev/nvidia0 is here, but the job asks for GPUs; start it where they are"\n')
     if torchrun:
         out.append('command -v torchrun >/dev/null || tl_stop 78 "torchrun is not on PATH $PATH; ')
@@ -192,7 +237,13 @@ def text(
         else:
             out.append('use an image that has torch')
         out.append('"\n')
-    out.append('for tl_dir in "$PWD" "${HOME:-/}"; do [ -w "$tl_dir" ] || tl_say "warning: can\'t write to $tl_dir"; done\n')
+    out.append('for tl_dir in "$PWD" "${HOME:-/}"')
+    if disks:
+        out += (
+            ' \\\n  ',
+            sh_words(disks),
+        )
+    out.append('; do [ -w "$tl_dir" ] || tl_say "warning: can\'t write to $tl_dir"; done\n')
     if maybe_none:
         out += (
             'tl_prefetch=',
@@ -249,38 +300,38 @@ def text(
             out.append('export OPENBLAS_NUM_THREADS="${OPENBLAS_NUM_THREADS-1}" NUMEXPR_NUM_THREADS="${NUMEXPR_NUM_THREADS-1}"\nexport RAYON_NUM_THREADS="${RAYON_NUM_THREADS-1}" OPENCV_FOR_THREADS_NUM="${OPENCV_FOR_THREADS_NUM-1}"\n')
     if (tokens or literals):
         out.append('for tl_arg; do case $tl_arg in # a token stands alone or ends its argument after an equals sign\n')
-        for token_1 in tokens:
+        for token_6 in tokens:
             out += (
                 '  ',
-                sh_word(('{' + str(token_1) + '}')),
+                sh_word(('{' + str(token_6) + '}')),
                 ' | *',
-                sh_word(('={' + str(token_1) + '}')),
+                sh_word(('={' + str(token_6) + '}')),
                 ') tl_arg=${tl_arg%\\{*}',
             )
-            if (token_1 in variables):
+            if (token_6 in variables):
                 out += (
                     '$tl_',
-                    sh_name(variables[token_1]),
+                    sh_name(variables[token_6]),
                 )
             else:
-                out.append(sh_word(constants[token_1]))
+                out.append(sh_word(constants[token_6]))
             out.append(' ;;\n')
-        items_3 = list(batches(literals, 2, ''))
-        for at_4, pair_2 in enumerate(items_3, 1):
+        items_8 = list(batches(literals, 2, ''))
+        for at_9, pair_7 in enumerate(items_8, 1):
             out += (
                 '  ',
-                sh_word(('{{' + str(pair_2[0]) + '}}')),
+                sh_word(('{{' + str(pair_7[0]) + '}}')),
                 ' | *',
-                sh_word(('={{' + str(pair_2[0]) + '}}')),
+                sh_word(('={{' + str(pair_7[0]) + '}}')),
             )
-            if pair_2[1]:
+            if pair_7[1]:
                 out += (
                     ' | ',
-                    sh_word(('{{' + str(pair_2[1]) + '}}')),
+                    sh_word(('{{' + str(pair_7[1]) + '}}')),
                     ' | *',
-                    sh_word(('={{' + str(pair_2[1]) + '}}')),
+                    sh_word(('={{' + str(pair_7[1]) + '}}')),
                 )
-            if at_4 == len(items_3):
+            if at_9 == len(items_8):
                 out.append(') # a literal\n    tl_arg=${tl_arg%?} tl_arg=${tl_arg%\\{\\{*}\\{${tl_arg##*\\{} ;;')
             else:
                 out.append(' | \\')

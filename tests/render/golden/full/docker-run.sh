@@ -51,11 +51,11 @@ exec docker run \
   --group-add 109 \
   --read-only \
   --tmpfs /tmp:exec \
+  --tmpfs /fast:exec,size=32768m \
   --mount type=bind,source=./src,target=/workspace \
   --mount 'type=bind,"source=/data/image net, $1",target=/data,readonly' \
   --mount type=volume,source=checkpoints,target=/checkpoints \
   --mount type=volume,target=/scratch \
-  --mount type=tmpfs,target=/fast \
   --env WANDB_MODE=offline \
   --env ANSWER=y \
   --env 'PRICE=5$ or ${EUR}' \
@@ -165,7 +165,8 @@ tl_files=$(ulimit -H -n) && ulimit -S -n "$tl_files"
 for tl_gpu in /dev/nvidia[0-9]* /dev/dxg /dev/nvmap '\'''\''; do if [ -e "$tl_gpu" ]; then break; fi; done
 [ "$tl_gpu" ] || tl_stop 75 "no /dev/nvidia0 is here, but the job asks for GPUs; start it where they are"
 command -v torchrun >/dev/null || tl_stop 78 "torchrun is not on PATH $PATH; use an image that has torch"
-for tl_dir in "$PWD" "${HOME:-/}"; do [ -w "$tl_dir" ] || tl_say "warning: can'\''t write to $tl_dir"; done
+for tl_dir in "$PWD" "${HOME:-/}" \
+  /scratch /fast; do [ -w "$tl_dir" ] || tl_say "warning: can'\''t write to $tl_dir"; done
 # What the job reads; a thread variable that the image or the job sets stays as it is.
 export TRAINLAUNCH_NUM_WORKERS="$tl_workers" TRAINLAUNCH_PREFETCH_FACTOR=2 TRAINLAUNCH_PIN_MEMORY=1
 export TRAINLAUNCH_BATCH_SIZE=128 TRAINLAUNCH_PERSISTENT_WORKERS=0 TRAINLAUNCH_TIMEOUT=0

@@ -1,0 +1,80 @@
+"""A job's changes to the final text of its target, as values with places."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, NamedTuple
+
+from launcher.diagnostics import Span
+from launcher.job.docker_flags import Flag, flags_of
+from launcher.job.source import MappingNode, Node, SequenceNode
+
+
+class Operation(NamedTuple):
+    """One operation of a JSON Patch; `source` is its `from`, `kind` chooses among several objects."""
+
+    op: str
+    path: str
+    source: str | None
+    value: Any
+    kind: str | None
+    field: str
+    span: Span
+
+
+class Leaf(NamedTuple):
+    """One value of a JSON Merge Patch: the keys that lead to it, and its place."""
+
+    keys: tuple[str, ...]
+    value: Any
+    field: str
+    span: Span
+
+
+class Patch(NamedTuple):
+    """What a job changes in its target's text; two of the three are empty. `asked` is all of it, for the input hash."""
+
+    flags: tuple[Flag, ...]
+    leaves: tuple[Leaf, ...]
+    operations: tuple[Operation, ...]
+    asked: str
+
+
+def patch_of(values: Mapping[str, Any], root: MappingNode, target: str) -> Patch | None:
+    """Return what `patches` states for `target`, or None for nothing; `values` hold no error."""
+    stated = values.get("patches", {}).get(target)
+    node = root.items["patches"][1] if stated else None
+    if not isinstance(node, MappingNode):
+        return None
+    tree = node.items[target][1]
+    if isinstance(tree, SequenceNode):
+        operations = tuple(_operation(*each) for each in zip(stated, tree.items, range(len(stated)), strict=True))
+        return Patch((), (), operations, repr([each[:5] for each in operations]))
+    if not isinstance(tree, MappingNode):
+        return None
+    if target == "compose":
+        return Patch((), tuple(_leaves(stated, tree)), (), repr(stated))
+    arguments = tree.items["extra_args"][1] if "extra_args" in tree.items else tree
+    if not isinstance(arguments, SequenceNode) or not arguments.items:
+        return None
+    return Patch(tuple(flags_of(arguments, None)), (), (), repr(stated))
+
+
+def _operation(stated: Mapping[str, Any], node: Node, index: int) -> Operation:
+    return Operation(
+        stated["op"],
+        stated["path"],
+        stated.get("from"),
+        stated.get("value"),
+        stated.get("kind"),
+        f"patches.kubernetes.{index}",
+        node.span,
+    )
+
+
+def _leaves(value: Any, node: Node, keys: tuple[str, ...] = ()) -> Iterator[Leaf]:
+    if isinstance(node, MappingNode) and (node.items or not keys):
+        for name, (_, below) in node.items.items():
+            yield from _leaves(value[name], below, (*keys, name))
+    else:
+        yield Leaf(keys, value, ".".join(("patches.compose", *keys)), node.span)

@@ -1,0 +1,133 @@
+"""Values of secrets, from this machine: read when a run is made, said nowhere."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+
+from launcher.diagnostics import Diagnostic
+from launcher.errors import TargetUnavailable
+from launcher.job.spec import Secret
+from launcher.plan.launch_plan import LaunchPlan
+
+SECRET_MISSING = "TL507"  # noqa: S105 - a code, not a secret
+LONGEST_VARIABLE = 128 * 1024 - 1  # bytes of NAME=value that the kernel hands to a program
+SHORTEST_REDACTED, SHORTEST_LINE = 4, 8  # characters of a value, and of one of its lines; shorter ones are words
+
+
+def source_path(plan: LaunchPlan, source: str) -> str:
+    """Return the absolute path of a source on this host; a relative one is seen from the job file's folder."""
+    return source if source.startswith("/") else os.path.normpath(Path(plan.job.path).absolute().parent / source)
+
+
+def secret_findings(plan: LaunchPlan) -> tuple[Diagnostic, ...]:
+    """Return an error for each secret whose source is not here, or can't be passed on (TL507)."""
+    found: list[Diagnostic] = []
+    for name, secret in plan.job.secrets.items():
+        try:
+            _value(plan, name, secret)
+        except TargetUnavailable as refused:
+            found += refused.diagnostics
+    return tuple(found)
+
+
+def secret_value(plan: LaunchPlan, name: str) -> str:
+    """Return a secret's value as a variable holds it: a file's text without the line breaks at its end.
+
+    Raises TargetUnavailable (TL507) where its source is not here, any more or at all.
+    """
+    return _value(plan, name, plan.job.secrets[name])
+
+
+def _value(plan: LaunchPlan, name: str, secret: Secret) -> str:
+    if secret.file is None:
+        variable = secret.env or name
+        value = os.environ.get(variable, "")
+        if not value:
+            raise _missing(
+                plan,
+                name,
+                f"has no value: the variable {variable} is not set here, or empty",
+                why="a secret is read from this shell's environment when the container is created",
+                fix=f"export {variable} before `trainlaunch up`",
+            )
+        return _passable(plan, name, value)
+    text = _text_of(plan, name, source_path(plan, secret.file))
+    return text if secret.as_file else _passable(plan, name, text.rstrip("\n"))
+
+
+def _text_of(plan: LaunchPlan, name: str, path: str) -> str:
+    """Return what a file holds, or the beginning of more than a variable could hold."""
+    problem = ""
+    if not Path(path).is_file():
+        problem = "is no file" if Path(path).exists() else "does not exist"
+    else:
+        try:
+            with open(path, "rb") as file:  # noqa: PTH123 - as bytes, and no more of them than a variable can hold
+                text = os.fsdecode(file.read(LONGEST_VARIABLE + 2))
+        except OSError as refused:
+            problem = f"can't be read: {refused.strerror}"
+        else:
+            if text.strip("\n"):
+                return text
+            problem = "is empty"
+    raise _missing(
+        plan,
+        name,
+        f"has no value: the file {path} {problem}",
+        why="a secret's file is read, or mounted, when the container is created",
+        fix=f"write the secret to that file, or correct secrets.{name}.file",
+    )
+
+
+def _passable(plan: LaunchPlan, name: str, value: str) -> str:
+    """Return `value` if it can be a variable of the target."""
+    encoded = os.fsencode(value)
+    problem = ""
+    if "\0" in value:
+        problem = "holds a NUL byte, and a variable ends at one"
+    elif len(name) + 1 + len(encoded) > LONGEST_VARIABLE:
+        problem = f"is longer than the {LONGEST_VARIABLE - len(name) - 1} bytes that a variable can hold"
+    elif plan.target != "local" and any("\ud800" <= each <= "\udfff" for each in value):
+        problem = "is no UTF-8 text, and an engine takes no other"
+    if problem:
+        fix = f"write file: and as: file for secrets.{name}, which passes any bytes"
+        raise _missing(plan, name, problem, why="the job would see another value", fix=fix)
+    return value
+
+
+def _missing(plan: LaunchPlan, name: str, what: str, *, why: str, fix: str) -> TargetUnavailable:
+    field = f"secrets.{name}"
+    found = Diagnostic(SECRET_MISSING, f"secret {name} {what}", fix, why=why, span=plan.job.span(field), field=field)
+    return TargetUnavailable([found])
+
+
+class Redactor:
+    """Takes the values of a job's secrets out of what trainlaunch quotes from the job's own output."""
+
+    def __init__(self, plan: LaunchPlan) -> None:
+        known = plan.job.secrets if plan.target != "kubernetes" else ()  # a cluster's are in the cluster alone
+        values = ((name, secret_value(plan, name)) for name in known)
+        self._words = tuple(sorted(_words(values), key=lambda word: len(word[1]), reverse=True))
+
+    def __call__(self, text: str) -> str:
+        """Return `text` with `[secret NAME]` in the place of each value."""
+        for name, value in self._words:
+            text = text.replace(value, f"[secret {name}]")
+        return text
+
+
+def _words(values: Iterable[tuple[str, str]]) -> Iterator[tuple[str, str]]:
+    """Yield what a quoted line may hold of a value: a job prints a value of several lines line by line."""
+    for name, value in values:
+        lines = [each.strip() for each in value.splitlines()]
+        if len(value.strip()) >= SHORTEST_REDACTED:
+            yield name, value.strip()
+        yield from ((name, each) for each in lines if len(each) >= SHORTEST_LINE)
+
+
+def file_contents(plan: LaunchPlan) -> Mapping[str, str]:
+    """Return, by name, the values of variables that the job sees as files."""
+    secrets = plan.job.secrets.items()
+    return {name: secret_value(plan, name) for name, each in secrets if each.as_file and each.file is None}

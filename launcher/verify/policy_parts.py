@@ -1,0 +1,96 @@
+"""What a policy says of the parts that only a patch brings: other services and containers, devices, images."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+from launcher.job.policy import Limit, Policy
+from launcher.job.registry import in_registry
+from launcher.plan.policy import GPU_RESOURCE
+from launcher.render.patched import documents_of
+from launcher.units import format_size
+from launcher.verify.sidecars import containers_of
+
+_SIZE = re.compile(r"([0-9]+)(?:([kmgt])i?b?)?", re.IGNORECASE)
+
+
+def broken_by_parts(policy: Policy, bare: str, text: str) -> Iterator[tuple[str, str, str]]:
+    """Yield what of a patched text the policy doesn't allow: its name, what is allowed, and what it is."""
+    before = dict(_parts(bare))
+    for name, part in _parts(text):
+        known = before.get(name, {})
+        image = part.get("image")
+        if isinstance(image, str) and image != known.get("image"):
+            yield from _image(policy, name, image)
+        for grant in _grants(part):
+            if grant not in set(_grants(known)):
+                yield from _gpus(policy, name, grant)
+        if name not in before:
+            yield from _sizes(policy, name, part)
+
+
+def _parts(text: str) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yield each service or container by name."""
+    documents = documents_of(text)
+    for document in documents:
+        for name, service in (document.get("services") or {}).items():
+            yield name, service if isinstance(service, dict) else {}
+    for container in containers_of(documents):
+        yield str(container.get("name")), container
+
+
+def _image(policy: Policy, name: str, image: str) -> Iterator[tuple[str, str, str]]:
+    allowed = policy.allowed_registries
+    if policy.registries_span is not None and not any(in_registry(image, each) for each in allowed):
+        yield f"the registry of {name}", f"{', '.join(allowed)} ({_place(policy, policy.registries_span.line)})", image
+    if policy.digest_span is not None and "@" not in image:
+        yield f"the image of {name}", f"a pinned one ({_place(policy, policy.digest_span.line)})", image
+
+
+def _grants(part: dict[str, Any]) -> Iterator[str]:
+    """Yield what gives a service or container GPUs beside resources.gpus."""
+    if part.get("privileged") is True or (part.get("securityContext") or {}).get("privileged") is True:
+        yield "privileged: true"
+    for key in ("devices", "runtime", "gpus", "device_cgroup_rules"):
+        if part.get(key):
+            yield f"{key}: {part[key]}"
+    resources = (part.get("deploy") or {}).get("resources") or {}
+    devices = (resources.get("reservations") or {}).get("devices")
+    if devices:
+        yield f"devices: {devices}"
+    limits = (part.get("resources") or {}).get("limits") or {}
+    yield from (f"{each}: {limits[each]}" for each in limits if GPU_RESOURCE.fullmatch(each))
+
+
+def _gpus(policy: Policy, name: str, grant: str) -> Iterator[tuple[str, str, str]]:
+    for ceiling in ("gpus", "total_gpus"):
+        most = policy.max.get(ceiling)
+        if most is not None:
+            allowed = f"resources.gpus up to max.{ceiling} {most.value} ({_place(policy, most.span.line)})"
+            yield f"the devices of {name}", allowed, grant
+            return
+
+
+def _sizes(policy: Policy, name: str, part: dict[str, Any]) -> Iterator[tuple[str, str, str]]:
+    limits = (part.get("resources") or {}).get("limits") or {}
+    stated = {"memory": part.get("mem_limit", limits.get("memory")), "shm_size": part.get("shm_size")}
+    for ceiling, value in stated.items():
+        most: Limit | None = policy.max.get(ceiling)
+        if most is None or (value is None and ceiling == "shm_size"):
+            continue
+        size = _size(value)
+        if size is None or size > most.value:
+            allowed = f"max.{ceiling} {format_size(most.value)} ({_place(policy, most.span.line)})"
+            yield f"{ceiling} of {name}", allowed, "no limit" if value is None else str(value)
+
+
+def _size(value: object) -> int | None:
+    """Return bytes; None where nothing is stated, and for what targets read differently."""
+    match = _SIZE.fullmatch(str(value))
+    return int(match[1]) << 10 * ("kmgt".index(match[2].lower()) + 1 if match[2] else 0) if match else None
+
+
+def _place(policy: Policy, line: int) -> str:
+    return f"{policy.path}:{line}"

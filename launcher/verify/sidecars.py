@@ -1,0 +1,57 @@
+"""Containers that a patch adds beside the job's: they train nothing, and each needs a memory limit of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from launcher.render.patched import documents_of, written
+
+_LISTS = ("containers", "initContainers")
+
+
+def without_sidecars(bare: str, text: str) -> str:
+    """Return a patched text without the containers that `bare` doesn't have; any text without pods as it is."""
+    documents, ours = documents_of(text), _names(bare)
+    changed = False
+    for pod in _pods(documents):
+        for name in _LISTS:
+            kept = [each for each in pod.get(name) or () if each.get("name") in ours]
+            changed = changed or len(kept) < len(pod.get(name) or ())
+            if kept:
+                pod[name] = kept
+            else:
+                pod.pop(name, None)
+    return written(text, documents) if changed else text
+
+
+def unlimited(bare: str, text: str) -> Iterator[str]:
+    """Yield the names of added containers without a memory limit: one is enough to take the pod's own limit away."""
+    ours = _names(bare)
+    for each in containers_of(documents_of(text)):
+        limits = (each.get("resources") or {}).get("limits") or {}
+        if each.get("name") not in ours and "memory" not in limits:
+            yield str(each.get("name"))
+
+
+def containers_of(documents: Any) -> Iterator[dict[str, Any]]:
+    """Yield each container of each pod, also those that run before the others."""
+    for pod in _pods(documents):
+        for name in _LISTS:
+            yield from pod.get(name) or ()
+
+
+def _names(text: str) -> set[str]:
+    return {each["name"] for each in containers_of(documents_of(text))}
+
+
+def _pods(value: Any) -> Iterator[dict[str, Any]]:
+    """Yield each pod's spec in a document, wherever its kind has it."""
+    if isinstance(value, list):
+        for each in value:
+            yield from _pods(each)
+    elif isinstance(value, dict):
+        if isinstance(value.get("containers"), list):
+            yield value
+        for each in value.values():
+            yield from _pods(each)

@@ -1,0 +1,53 @@
+"""Each file of tests/job/invalid_policies is refused with exactly the diagnostics that stand beside it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from launcher.diagnostics import Diagnostic
+from launcher.errors import JobFileRejected
+from launcher.job import read_job
+from tests.jobs import write_job
+
+FOLDER = Path(__file__).parent / "invalid_policies"
+FILES = sorted(FOLDER.glob("*.yaml"))
+
+
+def rejection(path: Path, folder: Path) -> tuple[Diagnostic, ...]:
+    """Return what is said of a policy that must be refused."""
+    with pytest.raises(JobFileRejected) as caught:
+        read_job(write_job(folder), policy=path)
+    return caught.value.diagnostics
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
+def test_an_invalid_policy_gets_its_diagnostics(
+    path: Path, tmp_path: Path, golden: Callable[[Path, str], None]
+) -> None:
+    """All errors come at once, in the order of the policy, each with its place in it."""
+    lines = []
+    for each in rejection(path, tmp_path):
+        assert each.span is not None
+        assert each.span.file == str(path)
+        lines.append(f"{each.span.line}:{each.span.column}: error {each.code}: {each.message}; {each.fix}\n")
+    golden(path.with_suffix(".txt"), "".join(lines))
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
+def test_a_diagnostic_of_a_policy_is_one_sentence_with_a_fix(path: Path, tmp_path: Path) -> None:
+    """Messages follow the house style."""
+    for each in rejection(path, tmp_path):
+        assert re.fullmatch(r"TL1\d\d", each.code)
+        for text in (each.message, each.fix):
+            assert text
+            assert "\n" not in text
+            assert not text.endswith(".")
+
+
+def test_no_expected_text_of_a_policy_is_left_over() -> None:
+    """Every expected text belongs to a policy."""
+    assert {each.stem for each in FOLDER.glob("*.txt")} == {each.stem for each in FILES}

@@ -1,0 +1,95 @@
+"""The table of a policy's fields: the page and the schema follow it."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+import yaml
+
+from launcher.job.fields import JOB
+from launcher.job.fields_policy import DEFAULTS
+from launcher.job.reference import policy_markdown
+from launcher.job.schema import policy_schema
+from tests.conftest import ROOT, Runs
+
+PAGE = ROOT / "docs" / "policy.md"
+TABLE = re.compile(r"(?<=<!-- fields: written by `python -m tests\.job\.test_policy_table` -->\n).*?(?=<!-- end)", re.S)
+EXAMPLE = re.compile(r"^```yaml\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+
+
+def with_table(page: str) -> str:
+    """Return the page with the table as it is now."""
+    return TABLE.sub(lambda _: policy_markdown(), page)
+
+
+def complaints(document: Any) -> list[str]:
+    """Return what the schema says about a policy."""
+    return [each.message for each in jsonschema.Draft202012Validator(policy_schema()).iter_errors(document)]
+
+
+def test_the_page_is_current() -> None:
+    """docs/policy.md holds the table; write it anew with `python -m tests.job.test_policy_table`."""
+    page = PAGE.read_text(encoding="utf-8")
+    assert len(TABLE.findall(page)) == 1
+    assert page == with_table(page)
+
+
+def test_defaults_take_every_field_but_two() -> None:
+    """A field that the job file gains is one that a policy can give."""
+    assert {each.name for each in JOB.fields} - {each.name for each in DEFAULTS.fields} == {"name", "policy"}
+
+
+def test_the_example_of_the_page_is_a_policy(trainlaunch: Runs, tmp_path: Path) -> None:
+    """An editor shows no error in it, and a job that follows it plans."""
+    example = EXAMPLE.findall(PAGE.read_text(encoding="utf-8"))[0]
+    assert complaints(yaml.safe_load(example)) == []
+    (tmp_path / "trainlaunch-policy.yaml").write_text(example)
+    (tmp_path / "job.yaml").write_text(
+        f"name: job\nimage: pytorch/pytorch@sha256:{'0' * 64}\ncommand: [python, train.py]\n"
+        'labels: {team: vision, cost-center: "1234"}\nresources: {cpus: 8, memory: 32Gi, gpus: 1}\n'
+    )
+    done = trainlaunch("plan", "job.yaml", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert "\npull_policy         always     = default of the policy" in done.stdout
+
+
+@pytest.mark.parametrize(
+    "policy",
+    [
+        {"maximum": {}},
+        {"max": {"memory": "8G"}},
+        {"max": {"gpus": -1}},
+        {"max": {"colour": 1}},
+        {"defaults": {"name": "x"}},
+        {"defaults": {"colour": 1}},
+        {"defaults": {"target_overrides": {"podman": {}}}},
+        {"required_labels": "team"},
+        {"required_labels": []},
+        {"allowed_registries": ["pytorch"]},
+        {"require_digest": "yes"},
+    ],
+    ids=str,
+)
+def test_the_schema_refuses_what_the_reader_refuses(trainlaunch: Runs, tmp_path: Path, policy: dict[str, Any]) -> None:
+    """An editor and a start agree."""
+    assert complaints(policy)
+    (tmp_path / "trainlaunch-policy.yaml").write_text(yaml.safe_dump(policy))
+    (tmp_path / "job.yaml").write_text("name: job\nimage: trainer:1\ncommand: [python, train.py]\n")
+    done = trainlaunch("plan", "job.yaml", cwd=tmp_path)
+    assert done.returncode == 1
+    assert "--> trainlaunch-policy.yaml:" in done.stderr
+
+
+def test_the_schema_is_printed(trainlaunch: Runs) -> None:
+    """`trainlaunch schema policy` prints it; without a word it is the job file's."""
+    assert json.loads(trainlaunch("schema", "policy").stdout) == policy_schema()
+    assert json.loads(trainlaunch("schema").stdout)["title"] == "trainlaunch job file"
+
+
+if __name__ == "__main__":
+    PAGE.write_text(with_table(PAGE.read_text(encoding="utf-8")), encoding="utf-8")

@@ -1,0 +1,224 @@
+"""Patched texts: what a patch asks for is in them, the rest is as before, and the real readers take them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from launcher.errors import JobFileRejected
+from launcher.job import read_job
+from launcher.plan import make_plan
+from launcher.plan.launch_plan import LaunchPlan
+from launcher.render import render
+from launcher.render.patched import documents_of
+from launcher.verify import verified
+from tests.jobs import plan_with, write_job
+from tests.render.readers import compose, created, kubectl_json
+
+NASTY = "a $HOME $$ ${X:-y} `z` 'q' \"d\" \\ \t é: #"
+FIELDS: dict[str, Any] = {
+    "command": ["python", "train.py", NASTY],
+    "env": {"NOTE": NASTY},
+    "secrets": {"TOKEN": {"env": "TOKEN", "kubernetes": "wandb/key"}},
+    "resources": {"cpus": 2, "memory": "2Gi"},
+}
+
+
+def patched_plan(folder: Path, target: str, patch: Any, **fields: Any) -> LaunchPlan:
+    """Return the plan of a job with a patch for its target."""
+    return plan_with(folder, target, **{**FIELDS, **fields}, patches={target: patch})
+
+
+def text_of(plan: LaunchPlan) -> str:
+    """Return the final text, read back."""
+    return verified(plan, render(plan))
+
+
+def failures(plan: LaunchPlan) -> list[str]:
+    """Return code, field and message of each error that keeps a text from being rendered."""
+    with pytest.raises(JobFileRejected) as caught:
+        text_of(plan)
+    assert all(each.span and each.span.file == plan.job.path for each in caught.value.diagnostics)
+    return [f"{each.code} {each.message}" for each in caught.value.diagnostics]
+
+
+@pytest.mark.parametrize("target", ["docker", "compose", "kubernetes"])
+def test_an_empty_patch_is_no_patch(tmp_path: Path, target: str) -> None:
+    """The same bytes as without one."""
+    empty: Any = {"docker": {"extra_args": []}, "compose": {}, "kubernetes": []}[target]
+    assert render(patched_plan(tmp_path, target, empty)) == render(plan_with(tmp_path, target, **FIELDS))
+
+
+def test_a_patch_is_its_targets_only(tmp_path: Path) -> None:
+    """One job file has those of all targets; target local has no text, so none of them is its."""
+    patches = {"docker": {"extra_args": ["--privileged"]}, "kubernetes": [{"op": "remove", "path": "/nowhere"}]}
+    job = write_job(tmp_path, **FIELDS, patches=patches)
+    assert read_job(job, target="compose").patch is None
+    assert read_job(job, target="local").patch is None
+    assert "--privileged" in render(make_plan(read_job(job, target="docker")))
+
+
+def test_a_patch_changes_the_input_hash(tmp_path: Path) -> None:
+    """A Kubernetes Job's template can't be replaced, so its name must change with the patch."""
+    one, two, none = (
+        plan_with(tmp_path, "kubernetes", **FIELDS, patches={"kubernetes": patch}).input
+        for patch in (
+            [{"op": "add", "path": "/spec/suspend", "value": True}],
+            [{"op": "add", "path": "/spec/suspend", "value": False}],
+            [],
+        )
+    )
+    assert len({one, two, none}) == 3
+    assert none == plan_with(tmp_path, "kubernetes", **FIELDS).input
+
+
+def test_flags_stand_after_ours_and_before_the_image(tmp_path: Path) -> None:
+    """One a line, by their long names, quoted for the shell."""
+    arguments = ["--cap-add", "SYS_PTRACE", "--network=host", "-p", "80:80", "-e", f"X={NASTY}", "--privileged"]
+    text = text_of(patched_plan(tmp_path, "docker", {"extra_args": arguments}))
+    quoted = NASTY.replace("'", "'\\''")
+    assert (
+        "  --entrypoint /bin/sh \\\n  --cap-add SYS_PTRACE \\\n  --network host \\\n  --publish 80:80 \\\n"
+        f"  --env 'X={quoted}' \\\n  --privileged \\\n  trainer:1 \\\n  -c \\\n"
+    ) in text
+
+
+@pytest.mark.docker
+def test_docker_takes_the_flags(tmp_path: Path, base_image: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The real command line: each flag has its effect, and the command is still the preflight's."""
+    monkeypatch.setenv("TOKEN", "x")
+    patch = {
+        "extra_args": ["--cap-add", "SYS_PTRACE", "--hostname=there", "--env", f"X={NASTY}", "--tmpfs", "/scratch"]
+    }
+    plan = patched_plan(tmp_path, "docker", patch, image=base_image, name="patched-flags")
+    found = created(text_of(plan), cwd=tmp_path)
+    assert found["Config"]["Hostname"] == "there"
+    assert f"X={NASTY}" in found["Config"]["Env"]
+    assert found["HostConfig"]["Tmpfs"] == {"/scratch": ""}
+    assert found["HostConfig"]["CapAdd"] in (["SYS_PTRACE"], ["CAP_SYS_PTRACE"])
+    assert found["HostConfig"]["ShmSize"] == plan.shm.size.value
+    assert found["Args"][-1] == NASTY
+
+
+COMPOSE: dict[str, Any] = {
+    "x-note": {"a": None, "b": [1, True, 0.5, "no"]},
+    "services": {
+        "digits": {"network_mode": "host", "extra_hosts": ["db:10.0.0.1"], "logging": {"driver": "local"},
+                   "environment": {"EXTRA": NASTY}, "labels": {"note": NASTY}},
+        "board": {"image": "board:1", "command": ["--logdir", NASTY], "mem_limit": "1g"},
+    },
+}  # fmt: skip
+
+
+def test_compose_reads_what_was_asked_for(tmp_path: Path) -> None:
+    """The real Compose, with variables in its environment that it must not put in anywhere."""
+    plan = patched_plan(tmp_path, "compose", COMPOSE)
+    done = compose(
+        "config", "--format", "json", text=text_of(plan), cwd=tmp_path, env={"TOKEN": "s", "X": "bad", "HOME": "/bad"}
+    )
+    assert done.returncode == 0, done.stderr
+    assert "variable is not set" not in done.stderr
+    services = json.loads(done.stdout.replace("$$", "$"))["services"]
+    job, board = services["digits"], services["board"]
+    assert (job["network_mode"], job["logging"]) == ("host", {"driver": "local"})
+    assert (job["environment"]["EXTRA"], job["labels"]["note"]) == (NASTY, NASTY)
+    assert board["command"] == ["--logdir", NASTY]
+    assert job["command"] == ["python", "train.py", NASTY]
+    assert int(job["shm_size"]) == plan.shm.size.value
+
+
+def test_the_wrapper_stays_a_block(tmp_path: Path) -> None:
+    """A reviewer reads the same lines in a patched file as in an unpatched one."""
+    patched = render(patched_plan(tmp_path, "compose", COMPOSE))
+    plain = render(plan_with(tmp_path, "compose", **FIELDS))
+    scripts = [line for line in plain.splitlines() if " tl_" in line]
+    assert len(scripts) > 50
+    assert [line for line in patched.splitlines() if " tl_" in line] == scripts
+
+
+def test_null_deletes_what_is_not_the_plans(tmp_path: Path) -> None:
+    """A merge patch of a merge patch: added by a policy's default, or by the template."""
+    job = plan_with(tmp_path, "compose", **FIELDS, mounts=[{"type": "volume", "source": "cache", "target": "/cache"}],
+                    patches={"compose": {"volumes": {"cache": {"name": "other"}}}})  # fmt: skip
+    (document,) = documents_of(text_of(job))
+    assert document["volumes"] == {"cache": {"name": "other"}}
+
+
+KUBERNETES: list[dict[str, Any]] = [
+    {"op": "test", "path": "/spec/backoffLimit", "value": 0},
+    {"op": "add", "path": "/spec/suspend", "value": True},
+    {"op": "add", "path": "/metadata/labels/kueue.x-k8s.io~1queue-name", "value": "training"},
+    {"op": "add", "path": "/spec/template/metadata/annotations", "value": {"note": NASTY}},
+    {"op": "add", "path": "/spec/template/spec/nodeSelector", "value": {"zone": "no"}},
+    {"op": "add", "path": "/spec/template/spec/containers/0/env/-",
+     "value": {"name": "NODE", "valueFrom": {"fieldRef": {"fieldPath": "spec.nodeName"}}}},
+    {"op": "add", "path": "/spec/template/spec/volumes/-", "value": {"name": "logs", "emptyDir": {}}},
+    {"op": "add", "path": "/spec/template/spec/containers/0/volumeMounts/-",
+     "value": {"name": "logs", "mountPath": "/logs"}},
+    {"op": "add", "path": "/spec/template/spec/containers/-", "value": {
+        "name": "board", "image": "board:1", "args": ["--logdir", "/logs"],
+        "resources": {"limits": {"memory": "1Gi"}}, "volumeMounts": [{"name": "logs", "mountPath": "/logs"}]}},
+    {"op": "copy", "from": "/spec/template/spec/containers/0/securityContext",
+     "path": "/spec/template/spec/containers/1/securityContext"},
+    {"op": "replace", "path": "/spec/template/spec/securityContext/fsGroupChangePolicy", "value": "Always"},
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("version", ["1.31", "1.36"])
+def test_kubernetes_takes_what_was_asked_for(tmp_path: Path, version: str) -> None:
+    """Operations are done in order; the result validates strictly, and kubectl's reader agrees."""
+    import kubernetes_validate
+
+    plan = patched_plan(tmp_path, "kubernetes", KUBERNETES)
+    text = text_of(plan)
+    (document,) = documents_of(text)
+    kubernetes_validate.validate(document, version, strict=True)
+    found = kubectl_json(text)
+    pod = found["spec"]["template"]["spec"]
+    assert found["spec"]["suspend"] is True
+    assert found["metadata"]["labels"]["kueue.x-k8s.io/queue-name"] == "training"
+    assert found["spec"]["template"]["metadata"]["annotations"] == {"note": NASTY}
+    assert (pod["nodeSelector"], pod["securityContext"]["fsGroupChangePolicy"]) == ({"zone": "no"}, "Always")
+    assert [each["name"] for each in pod["containers"]] == ["train", "board"]
+    assert pod["containers"][0]["env"][-1]["name"] == "NODE"
+    assert pod["containers"][1]["securityContext"] == pod["containers"][0]["securityContext"]
+    assert pod["containers"][0]["args"] == ["python", "train.py", NASTY.replace("$", "$$")]
+
+
+IMPOSSIBLE: list[tuple[str, dict[str, Any], str]] = [
+    ("a path that is not there", {"op": "remove", "path": "/spec/colour"}, "/spec has no colour"),
+    ("an index past the end", {"op": "remove", "path": "/spec/template/spec/volumes/9"}, "no index 9; it has 0 to 1"),
+    ("a test that fails", {"op": "test", "path": "/spec/backoffLimit", "value": 3}, "for 3, and it is 0"),
+    ("below a number", {"op": "add", "path": "/spec/backoffLimit/x", "value": 3}, "is 0, with nothing below it"),
+    ("another kind", {"op": "add", "path": "/spec/x", "value": 3, "kind": "Service"}, "names the kind Service, and"),
+    ("no object", {"op": "replace", "path": "", "value": 3}, "replaces the whole object by something that is none"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("operation", "message"), [each[1:] for each in IMPOSSIBLE], ids=[each[0] for each in IMPOSSIBLE]
+)
+def test_an_operation_that_cannot_be_done_is_an_error(tmp_path: Path, operation: dict[str, Any], message: str) -> None:
+    """At its place, and nothing is rendered: not even the operations before it."""
+    fine = {"op": "add", "path": "/spec/suspend", "value": True}
+    (found,) = failures(patched_plan(tmp_path, "kubernetes", [fine, operation]))
+    assert found.startswith(f"TL145 patches.kubernetes.1 ({operation['op']}) ")
+    assert message in found
+
+
+def test_a_kind_chooses_the_object(tmp_path: Path) -> None:
+    """Named as the manifest names it; without one it is the object that runs the job, pod or job."""
+    for kind in ("job", "pod"):
+        operation = {"op": "add", "path": "/metadata/finalizers", "value": ["x"]}
+        for chosen in ({}, {"kind": kind.title()}):
+            plan = patched_plan(tmp_path, "kubernetes", [{**operation, **chosen}], kubernetes={"kind": kind})
+            assert '  finalizers:\n    - "x"\n' in text_of(plan)
+
+
+def test_a_service_of_another_name_needs_an_image(tmp_path: Path) -> None:
+    """Most likely the job's own is meant, whose name is the job's."""
+    (found,) = failures(patched_plan(tmp_path, "compose", {"services": {"digit": {"network_mode": "host"}}}))
+    assert found == "TL145 patches.compose adds the service digit without image or build; the file has digits"

@@ -1,0 +1,60 @@
+"""Plain values written as YAML come back as they were, at every reader that is tried."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import yaml
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from launcher.render import render
+from launcher.render.patched import documents_of, written
+from launcher.render.yaml_text import yaml_document
+from tests.render.jobs import JOBS, TARGETS, job_plan
+from tests.render.readers import kubectl_json
+
+TEXTS = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=12)
+WORDS = TEXTS | st.sampled_from(["yes", "n", "1e3", "08", "0o14", "~", "null", "- a", "a: b", "|", "a\nb\n", " a\n b"])
+LEAVES = WORDS | st.none() | st.booleans() | st.integers(-(2**62), 2**62) | st.sampled_from([0.5, 1e-7, 1e21, -2.25])
+VALUES = st.recursive(
+    LEAVES, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(WORDS, inner, max_size=3), max_leaves=12
+)
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.dictionaries(WORDS, VALUES, max_size=4))
+def test_what_is_written_is_read_back(value: dict[str, Any]) -> None:
+    """Types, order and every character; PyYAML's two readers agree."""
+    text = yaml_document(value) or "{}\n"
+    for loader in (yaml.SafeLoader, getattr(yaml, "CSafeLoader", yaml.SafeLoader)):
+        found = yaml.load(text, loader)  # noqa: S506
+        assert found == value
+        assert repr(found) == repr(value)
+
+
+@pytest.mark.parametrize("target", [each for each in TARGETS if each != "docker"])
+@pytest.mark.parametrize("job", [each for each in JOBS if each != "full"])  # full has texts that the templates escape
+def test_a_rendering_written_again_is_itself(job: str, target: str) -> None:
+    """Except for comments between lines, and quotes of keys that need none: the style is the templates' own."""
+    text = render(job_plan(job, target))
+    again = written(text, documents_of(text))
+    kept = {line.replace('"', "") for line in again.splitlines()}
+    lost = [line for line in text.splitlines() if line.replace('"', "") not in kept]
+    assert [line for line in lost if not line.lstrip().startswith("# ")] == []
+    assert again.startswith(text[: text.index("\napi" if target == "kubernetes" else "\nname:")])
+    assert documents_of(again) == documents_of(text)
+
+
+def test_kubectl_reads_the_same() -> None:
+    """Go's reader, on spellings that YAML 1.1 and 1.2 take differently."""
+    value = {
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": {"name": "x"},
+        "data": {"yes": "no", "on": "1e3", "08": "0o14", "lines": "a $b\n  c\n", "empty": "", "é": "\t\u2028"},
+    }
+    found = kubectl_json(yaml_document(value))
+    del found["metadata"]["labels"]
+    assert found == value
