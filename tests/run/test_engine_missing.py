@@ -121,5 +121,5 @@ def test_up_on_another_target_says_how_to_start_it(trainlaunch: Runs, tmp_path: 
         "up", str(write_job(tmp_path)), "--target", "compose", env={"DOCKER_HOST": "unix:///nonexistent"}
     )
     assert done.returncode == 125
-    assert "error[TL110]: `up` starts jobs on docker and local only" in done.stderr
+    assert "error[TL110]: `up` starts jobs on docker, local and kubernetes" in done.stderr
     assert "--target compose | docker compose -f - up" in done.stderr
