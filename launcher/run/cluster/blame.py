@@ -174,7 +174,7 @@ def _mount(job: JobSpec, entries: Any, index: int) -> str:
     number = re.fullmatch(r"mount-(\d+)", name)
     if number is not None and int(number[1]) < len(job.mounts):
         return f"mounts.{number[1]}"
-    return "shm_size" if name == "shm" else ""
+    return "shm_size" if name == "shm" else "secrets" if name.startswith("secret-") else ""
 
 
 def _name_at(entries: Any, index: int) -> str:

@@ -21,6 +21,12 @@ NO_NAMESPACE = "TL528"
 HTTP_BAD_REQUEST, HTTP_UNAUTHORIZED, HTTP_FORBIDDEN, HTTP_NOT_FOUND = 400, 401, 403, 404
 HTTP_CONFLICT, HTTP_GONE, HTTP_TOO_MANY, HTTP_SERVER_ERROR = 409, 410, 429, 500
 _RBAC = re.compile(r'cannot (?P<verb>\w+) resource "(?P<resource>[^"]+)"')
+_BRINGERS = {
+    "JobSet": "the JobSet controller (jobset.sigs.k8s.io)",
+    "TrainJob": "Kubeflow Trainer (kubeflow.org/docs/components/trainer)",
+    "TrainingRuntime": "Kubeflow Trainer (kubeflow.org/docs/components/trainer)",
+    "PyTorchJob": "the Kubeflow Training Operator (kubeflow.org/docs/components/trainer/legacy-v1)",
+}
 
 
 class Unreachable(TargetUnavailable):
@@ -84,12 +90,18 @@ def _refusal(access: Access, what: str, refused: ApiRefused) -> Diagnostic:
         return Diagnostic(
             NO_SUCH_KIND,
             f"{access.words} can't {what}: it does not know the kind",
-            "install the controller of that kind (JobSet, Kubeflow Trainer, Training Operator), or set kubernetes.kind "
-            "to job",
+            f"install {_bringer(what)}, or set kubernetes.kind to job",
             why=says,
         )
     again = "try again later" if refused.status in {HTTP_TOO_MANY, 503, 504} else "change what it names"
     return Diagnostic(REFUSED, f"{access.words} refuses to {what}", f"{again}; the job was not started", why=says)
+
+
+def _bringer(what: str) -> str:
+    """Return what brings the kind that an attempt like `create JobSet mnist` names."""
+    return next(
+        (bringer for kind, bringer in _BRINGERS.items() if f" {kind} " in f"{what} "), "the controller of that kind"
+    )
 
 
 def _may_not(access: Access, what: str, refused: ApiRefused) -> Diagnostic:
