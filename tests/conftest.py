@@ -17,6 +17,7 @@ from typing import Any, Protocol
 
 import pytest
 
+from launcher.run.compose_command import find_compose
 from tests.engine import images
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -92,6 +93,14 @@ def start() -> Iterator[Callable[..., subprocess.Popen[bytes]]]:
 def engine() -> str:
     """Return the version of the Docker engine that answers; nothing is started."""
     return _need_engine()
+
+
+@pytest.fixture(scope="session")
+def compose(engine: str) -> Iterator[str]:
+    """Return the Compose that target compose uses; the one that the test packages bring is put behind PATH's."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PATH", f"{os.environ['PATH']}:{Path(sys.executable).parent}")
+        yield str(find_compose())
 
 
 @pytest.fixture(scope="session")

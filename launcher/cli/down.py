@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from concurrent.futures import ThreadPoolExecutor
 
 from launcher.cli.runs import add_run_argument, backend_of, job_name, run_target, runs_of
 from launcher.cli.streams import Streams
@@ -20,10 +21,13 @@ def run(args: argparse.Namespace, streams: Streams) -> int:
     """Stop within the grace period, then remove every container of the job with its anonymous volumes."""
     with backend_of(run_target(args)) as backend:
         containers = runs_of(backend, job_name(args.job, policy=args.policy))
-        for container in containers:
-            if container.status == "running":
-                streams.say(f"stopping {container.name}")
-                backend.stop(container.id)
+        running = [each for each in containers if each.status == "running"]
+        for container in running:
+            streams.say(f"stopping {container.name}")
+        # At once: the nodes of a job have one grace period, not one after the other.
+        with ThreadPoolExecutor(max(1, len(running))) as pool:
+            for _ in pool.map(backend.stop, (each.id for each in running)):
+                pass  # raises what a stop raised
         for container in containers:
             backend.remove(container.id)
             streams.say(f"removed {container.name}")

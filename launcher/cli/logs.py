@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Iterator
+from dataclasses import replace
 
-from launcher.cli.runs import add_run_argument, backend_of, code_of, job_name, run_target, runs_of
+from launcher.cli.runs import add_run_argument, backend_of, code_of_all, job_name, newest_containers, run_target
 from launcher.cli.screen import write_bytes
 from launcher.cli.streams import Streams
+from launcher.run.backend import Backend, Chunk, Started
 
 EXAMPLES = ("trainlaunch logs job.yaml", "trainlaunch logs -f mnist")
 EXIT_CODES = (
@@ -22,10 +25,25 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace, streams: Streams) -> int:
-    """Print both streams of the newest container, from the first byte."""
+    """Print both streams of the newest run, from the first byte; of several nodes with the node's number."""
     with backend_of(run_target(args)) as backend:
-        container = runs_of(backend, job_name(args.job, policy=args.policy))[0]
-        for chunk in backend.logs(container.id, follow=args.follow):
+        containers = newest_containers(backend, job_name(args.job, policy=args.policy))
+        for chunk in _printed(backend, containers, follow=args.follow):
             with streams.writable():
                 write_bytes(streams.err if chunk.stderr else streams.out, chunk.data)
-        return code_of(backend, container, streams.say) if args.follow else 0
+        return code_of_all(backend, containers, streams.say) if args.follow else 0
+
+
+def _printed(backend: Backend, containers: tuple[Started, ...], *, follow: bool) -> Iterator[Chunk]:
+    """Yield what to print; without `follow` one node after the other."""
+    logs = [backend.logs(each.id, follow=follow) for each in containers]
+    if len(logs) == 1:
+        yield from logs[0]
+        return
+    from launcher.run.several import Prefixed, merged
+
+    numbered = (replace(chunk, node=node) for node, log in enumerate(logs) for chunk in log)
+    prefixed = Prefixed()
+    for chunk in merged(logs) if follow else numbered:
+        yield replace(chunk, data=prefixed.take(chunk))
+    yield from prefixed.rest()

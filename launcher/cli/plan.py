@@ -52,6 +52,8 @@ def _rows(plan: LaunchPlan) -> Iterator[tuple[str, str, str, str]]:
     job, shm = plan.job, plan.shm
     yield "job", plan.name, f"target {plan.target}", job.path
     yield from _policy_rows(plan)
+    if plan.nodes > 1:
+        yield "nodes", str(plan.nodes), "containers, each with all that follows", str(job.origin("torchrun.nnodes"))
     yield from _locked_rows(plan)
     if job.patch is not None:
         count = len(job.patch.flags or job.patch.leaves or job.patch.operations)
@@ -127,6 +129,7 @@ def plan_document(plan: LaunchPlan) -> dict[str, object]:
         "image": job.image,
         "image_entrypoint": job.image_entrypoint,
         "argv": list(plan.argv),
+        "nodes": plan.nodes,
         "ranks": plan.ranks.value,
         "num_workers": plan.num_workers.value,
         "auto_workers": plan.auto_workers,

@@ -65,6 +65,7 @@ def as_json(container: Started) -> dict[str, object]:
         "job": container.job,
         "target": container.target,
         "container": container.name,
+        "node": container.node,
         "id": container.id,
         "run": container.run or None,
         "attempt": container.attempt,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import functools
 import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -12,7 +13,7 @@ from typing import TYPE_CHECKING
 from launcher.cli.common import add_policy_argument
 from launcher.cli.place import add_place_arguments
 from launcher.cli.report import help_line
-from launcher.cli.streams import Streams, coloured
+from launcher.cli.streams import Streams, coloured, standard_streams
 from launcher.diagnostics import Diagnostic
 from launcher.errors import EXIT_BEFORE_START, TargetUnavailable
 from launcher.units import human_size
@@ -21,10 +22,11 @@ if TYPE_CHECKING:
     from launcher.diagnose.diagnosis import Diagnosis
     from launcher.job.spec import JobSpec
     from launcher.run.backend import Backend, Started
+    from launcher.run.docker import DockerBackend
     from launcher.run.evidence import Evidence
 
 NO_SUCH_RUN = "TL510"
-RUN_TARGETS = ("docker", "local")
+RUN_TARGETS = ("docker", "compose", "local")
 MOST_SHOWN = 300
 TORCHRUN_ENDS = "ChildFailedError"
 _EXCEPTION = re.compile(r"(\[rank\d+\]: *)?[A-Za-z_][\w.]*(Error|Exception|Interrupt)\b")
@@ -45,24 +47,33 @@ def add_run_target_argument(parser: argparse.ArgumentParser, default: str) -> No
 
 
 @contextlib.contextmanager
-def docker_backend() -> Iterator[Backend]:
-    """Give the engine's backend, and close its connections afterwards; nothing is contacted yet."""
-    from launcher.run.docker import DockerBackend
-
-    with contextlib.closing(DockerBackend()) as backend:
-        yield backend
-
-
-@contextlib.contextmanager
 def backend_of(target: str) -> Iterator[Backend]:
-    """Give the backend of a target, and close its connections afterwards; nothing is contacted yet."""
-    if target == "docker":
-        with docker_backend() as backend:
-            yield backend
-    else:
+    """Give the backend of a target, and close its connections afterwards. Raises TargetUnavailable."""
+    if target == "local":
         from launcher.run.local import LocalBackend
 
         yield LocalBackend()
+        return
+    with contextlib.closing(_engine_backend(target)) as backend:
+        podman = backend.engine.endpoint.podman
+        if podman is not None:
+            _say_once(f"trainlaunch: no Docker engine is here; using {podman.named()}")
+        yield backend
+
+
+def _engine_backend(target: str) -> DockerBackend:
+    if target == "compose":
+        from launcher.run.compose import ComposeBackend
+
+        return ComposeBackend()
+    from launcher.run.podman import engine_backend
+
+    return engine_backend()
+
+
+@functools.cache
+def _say_once(text: str) -> None:
+    standard_streams().say(text)
 
 
 def run_target(args: argparse.Namespace) -> str:
@@ -73,16 +84,16 @@ def run_target(args: argparse.Namespace) -> str:
     if job is not None and job.target == "local":
         return "local"
     name = args.job if job is None else job.name
-    with backend_of("local") as backend:
-        here = backend.runs(name)
-    if not here:
-        return "docker"
-    try:
-        with docker_backend() as backend:
-            there = backend.runs(name)
-    except TargetUnavailable:
-        return "local"
-    return "docker" if there and there[0].created > here[0].created else "local"
+    newest: dict[str, float] = {}
+    for target in reversed(RUN_TARGETS):
+        try:
+            with backend_of(target) as backend:
+                found = backend.runs(name)
+        except TargetUnavailable:
+            break  # without an engine only this host's own runs are known
+        if found:
+            newest[target] = found[0].created
+    return max(newest, key=lambda target: newest[target], default="docker")
 
 
 def job_name(argument: str, *, policy: Path | None = None) -> str:
@@ -118,13 +129,34 @@ def runs_of(backend: Backend, job: str) -> tuple[Started, ...]:
     return found
 
 
+def newest_containers(backend: Backend, job: str) -> tuple[Started, ...]:
+    """Return the containers of a job's newest run, by node. Raises TargetUnavailable (TL510) where there are none."""
+    from launcher.run.several import newest_of
+
+    return newest_of(runs_of(backend, job))
+
+
+def code_of_all(backend: Backend, containers: tuple[Started, ...], say: Callable[[str], None]) -> int:
+    """Wait until a run has ended, or the first of its nodes has failed, and return its exit code as `code_of` does."""
+    if len(containers) == 1:
+        return code_of(backend, containers[0], say)
+    from launcher.run.several import deciding, ends_of
+
+    ends = ends_of([functools.partial(code_of, backend, each, say) for each in containers])
+    code = next((each for each in ends if each), 0)
+    # Those that had ended before answer in any order: the engine knows which was first.
+    now = tuple(filter(None, (backend.inspect(each.id) for each in containers)))
+    return (deciding(now).exit_code if now else None) or code
+
+
 def code_of(backend: Backend, container: Started, say: Callable[[str], None]) -> int:
     """Wait for the end of a run and return its exit code; 125, and why, where it has none."""
     code = backend.wait(container.id)
     if code is None:
         now = backend.inspect(container.id)
         removed = f"{container.noun} {container.name} was removed while it was waited for"
-        say(f"{now.noun} {now.name} has no exit code: {now.error}" if now is not None else removed)
+        why = "" if now is None else now.error or "it was created and has not started"
+        say(f"{now.noun} {now.name} has no exit code: {why}" if now is not None else removed)
         return EXIT_BEFORE_START
     if container.exit_code is None and container.status != "running":
         now = backend.inspect(container.id)  # the engine answers 0 for one that was never started

@@ -9,9 +9,9 @@ from typing import Any
 from launcher.cli.common import add_output_argument
 from launcher.cli.ps import age, as_json
 from launcher.cli.report import document
-from launcher.cli.runs import add_run_argument, backend_of, job_name, run_target, runs_of
+from launcher.cli.runs import add_run_argument, backend_of, job_name, newest_containers, run_target
 from launcher.cli.streams import Streams
-from launcher.run.backend import ShmReading, Started
+from launcher.run.backend import Backend, ShmReading, Started
 from launcher.run.observe import read_from_health, suggestion
 from launcher.units import human_size
 
@@ -29,18 +29,27 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace, streams: Streams) -> int:
-    """Show the newest container of the job."""
+    """Show the containers of the job's newest run."""
     with backend_of(run_target(args)) as backend:
-        container = runs_of(backend, job_name(args.job, policy=args.policy))[0]
-        reading = backend.read_shm(container) if container.status == "running" else None
+        containers = newest_containers(backend, job_name(args.job, policy=args.policy))
+        seen = [_look(backend, each) for each in containers]
+    if args.output == "json":
+        documents = [_document(*each) for each in seen]
+        streams.result(document(documents[0] if len(documents) == 1 else {"nodes": documents}))
+    else:
+        for container, reading, peak in seen:
+            prefix = "" if len(seen) == 1 else f"[{container.node}] "
+            for line in _lines(container, reading, peak):
+                streams.result(f"{prefix}{line}\n")
+    return 1 if any(each.health == "unhealthy" or each.exit_code or each.error for each in containers) else 0
+
+
+def _look(backend: Backend, container: Started) -> tuple[Started, ShmReading | None, int | None]:
+    """Return a container with its /dev/shm now and the highest use that anyone saw."""
+    reading = backend.read_shm(container) if container.status == "running" else None
     last = read_from_health(container.health_output)
     peak = max((each.peak for each in (reading, last) if each is not None), default=None)
-    if args.output == "json":
-        streams.result(document(_document(container, reading, peak)))
-    else:
-        for line in _lines(container, reading, peak):
-            streams.result(line + "\n")
-    return 1 if container.health == "unhealthy" or container.exit_code or container.error else 0
+    return container, reading, peak
 
 
 def _document(container: Started, reading: ShmReading | None, peak: int | None) -> dict[str, Any]:
@@ -79,7 +88,7 @@ def _state(container: Started) -> str:
     health = f", {container.health}" if container.health else ""
     if container.status == "running":
         reason = container.health_output.removeprefix("unhealthy: ")
-        said = f": {reason}" if container.health == "unhealthy" and reason else ""
+        said = f": {reason}" if container.health in {"unhealthy", "unchecked"} and reason else ""
         return f"running for {age(time.time() - container.started)}{health}{said}"
     if container.exit_code is None:
         if container.status == "exited":

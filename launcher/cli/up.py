@@ -8,11 +8,9 @@ from dataclasses import replace
 
 from launcher.cli.common import add_job_arguments, plan_of, say_findings
 from launcher.cli.place import add_place_arguments, refuse_place_elsewhere
-from launcher.cli.runs import RUN_TARGETS, backend_of, say_diagnoses
+from launcher.cli.runs import backend_of, say_diagnoses
 from launcher.cli.screen import Screen
 from launcher.cli.streams import Streams
-from launcher.diagnostics import Diagnostic
-from launcher.errors import TargetUnavailable
 from launcher.plan.launch_plan import LaunchPlan
 from launcher.run.backend import Backend
 from launcher.units import format_duration
@@ -48,8 +46,6 @@ def run(args: argparse.Namespace, streams: Streams) -> int:
         from launcher.cli.cluster_up import up
 
         return up(args, plan, streams)
-    if plan.target not in RUN_TARGETS:
-        raise TargetUnavailable([_only_docker(plan)])
     if plan.job.patch is not None:
         _verify_patch(plan)
     say_findings(plan.findings, streams)
@@ -98,11 +94,13 @@ def _followed(backend: Backend, plan: LaunchPlan, streams: Streams) -> int:
         outcome = Supervisor(backend, plan, console, events).run()
     if outcome.evidence is not None:
         if outcome.exit_code:
-            screen.say(f"the job ended with exit code {outcome.exit_code}")
+            node = "" if outcome.node is None else f" on node {outcome.node}"
+            screen.say(f"the job ended with exit code {outcome.exit_code}{node}")
         said = replace(outcome.evidence, log=redacted(outcome.evidence.log))
         say_diagnoses(said, streams, screen.line)
-        kept = "log" if plan.target == "local" else "container"
-        screen.say(f"its {kept} is kept; `trainlaunch down {plan.job.name}` removes it")
+        kept = "log is" if plan.target == "local" else "container is" if plan.nodes == 1 else "containers are"
+        them = "it" if plan.nodes == 1 else "them"
+        screen.say(f"its {kept} kept; `trainlaunch down {plan.job.name}` removes {them}")
     return outcome.exit_code
 
 
@@ -121,15 +119,3 @@ def _detached(backend: Backend, plan: LaunchPlan, streams: Streams) -> int:
     if left_out:
         streams.say(f"not in effect: {' and '.join(left_out)}; only an `up` that follows the job enforces it")
     return 0
-
-
-def _only_docker(plan: LaunchPlan) -> Diagnostic:
-    ways = {
-        "compose": f"`trainlaunch render {plan.job.path} --target compose | docker compose -f - up`",
-    }
-    return Diagnostic(
-        code="TL110",
-        message=f"`up` starts jobs on docker, local and kubernetes, and the target is {plan.target}",
-        why="a later version brings the other targets",
-        fix=f"run {ways.get(plan.target, 'it with `--target docker`')}, or `trainlaunch up --target docker`",
-    )

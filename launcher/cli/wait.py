@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from launcher.cli.runs import add_run_argument, backend_of, code_of, job_name, run_target, runs_of
+from launcher.cli.runs import add_run_argument, backend_of, code_of_all, job_name, newest_containers, run_target
 from launcher.cli.streams import Streams
 
 EXAMPLES = ("trainlaunch wait job.yaml", "trainlaunch up -d job.yaml && trainlaunch wait job.yaml")
@@ -17,9 +17,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace, streams: Streams) -> int:
-    """Wait for the newest container of the job; attempts that an `up` adds later are waited for by that `up`."""
+    """Wait for the newest run of the job; attempts that an `up` adds later are waited for by that `up`."""
     with backend_of(run_target(args)) as backend:
-        container = runs_of(backend, job_name(args.job, policy=args.policy))[0]
-        if container.status == "running":
-            streams.say(f"waiting for job {container.job} ({container.noun} {container.name}) to end")
-        return code_of(backend, container, streams.say)
+        containers = newest_containers(backend, job_name(args.job, policy=args.policy))
+        running = [each for each in containers if each.status == "running"]
+        if running:
+            names = ", ".join(each.name for each in running)
+            streams.say(f"waiting for job {running[0].job} ({running[0].noun} {names}) to end")
+        return code_of_all(backend, containers, streams.say)

@@ -108,10 +108,6 @@ def _check_process(job: Checked) -> None:
 def _check_torchrun(job: Checked) -> None:
     if job.value("torchrun") is None:
         return
-    nodes = job.value("torchrun.nnodes")
-    if nodes is not None and nodes > 1:
-        message = f"torchrun.nnodes is {nodes}; more than 1 is not supported yet, a later version brings it"
-        job.add("TL110", "torchrun.nnodes", message, fix="write 1, or delete torchrun.nnodes")
     argv = [each for each in job.value("command") or () if isinstance(each, str)]
     called = next((index for index, each in enumerate(argv) if _starts_ranks(argv, index, each)), None)
     field = "script" if called is None else f"command.{called}"

@@ -1,22 +1,22 @@
-"""Checks what Kubernetes can't say, under Pod Security `restricted`."""
+"""Checks what Kubernetes can't say: the container, its user, its labels."""
 
 from __future__ import annotations
 
 import posixpath
 import re
 
-from launcher.job.field import SUBDOMAIN
 from launcher.job.fields import default
+from launcher.job.fields_kubernetes import LABEL_VALUE, QUALIFIED_NAME
 from launcher.job.names import shown
 from launcher.job.reserved import CLUSTER_HOME
 from launcher.job.scalars import BAD
 from launcher.job.spec import numeric_user
 from launcher.job.validate import Checked, cannot
+from launcher.job.validate_platform import check_platform
 
 LONGEST_LABEL = 63
-_LABEL_NAME = r"[A-Za-z0-9](?:[-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?"
-_QUALIFIED_NAME = re.compile(rf"(?:{SUBDOMAIN}/)?{_LABEL_NAME}")
-_LABEL_VALUE = re.compile(rf"(?:{_LABEL_NAME})?")
+_QUALIFIED_NAME = re.compile(QUALIFIED_NAME)
+_LABEL_VALUE = re.compile(LABEL_VALUE)
 
 
 def check_cluster(job: Checked) -> None:
@@ -28,7 +28,9 @@ def check_cluster(job: Checked) -> None:
     _check_groups(job)
     _check_mount_points(job)
     _check_labels(job)
-    _check_annotations(job)
+    for field in ("annotations", "kubernetes.annotations"):
+        _check_annotations(job, field)
+    check_platform(job)
 
 
 def _require_limits(job: Checked) -> None:
@@ -95,12 +97,12 @@ def _check_user(job: Checked) -> None:
             fix='write its number, as in user: "1000"',
             why="the API server checks runAsNonRoot by number and can't look into the image",
         )
-    elif ids[0] == 0:
+    elif ids[0] == 0 and (job.value("kubernetes.pod_security") or "restricted") == "restricted":
         cannot(
             job,
             "user",
             f"place for root under Pod Security restricted (user {user})",
-            fix='write target_overrides.kubernetes.user: "1000"',
+            fix='write target_overrides.kubernetes.user: "1000", or set kubernetes.pod_security to baseline',
             why="a namespace that enforces restricted refuses the pod, and the Job waits without an error",
         )
 
@@ -135,9 +137,9 @@ def _check_labels(job: Checked) -> None:
         )
 
 
-def _check_annotations(job: Checked) -> None:
-    for key in job.value("annotations") or {}:
+def _check_annotations(job: Checked, field: str) -> None:
+    for key in job.value(field) or {}:
         if not _QUALIFIED_NAME.fullmatch(key):
             what = f"annotation key like {shown(key)}"
             fix = "write at most 63 letters, digits, -, _ and ., after a domain and a slash if need be"
-            cannot(job, f"annotations.{key}", what, fix=fix)
+            cannot(job, f"{field}.{key}", what, fix=fix)

@@ -23,7 +23,7 @@ def check_engine(job: Checked) -> None:
 def check_engine_fields(job: Checked) -> None:
     """Report each stated field that only a cluster has a word for."""
     name = job.value("name")
-    if job.target == "docker" and name is not None and len(name) < SHORTEST_CONTAINER_NAME:
+    if job.target in {"docker", "compose"} and name is not None and len(name) < SHORTEST_CONTAINER_NAME:
         cannot(job, "name", f"containers with a name of one character (name {name})", fix=f"write {name}-job")
     if job.value("annotations"):
         fix = "write them as labels, or move them to target_overrides.kubernetes.annotations"

@@ -19,6 +19,10 @@ _INSTEAD = {
     ("compose", "pvc"): "volume",
     ("compose", "config"): "bind",
 }
+_ONE_NODE = {
+    "docker": "docker run starts one container",
+    "local": "it starts one process of this host",
+}
 
 
 def check_target(job: Checked) -> None:
@@ -33,6 +37,9 @@ def check_target(job: Checked) -> None:
         from launcher.job.validate_patches import check_patches  # few jobs have some
 
         check_patches(job)
+    nodes = job.value("torchrun.nnodes")
+    if nodes is not None and nodes > 1:
+        _check_nodes(job, nodes)
     if job.target == "kubernetes":
         from launcher.job.validate_cluster import check_cluster
 
@@ -47,6 +54,30 @@ def check_target(job: Checked) -> None:
         from launcher.job.validate_engine import check_engine
 
         check_engine(job)
+
+
+def _check_nodes(job: Checked, nodes: int) -> None:
+    """Report several nodes on a target that has one, and GPUs that two containers of one host would share."""
+    if job.target == "kubernetes":
+        return  # its kinds have their own rules
+    if job.target != "compose":
+        what = f"second node (torchrun.nnodes: {nodes})"
+        fix = f"take --target compose, which starts {nodes} containers on one network, or write 1 for {job.target}"
+        cannot(job, "torchrun.nnodes", what, why=_ONE_NODE[job.target], fix=fix)
+        return
+    gpus = job.value("resources.gpus")
+    if gpus and job.value("resources.gpu_vendor") == "amd":
+        fix = "write target_overrides.compose.torchrun.nnodes: 1, with all GPUs for one node"
+        cannot(job, "resources.gpu_vendor", f"GPUs of AMD for each of {nodes} nodes", fix=fix)
+    elif gpus is not None and (gpus.ids or gpus.all):
+        asked = f"[{', '.join(gpus.ids)}]" if gpus.ids else "all"
+        cannot(
+            job,
+            "resources.gpus",
+            f"GPUs {asked} for each of {nodes} nodes",
+            why="all nodes run on one host, and NCCL refuses a GPU that two ranks share",
+            fix=f"write how many each node gets, like gpus: {max(1, len(gpus.ids) // nodes)}",
+        )
 
 
 def _check_mount_types(job: Checked) -> None:

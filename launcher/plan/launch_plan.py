@@ -89,3 +89,8 @@ class LaunchPlan(NamedTuple):
     name_fixed: bool
     input: str
     forced: bool = False
+
+    @property
+    def nodes(self) -> int:
+        """How many containers run the job, each with all numbers of this plan."""
+        return self.job.torchrun.nnodes if self.job.torchrun else 1

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from launcher.diagnostics import Diagnostic
-from launcher.job.spec import JobSpec
+from launcher.job.spec import JobSpec, Torchrun
 from launcher.plan.launch_plan import Derived
+from launcher.plan.names import LETTER_FIRST
 
 # The name that a script sees as $0; it stands in usage errors of the shell itself.
 SCRIPT_ARGV = ("/bin/sh", "-eu", "-c")
@@ -21,7 +22,7 @@ def ranks_of(job: JobSpec) -> Derived:
         )
     if job.resources.gpus.count:
         return Derived(job.resources.gpus.count, "one per GPU", str(job.origin("resources.gpus")))
-    return Derived(1, "no GPU and no torchrun", "default")
+    return Derived(1, "no GPU and no " + ("torchrun.nproc_per_node" if job.torchrun else "torchrun"), "default")
 
 
 def rank_errors(job: JobSpec) -> list[Diagnostic]:
@@ -37,6 +38,25 @@ def rank_errors(job: JobSpec) -> list[Diagnostic]:
             why="torchrun starts nproc_per_node ranks in the container, and /dev/shm is sized for the ranks in it",
             span=job.span("ranks_per_container"),
             field="ranks_per_container",
+        )
+    ]
+
+
+def name_errors(job: JobSpec, name: str) -> list[Diagnostic]:
+    """Return what keeps `name` from naming what the job needs on Kubernetes: a Service's name starts with a letter."""
+    kind = job.kubernetes.kind
+    named_service = kind in LETTER_FIRST or job.nodes > 1
+    if job.target != "kubernetes" or not named_service or not name[0].isdigit():
+        return []
+    several = f" of {job.nodes} nodes" if job.nodes > 1 else ""
+    return [
+        Diagnostic(
+            "TL107",
+            f"name is {name}; a {kind}{several} needs one that starts with a letter",
+            f"set name to job-{name}",
+            why="its pods find each other through a Service of the same name, and those start with a letter",
+            span=job.span("name"),
+            field="name",
         )
     ]
 
@@ -64,15 +84,22 @@ def torchrun_prefix(job: JobSpec, ranks: int) -> tuple[str, ...]:
     torchrun = job.torchrun
     if torchrun is None:
         return ()
-    # On one node nobody else must find the rendezvous: port 0 lets two jobs share a host's network.
-    port = torchrun.rdzv_port if "torchrun.rdzv_port" in job.origins else 0
     return (
         "torchrun",
         f"--nnodes={torchrun.nnodes}",
         f"--nproc-per-node={ranks}",
         f"--max-restarts={torchrun.max_restarts}",
         f"--rdzv-backend={torchrun.rdzv_backend}",
-        f"--rdzv-endpoint=localhost:{port}",
+        *_own_endpoint(job, torchrun),
         f"--rdzv-id={job.name}",
         "--no-python",
     )
+
+
+def _own_endpoint(job: JobSpec, torchrun: Torchrun) -> tuple[str, ...]:
+    """Return the rendezvous of a single node. Where several meet is the target's to say, in PET_RDZV_ENDPOINT."""
+    if torchrun.nnodes > 1:
+        return ()
+    # On one node nobody else must find the rendezvous: port 0 lets two jobs share a host's network.
+    port = torchrun.rdzv_port if "torchrun.rdzv_port" in job.origins else 0
+    return (f"--rdzv-endpoint=localhost:{port}",)

@@ -120,9 +120,8 @@ def _container_hard(job: JobSpec, ranks: int, loaders: tuple[LoaderNeed, ...]) -
     of_one_rank = sum(each.hard for each in loaders)
     if job.data_loader.multiprocessing_context != "fork" and any(each.workers for each in loaders):
         of_one_rank += round_up(job.data_loader.dataset_tensor_bytes, LARGEST_PAGE)
-    nnodes = job.torchrun.nnodes if job.torchrun else 1
     if job.resources.gpus:
-        of_one_rank += (ranks > 1) * NCCL_ON_ONE_NODE + (nnodes > 1) * NCCL_BETWEEN_NODES
+        of_one_rank += (ranks > 1) * NCCL_ON_ONE_NODE + (job.nodes > 1) * NCCL_BETWEEN_NODES
     return ranks * of_one_rank + sum(round_up(each.size, LARGEST_PAGE) for each in job.shm_extra)
 
 
@@ -172,7 +171,8 @@ def _under_ceiling(job: JobSpec, size: Derived) -> Derived:
 
 
 def _nccl(job: JobSpec, ranks: int) -> str:
-    return " + NCCL" if job.resources.gpus and ranks > 1 else ""
+    several = ranks > 1 or (job.torchrun is not None and job.torchrun.nnodes > 1)
+    return " + NCCL" if job.resources.gpus and several else ""
 
 
 def need_derivation(job: JobSpec, shm: SharedMemory, ranks: int) -> str:

@@ -1,11 +1,14 @@
-"""The compose target's text: one service of one project."""
+"""The compose target's text: one service a node, all of one project on one network."""
 
 from __future__ import annotations
 
 from pathlib import Path
+from typing import NamedTuple
 
+from launcher.job.reserved import LABEL_PREFIX
 from launcher.job.spec import Mount, secret_path
 from launcher.plan.launch_plan import LaunchPlan
+from launcher.plan.names import node_names
 from launcher.render.container import container_of
 from launcher.render.header import header_lines
 from launcher.render.secrets import mounted_secrets
@@ -13,15 +16,30 @@ from launcher.render.spelling import bind_source, docker_size, gpu_devices, host
 from launcher.render.templates import template_text
 from launcher.units import format_cpus, format_duration
 
+NODE_LABEL = LABEL_PREFIX + "node"
+
+
+class Node(NamedTuple):
+    """What differs between the containers of a job: the name, which is the host name too, and the GPUs."""
+
+    name: str
+    number: str
+    gpu_ids: tuple[str, ...]
+
 
 def compose_text(plan: LaunchPlan, *, base: Path | None) -> str:
     """Return the file; `base` is the folder that it will lie in, None where it is read from a pipe."""
     job = plan.job
+    first, *others = nodes_of(plan)
     return template_text(
         "compose.yaml.j2",
         header=header_lines(plan, base=base),
         job=job,
         container=container_of(plan),
+        first=first,
+        others=others,
+        job_label=LABEL_PREFIX + "job",
+        node_label=NODE_LABEL,
         shm_size=docker_size(plan.shm.size.value),
         memory=None if plan.memory.limit is None else docker_size(plan.memory.limit),
         cpus=None if job.resources.cpus is None else format_cpus(job.resources.cpus),
@@ -36,6 +54,20 @@ def compose_text(plan: LaunchPlan, *, base: Path | None) -> str:
         volumes=sorted({mount.source for mount in job.mounts if mount.type == "volume" and mount.source is not None}),
         tmpfs=[f"{target}:{options}" for target, options in tmpfs_options(plan).items()],
         duration=format_duration,
+    )
+
+
+def nodes_of(plan: LaunchPlan) -> tuple[Node, ...]:
+    """Return the nodes in their order.
+
+    A count of GPUs means the first ones of the host to every container, so several nodes name theirs by number.
+    """
+    names, each = node_names(plan.name, plan.nodes), plan.gpus.count
+    if len(names) == 1:
+        return (Node(names[0], "0", plan.gpus.ids),)
+    return tuple(
+        Node(name, str(number), tuple(str(number * each + gpu) for gpu in range(each)))
+        for number, name in enumerate(names)
     )
 
 

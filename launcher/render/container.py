@@ -9,6 +9,7 @@ from launcher.job.spec import Secret
 from launcher.plan.fingerprint import RENDERING_FORMAT
 from launcher.plan.launch_plan import LaunchPlan
 from launcher.render.preflight import health_text, preflight_text
+from launcher.render.rendezvous import rendezvous_variables
 from launcher.render.secrets import passed_secrets, path_variables
 
 
@@ -35,7 +36,7 @@ def container_of(plan: LaunchPlan) -> Container:
         name=plan.name,
         entrypoint=(*(job.image_entrypoint or ()), *wrapper),
         args=plan.argv,
-        env=(*job.env.items(), *path_variables(plan).items()),
+        env=(*rendezvous_variables(plan), *job.env.items(), *path_variables(plan).items()),
         secrets=passed_secrets(plan),
         labels=(*job.labels.items(), *own_labels(plan)),
         health=health_text(plan),

@@ -7,6 +7,7 @@ readers disagree on bare scalars (`y`, `1e3`, `08`, `0o14`), so every YAML strin
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator, Mapping
 
 # Line and paragraph separators, BOM and non-characters are folded, dropped or refused by one YAML reader or another;
 # invisible and direction-changing characters would hide from a reviewer what the file says.
@@ -87,6 +88,44 @@ def yaml_text(value: str, indent: int) -> Quoted:
     indicator = "2" if lines[0][0] in " \t" else ""
     chomp = "" if value.endswith("\n") else "-"
     return Quoted("\n".join((f"|{indicator}{chomp}", *(" " * indent + line if line else "" for line in lines))))
+
+
+def yaml_block(value: object) -> Quoted:
+    """Return mappings, lists, strings, integers and booleans as YAML in block style, from column 0 on."""
+    return Quoted("\n".join(_block_lines(value)))
+
+
+def _block_lines(value: object) -> Iterator[str]:
+    if isinstance(value, Mapping) and value:
+        for key, item in value.items():
+            yield from _entry(f"{yaml_string(key)}:", item)
+    elif isinstance(value, (list, tuple)) and value:
+        for item in value:
+            first, *others = _block_lines(item)
+            yield f"- {first}"
+            yield from (f"  {line}" for line in others)
+    else:
+        yield _flow(value)
+
+
+def _entry(key: str, item: object) -> Iterator[str]:
+    if isinstance(item, (Mapping, list, tuple)) and item:
+        yield key
+        yield from (f"  {line}" for line in _block_lines(item))
+    else:
+        yield f"{key} {_flow(item)}"
+
+
+def _flow(value: object) -> str:
+    if isinstance(value, str):
+        return yaml_string(value)
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, (Mapping, list, tuple)):
+        return "{}" if isinstance(value, Mapping) else "[]"
+    if type(value) is not int:
+        raise TypeError(f"{value!r} has no YAML here")
+    return str(value)
 
 
 def _has_hidden(value: str) -> bool:

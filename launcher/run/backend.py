@@ -17,10 +17,11 @@ Say = Callable[[str], None]
 
 @dataclass(frozen=True, slots=True)
 class Chunk:
-    """Bytes of a job's output as they came; `stderr` tells which stream."""
+    """Bytes of a job's output as they came; `stderr` tells which stream, `node` which of several containers."""
 
     stderr: bool
     data: bytes
+    node: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +45,7 @@ class Started:
 
     `status` is created, running or exited; `exit_code` is None until it ended, and stays None where its first process
     never ran (`error` then has the engine's words). Times are seconds since the epoch, sizes bytes, 0 where unknown.
+    `node` is its number where several containers run the job, `project` the Compose project that it belongs to.
     """
 
     id: str
@@ -68,6 +70,8 @@ class Started:
     planned: Planned
     ttl: int | None = None
     target: str = "docker"
+    node: int | None = None
+    project: str = ""
 
     def expired(self, now: float) -> bool:
         """Whether it ended longer than its ttl_after_finished ago; `now` is seconds since the epoch."""
@@ -124,7 +128,10 @@ class Backend(Protocol):
         """Check everything that can be known before the first process, and get the image."""
 
     def create(self, plan: LaunchPlan, run: str, attempt: int) -> str:
-        """Create the container of an attempt under plan.name and return its id; the name is taken atomically."""
+        """Create the container of an attempt under plan.name and return its id; the name is taken atomically.
+
+        Where several nodes run the job, the id stands for all of them: `begin`, `stop` and `kill` take it.
+        """
 
     def begin(self, container: str) -> Session:
         """Attach, then start; a container that can't start is removed."""

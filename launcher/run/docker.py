@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -12,18 +11,22 @@ from launcher.diagnostics import Diagnostic
 from launcher.errors import TargetUnavailable
 from launcher.job.reserved import LABEL_PREFIX
 from launcher.plan.launch_plan import LaunchPlan
+from launcher.plan.names import node_names
 from launcher.run.amd_gpus import INSTALL_AMDGPU, NO_GPU
 from launcher.run.backend import Chunk, Say, Session, ShmReading, Started
 from launcher.run.docker_body import create_body
 from launcher.run.docker_checks import INSTALL_TOOLKIT, host_findings, shares_this_host, volume_findings
-from launcher.run.docker_client import Engine, EngineRefused, find_endpoint
+from launcher.run.docker_client import CONFLICT, GONE, Engine, EngineRefused, find_endpoint
 from launcher.run.docker_image import ensure_image
 from launcher.run.docker_inspect import started_from
-from launcher.run.docker_stream import chunks_of
+from launcher.run.docker_lasting import Attached, Lasting
+from launcher.run.docker_stream import chunks_of, whole
 from launcher.run.observe import read_from_health, read_from_proc
 
 NAME_TAKEN = "TL506"
-OK, GONE, CONFLICT = 200, 404, 409
+OK = 200
+# What an engine that shuts down sends to its containers, by how they ended; its events are forgotten with it.
+SHUTDOWN: dict[int | None, tuple[int, ...]] = {143: (15,), 137: (15, 9)}
 EVENT_LAG = 0.2  # seconds by which the engine may note a kill after the end that it caused
 
 
@@ -36,27 +39,24 @@ class DockerBackend:
         self.engine = engine or Engine(find_endpoint())
         self._proc = proc
         self._readable_proc = True
+        self._say: Say = lambda _: None
+        self._was_away = False
 
     def prepare(self, plan: LaunchPlan, say: Say) -> None:
         """Check the host, then the name, then get the image."""
+        self._say = say
         with self.engine.attempting("read the engine's info") as client:
             info = client.info()
         local = shares_this_host(info, self.engine.endpoint.socket_path)
         findings = (*host_findings(plan, info, local=local), *volume_findings(plan, self.engine))
         if findings:
             raise TargetUnavailable(findings)
-        holder = self.inspect(plan.name)
-        if holder is not None and not _may_move(holder, plan):
-            raise TargetUnavailable([name_taken(plan, holder)])
+        self._holders(plan)
         ensure_image(self.engine, plan, say)
 
     def create(self, plan: LaunchPlan, run: str, attempt: int) -> str:
         """Rename an ended earlier container of this job, then take its name; the engine lets one of two racers win."""
-        holder = self.inspect(plan.name)
-        if holder is not None:
-            if not _may_move(holder, plan):
-                raise TargetUnavailable([name_taken(plan, holder)])
-            self._move_away(holder, plan)
+        self._make_way(plan)
         body = create_body(plan, run=run, attempt=attempt)
         try:
             with self.engine.attempting(f"create container {plan.name}") as client:
@@ -71,32 +71,53 @@ class DockerBackend:
         """Close all connections."""
         self.engine.close()
 
+    def _holders(self, plan: LaunchPlan) -> tuple[Started, ...]:
+        """Return the ended runs of this job that have the plan's names; raises TL506 where anything else has one."""
+        found = tuple(filter(None, map(self.inspect, node_names(plan.name, plan.nodes))))
+        for holder in found:
+            if not holder.ended or holder.job != plan.job.name:
+                raise TargetUnavailable([name_taken(plan, holder)])
+        return found
+
+    def _make_way(self, plan: LaunchPlan) -> tuple[Started, ...]:
+        """Rename those runs and return them as they were."""
+        holders = self._holders(plan)
+        for holder in holders:
+            self._move_away(holder, plan)
+        return holders
+
     def _move_away(self, holder: Started, plan: LaunchPlan) -> None:
         suffix = holder.run or holder.id[:12]
-        new_name = f"{plan.name}-{suffix}" if holder.attempt == 1 else f"{plan.name}-{suffix}-{holder.attempt}"
+        new_name = f"{holder.name}-{suffix}" if holder.attempt == 1 else f"{holder.name}-{suffix}-{holder.attempt}"
         try:
-            with self.engine.attempting(f"rename container {plan.name} to {new_name}") as client:
+            with self.engine.attempting(f"rename container {holder.name} to {new_name}") as client:
                 client.rename(holder.id, new_name)
         except EngineRefused as refused:
             # Another `up` has just moved or removed it: whoever creates the name first wins.
             now = self.inspect(holder.id)
-            if now is not None and now.name == plan.name:
+            if now is not None and now.name == holder.name:
                 raise TargetUnavailable([name_taken(plan, now)]) from refused
 
     def begin(self, container: str) -> Session:
         """Attach and wait before the start, so that neither the first byte nor a quick end is missed."""
-        with self.engine.attempting(f"attach to container {container[:12]}") as client:
-            attached = self._stream(client.post, container, "attach", stream=1, stdout=1, stderr=1)
-            waiting = self._stream(client.post, container, "wait", condition="next-exit")
-        try:
-            with self.engine.attempting(f"start container {container[:12]}") as client:
-                client.start(container)
-        except EngineRefused as refused:
-            attached.close()
-            waiting.close()
-            self.remove(container)
-            raise _start_refused(refused) from refused
-        return _Attached(self.engine, attached, waiting)
+        with contextlib.ExitStack() as opened:
+            try:
+                with self.engine.attempting(f"attach to container {container[:12]}") as client:
+                    attached = self._stream(client.post, container, "attach", stream=1, stdout=1, stderr=1)
+                    opened.callback(attached.close)
+                    waiting = self._stream(client.post, container, "wait", condition="next-exit")
+                    opened.callback(waiting.close)
+                with self.engine.attempting(f"start container {container[:12]}") as client:
+                    client.start(container)
+            except EngineRefused as refused:  # Podman prepares the container, and refuses, at the attach already
+                self.remove(container)
+                raise _start_refused(refused) from refused
+            opened.pop_all()
+        return Lasting(Attached(self.engine, attached, waiting), self, container, notice=self._notice)
+
+    def _notice(self, absence: str) -> None:
+        self._was_away = True
+        self._say(absence)
 
     def stop(self, container: str) -> None:
         """Stop within the container's own grace period, which the engine knows from its creation."""
@@ -112,7 +133,10 @@ class DockerBackend:
     def inspect(self, container: str) -> Started | None:
         """Describe a container by id or name."""
         found = self._inspect(container)
-        return None if found is None else started_from(found)
+        return None if found is None else self._described(found)
+
+    def _described(self, found: Mapping[str, Any]) -> Started:
+        return started_from(found)
 
     def _inspect(self, container: str) -> dict[str, Any] | None:
         try:
@@ -134,18 +158,29 @@ class DockerBackend:
             events = client.events(since=f"{container.started:.6f}", until=until, filters=kinds, decode=True)
             with contextlib.closing(events):
                 attributes = [each.get("Actor", {}).get("Attributes", {}) for each in events]
-        return tuple(int(each["signal"]) for each in attributes if str(each.get("signal", "")).isdigit())
+        found = tuple(int(each["signal"]) for each in attributes if str(each.get("signal", "")).isdigit())
+        if not found and self._was_away and not container.oom_killed:
+            return SHUTDOWN.get(container.exit_code, ())
+        return found
 
     def runs(self, job: str | None = None) -> tuple[Started, ...]:
-        """Return the containers with our job label, newest first, those of rendered texts included."""
-        label = f"{LABEL_PREFIX}job" + (f"={job}" if job is not None else "")
+        """Return the containers with our job label, newest first, those of rendered `docker run` texts included."""
+        return tuple(each for each in self._labelled(f"{LABEL_PREFIX}job", job) if each.target == "docker")
+
+    def _labelled(self, label: str, value: str | None) -> tuple[Started, ...]:
+        """Return the containers with a label, of that value or any, newest first."""
         with self.engine.attempting("list containers") as client:
-            listed = client.containers(all=True, filters={"label": label})
+            listed = client.containers(all=True, filters={"label": label if value is None else f"{label}={value}"})
         found = (self.inspect(each["Id"]) for each in listed)
         return tuple(sorted((each for each in found if each), key=lambda each: each.created, reverse=True))
 
     def logs(self, container: str, *, follow: bool) -> Iterator[Chunk]:
-        """Yield the engine's log; it follows the log driver over a rotation."""
+        """Yield the engine's log; a followed one ends too early where the job ended faster than it was read."""
+        return (
+            whole(lambda follow: self._log(container, follow=follow)) if follow else self._log(container, follow=False)
+        )
+
+    def _log(self, container: str, *, follow: bool) -> Iterator[Chunk]:
         with self.engine.attempting(f"read the log of container {container[:12]}") as client:
             response = self._stream(client.get, container, "logs", stdout=1, stderr=1, follow=int(follow))
         return chunks_of(response)
@@ -165,7 +200,7 @@ class DockerBackend:
         try:
             with self.engine.attempting(f"wait for container {container[:12]}") as client:
                 code: int = client.wait(container, timeout=None)["StatusCode"]
-                return code
+                return None if code < 0 else code  # Podman's -1: it never ran
         except EngineRefused as refused:
             if refused.status == GONE:
                 return None
@@ -216,34 +251,6 @@ class DockerBackend:
                 raise
 
 
-class _Attached:
-    """A session on streams that were opened before the start."""
-
-    def __init__(self, engine: Engine, attached: Any, waiting: Any) -> None:
-        self._engine = engine
-        self._attached = attached
-        self._waiting = waiting
-
-    def chunks(self) -> Iterator[Chunk]:
-        """Yield the output; a lost engine ends it like an end of the job, and exit_code then says None."""
-        return chunks_of(self._attached)
-
-    def exit_code(self) -> int | None:
-        """Return the code that the engine's wait answers."""
-        try:
-            with self._engine.attempting("wait for the end"), contextlib.closing(self._waiting):
-                answer = json.loads(self._waiting.content or b"{}")
-        except (TargetUnavailable, ValueError):
-            return None
-        code = answer.get("StatusCode")
-        return code if isinstance(code, int) else None
-
-    def close(self) -> None:
-        """Close both streams."""
-        self._attached.close()
-        self._waiting.close()
-
-
 def name_taken(plan: LaunchPlan, holder: Started | None) -> Diagnostic:
     """Return the error for a name that something else holds (TL506)."""
     job = plan.job.name
@@ -255,16 +262,13 @@ def name_taken(plan: LaunchPlan, holder: Started | None) -> Diagnostic:
             fix=f"follow it with `trainlaunch logs -f {job}`, or end it with `trainlaunch down {job}`",
         )
     other = f"job {holder.job}" if holder is not None and holder.job else "something that trainlaunch did not start"
+    name = plan.name if holder is None else holder.name
     return Diagnostic(
         code=NAME_TAKEN,
-        message=f"the container name {plan.name} is held by {other}",
+        message=f"the container name {name} is held by {other}",
         why="a container's name is unique on an engine",
-        fix=f"give `--name {plan.name}-2`, or remove the other one with `docker rm {plan.name}`",
+        fix=f"give `--name {plan.name}-2`, or remove the other one with `docker rm {name}`",
     )
-
-
-def _may_move(holder: Started, plan: LaunchPlan) -> bool:
-    return holder.ended and holder.job == plan.job.name
 
 
 def _start_refused(refused: EngineRefused) -> TargetUnavailable:

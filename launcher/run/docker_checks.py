@@ -76,13 +76,14 @@ def _memory(plan: LaunchPlan, info: Mapping[str, Any]) -> Iterator[Diagnostic]:
     asked, there = plan.job.resources.memory, int(info.get("MemTotal") or 0)
     if asked is not None and not info.get("MemoryLimit", True):
         yield _not_enforced(plan, "memory")
-    if asked is not None and there and asked > there:
+    if asked is not None and there and asked * plan.nodes > there:
         mib = there // (1024 * 1024)
+        of_all = f" for each of {plan.nodes} nodes" * (plan.nodes > 1)
         yield Diagnostic(
             code=HOST_TOO_SMALL,
-            message=f"resources.memory {format_size(asked)} is more than the engine's {mib}Mi",
+            message=f"resources.memory {format_size(asked)}{of_all} is more than the engine's {mib}Mi",
             why="the limit could never be reached: the kernel would kill something on this host first",
-            fix=f"set resources.memory below {mib}Mi, or run on a larger machine",
+            fix=f"set resources.memory below {mib // plan.nodes}Mi, or run on a larger machine",
             span=plan.job.span("resources.memory"),
             field="resources.memory",
         )
@@ -112,12 +113,13 @@ def _gpus(plan: LaunchPlan, info: Mapping[str, Any], *, local: bool) -> Iterator
             span=span,
             field="resources.gpus",
         )
-    elif nodes is not None and plan.gpus.count > nodes:
+    elif nodes is not None and plan.gpus.count * plan.nodes > nodes:
+        of_all = f" for each of {plan.nodes} nodes" * (plan.nodes > 1)
         yield Diagnostic(
             code=NO_GPU,
-            message=f"resources.gpus is {plan.gpus.count} and this host has {nodes}",
+            message=f"resources.gpus is {plan.gpus.count}{of_all} and this host has {nodes}",
             why="the engine can't give a GPU that is not there",
-            fix=f"set resources.gpus to {nodes}, or add `--set resources.gpus={nodes}`",
+            fix=f"set resources.gpus to {nodes // plan.nodes}, or add `--set resources.gpus={nodes // plan.nodes}`",
             span=span,
             field="resources.gpus",
         )

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from launcher.diagnostics import Diagnostic
 from launcher.errors import TargetUnavailable
+from launcher.run.podman_service import Service, find_service
 
 if TYPE_CHECKING:
     from docker import APIClient
@@ -24,15 +25,24 @@ NO_PERMISSION = "TL502"
 REFUSED = "TL508"
 DEFAULT_HOST = "unix:///var/run/docker.sock"
 PROBE_SECONDS = 10
+GONE, CONFLICT = 404, 409
+ANY_VERSION = "1.41"  # a ping has none; not to state one would make the SDK ask
+PODMAN = "Libpod-Api-Version"  # a header that only Podman sends
+# Podman answers 500 where Docker answers 409.
+_PODMAN_CONFLICTS = ("that name is already in use", "can only kill running containers")
 
 
 @dataclass(frozen=True, slots=True)
 class Endpoint:
-    """Where the engine listens; `named_by` is `DOCKER_HOST`, `docker context NAME`, or empty for the default."""
+    """Where the engine listens; `named_by` is `DOCKER_HOST`, `docker context NAME`, or empty for the default.
+
+    `podman` is the service that stands in for a Docker engine that isn't there.
+    """
 
     host: str
     named_by: str
     tls: Any = None
+    podman: Service | None = None
 
     @property
     def socket_path(self) -> str | None:
@@ -46,8 +56,16 @@ class Engine:
     def __init__(self, endpoint: Endpoint) -> None:
         self.endpoint = endpoint
         self._local = threading.local()
-        self._version = "auto"
+        self._version: str | None = None  # of the API; unknown until the first connection
+        self._podman = False
         self._opened: list[APIClient] = []
+
+    @property
+    def is_podman(self) -> bool:
+        """Whether Podman answers here; raises TargetUnavailable where nothing does."""
+        if self._version is None:
+            self.client  # noqa: B018 - connecting asks
+        return self._podman
 
     @property
     def client(self) -> APIClient:
@@ -59,24 +77,38 @@ class Engine:
         return client
 
     def close(self) -> None:
-        """Close the connections of all threads."""
+        """Close the connections of all threads, and end a Podman service that was started for them."""
         while self._opened:
             self._opened.pop().close()
         self._local = threading.local()
+        if self.endpoint.podman is not None:
+            self.endpoint.podman.end()
 
     def _connect(self) -> APIClient:
         probe(self.endpoint)
         import docker
+        import requests
+
+        try:
+            if self._version is None:
+                with contextlib.closing(self._connection(ANY_VERSION)) as first:
+                    self._ask(first)
+            return self._connection(self._version)
+        except (docker.errors.DockerException, requests.RequestException, OSError) as cause:
+            raise unreachable(self.endpoint, str(cause)) from cause
+
+    def _connection(self, version: str | None) -> APIClient:
+        import docker
 
         ssh = self.endpoint.host.startswith("ssh://")
-        try:
-            client = docker.APIClient(
-                base_url=self.endpoint.host, version=self._version, tls=self.endpoint.tls or False, use_ssh_client=ssh
-            )
-        except (docker.errors.DockerException, OSError) as cause:
-            raise unreachable(self.endpoint, str(cause)) from cause
-        self._version = client.api_version
-        return client
+        tls = self.endpoint.tls or False
+        return docker.APIClient(base_url=self.endpoint.host, version=version, tls=tls, use_ssh_client=ssh)
+
+    def _ask(self, client: APIClient) -> None:
+        """Learn the engine's version and kind from a ping: Podman takes two seconds to answer `/version`."""
+        headers = client.get(f"{client.base_url}/_ping").headers
+        self._podman = PODMAN in headers
+        self._version = headers.get("Api-Version") or "auto"
 
     @contextlib.contextmanager
     def attempting(self, what: str) -> Iterator[Any]:
@@ -91,7 +123,9 @@ class Engine:
         try:
             yield client
         except docker.errors.APIError as cause:
-            raise EngineRefused(what, str(cause.explanation or cause), cause.status_code) from cause
+            words = str(cause.explanation or cause)
+            conflicts = any(each in words for each in _PODMAN_CONFLICTS)
+            raise EngineRefused(what, words, CONFLICT if conflicts else cause.status_code) from cause
         except (docker.errors.DockerException, requests.RequestException, OSError) as cause:
             raise unreachable(self.endpoint, f"{what}: {cause}") from cause
 
@@ -132,8 +166,20 @@ def find_endpoint() -> Endpoint:
     if context is None and name not in {None, "default"}:
         raise unreachable(Endpoint(str(name), "DOCKER_CONTEXT"), "`docker context ls` has no context of that name")
     if context is None or not context.Host or context.Name == "default":
-        return Endpoint(DEFAULT_HOST, "")
+        return _default_endpoint()
     return Endpoint(str(context.Host), f"docker context {context.Name}", context.TLSConfig)
+
+
+def _default_endpoint() -> Endpoint:
+    """Return the default socket, or Podman's where no Docker engine listens there."""
+    docker = Endpoint(DEFAULT_HOST, "")
+    try:
+        probe(docker)
+    except TargetUnavailable as missing:
+        podman = find_service() if missing.diagnostics[0].code == NO_ENGINE else None
+        if podman is not None:
+            return Endpoint(f"unix://{podman.socket}", "", podman=podman)
+    return docker
 
 
 def probe(endpoint: Endpoint) -> None:

@@ -10,7 +10,8 @@ from typing import Any
 from launcher.job.reserved import LABEL_PREFIX
 from launcher.run.backend import Planned, Started
 
-_RUNNING = frozenset({"running", "paused", "restarting", "removing"})
+COMPOSE_PROJECT = "com.docker.compose.project"  # every Compose puts it on all that it makes
+_RUNNING = frozenset({"running", "paused", "restarting", "removing", "stopping"})
 _FRACTION = re.compile(r"\.(\d{6})\d*")
 
 
@@ -45,6 +46,9 @@ def started_from(inspected: Mapping[str, Any]) -> Started:
         pid=state.get("Pid") or 0,
         planned=_planned(labels),
         ttl=_number(labels, "ttl-after-finished"),
+        target="compose" if COMPOSE_PROJECT in labels else "docker",
+        node=_number(labels, "node"),
+        project=labels.get(COMPOSE_PROJECT, ""),
     )
 
 

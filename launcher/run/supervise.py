@@ -11,13 +11,15 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from types import FrameType
+from typing import NamedTuple
 
 from launcher.errors import EXIT_BEFORE_START, EXIT_FILES_WRONG, LaunchError
 from launcher.plan.launch_plan import LaunchPlan
 from launcher.render.preflight import STOP_MARKER
-from launcher.run.backend import Backend, Chunk, Say, Session, Started
+from launcher.run.backend import Backend, Say, Session, Started
 from launcher.run.evidence import Evidence, evidence_of
 from launcher.run.observe import suggestion
+from launcher.run.several import Prefixed, containers_of, deciding, prefix
 from launcher.run.watch import HangWatch, Log, ShmWatch
 from launcher.units import format_duration
 
@@ -53,10 +55,30 @@ class Console:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """How a run ended: its exit code, and the evidence (None: the target was lost)."""
+    """How a run ended: its exit code, and the evidence (None: the target was lost).
+
+    `node` is the one of several that the exit code is from.
+    """
 
     exit_code: int
     evidence: Evidence | None
+    node: int | None = None
+
+
+class Watched(NamedTuple):
+    """What is kept of one container while it is followed."""
+
+    log: Log
+    shm: ShmWatch
+
+
+class Attempt(NamedTuple):
+    """One attempt of a run; `watched` has its containers by node, under None where there is one."""
+
+    container: str
+    run: str
+    number: int
+    watched: dict[int | None, Watched]
 
 
 @contextlib.contextmanager
@@ -113,32 +135,45 @@ class Supervisor:
             )
         return outcome
 
-    def _attempt(self, run: str, attempt: int) -> Outcome:
-        log = Log(self._console.hangs, self._console.say)
-        watch = ShmWatch(self._backend, self._plan, log, self._console.say)
-        container = self._backend.create(self._plan, run, attempt)
-        session = self._backend.begin(container)
-        started = self._backend.inspect(container)
-        if started is not None:
-            watch.start(started)
-        self._spawn(self._read, session, log)
+    def _attempt(self, run: str, number: int) -> Outcome:
+        nodes: list[int | None] = [None] if self._plan.nodes == 1 else [*range(self._plan.nodes)]
+        watched = {each: self._watched(each) for each in nodes}
+        attempt = Attempt(self._backend.create(self._plan, run, number), run, number, watched)
+        session = self._backend.begin(attempt.container)
+        for started in self._containers(attempt):
+            watched[started.node].shm.start(started)
+        self._spawn(self._read, session, watched)
         self._spawn(self._wait, session)
-        code = self._until_end(container)
-        return self._outcome(container, code, log, watch)
+        code = self._until_end(attempt.container)
+        return self._outcome(attempt, code)
+
+    def _watched(self, node: int | None) -> Watched:
+        def say(text: str) -> None:
+            self._console.say(text if node is None else prefix(node).decode() + text)
+
+        log = Log(self._console.hangs, say)
+        return Watched(log, ShmWatch(self._backend, self._plan, log, say))
+
+    def _containers(self, attempt: Attempt) -> tuple[Started, ...]:
+        run, number = attempt.run, attempt.number
+        return containers_of(self._backend, self._plan, attempt.container, run=run, attempt=number)
 
     def _spawn(self, work: Callable[..., None], *args: object) -> None:
         threading.Thread(target=work, args=args, daemon=True).start()
 
-    def _read(self, session: Session, log: Log) -> None:
+    def _read(self, session: Session, watched: dict[int | None, Watched]) -> None:
+        prefixed = Prefixed()
         try:
             for chunk in session.chunks():
-                self._write(chunk)
-                log.take(chunk)
+                self._write(chunk.stderr, prefixed.take(chunk))
+                watched[chunk.node].log.take(chunk)
+            for last in prefixed.rest():
+                self._write(last.stderr, last.data)
         finally:
             self._events.put(Event("drained"))
 
-    def _write(self, chunk: Chunk) -> None:
-        (self._console.err if chunk.stderr else self._console.out)(chunk.data)
+    def _write(self, stderr: bool, data: bytes) -> None:
+        (self._console.err if stderr else self._console.out)(data)
 
     def _wait(self, session: Session) -> None:
         self._events.put(Event("exit", code=session.exit_code()))
@@ -195,27 +230,35 @@ class Supervisor:
         except LaunchError as cause:
             self._events.put(Event("trouble", str(cause)))
 
-    def _outcome(self, container: str, code: int | None, log: Log, watch: ShmWatch) -> Outcome:
+    def _outcome(self, attempt: Attempt, code: int | None) -> Outcome:
         try:
-            ended = self._backend.inspect(container)
+            containers = self._containers(attempt)
+            ended = deciding(containers) if containers else None
             signals = self._backend.signals(ended) if ended is not None else ()
         except LaunchError as cause:
-            watch.end()
+            self._end_watches(attempt, ())
             self._console.say(f"the engine was lost while following: {cause}")
-            return self._lost()
-        watch.end(ended.health_output if ended is not None else "")
+            return self._lost() if code is None else Outcome(code, None)
+        self._end_watches(attempt, containers)
         if ended is None:
             return self._removed(code)
-        if code is None:
+        if code is None or ended.node is not None:
             code = ended.exit_code
         if code is None:
             return self._lost(ended.error)
-        self._remark(watch, ended, code)
+        log, shm = attempt.watched[ended.node]
+        self._remark(shm, ended, code)
         if not log.preflight_spoke and self._plan.job.image_entrypoint:
             self._console.say(NO_PREFLIGHT)
         evidence = evidence_of(ended, log=log.text, signals=signals)
-        evidence = replace(evidence, exit_code=code, shm_peak=watch.peak)
-        return Outcome(code, replace(evidence, stopped_by=self._stopped_by, killed_by=self._killed_by))
+        evidence = replace(evidence, exit_code=code, shm_peak=shm.peak)
+        evidence = replace(evidence, stopped_by=self._stopped_by, killed_by=self._killed_by)
+        return Outcome(code, evidence, ended.node)
+
+    def _end_watches(self, attempt: Attempt, containers: tuple[Started, ...]) -> None:
+        last = {each.node: each.health_output for each in containers}
+        for node, watched in attempt.watched.items():
+            watched.shm.end(last.get(node, ""))
 
     def _lost(self, error: str = "") -> Outcome:
         job = self._plan.job.name

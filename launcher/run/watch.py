@@ -126,7 +126,7 @@ class ShmWatch:
                     since_health = 0.0
                     self.take_health(self._backend.inspect(container.id))
             except LaunchError:
-                return  # the follower says it when the engine is lost
+                continue  # the follower says it when the engine is away
             if reading is not None and not self._ended.is_set():
                 self.take(reading)
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -20,18 +21,31 @@ def interpolated(text: str) -> str:
 
 
 def reread_compose(text: str, folder: Path) -> ReadBack:
-    """Return what the first service of the file says, others as `rest`; relative binds are read from `folder`."""
+    """Return what the first service says; `rest` has what each other one says differently, and all that is beside them.
+
+    Relative binds are read from `folder`.
+    """
     document: dict[str, Any] = read_yaml(text)
-    services = document["services"]
-    raw_name = next(iter(services))
-    raw = services.pop(raw_name)
+    services = document.pop("services")
+    # Services share what they take from an anchor, and files of secrets: reading one takes away what it knows.
+    whole = copy.deepcopy(document)
+    first, *others = (
+        _service(name, copy.deepcopy(raw), folder, beside=copy.deepcopy(whole) if number else document)
+        for number, (name, raw) in enumerate(services.items())
+    )
+    nodes = {str(number): _differing(first, other) for number, other in enumerate(others, start=1)}
+    beside = dict(flat({"nodes": nodes, **_each_string(document)}))
+    return first._replace(rest={**first.rest, **beside})
+
+
+def _service(name: str, raw: dict[str, Any], folder: Path, *, beside: dict[str, Any]) -> ReadBack:
     environment = raw.pop("environment", {})
     references = {name: _REQUIRED.fullmatch(value) for name, value in environment.items()}
     service: dict[str, Any] = _each_string(raw)
     health = service.pop("healthcheck", {})
     test = health.pop("test", [])
     return ReadBack(
-        name=raw_name,
+        name=name,
         image=service.pop("image", None),
         pull=service.pop("pull_policy", None),
         process=(*service.pop("entrypoint", ()), *service.pop("command", ())),
@@ -45,7 +59,7 @@ def reread_compose(text: str, folder: Path) -> ReadBack:
         mounts=(
             *map(read_tmpfs, service.pop("tmpfs", [])),
             *(_mount(each, folder) for each in service.pop("volumes", [])),
-            *_secret_files(service, document, folder),
+            *_secret_files(service, beside, folder),
         ),
         health=test[1] if test[:1] == ["CMD-SHELL"] and len(test) == 2 else None,
         health_times={key: value if isinstance(value, int) else parse_duration(value) for key, value in health.items()},
@@ -56,8 +70,21 @@ def reread_compose(text: str, folder: Path) -> ReadBack:
         stop_signal=service.pop("stop_signal", None),
         stop_timeout=parse_duration(service.pop("stop_grace_period", "0s")),
         ulimits={name: (each["soft"], each["hard"]) for name, each in service.pop("ulimits", {}).items()},
-        rest=dict(flat({"service": service, **_each_string(document)})),
+        rest=dict(flat({"service": service})),
     )
+
+
+def _differing(first: ReadBack, other: ReadBack) -> dict[str, object]:
+    """Return each field of `other` that is not as in `first`; of mappings the items."""
+    found: dict[str, object] = {}
+    for field, value in other._asdict().items():
+        before = getattr(first, field)
+        if isinstance(value, Mapping) and isinstance(before, Mapping):
+            keys = [key for key in {**before, **value} if before.get(key) != value.get(key)]
+            found |= {f"{field} {key}": value.get(key, "nothing") for key in keys}
+        elif value != before:
+            found[field] = "nothing" if value is None else value
+    return found
 
 
 def _each_string(value: Any) -> Any:

@@ -35,6 +35,7 @@ NOT_RUN = {
     "TL510",
     "TL512",
     "TL515",
+    "TL520",
     "TL901",
     "TL902",
     *(f"TL52{digit}" for digit in "3456789"),

@@ -38,6 +38,7 @@ def test_a_name_of_one_character_is_refused_before_docker_does(trainlaunch: Runs
     """Docker takes container names from two characters on."""
     assert "error[TL114]" in trainlaunch("render", str(write_job(tmp_path)), "--name", "m").stderr
     short = str(write_job(tmp_path, name="m", resources={"cpus": 4, "memory": "8Gi"}))
-    assert "error[TL401]: docker has no containers with a name of one character" in trainlaunch("render", short).stderr
-    for target in ("compose", "kubernetes"):
-        assert trainlaunch("render", short, "--target", target).returncode == 0
+    for target in ("docker", "compose"):
+        refused = trainlaunch("render", short, "--target", target).stderr
+        assert f"error[TL401]: {target} has no containers with a name of one character" in refused
+    assert trainlaunch("render", short, "--target", "kubernetes").returncode == 0

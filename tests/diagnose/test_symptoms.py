@@ -220,6 +220,14 @@ def test_what_was_not_found_is_told_apart(log: str, words: str) -> None:
     assert words in f"{diagnosis.sentence}; {diagnosis.fix}"
 
 
+def test_podmans_init_ends_with_1_where_the_image_has_no_shell() -> None:
+    """By its own words only: any job may end with 1."""
+    log = "ERROR (catatonit:7): failed to exec pid1: No such file or directory\n"
+    (diagnosis,) = explain_end(Evidence(1, log))
+    assert diagnosis.sentence == "the image has no /bin/sh, which the preflight needs"
+    assert explain_end(Evidence(1, "sh: 1: pythom: No such file or directory\n")) == ()
+
+
 def test_a_hang_is_told_with_the_memory_that_a_larger_shm_needs() -> None:
     """The value to type must not be the next error."""
     diagnosis = explain_hang(Evidence(None, FEED + ENOSPC, shm_size=64 << 20, memory=1 << 30))

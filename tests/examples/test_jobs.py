@@ -12,7 +12,7 @@ import pytest
 from tests.conftest import Runs
 from tests.examples.conftest import EXAMPLES, NAMES, PLAIN, Plain, Trained, job, settings_of
 
-OWN = [each for each in NAMES if each != "quickstart"]  # which has tests of its own
+OWN = [each for each in NAMES if each not in {"quickstart", "two_nodes"}]  # which have tests of their own
 TARGETS = ("docker", "compose", "kubernetes")
 ACCURACY = re.compile(r"accuracy (0\.\d+|1\.0+)(?: on \d+ unseen \w+.*)?$", re.MULTILINE)
 STATED_ACCURACY = 0.9

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from launcher.units import MIB
 from tests.jobs import plan_with
 
 
@@ -96,6 +97,30 @@ def test_torchrun_stands_in_front_of_the_same_command(tmp_path: Path) -> None:
     assert argv[0] == "torchrun"
     assert argv[-3:] == ("--no-python", "python", "train.py")
     assert {"--nproc-per-node=2", "--max-restarts=1", "--nnodes=1"} < set(argv)
+
+
+def test_several_nodes_have_one_argv(tmp_path: Path) -> None:
+    """Where they meet is no argument: it is the same on every node and target."""
+    argv = plan_with(tmp_path, "compose", torchrun={"nnodes": 3, "rdzv_port": 4000}).argv
+    assert argv[:2] == ("torchrun", "--nnodes=3")
+    assert not [each for each in argv if "endpoint" in each or "4000" in each]
+
+
+@pytest.mark.parametrize("ranks", [1, 2])
+def test_nccl_between_nodes_has_its_share_of_each_node(tmp_path: Path, ranks: int) -> None:
+    """40 MiB a rank beside what one node needs, and the plan says so; gloo takes none."""
+    fields: dict[str, Any] = {
+        "resources": {"memory": "64Gi", "cpus": 8, "gpus": ranks},
+        "shm_extra": [{"name": "cache", "size": "4Gi"}],
+        "data_loader": {"sample": {"shape": [8], "dtype": "float32"}, "batch_size": 1},
+    }
+    one, two = (plan_with(tmp_path, "compose", torchrun={"nnodes": nodes}, **fields) for nodes in (1, 2))
+    assert two.shm.hard - one.shm.hard == ranks * 40 * MIB
+    assert two.shm.need == one.shm.need
+    assert two.shm.size.derivation.endswith("+ NCCL")
+    fields |= {"resources": {"memory": "64Gi"}, "ranks_per_container": ranks}
+    one, two = (plan_with(tmp_path, "compose", torchrun={"nnodes": nodes}, **fields) for nodes in (1, 2))
+    assert one.shm == two.shm
 
 
 @pytest.mark.parametrize(

@@ -11,6 +11,7 @@ from launcher.plan.launch_plan import LaunchPlan
 FOLDER = Path(__file__).parent
 GOLDENS = FOLDER / "golden"
 JOBS = ("full", "gpus", "minimal", "script", "secrets")
+NODES = "nodes"  # several of them: on Compose alone among these targets
 TARGETS = ("docker", "compose", "kubernetes")
 FILES = {"docker": "docker-run.sh", "compose": "compose.yaml", "kubernetes": "kubernetes.yaml"}
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import jsonschema  # type: ignore[import-untyped]
 import pytest
@@ -13,14 +14,14 @@ from launcher.render import render
 from launcher.verify import verified
 from launcher.verify.reread_compose import interpolated
 from tests.jobs import plan_with
-from tests.render.jobs import JOBS, job_plan
+from tests.render.jobs import JOBS, NODES, job_plan
 from tests.render.readers import compose
 
 SCHEMA = Path(__file__).resolve().parents[3] / "shared" / "schemas" / "compose-spec.json"
 HOST = {"WANDB_API_KEY": "a", "MY_HF_TOKEN": "b"}
 
 
-@pytest.mark.parametrize("job", JOBS)
+@pytest.mark.parametrize("job", [*JOBS, NODES])
 def test_the_file_fits_the_compose_specification(job: str) -> None:
     """The Compose specification's JSON Schema accepts the file."""
     if not SCHEMA.is_file():
@@ -29,7 +30,7 @@ def test_the_file_fits_the_compose_specification(job: str) -> None:
     jsonschema.Draft7Validator(schema).validate(yaml.safe_load(render(job_plan(job, "compose"))))
 
 
-@pytest.mark.parametrize("job", JOBS)
+@pytest.mark.parametrize("job", [*JOBS, NODES])
 def test_the_real_compose_accepts_the_file(job: str, tmp_path: Path) -> None:
     """`docker compose config -q` accepts the file and prints no warning."""
     done = compose("config", "-q", text=render(job_plan(job, "compose")), cwd=tmp_path, env=HOST)
@@ -59,9 +60,51 @@ def test_compose_itself_reads_what_the_plan_says(tmp_path: Path) -> None:
     assert service["environment"]["HF_TOKEN"] == "b"
 
 
+def test_compose_itself_reads_every_node_as_planned(tmp_path: Path) -> None:
+    """What services take from the first one by a merge key is theirs; names, GPUs and their number are their own."""
+    plan = job_plan(NODES, "compose")
+    done = compose("config", "--format", "json", text=render(plan), cwd=tmp_path, env=HOST)
+    services = json.loads(done.stdout)["services"]
+    assert list(services) == ["several-0", "several-1", "several-2"]
+    own = ("hostname", "container_name", "depends_on", "labels", "deploy")
+    first, *others = ({key: value for key, value in each.items() if key not in own} for each in services.values())
+    assert others == [first, first]
+    assert first["environment"]["PET_RDZV_ENDPOINT"] == "several-0:29500"
+    for number, (name, each) in enumerate(services.items()):
+        assert (each["hostname"], each["container_name"]) == (name, name)
+        assert each["labels"]["dev.trainlaunch.node"] == str(number)
+        assert each["labels"]["dev.trainlaunch.job"] == "several"
+        (gpus,) = each["deploy"]["resources"]["reservations"]["devices"]
+        assert gpus["device_ids"] == [str(2 * number), str(2 * number + 1)]
+
+
+@pytest.mark.parametrize(
+    ("own", "said"),
+    [
+        ({"env": {"PET_RDZV_ENDPOINT": "other:1"}}, '"PET_RDZV_ENDPOINT": "other:1"'),
+        ({"secrets": {"PET_RDZV_ENDPOINT": {"env": "WHERE"}}}, '"PET_RDZV_ENDPOINT": "${WHERE:?'),
+    ],
+)
+def test_a_job_that_names_its_own_rendezvous_keeps_it(tmp_path: Path, own: dict[str, Any], said: str) -> None:
+    """The user's own variable wins, as a value and as a secret."""
+    plan = plan_with(tmp_path, "compose", torchrun={"nnodes": 2}, **own)
+    text = verified(plan, render(plan))
+    assert text.count('"PET_RDZV_ENDPOINT": ') == 1
+    assert said in text
+
+
+def test_the_names_of_nodes_are_host_names(tmp_path: Path) -> None:
+    """A long name is shortened, and stays one of a host: 63 characters."""
+    plan = plan_with(tmp_path, "compose", name="n" * 63, torchrun={"nnodes": 12})
+    names = list(yaml.safe_load(verified(plan, render(plan)))["services"])
+    assert len(set(names)) == 12
+    assert max(map(len, names)) == 63
+    assert f'"PET_RDZV_ENDPOINT": "{names[0]}:29500"' in render(plan)
+
+
 def test_every_scalar_is_quoted_or_a_block(tmp_path: Path) -> None:
     """No bare scalar but integers, booleans and our own keys stands in the file."""
-    for job in JOBS:
+    for job in (*JOBS, NODES):
         for event in yaml.parse(render(job_plan(job, "compose"))):
             if isinstance(event, yaml.ScalarEvent) and event.style is None:
                 assert event.value.isdecimal() or event.value == "-1" or event.value in {"true", "false"} | KEYS
@@ -84,7 +127,7 @@ KEYS = {
         "stop_signal",
     ),
     *("stop_grace_period", "healthcheck", "interval", "timeout", "retries", "start_period", "test"),
-    *("entrypoint", "command"),
+    *("entrypoint", "command", "container_name", "hostname", "depends_on", "<<", "networks", "default"),
 }
 
 

@@ -14,7 +14,7 @@ from launcher.job import read_job
 from launcher.plan import make_plan
 from launcher.render import render
 from launcher.verify import verified
-from tests.render.jobs import FILES, FOLDER, GOLDENS, JOBS, TARGETS, job_plan
+from tests.render.jobs import FILES, FOLDER, GOLDENS, JOBS, NODES, TARGETS, job_plan
 
 
 @pytest.mark.parametrize("target", TARGETS)
@@ -23,6 +23,12 @@ def test_rendering_is_its_golden_file(job: str, target: str, golden: Callable[[P
     """Each job on each target gives exactly the committed text, which verify accepts."""
     plan = job_plan(job, target)
     golden(GOLDENS / job / FILES[target], verified(plan, render(plan)))
+
+
+def test_the_rendering_of_several_nodes_is_its_golden_file(golden: Callable[[Path, str], None]) -> None:
+    """A service a node: the first in full, the others only with what differs."""
+    plan = job_plan(NODES, "compose")
+    golden(GOLDENS / NODES / FILES["compose"], verified(plan, render(plan)))
 
 
 @pytest.mark.parametrize("target", TARGETS)
@@ -95,7 +101,7 @@ def test_what_only_up_enforces_is_a_comment() -> None:
         assert "# ttl_after_finished 24h: the next `trainlaunch up`" in text
     job = render(job_plan("full", "kubernetes"))
     assert "only `trainlaunch up`" not in job
-    assert "\n  backoffLimit: 2\n  activeDeadlineSeconds: 43200\n  ttlSecondsAfterFinished: 86400\n" in job
+    assert "\n  activeDeadlineSeconds: 43200\n  ttlSecondsAfterFinished: 86400\n  backoffLimit: 2\n" in job
     pod = render(job_plan("script", "kubernetes"))
     assert "# restart.max_attempts 2: only `trainlaunch up`" in pod
     assert "# ttl_after_finished 10m: the next `trainlaunch up`" in pod

@@ -30,6 +30,7 @@ def job_name(engine: str) -> Iterator[str]:
     name = f"t-{uuid.uuid4().hex[:10]}"
     yield name
     docker("rm", "--force", "--volumes", *containers_of(name))
+    docker("network", "rm", *networks_of(name))
 
 
 @pytest.fixture
@@ -70,6 +71,11 @@ def docker(*args: str) -> str:
 def containers_of(job: str) -> list[str]:
     """Return the ids of all containers of a job."""
     return docker("ps", "--all", "--quiet", f"--filter=label={LABEL_PREFIX}job={job}").split()
+
+
+def networks_of(job: str) -> list[str]:
+    """Return the names of all networks of a job."""
+    return docker("network", "ls", "--format={{.Name}}", f"--filter=label={LABEL_PREFIX}job={job}").split()
 
 
 def inspected(container: str) -> dict[str, Any]:

@@ -22,7 +22,8 @@ BLANK = Started(
 class End:
     """How one container goes: its output, then its code. `until` keeps it running until `stop` or `kill` is called.
 
-    A job that `ignores` SIGTERM ends by `kill` only; `lost` makes the engine go away instead of the job.
+    A job that `ignores` SIGTERM ends by `kill` only; `lost` makes the engine go away instead of the job, `lost_late`
+    after it told the code.
     """
 
     code: int = 0
@@ -30,6 +31,7 @@ class End:
     until_stopped: bool = False
     ignores: bool = False
     lost: bool = False
+    lost_late: bool = False
     signals: tuple[int, ...] = ()
     oom_killed: bool = False
     removed: bool = False
@@ -111,7 +113,7 @@ class Scripted:
         made = self._made[int(container)]
         if made.code is None:
             return made.started
-        if made.end.lost:
+        if made.end.lost or made.end.lost_late:
             raise unreachable(Endpoint("unix:///gone", ""), "connection reset")
         if made.end.removed:
             return None

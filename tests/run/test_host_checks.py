@@ -45,6 +45,18 @@ def test_a_limit_that_the_engine_would_ignore_is_refused(tmp_path: Path, lacking
     assert codes(plan_with(tmp_path), {**ROOMY, lacking: False}) == []
 
 
+def test_all_nodes_must_find_room_on_the_host(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Memory and GPUs are of each node, and all nodes are on one engine."""
+    monkeypatch.setattr("launcher.run.docker_checks.gpu_nodes", lambda: 3)
+    resources = {"cpus": 8, "memory": "9Gi", "gpus": 2}
+    plan = plan_with(tmp_path, "compose", resources=resources, torchrun={"nnodes": 2})
+    found = {each.code: each for each in host_findings(plan, {**NVIDIA, "MemTotal": 16 << 30}, local=True)}
+    assert found["TL504"].message == "resources.memory 9Gi for each of 2 nodes is more than the engine's 16384Mi"
+    assert "below 8192Mi" in found["TL504"].fix
+    assert found["TL505"].message == "resources.gpus is 2 for each of 2 nodes and this host has 3"
+    assert found["TL505"].fix.startswith("set resources.gpus to 1,")
+
+
 def test_everything_is_told_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """CPUs, memory, a secret, GPUs and a bind in one go."""
     monkeypatch.delenv("TOKEN", raising=False)

@@ -1,9 +1,12 @@
-"""The engine goes away while `up` follows: said, 125, and the job goes on."""
+"""The engine goes away for good while `up` follows: said, 125, and the job goes on. A lost connection is no more."""
 
 from __future__ import annotations
 
 import contextlib
+import os
 import socket
+import subprocess
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -11,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import Runs
+from tests.run.conftest import ROOT
 from tests.run.test_up import Start, ended, read_until
 
 
@@ -45,6 +49,14 @@ class Proxy:
                 sink.sendall(data)
             sink.shutdown(socket.SHUT_WR)
 
+    def hang_up(self) -> None:
+        """Close every connection; new ones are taken."""
+        open_now, self._open = self._open, []
+        for each in open_now:
+            with contextlib.suppress(OSError):
+                each.shutdown(socket.SHUT_RDWR)
+            each.close()
+
     def cut(self) -> None:
         """Close the socket and every connection through it."""
         self.path.unlink(missing_ok=True)
@@ -64,20 +76,43 @@ def proxy(tmp_path: Path, engine: str) -> Iterator[Proxy]:
     proxy.cut()
 
 
-@pytest.mark.docker
-@pytest.mark.skipif(not Path("/var/run/docker.sock").is_socket(), reason="the engine is not at /var/run/docker.sock")
+pytestmark = [
+    pytest.mark.docker,
+    pytest.mark.skipif(
+        not Path("/var/run/docker.sock").is_socket(), reason="the engine is not at /var/run/docker.sock"
+    ),
+]
+SOON = (
+    "import sys, launcher.run.docker_lasting as lasting; lasting.BACK_SECONDS = 2.0\n"
+    "from launcher.cli.main import main; sys.exit(main())"
+)
+
+
 def test_a_lost_engine_is_125_and_the_job_goes_on(
-    start: Start, make_job: Callable[..., Path], proxy: Proxy, trainlaunch: Runs, job_name: str
+    make_job: Callable[..., Path], proxy: Proxy, trainlaunch: Runs, job_name: str
 ) -> None:
-    """No new attempt, the way to follow it again is told, and the job's code is still to be had."""
-    script = "echo ready; sleep 5; exit 13"
+    """After a while, here two seconds: no new attempt, the way to follow it again, and its code is still to be had."""
+    script = "echo ready; sleep 8; exit 13"
     job = str(make_job(command=["/bin/sh", "-c", script], restart={"max_attempts": 3}))
-    process = start("up", job, DOCKER_HOST=f"unix://{proxy.path}")
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "DOCKER_HOST": f"unix://{proxy.path}"}
+    pipe = subprocess.PIPE
+    process = subprocess.Popen([sys.executable, "-c", SOON, "up", job], env=environment, stdout=pipe, stderr=pipe)
     read_until(process, b"ready\n")
     proxy.cut()
     code, _, err = ended(process)
     assert code == 125
+    assert "the engine went away; waiting up to 2s for it to come back" in err
     assert "the engine was lost while following" in err
     assert f"trainlaunch logs -f {job_name}" in err
     assert "attempt 2" not in err
     assert trainlaunch("wait", job).returncode == 13
+
+
+def test_a_lost_connection_is_made_again(start: Start, make_job: Callable[..., Path], proxy: Proxy) -> None:
+    """Every stream breaks while the engine is there: each line comes once, and the code is the job's."""
+    script = "i=0; while [ $i -lt 40 ]; do i=$((i+1)); echo $i; sleep 0.1; done; exit 13"
+    process = start("up", str(make_job(command=["/bin/sh", "-c", script])), DOCKER_HOST=f"unix://{proxy.path}")
+    seen = read_until(process, b"\n3\n").decode()
+    proxy.hang_up()
+    code, rest, err = ended(process)
+    assert (code, seen + rest) == (13, "".join(f"{number}\n" for number in range(1, 41))), err

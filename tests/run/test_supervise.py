@@ -134,6 +134,13 @@ def test_a_lost_engine_is_125_and_told(follow: Callable[..., Followed]) -> None:
     assert "trainlaunch logs -f digits" in done.said[1]
 
 
+def test_a_code_that_is_known_outlives_the_engine(follow: Callable[..., Followed]) -> None:
+    """The engine went away after it told the job's end: the code is the job's, and only the cause stays unknown."""
+    done = follow(End(code=3, lost_late=True))
+    assert done.outcome == Outcome(3, None)
+    assert "the engine was lost while following" in done.said[0]
+
+
 @pytest.mark.parametrize(
     ("peak", "said"),
     [(40 << 20, "data_loader:\n  batch_bytes: {size: 10Mi, tensors: 1}"), (4096, "held at most 4.0 KiB, too little")],

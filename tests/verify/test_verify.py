@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import json
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,7 +18,7 @@ from launcher.render import render
 from launcher.render.container import container_of
 from launcher.verify import verified, verify
 from tests.jobs import plan_with
-from tests.render.jobs import JOBS, TARGETS, job_plan
+from tests.render.jobs import JOBS, NODES, TARGETS, job_plan
 
 
 def refusals(plan: LaunchPlan, text: str) -> list[str]:
@@ -198,6 +199,54 @@ def test_no_key_can_be_left_out_or_changed(job: str, target: str) -> None:
         if scalar_at(document, path) and not refusals(plan, changed(document, path, delete=False))
     ]
     assert accepted == []
+
+
+def whole(text: str) -> Any:
+    """Return a Compose file with each service written out, nothing taken from another one."""
+    return json.loads(json.dumps(yaml.safe_load(text)))
+
+
+def test_no_node_may_differ_from_the_plan() -> None:
+    """Of each service: without any one key or item, and with any one scalar changed, the file is refused."""
+    plan = job_plan(NODES, "compose", "torchrun.nnodes=2")
+    document = whole(render(plan))
+    assert refusals(plan, dumped(document)) == []
+    paths = [path for path in places(document) if path[:2] != ("services", f"{plan.name}-0")]
+    accepted = [path for path in paths if not refusals(plan, changed(document, path, delete=True))]
+    scalars = [path for path in paths if scalar_at(document, path)]
+    accepted += [path for path in scalars if not refusals(plan, changed(document, path, delete=False))]
+    assert accepted == []
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("ipc", "host"),
+        ("tmpfs", ["/dev/shm"]),
+        ("shm_size", "64m"),
+        ("image", "other:1"),
+        ("network_mode", "none"),
+        ("environment", {}),
+    ],
+)
+def test_a_node_with_something_of_its_own_is_refused(key: str, value: object) -> None:
+    """Above all what would give one of the nodes another /dev/shm; the message names the node."""
+    plan = job_plan(NODES, "compose")
+    document = whole(render(plan))
+    document["services"]["several-2"][key] = value
+    found = refusals(plan, dumped(document))
+    assert found
+    assert all("nodes.2." in each for each in found)
+
+
+def test_a_missing_and_a_further_node_are_refused() -> None:
+    """As many services as nodes."""
+    plan = job_plan(NODES, "compose")
+    document = whole(render(plan))
+    last = document["services"].pop("several-2")
+    assert refusals(plan, dumped(document))
+    document["services"] |= {"several-2": last, "several-3": last}
+    assert refusals(plan, dumped(document))
 
 
 @pytest.mark.parametrize(

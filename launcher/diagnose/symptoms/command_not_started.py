@@ -3,7 +3,7 @@
 **What you see**: exit code 127 or 126, with the shell's `not found` or `Permission denied`.
 **Why**: the preflight passed and its last step, exec of the command, failed: the program is not in the image, not
 on PATH, has no execute permission or names an interpreter that is missing. An image without /bin/sh can't run the
-preflight itself.
+preflight itself; on Podman that ends with 1.
 **Way out**: run the image with a shell and look (`command -v`, `ls -l`).
 **References**: POSIX, Shell Command Language 2.8.2, Exit Status for Commands.
 """
@@ -16,13 +16,14 @@ from launcher.run.evidence import Evidence
 CODE = "TL614"
 NAME = "command-not-started"
 _NOT_EXECUTABLE, _NOT_FOUND = 126, 127
-_NO_SHELL = r"exec /bin/sh failed"
+_PODMANS_INIT = r"catatonit.*failed to exec pid1: No such file"  # and it ends with 1
+_NO_SHELL = rf"exec /bin/sh failed|{_PODMANS_INIT}"
 _TEXTS = r"not found|[Pp]ermission denied|[Nn]o such file|Exec format error"
 
 
 def diagnose(evidence: Evidence) -> Diagnosis | None:
     """Match 126 and 127; a script may also return them itself."""
-    if evidence.exit_code == _NOT_FOUND:
+    if evidence.exit_code == _NOT_FOUND or (evidence.exit_code == 1 and line_with(evidence.log, _PODMANS_INIT)):
         sentence, fix = _not_found(evidence)
     elif evidence.exit_code == _NOT_EXECUTABLE:
         sentence = "the command was found and could not be executed"

@@ -12,7 +12,7 @@ from launcher.render.quoting import yaml_string
 from launcher.render.quoting import yaml_text
 
 SOURCES = {
-    'compose.yaml.j2': 'ccdfe3500e4be26bc70d0d9a8b05a7c5a53712a6f34083435a361ba9fe37ae71',
+    'compose.yaml.j2': '8534c9c8932e17ba89a75c37ffc8d097b1498ee46c04d984eb78d6f0159da0d2',
 }
 
 
@@ -22,11 +22,15 @@ def text(
     cpus: Any,
     devices: Any,
     duration: Any,
+    first: Any,
     gpus: Any,
     header: Any,
     job: Any,
+    job_label: Any,
     memory: Any,
     mounts: Any,
+    node_label: Any,
+    others: Any,
     secret_files: Any,
     shm_size: Any,
     tmpfs: Any,
@@ -44,14 +48,35 @@ def text(
     out += (
         'name: ',
         yaml_string(dollars(container.name)),
-        '\nservices:\n  ',
-        yaml_string(container.name),
-        ':\n    image: ',
+        '\nservices:\n',
+    )
+    if others:
+        out += (
+            '  ',
+            yaml_string(first.name),
+            ': &node\n    hostname: ',
+            yaml_string(dollars(first.name)),
+            '\n',
+        )
+    else:
+        out += (
+            '  ',
+            yaml_string(first.name),
+            ':\n',
+        )
+    out += (
+        '    container_name: ',
+        yaml_string(dollars(first.name)),
+        '\n    image: ',
         yaml_string(dollars(job.image)),
         '\n    pull_policy: ',
         yaml_string(job.pull_policy),
-        '\n    init: true\n    restart: "no"\n    labels:\n',
+        '\n    init: true\n    restart: "no"\n',
     )
+    if others:
+        out.append('    labels: &labels\n')
+    else:
+        out.append('    labels:\n')
     for key_2, value_3 in container.labels:
         out += (
             '      ',
@@ -59,6 +84,12 @@ def text(
             ': ',
             yaml_string(dollars(value_3)),
             '\n',
+        )
+    if others:
+        out += (
+            '      ',
+            yaml_string(node_label),
+            ': "0"\n',
         )
     out += (
         '    shm_size: ',
@@ -79,9 +110,9 @@ def text(
         )
     if gpus:
         out.append('    deploy:\n      resources:\n        reservations:\n          devices:\n            - driver: "nvidia"\n')
-        if gpus.ids:
+        if first.gpu_ids:
             out.append('              device_ids:\n')
-            for id_4 in gpus.ids:
+            for id_4 in first.gpu_ids:
                 out += (
                     '                - ',
                     yaml_string(dollars(id_4)),
@@ -231,24 +262,56 @@ def text(
             yaml_text(dollars(word_19), 8),
             '\n',
         )
+    for node_20 in others:
+        out += (
+            '  ',
+            yaml_string(node_20.name),
+            ':\n    <<: *node\n    hostname: ',
+            yaml_string(dollars(node_20.name)),
+            '\n    container_name: ',
+            yaml_string(dollars(node_20.name)),
+            "\n    # The first node's name is taken first, and the others meet there.\n    depends_on:\n      - ",
+            yaml_string(first.name),
+            '\n    labels:\n      <<: *labels\n      ',
+            yaml_string(node_label),
+            ': ',
+            yaml_string(node_20.number),
+            '\n',
+        )
+        if node_20.gpu_ids:
+            out.append('    deploy:\n      resources:\n        reservations:\n          devices:\n            - driver: "nvidia"\n              device_ids:\n')
+            for id_21 in node_20.gpu_ids:
+                out += (
+                    '                - ',
+                    yaml_string(dollars(id_21)),
+                    '\n',
+                )
+            out.append('              capabilities:\n                - "gpu"\n')
+    out += (
+        'networks:\n  default:\n    labels:\n      ',
+        yaml_string(job_label),
+        ': ',
+        yaml_string(job.name),
+        '\n',
+    )
     if secret_files:
         out.append('secrets:\n')
-        for name_20, path_21, source_22 in secret_files:
+        for name_22, path_23, source_24 in secret_files:
             out += (
                 '  ',
-                yaml_string(name_20),
+                yaml_string(name_22),
                 ':\n    file: ',
-                yaml_string(dollars(source_22)),
+                yaml_string(dollars(source_24)),
                 '\n',
             )
     if volumes:
         out.append('volumes:\n')
-        for name_23 in volumes:
+        for name_25 in volumes:
             out += (
                 '  ',
-                yaml_string(name_23),
+                yaml_string(name_25),
                 ':\n    name: ',
-                yaml_string(dollars(name_23)),
+                yaml_string(dollars(name_25)),
                 '\n',
             )
     return "".join(out)

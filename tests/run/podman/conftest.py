@@ -1,0 +1,109 @@
+"""A Podman of the test run's own: its storage, its service and its socket; the host's own Podman is left alone."""
+
+from __future__ import annotations
+
+import os
+import resource
+import shutil
+import subprocess
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from tests.engine import images
+
+
+@dataclass(frozen=True)
+class Podman:
+    """`command` is a `podman` on this storage; `service` is the socket of one that always runs."""
+
+    folder: Path
+    command: Path
+
+    @property
+    def host(self) -> str:
+        """The service, as DOCKER_HOST names it."""
+        return f"unix://{self.folder}/podman.sock"
+
+    def __call__(self, *args: str) -> str:
+        """Run the command and return its stdout; an error is left to the assertions of the caller."""
+        done = subprocess.run([self.command, *args], capture_output=True, text=True, timeout=120, check=False)
+        return done.stdout.strip()
+
+    def serve(self, socket: str, **environment: str) -> subprocess.Popen[bytes]:
+        """Start a service on another socket of the same folder, and return it when it answers."""
+        path = self.folder / socket
+        with (self.folder / f"{socket}.log").open("wb") as log:
+            service = subprocess.Popen(
+                [self.command, "system", "service", "--time=0", f"unix://{path}"],
+                env={**os.environ, **environment},
+                cwd=self.folder,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=log,
+            )
+        for _ in range(300):
+            if path.is_socket():
+                return service
+            time.sleep(0.1)
+        service.kill()
+        raise RuntimeError(f"no Podman service within 30 s: {(self.folder / f'{socket}.log').read_text()}")
+
+
+@pytest.fixture(scope="session")
+def podman(engine: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Podman]:
+    """Return a Podman whose storage has the base image."""
+    real = shutil.which("podman")
+    if real is None or os.getuid():
+        reason = "podman is not installed" if real is None else "rootful Podman needs root"
+        if os.environ.get("CI") == "true":
+            pytest.fail(f"{reason}, and CI may not skip its tests", pytrace=False)
+        pytest.skip(reason)
+    folder = tmp_path_factory.mktemp("podman")
+    command = folder / "bin/podman"
+    command.parent.mkdir()
+    places = " ".join(f"--{each} {folder}/{each}" for each in ("root", "runroot", "tmpdir"))
+    command.write_text(f'#!/bin/sh\nexport CONTAINERS_CONF={folder}/containers.conf\nexec {real} {places} "$@"\n')
+    command.chmod(0o755)
+    (folder / "containers.conf").write_text(_configuration())
+    podman = Podman(folder, command)
+    service = podman.serve("podman.sock")
+    try:
+        _load(podman, images.base_image())
+        yield podman
+    finally:
+        podman("rm", "--all", "--force", "--volumes", "--time=0")
+        service.terminate()
+        service.wait(timeout=30)
+        podman("system", "reset", "--force")
+
+
+def _configuration() -> str:
+    """Podman's own default limits may be higher than those that this host lets anyone set."""
+    limits = {"nofile": resource.RLIMIT_NOFILE, "nproc": resource.RLIMIT_NPROC}
+    hard = {name: min(resource.getrlimit(which)[1], 4096) for name, which in limits.items()}
+    return f"[containers]\ndefault_ulimits = {[f'{name}={limit}:{limit}' for name, limit in hard.items()]}\n"
+
+
+def _load(podman: Podman, image: str) -> None:
+    saved = subprocess.Popen(["docker", "save", image], stdout=subprocess.PIPE)
+    load = [podman.command, "load", "--quiet"]
+    subprocess.run(load, stdin=saved.stdout, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=True)
+    assert saved.stdout is not None
+    saved.stdout.close()
+    assert saved.wait() == 0
+
+
+@pytest.fixture(autouse=True)
+def on_podman(podman: Podman, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let the `docker` command and trainlaunch talk to Podman's service."""
+    monkeypatch.setenv("DOCKER_HOST", podman.host)
+
+
+@pytest.fixture(scope="session")
+def base_image(podman: Podman) -> str:
+    """Return the tag of the base image, which this Podman has."""
+    return images.BASE_IMAGE

@@ -1,0 +1,37 @@
+"""Podman keeps the contract of all backends."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from launcher.run.docker import DockerBackend
+from launcher.run.docker_client import Engine, find_endpoint
+from launcher.run.podman import PodmanBackend, engine_backend
+from tests.run.contract import BackendContract, ShmContract
+
+
+@pytest.mark.docker
+class TestPodman(BackendContract):
+    """Real containers of a rootful Podman, through its service."""
+
+    @pytest.fixture
+    def backend(self, on_podman: None) -> Iterator[DockerBackend]:
+        """Return what trainlaunch itself takes here."""
+        with contextlib.closing(engine_backend()) as backend:
+            assert isinstance(backend, PodmanBackend)
+            yield backend
+
+
+@pytest.mark.docker
+class TestPodmanWithoutProc(ShmContract):
+    """Another user's Podman: /dev/shm is read by the health command inside the container."""
+
+    @pytest.fixture
+    def backend(self, on_podman: None, tmp_path: Path) -> Iterator[DockerBackend]:
+        """Return a backend that sees no process of Podman's."""
+        with contextlib.closing(PodmanBackend(Engine(find_endpoint()), proc=tmp_path / "no-proc")) as backend:
+            yield backend

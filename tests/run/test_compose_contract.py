@@ -1,0 +1,35 @@
+"""The compose backend keeps the contract of all backends."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from launcher.plan.launch_plan import LaunchPlan
+from launcher.run.compose import ComposeBackend
+from tests.jobs import plan_with
+from tests.run.contract import BackendContract
+
+
+@pytest.mark.docker
+class TestCompose(BackendContract):
+    """Real containers that the real Compose makes."""
+
+    @pytest.fixture
+    def backend(self, compose: str) -> Iterator[ComposeBackend]:
+        """Return a backend with a connection of its own."""
+        with contextlib.closing(ComposeBackend()) as backend:
+            yield backend
+
+    @pytest.fixture
+    def make_plan_of(self, fields: dict[str, Any], tmp_path: Path) -> Callable[..., LaunchPlan]:
+        """Return the plan of the small job for this target."""
+
+        def make(**over: Any) -> LaunchPlan:
+            return plan_with(tmp_path, "compose", **{**fields, **over})
+
+        return make

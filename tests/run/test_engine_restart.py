@@ -1,0 +1,166 @@
+"""The engine is restarted under a followed run: said, nothing of the output is lost, and the exit code is the job's.
+
+On a dockerd of the test's own, so that nobody else's containers are touched.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import signal
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import Runs
+from tests.run.test_up import Start, ended, read_until
+
+pytestmark = [
+    pytest.mark.docker,
+    pytest.mark.skipif(os.getuid() != 0 or shutil.which("dockerd") is None, reason="only root can start a dockerd"),
+]
+COUNTS = "echo ready; i=0; while [ $i -lt 80 ]; do i=$((i+1)); echo $i; sleep 0.1; done; exit 9"
+ALL = "ready\n" + "".join(f"{number}\n" for number in range(1, 81))
+
+
+class OwnEngine:
+    """A dockerd with its own socket, data and containerd; no network, no rule of a firewall."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.host = f"unix://{folder}/docker.sock"
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def start(self, *options: str) -> None:
+        """Start it and wait until it answers."""
+        # In a network of its own: without a bridge dockerd deletes docker0, which is the other engine's.
+        argv = [
+            "unshare",
+            "--net",
+            "dockerd",
+            f"--host={self.host}",
+            "--bridge=none",
+            "--iptables=false",
+            "--log-level=error",
+        ]
+        argv += options
+        argv += [f"--{name}={self.folder}/{name}" for name in ("data-root", "exec-root", "pidfile")]
+        with (self.folder / "log").open("ab") as log:
+            self._process = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+        for _ in range(600):
+            if self.docker("version").returncode == 0:
+                return
+            assert self._process.poll() is None, (self.folder / "log").read_text()[-2000:]
+            time.sleep(0.1)
+        pytest.fail(f"dockerd did not answer within 60 s: {(self.folder / 'log').read_text()[-2000:]}")
+
+    def end(self, number: signal.Signals) -> None:
+        """End it by a signal and wait for that."""
+        assert self._process is not None
+        self._process.send_signal(number)
+        self._process.wait(timeout=60)
+        self._forget_containerd()
+
+    def _forget_containerd(self) -> None:
+        """End the containerd of a dockerd that was killed: the next one can't take it over; containers go on."""
+        noted = self.folder / "exec-root/containerd/containerd.pid"
+        with contextlib.suppress(OSError, ValueError):
+            pid = int(noted.read_text())
+            if Path(f"/proc/{pid}/comm").read_text() == "containerd\n":
+                os.kill(pid, signal.SIGTERM)
+                while Path(f"/proc/{pid}").exists():
+                    time.sleep(0.1)
+        noted.unlink(missing_ok=True)
+
+    def docker(self, *args: str) -> subprocess.CompletedProcess[bytes]:
+        """Run the docker command on it."""
+        return subprocess.run(["docker", "--host", self.host, *args], capture_output=True, timeout=120, check=False)
+
+    def remove(self) -> None:
+        """Remove every container, end it, and undo the mount of its data on itself."""
+        self.docker("rm", "--force", *self.docker("ps", "--all", "--quiet").stdout.decode().split())
+        self.end(signal.SIGTERM)
+        subprocess.run(["umount", "--lazy", self.folder / "data-root"], capture_output=True, check=False)
+
+
+@pytest.fixture(scope="module")
+def loaded(base_image: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[OwnEngine]:
+    """Return such an engine, ended, that has the base image."""
+    own = OwnEngine(tmp_path_factory.mktemp("engine"))
+    own.start()
+    saved = subprocess.Popen(["docker", "save", base_image], stdout=subprocess.PIPE)
+    subprocess.run(["docker", "--host", own.host, "load", "--quiet"], stdin=saved.stdout, check=True)
+    assert saved.stdout is not None
+    saved.stdout.close()
+    assert saved.wait() == 0
+    own.end(signal.SIGTERM)
+    yield own
+    own.start()
+    own.remove()
+
+
+@pytest.fixture
+def live_engine(loaded: OwnEngine) -> Iterator[OwnEngine]:
+    """Return it running, with --live-restore; ended afterwards."""
+    loaded.start("--live-restore")
+    yield loaded
+    loaded.end(signal.SIGTERM)
+
+
+@pytest.fixture
+def plain_engine(loaded: OwnEngine) -> Iterator[OwnEngine]:
+    """Return it running, as it is by default; ended afterwards."""
+    loaded.start()
+    yield loaded
+    loaded.end(signal.SIGTERM)
+
+
+@pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGKILL])
+def test_a_run_that_outlives_its_engine_is_followed_to_its_end(
+    start: Start, make_job: Callable[..., Path], live_engine: OwnEngine, how: signal.Signals
+) -> None:
+    """With live-restore: each line once, the job's own code, and what happened is said."""
+    job = str(make_job(command=["/bin/sh", "-c", COUNTS]))
+    process = start("up", job, DOCKER_HOST=live_engine.host)
+    seen = read_until(process, b"\n5\n").decode()
+    live_engine.end(how)
+    live_engine.start("--live-restore")
+    code, rest, err = ended(process)
+    assert (code, seen + rest) == (9, ALL), err
+    assert "the engine went away; waiting up to 60s for it to come back" in err
+    assert "the engine is back, and the job goes on" in err
+
+
+def test_a_run_that_the_engine_takes_with_it_has_its_own_code(
+    start: Start, make_job: Callable[..., Path], plain_engine: OwnEngine, trainlaunch: Runs
+) -> None:
+    """Without live-restore a restart stops the job: its handler runs, its last words arrive, no new attempt."""
+    script = "trap 'echo saved; exit 5' TERM; echo ready; while :; do sleep 0.1; done"
+    job = str(make_job(command=["/bin/sh", "-c", script]))
+    process = start("up", job, DOCKER_HOST=plain_engine.host)
+    read_until(process, b"ready\n")
+    plain_engine.end(signal.SIGTERM)
+    plain_engine.start()
+    code, rest, err = ended(process)
+    assert (code, rest) == (5, "saved\n"), err
+    assert trainlaunch("wait", job, env={"DOCKER_HOST": plain_engine.host}).returncode == 5
+
+
+def test_a_run_that_dies_of_a_restart_was_stopped_by_the_engine(
+    start: Start, make_job: Callable[..., Path], plain_engine: OwnEngine
+) -> None:
+    """143 is not blamed on a stranger, and is not tried again."""
+    script = "echo ready; exec sleep 60"
+    job = str(make_job(command=["/bin/sh", "-c", script], restart={"max_attempts": 2}))
+    process = start("up", job, DOCKER_HOST=plain_engine.host)
+    read_until(process, b"ready\n")
+    plain_engine.end(signal.SIGTERM)
+    plain_engine.start()
+    code, _, err = ended(process)
+    assert code == 143, err
+    assert "cause[TL611]: someone through the engine stopped the job" in err
+    assert "attempt" not in err
