@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from tests.kubernetes.server import FakeCluster
+from tests.kubernetes.contract.user import Place, User
+from tests.kubernetes.server import NAMESPACE, FakeCluster
 
 
 @pytest.fixture
@@ -32,3 +33,11 @@ def client(kubeconfig: Path) -> Iterator[Any]:
     api = config.new_client_from_config(str(kubeconfig))
     yield api
     api.rest_client.pool_manager.clear()
+
+
+@pytest.fixture
+def user(fake: FakeCluster, kubeconfig: Path, tmp_path: Path) -> Iterator[User]:
+    """Return a user of the fake cluster whose job is called digits."""
+    found = User(Place(str(kubeconfig), NAMESPACE, "trainer:1", fake), tmp_path / "work", "digits")
+    yield found
+    found.leaves()

@@ -7,7 +7,6 @@ import json
 import os
 import shutil
 import subprocess
-import time
 from pathlib import Path
 from typing import Any
 
@@ -16,72 +15,11 @@ from kubernetes import client as official
 from kubernetes import stream, watch
 
 from tests.kubernetes import statuses
+from tests.kubernetes.asking import create, ended, job, refusal, wait_until
+from tests.kubernetes.kinds import JOBS
+from tests.kubernetes.logs import stamp
 from tests.kubernetes.pods import Pod
 from tests.kubernetes.server import FakeCluster
-
-JOB: dict[str, Any] = {
-    "apiVersion": "batch/v1",
-    "kind": "Job",
-    "metadata": {"name": "digits", "labels": {"app": "digits"}},
-    "spec": {
-        "backoffLimit": 0,
-        "template": {
-            "metadata": {"labels": {"app": "digits"}},
-            "spec": {
-                "restartPolicy": "Never",
-                "terminationGracePeriodSeconds": 5,
-                "containers": [{"name": "train", "image": "trainer:1", "args": ["true"]}],
-            },
-        },
-    },
-}
-
-
-def job(**spec: Any) -> dict[str, Any]:
-    """Return the Job with other fields of its spec."""
-    made: dict[str, Any] = json.loads(json.dumps(JOB))
-    made["spec"] |= spec
-    return made
-
-
-def create(api: Any, body: dict[str, Any], **query: str) -> Any:
-    """Create a Job as raw JSON, as a client does that wants the server's own judgement."""
-    jobs = official.CustomObjectsApi(api)
-    return jobs.create_namespaced_custom_object("batch", "v1", "team", "jobs", body, **query)
-
-
-def refusal(api: Any, body: dict[str, Any], **query: str) -> dict[str, Any]:
-    """Return the Status that a Job is refused with."""
-    with pytest.raises(official.ApiException) as refused:
-        create(api, body, **query)
-    status: dict[str, Any] = json.loads(refused.value.body)
-    assert (status["kind"], status["status"], status["code"]) == ("Status", "Failure", refused.value.status)
-    return status
-
-
-def ended(api: Any, name: str = "digits") -> Any:
-    """Return a Job's status once it is over."""
-    found: list[Any] = []
-
-    def over() -> bool:
-        found[:] = [official.BatchV1Api(api).read_namespaced_job(name, "team").status]
-        return any(each.type in ("Complete", "Failed") for each in found[0].conditions or [])
-
-    wait_until(over)
-    return found[0]
-
-
-def test_a_job_runs_its_command_and_ends_as_it_does(fake: FakeCluster, client: Any) -> None:
-    """A real process; its exit code and its output are the pod's."""
-    body = job()
-    body["spec"]["template"]["spec"]["containers"][0]["args"] = ["sh", "-c", "echo one; echo two >&2; exit 3"]
-    create(client, body)
-    assert [each.reason for each in ended(client).conditions] == ["BackoffLimitExceeded"] * 2
-    (pod,) = official.CoreV1Api(client).list_namespaced_pod("team", label_selector="job-name=digits").items
-    assert pod.status.phase == "Failed"
-    assert pod.status.container_statuses[0].state.terminated.exit_code == 3
-    text = official.CoreV1Api(client).read_namespaced_pod_log(pod.metadata.name, "team")
-    assert text.splitlines()[1:] == ["one", "two"]
 
 
 @pytest.mark.parametrize(
@@ -166,86 +104,6 @@ def test_namespaces_tokens_and_rights_are_checked(fake: FakeCluster, client: Any
     assert refusal(client, job())["reason"] == "Unauthorized"
 
 
-def test_backoff_limit_and_failure_policy_decide_how_often(fake: FakeCluster, client: Any) -> None:
-    """backoffLimit 2 means three pods; a code of the policy means one."""
-    fake.pods_do(lambda pod: pod.exit(1))
-    create(client, job(backoffLimit=2))
-    assert ended(client).failed == 3
-    assert len(fake.pods()) == 3
-    rules = [{"action": "FailJob", "onExitCodes": {"containerName": "train", "operator": "In", "values": [78]}}]
-    fake.pods_do(lambda pod: pod.exit(78, message="the files are wrong"))
-    body = job(backoffLimit=3, podFailurePolicy={"rules": rules})
-    body["metadata"]["name"] = "wrong"
-    create(client, body)
-    status = ended(client, "wrong")
-    assert (status.failed, status.conditions[-1].reason) == (1, "PodFailurePolicy")
-    assert status.conditions[-1].message.endswith("failed with exit code 78 matching FailJob rule at index 0")
-
-
-def test_a_disruption_that_is_ignored_costs_no_attempt(fake: FakeCluster, client: Any) -> None:
-    """An evicted pod is replaced with backoffLimit 0 where the policy ignores it."""
-    rules = [{"action": "Ignore", "onPodConditions": [{"type": "DisruptionTarget", "status": "True"}]}]
-    fake.pods_do(lambda pod: pod.evict("The node was low on resource: memory."), lambda pod: pod.exit(0))
-    create(client, job(podFailurePolicy={"rules": rules}))
-    status = ended(client)
-    assert (status.succeeded, status.failed) == (1, None)
-
-
-def test_an_indexed_job_has_a_pod_per_index(fake: FakeCluster, client: Any) -> None:
-    """Names, host names, labels and annotations as the controller gives them."""
-    fake.pods_do(lambda pod: pod.exit(0))
-    create(client, job(completionMode="Indexed", completions=2, parallelism=2))
-    assert ended(client).succeeded == 2
-    key = "batch.kubernetes.io/job-completion-index"
-    for index, pod in enumerate(fake.pods()):
-        assert pod["metadata"]["name"].startswith(f"digits-{index}-")
-        assert pod["spec"]["hostname"] == f"digits-{index}"
-        assert pod["metadata"]["labels"][key] == pod["metadata"]["annotations"][key] == str(index)
-        assert pod["metadata"]["ownerReferences"][0]["kind"] == "Job"
-
-
-def test_deadlines_end_a_job_and_ttl_removes_it(fake: FakeCluster, client: Any) -> None:
-    """activeDeadlineSeconds stops its pods; ttlSecondsAfterFinished takes all of it away."""
-    fake.pods_do(lambda pod: pod.start())
-    create(client, job(activeDeadlineSeconds=1, ttlSecondsAfterFinished=1))
-    assert ended(client).conditions[-1].reason == "DeadlineExceeded"
-    wait_until(lambda: fake.objects() == [])
-
-
-def test_a_foreground_delete_ends_pods_first(fake: FakeCluster, client: Any) -> None:
-    """The Job stays, marked, until its pods are gone; their processes get SIGTERM and the grace period."""
-    body = job()
-    script = "trap 'sleep 1; echo bye; exit 0' TERM; echo ready; while :; do sleep 0.05; done"
-    body["spec"]["template"]["spec"]["containers"][0]["args"] = ["sh", "-c", script]
-    create(client, body)
-    wait_until(lambda: bool(fake.pods()) and b"ready" in b"".join(log_of(fake)))
-    log = fake.kubelet.log_of(fake.pods()[0])
-    jobs = official.BatchV1Api(client)
-    jobs.delete_namespaced_job("digits", "team", propagation_policy="Foreground")
-    assert jobs.read_namespaced_job("digits", "team").metadata.finalizers == ["foregroundDeletion"]
-    assert refusal(client, job())["message"] == 'object is being deleted: jobs.batch "digits" already exists'
-    wait_until(lambda: fake.objects() == [])
-    from tests.kubernetes.logs import LogOptions
-
-    assert b"".join(log.read(LogOptions())).endswith(b"bye\n")
-
-
-def log_of(fake: FakeCluster) -> list[bytes]:
-    """Return the log of the only pod so far."""
-    from tests.kubernetes.logs import LogOptions
-
-    (pod,) = fake.pods()
-    return list(fake.kubelet.log_of(pod).read(LogOptions()))
-
-
-def wait_until(holds: Any, seconds: float = 20.0) -> None:
-    """Return once something holds."""
-    until = time.monotonic() + seconds
-    while not holds():
-        assert time.monotonic() < until, "it never held"
-        time.sleep(0.02)
-
-
 def test_lists_are_selected_and_paged(fake: FakeCluster, client: Any) -> None:
     """labelSelector, fieldSelector, limit and continue."""
     fake.pods_do(lambda pod: pod.start())
@@ -300,8 +158,6 @@ def test_logs_begin_at_the_whole_second_of_since_time(fake: FakeCluster, client:
     fake.pods_do(script)
     create(client, job())
     ended(client)
-    from tests.kubernetes.logs import stamp
-
     at = stamp(second + 10**9 + 5).decode()
     core = official.CoreV1Api(client)
     path = f"/api/v1/namespaces/team/pods/{fake.pods()[0]['metadata']['name']}/log"
@@ -383,8 +239,6 @@ def one_epoch(pod: Pod) -> None:
 
 def created(cluster: FakeCluster) -> tuple[Any, str, dict[str, Any]]:
     """Return what puts the Job into a cluster without a client."""
-    from tests.kubernetes.kinds import JOBS
-
     made = job()
     made["status"] = {}
     return JOBS, "team", made

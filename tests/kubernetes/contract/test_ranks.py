@@ -3,27 +3,18 @@
 from __future__ import annotations
 
 import signal
-from collections.abc import Callable, Iterator
-from pathlib import Path
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 from tests.kubernetes import statuses
-from tests.kubernetes.contract.user import Place, Running, User
+from tests.kubernetes.contract.user import Running, User
 from tests.kubernetes.pods import Pod
-from tests.kubernetes.server import NAMESPACE, FakeCluster
+from tests.kubernetes.server import FakeCluster
 
 KINDS = ("job", "jobset", "trainjob", "pytorchjob")
 Up = Callable[..., Running]
-
-
-@pytest.fixture
-def user(fake: FakeCluster, kubeconfig: Path, tmp_path: Path) -> Iterator[User]:
-    """Return a user of the fake cluster whose job is called digits."""
-    found = User(Place(str(kubeconfig), NAMESPACE, "trainer:1", fake), tmp_path / "work", "digits")
-    yield found
-    found.leaves()
 
 
 @pytest.fixture
