@@ -71,7 +71,7 @@ def test_kueue_is_named_while_it_holds_a_job(user: User, fake: FakeCluster) -> N
     """Suspended, not admitted, and why; then it runs."""
     fake.api.queue_message = "couldn't assign flavors to pod set main: insufficient quota for nvidia.com/gpu"
     fake.pods_do(prints("trained"))
-    up = user.up(command=["true"], labels={"kueue.x-k8s.io/queue-name": "gpus"})
+    up = user.up(command=["true"], kubernetes={"queue": "gpus"})
     up.until("insufficient quota for nvidia.com/gpu", err=True)
     fake.admit()
     assert up.end() == 0, up.words()
