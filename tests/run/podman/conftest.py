@@ -86,7 +86,7 @@ def podman(engine: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Po
 
 
 def configuration(folder: Path, backend: str = "") -> str:
-    """Return a containers.conf: networks of its own, and limits that this host lets one set (Podman's may be higher)."""
+    """Return a containers.conf: networks of its own, and limits that this host lets one set."""
     limits = {"nofile": resource.RLIMIT_NOFILE, "nproc": resource.RLIMIT_NPROC}
     hard = {name: min(resource.getrlimit(which)[1], 4096) for name, which in limits.items()}
     network = f'[network]\nnetwork_config_dir = "{folder}/networks{backend}"\nnetwork_backend = "{backend}"\n'
