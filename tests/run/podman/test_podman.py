@@ -83,7 +83,7 @@ def wide_job(tmp_path: Path, job_name: str, base_image: str, monkeypatch: pytest
 def test_the_rendered_text_means_the_same_to_podman(
     trainlaunch: Runs, wide_job: Path, podman: Podman, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Docker's docker, Podman by that name, and `up` on Podman, also by Compose: the report is the same in every line."""
+    """Docker's docker, Podman by that name, and `up` on Podman, by Compose too: each line of the report is the same."""
     text = trainlaunch("render", str(wide_job))
     assert text.returncode == 0, text.stderr
     on_podman = trainlaunch("up", str(wide_job))
