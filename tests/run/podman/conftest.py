@@ -83,6 +83,8 @@ def podman(engine: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Po
         service.terminate()
         service.wait(timeout=30)
         podman("system", "reset", "--force")
+        # Where a container's keeper still cleaned up, its storage is mounted on itself again.
+        subprocess.run(["umount", "--lazy", folder / "root/overlay"], capture_output=True, check=False)
 
 
 def configuration(folder: Path, backend: str = "") -> str:
