@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from launcher.cli.common import add_policy_argument
+from launcher.cli.place import add_place_arguments
 from launcher.cli.report import help_line
 from launcher.cli.streams import Streams, coloured, standard_streams
 from launcher.diagnostics import Diagnostic
@@ -40,7 +41,9 @@ def add_run_argument(parser: argparse.ArgumentParser) -> None:
 
 def add_run_target_argument(parser: argparse.ArgumentParser, default: str) -> None:
     """Add the option that names a target which keeps runs; `default` says what is taken without it."""
-    parser.add_argument("--target", choices=RUN_TARGETS, help=f"where the run is (default: {default})")
+    targets = (*RUN_TARGETS, "kubernetes")
+    parser.add_argument("--target", choices=targets, help=f"where the run is (default: {default})")
+    add_place_arguments(parser)
 
 
 @contextlib.contextmanager
@@ -188,8 +191,9 @@ def bare_evidence(evidence: Evidence) -> str:
     memory = human_size(evidence.memory) if evidence.memory else "none"
     peak = "unknown" if evidence.shm_peak is None else human_size(evidence.shm_peak)
     size = human_size(evidence.shm_size) if evidence.private_shm and evidence.shm_size else "unknown"
+    reason = f"{evidence.reason}: {shown(evidence.words)}, " if evidence.reason else ""
     return (
-        f"exit code {evidence.exit_code}, OOMKilled {str(evidence.oom_killed).lower()}, memory limit {memory}, "
+        f"{reason}exit code {evidence.exit_code}, OOMKilled {str(evidence.oom_killed).lower()}, memory limit {memory}, "
         f"/dev/shm peak {peak} of {size}, {_last_words(evidence.log)}"
     )
 

@@ -18,6 +18,7 @@ _NOT_IN_BLOCK = re.compile(f"[\x00-\x08\x0b-\x1f{_HIDDEN}]")  # a block holds ta
 _NOT_IN_COMMENT = re.compile(f"[{_UNPRINTABLE}\ud800-\udfff]")  # a file's name may hold bytes that are no UTF-8
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _NAMED_ESCAPES = {'"': '\\"', "\\": "\\\\", "\n": "\\n", "\t": "\\t", "\r": "\\r"}
+_PLAIN_KEY = re.compile(r"(?!(?i:y|n|yes|no|on|off|true|false|null)$)[A-Za-z_][A-Za-z0-9_-]*")
 _PLAIN_SHELL_WORD = re.compile(r"[A-Za-z0-9_./:@%+,-][A-Za-z0-9_./:=@%+,-]*")
 
 
@@ -91,41 +92,58 @@ def yaml_text(value: str, indent: int) -> Quoted:
 
 
 def yaml_block(value: object) -> Quoted:
-    """Return mappings, lists, strings, integers and booleans as YAML in block style, from column 0 on."""
-    return Quoted("\n".join(_block_lines(value)))
+    """Return mappings, lists and what is in them as YAML, one value a line, from column 0 on.
+
+    Strings are double-quoted or literal blocks, keys bare where every reader takes them for a string. Raises TypeError
+    for what YAML has no word for here.
+    """
+    return Quoted("\n".join(_block_lines(value, 0)) or _flow(value, 0))
 
 
-def _block_lines(value: object) -> Iterator[str]:
-    if isinstance(value, Mapping) and value:
+def _block_lines(value: object, indent: int) -> Iterator[str]:
+    blanks = " " * indent
+    if isinstance(value, Mapping):
         for key, item in value.items():
-            yield from _entry(f"{yaml_string(key)}:", item)
-    elif isinstance(value, (list, tuple)) and value:
+            name = key if _PLAIN_KEY.fullmatch(key) else yaml_string(key)
+            if _takes_lines(item):
+                yield f"{blanks}{name}:"
+                yield from _block_lines(item, indent + 2)
+            else:
+                yield f"{blanks}{name}: {_flow(item, indent + 2)}"
+    elif isinstance(value, (list, tuple)):
         for item in value:
-            first, *others = _block_lines(item)
-            yield f"- {first}"
-            yield from (f"  {line}" for line in others)
-    else:
-        yield _flow(value)
+            if _takes_lines(item):
+                first, *others = _block_lines(item, indent + 2)
+                yield f"{blanks}- {first[indent + 2 :]}"
+                yield from others
+            else:
+                yield f"{blanks}- {_flow(item, indent + 2)}"
 
 
-def _entry(key: str, item: object) -> Iterator[str]:
-    if isinstance(item, (Mapping, list, tuple)) and item:
-        yield key
-        yield from (f"  {line}" for line in _block_lines(item))
-    else:
-        yield f"{key} {_flow(item)}"
+def _takes_lines(value: object) -> bool:
+    """Whether a value takes lines of its own; a list of integers stands on one."""
+    if isinstance(value, (list, tuple)):
+        return not all(type(each) is int for each in value)
+    return isinstance(value, Mapping) and bool(value)
 
 
-def _flow(value: object) -> str:
+def _flow(value: object, indent: int) -> str:
     if isinstance(value, str):
-        return yaml_string(value)
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if isinstance(value, (Mapping, list, tuple)):
-        return "{}" if isinstance(value, Mapping) else "[]"
-    if type(value) is not int:
-        raise TypeError(f"{value!r} has no YAML here")
-    return str(value)
+        return yaml_text(value, indent)
+    if isinstance(value, bool) or value is None:
+        return {True: "true", False: "false", None: "null"}[value]
+    if isinstance(value, int):
+        return str(value)
+    if isinstance(value, float):
+        from decimal import Decimal  # only a patch brings one
+
+        text = f"{Decimal(repr(value)):f}"
+        return text if "." in text else f"{text}.0"
+    if isinstance(value, (list, tuple)):
+        return f"[{', '.join(map(str, value))}]"
+    if isinstance(value, Mapping):
+        return "{}"
+    raise TypeError(f"{value!r} has no YAML here")
 
 
 def _has_hidden(value: str) -> bool:
