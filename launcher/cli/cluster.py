@@ -51,7 +51,7 @@ def asked_cluster(args: argparse.Namespace, *, job: JobSpec | None, name: str) -
 @contextlib.contextmanager
 def asked(args: argparse.Namespace) -> Iterator[Asked]:
     """Give the cluster and the job that a verb about runs means."""
-    job = job_file(args, target="kubernetes")
+    job = job_file(args.job, policy=args.policy, target="kubernetes")
     with asked_cluster(args, job=job, name=args.job if job is None else job.name) as place:
         yield place
 

@@ -29,18 +29,18 @@ def means_a_cluster(args: argparse.Namespace) -> bool:
         return bool(args.target == "kubernetes")
     if _names_a_place(args):
         return True
-    job = job_file(args) if hasattr(args, "job") else None
+    job = job_file(args.job, policy=args.policy) if hasattr(args, "job") else None
     return job is not None and job.target == "kubernetes"
 
 
-def job_file(args: argparse.Namespace, *, target: str | None = None) -> JobSpec | None:
+def job_file(argument: str, *, policy: Path | None, target: str | None = None) -> JobSpec | None:
     """Return the job of a file, for `target` or its own; None for a bare name. Raises JobFileRejected."""
-    path = Path(args.job)
-    if path.suffix not in {".yaml", ".yml"} and "/" not in args.job and not path.is_file():
+    path = Path(argument)
+    if path.suffix not in {".yaml", ".yml"} and "/" not in argument and not path.is_file():
         return None
     from launcher.job import read_job
 
-    return read_job(path, target=target, use_lock=False, policy=args.policy)
+    return read_job(path, target=target, use_lock=False, policy=policy)
 
 
 def _names_a_place(args: argparse.Namespace) -> bool:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from launcher.cli.common import add_policy_argument
-from launcher.cli.place import add_place_arguments
+from launcher.cli.place import add_place_arguments, job_file
 from launcher.cli.report import help_line
 from launcher.cli.streams import Streams, coloured, standard_streams
 from launcher.diagnostics import Diagnostic
@@ -20,7 +20,6 @@ from launcher.units import human_size
 
 if TYPE_CHECKING:
     from launcher.diagnose.diagnosis import Diagnosis
-    from launcher.job.spec import JobSpec
     from launcher.run.backend import Backend, Started
     from launcher.run.docker import DockerBackend
     from launcher.run.evidence import Evidence
@@ -80,7 +79,7 @@ def run_target(args: argparse.Namespace) -> str:
     """Return the target that the arguments of a verb about runs mean: the asked one, else where the newest run is."""
     if args.target:
         return str(args.target)
-    job = _job_of_file(args.job, args.policy)
+    job = job_file(args.job, policy=args.policy)
     if job is not None and job.target == "local":
         return "local"
     name = args.job if job is None else job.name
@@ -98,17 +97,8 @@ def run_target(args: argparse.Namespace) -> str:
 
 def job_name(argument: str, *, policy: Path | None = None) -> str:
     """Return the job's name: of the file that `argument` names, else `argument` itself. Raises JobFileRejected."""
-    job = _job_of_file(argument, policy)
+    job = job_file(argument, policy=policy)
     return argument if job is None else job.name
-
-
-def _job_of_file(argument: str, policy: Path | None) -> JobSpec | None:
-    path = Path(argument)
-    if path.suffix in {".yaml", ".yml"} or "/" in argument or path.is_file():
-        from launcher.job import read_job
-
-        return read_job(path, use_lock=False, policy=policy)
-    return None
 
 
 def runs_of(backend: Backend, job: str) -> tuple[Started, ...]:
