@@ -11,6 +11,7 @@ from launcher.cli.render import FILE_NAMES
 from launcher.job import read_job
 from launcher.plan import make_plan
 from launcher.render import render
+from launcher.render.kustomize import KUSTOMIZATION, kustomization_text
 from launcher.verify import verified
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -22,9 +23,7 @@ SHOWN = (
 )  # the examples whose texts differ in more than names and numbers
 JOBS = sorted(job_file for name in SHOWN for job_file in (ROOT / "examples" / name).glob("*.yaml"))
 FOLDERS = {"compose": ROOT / "compose", "kubernetes": ROOT / "k8s"}
-ONLY_COMPOSE = {"two_nodes"}  # several nodes
-RENDERED = [(path, "compose") for path in JOBS]
-RENDERED += [(path, "kubernetes") for path in JOBS if path.parent.name not in ONLY_COMPOSE]
+RENDERED = [(path, target) for target in FOLDERS for path in JOBS]
 
 
 def reference(job_file: Path, target: str) -> tuple[Path, str]:
@@ -47,8 +46,14 @@ def test_a_reference_rendering_is_current(
     golden(path, text)
 
 
+def test_k8s_is_a_base_of_kustomize(golden: Callable[[Path, str], None]) -> None:
+    """Its kustomization.yaml names every rendering there."""
+    names = [reference(job_file, target)[0].name for job_file, target in RENDERED if target == "kubernetes"]
+    golden(ROOT / "k8s" / KUSTOMIZATION, kustomization_text(names))
+
+
 def test_no_reference_rendering_is_left_over() -> None:
     """A file whose job is gone would be applied by somebody."""
-    known = {reference(job_file, target)[0] for job_file, target in RENDERED}
+    known = {reference(job_file, target)[0] for job_file, target in RENDERED} | {ROOT / "k8s" / KUSTOMIZATION}
     kept = {path for folder in FOLDERS.values() for path in folder.iterdir()}
     assert kept == known

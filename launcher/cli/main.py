@@ -6,7 +6,7 @@ import argparse
 import importlib
 import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from types import ModuleType
 from typing import NoReturn
 
@@ -45,6 +45,14 @@ VERBS = {
 USAGE_WIDTH = 78  # columns of a usage line; help takes the terminal's
 # Verbs whose exit code is the job's: anything that stops them before the job has one is 125.
 VERBS_WITH_THE_JOBS_CODE = {"up", "wait"}
+# The module whose function of the verb's name acts on target kubernetes; `up` knows its target from the plan.
+VERBS_ON_CLUSTERS = {
+    "ps": "launcher.cli.cluster_status",
+    "status": "launcher.cli.cluster_status",
+    "logs": "launcher.cli.cluster",
+    "wait": "launcher.cli.cluster",
+    "down": "launcher.cli.cluster",
+}
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -129,7 +137,7 @@ def _parser(verb: str | None, module: ModuleType | None, *, asks_help: bool) -> 
 
 def _guarded(module: ModuleType, args: argparse.Namespace, streams: Streams) -> int:
     try:
-        code: int = module.run(args, streams)
+        code: int = _chosen(module, args)(args, streams)
         streams.finish()
     except LaunchError as stop:
         _stopped(stop, streams, as_document=getattr(args, "output", "text") == "json")
@@ -144,6 +152,17 @@ def _guarded(module: ModuleType, args: argparse.Namespace, streams: Streams) -> 
         _say_all((_bug(args.verb),), streams)
         return EXIT_BUG
     return code
+
+
+def _chosen(module: ModuleType, args: argparse.Namespace) -> Callable[[argparse.Namespace, Streams], int]:
+    """Return what a verb runs: its own function, or that of the same name for runs on a cluster."""
+    run: Callable[[argparse.Namespace, Streams], int] = module.run
+    if args.verb in VERBS_ON_CLUSTERS:
+        from launcher.cli.place import means_a_cluster
+
+        if means_a_cluster(args):
+            run = getattr(importlib.import_module(VERBS_ON_CLUSTERS[args.verb]), args.verb)
+    return run
 
 
 def _stopped(stop: LaunchError, streams: Streams, *, as_document: bool) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import time
+from collections.abc import Sequence
 
 from launcher.cli.common import CONTRACT_EXIT_CODES, add_output_argument
 from launcher.cli.report import document
@@ -21,7 +22,7 @@ COLUMNS = ("JOB", "CONTAINER", "RUN", "ATTEMPT", "STATE", "EXIT", "AGE", "SHM", 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add this verb's arguments."""
     add_output_argument(parser)
-    add_run_target_argument(parser, "all of them")
+    add_run_target_argument(parser, "all but clusters")
 
 
 def run(args: argparse.Namespace, streams: Streams) -> int:
@@ -33,11 +34,15 @@ def run(args: argparse.Namespace, streams: Streams) -> int:
     if not found:
         streams.say("there are no runs of trainlaunch")
         return 0
-    rows = [COLUMNS, *(_row(each, time.time()) for each in found)]
-    widths = [max(len(row[column]) for row in rows) for column in range(len(COLUMNS))]
-    for row in rows:
-        streams.result("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() + "\n")
+    streams.result(table([COLUMNS, *(_row(each, time.time()) for each in found)]))
     return 0
+
+
+def table(rows: Sequence[tuple[str, ...]]) -> str:
+    """Return rows as lines whose columns stand below each other."""
+    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
+    lines = ("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)) for row in rows)
+    return "".join(line.rstrip() + "\n" for line in lines)
 
 
 def _runs(target: str | None, streams: Streams) -> list[Started]:

@@ -10,12 +10,14 @@ from launcher.cli.common import ALL_TARGETS, CONTRACT_EXIT_CODES, TARGETS, add_j
 from launcher.cli.streams import Streams
 from launcher.diagnostics import Diagnostic
 from launcher.errors import JobFileRejected, UsageError
+from launcher.job.fields_kubernetes import KINDS
 from launcher.plan.launch_plan import LaunchPlan
 
 EXAMPLES = (
     "trainlaunch render job.yaml | sh",
     "trainlaunch render job.yaml --target compose | docker compose -f - up",
     "trainlaunch render job.yaml --target all --write-to deploy/",
+    "trainlaunch render job.yaml --layout kustomize --write-to base/ && kubectl apply -k base/",
 )
 EXIT_CODES = CONTRACT_EXIT_CODES
 FILE_NAMES = {
@@ -28,8 +30,12 @@ FILE_NAMES = {
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add this verb's arguments."""
     add_job_arguments(parser, targets=(*ALL_TARGETS, "all"))
+    parser.add_argument("--kind", choices=KINDS, help="the Kubernetes kind (default: kubernetes.kind, else job)")
     parser.add_argument(
-        "--kind", choices=("pod", "job"), help="the Kubernetes kind (default: kubernetes.kind, else job)"
+        "--layout",
+        choices=("files", "kustomize"),
+        default="files",
+        help="kustomize: keep a kustomization.yaml in --write-to that names all renderings for kubernetes there",
     )
     parser.add_argument("--write-to", type=Path, metavar="DIR", help="write files into DIR instead of stdout")
     parser.add_argument("--overwrite", action="store_true", help="let --write-to replace files that differ")
@@ -42,6 +48,8 @@ def run(args: argparse.Namespace, streams: Streams) -> int:
 
     if args.kind:
         args.sets = [*args.sets, f"kubernetes.kind={args.kind}"]
+    if args.layout == "kustomize":
+        _check_layout(args)
     targets = TARGETS if args.target == "all" else (args.target,)  # None: the job's own
     plans = _plans(args, targets)
     if any(plan.target == "local" for plan in plans):
@@ -55,11 +63,34 @@ def run(args: argparse.Namespace, streams: Streams) -> int:
         for name, text in files.items():
             streams.result(f"# ===== {name} =====\n" * (len(files) > 1) + text)
         return 0
-    from launcher.cli.write import write_files
-
-    for path in write_files(args.write_to, files, overwrite=args.overwrite):
-        streams.say(f"wrote {path}")
+    _write(args, files, streams)
     return 0
+
+
+def _write(args: argparse.Namespace, files: dict[str, str], streams: Streams) -> None:
+    from launcher.cli.write import write_files
+    from launcher.render.kustomize import KUSTOMIZATION, is_own_kustomization, kustomization_text, resources_in
+
+    folder: Path = args.write_to
+    kept = folder / KUSTOMIZATION
+    replaceable: tuple[str, ...] = ()
+    if args.layout == "kustomize":
+        files[KUSTOMIZATION] = kustomization_text([*resources_in(folder), *files])
+        if kept.is_file() and is_own_kustomization(kept, kept.read_text(encoding="utf-8", errors="replace")):
+            replaceable = (KUSTOMIZATION,)
+    for path in write_files(folder, files, overwrite=args.overwrite, replaceable=replaceable):
+        streams.say(f"wrote {path}")
+
+
+def _check_layout(args: argparse.Namespace) -> None:
+    """Take target kubernetes, which the layout is for. Raises UsageError for another target and without a folder."""
+    if args.target not in {None, "kubernetes"}:
+        message = f"--layout kustomize is for target kubernetes, not {args.target}"
+        raise UsageError([Diagnostic("TL118", message, "drop --target, or --layout")])
+    if args.write_to is None:
+        message = "--layout kustomize keeps a folder, and --write-to names none"
+        raise UsageError([Diagnostic("TL118", message, "add --write-to DIR")])
+    args.target = "kubernetes"
 
 
 def _no_rendering(job: str) -> Diagnostic:

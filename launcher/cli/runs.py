@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from launcher.cli.common import add_policy_argument
+from launcher.cli.place import add_place_arguments, job_file
 from launcher.cli.report import help_line
 from launcher.cli.streams import Streams, coloured, standard_streams
 from launcher.diagnostics import Diagnostic
@@ -19,7 +20,6 @@ from launcher.units import human_size
 
 if TYPE_CHECKING:
     from launcher.diagnose.diagnosis import Diagnosis
-    from launcher.job.spec import JobSpec
     from launcher.run.backend import Backend, Started
     from launcher.run.docker import DockerBackend
     from launcher.run.evidence import Evidence
@@ -40,7 +40,9 @@ def add_run_argument(parser: argparse.ArgumentParser) -> None:
 
 def add_run_target_argument(parser: argparse.ArgumentParser, default: str) -> None:
     """Add the option that names a target which keeps runs; `default` says what is taken without it."""
-    parser.add_argument("--target", choices=RUN_TARGETS, help=f"where the run is (default: {default})")
+    targets = (*RUN_TARGETS, "kubernetes")
+    parser.add_argument("--target", choices=targets, help=f"where the run is (default: {default})")
+    add_place_arguments(parser)
 
 
 @contextlib.contextmanager
@@ -77,7 +79,7 @@ def run_target(args: argparse.Namespace) -> str:
     """Return the target that the arguments of a verb about runs mean: the asked one, else where the newest run is."""
     if args.target:
         return str(args.target)
-    job = _job_of_file(args.job, args.policy)
+    job = job_file(args.job, policy=args.policy)
     if job is not None and job.target == "local":
         return "local"
     name = args.job if job is None else job.name
@@ -95,17 +97,8 @@ def run_target(args: argparse.Namespace) -> str:
 
 def job_name(argument: str, *, policy: Path | None = None) -> str:
     """Return the job's name: of the file that `argument` names, else `argument` itself. Raises JobFileRejected."""
-    job = _job_of_file(argument, policy)
+    job = job_file(argument, policy=policy)
     return argument if job is None else job.name
-
-
-def _job_of_file(argument: str, policy: Path | None) -> JobSpec | None:
-    path = Path(argument)
-    if path.suffix in {".yaml", ".yml"} or "/" in argument or path.is_file():
-        from launcher.job import read_job
-
-        return read_job(path, use_lock=False, policy=policy)
-    return None
 
 
 def runs_of(backend: Backend, job: str) -> tuple[Started, ...]:
@@ -188,8 +181,9 @@ def bare_evidence(evidence: Evidence) -> str:
     memory = human_size(evidence.memory) if evidence.memory else "none"
     peak = "unknown" if evidence.shm_peak is None else human_size(evidence.shm_peak)
     size = human_size(evidence.shm_size) if evidence.private_shm and evidence.shm_size else "unknown"
+    reason = f"{evidence.reason}: {shown(evidence.words)}, " if evidence.reason else ""
     return (
-        f"exit code {evidence.exit_code}, OOMKilled {str(evidence.oom_killed).lower()}, memory limit {memory}, "
+        f"{reason}exit code {evidence.exit_code}, OOMKilled {str(evidence.oom_killed).lower()}, memory limit {memory}, "
         f"/dev/shm peak {peak} of {size}, {_last_words(evidence.log)}"
     )
 

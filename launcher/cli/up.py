@@ -1,4 +1,4 @@
-"""`trainlaunch up`: start the job on this engine and follow it to its end."""
+"""`trainlaunch up`: start the job on this engine, host or cluster and follow it to its end."""
 
 from __future__ import annotations
 
@@ -7,11 +7,10 @@ import time
 from dataclasses import replace
 
 from launcher.cli.common import add_job_arguments, plan_of, say_findings
-from launcher.cli.runs import RUN_TARGETS, backend_of, say_diagnoses
+from launcher.cli.place import add_place_arguments, refuse_place_elsewhere
+from launcher.cli.runs import backend_of, say_diagnoses
 from launcher.cli.screen import Screen
 from launcher.cli.streams import Streams
-from launcher.diagnostics import Diagnostic
-from launcher.errors import TargetUnavailable
 from launcher.plan.launch_plan import LaunchPlan
 from launcher.run.backend import Backend
 from launcher.units import format_duration
@@ -30,13 +29,23 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add this verb's arguments."""
     add_job_arguments(parser)
     parser.add_argument("-d", "--detach", action="store_true", help="start it and return; print its name")
+    add_place_arguments(parser)
+    parser.add_argument(
+        "--replace", action="store_true", help="kubernetes: delete the same job first where it is there already"
+    )
+    parser.add_argument(
+        "--stop-on-interrupt", action="store_true", help="kubernetes: let Ctrl-C stop the job; it detaches otherwise"
+    )
 
 
 def run(args: argparse.Namespace, streams: Streams) -> int:
     """Check, start, follow, explain."""
     plan = plan_of(args)
-    if plan.target not in RUN_TARGETS:
-        raise TargetUnavailable([_only_docker(plan)])
+    refuse_place_elsewhere(args, plan.target)
+    if plan.target == "kubernetes":
+        from launcher.cli.cluster_up import up
+
+        return up(args, plan, streams)
     if plan.job.patch is not None:
         _verify_patch(plan)
     say_findings(plan.findings, streams)
@@ -110,13 +119,3 @@ def _detached(backend: Backend, plan: LaunchPlan, streams: Streams) -> int:
     if left_out:
         streams.say(f"not in effect: {' and '.join(left_out)}; only an `up` that follows the job enforces it")
     return 0
-
-
-def _only_docker(plan: LaunchPlan) -> Diagnostic:
-    return Diagnostic(
-        code="TL110",
-        message=f"`up` starts jobs on docker, compose and local only, and the target is {plan.target}",
-        why="a later version brings the other targets",
-        fix=f"run `trainlaunch render {plan.job.path} --target {plan.target} | kubectl apply -f -`, or "
-        "`trainlaunch up --target docker`",
-    )

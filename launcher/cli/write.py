@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 
 from launcher.diagnostics import Diagnostic
 from launcher.errors import UsageError
 
 
-def write_files(folder: Path, files: Mapping[str, str], *, overwrite: bool) -> list[Path]:
+def write_files(
+    folder: Path, files: Mapping[str, str], *, overwrite: bool, replaceable: Collection[str] = ()
+) -> list[Path]:
     """Write each text under its name in `folder` and return the paths; all are staged before the first is renamed.
+
+    Files with names in `replaceable` are replaced without `overwrite`.
 
     Raises UsageError, with nothing written, where a file differs and `overwrite` is not given, and where the folder
     can't be written.
@@ -19,7 +23,8 @@ def write_files(folder: Path, files: Mapping[str, str], *, overwrite: bool) -> l
     staged: dict[Path, Path] = {}
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        refused = [folder / name for name, text in files.items() if not overwrite and _differs(folder / name, text)]
+        kept = [] if overwrite else [name for name in files if name not in replaceable]
+        refused = [folder / name for name in kept if _differs(folder / name, files[name])]
         if refused:
             raise UsageError([_would_overwrite(path) for path in refused])
         for name, text in files.items():

@@ -10,12 +10,18 @@ from types import ModuleType
 from launcher.diagnose.diagnosis import Diagnosis
 from launcher.diagnose.symptoms import (
     command_not_started,
+    container_not_created,
+    deadline_exceeded,
     engine_refused,
     feeder_thread_lost_batch,
+    image_not_pulled,
     killed_from_outside,
+    node_lost,
     oom_killed,
     open_files_exhausted,
     own_exit_code,
+    pod_evicted,
+    pod_preempted,
     preflight_stopped,
     segmentation_fault,
     shm_bus_error,
@@ -29,6 +35,7 @@ from launcher.run.evidence import Evidence
 
 # In each group the first that matches speaks, so the most specific stands first.
 SYMPTOMS: tuple[tuple[ModuleType, ...], ...] = (
+    (pod_evicted, deadline_exceeded, pod_preempted, node_lost, image_not_pulled, container_not_created),
     (preflight_stopped, engine_refused, stopped_on_request),
     (feeder_thread_lost_batch, shm_full_semaphore, shm_full, shm_bus_error),
     (open_files_exhausted, temp_dir_unusable),

@@ -171,7 +171,7 @@ def _health_check(stated: Stated) -> HealthCheck:
 
 
 def _kubernetes(stated: Stated) -> KubernetesSpec:
-    return KubernetesSpec(namespace=stated.get("namespace"), kind=stated.get("kind"))
+    return KubernetesSpec(**{name: stated.get(name) for name in KubernetesSpec._fields})
 
 
 def origins(root: MappingNode) -> dict[str, Origin]:

@@ -21,18 +21,21 @@ OVERRIDES = Field(
     default={},
 )  # fmt: skip
 _NOT_REPEATED = (OVERRIDES.name, "data_loader.loaders", "defaults")
+# Kubernetes' own objects: its documentation has their rows.
+_NOT_OURS = ("kubernetes.affinity", "kubernetes.tolerations", "kubernetes.topology_spread")
 JOB = record(*_OVERRIDABLE, OVERRIDES, PATCHES, TARGET, POLICY)
 
 
 def rows(type_: Type = JOB, prefix: str = "") -> Iterator[tuple[str, Field]]:
     """Yield each field with its dotted path; `[]` stands for a list's items and NAME for a free key.
 
-    What `target_overrides.T`, `data_loader.loaders.NAME` and a policy's `defaults` take stands elsewhere already.
+    What `target_overrides.T`, `data_loader.loaders.NAME` and a policy's `defaults` take stands elsewhere already, and
+    so does what Kubernetes' own objects hold.
     """
     for field in type_.fields:
         path = prefix + field.name
         yield path, field
-        if path in _NOT_REPEATED:
+        if path in _NOT_REPEATED or path in _NOT_OURS:
             continue
         if field.type.kind == "object":
             yield from rows(field.type, f"{path}.")

@@ -3,10 +3,6 @@
 from __future__ import annotations
 
 from launcher.job.field import (
-    ANYTHING,
-    BOOL,
-    NAME,
-    STRING,
     VERBATIM,
     Field,
     Type,
@@ -18,6 +14,7 @@ from launcher.job.field import (
     record,
     text,
 )
+from launcher.job.fields_kubernetes import KUBERNETES
 
 TARGETS = ("docker", "compose", "kubernetes", "local")
 
@@ -43,29 +40,6 @@ _HEALTHCHECK = record(
     Field("on_unhealthy", choice("report", later=("stop",)), "what becomes of an unhealthy job", default="report"),
 )
 
-_KUBERNETES = record(
-    Field("namespace", text("a DNS-1123 label", NAME), "namespace", shown="the context's",
-          kubernetes="`metadata.namespace`"),
-    Field("kind", choice("job", "pod", later=("jobset", "trainjob", "pytorchjob")), "object that runs the job",
-          default="job", kubernetes="`kind`"),
-    Field("service_account", STRING, "service account", later=True),
-    Field("node_selector", mapping(STRING, r"\S+", "a label"), "labels that a node must have", later=True, shown="{}"),
-    Field("affinity", ANYTHING, "affinity", later=True),
-    Field("tolerations", listing(ANYTHING), "tolerations", later=True, shown="[]"),
-    Field("topology_spread", listing(ANYTHING), "topology spread constraints", later=True, shown="[]"),
-    Field("runtime_class", STRING, "runtime class", later=True),
-    Field("host_network", BOOL, "whether pods use the node's network", later=True, shown="false"),
-    Field("queue", STRING, "queue (Kueue)", later=True),
-    Field("priority_class", STRING, "priority class", later=True),
-    Field("image_pull_secrets", listing(STRING), "Secrets that pull the image", later=True, shown="[]"),
-    Field("fs_group", integer(0), "group of volumes", later=True, shown="1000"),
-    Field("pod_security", choice("restricted", "baseline", "privileged"), "Pod Security level", later=True,
-          shown="restricted"),
-    Field("cpu_limit", BOOL, "whether CPUs are limited too, not only requested", later=True, shown="true"),
-    Field("annotations", mapping(STRING, r"\S+", "a key"), "annotations of the pod", later=True, shown="{}"),
-    Field("token", BOOL, "whether the service account's token is mounted", later=True, shown="false"),
-)
-
 RUNNING = (
     Field("ulimits", mapping(Type("ulimit", "a number, or {soft: n, hard: n}", low=-1, high=2**63 - 1), *_ULIMITS),
           "limits, -1 for no limit; rendered only when stated",
@@ -81,7 +55,7 @@ RUNNING = (
           docker="`--stop-timeout`", compose="`stop_grace_period`", kubernetes="`terminationGracePeriodSeconds`"),
     Field("ttl_after_finished", duration(), "time until a finished job is removed",
           docker="the next `up`; comment", compose="comment", kubernetes="`ttlSecondsAfterFinished`"),
-    Field("kubernetes", _KUBERNETES, "what only Kubernetes knows", default={}, docker="–", compose="–"),
+    Field("kubernetes", KUBERNETES, "what only Kubernetes knows", default={}, docker="–", compose="–"),
 )
 
 _OPERATION = record(

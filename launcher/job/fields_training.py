@@ -67,7 +67,7 @@ TRAINING = (
     Field("torchrun", record(
         Field("nproc_per_node", integer(1, 1024), "ranks per container", shown="gpus or 1"),
         Field("nnodes", integer(1, 1024), "containers, each with all resources; more than 1 on docker and local: TL401",
-              default=1, compose="services"),
+              default=1, compose="services", kubernetes="pods"),
         Field("rdzv_backend", choice("c10d"), "rendezvous", default="c10d"),
         Field("rdzv_port", integer(1, 65535), "port of the rendezvous", default=29500),
         Field("max_restarts", integer(0), "restarts of all ranks inside the container", default=0),

@@ -3,4 +3,5 @@
 LABEL_PREFIX = "dev.trainlaunch."  # engine labels: a run is found again by them
 KUBERNETES_LABEL_PREFIX = "trainlaunch.dev/"
 CLUSTER_HOME = "/trainlaunch"  # where a Kubernetes container has its writable home and caches
+KUEUE_QUEUE_LABEL = "kueue.x-k8s.io/queue-name"
 SECRETS_FOLDER = "/run/secrets"  # where a container's secrets lie that it sees as files, as with Docker's own

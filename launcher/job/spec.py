@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from launcher.diagnostics import Span
 from launcher.job.reserved import SECRETS_FOLDER
@@ -176,10 +176,25 @@ class HealthCheck(NamedTuple):
 
 
 class KubernetesSpec(NamedTuple):
-    """What only Kubernetes knows."""
+    """What only Kubernetes knows; `affinity`, `tolerations` and `topology_spread` are its own objects, checked."""
 
     namespace: str | None
     kind: str
+    service_account: str | None = None
+    node_selector: Mapping[str, str] = {}
+    affinity: Mapping[str, Any] | None = None
+    tolerations: tuple[Mapping[str, Any], ...] = ()
+    topology_spread: tuple[Mapping[str, Any], ...] = ()
+    runtime_class: str | None = None
+    host_network: bool = False
+    queue: str | None = None
+    priority_class: str | None = None
+    image_pull_secrets: tuple[str, ...] = ()
+    fs_group: int | None = None
+    pod_security: str = "restricted"
+    cpu_limit: bool = True
+    annotations: Mapping[str, str] = {}
+    token: bool = False
 
 
 class JobSpec(NamedTuple):
@@ -224,6 +239,11 @@ class JobSpec(NamedTuple):
     def ceiling(self, name: str) -> Limit | None:
         """Return the policy's ceiling of that name, or None where there is none."""
         return self.policy.max.get(name) if self.policy else None
+
+    @property
+    def nodes(self) -> int:
+        """Containers that the job runs in at the same time."""
+        return self.torchrun.nnodes if self.torchrun else 1
 
     def origin(self, field: str) -> Origin:
         """Return where the value of a dotted field came from: `data_loader.loaders.val.batch_size`."""

@@ -1,22 +1,23 @@
-"""Checks what Kubernetes can't say, under Pod Security `restricted`."""
+"""Checks what Kubernetes can't say: the container, its user, its labels."""
 
 from __future__ import annotations
 
 import posixpath
 import re
 
-from launcher.job.field import SUBDOMAIN
 from launcher.job.fields import default
+from launcher.job.fields_kubernetes import LABEL_VALUE, QUALIFIED_NAME
 from launcher.job.names import shown
 from launcher.job.reserved import CLUSTER_HOME
 from launcher.job.scalars import BAD
 from launcher.job.spec import numeric_user
 from launcher.job.validate import Checked, cannot
+from launcher.job.validate_platform import check_platform
 
 LONGEST_LABEL = 63
-_LABEL_NAME = r"[A-Za-z0-9](?:[-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?"
-_QUALIFIED_NAME = re.compile(rf"(?:{SUBDOMAIN}/)?{_LABEL_NAME}")
-_LABEL_VALUE = re.compile(rf"(?:{_LABEL_NAME})?")
+MOST_ID = 2**31 - 1
+_QUALIFIED_NAME = re.compile(QUALIFIED_NAME)
+_LABEL_VALUE = re.compile(LABEL_VALUE)
 
 
 def check_cluster(job: Checked) -> None:
@@ -28,7 +29,9 @@ def check_cluster(job: Checked) -> None:
     _check_groups(job)
     _check_mount_points(job)
     _check_labels(job)
-    _check_annotations(job)
+    for field in ("annotations", "kubernetes.annotations"):
+        _check_annotations(job, field)
+    check_platform(job)
 
 
 def _require_limits(job: Checked) -> None:
@@ -95,14 +98,17 @@ def _check_user(job: Checked) -> None:
             fix='write its number, as in user: "1000"',
             why="the API server checks runAsNonRoot by number and can't look into the image",
         )
-    elif ids[0] == 0:
+    elif ids[0] == 0 and (job.value("kubernetes.pod_security") or "restricted") == "restricted":
         cannot(
             job,
             "user",
             f"place for root under Pod Security restricted (user {user})",
-            fix='write target_overrides.kubernetes.user: "1000"',
+            fix='write target_overrides.kubernetes.user: "1000", or set kubernetes.pod_security to baseline',
             why="a namespace that enforces restricted refuses the pod, and the Job waits without an error",
         )
+    elif max(ids) > MOST_ID:
+        message = f"user {user} is more than {MOST_ID}, the largest uid and gid of Kubernetes"
+        job.add("TL107", "user", message, fix='write a smaller number, as in user: "1000"')
 
 
 def _check_groups(job: Checked) -> None:
@@ -110,6 +116,9 @@ def _check_groups(job: Checked) -> None:
         if group is not BAD and not group.isdecimal():
             fix = f"write the number of {shown(group)}, as `getent group {shown(group)}` shows it"
             cannot(job, f"group_add.{index}", f"named groups (group_add {shown(group)})", fix=fix)
+        elif group is not BAD and int(group) > MOST_ID:
+            message = f"group_add.{index} is {group}, more than {MOST_ID}, the largest gid of Kubernetes"
+            job.add("TL107", f"group_add.{index}", message, fix="write the number of a group that the volume has")
 
 
 def _check_mount_points(job: Checked) -> None:
@@ -135,9 +144,9 @@ def _check_labels(job: Checked) -> None:
         )
 
 
-def _check_annotations(job: Checked) -> None:
-    for key in job.value("annotations") or {}:
+def _check_annotations(job: Checked, field: str) -> None:
+    for key in job.value(field) or {}:
         if not _QUALIFIED_NAME.fullmatch(key):
             what = f"annotation key like {shown(key)}"
             fix = "write at most 63 letters, digits, -, _ and ., after a domain and a slash if need be"
-            cannot(job, f"annotations.{key}", what, fix=fix)
+            cannot(job, f"{field}.{key}", what, fix=fix)

@@ -22,7 +22,6 @@ _INSTEAD = {
 _ONE_NODE = {
     "docker": "docker run starts one container",
     "local": "it starts one process of this host",
-    "kubernetes": "its Job has one pod until a later version brings more",
 }
 
 
@@ -59,6 +58,8 @@ def check_target(job: Checked) -> None:
 
 def _check_nodes(job: Checked, nodes: int) -> None:
     """Report several nodes on a target that has one, and GPUs that two containers of one host would share."""
+    if job.target == "kubernetes":
+        return  # its kinds have their own rules
     if job.target != "compose":
         what = f"second node (torchrun.nnodes: {nodes})"
         fix = f"take --target compose, which starts {nodes} containers on one network, or write 1 for {job.target}"

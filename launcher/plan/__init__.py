@@ -10,7 +10,7 @@ from launcher.plan.fingerprint import input_hash
 from launcher.plan.launch_plan import LaunchPlan
 from launcher.plan.memory import planned_memory, size_findings
 from launcher.plan.open_files import open_files
-from launcher.plan.ranks import argv_of, rank_errors, ranks_of
+from launcher.plan.ranks import argv_of, name_errors, rank_errors, ranks_of
 from launcher.plan.shared_memory import Workers, shared_memory
 from launcher.plan.threads import planned_threads
 from launcher.plan.workers import planned_workers
@@ -26,7 +26,7 @@ def make_plan(job: JobSpec, *, name: str | None = None, force: bool = False) -> 
     ranks = ranks_of(job)
     workers, found = planned_workers(job, ranks.value, force=force)
     shm = shared_memory(job, ranks.value, Workers(workers.value))
-    problems: list[Diagnostic] = [*rank_errors(job), *found]
+    problems: list[Diagnostic] = [*name_errors(job, name or job.name), *rank_errors(job), *found]
     if not errors_among(found):  # no worker fits: the sizes below would only say it again
         problems += size_findings(job, ranks.value, shm, force=force)
     if job.policy is not None:

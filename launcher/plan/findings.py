@@ -6,7 +6,7 @@ from launcher.diagnostics import Diagnostic, Severity
 from launcher.job.spec import JobSpec
 from launcher.plan.host import not_applied
 from launcher.plan.launch_plan import SharedMemory
-from launcher.plan.names import JOB_SUFFIX, LONGEST_NAME, shortened
+from launcher.plan.names import LONGEST_NAME, longest_cluster_name, shortened
 from launcher.units import human_size
 
 TOKENS_THAT_NEED_WORKERS = ("{prefetch_factor}",)
@@ -21,7 +21,7 @@ def findings_of(job: JobSpec, shm: SharedMemory, *, fixed_name: str | None) -> l
 
 def _name_shortened(job: JobSpec, fixed_name: str | None) -> Diagnostic | None:
     name = fixed_name or job.name
-    longest = LONGEST_NAME - JOB_SUFFIX if job.kubernetes.kind == "job" and fixed_name is None else LONGEST_NAME
+    longest = longest_cluster_name(job.kubernetes.kind, job.nodes, fixed=fixed_name is not None)
     if job.target != "kubernetes" or len(name) <= longest:
         return None
     return Diagnostic(

@@ -93,4 +93,4 @@ class LaunchPlan(NamedTuple):
     @property
     def nodes(self) -> int:
         """How many containers run the job, each with all numbers of this plan."""
-        return self.job.torchrun.nnodes if self.job.torchrun else 1
+        return self.job.nodes

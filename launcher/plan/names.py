@@ -4,7 +4,22 @@ from __future__ import annotations
 
 LONGEST_NAME = 63
 HASH_DIGITS = 8
-JOB_SUFFIX = 1 + HASH_DIGITS  # a Kubernetes Job's name ends with "-" and its input hash unless --name fixes it
+JOB_SUFFIX = 1 + HASH_DIGITS  # "-" and the input hash: of all Kubernetes kinds but pods, unless --name fixes it
+# Kinds whose objects name a Service, and those start with a letter.
+LETTER_FIRST = ("jobset", "trainjob", "pytorchjob")
+
+
+def longest_cluster_name(kind: str, nodes: int, *, fixed: bool) -> int:
+    """Return how long a job's name may be on Kubernetes, so that the names made from it still fit.
+
+    Controllers append an index, and JobSet a role and five random characters, to name pods and their hosts.
+    """
+    appended = {
+        "pod": "",
+        "job": f"-{nodes - 1}" if nodes > 1 else "",
+        "pytorchjob": f"-worker-{nodes - 2}" if nodes > 1 else "-master-0",
+    }.get(kind, f"-node-0-{nodes - 1}-abcde")
+    return LONGEST_NAME - len(appended) - (0 if fixed or kind == "pod" else JOB_SUFFIX)
 
 
 def node_names(name: str, nodes: int) -> tuple[str, ...]:

@@ -120,9 +120,8 @@ def _container_hard(job: JobSpec, ranks: int, loaders: tuple[LoaderNeed, ...]) -
     of_one_rank = sum(each.hard for each in loaders)
     if job.data_loader.multiprocessing_context != "fork" and any(each.workers for each in loaders):
         of_one_rank += round_up(job.data_loader.dataset_tensor_bytes, LARGEST_PAGE)
-    nnodes = job.torchrun.nnodes if job.torchrun else 1
     if job.resources.gpus:
-        of_one_rank += (ranks > 1) * NCCL_ON_ONE_NODE + (nnodes > 1) * NCCL_BETWEEN_NODES
+        of_one_rank += (ranks > 1) * NCCL_ON_ONE_NODE + (job.nodes > 1) * NCCL_BETWEEN_NODES
     return ranks * of_one_rank + sum(round_up(each.size, LARGEST_PAGE) for each in job.shm_extra)
 
 

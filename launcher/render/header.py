@@ -167,11 +167,11 @@ def _number(name: str, derived: Derived, value: str) -> str:
 def _only_up(plan: LaunchPlan) -> Iterator[str]:
     """Yield what this target has no field for and `trainlaunch up` enforces."""
     job = plan.job
-    is_job = plan.target == "kubernetes" and job.kubernetes.kind == "job"
+    kind = job.kubernetes.kind if plan.target == "kubernetes" else ""
     attempts, ttl = job.max_attempts, job.ttl_after_finished
-    if attempts > 1 and not is_job:
+    if attempts > 1 and kind not in {"job", "jobset", "trainjob"}:
         yield f"restart.max_attempts {attempts}: only `trainlaunch up` starts another attempt, this text runs one."
     if job.active_deadline is not None and plan.target != "kubernetes":
         yield f"active_deadline {format_duration(job.active_deadline)}: only `trainlaunch up` ends the job then."
-    if ttl is not None and not is_job:
+    if ttl is not None and kind not in {"job", "jobset", "pytorchjob"}:
         yield f"ttl_after_finished {format_duration(ttl)}: the next `trainlaunch up` after that removes its run."

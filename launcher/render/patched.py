@@ -19,8 +19,7 @@ from launcher.job.patch import Leaf, Operation
 from launcher.plan.launch_plan import LaunchPlan
 from launcher.render import unpatched
 from launcher.render.json_patch import PatchFailed, after, merged_after
-from launcher.render.quoting import dollars
-from launcher.render.yaml_text import yaml_document
+from launcher.render.quoting import dollars, yaml_block
 
 Documents = list[dict[str, Any]]
 _HEADER = re.compile(r"(?:#.*\n)*")
@@ -66,7 +65,7 @@ def documents_of(text: str) -> Documents:
 def written(bare: str, documents: Documents) -> str:
     """Return documents under the header of `bare`, in the style of the templates."""
     header = _HEADER.match(bare)
-    return (header[0] if header else "") + "---\n".join(map(yaml_document, documents))
+    return (header[0] if header else "") + "---\n".join(f"{yaml_block(each)}\n" for each in documents)
 
 
 def _merged(document: dict[str, Any], leaf: Leaf) -> dict[str, Any]:

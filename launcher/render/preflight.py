@@ -19,6 +19,8 @@ from launcher.units import MIB, format_size, round_up
 STOP_MARKER = "trainlaunch: preflight stopped"
 # A worker's socket is TMPDIR/pymp-xxxxxxxx/listener-xxxxxxxx: 32 more of the 107 characters that Linux allows.
 LONGEST_TMPDIR = 75
+# Seconds that a node waits for the others, which may have a large image to pull first; torch's own 60 are too few.
+NODE_PATIENCE = 1800
 UNLIMITED = 1 << 62  # free bytes of a tmpfs with size=0
 FORWARDED = ("TERM", "INT", "HUP", "QUIT", "USR1", "USR2")
 TOKENS = ("num_workers", "prefetch_factor", "batch_size", "nproc_per_node")
@@ -104,6 +106,8 @@ def _job(plan: LaunchPlan) -> Mapping[str, object]:
         "disks": tuple(_disks(job)),
         "path_variables": tuple(path_variables(plan)),
         "torchrun": job.torchrun is not None,
+        "nodes": job.nodes,
+        "node_patience": NODE_PATIENCE,
         # torchrun itself hands signals on to the script that it starts.
         "script": job.script is not None and job.torchrun is None,
         "signals": forwarded_signals(job.stop_signal),

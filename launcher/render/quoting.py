@@ -7,6 +7,7 @@ readers disagree on bare scalars (`y`, `1e3`, `08`, `0o14`), so every YAML strin
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator, Mapping
 
 # Line and paragraph separators, BOM and non-characters are folded, dropped or refused by one YAML reader or another;
 # invisible and direction-changing characters would hide from a reviewer what the file says.
@@ -17,6 +18,7 @@ _NOT_IN_BLOCK = re.compile(f"[\x00-\x08\x0b-\x1f{_HIDDEN}]")  # a block holds ta
 _NOT_IN_COMMENT = re.compile(f"[{_UNPRINTABLE}\ud800-\udfff]")  # a file's name may hold bytes that are no UTF-8
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _NAMED_ESCAPES = {'"': '\\"', "\\": "\\\\", "\n": "\\n", "\t": "\\t", "\r": "\\r"}
+_PLAIN_KEY = re.compile(r"(?!(?i:y|n|yes|no|on|off|true|false|null)$)[A-Za-z_][A-Za-z0-9_-]*")
 _PLAIN_SHELL_WORD = re.compile(r"[A-Za-z0-9_./:@%+,-][A-Za-z0-9_./:=@%+,-]*")
 
 
@@ -87,6 +89,61 @@ def yaml_text(value: str, indent: int) -> Quoted:
     indicator = "2" if lines[0][0] in " \t" else ""
     chomp = "" if value.endswith("\n") else "-"
     return Quoted("\n".join((f"|{indicator}{chomp}", *(" " * indent + line if line else "" for line in lines))))
+
+
+def yaml_block(value: object) -> Quoted:
+    """Return mappings, lists and what is in them as YAML, one value a line, from column 0 on.
+
+    Strings are double-quoted or literal blocks, keys bare where every reader takes them for a string. Raises TypeError
+    for what YAML has no word for here.
+    """
+    return Quoted("\n".join(_block_lines(value, 0)) or _flow(value, 0))
+
+
+def _block_lines(value: object, indent: int) -> Iterator[str]:
+    blanks = " " * indent
+    if isinstance(value, Mapping):
+        for key, item in value.items():
+            name = key if _PLAIN_KEY.fullmatch(key) else yaml_string(key)
+            if _takes_lines(item):
+                yield f"{blanks}{name}:"
+                yield from _block_lines(item, indent + 2)
+            else:
+                yield f"{blanks}{name}: {_flow(item, indent + 2)}"
+    elif isinstance(value, (list, tuple)):
+        for item in value:
+            if _takes_lines(item):
+                first, *others = _block_lines(item, indent + 2)
+                yield f"{blanks}- {first[indent + 2 :]}"
+                yield from others
+            else:
+                yield f"{blanks}- {_flow(item, indent + 2)}"
+
+
+def _takes_lines(value: object) -> bool:
+    """Whether a value takes lines of its own; a list of integers stands on one."""
+    if isinstance(value, (list, tuple)):
+        return not all(type(each) is int for each in value)
+    return isinstance(value, Mapping) and bool(value)
+
+
+def _flow(value: object, indent: int) -> str:
+    if isinstance(value, str):
+        return yaml_text(value, indent)
+    if isinstance(value, bool) or value is None:
+        return {True: "true", False: "false", None: "null"}[value]
+    if isinstance(value, int):
+        return str(value)
+    if isinstance(value, float):
+        from decimal import Decimal  # only a patch brings one
+
+        text = f"{Decimal(repr(value)):f}"
+        return text if "." in text else f"{text}.0"
+    if isinstance(value, (list, tuple)):
+        return f"[{', '.join(map(str, value))}]"
+    if isinstance(value, Mapping):
+        return "{}"
+    raise TypeError(f"{value!r} has no YAML here")
 
 
 def _has_hidden(value: str) -> bool:

@@ -9,7 +9,7 @@ from pathlib import Path
 from launcher.job.reserved import KUBERNETES_LABEL_PREFIX, LABEL_PREFIX, SECRETS_FOLDER
 from launcher.job.spec import Mount
 from launcher.plan.launch_plan import LaunchPlan
-from launcher.plan.names import LONGEST_NAME, shortened
+from launcher.plan.names import longest_cluster_name, shortened
 from launcher.render.secrets import written_secrets
 from launcher.units import MIB
 
@@ -30,14 +30,14 @@ def kubernetes_cpus(milli: int) -> str:
 
 
 def kubernetes_name(plan: LaunchPlan) -> str:
-    """Return `metadata.name`, at most 63 characters.
+    """Return `metadata.name`, short enough for the names that controllers make from it.
 
-    A Job's template can't change in the cluster, so its name carries the input hash unless `--name` fixed it.
+    The template of a Job, or of what makes one, can't change in the cluster, so its name carries the input hash unless
+    `--name` fixed it.
     """
-    if plan.job.kubernetes.kind != "job" or plan.name_fixed:
-        return shortened(plan.name, LONGEST_NAME)
-    suffix = "-" + plan.input
-    return shortened(plan.name, LONGEST_NAME - len(suffix)) + suffix
+    kind = plan.job.kubernetes.kind
+    name = shortened(plan.name, longest_cluster_name(kind, plan.job.nodes, fixed=plan.name_fixed))
+    return name if kind == "pod" or plan.name_fixed else f"{name}-{plan.input}"
 
 
 def kubernetes_labels(plan: LaunchPlan, labels: tuple[tuple[str, str], ...]) -> dict[str, str]:

@@ -20,6 +20,7 @@ from launcher.render.quoting import (
     sh_variable,
     sh_word,
     sh_words,
+    yaml_block,
     yaml_string,
     yaml_text,
 )
@@ -36,6 +37,7 @@ QUOTING_FILTERS: Mapping[str, Callable[..., Quoted]] = {
     "compose_variable": compose_variable,
     "yaml": yaml_string,
     "yaml_text": yaml_text,
+    "yaml_block": yaml_block,
     "number": number,
     "comment": comment,
 }

@@ -16,7 +16,8 @@ class Evidence:
 
     `stopped_by` names who ended it through us (`Ctrl-C`, `active_deadline`), `killed_by` who would not wait for its
     grace period to be over, `signals` are those sent through the target, `private_shm` says that `shm_size` is in
-    effect, `log` is the last part of both streams.
+    effect, `log` is the last part of both streams. `reason` and `words` are a cluster's own for an end, or a wait, that
+    the container did not bring about, as `Evicted`.
     """
 
     exit_code: int | None
@@ -32,12 +33,14 @@ class Evidence:
     stopped_by: str = ""
     killed_by: str = ""
     target: str = "docker"
+    reason: str = ""
+    words: str = ""
     planned: Planned = field(default_factory=Planned)
 
     @property
     def keeper(self) -> str:
         """Who starts and stops runs on the target, as a sentence names it."""
-        return "trainlaunch" if self.target == "local" else "the engine"
+        return {"local": "trainlaunch", "kubernetes": "the cluster"}.get(self.target, "the engine")
 
     @property
     def stopped(self) -> bool:

@@ -6,10 +6,11 @@ import re
 import threading
 import time
 from collections.abc import Callable
+from typing import Any, Protocol
 
 from launcher.errors import LaunchError
 from launcher.plan.launch_plan import LaunchPlan
-from launcher.run.backend import Backend, Chunk, Planned, Say, ShmReading, Started
+from launcher.run.backend import Chunk, Planned, Say, ShmReading, Started
 from launcher.run.evidence import Evidence
 from launcher.run.larger_shm import larger_shm
 from launcher.run.observe import PAGE, read_from_health
@@ -80,10 +81,24 @@ def planned_processes(plan: LaunchPlan, settled: int | None) -> int:
     return per_rank * plan.ranks.value
 
 
+class ShmSource(Protocol):
+    """Where readings of a running container come from: a Backend, or a pod's own look at itself."""
+
+    @property
+    def sample_seconds(self) -> float:
+        """How long to wait between two readings."""
+
+    def read_shm(self, container: Any) -> ShmReading | None:
+        """Read /dev/shm now; None where that is not possible."""
+
+    def inspect(self, container: str) -> Started | None:
+        """Describe the container by its id."""
+
+
 class ShmWatch:
     """Samples /dev/shm and the workers of a running container in a thread of its own."""
 
-    def __init__(self, backend: Backend, plan: LaunchPlan, log: Log, say: Say) -> None:
+    def __init__(self, backend: ShmSource, plan: LaunchPlan, log: Log, say: Say) -> None:
         self._backend = backend
         self._plan = plan
         self.log = log
@@ -96,12 +111,12 @@ class ShmWatch:
         self.peak: int | None = None
         self.most_workers = 0
 
-    def start(self, container: Started) -> None:
-        """Sample until `end`."""
+    def start(self, container: Any) -> None:
+        """Sample what the source can read, by its `id`, until `end`."""
         self._thread = threading.Thread(target=self._sample, args=(container,), daemon=True)
         self._thread.start()
 
-    def _sample(self, container: Started) -> None:
+    def _sample(self, container: Any) -> None:
         since_health = 0.0
         while not self._ended.wait(self._backend.sample_seconds):
             since_health += self._backend.sample_seconds

@@ -20,6 +20,7 @@ from launcher.plan.fingerprint import RENDERING_FORMAT
 from launcher.plan.launch_plan import LaunchPlan
 from launcher.render import TEXT_TARGETS, render
 from launcher.render.header import Header, read_header
+from launcher.render.kustomize import is_own_kustomization, kustomization_text, resources_in
 from launcher.verify import verified
 
 SUFFIXES = (".yaml", ".yml", ".sh")  # of files that are looked into while walking a folder
@@ -88,6 +89,8 @@ def _job_file(path: Path) -> str | None:
     """Return the job file of a rendering, spelled the same for all that it has; None where `path` is no rendering."""
     with path.open("rb") as file:
         head = file.read(HEAD)
+    if is_own_kustomization(path, head.decode(errors="replace")):
+        return ""
     if b"# Rendered by trainlaunch from " not in head:
         return None
     try:
@@ -128,6 +131,8 @@ def compared(path: Path, *, policy: Path | None = None) -> Checked:
     try:
         data = path.read_bytes()
         text = data.decode(errors="replace")
+        if is_own_kustomization(path, text):
+            return _compared_kustomization(path, text)
         header = read_header(text)
     except (OSError, ValueError) as cause:
         return Checked(path, REJECTED, findings=(_bad_header(path, str(cause)),))
@@ -151,13 +156,23 @@ def compared(path: Path, *, policy: Path | None = None) -> Checked:
     return replace(checked, status=DIFFERS, text=text, now=now, findings=(_differs(checked, text, now),))
 
 
+def _compared_kustomization(path: Path, text: str) -> Checked:
+    now = kustomization_text(resources_in(path.parent))
+    checked = Checked(path, CURRENT, str(path.parent), "kustomize")
+    if now == text:
+        return checked
+    return replace(checked, status=DIFFERS, text=text, now=now, findings=(_differs(checked, text, now),))
+
+
 def rewritten(checked: Checked, *, policy: Path | None = None) -> str:
     """Return the text that a rendering that differs should have, read back before anybody writes it.
 
     Raises RenderingDisagrees where it says something else than the plan.
     """
-    if checked.header is None or checked.status != DIFFERS:
+    if checked.status != DIFFERS:
         raise ValueError(f"{checked.path} does not differ")
+    if checked.header is None:
+        return checked.now  # a kustomization.yaml, which no plan decides
     plan = _plan(checked, checked.header, policy)
     return verified(plan, checked.now, base=_base(checked.path, checked.header))
 

@@ -5,20 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from launcher.job.reserved import CLUSTER_HOME, LABEL_PREFIX, SECRETS_FOLDER
-from launcher.job.spec import Mount, numeric_user, secret_path
+from launcher.job.reserved import LABEL_PREFIX, SECRETS_FOLDER
+from launcher.job.spec import Mount, secret_path
 from launcher.plan.launch_plan import LaunchPlan
 from launcher.plan.names import node_names
 from launcher.render.container import Container, container_of
 from launcher.render.secrets import mounted_secrets, passed_secrets, written_secrets
-from launcher.render.spelling import (
-    gpu_devices,
-    has_relative_bind,
-    host_source,
-    kubernetes_labels,
-    kubernetes_name,
-    needs_own_tmp,
-)
+from launcher.render.spelling import gpu_devices, has_relative_bind, host_source, needs_own_tmp
 from launcher.verify.readback import ReadBack, ReadMount, absolute, flat
 
 _JOB_LABEL, _NODE_LABEL = LABEL_PREFIX + "job", LABEL_PREFIX + "node"
@@ -30,7 +23,9 @@ def expected(plan: LaunchPlan, *, base: Path | None) -> ReadBack:
     container = container_of(plan)
     common = _common(plan, container)
     if plan.target == "kubernetes":
-        return _kubernetes(plan, container, common)
+        from launcher.verify.expected_kubernetes import expected_on_kubernetes  # for this target only
+
+        return expected_on_kubernetes(plan, container, common)
     common = common._replace(secrets=_engine_secrets(plan, container), mounts=_engine_mounts(plan))
     if plan.target == "docker":
         return common._replace(rest=dict(_docker_rest(plan, base)))
@@ -182,99 +177,3 @@ def _node_devices(plan: LaunchPlan, number: int) -> dict[str, str]:
         return _engine_devices(plan)
     before = number * plan.gpus.count
     return {"gpus": ",".join(str(before + gpu) for gpu in range(plan.gpus.count))}
-
-
-def _kubernetes(plan: LaunchPlan, container: Container, common: ReadBack) -> ReadBack:
-    from launcher.render.kubernetes import PULL_POLICIES, missing_identity  # for this target only
-
-    uid, gid = numeric_user(plan.job.user) or (None, None)
-    own = [
-        ReadMount("tmpfs", None, "/dev/shm", False, plan.shm.size.value),
-        ReadMount("scratch", None, CLUSTER_HOME, False),
-    ]
-    if needs_own_tmp(plan):
-        own.append(ReadMount("scratch", None, "/tmp", False))
-    labels = kubernetes_labels(plan, container.labels)
-    return common._replace(
-        name=kubernetes_name(plan),
-        pull=PULL_POLICIES[plan.job.pull_policy],
-        env=dict(container.env) | missing_identity(plan),
-        secrets={name: str(secret.kubernetes) for name, secret in container.secrets},
-        labels=labels,
-        devices=_cluster_devices(plan),
-        mounts=(*own, *common.mounts, *_cluster_secrets(plan)),
-        health_times={key: value for key, value in common.health_times.items() if key != "start_period"},
-        user=f"{uid}:{gid}",
-        rest=dict(flat(_pod_rest(plan) | (_job_rest(plan, labels) if plan.job.kubernetes.kind == "job" else {}))),
-    )
-
-
-def _cluster_secrets(plan: LaunchPlan) -> Iterator[ReadMount]:
-    for name, secret in mounted_secrets(plan):
-        yield ReadMount("secret", secret.kubernetes, secret_path(name), True)
-
-
-def _cluster_devices(plan: LaunchPlan) -> dict[str, str]:
-    asked = plan.job.resources
-    devices = {name: str(count) for name, count in asked.extended.items()}
-    if plan.gpus.count:
-        devices[asked.gpu_resource] = str(plan.gpus.count)
-    if asked.ephemeral_storage is not None:
-        devices["ephemeral-storage"] = str(asked.ephemeral_storage)
-    return devices
-
-
-def _pod_rest(plan: LaunchPlan) -> dict[str, object]:
-    """Return what each pod of ours says beside the plan's values: Pod Security `restricted`, signals, tolerations."""
-    job = plan.job
-    toleration = {"key": job.resources.gpu_resource, "operator": "Exists", "effect": "NoSchedule"}
-    pod: dict[str, object] = {
-        "restartPolicy": "Never",
-        "shareProcessNamespace": True,
-        "automountServiceAccountToken": False,
-        "securityContext": {
-            "runAsNonRoot": True,
-            "fsGroup": 1000,
-            "fsGroupChangePolicy": "OnRootMismatch",
-            "seccompProfile": {"type": "RuntimeDefault"},
-        },
-        "tolerations": [toleration] if plan.gpus.count else [],
-    }
-    if job.kubernetes.kind == "pod" and job.active_deadline is not None:
-        pod["activeDeadlineSeconds"] = job.active_deadline
-    security = {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}}
-    metadata: dict[str, object] = {"annotations": dict(job.annotations)}
-    if job.kubernetes.namespace is not None:
-        metadata["namespace"] = job.kubernetes.namespace
-    return {
-        "apiVersion": "v1",
-        "kind": "Pod",
-        "metadata": metadata,
-        "pod": pod,
-        "container": {"name": "train", "securityContext": security},
-        "requests are limits": True,
-    }
-
-
-def _job_rest(plan: LaunchPlan, labels: dict[str, str]) -> dict[str, object]:
-    job = plan.job
-    spec: dict[str, object] = {
-        "backoffLimit": job.max_attempts - 1,
-        "template": {"metadata": {"labels": labels, "annotations": dict(job.annotations)}},
-        "podFailurePolicy": {
-            "rules": [
-                {"action": "FailJob", "onExitCodes": _exit_codes(78, 125, 126, 127)},
-                {"action": "Ignore", "onPodConditions": [{"type": "DisruptionTarget", "status": "True"}]},
-                {"action": "Count", "onExitCodes": _exit_codes(75)},
-            ]
-        },
-    }
-    if job.active_deadline is not None:
-        spec["activeDeadlineSeconds"] = job.active_deadline
-    if job.ttl_after_finished is not None:
-        spec["ttlSecondsAfterFinished"] = job.ttl_after_finished
-    return {"apiVersion": "batch/v1", "kind": "Job", "spec": spec}
-
-
-def _exit_codes(*values: int) -> dict[str, object]:
-    return {"containerName": "train", "operator": "In", "values": list(values)}

@@ -88,6 +88,11 @@ def read_yaml(text: str) -> Any:
     return yaml.load(text, _Loader)  # noqa: S506  a safe loader
 
 
+def read_documents(text: str) -> list[Any]:
+    """Return the documents of `text` in their order; raises yaml.YAMLError as `read_yaml` does."""
+    return list(yaml.load_all(text, _Loader))
+
+
 def read_size(text: str | None) -> int | None:
     """Return the bytes of a size as both Docker and Kubernetes read it, or None where the two might differ."""
     match = _SIZE.fullmatch(text or "")
@@ -112,7 +117,7 @@ def flat(value: object, path: str = "") -> Iterator[tuple[str, object]]:
     if isinstance(value, Mapping):
         for key, item in value.items():
             yield from flat(item, f"{path}.{key}" if path else str(key))
-    elif isinstance(value, list):
+    elif isinstance(value, (list, tuple)):
         for index, item in enumerate(value):
             yield from flat(item, f"{path}.{index}")
     else:

@@ -1,15 +1,25 @@
-"""Reads a Pod or a Job back: YAML, the kubelet's expansion of `$(VAR)`, then what each field does to the container."""
+"""Reads a manifest back: YAML, the kubelet's expansion of `$(VAR)`, then what each field does to the container."""
 
 from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
-from launcher.verify.readback import ReadBack, ReadMount, flat, read_cpus, read_size, read_yaml
+from launcher.job.reserved import KUEUE_QUEUE_LABEL
+from launcher.verify.readback import ReadBack, ReadMount, flat, read_cpus, read_documents, read_size
 
 _DOLLAR = re.compile(r"\$(?:(\$)|\(([^)]*)\))")
+_POD_IP = "status.podIP"
+_IN_JOB_SET = ("spec", "replicatedJobs", "*", "template", "spec", "template")
+_TEMPLATES: Mapping[str, tuple[str, ...]] = {
+    "Pod": (),
+    "Job": ("spec", "template"),
+    "JobSet": _IN_JOB_SET,
+    "TrainingRuntime": ("spec", "template", *_IN_JOB_SET),
+    "PyTorchJob": ("spec", "pytorchReplicaSpecs", "*", "template"),
+}
 _VOLUMES = {
     "persistentVolumeClaim": {"claimName", "readOnly"},
     "configMap": {"name"},
@@ -28,31 +38,63 @@ def expanded(text: str, variables: Mapping[str, str]) -> str:
 
 
 def reread_kubernetes(text: str) -> ReadBack:
-    """Return what the manifest says of its first container; every other container must see the same /dev/shm."""
-    document: dict[str, Any] = read_yaml(text)
-    metadata = document.pop("metadata", {})
-    spec = document.get("spec", {})
-    pod: dict[str, Any] = spec.get("template", {}).pop("spec", {}) if "template" in spec else document.pop("spec", {})
+    """Return what the manifest says of the first container of its pods.
+
+    The last document is the one that runs the job. All its pod templates must be the same, and every other container
+    must see the same /dev/shm.
+    """
+    *before, main = read_documents(text)
+    pods = [place.pop("spec", {}) for document in (*before, main) for place in _pod_places(document)] or [{}]
+    metadata = main.pop("metadata", {})
+    pod: dict[str, Any] = pods[0]
+    alike = all(each == pod for each in pods)
+    number = len(pods) if alike else "they differ"
     containers = [*pod.pop("initContainers", []), *pod.pop("containers", [])] or [{}]
     volumes = _volumes(pod, containers)
     shm_sizes = {_shm_size(each, volumes) for each in containers}
     container, *others = containers
+    parts = {"before": before, "metadata": metadata, "pods": number, "pod": pod, "container": container}
+    rest = main | parts | {"others": others}
+    read = _read_container(container, pod, volumes=volumes)
+    labels = metadata.pop("labels", {})
+    return read._replace(
+        name=metadata.pop("name", None),
+        labels={key: value for key, value in labels.items() if key != KUEUE_QUEUE_LABEL},
+        shm_size=shm_sizes.pop() if alike and len(shm_sizes) == 1 else None,
+        rest={**dict(flat(rest | {"queue": labels.get(KUEUE_QUEUE_LABEL, [])})), **read.rest},
+    )
+
+
+def _pod_places(document: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """Yield what holds a pod's spec in a document: each pod template, or a Pod itself."""
+    places: list[Any] = [document]
+    for key in _TEMPLATES.get(str(document.get("kind")), ("",)):
+        if key == "*":
+            places = [each for place in places for each in (place.values() if isinstance(place, dict) else place)]
+        else:
+            places = [place[key] for place in places if key in place]
+    yield from places
+
+
+def _read_container(container: dict[str, Any], pod: dict[str, Any], *, volumes: dict[str, Any]) -> ReadBack:
+    """Return what a container and its pod say, taken out of them; what they leave unsaid is in neither."""
     env, secrets = _environment(container.pop("env", []))
     health = container.get("readinessProbe", {})
     probe = health.get("exec", {}).pop("command", [])
     resources = container.pop("resources", {})
     security = pod.get("securityContext", {})
+    unlimited = resources.get("requests", {}).get("cpu")
     return ReadBack(
-        name=metadata.pop("name", None),
+        name=None,
         image=container.pop("image", None),
         pull=container.pop("imagePullPolicy", None),
         process=tuple(expanded(word, env) for word in (*container.pop("command", ()), *container.pop("args", ()))),
         env=env,
         secrets=secrets,
-        labels=metadata.pop("labels", {}),
-        shm_size=shm_sizes.pop() if len(shm_sizes) == 1 else None,
+        labels={},
+        shm_size=None,
         memory=read_size(_limit(resources, "memory")),
-        cpus=read_cpus(_limit(resources, "cpu")),
+        cpus=read_cpus(_limit(resources, "cpu") or (unlimited if isinstance(unlimited, str) else None)),
         devices=_devices(resources),
         mounts=tuple(_mount(each, volumes) for each in container.pop("volumeMounts", [])),
         health=expanded(probe[2], env) if probe[:2] == ["/bin/sh", "-c"] and len(probe) == 3 else None,
@@ -64,8 +106,15 @@ def reread_kubernetes(text: str) -> ReadBack:
         stop_signal=None,
         stop_timeout=pod.pop("terminationGracePeriodSeconds", None),
         ulimits={},
-        rest=_rest(document, resources, metadata=metadata, pod=pod, container=container, others=others),
+        rest={"requests are limits": _unequal(resources) or True},
     )
+
+
+def _unequal(resources: dict[str, Any]) -> tuple[str, ...]:
+    """Return the names of resources whose request is not their limit."""
+    requests, limits = resources.get("requests", {}), resources.get("limits", {})
+    strange = [each for each in resources if each not in {"requests", "limits"}]
+    return (*strange, *(each for each in {**requests, **limits} if requests.get(each) != limits.get(each)))
 
 
 def _volumes(pod: dict[str, Any], containers: list[dict[str, Any]]) -> dict[str, Any]:
@@ -77,12 +126,6 @@ def _volumes(pod: dict[str, Any], containers: list[dict[str, Any]]) -> dict[str,
     if idle or len(volumes) < len(listed):
         pod["volumes"] = [*idle, repr(listed)]
     return volumes
-
-
-def _rest(document: dict[str, Any], resources: dict[str, Any], **parts: object) -> dict[str, object]:
-    """Return what the fields above left of the manifest, leaf by leaf."""
-    as_limited = resources.get("requests") == resources.get("limits")
-    return dict(flat(document | parts | {"requests are limits": as_limited}))
 
 
 def _limit(resources: dict[str, Any], name: str) -> str | None:
@@ -107,7 +150,7 @@ def _shm_size(container: dict[str, Any], volumes: dict[str, Any]) -> int | None:
 
 
 def _environment(entries: list[dict[str, Any]]) -> tuple[dict[str, str], dict[str, str]]:
-    """Return variables with their values, each expanded with those before it, and secrets with `name/key`."""
+    """Return variables with their values, each expanded with those before it, and the sources of all others."""
     env: dict[str, str] = {}
     secrets: dict[str, str] = {}
     for entry in entries:
@@ -116,6 +159,8 @@ def _environment(entries: list[dict[str, Any]]) -> tuple[dict[str, str], dict[st
             env[f"{name} twice"] = repr(entry)
         elif set(entry) == {"name", "value"} and isinstance(value, str):
             env[name] = expanded(value, env)
+        elif entry == {"name": name, "valueFrom": {"fieldRef": {"fieldPath": _POD_IP}}}:
+            secrets[name] = f"field {_POD_IP}"
         elif set(entry) == {"name", "valueFrom"} and set(reference) == {"secretKeyRef"}:
             secrets[name] = _secret_key(reference["secretKeyRef"])
         else:

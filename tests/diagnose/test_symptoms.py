@@ -29,6 +29,11 @@ def names(evidence: Evidence) -> list[str]:
     return [each.name for each in explain_end(evidence)]
 
 
+def cluster(reason: str, words: str, code: int | None) -> Evidence:
+    """Return what a cluster tells about an end."""
+    return Evidence(code, target="kubernetes", reason=reason, words=words, shm_size=1 << 30, memory=4 << 30)
+
+
 MATCHES = [
     ("preflight says files", Evidence(78, OURS), ["preflight-stopped"]),
     ("preflight says machine", Evidence(75, OURS.replace("78", "75")), ["preflight-stopped"]),
@@ -65,6 +70,27 @@ MATCHES = [
     ("125 by the job", Evidence(125, ""), ["engine-refused"]),
     ("an ordinary error", Evidence(1, "ValueError: lr\n"), []),
     ("a log that talks of bus errors", Evidence(1, "Bus error means no room; killed by signal: Bus error\n"), []),
+    ("evicted for disk", cluster("Evicted", "The node was low on resource: ephemeral-storage.", 137), ["pod-evicted"]),
+    ("evicted for memory", cluster("Evicted", "The node was low on resource: memory.", 137), ["pod-evicted"]),
+    ("shm over its size", cluster("Evicted", 'Usage of EmptyDir volume "shm" exceeds the limit "1Gi".', 137),
+     ["pod-evicted"]),
+    ("deadline", cluster("DeadlineExceeded", "Job was active longer than specified deadline", 143),
+     ["deadline-exceeded"]),
+    ("node lost", cluster("DeletionByTaintManager", "Taint manager: deleting due to NoExecute taint", 137),
+     ["node-lost"]),
+    ("drained", cluster("EvictionByEvictionAPI", "Eviction API: evicting", 143), ["node-lost"]),
+    ("preempted", cluster("PreemptionByScheduler", "preempting to accommodate a higher priority pod", 143),
+     ["pod-preempted"]),
+    ("no such image", cluster("ImagePullBackOff", "Back-off pulling image: not found", None), ["image-not-pulled"]),
+    ("no secret", cluster("CreateContainerConfigError", 'secret "hub" not found', None), ["container-not-created"]),
+    ("no room on the node", cluster("OutOfcpu", "Pod was rejected: Node didn't have enough resource: cpu", 125),
+     ["container-not-created"]),
+    ("no shell", cluster("StartError", 'exec: "/bin/sh": stat /bin/sh: no such file or directory', 125),
+     ["container-not-created"]),
+    ("a pod that somebody deleted", Evidence(143, target="kubernetes", stopped_by="a deletion of its pod"),
+     ["stopped-on-request"]),
+    ("a cluster's reason that nobody knows", cluster("SomethingNew", "new", 137), []),
+    ("a cluster's 125 without a reason", Evidence(125, target="kubernetes"), []),
     ("a shell's bus error", Evidence(1, "Bus error (core dumped)\n"), ["shm-bus-error"]),
     ("bash's bus error", Evidence(1, "run.sh: line 3:    12 Bus error     python a.py\n"), ["shm-bus-error"]),
 ]  # fmt: skip
@@ -207,3 +233,27 @@ def test_a_hang_is_told_with_the_memory_that_a_larger_shm_needs() -> None:
     diagnosis = explain_hang(Evidence(None, FEED + ENOSPC, shm_size=64 << 20, memory=1 << 30))
     assert diagnosis is not None
     assert "resources.memory to at least 1984Mi" in diagnosis.fix
+
+
+@pytest.mark.parametrize(
+    ("evidence", "fix"),
+    [
+        (cluster("Evicted", "low on resource: ephemeral-storage", 137), "set resources.ephemeral_storage"),
+        (cluster("Evicted", 'EmptyDir volume "shm" exceeds the limit', 137), "set shm_size to 2Gi"),
+        (cluster("ErrImagePull", "failed to authorize: 401 Unauthorized", None), "kubernetes.image_pull_secrets"),
+        (cluster("ErrImagePull", "no match for platform in manifest", None), "--platform linux/amd64"),
+        (cluster("ErrImagePull", "dial tcp: i/o timeout", None), "try again later"),
+        (cluster("ErrImageNeverPull", "not present with pull policy of Never", None), "set pull_policy to missing"),
+        (cluster("CreateContainerConfigError", 'secret "hub" not found', None), "kubectl create secret generic hub"),
+        (cluster("CreateContainerConfigError", "couldn't find key api in Secret ml/hub", None), "add the key api"),
+        (cluster("CreateContainerConfigError", "container has runAsNonRoot and image will run as root", None),
+         'user: "1000"'),
+        (Evidence(137, target="kubernetes", oom_killed=True, memory=2 << 30, shm_size=1 << 30),
+         "resources.memory to 3Gi"),
+    ],
+)  # fmt: skip
+def test_a_cause_on_a_cluster_has_the_value_to_type(evidence: Evidence, fix: str) -> None:
+    """By the cluster's own words, and without those of an engine."""
+    (diagnosis,) = explain_end(evidence)
+    assert fix in diagnosis.fix
+    assert "the engine" not in f"{diagnosis.sentence} {diagnosis.saw} {diagnosis.fix}"

@@ -138,11 +138,6 @@ DESIGN_ROWS = {
 KNOWN_BESIDES = {"policy": "none"}
 NOT_YET = {
     "healthcheck.stall_after",
-    *(
-        path
-        for path in DESIGN_ROWS
-        if path.startswith("kubernetes.") and path.split(".")[1] not in {"namespace", "kind"}
-    ),
 }
 
 

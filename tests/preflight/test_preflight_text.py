@@ -26,6 +26,7 @@ PLANS = {
     "unsized": plan(loader={"sample": None}),
     "gpus": automatic(**ON_GPUS, command=[*TOKENS, *LITERALS], loader={"loaders": {"a": {}, "b": {"num_workers": 1}}}),
     "script": automatic(command=None, script="python train.py\n", resources={"cpus": 16}, stop_signal="SIGRTMIN+3"),
+    "nodes": automatic(target="kubernetes", resources={"cpus": 8, "memory": "8Gi"}, torchrun={"nnodes": 3}),
 }
 EVERY_PLAN = pytest.mark.parametrize("each", PLANS.values(), ids=PLANS)
 
@@ -101,6 +102,7 @@ def test_wrapper_sets_no_variable_that_a_job_could_have() -> None:
         "RAYON_NUM_THREADS",
         "OPENCV_FOR_THREADS_NUM",
         "TORCHINDUCTOR_COMPILE_THREADS",
+        "PET_RDZV_CONF",
     }
 
 

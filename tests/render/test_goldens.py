@@ -101,7 +101,7 @@ def test_what_only_up_enforces_is_a_comment() -> None:
         assert "# ttl_after_finished 24h: the next `trainlaunch up`" in text
     job = render(job_plan("full", "kubernetes"))
     assert "only `trainlaunch up`" not in job
-    assert "\n  backoffLimit: 2\n  activeDeadlineSeconds: 43200\n  ttlSecondsAfterFinished: 86400\n" in job
+    assert "\n  activeDeadlineSeconds: 43200\n  ttlSecondsAfterFinished: 86400\n  backoffLimit: 2\n" in job
     pod = render(job_plan("script", "kubernetes"))
     assert "# restart.max_attempts 2: only `trainlaunch up`" in pod
     assert "# ttl_after_finished 10m: the next `trainlaunch up`" in pod

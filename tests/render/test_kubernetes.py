@@ -166,12 +166,17 @@ def test_a_read_only_root_brings_its_own_tmp(tmp_path: Path) -> None:
 
 
 def test_only_gpu_jobs_tolerate_gpu_nodes(tmp_path: Path) -> None:
-    """The taint that GPU nodes carry is tolerated by the resource's own name."""
+    """The taints that GPU nodes carry are tolerated: the resource's own name, and the vendor's."""
     assert "tolerations" not in pod_spec(plan_with(tmp_path, "kubernetes", resources=LIMITS))
-    mig = {**LIMITS, "gpus": 1, "gpu_resource": "nvidia.com/mig-1g.10gb"}
-    spec = pod_spec(plan_with(tmp_path, "kubernetes", resources=mig))
-    assert spec["tolerations"] == [{"key": "nvidia.com/mig-1g.10gb", "operator": "Exists", "effect": "NoSchedule"}]
-    assert spec["containers"][0]["resources"]["limits"]["nvidia.com/mig-1g.10gb"] == "1"
+    for resource, keys in (
+        ("nvidia.com/gpu", ["nvidia.com/gpu"]),
+        ("nvidia.com/mig-1g.10gb", ["nvidia.com/mig-1g.10gb", "nvidia.com/gpu"]),
+        ("amd.com/gpu", ["amd.com/gpu"]),
+    ):
+        asked = {"gpus": 1, "gpu_vendor": resource.partition(".")[0], "gpu_resource": resource}
+        spec = pod_spec(plan_with(tmp_path, "kubernetes", resources={**LIMITS, **asked}))
+        assert spec["tolerations"] == [{"key": key, "operator": "Exists", "effect": "NoSchedule"} for key in keys]
+        assert spec["containers"][0]["resources"]["limits"][resource] == "1"
 
 
 def test_gpus_of_amd_have_its_own_resource(tmp_path: Path) -> None:
@@ -180,7 +185,8 @@ def test_gpus_of_amd_have_its_own_resource(tmp_path: Path) -> None:
     spec = pod_spec(plan_with(tmp_path, "kubernetes", resources=amd))
     assert spec["containers"][0]["resources"]["limits"]["amd.com/gpu"] == "2"
     named = {**amd, "gpu_resource": "amd.com/cpx_nps4"}
-    assert "amd.com/gpu" not in str(pod_spec(plan_with(tmp_path, "kubernetes", resources=named)))
+    spec = pod_spec(plan_with(tmp_path, "kubernetes", resources=named))
+    assert "amd.com/gpu" not in str(spec["containers"][0]["resources"])
 
 
 def test_a_secret_as_a_file_is_one_key_at_the_place_that_engines_have(tmp_path: Path) -> None:

@@ -113,12 +113,3 @@ def write_context(config: Path, name: str, host: str) -> None:
     folder.mkdir(parents=True)
     meta = {"Name": name, "Metadata": {}, "Endpoints": {"docker": {"Host": host, "SkipTLSVerify": False}}}
     (folder / "meta.json").write_text(json.dumps(meta))
-
-
-def test_up_on_another_target_says_how_to_start_it(trainlaunch: Runs, tmp_path: Path) -> None:
-    """A later version brings it; until then the rendering and the target's own tool do it."""
-    job = str(write_job(tmp_path, resources={"cpus": 1, "memory": "4Gi"}))
-    done = trainlaunch("up", job, "--target", "kubernetes", env={"DOCKER_HOST": "unix:///nonexistent"})
-    assert done.returncode == 125
-    assert "error[TL110]: `up` starts jobs on docker, compose and local only" in done.stderr
-    assert "--target kubernetes | kubectl apply -f -" in done.stderr

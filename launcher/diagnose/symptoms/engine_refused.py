@@ -21,8 +21,8 @@ _WORDS = r"^(docker: )?Error( response from daemon)?: "
 
 def diagnose(evidence: Evidence) -> Diagnosis | None:
     """Match 125: by the engine's words where there are any, else as the job's own code."""
-    if evidence.exit_code != EXIT_BEFORE_START:
-        return None
+    if evidence.exit_code != EXIT_BEFORE_START or evidence.target == "kubernetes":
+        return None  # a cluster's own reasons are symptoms of their own
     saw = evidence.error or line_with(evidence.log, _WORDS)
     if saw:
         sentence = "the engine refused to start the container; no line of training ran"

@@ -20,11 +20,15 @@ _SIGNALS = {137: "SIGKILL", 143: "SIGTERM"}
 def diagnose(evidence: Evidence) -> Diagnosis | None:
     """Match 137 and 143 that nothing else explains."""
     name = _SIGNALS.get(evidence.exit_code or 0)
-    if name is None or evidence.oom_killed or evidence.stopped:
+    if name is None or evidence.oom_killed or evidence.stopped or evidence.reason:
         return None
     sentence = f"{name} ended the job, and neither its memory limit nor {evidence.keeper} sent it"
     if name == "SIGKILL" and evidence.target == "local":
         fix = f"look for `Out of memory` in `sudo dmesg`; where it is there, {more_memory(evidence)}"
+    elif name == "SIGKILL" and evidence.target == "kubernetes":
+        fix = (
+            "look for `Out of memory` in the node's kernel log; `kubectl get events` may name who deleted or drained it"
+        )
     elif name == "SIGKILL":
         fix = "look for `Out of memory` in `sudo dmesg`; a lower resources.memory would be met first, and named"
     else:

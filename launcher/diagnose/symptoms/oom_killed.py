@@ -29,4 +29,5 @@ def diagnose(evidence: Evidence) -> Diagnosis | None:
         sentence = f"the kernel killed a process inside the job at its memory limit: {memory_story(evidence)}"
         if evidence.exit_code == 0:
             sentence += "; the job still ended with 0, so part of its work may be missing"
-    return Diagnosis(CODE, NAME, sentence, "the engine says OOMKilled true", more_memory(evidence))
+    saw = "the pod's status says OOMKilled" if evidence.target == "kubernetes" else "the engine says OOMKilled true"
+    return Diagnosis(CODE, NAME, sentence, saw, more_memory(evidence))

@@ -24,6 +24,9 @@ def diagnose(evidence: Evidence) -> Diagnosis | None:
         return None
     by = evidence.stopped_by or f"someone through {evidence.keeper}"
     names = ", ".join(_name(each) for each in evidence.signals) or "no signal on record"
+    saw = f"signals sent: {names}"
+    if evidence.target == "kubernetes":
+        saw = f"the pod was deleted and ended with exit code {evidence.exit_code}"
     if evidence.killed_by:
         again = f"a second {by}" if evidence.killed_by == by else evidence.killed_by
         sentence = f"{by} stopped the job, and {again} killed it before its grace period was over"
@@ -34,7 +37,7 @@ def diagnose(evidence: Evidence) -> Diagnosis | None:
     else:
         sentence = f"{by} stopped the job"
         fix = "start it again with `trainlaunch up` when it should go on"
-    return Diagnosis(CODE, NAME, sentence, f"signals sent: {names}", fix)
+    return Diagnosis(CODE, NAME, sentence, saw, fix)
 
 
 def _name(number: int) -> str:

@@ -12,7 +12,7 @@ from launcher.render.quoting import sh_word
 from launcher.render.quoting import sh_words
 
 SOURCES = {
-    'preflight.sh.j2': '13a720d61d4d6c6700ddb678c7af1565dba9008ab04a15ca0eb4188506a30eb1',
+    'preflight.sh.j2': 'aa64760a32085ba6cf4119f5a86fbb978075f38e0ca01c49d5d94ef66e858878',
 }
 
 
@@ -38,6 +38,8 @@ def text(
     name: Any,
     need: Any,
     need_mib: Any,
+    node_patience: Any,
+    nodes: Any,
     open_files: Any,
     path_variables: Any,
     per_worker: Any,
@@ -237,6 +239,14 @@ def text(
         else:
             out.append('use an image that has torch')
         out.append('"\n')
+    if (nodes > 1):
+        out += (
+            '# Node 0 keeps the rendezvous. torch would ask DNS who that is, which may not know yet. Images may come late.\ntl_node=${JOB_COMPLETION_INDEX:-${RANK:-}} tl_at=${PET_RDZV_ENDPOINT%%[.:]*}\nif [ -z "$tl_node" ] && [ "$tl_at" != "$tl_host" ]; then tl_node=1; fi\ntl_conf="join_timeout=',
+            number(node_patience),
+            ',read_timeout=',
+            number(node_patience),
+            ',is_host=$((${tl_node:-0} == 0))"\nexport PET_RDZV_CONF="$tl_conf${PET_RDZV_CONF:+,$PET_RDZV_CONF}"\n',
+        )
     out.append('for tl_dir in "$PWD" "${HOME:-/}"')
     if disks:
         out += (

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from launcher.render import render
 from launcher.render.patched import documents_of, written
-from launcher.render.yaml_text import yaml_document
+from launcher.render.quoting import yaml_block
 from tests.render.jobs import JOBS, TARGETS, job_plan
 from tests.render.readers import kubectl_json
 
@@ -27,7 +27,7 @@ VALUES = st.recursive(
 @given(st.dictionaries(WORDS, VALUES, max_size=4))
 def test_what_is_written_is_read_back(value: dict[str, Any]) -> None:
     """Types, order and every character; PyYAML's two readers agree."""
-    text = yaml_document(value) or "{}\n"
+    text = f"{yaml_block(value)}\n"
     for loader in (yaml.SafeLoader, getattr(yaml, "CSafeLoader", yaml.SafeLoader)):
         found = yaml.load(text, loader)  # noqa: S506
         assert found == value
@@ -55,6 +55,6 @@ def test_kubectl_reads_the_same() -> None:
         "metadata": {"name": "x"},
         "data": {"yes": "no", "on": "1e3", "08": "0o14", "lines": "a $b\n  c\n", "empty": "", "é": "\t\u2028"},
     }
-    found = kubectl_json(yaml_document(value))
+    found = kubectl_json(f"{yaml_block(value)}\n")
     del found["metadata"]["labels"]
     assert found == value

@@ -1,0 +1,219 @@
+"""`ps` and `status` on target kubernetes: workloads, their pods, and why one waits."""
+
+from __future__ import annotations
+
+import argparse
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from launcher.cli.cluster import asked, asked_cluster
+from launcher.cli.ps import age, table
+from launcher.cli.report import document
+from launcher.cli.streams import Streams
+from launcher.run.backend import Planned, ShmReading
+from launcher.run.observe import suggestion
+from launcher.units import format_size, human_size
+
+if TYPE_CHECKING:
+    from launcher.run.cluster.client import Cluster
+    from launcher.run.cluster.pods import Pod
+    from launcher.run.cluster.runs import ClusterRun
+
+COLUMNS = ("JOB", "OBJECT", "STATE", "EXIT", "PODS", "AGE", "SHM", "NAMESPACE")
+
+
+def ps(args: argparse.Namespace, streams: Streams) -> int:
+    """List every run that carries our labels in the namespace, newest first."""
+    from launcher.run.cluster.runs import all_runs, pods_of_run
+
+    with asked_cluster(args, job=None, name="") as place:
+        cluster = place.cluster
+        found = [(run, pods_of_run(cluster, run)) for run in all_runs(cluster, None, streams.say)]
+    if args.output == "json":
+        streams.result(document({"runs": [_run_json(cluster, run, pods) for run, pods in found]}))
+        return 0
+    if not found:
+        streams.say(f"there are no runs of trainlaunch in {cluster.words}")
+        return 0
+    streams.result(table([COLUMNS, *(_row(cluster, run, pods) for run, pods in found)]))
+    return 0
+
+
+def _row(cluster: Cluster, run: ClusterRun, pods: Sequence[Pod]) -> tuple[str, ...]:
+    code = _code(run, pods)
+    size = max((pod.shm_size for pod in pods), default=0)
+    return (
+        run.job,
+        f"{run.main.kind.lower()}/{run.main.name}",
+        _state(run, pods),
+        "-" if code is None else str(code),
+        f"{sum(pod.state == 'running' for pod in pods)}/{len(pods)}",
+        age(time.time() - run.created),
+        format_size(size) if size else "-",
+        cluster.namespace,
+    )
+
+
+def _code(run: ClusterRun, pods: Sequence[Pod]) -> int | None:
+    from launcher.run.cluster.runs import exit_code_of
+
+    return exit_code_of(run.result, pods) if run.result.ended else None
+
+
+def _state(run: ClusterRun, pods: Sequence[Pod]) -> str:
+    from launcher.run.cluster.runs import state_now
+
+    return state_now(run.result, pods)
+
+
+def _run_json(cluster: Cluster, run: ClusterRun, pods: Sequence[Pod]) -> dict[str, Any]:
+    result = run.result
+    return {
+        "job": run.job,
+        "target": "kubernetes",
+        "context": cluster.access.context or None,
+        "namespace": cluster.namespace,
+        "kind": run.main.kind,
+        "name": run.main.name,
+        "state": _state(run, pods),
+        "reason": result.reason or None,
+        "exit_code": _code(run, pods),
+        "created": run.created,
+        "finished": result.finished or None,
+        "pods": [_pod_json(pod) for pod in pods],
+    }
+
+
+def _pod_json(pod: Pod) -> dict[str, Any]:
+    return {
+        "name": pod.name,
+        "rank": pod.rank,
+        "node": pod.node or None,
+        "state": pod.state,
+        "phase": pod.phase,
+        "reason": pod.reason or None,
+        "message": pod.words or None,
+        "exit_code": pod.exit_code,
+        "oom_killed": pod.oom_killed,
+        "restarts": pod.restarts,
+        "started": pod.started or None,
+        "finished": pod.finished or None,
+        "shm_size": pod.shm_size or None,
+    }
+
+
+@dataclass(frozen=True, slots=True)
+class _Look:
+    """A pod, what its /dev/shm holds, and why that could not be read."""
+
+    pod: Pod
+    reading: ShmReading | None
+    unread: str
+
+
+def status(args: argparse.Namespace, streams: Streams) -> int:
+    """Show the job's newest run with its pods."""
+    from launcher.run.cluster.pending import Reasons
+    from launcher.run.cluster.runs import newest_run, pods_of_run
+
+    with asked(args) as place:
+        run = newest_run(place.cluster, place.job, streams.say)
+        pods = pods_of_run(place.cluster, run)
+        reasons = Reasons(place.cluster, run.main, job=None, patience=0)
+        waits = [] if run.result.ended else [each.sentence for each in reasons.waits(pods, run.thing)]
+        looks = [_look(place.cluster, pod) for pod in pods]
+    code = _code(run, pods)
+    if args.output == "json":
+        streams.result(document(_status_json(place.cluster, run, looks, waits)))
+    else:
+        told = [f"waits      {each}" for each in waits]
+        for line in [*_lines(place.cluster, run, pods, code), *told, *_pod_lines(looks), *_suggested(looks)]:
+            streams.result(line + "\n")
+    return 1 if code or run.result.state == "failed" else 0
+
+
+def _look(cluster: Cluster, pod: Pod) -> _Look:
+    from launcher.run.cluster.client import ExecRefused
+    from launcher.run.cluster.peek import read_shm
+
+    try:
+        return _Look(pod, read_shm(cluster, pod), "")
+    except ExecRefused as refused:
+        return _Look(pod, None, str(refused))
+
+
+def _lines(cluster: Cluster, run: ClusterRun, pods: Sequence[Pod], code: int | None) -> Iterator[str]:
+    result = run.result
+    yield f"job        {run.job} ({run.main} in {cluster.words})"
+    why = f": {result.words or result.reason}" if result.state == "failed" and (result.words or result.reason) else ""
+    ended = f", exit code {code}" if code is not None else ""
+    yield f"state      {_state(run, pods)}{ended}{why}"
+    if not pods:
+        yield "pods       none" + (" any more" if result.ended else " yet")
+
+
+def _pod_lines(looks: Sequence[_Look]) -> Iterator[str]:
+    for look in looks:
+        pod = look.pod
+        name = pod.name if pod.rank is None else f"[{pod.rank}] {pod.name}"
+        restarts = f", {pod.restarts} restarts" if pod.restarts else ""
+        yield f"pod        {name}: {_pod_state(pod)}{restarts}"
+        if pod.state == "running":
+            yield f"  /dev/shm {_shm(look)}"
+
+
+def _pod_state(pod: Pod) -> str:
+    from launcher.run.cluster.pods import end_of
+
+    where = f" on node {pod.node}" if pod.node else ""
+    if pod.state == "running":
+        health = "" if pod.ready else ", its health check does not pass"
+        return f"running{where} for {age(time.time() - pod.started)}{health}"
+    if pod.state == "waiting":
+        return f"waiting{where}" + (f" ({pod.reason})" if pod.reason else "")
+    ran = f", {age(pod.finished - pod.started)} after its start" if pod.started and pod.finished else ""
+    return f"{end_of(pod)}{ran}{where}"
+
+
+def _shm(look: _Look) -> str:
+    reading, planned = look.reading, look.pod.planned
+    size = f"size {human_size(look.pod.shm_size)}" if look.pod.shm_size else "size unlimited"
+    if reading is None:
+        return f"{size}, not read: {look.unread or 'it has no health command'}"
+    parts = [f"used {human_size(reading.used)}", f"peak {human_size(reading.peak)}"]
+    parts.append(f"size {human_size(reading.size)}" if reading.size else "size unlimited")
+    if planned.need is not None and not planned.unsized:
+        parts.append(f"the plan needs {human_size(planned.need)}")
+    if reading.workers is not None:
+        parts.append(f"workers {reading.workers} of {'unknown' if planned.processes is None else planned.processes}")
+    return ", ".join(parts)
+
+
+def _suggested(looks: Sequence[_Look]) -> list[str]:
+    peaks = [(look.reading.peak, look.pod.planned) for look in looks if look.reading and look.pod.planned.unsized]
+    if not peaks:
+        return []
+    peak, planned = max(peaks, key=_peak)
+    return suggestion(planned, peak).splitlines()
+
+
+def _peak(pair: tuple[int, Planned]) -> int:
+    return pair[0]
+
+
+def _status_json(cluster: Cluster, run: ClusterRun, looks: Sequence[_Look], waits: Sequence[str]) -> dict[str, Any]:
+    said = _run_json(cluster, run, [look.pod for look in looks])
+    for pod, look in zip(said["pods"], looks, strict=True):
+        reading = look.reading
+        pod["shm"] = {
+            "used": reading.used if reading else None,
+            "peak": reading.peak if reading else None,
+            "size": reading.size if reading else look.pod.shm_size or None,
+            "need": look.pod.planned.need,
+            "unread": look.unread or None,
+        }
+        running = reading.workers if reading else None
+        pod["workers"] = {"running": running, "planned": look.pod.planned.processes}
+    return {**said, "waits": list(waits), "suggestion": "\n".join(_suggested(looks)) or None}

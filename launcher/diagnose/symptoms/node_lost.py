@@ -1,0 +1,38 @@
+"""The node went away under the pod: it was lost, drained, shut down or tainted.
+
+**What you see**: reason `NodeLost`, `NodeShutdown`, `Terminated`, or a condition DisruptionTarget with
+`DeletionByTaintManager`, `DeletionByPodGC`, `EvictionByEvictionAPI` or `TerminationByKubelet`.
+**Why**: machines fail, spot instances are taken back, and `kubectl drain` empties a node for an upgrade. A Job does not
+count such an end as a failure and makes another pod, where its controller can; a lone Pod is gone.
+**Way out**: start it again from its last checkpoint; kind job goes on by itself.
+**References**: kubernetes.io/docs/concepts/workloads/pods/disruptions, section Pod disruption conditions.
+"""
+
+from __future__ import annotations
+
+from launcher.diagnose.diagnosis import Diagnosis
+from launcher.run.evidence import Evidence
+
+CODE = "TL623"
+NAME = "node-lost"
+_STORIES = {
+    "NodeLost": "the node stopped answering",
+    "DeletionByTaintManager": "the node got a taint that the pod does not tolerate, as one that stops answering does",
+    "TaintManagerEviction": "the node got a taint that the pod does not tolerate, as one that stops answering does",
+    "DeletionByPodGC": "the node is gone",
+    "EvictionByEvictionAPI": "the node was drained, as for an upgrade",
+    "TerminationByKubelet": "the node shut down, or needed the room",
+    "NodeShutdown": "the node shut down",
+    "Terminated": "the node shut down",
+    "Shutdown": "the node shut down",
+}
+
+
+def diagnose(evidence: Evidence) -> Diagnosis | None:
+    """Match the reasons that are about the node."""
+    story = _STORIES.get(evidence.reason)
+    if story is None:
+        return None
+    saw = f"{evidence.reason}: {evidence.words}".rstrip(": ")
+    fix = "start it again from its last checkpoint; with kubernetes.kind job the cluster makes another pod by itself"
+    return Diagnosis(CODE, NAME, f"the pod was taken away: {story}", saw, fix)

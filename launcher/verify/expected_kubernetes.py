@@ -1,0 +1,252 @@
+"""What a manifest must say, kind by kind: the plan in Kubernetes' words, without any template."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from launcher.job.reserved import CLUSTER_HOME
+from launcher.job.spec import secret_path
+from launcher.plan.launch_plan import LaunchPlan
+from launcher.render.container import Container
+from launcher.render.kubernetes import (
+    CONTAINER_NAMES,
+    LOCAL_ADDRESS,
+    OWN_CONTAINER_NAME,
+    PULL_POLICIES,
+    missing_identity,
+    needs_local_address,
+    needs_own_home,
+    readiness_text,
+    security,
+)
+from launcher.render.secrets import mounted_secrets
+from launcher.render.spelling import kubernetes_labels, kubernetes_name, needs_own_tmp
+from launcher.verify.readback import ReadBack, ReadMount, flat
+
+_Document = dict[str, Any]
+
+
+def expected_on_kubernetes(plan: LaunchPlan, container: Container, common: ReadBack) -> ReadBack:
+    """Return what the manifest says when it says what the plan says; `common` is what all targets say."""
+    job = plan.job
+    ids = security(job)
+    own = [ReadMount("tmpfs", None, "/dev/shm", False, plan.shm.size.value)]
+    own += [ReadMount("scratch", None, CLUSTER_HOME, False)] if needs_own_home(job) else []
+    own += [ReadMount("scratch", None, "/tmp", False)] if needs_own_tmp(plan) else []
+    sources = {name: str(secret.kubernetes) for name, secret in container.secrets}
+    if needs_local_address(job):
+        sources[LOCAL_ADDRESS] = "field status.podIP"
+    labels = kubernetes_labels(plan, container.labels)
+    rest = dict(flat(_Expected(plan, labels).rest()))
+    return common._replace(
+        name=kubernetes_name(plan),
+        pull=PULL_POLICIES[job.pull_policy],
+        env=dict(container.env) | missing_identity(plan),
+        secrets=sources,
+        labels=labels,
+        devices=_devices(plan),
+        mounts=(*own, *common.mounts, *_mounted_secrets(plan)),
+        health=readiness_text(job, container.health),
+        health_times={key: value for key, value in common.health_times.items() if key != "start_period"},
+        user=f"{_shown(ids.uid)}:{_shown(ids.gid)}",
+        rest=rest | {"requests are limits": True if job.kubernetes.cpu_limit else ("cpu",)},
+    )
+
+
+def _mounted_secrets(plan: LaunchPlan) -> Iterator[ReadMount]:
+    for name, secret in mounted_secrets(plan):
+        yield ReadMount("secret", secret.kubernetes, secret_path(name), True)
+
+
+def _shown(number: int | None) -> str:
+    return "" if number is None else str(number)
+
+
+def _devices(plan: LaunchPlan) -> dict[str, str]:
+    asked = plan.job.resources
+    devices = {name: str(count) for name, count in asked.extended.items()}
+    if plan.gpus.count:
+        devices[asked.gpu_resource] = str(plan.gpus.count)
+    if asked.ephemeral_storage is not None:
+        devices["ephemeral-storage"] = str(asked.ephemeral_storage)
+    return devices
+
+
+class _Expected:
+    """Builds what the fields of a ReadBack don't hold: the objects around the pods, and the pods' own settings."""
+
+    def __init__(self, plan: LaunchPlan, labels: dict[str, str]) -> None:
+        self._plan = plan
+        self._job = plan.job
+        self._platform = plan.job.kubernetes
+        self._labels = labels
+        self._name = kubernetes_name(plan)
+        self._gang = plan.job.nodes > 1
+
+    def rest(self) -> _Document:
+        """Return it in the words of `reread_kubernetes`: the main object, those before it, then the pods."""
+        kind = self._platform.kind
+        objects: list[_Document] = getattr(self, f"_{kind}_objects")()
+        *before, main = objects
+        annotations = self._template()["metadata"]["annotations"] if kind == "pod" else dict(self._job.annotations)
+        return main | {
+            "before": before,
+            "metadata": self._placed({"annotations": annotations}),
+            "pods": 2 if kind == "pytorchjob" and self._gang else 1,
+            "pod": self._pod_spec(),
+            "container": self._container(),
+            "queue": self._platform.queue or [],
+        }
+
+    def _template(self) -> _Document:
+        """Return what a pod template says beside its spec."""
+        annotations = {**self._job.annotations, **self._platform.annotations}
+        return {"metadata": {"labels": self._labels, "annotations": annotations}}
+
+    def _placed(self, metadata: _Document) -> _Document:
+        namespace = self._platform.namespace
+        return metadata if namespace is None else {**metadata, "namespace": namespace}
+
+    def _part(self, version: str, kind: str, spec: _Document) -> _Document:
+        """Return an object that serves the main one, and has its name."""
+        metadata = {"name": self._name, "labels": self._labels, "annotations": dict(self._job.annotations)}
+        return {"apiVersion": version, "kind": kind, "metadata": self._placed(metadata), "spec": spec}
+
+    def _timed(self, spec: _Document, *, deadline: bool = True, ttl: bool = True) -> _Document:
+        """Return `spec` with what ends, removes and queues the object."""
+        job = self._job
+        if deadline and job.active_deadline is not None:
+            spec["activeDeadlineSeconds"] = job.active_deadline
+        if ttl and job.ttl_after_finished is not None:
+            spec["ttlSecondsAfterFinished"] = job.ttl_after_finished
+        if self._platform.queue is not None:
+            spec["suspend"] = True
+        return spec
+
+    def _pod_objects(self) -> list[_Document]:
+        return [{"apiVersion": "v1", "kind": "Pod"}]
+
+    def _pytorchjob_objects(self) -> list[_Document]:
+        alike = {"restartPolicy": "Never", "template": self._template()}
+        replicas = {"Master": {"replicas": 1, **alike}}
+        if self._gang:
+            replicas["Worker"] = {"replicas": self._job.nodes - 1, **alike}
+        policy = self._timed({"cleanPodPolicy": "Running", "backoffLimit": 0})
+        spec = {"runPolicy": policy, "pytorchReplicaSpecs": replicas}
+        return [{"apiVersion": "kubeflow.org/v1", "kind": "PyTorchJob", "spec": spec}]
+
+    def _job_objects(self) -> list[_Document]:
+        spec = self._timed(self._job_spec(backoff_limit=self._job.max_attempts - 1, indexed=self._gang))
+        main = {"apiVersion": "batch/v1", "kind": "Job", "spec": spec}
+        if self._job.torchrun is None or not self._gang:
+            return [main]
+        service = {
+            "clusterIP": "None",
+            "publishNotReadyAddresses": True,
+            "selector": {"batch.kubernetes.io/job-name": self._name},
+            "ports": [{"name": "rendezvous", "port": self._job.torchrun.rdzv_port}],
+        }
+        return [self._part("v1", "Service", service), main]
+
+    def _jobset_objects(self) -> list[_Document]:
+        job_set = self._timed(self._job_set_spec(), deadline=False)
+        return [{"apiVersion": "jobset.x-k8s.io/v1alpha2", "kind": "JobSet", "spec": job_set}]
+
+    def _trainjob_objects(self) -> list[_Document]:
+        version = "trainer.kubeflow.org/v1alpha1"
+        template = {"metadata": {"labels": self._labels}, "spec": self._job_set_spec()}
+        runtime = {"mlPolicy": {"numNodes": self._job.nodes}, "template": template}
+        reference = {"apiGroup": "trainer.kubeflow.org", "kind": "TrainingRuntime", "name": self._name}
+        spec = self._timed({"runtimeRef": reference}, ttl=False)
+        main = {"apiVersion": version, "kind": "TrainJob", "spec": spec}
+        return [self._part(version, "TrainingRuntime", runtime), main]
+
+    def _job_set_spec(self) -> _Document:
+        trainer = self._platform.kind == "trainjob"
+        ancestor = {"trainer.kubeflow.org/trainjob-ancestor-step": "trainer"} if trainer else {}
+        job = self._job_spec(backoff_limit=0, indexed=True)
+        if not trainer and self._job.active_deadline is not None:
+            job["activeDeadlineSeconds"] = self._job.active_deadline
+        disrupted = {
+            "name": "disrupted",
+            "action": "RestartJobSetAndIgnoreMaxRestarts",
+            "onJobFailureReasons": ["PodFailurePolicy"],
+            "onJobFailureMessagePatterns": ["DisruptionTarget"],
+        }
+        final = {
+            "name": "final",
+            "action": "FailJobSet",
+            "onJobFailureReasons": ["PodFailurePolicy", "DeadlineExceeded"],
+        }
+        policy = {"maxRestarts": self._job.max_attempts - 1, "rules": [disrupted, final] if self._gang else [final]}
+        template = {"metadata": {"labels": {**ancestor, **self._labels}}, "spec": job}
+        return {
+            "network": {"enableDNSHostnames": True, "publishNotReadyAddresses": True},
+            "failurePolicy": policy,
+            "replicatedJobs": [{"name": "node", "replicas": 1, "template": template}],
+        }
+
+    def _job_spec(self, *, backoff_limit: int, indexed: bool) -> _Document:
+        disrupted = [{"type": "DisruptionTarget", "status": "True"}]
+        rules = [
+            {"action": "FailJob", "onExitCodes": self._exit_codes(78, 125, 126, 127)},
+            {"action": "FailJob" if self._gang else "Ignore", "onPodConditions": disrupted},
+            {"action": "Count", "onExitCodes": self._exit_codes(75)},
+        ]
+        if self._gang and self._platform.kind == "job":
+            del rules[1]  # it counts, as any other failure does
+        spec: _Document = {
+            "backoffLimit": backoff_limit,
+            "podFailurePolicy": {"rules": rules},
+            "template": self._template(),
+        }
+        nodes = self._job.nodes
+        return spec | ({"completionMode": "Indexed", "completions": nodes, "parallelism": nodes} if indexed else {})
+
+    def _exit_codes(self, *values: int) -> _Document:
+        return {"containerName": self._container_name(), "operator": "In", "values": list(values)}
+
+    def _container_name(self) -> str:
+        return CONTAINER_NAMES.get(self._platform.kind, OWN_CONTAINER_NAME)
+
+    def _container(self) -> _Document:
+        contained = {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}}
+        restricted = self._platform.pod_security == "restricted"
+        return {"name": self._container_name(), "securityContext": contained if restricted else {}}
+
+    def _pod_spec(self) -> _Document:
+        platform, job = self._platform, self._job
+        subdomain = platform.kind == "job" and self._gang
+        spec: _Document = {
+            "restartPolicy": "Never",
+            "shareProcessNamespace": True,
+            "automountServiceAccountToken": platform.token,
+            "serviceAccountName": platform.service_account,
+            "runtimeClassName": platform.runtime_class,
+            "priorityClassName": platform.priority_class,
+            "subdomain": self._name if subdomain else None,
+            "hostNetwork": True if platform.host_network else None,
+            "dnsPolicy": "ClusterFirstWithHostNet" if platform.host_network else None,
+            "activeDeadlineSeconds": job.active_deadline if platform.kind == "pod" else None,
+        }
+        return {key: value for key, value in spec.items() if value is not None} | {
+            "imagePullSecrets": [{"name": each} for each in platform.image_pull_secrets],
+            "nodeSelector": platform.node_selector,
+            "affinity": platform.affinity or {},
+            "tolerations": [*self._gpu_tolerations(), *platform.tolerations],
+            "topologySpreadConstraints": list(platform.topology_spread),
+            "securityContext": self._pod_security(),
+        }
+
+    def _gpu_tolerations(self) -> list[_Document]:
+        resource = self._job.resources.gpu_resource
+        keys = [resource, resource.split("/")[0] + "/gpu"] if self._plan.gpus.count else []
+        return [{"key": key, "operator": "Exists", "effect": "NoSchedule"} for key in dict.fromkeys(keys)]
+
+    def _pod_security(self) -> _Document:
+        ids = security(self._job)
+        context: _Document = {"runAsNonRoot": True} if ids.restricted else {}
+        if ids.fs_group is not None:
+            context |= {"fsGroup": ids.fs_group, "fsGroupChangePolicy": "OnRootMismatch"}
+        return context | ({"seccompProfile": {"type": "RuntimeDefault"}} if ids.seccomp else {})

@@ -1,0 +1,36 @@
+"""Scripts for pods that several tests use."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from tests.kubernetes.pods import Pod
+
+COUNT = 400
+NUMBERS = [str(each) for each in range(COUNT)]
+
+
+def prints(*lines: str, code: int = 0, pause: float = 0.0) -> Callable[[Pod], None]:
+    """Return a script that prints these lines, with a pause after each, and ends."""
+
+    def script(pod: Pod) -> None:
+        for line in lines:
+            pod.say(f"{line}\n")
+            pod.sleep(pause)
+        pod.exit(code)
+
+    return script
+
+
+def counting(pause: float = 0.01, code: int = 0) -> Callable[[Pod], None]:
+    """Return a script that prints the numbers, several of one moment among them."""
+
+    def script(pod: Pod) -> None:
+        pod.start()
+        for number in NUMBERS:
+            at = pod.store.clock.nanoseconds() // 50_000_000 * 50_000_000
+            pod.say(number + "\n", at=at)
+            pod.sleep(pause)
+        pod.exit(code)
+
+    return script

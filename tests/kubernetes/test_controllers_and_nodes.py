@@ -1,0 +1,150 @@
+"""What nodes, controllers, queues and other people do to a job, as users of `up` meet it."""
+
+from __future__ import annotations
+
+import signal
+import time
+
+from tests.kubernetes.contract.user import User, once
+from tests.kubernetes.pods import Pod
+from tests.kubernetes.scripts import prints
+from tests.kubernetes.server import FakeCluster
+from tests.kubernetes.websocket import Answer
+
+
+def test_an_eviction_is_named_and_replaced(user: User, fake: FakeCluster) -> None:
+    """A disruption is no failure of the job: the next pod is followed, and its code counts."""
+    evicted = "The node was low on resource: ephemeral-storage. Threshold quantity: 10Gi, available: 9Gi."
+    fake.pods_do(lambda pod: pod.evict(evicted), prints("again"))
+    up = user.up(command=["true"])
+    assert up.end() == 0, up.words()
+    assert "again" in up.lines
+    assert "evicted" in up.said.lower()
+
+
+def test_a_lone_pod_that_is_evicted_ends_with_its_cause(user: User, fake: FakeCluster) -> None:
+    """kind pod has no controller: the eviction is the end, explained."""
+    evicted = 'Usage of EmptyDir volume "tmp" exceeds the limit "1Gi".'
+    fake.pods_do(lambda pod: pod.evict(evicted))
+    up = user.up(command=["true"], kubernetes={"kind": "pod"})
+    assert up.end() != 0, up.words()
+    assert "evicted" in up.said.lower()
+    assert evicted in up.said
+
+
+def test_this_machine_is_wrong_means_another_attempt(user: User, fake: FakeCluster) -> None:
+    """75 from the preflight counts as an attempt; the second one's end is the job's."""
+    said = (
+        "trainlaunch: preflight stopped (75): /dev/shm has 1 of 64 MiB free, the job needs 2 MiB; end what else uses it"
+    )
+
+    def elsewhere(pod: Pod) -> None:
+        pod.say(said + "\n")
+        pod.exit(75, message=said)
+
+    fake.pods_do(elsewhere, prints("trained"))
+    up = user.up(command=["true"], restart={"max_attempts": 2})
+    assert up.end() == 0, up.words()
+    assert up.lines == ["trained"]
+
+
+def test_a_lost_node_is_named(user: User, fake: FakeCluster) -> None:
+    """The taint manager deletes the pod of a node that no longer answers."""
+
+    def script(pod: Pod) -> None:
+        pod.say("ready\n")
+        pod.sleep(1)
+        fake.lost_nodes.add("node-1")
+        said = "Taint manager: deleting due to NoExecute taint"
+        pod.condition("DisruptionTarget", "True", "DeletionByTaintManager", said)
+        lost = {"reason": "NodeLost", "message": f"Node node-1 which was running pod {pod.name} is unresponsive"}
+        pod.exit(137, status=lost)
+
+    fake.pods_do(script)
+    up = user.up(command=["true"], kubernetes={"kind": "pod"})
+    assert up.end() != 0, up.words()
+    assert "taint" in up.said
+    assert "ready" in up.lines
+
+
+def test_kueue_is_named_while_it_holds_a_job(user: User, fake: FakeCluster) -> None:
+    """Suspended, not admitted, and why; then it runs."""
+    fake.api.queue_message = "couldn't assign flavors to pod set main: insufficient quota for nvidia.com/gpu"
+    fake.pods_do(prints("trained"))
+    up = user.up(command=["true"], kubernetes={"queue": "gpus"})
+    up.until("insufficient quota for nvidia.com/gpu", err=True)
+    fake.admit()
+    assert up.end() == 0, up.words()
+    assert once(up.said, "insufficient quota for nvidia.com/gpu")
+    assert up.lines == ["trained"]
+
+
+def test_a_registry_that_recovers_is_waited_for(user: User, fake: FakeCluster) -> None:
+    """ErrImagePull and ImagePullBackOff alternate; said once, and the job runs in the end."""
+    why = 'Failed to pull image "trainer:1": dial tcp: lookup registry.example: i/o timeout'
+
+    def script(pod: Pod) -> None:
+        for _ in range(3):
+            pod.wait("ErrImagePull", why)
+            pod.sleep(0.8)
+            pod.wait("ImagePullBackOff", f'Back-off pulling image "trainer:1": ErrImagePull: {why}')
+            pod.sleep(0.8)
+        pod.say("trained\n")
+        pod.exit(0)
+
+    fake.pods_do(script)
+    up = user.up(command=["true"])
+    assert up.end() == 0, up.words()
+    assert once(up.said, why)
+    assert up.lines == ["trained"]
+
+
+def test_a_job_that_somebody_removes_is_noticed(user: User, fake: FakeCluster) -> None:
+    """`down` from elsewhere ends `up` too."""
+    up = user.up(script="echo ready; sleep 60").until("ready")
+    assert user.runs("down").process.returncode == 0
+    assert up.end() != 0, up.words()
+    assert fake.objects() == []
+
+
+def test_a_deletion_that_takes_long_is_waited_for(user: User, fake: FakeCluster) -> None:
+    """`down` returns when the pods are gone, not before."""
+
+    def deaf(pod: Pod) -> None:
+        pod.say("ready\n")
+        pod.stopping.wait(60)
+        time.sleep(3)
+        pod.exit(137)
+
+    fake.pods_do(deaf)
+    user.up(command=["true"]).until("ready")
+    down = user.runs("down")
+    assert down.process.returncode == 0, down.words()
+    assert fake.objects() == []
+
+
+def test_status_shows_what_the_health_check_reads(user: User, fake: FakeCluster) -> None:
+    """By exec in the running pod; where that is forbidden the reason stands there instead."""
+    fake.exec = lambda pod, command: Answer(b"shm used=5242880 peak=6291456 size=67108864 workers=0/0\n")
+    up = user.up(script="echo ready; sleep 60").until("ready")
+    status = user.runs("status")
+    assert status.process.returncode == 0, status.words()
+    shown = bytes(status.out).decode()
+    assert "used 5.0 MiB, peak 6.0 MiB, size 64 MiB" in shown
+    assert "node-1" in shown
+    fake.forbid("create", "pods/exec")
+    refused = user.runs("status")
+    assert refused.process.returncode == 0, refused.words()
+    assert "pods/exec" in refused.words()
+    assert up.tell(signal.SIGINT).end() == 130
+
+
+def test_ps_lists_runs_of_the_namespace(user: User, fake: FakeCluster) -> None:
+    """Only where a cluster was asked for."""
+    assert user.up(command=["true"]).end() == 0
+    listed = user.starts("ps", "--target", "kubernetes")
+    assert listed.end() == 0, listed.words()
+    assert "digits" in bytes(listed.out).decode()
+    before = len(fake.requests)
+    assert user.starts("ps", "--target", "local").end() == 0
+    assert len(fake.requests) == before

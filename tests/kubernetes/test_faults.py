@@ -1,0 +1,205 @@
+"""What a cluster can't be made to show: faults of the API between a cluster and `up`."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.kubernetes import statuses
+from tests.kubernetes.contract.user import User
+from tests.kubernetes.kinds import JOBS
+from tests.kubernetes.pods import Pod
+from tests.kubernetes.scripts import NUMBERS, counting, prints
+from tests.kubernetes.server import FakeCluster
+
+
+@pytest.mark.parametrize(
+    "fault",
+    [
+        {"reset": True, "after": 700},
+        {"ends": True, "after": 701},
+        {"ends": True, "after": 0, "times": 3},
+        {"reset": True, "after": 33, "times": 6},
+        {"slow": 0.0005},
+        {"stall": 2.0, "after": 500},
+    ],
+    ids=str,
+)
+def test_no_line_of_a_broken_log_stream_is_lost_or_doubled(
+    user: User, fake: FakeCluster, fault: dict[str, float]
+) -> None:
+    """Cut in a line, ended between two, several times, a byte at a time: the output is the log."""
+    seen = fake.fail("get", "pods/log", **fault)
+    fake.pods_do(counting(code=3))
+    up = user.up(command=["true"])
+    assert up.end() == 3, up.words()
+    assert up.lines == NUMBERS
+    assert seen.seen == seen.times
+
+
+def test_equal_lines_of_one_moment_are_as_many_as_they_were(user: User, fake: FakeCluster) -> None:
+    """Ten equal lines with one timestamp, the stream cut among them."""
+
+    def script(pod: Pod) -> None:
+        at = pod.store.clock.nanoseconds()
+        pod.say("same\n" * 10, at=at)
+        pod.sleep(1.5)
+        pod.say("same\n" * 10, at=at)
+        pod.exit(0)
+
+    fake.fail("get", "pods/log", reset=True, after=36 * 3)
+    fake.pods_do(script)
+    up = user.up(command=["true"])
+    assert up.end() == 0, up.words()
+    assert up.lines == ["same"] * 20
+
+
+@pytest.mark.parametrize(
+    "fault",
+    [
+        {"gone": True, "after": 1},
+        {"gone": True, "after": 0, "times": 3},
+        {"reset": True, "after": 1},
+        {"ends": True, "after": 0, "times": 5},
+        {"answer": statuses.expired(1, 2)},
+        {"answer": statuses.internal("etcdserver: leader changed")},
+        {"answer": statuses.too_many(1), "times": 2},
+    ],
+    ids=str,
+)
+def test_a_broken_watch_is_begun_anew(user: User, fake: FakeCluster, fault: dict[str, object]) -> None:
+    """Dropped in the middle of an event, expired, refused: the end of the job is seen all the same."""
+    seen = fake.fail("watch", "pods", **fault)
+    fake.pods_do(counting(code=4))
+    up = user.up(command=["true"])
+    assert up.end() == 4, up.words()
+    assert up.lines == NUMBERS
+    assert seen.seen
+
+
+def test_a_history_that_was_forgotten_is_read_again(user: User, fake: FakeCluster) -> None:
+    """etcd compacts while a watch is open."""
+
+    def script(pod: Pod) -> None:
+        pod.say("before\n")
+        pod.sleep(1)
+        fake.store.compact()
+        pod.sleep(1)
+        pod.say("after\n")
+        pod.exit(6)
+
+    fake.pods_do(script)
+    up = user.up(command=["true"])
+    assert up.end() == 6, up.words()
+    assert up.lines == ["before", "after"]
+
+
+def test_an_api_server_that_restarts_costs_nothing(user: User, fake: FakeCluster) -> None:
+    """Connections are refused for three seconds while the job goes on; it is said, once, and nothing is lost."""
+    fake.pods_do(counting(pause=0.02, code=5))
+    up = user.up(command=["true"]).until("20\n")
+    fake.restart_after(3)
+    assert up.end() == 5, up.words()
+    assert up.lines == NUMBERS
+
+
+def test_the_end_during_an_outage_is_told_afterwards(user: User, fake: FakeCluster) -> None:
+    """The pod ends while nobody answers."""
+    fake.pods_do(prints("ready", "last", pause=2, code=8))
+    up = user.up(command=["true"]).until("ready")
+    fake.restart_after(4)
+    assert up.end() == 8, up.words()
+    assert up.lines == ["ready", "last"]
+
+
+def test_a_pause_that_the_server_asks_for_is_taken(user: User, fake: FakeCluster) -> None:
+    """429 with Retry-After at the creation: the Job is made once."""
+    fault = fake.fail("create", "jobs", answer=statuses.too_many(1), times=2)
+    fake.pods_do(lambda pod: pod.exit(0))
+    up = user.up(command=["true"])
+    assert up.end() == 0, up.words()
+    assert fault.seen == 2
+    assert len(fake.pods()) == 1
+
+
+def test_a_name_that_is_taken_between_check_and_creation_is_refused(user: User, fake: FakeCluster) -> None:
+    """Two people start the same job at once: one of them gets TL506."""
+    user.writes(command=["true"])
+    fake.fail("create", "jobs", answer=None)  # the dry run passes
+    fake.fail("create", "jobs", answer=statuses.already_exists(JOBS, "digits-0000"))
+    up = user.starts("up", "job.yaml")
+    assert up.end() == 125, up.words()
+    assert "error[TL506]" in up.said
+    assert fake.objects() == []
+
+
+def test_every_object_is_tried_out_before_one_is_made(user: User, fake: FakeCluster) -> None:
+    """dryRun=All and strict fields first; the creation itself is strict too and names its manager."""
+    fake.pods_do(lambda pod: pod.exit(0))
+    up = user.up(command=["true"])
+    assert up.end() == 0, up.words()
+    asked = [(each.query.get("dryRun"), each.query.get("fieldValidation")) for each in fake.asked("create", "jobs")]
+    assert asked == [("All", "Strict"), (None, "Strict")]
+    assert {each.query.get("fieldManager") for each in fake.asked("create", "jobs")} == {"trainlaunch"}
+
+
+def test_an_expired_token_is_said_plainly(user: User, fake: FakeCluster) -> None:
+    """While following: the job goes on, and the commands to go on with are printed."""
+    fake.pods_do(prints("ready", pause=60))
+    up = user.up(command=["true"]).until("ready")
+    fake.token = "another"
+    fake.restart_after(0.2)
+    assert up.end() == 125, up.words()
+    assert "error[TL524]" in up.said
+    assert "trainlaunch logs -f" in up.said
+    assert "Traceback" not in up.said
+
+
+@pytest.mark.parametrize(
+    ("verb", "what"), [("create", "jobs"), ("list", "pods"), ("watch", "pods"), ("get", "pods/log")]
+)
+def test_what_is_forbidden_is_named(user: User, fake: FakeCluster, verb: str, what: str) -> None:
+    """RBAC: verb and resource stand there, in the cluster's own words; the job's own code where it still ran."""
+    fake.forbid(verb, what)
+    fake.pods_do(counting(code=3))
+    up = user.up(command=["true"])
+    assert up.end() == (3 if what == "pods/log" else 125), up.words()
+    assert f'cannot {verb} resource "{what}"' in " ".join(up.said.split())
+    assert "Traceback" not in up.said
+
+
+@pytest.mark.parametrize(("verb", "what"), [("list", "events"), ("create", "pods/exec")])
+def test_what_only_explains_may_be_forbidden(user: User, fake: FakeCluster, verb: str, what: str) -> None:
+    """The job is followed to its end without it."""
+    fake.forbid(verb, what)
+    fake.pods_do(counting(code=3))
+    up = user.up(command=["true"])
+    assert up.end() == 3, up.words()
+    assert up.lines == NUMBERS
+
+
+def test_logs_that_a_node_rotated_are_followed_on(user: User, fake: FakeCluster) -> None:
+    """An open stream outlives a rotation."""
+
+    def script(pod: Pod) -> None:
+        pod.say("one\n")
+        pod.sleep(1.5)
+        pod.log.rotate()
+        pod.say("two\n")
+        pod.sleep(0.2)
+        pod.exit(0)
+
+    fake.pods_do(script)
+    up = user.up(command=["true"])
+    assert up.end() == 0, up.words()
+    assert up.lines == ["one", "two"]
+
+
+@pytest.mark.parametrize("skew", [-3600.0, 3600.0])
+def test_a_cluster_whose_clock_is_off_is_followed_alike(user: User, fake: FakeCluster, skew: float) -> None:
+    """No time of ours is compared with one of the cluster's."""
+    fake.clock.skew = skew
+    fake.fail("get", "pods/log", reset=True, after=500)
+    fake.pods_do(counting(code=3))
+    up = user.up(command=["true"])
+    assert up.end() == 3, up.words()
+    assert up.lines == NUMBERS

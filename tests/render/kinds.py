@@ -1,0 +1,44 @@
+"""Jobs as each Kubernetes kind, on one node and on several, as far as the kind can say it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from launcher.job import read_job
+from launcher.job.fields_kubernetes import KINDS
+from launcher.plan import make_plan
+from launcher.plan.launch_plan import LaunchPlan
+from launcher.render import render
+from launcher.verify import verified
+from tests.render.crds import pod_templates
+from tests.render.jobs import FOLDER, JOBS
+
+ROOT = Path(__file__).resolve().parents[2]
+EXAMPLES = sorted((ROOT / "examples").glob("*/*.yaml"))
+FILES = [*(FOLDER / "jobs" / f"{name}.yaml" for name in (*JOBS, "cluster")), *EXAMPLES]
+ONE_START = "restart.max_attempts=1"
+CASES = [(kind, nodes) for kind in KINDS for nodes in (1, 3) if (kind, nodes) != ("pod", 3)]
+
+
+def kind_plan(path: Path, kind: str, nodes: int, *sets: str) -> LaunchPlan:
+    """Return the plan of a job file as `kind` on `nodes` nodes; what that kind can't say is taken from it."""
+    stated = yaml.safe_load(path.read_text(encoding="utf-8"))
+    own = [f"kubernetes.kind={kind}"]
+    own += [f"torchrun.nnodes={nodes}"] if nodes > 1 or "torchrun" in stated else []
+    own += ["kubernetes.queue=null"] if kind == "pod" and "queue" in stated.get("kubernetes", {}) else []
+    if kind == "pytorchjob" or (kind == "job" and nodes > 1):
+        own.append(ONE_START)
+    return make_plan(read_job(path, target="kubernetes", sets=(*own, *sets)))
+
+
+def documents(plan: LaunchPlan) -> list[dict[str, Any]]:
+    """Return the objects of a verified manifest."""
+    return list(yaml.safe_load_all(verified(plan, render(plan))))
+
+
+def templates(plan: LaunchPlan) -> list[dict[str, Any]]:
+    """Return every pod template of a verified manifest."""
+    return [each for document in documents(plan) for each in pod_templates(document)]

@@ -1,0 +1,141 @@
+"""What the API server refuses is named at the line of the job file that it was spelled from."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from launcher.job import read_job
+from launcher.job.spec import JobSpec
+from launcher.plan import make_plan
+from launcher.run.cluster.blame import field_in_words, field_of, refusals
+from launcher.run.cluster.client import Cluster
+from launcher.run.cluster.kubeconfig import Access
+from launcher.run.cluster.launch import documents_of
+from launcher.run.cluster.refusals import ApiRefused
+
+TEXT = """\
+name: job
+image: trainer:1
+command: [python, train.py]
+env: {A: b, C: d}
+secrets: {TOKEN: {kubernetes: hub/token}}
+mounts:
+  - {type: pvc, source: data, target: /data}
+  - {type: pvc, source: code, target: /code}
+resources:
+  cpus: 2
+  memory: 4Gi
+  gpus: 1
+  extended: {rdma/hca: 1}
+"""
+ACCESS = Access("gpu", "https://gpu", "default", "config")
+CONTAINER = "spec.template.spec.containers[0]"
+QUOTA = (
+    'pods "job-x" is forbidden: exceeded quota: q, requested: requests.nvidia.com/gpu=1, used: '
+    "requests.nvidia.com/gpu=8, limited: requests.nvidia.com/gpu=8"
+)
+
+
+@pytest.fixture
+def job(tmp_path: Path) -> JobSpec:
+    """Return the job of TEXT on target kubernetes."""
+    path = tmp_path / "job.yaml"
+    path.write_text(TEXT)
+    return read_job(path, target="kubernetes")
+
+
+@pytest.fixture
+def document(job: JobSpec) -> dict[str, Any]:
+    """Return its Job object."""
+    return documents_of(make_plan(job, name=None, force=False), "team")[0]
+
+
+@pytest.mark.parametrize(
+    ("path", "field"),
+    [
+        (f"{CONTAINER}.resources.limits[cpu]", "resources.cpus"),
+        (f"{CONTAINER}.resources.requests[memory]", "resources.memory"),
+        (f"{CONTAINER}.resources.limits[nvidia.com/gpu]", "resources.gpus"),
+        (f"{CONTAINER}.resources.requests[rdma/hca]", "resources.extended.rdma/hca"),
+        (f"{CONTAINER}.image", "image"),
+        (f"{CONTAINER}.args[2]", "command"),
+        (f"{CONTAINER}.readinessProbe.periodSeconds", "healthcheck"),
+        ("spec.template.spec.volumes[2].persistentVolumeClaim.claimName", "mounts.0"),
+        ("spec.template.spec.volumes[0].emptyDir.sizeLimit", "shm_size"),
+        (f"{CONTAINER}.volumeMounts[3].mountPath", "mounts.1"),
+        ("spec.template.spec.priorityClassName", "kubernetes.priority_class"),
+        ("spec.activeDeadlineSeconds", "active_deadline"),
+        ("metadata.labels", "labels"),
+        ("spec.template.spec.schedulerName", ""),
+    ],
+)
+def test_an_api_field_has_one_field_of_the_job(job: JobSpec, document: dict[str, Any], path: str, field: str) -> None:
+    """By its path, and by the names of the list items on it."""
+    assert field_of(job, document, path) == field
+
+
+def test_a_variable_is_told_by_its_name(job: JobSpec, document: dict[str, Any]) -> None:
+    """Its index in the container differs from that in the job file."""
+    names = [each["name"] for each in document["spec"]["template"]["spec"]["containers"][0]["env"]]
+    for name, field in (("C", "env.C"), ("TOKEN", "secrets.TOKEN"), ("HOME", "env")):
+        assert field_of(job, document, f"{CONTAINER}.env[{names.index(name)}].value") == field
+
+
+@pytest.mark.parametrize(
+    ("words", "field"),
+    [
+        (QUOTA, "resources.gpus"),
+        ("maximum memory usage per Container is 1Gi, but limit is 4Gi", "resources.memory"),
+        ("0/3 nodes are available: 3 Insufficient cpu.", "resources.cpus"),
+        ("0/3 nodes are available: 3 node(s) had untolerated taint {a: b}.", "kubernetes.tolerations"),
+        ("pod has unbound immediate PersistentVolumeClaims", "mounts"),
+        ("something else", ""),
+    ],
+)
+def test_a_sentence_names_the_field_that_it_is_about(job: JobSpec, words: str, field: str) -> None:
+    """Quotas, limit ranges and the scheduler have no causes, only words."""
+    assert field_in_words(job, words) == field
+
+
+def refusal(status: int, message: str, *causes: tuple[str, str]) -> ApiRefused:
+    """Return a refusal as the API server sends it."""
+    details = {"causes": [{"field": field, "message": says} for field, says in causes]}
+    return ApiRefused(ACCESS, "create Job job", status, {"message": message, "reason": "Invalid", "details": details})
+
+
+def test_one_mistake_in_requests_and_limits_is_said_once_at_its_line(job: JobSpec, document: dict[str, Any]) -> None:
+    """Both are spelled from the same field."""
+    says = 'Invalid value: "4Gi": must be less than 1Gi'
+    refused = refusal(
+        422,
+        "Job is invalid",
+        (f"{CONTAINER}.resources.requests[memory]", says),
+        (f"{CONTAINER}.resources.limits[memory]", says),
+        (f"{CONTAINER}.image", "Required value"),
+    )
+    memory, image = refusals(Cluster(ACCESS, "team"), job, document, refused)
+    assert (memory.code, memory.field) == ("TL526", "resources.memory")
+    assert memory.span is not None
+    assert (memory.span.line, says in memory.message) == (11, True)
+    assert image.span is not None
+    assert image.span.line == 2
+
+
+def test_a_quota_is_named_at_what_exceeds_it(job: JobSpec, document: dict[str, Any]) -> None:
+    """A lone Pod meets it at once."""
+    (found,) = refusals(Cluster(ACCESS, "team"), job, document, refusal(403, QUOTA))
+    assert found.span is not None
+    assert (found.code, found.field, found.span.line) == ("TL526", "resources.gpus", 12)
+
+
+def test_a_missing_permission_is_no_mistake_of_the_job_file(job: JobSpec, document: dict[str, Any]) -> None:
+    """The words of RBAC name service accounts, and mean the caller's."""
+    words = (
+        'jobs.batch is forbidden: User "system:serviceaccount:a:b" cannot create resource "jobs" in API group "batch"'
+    )
+    (found,) = refusals(Cluster(ACCESS, "team"), job, document, refusal(403, words))
+    assert (found.code, found.span) == ("TL525", None)
+    assert "kubectl auth can-i create jobs" in found.fix
