@@ -21,7 +21,6 @@ from launcher.units import human_size
 if TYPE_CHECKING:
     from launcher.diagnose.diagnosis import Diagnosis
     from launcher.run.backend import Backend, Started
-    from launcher.run.docker import DockerBackend
     from launcher.run.evidence import Evidence
 
 NO_SUCH_RUN = "TL510"
@@ -53,21 +52,13 @@ def backend_of(target: str) -> Iterator[Backend]:
 
         yield LocalBackend()
         return
-    with contextlib.closing(_engine_backend(target)) as backend:
+    from launcher.run.engines import engine_backend
+
+    with contextlib.closing(engine_backend(target)) as backend:
         podman = backend.engine.endpoint.podman
         if podman is not None:
             _say_once(f"trainlaunch: no Docker engine is here; using {podman.named()}")
         yield backend
-
-
-def _engine_backend(target: str) -> DockerBackend:
-    if target == "compose":
-        from launcher.run.compose import ComposeBackend
-
-        return ComposeBackend()
-    from launcher.run.podman import engine_backend
-
-    return engine_backend()
 
 
 @functools.cache

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import contextlib
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 from launcher.diagnostics import Diagnostic
 from launcher.errors import LaunchError, TargetUnavailable
@@ -67,7 +68,8 @@ class ComposeBackend(DockerBackend):
                 self._remove_networks(COMPOSE_PROJECT, holder.project)
         project = f"{plan.name}-{run}" if attempt == 1 else f"{plan.name}-{run}-{attempt}"
         labels = run_labels(plan, run=run, attempt=attempt)
-        said = self.compose.create(plan, verified(plan, render(plan)), project=project, labels=labels)
+        text, variables = verified(plan, render(plan)), self.engine.endpoint.variables
+        said = self.compose.create(plan, text, project=project, labels=labels, variables=variables)
         made = self._members(project)
         if len(made) == plan.nodes:
             return made[0].id if plan.nodes == 1 else project
@@ -146,7 +148,7 @@ class ComposeBackend(DockerBackend):
         with self.engine.attempting("list networks") as client:
             listed = client.networks(filters={"label": [f"{label}={value}", JOB]})
         for network in listed:
-            if network["Labels"].get(COMPOSE_PROJECT) in but:
+            if network["Labels"].get(COMPOSE_PROJECT) in but or self._is_used(network):
                 continue
             try:
                 with self.engine.attempting(f"remove network {network['Name']}") as client:
@@ -154,6 +156,10 @@ class ComposeBackend(DockerBackend):
             except EngineRefused as refused:
                 if refused.status not in {GONE, FORBIDDEN}:  # 403: somebody's container is on it
                     raise
+
+    def _is_used(self, network: Mapping[str, Any]) -> bool:
+        """Whether a network must stay though the engine would remove it; Docker itself keeps what somebody is on."""
+        return False
 
 
 def _added_services(plan: LaunchPlan) -> set[str]:

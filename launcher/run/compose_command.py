@@ -33,9 +33,12 @@ class Compose(NamedTuple):
     def __str__(self) -> str:
         return f"`{' '.join(self.words)}` {self.version}"
 
-    def create(self, plan: LaunchPlan, text: str, *, project: str, labels: Mapping[str, str]) -> str:
+    def create(
+        self, plan: LaunchPlan, text: str, *, project: str, labels: Mapping[str, str], variables: Mapping[str, str]
+    ) -> str:
         """Create, and don't start, the containers of `text` as a project with more labels; return what Compose said.
 
+        `variables` name the engine to it, where its own search would find another or none.
         Its exit code is no proof (a packaged wrapper ends with 0 for everything): the caller asks the engine.
         Secrets go to it by its environment alone. A `.env` file beside the job is not read: it would be another source.
         """
@@ -50,7 +53,7 @@ class Compose(NamedTuple):
                 done = subprocess.run(
                     command,
                     input=text,
-                    env=_environment(plan),
+                    env={**_environment(plan), **variables},
                     capture_output=True,
                     text=True,
                     errors="replace",

@@ -49,6 +49,11 @@ class Endpoint:
         """The path of a Unix socket, None for tcp and ssh."""
         return self.host.removeprefix("unix://") if self.host.startswith("unix://") else None
 
+    @property
+    def variables(self) -> dict[str, str]:
+        """What the docker command's kin must have in its environment to reach this engine too."""
+        return {} if self.podman is None else {"DOCKER_HOST": self.host}
+
 
 class Engine:
     """A Docker engine; each thread gets its own connection, since `up` follows, waits and samples at once."""

@@ -19,7 +19,7 @@ from launcher.plan.launch_plan import LaunchPlan
 from launcher.run.amd_gpus import NO_GPU
 from launcher.run.backend import Chunk, Say, Session, Started
 from launcher.run.docker import DockerBackend
-from launcher.run.docker_client import Engine, EngineRefused, find_endpoint
+from launcher.run.docker_client import EngineRefused
 from launcher.run.kernel_log import killed_for_memory
 from launcher.run.podman_log import followed
 
@@ -33,12 +33,6 @@ NANO = 1_000_000_000
 SLACK = 5.0  # seconds within which what is due has happened
 
 
-def engine_backend() -> DockerBackend:
-    """Return the backend of the engine that is there. Raises TargetUnavailable where none answers."""
-    engine = Engine(find_endpoint())
-    return PodmanBackend(engine) if engine.is_podman else DockerBackend(engine)
-
-
 class PodmanBackend(DockerBackend):
     """Runs jobs on Podman's service. Containers outlive it: each has a process of its own that keeps it."""
 
@@ -50,17 +44,17 @@ class PodmanBackend(DockerBackend):
         refused = [*([_no_gpus(plan)] if nvidia else ()), *_misread_mounts(plan)]
         if refused:
             raise TargetUnavailable(refused)
-        with _in_podmans_words():
+        with in_podmans_words():
             super().prepare(plan, say)
 
     def create(self, plan: LaunchPlan, run: str, attempt: int) -> str:
         """Create as on Docker."""
-        with _in_podmans_words():
+        with in_podmans_words():
             return super().create(plan, run, attempt)
 
     def begin(self, container: str) -> Session:
         """Begin as on Docker."""
-        with _in_podmans_words():
+        with in_podmans_words():
             return super().begin(container)
 
     def stop(self, container: str) -> None:
@@ -139,7 +133,7 @@ def _number_of(name: str) -> int:
 
 
 @contextlib.contextmanager
-def _in_podmans_words() -> Iterator[None]:
+def in_podmans_words() -> Iterator[None]:
     """Name the command to type `podman`, where the shared messages say `docker`."""
     try:
         yield

@@ -20,6 +20,7 @@ from launcher.plan import make_plan
 from launcher.run.backend import Session
 from launcher.run.compose import ComposeBackend
 from launcher.run.docker import DockerBackend
+from launcher.run.engines import engine_backend
 from tests.conftest import Runs
 from tests.run.conftest import ROOT, containers_of, docker, inspected, networks_of
 from tests.run.test_inspect_parity import NOT_ASKED_FOR, RUN_LABELS, WIDE, fields_of
@@ -181,7 +182,7 @@ def test_ctrl_c_stops_every_node_once(start: Start, make_nodes: MakeJob, job_nam
     code, out, err = ended(process)
     assert code == 5, err
     assert sorted(out.splitlines()) == ["[0] saved", "[1] saved"]
-    backend = ComposeBackend()
+    backend = engine_backend("compose")
     try:
         assert [backend.signals(each) for each in backend.runs(job_name)] == [(15,), (15,)]
     finally:

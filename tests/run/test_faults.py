@@ -97,9 +97,9 @@ def test_a_gigabyte_of_log_goes_through_in_little_memory(start: Start, make_job:
 
 def test_a_followed_log_goes_through_in_little_memory(start: Start, make_job: MakeJob) -> None:
     """So it is with `logs -f`, which reads what the engine kept."""
-    job = str(make_job(command=["python3", "-c", PRINTS.format(mib=160)]))
+    job = str(make_job(command=["python3", "-c", PRINTS.format(mib=128)]))
     assert start("up", "--detach", job).wait(timeout=60) == 0
-    assert_whole_and_small(start("logs", "-f", job), 160)
+    assert_whole_and_small(start("logs", "-f", job), 128)
 
 
 def assert_whole_and_small(process: subprocess.Popen[bytes], mib: int) -> None:

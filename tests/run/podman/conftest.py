@@ -15,6 +15,8 @@ import pytest
 
 from tests.engine import images
 
+CONF = "CONTAINERS_CONF"
+
 
 @dataclass(frozen=True)
 class Podman:
@@ -66,9 +68,11 @@ def podman(engine: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Po
     command = folder / "bin/podman"
     command.parent.mkdir()
     places = " ".join(f"--{each} {folder}/{each}" for each in ("root", "runroot", "tmpdir"))
-    command.write_text(f'#!/bin/sh\nexport CONTAINERS_CONF={folder}/containers.conf\nexec {real} {places} "$@"\n')
+    command.write_text(
+        f'#!/bin/sh\nexport CONTAINERS_CONF=${{{CONF}:-{folder}/containers.conf}}\nexec {real} {places} "$@"\n'
+    )
     command.chmod(0o755)
-    (folder / "containers.conf").write_text(_configuration())
+    (folder / "containers.conf").write_text(configuration(folder))
     podman = Podman(folder, command)
     service = podman.serve("podman.sock")
     try:
@@ -81,11 +85,12 @@ def podman(engine: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Po
         podman("system", "reset", "--force")
 
 
-def _configuration() -> str:
-    """Podman's own default limits may be higher than those that this host lets anyone set."""
+def configuration(folder: Path, backend: str = "") -> str:
+    """Return a containers.conf: networks of its own, and limits that this host lets one set."""
     limits = {"nofile": resource.RLIMIT_NOFILE, "nproc": resource.RLIMIT_NPROC}
     hard = {name: min(resource.getrlimit(which)[1], 4096) for name, which in limits.items()}
-    return f"[containers]\ndefault_ulimits = {[f'{name}={limit}:{limit}' for name, limit in hard.items()]}\n"
+    network = f'[network]\nnetwork_config_dir = "{folder}/networks{backend}"\nnetwork_backend = "{backend}"\n'
+    return f"[containers]\ndefault_ulimits = {[f'{name}={limit}:{limit}' for name, limit in hard.items()]}\n{network}"
 
 
 def _load(podman: Podman, image: str) -> None:

@@ -10,7 +10,8 @@ import pytest
 
 from launcher.run.docker import DockerBackend
 from launcher.run.docker_client import Engine, find_endpoint
-from launcher.run.podman import PodmanBackend, engine_backend
+from launcher.run.engines import engine_backend
+from launcher.run.podman import PodmanBackend
 from tests.run.contract import BackendContract, ShmContract
 
 
@@ -21,7 +22,7 @@ class TestPodman(BackendContract):
     @pytest.fixture
     def backend(self, on_podman: None) -> Iterator[DockerBackend]:
         """Return what trainlaunch itself takes here."""
-        with contextlib.closing(engine_backend()) as backend:
+        with contextlib.closing(engine_backend("docker")) as backend:
             assert isinstance(backend, PodmanBackend)
             yield backend
 

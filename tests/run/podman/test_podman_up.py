@@ -12,14 +12,12 @@ from tests.run.test_up import (  # noqa: F401 - collected here, where the fixtur
     test_attempts_are_new_containers,
     test_of_two_ups_exactly_one_wins,
     test_out_of_memory_is_named,
-    test_shm_inside_is_the_plans,
     test_the_jobs_streams_and_code_are_ups,
 )
 from tests.run.test_verbs import (  # noqa: F401
     test_a_container_that_never_started_has_no_code,
     test_down_removes_the_job_and_nothing_else,
     test_logs_and_wait_give_output_and_code,
-    test_ps_lists_runs_with_state_and_code,
     test_status_of_a_running_job,
 )
 

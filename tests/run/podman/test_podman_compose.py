@@ -1,0 +1,126 @@
+"""Target compose on Podman: what it does on Docker it does here, with Podman's corrections; nodes need names."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from launcher.run.docker import DockerBackend
+from launcher.run.engines import engine_backend
+from launcher.run.podman_compose import HELPERS, PodmanCompose
+from tests.conftest import Runs
+from tests.run.conftest import containers_of, docker, networks_of
+from tests.run.contract import BackendContract, ShmContract
+from tests.run.podman.conftest import CONF, Podman, configuration
+from tests.run.podman.test_podman import Without, without_docker  # noqa: F401 - a fixture
+from tests.run.test_compose import (  # noqa: F401 - collected here, where the fixtures give Podman
+    make_nodes,
+    test_a_second_ctrl_c_kills_every_node,
+    test_a_secret_is_in_no_output_label_file_or_process_list,
+    test_ctrl_c_stops_every_node_once,
+    test_down_leaves_nothing_of_the_job_and_all_else,
+    test_nodes_meet_by_name_and_print_with_their_number,
+    test_of_two_ups_exactly_one_wins,
+    test_the_first_node_to_fail_ends_the_job,
+)
+from tests.run.test_compose_contract import TestCompose as _OnCompose
+
+MakeJob = Callable[..., Path]
+AARDVARK = Path(HELPERS["netavark"].folders[-1], HELPERS["netavark"].name)
+pytestmark = [pytest.mark.docker, pytest.mark.usefixtures("compose", "names")]
+
+
+@pytest.fixture(scope="module")
+def names() -> None:
+    """See to it that this Podman can resolve names."""
+    if not AARDVARK.exists():
+        if os.environ.get("CI") == "true":
+            pytest.fail("aardvark-dns is not installed, and CI may not skip its tests", pytrace=False)
+        pytest.skip("aardvark-dns is not installed")
+
+
+class TestPodmanCompose(ShmContract):
+    """Of the contract of all backends what creating by Compose and Podman's own ways could break together."""
+
+    make_plan_of = _OnCompose.make_plan_of
+    test_a_name_has_one_running_holder = BackendContract.test_a_name_has_one_running_holder
+    test_an_ended_run_is_kept_beside_the_next = BackendContract.test_an_ended_run_is_kept_beside_the_next
+    test_stop_lets_the_jobs_handler_run = BackendContract.test_stop_lets_the_jobs_handler_run
+    test_stop_kills_after_the_grace_period = BackendContract.test_stop_kills_after_the_grace_period
+    test_kill_does_not_ask = BackendContract.test_kill_does_not_ask
+    test_plan_and_attempt_are_on_record = BackendContract.test_plan_and_attempt_are_on_record
+    test_what_is_removed_is_gone = BackendContract.test_what_is_removed_is_gone
+    test_what_can_not_start_leaves_nothing = BackendContract.test_what_can_not_start_leaves_nothing
+
+    @pytest.fixture
+    def backend(self, on_podman: None, compose: str) -> Iterator[DockerBackend]:
+        """Return what trainlaunch itself takes here."""
+        with contextlib.closing(engine_backend("compose")) as backend:
+            assert isinstance(backend, PodmanCompose)
+            yield backend
+
+
+def test_a_network_that_a_stranger_is_on_is_left(
+    trainlaunch: Runs, make_job: MakeJob, job_name: str, base_image: str
+) -> None:
+    """As on Docker; Podman would take it away from the running container."""
+    job = str(make_job(target="compose", command=["true"]))
+    assert trainlaunch("up", job).returncode == 0
+    (network,) = networks_of(job_name)
+    stranger = docker("run", "--detach", "--network", network, base_image, "sleep", "600")
+    try:
+        done = trainlaunch("down", job)
+        assert done.returncode == 0, done.stderr
+        assert (containers_of(job_name), networks_of(job_name)) == ([], [network])
+        assert docker("inspect", "--format", "{{.State.Running}}", stranger) == "true"
+    finally:
+        docker("rm", "--force", stranger)
+
+
+def test_what_can_not_start_is_told_in_podmans_words_and_leaves_nothing(
+    trainlaunch: Runs,
+    make_nodes: MakeJob,  # noqa: F811
+    job_name: str,
+) -> None:
+    """Neither containers nor a network."""
+    done = trainlaunch("up", str(make_nodes("exit 0", user="nobody-here")))
+    assert done.returncode == 125
+    assert "error[TL508]: podman: " in done.stderr
+    assert (containers_of(job_name), networks_of(job_name)) == ([], [])
+
+
+def test_compose_reaches_the_service_of_one_command(without_docker: Without, make_job: MakeJob) -> None:  # noqa: F811
+    """Where only the `podman` program is, Compose is told the socket of the service that was started for `up`."""
+    job = str(make_job(target="compose", command=["/bin/sh", "-c", "echo hello; exit 7"]))
+    code, out, err = without_docker("up", job)
+    assert (code, out) == (7, "hello\n"), err
+    assert "using Podman, by a service for this command alone" in err
+    assert "Compose is `docker" in err
+    assert without_docker("down", job)[0] == 0
+
+
+def test_nodes_are_refused_where_podman_resolves_no_names(
+    trainlaunch: Runs,
+    make_nodes: MakeJob,  # noqa: F811
+    podman: Podman,
+    job_name: str,
+) -> None:
+    """TL516 before anything is made: with CNI and without its plugin every node would wait for node 0."""
+    if any(Path(each, HELPERS["cni"].name).exists() for each in HELPERS["cni"].folders):
+        pytest.skip("CNI's plugin dnsname is installed")
+    conf = podman.folder / "cni.conf"
+    conf.write_text(configuration(podman.folder, "cni"))
+    service = podman.serve("cni.sock", **{CONF: str(conf)})
+    try:
+        done = trainlaunch("up", str(make_nodes("exit 0")), env={"DOCKER_HOST": f"unix://{podman.folder}/cni.sock"})
+    finally:
+        service.terminate()
+        service.wait(timeout=30)
+    assert done.returncode == 125
+    assert "error[TL516]: torchrun.nnodes is 2 and this Podman resolves no container names" in done.stderr
+    assert "run `sudo apt-get install golang-github-containernetworking-plugin-dnsname`" in done.stderr
+    assert containers_of(job_name) == []
