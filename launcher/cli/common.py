@@ -15,9 +15,7 @@ from launcher.plan.launch_plan import LaunchPlan
 
 TARGETS = ("docker", "compose", "kubernetes")  # those that have a rendering
 ALL_TARGETS = (*TARGETS, "local")
-CONTRACT_EXIT_CODES = (
-    "0 fine, 1 a bad job file or findings, 2 usage, 3 target unavailable, 70 a bug of ours, 130 interrupted"
-)
+CONTRACT_EXIT_CODES = "0 fine, 1 a bad job file, 2 usage, 3 target unavailable, 70 a bug of ours, 130 interrupted"
 
 
 def add_job_arguments(parser: argparse.ArgumentParser, *, targets: Iterable[str] = ALL_TARGETS) -> None:

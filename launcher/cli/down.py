@@ -9,7 +9,7 @@ from launcher.cli.runs import add_run_argument, backend_of, job_name, run_target
 from launcher.cli.streams import Streams
 
 EXAMPLES = ("trainlaunch down job.yaml", "trainlaunch down mnist")
-EXIT_CODES = "0 removed, 1 a bad job file, 2 usage, 3 no such run or no engine, 70 a bug of ours, 130 interrupted"
+EXIT_CODES = "0 removed, 1 a bad job file, 2 usage, 3 no such run, engine or cluster, 70 a bug of ours, 130 interrupted"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

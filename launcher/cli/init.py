@@ -78,7 +78,8 @@ def _name(script: Path | None) -> str:
     if script is None:
         return "my-job"
     word = script.stem if script.stem.lower() not in GENERIC else script.resolve().parent.name
-    return re.sub(r"[^a-z0-9]+", "-", word.lower())[:LONGEST_NAME].strip("-") or "train"
+    name = re.sub(r"[^a-z0-9]+", "-", word.lower())[:LONGEST_NAME].strip("-") or "train"
+    return name if len(name) > 1 else f"{name}-job"  # an engine's container names have two characters
 
 
 def _plan(text: str, policy: Path | None = None) -> None:

@@ -13,8 +13,8 @@ from launcher.run.backend import Backend, Chunk, Started
 
 EXAMPLES = ("trainlaunch logs job.yaml", "trainlaunch logs -f mnist")
 EXIT_CODES = (
-    "0 printed, 1 a bad job file, 2 usage, 3 no such run or no engine; with --follow the job's own code, and 125 where "
-    "none exists"
+    "0 printed, 1 a bad job file, 2 usage, 3 no such run, engine or cluster; with --follow the job's own code, and 125 "
+    "where none exists"
 )
 
 

@@ -36,7 +36,7 @@ VERBS = {
     "schema": "print the JSON Schema of the job file or of a policy",
     "explain": "tell what a code like TL201 means, why, and what to write instead",
     "completion": "print the completion script of a shell",
-    "ps": "list the runs on the engine",
+    "ps": "list the runs of all jobs",
     "status": "show /dev/shm, health and workers of a run",
     "logs": "print a run's log",
     "wait": "wait until a run ends; the exit code is the job's own",
@@ -80,7 +80,7 @@ def _run(words: list[str], streams: Streams) -> int:
 def _unknown_verb(verb: str, words: Sequence[str], streams: Streams) -> int:
     import difflib  # only on the way to an error
 
-    nearest = difflib.get_close_matches(verb, VERBS, n=1, cutoff=0.7)
+    nearest = difflib.get_close_matches(verb, VERBS, n=1, cutoff=0.76)  # `lint` is no misspelt `init`
     fix = f"write {nearest[0]}" if nearest else "`trainlaunch --help` lists the verbs"
     stated = next((word for word in words if word in VERBS), None)
     if words[0].startswith("-") and stated:
@@ -113,7 +113,8 @@ def _parser(verb: str | None, module: ModuleType | None, *, asks_help: bool) -> 
     parser = _Parser(
         prog="trainlaunch",
         description="Makes a containerised PyTorch job start right on every target.",
-        epilog="examples:\n  trainlaunch up job.yaml\n  trainlaunch render job.yaml --target kubernetes\n\n"
+        epilog="examples:\n  trainlaunch init train.py --write-to job.yaml\n  trainlaunch plan job.yaml\n"
+        "  trainlaunch up job.yaml\n  trainlaunch render job.yaml --target kubernetes\n\n"
         "`trainlaunch VERB --help` tells a verb's options and exit codes.",
         formatter_class=formatter,
     )

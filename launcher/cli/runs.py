@@ -34,7 +34,7 @@ def add_run_argument(parser: argparse.ArgumentParser) -> None:
     """Add the argument that names a job, by its file or its name."""
     parser.add_argument("job", metavar="JOB", help="a job file, or the name of a job")
     add_policy_argument(parser)
-    add_run_target_argument(parser, "where the job's newest run is")
+    add_run_target_argument(parser, "where the job's newest run is, clusters apart")
 
 
 def add_run_target_argument(parser: argparse.ArgumentParser, default: str) -> None:

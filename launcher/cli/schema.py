@@ -5,14 +5,13 @@ from __future__ import annotations
 import argparse
 import json
 
-from launcher.cli.common import CONTRACT_EXIT_CODES
 from launcher.cli.streams import Streams
 
 EXAMPLES = (
     "trainlaunch schema > trainlaunch.schema.json",
     "trainlaunch schema policy > trainlaunch-policy.schema.json",
 )
-EXIT_CODES = CONTRACT_EXIT_CODES
+EXIT_CODES = "0 fine, 2 usage, 70 a bug of ours, 130 interrupted"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

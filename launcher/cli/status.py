@@ -18,7 +18,7 @@ from launcher.units import human_size
 EXAMPLES = ("trainlaunch status job.yaml", "trainlaunch status mnist --output json")
 EXIT_CODES = (
     "0 it runs or ended well, 1 it is unhealthy, ended with another code than 0, or the job file is bad, 2 usage, "
-    "3 no such run or no engine, 70 a bug of ours, 130 interrupted"
+    "3 no such run, engine or cluster, 70 a bug of ours, 130 interrupted"
 )
 
 

@@ -18,10 +18,11 @@ from launcher.units import format_duration
 EXAMPLES = (
     "trainlaunch up job.yaml",
     "trainlaunch up job.yaml --detach --set data_loader.batch_size=64",
+    "trainlaunch up job.yaml --target kubernetes --namespace research",
 )
 EXIT_CODES = (
     "the job's own; 125 for anything before its first process or when no code exists, 75 and 78 from the preflight "
-    "(this machine, the files), 128+n when signal n ended it"
+    "(this machine, the files), 128+n when signal n ended it, 130 when Ctrl-C detached from a cluster"
 )
 
 

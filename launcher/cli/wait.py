@@ -8,7 +8,7 @@ from launcher.cli.runs import add_run_argument, backend_of, code_of_all, job_nam
 from launcher.cli.streams import Streams
 
 EXAMPLES = ("trainlaunch wait job.yaml", "trainlaunch up -d job.yaml && trainlaunch wait job.yaml")
-EXIT_CODES = "the job's own; 125 where none exists (no such run, no engine, never started, removed meanwhile)"
+EXIT_CODES = "the job's own; 125 where none exists (no such run, engine or cluster, never started, removed meanwhile)"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -32,7 +32,8 @@ def write_files(
         for path, temporary in staged.items():
             temporary.replace(path)
     except OSError as cause:
-        raise UsageError([_cannot_write(folder, cause)]) from cause
+        fix = "name a folder that you can write to, on a disk with space"
+        raise UsageError([_cannot_write(folder, cause, fix)]) from cause
     finally:
         for temporary in staged.values():
             temporary.unlink(missing_ok=True)
@@ -54,7 +55,8 @@ def replace_file(path: Path, text: str) -> None:
         finally:
             temporary.unlink(missing_ok=True)
     except OSError as cause:
-        raise UsageError([_cannot_write(path, cause)]) from cause
+        fix = f"let this user write to {target.parent}, on a disk with space"
+        raise UsageError([_cannot_write(path, cause, fix)]) from cause
 
 
 def _differs(path: Path, text: str) -> bool:
@@ -87,11 +89,6 @@ def _would_overwrite(path: Path) -> Diagnostic:
     )
 
 
-def _cannot_write(folder: Path, cause: OSError) -> Diagnostic:
-    reason = "it is no folder" if folder.exists() and not folder.is_dir() else cause.strerror or cause
-    return Diagnostic(
-        "TL116",
-        f"{folder} can't be written: {reason}",
-        "name a folder that you can write to, on a disk with space",
-        why="nothing was written",
-    )
+def _cannot_write(path: Path, cause: OSError, fix: str) -> Diagnostic:
+    reason = "it is no folder" if isinstance(cause, (FileExistsError, NotADirectoryError)) else cause.strerror or cause
+    return Diagnostic("TL116", f"{path} can't be written: {reason}", fix, why="nothing was written")

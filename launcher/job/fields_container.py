@@ -72,7 +72,7 @@ _RESOURCES = record(
     Field("memory", size(6 * MIB), "limit, /dev/shm included; required on Kubernetes, where request = limit",
           docker="`--memory`", compose="`mem_limit`", kubernetes="requests = limits"),
     Field("gpus", Type("gpus", "a count, a list of ids, or all", low=0, high=1024),
-          "count; or a list of ids or `all` (docker, compose)", default=0,
+          "count; or a list of ids or `all` (docker, compose, local)", default=0,
           docker="`--gpus '\"device=0,1\"'`", compose="reservations", kubernetes="`nvidia.com/gpu`"),
     Field("gpu_vendor", choice("nvidia", "amd"),
           "maker of the GPUs. AMD's are device nodes: GPU n is /dev/dri/renderD(128 + n), a count takes the first, "

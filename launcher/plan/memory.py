@@ -137,11 +137,12 @@ def _working_set_over_memory(job: JobSpec, shm: SharedMemory, memory: Memory) ->
     together = shm.need + memory.working_set.value
     if memory.limit is None or together <= memory.limit:
         return None
+    fewer = ", or fewer data_loader.num_workers" if any(each.workers for each in shm.loaders) else ""
     return Diagnostic(
         "TL204",
         f"/dev/shm {human_size(shm.need)} and the processes' estimated {human_size(memory.working_set.value)} "
         f"exceed resources.memory {format_size(memory.limit)}",
-        f"set resources.memory to {_enough_memory(job, shm, memory)}, or fewer data_loader.num_workers",
+        f"set resources.memory to {_enough_memory(job, shm, memory)}{fewer}",
         why=CHARGED,
         severity=Severity.WARNING,
         span=job.span("resources.memory"),

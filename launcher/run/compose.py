@@ -21,6 +21,7 @@ from launcher.run.compose_command import Compose, find_compose
 from launcher.run.docker import DockerBackend, name_taken
 from launcher.run.docker_body import run_labels
 from launcher.run.docker_client import GONE, REFUSED, Engine, EngineRefused
+from launcher.run.docker_flags import NOT_FOR_UP
 from launcher.run.docker_inspect import COMPOSE_PROJECT
 from launcher.run.several import Together, by_node
 from launcher.verify import verified
@@ -51,6 +52,9 @@ class ComposeBackend(DockerBackend):
     def prepare(self, plan: LaunchPlan, say: Say) -> None:
         """Find Compose, then check as for a single container, and say who creates."""
         used = self.compose
+        added = sorted(_added_services(plan))
+        if added:
+            raise TargetUnavailable([_not_started(plan, added[0])])
         super().prepare(plan, say)
         say(f"Compose is {used}")
 
@@ -156,6 +160,26 @@ class ComposeBackend(DockerBackend):
     def _is_used(self, network: Mapping[str, Any]) -> bool:
         """Whether a network must stay though the engine would remove it; Docker itself keeps what somebody is on."""
         return False
+
+
+def _added_services(plan: LaunchPlan) -> set[str]:
+    """Return the services that only the job's patch brings."""
+    leaves = plan.job.patch.leaves if plan.job.patch else ()
+    named = {each.keys[1] for each in leaves if each.keys[0] == "services" and each.value is not None}
+    return named - set(node_names(plan.name, plan.nodes))
+
+
+def _not_started(plan: LaunchPlan, service: str) -> Diagnostic:
+    leaves = plan.job.patch.leaves if plan.job.patch else ()
+    first = next(each for each in leaves if each.keys[:2] == ("services", service))
+    return Diagnostic(
+        code=NOT_FOR_UP,
+        message=f"`up` starts the job's own services, and the patch adds {service}",
+        why="an added service has no end that ends the job, and `down` would not know it",
+        fix="start it by itself, or run the file by hand: `trainlaunch render --target compose`, `docker compose up`",
+        span=first.span,
+        field=first.field,
+    )
 
 
 def _refused(compose: Compose, project: str, said: str) -> Diagnostic:

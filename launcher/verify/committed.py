@@ -57,7 +57,7 @@ def find_renderings(paths: Iterable[Path]) -> list[Path]:
     found: dict[Path, str] = {}
     problems: list[Diagnostic] = []
     for path in paths:
-        candidates: Iterable[Path] = _files_below(path) if path.is_dir() else (path,)
+        candidates: Iterable[Path] = _files_below(path, problems) if path.is_dir() else (path,)
         for each in candidates:
             try:
                 job_file = _job_file(each)
@@ -73,8 +73,11 @@ def find_renderings(paths: Iterable[Path]) -> list[Path]:
     return sorted(found, key=lambda path: (found[path], str(path)))
 
 
-def _files_below(folder: Path) -> Iterator[Path]:
-    for parent, folders, files in os.walk(folder):
+def _files_below(folder: Path, problems: list[Diagnostic]) -> Iterator[Path]:
+    def closed(cause: OSError) -> None:  # os.walk itself leaves such a folder out, and less would be checked
+        problems.append(_unreadable(Path(cause.filename), cause))
+
+    for parent, folders, files in os.walk(folder, onerror=closed):
         folders[:] = [each for each in folders if not each.startswith(".")]
         for each in files:
             path = Path(parent, each)

@@ -29,6 +29,11 @@ _OWNED: Mapping[str, tuple[tuple[str, str], ...]] = {
         (r"name", "name"),
         (r"service\.init", ""),
         (r"service\.restart", "restart.max_attempts"),
+        (r"service\.container_name", "name"),
+        (r"service\.(tty|stdin_open)", ""),  # another stream than the one that `up` reads
+        (r"service\.(scale|deploy\.replicas)", "torchrun.nnodes"),
+        # Another file's services are read by nobody, and a profile's are not created.
+        (r"include.*|service\.profiles.*", ""),
         (r"service\.(ipc|extends.*|volumes_from.*)", "shm_size"),
         (r"service\.gpus.*|service\.deploy\.resources\.reservations\..*", "resources.gpus"),
         (r"service\.deploy\.resources\.limits\.memory", "resources.memory"),
@@ -46,6 +51,8 @@ _OWNED: Mapping[str, tuple[tuple[str, str], ...]] = {
         (r"requests are limits", "resources.memory and resources.cpus"),
     ),
 }
+# How several nodes find each other; a job of one container leaves them to the patch.
+_MEETING = frozenset({"service.hostname", "service.depends_on.0"})
 # Paths below which a patch may add keys, though those that are there are the plan's.
 _MAY_ADD = re.compile(r"(metadata|spec\.template\.metadata)\.(labels|annotations)\..*")
 
@@ -63,5 +70,7 @@ def owned_rest(
         if path.startswith("service.tmpfs"):
             field = "shm_size" if takes_shm(str(found or "").partition(":")[0].lstrip("/") or "tmp") else None
             field = "mounts" if field is None and path in want else field
+        if path in _MEETING and path in want:
+            field = "torchrun.nnodes"
         if field is not None and not adds:
             yield path, (planned, found, field)

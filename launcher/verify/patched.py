@@ -13,6 +13,7 @@ from launcher.job.docker_flags import Flag, takes_shm
 from launcher.job.patch import Leaf, Operation
 from launcher.job.reserved import KUBERNETES_LABEL_PREFIX, LABEL_PREFIX
 from launcher.plan.launch_plan import LaunchPlan
+from launcher.plan.names import node_names
 from launcher.render import unpatched
 from launcher.render.patched import documents_of, patched_documents, steps, written
 from launcher.units import format_size
@@ -20,7 +21,7 @@ from launcher.verify.owned import FIELDS, OPEN, owned_rest
 from launcher.verify.readback import ReadBack, ReadMount
 from launcher.verify.reread import reread
 from launcher.verify.reread_docker import statements
-from launcher.verify.sidecars import unlimited, without_sidecars
+from launcher.verify.sidecars import only_service, unlimited, without_sidecars
 
 _UNREADABLE = "text"
 _RESERVED = (LABEL_PREFIX, KUBERNETES_LABEL_PREFIX)
@@ -104,8 +105,16 @@ def _added(plan: LaunchPlan, bare: str, text: str) -> Iterator[tuple[str, Change
 
 
 def _reread_changes(plan: LaunchPlan, bare: str, text: str, base: Path | None) -> Iterator[tuple[str, Change]]:
-    want, have = reread(plan, bare, base=base), reread(plan, without_sidecars(bare, text), base=base)
-    return _compared(plan, want, have)
+    text = without_sidecars(bare, text)
+    yield from _compared(plan, reread(plan, bare, base=base), reread(plan, text, base=base))
+    for name in node_names(plan.name, plan.nodes)[1:] if plan.target == "compose" else ():
+        planned, found = only_service(bare, name), only_service(text, name)
+        if planned is None or found is None:
+            yield name, Change("a node", None, "torchrun.nnodes")
+            continue
+        # A reading of all services has what differs from the first one in its rest, where a patch may add much.
+        for what, change in _compared(plan, reread(plan, planned, base=base), reread(plan, found, base=base)):
+            yield f"{what} of {name}", change
 
 
 def _compared(plan: LaunchPlan, want: ReadBack, have: ReadBack) -> Iterator[tuple[str, Change]]:

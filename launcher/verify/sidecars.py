@@ -25,6 +25,13 @@ def without_sidecars(bare: str, text: str) -> str:
     return written(text, documents) if changed else text
 
 
+def only_service(text: str, name: str) -> str | None:
+    """Return a Compose file with one of its services alone; None where it has no such service."""
+    document, *_ = documents_of(text)
+    service = document["services"].get(name)
+    return None if service is None else written(text, [{**document, "services": {name: service}}])
+
+
 def unlimited(bare: str, text: str) -> Iterator[str]:
     """Yield the names of added containers without a memory limit: one is enough to take the pod's own limit away."""
     ours = _names(bare)

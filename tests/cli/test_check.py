@@ -7,10 +7,13 @@ import os
 import shutil
 import subprocess
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
 
+from launcher.errors import UsageError
+from launcher.verify.committed import find_renderings
 from tests.conftest import ROOT, Runs
 from tests.jobs import write_job
 
@@ -134,6 +137,7 @@ def test_a_file_that_cannot_be_written_stays_as_it_is(trainlaunch: Runs, kept: P
     done = trainlaunch("check", "--fix", cwd=kept, preexec_fn=no_file_may_grow)
     assert done.returncode == 2
     assert "TL116" in done.stderr
+    assert "is no folder" not in done.stderr
     assert _bytes(kept / "deploy") == before
 
 
@@ -244,6 +248,22 @@ def test_a_named_path_that_is_no_rendering_is_a_usage_error(trainlaunch: Runs, k
     done = trainlaunch("check", path, "deploy", cwd=kept)
     assert done.returncode == 2
     assert "TL124" in done.stderr
+
+
+def test_a_folder_that_cannot_be_read_is_said(kept: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What lies there would be left out of the check. The reading itself is refused, since tests may run as root."""
+    scandir = os.scandir
+
+    def refuse(path: str) -> Any:
+        if Path(path).name == "deploy":
+            raise PermissionError(13, "Permission denied", path)
+        return scandir(path)
+
+    monkeypatch.setattr(os, "scandir", refuse)
+    with pytest.raises(UsageError) as caught:
+        find_renderings([kept])
+    (found,) = caught.value.diagnostics
+    assert found.message == f"{kept / 'deploy'} can't be read: Permission denied"
 
 
 def test_a_folder_is_searched_without_hidden_ones_and_pipes(trainlaunch: Runs, kept: Path) -> None:

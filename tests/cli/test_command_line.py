@@ -41,7 +41,14 @@ def test_an_unknown_verb_names_the_nearest(trainlaunch: Runs) -> None:
     """A typo is one suggestion away."""
     done = trainlaunch("rendr")
     assert done.returncode == 2
-    assert "render" in done.stderr
+    assert "fix: write render" in done.stderr
+
+
+def test_a_verb_that_is_another_word_is_no_typo(trainlaunch: Runs) -> None:
+    """`lint` shares letters with `init` and means something else."""
+    done = trainlaunch("lint")
+    assert done.returncode == 2
+    assert "fix: `trainlaunch --help` lists the verbs" in done.stderr
 
 
 def test_plan_json_is_one_stable_document(trainlaunch: Runs, tmp_path: Path) -> None:

@@ -82,6 +82,14 @@ def test_the_script_is_named_as_the_container_sees_it(trainlaunch: Runs, tmp_pat
     assert (there.command, there.mounts[0].source) == (("python", "main.py"), "../src")
 
 
+def test_a_folder_with_one_letter_gives_a_name_of_two(trainlaunch: Runs, tmp_path: Path) -> None:
+    """A generic script takes its folder's name, and an engine refuses a container called `w`."""
+    (tmp_path / "w").mkdir()
+    (tmp_path / "w" / "train.py").write_text("")
+    assert trainlaunch("init", "train.py", "--write-to", "job.yaml", cwd=tmp_path / "w").returncode == 0
+    assert read_job(tmp_path / "w" / "job.yaml").name == "w-job"
+
+
 def test_the_draft_of_the_quickstart_names_its_loaders(trainlaunch: Runs) -> None:
     """The repository's own example: two loaders, two options."""
     done = trainlaunch("init", "examples/quickstart/train.py", cwd=ROOT)

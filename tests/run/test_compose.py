@@ -292,6 +292,17 @@ def test_what_can_not_be_made_or_started_leaves_nothing(
     assert (containers_of(job_name), networks_of(job_name)) == ([], [])
 
 
+def test_a_service_that_a_patch_adds_is_not_left_out_in_silence(
+    trainlaunch: Runs, make_nodes: MakeJob, job_name: str
+) -> None:
+    """`up` starts and removes the job's own services; the file by hand starts all."""
+    patch = {"compose": {"services": {"tensorboard": {"image": "tensorboard:1"}}}}
+    done = trainlaunch("up", str(make_nodes("exit 0", patches=patch)))
+    assert done.returncode == 125
+    assert "error[TL147]: `up` starts the job's own services, and the patch adds tensorboard" in done.stderr
+    assert (containers_of(job_name), networks_of(job_name)) == ([], [])
+
+
 def test_where_one_node_can_not_start_no_other_goes_on(
     make_nodes: MakeJob, job_name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -97,6 +97,12 @@ SERVICE: list[tuple[dict[str, Any], str]] = [
     ({"stop_grace_period": "1s"}, "stop_grace_period"),
     ({"restart": "always"}, "restart.max_attempts"),
     ({"init": False}, ""),
+    ({"tty": True}, ""),
+    ({"container_name": "x"}, "name"),
+    ({"container_name": None}, "name"),
+    ({"scale": 3}, "torchrun.nnodes"),
+    ({"deploy": {"replicas": 3}}, "torchrun.nnodes"),
+    ({"profiles": ["x"]}, ""),
 ]  # fmt: skip
 
 
@@ -108,6 +114,43 @@ def test_a_merge_patch_changes_nothing_of_the_plan(tmp_path: Path, change: dict[
     assert {each[0] for each in found} == {"TL146"}
     assert all(each[1].startswith(f"patches.compose.services.digits.{key}") for each in found)
     assert field in instead(found)
+
+
+@pytest.mark.parametrize("node", ["digits-0", "digits-1", "digits-2"])
+@pytest.mark.parametrize(("change", "field"), SERVICE, ids=lambda each: str(each)[:70])
+def test_a_merge_patch_changes_nothing_of_any_node(
+    tmp_path: Path, change: dict[str, Any], field: str, node: str
+) -> None:
+    """What the plan owns of one container it owns of each, whichever service the patch names."""
+    found = refusals(patched_plan(tmp_path, "compose", {"services": {node: change}}, torchrun={"nnodes": 3}))
+    assert {each[0] for each in found} == {"TL146"}
+    assert all(each[1].startswith(f"patches.compose.services.{node}.{next(iter(change))}") for each in found)
+    assert field in instead(found)
+
+
+@pytest.mark.parametrize(
+    "change", [None, {"hostname": "x"}, {"depends_on": None}, {"labels": {"dev.trainlaunch.node": "0"}}]
+)
+def test_a_merge_patch_takes_no_node_away_and_none_from_the_meeting(
+    tmp_path: Path, change: dict[str, Any] | None
+) -> None:
+    """All nodes that the plan counts are in the file, under the names by which they meet."""
+    (found,) = refusals(patched_plan(tmp_path, "compose", {"services": {"digits-1": change}}, torchrun={"nnodes": 3}))
+    assert found[0] == "TL146"
+
+
+def test_a_merge_patch_adds_to_one_node_alone(tmp_path: Path) -> None:
+    """What no plan decides may differ between the nodes."""
+    change = {"environment": {"NCCL_DEBUG": "INFO"}, "cap_add": ["SYS_PTRACE"]}
+    for node in ("digits-0", "digits-2"):
+        plan = patched_plan(tmp_path, "compose", {"services": {node: change}}, torchrun={"nnodes": 3})
+        assert verified(plan, render(plan)).count("SYS_PTRACE") == 1
+
+
+def test_a_merge_patch_includes_no_other_file(tmp_path: Path) -> None:
+    """What it would start is read by nobody, and by no policy."""
+    (found,) = refusals(patched_plan(tmp_path, "compose", {"include": ["other.yaml"]}))
+    assert found[:2] == ("TL146", "patches.compose.include")
 
 
 OPERATIONS: list[tuple[str, str, Any, str]] = [
