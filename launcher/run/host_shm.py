@@ -41,11 +41,12 @@ def held_bytes(pids: Iterable[int]) -> int:
 
 def _open(pid: int, device: int) -> dict[int, int]:
     found = {}
-    for each in os.scandir(f"/proc/{pid}/fd"):
-        with contextlib.suppress(OSError):
-            known = each.stat()
-            if known.st_dev == device:
-                found[known.st_ino] = known.st_blocks * _BLOCK
+    with os.scandir(f"/proc/{pid}/fd") as files:  # the process may end while they are read
+        for each in files:
+            with contextlib.suppress(OSError):
+                known = each.stat()
+                if known.st_dev == device:
+                    found[known.st_ino] = known.st_blocks * _BLOCK
     return found
 
 
