@@ -83,7 +83,7 @@ def _differing(first: ReadBack, other: ReadBack) -> dict[str, object]:
             keys = [key for key in {**before, **value} if before.get(key) != value.get(key)]
             found |= {f"{field} {key}": value.get(key, "nothing") for key in keys}
         elif value != before:
-            found[field] = "nothing" if value is None else value
+            found[field] = "nothing" if value in (None, ()) else value  # an empty list would say nothing
     return found
 
 
