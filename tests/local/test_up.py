@@ -83,9 +83,7 @@ def test_a_second_ctrl_c_kills(start: Start, make_job: MakeJob) -> None:
     process = start("up", str(make_job(command=["python3", "-c", DEAF], stop_grace_period="10m")))
     read_until(process, b"ready\n")
     process.send_signal(signal.SIGINT)
-    assert process.stderr is not None
-    while b"stopping the job" not in process.stderr.readline():
-        pass
+    read_until(process, b"stopping the job", stderr=True)
     process.send_signal(signal.SIGINT)
     code, _, err = ended(process)
     assert code == 137

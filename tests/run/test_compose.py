@@ -195,9 +195,7 @@ def test_a_second_ctrl_c_kills_every_node(start: Start, make_nodes: MakeJob) -> 
     process = start("up", str(make_nodes(deaf, stop_grace_period="10m")))
     read_until_all_are_ready(process)
     process.send_signal(signal.SIGINT)
-    assert process.stderr is not None
-    while b"stopping the job" not in process.stderr.readline():
-        pass
+    read_until(process, b"stopping the job", stderr=True)
     process.send_signal(signal.SIGINT)
     code, _, err = ended(process)
     assert code == 137

@@ -33,14 +33,15 @@ DEAF = (
 )
 
 
-def read_until(process: subprocess.Popen[bytes], word: bytes) -> bytes:
-    """Read stdout up to a word; a silent process is killed after 60 s, and the test fails by what it said."""
-    assert process.stdout is not None
+def read_until(process: subprocess.Popen[bytes], word: bytes, *, stderr: bool = False) -> bytes:
+    """Read stdout or stderr up to a word; a silent process is killed after 60 s, and the test fails by what it said."""
+    stream = process.stderr if stderr else process.stdout
+    assert stream is not None
     guard = threading.Timer(60, process.kill)
     guard.start()
     seen = b""
     while word not in seen:
-        byte = os.read(process.stdout.fileno(), 4096)
+        byte = os.read(stream.fileno(), 4096)
         if not byte:
             pytest.fail(f"ended before {word!r}: {seen!r} {process.communicate()[1]!r}")
         seen += byte
@@ -122,9 +123,7 @@ def test_a_second_ctrl_c_kills(start: Start, make_job: MakeJob) -> None:
     process = start("up", str(make_job(command=["python3", "-c", DEAF], stop_grace_period="10m")))
     read_until(process, b"ready\n")
     process.send_signal(signal.SIGINT)
-    assert process.stderr is not None
-    while b"stopping the job" not in process.stderr.readline():
-        pass
+    read_until(process, b"stopping the job", stderr=True)
     process.send_signal(signal.SIGINT)
     code, _, err = ended(process)
     assert code == 137
