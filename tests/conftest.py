@@ -7,6 +7,7 @@ reason printed.
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 import uuid
@@ -32,6 +33,12 @@ class Runs(Protocol):
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--update-goldens", action="store_true", help="write what the tests got over their golden files")
+
+
+def pytest_configure() -> None:
+    """Undo an ignored SIGINT, as a shell's background job inherits it: what tests start would never hear Ctrl-C."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.hookimpl(tryfirst=True)
