@@ -74,10 +74,10 @@ def test_a_temporary_directory_of_the_scripts_own_is_named_while_the_job_hangs(
 
 @pytest.mark.parametrize("read_only_tmp", [False, True])
 def test_a_read_only_root_trains_or_stops_but_never_hangs(
-    trainlaunch: Runs, torch_job: Callable[..., str], read_only_tmp: bool
+    trainlaunch: Runs, torch_job: Callable[..., str], tmp_path: Path, read_only_tmp: bool
 ) -> None:
     """`read_only` brings a /tmp of its own; where the job mounts one that can't be written, the preflight stops it."""
-    tmp = [{"type": "tmpfs", "target": "/tmp", "read_only": True}] if read_only_tmp else []
+    tmp = [{"type": "bind", "source": str(tmp_path), "target": "/tmp", "read_only": True}] if read_only_tmp else []
     done = trainlaunch("up", torch_job({**SIZED, "read_only": True, "mounts": tmp}, steps=2, collate="list"))
     assert done.returncode == (78 if read_only_tmp else 0), done.stderr
     assert ("can't make files in /tmp" in done.stderr) == read_only_tmp

@@ -6,6 +6,7 @@ import os
 import resource
 import shutil
 import subprocess
+import tempfile
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -56,7 +57,7 @@ class Podman:
 
 
 @pytest.fixture(scope="session")
-def podman(engine: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Podman]:
+def podman(engine: str) -> Iterator[Podman]:
     """Return a Podman whose storage has the base image."""
     real = shutil.which("podman")
     if real is None or os.getuid():
@@ -64,7 +65,7 @@ def podman(engine: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Po
         if os.environ.get("CI") == "true":
             pytest.fail(f"{reason}, and CI may not skip its tests", pytrace=False)
         pytest.skip(reason)
-    folder = tmp_path_factory.mktemp("podman")
+    folder = Path(tempfile.mkdtemp(prefix="podman-", dir="/tmp"))  # Podman takes a runroot of at most 50 characters
     command = folder / "bin/podman"
     command.parent.mkdir()
     places = " ".join(f"--{each} {folder}/{each}" for each in ("root", "runroot", "tmpdir"))
@@ -85,6 +86,7 @@ def podman(engine: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Po
         podman("system", "reset", "--force")
         # Where a container's keeper still cleaned up, its storage is mounted on itself again.
         subprocess.run(["umount", "--lazy", folder / "root/overlay"], capture_output=True, check=False)
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 def configuration(folder: Path, backend: str = "") -> str:
