@@ -15,7 +15,6 @@ from launcher.job.validate import Checked, cannot
 from launcher.job.validate_platform import check_platform
 
 LONGEST_LABEL = 63
-MOST_ID = 2**31 - 1
 _QUALIFIED_NAME = re.compile(QUALIFIED_NAME)
 _LABEL_VALUE = re.compile(LABEL_VALUE)
 
@@ -106,9 +105,6 @@ def _check_user(job: Checked) -> None:
             fix='write target_overrides.kubernetes.user: "1000", or set kubernetes.pod_security to baseline',
             why="a namespace that enforces restricted refuses the pod, and the Job waits without an error",
         )
-    elif max(ids) > MOST_ID:
-        message = f"user {user} is more than {MOST_ID}, the largest uid and gid of Kubernetes"
-        job.add("TL107", "user", message, fix='write a smaller number, as in user: "1000"')
 
 
 def _check_groups(job: Checked) -> None:
@@ -116,9 +112,6 @@ def _check_groups(job: Checked) -> None:
         if group is not BAD and not group.isdecimal():
             fix = f"write the number of {shown(group)}, as `getent group {shown(group)}` shows it"
             cannot(job, f"group_add.{index}", f"named groups (group_add {shown(group)})", fix=fix)
-        elif group is not BAD and int(group) > MOST_ID:
-            message = f"group_add.{index} is {group}, more than {MOST_ID}, the largest gid of Kubernetes"
-            job.add("TL107", f"group_add.{index}", message, fix="write the number of a group that the volume has")
 
 
 def _check_mount_points(job: Checked) -> None:
