@@ -48,6 +48,12 @@ class Header(NamedTuple):
     line: int
 
 
+def named_job_file(text: str) -> str | None:
+    """Return the job file that a rendering, or its beginning, names; None where it has no header."""
+    first = _FIRST_LINE.search(text)
+    return first[1] if first else None
+
+
 def read_header(text: str) -> Header | None:
     """Return the header of a rendering, or None where `text`, or its beginning, has none.
 

@@ -19,7 +19,7 @@ from launcher.plan import make_plan
 from launcher.plan.fingerprint import RENDERING_FORMAT
 from launcher.plan.launch_plan import LaunchPlan
 from launcher.render import TEXT_TARGETS, render
-from launcher.render.header import Header, read_header
+from launcher.render.header import Header, named_job_file, read_header
 from launcher.render.kustomize import is_own_kustomization, kustomization_text, resources_in
 from launcher.verify import verified
 
@@ -93,11 +93,9 @@ def _job_file(path: Path) -> str | None:
         return ""
     if b"# Rendered by trainlaunch from " not in head:
         return None
-    try:
-        header = read_header(head.decode(errors="replace"))
-    except ValueError:
-        return ""  # looks like one; compared says what is wrong with it
-    return os.path.normpath(path.parent / header.job_file) if header else ""
+    job_file = named_job_file(head.decode(errors="replace"))
+    # What only looks like a header is kept: compared says what is wrong with it.
+    return "" if job_file is None else os.path.normpath(path.parent / job_file)
 
 
 def compare_all(paths: Sequence[Path], *, policy: Path | None = None) -> Iterator[Checked]:
