@@ -234,8 +234,7 @@ class Supervisor:
         try:
             containers = self._containers(attempt)
             ended = deciding(containers) if containers else None
-            # A job that ended well is asked for no cause, and an engine takes a while to tell its signals.
-            signals = self._backend.signals(ended) if ended is not None and ended.exit_code else ()
+            signals = self._backend.signals(ended) if ended is not None else ()
         except LaunchError as cause:
             self._end_watches(attempt, ())
             self._console.say(f"the engine was lost while following: {cause}")
