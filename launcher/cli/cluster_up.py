@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 from launcher.cli.cluster import Asked, asked_cluster
 from launcher.cli.common import say_findings
-from launcher.cli.runs import say_diagnoses, shown
+from launcher.cli.runs import hang_watch, say_diagnoses, shown
 from launcher.cli.screen import Screen
 from launcher.cli.streams import Streams
-from launcher.errors import EXIT_BEFORE_START, EXIT_FILES_WRONG
+from launcher.errors import EXIT_BEFORE_START
 from launcher.plan.launch_plan import LaunchPlan
 
 if TYPE_CHECKING:
@@ -79,13 +79,14 @@ class _Upping:
         """Follow one attempt after another and return the last one's exit code."""
         from launcher.run.cluster import launch
         from launcher.run.cluster.ending import evidence_of_end
+        from launcher.run.supervise import may_retry
 
         plan, attempts = self._plan, self._plan.job.max_attempts if run.main.kind == "Pod" else 1
         for attempt in range(1, attempts + 1):
             follower = self._follower(run, ignored)
             end = follower.follow()
             evidence = evidence_of_end(end, follower.output)
-            if attempt == attempts or not self._may_retry(end, evidence):
+            if attempt == attempts or end.how != "ended" or not may_retry(end.exit_code, evidence):
                 break
             self._screen.say(
                 f"attempt {attempt} of {attempts} ended with exit code {end.exit_code}; starting attempt {attempt + 1}"
@@ -98,30 +99,13 @@ class _Upping:
         return self._told(end, evidence, follower)
 
     def _follower(self, run: ClusterRun, ignored: frozenset[str]) -> Follower:
-        from launcher.diagnose import explain_hang
         from launcher.run.cluster.follow import Follower, Wishes
-        from launcher.run.evidence import Evidence
         from launcher.run.supervise import Console
 
         plan = self._plan
-
-        def hangs(log: str) -> str:
-            memory = plan.job.resources.memory or 0
-            known = Evidence(None, log, shm_size=plan.shm.size.value, memory=memory, target=plan.target)
-            diagnosis = explain_hang(known)
-            return f"{diagnosis.sentence}; {diagnosis.fix}" if diagnosis else ""
-
         wishes = Wishes(plan, stop_on_interrupt=self._args.stop_on_interrupt, grace=plan.job.stop_grace_period)
-        console = Console(self._screen.out, self._screen.err, self._screen.say, hangs)
+        console = Console(self._screen.out, self._screen.err, self._screen.say, hang_watch(plan))
         return Follower(self._asked.cluster, run, console, self._events, wishes=wishes, ignored=ignored)
-
-    def _may_retry(self, end: End, evidence: Evidence) -> bool:
-        from launcher.render.preflight import STOP_MARKER
-        from launcher.run.supervise import NEVER_RETRIED
-
-        if end.how != "ended" or evidence.stopped or end.exit_code in NEVER_RETRIED:
-            return False
-        return not (end.exit_code == EXIT_FILES_WRONG and STOP_MARKER in evidence.log)
 
     def _told(self, end: End, evidence: Evidence, follower: Follower) -> int:
         say, words = self._screen.say, self._asked

@@ -20,8 +20,10 @@ from launcher.units import human_size
 
 if TYPE_CHECKING:
     from launcher.diagnose.diagnosis import Diagnosis
+    from launcher.plan.launch_plan import LaunchPlan
     from launcher.run.backend import Backend, Started
     from launcher.run.evidence import Evidence
+    from launcher.run.watch import HangWatch
 
 NO_SUCH_RUN = "TL510"
 RUN_TARGETS = ("docker", "compose", "local")
@@ -145,6 +147,24 @@ def code_of(backend: Backend, container: Started, say: Callable[[str], None]) ->
             say(f"container {container.name} was created and has not started, so it has no exit code")
             return EXIT_BEFORE_START
     return code
+
+
+def hang_watch(plan: LaunchPlan, redacted: Callable[[str], str] = str) -> HangWatch:
+    """Return what tells of a log that its job will never end, in one sentence with the fix; empty where it may.
+
+    `redacted` takes secrets out of a log before it is quoted.
+    """
+    from launcher.diagnose import explain_hang
+    from launcher.run.evidence import Evidence
+
+    memory = plan.job.resources.memory or 0
+
+    def hangs(log: str) -> str:
+        known = Evidence(None, redacted(log), shm_size=plan.shm.size.value, memory=memory, target=plan.target)
+        diagnosis = explain_hang(known)
+        return f"{diagnosis.sentence}; {diagnosis.fix}" if diagnosis else ""
+
+    return hangs
 
 
 def say_diagnoses(evidence: Evidence, streams: Streams, line: Callable[[str], None]) -> None:

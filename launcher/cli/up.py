@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from launcher.cli.common import add_job_arguments, plan_of, say_findings
 from launcher.cli.place import add_place_arguments, refuse_place_elsewhere
-from launcher.cli.runs import backend_of, say_diagnoses
+from launcher.cli.runs import backend_of, hang_watch, say_diagnoses
 from launcher.cli.screen import Screen
 from launcher.cli.streams import Streams
 from launcher.plan.launch_plan import LaunchPlan
@@ -76,20 +76,11 @@ def _remove_expired(backend: Backend, streams: Streams) -> None:
 
 
 def _followed(backend: Backend, plan: LaunchPlan, streams: Streams) -> int:
-    from launcher.diagnose import explain_hang
-    from launcher.run.evidence import Evidence
     from launcher.run.secrets import Redactor
     from launcher.run.supervise import Console, Event, Events, Supervisor, trapped_signals
 
     screen, redacted = Screen(streams), Redactor(plan)
-    memory = plan.job.resources.memory or 0
-
-    def hangs(log: str) -> str:
-        known = Evidence(None, redacted(log), shm_size=plan.shm.size.value, memory=memory, target=plan.target)
-        diagnosis = explain_hang(known)
-        return f"{diagnosis.sentence}; {diagnosis.fix}" if diagnosis else ""
-
-    console = Console(screen.out, screen.err, screen.say, hangs)
+    console = Console(screen.out, screen.err, screen.say, hang_watch(plan, redacted))
     events: Events[Event] = Events()
     with trapped_signals(events):
         outcome = Supervisor(backend, plan, console, events).run()

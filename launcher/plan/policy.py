@@ -91,7 +91,7 @@ def _shm_size(job: JobSpec, shm: SharedMemory) -> Iterator[Diagnostic]:
 
 def _gpus(job: JobSpec) -> Iterator[Diagnostic]:
     here, everywhere = job.ceiling("gpus"), job.ceiling("total_gpus")
-    nodes = job.torchrun.nnodes if job.torchrun else 1
+    nodes = job.nodes
     if job.resources.gpus.all:
         for name, most in (("gpus", here), ("total_gpus", everywhere)):
             if most is not None:

@@ -102,6 +102,13 @@ def new_run_id() -> str:
     return secrets.token_hex(4)
 
 
+def may_retry(exit_code: int, evidence: Evidence | None) -> bool:
+    """Whether another attempt may end in another way: nobody stopped this one, and its files are not what was wrong."""
+    if evidence is None or evidence.stopped or exit_code in NEVER_RETRIED:
+        return False
+    return not (exit_code == EXIT_FILES_WRONG and STOP_MARKER in evidence.log)
+
+
 def detach(backend: Backend, plan: LaunchPlan) -> str:
     """Start one attempt and leave it; returns the container's name."""
     backend.begin(backend.create(plan, new_run_id(), 1)).close()
@@ -128,7 +135,7 @@ class Supervisor:
             self._ends_at = time.monotonic() + self._plan.job.active_deadline
         for attempt in range(1, limit + 1):
             outcome = self._attempt(run, attempt)
-            if attempt == limit or not self._may_retry(outcome):
+            if attempt == limit or not may_retry(outcome.exit_code, outcome.evidence):
                 break
             self._console.say(
                 f"attempt {attempt} of {limit} ended with exit code {outcome.exit_code}; starting attempt {attempt + 1}"
@@ -276,9 +283,3 @@ class Supervisor:
             lines.append(suggestion(ended.planned, watch.peak) or watch.nothing_to_size())
         for line in filter(None, lines):
             self._console.say(line)
-
-    def _may_retry(self, outcome: Outcome) -> bool:
-        evidence = outcome.evidence
-        if evidence is None or evidence.stopped or outcome.exit_code in NEVER_RETRIED:
-            return False
-        return not (outcome.exit_code == EXIT_FILES_WRONG and STOP_MARKER in evidence.log)

@@ -88,12 +88,12 @@ def _files_below(folder: Path, problems: list[Diagnostic]) -> Iterator[Path]:
 def _job_file(path: Path) -> str | None:
     """Return the job file of a rendering, spelled the same for all that it has; None where `path` is no rendering."""
     with path.open("rb") as file:
-        head = file.read(HEAD)
-    if is_own_kustomization(path, head.decode(errors="replace")):
+        head = file.read(HEAD).decode(errors="replace")
+    if is_own_kustomization(path, head):
         return ""
-    if b"# Rendered by trainlaunch from " not in head:
+    if "# Rendered by trainlaunch from " not in head:
         return None
-    job_file = named_job_file(head.decode(errors="replace"))
+    job_file = named_job_file(head)
     # What only looks like a header is kept: compared says what is wrong with it.
     return "" if job_file is None else os.path.normpath(path.parent / job_file)
 
