@@ -30,8 +30,8 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
 from launcher.cli.render import FILE_NAMES  # noqa: E402 - the checkout's own package, whatever is installed
-from launcher.job import read_job  # noqa: E402
 from launcher.plan import make_plan  # noqa: E402
+from launcher.policy import read_job  # noqa: E402
 from launcher.render import TEXT_TARGETS, render  # noqa: E402
 
 JOBS = 1000

@@ -29,10 +29,10 @@ import yaml
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
-from launcher.job import read_job  # noqa: E402 - the checkout's own package, whatever is installed
 from launcher.plan import make_plan  # noqa: E402
 from launcher.plan.launch_plan import LaunchPlan  # noqa: E402
 from launcher.plan.shared_memory import PAGE  # noqa: E402
+from launcher.policy import read_job  # noqa: E402 - the checkout's own package, whatever is installed
 from launcher.units import MIB  # noqa: E402
 
 HERE = Path(__file__).resolve().parent / "shm_accuracy"

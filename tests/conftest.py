@@ -18,7 +18,7 @@ from typing import Any, Protocol
 
 import pytest
 
-from launcher.run.compose_command import find_compose
+from launcher.run.compose.command import find_compose
 from tests.engine import images
 
 ROOT = Path(__file__).resolve().parents[1]

@@ -7,10 +7,10 @@ from typing import Any
 
 import yaml
 
-from launcher.job import read_job
 from launcher.job.spec import JobSpec
 from launcher.plan import make_plan
 from launcher.plan.launch_plan import LaunchPlan
+from launcher.policy import read_job
 
 MINIMAL: dict[str, Any] = {"name": "digits", "image": "trainer:1", "command": ["python", "train.py"]}
 

@@ -9,7 +9,11 @@ import pytest
 
 PACKAGE = Path(__file__).parent.parent / "launcher"
 # design order: each may import those before it, and itself
-LAYERS = ("units", "diagnostics", "errors", "job", "plan", "render", "verify", "run", "diagnose", "inside", "cli")
+LAYERS = (
+    *("units", "diagnostics", "errors", "targets", "kinds"),
+    *("yamltree", "formats", "job", "policy", "plan", "rules", "render", "verify", "committed", "lint", "diagnose"),
+    *("run", "measure", "init", "inside", "cli"),
+)
 ONE_PLACE = {"docker": "run", "kubernetes": "run", "jinja2": "render", "torch": "inside"}
 MODULES = sorted(PACKAGE.rglob("*.py"))
 WRITTEN = [path for path in MODULES if path.parent.name != "compiled"]  # by people

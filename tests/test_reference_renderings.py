@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from launcher.cli.render import FILE_NAMES
-from launcher.job import read_job
 from launcher.plan import make_plan
+from launcher.policy import read_job
 from launcher.render import render
 from launcher.render.kustomize import KUSTOMIZATION, kustomization_text
 from launcher.verify import verified

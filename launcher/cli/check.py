@@ -16,7 +16,7 @@ from launcher.diagnostics import Diagnostic
 from launcher.errors import EXIT_FINDINGS
 
 if TYPE_CHECKING:
-    from launcher.verify.committed import Checked
+    from launcher.committed.check import Checked
 
 EXAMPLES = (
     "trainlaunch check",
@@ -48,7 +48,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace, streams: Streams) -> int:
     """Find, render again, compare; print the differences or write them."""
-    from launcher.verify.committed import compare_all, find_renderings, rewritten
+    from launcher.committed.check import compare_all, find_renderings, rewritten
 
     counts: Counter[str] = Counter()
     reporter = _Reporter(args.output, streams)

@@ -9,15 +9,15 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from launcher.cli.place import job_file
-from launcher.cli.screen import Screen
 from launcher.cli.streams import Streams
+from launcher.cli.target_options import job_file
+from launcher.cli.terminal import Screen
 
 if TYPE_CHECKING:
     from launcher.job.spec import JobSpec
-    from launcher.run.cluster.client import Cluster
-    from launcher.run.cluster.follow import End, Wishes
-    from launcher.run.cluster.objects import Object, Reference
+    from launcher.run.kubernetes.client import Cluster
+    from launcher.run.kubernetes.follow import End, Wishes
+    from launcher.run.kubernetes.objects import Object, Reference
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,8 +36,8 @@ class Asked:
 @contextlib.contextmanager
 def asked_cluster(args: argparse.Namespace, *, job: JobSpec | None, name: str) -> Iterator[Asked]:
     """Give the cluster that the arguments mean, and close its connections afterwards; nothing is contacted yet."""
-    from launcher.run.cluster.client import Cluster
-    from launcher.run.cluster.kubeconfig import find_access
+    from launcher.run.kubernetes.client import Cluster
+    from launcher.run.kubernetes.kubeconfig import find_access
 
     access = find_access(args.context)
     stated = args.namespace or (job.kubernetes.namespace if job is not None else None)
@@ -58,7 +58,7 @@ def asked(args: argparse.Namespace) -> Iterator[Asked]:
 
 def logs(args: argparse.Namespace, streams: Streams) -> int:
     """Print what the pods of the job's newest run printed; with --follow end as the job does."""
-    from launcher.run.cluster.follow import Wishes
+    from launcher.run.kubernetes.follow import Wishes
 
     if args.follow:
         with asked(args) as place:
@@ -69,10 +69,10 @@ def logs(args: argparse.Namespace, streams: Streams) -> int:
 
 
 def _print_logs(place: Asked, streams: Streams) -> None:
-    from launcher.run.cluster.logs import PodLog
-    from launcher.run.cluster.output import prefixed
-    from launcher.run.cluster.pods import Pod
-    from launcher.run.cluster.runs import newest_run, pods_of_run, runs_several
+    from launcher.run.kubernetes.logs import PodLog
+    from launcher.run.kubernetes.output import prefixed
+    from launcher.run.kubernetes.pods import Pod
+    from launcher.run.kubernetes.runs import newest_run, pods_of_run, runs_several
 
     screen = Screen(streams)
     run = newest_run(place.cluster, place.job, screen.say)
@@ -91,7 +91,7 @@ def _print_logs(place: Asked, streams: Streams) -> None:
 
 def wait(args: argparse.Namespace, streams: Streams) -> int:
     """Wait for the end of the job's newest run and end with its exit code."""
-    from launcher.run.cluster.follow import Wishes
+    from launcher.run.kubernetes.follow import Wishes
 
     with asked(args) as place:
         return _said(follow(place, streams, Wishes(logs=False)), place, streams)
@@ -99,8 +99,8 @@ def wait(args: argparse.Namespace, streams: Streams) -> int:
 
 def follow(place: Asked, streams: Streams, wishes: Wishes) -> End:
     """Follow the job's newest run to its end."""
-    from launcher.run.cluster.follow import Follower
-    from launcher.run.cluster.runs import newest_run
+    from launcher.run.kubernetes.follow import Follower
+    from launcher.run.kubernetes.runs import newest_run
     from launcher.run.supervise import Console, Event, Events, trapped_signals
 
     screen = Screen(streams)
@@ -129,8 +129,8 @@ def _said(end: End, place: Asked, streams: Streams) -> int:
 def down(args: argparse.Namespace, streams: Streams) -> int:
     """Delete everything that carries the job's label, and nothing else; returns when it is gone."""
     from launcher.errors import TargetUnavailable
-    from launcher.run.cluster.objects import JOB_LABEL, delete, wait_until_gone
-    from launcher.run.cluster.runs import made_by, no_such_run
+    from launcher.run.kubernetes.objects import JOB_LABEL, delete, wait_until_gone
+    from launcher.run.kubernetes.runs import made_by, no_such_run
 
     with asked(args) as place:
         cluster, selector = place.cluster, f"{JOB_LABEL}={place.job}"
@@ -154,7 +154,7 @@ def down(args: argparse.Namespace, streams: Streams) -> int:
 
 def _tops(made: list[tuple[Reference, Object]]) -> list[Reference]:
     """Return what no other object takes along when it goes."""
-    from launcher.run.cluster.objects import WORKLOADS, owned
+    from launcher.run.kubernetes.objects import WORKLOADS, owned
 
     uids = {thing["metadata"].get("uid") for _, thing in made}
 

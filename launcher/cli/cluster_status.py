@@ -12,21 +12,22 @@ from launcher.cli.cluster import asked, asked_cluster
 from launcher.cli.ps import age, table
 from launcher.cli.report import document
 from launcher.cli.streams import Streams
-from launcher.run.backend import Planned, ShmReading
+from launcher.plan.planned import Planned
+from launcher.run.backend import ShmReading
 from launcher.run.observe import suggestion
 from launcher.units import format_size, human_size
 
 if TYPE_CHECKING:
-    from launcher.run.cluster.client import Cluster
-    from launcher.run.cluster.pods import Pod
-    from launcher.run.cluster.runs import ClusterRun
+    from launcher.run.kubernetes.client import Cluster
+    from launcher.run.kubernetes.pods import Pod
+    from launcher.run.kubernetes.runs import ClusterRun
 
 COLUMNS = ("JOB", "OBJECT", "STATE", "EXIT", "PODS", "AGE", "SHM", "NAMESPACE")
 
 
 def ps(args: argparse.Namespace, streams: Streams) -> int:
     """List every run that carries our labels in the namespace, newest first."""
-    from launcher.run.cluster.runs import all_runs, pods_of_run
+    from launcher.run.kubernetes.runs import all_runs, pods_of_run
 
     with asked_cluster(args, job=None, name="") as place:
         cluster = place.cluster
@@ -57,13 +58,13 @@ def _row(cluster: Cluster, run: ClusterRun, pods: Sequence[Pod]) -> tuple[str, .
 
 
 def _code(run: ClusterRun, pods: Sequence[Pod]) -> int | None:
-    from launcher.run.cluster.runs import exit_code_of
+    from launcher.run.kubernetes.runs import exit_code_of
 
     return exit_code_of(run.result, pods) if run.result.ended else None
 
 
 def _state(run: ClusterRun, pods: Sequence[Pod]) -> str:
-    from launcher.run.cluster.runs import state_now
+    from launcher.run.kubernetes.runs import state_now
 
     return state_now(run.result, pods)
 
@@ -115,8 +116,8 @@ class _Look:
 
 def status(args: argparse.Namespace, streams: Streams) -> int:
     """Show the job's newest run with its pods."""
-    from launcher.run.cluster.pending import Reasons
-    from launcher.run.cluster.runs import newest_run, pods_of_run
+    from launcher.run.kubernetes.pending import Reasons
+    from launcher.run.kubernetes.runs import newest_run, pods_of_run
 
     with asked(args) as place:
         run = newest_run(place.cluster, place.job, streams.say)
@@ -135,8 +136,8 @@ def status(args: argparse.Namespace, streams: Streams) -> int:
 
 
 def _look(cluster: Cluster, pod: Pod) -> _Look:
-    from launcher.run.cluster.client import ExecRefused
-    from launcher.run.cluster.peek import read_shm
+    from launcher.run.kubernetes.client import ExecRefused
+    from launcher.run.kubernetes.exec import read_shm
 
     try:
         return _Look(pod, read_shm(cluster, pod), "")
@@ -165,7 +166,7 @@ def _pod_lines(looks: Sequence[_Look]) -> Iterator[str]:
 
 
 def _pod_state(pod: Pod) -> str:
-    from launcher.run.cluster.pods import end_of
+    from launcher.run.kubernetes.pods import end_of
 
     where = f" on node {pod.node}" if pod.node else ""
     if pod.state == "running":

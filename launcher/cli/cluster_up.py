@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING
 from launcher.cli.cluster import Asked, asked_cluster
 from launcher.cli.common import say_findings
 from launcher.cli.runs import hang_watch, say_diagnoses, shown
-from launcher.cli.screen import Screen
 from launcher.cli.streams import Streams
+from launcher.cli.terminal import Screen
 from launcher.errors import EXIT_BEFORE_START
 from launcher.plan.launch_plan import LaunchPlan
 
 if TYPE_CHECKING:
-    from launcher.run.cluster.follow import End, Follower
-    from launcher.run.cluster.runs import ClusterRun
-    from launcher.run.evidence import Evidence
+    from launcher.diagnose.evidence import Evidence
+    from launcher.run.kubernetes.follow import End, Follower
+    from launcher.run.kubernetes.runs import ClusterRun
     from launcher.run.supervise import Event, Events
 
 LAST_LINES = 10
@@ -24,7 +24,7 @@ LAST_LINES = 10
 
 def up(args: argparse.Namespace, plan: LaunchPlan, streams: Streams) -> int:
     """Show where, let the API server check everything, create, then follow or leave it."""
-    from launcher.run.cluster import launch
+    from launcher.run.kubernetes import launch
     from launcher.run.supervise import Events, trapped_signals
 
     say_findings(plan.findings, streams)
@@ -77,8 +77,8 @@ class _Upping:
 
     def follow(self, run: ClusterRun, ignored: frozenset[str]) -> int:
         """Follow one attempt after another and return the last one's exit code."""
-        from launcher.run.cluster import launch
-        from launcher.run.cluster.ending import evidence_of_end
+        from launcher.run.kubernetes import launch
+        from launcher.run.kubernetes.exit_status import evidence_of_end
         from launcher.run.supervise import may_retry
 
         plan, attempts = self._plan, self._plan.job.max_attempts if run.main.kind == "Pod" else 1
@@ -99,7 +99,7 @@ class _Upping:
         return self._told(end, evidence, follower)
 
     def _follower(self, run: ClusterRun, ignored: frozenset[str]) -> Follower:
-        from launcher.run.cluster.follow import Follower, Wishes
+        from launcher.run.kubernetes.follow import Follower, Wishes
         from launcher.run.supervise import Console
 
         plan = self._plan

@@ -56,7 +56,7 @@ def add_output_argument(parser: argparse.ArgumentParser) -> None:
 
 def job_of(args: argparse.Namespace, *, target: str | None = None) -> JobSpec:
     """Return the job that the arguments name, for `target` or their own. Raises JobFileRejected."""
-    from launcher.job import read_job
+    from launcher.policy import read_job
 
     return read_job(Path(args.job), target=target or args.target, sets=args.sets, policy=args.policy)
 

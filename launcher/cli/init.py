@@ -38,7 +38,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace, streams: Streams) -> int:
     """Read, draft, plan the draft, then print or write it."""
-    from launcher.job.draft import Asked, draft, read_script
+    from launcher.init import Asked, draft, read_script
 
     target: Path | None = args.write_to
     if target is not None and os.path.lexists(target):
@@ -84,14 +84,15 @@ def _name(script: Path | None) -> str:
 
 def _plan(text: str, policy: Path | None = None) -> None:
     """Raise JobFileRejected where the draft's values, which are the flags', can't be; its lines are nobody's yet."""
-    from launcher.job import read_job
+    from launcher import policy as policies
+    from launcher.job.read import read_job
     from launcher.plan import make_plan
 
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "job.yaml"
         path.write_text(text, encoding="utf-8")
         try:
-            make_plan(read_job(path, policy=policy, use_policy=policy is not None))
+            make_plan(policies.read_job(path, policy=policy) if policy else read_job(path))
         except JobFileRejected as rejected:
             found = (each._replace(span=None) if _is(each, path) else each for each in rejected.diagnostics)
             raise JobFileRejected(found) from rejected
@@ -103,8 +104,8 @@ def _is(diagnostic: Diagnostic, path: Path) -> bool:
 
 def _against_policy(text: str, policy: Path | None, target: Path) -> Iterator[Diagnostic]:
     """Yield a warning for each demand of its policy that the draft, lying at `target`, doesn't meet yet."""
-    from launcher.job.policy_search import find_policy
-    from launcher.job.report import Report
+    from launcher.diagnostics import Report
+    from launcher.policy.search import find_policy
 
     report = Report()
     path = policy or find_policy(target, report)

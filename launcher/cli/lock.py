@@ -34,11 +34,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace, streams: Streams) -> int:
     """Ask the engine, then write the lock or compare it."""
-    from launcher.job.lock import lock_path
-    from launcher.job.read import stated_images
-    from launcher.render.lock_file import lock_text
-    from launcher.run.docker_client import Engine, find_endpoint
-    from launcher.run.docker_facts import facts_of
+    from launcher.committed.lock import lock_text
+    from launcher.job.building.lock import lock_path
+    from launcher.policy import stated_images
+    from launcher.run.docker.client import Engine, find_endpoint
+    from launcher.run.docker.facts import facts_of
 
     images = stated_images(args.job, policy=args.policy)
     with contextlib.closing(Engine(find_endpoint())) as engine:

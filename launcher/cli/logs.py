@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from launcher.cli.runs import add_run_argument, backend_of, code_of_all, job_name, newest_containers, run_target
-from launcher.cli.screen import write_bytes
 from launcher.cli.streams import Streams
+from launcher.cli.terminal import write_bytes
 from launcher.run.backend import Backend, Chunk, Started
 
 EXAMPLES = ("trainlaunch logs job.yaml", "trainlaunch logs -f mnist")
@@ -40,7 +40,7 @@ def _printed(backend: Backend, containers: tuple[Started, ...], *, follow: bool)
     if len(logs) == 1:
         yield from logs[0]
         return
-    from launcher.run.several import Prefixed, merged
+    from launcher.run.multi_node import Prefixed, merged
 
     numbered = (replace(chunk, node=node) for node, log in enumerate(logs) for chunk in log)
     prefixed = Prefixed()

@@ -159,7 +159,7 @@ def _chosen(module: ModuleType, args: argparse.Namespace) -> Callable[[argparse.
     """Return what a verb runs: its own function, or that of the same name for runs on a cluster."""
     run: Callable[[argparse.Namespace, Streams], int] = module.run
     if args.verb in VERBS_ON_CLUSTERS:
-        from launcher.cli.place import means_a_cluster
+        from launcher.cli.target_options import means_a_cluster
 
         if means_a_cluster(args):
             run = getattr(importlib.import_module(VERBS_ON_CLUSTERS[args.verb]), args.verb)

@@ -10,7 +10,7 @@ from launcher.cli.common import ALL_TARGETS, CONTRACT_EXIT_CODES, TARGETS, add_j
 from launcher.cli.streams import Streams
 from launcher.diagnostics import Diagnostic
 from launcher.errors import JobFileRejected, UsageError
-from launcher.job.fields_kubernetes import KINDS
+from launcher.job.fields.kubernetes import KINDS
 from launcher.plan.launch_plan import LaunchPlan
 
 EXAMPLES = (

@@ -11,18 +11,18 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from launcher.cli.common import add_policy_argument
-from launcher.cli.place import add_place_arguments, job_file
 from launcher.cli.report import help_line
 from launcher.cli.streams import Streams, coloured, standard_streams
+from launcher.cli.target_options import add_place_arguments, job_file
 from launcher.diagnostics import Diagnostic
 from launcher.errors import EXIT_BEFORE_START, TargetUnavailable
 from launcher.units import human_size
 
 if TYPE_CHECKING:
     from launcher.diagnose.diagnosis import Diagnosis
+    from launcher.diagnose.evidence import Evidence
     from launcher.plan.launch_plan import LaunchPlan
     from launcher.run.backend import Backend, Started
-    from launcher.run.evidence import Evidence
     from launcher.run.watch import HangWatch
 
 NO_SUCH_RUN = "TL510"
@@ -50,7 +50,7 @@ def add_run_target_argument(parser: argparse.ArgumentParser, default: str) -> No
 def backend_of(target: str) -> Iterator[Backend]:
     """Give the backend of a target, and close its connections afterwards. Raises TargetUnavailable."""
     if target == "local":
-        from launcher.run.local import LocalBackend
+        from launcher.run.local.backend import LocalBackend
 
         yield LocalBackend()
         return
@@ -114,7 +114,7 @@ def runs_of(backend: Backend, job: str) -> tuple[Started, ...]:
 
 def newest_containers(backend: Backend, job: str) -> tuple[Started, ...]:
     """Return the containers of a job's newest run, by node. Raises TargetUnavailable (TL510) where there are none."""
-    from launcher.run.several import newest_of
+    from launcher.run.multi_node import newest_of
 
     return newest_of(runs_of(backend, job))
 
@@ -123,7 +123,7 @@ def code_of_all(backend: Backend, containers: tuple[Started, ...], say: Callable
     """Wait until a run has ended, or the first of its nodes has failed, and return its exit code as `code_of` does."""
     if len(containers) == 1:
         return code_of(backend, containers[0], say)
-    from launcher.run.several import deciding, ends_of
+    from launcher.run.multi_node import deciding, ends_of
 
     ends = ends_of([functools.partial(code_of, backend, each, say) for each in containers])
     code = next((each for each in ends if each), 0)
@@ -155,7 +155,7 @@ def hang_watch(plan: LaunchPlan, redacted: Callable[[str], str] = str) -> HangWa
     `redacted` takes secrets out of a log before it is quoted.
     """
     from launcher.diagnose import explain_hang
-    from launcher.run.evidence import Evidence
+    from launcher.diagnose.evidence import Evidence
 
     memory = plan.job.resources.memory or 0
 

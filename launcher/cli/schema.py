@@ -21,7 +21,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace, streams: Streams) -> int:
     """Print the schema."""
-    from launcher.job.schema import json_schema, policy_schema
+    from launcher.job.schema import json_schema
+    from launcher.policy.reference import policy_schema
 
     schema = json_schema() if args.of == "job" else policy_schema()
     streams.result(json.dumps(schema, indent=2, ensure_ascii=False) + "\n")

@@ -7,10 +7,10 @@ import time
 from dataclasses import replace
 
 from launcher.cli.common import add_job_arguments, plan_of, say_findings
-from launcher.cli.place import add_place_arguments, refuse_place_elsewhere
 from launcher.cli.runs import backend_of, hang_watch, say_diagnoses
-from launcher.cli.screen import Screen
 from launcher.cli.streams import Streams
+from launcher.cli.target_options import add_place_arguments, refuse_place_elsewhere
+from launcher.cli.terminal import Screen
 from launcher.plan.launch_plan import LaunchPlan
 from launcher.run.backend import Backend
 from launcher.units import format_duration

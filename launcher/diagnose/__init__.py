@@ -8,6 +8,7 @@ from __future__ import annotations
 from types import ModuleType
 
 from launcher.diagnose.diagnosis import Diagnosis
+from launcher.diagnose.evidence import Evidence
 from launcher.diagnose.symptoms import (
     command_not_started,
     container_not_created,
@@ -31,7 +32,6 @@ from launcher.diagnose.symptoms import (
     temp_dir_unusable,
     worker_killed,
 )
-from launcher.run.evidence import Evidence
 
 # In each group the first that matches speaks, so the most specific stands first.
 SYMPTOMS: tuple[tuple[ModuleType, ...], ...] = (

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from launcher.run.evidence import Evidence
+from launcher.diagnose.evidence import Evidence
 from launcher.units import GIB, format_size, human_size, round_up
 
 CERTAIN = "certain"

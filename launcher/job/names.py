@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from launcher.job.field import Type
-from launcher.job.fields import JOB, rows
-from launcher.job.report import Report
-from launcher.job.source import Scalar
+from launcher.diagnostics import Report
+from launcher.job.fields.table import JOB, rows
+from launcher.job.fields.types import Type
+from launcher.yamltree.source import Scalar
 
 SUGGEST_UNTIL = 50  # findings; comparing thousands of unknown keys would take seconds and help nobody
 MOST_LISTED = 20

@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
 from launcher.diagnostics import Span
-from launcher.job.docker_flags import Flag, flags_of
-from launcher.job.source import MappingNode, Node, SequenceNode
+from launcher.formats.docker_flags import Flag, flags_of
+from launcher.yamltree.source import MappingNode, Node, SequenceNode
 
 
 class Operation(NamedTuple):

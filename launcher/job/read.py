@@ -3,29 +3,53 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
-from launcher.diagnostics import Diagnostic, Span
+from launcher.diagnostics import Diagnostic, Report, Span
 from launcher.errors import JobFileRejected
-from launcher.job.build import job_spec
-from launcher.job.fields import JOB, default
-from launcher.job.fields_target import TARGETS
-from launcher.job.file import read_text
-from launcher.job.lock import locked, read_lock
-from launcher.job.merge import apply_sets, merged
-from launcher.job.overrides import split
-from launcher.job.policy_search import find_policy
-from launcher.job.report import Report
-from launcher.job.source import MappingNode, Node, Scalar, parse_yaml
+from launcher.job.building.lock import locked, read_lock
+from launcher.job.building.merge import apply_sets, merged
+from launcher.job.building.overrides import split
+from launcher.job.building.spec import job_spec
+from launcher.job.fields.table import JOB, default
+from launcher.job.fields.target import TARGETS
 from launcher.job.spec import JobSpec
-from launcher.job.validate import Checked, check_fields
-from launcher.job.validate_target import check_target
-from launcher.job.values import ValueReader
+from launcher.job.validation.fields import Checked, check_fields
+from launcher.job.validation.target import check_target
+from launcher.job.values.reader import ValueReader
+from launcher.yamltree.source import MappingNode, Node, Scalar, parse_yaml
+from launcher.yamltree.text_file import read_text
 
 if TYPE_CHECKING:
-    from launcher.job.policy import PolicyFile
+    from launcher.job.ceilings import Policy
+
+
+class Layer(Protocol):
+    """What lies beneath a job file: a policy's defaults, by target."""
+
+    @property
+    def defaults(self) -> MappingNode:
+        """What it gives for all targets."""
+
+    @property
+    def overrides(self) -> Mapping[str, MappingNode]:
+        """What it gives on top of that, by target."""
+
+    def beneath(self, laid: MappingNode, target: str | None = None) -> MappingNode:
+        """Return a job's tree with the defaults for `target` beneath it; None: those for all targets."""
+
+    def of(self, laid: MappingNode) -> Policy:
+        """Return what the policy asks of a job, whose tree with the defaults beneath is `laid`."""
+
+
+# Finds the layer of a job file by its path and its own tree; what is wrong with the layer is put in the report.
+LayerOf = Callable[[Path, MappingNode, Report], Layer | None]
+
+
+def no_layer(path: Path, root: MappingNode, report: Report) -> None:
+    """Find nothing: the job file alone counts."""
 
 
 def read_job(
@@ -34,18 +58,17 @@ def read_job(
     target: str | None = None,
     sets: Sequence[str] = (),
     use_lock: bool = True,
-    policy: Path | None = None,
-    use_policy: bool = True,
+    layer_of: LayerOf = no_layer,
 ) -> JobSpec:
     """Return the job of a file for `target` (None: the job's own), with its overrides and then `sets` laid on top.
 
     `sets` are `dotted.path=YAML value`. The lock beside the file fills what all of them leave open about the image.
-    The defaults of `policy` (None: of the one that the job names, or the nearest upward) lie beneath all that.
+    What `layer_of` finds lies beneath all that.
     Raises JobFileRejected with every error, in the order of the file.
     """
     report = Report()
     base, overrides = _read_file(path, report)
-    ruled = _policy(path, base, policy, report) if use_policy else None
+    ruled = _layer(layer_of, path, base, report)
     chosen = _target(ruled.beneath(base) if ruled else base, target, sets)
     laid = merged(base, overrides[chosen]) if chosen in overrides else base
     laid = ruled.beneath(laid, chosen) if ruled else laid
@@ -70,30 +93,26 @@ def read_job(
     return spec._replace(policy=ruled.of(laid)) if ruled else spec
 
 
-def stated_images(path: Path, *, policy: Path | None = None) -> dict[str, Span]:
+def stated_images(path: Path, *, layer_of: LayerOf = no_layer) -> dict[str, Span]:
     """Return the images that a job file or its policy names, for all targets, each with its place.
 
     Raises JobFileRejected where the file is no job for its own target.
     """
-    read_job(path, use_lock=False, policy=policy)
+    read_job(path, use_lock=False, layer_of=layer_of)
     report = Report()
     base, overrides = _read_file(path, report)
     trees = [base, *overrides.values()]
-    ruled = None if "image" in base.items else _policy(path, base, policy, report)
+    ruled = None if "image" in base.items else _layer(layer_of, path, base, report)
     if ruled:
         trees += [ruled.defaults, *ruled.overrides.values()]
     stated = (each.items["image"][1] for each in trees if "image" in each.items)
     return {node.text: node.span for node in stated if isinstance(node, Scalar) and not node.null}
 
 
-def _policy(path: Path, base: MappingNode, asked: Path | None, report: Report) -> PolicyFile | None:
-    """Return the job's policy; raises JobFileRejected for one with errors, without which the job would be another."""
+def _layer(layer_of: LayerOf, path: Path, base: MappingNode, report: Report) -> Layer | None:
+    """Return the job's layer; raises JobFileRejected for one with errors, without which the job would be another."""
     before = len(report)
-    if asked is None and "policy" not in base.items and find_policy(path, report) is None and len(report) == before:
-        return None
-    from launcher.job.policy import policy_of  # most jobs have none
-
-    found = policy_of(path, base, asked, report)
+    found = layer_of(path, base, report)
     if len(report) > before:
         raise JobFileRejected(report.sorted())
     return found

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from launcher.job.field import Field, Type, spell
-from launcher.job.fields import rows
+from launcher.job.fields.table import rows
+from launcher.job.fields.types import Field, Type, spell
 
 _INTRO = """\
 # The job file
@@ -37,35 +37,27 @@ def reference_markdown() -> str:
     return f"{_INTRO}\n{_HEAD}{lines}"
 
 
-def policy_markdown() -> str:
-    """Return the table of a policy's fields, for docs/policy.md."""
-    from launcher.job.fields_policy import POLICY_FILE
-
-    cells = ((f"`{path}`", _words(field.type), field.default_text, field.meaning) for path, field in rows(POLICY_FILE))
-    return "| field | type | default | meaning |\n|---|---|---|---|\n" + "".join(map(_line, cells))
-
-
 def _row(path: str, field: Field) -> str:
     meaning = f"*Not yet.* {field.meaning}" if field.later else field.meaning
     if field.type.later:
         meaning += f". *Not yet:* {', '.join(field.type.later)}"
     cells = (
         f"`{path}`",
-        _words(field.type),
+        type_words(field.type),
         field.default_text,
         meaning,
         field.docker,
         field.compose,
         field.kubernetes,
     )
-    return _line(cells)
+    return table_line(cells)
 
 
-def _line(cells: Iterable[str]) -> str:
+def table_line(cells: Iterable[str]) -> str:
     return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |\n"
 
 
-def _words(type_: Type) -> str:
+def type_words(type_: Type) -> str:
     """Return a type in words, with its bounds where they say more than the type does."""
     words = _plain_words(type_)
     if type_.auto:
@@ -75,7 +67,7 @@ def _words(type_: Type) -> str:
 
 def _plain_words(type_: Type) -> str:
     if type_.kind == "list":
-        items = f"list of {_words(type_.inner)}"
+        items = f"list of {type_words(type_.inner)}"
         return f"{items}, or one" if type_.single else items
     if type_.kind == "choice":
         return ", ".join(type_.choices)

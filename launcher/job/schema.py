@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from launcher.job.field import Field, Type, spell
-from launcher.job.fields import JOB, OVERRIDE, OVERRIDES
+from launcher.job.fields.table import JOB, OVERRIDE, OVERRIDES
+from launcher.job.fields.types import Field, Type, spell
 from launcher.units import SMALLEST_BARE_SIZE
 
 _SIZE = r"^[0-9]+(\.[0-9]+)?(Ki|Mi|Gi|Ti|[kmgt]b?)$|^[0-9]{7,}$"
@@ -22,20 +22,14 @@ _SCALARS = [
 
 def json_schema() -> dict[str, Any]:
     """Return the schema, draft 2020-12. What needs two fields, a target or the source spelling is left to read_job."""
-    return _document("trainlaunch job file", _object(JOB, nulls=False, whole=False))
+    return schema_of("trainlaunch job file", JOB)
 
 
-def policy_schema() -> dict[str, Any]:
-    """Return the schema of a policy file."""
-    from launcher.job.fields_policy import POLICY_FILE
-
-    return _document("trainlaunch policy", _object(POLICY_FILE, nulls=False, whole=False))
-
-
-def _document(title: str, root: dict[str, Any]) -> dict[str, Any]:
+def schema_of(title: str, type_: Type) -> dict[str, Any]:
+    """Return the schema of a whole file, which is an object of `type_`."""
     draft = "https://json-schema.org/draft/2020-12/schema"
     defined = {"override": _object(OVERRIDE, nulls=True, whole=False)}
-    return {"$schema": draft, "title": title, **root, "$defs": defined}
+    return {"$schema": draft, "title": title, **_object(type_, nulls=False, whole=False), "$defs": defined}
 
 
 def _field(field: Field, *, nulls: bool, whole: bool) -> dict[str, Any]:

@@ -14,8 +14,8 @@ from launcher.diagnostics import Span
 from launcher.job.reserved import SECRETS_FOLDER
 
 if TYPE_CHECKING:
+    from launcher.job.ceilings import Limit, Policy
     from launcher.job.patch import Patch
-    from launcher.job.policy import Limit, Policy
 
 
 class Origin(NamedTuple):

@@ -6,10 +6,10 @@ import re
 from collections.abc import Callable, Iterator
 
 from launcher.diagnostics import Diagnostic, Span
-from launcher.job.policy import Limit, Policy
-from launcher.job.registry import in_registry, parts_of
+from launcher.job.ceilings import Limit, Policy
 from launcher.job.spec import JobSpec
 from launcher.plan.launch_plan import SharedMemory
+from launcher.policy.registry import in_registry, parts_of
 from launcher.units import format_size, human_size
 
 GPU_RESOURCE = re.compile(r"nvidia\.com/(?:gpu|mig-).*|amd\.com/(?:gpu|cpx|dpx|spx).*|gpu\.intel\.com/.*")

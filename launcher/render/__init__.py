@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from launcher.plan.launch_plan import LaunchPlan
 
 if TYPE_CHECKING:
-    from launcher.job.docker_flags import Flag
+    from launcher.formats.docker_flags import Flag
 
 __all__ = ["TEXT_TARGETS", "render", "unpatched"]
 

@@ -22,7 +22,7 @@ from launcher.render.templates import template_text
 from launcher.units import format_cpus, format_duration
 
 if TYPE_CHECKING:
-    from launcher.job.docker_flags import Flag
+    from launcher.formats.docker_flags import Flag
 
 
 class ShellSecret(NamedTuple):

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from launcher.job.lock import lock_path
+from launcher.job.building.lock import lock_path
 from launcher.plan.fingerprint import RENDERING_FORMAT
 from launcher.plan.launch_plan import Derived, LaunchPlan
 from launcher.plan.threads import alike
@@ -19,7 +19,7 @@ from launcher.render.spelling import has_relative_bind
 from launcher.units import format_duration, format_size
 
 if TYPE_CHECKING:
-    from launcher.job.policy import Policy
+    from launcher.job.ceilings import Policy
 
 _RELATIVE_TO_JOB = "Relative mounts are relative to the folder of"
 _FIRST_LINE = re.compile(r"^# Rendered by trainlaunch from (.+) for ([a-z][a-z-]*): change that file", re.MULTILINE)

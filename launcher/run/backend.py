@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from launcher.plan.launch_plan import LaunchPlan
+from launcher.plan.planned import Planned
 
 Say = Callable[[str], None]
 
@@ -22,21 +23,6 @@ class Chunk:
     stderr: bool
     data: bytes
     node: int | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Planned:
-    """What was planned for a container, as its labels say it; None where a label is missing.
-
-    `processes` counts DataLoader workers of all ranks, `queued_batches` is Σ workers × prefetch_factor of all ranks,
-    `need` and `size` are bytes.
-    """
-
-    processes: int | None = None
-    queued_batches: int | None = None
-    need: int | None = None
-    size: int | None = None
-    unsized: bool = False
 
 
 @dataclass(frozen=True, slots=True)

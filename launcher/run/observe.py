@@ -7,7 +7,8 @@ import os
 import re
 from pathlib import Path
 
-from launcher.run.backend import Planned, ShmReading, Started
+from launcher.plan.planned import Planned
+from launcher.run.backend import ShmReading, Started
 from launcher.units import KIB, MIB, human_size, round_up
 
 WORKER = "pt_data_worker"  # torch names its worker processes so, under fork and spawn

@@ -8,11 +8,12 @@ import time
 from collections.abc import Callable
 from typing import Any, Protocol
 
+from launcher.diagnose.evidence import Evidence
+from launcher.diagnose.shm_advice import larger_shm
 from launcher.errors import LaunchError
 from launcher.plan.launch_plan import LaunchPlan
-from launcher.run.backend import Chunk, Planned, Say, ShmReading, Started
-from launcher.run.evidence import Evidence
-from launcher.run.larger_shm import larger_shm
+from launcher.plan.planned import Planned
+from launcher.run.backend import Chunk, Say, ShmReading, Started
 from launcher.run.observe import PAGE, read_from_health
 from launcher.units import human_size
 

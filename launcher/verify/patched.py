@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from launcher.diagnostics import Diagnostic
 from launcher.errors import JobFileRejected, RenderingDisagrees
-from launcher.job.docker_flags import Flag, takes_shm
+from launcher.formats.docker_flags import Flag, takes_shm
 from launcher.job.patch import Leaf, Operation
 from launcher.job.reserved import KUBERNETES_LABEL_PREFIX, LABEL_PREFIX
 from launcher.plan.launch_plan import LaunchPlan

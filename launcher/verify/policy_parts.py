@@ -6,9 +6,9 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from launcher.job.policy import Limit, Policy
-from launcher.job.registry import in_registry
+from launcher.job.ceilings import Limit, Policy
 from launcher.plan.policy import GPU_RESOURCE
+from launcher.policy.registry import in_registry
 from launcher.render.patched import documents_of
 from launcher.units import format_size
 from launcher.verify.sidecars import containers_of

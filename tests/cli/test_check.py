@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 import yaml
 
+from launcher.committed.check import find_renderings
 from launcher.errors import UsageError
-from launcher.verify.committed import find_renderings
 from tests.conftest import ROOT, Runs
 from tests.jobs import write_job
 

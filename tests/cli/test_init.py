@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from launcher.job import read_job
+from launcher.policy import read_job
 from tests.conftest import ROOT, Runs
 
 

@@ -8,9 +8,9 @@ import io
 import pytest
 
 from launcher.cli.runs import bare_evidence, shown
-from launcher.cli.screen import Screen
 from launcher.cli.streams import Streams
-from launcher.run.evidence import Evidence
+from launcher.cli.terminal import Screen
+from launcher.diagnose.evidence import Evidence
 
 
 class Full(io.StringIO):

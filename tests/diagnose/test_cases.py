@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from launcher.diagnose import explain_end
-from launcher.run.evidence import Evidence
+from launcher.diagnose.evidence import Evidence
 from launcher.units import parse_size
 
 CASES = Path(__file__).resolve().parents[2].parent / "shared" / "cases" / "cases.jsonl"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from launcher.diagnose import explain_end, explain_hang
-from launcher.run.evidence import Evidence
+from launcher.diagnose.evidence import Evidence
 from launcher.units import GIB
 
 FULL = "RuntimeError: unable to allocate shared memory(shm) for file </torch_8_1_0>: No space left on device (28)"

@@ -10,10 +10,10 @@ from types import ModuleType
 import pytest
 
 from launcher.diagnose import SYMPTOMS, explain_end, explain_hang, symptoms
+from launcher.diagnose.evidence import Evidence
 from launcher.diagnose.reference import troubleshooting_markdown
+from launcher.plan.planned import Planned
 from launcher.render.preflight import STOP_MARKER
-from launcher.run.backend import Planned
-from launcher.run.evidence import Evidence
 
 ROOT = Path(__file__).resolve().parents[2]
 ALL = [each for group in SYMPTOMS for each in group]

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from launcher.job import read_job
 from launcher.plan import make_plan
+from launcher.policy import read_job
 from launcher.render import TEXT_TARGETS, render
 from launcher.verify import verified
 from tests.conftest import ROOT

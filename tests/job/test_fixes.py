@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from launcher.errors import JobFileRejected
-from launcher.job import read_job
+from launcher.policy import read_job
 
 HEAD = "name: digits\nimage: trainer:1\n"
 WHOLE = f"{HEAD}command: [python, train.py]\n"

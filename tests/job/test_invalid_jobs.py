@@ -14,7 +14,7 @@ import pytest
 
 from launcher.diagnostics import Diagnostic, Severity
 from launcher.errors import JobFileRejected
-from launcher.job import read_job
+from launcher.policy import read_job
 
 INVALID = Path(__file__).parent / "invalid"
 FILES = sorted(INVALID.glob("*.yaml"))

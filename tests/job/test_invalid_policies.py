@@ -10,7 +10,7 @@ import pytest
 
 from launcher.diagnostics import Diagnostic
 from launcher.errors import JobFileRejected
-from launcher.job import read_job
+from launcher.policy import read_job
 from tests.jobs import write_job
 
 FOLDER = Path(__file__).parent / "invalid_policies"

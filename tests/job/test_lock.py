@@ -8,13 +8,12 @@ from pathlib import Path
 import pytest
 import yaml
 
+from launcher.committed.lock import ImageFacts, lock_text
 from launcher.errors import JobFileRejected
-from launcher.job import read_job
-from launcher.job.read import stated_images
 from launcher.plan import make_plan
+from launcher.policy import read_job, stated_images
 from launcher.render import TEXT_TARGETS, render
 from launcher.render.container import container_of
-from launcher.render.lock_file import ImageFacts, lock_text
 from launcher.verify import verified
 from tests.conftest import ROOT, Runs
 from tests.jobs import write_job

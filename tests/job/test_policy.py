@@ -13,10 +13,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from launcher.errors import JobFileRejected
-from launcher.job import read_job
-from launcher.job.policy_search import FILE_NAME
-from launcher.job.read import stated_images
 from launcher.job.spec import JobSpec
+from launcher.policy import read_job, stated_images
+from launcher.policy.search import FILE_NAME
 from launcher.units import format_duration
 from tests.jobs import write_job
 

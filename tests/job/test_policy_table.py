@@ -11,10 +11,9 @@ import jsonschema
 import pytest
 import yaml
 
-from launcher.job.fields import JOB
-from launcher.job.fields_policy import DEFAULTS
-from launcher.job.reference import policy_markdown
-from launcher.job.schema import policy_schema
+from launcher.job.fields.table import JOB
+from launcher.policy.fields import DEFAULTS
+from launcher.policy.reference import policy_markdown, policy_schema
 from tests.conftest import ROOT, Runs
 
 PAGE = ROOT / "docs" / "policy.md"

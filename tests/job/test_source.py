@@ -8,11 +8,10 @@ from pathlib import Path
 import pytest
 import yaml
 
-from launcher.diagnostics import Diagnostic
+from launcher.diagnostics import Diagnostic, Report
 from launcher.errors import JobFileRejected
-from launcher.job import read_job
-from launcher.job.report import Report
-from launcher.job.source import MappingNode, Node, Scalar, SequenceNode, parse_yaml
+from launcher.policy import read_job
+from launcher.yamltree.source import MappingNode, Node, Scalar, SequenceNode, parse_yaml
 
 DOCUMENTS = (
     "env: {A: no, B: 'x y', é: \"ü\\n\"}\n",

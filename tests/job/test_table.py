@@ -11,13 +11,13 @@ import jsonschema
 import pytest
 import yaml
 
-from launcher.job.fields import JOB, child, default, rows
+from launcher.diagnostics import Report
+from launcher.job.fields.table import JOB, child, default, rows
 from launcher.job.reference import reference_markdown
-from launcher.job.report import Report
 from launcher.job.schema import json_schema
-from launcher.job.source import Scalar, parse_yaml
 from launcher.job.spec import Gpus
-from launcher.job.values import ValueReader
+from launcher.job.values.reader import ValueReader
+from launcher.yamltree.source import Scalar, parse_yaml
 from tests.job.test_valid_jobs import FILES as VALID
 
 ROOT = Path(__file__).parents[2]

@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 
 from launcher.errors import JobFileRejected
-from launcher.job import read_job
 from launcher.job.spec import (
     DEFAULT,
     BatchBytes,
@@ -24,6 +23,7 @@ from launcher.job.spec import (
     Torchrun,
     Ulimit,
 )
+from launcher.policy import read_job
 from launcher.units import GIB, MIB
 
 VALID = Path(__file__).parent / "valid"

@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 from launcher.plan.launch_plan import LaunchPlan
-from launcher.run.host_process import marked
-from launcher.run.local import LocalBackend
-from launcher.run.local_state import RunFolder
+from launcher.run.local.backend import LocalBackend
+from launcher.run.local.processes import marked
+from launcher.run.local.state import RunFolder
 from tests.conftest import Runs
 from tests.jobs import plan_with, write_job
 from tests.run.conftest import SMALL

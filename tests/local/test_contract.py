@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from launcher.run.backend import Backend
-from launcher.run.local import LocalBackend
+from launcher.run.local.backend import LocalBackend
 from tests.run.contract import BackendContract, Begin, MakePlan, look, wait_until_ready
 
 # A file without a name in /dev/shm, as a batch of torch's is; then a worker's name, twice.

@@ -14,11 +14,11 @@ from pathlib import Path
 
 import pytest
 
-from launcher.run.host_process import descendants, identity_of, marked
-from launcher.run.local import LocalBackend
-from launcher.run.local_follow import frames_of
-from launcher.run.local_record import LOST, NEVER_STARTED, RESTARTED
-from launcher.run.local_state import RunFolder, replace_file
+from launcher.run.local.backend import LocalBackend
+from launcher.run.local.follow import frames_of
+from launcher.run.local.processes import descendants, identity_of, marked
+from launcher.run.local.record import LOST, NEVER_STARTED, RESTARTED
+from launcher.run.local.state import RunFolder, replace_file
 from tests.conftest import ROOT, Runs
 from tests.local.conftest import MakeJob, Start
 from tests.run.contract import WAITS, MakePlan
@@ -165,7 +165,7 @@ def test_a_full_disk_costs_output_and_neither_the_job_nor_its_code(tmp_path: Pat
     code = (
         "import resource, signal, sys\n"
         "from pathlib import Path\n"
-        "from launcher.run.local_keeper import LogWriter\n"
+        "from launcher.run.local.keeper import LogWriter\n"
         "signal.signal(signal.SIGXFSZ, signal.SIG_IGN)\n"
         "log = LogWriter(Path(sys.argv[1]))\n"
         "log.write(1, b'first\\n')\n"

@@ -10,8 +10,8 @@ import pytest
 
 from launcher.errors import JobFileRejected
 from launcher.job.host_paths import host_path
-from launcher.run.local_order import Order, order_of
-from launcher.run.local_record import signal_number
+from launcher.run.local.process import Order, order_of
+from launcher.run.local.record import signal_number
 from tests.jobs import job_with, plan_with
 
 
@@ -144,7 +144,7 @@ def test_gpus_of_amd_are_hips_own_numbers(
     """HIP counts AMD's GPUs alone; a job's ids count render nodes, of which another maker may have the first."""
     monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
     monkeypatch.delenv("HIP_VISIBLE_DEVICES", raising=False)
-    monkeypatch.setattr("launcher.run.local_order.amd_gpus", lambda: there)
+    monkeypatch.setattr("launcher.run.local.process.amd_gpus", lambda: there)
     if inherited is not None:
         monkeypatch.setenv("HIP_VISIBLE_DEVICES", inherited)
     env = order(tmp_path, resources={"gpus": gpus, "gpu_vendor": "amd"}).env

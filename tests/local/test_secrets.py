@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from launcher.run.local_state import RunFolder
+from launcher.run.local.state import RunFolder
 from tests.conftest import Runs
 from tests.local.conftest import MakeJob, Start
 from tests.planted import MARK, VARIABLES, expected_values, secret_fields, told_values

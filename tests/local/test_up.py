@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from launcher.run.local_state import RunFolder
+from launcher.run.local.state import RunFolder
 from tests.conftest import Runs
 from tests.local.conftest import MakeJob, Start
 from tests.run.test_up import CHECKPOINTS, DEAF, ended, read_until

@@ -61,7 +61,7 @@ def jobs(draw: st.DrawFn) -> dict[str, Any]:
 
 def planned(fields: dict[str, Any], target: str = "docker") -> LaunchPlan | None:
     """Return the plan, or None where an error was returned."""
-    from launcher.job import read_job
+    from launcher.policy import read_job
 
     with tempfile.TemporaryDirectory() as folder:
         job = read_job(write_job(Path(folder), **fields), target=target)

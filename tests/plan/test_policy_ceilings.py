@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 import yaml
 
+from launcher.committed.lock import ImageFacts, lock_text
 from launcher.errors import JobFileRejected
-from launcher.job import read_job
-from launcher.job.registry import in_registry, parts_of
 from launcher.plan import make_plan
 from launcher.plan.launch_plan import LaunchPlan
-from launcher.render.lock_file import ImageFacts, lock_text
+from launcher.policy import read_job
+from launcher.policy.registry import in_registry, parts_of
 from launcher.units import MIB
 from tests.jobs import write_job
 

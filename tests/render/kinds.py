@@ -7,10 +7,10 @@ from typing import Any
 
 import yaml
 
-from launcher.job import read_job
-from launcher.job.fields_kubernetes import KINDS
+from launcher.job.fields.kubernetes import KINDS
 from launcher.plan import make_plan
 from launcher.plan.launch_plan import LaunchPlan
+from launcher.policy import read_job
 from launcher.render import render
 from launcher.verify import verified
 from tests.render.crds import pod_templates

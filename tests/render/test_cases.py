@@ -9,9 +9,9 @@ import pytest
 import yaml
 
 from launcher.errors import JobFileRejected
-from launcher.job import read_job
 from launcher.plan import make_plan
 from launcher.plan.launch_plan import LaunchPlan
+from launcher.policy import read_job
 from launcher.render import render
 from launcher.render.quoting import yaml_string
 from launcher.verify import verified

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 import launcher
-from launcher.job import read_job
 from launcher.plan import make_plan
+from launcher.policy import read_job
 from launcher.render import render
 from launcher.verify import verified
 from tests.render.jobs import FILES, FOLDER, GOLDENS, JOBS, NODES, TARGETS, job_plan
@@ -44,7 +44,8 @@ def test_the_same_job_gives_the_same_bytes_wherever_it_lies(target: str, tmp_pat
 def test_a_second_process_gives_the_same_bytes(target: str) -> None:
     """Another process, with another hash seed, time zone, locale and folder, renders to the same text."""
     program = (
-        "import sys; from pathlib import Path; from launcher.job import read_job; from launcher.plan import make_plan\n"
+        "import sys; from pathlib import Path; from launcher.policy import read_job\n"
+        "from launcher.plan import make_plan\n"
         "from launcher.render import render\n"
         "sys.stdout.buffer.write(render(make_plan(read_job(Path(sys.argv[1]), target=sys.argv[2]))).encode())"
     )

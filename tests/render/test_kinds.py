@@ -13,7 +13,7 @@ import kubernetes_validate
 import pytest
 
 from launcher.errors import JobFileRejected
-from launcher.job.fields_kubernetes import KINDS
+from launcher.job.fields.kubernetes import KINDS
 from launcher.plan import make_plan
 from launcher.render import render
 from launcher.render.container import container_of

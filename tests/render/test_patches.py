@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from launcher.errors import JobFileRejected
-from launcher.job import read_job
 from launcher.plan import make_plan
 from launcher.plan.launch_plan import LaunchPlan
+from launcher.policy import read_job
 from launcher.render import render
 from launcher.render.patched import documents_of
 from launcher.verify import verified

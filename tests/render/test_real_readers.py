@@ -13,9 +13,9 @@ from typing import Any
 import pytest
 import yaml
 
-from launcher.job import read_job
 from launcher.plan import make_plan
 from launcher.plan.launch_plan import LaunchPlan
+from launcher.policy import read_job
 from launcher.render import render
 from launcher.render.container import container_of
 from launcher.verify import verified

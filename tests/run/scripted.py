@@ -8,8 +8,9 @@ from dataclasses import dataclass, field, replace
 
 from launcher.errors import TargetUnavailable
 from launcher.plan.launch_plan import LaunchPlan
-from launcher.run.backend import Chunk, Planned, Say, ShmReading, Started
-from launcher.run.docker_client import Endpoint, unreachable
+from launcher.plan.planned import Planned
+from launcher.run.backend import Chunk, Say, ShmReading, Started
+from launcher.run.docker.client import Endpoint, unreachable
 
 BLANK = Started(
     id="", name="", job="", run="", attempt=1, max_attempts=1, status="running", exit_code=None, error="",

@@ -15,11 +15,11 @@ import pytest
 
 import compose as packaged
 from launcher.errors import TargetUnavailable
-from launcher.job import read_job
 from launcher.plan import make_plan
+from launcher.policy import read_job
 from launcher.run.backend import Session
-from launcher.run.compose import ComposeBackend
-from launcher.run.docker import DockerBackend
+from launcher.run.compose.backend import ComposeBackend
+from launcher.run.docker.backend import DockerBackend
 from launcher.run.engines import engine_backend
 from tests.conftest import Runs
 from tests.run.conftest import ROOT, containers_of, docker, inspected, networks_of

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from launcher.plan.launch_plan import LaunchPlan
-from launcher.run.compose import ComposeBackend
+from launcher.run.compose.backend import ComposeBackend
 from tests.jobs import plan_with
 from tests.run.contract import BackendContract
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from launcher.run.docker import DockerBackend
+from launcher.run.docker.backend import DockerBackend
 from tests.run.contract import BackendContract, ShmContract
 
 

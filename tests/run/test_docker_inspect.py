@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from launcher.run.docker_inspect import seconds, started_from
+from launcher.run.docker.inspect import seconds, started_from
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from launcher.errors import TargetUnavailable
-from launcher.run.docker_client import DEFAULT_HOST, Endpoint, find_endpoint, probe
+from launcher.run.docker.client import DEFAULT_HOST, Endpoint, find_endpoint, probe
 from tests.conftest import Runs
 from tests.jobs import write_job
 from tests.run.conftest import ROOT
@@ -70,7 +70,7 @@ def test_a_socket_of_others_is_a_matter_of_permission(tmp_path: Path) -> None:
         path.chmod(0o600)
         code = (
             "import sys; sys.path.insert(0, sys.argv[1])\n"
-            "from launcher.run.docker_client import Endpoint, probe\n"
+            "from launcher.run.docker.client import Endpoint, probe\n"
             "import os; os.setuid(int(sys.argv[3]))\n"
             "try: probe(Endpoint(f'unix://{sys.argv[2]}', ''))\n"
             "except Exception as e: print(e.diagnostics[0].code, e.diagnostics[0].fix)\n"

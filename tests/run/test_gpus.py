@@ -12,7 +12,7 @@ from launcher.errors import TargetUnavailable
 from launcher.plan.launch_plan import LaunchPlan
 from launcher.render import render
 from launcher.run.amd_gpus import amd_findings
-from launcher.run.docker import DockerBackend
+from launcher.run.docker.backend import DockerBackend
 from tests.conftest import Runs
 from tests.jobs import plan_with
 from tests.render.readers import compose, created

@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 import yaml
 
-from launcher.run.docker_image import Layers, unmentioned_entrypoint
+from launcher.run.docker.image import Layers, unmentioned_entrypoint
 from tests.conftest import Runs
 from tests.jobs import plan_with
 from tests.run.conftest import ROOT, docker

@@ -11,15 +11,15 @@ from typing import Any
 import pytest
 
 from launcher.errors import TargetUnavailable
-from launcher.job import read_job
-from launcher.job.docker_flags import FOR_UP
+from launcher.formats.docker_flags import FOR_UP
 from launcher.job.reserved import LABEL_PREFIX
 from launcher.plan import make_plan
 from launcher.plan.launch_plan import LaunchPlan
+from launcher.policy import read_job
 from launcher.render import render
-from launcher.run.docker import DockerBackend
-from launcher.run.docker_checks import host_findings
-from launcher.run.docker_flags import flag_findings
+from launcher.run.docker.backend import DockerBackend
+from launcher.run.docker.checks import host_findings
+from launcher.run.docker.flags import flag_findings
 from tests.jobs import plan_with
 from tests.run.conftest import ROOT, docker, inspected
 

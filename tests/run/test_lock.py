@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from launcher.run.docker_facts import _digest
+from launcher.run.docker.facts import _digest
 from tests.conftest import Runs
 from tests.run.conftest import docker
 from tests.run.registry import Image, digest_of, image_of, registry_of

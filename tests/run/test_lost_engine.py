@@ -83,7 +83,7 @@ pytestmark = [
     ),
 ]
 SOON = (
-    "import sys, launcher.run.docker_lasting as lasting; lasting.BACK_SECONDS = 2.0\n"
+    "import sys, launcher.run.docker.reconnect as lasting; lasting.BACK_SECONDS = 2.0\n"
     "from launcher.cli.main import main; sys.exit(main())"
 )
 

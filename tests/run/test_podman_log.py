@@ -8,8 +8,8 @@ from collections.abc import Iterator
 import pytest
 
 from launcher.run.backend import Chunk
-from launcher.run.docker_stream import beyond
-from launcher.run.podman_log import followed
+from launcher.run.podman.log import followed
+from launcher.run.stream import beyond
 
 LINES = [Chunk(stderr=number % 7 == 0, data=f"{number}\n".encode()) for number in range(400)]
 

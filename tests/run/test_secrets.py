@@ -14,7 +14,7 @@ import pytest
 
 from launcher.plan.launch_plan import LaunchPlan
 from launcher.render import render
-from launcher.run.docker import DockerBackend
+from launcher.run.docker.backend import DockerBackend
 from launcher.verify import verified
 from tests.conftest import Runs
 from tests.jobs import plan_with

@@ -10,8 +10,8 @@ import pytest
 
 from launcher.errors import TargetUnavailable
 from launcher.run.backend import Chunk, Started
-from launcher.run.docker_client import Endpoint, unreachable
-from launcher.run.several import Prefixed, Together, deciding, ends_of, merged, newest_of
+from launcher.run.docker.client import Endpoint, unreachable
+from launcher.run.multi_node import Prefixed, Together, deciding, ends_of, merged, newest_of
 from tests.run.scripted import BLANK
 
 

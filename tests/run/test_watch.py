@@ -12,7 +12,8 @@ import pytest
 
 from launcher.job.spec import BatchBytes
 from launcher.plan.launch_plan import LaunchPlan
-from launcher.run.backend import Chunk, Planned, ShmReading
+from launcher.plan.planned import Planned
+from launcher.run.backend import Chunk, ShmReading
 from launcher.run.observe import PAGE, count_workers, read_from_health, read_from_proc, suggestion
 from launcher.run.watch import COUNTS_BEFORE_FEWER_IS_SAID, SILENT_SECONDS, TAIL_BYTES, Log, ShmWatch, planned_processes
 from launcher.units import GIB, MIB

@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
+from launcher.committed.check import compared
 from launcher.errors import JobFileRejected, RenderingDisagrees
 from launcher.plan.launch_plan import LaunchPlan
 from launcher.render import render
 from launcher.verify import verified, verify
-from launcher.verify.committed import compared
 from tests.jobs import plan_with
 
 FIELDS: dict[str, Any] = {

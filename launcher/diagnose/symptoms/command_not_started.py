@@ -11,7 +11,7 @@ preflight itself; on Podman that ends with 1.
 from __future__ import annotations
 
 from launcher.diagnose.diagnosis import LIKELY, Diagnosis, line_with
-from launcher.run.evidence import Evidence
+from launcher.diagnose.evidence import Evidence
 
 CODE = "TL614"
 NAME = "command-not-started"

@@ -14,7 +14,7 @@ from __future__ import annotations
 import re
 
 from launcher.diagnose.diagnosis import Diagnosis
-from launcher.run.evidence import Evidence
+from launcher.diagnose.evidence import Evidence
 
 CODE = "TL626"
 NAME = "container-not-created"

@@ -11,7 +11,7 @@ included.
 from __future__ import annotations
 
 from launcher.diagnose.diagnosis import Diagnosis
-from launcher.run.evidence import Evidence
+from launcher.diagnose.evidence import Evidence
 
 CODE = "TL622"
 NAME = "deadline-exceeded"

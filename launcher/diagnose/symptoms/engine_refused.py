@@ -11,8 +11,8 @@ itself.
 from __future__ import annotations
 
 from launcher.diagnose.diagnosis import LIKELY, Diagnosis, line_with
+from launcher.diagnose.evidence import Evidence
 from launcher.errors import EXIT_BEFORE_START
-from launcher.run.evidence import Evidence
 
 CODE = "TL602"
 NAME = "engine-refused"

@@ -13,8 +13,8 @@ from __future__ import annotations
 import re
 
 from launcher.diagnose.diagnosis import Diagnosis, line_with, shm_place
-from launcher.run.evidence import Evidence
-from launcher.run.larger_shm import larger_shm
+from launcher.diagnose.evidence import Evidence
+from launcher.diagnose.shm_advice import larger_shm
 
 CODE = "TL603"
 NAME = "feeder-thread-lost-batch"

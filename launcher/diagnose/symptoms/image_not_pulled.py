@@ -13,7 +13,7 @@ from __future__ import annotations
 import re
 
 from launcher.diagnose.diagnosis import LIKELY, Diagnosis
-from launcher.run.evidence import Evidence
+from launcher.diagnose.evidence import Evidence
 
 CODE = "TL625"
 NAME = "image-not-pulled"

@@ -10,7 +10,7 @@ and named.
 from __future__ import annotations
 
 from launcher.diagnose.diagnosis import LIKELY, Diagnosis, more_memory
-from launcher.run.evidence import Evidence
+from launcher.diagnose.evidence import Evidence
 
 CODE = "TL612"
 NAME = "killed-from-outside"

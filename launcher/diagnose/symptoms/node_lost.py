@@ -11,7 +11,7 @@ count such an end as a failure and makes another pod, where its controller can; 
 from __future__ import annotations
 
 from launcher.diagnose.diagnosis import Diagnosis
-from launcher.run.evidence import Evidence
+from launcher.diagnose.evidence import Evidence
 
 CODE = "TL623"
 NAME = "node-lost"

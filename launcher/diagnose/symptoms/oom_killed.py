@@ -12,7 +12,7 @@ less done than it says.
 from __future__ import annotations
 
 from launcher.diagnose.diagnosis import Diagnosis, memory_story, more_memory
-from launcher.run.evidence import Evidence
+from launcher.diagnose.evidence import Evidence
 
 CODE = "TL610"
 NAME = "oom-killed"

@@ -11,7 +11,7 @@ Files that a dataset opens and never closes use the same limit.
 from __future__ import annotations
 
 from launcher.diagnose.diagnosis import CERTAIN, LIKELY, Diagnosis, line_with
-from launcher.run.evidence import Evidence
+from launcher.diagnose.evidence import Evidence
 
 CODE = "TL607"
 NAME = "open-files-exhausted"

@@ -10,7 +10,7 @@ workload.
 from __future__ import annotations
 
 from launcher.diagnose.diagnosis import Diagnosis
-from launcher.run.evidence import Evidence
+from launcher.diagnose.evidence import Evidence
 
 CODE = "TL624"
 NAME = "pod-preempted"

@@ -10,7 +10,7 @@ else a library that doesn't fit its CUDA driver or Python.
 from __future__ import annotations
 
 from launcher.diagnose.diagnosis import Diagnosis, line_with
-from launcher.run.evidence import Evidence
+from launcher.diagnose.evidence import Evidence
 
 CODE = "TL613"
 NAME = "segmentation-fault"

@@ -13,8 +13,8 @@ same. Where /dev/shm was never seen half full, that is said. A job may also end 
 from __future__ import annotations
 
 from launcher.diagnose.diagnosis import CERTAIN, LIKELY, Diagnosis, line_with, shm_place
-from launcher.run.evidence import Evidence
-from launcher.run.larger_shm import larger_shm
+from launcher.diagnose.evidence import Evidence
+from launcher.diagnose.shm_advice import larger_shm
 from launcher.units import human_size
 
 CODE = "TL606"

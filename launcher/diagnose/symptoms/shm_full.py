@@ -12,8 +12,8 @@ no disk is full; the texts with (0) and (11) report a stale errno.
 from __future__ import annotations
 
 from launcher.diagnose.diagnosis import Diagnosis, line_with, shm_place
-from launcher.run.evidence import Evidence
-from launcher.run.larger_shm import larger_shm
+from launcher.diagnose.evidence import Evidence
+from launcher.diagnose.shm_advice import larger_shm
 
 CODE = "TL605"
 NAME = "shm-full"

@@ -11,8 +11,8 @@ docker reads `--shm-size=64` as 64 bytes.
 from __future__ import annotations
 
 from launcher.diagnose.diagnosis import Diagnosis, line_with, shm_place
-from launcher.run.evidence import Evidence
-from launcher.run.larger_shm import larger_shm
+from launcher.diagnose.evidence import Evidence
+from launcher.diagnose.shm_advice import larger_shm
 
 CODE = "TL604"
 NAME = "shm-full-semaphore"

@@ -12,7 +12,7 @@ from __future__ import annotations
 import signal
 
 from launcher.diagnose.diagnosis import Diagnosis
-from launcher.run.evidence import Evidence
+from launcher.diagnose.evidence import Evidence
 
 CODE = "TL611"
 NAME = "stopped-on-request"

@@ -11,7 +11,7 @@ and a socket's path may have 107 bytes.
 from __future__ import annotations
 
 from launcher.diagnose.diagnosis import Diagnosis, line_with
-from launcher.run.evidence import Evidence
+from launcher.diagnose.evidence import Evidence
 
 CODE = "TL608"
 NAME = "temp-dir-unusable"

@@ -10,7 +10,7 @@ and the cause is another: memory. Pages of /dev/shm count towards the same limit
 from __future__ import annotations
 
 from launcher.diagnose.diagnosis import CERTAIN, LIKELY, Diagnosis, line_with, memory_story, more_memory
-from launcher.run.evidence import Evidence
+from launcher.diagnose.evidence import Evidence
 
 CODE = "TL609"
 NAME = "worker-killed"

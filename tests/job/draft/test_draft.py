@@ -12,10 +12,10 @@ from pathlib import Path
 import pytest
 
 from launcher.errors import UsageError
-from launcher.job import read_job
-from launcher.job.draft import Asked, draft, read_script
+from launcher.init import Asked, draft, read_script
 from launcher.job.spec import JobSpec
 from launcher.plan import make_plan
+from launcher.policy import read_job
 from tests.conftest import ROOT, Runs
 
 SCRIPTS = Path(__file__).parent / "scripts"

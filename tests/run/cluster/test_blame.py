@@ -7,14 +7,14 @@ from typing import Any
 
 import pytest
 
-from launcher.job import read_job
 from launcher.job.spec import JobSpec
 from launcher.plan import make_plan
-from launcher.run.cluster.blame import field_in_words, field_of, refusals
-from launcher.run.cluster.client import Cluster
-from launcher.run.cluster.kubeconfig import Access
-from launcher.run.cluster.launch import documents_of
-from launcher.run.cluster.refusals import ApiRefused
+from launcher.policy import read_job
+from launcher.run.kubernetes.api_errors import ApiRefused
+from launcher.run.kubernetes.client import Cluster
+from launcher.run.kubernetes.field_lookup import field_in_words, field_of, refusals
+from launcher.run.kubernetes.kubeconfig import Access
+from launcher.run.kubernetes.launch import documents_of
 
 TEXT = """\
 name: job

@@ -8,7 +8,7 @@ import pytest
 import yaml
 
 from launcher.errors import TargetUnavailable
-from launcher.run.cluster.kubeconfig import find_access
+from launcher.run.kubernetes.kubeconfig import find_access
 
 
 def write(path: Path, name: str, *, current: str | None = None, namespace: str | None = None) -> str:

@@ -6,9 +6,9 @@ import random
 
 import pytest
 
-from launcher.run.cluster.logs import Seen
-from launcher.run.cluster.output import prefixed
-from launcher.run.cluster.pods import Pod, pod_from
+from launcher.run.kubernetes.logs import Seen
+from launcher.run.kubernetes.output import prefixed
+from launcher.run.kubernetes.pods import Pod, pod_from
 
 SECOND = "2026-11-28T03:00:{:02d}.{:09d}Z"
 

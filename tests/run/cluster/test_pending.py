@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
-from launcher.run.cluster.client import Query
-from launcher.run.cluster.kubeconfig import Access
-from launcher.run.cluster.objects import Reference
-from launcher.run.cluster.pending import Reasons, grace_of, wait_of
-from launcher.run.cluster.pods import Pod, pod_from
-from launcher.run.cluster.refusals import ApiRefused
+from launcher.run.kubernetes.api_errors import ApiRefused
+from launcher.run.kubernetes.client import Query
+from launcher.run.kubernetes.kubeconfig import Access
+from launcher.run.kubernetes.objects import Reference
+from launcher.run.kubernetes.pending import Reasons, grace_of, wait_of
+from launcher.run.kubernetes.pods import Pod, pod_from
 
 ACCESS = Access("gpu", "https://gpu", "team", "config")
 MAIN = Reference("/apis/batch/v1/namespaces/team/jobs", "Job", "job-1")

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from launcher.run.docker import DockerBackend
+from launcher.run.docker.backend import DockerBackend
 from launcher.run.engines import engine_backend
-from launcher.run.podman_compose import HELPERS, PodmanCompose
+from launcher.run.podman.compose import HELPERS, PodmanCompose
 from tests.conftest import Runs
 from tests.run.conftest import containers_of, docker, networks_of
 from tests.run.contract import BackendContract, ShmContract

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from launcher.run.docker import DockerBackend
-from launcher.run.docker_client import Engine, find_endpoint
+from launcher.run.docker.backend import DockerBackend
+from launcher.run.docker.client import Engine, find_endpoint
 from launcher.run.engines import engine_backend
-from launcher.run.podman import PodmanBackend
+from launcher.run.podman.backend import PodmanBackend
 from tests.run.contract import BackendContract, ShmContract
 
 

@@ -1,0 +1,263 @@
+"""Compares committed renderings with what their job files render now: found by their header, rendered again, compared.
+
+Reads nothing but the renderings, the job files that they name, and those files' locks and policies.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+import signal
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from launcher.diagnostics import Diagnostic, Span
+from launcher.errors import JobFileRejected, UsageError
+from launcher.plan import make_plan
+from launcher.plan.fingerprint import RENDERING_FORMAT
+from launcher.plan.launch_plan import LaunchPlan
+from launcher.policy import read_job
+from launcher.render import TEXT_TARGETS, render
+from launcher.render.header import Header, named_job_file, read_header
+from launcher.render.kustomize import is_own_kustomization, kustomization_text, resources_in
+from launcher.verify import verified
+
+SUFFIXES = (".yaml", ".yml", ".sh")  # of files that are looked into while walking a folder
+RENDERINGS_PER_PROCESS = 150  # fewer than these cost less than the start of a process
+RENDERINGS_PER_CHUNK = 48  # a multiple of the targets, whose renderings of one job then share a parsed file mostly
+HEAD = 4096  # bytes of a file in which its header starts
+CURRENT, DIFFERS, REJECTED = "current", "differs", "rejected"
+
+
+@dataclass(frozen=True, slots=True)
+class Checked:
+    """One rendering. `status` is current, differs or rejected: it could not be compared, and `findings` say why.
+
+    `job` and `target` are empty, and `header` is None, where its header can't be read. `text` is the file's, `now` what
+    it should be; both are empty unless it differs.
+    """
+
+    path: Path
+    status: str
+    job: str = ""
+    target: str = ""
+    header: Header | None = None
+    text: str = ""
+    now: str = ""
+    findings: tuple[Diagnostic, ...] = ()
+
+
+def find_renderings(paths: Iterable[Path]) -> list[Path]:
+    """Return the files that hold a rendering, ordered by job file: `paths` themselves, and those in folders below them.
+
+    Hidden folders and links to folders are not entered, and only regular files are read there. Raises UsageError for
+    what can't be read, and for a named file that is no rendering.
+    """
+    found: dict[Path, str] = {}
+    problems: list[Diagnostic] = []
+    for path in paths:
+        candidates: Iterable[Path] = _files_below(path, problems) if path.is_dir() else (path,)
+        for each in candidates:
+            try:
+                job_file = _job_file(each)
+            except OSError as cause:
+                problems.append(_unreadable(each, cause))
+                continue
+            if job_file is not None:
+                found[each] = job_file
+            elif each is path:
+                problems.append(_no_rendering(path))
+    if problems:
+        raise UsageError(problems)
+    return sorted(found, key=lambda path: (found[path], str(path)))
+
+
+def _files_below(folder: Path, problems: list[Diagnostic]) -> Iterator[Path]:
+    def closed(cause: OSError) -> None:  # os.walk itself leaves such a folder out, and less would be checked
+        problems.append(_unreadable(Path(cause.filename), cause))
+
+    for parent, folders, files in os.walk(folder, onerror=closed):
+        folders[:] = [each for each in folders if not each.startswith(".")]
+        for each in files:
+            path = Path(parent, each)
+            if each.endswith(SUFFIXES) and path.is_file():  # a pipe would be read for ever
+                yield path
+
+
+def _job_file(path: Path) -> str | None:
+    """Return the job file of a rendering, spelled the same for all that it has; None where `path` is no rendering."""
+    with path.open("rb") as file:
+        head = file.read(HEAD).decode(errors="replace")
+    if is_own_kustomization(path, head):
+        return ""
+    if "# Rendered by trainlaunch from " not in head:
+        return None
+    job_file = named_job_file(head)
+    # What only looks like a header is kept: compared says what is wrong with it.
+    return "" if job_file is None else os.path.normpath(path.parent / job_file)
+
+
+def compare_all(paths: Sequence[Path], *, policy: Path | None = None) -> Iterator[Checked]:
+    """Yield how each rendering compares, in order; many of them are shared out among the CPUs of this process."""
+    workers = min(_cpus(), len(paths) // RENDERINGS_PER_PROCESS)
+    compare = functools.partial(compared, policy=policy)
+    if workers < 2:
+        yield from map(compare, paths)
+        return
+    import multiprocessing
+    from concurrent.futures import ProcessPoolExecutor
+
+    # A forked child has all that is needed in memory already; this process has no threads yet.
+    context = multiprocessing.get_context("fork")
+    pool = ProcessPoolExecutor(workers, context, initializer=signal.signal, initargs=(signal.SIGINT, signal.SIG_IGN))
+    try:
+        yield from pool.map(compare, paths, chunksize=RENDERINGS_PER_CHUNK)
+    finally:
+        pool.shutdown(cancel_futures=True)
+
+
+def _cpus() -> int:
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 1
+
+
+def compared(path: Path, *, policy: Path | None = None) -> Checked:
+    """Return how the rendering `path` compares with what its job file renders now. Writes nothing.
+
+    `policy` is taken instead of the one that the rendering or its job file names.
+    """
+    try:
+        data = path.read_bytes()
+        text = data.decode(errors="replace")
+        if is_own_kustomization(path, text):
+            return _compared_kustomization(path, text)
+        header = read_header(text)
+    except (OSError, ValueError) as cause:
+        return Checked(path, REJECTED, findings=(_bad_header(path, str(cause)),))
+    if header is None:
+        return Checked(path, REJECTED, findings=(_bad_header(path, "its header is incomplete"),))
+    job = os.path.normpath(path.parent / header.job_file)
+    checked = Checked(path, CURRENT, job, header.target, header)
+    refused = _refused(path, header, job)
+    if refused:
+        return replace(checked, status=REJECTED, findings=(refused,))
+    try:
+        plan = _plan(checked, header, policy)
+        now = render(plan, base=_base(path, header))
+        if plan.job.patch is not None:  # unlike our own templates, it is new with each job
+            verified(plan, now, base=_base(path, header))
+    except JobFileRejected as rejected:
+        findings = (*rejected.diagnostics, _no_longer_renders(path, header, job))
+        return replace(checked, status=REJECTED, findings=findings)
+    if now.encode() == data:
+        return checked
+    return replace(checked, status=DIFFERS, text=text, now=now, findings=(_differs(checked, text, now),))
+
+
+def _compared_kustomization(path: Path, text: str) -> Checked:
+    now = kustomization_text(resources_in(path.parent))
+    checked = Checked(path, CURRENT, str(path.parent), "kustomize")
+    if now == text:
+        return checked
+    return replace(checked, status=DIFFERS, text=text, now=now, findings=(_differs(checked, text, now),))
+
+
+def rewritten(checked: Checked, *, policy: Path | None = None) -> str:
+    """Return the text that a rendering that differs should have, read back before anybody writes it.
+
+    Raises RenderingDisagrees where it says something else than the plan.
+    """
+    if checked.status != DIFFERS:
+        raise ValueError(f"{checked.path} does not differ")
+    if checked.header is None:
+        return checked.now  # a kustomization.yaml, which no plan decides
+    plan = _plan(checked, checked.header, policy)
+    return verified(plan, checked.now, base=_base(checked.path, checked.header))
+
+
+def _plan(checked: Checked, header: Header, policy: Path | None) -> LaunchPlan:
+    if policy is None and header.policy is not None:
+        absolute = header.policy.startswith("/")  # and stays so, whatever folder this is called in
+        policy = Path(header.policy if absolute else os.path.relpath(checked.path.parent / header.policy))
+    spec = read_job(Path(checked.job), target=header.target, sets=header.sets, policy=policy)
+    return make_plan(spec, name=header.name, force=header.force)
+
+
+def _base(path: Path, header: Header) -> Path | None:
+    return None if header.relative_to_job else path.parent
+
+
+def _refused(path: Path, header: Header, job: str) -> Diagnostic | None:
+    """Return why the job isn't even read, or None."""
+    if header.target not in TEXT_TARGETS:
+        return _bad_header(path, f"it names the target {header.target}, which has no text", line=header.line)
+    if header.format > RENDERING_FORMAT:
+        return Diagnostic(
+            "TL121",
+            f"{path} has rendering format {header.format}, and this trainlaunch writes format {RENDERING_FORMAT}",
+            "install the trainlaunch that wrote it, or a newer one",
+            why="a later version rendered it; writing it again here would go back",
+            span=_line_span(path, header.line + 1),
+        )
+    if not Path(job).exists():
+        return Diagnostic(
+            "TL121",
+            f"the job file {job}, which {path} was rendered from, does not exist",
+            f"render it again with `trainlaunch render JOB --target {header.target} --write-to {path.parent}`, "
+            "or delete it",
+            why="the header names it as seen from the rendering's own folder; one of the two was moved or deleted",
+            span=_line_span(path, header.line),
+        )
+    return None
+
+
+def _bad_header(path: Path, reason: str, *, line: int = 1) -> Diagnostic:
+    return Diagnostic(
+        "TL121",
+        f"{path} looks like a rendering and can't be compared: {reason}",
+        "render it again with `trainlaunch render JOB --target TARGET --write-to DIR`, or delete it",
+        why="its header says which job file, target and options it was made from",
+        span=_line_span(path, line),
+    )
+
+
+def _no_longer_renders(path: Path, header: Header, job: str) -> Diagnostic:
+    return Diagnostic(
+        "TL122",
+        f"{path} can't be compared: {job} does not render for {header.target}",
+        f"correct {job}, or delete {path}",
+        why="the job file has errors, which stand before this one",
+        span=_line_span(path, header.line),
+    )
+
+
+def _differs(checked: Checked, text: str, now: str) -> Diagnostic:
+    """Return the finding, at the first line that differs."""
+    have, want = text.split("\n"), now.split("\n")
+    same = next((n for n, (a, b) in enumerate(zip(have, want, strict=False)) if a != b), min(len(have), len(want)))
+    line = min(same, len(have) - 1)
+    return Diagnostic(
+        "TL120",
+        f"{checked.path} is not what {checked.job} renders now for {checked.target}, from line {line + 1} on",
+        "run `trainlaunch check --fix`, and review what it changes",
+        why="the job file, its lock, its policy, trainlaunch or the rendering was changed, and the others were not",
+        span=Span(str(checked.path), line + 1, 1, line + 1, len(have[line]) + 1),
+    )
+
+
+def _unreadable(path: Path, cause: OSError) -> Diagnostic:
+    reason = cause.strerror or str(cause)
+    return Diagnostic("TL124", f"{path} can't be read: {reason}", "name files and folders that are there")
+
+
+def _no_rendering(path: Path) -> Diagnostic:
+    return Diagnostic(
+        "TL124",
+        f"{path} is no rendering of trainlaunch",
+        "name a file that `trainlaunch render` wrote, or a folder of them",
+        why=f"no line of its first {HEAD} bytes starts with `# Rendered by trainlaunch from`",
+    )
+
+
+def _line_span(path: Path, line: int) -> Span:
+    return Span(str(path), line, 1, line, 2)

@@ -1,0 +1,38 @@
+"""Writes the lock of a job file: the same facts give the same bytes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from launcher.job.building.lock import VERSION
+from launcher.render.quoting import comment, yaml_string
+
+
+@dataclass(frozen=True, slots=True)
+class ImageFacts:
+    """What an engine knows of an image: its registry `digest`, and the argv of its ENTRYPOINT, empty for none."""
+
+    digest: str
+    entrypoint: tuple[str, ...]
+
+
+def lock_text(job_file: Path, images: Mapping[str, ImageFacts]) -> str:
+    """Return the text of the lock of `job_file`; `images` by the job file's own spelling."""
+    lines = [
+        f"# Written by `trainlaunch lock {comment(job_file.name)}`: what the image names of that job file stand for.",
+        "# Commit it beside the job file and don't edit it: plan, render, check and up use it, and ask no engine.",
+        f"version: {VERSION}",
+        "images:",
+    ]
+    for image in sorted(images):
+        facts = images[image]
+        lines.append(f"  {yaml_string(image)}:")
+        lines.append(f"    digest: {yaml_string(facts.digest)}")
+        if not facts.entrypoint:
+            lines.append("    entrypoint: []")
+            continue
+        lines.append("    entrypoint:")
+        lines += [f"      - {yaml_string(each)}" for each in facts.entrypoint]
+    return "\n".join(lines) + "\n"

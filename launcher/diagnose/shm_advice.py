@@ -1,0 +1,26 @@
+"""What to type where /dev/shm turned out too small, while a job runs and after its end."""
+
+from __future__ import annotations
+
+from launcher.diagnose.evidence import Evidence
+from launcher.units import GIB, format_size, round_up
+
+
+def larger_shm(evidence: Evidence) -> str:
+    """Return what to type so that /dev/shm is large enough."""
+    if evidence.target == "local":
+        need = format_size(round_up(max(evidence.planned.need or 0, GIB), GIB))
+        return (
+            "remove what dead jobs left in /dev/shm (`ls -l /dev/shm`), lower num_workers, or enlarge it by "
+            f"`mount -o remount,size=…` as root, so that {need} are free beside what others use"
+        )
+    if evidence.ipc_mode == "host":
+        return "remove what dead jobs left in the host's /dev/shm (`ls -l /dev/shm`), then give shm_size, not ipc host"
+    if not evidence.private_shm:
+        return "give the run its own /dev/shm with shm_size, without joining another container's"
+    size = round_up(max(2 * evidence.shm_size, evidence.planned.need or 0, GIB), GIB)
+    memory = f" and resources.memory to at least {format_size(evidence.memory + size - evidence.shm_size)}"
+    return (
+        f"set shm_size to {format_size(size)}{memory * bool(evidence.memory)}, or correct data_loader.sample so that "
+        "trainlaunch computes it"
+    )

@@ -1,0 +1,76 @@
+"""Reads a training script's text into facts; nothing of it is run or imported."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from launcher.diagnostics import Diagnostic, Span
+from launcher.errors import UsageError
+from launcher.init.facts import ScriptFacts
+from launcher.init.frameworks import expects_torchrun, hugging_face, names_cuda, shared_settings, starts_ranks
+from launcher.init.loaders import loaders_of
+from launcher.init.options import options_of
+from launcher.init.resolve import Program
+from launcher.init.source import Source, beside, parse
+from launcher.units import MIB
+
+MAX_BYTES = MIB
+
+
+def read_script(path: Path) -> ScriptFacts:
+    """Return what a script and the modules beside it that it imports say. Raises UsageError."""
+    sources = beside(path, _parsed(path))
+    try:
+        return _facts(path, sources)
+    except (RecursionError, MemoryError) as cause:
+        raise _unreadable(
+            f"the training script {path} is nested too deeply", "name a file written by people"
+        ) from cause
+
+
+def _facts(path: Path, sources: tuple[Source, ...]) -> ScriptFacts:
+    declared = options_of(sources)
+    loaders, added, notes = hugging_face(Program(sources, {each.dest: each for each in declared}))
+    options = (*declared, *(each for each in added if each.dest not in {other.dest for other in declared}))
+    program = Program(sources, {each.dest: each for each in options})
+    starter, ranks, place = starts_ranks(program)
+    return ScriptFacts(
+        path=path.as_posix(),
+        loaders=loaders_of(program) or loaders,
+        options=options,
+        shared=shared_settings(program),
+        notes=notes,
+        starts_ranks=f"{place}: {starter}" if starter else "",
+        ranks=ranks,
+        distributed="" if starter else expects_torchrun(program),
+        cuda=names_cuda(program),
+    )
+
+
+def _parsed(path: Path) -> Source:
+    try:
+        data = path.read_bytes()
+    except (OSError, ValueError) as cause:
+        reason = (cause.strerror if isinstance(cause, OSError) else "") or str(cause)
+        raise _unreadable(f"the training script {path} can't be read: {reason}", "name a Python file") from cause
+    if len(data) > MAX_BYTES:
+        raise _unreadable(f"the training script {path} is larger than {MAX_BYTES} bytes (1 MiB)", "name a Python file")
+    try:
+        return parse(data.decode("utf-8-sig"), path.name)
+    except SyntaxError as cause:
+        line, column = cause.lineno or 1, cause.offset or 1
+        span = Span(str(path), line, column, line, column + 1)
+        message = f"Python can't parse the training script: {cause.msg}"
+        raise _unreadable(message, "name a Python 3 file, or correct the line", span) from cause
+    except UnicodeDecodeError as cause:
+        raise _unreadable(
+            f"the training script {path} is not UTF-8", "save it as UTF-8, or name a Python file"
+        ) from cause
+    except (ValueError, RecursionError, MemoryError) as cause:
+        reason = str(cause) or "it is nested too deeply"
+        raise _unreadable(f"Python can't parse the training script {path}: {reason}", "name a Python file") from cause
+
+
+def _unreadable(message: str, fix: str, span: Span | None = None) -> UsageError:
+    why = "init reads a script's text and never runs it"
+    return UsageError([Diagnostic("TL132", message, fix, why=why, span=span)])

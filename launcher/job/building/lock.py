@@ -1,0 +1,135 @@
+"""The lock of a job file: for each of its images the registry digest, and the ENTRYPOINT that it has.
+
+`trainlaunch lock` asks an engine once and writes it beside the job file; reading a job then needs no engine for either.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import NamedTuple
+
+from launcher.diagnostics import Diagnostic, Report, Span
+from launcher.yamltree.source import MappingNode, Node, Scalar, SequenceNode, parse_yaml
+
+VERSION = 1
+KIND = "lock"  # of an Origin
+DIGEST = re.compile(r"sha256:[0-9a-f]{64}")
+
+
+class LockedImage(NamedTuple):
+    """One image's facts as the lock has them: nodes, so that what they give has a place."""
+
+    digest: Scalar
+    entrypoint: SequenceNode
+
+
+class Lock(NamedTuple):
+    """A lock file, by image as the job file spells it."""
+
+    path: Path
+    images: Mapping[str, LockedImage]
+
+
+def lock_path(job_file: Path) -> Path:
+    """Return where the lock of a job file lies: `job.yaml` → `job.lock.yaml` beside it."""
+    return job_file.with_name(f"{job_file.stem}.lock.yaml")
+
+
+def read_lock(job_file: Path, report: Report) -> Lock | None:
+    """Return the lock of `job_file`; None where it has none, or once `report` says what is wrong with it."""
+    path = lock_path(job_file)
+    try:
+        text = path.read_bytes().decode()
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError) as cause:
+        report.take(_unreadable(job_file, f"can't be read: {cause}"))
+        return None
+    before = len(report)
+    root = parse_yaml(text, str(path), report)
+    if len(report) > before:
+        return None
+    images = _images(root)
+    if images is None:
+        report.take(_unreadable(job_file, "is not what `trainlaunch lock` writes", root.span if root else None))
+        return None
+    return Lock(path, images)
+
+
+def locked(root: MappingNode, lock: Lock, job_file: Path, report: Report) -> MappingNode:
+    """Return the job's tree with what `lock` knows of its image, where the job leaves it open.
+
+    An image that the lock doesn't know is an error, unless --set chose it for this one invocation.
+    """
+    key, image = root.items.get("image", (None, None))
+    if key is None or not isinstance(image, Scalar):
+        return root  # the reader says what is wrong with it
+    found = lock.images.get(image.text)
+    if found is None:
+        if image.kind != "--set":
+            report.take(_other_image(image, lock, job_file))
+        return root
+    items = dict(root.items)
+    if "@" not in image.text:
+        items["image"] = (key, Scalar(f"{image.text}@{found.digest.text}", False, found.digest.span, KIND))
+    if "image_entrypoint" not in items:
+        items["image_entrypoint"] = (Scalar("image_entrypoint", True, key.span, KIND), found.entrypoint)
+    return MappingNode(items, root.span, root.kind)
+
+
+def _images(root: Node | None) -> dict[str, LockedImage] | None:
+    """Return the facts by image, or None where the file has another form."""
+    top = _values(root, {"version", "images"})
+    if not top or not isinstance(top["version"], Scalar) or top["version"].text != str(VERSION):
+        return None
+    listed = top["images"]
+    if not isinstance(listed, MappingNode):
+        return None
+    images: dict[str, LockedImage] = {}
+    for name, (_, node) in listed.items.items():
+        facts = _values(node, {"digest", "entrypoint"})
+        if not facts:
+            return None
+        digest, entrypoint = facts["digest"], facts["entrypoint"]
+        if not isinstance(digest, Scalar) or not DIGEST.fullmatch(digest.text):
+            return None
+        if not isinstance(entrypoint, SequenceNode):
+            return None
+        words = tuple(
+            Scalar(each.text, False, each.span, KIND) for each in entrypoint.items if isinstance(each, Scalar)
+        )
+        if len(words) < len(entrypoint.items):
+            return None
+        images[name] = LockedImage(digest, SequenceNode(words, entrypoint.span, KIND))
+    return images
+
+
+def _values(node: Node | None, names: set[str]) -> dict[str, Node]:
+    """Return the values of a mapping that has exactly these keys; nothing for any other node."""
+    if not isinstance(node, MappingNode) or set(node.items) != names:
+        return {}
+    return {name: value for name, (_, value) in node.items.items()}
+
+
+def _unreadable(job_file: Path, problem: str, span: Span | None = None) -> Diagnostic:
+    return Diagnostic(
+        "TL126",
+        f"the lock {lock_path(job_file)} {problem}",
+        f"run `trainlaunch lock {job_file}` to write it again, or delete it",
+        why="a lock that can't be read would pin nothing",
+        span=span,
+    )
+
+
+def _other_image(image: Scalar, lock: Lock, job_file: Path) -> Diagnostic:
+    known = ", ".join(lock.images) or "no image"
+    return Diagnostic(
+        "TL125",
+        f"image {image.text} is not in the lock {lock.path.name}, which has {known}",
+        f"run `trainlaunch lock {job_file}`, or delete {lock.path}",
+        why="the job file's image was changed and its lock was not, so nothing pins the image",
+        span=image.span,
+        field="image",
+    )

@@ -1,0 +1,194 @@
+"""Makes the JobSpec from checked values: defaults from the table, and where each stated value came from."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from launcher.job.fields.table import default
+from launcher.job.spec import (
+    BatchBytes,
+    DataLoaderSpec,
+    Gpus,
+    HealthCheck,
+    JobSpec,
+    KubernetesSpec,
+    LoaderSpec,
+    Mount,
+    Origin,
+    Resources,
+    Secret,
+    ShmExtra,
+    TensorSpec,
+    Torchrun,
+    Ulimit,
+)
+from launcher.yamltree.source import MappingNode, Node, Scalar, SequenceNode
+
+_NO_GPU = Gpus(count=0, ids=(), all=False)
+
+
+class Stated:
+    """The values that a job states; `get` falls back on the table's default."""
+
+    def __init__(self, values: Mapping[str, Any], path: str = "") -> None:
+        self.values = values
+        self._path = path
+
+    def get(self, name: str) -> Any:
+        """Return the stated value of a field, else its default."""
+        return self.values[name] if name in self.values else default(self._path + name)
+
+    def below(self, name: str) -> Stated:
+        """Return what is stated in the mapping `name`; nothing where it is unstated."""
+        return Stated(self.values.get(name, {}), f"{self._path}{name}.")
+
+
+def job_spec(
+    values: Mapping[str, Any], root: MappingNode, *, path: str, target: str, sets: Sequence[str] = ()
+) -> JobSpec:
+    """Return the job; `values` hold no error, `root` is the tree that they were read from."""
+    job = Stated(values)
+    gpus = job.below("resources").values.get("gpus", _NO_GPU)
+    return JobSpec(
+        path=path,
+        target=target,
+        **{name: job.get(name) for name in _AS_STATED},
+        mounts=tuple(_mount(each) for each in job.get("mounts")),
+        secrets={name: _secret(each) for name, each in job.get("secrets").items()},
+        resources=_resources(job.below("resources"), gpus),
+        shm_extra=tuple(ShmExtra(name=each["name"], size=each["size"]) for each in job.get("shm_extra")),
+        data_loader=_data_loader(job.below("data_loader"), bool(gpus)),
+        torchrun=_torchrun(job.below("torchrun")) if "torchrun" in values else None,
+        ulimits=tuple(Ulimit(name, *limits) for name, limits in values.get("ulimits", {}).items()),
+        healthcheck=_health_check(job.below("healthcheck")),
+        max_attempts=job.below("restart").get("max_attempts"),
+        kubernetes=_kubernetes(job.below("kubernetes")),
+        origins=origins(root),
+        sets=tuple(sets),
+    )
+
+
+_AS_STATED = (
+    "name", "image", "pull_policy", "command", "script", "image_entrypoint", "working_dir", "user", "group_add",
+    "read_only", "stop_signal", "env", "labels", "annotations", "ranks_per_container", "shm_size", "active_deadline",
+    "stop_grace_period", "ttl_after_finished",
+)  # fmt: skip
+
+
+def _secret(stated: Mapping[str, Any]) -> Secret:
+    return Secret(
+        env=stated.get("env"),
+        file=stated.get("file"),
+        kubernetes=stated.get("kubernetes"),
+        as_file=stated.get("as") == "file",
+    )
+
+
+def _mount(stated: Mapping[str, Any]) -> Mount:
+    return Mount(
+        type=stated["type"],
+        source=stated.get("source"),
+        target=stated["target"],
+        read_only=stated.get("read_only", False),
+    )
+
+
+def _resources(stated: Stated, gpus: Gpus) -> Resources:
+    return Resources(
+        cpus=stated.get("cpus"),
+        memory=stated.get("memory"),
+        gpus=gpus,
+        gpu_vendor=stated.get("gpu_vendor"),
+        gpu_resource=stated.get("gpu_resource") or f"{stated.get('gpu_vendor')}.com/gpu",
+        ephemeral_storage=stated.get("ephemeral_storage"),
+        extended=stated.get("extended"),
+    )
+
+
+def _data_loader(shared: Stated, gpus: bool) -> DataLoaderSpec:
+    loaders = shared.values.get("loaders", {"train": {}})
+    return DataLoaderSpec(
+        loaders=tuple(_loader(name, inherited(shared.values, own), gpus) for name, own in loaders.items()),
+        max_workers=shared.get("max_workers"),
+        sharing_strategy=shared.get("sharing_strategy"),
+        multiprocessing_context=shared.get("multiprocessing_context"),
+        dataset_tensor_bytes=shared.get("dataset_tensor_bytes"),
+        inject=shared.get("inject"),
+    )
+
+
+def inherited(shared: Mapping[str, Any], own: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what one loader states, over what data_loader states for all.
+
+    A loader's own sample replaces a batch_bytes from there, and its own batch_bytes a sample.
+    """
+    values = {**shared, **own}
+    if "sample" in own and "batch_bytes" not in own:
+        values.pop("batch_bytes", None)
+    if "batch_bytes" in own and "sample" not in own:
+        values.pop("sample", None)
+    return values
+
+
+def _loader(name: str, values: Mapping[str, Any], gpus: bool) -> LoaderSpec:
+    stated = Stated(values, "data_loader.")
+    sample = stated.get("sample")
+    measured = stated.get("batch_bytes")
+    return LoaderSpec(
+        name=name,
+        batch_size=stated.get("batch_size"),
+        sample=tuple(TensorSpec(shape=each["shape"], dtype=each["dtype"]) for each in sample) if sample else None,
+        batch_bytes=BatchBytes(size=measured["size"], tensors=measured["tensors"]) if measured else None,
+        num_workers=stated.get("num_workers"),
+        prefetch_factor=stated.get("prefetch_factor"),
+        pin_memory=values.get("pin_memory", gpus),
+        persistent_workers=stated.get("persistent_workers"),
+        timeout=stated.get("timeout"),
+        collate=stated.get("collate"),
+        batches_held=stated.get("batches_held"),
+    )
+
+
+def _torchrun(stated: Stated) -> Torchrun:
+    return Torchrun(
+        nproc_per_node=stated.get("nproc_per_node"),
+        nnodes=stated.get("nnodes"),
+        rdzv_backend=stated.get("rdzv_backend"),
+        rdzv_port=stated.get("rdzv_port"),
+        max_restarts=stated.get("max_restarts"),
+    )
+
+
+def _health_check(stated: Stated) -> HealthCheck:
+    return HealthCheck(
+        interval=stated.get("interval"),
+        timeout=stated.get("timeout"),
+        retries=stated.get("retries"),
+        start_period=stated.get("start_period"),
+        on_unhealthy=stated.get("on_unhealthy"),
+    )
+
+
+def _kubernetes(stated: Stated) -> KubernetesSpec:
+    return KubernetesSpec(**{name: stated.get(name) for name in KubernetesSpec._fields})
+
+
+def origins(root: MappingNode) -> dict[str, Origin]:
+    """Return by dotted path, lists by index, where every stated value below `root` came from."""
+    found: dict[str, Origin] = {}
+    _add_origins(found, "", root)
+    return found
+
+
+def _add_origins(found: dict[str, Origin], path: str, node: MappingNode | SequenceNode) -> None:
+    below: Iterable[tuple[str, Node]]
+    if isinstance(node, MappingNode):
+        below = [(name, value) for name, (_, value) in node.items.items()]
+    else:
+        below = [(str(index), value) for index, value in enumerate(node.items)]
+    for name, value in below:
+        full = path + name
+        found[full] = Origin(value.kind, None if value.kind == "--set" else value.span)
+        if not isinstance(value, Scalar):
+            _add_origins(found, f"{full}.", value)

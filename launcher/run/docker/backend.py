@@ -1,0 +1,287 @@
+"""The docker target: one container an attempt, its state in the engine's labels."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from launcher.diagnostics import Diagnostic
+from launcher.errors import TargetUnavailable
+from launcher.job.reserved import LABEL_PREFIX
+from launcher.plan.launch_plan import LaunchPlan
+from launcher.plan.names import node_names
+from launcher.run.amd_gpus import INSTALL_AMDGPU, NO_GPU
+from launcher.run.backend import Chunk, Say, Session, ShmReading, Started
+from launcher.run.docker.checks import INSTALL_TOOLKIT, host_findings, shares_this_host, volume_findings
+from launcher.run.docker.client import CONFLICT, GONE, Engine, EngineRefused, find_endpoint
+from launcher.run.docker.create_body import create_body
+from launcher.run.docker.image import ensure_image
+from launcher.run.docker.inspect import started_from
+from launcher.run.docker.reconnect import Attached, Lasting
+from launcher.run.observe import read_from_health, read_from_proc
+from launcher.run.stream import chunks_of, whole
+
+NAME_TAKEN = "TL506"
+OK = 200
+# What an engine that shuts down sends to its containers, by how they ended; its events are forgotten with it.
+SHUTDOWN: dict[int | None, tuple[int, ...]] = {143: (15,), 137: (15, 9)}
+EVENT_LAG = 0.2  # seconds by which the engine may note a kill after the end that it caused
+
+
+class DockerBackend:
+    """Runs jobs on the Docker engine that the `docker` command would use."""
+
+    place = "this engine"
+
+    def __init__(self, engine: Engine | None = None, *, proc: Path = Path("/proc")) -> None:
+        self.engine = engine or Engine(find_endpoint())
+        self._proc = proc
+        self._readable_proc = True
+        self._say: Say = lambda _: None
+        self._was_away = False
+
+    def prepare(self, plan: LaunchPlan, say: Say) -> None:
+        """Check the host, then the name, then get the image."""
+        self._say = say
+        with self.engine.attempting("read the engine's info") as client:
+            info = client.info()
+        local = shares_this_host(info, self.engine.endpoint.socket_path)
+        findings = (*host_findings(plan, info, local=local), *volume_findings(plan, self.engine))
+        if findings:
+            raise TargetUnavailable(findings)
+        self._holders(plan)
+        ensure_image(self.engine, plan, say)
+
+    def create(self, plan: LaunchPlan, run: str, attempt: int) -> str:
+        """Rename an ended earlier container of this job, then take its name; the engine lets one of two racers win."""
+        self._make_way(plan)
+        body = create_body(plan, run=run, attempt=attempt)
+        try:
+            with self.engine.attempting(f"create container {plan.name}") as client:
+                created: str = client.create_container_from_config(body, plan.name)["Id"]
+                return created
+        except EngineRefused as refused:
+            if refused.status == CONFLICT:
+                raise TargetUnavailable([name_taken(plan, self.inspect(plan.name))]) from refused
+            raise
+
+    def close(self) -> None:
+        """Close all connections."""
+        self.engine.close()
+
+    def _holders(self, plan: LaunchPlan) -> tuple[Started, ...]:
+        """Return the ended runs of this job that have the plan's names; raises TL506 where anything else has one."""
+        found = tuple(filter(None, map(self.inspect, node_names(plan.name, plan.nodes))))
+        for holder in found:
+            if not holder.ended or holder.job != plan.job.name:
+                raise TargetUnavailable([name_taken(plan, holder)])
+        return found
+
+    def _make_way(self, plan: LaunchPlan) -> tuple[Started, ...]:
+        """Rename those runs and return them as they were."""
+        holders = self._holders(plan)
+        for holder in holders:
+            self._move_away(holder, plan)
+        return holders
+
+    def _move_away(self, holder: Started, plan: LaunchPlan) -> None:
+        suffix = holder.run or holder.id[:12]
+        new_name = f"{holder.name}-{suffix}" if holder.attempt == 1 else f"{holder.name}-{suffix}-{holder.attempt}"
+        try:
+            with self.engine.attempting(f"rename container {holder.name} to {new_name}") as client:
+                client.rename(holder.id, new_name)
+        except EngineRefused as refused:
+            # Another `up` has just moved or removed it: whoever creates the name first wins.
+            now = self.inspect(holder.id)
+            if now is not None and now.name == holder.name:
+                raise TargetUnavailable([name_taken(plan, now)]) from refused
+
+    def begin(self, container: str) -> Session:
+        """Attach and wait before the start, so that neither the first byte nor a quick end is missed."""
+        with contextlib.ExitStack() as opened:
+            try:
+                with self.engine.attempting(f"attach to container {container[:12]}") as client:
+                    attached = self._stream(client.post, container, "attach", stream=1, stdout=1, stderr=1)
+                    opened.callback(attached.close)
+                    waiting = self._stream(client.post, container, "wait", condition="next-exit")
+                    opened.callback(waiting.close)
+                with self.engine.attempting(f"start container {container[:12]}") as client:
+                    client.start(container)
+            except EngineRefused as refused:  # Podman prepares the container, and refuses, at the attach already
+                self.remove(container)
+                raise _start_refused(refused) from refused
+            opened.pop_all()
+        return Lasting(Attached(self.engine, attached, waiting), self, container, notice=self._notice)
+
+    def _notice(self, absence: str) -> None:
+        self._was_away = True
+        self._say(absence)
+
+    def stop(self, container: str) -> None:
+        """Stop within the container's own grace period, which the engine knows from its creation."""
+        grace = (self._inspect(container) or {}).get("Config", {}).get("StopTimeout")
+        with self._tolerating_gone(f"stop container {container[:12]}") as client:
+            client.stop(container, timeout=grace)
+
+    def kill(self, container: str) -> None:
+        """Send SIGKILL; a container that has ended already is left alone."""
+        with self._tolerating_gone(f"kill container {container[:12]}", CONFLICT) as client:
+            client.kill(container, "SIGKILL")
+
+    def inspect(self, container: str) -> Started | None:
+        """Describe a container by id or name."""
+        found = self._inspect(container)
+        return None if found is None else self._described(found)
+
+    def _described(self, found: Mapping[str, Any]) -> Started:
+        return started_from(found)
+
+    def _inspect(self, container: str) -> dict[str, Any] | None:
+        try:
+            with self.engine.attempting(f"inspect container {container[:63]}") as client:
+                found: dict[str, Any] = client.inspect_container(container)
+                return found
+        except EngineRefused as refused:
+            if refused.status == GONE:
+                return None
+            raise
+
+    def signals(self, container: Started) -> tuple[int, ...]:
+        """Return the signals of the engine's kill events; it remembers the last 256 events of all kinds."""
+        if not container.finished:
+            return ()
+        kinds = {"container": container.id, "event": ["kill"]}
+        until = f"{container.finished + EVENT_LAG:.6f}"
+        with self.engine.attempting("read events") as client:
+            events = client.events(since=f"{container.started:.6f}", until=until, filters=kinds, decode=True)
+            with contextlib.closing(events):
+                attributes = [each.get("Actor", {}).get("Attributes", {}) for each in events]
+        found = tuple(int(each["signal"]) for each in attributes if str(each.get("signal", "")).isdigit())
+        if not found and self._was_away and not container.oom_killed:
+            return SHUTDOWN.get(container.exit_code, ())
+        return found
+
+    def runs(self, job: str | None = None) -> tuple[Started, ...]:
+        """Return the containers with our job label, newest first, those of rendered `docker run` texts included."""
+        return tuple(each for each in self._labelled(f"{LABEL_PREFIX}job", job) if each.target == "docker")
+
+    def _labelled(self, label: str, value: str | None) -> tuple[Started, ...]:
+        """Return the containers with a label, of that value or any, newest first."""
+        with self.engine.attempting("list containers") as client:
+            listed = client.containers(all=True, filters={"label": label if value is None else f"{label}={value}"})
+        found = (self.inspect(each["Id"]) for each in listed)
+        return tuple(sorted((each for each in found if each), key=lambda each: each.created, reverse=True))
+
+    def logs(self, container: str, *, follow: bool) -> Iterator[Chunk]:
+        """Yield the engine's log; a followed one ends too early where the job ended faster than it was read."""
+        return (
+            whole(lambda follow: self._log(container, follow=follow)) if follow else self._log(container, follow=False)
+        )
+
+    def _log(self, container: str, *, follow: bool) -> Iterator[Chunk]:
+        with self.engine.attempting(f"read the log of container {container[:12]}") as client:
+            response = self._stream(client.get, container, "logs", stdout=1, stderr=1, follow=int(follow))
+        return chunks_of(response)
+
+    def _stream(self, method: Any, container: str, what: str, **params: str | int) -> Any:
+        """Return a response whose body is still to come; the SDK's own calls read it whole, or mix the two streams."""
+        client = self.engine.client
+        url = f"{client.base_url}/v{client.api_version}/containers/{container}/{what}"
+        response = method(url, params=params, stream=True, timeout=None)
+        if response.status_code != OK:
+            with contextlib.closing(response):
+                raise EngineRefused(what, response.json().get("message", ""), response.status_code)
+        return response
+
+    def wait(self, container: str) -> int | None:
+        """Block until it is not running."""
+        try:
+            with self.engine.attempting(f"wait for container {container[:12]}") as client:
+                code: int = client.wait(container, timeout=None)["StatusCode"]
+                return None if code < 0 else code  # Podman's -1: it never ran
+        except EngineRefused as refused:
+            if refused.status == GONE:
+                return None
+            raise
+
+    def remove(self, container: str) -> None:
+        """Remove an ended container with its anonymous volumes; one that is gone is fine."""
+        with self._tolerating_gone(f"remove container {container[:12]}") as client:
+            client.remove_container(container, v=True)
+
+    def read_shm(self, container: Started) -> ShmReading | None:
+        """Read through /proc where the engine runs on this host and we may, else by the health command inside."""
+        if self._readable_proc:
+            reading = read_from_proc(container, self._proc)
+            if reading is not None:
+                return reading
+            now = self.inspect(container.id)
+            if now is None or now.ended:
+                return None
+            self._readable_proc = False
+        return read_from_health(self._run_health_command(container.id))
+
+    @property
+    def sample_seconds(self) -> float:
+        """Seconds between two readings: reading /proc is one system call, the health command is a process."""
+        return 0.2 if self._readable_proc else 5.0
+
+    def _run_health_command(self, container: str) -> str:
+        found = self._inspect(container) or {}
+        test = (found.get("Config", {}).get("Healthcheck") or {}).get("Test") or []
+        if len(test) != 2 or test[0] != "CMD-SHELL" or not found["State"]["Running"]:
+            return ""
+        try:
+            with self.engine.attempting("run the health command") as client:
+                made = client.exec_create(container, ["/bin/sh", "-c", test[1]])
+                output: bytes = client.exec_start(made["Id"])
+        except EngineRefused:
+            return ""  # it ended meanwhile
+        return output.decode(errors="replace")
+
+    @contextlib.contextmanager
+    def _tolerating_gone(self, what: str, *more: int) -> Iterator[Any]:
+        try:
+            with self.engine.attempting(what) as client:
+                yield client
+        except EngineRefused as refused:
+            if refused.status not in {GONE, *more}:
+                raise
+
+
+def name_taken(plan: LaunchPlan, holder: Started | None) -> Diagnostic:
+    """Return the error for a name that something else holds (TL506)."""
+    job = plan.job.name
+    if holder is not None and holder.job == job:
+        return Diagnostic(
+            code=NAME_TAKEN,
+            message=f"job {job} is {holder.status} already, as container {holder.name}",
+            why="one run of a job at a time holds its name",
+            fix=f"follow it with `trainlaunch logs -f {job}`, or end it with `trainlaunch down {job}`",
+        )
+    other = f"job {holder.job}" if holder is not None and holder.job else "something that trainlaunch did not start"
+    name = plan.name if holder is None else holder.name
+    return Diagnostic(
+        code=NAME_TAKEN,
+        message=f"the container name {name} is held by {other}",
+        why="a container's name is unique on an engine",
+        fix=f"give `--name {plan.name}-2`, or remove the other one with `docker rm {name}`",
+    )
+
+
+def _start_refused(refused: EngineRefused) -> TargetUnavailable:
+    amd = "adding custom device" in refused.explanation and "/dev/" in refused.explanation
+    if not amd and "could not select device driver" not in refused.explanation:
+        return refused
+    return TargetUnavailable(
+        [
+            Diagnostic(
+                code=NO_GPU,
+                message="the engine has no driver for the GPUs that resources.gpus asks for",
+                why=f"the engine says: {refused.explanation.strip()}",
+                fix=INSTALL_AMDGPU if amd else INSTALL_TOOLKIT,
+            )
+        ]
+    )

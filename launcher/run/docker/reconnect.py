@@ -1,0 +1,130 @@
+"""A followed run outlives a restart of its engine: the streams break, and are taken up again where they were."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import threading
+import time
+from collections.abc import Iterator
+from typing import Any
+
+from launcher.errors import TargetUnavailable
+from launcher.run.backend import Backend, Chunk, Say, Session, Started
+from launcher.run.docker.client import Engine
+from launcher.run.stream import beyond, chunks_of
+
+BACK_SECONDS = 60.0  # how long an engine may be away
+LOOK_SECONDS = 0.5
+END_SECONDS = 2.0  # the output closes a moment before the engine notes the end
+
+
+class Attached:
+    """A session on streams that were opened before the start."""
+
+    def __init__(self, engine: Engine, attached: Any, waiting: Any) -> None:
+        self._engine = engine
+        self._attached = attached
+        self._waiting = waiting
+
+    def chunks(self) -> Iterator[Chunk]:
+        """Yield the output; a lost engine ends it like an end of the job, and exit_code then says None."""
+        return chunks_of(self._attached)
+
+    def exit_code(self) -> int | None:
+        """Return the code that the engine's wait answers."""
+        try:
+            with self._engine.attempting("wait for the end"), contextlib.closing(self._waiting):
+                answer = json.loads(self._waiting.content or b"{}")
+        except (TargetUnavailable, ValueError):
+            return None
+        code = answer.get("StatusCode")
+        return code if isinstance(code, int) else None
+
+    def close(self) -> None:
+        """Close both streams."""
+        self._attached.close()
+        self._waiting.close()
+
+
+class Lasting:
+    """A session that asks the engine, when its streams end, whether the job did."""
+
+    def __init__(self, session: Session, backend: Backend, container: str, *, notice: Say) -> None:
+        self._session = session
+        self._backend = backend
+        self._container = container
+        self._notice = notice
+        self._shown = {False: 0, True: 0}
+        self._looking = threading.Lock()  # the reader and the waiter notice it at once
+        self._absences = 0
+        self._given_up = False
+
+    def chunks(self) -> Iterator[Chunk]:
+        """Yield the output; after an absence of the engine, from its log, what had not come."""
+        known = self._absences
+        yield from self._counted(self._session.chunks())
+        while self._broke(known) and self._is_there():
+            known = self._absences
+            with contextlib.suppress(TargetUnavailable):  # away again: the next look says it
+                again = self._backend.logs(self._container, follow=True)
+                yield from self._counted(beyond(again, dict(self._shown)))
+
+    def exit_code(self) -> int | None:
+        """Return the exit code, None where the engine doesn't come back or has forgotten the run."""
+        code = self._session.exit_code()
+        while self._is_there() and code is None:
+            try:
+                code = self._backend.wait(self._container)
+            except TargetUnavailable:
+                continue
+            break
+        return code
+
+    def close(self) -> None:
+        """Let go of it."""
+        self._session.close()
+
+    def _counted(self, chunks: Iterator[Chunk]) -> Iterator[Chunk]:
+        for chunk in chunks:
+            self._shown[chunk.stderr] += len(chunk.data)
+            yield chunk
+
+    def _broke(self, known: int) -> bool:
+        """Whether the output closed before its end: the engine went away, or only the connection did."""
+        deadline = time.monotonic() + END_SECONDS
+        while time.monotonic() < deadline:
+            try:
+                now = self._backend.inspect(self._container)
+            except TargetUnavailable:
+                return True
+            if now is None:
+                return False
+            if now.ended or self._absences > known:
+                return self._absences > known
+            time.sleep(LOOK_SECONDS / 10)
+        return True
+
+    def _is_there(self) -> bool:
+        """Wait for an engine that is away; return whether it still knows the run."""
+        with self._looking:
+            deadline, away = time.monotonic() + BACK_SECONDS, False
+            while not self._given_up:
+                try:
+                    now = self._backend.inspect(self._container)
+                except TargetUnavailable:
+                    if not away:
+                        away = True
+                        self._absences += 1
+                        self._notice(f"the engine went away; waiting up to {BACK_SECONDS:.0f}s for it to come back")
+                    self._given_up = time.monotonic() >= deadline
+                    time.sleep(LOOK_SECONDS)
+                    continue
+                if away and now is not None:
+                    self._notice(f"the engine is back, and {_how_it_is(now)}")
+                return now is not None
+            return False
+
+
+def _how_it_is(now: Started) -> str:
+    return f"the job has ended with exit code {now.exit_code}" if now.ended else "the job goes on"

@@ -1,0 +1,42 @@
+"""Looks into a running pod by its own health command."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from launcher.diagnostics import Diagnostic
+from launcher.errors import TargetUnavailable
+from launcher.run.backend import ShmReading, Started
+from launcher.run.kubernetes.api_errors import FORBIDDEN
+from launcher.run.kubernetes.client import Cluster, ExecRefused
+from launcher.run.kubernetes.pods import Pod
+from launcher.run.observe import read_from_health
+
+
+def read_shm(cluster: Cluster, pod: Pod) -> ShmReading | None:
+    """Return what a pod's health command reads now; None where it has none. Raises ExecRefused."""
+    if not pod.health_command or pod.state != "running":
+        return None
+    return read_from_health(cluster.execute(pod.name, pod.container, pod.health_command))
+
+
+class PodShm:
+    """Readings of one pod for the watch of /dev/shm: a process in the pod each time, so seldom."""
+
+    sample_seconds = 20.0
+
+    def __init__(self, cluster: Cluster, refused: Callable[[str], None]) -> None:
+        self._cluster = cluster
+        self._refused = refused
+
+    def read_shm(self, container: Pod) -> ShmReading | None:
+        """Read it; where that is forbidden say so, and raise TargetUnavailable so that nobody asks again."""
+        try:
+            return read_shm(self._cluster, container)
+        except ExecRefused as cause:
+            self._refused(str(cause))
+            raise TargetUnavailable([Diagnostic(FORBIDDEN, str(cause), "")]) from cause
+
+    def inspect(self, container: str) -> Started | None:
+        """Return nothing: a pod's health comes from its own events."""
+        return None

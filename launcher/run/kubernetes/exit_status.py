@@ -1,0 +1,46 @@
+"""What is known about the end of a run on a cluster, as evidence for a diagnosis."""
+
+from __future__ import annotations
+
+from launcher.diagnose.evidence import Evidence
+from launcher.run.kubernetes.follow import End
+from launcher.run.kubernetes.output import Output
+from launcher.run.kubernetes.pods import Pod
+
+# A Job's own words that tell more than its pods': the others only say that a pod failed.
+_OF_THE_WORKLOAD = "DeadlineExceeded"
+_OVERDUE = "longer than specified deadline"
+
+
+def evidence_of_end(end: End, output: Output | None) -> Evidence:
+    """Return what the cluster tells about the pod that decides an end, or about a run that never had one."""
+    pod, result = end.pod, end.result
+    reason, words = (pod.reason, pod.words) if pod is not None else ("", "")
+    if result is not None and (result.reason == _OF_THE_WORKLOAD or _OVERDUE in result.words):
+        reason, words = _OF_THE_WORKLOAD, result.words
+    if end.how == "stuck" and end.wait is not None:
+        reason, words = end.wait.reason, end.wait.sentence
+        if pod is not None:
+            reason, words = pod.reason, pod.words
+    if pod is None:
+        return Evidence(end.exit_code, target="kubernetes", reason=reason, words=words, stopped_by=end.stopped_by)
+    stopped_by = end.stopped_by or ("a deletion of its pod" if _deleted(pod, reason) else "")
+    return Evidence(
+        exit_code=None if end.how == "stuck" else end.exit_code,
+        log=output.tail(pod) if output is not None else pod.termination_message,
+        oom_killed=pod.oom_killed,
+        shm_size=pod.shm_size,
+        memory=pod.memory,
+        shm_peak=output.peak(pod) if output is not None else None,
+        stopped_by=stopped_by,
+        killed_by=end.killed_by,
+        target="kubernetes",
+        reason=reason,
+        words=words,
+        planned=pod.planned,
+    )
+
+
+def _deleted(pod: Pod, reason: str) -> bool:
+    """Whether somebody deleted a pod while it ran: a signal ended it, and the cluster names no cause of its own."""
+    return pod.deleting and not reason and not pod.oom_killed and (pod.exit_code or 0) > 128

@@ -1,0 +1,270 @@
+"""Follows a run on a cluster to its end: logs of all ranks, why something waits, the exit code of the first to fail."""
+
+from __future__ import annotations
+
+import queue
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from launcher.errors import EXIT_BEFORE_START, EXIT_INTERRUPTED, LaunchError, TargetUnavailable
+from launcher.plan.launch_plan import LaunchPlan
+from launcher.run.kubernetes.client import Cluster
+from launcher.run.kubernetes.objects import Reference, collection, delete
+from launcher.run.kubernetes.output import Output
+from launcher.run.kubernetes.pending import Wait
+from launcher.run.kubernetes.pods import Pod, attempts_of, end_of, first_to_fail
+from launcher.run.kubernetes.polling import Lookout, Sight
+from launcher.run.kubernetes.runs import ClusterRun, Result, exit_code_of, result_of
+from launcher.run.kubernetes.watch import PodWatch
+from launcher.run.supervise import Console, Event, Events
+from launcher.units import format_duration
+
+TICK_SECONDS = 1.0
+LOST_SECONDS = 600
+SETTLE_SECONDS = 20.0  # for the last pods to show their end, and for logs to bring something more
+UNSEEN_SECONDS = 3.0  # for pods that were not seen yet, or an exit code that comes late
+PODS = Event("pods")
+
+
+@dataclass(frozen=True, slots=True)
+class End:
+    """How following ended: `how` is ended, detached, stuck (it never starts by itself), removed or lost.
+
+    `pod` is the one that decides: the first to fail, or the one that is stuck; `error` is why the cluster was lost.
+    """
+
+    how: str
+    exit_code: int
+    pod: Pod | None = None
+    wait: Wait | None = None
+    result: Result | None = None
+    stopped_by: str = ""
+    killed_by: str = ""
+    error: TargetUnavailable | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Wishes:
+    """What whoever follows wants: `plan` is known to `up` only, `logs` are printed, an interrupt may stop the job."""
+
+    plan: LaunchPlan | None = None
+    logs: bool = True
+    stop_on_interrupt: bool = False
+    grace: int = 30
+
+
+class Follower:
+    """Follows one run; `events` is fed by signals and by the watch of its pods."""
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        run: ClusterRun,
+        console: Console,
+        events: Events[Event],
+        *,
+        wishes: Wishes,
+        ignored: frozenset[str] = frozenset(),
+    ) -> None:
+        self._cluster = cluster
+        self._run = run
+        self._console = console
+        self._events = events
+        self._wishes = wishes
+        self._watch = PodWatch(cluster, run.selector, lambda: events.put(PODS), ignored=ignored)
+        self.output = Output(cluster, self._watch, console, run.thing, wishes.plan)
+        job = wishes.plan.job if wishes.plan else None
+        self._lookout = Lookout(cluster, run, job, self._watch, lambda: events.put(PODS))
+        self._said: dict[str, str] = {}
+        self._started: set[str] = set()
+        self._remarked: set[str] = set()
+        self._waiting_since: dict[tuple[str, str], tuple[float, Wait]] = {}
+        self._stopped_by = self._killed_by = ""
+        self._ended_at: float | None = None
+        self._down_said = self._asked_again = False
+
+    def follow(self) -> End:
+        """Return when the run has ended, was left alone, can't start, or was lost."""
+        self._watch.start()
+        self._lookout.start()
+        try:
+            while True:
+                end = self._on_event(self._next()) or self._step()
+                if end is not None:
+                    return end
+        finally:
+            self._watch.end()
+            self._lookout.end()
+            self.output.close()
+
+    def _next(self) -> Event:
+        """Return the next signal, or a change of the pods; many changes at once are one."""
+        event = PODS
+        try:
+            event = self._events.get(timeout=TICK_SECONDS)
+            while event.kind == "pods":
+                event = self._events.get_nowait()
+        except queue.Empty:
+            pass
+        return event
+
+    def _on_event(self, event: Event) -> End | None:
+        if event.kind == "trouble":
+            self._console.say(event.value)
+        if event.kind != "signal":
+            return None
+        if not self._wishes.stop_on_interrupt:
+            return End("detached", EXIT_INTERRUPTED, stopped_by=event.value)
+        if not self._stopped_by:
+            self._stopped_by = event.value
+            grace = format_duration(self._wishes.grace)
+            again = " again" if event.value == "Ctrl-C" else ""
+            self._console.say(f"{event.value}: stopping the job; it has {grace} to end, Ctrl-C{again} kills it")
+            self._aside(lambda: delete(self._cluster, self._run.main))
+            self._lookout.hurry.set()
+        elif not self._killed_by:
+            self._killed_by = event.value
+            self._console.say("killing it")
+            self._aside(self._kill)
+        return None
+
+    def _kill(self) -> None:
+        path = collection("v1", "pods", self._cluster.namespace)
+        for pod in self._watch.pods():
+            if not pod.ended:
+                delete(self._cluster, Reference(path, "Pod", pod.name), grace=1)
+
+    def _aside(self, action: Callable[[], None]) -> None:
+        def attempt() -> None:
+            try:
+                action()
+            except LaunchError as cause:
+                self._events.put(Event("trouble", str(cause)))
+
+        threading.Thread(target=attempt, daemon=True).start()
+
+    def _step(self) -> End | None:
+        failure = self._watch.failure or self._lookout.failure or self.output.failure
+        if failure is not None:
+            raise failure
+        refused = self._watch.refused or self._lookout.refused
+        if refused is not None:
+            return End("lost", EXIT_BEFORE_START, error=refused)
+        lost = self._outage()
+        if lost is not None or not self._watch.listed.is_set():
+            return lost
+        pods, sight = self._watch.pods(), self._lookout.sight
+        if self._wishes.logs:
+            self.output.take(pods)
+        self._say_started(pods)
+        return self._stuck(pods, sight) or self._ended(pods, sight)
+
+    def _outage(self) -> End | None:
+        since = self._watch.down_since
+        if since is None:
+            if self._down_said:
+                self._console.say(f"{self._cluster.access.words} answers again")
+            self._down_said = False
+            return None
+        if time.monotonic() - since > LOST_SECONDS:
+            self._console.say(f"{self._cluster.access.words} did not answer for {format_duration(LOST_SECONDS)}")
+            return End("lost", EXIT_BEFORE_START)
+        if not self._down_said:
+            self._down_said = True
+            patience = format_duration(LOST_SECONDS)
+            self._console.say(f"{self._watch.down_why}; the job goes on, and I ask again for up to {patience}")
+        return None
+
+    def _stuck(self, pods: tuple[Pod, ...], sight: Sight) -> End | None:
+        """Say what waits, each reason once; give up on what no time will heal, where nothing has started."""
+        if sight.main is None or result_of(sight.main).ended or self._stopped_by:
+            return None
+        self._remark(pods, sight)
+        now = time.monotonic()
+        begun = {pod.name for pod in pods if pod.state != "waiting"}
+        waits = [wait for wait in sight.waits if wait.who not in begun]
+        for wait in waits:
+            key = (wait.who, wait.reason)
+            since, first = self._waiting_since.setdefault(key, (now, wait))
+            if self._said.get(wait.who) != wait.reason:
+                self._said[wait.who] = wait.reason
+                patience = f"; giving up after {format_duration(wait.grace)}" if wait.grace else ""
+                self._console.say(wait.sentence + patience)
+            over = wait.grace is not None and now - since >= wait.grace
+            if over and not any(pod.ran for pod in pods):
+                stuck = next((pod for pod in pods if pod.name == wait.who), None)
+                return End("stuck", EXIT_BEFORE_START, stuck, first)
+        for key in self._waiting_since.keys() - {(wait.who, wait.reason) for wait in waits}:
+            del self._waiting_since[key]
+        return None
+
+    def _remark(self, pods: tuple[Pod, ...], sight: Sight) -> None:
+        """Say once what could not be asked, and what a health check has against a pod."""
+        names = {pod.uid: pod.name for pod in pods}
+        checks = (f"the health check of pod {names.get(uid)} says: {says}" for uid, says in sight.unhealthy.items())
+        # Once one has failed its controller takes the others away.
+        taken = () if first_to_fail(pods) else (_taken_away(pod) for pod in pods if pod.deleting and not pod.ended)
+        for remark in (*sight.remarks, *checks, *taken):
+            if remark not in self._remarked:
+                self._remarked.add(remark)
+                self._console.say(remark)
+
+    def _say_started(self, pods: tuple[Pod, ...]) -> None:
+        """Say that a pod runs where it was said to wait, or comes in the place of one that ended."""
+        attempts = attempts_of(pods)
+        for pod in pods:
+            if pod.state == "waiting" or pod.uid in self._started:
+                continue
+            self._started.add(pod.uid)
+            attempt = attempts[pod.uid]
+            before = [
+                each for each in pods if each.rank == pod.rank and attempts[each.uid] == attempt - 1 and each.ended
+            ]
+            if before:
+                self._console.say(f"pod {before[0].name} {end_of(before[0])}; attempt {attempt} is pod {pod.name}")
+            elif self._said.get(pod.name) is not None:
+                self._console.say(f"pod {pod.name} runs on node {pod.node}")
+
+    def _ended(self, pods: tuple[Pod, ...], sight: Sight) -> End | None:
+        result = None if sight.main is None else result_of(sight.main)
+        if result is not None and not result.ended:
+            return None
+        now = time.monotonic()
+        if self._ended_at is None:
+            self._ended_at = now
+        waited = now - self._ended_at
+        settled = bool(pods) and all(pod.ended and pod.exit_code is not None for pod in pods)
+        if not settled:
+            still_running = not all(pod.ended for pod in pods)
+            if still_running and waited > UNSEEN_SECONDS and not self._asked_again:
+                self._asked_again = True  # the watch may be dead without a word
+                self._aside(self._watch.refresh)
+            if waited < (SETTLE_SECONDS + self._wishes.grace if still_running else UNSEEN_SECONDS):
+                return None
+        if not self.output.drained:
+            if min(waited, self.output.quiet) < SETTLE_SECONDS:
+                return None
+            self._console.say("not all of the logs could be read to their ends")
+        return self._verdict(self._watch.pods(), result)
+
+    def _verdict(self, pods: tuple[Pod, ...], result: Result | None) -> End:
+        pod = first_to_fail(pods)
+        if result is not None and not self._stopped_by:
+            code = exit_code_of(result, pods)
+            deciding = pod if result.state == "failed" else None
+            return End("ended", EXIT_BEFORE_START if code is None else code, deciding, result=result)
+        codes = [each.exit_code for each in pods if each.exit_code is not None]
+        if pod is not None and pod.exit_code is not None:
+            code = pod.exit_code
+        else:
+            code = 0 if codes else EXIT_INTERRUPTED if self._stopped_by else EXIT_BEFORE_START
+        how = "ended" if self._stopped_by else "removed"
+        return End(how, code, pod, stopped_by=self._stopped_by, killed_by=self._killed_by)
+
+
+def _taken_away(pod: Pod) -> str:
+    """Return what is said of a pod that still runs and will not for long; on a lost node that may take for ever."""
+    why = f" ({pod.reason}: {pod.words})" if pod.reason else ""
+    return f"pod {pod.name} on node {pod.node} is being taken away{why}"

@@ -1,0 +1,128 @@
+"""What a followed run prints: the logs of all its pods on one stream, each line whole, several with their rank."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Mapping
+from typing import Any
+
+from launcher.plan.launch_plan import LaunchPlan
+from launcher.run.backend import Chunk
+from launcher.run.kubernetes.client import Cluster
+from launcher.run.kubernetes.exec import PodShm
+from launcher.run.kubernetes.logs import PodLog
+from launcher.run.kubernetes.pods import Pod
+from launcher.run.kubernetes.runs import runs_several
+from launcher.run.kubernetes.watch import PodWatch
+from launcher.run.observe import suggestion
+from launcher.run.supervise import Console
+from launcher.run.watch import Log, ShmWatch
+
+
+class Output:
+    """Reads each pod's log in a thread of its own, from the moment that its container runs."""
+
+    def __init__(
+        self, cluster: Cluster, watch: PodWatch, console: Console, thing: Mapping[str, Any], plan: LaunchPlan | None
+    ) -> None:
+        self._cluster = cluster
+        self._watch = watch
+        self._console = console
+        self._plan = plan
+        self.several = runs_several(cluster, thing)
+        self._lock = threading.Lock()
+        self._stop = threading.Event()
+        self._threads: dict[str, threading.Thread] = {}
+        self._exec_refused = False
+        self._wrote_at = time.monotonic()
+        self.failure: Exception | None = None
+        self.logs: dict[str, Log] = {}
+        self.watches: dict[str, ShmWatch] = {}
+
+    def take(self, pods: tuple[Pod, ...]) -> None:
+        """Begin to read what has begun to run."""
+        for pod in pods:
+            if pod.uid not in self._threads and (pod.state == "running" or pod.ran):
+                self.logs[pod.uid] = Log(self._console.hangs, self._console.say)
+                thread = threading.Thread(target=self._read, args=(pod,), daemon=True)
+                self._threads[pod.uid] = thread
+                thread.start()
+                self._sample(pod)
+
+    @property
+    def drained(self) -> bool:
+        """Whether the logs of all pods are read to their ends."""
+        return not any(thread.is_alive() for thread in self._threads.values())
+
+    @property
+    def quiet(self) -> float:
+        """Seconds since anything was written: a long log takes its time."""
+        return time.monotonic() - self._wrote_at
+
+    def close(self) -> None:
+        """Read no more."""
+        self._stop.set()
+        for each in self.watches.values():
+            each.end()
+
+    def tail(self, pod: Pod) -> str:
+        """Return the last part of a pod's log as far as it was read, and its last word where the log lacks that."""
+        log = self.logs[pod.uid].text if pod.uid in self.logs else ""
+        last = pod.termination_message.strip()
+        return log if not last or last in log else f"{log}\n{last}\n".lstrip("\n")
+
+    def peak(self, pod: Pod) -> int | None:
+        """Return the most that was seen in a pod's /dev/shm."""
+        watch = self.watches.get(pod.uid)
+        return None if watch is None else watch.peak
+
+    def remarks(self, *, succeeded: bool) -> list[str]:
+        """Return what the readings of /dev/shm say about an unsized job, or of workers that did not run."""
+        said: list[str] = []
+        for uid, watch in self.watches.items():
+            pod = self._watch.pod(uid)
+            said.append(watch.fewer_workers() if succeeded else "")
+            if pod is not None and pod.planned.unsized and watch.peak is not None:
+                said.append(suggestion(pod.planned, watch.peak) or watch.nothing_to_size())
+        return list(dict.fromkeys(each for each in said if each))
+
+    def _read(self, pod: Pod) -> None:
+        reader = PodLog(
+            self._cluster, pod, lambda data: self._write(pod, data), lambda: self._now(pod), self._console.say
+        )
+        try:
+            reader.read(follow=True, stop=self._stop)
+        except Exception as bug:  # it must end the follower, not only this thread
+            self.failure = bug
+
+    def _now(self, pod: Pod) -> Pod | None:
+        return None if self._watch.is_gone(pod.uid) else self._watch.pod(pod.uid)
+
+    def _write(self, pod: Pod, data: bytes) -> None:
+        # A cluster's log has one stream; the watch for hangs reads tracebacks, which are stderr's.
+        self.logs[pod.uid].take(Chunk(stderr=True, data=data))
+        self._wrote_at = time.monotonic()
+        with self._lock:
+            self._console.out(prefixed(data, pod) if self.several else data)
+
+    def _sample(self, pod: Pod) -> None:
+        if self._plan is None or pod.state != "running":
+            return
+        watch = ShmWatch(PodShm(self._cluster, self._no_exec), self._plan, self.logs[pod.uid], self._console.say)
+        self.watches[pod.uid] = watch
+        watch.start(pod)
+
+    def _no_exec(self, why: str) -> None:
+        if not self._exec_refused and not self._stop.is_set():
+            self._exec_refused = True
+            self._console.say(f"/dev/shm is not watched: {why}")
+
+
+def prefixed(data: bytes, pod: Pod) -> bytes:
+    """Return lines with the rank of their pod in front, or its name where it has none."""
+    prefix = f"[{pod.name if pod.rank is None else pod.rank}] ".encode()
+    lines = data.split(b"\n")
+    last = lines.pop()
+    text = b"".join(prefix + line + b"\n" for line in lines)
+    return text + (prefix + last + b"\n" if last else b"")

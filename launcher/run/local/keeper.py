@@ -1,0 +1,199 @@
+"""The process that stays with a local run: it starts the job, writes its log, waits for its end and cleans up after it.
+
+It is a session of its own, so neither the end of `up` nor that of the terminal reaches it or the job. The job dies with
+it (PR_SET_PDEATHSIG), and what the job leaves behind becomes its child (PR_SET_CHILD_SUBREAPER) and is killed at the
+end, as with a container. It reads what to start from stdin, as JSON, since that holds secrets, and answers on stdout:
+nothing where the job was started, else why not.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import json
+import os
+import selectors
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from types import FrameType
+from typing import IO, Any
+
+from launcher.run.local.processes import descendants, identity_of
+from launcher.run.local.shm import held_bytes
+from launcher.run.local.state import RunFolder
+from launcher.run.stream import HEADER, STDERR
+
+STDOUT = 1
+CHUNK = 64 * 1024
+PEAK_SECONDS = 2.0  # between two looks at the /dev/shm of the run
+LAST_SECONDS = 10.0  # for killed processes to go; one in an uninterruptible wait may stay
+_PDEATHSIG, _CHILD_SUBREAPER = 1, 36
+
+
+class LogWriter:
+    """Appends frames to the log; on a full disk it drops output, and says so once there is room again."""
+
+    def __init__(self, path: Path) -> None:
+        self._file = os.open(path, os.O_WRONLY | os.O_APPEND)
+        self._lost = 0
+
+    def write(self, stream: int, data: bytes) -> None:
+        """Append one chunk whole, or nothing of it."""
+        if self._lost:
+            sentence = f"trainlaunch: {self._lost} bytes of the log were lost: its disk was full\n".encode()
+            if not self._append(STDERR, sentence):
+                self._lost += len(data)
+                return
+            self._lost = 0
+        if not self._append(stream, data):
+            self._lost += len(data)
+
+    def _append(self, stream: int, data: bytes) -> bool:
+        frame = HEADER.pack(stream, len(data)) + data
+        end = os.lseek(self._file, 0, os.SEEK_END)
+        try:
+            if os.write(self._file, frame) == len(frame):
+                return True
+        except OSError:
+            pass  # as a short write: the disk is full
+        os.ftruncate(self._file, end)
+        return False
+
+
+class Keeper:
+    """One job from its start to its end."""
+
+    def __init__(self, folder: RunFolder, order: dict[str, Any]) -> None:
+        self._folder = folder
+        self._log = LogWriter(folder.log)
+        self._selector = selectors.DefaultSelector()
+        self._code: int | None = None
+        self._peak = 0
+        # Before the fork below: a signal handler of Python is the default again in the job.
+        self._woken = _wake_on_signals()
+        self._job = subprocess.Popen(
+            order["argv"],
+            env={**order["env"], **{name: _in_memory(text) for name, text in order["files"].items()}},
+            cwd=order["cwd"],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            start_new_session=True,
+            preexec_fn=lambda: _prctl(_PDEATHSIG, signal.SIGKILL),  # noqa: PLW1509 - no other thread runs
+        )
+        try:
+            folder.start(identity_of(os.getpid()), identity_of(self._job.pid), time.time())
+        except OSError:  # `down` was faster
+            self._job.kill()
+            raise
+
+    def run(self) -> None:
+        """Copy output until the job has ended, end what it left, record the end."""
+        streams = ((self._job.stdout, STDOUT), (self._job.stderr, STDERR))
+        for pipe, number in streams:
+            if pipe is not None:
+                self._selector.register(pipe, selectors.EVENT_READ, number)
+        self._selector.register(self._woken, selectors.EVENT_READ)
+        looked = time.monotonic()
+        while self._code is None:
+            self._copy(PEAK_SECONDS)
+            self._reap()
+            if time.monotonic() - looked >= PEAK_SECONDS:
+                looked = time.monotonic()
+                self._look_at_shm()
+        self._end_the_rest()
+        self._folder.end(self._code, time.time())
+
+    def _copy(self, seconds: float) -> None:
+        for key, _ in self._selector.select(seconds):
+            data = os.read(key.fd, CHUNK)
+            if key.data is None:
+                continue
+            if data:
+                self._log.write(key.data, data)
+            else:
+                self._selector.unregister(key.fileobj)
+
+    def _reap(self) -> None:
+        while True:
+            try:
+                pid, status = os.waitpid(-1, os.WNOHANG)
+            except ChildProcessError:
+                return
+            if not pid:
+                return
+            if pid == self._job.pid:
+                code = os.waitstatus_to_exitcode(status)
+                self._code = code if code >= 0 else 128 - code
+                self._job.returncode = code
+
+    def _end_the_rest(self) -> None:
+        """Kill all that the job left, and copy what is still in the pipes, whose last writers they are."""
+        deadline = time.monotonic() + LAST_SECONDS
+        while time.monotonic() < deadline:
+            left = descendants(os.getpid())
+            for pid in left:
+                with contextlib.suppress(ProcessLookupError, PermissionError):
+                    os.kill(pid, signal.SIGKILL)
+            self._copy(0.01)
+            self._reap()
+            if not left and len(self._selector.get_map()) == 1:
+                return
+
+    def _look_at_shm(self) -> None:
+        peak = held_bytes(descendants(os.getpid()))
+        if peak > self._peak:
+            self._peak = peak
+            self._folder.note_peak(peak)
+
+
+def _in_memory(text: str) -> str:
+    """Return the path of a file with `text` that is on no disk, for this user's processes, and gone when we are."""
+    file = os.memfd_create("trainlaunch")
+    os.fchmod(file, 0o400)
+    left = os.fsencode(text)
+    while left:
+        left = left[os.write(file, left) :]
+    return f"/proc/{os.getpid()}/fd/{file}"
+
+
+def _wake_on_signals() -> IO[bytes]:
+    """Return a pipe that becomes readable when a child ends.
+
+    The signals of a terminal, a logout or a shutdown are taken and left: the job's own end is what ends a keeper.
+    """
+    reading, writing = os.pipe()
+    os.set_blocking(writing, False)
+    signal.set_wakeup_fd(writing, warn_on_full_buffer=False)
+    for number in (signal.SIGCHLD, signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+        signal.signal(number, _taken)
+    return os.fdopen(reading, "rb", buffering=0)
+
+
+def _taken(_number: int, _frame: FrameType | None) -> None:
+    """Do nothing: the pipe has woken the loop."""
+
+
+def _prctl(option: int, value: int) -> None:
+    ctypes.CDLL(None).prctl(option, value, 0, 0, 0)
+
+
+def main(folder: str) -> None:
+    """Start the job that stdin describes, leave the launcher's process tree, keep the job."""
+    order = json.load(sys.stdin.buffer)
+    if os.fork():
+        os._exit(0)
+    _prctl(_CHILD_SUBREAPER, 1)
+    try:
+        keeper = Keeper(RunFolder(Path(folder)), order)
+    except OSError as refused:
+        os.write(STDOUT, str(refused).encode())
+        os._exit(1)
+    nothing = os.open(os.devnull, os.O_RDWR)
+    for each in (0, STDOUT, STDERR):
+        os.dup2(nothing, each)
+    os.chdir("/")
+    keeper.run()

@@ -1,0 +1,149 @@
+"""What is on record about a local run, and what is true of it now: its state from its folder and its processes."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import time
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from launcher.plan.launch_plan import LaunchPlan
+from launcher.plan.planned import Planned
+from launcher.render.preflight import health_text
+from launcher.run.backend import Started
+from launcher.run.local.processes import Identity, boot_id, identity_of, marked
+from launcher.run.local.state import RunFolder
+
+NEVER_STARTED = "the launcher that created it ended before it started it"
+LOST = "the process that kept it was killed, and the exit code is lost with it"
+RESTARTED = "the host was restarted while it ran"
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """How a run is to be stopped: the signal, and seconds until the kill."""
+
+    stop_signal: int
+    grace: int
+
+
+def describe(plan: LaunchPlan, *, run: str, attempt: int) -> dict[str, Any]:
+    """Return what `status` and `down` need to know without the job file, as plain values."""
+    job, shm = plan.job, plan.shm
+    planned = Planned(
+        processes=sum(each.workers for each in shm.loaders) * plan.ranks.value,
+        queued_batches=sum(each.workers * each.prefetch_factor for each in shm.loaders) * plan.ranks.value,
+        need=shm.need,
+        size=shm.size.value,
+        unsized=shm.unsized,
+    )
+    return {
+        "name": plan.name,
+        "job": job.name,
+        "run": run,
+        "attempt": attempt,
+        "max_attempts": job.max_attempts,
+        "ttl": job.ttl_after_finished,
+        "created": time.time(),
+        "host": os.uname().nodename,
+        "creator": asdict(identity_of(os.getpid())),
+        "memory": plan.memory.limit or 0,
+        "planned": asdict(planned),
+        "stop_signal": signal_number(job.stop_signal),
+        "grace": job.stop_grace_period,
+        "health": {
+            "command": health_text(plan),
+            "timeout": job.healthcheck.timeout,
+            "start_period": job.healthcheck.start_period,
+        },
+    }
+
+
+def signal_number(name: str | None) -> int:
+    """Return the number of a stop signal as job files write it: `TERM`, `SIGUSR1`, `RTMIN+3`, `15`; None: SIGTERM."""
+    if name is None:
+        return signal.SIGTERM
+    if name.isdigit():
+        return int(name)
+    base, _, more = name.removeprefix("SIG").partition("+")
+    return signal.Signals[f"SIG{base}"] + int(more or 0)
+
+
+def described(folder: RunFolder) -> Facts | None:
+    """Return how to stop a run; None where it is gone."""
+    known = folder.description()
+    return None if known is None else Facts(known["stop_signal"], known["grace"])
+
+
+def state_of(folder: RunFolder, *, health: bool = False) -> Started | None:
+    """Return what is true of a run now; None where its folder is gone or belongs to another host."""
+    known = folder.description()
+    if known is None or known["host"] != os.uname().nodename:
+        return None
+    started = folder.started()
+    status, error = _status(folder, known, started)
+    ended = folder.ended()
+    healthy, said = _health(known, started[2]) if health and started and status == "running" else ("", "")
+    if ended and folder.peak():  # as an engine keeps the last line of its health check
+        said = f"shm used=0 peak={folder.peak()} size=0"
+    return Started(
+        id=folder.id,
+        name=known["name"],
+        job=known["job"],
+        run=known["run"],
+        attempt=known["attempt"],
+        max_attempts=known["max_attempts"],
+        status=status,
+        exit_code=ended[0] if ended else None,
+        error=error,
+        oom_killed=False,
+        health=healthy,
+        health_output=said,
+        created=known["created"],
+        started=started[2] if started else 0.0,
+        finished=ended[1] if ended else 0.0,
+        ipc_mode="host",
+        shm_size=known["planned"]["size"],
+        memory=known["memory"],
+        pid=started[1].pid if started else 0,
+        planned=Planned(**known["planned"]),
+        ttl=known["ttl"],
+        target="local",
+    )
+
+
+def _status(
+    folder: RunFolder, known: dict[str, Any], started: tuple[Identity, Identity, float] | None
+) -> tuple[str, str]:
+    """Return status and error. The end is looked for after the keeper, which records it as its last act."""
+    if started is None:
+        alive = Identity(**known["creator"]).alive
+        return "created", "" if alive or folder.started() else NEVER_STARTED
+    keeper = started[0]
+    if folder.ended() is not None:
+        return "exited", ""
+    if keeper.alive:
+        return "running", ""
+    if folder.ended() is not None:
+        return "exited", ""
+    if keeper.boot != boot_id():
+        return "exited", RESTARTED
+    return ("running", "") if marked(folder.path) else ("exited", LOST)
+
+
+def _health(known: dict[str, Any], started: float) -> tuple[str, str]:
+    """Run the health command; return what an engine would say: starting, healthy or unhealthy, and its line."""
+    check = known["health"]
+    try:
+        done = subprocess.run(
+            ["/bin/sh", "-c", check["command"]], capture_output=True, text=True, timeout=check["timeout"], check=False
+        )
+    except subprocess.TimeoutExpired:
+        code, said = 1, f"the health command took longer than {check['timeout']} s"
+    else:
+        code, said = done.returncode, done.stdout.strip()
+    if not code:
+        return "healthy", said
+    return "starting" if time.time() - started < check["start_period"] else "unhealthy", said

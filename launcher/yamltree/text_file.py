@@ -1,0 +1,51 @@
+"""Reads the bytes of a job file or a policy, with one clear error for each way in which that can go wrong."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from launcher.diagnostics import Diagnostic, Report, Span
+from launcher.units import MIB
+
+MAX_BYTES = MIB
+
+
+def read_text(path: Path, report: Report, noun: str = "job file") -> str | None:
+    """Return the text of a file, which `noun` calls, or None once `report` says why not."""
+    try:
+        with path.open("rb") as file:
+            data = file.read(MAX_BYTES + 1)
+    except (OSError, ValueError) as error:
+        message, fix = _unreadable(path, error, noun)
+        report.take(Diagnostic(code="TL101", message=message, fix=fix))
+        return None
+    if len(data) > MAX_BYTES:
+        message = f"the {noun} {path} is larger than {MAX_BYTES} bytes (1 MiB)"
+        report.take(Diagnostic(code="TL101", message=message, fix=f"name the {noun} itself, and keep data out of it"))
+        return None
+    try:
+        return data.decode("utf-8")
+    except UnicodeDecodeError as error:
+        before = data[: error.start].decode("utf-8")
+        line = before.count("\n") + 1
+        column = len(before) - (before.rfind("\n") + 1) + 1
+        report.take(
+            Diagnostic(
+                code="TL101",
+                message=f"the {noun} is not UTF-8: byte 0x{data[error.start]:02x} at offset {error.start}",
+                fix="save the file as UTF-8",
+                span=Span(str(path), line, column, line, column + 1),
+            )
+        )
+        return None
+
+
+def _unreadable(path: Path, error: OSError | ValueError, noun: str) -> tuple[str, str]:
+    if isinstance(error, FileNotFoundError):
+        return f"the {noun} {path} does not exist", f"name a {noun} that exists"
+    if isinstance(error, IsADirectoryError):
+        return f"{path} is a folder, not a {noun}", f"name the file in it, like {path / 'job.yaml'}"
+    if isinstance(error, PermissionError):
+        return f"the {noun} {path} may not be read by this user", f"run chmod a+r {path}"
+    reason = error.strerror if isinstance(error, OSError) else str(error)
+    return f"the {noun} {str(path)!r} can't be read: {reason}", f"name a {noun} that can be read"
