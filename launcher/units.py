@@ -88,6 +88,16 @@ def format_size(size: int) -> str:
     return str(size)
 
 
+def docker_size(size: int) -> str:
+    """Return `size` bytes as Docker and Compose read them: `512m`, or plain bytes where that is not exact."""
+    return f"{size // MIB}m" if size % MIB == 0 else str(size)
+
+
+def kubernetes_size(size: int) -> str:
+    """Return `size` bytes as a Kubernetes quantity: `512Mi`, or plain bytes where that is not exact."""
+    return f"{size // MIB}Mi" if size % MIB == 0 else str(size)
+
+
 def human_size(size: int) -> str:
     """Return a rounded size for people: `311 MiB`, `2.0 GiB`."""
     for unit, factor in (("TiB", TIB), ("GiB", GIB), ("MiB", MIB), ("KiB", KIB)):
@@ -120,6 +130,11 @@ def format_cpus(milli: int) -> str:
     """Return CPUs as a plain decimal without trailing zeros: 1500 → `1.5`."""
     whole, rest = divmod(milli, 1000)
     return f"{whole}.{rest:03d}".rstrip("0") if rest else str(whole)
+
+
+def kubernetes_cpus(milli: int) -> str:
+    """Return thousandths of a CPU as a Kubernetes quantity in its own canonical form: `2`, `1500m`."""
+    return f"{milli}m" if milli % 1000 else str(milli // 1000)
 
 
 def parse_duration(text: str) -> int:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from launcher.job.building.lock import VERSION
-from launcher.render.quoting import comment, yaml_string
+from launcher.yamltree.emitter import comment, yaml_string
 
 
 @dataclass(frozen=True, slots=True)

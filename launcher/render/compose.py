@@ -5,16 +5,18 @@ from __future__ import annotations
 from pathlib import Path
 from typing import NamedTuple
 
+from launcher.container.container import container_of
+from launcher.container.devices import gpu_devices
+from launcher.container.paths import bind_source, host_source
+from launcher.container.secrets import mounted_secrets
+from launcher.container.tmpfs import tmpfs_options
 from launcher.job.reserved import LABEL_PREFIX
 from launcher.job.spec import Mount, secret_path
 from launcher.plan.launch_plan import LaunchPlan
 from launcher.plan.names import node_names
-from launcher.render.container import container_of
 from launcher.render.header import header_lines
-from launcher.render.secrets import mounted_secrets
-from launcher.render.spelling import bind_source, docker_size, gpu_devices, host_source, tmpfs_options
-from launcher.render.templates import template_text
-from launcher.units import format_cpus, format_duration
+from launcher.templating.environment import template_text
+from launcher.units import docker_size, format_cpus, format_duration
 
 NODE_LABEL = LABEL_PREFIX + "node"
 

@@ -5,21 +5,16 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
+from launcher.container.container import container_of
+from launcher.container.devices import gpu_devices
+from launcher.container.paths import bind_source, has_relative_bind, host_source
+from launcher.container.secrets import mounted_secrets, secret_mounts
+from launcher.container.tmpfs import tmpfs_options
 from launcher.job.spec import Mount
 from launcher.plan.launch_plan import LaunchPlan
-from launcher.render.container import container_of
 from launcher.render.header import header_lines
-from launcher.render.secrets import mounted_secrets, secret_mounts
-from launcher.render.spelling import (
-    bind_source,
-    docker_size,
-    gpu_devices,
-    has_relative_bind,
-    host_source,
-    tmpfs_options,
-)
-from launcher.render.templates import template_text
-from launcher.units import format_cpus, format_duration
+from launcher.templating.environment import template_text
+from launcher.units import docker_size, format_cpus, format_duration
 
 if TYPE_CHECKING:
     from launcher.formats.docker_flags import Flag

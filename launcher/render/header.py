@@ -11,11 +11,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
+from launcher.container.paths import has_relative_bind
 from launcher.job.building.lock import lock_path
 from launcher.plan.fingerprint import RENDERING_FORMAT
 from launcher.plan.launch_plan import Derived, LaunchPlan
 from launcher.plan.threads import alike
-from launcher.render.spelling import has_relative_bind
 from launcher.units import format_duration, format_size
 
 if TYPE_CHECKING:

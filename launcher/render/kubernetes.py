@@ -6,38 +6,27 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
-from launcher.job.reserved import CLUSTER_HOME, KUEUE_QUEUE_LABEL
-from launcher.job.spec import JobSpec, Mount, numeric_user, secret_path
-from launcher.plan.launch_plan import LaunchPlan
-from launcher.render.container import container_of
-from launcher.render.header import header_lines
-from launcher.render.secrets import mounted_secrets
-from launcher.render.spelling import (
-    kubernetes_cpus,
+from launcher.container.container import container_of
+from launcher.container.kubernetes import (
+    CONTAINER_NAMES,
+    OWN_CONTAINER_NAME,
+    PULL_POLICIES,
     kubernetes_labels,
     kubernetes_name,
-    kubernetes_size,
-    needs_own_tmp,
+    missing_identity,
+    needs_local_address,
+    needs_own_home,
+    readiness_text,
+    security,
 )
-from launcher.render.templates import template_text
-from launcher.units import format_duration
-
-PULL_POLICIES = {"always": "Always", "missing": "IfNotPresent", "never": "Never"}
-# Kubeflow's controllers look for the training container by its name.
-CONTAINER_NAMES = {"trainjob": "node", "pytorchjob": "pytorch"}
-OWN_CONTAINER_NAME = "train"
-# A uid that the image doesn't know has no home and no name: getpass.getuser() raises, which PyTorch's Inductor calls.
-IDENTITY = {
-    "HOME": CLUSTER_HOME,
-    "USER": "trainlaunch",
-    "LOGNAME": "trainlaunch",
-    "XDG_CACHE_HOME": f"{CLUSTER_HOME}/.cache",
-    "TORCHINDUCTOR_CACHE_DIR": f"{CLUSTER_HOME}/.cache/torchinductor",
-    "TRITON_CACHE_DIR": f"{CLUSTER_HOME}/.cache/triton",
-    "MPLCONFIGDIR": f"{CLUSTER_HOME}/.cache/matplotlib",
-}
-LOCAL_ADDRESS = "PET_LOCAL_ADDR"  # torchrun's
-_RECORDS_ONLY = "trap 'exit 0' EXIT # something acts on readiness here, so this check only records\n"
+from launcher.container.secrets import mounted_secrets
+from launcher.container.tmpfs import needs_own_tmp
+from launcher.job.reserved import CLUSTER_HOME, KUEUE_QUEUE_LABEL
+from launcher.job.spec import Mount, secret_path
+from launcher.plan.launch_plan import LaunchPlan
+from launcher.render.header import header_lines
+from launcher.templating.environment import template_text
+from launcher.units import format_duration, kubernetes_cpus, kubernetes_size
 
 
 class Volume(NamedTuple):
@@ -51,16 +40,6 @@ class Volume(NamedTuple):
     source: str | None
     target: str
     read_only: bool
-
-
-class Security(NamedTuple):
-    """Whose the processes and volumes of a pod are; None leaves it to the image, or the volume as it is."""
-
-    uid: int | None
-    gid: int | None
-    fs_group: int | None
-    restricted: bool
-    seccomp: bool
 
 
 def kubernetes_text(plan: LaunchPlan, *, base: Path | None) -> str:
@@ -97,45 +76,6 @@ def kubernetes_text(plan: LaunchPlan, *, base: Path | None) -> str:
         backoff_limit=job.max_attempts - 1 if kind == "job" else 0,
         deadline_of_pods=kind == "jobset" and job.active_deadline is not None,
     )
-
-
-def security(job: JobSpec) -> Security:
-    """Return the ids that the pod states: always under `restricted`, else those that the job asks for."""
-    platform = job.kubernetes
-    restricted = platform.pod_security == "restricted"
-    uid, gid = numeric_user(job.user) or (1000, 1000)
-    if not restricted and job.user is None:
-        return Security(None, None, platform.fs_group, False, platform.pod_security != "privileged")
-    fs_group = platform.fs_group if platform.fs_group is not None or not uid else 1000
-    stated_gid = gid if restricted or ":" in str(job.user) else None
-    return Security(uid, stated_gid, fs_group, restricted, platform.pod_security != "privileged")
-
-
-def needs_own_home(job: JobSpec) -> bool:
-    """Return whether the processes have a uid that the image need not know."""
-    return bool(security(job).uid)
-
-
-def needs_local_address(job: JobSpec) -> bool:
-    """Return whether torchrun must be told by which address the other nodes reach it: a node's name may not do."""
-    stated = LOCAL_ADDRESS in {*job.env, *job.secrets}
-    return job.nodes > 1 and job.kubernetes.host_network and not stated
-
-
-def missing_identity(plan: LaunchPlan) -> dict[str, str]:
-    """Return the variables of a home and its caches that the job doesn't set itself."""
-    if not needs_own_home(plan.job):
-        return {}
-    return {name: value for name, value in IDENTITY.items() if name not in {*plan.job.env, *plan.job.secrets}}
-
-
-def readiness_text(job: JobSpec, health: str) -> str:
-    """Return the readiness command: the health check, which must not fail where readiness decides about the job.
-
-    A queue evicts what is not ready, and a pod that is not ready drops out of the names that its peers look up.
-    """
-    acted_upon = job.nodes > 1 or job.kubernetes.queue or job.kubernetes.kind not in {"job", "pod"}
-    return _RECORDS_ONLY + health if acted_upon else health
 
 
 def tolerations(plan: LaunchPlan) -> Iterator[Mapping[str, object]]:

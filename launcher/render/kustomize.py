@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from pathlib import Path
 
-from launcher.render.templates import template_text
+from launcher.templating.environment import template_text
 
 KUSTOMIZATION = "kustomization.yaml"
 RESOURCE_SUFFIX = ".kubernetes.yaml"

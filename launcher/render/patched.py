@@ -19,7 +19,8 @@ from launcher.job.patch import Leaf, Operation
 from launcher.plan.launch_plan import LaunchPlan
 from launcher.render import unpatched
 from launcher.render.json_patch import PatchFailed, after, merged_after
-from launcher.render.quoting import dollars, yaml_block
+from launcher.templating.quoting import dollars
+from launcher.yamltree.emitter import yaml_block
 
 Documents = list[dict[str, Any]]
 _HEADER = re.compile(r"(?:#.*\n)*")

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
+from launcher.container.devices import gpu_devices
 from launcher.diagnostics import Diagnostic
 from launcher.plan.launch_plan import LaunchPlan
-from launcher.render.spelling import gpu_devices
 
 NO_GPU = "TL505"
 INSTALL_AMDGPU = "install the amdgpu driver until /dev/kfd is there, or add `--set resources.gpus=0`"

@@ -13,10 +13,10 @@ from dataclasses import dataclass, replace
 from types import FrameType
 from typing import NamedTuple
 
+from launcher.container.preflight import STOP_MARKER
 from launcher.diagnose.evidence import Evidence
 from launcher.errors import EXIT_BEFORE_START, EXIT_FILES_WRONG, LaunchError
 from launcher.plan.launch_plan import LaunchPlan
-from launcher.render.preflight import STOP_MARKER
 from launcher.run.backend import Backend, Say, Session, Started
 from launcher.run.evidence import evidence_of
 from launcher.run.multi_node import Prefixed, containers_of, deciding, prefix

@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
+from launcher.container.container import Container, container_of
+from launcher.container.devices import gpu_devices
+from launcher.container.paths import has_relative_bind, host_source
+from launcher.container.secrets import mounted_secrets, passed_secrets, written_secrets
+from launcher.container.tmpfs import needs_own_tmp
 from launcher.job.reserved import LABEL_PREFIX, SECRETS_FOLDER
 from launcher.job.spec import Mount, secret_path
 from launcher.plan.launch_plan import LaunchPlan
 from launcher.plan.names import node_names
-from launcher.render.container import Container, container_of
-from launcher.render.secrets import mounted_secrets, passed_secrets, written_secrets
-from launcher.render.spelling import gpu_devices, has_relative_bind, host_source, needs_own_tmp
 from launcher.verify.readback import ReadBack, ReadMount, absolute, flat
 
 _JOB_LABEL, _NODE_LABEL = LABEL_PREFIX + "job", LABEL_PREFIX + "node"

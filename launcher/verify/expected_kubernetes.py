@@ -5,23 +5,25 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from launcher.job.reserved import CLUSTER_HOME
-from launcher.job.spec import secret_path
-from launcher.plan.launch_plan import LaunchPlan
-from launcher.render.container import Container
-from launcher.render.kubernetes import (
+from launcher.container.container import Container
+from launcher.container.kubernetes import (
     CONTAINER_NAMES,
     LOCAL_ADDRESS,
     OWN_CONTAINER_NAME,
     PULL_POLICIES,
+    kubernetes_labels,
+    kubernetes_name,
     missing_identity,
     needs_local_address,
     needs_own_home,
     readiness_text,
     security,
 )
-from launcher.render.secrets import mounted_secrets
-from launcher.render.spelling import kubernetes_labels, kubernetes_name, needs_own_tmp
+from launcher.container.secrets import mounted_secrets
+from launcher.container.tmpfs import needs_own_tmp
+from launcher.job.reserved import CLUSTER_HOME
+from launcher.job.spec import secret_path
+from launcher.plan.launch_plan import LaunchPlan
 from launcher.verify.readback import ReadBack, ReadMount, flat
 
 _Document = dict[str, Any]

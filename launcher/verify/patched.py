@@ -72,7 +72,7 @@ def _check_words(plan: LaunchPlan, bare: str, text: str) -> None:
 
 def _as_read(words: list[str]) -> list[str]:
     """Return words as `statements` gives them back from one command."""
-    from launcher.render.quoting import sh_words
+    from launcher.templating.quoting import sh_words
 
     return next(statements(sh_words(tuple(words))), [])
 

@@ -9,11 +9,11 @@ from types import ModuleType
 
 import pytest
 
+from launcher.container.preflight import STOP_MARKER
 from launcher.diagnose import SYMPTOMS, explain_end, explain_hang, symptoms
 from launcher.diagnose.evidence import Evidence
 from launcher.diagnose.reference import troubleshooting_markdown
 from launcher.plan.planned import Planned
-from launcher.render.preflight import STOP_MARKER
 
 ROOT = Path(__file__).resolve().parents[2]
 ALL = [each for group in SYMPTOMS for each in group]

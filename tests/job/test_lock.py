@@ -9,11 +9,11 @@ import pytest
 import yaml
 
 from launcher.committed.lock import ImageFacts, lock_text
+from launcher.container.container import container_of
 from launcher.errors import JobFileRejected
 from launcher.plan import make_plan
 from launcher.policy import read_job, stated_images
 from launcher.render import TEXT_TARGETS, render
-from launcher.render.container import container_of
 from launcher.verify import verified
 from tests.conftest import ROOT, Runs
 from tests.jobs import write_job

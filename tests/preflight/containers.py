@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from launcher.container.preflight import preflight_text
 from launcher.plan.launch_plan import LaunchPlan
-from launcher.render.preflight import preflight_text
 from tests.conftest import Runs
 
 SHELLS: Mapping[str, tuple[str, ...]] = {

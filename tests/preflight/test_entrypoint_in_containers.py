@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from launcher.render.container import container_of
+from launcher.container.container import container_of
 from tests.conftest import Runs
 from tests.preflight.plans import plan
 

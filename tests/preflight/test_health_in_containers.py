@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from launcher.render.preflight import health_text
+from launcher.container.preflight import health_text
 from launcher.units import MIB
 from tests.conftest import Runs
 from tests.preflight.containers import SHELLS

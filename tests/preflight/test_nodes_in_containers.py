@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from launcher.container.container import container_of
+from launcher.container.rendezvous import VARIABLE
 from launcher.plan.launch_plan import LaunchPlan
-from launcher.render.container import container_of
-from launcher.render.rendezvous import VARIABLE
 from tests.conftest import Runs
 from tests.jobs import plan_with
 from tests.preflight.containers import Case, run_cases

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
+from launcher.container.preflight import STOP_MARKER, forwarded_signals, health_text, preflight_text
 from launcher.plan.launch_plan import LaunchPlan
-from launcher.render.preflight import STOP_MARKER, forwarded_signals, health_text, preflight_text
 from tests.preflight.plans import LOADER, automatic, plan
 
 TOKENS = ("{num_workers}", "--prefetch={prefetch_factor}", "{batch_size}", "n={nproc_per_node}")
@@ -37,14 +37,6 @@ def test_wrapper_has_at_most_ninety_lines_of_110_columns(each: LaunchPlan) -> No
     lines = preflight_text(each).splitlines()
     assert len(lines) <= 90
     assert max(map(len, lines)) <= 110
-
-
-@EVERY_PLAN
-def test_texts_are_what_jinja_makes_of_their_templates(each: LaunchPlan, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The modules that the templates are compiled to take every branch as Jinja2 does."""
-    texts = preflight_text(each), health_text(each)
-    monkeypatch.setattr("launcher.render.templates.compiled_text", lambda template: None)
-    assert (preflight_text(each), health_text(each)) == texts
 
 
 @EVERY_PLAN

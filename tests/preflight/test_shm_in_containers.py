@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from launcher.container.preflight import STOP_MARKER
 from launcher.errors import EXIT_FILES_WRONG, EXIT_TRY_ELSEWHERE
-from launcher.render.preflight import STOP_MARKER
 from launcher.units import MIB
 from tests.conftest import Runs
 from tests.preflight.containers import Case, Ended, run_cases

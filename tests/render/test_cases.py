@@ -13,9 +13,9 @@ from launcher.plan import make_plan
 from launcher.plan.launch_plan import LaunchPlan
 from launcher.policy import read_job
 from launcher.render import render
-from launcher.render.quoting import yaml_string
 from launcher.verify import verified
 from launcher.verify.reread_kubernetes import expanded
+from launcher.yamltree.emitter import yaml_string
 from tests.render.readers import kubectl_json
 
 ON_CLUSTER = "resources: {cpus: 2, memory: 4Gi}\n"

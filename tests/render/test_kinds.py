@@ -12,14 +12,13 @@ import jsonschema
 import kubernetes_validate
 import pytest
 
+from launcher.container.container import container_of
+from launcher.container.kubernetes import kubernetes_name, readiness_text
+from launcher.container.rendezvous import rendezvous_endpoint
 from launcher.errors import JobFileRejected
 from launcher.job.fields.kubernetes import KINDS
 from launcher.plan import make_plan
 from launcher.render import render
-from launcher.render.container import container_of
-from launcher.render.kubernetes import readiness_text
-from launcher.render.rendezvous import rendezvous_endpoint
-from launcher.render.spelling import kubernetes_name
 from launcher.verify import verified
 from tests.jobs import job_with, plan_with
 from tests.render.crds import VERSIONS, pod_templates, validate

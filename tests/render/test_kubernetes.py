@@ -9,12 +9,12 @@ import kubernetes_validate
 import pytest
 import yaml
 
+from launcher.container.kubernetes import IDENTITY, kubernetes_name
 from launcher.errors import JobFileRejected
 from launcher.plan import make_plan
 from launcher.plan.launch_plan import LaunchPlan
+from launcher.plan.names import shortened
 from launcher.render import render
-from launcher.render.kubernetes import IDENTITY
-from launcher.render.spelling import kubernetes_name, shortened
 from launcher.verify import verified
 from launcher.verify.reread_kubernetes import expanded
 from tests.jobs import job_with, plan_with

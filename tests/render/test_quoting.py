@@ -1,4 +1,4 @@
-"""What the writers of launcher.render.quoting make, read by the readers that it is for."""
+"""What the writers of launcher.templating.quoting make, read by the readers that it is for."""
 
 from __future__ import annotations
 
@@ -13,20 +13,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from jinja2 import nodes
 
-from launcher.render.quoting import (
-    Quoted,
-    comment,
-    compose_variable,
-    number,
-    sh_name,
-    sh_variable,
-    sh_word,
-    sh_words,
-    yaml_string,
-    yaml_text,
-)
-from launcher.render.templates import QUOTING_FILTERS, environment, template_folder
+from launcher.templating.environment import QUOTING_FILTERS, environment, template_folder
+from launcher.templating.quoting import compose_variable, number, sh_name, sh_variable, sh_word, sh_words
 from launcher.verify.reread_docker import statements
+from launcher.yamltree.emitter import Quoted, comment, yaml_string, yaml_text
 from tests.render.nasty import nasty_strings
 
 STRINGS = nasty_strings()

@@ -13,11 +13,11 @@ from typing import Any
 import pytest
 import yaml
 
+from launcher.container.container import container_of
 from launcher.plan import make_plan
 from launcher.plan.launch_plan import LaunchPlan
 from launcher.policy import read_job
 from launcher.render import render
-from launcher.render.container import container_of
 from launcher.verify import verified
 from launcher.verify.reread_docker import statements
 from launcher.verify.reread_kubernetes import expanded

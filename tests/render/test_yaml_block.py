@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from launcher.render import render
 from launcher.render.patched import documents_of, written
-from launcher.render.quoting import yaml_block
+from launcher.yamltree.emitter import yaml_block
 from tests.render.jobs import JOBS, TARGETS, job_plan
 from tests.render.readers import kubectl_json
 

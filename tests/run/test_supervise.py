@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 
+from launcher.container.preflight import STOP_MARKER
 from launcher.diagnose import explain_end
 from launcher.errors import TargetUnavailable
 from launcher.plan.launch_plan import LaunchPlan
 from launcher.plan.planned import Planned
-from launcher.render.preflight import STOP_MARKER
 from launcher.run.backend import Chunk
 from launcher.run.supervise import DEADLINE, Console, Event, Events, Outcome, Supervisor, trapped_signals
 from tests.jobs import plan_with

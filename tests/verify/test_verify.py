@@ -12,10 +12,10 @@ from typing import Any
 import pytest
 import yaml
 
+from launcher.container.container import container_of
 from launcher.errors import RenderingDisagrees
 from launcher.plan.launch_plan import LaunchPlan
 from launcher.render import render
-from launcher.render.container import container_of
 from launcher.verify import verified, verify
 from tests.jobs import plan_with
 from tests.render.jobs import JOBS, NODES, TARGETS, job_plan

@@ -8,10 +8,10 @@
 
 from __future__ import annotations
 
+from launcher.container.preflight import STOP_MARKER
 from launcher.diagnose.diagnosis import Diagnosis
 from launcher.diagnose.evidence import Evidence
 from launcher.errors import EXIT_FILES_WRONG, EXIT_TRY_ELSEWHERE
-from launcher.render.preflight import STOP_MARKER
 
 CODE = "TL615"
 NAME = "own-exit-code"

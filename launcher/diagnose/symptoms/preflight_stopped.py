@@ -11,10 +11,10 @@ from __future__ import annotations
 
 import re
 
+from launcher.container.preflight import STOP_MARKER
 from launcher.diagnose.diagnosis import Diagnosis, line_with
 from launcher.diagnose.evidence import Evidence
 from launcher.errors import EXIT_FILES_WRONG, EXIT_TRY_ELSEWHERE
-from launcher.render.preflight import STOP_MARKER
 
 CODE = "TL601"
 NAME = "preflight-stopped"

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
+from launcher.container.container import container_of
+from launcher.container.devices import gpu_devices
+from launcher.container.secrets import secret_mounts
+from launcher.container.tmpfs import tmpfs_options
 from launcher.job.reserved import LABEL_PREFIX
 from launcher.job.spec import Gpus, HealthCheck, Mount
 from launcher.plan.launch_plan import LaunchPlan
-from launcher.render.container import container_of
-from launcher.render.secrets import secret_mounts
-from launcher.render.spelling import gpu_devices, tmpfs_options
 from launcher.run.secrets import secret_value, source_path
 
 NANO = 1_000_000_000

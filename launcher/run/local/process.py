@@ -9,11 +9,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from launcher.container.preflight import preflight_text
 from launcher.job.host_paths import host_path
 from launcher.job.spec import Gpus, path_variable, secret_path
 from launcher.plan.launch_plan import LaunchPlan
 from launcher.plan.ranks import torchrun_prefix
-from launcher.render.preflight import preflight_text
 from launcher.run.amd_gpus import amd_gpus
 from launcher.run.docker.create_body import bind_source
 from launcher.run.local.processes import RUN_MARK

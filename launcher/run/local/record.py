@@ -9,9 +9,9 @@ import time
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from launcher.container.preflight import health_text
 from launcher.plan.launch_plan import LaunchPlan
 from launcher.plan.planned import Planned
-from launcher.render.preflight import health_text
 from launcher.run.backend import Started
 from launcher.run.local.processes import Identity, boot_id, identity_of, marked
 from launcher.run.local.state import RunFolder

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from launcher.container.kubernetes import kubernetes_name
 from launcher.plan.launch_plan import LaunchPlan
 from launcher.plan.names import node_names
-from launcher.render.spelling import kubernetes_name
 
 VARIABLE = "PET_RDZV_ENDPOINT"  # torchrun reads PET_<OPTION> where its argv has no --<option>
 

@@ -8,11 +8,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 
+from launcher.container.secrets import path_variables, read_secrets, written_secrets
 from launcher.job.spec import JobSpec, secret_path
 from launcher.plan.launch_plan import LaunchPlan
 from launcher.plan.workers import CPUS_PER_WORKER_ON_CPU, FEWEST_CPUS_FOR_WORKERS, MOST_WORKERS_ON_CPU
-from launcher.render.secrets import path_variables, read_secrets, written_secrets
-from launcher.render.templates import template_text
+from launcher.templating.environment import template_text
 from launcher.units import MIB, format_size, round_up
 
 # What stands before the preflight's last sentence, so that its 75 and 78 can be told from the job's own.

@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 import functools
-import hashlib
-import importlib
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from launcher.render.quoting import (
-    Quoted,
-    comment,
+from launcher.templating.quoting import (
     compose_variable,
     dollars,
     number,
@@ -20,10 +16,8 @@ from launcher.render.quoting import (
     sh_variable,
     sh_word,
     sh_words,
-    yaml_block,
-    yaml_string,
-    yaml_text,
 )
+from launcher.yamltree.emitter import Quoted, comment, yaml_block, yaml_string, yaml_text
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -69,42 +63,6 @@ def environment() -> Environment:
     return made
 
 
-def module_name(template: str) -> str:
-    """Return the name of the module that `template` is compiled to."""
-    return template.removesuffix(".j2").replace("/", "_").replace("-", "_").replace(".", "_")
-
-
-@functools.cache
-def compiled_text(template: str) -> Callable[..., str] | None:
-    """Return the function that `template` was compiled to; None where there is none, or a source differs since."""
-    name = f"{__package__}.compiled.{module_name(template)}"
-    try:
-        module = importlib.import_module(name)
-    except ModuleNotFoundError as missing:
-        if missing.name != name:
-            raise
-        return None
-    sources: Mapping[str, str] = module.SOURCES
-    if any(digest_of(each) != digest for each, digest in sources.items()):
-        return None
-    text: Callable[..., str] = module.text
-    return text
-
-
-def digest_of(template: str) -> str:
-    """Return the digest of a template's source; empty where the file is gone."""
-    try:
-        return hashlib.sha256((template_folder() / template).read_bytes()).hexdigest()
-    except FileNotFoundError:
-        return ""
-
-
 def template_text(template: str, /, **values: object) -> str:
-    """Return the text of `template` with `values`, or with none: every printed value passes a quoting filter.
-
-    An edited template is taken as it is, by Jinja2, until `make regen` compiles it again.
-    """
-    compiled = compiled_text(template)
-    if compiled is not None:
-        return compiled(**values)
+    """Return the text of `template` with `values`, or with none: every printed value passes a quoting filter."""
     return environment().get_template(template).render(values)

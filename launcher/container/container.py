@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from launcher.container.preflight import health_text, preflight_text
+from launcher.container.rendezvous import rendezvous_variables
+from launcher.container.secrets import passed_secrets, path_variables
 from launcher.job.reserved import LABEL_PREFIX
 from launcher.job.spec import Secret
 from launcher.plan.fingerprint import RENDERING_FORMAT
 from launcher.plan.launch_plan import LaunchPlan
-from launcher.render.preflight import health_text, preflight_text
-from launcher.render.rendezvous import rendezvous_variables
-from launcher.render.secrets import passed_secrets, path_variables
 
 
 class Container(NamedTuple):

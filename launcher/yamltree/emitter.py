@@ -1,7 +1,6 @@
-"""Writers of values into shell and YAML text, whose results alone a template may print.
+"""Writes YAML that every reader takes for the same values: PyYAML, Go's yaml.v2 and yaml.v3 (kubectl, Compose).
 
-Strings arrive byte for byte at every reader: PyYAML, Go's yaml.v2 and yaml.v3 (kubectl, Compose), dash and bash. These
-readers disagree on bare scalars (`y`, `1e3`, `08`, `0o14`), so every YAML string is double-quoted or a literal block.
+These readers disagree on bare scalars (`y`, `1e3`, `08`, `0o14`), so every string is double-quoted or a literal block.
 """
 
 from __future__ import annotations
@@ -16,57 +15,14 @@ _UNPRINTABLE = f"\x00-\x1f{_HIDDEN}"
 _YAML_ESCAPED = re.compile(f'["\\\\{_UNPRINTABLE}]')
 _NOT_IN_BLOCK = re.compile(f"[\x00-\x08\x0b-\x1f{_HIDDEN}]")  # a block holds tabs, and its lines end
 _NOT_IN_COMMENT = re.compile(f"[{_UNPRINTABLE}\ud800-\udfff]")  # a file's name may hold bytes that are no UTF-8
-_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _NAMED_ESCAPES = {'"': '\\"', "\\": "\\\\", "\n": "\\n", "\t": "\\t", "\r": "\\r"}
 _PLAIN_KEY = re.compile(r"(?!(?i:y|n|yes|no|on|off|true|false|null)$)[A-Za-z_][A-Za-z0-9_-]*")
-_PLAIN_SHELL_WORD = re.compile(r"[A-Za-z0-9_./:@%+,-][A-Za-z0-9_./:=@%+,-]*")
 
 
 class Quoted(str):
     """Text that is safe where the writer that made it says so; templates print nothing else."""
 
     __slots__ = ()
-
-
-def require_quoted(value: object) -> Quoted:
-    """Return `value`; raises TypeError where a template would print something that no writer of this module made."""
-    if not isinstance(value, Quoted):
-        raise TypeError(f"a template prints {value!r} without a quoting filter")
-    return value
-
-
-def sh_word(value: str) -> Quoted:
-    """Return one shell word: bare where no shell reads anything into it, else single-quoted (may span lines)."""
-    if _PLAIN_SHELL_WORD.fullmatch(value):
-        return Quoted(value)
-    return Quoted("'" + value.replace("'", "'\\''") + "'")
-
-
-def sh_words(values: tuple[str, ...]) -> Quoted:
-    """Return shell words on one line (values with line breaks span lines)."""
-    return Quoted(" ".join(map(sh_word, values)))
-
-
-def sh_name(value: str) -> Quoted:
-    """Return the name of a shell variable; raises ValueError for anything else, since no quoting exists for names."""
-    if not _NAME.fullmatch(value):
-        raise ValueError(f"{value!r} is not the name of an environment variable")
-    return Quoted(value)
-
-
-def sh_variable(value: str) -> Quoted:
-    """Return the double-quoted reference to the shell variable called `value`, empty where it is not set."""
-    return Quoted(f'"${{{sh_name(value)}:-}}"')
-
-
-def compose_variable(value: str, message: str) -> Quoted:
-    """Return the YAML scalar by which Compose takes the host's variable `value`, or stops with `message`."""
-    return yaml_string(f"${{{sh_name(value)}:?{dollars(message)}}}")
-
-
-def dollars(value: str) -> str:
-    """Return `value` with each `$` doubled, as Compose and Kubernetes expand it; not quoted yet."""
-    return value.replace("$", "$$")
 
 
 def yaml_string(value: str) -> Quoted:
@@ -151,13 +107,6 @@ def _has_hidden(value: str) -> bool:
     if value.isascii():
         return not value.replace("\n", "").replace("\t", "").isprintable()
     return _NOT_IN_BLOCK.search(value) is not None
-
-
-def number(value: int) -> Quoted:
-    """Return a bare decimal integer; raises TypeError for anything else, booleans included."""
-    if type(value) is not int:
-        raise TypeError(f"{value!r} is not an integer")
-    return Quoted(str(value))
 
 
 def comment(value: str) -> Quoted:

@@ -1,1 +1,0 @@
-"""Templates as Python, written by launcher/render/compiler.py from templates/; never changed by hand."""

@@ -1,0 +1,1 @@
+"""Templates, which print only what a quoting filter made."""

@@ -1,0 +1,61 @@
+"""Writers of values into shell and YAML text, whose results alone a template may print.
+
+Strings arrive byte for byte at every reader: dash and bash here, readers of YAML in `launcher.yamltree.emitter`.
+"""
+
+from __future__ import annotations
+
+import re
+
+from launcher.yamltree.emitter import Quoted, yaml_string
+
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_PLAIN_SHELL_WORD = re.compile(r"[A-Za-z0-9_./:@%+,-][A-Za-z0-9_./:=@%+,-]*")
+
+
+def require_quoted(value: object) -> Quoted:
+    """Return `value`; raises TypeError where a template would print something that no writer of this module made."""
+    if not isinstance(value, Quoted):
+        raise TypeError(f"a template prints {value!r} without a quoting filter")
+    return value
+
+
+def sh_word(value: str) -> Quoted:
+    """Return one shell word: bare where no shell reads anything into it, else single-quoted (may span lines)."""
+    if _PLAIN_SHELL_WORD.fullmatch(value):
+        return Quoted(value)
+    return Quoted("'" + value.replace("'", "'\\''") + "'")
+
+
+def sh_words(values: tuple[str, ...]) -> Quoted:
+    """Return shell words on one line (values with line breaks span lines)."""
+    return Quoted(" ".join(map(sh_word, values)))
+
+
+def sh_name(value: str) -> Quoted:
+    """Return the name of a shell variable; raises ValueError for anything else, since no quoting exists for names."""
+    if not _NAME.fullmatch(value):
+        raise ValueError(f"{value!r} is not the name of an environment variable")
+    return Quoted(value)
+
+
+def sh_variable(value: str) -> Quoted:
+    """Return the double-quoted reference to the shell variable called `value`, empty where it is not set."""
+    return Quoted(f'"${{{sh_name(value)}:-}}"')
+
+
+def compose_variable(value: str, message: str) -> Quoted:
+    """Return the YAML scalar by which Compose takes the host's variable `value`, or stops with `message`."""
+    return yaml_string(f"${{{sh_name(value)}:?{dollars(message)}}}")
+
+
+def dollars(value: str) -> str:
+    """Return `value` with each `$` doubled, as Compose and Kubernetes expand it; not quoted yet."""
+    return value.replace("$", "$$")
+
+
+def number(value: int) -> Quoted:
+    """Return a bare decimal integer; raises TypeError for anything else, booleans included."""
+    if type(value) is not int:
+        raise TypeError(f"{value!r} is not an integer")
+    return Quoted(str(value))
