@@ -7,7 +7,7 @@ guessed: a value that a variable or a template decides is Unknown, and what a te
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Generic, NamedTuple, TypeVar, Union
+from typing import Generic, NamedTuple, TypeVar
 
 from launcher.diagnostics import Span
 
@@ -44,7 +44,7 @@ class Unknown(NamedTuple):
     span: Span
 
 
-Value = Union[Known[T], Unknown, None]  # None: the text doesn't state it
+Value = Known[T] | Unknown | None  # None: the text doesn't state it
 
 # What /dev/shm is. SIZE: the runtime's own mount with a stated size, or a Memory emptyDir with a sizeLimit.
 # UNSIZED: a Memory emptyDir or tmpfs without a size. TMPFS: a tmpfs that the text itself mounts there, with its size.
@@ -96,7 +96,7 @@ class Workload(NamedTuple):
 
     `format` is docker_run, compose or kubernetes; `place` says which of several it is (`services.train`,
     `Job/train containers[0]`), `span` is the place to point at for what is missing: its name, or the word `run`.
-    Sizes are bytes, CPUs thousandths, durations seconds. The process is entrypoint + command where the text states both.
+    Sizes are bytes, CPUs thousandths, durations seconds. The process is entrypoint + command where both are stated.
     `secrets` are variables by the source of their values. `rest` is all else that the text says of it, by dotted path,
     so that two readings can be compared whole.
     """
