@@ -1,0 +1,196 @@
+"""The Kubernetes objects of a rendering: one record for each kind that runs a job, and for each that serves one.
+
+No other module compares a kind's name. Adding a kind: one record here, its template, and what it must say in verify.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+Path = tuple[str, ...]  # keys from an object down; "*" is each item of a list or a mapping
+
+
+class Part(NamedTuple):
+    """An object that only serves the one that runs the job, and has its name.
+
+    `controller` is what brings the kind to a cluster, empty for Kubernetes itself. `pod_template` leads to what holds a
+    pod's metadata and spec; None where it makes no pods.
+    """
+
+    name: str
+    api_version: str
+    plural: str
+    controller: str = ""
+    pod_template: Path | None = None
+
+
+class Kind(NamedTuple):
+    """A kind that runs a job: `word` in the job file, `name` and the rest as its manifest has them.
+
+    `controller` and `pod_template` are as a Part's; `pod_template` is None where one of `parts` holds it. `levels` is
+    how many objects there are from it down to the pods, which controllers make one by one.
+
+    Names: controllers append to an object's name to name its pods and their hosts. `suffix` is the longest with one
+    node, `suffix_of_several` with several, where {last} is the last node's index and {worker} one less. `first_host`
+    is where the pods of a namespace find the first node, with {name} its name. `letter_first`: a Service is named like it, and can't start
+    with a digit. `named_by_input`: its template can't change in the cluster, so its name carries the input hash.
+
+    What it does by itself: `retries`: starts a failed job again as restart.max_attempts says, else only `up` does.
+    `restarts_together`: then all nodes start again, not the lost one alone. `removed_after_ttl`: ttl_after_finished is
+    a field of it. `deadline_of_pods`: its deadline stands in the Job below it, and counts anew for each attempt.
+    `acts_on_readiness`: a pod that is not ready counts as none. `can_wait`: a queue can hold it back.
+    `needs_parts_first`: its API refuses it while `parts` are missing.
+
+    `one_node`, `no_attempts` and `no_attempts_of_several` say why it can't run several nodes, or be started again;
+    empty where it can. `groups` leads to its groups of pods, `counts` in each to the factors of their number, 1 where
+    unstated.
+    """
+
+    word: str
+    name: str
+    api_version: str
+    plural: str
+    controller: str = ""
+    pod_template: Path | None = None
+    container_name: str = "train"
+    parts: tuple[Part, ...] = ()
+    own_service: bool = False
+    levels: int = 1
+    suffix: str = ""
+    suffix_of_several: str = ""
+    first_host: str = "{name}-node-0-0.{name}"
+    letter_first: bool = False
+    named_by_input: bool = True
+    retries: bool = True
+    restarts_together: bool = False
+    removed_after_ttl: bool = True
+    deadline_of_pods: bool = False
+    acts_on_readiness: bool = True
+    can_wait: bool = True
+    needs_parts_first: bool = False
+    one_node: str = ""
+    no_attempts: str = ""
+    no_attempts_of_several: str = ""
+    groups: Path = ("spec",)
+    counts: tuple[Path, ...] = ()
+
+    @property
+    def template(self) -> str:
+        """The template of its manifest."""
+        return f"kubernetes/{self.word}.yaml.j2"
+
+    def longest_suffix(self, nodes: int) -> str:
+        """Return the longest text that is appended to its name; a random part stands as five letters."""
+        return (self.suffix_of_several if nodes > 1 else self.suffix).format(last=nodes - 1, worker=nodes - 2)
+
+    def refuses_attempts(self, nodes: int) -> str:
+        """Return why it can't be started again with so many nodes, empty where it can."""
+        return self.no_attempts or (self.no_attempts_of_several if nodes > 1 else "")
+
+
+_TRAINER = "Kubeflow Trainer (kubeflow.org/docs/components/trainer)"
+_IN_JOB_SET = ("spec", "replicatedJobs", "*", "template", "spec", "template")
+
+SERVICE = Part("Service", "v1", "services")
+CONFIG_MAP = Part("ConfigMap", "v1", "configmaps")
+TRAINING_RUNTIME = Part(
+    "TrainingRuntime",
+    "trainer.kubeflow.org/v1alpha1",
+    "trainingruntimes",
+    controller=_TRAINER,
+    pod_template=("spec", "template", *_IN_JOB_SET),
+)
+
+POD = Kind(
+    "pod",
+    "Pod",
+    "v1",
+    "pods",
+    pod_template=(),
+    levels=0,
+    named_by_input=False,
+    retries=False,
+    removed_after_ttl=False,
+    acts_on_readiness=False,
+    can_wait=False,
+    one_node="a Pod is one container's host; a Job makes one for each node",
+)
+JOB = Kind(
+    "job",
+    "Job",
+    "batch/v1",
+    "jobs",
+    pod_template=("spec", "template"),
+    own_service=True,
+    suffix_of_several="-{last}",
+    first_host="{name}-0.{name}",
+    acts_on_readiness=False,
+    no_attempts_of_several=(
+        "an Indexed Job starts the one index again that failed, and its peers wait for the old one for ever"
+    ),
+    counts=(("parallelism",),),
+)
+JOB_SET = Kind(
+    "jobset",
+    "JobSet",
+    "jobset.x-k8s.io/v1alpha2",
+    "jobsets",
+    controller="the JobSet controller (jobset.sigs.k8s.io)",
+    pod_template=_IN_JOB_SET,
+    levels=2,
+    suffix="-node-0-{last}-abcde",
+    suffix_of_several="-node-0-{last}-abcde",
+    letter_first=True,
+    restarts_together=True,
+    deadline_of_pods=True,
+    groups=("spec", "replicatedJobs", "*"),
+    counts=(("replicas",), ("template", "spec", "parallelism")),
+)
+TRAIN_JOB = Kind(
+    "trainjob",
+    "TrainJob",
+    "trainer.kubeflow.org/v1alpha1",
+    "trainjobs",
+    controller=_TRAINER,
+    container_name="node",  # Kubeflow's controllers look for the training container by its name
+    parts=(TRAINING_RUNTIME,),
+    levels=3,
+    suffix="-node-0-{last}-abcde",
+    suffix_of_several="-node-0-{last}-abcde",
+    letter_first=True,
+    restarts_together=True,
+    removed_after_ttl=False,
+    needs_parts_first=True,
+    counts=(("trainer", "numNodes"),),
+)
+PYTORCH_JOB = Kind(
+    "pytorchjob",
+    "PyTorchJob",
+    "kubeflow.org/v1",
+    "pytorchjobs",
+    controller="the Kubeflow Training Operator (kubeflow.org/docs/components/trainer/legacy-v1)",
+    pod_template=("spec", "pytorchReplicaSpecs", "*", "template"),
+    container_name="pytorch",
+    suffix="-master-0",
+    suffix_of_several="-worker-{worker}",
+    first_host="{name}-master-0",
+    letter_first=True,
+    retries=False,
+    no_attempts="it starts single pods again, after any exit code; the preflight's 78 would repeat itself",
+    groups=("spec", "pytorchReplicaSpecs", "*"),
+    counts=(("replicas",),),
+)
+
+KINDS = {each.word: each for each in (POD, JOB, JOB_SET, TRAIN_JOB, PYTORCH_JOB)}  # by the job file's word
+DEFAULT_KIND = JOB.word
+PARTS = {each.name: each for each in (TRAINING_RUNTIME, SERVICE, CONFIG_MAP)}  # by the name in a manifest
+
+
+def workloads() -> dict[str, Kind]:
+    """Return the kinds by their names in a manifest, those first whose controllers make the others."""
+    return {each.name: each for each in sorted(KINDS.values(), key=lambda each: each.levels)[::-1]}
+
+
+def objects() -> dict[str, Kind | Part]:
+    """Return every object of a rendering by its name in a manifest, those that run a job first."""
+    return {**workloads(), **PARTS}
