@@ -32,8 +32,9 @@ class Kind(NamedTuple):
 
     Names: controllers append to an object's name to name its pods and their hosts. `suffix` is the longest with one
     node, `suffix_of_several` with several, where {last} is the last node's index and {worker} one less. `first_host`
-    is where the pods of a namespace find the first node, with {name} its name. `letter_first`: a Service is named like it, and can't start
-    with a digit. `named_by_input`: its template can't change in the cluster, so its name carries the input hash.
+    is where the pods of a namespace find the first node, with {name} for the object's. `letter_first`: a Service is
+    named like it, and can't start with a digit. `named_by_input`: its template can't change in the cluster, so its name
+    carries the input hash. `own_service`: with several nodes its manifest has a Service, which gives its pods hosts.
 
     What it does by itself: `retries`: starts a failed job again as restart.max_attempts says, else only `up` does.
     `restarts_together`: then all nodes start again, not the lost one alone. `removed_after_ttl`: ttl_after_finished is
