@@ -1,7 +1,7 @@
 """Strict decoding: unknown fields, wrong JSON types and quantities, worded as the API server words them.
 
-Core kinds are read from PyPI's kubernetes-validate, CRDs from the projects' published files where a checkout of them
-lies beside this one; without those files a CRD takes every field, as one with preserveUnknownFields does.
+Core kinds are read from PyPI's kubernetes-validate, CRDs from the projects' published files in tests/schemas; a kind
+without one takes every field, as one with preserveUnknownFields does.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from tests.kubernetes.kinds import Resource
 from tests.kubernetes.statuses import ApiError, bad_request
 
 VERSION = "1.36"
-PUBLISHED = ROOT.parent / "shared" / "schemas"
+PUBLISHED = ROOT / "tests" / "schemas"
 QUANTITY = re.compile(r"^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$")
 _SUFFIX = re.compile(r"^[+-]?(\d+\.?\d*|\.\d+)(Ki|Mi|Gi|Ti|Pi|Ei|n|u|m|k|M|G|T|P|E|[eE][-+]?\d+)?$")
 _ROOT = {"apiVersion": {"type": "string"}, "kind": {"type": "string"}, "metadata": {"type": "object"}}
@@ -61,7 +61,8 @@ def _schema(resource: Resource) -> dict[str, Any] | None:
     path = PUBLISHED / f"{resource.group}_{resource.plural}.yaml"
     if not path.is_file():
         return None
-    for version in yaml.safe_load(path.read_text())["spec"]["versions"]:
+    definition = yaml.load(path.read_text(), getattr(yaml, "CSafeLoader", yaml.SafeLoader))  # noqa: S506
+    for version in definition["spec"]["versions"]:
         if version["name"] == resource.version:
             root: dict[str, Any] = version["schema"]["openAPIV3Schema"]
             return root | {"properties": root["properties"] | _ROOT, "additionalProperties": False}
