@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
+from jinja2 import Environment
 
 JINJA2 = "jinja2>=3.1.4"
 THEIRS = "from jinja2.runtime import "
@@ -45,16 +46,18 @@ def modules(root: str) -> dict[str, str]:
     """
     sys.path.insert(0, root)
     from launcher.templating.built import module_name
-    from launcher.templating.environment import environment
+    from launcher.templating.environment import TEMPLATES, environment
     from launcher.templating.filters import FILTERS, TESTS
 
     jinja = environment()
     jinja.filters, jinja.tests = dict(FILTERS), dict(TESTS)
-    made = {}
-    for template in jinja.list_templates():
-        text = jinja.loader.get_source(jinja, template)[0]
-        first, rest = jinja.compile(text, template, raw=True, defer_init=True).split("\n", 1)
-        if not first.startswith(THEIRS):
-            raise ValueError(f"this release of Jinja2 begins a template's Python with {first}")
-        made[module_name(template)] = f"{OURS}\n{rest}"
-    return made
+    texts = {each: (TEMPLATES / each).read_text(encoding="utf-8") for each in jinja.list_templates()}
+    return {module_name(each): python_of(jinja, each, text) for each, text in texts.items()}
+
+
+def python_of(jinja: Environment, template: str, text: str) -> str:
+    """Return the template of that name and text as Python that needs no Jinja2."""
+    first, rest = jinja.compile(text, template, raw=True, defer_init=True).split("\n", 1)
+    if not first.startswith(THEIRS):
+        raise ValueError(f"this release of Jinja2 begins a template's Python with {first}")
+    return f"{OURS}\n{rest}"

@@ -8,7 +8,7 @@ that needs more fails when the wheel is built or, like a name without a value, w
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from importlib import import_module
 from typing import Any, NamedTuple
 
@@ -42,7 +42,7 @@ def str_join(parts: Iterable[object]) -> str:
     return "".join(map(str, parts))
 
 
-class _Context(dict[str, Any]):
+class Context(dict[str, Any]):
     """The names that a template sees."""
 
     def resolve_or_missing(self, name: str) -> Any:
@@ -52,7 +52,7 @@ class _Context(dict[str, Any]):
         return self
 
     @staticmethod
-    def call(function: Any, *arguments: Any) -> Any:
+    def call(function: Any, *arguments: Any, _loop_vars: Any = None) -> Any:
         return function(*arguments)
 
 
@@ -60,9 +60,9 @@ class _Template(NamedTuple):
     root_render_func: Any
 
     @staticmethod
-    def new_context(values: Mapping[str, Any], shared: bool = True, local: Mapping[str, Any] | None = None) -> _Context:
+    def new_context(values: Mapping[str, Any], shared: bool = True, local: Mapping[str, Any] | None = None) -> Context:
         """Return the names of an included template: those around it, and the loop variables of the place."""
-        return _Context({**values, **(local or {})})
+        return Context({**values, **(local or {})})
 
 
 class _Environment:
