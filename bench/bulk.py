@@ -30,9 +30,9 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
 from launcher.cli.render import FILE_NAMES  # noqa: E402 - the checkout's own package, whatever is installed
-from launcher.plan import make_plan  # noqa: E402
 from launcher.policy import read_job  # noqa: E402
 from launcher.render import TEXT_TARGETS, render  # noqa: E402
+from launcher.rules import plan_job  # noqa: E402
 
 JOBS = 1000
 RUNS = 3
@@ -92,7 +92,7 @@ def write_jobs(folder: Path, count: int) -> None:
         path.write_text(yaml.dump(job_fields(number), Dumper=yaml.CSafeDumper, sort_keys=False), encoding="utf-8")
         for target in TEXT_TARGETS:
             base = folder / target
-            plan = make_plan(read_job(path, target=target))
+            plan = plan_job(read_job(path, target=target))
             file = base / FILE_NAMES[target].format(name=plan.job.name)
             file.write_text(render(plan, base=base), encoding="utf-8")
 

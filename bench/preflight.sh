@@ -20,9 +20,9 @@ EOF
 wrapper=$(cd "$(dirname "$0")/.." && "${PYTHON:-python3}" - "$folder/job.yaml" <<'EOF'
 import pathlib, sys
 from launcher.job import read_job
-from launcher.plan import make_plan
+from launcher.rules import plan_job
 from launcher.render.preflight import preflight_text
-print(preflight_text(make_plan(read_job(pathlib.Path(sys.argv[1])))), end="")
+print(preflight_text(plan_job(read_job(pathlib.Path(sys.argv[1])))), end="")
 EOF
 )
 # shellcheck disable=SC2016  # expanded by the container's shell

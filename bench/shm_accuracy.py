@@ -29,10 +29,10 @@ import yaml
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
-from launcher.plan import make_plan  # noqa: E402
 from launcher.plan.launch_plan import LaunchPlan  # noqa: E402
 from launcher.plan.shared_memory import PAGE  # noqa: E402
 from launcher.policy import read_job  # noqa: E402 - the checkout's own package, whatever is installed
+from launcher.rules import plan_job  # noqa: E402
 from launcher.units import MIB  # noqa: E402
 
 HERE = Path(__file__).resolve().parent / "shm_accuracy"
@@ -151,7 +151,7 @@ def configurations(path: Path) -> Iterator[Configuration]:
         for entry in yaml.safe_load(path.read_text(encoding="utf-8")):
             told = {"name": entry["name"], "image": "bench:1", "command": ["true"], **entry["job"]}
             job_file.write_text(json.dumps(told), encoding="utf-8")
-            plan = make_plan(read_job(job_file, target="docker"))
+            plan = plan_job(read_job(job_file, target="docker"))
             program = entry.get("program", {})
             yield Configuration(entry["name"], plan, program, entry.get("loose", ""), entry.get("exact", False))
 

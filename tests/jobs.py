@@ -8,9 +8,9 @@ from typing import Any
 import yaml
 
 from launcher.job.spec import JobSpec
-from launcher.plan import make_plan
 from launcher.plan.launch_plan import LaunchPlan
 from launcher.policy import read_job
+from launcher.rules import judged, plan_job
 
 MINIMAL: dict[str, Any] = {"name": "digits", "image": "trainer:1", "command": ["python", "train.py"]}
 
@@ -31,4 +31,17 @@ def job_with(folder: Path, target: str = "docker", **fields: Any) -> JobSpec:
 
 def plan_with(folder: Path, target: str = "docker", *, force: bool = False, **fields: Any) -> LaunchPlan:
     """Return the plan of such a file."""
-    return make_plan(job_with(folder, target, **fields), force=force)
+    return plan_job(job_with(folder, target, **fields), force=force)
+
+
+def plan_under(
+    folder: Path, policy: dict[str, Any], *sets: str, target: str = "docker", force: bool = False, **fields: Any
+) -> LaunchPlan:
+    """Return the plan of such a file under a policy."""
+    (folder / "trainlaunch-policy.yaml").write_text(yaml.safe_dump(policy, sort_keys=False))
+    return plan_job(read_job(write_job(folder, **fields), target=target, sets=sets), force=force)
+
+
+def codes_of(plan: LaunchPlan) -> list[str]:
+    """Return the codes of what is said of a plan."""
+    return [each.code for each in judged(plan)]

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from launcher.cli.render import FILE_NAMES
-from launcher.plan import make_plan
 from launcher.policy import read_job
 from launcher.render import render
 from launcher.render.kustomize import KUSTOMIZATION, kustomization_text
+from launcher.rules import plan_job
 from launcher.verify import verified
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -29,7 +29,7 @@ RENDERED = [(path, target) for target in FOLDERS for path in JOBS]
 def reference(job_file: Path, target: str) -> tuple[Path, str]:
     """Return where the rendering of a job is kept, and its text now."""
     folder = FOLDERS[target]
-    plan = make_plan(read_job(job_file, target=target))
+    plan = plan_job(read_job(job_file, target=target))
     text = verified(plan, render(plan, base=folder), base=folder)
     return folder / FILE_NAMES[target].format(name=plan.job.name), text
 

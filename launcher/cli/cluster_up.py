@@ -12,6 +12,7 @@ from launcher.cli.streams import Streams
 from launcher.cli.terminal import Screen
 from launcher.errors import EXIT_BEFORE_START
 from launcher.plan.launch_plan import LaunchPlan
+from launcher.rules import judged
 
 if TYPE_CHECKING:
     from launcher.diagnose.evidence import Evidence
@@ -27,7 +28,7 @@ def up(args: argparse.Namespace, plan: LaunchPlan, streams: Streams) -> int:
     from launcher.run.kubernetes import launch
     from launcher.run.supervise import Events, trapped_signals
 
-    say_findings(plan.findings, streams)
+    say_findings(judged(plan), streams)
     screen = Screen(streams)
     with asked_cluster(args, job=plan.job, name=plan.job.name) as asked:
         cluster = asked.cluster

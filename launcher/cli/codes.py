@@ -1,46 +1,52 @@
-"""What each code means: launcher/explanations/CODE.md, and for symptoms the manual of their own module.
+"""What each code means. Each manual stands in one place, and all are gathered here:
 
-Adding a code: one file in launcher/explanations, then `python -m launcher.cli.codes >docs/codes.md`. The tests run the
-examples in it.
+- a rule's in the docstring of its module in launcher/rules, a symptom's likewise in launcher/diagnose/symptoms
+- where one module raises a code, in that module: a constant of the code's name that holds an Explanation
+- where several do, in launcher/explanations/CODE.md
+
+Adding a code: its manual, then `python -m launcher.cli.codes >docs/codes.md`. The tests run the examples in it.
 """
 
 from __future__ import annotations
 
+import importlib
+import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from types import ModuleType
 
+from launcher.diagnostics import Explanation
+
 FOLDER = Path(__file__).resolve().parent.parent / "explanations"
+# Modules that hold the manuals of codes which only they raise.
+RAISING: tuple[str, ...] = ("launcher.policy.search",)
 _INTRODUCTION = """\
 # What a code means
 
-<!-- written from launcher/explanations/ by `python -m launcher.cli.codes`; edit the files there -->
+<!-- written by `python -m launcher.cli.codes` from the manuals in launcher/; edit those -->
 
 `trainlaunch explain CODE` prints the same offline. 1xx is about the job file and the command line, 2xx about CPUs,
 memory and /dev/shm, 4xx about what a target can't say, 5xx about the machine and its engine, 6xx is the cause of a
 job's death ([troubleshooting.md](troubleshooting.md) has those in full), 9xx a bug of trainlaunch. Codes are never
 reused.
 """
-
-
-@dataclass(frozen=True, slots=True)
-class Explanation:
-    """One code: its `name`, a `title` of one paragraph, and the sections after it as Markdown; `symptom`: a 6xx."""
-
-    code: str
-    name: str
-    title: str
-    sections: str
-    symptom: bool = False
+# What a rule's docstring has for its author and reviewer, after what `explain` prints.
+_NOT_PRINTED = re.compile(r"\n\n\*\*Fix\*\*: .*", re.DOTALL)
 
 
 @cache
 def explanations() -> dict[str, Explanation]:
     """Return every explanation by its code, in order."""
-    found = [*_written(), *_symptoms()]
-    return {each.code: each for each in sorted(found, key=lambda each: each.code)}
+    return {each.code: each for each in sorted(manuals())}
+
+
+def manuals() -> Iterator[Explanation]:
+    """Yield every manual, from all places that hold some."""
+    yield from _of_several_places()
+    yield from _beside_the_raise()
+    yield from _of_rules()
+    yield from _of_symptoms()
 
 
 def explanation(asked: str) -> Explanation | None:
@@ -50,36 +56,59 @@ def explanation(asked: str) -> Explanation | None:
     return known.get(asked.upper()) or by_name.get(asked.lower().replace("_", "-"))
 
 
-def _written() -> Iterator[Explanation]:
+def _of_several_places() -> Iterator[Explanation]:
     for path in FOLDER.glob("*.md"):
         heading, title, sections = path.read_text(encoding="utf-8").split("\n\n", 2)
         code, name = heading.removeprefix("# ").split()
         yield Explanation(code, name, " ".join(title.split()), sections)
 
 
-def _symptoms() -> Iterator[Explanation]:
+def _beside_the_raise() -> Iterator[Explanation]:
+    for name in RAISING:
+        found = vars(importlib.import_module(name)).items()
+        yield from (value for name, value in found if isinstance(value, Explanation) and value.code == name)
+
+
+def _of_rules() -> Iterator[Explanation]:
+    from launcher.rules import all_rules
+
+    for rule in all_rules():
+        title, sections = _docstring(rule)
+        printed = re.sub(r"^\*\*Why it matters\*\*:\s+", "**Why**: ", _NOT_PRINTED.sub("", sections))
+        sections = printed.replace("**Use instead**:", "**Write instead**:") + "\n"
+        yield Explanation(rule.CODE, rule.NAME, title, sections)
+
+
+def _of_symptoms() -> Iterator[Explanation]:
     from launcher.diagnose import SYMPTOMS
 
     for symptom in (each for group in SYMPTOMS for each in group):
-        yield _of_symptom(symptom)
+        title, sections = _docstring(symptom)
+        yield Explanation(symptom.CODE, symptom.NAME, title, sections.replace("\n**", "\n\n**") + "\n")
 
 
-def _of_symptom(symptom: ModuleType) -> Explanation:
-    title, _, sections = (symptom.__doc__ or "").strip().partition("\n\n")
-    spaced = sections.replace("\n**", "\n\n**") + "\n"
-    return Explanation(symptom.CODE, symptom.NAME, " ".join(title.split()), spaced, symptom=True)
+def _docstring(module: ModuleType) -> tuple[str, str]:
+    """Return the title and the sections of a module's manual."""
+    title, _, sections = (module.__doc__ or "").strip().partition("\n\n")
+    return " ".join(title.split()), sections
+
+
+def is_symptom(code: str) -> bool:
+    """Whether docs/troubleshooting.md has the code in full."""
+    return code.startswith("TL6")
 
 
 def codes_markdown() -> str:
     """Return docs/codes.md: a table of all codes, then each that is no symptom in full."""
     known = explanations().values()
     rows = "".join(f"| [{each.code}]({_link(each)}) | {each.name} | {each.title} |\n" for each in known)
-    full = (f"## {each.code} {each.name}\n\n{each.title}\n\n{each.sections}" for each in known if not each.symptom)
-    return "\n".join([_INTRODUCTION, "| code | name | what it says |\n|---|---|---|\n" + rows, *full])
+    full = [each for each in known if not is_symptom(each.code)]
+    told = (f"## {each.code} {each.name}\n\n{each.title}\n\n{each.sections}" for each in full)
+    return "\n".join([_INTRODUCTION, "| code | name | what it says |\n|---|---|---|\n" + rows, *told])
 
 
 def _link(each: Explanation) -> str:
-    return f"{'troubleshooting.md' * each.symptom}#{each.code.lower()}-{each.name}"
+    return f"{'troubleshooting.md' * is_symptom(each.code)}#{each.code.lower()}-{each.name}"
 
 
 if __name__ == "__main__":

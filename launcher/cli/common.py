@@ -63,9 +63,9 @@ def job_of(args: argparse.Namespace, *, target: str | None = None) -> JobSpec:
 
 def plan_of(args: argparse.Namespace, *, target: str | None = None) -> LaunchPlan:
     """Return the plan that the arguments ask for. Raises JobFileRejected and UsageError."""
-    from launcher.plan import make_plan
+    from launcher.rules import plan_job
 
-    return make_plan(job_of(args, target=target), name=_checked_name(args.name), force=args.force)
+    return plan_job(job_of(args, target=target), name=_checked_name(args.name), force=args.force)
 
 
 def _checked_name(name: str | None) -> str | None:

@@ -7,9 +7,9 @@ import difflib
 import re
 from collections.abc import Iterator
 
-from launcher.cli.codes import Explanation, explanation, explanations
+from launcher.cli.codes import explanation, explanations
 from launcher.cli.streams import Streams, coloured
-from launcher.diagnostics import Diagnostic
+from launcher.diagnostics import Diagnostic, Explanation
 from launcher.errors import UsageError
 
 EXAMPLES = ("trainlaunch explain TL201", "trainlaunch explain shm-full")

@@ -86,13 +86,13 @@ def _plan(text: str, policy: Path | None = None) -> None:
     """Raise JobFileRejected where the draft's values, which are the flags', can't be; its lines are nobody's yet."""
     from launcher import policy as policies
     from launcher.job.read import read_job
-    from launcher.plan import make_plan
+    from launcher.rules import plan_job
 
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "job.yaml"
         path.write_text(text, encoding="utf-8")
         try:
-            make_plan(policies.read_job(path, policy=policy) if policy else read_job(path))
+            plan_job(policies.read_job(path, policy=policy) if policy else read_job(path))
         except JobFileRejected as rejected:
             found = (each._replace(span=None) if _is(each, path) else each for each in rejected.diagnostics)
             raise JobFileRejected(found) from rejected

@@ -20,6 +20,7 @@ from launcher.job.names import shown
 from launcher.plan.launch_plan import Derived, LaunchPlan, SharedMemory
 from launcher.plan.shared_memory import need_derivation
 from launcher.plan.threads import alike
+from launcher.rules import judged
 from launcher.units import format_cpus, format_size, human_size
 
 EXAMPLES = (
@@ -43,7 +44,7 @@ def run(args: argparse.Namespace, streams: Streams) -> int:
         streams.result(document(plan_document(plan)))
         return 0
     streams.result("\n".join(_table(list(_rows(plan)))) + "\n")
-    say_findings(plan.findings, streams, least=Severity.INFO)
+    say_findings(judged(plan), streams, least=Severity.INFO)
     return 0
 
 
@@ -141,7 +142,7 @@ def plan_document(plan: LaunchPlan) -> dict[str, object]:
         "derivations": _derivations(plan),
         "policy": plan.job.policy.path if plan.job.policy else None,
         "origins": {field: str(origin) for field, origin in job.origins.items()},
-        "findings": as_json(plan.findings),
+        "findings": as_json(judged(plan)),
     }
 
 

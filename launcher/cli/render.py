@@ -44,6 +44,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace, streams: Streams) -> int:
     """Render, verify, then print or write."""
     from launcher.render import render
+    from launcher.rules import judged
     from launcher.verify import verified
 
     if args.kind:
@@ -54,7 +55,7 @@ def run(args: argparse.Namespace, streams: Streams) -> int:
     plans = _plans(args, targets)
     if any(plan.target == "local" for plan in plans):
         raise UsageError([_no_rendering(args.job)])
-    say_findings(dict.fromkeys(finding for plan in plans for finding in plan.findings), streams)
+    say_findings(dict.fromkeys(finding for plan in plans for finding in judged(plan)), streams)
     files: dict[str, str] = {}
     for plan in plans:
         text = verified(plan, render(plan, base=args.write_to), base=args.write_to)

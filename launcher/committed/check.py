@@ -14,13 +14,13 @@ from pathlib import Path
 
 from launcher.diagnostics import Diagnostic, Span
 from launcher.errors import JobFileRejected, UsageError
-from launcher.plan import make_plan
 from launcher.plan.fingerprint import RENDERING_FORMAT
 from launcher.plan.launch_plan import LaunchPlan
 from launcher.policy import read_job
 from launcher.render import TEXT_TARGETS, render
 from launcher.render.header import Header, named_job_file, read_header
 from launcher.render.kustomize import is_own_kustomization, kustomization_text, resources_in
+from launcher.rules import plan_job
 from launcher.verify import verified
 
 SUFFIXES = (".yaml", ".yml", ".sh")  # of files that are looked into while walking a folder
@@ -180,7 +180,7 @@ def _plan(checked: Checked, header: Header, policy: Path | None) -> LaunchPlan:
         absolute = header.policy.startswith("/")  # and stays so, whatever folder this is called in
         policy = Path(header.policy if absolute else os.path.relpath(checked.path.parent / header.policy))
     spec = read_job(Path(checked.job), target=header.target, sets=header.sets, policy=policy)
-    return make_plan(spec, name=header.name, force=header.force)
+    return plan_job(spec, name=header.name, force=header.force)
 
 
 def _base(path: Path, header: Header) -> Path | None:

@@ -39,7 +39,7 @@ def health_text(plan: LaunchPlan) -> str:
         "health.sh.j2",
         minimum=plan.shm.minimum,
         local=plan.target == "local",
-        planned=sum(each.workers for each in plan.shm.loaders) * plan.ranks.value,
+        planned=plan.processes,
     )
 
 
@@ -79,7 +79,7 @@ def _loader(plan: LaunchPlan) -> Mapping[str, object]:
     variables = {"num_workers": "workers", "nproc_per_node": "ranks"}
     return {
         "auto": auto,
-        "stated": plan.ranks.value * max(each.num_workers or 0 for each in loaders),
+        "stated": plan.stated_processes,
         "maybe_none": maybe_none,
         "workers": min(workers, MOST_WORKERS_ON_CPU) if maybe_none else workers,
         "batch": batch,
@@ -112,7 +112,7 @@ def _job(plan: LaunchPlan) -> Mapping[str, object]:
         "script": job.script is not None and job.torchrun is None,
         "signals": forwarded_signals(job.stop_signal),
         "tokens": _named_by(_TOKEN, job.command or ()),
-        "literals": list(_by_two(_named_by(_LITERAL, job.command or ()))),
+        "literals": _named_by(_LITERAL, job.command or ()),
     }
 
 
@@ -127,12 +127,6 @@ def _named_by(pattern: re.Pattern[str], arguments: tuple[str, ...]) -> tuple[str
     """Return the tokens that `arguments` name in the form of `pattern`, in the order of TOKENS."""
     named = {match[1] for each in arguments if (match := pattern.fullmatch(each))}
     return tuple(each for each in TOKENS if each in named)
-
-
-def _by_two(names: tuple[str, ...]) -> Iterator[tuple[str, str, bool]]:
-    """Yield the names two by two, "" after an odd one, and whether they are the last."""
-    for at in range(0, len(names), 2):
-        yield names[at], "".join(names[at + 1 : at + 2]), at + 2 >= len(names)
 
 
 def forwarded_signals(stop_signal: str | None) -> tuple[str, ...]:

@@ -1,16 +1,13 @@
-"""From what a job asks for to what is decided: the LaunchPlan."""
+"""From what a job asks for to what is decided: the LaunchPlan. What is wrong with one is said in launcher.rules."""
 
 from __future__ import annotations
 
-from launcher.diagnostics import Diagnostic, errors_among
-from launcher.errors import JobFileRejected
 from launcher.job.spec import JobSpec
-from launcher.plan.findings import findings_of
 from launcher.plan.fingerprint import input_hash
 from launcher.plan.launch_plan import LaunchPlan
-from launcher.plan.memory import planned_memory, size_findings
+from launcher.plan.memory import planned_memory
 from launcher.plan.open_files import open_files
-from launcher.plan.ranks import argv_of, name_errors, rank_errors, ranks_of
+from launcher.plan.ranks import argv_of, ranks_of
 from launcher.plan.shared_memory import Workers, shared_memory
 from launcher.plan.threads import planned_threads
 from launcher.plan.workers import planned_workers
@@ -19,22 +16,10 @@ __all__ = ["make_plan"]
 
 
 def make_plan(job: JobSpec, *, name: str | None = None, force: bool = False) -> LaunchPlan:
-    """Return the plan of `job`; `name` fixes its name, `force` lets a shm_size below need pass as a warning.
-
-    Raises JobFileRejected with every error that the numbers have.
-    """
+    """Return the plan of `job`, judged by nobody yet; `name` fixes its name, `force` is kept for those who judge it."""
     ranks = ranks_of(job)
-    workers, found = planned_workers(job, ranks.value, force=force)
+    workers = planned_workers(job, ranks.value)
     shm = shared_memory(job, ranks.value, Workers(workers.value))
-    problems: list[Diagnostic] = [*name_errors(job, name or job.name), *rank_errors(job), *found]
-    if not errors_among(found):  # no worker fits: the sizes below would only say it again
-        problems += size_findings(job, ranks.value, shm, force=force)
-    if job.policy is not None:
-        from launcher.plan.policy import policy_errors  # most jobs have none
-
-        problems += policy_errors(job, shm)  # last, and whatever --force says
-    if errors_among(problems):
-        raise JobFileRejected(problems)
     argv = argv_of(job, ranks.value)
     return LaunchPlan(
         job=job,
@@ -52,5 +37,4 @@ def make_plan(job: JobSpec, *, name: str | None = None, force: bool = False) -> 
         open_files=open_files(job, shm),
         argv=argv,
         input=input_hash(job, name=name or job.name, num_workers=workers.value, shm=shm, argv=argv),
-        findings=(*problems, *findings_of(job, shm, fixed_name=name)),
     )

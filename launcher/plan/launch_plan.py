@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from launcher.diagnostics import Diagnostic
 from launcher.job.spec import Gpus, JobSpec
 
 
@@ -58,6 +57,16 @@ class SharedMemory(NamedTuple):
     without_workers: int
     loaders: tuple[LoaderNeed, ...]
 
+    @property
+    def workers(self) -> int:
+        """Worker processes of one rank, of all its loaders."""
+        return sum(each.workers for each in self.loaders)
+
+    @property
+    def most_workers(self) -> int:
+        """Workers of the loader that has most."""
+        return max((each.workers for each in self.loaders), default=0)
+
 
 class Memory(NamedTuple):
     """The container's memory limit (None: none) and the estimated working set of its processes, in bytes."""
@@ -67,7 +76,7 @@ class Memory(NamedTuple):
 
 
 class LaunchPlan(NamedTuple):
-    """Everything that a target needs to start the job, with findings that are no errors.
+    """Everything that a target needs to start the job.
 
     `name_fixed`: the user chose `name` for this launch (`--name`), so no target adds a suffix to it.
     `forced`: `--force` was given. `input` is the hash of all that is asked for.
@@ -85,7 +94,6 @@ class LaunchPlan(NamedTuple):
     memory: Memory
     open_files: int
     argv: tuple[str, ...]
-    findings: tuple[Diagnostic, ...]
     name_fixed: bool
     input: str
     forced: bool = False
@@ -94,3 +102,18 @@ class LaunchPlan(NamedTuple):
     def nodes(self) -> int:
         """How many containers run the job, each with all numbers of this plan."""
         return self.job.nodes
+
+    @property
+    def processes(self) -> int:
+        """DataLoader workers of all ranks of a container."""
+        return self.shm.workers * self.ranks.value
+
+    @property
+    def stated_processes(self) -> int:
+        """Workers of all ranks of the loader whose stated num_workers is largest; 0 where none is stated."""
+        return self.ranks.value * max((each.num_workers or 0 for each in self.job.data_loader.loaders), default=0)
+
+    @property
+    def queued_batches(self) -> int:
+        """Batches that the workers of all ranks of a container hold ready: Σ workers × prefetch_factor."""
+        return sum(each.workers * each.prefetch_factor for each in self.shm.loaders) * self.ranks.value

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from launcher.diagnostics import Diagnostic
 from launcher.job.spec import JobSpec, Torchrun
 from launcher.plan.launch_plan import Derived
-from launcher.plan.names import LETTER_FIRST
 
 # The name that a script sees as $0; it stands in usage errors of the shell itself.
 SCRIPT_ARGV = ("/bin/sh", "-eu", "-c")
@@ -23,42 +21,6 @@ def ranks_of(job: JobSpec) -> Derived:
     if job.resources.gpus.count:
         return Derived(job.resources.gpus.count, "one per GPU", str(job.origin("resources.gpus")))
     return Derived(1, "no GPU and no " + ("torchrun.nproc_per_node" if job.torchrun else "torchrun"), "default")
-
-
-def rank_errors(job: JobSpec) -> list[Diagnostic]:
-    """Return what keeps the number of ranks from being one number."""
-    nproc = job.torchrun.nproc_per_node if job.torchrun else None
-    if nproc is None or job.ranks_per_container in (None, nproc):
-        return []
-    return [
-        Diagnostic(
-            "TL207",
-            f"ranks_per_container {job.ranks_per_container} and torchrun.nproc_per_node {nproc} differ",
-            f"delete ranks_per_container (trainlaunch would take {nproc})",
-            why="torchrun starts nproc_per_node ranks in the container, and /dev/shm is sized for the ranks in it",
-            span=job.span("ranks_per_container"),
-            field="ranks_per_container",
-        )
-    ]
-
-
-def name_errors(job: JobSpec, name: str) -> list[Diagnostic]:
-    """Return what keeps `name` from naming what the job needs on Kubernetes: a Service's name starts with a letter."""
-    kind = job.kubernetes.kind
-    named_service = kind in LETTER_FIRST or job.nodes > 1
-    if job.target != "kubernetes" or not named_service or not name[0].isdigit():
-        return []
-    several = f" of {job.nodes} nodes" if job.nodes > 1 else ""
-    return [
-        Diagnostic(
-            "TL107",
-            f"name is {name}; a {kind}{several} needs one that starts with a letter",
-            f"set name to job-{name}",
-            why="its pods find each other through a Service of the same name, and those start with a letter",
-            span=job.span("name"),
-            field="name",
-        )
-    ]
 
 
 def argv_of(job: JobSpec, ranks: int) -> tuple[str, ...]:

@@ -26,6 +26,7 @@ NCCL_BETWEEN_NODES = 40 * MIB  # per rank: the proxy pool of the network transpo
 SMALLEST = 64 * MIB  # what Docker and containerd give anyway
 FLOOR = 2 * GIB
 UNSIZED_WITHOUT_LIMIT = 8 * GIB
+WHEN_FULL = "a full /dev/shm ends in 'Bus error' or 'No space left on device', or the training loop waits for ever"
 
 
 class Workers(NamedTuple):

@@ -5,8 +5,31 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from launcher.diagnostics import Diagnostic, Report
+from launcher.diagnostics import Diagnostic, Explanation, Report
 
+TL144 = Explanation(
+    "TL144",
+    "policy-of-another-user",
+    "A `trainlaunch-policy.yaml` above the job file belongs to a user who is neither you, root, nor the owner of "
+    "the job file.",
+    """\
+**Why**: a policy can give a job its command and image, and a shared folder like `/tmp` holds anybody's files. Naming it
+says that it is meant.
+
+**Example**:
+
+```text
+$ trainlaunch plan /tmp/work/job.yaml
+error[TL144]: the policy /tmp/trainlaunch-policy.yaml above /tmp/work/job.yaml belongs to another user (uid 1001)
+```
+
+**Write instead**:
+
+```text
+$ trainlaunch plan /tmp/work/job.yaml --policy /tmp/trainlaunch-policy.yaml
+```
+""",
+)
 FILE_NAME = "trainlaunch-policy.yaml"
 
 
@@ -41,7 +64,7 @@ def _foreign(path: Path, job_file: Path) -> bool:
 
 def _not_trusted(path: Path, job_file: Path) -> Diagnostic:
     return Diagnostic(
-        "TL144",
+        TL144.code,
         f"the policy {path} above {job_file} belongs to another user (uid {path.stat().st_uid})",
         f"add `--policy {path}` if you trust it, or write the path of another as policy in the job file",
         why="a policy can give a job its command and image, and a shared folder like /tmp holds anybody's files",

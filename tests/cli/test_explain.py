@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from launcher.cli.codes import FOLDER, Explanation, codes_markdown, explanation, explanations
+from launcher.cli.codes import FOLDER, RAISING, codes_markdown, explanation, explanations, is_symptom, manuals
 from launcher.diagnose import SYMPTOMS
+from launcher.diagnostics import Explanation
 from tests.conftest import ROOT, Runs
 
 PRINTED = {
@@ -19,6 +20,19 @@ PRINTED = {
     if path.is_file() and FOLDER not in path.parents
     for code in re.findall(r"TL\d{3}", path.read_text(encoding="utf-8"))
 }
+
+
+def naming(pattern: str) -> dict[str, set[str]]:
+    """Return by code the modules of the launcher in which the pattern's group finds it."""
+    found: dict[str, set[str]] = {}
+    for path in (ROOT / "launcher").rglob("*.py"):
+        module = ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
+        for code in re.findall(pattern, path.read_text(encoding="utf-8"), re.MULTILINE):
+            found.setdefault(code, set()).add(module)
+    return found
+
+
+MENTIONED = naming(r"\b(TL\d{3})(?=\"|\.code\b)")
 FENCE = re.compile(
     r"^\*\*(?P<part>Example|Write instead)\*\*:\n\n```(?P<kind>[a-z ]+)\n(?P<body>.*?)\n```$", re.M | re.S
 )
@@ -41,7 +55,7 @@ NOT_RUN = {
     "TL902",
     *(f"TL52{digit}" for digit in "3456789"),
 }
-WRITTEN = [each for each in explanations().values() if not each.symptom]
+WRITTEN = [each for each in explanations().values() if not is_symptom(each.code)]
 PARTS = [
     (each, match["part"], match["kind"], match["body"]) for each in WRITTEN for match in FENCE.finditer(each.sections)
 ]
@@ -68,6 +82,18 @@ def test_every_printed_code_is_explained_and_no_other() -> None:
     assert set(explanations()) == PRINTED
 
 
+def test_every_code_has_one_manual() -> None:
+    """Of two, one would be read and the other edited."""
+    assert sorted(each.code for each in manuals()) == sorted(PRINTED)
+
+
+def test_a_manual_stands_where_its_code_is_raised() -> None:
+    """In the module that alone raises a code, and that `explain` is told of."""
+    holding = {code: module for code, modules in naming(r"^(TL\d{3}) = Explanation\($").items() for module in modules}
+    assert sorted(set(holding.values())) == sorted(RAISING)
+    assert {code: MENTIONED[code] for code in holding} == {code: {module} for code, module in holding.items()}
+
+
 def test_names_are_unique_and_short() -> None:
     """A name finds one explanation; it has the form that `explain` prints."""
     names = [each.name for each in explanations().values()]
@@ -77,8 +103,7 @@ def test_names_are_unique_and_short() -> None:
 
 @pytest.mark.parametrize("each", WRITTEN, ids=lambda each: each.code)
 def test_an_explanation_has_a_title_a_reason_and_two_examples(each: Explanation) -> None:
-    """The sections are fixed, and the file is named by its code."""
-    assert (FOLDER / f"{each.code}.md").is_file()
+    """The sections are fixed."""
     assert each.title.endswith(".")
     assert each.sections.startswith("**Why**: ")
     assert [match["part"] for match in FENCE.finditer(each.sections)] == ["Example", "Write instead"]

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from launcher.plan import make_plan
 from launcher.policy import read_job
 from launcher.render import TEXT_TARGETS, render
+from launcher.rules import plan_job
 from launcher.verify import verified
 from tests.conftest import ROOT
 
@@ -36,5 +36,5 @@ def test_a_shown_job_file_renders(page: str, number: int, target: str, tmp_path:
     shown = block(page, number)
     job = tmp_path / "job.yaml"
     job.write_text(shown if re.search("^name:", shown, re.MULTILINE) else block("README.md", 0) + shown)
-    plan = make_plan(read_job(job, target=target))
+    plan = plan_job(read_job(job, target=target))
     assert verified(plan, render(plan))

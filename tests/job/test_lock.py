@@ -11,12 +11,12 @@ import yaml
 from launcher.committed.lock import ImageFacts, lock_text
 from launcher.container.container import container_of
 from launcher.errors import JobFileRejected
-from launcher.plan import make_plan
 from launcher.policy import read_job, stated_images
 from launcher.render import TEXT_TARGETS, render
+from launcher.rules import plan_job
 from launcher.verify import verified
 from tests.conftest import ROOT, Runs
-from tests.jobs import write_job
+from tests.jobs import codes_of, write_job
 
 DIGEST = "sha256:" + "5a" * 32
 OTHER = "sha256:" + "b6" * 32
@@ -35,18 +35,18 @@ def write_lock(job: Path, *, image: str = "trainer:1", digest: str = DIGEST, ent
 def test_a_lock_pins_the_image_and_its_entrypoint(tmp_path: Path, target: str, entrypoint: tuple[str, ...]) -> None:
     """name:tag@digest stands in the rendering, and the ENTRYPOINT in front of the preflight, byte for byte."""
     job_file = write_job(tmp_path, **PORTABLE)
-    unlocked = make_plan(read_job(job_file, target=target))
+    unlocked = plan_job(read_job(job_file, target=target))
     lock = write_lock(job_file, entrypoint=entrypoint)
     job = read_job(job_file, target=target)
     assert job.image == f"trainer:1@{DIGEST}"
     assert job.image_entrypoint == entrypoint
     assert str(job.origin("image")) == f"{lock}:6 (lock)"
-    plan = make_plan(job)
+    plan = plan_job(job)
     text = verified(plan, render(plan))
     assert job.image in text
     assert "# image and image_entrypoint from job.lock.yaml, which `trainlaunch lock` writes.\n" in text
     assert container_of(plan).entrypoint == (*entrypoint, *container_of(unlocked).entrypoint)
-    assert [each.code for each in plan.findings] == [each.code for each in unlocked.findings if each.code != "TL403"]
+    assert codes_of(plan) == [each for each in codes_of(unlocked) if each != "TL403"]
 
 
 def test_the_same_facts_give_the_same_bytes(tmp_path: Path) -> None:

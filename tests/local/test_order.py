@@ -193,16 +193,6 @@ def test_target_overrides_local_is_the_way_out(tmp_path: Path) -> None:
     assert order(tmp_path, **fields).cwd == "/src"
 
 
-def test_what_has_no_effect_is_one_finding(tmp_path: Path) -> None:
-    """TL404 lists the stated fields, and no finding speaks of the image."""
-    plan = plan_with(
-        tmp_path, "local", image="trainer", user="1", ulimits={"nofile": 9}, read_only=True, shm_size="1Gi"
-    )
-    assert [each.code for each in plan.findings] == ["TL404", "TL209"]
-    finding = plan.findings[0]
-    assert "image, user, ulimits, read_only; shm_size is no limit" in finding.message
-
-
 def test_an_unsized_job_takes_the_hosts_shm_as_it_is(tmp_path: Path) -> None:
     """A cap of 8 GiB is no reason to stop where /dev/shm can't be made larger."""
     fields: dict[str, Any] = {"data_loader": {"num_workers": 2}}

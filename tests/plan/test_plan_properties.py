@@ -10,10 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from launcher.errors import JobFileRejected
-from launcher.plan import make_plan
 from launcher.plan.cpu_budget import whole_cpus
 from launcher.plan.launch_plan import LaunchPlan
 from launcher.render import render
+from launcher.rules import plan_job
 from launcher.verify import verify
 from tests.jobs import write_job
 
@@ -66,7 +66,7 @@ def planned(fields: dict[str, Any], target: str = "docker") -> LaunchPlan | None
     with tempfile.TemporaryDirectory() as folder:
         job = read_job(write_job(Path(folder), **fields), target=target)
         try:
-            return make_plan(job)
+            return plan_job(job)
         except JobFileRejected:
             return None
 

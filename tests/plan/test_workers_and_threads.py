@@ -84,13 +84,6 @@ def test_the_jobs_own_thread_setting_wins(tmp_path: Path) -> None:
     assert omp.origin.endswith("job.yaml:9") or "job.yaml:" in omp.origin
 
 
-def test_more_workers_than_cpus_is_a_warning_and_stays(tmp_path: Path) -> None:
-    """The user's own setting wins and is checked."""
-    plan = plan_with(tmp_path, resources={"cpus": 2}, data_loader={"num_workers": 8, "collate": "none"})
-    assert plan.num_workers.value == 8
-    assert "TL206" in [each.code for each in plan.findings]
-
-
 def test_torchrun_stands_in_front_of_the_same_command(tmp_path: Path) -> None:
     """Adding the block scales the command as it is."""
     argv = plan_with(tmp_path, torchrun={"nproc_per_node": 2, "max_restarts": 1}).argv
@@ -121,20 +114,3 @@ def test_nccl_between_nodes_has_its_share_of_each_node(tmp_path: Path, ranks: in
     fields |= {"resources": {"memory": "64Gi"}, "ranks_per_container": ranks}
     one, two = (plan_with(tmp_path, "compose", torchrun={"nnodes": nodes}, **fields) for nodes in (1, 2))
     assert one.shm == two.shm
-
-
-@pytest.mark.parametrize(
-    ("image", "floating"),
-    [
-        ("pytorch/pytorch:2.9.1-cuda12.8-cudnn9-runtime", False),
-        ("pytorch/pytorch:latest", True),
-        ("pytorch/pytorch", True),
-        ("localhost:5000/trainer", True),
-        ("localhost:5000/trainer:3", False),
-        ("trainer@sha256:" + "0" * 64, False),
-    ],
-)
-def test_a_floating_tag_is_a_finding(tmp_path: Path, image: str, floating: bool) -> None:
-    """No tag or latest warns; a port is no tag and a digest is fixed."""
-    plan = plan_with(tmp_path, image=image)
-    assert ("TL111" in [each.code for each in plan.findings]) is floating

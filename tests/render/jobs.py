@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from launcher.plan import make_plan
 from launcher.plan.launch_plan import LaunchPlan
 from launcher.policy import read_job
+from launcher.rules import plan_job
 
 FOLDER = Path(__file__).parent
 GOLDENS = FOLDER / "golden"
@@ -18,4 +18,4 @@ FILES = {"docker": "docker-run.sh", "compose": "compose.yaml", "kubernetes": "ku
 
 def job_plan(job: str, target: str, *sets: str) -> LaunchPlan:
     """Return the plan of jobs/JOB.yaml for a target."""
-    return make_plan(read_job(FOLDER / "jobs" / f"{job}.yaml", target=target, sets=sets))
+    return plan_job(read_job(FOLDER / "jobs" / f"{job}.yaml", target=target, sets=sets))

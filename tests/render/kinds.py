@@ -8,10 +8,10 @@ from typing import Any
 import yaml
 
 from launcher.job.fields.kubernetes import KINDS
-from launcher.plan import make_plan
 from launcher.plan.launch_plan import LaunchPlan
 from launcher.policy import read_job
 from launcher.render import render
+from launcher.rules import plan_job
 from launcher.verify import verified
 from tests.render.crds import pod_templates
 from tests.render.jobs import FOLDER, JOBS
@@ -31,7 +31,7 @@ def kind_plan(path: Path, kind: str, nodes: int, *sets: str) -> LaunchPlan:
     own += ["kubernetes.queue=null"] if kind == "pod" and "queue" in stated.get("kubernetes", {}) else []
     if kind == "pytorchjob" or (kind == "job" and nodes > 1):
         own.append(ONE_START)
-    return make_plan(read_job(path, target="kubernetes", sets=(*own, *sets)))
+    return plan_job(read_job(path, target="kubernetes", sets=(*own, *sets)))
 
 
 def documents(plan: LaunchPlan) -> list[dict[str, Any]]:

@@ -9,10 +9,10 @@ import pytest
 import yaml
 
 from launcher.errors import JobFileRejected
-from launcher.plan import make_plan
 from launcher.plan.launch_plan import LaunchPlan
 from launcher.policy import read_job
 from launcher.render import render
+from launcher.rules import plan_job
 from launcher.verify import verified
 from launcher.verify.reread_kubernetes import expanded
 from launcher.yamltree.emitter import yaml_string
@@ -27,7 +27,7 @@ def plan_of(folder: Path, fields: str, target: str) -> LaunchPlan:
     start = "name: digits\nimage: trainer:1\n"
     command = "" if "command:" in fields or "script:" in fields else "command: [python, train.py]\n"
     path.write_text(start + command + fields, encoding="utf-8")
-    return make_plan(read_job(path, target=target))
+    return plan_job(read_job(path, target=target))
 
 
 def test_k8_dollar_paren_expansion(tmp_path: Path) -> None:
@@ -48,7 +48,7 @@ def test_k8_job_name_too_long(tmp_path: Path) -> None:
         read_job(path, target="kubernetes")
     assert [(each.code, each.field) for each in refused.value.diagnostics] == [("TL107", "name")]
     path.write_text(f"name: {name[:62]}2\nimage: trainer:1\ncommand: [python]\n{ON_CLUSTER}")
-    text = render(make_plan(read_job(path, target="kubernetes")))
+    text = render(plan_job(read_job(path, target="kubernetes")))
     made = yaml.safe_load(text)["metadata"]["name"]
     assert len(made) <= 63
     assert re.fullmatch(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?", made)

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 import launcher
-from launcher.plan import make_plan
 from launcher.policy import read_job
 from launcher.render import render
+from launcher.rules import plan_job
 from launcher.verify import verified
 from tests.render.jobs import FILES, FOLDER, GOLDENS, JOBS, NODES, TARGETS, job_plan
 
@@ -36,7 +36,7 @@ def test_the_same_job_gives_the_same_bytes_wherever_it_lies(target: str, tmp_pat
     """A copy in another folder, read by its relative or absolute path, renders to the same text."""
     copy = tmp_path / "full.yaml"
     copy.write_bytes((FOLDER / "jobs" / "full.yaml").read_bytes())
-    elsewhere = make_plan(read_job(copy, target=target))
+    elsewhere = plan_job(read_job(copy, target=target))
     assert render(elsewhere) == render(job_plan("full", target))
 
 
@@ -45,9 +45,9 @@ def test_a_second_process_gives_the_same_bytes(target: str) -> None:
     """Another process, with another hash seed, time zone, locale and folder, renders to the same text."""
     program = (
         "import sys; from pathlib import Path; from launcher.policy import read_job\n"
-        "from launcher.plan import make_plan\n"
+        "from launcher.rules import plan_job\n"
         "from launcher.render import render\n"
-        "sys.stdout.buffer.write(render(make_plan(read_job(Path(sys.argv[1]), target=sys.argv[2]))).encode())"
+        "sys.stdout.buffer.write(render(plan_job(read_job(Path(sys.argv[1]), target=sys.argv[2]))).encode())"
     )
     job = str((FOLDER / "jobs" / "full.yaml").resolve())
     environment = {"PYTHONPATH": str(FOLDER.parents[1]), "PYTHONHASHSEED": "7", "TZ": "Asia/Tokyo", "LC_ALL": "C"}
@@ -61,10 +61,10 @@ def test_the_input_hash_follows_what_is_asked_for(tmp_path: Path) -> None:
     source = (FOLDER / "jobs" / "full.yaml").read_text()
     copy = tmp_path / "full.yaml"
     copy.write_text(source + "# a comment\n")
-    same = make_plan(read_job(copy, target="kubernetes"))
+    same = plan_job(read_job(copy, target="kubernetes"))
     assert render(same) == render(job_plan("full", "kubernetes"))
     copy.write_text(source.replace("WANDB_MODE: offline", "WANDB_MODE: online"))
-    other = render(make_plan(read_job(copy, target="kubernetes")))
+    other = render(plan_job(read_job(copy, target="kubernetes")))
     assert name_of(other) != name_of(render(same))
 
 
@@ -114,4 +114,4 @@ def test_how_a_value_was_set_changes_no_hash(target: str) -> None:
     """--set with the value that the file has gives the same input hash, and so the same name of a Job."""
     plan = job_plan("minimal", target)
     again = read_job(Path(plan.job.path), target=target, sets=[f"name={plan.job.name}"])
-    assert make_plan(again).input == plan.input
+    assert plan_job(again).input == plan.input

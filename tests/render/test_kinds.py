@@ -17,8 +17,8 @@ from launcher.container.kubernetes import kubernetes_name, readiness_text
 from launcher.container.rendezvous import rendezvous_endpoint
 from launcher.errors import JobFileRejected
 from launcher.job.fields.kubernetes import KINDS
-from launcher.plan import make_plan
 from launcher.render import render
+from launcher.rules import judged, plan_job
 from launcher.verify import verified
 from tests.jobs import job_with, plan_with
 from tests.render.crds import VERSIONS, pod_templates, validate
@@ -222,7 +222,7 @@ def test_names_made_from_a_name_still_fit(tmp_path: Path, kind: str, length: int
         kubernetes={"kind": kind},
         torchrun={"nnodes": nodes},
     )
-    plan = make_plan(job, name="b" * length if fixed else None)
+    plan = plan_job(job, name="b" * length if fixed else None)
     name = documents(plan)[-1]["metadata"]["name"]
     made = {
         "pod": name,
@@ -232,33 +232,7 @@ def test_names_made_from_a_name_still_fit(tmp_path: Path, kind: str, length: int
     assert len(made) <= 63
     assert re.fullmatch(r"[a-z]([-a-z0-9]*[a-z0-9])?", made)
     assert len(made) == 63 or length == 20
-    assert any(each.code == "TL402" for each in plan.findings) is (len(plan.name) == 63 and kind != "pod")
-
-
-@pytest.mark.parametrize(
-    ("name", "fields", "refused"),
-    [
-        ("3d-unet", {}, False),
-        ("3d-unet", {"kubernetes": {"kind": "pod"}}, False),
-        ("3d-unet", {"kubernetes": {"kind": "jobset"}}, True),
-        ("3d-unet", {"kubernetes": {"kind": "pytorchjob"}}, True),
-        ("3d-unet", {"torchrun": {"nnodes": 2}}, True),
-        ("unet-3d", {"torchrun": {"nnodes": 2}}, False),
-    ],
-)
-def test_a_service_is_named_with_a_letter_first(
-    tmp_path: Path, name: str, fields: dict[str, object], refused: bool
-) -> None:
-    """A name that starts with a digit is refused where a Service gets it, with the name to type."""
-    job = job_with(tmp_path, "kubernetes", name=name, resources=LIMITS, **fields)
-    if not refused:
-        make_plan(job)
-        return
-    with pytest.raises(JobFileRejected) as stopped:
-        make_plan(job)
-    (found,) = stopped.value.diagnostics
-    assert (found.code, found.field, found.fix) == ("TL107", "name", "set name to job-3d-unet")
-    assert found.span is not None
+    assert any(each.code == "TL402" for each in judged(plan)) is (len(plan.name) == 63 and kind != "pod")
 
 
 @pytest.mark.parametrize("level", LEVELS)

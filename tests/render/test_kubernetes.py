@@ -11,10 +11,10 @@ import yaml
 
 from launcher.container.kubernetes import IDENTITY, kubernetes_name
 from launcher.errors import JobFileRejected
-from launcher.plan import make_plan
 from launcher.plan.launch_plan import LaunchPlan
 from launcher.plan.names import shortened
 from launcher.render import render
+from launcher.rules import judged, plan_job
 from launcher.verify import verified
 from launcher.verify.reread_kubernetes import expanded
 from tests.jobs import job_with, plan_with
@@ -252,12 +252,12 @@ def test_a_jobs_name_carries_its_input_hash_unless_it_is_fixed(tmp_path: Path) -
 def test_a_long_name_is_shortened_the_same_way_each_time(tmp_path: Path, length: int) -> None:
     """With its suffix a name has at most 63 characters, and two long names with one start stay different."""
     names = ["a" * (length - 1) + last for last in "bc"]
-    plans = [make_plan(job_with(tmp_path, "kubernetes", name=name, resources=LIMITS)) for name in names]
+    plans = [plan_job(job_with(tmp_path, "kubernetes", name=name, resources=LIMITS)) for name in names]
     made = [manifest(plan)["metadata"]["name"] for plan in plans]
     assert len({*made}) == 2
     assert all(len(each) <= 63 for each in made)
     assert [kubernetes_name(plan) for plan in plans] == made
-    notes = [each.code for each in plans[0].findings if each.code == "TL402"]
+    notes = [each.code for each in judged(plans[0]) if each.code == "TL402"]
     assert notes == (["TL402"] if length > 54 else [])
 
 
@@ -314,10 +314,3 @@ def test_the_users_own_app_label_wins(tmp_path: Path) -> None:
     """A job that sets a well-known label keeps it."""
     plan = plan_with(tmp_path, "kubernetes", resources=LIMITS, labels={"app.kubernetes.io/name": "mine"})
     assert manifest(plan)["metadata"]["labels"]["app.kubernetes.io/name"] == "mine"
-
-
-def test_an_unstated_entrypoint_is_noted(tmp_path: Path) -> None:
-    """Rendering asks no engine, so it says that an ENTRYPOINT of the image is not run; a stated one says nothing."""
-    codes = [each.code for each in plan_with(tmp_path).findings]
-    assert "TL403" in codes
-    assert "TL403" not in [each.code for each in plan_with(tmp_path, image_entrypoint=[]).findings]

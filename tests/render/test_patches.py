@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 
 from launcher.errors import JobFileRejected
-from launcher.plan import make_plan
 from launcher.plan.launch_plan import LaunchPlan
 from launcher.policy import read_job
 from launcher.render import render
 from launcher.render.patched import documents_of
+from launcher.rules import plan_job
 from launcher.verify import verified
 from tests.jobs import plan_with, write_job
 from tests.render.readers import compose, created, kubectl_json
@@ -58,7 +58,7 @@ def test_a_patch_is_its_targets_only(tmp_path: Path) -> None:
     job = write_job(tmp_path, **FIELDS, patches=patches)
     assert read_job(job, target="compose").patch is None
     assert read_job(job, target="local").patch is None
-    assert "--privileged" in render(make_plan(read_job(job, target="docker")))
+    assert "--privileged" in render(plan_job(read_job(job, target="docker")))
 
 
 def test_a_patch_changes_the_input_hash(tmp_path: Path) -> None:

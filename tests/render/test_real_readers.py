@@ -14,10 +14,10 @@ import pytest
 import yaml
 
 from launcher.container.container import container_of
-from launcher.plan import make_plan
 from launcher.plan.launch_plan import LaunchPlan
 from launcher.policy import read_job
 from launcher.render import render
+from launcher.rules import plan_job
 from launcher.verify import verified
 from launcher.verify.reread_docker import statements
 from launcher.verify.reread_kubernetes import expanded
@@ -53,7 +53,7 @@ def chunk_plan(folder: Path, target: str, strings: list[str], image: str) -> Lau
         fields["labels"] = {f"nasty.{index}": value for index, value in enumerate(strings)}
     path = folder / "job.yaml"
     path.write_text(yaml.safe_dump(fields), encoding="utf-8")  # escapes what YAML doesn't allow as it stands
-    return make_plan(read_job(path, target=target))
+    return plan_job(read_job(path, target=target))
 
 
 def told(output: str) -> tuple[list[str], list[str]]:

@@ -15,8 +15,8 @@ import pytest
 
 import compose as packaged
 from launcher.errors import TargetUnavailable
-from launcher.plan import make_plan
 from launcher.policy import read_job
+from launcher.rules import plan_job
 from launcher.run.backend import Session
 from launcher.run.compose.backend import ComposeBackend
 from launcher.run.docker.backend import DockerBackend
@@ -305,7 +305,7 @@ def test_where_one_node_can_not_start_no_other_goes_on(
     make_nodes: MakeJob, job_name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The first one runs already when the second is refused: it is killed and removed with its network."""
-    plan = make_plan(read_job(make_nodes("sleep 600")))
+    plan = plan_job(read_job(make_nodes("sleep 600")))
     begin = DockerBackend.begin
 
     def begin_and_spoil(self: DockerBackend, container: str) -> Session:
@@ -326,7 +326,7 @@ def test_where_one_node_can_not_start_no_other_goes_on(
 
 def test_what_was_removed_before_its_start_is_no_success(make_nodes: MakeJob, job_name: str) -> None:
     """`down` between the two steps of `up`: an error, not an end with 0."""
-    plan = make_plan(read_job(make_nodes("exit 0")))
+    plan = plan_job(read_job(make_nodes("exit 0")))
     backend = ComposeBackend()
     try:
         project = backend.create(plan, "aaaaaaaa", 1)
@@ -446,7 +446,7 @@ def test_without_a_temporary_file_nothing_is_made(make_job: MakeJob, job_name: s
 
 def test_each_node_gets_gpus_of_its_own(make_nodes: MakeJob, job_name: str) -> None:
     """The engine receives the numbers of different devices; a count would mean the first ones to every container."""
-    plan = make_plan(read_job(make_nodes("exit 0", resources={"memory": "256Mi", "gpus": 2})))
+    plan = plan_job(read_job(make_nodes("exit 0", resources={"memory": "256Mi", "gpus": 2})))
     backend = ComposeBackend()
     try:
         backend.create(plan, "aaaaaaaa", 1)

@@ -13,10 +13,10 @@ import pytest
 from launcher.errors import TargetUnavailable
 from launcher.formats.docker_flags import FOR_UP
 from launcher.job.reserved import LABEL_PREFIX
-from launcher.plan import make_plan
 from launcher.plan.launch_plan import LaunchPlan
 from launcher.policy import read_job
 from launcher.render import render
+from launcher.rules import plan_job
 from launcher.run.docker.backend import DockerBackend
 from launcher.run.docker.checks import host_findings
 from launcher.run.docker.flags import flag_findings
@@ -161,7 +161,7 @@ def test_a_small_job_is_the_same_both_ways(fields: dict[str, Any], tmp_path: Pat
 def test_an_example_is_the_same_both_ways(path: Path, base_image: str, job_name: str, creating_docker: Path) -> None:
     """Every committed example."""
     here = (f"image={base_image}", f"name={job_name}", "resources.cpus=2")  # one example asks for more
-    plan = make_plan(read_job(path, target="docker", sets=here))
+    plan = plan_job(read_job(path, target="docker", sets=here))
     assert created_by_up(plan) == created_by_text(plan, creating_docker, {})
 
 

@@ -16,8 +16,8 @@ from pathlib import Path
 
 from launcher.diagnostics import Diagnostic
 from launcher.errors import TargetUnavailable
-from launcher.plan.host import NOT_APPLIED
 from launcher.plan.launch_plan import LaunchPlan
+from launcher.rules import not_applied_on_a_host
 from launcher.run.backend import Chunk, Say, Session, ShmReading, Started
 from launcher.run.local.checks import comparison, local_findings
 from launcher.run.local.follow import Followed, frames_of, wait_for_end
@@ -64,9 +64,8 @@ class LocalBackend:
         holder = self._holder(plan.name)
         if holder is not None and not _may_move(holder, plan):
             raise TargetUnavailable([name_taken(plan, holder)])
-        for finding in plan.findings:
-            if finding.code == NOT_APPLIED:
-                say(finding.message)
+        for finding in not_applied_on_a_host.check(plan):
+            say(finding.message)
         say(comparison(plan))
 
     def create(self, plan: LaunchPlan, run: str, attempt: int) -> str:

@@ -33,8 +33,8 @@ def describe(plan: LaunchPlan, *, run: str, attempt: int) -> dict[str, Any]:
     """Return what `status` and `down` need to know without the job file, as plain values."""
     job, shm = plan.job, plan.shm
     planned = Planned(
-        processes=sum(each.workers for each in shm.loaders) * plan.ranks.value,
-        queued_batches=sum(each.workers * each.prefetch_factor for each in shm.loaders) * plan.ranks.value,
+        processes=plan.processes,
+        queued_batches=plan.queued_batches,
         need=shm.need,
         size=shm.size.value,
         unsized=shm.unsized,

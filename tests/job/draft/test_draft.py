@@ -14,8 +14,8 @@ import pytest
 from launcher.errors import UsageError
 from launcher.init import Asked, draft, read_script
 from launcher.job.spec import JobSpec
-from launcher.plan import make_plan
 from launcher.policy import read_job
+from launcher.rules import plan_job
 from tests.conftest import ROOT, Runs
 
 SCRIPTS = Path(__file__).parent / "scripts"
@@ -34,7 +34,7 @@ def job_of(text: str, folder: Path, target: str | None = None) -> JobSpec:
     path = folder / "job.yaml"
     path.write_text(text, encoding="utf-8")
     job = read_job(path, target=target)
-    make_plan(job)
+    plan_job(job)
     return job
 
 

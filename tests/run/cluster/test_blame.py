@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from launcher.job.spec import JobSpec
-from launcher.plan import make_plan
 from launcher.policy import read_job
+from launcher.rules import plan_job
 from launcher.run.kubernetes.api_errors import ApiRefused
 from launcher.run.kubernetes.client import Cluster
 from launcher.run.kubernetes.field_lookup import field_in_words, field_of, refusals
@@ -50,7 +50,7 @@ def job(tmp_path: Path) -> JobSpec:
 @pytest.fixture
 def document(job: JobSpec) -> dict[str, Any]:
     """Return its Job object."""
-    return documents_of(make_plan(job, name=None, force=False), "team")[0]
+    return documents_of(plan_job(job, name=None, force=False), "team")[0]
 
 
 @pytest.mark.parametrize(

@@ -1,30 +1,57 @@
-"""Target local: what of a job has no effect where a process of this host is started instead of a container."""
+"""Target local does not apply some fields that the job states.
+
+**Why it matters**: the job is a process of this host, without a container: no image, user or limits of its own
+are made for it. CPUs, memory and /dev/shm are compared with the host's, which nothing enforces.
+
+**Example**:
+
+```yaml
+target: local
+user: "1000"
+```
+
+**Use instead**:
+
+```yaml
+target: docker
+user: "1000"
+```
+
+**Fix**: nothing has to be changed: the fields are in effect on the other targets.
+
+**References**: docs/local.md.
+"""
 
 from __future__ import annotations
 
-from launcher.diagnostics import Diagnostic, Severity
-from launcher.job.spec import JobSpec
+from collections.abc import Iterator
 
-NOT_APPLIED = "TL404"
+from launcher.diagnostics import Diagnostic, Severity
+from launcher.plan.launch_plan import LaunchPlan
+
+CODE = "TL404"
+NAME = "not-applied-on-a-host"
+SEVERITY = Severity.INFO
 _CONTAINERS_OWN = ("image", "pull_policy", "image_entrypoint", "user", "group_add", "ulimits", "labels")
 _ONLY_COMPARED = ("resources.cpus", "resources.memory", "shm_size")
 
 
-def not_applied(job: JobSpec) -> Diagnostic | None:
-    """Return the one finding that lists the stated fields without effect (TL404); None for another target."""
-    if job.target != "local":
-        return None
+def check(plan: LaunchPlan) -> Iterator[Diagnostic]:
+    """Yield the one info that lists the stated fields without effect."""
+    job = plan.job
+    if plan.target != "local":
+        return
     stated = [each for each in _CONTAINERS_OWN if each in job.origins]
     stated += ["read_only"] * job.read_only
     stated += [f"mounts[{index}].read_only" for index, mount in enumerate(job.mounts) if mount.read_only]
     compared = [each for each in _ONLY_COMPARED if each in job.origins]
     also = f"; {', '.join(compared)} {'is' if len(compared) == 1 else 'are'} no limit here, only compared with the host"
-    return Diagnostic(
-        NOT_APPLIED,
+    yield Diagnostic(
+        CODE,
         f"target local does not apply {', '.join(stated)}{also * bool(compared)}",
         "run it with `--target docker` where they matter",
         why="the job is a process of this host, without a container",
-        severity=Severity.INFO,
+        severity=SEVERITY,
         span=job.span("image"),
         field="image",
     )

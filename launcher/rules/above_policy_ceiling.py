@@ -1,36 +1,53 @@
-"""What a policy asks of a plan: ceilings, labels, registries, digests. Nothing is lowered to fit; each is an error."""
+r"""The job asks for more than its policy allows.
+
+**Why it matters**:
+a policy's ceilings hold for every job below its folder. They are checked after everything else, so no option,
+override or patch passes them, and nothing is lowered in silence: only automatic sizes are capped, and say so.
+
+**Example**:
+
+```sh
+printf 'max: {memory: 16Gi}\n' > trainlaunch-policy.yaml
+trainlaunch plan job.yaml --set resources.memory=32Gi
+```
+
+**Use instead**:
+
+```sh
+printf 'max: {memory: 16Gi}\n' > trainlaunch-policy.yaml
+trainlaunch plan job.yaml --set resources.memory=16Gi
+```
+
+**Fix**: type the ceiling, or less; raising it is for the policy's owner.
+
+**References**: docs/policy.md.
+"""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator
 
-from launcher.diagnostics import Diagnostic, Span
-from launcher.job.ceilings import Limit, Policy
+from launcher.diagnostics import Diagnostic, Severity, Span
+from launcher.job.ceilings import Limit
 from launcher.job.spec import JobSpec
-from launcher.plan.launch_plan import SharedMemory
-from launcher.policy.registry import in_registry, parts_of
+from launcher.plan.launch_plan import LaunchPlan, SharedMemory
+from launcher.plan.shared_memory import WHEN_FULL
+from launcher.policy.gpus import GPU_DEVICE, GPU_RESOURCE
 from launcher.units import format_size, human_size
 
-GPU_RESOURCE = re.compile(r"nvidia\.com/(?:gpu|mig-).*|amd\.com/(?:gpu|cpx|dpx|spx).*|gpu\.intel\.com/.*")
-_GPU_DEVICE = re.compile(r"/dev/(?:nvidia|kfd|dri|dxg|$)|^/dev/?$|=")  # nodes of a GPU, /dev whole, a CDI name
-_MEMORY_WHY = "without a limit a job may use all of its machine"
+CODE = "TL140"
+NAME = "above-policy-ceiling"
+SEVERITY = Severity.ERROR
 
 
-def policy_errors(job: JobSpec, shm: SharedMemory) -> list[Diagnostic]:
-    """Return everything in which the job's values break its policy."""
-    policy = job.policy
-    if policy is None:
-        return []
-    return [
-        *_memory(job),
-        *_shm_size(job, shm),
-        *_gpus(job),
-        *_workers(job),
-        *_flags(job),
-        *_labels(job, policy),
-        *(() if job.target == "local" else _image(job, policy)),  # target local starts no image
-    ]
+def check(plan: LaunchPlan) -> Iterator[Diagnostic]:
+    """Yield an error for each ceiling that a value passes. Nothing is lowered to fit."""
+    job = plan.job
+    yield from _memory(job)
+    yield from _shm_size(job, plan.shm)
+    yield from _gpus(job)
+    yield from _workers(job)
+    yield from _flags(job)
 
 
 def _place(span: Span) -> str:
@@ -41,7 +58,7 @@ def _above(job: JobSpec, field: str, name: str, values: tuple[int, Limit], spell
     value, most = values
     said = f" ({job.origin(field)})" if job.span(field) is None else ""
     return Diagnostic(
-        "TL140",
+        CODE,
         f"{field} {spell(value)}{said} is above the policy's max.{name} {spell(most.value)} ({_place(most.span)})",
         f"set {field} to {spell(most.value)}, or raise max.{name} in {_place(most.span)}",
         why="a policy's ceilings hold for every job below its folder; no option and no override passes them",
@@ -56,11 +73,11 @@ def _memory(job: JobSpec) -> Iterator[Diagnostic]:
         return
     if asked is None:
         yield Diagnostic(
-            "TL140",
+            CODE,
             f"resources.memory is not stated, and the policy's max.memory is {format_size(most.value)} "
             f"({_place(most.span)})",
             f"add resources: {{memory: {format_size(most.value)}}}, or less",
-            why=_MEMORY_WHY,
+            why="without a limit a job may use all of its machine",
             span=job.span("resources"),
             field="resources.memory",
         )
@@ -76,14 +93,14 @@ def _shm_size(job: JobSpec, shm: SharedMemory) -> Iterator[Diagnostic]:
         if job.shm_size > most.value:
             yield _above(job, "shm_size", "shm_size", (job.shm_size, most), format_size)
     elif shm.need > shm.size.value:
-        workers = max((each.workers for each in shm.loaders), default=0)
+        workers = shm.most_workers
         fewer = f"lower data_loader.num_workers (now {workers}) or batch_size" if workers else "lower shm_extra"
         yield Diagnostic(
-            "TL140",
+            CODE,
             f"the DataLoaders need {human_size(shm.need)} of /dev/shm, and the policy's max.shm_size is "
             f"{format_size(most.value)} ({_place(most.span)})",
             f"{fewer}, or raise max.shm_size in {_place(most.span)}",
-            why="a full /dev/shm ends in 'Bus error' or 'No space left on device', or the training loop waits for ever",
+            why=WHEN_FULL,
             span=job.span("data_loader"),
             field="data_loader",
         )
@@ -108,7 +125,7 @@ def _gpus(job: JobSpec) -> Iterator[Diagnostic]:
         yield _above(job, field, "total_gpus", (count, everywhere), str)
     else:
         yield Diagnostic(
-            "TL140",
+            CODE,
             f"{field} {count} on {nodes} nodes is {count * nodes} in all, above the policy's max.total_gpus "
             f"{everywhere.value} ({_place(everywhere.span)})",
             f"set {field} to {everywhere.value // nodes}, or torchrun.nnodes to {max(1, everywhere.value // count)}",
@@ -119,7 +136,7 @@ def _gpus(job: JobSpec) -> Iterator[Diagnostic]:
 
 def _all_gpus(job: JobSpec, name: str, most: Limit) -> Diagnostic:
     return Diagnostic(
-        "TL140",
+        CODE,
         f"resources.gpus is all, and the policy's max.{name} is {most.value} ({_place(most.span)})",
         f"set resources.gpus to {most.value}, or fewer",
         why="all is a different number on each machine, so nothing shows that it is within a ceiling",
@@ -133,10 +150,10 @@ def _flags(job: JobSpec) -> Iterator[Diagnostic]:
     name = next((each for each in ("gpus", "total_gpus") if job.ceiling(each)), None)
     most = job.ceiling(name) if name else None
     for flag in job.patch.flags if job.patch and most else ():
-        devices = flag.name == "device" and _GPU_DEVICE.search(flag.value or "")
+        devices = flag.name == "device" and GPU_DEVICE.search(flag.value or "")
         if most and (devices or flag.name in {"privileged", "runtime", "device-cgroup-rule"}):
             yield Diagnostic(
-                "TL140",
+                CODE,
                 f"{' '.join(flag.words)} can give the job any GPU, and the policy's max.{name} is {most.value} "
                 f"({_place(most.span)})",
                 "delete the flag, and write resources.gpus",
@@ -155,44 +172,3 @@ def _workers(job: JobSpec) -> Iterator[Diagnostic]:
         if most is not None and (loader.num_workers or 0) > most.value and field not in said:
             said.add(field)
             yield _above(job, field, "num_workers", (loader.num_workers or 0, most), str)
-
-
-def _labels(job: JobSpec, policy: Policy) -> Iterator[Diagnostic]:
-    for name, pattern, span in policy.required_labels:
-        value = job.labels.get(name)
-        if value is not None and re.fullmatch(pattern, value, re.DOTALL):
-            continue
-        found = "is missing" if value is None else f"is {value!r}" if value else "is empty"
-        asked = "a label of that name" if pattern == ".+" else f"a value like {pattern}"
-        yield Diagnostic(
-            "TL141",
-            f"the label {name} {found}, and the policy asks for {asked} ({_place(span)})",
-            f"add {name} to labels, as in labels: {{{name}: …}}" if value is None else f"set labels.{name} to {asked}",
-            why="whoever pays for a machine finds its jobs by their labels",
-            span=job.span(f"labels.{name}") or job.span("labels"),
-            field="labels",
-        )
-
-
-def _image(job: JobSpec, policy: Policy) -> Iterator[Diagnostic]:
-    origin = f" ({job.origin('image')})" if job.span("image") is None else ""
-    allowed = policy.allowed_registries
-    if policy.registries_span is not None and not any(in_registry(job.image, each) for each in allowed):
-        yield Diagnostic(
-            "TL142",
-            f"image {job.image}{origin} comes from {'/'.join(parts_of(job.image))}, and the policy allows "
-            f"{', '.join(allowed)} ({_place(policy.registries_span)})",
-            f"set image to one of {', '.join(allowed)}, or add its registry to {_place(policy.registries_span)}",
-            why="an image without a registry in front comes from docker.io, of library/ where it has one part",
-            span=job.span("image"),
-            field="image",
-        )
-    if policy.digest_span is not None and "@" not in job.image:
-        yield Diagnostic(
-            "TL143",
-            f"image {job.image}{origin} is not pinned, and the policy requires a digest ({_place(policy.digest_span)})",
-            f"run `trainlaunch lock {job.path}`, or set image to {job.image.rpartition(':')[0] or job.image}@sha256:…",
-            why="a tag can be moved to another image under a committed rendering",
-            span=job.span("image"),
-            field="image",
-        )

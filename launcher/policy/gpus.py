@@ -1,0 +1,8 @@
+"""Which resources and devices are GPUs, under whatever name a job asks for them."""
+
+from __future__ import annotations
+
+import re
+
+GPU_RESOURCE = re.compile(r"nvidia\.com/(?:gpu|mig-).*|amd\.com/(?:gpu|cpx|dpx|spx).*|gpu\.intel\.com/.*")
+GPU_DEVICE = re.compile(r"/dev/(?:nvidia|kfd|dri|dxg|$)|^/dev/?$|=")  # nodes of a GPU, /dev whole, a CDI name

@@ -1,0 +1,118 @@
+"""Judges a finished plan: what is an error, what a reviewer would say of a job that runs.
+
+A rule is one module, named after what it allows to be said in `trainlaunch: allow`: CODE, NAME, SEVERITY, its manual as
+docstring (what it does, then the sections that tests/rules asks for), and `check(plan)`, which yields values and knows
+of no other rule. Adding one: the module, its place below, `python -m launcher.cli.codes >docs/codes.md`, one test.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from types import ModuleType
+
+from launcher.diagnostics import Diagnostic, errors_among
+from launcher.errors import JobFileRejected
+from launcher.job.spec import JobSpec
+from launcher.plan import make_plan
+from launcher.plan.launch_plan import LaunchPlan
+from launcher.plan.names import LETTER_FIRST
+from launcher.rules import (
+    image_entrypoint_unknown,
+    image_tag_floating,
+    name_shortened,
+    need_over_memory,
+    not_applied_on_a_host,
+    prefetch_without_workers,
+    ranks_unknown,
+    shm_size_below_need,
+    shm_size_for_one_epoch,
+    shm_size_holds_no_worker,
+    shm_size_over_memory,
+    shm_unsized,
+    workers_exceed_cpus,
+    working_set_over_memory,
+)
+
+# In each group in the order in which findings are printed.
+NUMBERS: tuple[ModuleType, ...] = (ranks_unknown, workers_exceed_cpus)
+# Most certain first; where the first speaks, the rest would only say it again.
+SIZES: tuple[ModuleType, ...] = (
+    shm_size_holds_no_worker,
+    need_over_memory,
+    shm_size_over_memory,
+    shm_size_below_need,
+    shm_size_for_one_epoch,
+    working_set_over_memory,
+)
+# Said of a plan without errors, in the order of the job file's sections.
+REMARKS: tuple[ModuleType, ...] = (
+    name_shortened,
+    not_applied_on_a_host,
+    image_tag_floating,
+    shm_unsized,
+    prefetch_without_workers,
+    image_entrypoint_unknown,
+)
+
+
+def policy_rules() -> tuple[ModuleType, ...]:
+    """Return the rules of a plan under a policy; most jobs have none."""
+    from launcher.rules import above_policy_ceiling, image_not_pinned, registry_not_allowed, required_label_missing
+
+    return (above_policy_ceiling, required_label_missing, registry_not_allowed, image_not_pinned)
+
+
+def all_rules() -> tuple[ModuleType, ...]:
+    """Return every rule."""
+    return (*NUMBERS, *SIZES, *policy_rules(), *REMARKS)
+
+
+def plan_job(job: JobSpec, *, name: str | None = None, force: bool = False) -> LaunchPlan:
+    """Return the plan of `job`; `name` fixes its name, `force` lets a shm_size below need pass as a warning.
+
+    Raises JobFileRejected with every error that the numbers have.
+    """
+    plan = make_plan(job, name=name, force=force)
+    judged(plan)
+    return plan
+
+
+def judged(plan: LaunchPlan) -> tuple[Diagnostic, ...]:
+    """Return what is to be said of `plan`: warnings and infos.
+
+    Raises JobFileRejected with every error, and the warnings beside them.
+    """
+    problems = [*_name_of_service(plan), *_found(NUMBERS, plan), *_sizes(plan)]
+    if plan.job.policy is not None:
+        problems += _found(policy_rules(), plan)  # last, and whatever --force says
+    if errors_among(problems):
+        raise JobFileRejected(problems)
+    return (*problems, *_found(REMARKS, plan))
+
+
+def _found(rules: Iterable[ModuleType], plan: LaunchPlan) -> Iterator[Diagnostic]:
+    for rule in rules:
+        yield from rule.check(plan)
+
+
+def _sizes(plan: LaunchPlan) -> Iterable[Diagnostic]:
+    """Return what is wrong between shm_size, need, memory limit and working set: errors, or where none is the rest."""
+    found = tuple(_found(SIZES[:1], plan)) or tuple(_found(SIZES[1:], plan))
+    return errors_among(found) or found
+
+
+def _name_of_service(plan: LaunchPlan) -> Iterator[Diagnostic]:
+    """Yield what validation says of the name once `--name` is known: a Service's name starts with a letter."""
+    kind, name = plan.job.kubernetes.kind, plan.name
+    named_service = kind in LETTER_FIRST or plan.nodes > 1
+    if plan.target != "kubernetes" or not named_service or not name[0].isdigit():
+        return
+    several = f" of {plan.nodes} nodes" if plan.nodes > 1 else ""
+    yield Diagnostic(
+        "TL107",
+        f"name is {name}; a {kind}{several} needs one that starts with a letter",
+        f"set name to job-{name}",
+        why="its pods find each other through a Service of the same name, and those start with a letter",
+        span=plan.job.span("name"),
+        field="name",
+    )

@@ -1,0 +1,54 @@
+"""The stated workers of one loader, over all ranks, outnumber resources.cpus.
+
+**Why it matters**: workers beyond the CPUs only take turns, and each costs memory and prefetch_factor batches
+of /dev/shm.
+
+**Example**:
+
+```yaml
+resources: {cpus: 2}
+data_loader: {num_workers: 8}
+```
+
+**Use instead**:
+
+```yaml
+resources: {cpus: 8}
+data_loader: {num_workers: 8}
+```
+
+**Fix**: type the number of the message, or delete num_workers. Not without a look: a data set that draws random numbers
+in its workers draws others with another number of them.
+
+**References**: docs/sizing.md; torch warns too, from the process's affinity alone and not from the CPU quota.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from launcher.diagnostics import Diagnostic, Severity
+from launcher.plan.cpu_budget import whole_cpus
+from launcher.plan.launch_plan import LaunchPlan
+
+CODE = "TL206"
+NAME = "workers-exceed-cpus"
+SEVERITY = Severity.WARNING
+
+
+def check(plan: LaunchPlan) -> Iterator[Diagnostic]:
+    """Yield a warning where the stated workers of one loader, over all ranks, outnumber the CPUs."""
+    job, ranks = plan.job, plan.ranks.value
+    cpus = whole_cpus(job)
+    most = plan.stated_processes
+    if cpus is None or most <= cpus:
+        return
+    yield Diagnostic(
+        CODE,
+        f"{most} DataLoader workers ({ranks} ranks) share resources.cpus {cpus}",
+        f"set data_loader.num_workers to {max(1, cpus // ranks)}, or delete it",
+        why="workers beyond the CPUs only take turns, and each costs memory",
+        severity=SEVERITY,
+        span=job.span("data_loader.num_workers"),
+        field="data_loader.num_workers",
+    )

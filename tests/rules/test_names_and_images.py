@@ -1,0 +1,73 @@
+"""What is said of a job's name, its image, and of what a host does not apply."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from launcher.errors import JobFileRejected
+from launcher.rules import judged, plan_job
+from tests.jobs import codes_of, job_with, plan_with
+
+LIMITS = {"cpus": 2, "memory": "4Gi"}
+
+
+@pytest.mark.parametrize(
+    ("image", "floating"),
+    [
+        ("pytorch/pytorch:2.9.1-cuda12.8-cudnn9-runtime", False),
+        ("pytorch/pytorch:latest", True),
+        ("pytorch/pytorch", True),
+        ("localhost:5000/trainer", True),
+        ("localhost:5000/trainer:3", False),
+        ("trainer@sha256:" + "0" * 64, False),
+    ],
+)
+def test_a_floating_tag_is_a_finding(tmp_path: Path, image: str, floating: bool) -> None:
+    """No tag or latest warns; a port is no tag and a digest is fixed."""
+    plan = plan_with(tmp_path, image=image)
+    assert ("TL111" in codes_of(plan)) is floating
+
+
+def test_an_unstated_entrypoint_is_noted(tmp_path: Path) -> None:
+    """Rendering asks no engine, so it says that an ENTRYPOINT of the image is not run; a stated one says nothing."""
+    codes = codes_of(plan_with(tmp_path))
+    assert "TL403" in codes
+    assert "TL403" not in codes_of(plan_with(tmp_path, image_entrypoint=[]))
+
+
+def test_what_has_no_effect_is_one_finding(tmp_path: Path) -> None:
+    """TL404 lists the stated fields, and no finding speaks of the image."""
+    plan = plan_with(
+        tmp_path, "local", image="trainer", user="1", ulimits={"nofile": 9}, read_only=True, shm_size="1Gi"
+    )
+    assert codes_of(plan) == ["TL404", "TL209"]
+    finding = judged(plan)[0]
+    assert "image, user, ulimits, read_only; shm_size is no limit" in finding.message
+
+
+@pytest.mark.parametrize(
+    ("name", "fields", "refused"),
+    [
+        ("3d-unet", {}, False),
+        ("3d-unet", {"kubernetes": {"kind": "pod"}}, False),
+        ("3d-unet", {"kubernetes": {"kind": "jobset"}}, True),
+        ("3d-unet", {"kubernetes": {"kind": "pytorchjob"}}, True),
+        ("3d-unet", {"torchrun": {"nnodes": 2}}, True),
+        ("unet-3d", {"torchrun": {"nnodes": 2}}, False),
+    ],
+)
+def test_a_service_is_named_with_a_letter_first(
+    tmp_path: Path, name: str, fields: dict[str, object], refused: bool
+) -> None:
+    """A name that starts with a digit is refused where a Service gets it, with the name to type."""
+    job = job_with(tmp_path, "kubernetes", name=name, resources=LIMITS, **fields)
+    if not refused:
+        plan_job(job)
+        return
+    with pytest.raises(JobFileRejected) as stopped:
+        plan_job(job)
+    (found,) = stopped.value.diagnostics
+    assert (found.code, found.field, found.fix) == ("TL107", "name", "set name to job-3d-unet")
+    assert found.span is not None

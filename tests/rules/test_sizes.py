@@ -1,0 +1,91 @@
+"""What is wrong between the workers, shm_size, the need of the DataLoaders and the container's limits."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from launcher.errors import JobFileRejected
+from launcher.rules import judged
+from tests.jobs import codes_of, plan_with
+
+MIB = 2**20
+GIB = 2**30
+
+
+def loader(**fields: Any) -> dict[str, Any]:
+    """Return a data_loader of two workers that stacks one 1 MiB tensor per batch, with `fields` over it."""
+    return {"num_workers": 2, "batch_size": 4, "sample": {"shape": [65536], "dtype": "float32"}, **fields}
+
+
+def codes(rejected: pytest.ExceptionInfo[JobFileRejected]) -> list[str]:
+    """Return the codes of all errors."""
+    return [each.code for each in rejected.value.diagnostics]
+
+
+def test_need_over_memory_is_an_error_with_a_value_that_works(tmp_path: Path) -> None:
+    """The memory limit that the fix names gives a plan."""
+    spec = {"num_workers": 4, "batch_bytes": {"size": 512 * MIB, "tensors": 1}}
+    with pytest.raises(JobFileRejected) as rejected:
+        plan_with(tmp_path, data_loader=spec, resources={"memory": "2Gi"})
+    assert codes(rejected) == ["TL203"]
+    wanted = rejected.value.diagnostics[0].fix.split()[3].rstrip(",")
+    assert judged(plan_with(tmp_path, data_loader=spec, resources={"memory": wanted})) is not None
+
+
+def test_shm_size_over_memory_is_an_error_with_a_value_that_works(tmp_path: Path) -> None:
+    """A mount as large as the limit is killed before it is full."""
+    fields = {"data_loader": loader(), "shm_size": "8Gi"}
+    with pytest.raises(JobFileRejected) as rejected:
+        plan_with(tmp_path, **fields, resources={"memory": "6Gi"})
+    assert codes(rejected) == ["TL201"]
+    assert rejected.value.diagnostics[0].span is not None
+    wanted = rejected.value.diagnostics[0].fix.split()[3].rstrip(",")
+    assert plan_with(tmp_path, **fields, resources={"memory": wanted}).shm.size.value == 8 * GIB
+
+
+def test_shm_size_below_need_is_an_error_unless_forced(tmp_path: Path) -> None:
+    """The stated size stays as it is; with force the plan is made and the preflight will stop it."""
+    fields: dict[str, Any] = {"data_loader": loader(batch_size=64), "shm_size": "64Mi"}
+    with pytest.raises(JobFileRejected) as rejected:
+        plan_with(tmp_path, **fields)
+    assert codes(rejected) == ["TL202"]
+    forced = plan_with(tmp_path, force=True, **fields)
+    assert forced.shm.size.value == 64 * MIB < forced.shm.need == forced.shm.minimum
+    wanted = rejected.value.diagnostics[0].fix.split()[3].rstrip(",")
+    assert plan_with(tmp_path, **{**fields, "shm_size": wanted}).shm.size.value >= forced.shm.hard
+
+
+def test_working_set_over_memory_is_a_warning(tmp_path: Path) -> None:
+    """The estimate of the processes warns, never stops."""
+    plan = plan_with(tmp_path, data_loader=loader(), resources={"memory": "600Mi"})
+    assert "TL204" in codes_of(plan)
+
+
+def test_a_size_that_holds_no_worker_is_an_error_never_zero(tmp_path: Path) -> None:
+    """Both sizes to type are named: for all workers and for one."""
+    spec = {"batch_bytes": {"size": 64 * MIB, "tensors": 1}}
+    with pytest.raises(JobFileRejected) as rejected:
+        plan_with(tmp_path, data_loader=spec, resources={"gpus": 1, "cpus": 8}, shm_size="128Mi")
+    assert codes(rejected) == ["TL205"]
+    assert "8 workers" in rejected.value.diagnostics[0].fix
+
+
+def test_a_stated_size_for_one_epoch_only_is_a_warning_with_the_value(tmp_path: Path) -> None:
+    """The first epoch fits, so it is no error; the value that it names gives no warning."""
+    spec = loader(batch_size=256)
+    plan = plan_with(tmp_path, data_loader=spec, shm_size="400Mi")
+    found = [each for each in judged(plan) if each.code == "TL210"]
+    assert plan.shm.need <= plan.shm.size.value < plan.shm.lasting
+    assert len(found) == 1
+    wanted = found[0].fix.split()[3].rstrip(",")
+    assert "TL210" not in codes_of(plan_with(tmp_path, data_loader=spec, shm_size=wanted))
+
+
+def test_more_workers_than_cpus_is_a_warning_and_stays(tmp_path: Path) -> None:
+    """The user's own setting wins and is checked."""
+    plan = plan_with(tmp_path, resources={"cpus": 2}, data_loader={"num_workers": 8, "collate": "none"})
+    assert plan.num_workers.value == 8
+    assert "TL206" in codes_of(plan)
