@@ -1,6 +1,6 @@
-"""How long each verb takes from a cold start, against bare Python and against TorchX's dry run, in one run.
+"""How long each verb of an installed wheel takes from a cold start, against bare Python and against TorchX's dry run.
 
-    python bench/startup.py                  30 rounds; installs TorchX into a folder that is deleted afterwards
+    python bench/startup.py                  30 rounds; installs both into folders that are deleted afterwards
     python bench/startup.py --torchx DIR     a virtual environment to make, or to use again
     python bench/startup.py --output json    the same as one JSON document
 
@@ -31,6 +31,7 @@ sys.path.insert(0, str(ROOT))
 
 from launcher.cli.main import VERBS  # noqa: E402 - the checkout's own package, whatever is installed
 from launcher.cli.render import FILE_NAMES  # noqa: E402
+from tests.installed.wheel import install_wheel  # noqa: E402
 
 JOB = ROOT / "examples" / "quickstart" / "job.yaml"
 ROUNDS = 30
@@ -56,10 +57,13 @@ class Timed(NamedTuple):
     wall: float
 
 
-def commands(torchx: Path) -> dict[str, list[str]]:
-    """Return the argv of everything that is measured, by the name that the table gives it."""
-    launch = [sys.executable, "-m", "launcher"]
-    found = {BARE: [sys.executable, "-c", "pass"], "trainlaunch --version": [*launch, "--version"]}
+def commands(python: Path, torchx: Path) -> dict[str, list[str]]:
+    """Return the argv of everything that is measured, by the name that the table gives it.
+
+    `python` has the wheel, the folder `torchx` a virtual environment with TorchX.
+    """
+    launch = [str(python), "-m", "launcher"]
+    found = {BARE: [str(python), "-c", "pass"], "trainlaunch --version": [*launch, "--version"]}
     for verb in VERBS:
         for arguments in ARGUMENTS.get(verb, [("--help",)]):
             shown = " ".join(each for each in arguments if each != str(JOB))
@@ -81,8 +85,7 @@ def install_torchx(folder: Path) -> None:
 
 def run_once(argv: Sequence[str], folder: Path) -> tuple[float, float]:
     """Return milliseconds of CPU and by the clock of one process. Raises SystemExit where it fails."""
-    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
-    environment.pop("PYTHONDONTWRITEBYTECODE", None)
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
     begin = time.perf_counter()
     with subprocess.Popen(
         argv, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=environment, cwd=folder
@@ -145,7 +148,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     with contextlib.ExitStack() as stack:
         folder = args.torchx or Path(stack.enter_context(tempfile.TemporaryDirectory()))
         install_torchx(folder)
-        results = measure(commands(folder), max(args.rounds, 2))
+        python = install_wheel(Path(stack.enter_context(tempfile.TemporaryDirectory())))
+        results = measure(commands(python, folder), max(args.rounds, 2))
     failures = list(missed(results))
     if args.output == "json":
         document = {"schema_version": SCHEMA_VERSION, "results": [each._asdict() for each in results]}

@@ -20,6 +20,7 @@ import pytest
 
 from launcher.run.compose.command import find_compose
 from tests.engine import images
+from tests.installed.wheel import install_wheel
 
 ROOT = Path(__file__).resolve().parents[1]
 TEST_LABEL = "trainlaunch-test"
@@ -71,6 +72,12 @@ def trainlaunch() -> Runs:
         return _run([sys.executable, "-m", "launcher", *args], {"env": environment, **kw})
 
     return run
+
+
+@pytest.fixture(scope="session")
+def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return the Python of a virtual environment that has this checkout's wheel."""
+    return install_wheel(tmp_path_factory.mktemp("installed"))
 
 
 @pytest.fixture

@@ -112,7 +112,7 @@ def _job(plan: LaunchPlan) -> Mapping[str, object]:
         "script": job.script is not None and job.torchrun is None,
         "signals": forwarded_signals(job.stop_signal),
         "tokens": _named_by(_TOKEN, job.command or ()),
-        "literals": _named_by(_LITERAL, job.command or ()),
+        "literals": list(_by_two(_named_by(_LITERAL, job.command or ()))),
     }
 
 
@@ -127,6 +127,12 @@ def _named_by(pattern: re.Pattern[str], arguments: tuple[str, ...]) -> tuple[str
     """Return the tokens that `arguments` name in the form of `pattern`, in the order of TOKENS."""
     named = {match[1] for each in arguments if (match := pattern.fullmatch(each))}
     return tuple(each for each in TOKENS if each in named)
+
+
+def _by_two(names: tuple[str, ...]) -> Iterator[tuple[str, str, bool]]:
+    """Yield the names two by two, "" after an odd one, and whether they are the last."""
+    for at in range(0, len(names), 2):
+        yield names[at], "".join(names[at + 1 : at + 2]), at + 2 >= len(names)
 
 
 def forwarded_signals(stop_signal: str | None) -> tuple[str, ...]:

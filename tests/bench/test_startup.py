@@ -21,7 +21,7 @@ def results(**times: float) -> list[Timed]:
 
 def test_every_verb_is_measured() -> None:
     """A new verb is in the table without being named in the benchmark."""
-    names = set(commands(Path("unused")))
+    names = set(commands(Path("python"), Path("unused")))
     assert {BARE, TORCHX} <= names
     assert {name.split()[1] for name in names if name.startswith("trainlaunch ")} == {"--version", *VERBS}
 

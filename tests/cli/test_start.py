@@ -1,11 +1,8 @@
-"""What a start loads: each module here would cost it more than the work that it is started for."""
+"""What a start of the installed package loads: each module here would cost more than what it is started for."""
 
 from __future__ import annotations
 
-import json
-import os
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -22,34 +19,33 @@ OF_OTHER_TARGETS = {
 }
 
 
-def loaded_by(*argv: str) -> set[str]:
-    """Return the modules that a process has when `trainlaunch ARGV` is done."""
+def loaded_by(python: Path, *argv: str) -> set[str]:
+    """Return the modules that a process of the installed package has when `trainlaunch ARGV` is done."""
     program = (
         "import sys\nfrom launcher.cli.main import main\ncode = main(sys.argv[1:])\n"
         "print('\\n' + '\\n'.join(sys.modules), file=sys.stderr)\nraise SystemExit(code)"
     )
     # Isolated, so that only this program's own imports count; coverage tools and site hooks load modules of theirs.
-    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
-    run = [sys.executable, "-S", "-c", f"import sys; sys.path[:0] = {json.dumps(sys.path)}\n{program}", *argv]
-    done = subprocess.run(run, capture_output=True, text=True, env=environment, timeout=60, check=True)
+    run = [str(python), "-I", "-c", program, *argv]
+    done = subprocess.run(run, capture_output=True, text=True, timeout=60, check=True)
     return set(done.stderr.splitlines())
 
 
 @pytest.mark.parametrize("target", OF_OTHER_TARGETS)
-def test_render_loads_what_its_target_needs(target: str) -> None:
+def test_render_loads_what_its_target_needs(target: str, installed: Path) -> None:
     """Neither costly modules nor other targets' renderers and readers."""
-    loaded = loaded_by("render", str(JOB), "--target", target)
+    loaded = loaded_by(installed, "render", str(JOB), "--target", target)
     assert "launcher.verify.expected" in loaded
     assert loaded & (COSTLY | OF_OTHER_TARGETS[target]) == set()
 
 
-def test_rendering_all_targets_loads_nothing_costly() -> None:
+def test_rendering_all_targets_loads_nothing_costly(installed: Path) -> None:
     """Three targets share one start."""
-    assert loaded_by("render", str(JOB), "--target", "all") & COSTLY == set()
+    assert loaded_by(installed, "render", str(JOB), "--target", "all") & COSTLY == set()
 
 
-def test_plan_loads_nothing_costly_and_no_renderer() -> None:
+def test_plan_loads_nothing_costly_and_no_renderer(installed: Path) -> None:
     """The table of numbers needs no text of a target."""
-    loaded = loaded_by("plan", str(JOB))
+    loaded = loaded_by(installed, "plan", str(JOB))
     assert loaded & COSTLY == set()
-    assert not any(each.startswith(("launcher.render", "launcher.verify")) for each in loaded)
+    assert not any(each.startswith(("launcher.render", "launcher.verify", "launcher.templat")) for each in loaded)

@@ -13,7 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from jinja2 import nodes
 
-from launcher.templating.environment import QUOTING_FILTERS, environment, template_folder
+from launcher.templating.environment import TEMPLATES, environment
+from launcher.templating.filters import QUOTING_FILTERS
 from launcher.templating.quoting import compose_variable, number, sh_name, sh_variable, sh_word, sh_words
 from launcher.verify.reread_docker import statements
 from launcher.yamltree.emitter import Quoted, comment, yaml_string, yaml_text
@@ -127,7 +128,7 @@ def test_values_after_a_quoting_filter_are_printed() -> None:
 
 def template_files() -> list[Path]:
     """Return every template."""
-    return sorted(template_folder().rglob("*.j2"))
+    return sorted(TEMPLATES.rglob("*.j2"))
 
 
 @pytest.mark.parametrize("path", template_files(), ids=lambda path: path.name)
@@ -146,7 +147,7 @@ def test_every_printed_expression_ends_in_a_quoting_filter(path: Path) -> None:
 
 def test_templates_are_found() -> None:
     """The folder of templates has the three targets' texts, so that the test above has something to prove."""
-    names = {str(path.relative_to(template_folder())) for path in template_files()}
+    names = {str(path.relative_to(TEMPLATES)) for path in template_files()}
     assert {"docker-run.sh.j2", "compose.yaml.j2", "kubernetes/pod-spec.yaml.j2", "preflight.sh.j2"} <= names
 
 

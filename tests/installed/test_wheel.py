@@ -1,0 +1,65 @@
+"""A wheel renders what its checkout renders, without Jinja2."""
+
+from __future__ import annotations
+
+import contextlib
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hatch_build import python_of
+from launcher.templating import built
+from launcher.templating.environment import TEMPLATES, environment
+from tests.installed.compare import differences
+
+LISTED = "import importlib.metadata, json, launcher; from pathlib import Path\nfound = Path(launcher.__file__).parent\n"
+
+
+def asked(python: Path, program: str) -> str:
+    """Return what a program prints, with the installed package alone."""
+    done = subprocess.run([str(python), "-I", "-c", program], capture_output=True, text=True, timeout=60, check=True)
+    return done.stdout.strip()
+
+
+def test_a_wheel_renders_what_its_checkout_renders(installed: Path) -> None:
+    """Every example and every job of the goldens, on every target and kind, messages included."""
+    assert differences(str(installed)) == []
+
+
+def test_a_wheel_has_modules_and_no_templates(installed: Path) -> None:
+    """One for each template."""
+    names = asked(
+        installed, LISTED + "print(*(each.suffix for each in (found / 'templates').iterdir() if each.is_file()))"
+    )
+    assert names.split() == [".py"] * len(list(TEMPLATES.rglob("*.j2")))
+
+
+def test_a_wheel_does_not_depend_on_jinja2(installed: Path) -> None:
+    """What the modules need of it is the package's own."""
+    needs = asked(installed, LISTED + "print(*importlib.metadata.requires('trainlaunch'))").lower()
+    assert "pyyaml" in needs
+    assert "jinja2" not in needs
+
+
+@pytest.mark.parametrize(
+    ("source", "error"),
+    [
+        ("{{ x }}", TypeError),
+        ("{{ x | sh ~ 'a' }}", TypeError),
+        ("{{ y | sh }}", NameError),
+        ("{% if y %}{% endif %}", NameError),
+        ("{{ (x if not x) | sh }}", NameError),
+        ("{{ x.y | sh }}", AttributeError),
+        ("{{ x | sh }}", None),
+    ],
+)
+def test_a_built_template_raises_where_a_template_would(source: str, error: type[Exception] | None) -> None:
+    """A value that no quoting filter made, and a name without a value, stop the rendering."""
+    python = python_of(environment(), "tried", source)
+    made: dict[str, Any] = {}
+    exec(python, made)  # noqa: S102  as an import would
+    texts = made["root"](built.Context(x="a b"))
+    with pytest.raises(error) if error else contextlib.nullcontext():
+        assert "".join(texts) == "'a b'"
