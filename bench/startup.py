@@ -29,8 +29,8 @@ from typing import NamedTuple
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
-from launcher.cli.main import VERBS  # noqa: E402 - the checkout's own package, whatever is installed
 from launcher.cli.render import FILE_NAMES  # noqa: E402
+from launcher.cli.verbs import VERBS  # noqa: E402 - the checkout's own package, whatever is installed
 from tests.installed.wheel import install_wheel  # noqa: E402
 
 JOB = ROOT / "examples" / "quickstart" / "job.yaml"

@@ -13,6 +13,7 @@ from typing import NoReturn
 from launcher import __version__
 from launcher.cli.report import as_json, document, framed
 from launcher.cli.streams import Streams, coloured, standard_streams
+from launcher.cli.verbs import VERBS, VERBS_ON_CLUSTERS, VERBS_WITH_THE_JOBS_CODE
 from launcher.diagnostics import Diagnostic
 from launcher.errors import (
     EXIT_BEFORE_START,
@@ -25,34 +26,7 @@ from launcher.errors import (
     UsageError,
 )
 
-# Verb → summary. The module is launcher/cli/VERB.py; it has EXAMPLES, EXIT_CODES, add_arguments and run.
-VERBS = {
-    "up": "start the job and follow it; the exit code is the job's own",
-    "plan": "show what is decided for a job, each number with its derivation and origin",
-    "render": "print or write the job as docker run, Compose or Kubernetes text",
-    "check": "compare committed renderings with what their job files render now",
-    "lock": "pin the digest and the ENTRYPOINT of a job's images, as the engine has them",
-    "init": "write a commented job file, from flags or from a training script that is read and never run",
-    "schema": "print the JSON Schema of the job file or of a policy",
-    "explain": "tell what a code like TL201 means, why, and what to write instead",
-    "completion": "print the completion script of a shell",
-    "ps": "list the runs of all jobs",
-    "status": "show /dev/shm, health and workers of a run",
-    "logs": "print a run's log",
-    "wait": "wait until a run ends; the exit code is the job's own",
-    "down": "stop a run and remove all that it made",
-}
 USAGE_WIDTH = 78  # columns of a usage line; help takes the terminal's
-# Verbs whose exit code is the job's: anything that stops them before the job has one is 125.
-VERBS_WITH_THE_JOBS_CODE = {"up", "wait"}
-# The module whose function of the verb's name acts on target kubernetes; `up` knows its target from the plan.
-VERBS_ON_CLUSTERS = {
-    "ps": "launcher.cli.cluster_status",
-    "status": "launcher.cli.cluster_status",
-    "logs": "launcher.cli.cluster",
-    "wait": "launcher.cli.cluster",
-    "down": "launcher.cli.cluster",
-}
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from shlex import quote
 
-from launcher.cli.completion import Argument, Verb
+from launcher.cli.grammar import Argument, Verb
 
 _BASH_HEAD = """\
 # bash completion of trainlaunch, written by `trainlaunch completion bash`

@@ -11,6 +11,7 @@ from launcher.job.reserved import LABEL_PREFIX
 from launcher.job.spec import Secret
 from launcher.plan.fingerprint import RENDERING_FORMAT
 from launcher.plan.launch_plan import LaunchPlan
+from launcher.plan.planned import planned_of
 
 
 class Container(NamedTuple):
@@ -45,16 +46,11 @@ def container_of(plan: LaunchPlan) -> Container:
 
 def own_labels(plan: LaunchPlan) -> tuple[tuple[str, str], ...]:
     """Return the labels by which `ps`, `status` and `down` find a run and know what was planned."""
-    shm = plan.shm
     values = {
         "job": plan.job.name,
         "format": str(RENDERING_FORMAT),
         "input": plan.input,
         "num-workers": str(plan.num_workers.value),
-        "planned-processes": str(plan.processes),
-        "queued-batches": str(plan.queued_batches),
-        "shm-need": str(shm.need),
-        "shm-size": str(shm.size.value),
-        "unsized": "true" if shm.unsized else "false",
+        **planned_of(plan).labels(),
     }
     return tuple((LABEL_PREFIX + key, value) for key, value in values.items())

@@ -76,12 +76,6 @@ def clock(ago: float = 0.0) -> str:
     return time.strftime("%H:%M:%S", time.localtime(time.time() - ago))
 
 
-def planned_processes(plan: LaunchPlan, settled: int | None) -> int:
-    """Return the worker processes of all ranks; `settled` is what the preflight lowered an auto num_workers to."""
-    per_rank = sum(settled if each.auto and settled is not None else each.workers for each in plan.shm.loaders)
-    return per_rank * plan.ranks.value
-
-
 class ShmSource(Protocol):
     """Where readings of a running container come from: a Backend, or a pod's own look at itself."""
 
@@ -154,7 +148,7 @@ class ShmWatch:
             return
         self._counts += 1
         self.most_workers = max(self.most_workers, reading.workers)
-        planned = planned_processes(self._plan, self.log.num_workers)
+        planned = self._plan.processes_with(self.log.num_workers)
         # Twice the same: workers start one after another.
         if reading.workers > planned and reading.workers == self._last_workers and not self._more_said:
             self._more_said = True
@@ -199,7 +193,7 @@ class ShmWatch:
 
     def fewer_workers(self) -> str:
         """Return the remark that fewer workers ran than planned, `` where all ran or nothing is known."""
-        planned = planned_processes(self._plan, self.log.num_workers)
+        planned = self._plan.processes_with(self.log.num_workers)
         if self._counts < COUNTS_BEFORE_FEWER_IS_SAID or self.most_workers >= planned:
             return ""
         return (

@@ -9,7 +9,7 @@ import pytest
 
 from bench import startup
 from bench.startup import BARE, TORCHX, Timed, commands, missed, run_once, table, timed
-from launcher.cli.main import VERBS
+from launcher.cli.verbs import VERBS
 
 
 def results(**times: float) -> list[Timed]:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from launcher.cli.main import VERBS
+from launcher.cli.verbs import VERBS
 from tests.conftest import Runs
 from tests.jobs import write_job
 

@@ -18,8 +18,8 @@ from pathlib import Path
 import pytest
 
 from launcher.cli import shells
-from launcher.cli.completion import verbs
-from launcher.cli.main import VERBS
+from launcher.cli.grammar import verbs
+from launcher.cli.verbs import VERBS
 
 WRITERS = {"bash": shells.bash, "zsh": shells.zsh, "fish": shells.fish}
 # Text typed before Tab, and what must be offered, and what must not.

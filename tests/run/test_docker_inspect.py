@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from launcher.run.docker.inspect import seconds, started_from
+from launcher.run.docker.inspect import started_from
+from launcher.run.timestamps import seconds
 
 
 @pytest.mark.parametrize(

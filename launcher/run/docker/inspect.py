@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import datetime
-import re
 from collections.abc import Mapping
 from typing import Any
 
 from launcher.job.reserved import LABEL_PREFIX
-from launcher.plan.planned import Planned
+from launcher.plan.planned import planned_from, whole_number
 from launcher.run.backend import Started
+from launcher.run.timestamps import seconds
 
 COMPOSE_PROJECT = "com.docker.compose.project"  # every Compose puts it on all that it makes
 _RUNNING = frozenset({"running", "paused", "restarting", "removing", "stopping"})
-_FRACTION = re.compile(r"\.(\d{6})\d*")
 
 
 def started_from(inspected: Mapping[str, Any]) -> Started:
@@ -45,7 +43,7 @@ def started_from(inspected: Mapping[str, Any]) -> Started:
         shm_size=host.get("ShmSize") or 0,
         memory=host.get("Memory") or 0,
         pid=state.get("Pid") or 0,
-        planned=_planned(labels),
+        planned=planned_from(labels, LABEL_PREFIX),
         ttl=_number(labels, "ttl-after-finished"),
         target="compose" if COMPOSE_PROJECT in labels else "docker",
         node=_number(labels, "node"),
@@ -53,31 +51,8 @@ def started_from(inspected: Mapping[str, Any]) -> Started:
     )
 
 
-def seconds(timestamp: str) -> float:
-    """Return the engine's RFC 3339 time as seconds since the epoch; its year 1 means never and gives 0."""
-    text = _FRACTION.sub(r".\1", timestamp.replace("Z", "+00:00"))
-    whole, dot, rest = text.partition(".")
-    if dot:  # Python 3.10 reads three or six digits of a second only
-        digits = re.match(r"\d+", rest)
-        fraction = digits.group() if digits else ""
-        text = f"{whole}.{fraction.ljust(6, '0')}{rest[len(fraction) :]}"
-    moment = datetime.datetime.fromisoformat(text)
-    return moment.timestamp() if moment.year > 1 else 0.0
-
-
-def _planned(labels: Mapping[str, str]) -> Planned:
-    return Planned(
-        processes=_number(labels, "planned-processes"),
-        queued_batches=_number(labels, "queued-batches"),
-        need=_number(labels, "shm-need"),
-        size=_number(labels, "shm-size"),
-        unsized=labels.get(LABEL_PREFIX + "unsized") == "true",
-    )
-
-
 def _number(labels: Mapping[str, str], key: str) -> int | None:
-    text = labels.get(LABEL_PREFIX + key, "")
-    return int(text) if text.isascii() and text.isdigit() else None
+    return whole_number(labels.get(LABEL_PREFIX + key))
 
 
 def _came_to_a_result(check: Mapping[str, Any]) -> bool:

@@ -12,11 +12,11 @@ from collections import Counter, deque
 from collections.abc import Callable, Iterator
 
 from launcher.errors import TargetUnavailable
-from launcher.run.docker.inspect import seconds
 from launcher.run.kubernetes.api_errors import HTTP_BAD_REQUEST, HTTP_NOT_FOUND, ApiRefused
 from launcher.run.kubernetes.client import Cluster
 from launcher.run.kubernetes.pods import Pod
 from launcher.run.kubernetes.watch import PAUSES, passes
+from launcher.run.timestamps import seconds
 
 OVERLAP = 2  # seconds: stdout and stderr reach the file by two ways, a little out of order
 QUIET_SECONDS = 300.0  # a silent log is asked for again: something in between may have dropped it without a word

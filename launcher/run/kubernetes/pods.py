@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from launcher.job.reserved import KUBERNETES_LABEL_PREFIX
-from launcher.plan.planned import Planned
-from launcher.run.docker.inspect import seconds
+from launcher.plan.planned import Planned, planned_from, whole_number
 from launcher.run.kubernetes.quantities import bytes_of
+from launcher.run.timestamps import seconds
 
 INDEX_LABELS = ("batch.kubernetes.io/job-completion-index", "jobset.sigs.k8s.io/job-global-index")
 REPLICA_INDEX, REPLICA_TYPE = "training.kubeflow.org/replica-index", "training.kubeflow.org/replica-type"
@@ -85,7 +85,7 @@ def pod_from(raw: Mapping[str, Any]) -> Pod:
         uid=str(meta.get("uid", "")),
         name=str(meta["name"]),
         rank=rank_of(meta),
-        restart_attempt=_integer((meta.get("labels") or {}).get(RESTART_ATTEMPT)),
+        restart_attempt=whole_number((meta.get("labels") or {}).get(RESTART_ATTEMPT)),
         created=_time(meta.get("creationTimestamp")),
         node=str(spec.get("nodeName") or ""),
         phase=str(status.get("phase") or "Pending"),
@@ -105,7 +105,7 @@ def pod_from(raw: Mapping[str, Any]) -> Pod:
         health_command=_health_command(container),
         memory=bytes_of(((container.get("resources") or {}).get("limits") or {}).get("memory")),
         shm_size=_shm_size(spec, container),
-        planned=planned_of(meta.get("labels") or {}),
+        planned=planned_from(meta.get("labels") or {}, KUBERNETES_LABEL_PREFIX),
         labels=meta.get("labels") or {},
     )
 
@@ -160,25 +160,10 @@ def rank_of(meta: Mapping[str, Any]) -> int | None:
     """Return the node rank that a controller gave a pod; None for a pod of its own."""
     known = {**(meta.get("annotations") or {}), **(meta.get("labels") or {})}
     if REPLICA_INDEX in known:
-        index = _integer(known[REPLICA_INDEX])
+        index = whole_number(known[REPLICA_INDEX])
         return None if index is None else index + (known.get(REPLICA_TYPE) == "worker")
-    indexes = [index for key in INDEX_LABELS if (index := _integer(known.get(key))) is not None]
+    indexes = [index for key in INDEX_LABELS if (index := whole_number(known.get(key))) is not None]
     return max(indexes) if indexes else None
-
-
-def planned_of(labels: Mapping[str, str]) -> Planned:
-    """Return what was planned, from a pod's labels."""
-    numbers = {key: _integer(labels.get(KUBERNETES_LABEL_PREFIX + key)) for key in _PLANNED}
-    return Planned(
-        processes=numbers["planned-processes"],
-        queued_batches=numbers["queued-batches"],
-        need=numbers["shm-need"],
-        size=numbers["shm-size"],
-        unsized=labels.get(KUBERNETES_LABEL_PREFIX + "unsized") == "true",
-    )
-
-
-_PLANNED = ("planned-processes", "queued-batches", "shm-need", "shm-size")
 
 
 def first_to_fail(pods: Iterable[Pod]) -> Pod | None:
@@ -243,10 +228,6 @@ def _shm_size(spec: Mapping[str, Any], container: Mapping[str, Any]) -> int:
         if volume.get("name") == name:
             return bytes_of((volume.get("emptyDir") or {}).get("sizeLimit"))
     return 0
-
-
-def _integer(text: object) -> int | None:
-    return int(text) if isinstance(text, str) and text.isascii() and text.isdigit() else None
 
 
 def _time(text: object) -> float:

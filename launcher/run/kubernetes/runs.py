@@ -8,7 +8,6 @@ from typing import Any
 
 from launcher.diagnostics import Diagnostic
 from launcher.errors import TargetUnavailable
-from launcher.run.docker.inspect import seconds
 from launcher.run.kubernetes.client import Cluster
 from launcher.run.kubernetes.objects import (
     INPUT_LABEL,
@@ -23,6 +22,7 @@ from launcher.run.kubernetes.objects import (
     owned,
 )
 from launcher.run.kubernetes.pods import Pod, first_to_fail, in_order, pod_from
+from launcher.run.timestamps import seconds
 
 NO_SUCH_RUN = "TL510"
 SUCCESS = frozenset({"Complete", "Completed", "Succeeded"})

@@ -11,7 +11,7 @@ from typing import Any
 
 from launcher.container.preflight import health_text
 from launcher.plan.launch_plan import LaunchPlan
-from launcher.plan.planned import Planned
+from launcher.plan.planned import Planned, planned_of
 from launcher.run.backend import Started
 from launcher.run.local.processes import Identity, boot_id, identity_of, marked
 from launcher.run.local.state import RunFolder
@@ -31,14 +31,7 @@ class Facts:
 
 def describe(plan: LaunchPlan, *, run: str, attempt: int) -> dict[str, Any]:
     """Return what `status` and `down` need to know without the job file, as plain values."""
-    job, shm = plan.job, plan.shm
-    planned = Planned(
-        processes=plan.processes,
-        queued_batches=plan.queued_batches,
-        need=shm.need,
-        size=shm.size.value,
-        unsized=shm.unsized,
-    )
+    job = plan.job
     return {
         "name": plan.name,
         "job": job.name,
@@ -50,7 +43,7 @@ def describe(plan: LaunchPlan, *, run: str, attempt: int) -> dict[str, Any]:
         "host": os.uname().nodename,
         "creator": asdict(identity_of(os.getpid())),
         "memory": plan.memory.limit or 0,
-        "planned": asdict(planned),
+        "planned": planned_of(plan)._asdict(),
         "stop_signal": signal_number(job.stop_signal),
         "grace": job.stop_grace_period,
         "health": {
