@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from launcher.job.fields.kubernetes import POD_KEYS
 from launcher.job.reserved import CLUSTER_HOME, KUBERNETES_LABEL_PREFIX, LABEL_PREFIX
 from launcher.job.spec import JobSpec, numeric_user
 from launcher.plan.launch_plan import LaunchPlan
@@ -70,6 +71,12 @@ def security(job: JobSpec) -> Security:
     fs_group = platform.fs_group if platform.fs_group is not None or not uid else 1000
     stated_gid = gid if restricted or ":" in str(job.user) else None
     return Security(uid, stated_gid, fs_group, restricted, platform.pod_security != "privileged")
+
+
+def stated_in_pod(job: JobSpec) -> dict[str, str]:
+    """Return the keys of the pod's spec that have a field's value as it is, in the order of the table of fields."""
+    stated = {key: getattr(job.kubernetes, field) for key, field in POD_KEYS.items()}
+    return {key: value for key, value in stated.items() if value is not None}
 
 
 def needs_own_home(job: JobSpec) -> bool:

@@ -18,6 +18,7 @@ from launcher.container.kubernetes import (
     needs_own_home,
     readiness_text,
     security,
+    stated_in_pod,
 )
 from launcher.container.secrets import mounted_secrets
 from launcher.container.tmpfs import needs_own_tmp
@@ -53,6 +54,7 @@ def kubernetes_text(plan: LaunchPlan, *, base: Path | None) -> str:
         header=header_lines(plan, base=base),
         job=job,
         platform=job.kubernetes,
+        as_stated=stated_in_pod(job),
         container=container,
         container_name=CONTAINER_NAMES.get(kind, OWN_CONTAINER_NAME),
         name=name,

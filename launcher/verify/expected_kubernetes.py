@@ -18,6 +18,7 @@ from launcher.container.kubernetes import (
     needs_own_home,
     readiness_text,
     security,
+    stated_in_pod,
 )
 from launcher.container.secrets import mounted_secrets
 from launcher.container.tmpfs import needs_own_tmp
@@ -225,14 +226,13 @@ class _Expected:
             "shareProcessNamespace": True,
             "automountServiceAccountToken": platform.token,
             "serviceAccountName": platform.service_account,
-            "runtimeClassName": platform.runtime_class,
-            "priorityClassName": platform.priority_class,
             "subdomain": self._name if subdomain else None,
             "hostNetwork": True if platform.host_network else None,
             "dnsPolicy": "ClusterFirstWithHostNet" if platform.host_network else None,
             "activeDeadlineSeconds": job.active_deadline if platform.kind == "pod" else None,
         }
         return {key: value for key, value in spec.items() if value is not None} | {
+            **stated_in_pod(job),
             "imagePullSecrets": [{"name": each} for each in platform.image_pull_secrets],
             "nodeSelector": platform.node_selector,
             "affinity": platform.affinity or {},

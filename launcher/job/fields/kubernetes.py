@@ -126,12 +126,12 @@ KUBERNETES = record(
           kubernetes="`tolerations`"),
     Field("topology_spread", listing(_SPREAD), "topology spread constraints, in Kubernetes' own words", default=(),
           kubernetes="`topologySpreadConstraints`"),
-    Field("runtime_class", _OBJECT_NAME, "runtime class", kubernetes="`runtimeClassName`"),
+    Field("runtime_class", _OBJECT_NAME, "runtime class", pod_key="runtimeClassName"),
     Field("host_network", BOOL, "whether pods use the node's network; needs pod_security privileged", default=False,
           kubernetes="`hostNetwork`, `dnsPolicy`"),
     Field("queue", text("the name of a Kueue LocalQueue", NAME), "Kueue queue; the job waits suspended until admitted",
           kubernetes="label, `suspend`"),
-    Field("priority_class", _OBJECT_NAME, "priority class", kubernetes="`priorityClassName`"),
+    Field("priority_class", _OBJECT_NAME, "priority class", pod_key="priorityClassName"),
     Field("image_pull_secrets", listing(_OBJECT_NAME), "Secrets that pull the image", default=(),
           kubernetes="`imagePullSecrets`"),
     Field("fs_group", integer(0), "group of volumes; none where the image's user is kept", shown="1000",
@@ -146,3 +146,5 @@ KUBERNETES = record(
     Field("token", BOOL, "whether the service account's token is mounted", default=False,
           kubernetes="`automountServiceAccountToken`"),
 )
+# fmt: on
+POD_KEYS = {each.pod_key: each.name for each in KUBERNETES.fields if each.pod_key}  # of a pod's spec → field
