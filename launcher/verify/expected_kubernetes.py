@@ -7,9 +7,7 @@ from typing import Any
 
 from launcher.container.container import Container
 from launcher.container.kubernetes import (
-    CONTAINER_NAMES,
     LOCAL_ADDRESS,
-    OWN_CONTAINER_NAME,
     PULL_POLICIES,
     kubernetes_labels,
     kubernetes_name,
@@ -24,6 +22,7 @@ from launcher.container.secrets import mounted_secrets
 from launcher.container.tmpfs import needs_own_tmp
 from launcher.job.reserved import CLUSTER_HOME
 from launcher.job.spec import secret_path
+from launcher.kinds import KINDS
 from launcher.plan.launch_plan import LaunchPlan
 from launcher.verify.readback import ReadBack, ReadMount, flat
 
@@ -211,7 +210,7 @@ class _Expected:
         return {"containerName": self._container_name(), "operator": "In", "values": list(values)}
 
     def _container_name(self) -> str:
-        return CONTAINER_NAMES.get(self._platform.kind, OWN_CONTAINER_NAME)
+        return KINDS[self._platform.kind].container_name
 
     def _container(self) -> _Document:
         contained = {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}}

@@ -16,7 +16,8 @@ from launcher.container.container import container_of
 from launcher.container.kubernetes import kubernetes_name, readiness_text
 from launcher.container.rendezvous import rendezvous_endpoint
 from launcher.errors import JobFileRejected, RenderingDisagrees
-from launcher.job.fields.kubernetes import KINDS, POD_KEYS
+from launcher.job.fields.kubernetes import POD_KEYS
+from launcher.kinds import KINDS
 from launcher.render import render
 from launcher.rules import judged, plan_job
 from launcher.verify import verified

@@ -16,8 +16,8 @@ from launcher.job.fields.types import (
     record,
     text,
 )
+from launcher.kinds import DEFAULT_KIND, KINDS
 
-KINDS = ("pod", "job", "jobset", "trainjob", "pytorchjob")
 _LABEL_NAME = r"[A-Za-z0-9](?:[-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?"
 QUALIFIED_NAME = rf"(?:{SUBDOMAIN}/)?{_LABEL_NAME}"
 LABEL_VALUE = rf"(?:{_LABEL_NAME})?"
@@ -117,7 +117,7 @@ KUBERNETES = record(
     Field("namespace", text("a DNS-1123 label", NAME), "namespace", shown="the context's",
           kubernetes="`metadata.namespace`"),
     Field("kind", choice(*KINDS), "object that runs the job; jobset, trainjob and pytorchjob need their controllers",
-          default="job", kubernetes="`kind`"),
+          default=DEFAULT_KIND, kubernetes="`kind`"),
     Field("service_account", _OBJECT_NAME, "service account", kubernetes="`serviceAccountName`"),
     Field("node_selector", _LABELS, "labels that a node must have", default={}, kubernetes="`nodeSelector`"),
     Field("affinity", _AFFINITY, "affinity, in Kubernetes' own words", kubernetes="`affinity`"),
