@@ -15,7 +15,6 @@ from launcher.cli.streams import Streams
 from launcher.plan.planned import Planned
 from launcher.run.backend import ShmReading
 from launcher.run.observe import suggestion
-from launcher.targets import KUBERNETES
 from launcher.units import format_size, human_size
 
 if TYPE_CHECKING:
@@ -74,7 +73,7 @@ def _run_json(cluster: Cluster, run: ClusterRun, pods: Sequence[Pod]) -> dict[st
     result = run.result
     return {
         "job": run.job,
-        "target": KUBERNETES.name,
+        "target": "kubernetes",
         "context": cluster.access.context or None,
         "namespace": cluster.namespace,
         "kind": run.main.kind,

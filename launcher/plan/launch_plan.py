@@ -8,7 +8,6 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from launcher.job.spec import Gpus, JobSpec
-from launcher.targets import TARGETS, Target
 
 
 class Derived(NamedTuple):
@@ -98,11 +97,6 @@ class LaunchPlan(NamedTuple):
     name_fixed: bool
     input: str
     forced: bool = False
-
-    @property
-    def target_record(self) -> Target:
-        """What is so of its target."""
-        return TARGETS[self.target]
 
     @property
     def nodes(self) -> int:

@@ -28,11 +28,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from launcher.diagnostics import Diagnostic, Severity, Span
+from launcher.formats.gpus import GPU_DEVICE, GPU_RESOURCE
 from launcher.job.ceilings import Limit
 from launcher.job.spec import JobSpec
 from launcher.plan.launch_plan import LaunchPlan, SharedMemory
 from launcher.plan.shared_memory import WHEN_FULL
-from launcher.policy.gpus import GPU_DEVICE, GPU_RESOURCE
 from launcher.units import format_size, human_size
 
 CODE = "TL140"

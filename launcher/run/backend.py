@@ -12,7 +12,6 @@ from typing import Protocol
 
 from launcher.plan.launch_plan import LaunchPlan
 from launcher.plan.planned import Planned
-from launcher.targets import DEFAULT_TARGET, TARGETS, Target
 
 Say = Callable[[str], None]
 
@@ -56,7 +55,7 @@ class Started:
     pid: int
     planned: Planned
     ttl: int | None = None
-    target: str = DEFAULT_TARGET
+    target: str = "docker"
     node: int | None = None
     project: str = ""
 
@@ -65,14 +64,9 @@ class Started:
         return self.ttl is not None and self.ended and self.finished + self.ttl <= now
 
     @property
-    def where(self) -> Target:
-        """What is so of its target."""
-        return TARGETS[self.target]
-
-    @property
     def noun(self) -> str:
         """What it is called in a sentence."""
-        return self.where.noun
+        return "local run" if self.target == "local" else "container"
 
     @property
     def ended(self) -> bool:

@@ -6,8 +6,8 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
+from launcher.formats.gpus import GPU_RESOURCE
 from launcher.job.ceilings import Limit, Policy
-from launcher.policy.gpus import GPU_RESOURCE
 from launcher.policy.registry import in_registry
 from launcher.render.patched import documents_of
 from launcher.units import format_size

@@ -16,7 +16,6 @@ import yaml
 
 from launcher.diagnostics import Span
 
-_CORE = "tag:yaml.org,2002:"
 MAX_VALUES = 100_000
 MAX_DEPTH = 64
 _PROPERTIES = re.compile(r"(?:(?:&[\w-]+|!<[^>\n]*>|![^\s,\[\]{}]*)(?:\s|(?<=\s)#[^\n]*)*)+")
@@ -104,18 +103,16 @@ class Mapping(_Placed):
         self.pairs = pairs
         self.keys: dict[str, Scalar] = {}
         self.items: dict[str, Node] = {}
-        self.repeated: list[Scalar] = []
+        self.repeated: tuple[Scalar, ...] = ()
         merges: list[Node] = []
         for key, value in pairs:
             if not isinstance(key, Scalar):
                 continue
             if key.plain and key.text == "<<":
-                if merges:
-                    self.repeated.append(key)
                 merges.append(value)
                 continue
             if key.text in self.keys:
-                self.repeated.append(key)
+                self.repeated += (key,)
             self.keys[key.text] = key
             self.items[key.text] = value
         for merged in merges:
@@ -129,21 +126,17 @@ Node: TypeAlias = Scalar | Sequence | Mapping
 
 
 class Broken(NamedTuple):
-    """What is wrong at a place: why a text can't be read on there, or what readers may take differently."""
+    """Why a text can't be read on from a place: it is no YAML, or stands for more than anybody wrote."""
 
     message: str
     span: Span
 
 
 class Documents(NamedTuple):
-    """The documents of a text up to its end, or to where it is `broken`; an empty document is an empty Scalar.
-
-    `odd` is what YAML allows and no value shows: keys that stand twice, keys that are no words, tags of one's own.
-    """
+    """The documents of a text up to its end, or to where it is `broken`; an empty document is an empty Scalar."""
 
     nodes: tuple[Node, ...]
     broken: Broken | None = None
-    odd: tuple[Broken, ...] = ()
 
 
 def documents(text: str, file: str) -> Documents:
@@ -155,17 +148,16 @@ def documents(text: str, file: str) -> Documents:
         for node in builder.documents():
             found.append(node)
     except _BrokenError as error:
-        return Documents(tuple(found), error.broken, tuple(builder.odd))
+        return Documents(tuple(found), error.broken)
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         at = min(builder.shift + (mark.index if mark else 0), len(text))
-        return Documents(tuple(found), Broken(error.problem or "unreadable", source.span(at, at)), tuple(builder.odd))
+        return Documents(tuple(found), Broken(error.problem or "unreadable", source.span(at, at)))
     except (yaml.YAMLError, UnicodeError):
         bad = _NOT_YAML.search(text, builder.shift)
         at = bad.start() if bad else 0
-        broken = Broken("a character that YAML does not allow", source.span(at, at + bool(bad)))
-        return Documents(tuple(found), broken, tuple(builder.odd))
-    return Documents(tuple(found), None, tuple(builder.odd))
+        return Documents(tuple(found), Broken("a character that YAML does not allow", source.span(at, at + bool(bad))))
+    return Documents(tuple(found))
 
 
 def _after_properties(text: str, start: int) -> int:
@@ -192,7 +184,6 @@ class _Builder:
     def __init__(self, source: Source) -> None:
         # The parsers take a byte order mark off, libyaml without counting it.
         self.shift = int(source.text.startswith("\ufeff"))
-        self.odd: list[Broken] = []
         self._source = source
         self._anchors: dict[str, tuple[Node, int, int]] = {}  # what it names, how many values, how deep it goes
         self._values = 0
@@ -220,8 +211,6 @@ class _Builder:
             node = self._sequence(event, depth)
         else:
             node = self._mapping(event, depth)
-        if event.tag is not None and not event.tag.startswith(_CORE):
-            self._note(node, f"the tag {event.tag}")
         if event.anchor:
             self._anchors[event.anchor] = (node, self._values - values + 1, self._deepest - depth)
         self._deepest = max(self._deepest, outer)
@@ -251,12 +240,7 @@ class _Builder:
         while not isinstance(end := self._next(), yaml.MappingEndEvent):
             key = self._node(end, depth + 1)
             pairs.append((key, self._node(self._next(), depth + 1)))
-        made = Mapping(*self._place(event, end, empty=not pairs), event.tag, tuple(pairs))
-        for key in made.repeated:
-            self._note(key, f"the key {key.text} twice")
-        for other in (key for key, _ in pairs if not isinstance(key, Scalar)):
-            self._note(other, "a key that is no word")
-        return made
+        return Mapping(*self._place(event, end, empty=not pairs), event.tag, tuple(pairs))
 
     def _place(self, start: Any, end: Any, *, empty: bool) -> tuple[Source, int, int]:
         """Return where a collection starts and ends; to a parser a block ends behind blanks and comments."""
@@ -277,9 +261,6 @@ class _Builder:
         self._last_end = event.end_mark.index + self.shift
         self._count(event, values, depth + deep)
         return node
-
-    def _note(self, node: Node, message: str) -> None:
-        self.odd.append(Broken(message, node.span))
 
     def _count(self, event: Any, values: int, depth: int) -> None:
         self._values += values

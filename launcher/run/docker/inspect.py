@@ -9,7 +9,6 @@ from launcher.job.reserved import LABEL_PREFIX
 from launcher.plan.planned import planned_from, whole_number
 from launcher.run.backend import Started
 from launcher.run.timestamps import seconds
-from launcher.targets import COMPOSE, DOCKER
 
 COMPOSE_PROJECT = "com.docker.compose.project"  # every Compose puts it on all that it makes
 _RUNNING = frozenset({"running", "paused", "restarting", "removing", "stopping"})
@@ -46,7 +45,7 @@ def started_from(inspected: Mapping[str, Any]) -> Started:
         pid=state.get("Pid") or 0,
         planned=planned_from(labels, LABEL_PREFIX),
         ttl=_number(labels, "ttl-after-finished"),
-        target=(COMPOSE if COMPOSE_PROJECT in labels else DOCKER).name,
+        target="compose" if COMPOSE_PROJECT in labels else "docker",
         node=_number(labels, "node"),
         project=labels.get(COMPOSE_PROJECT, ""),
     )

@@ -6,9 +6,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from launcher.formats.quantities import bytes_of
 from launcher.job.reserved import KUBERNETES_LABEL_PREFIX
 from launcher.plan.planned import Planned, planned_from, whole_number
-from launcher.run.kubernetes.quantities import bytes_of
 from launcher.run.timestamps import seconds
 
 INDEX_LABELS = ("batch.kubernetes.io/job-completion-index", "jobset.sigs.k8s.io/job-global-index")

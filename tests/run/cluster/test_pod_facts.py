@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
+from launcher.formats.quantities import bytes_of
 from launcher.run.kubernetes.pods import attempts_of, end_of, first_to_fail, pod_from, rank_of
-from launcher.run.kubernetes.quantities import bytes_of
 from launcher.run.kubernetes.runs import exit_code_of, planned_pods, result_of
 
 INDEX = "batch.kubernetes.io/job-completion-index"
