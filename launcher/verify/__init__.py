@@ -9,7 +9,7 @@ from launcher.diagnostics import Diagnostic
 from launcher.errors import RenderingDisagrees
 from launcher.plan.launch_plan import LaunchPlan
 from launcher.verify.expected import expected
-from launcher.verify.reread import reread
+from launcher.verify.reread import reread, said
 
 __all__ = ["verified", "verify"]
 
@@ -38,14 +38,14 @@ def verify(plan: LaunchPlan, text: str, *, base: Path | None = None) -> None:
 
 
 def _differences(plan: LaunchPlan, text: str, base: Path | None) -> Iterator[Diagnostic]:
-    wanted = expected(plan, base=base)
+    wanted = said(expected(plan, base=base))
     try:
-        found = reread(plan, text, base=base)
+        found = said(reread(plan, text, base=base))
     except Exception as cause:  # whatever a changed text makes a reader raise, it can't be trusted
         yield _difference(plan, "text", "readable", f"unreadable: {cause}")
         return
-    for name, want in wanted._asdict().items():
-        have = getattr(found, name)
+    for name, want in wanted.items():
+        have = found[name]
         if isinstance(want, dict):
             for key in [*want, *(each for each in have if each not in want)]:
                 if want.get(key) != have.get(key):

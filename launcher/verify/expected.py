@@ -1,90 +1,98 @@
-"""What a final text must say: the plan as a ReadBack, without any template, quoting or escaping."""
+"""What a final text must say: the plan as a Workload, without any template, quoting or escaping."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 from launcher.container.container import Container, container_of
 from launcher.container.devices import gpu_devices
 from launcher.container.paths import has_relative_bind, host_source
 from launcher.container.secrets import mounted_secrets, passed_secrets, written_secrets
 from launcher.container.tmpfs import needs_own_tmp
+from launcher.formats.workload import SIZE, GpuRequest, MountPoint, Shm, Workload
 from launcher.job.reserved import LABEL_PREFIX, SECRETS_FOLDER
 from launcher.job.spec import Mount, secret_path
 from launcher.plan.launch_plan import LaunchPlan
 from launcher.plan.names import node_names
-from launcher.verify.readback import ReadBack, ReadMount, absolute, flat
+from launcher.verify.plain import PLANNED, plain, planned
+from launcher.verify.readback import ReadBack, absolute, flat
 
 _JOB_LABEL, _NODE_LABEL = LABEL_PREFIX + "job", LABEL_PREFIX + "node"
 _CHANGES_INTO_ITS_FOLDER = ("cd", "--", "<$(dirname -- ><$>0)", "<|><|>", "exit", "125")
 
 
-def expected(plan: LaunchPlan, *, base: Path | None) -> ReadBack:
+def expected(plan: LaunchPlan, *, base: Path | None) -> ReadBack | Workload:
     """Return what the text of the plan's target says when it says what the plan says."""
     container = container_of(plan)
-    common = _common(plan, container)
+    common = planned_workload(plan, container)
     if plan.target == "kubernetes":
         from launcher.verify.expected_kubernetes import expected_on_kubernetes  # for this target only
 
-        return expected_on_kubernetes(plan, container, common)
+        return expected_on_kubernetes(plan, container, ReadBack(**plain(common)))
     common = common._replace(secrets=_engine_secrets(plan, container), mounts=_engine_mounts(plan))
     if plan.target == "docker":
         return common._replace(rest=dict(_docker_rest(plan, base)))
-    return _compose(plan, common)
+    return _compose(plan, ReadBack(**plain(common)))
 
 
-def _common(plan: LaunchPlan, container: Container) -> ReadBack:
+def planned_workload(plan: LaunchPlan, container: Container) -> Workload:
+    """Return what every target's text says; `secrets` and `rest` are each target's own."""
     job = plan.job
     check = job.healthcheck
-    return ReadBack(
-        name=plan.name,
-        image=job.image,
-        pull=job.pull_policy,
-        process=(*container.entrypoint, *container.args),
-        env=dict(container.env),
-        secrets={},
-        labels=dict(container.labels),
-        shm_size=plan.shm.size.value,
-        memory=plan.memory.limit,
-        cpus=job.resources.cpus,
-        devices=_engine_devices(plan),
+    times = {
+        "interval": check.interval,
+        "timeout": check.timeout,
+        "retries": check.retries,
+        "start_period": check.start_period,
+    }
+    return Workload(
+        format="",
+        place="",
+        span=PLANNED,
+        name=planned(plan.name),
+        image=planned(job.image),
+        pull_policy=planned(job.pull_policy),
+        entrypoint=planned(container.entrypoint),
+        command=planned(container.args),
+        env={name: planned(value) for name, value in container.env},
+        labels={name: planned(value) for name, value in container.labels},
+        shm=Shm(SIZE, planned(plan.shm.size.value)),
+        memory=planned(plan.memory.limit),
+        cpus=planned(job.resources.cpus),
+        **_engine_devices(plan),
         mounts=tuple(_mount(plan, mount) for mount in job.mounts),
-        health=container.health,
-        health_times={
-            "interval": check.interval,
-            "timeout": check.timeout,
-            "retries": check.retries,
-            "start_period": check.start_period,
-        },
-        user=job.user,
+        health=planned(container.health),
+        health_times={name: planned(value) for name, value in times.items()},
+        user=planned(job.user),
         groups=job.group_add,
-        working_dir=job.working_dir,
-        read_only=job.read_only,
-        stop_signal=job.stop_signal,
-        stop_timeout=job.stop_grace_period,
+        working_dir=planned(job.working_dir),
+        read_only=planned(job.read_only),
+        stop_signal=planned(job.stop_signal),
+        stop_timeout=planned(job.stop_grace_period),
         ulimits={limit.name: (limit.soft, limit.hard) for limit in job.ulimits},
-        rest={},
     )
 
 
-def _mount(plan: LaunchPlan, mount: Mount) -> ReadMount:
+def _mount(plan: LaunchPlan, mount: Mount) -> MountPoint:
     bind = mount.type == "bind"
     source = absolute(mount.source, Path(plan.job.path).parent) if bind else mount.source
     size = plan.memory.limit if mount.type == "tmpfs" else None
-    return ReadMount(mount.type, source, mount.target, mount.read_only, size)
+    return MountPoint(mount.type, planned(source), planned(mount.target), mount.read_only, planned(size))
 
 
-def _engine_mounts(plan: LaunchPlan) -> tuple[ReadMount, ...]:
+def _engine_mounts(plan: LaunchPlan) -> tuple[MountPoint, ...]:
     """Return the mounts in the order of an engine's text: what lies in memory, the job's others, files of secrets."""
-    in_memory = [ReadMount("tmpfs", None, "/tmp", False)] if needs_own_tmp(plan) else []
+    in_memory = [MountPoint("tmpfs", None, planned("/tmp"))] if needs_own_tmp(plan) else []
     if written_secrets(plan):
-        in_memory.append(ReadMount("tmpfs with mode=1777", None, SECRETS_FOLDER, False))
+        in_memory.append(MountPoint("tmpfs", None, planned(SECRETS_FOLDER), options="mode=1777"))
     mounts = [_mount(plan, each) for each in plan.job.mounts]
     in_memory += [each for each in mounts if each.type == "tmpfs"]
     folder = Path(plan.job.path).parent
     secrets = [
-        ReadMount("bind", absolute(each.file, folder), secret_path(name), True) for name, each in mounted_secrets(plan)
+        MountPoint("bind", planned(absolute(each.file, folder)), planned(secret_path(name)), True)
+        for name, each in mounted_secrets(plan)
     ]
     return (*in_memory, *(each for each in mounts if each.type != "tmpfs"), *secrets)
 
@@ -97,15 +105,14 @@ def _engine_secrets(plan: LaunchPlan, container: Container) -> dict[str, str]:
     }
 
 
-def _engine_devices(plan: LaunchPlan) -> dict[str, str]:
+def _engine_devices(plan: LaunchPlan) -> dict[str, Any]:
+    """Return the fields of a Workload that say which GPUs it gets."""
     nodes = gpu_devices(plan)
     if nodes:
-        return {"nodes": " ".join(nodes)}
-    if plan.gpus.ids:
-        return {"gpus": ",".join(plan.gpus.ids)}
-    if plan.gpus.all:
-        return {"gpus": "all"}
-    return {"gpus": str(plan.gpus.count)} if plan.gpus.count else {}
+        return {"devices": {"nodes": " ".join(nodes)}}
+    gpus = plan.gpus
+    number = 0 if gpus.ids or gpus.all else gpus.count
+    return {"gpus": planned(GpuRequest(number, gpus.ids, gpus.all))} if gpus else {}
 
 
 def _docker_rest(plan: LaunchPlan, base: Path | None) -> Iterator[tuple[str, object]]:
@@ -162,7 +169,8 @@ def _compose(plan: LaunchPlan, common: ReadBack) -> ReadBack:
         "volumes": {name: {"name": name} for name in volumes},
     }
     labels = {**common.labels, _NODE_LABEL: "0"} if others else common.labels
-    return common._replace(name=first, labels=labels, devices=_node_devices(plan, 0), rest=dict(flat(rest)))
+    devices = _node_devices(plan, 0) if others else common.devices
+    return common._replace(name=first, labels=labels, devices=devices, rest=dict(flat(rest)))
 
 
 def _other_node(plan: LaunchPlan, number: int, name: str) -> dict[str, object]:
@@ -175,7 +183,7 @@ def _other_node(plan: LaunchPlan, number: int, name: str) -> dict[str, object]:
 
 def _node_devices(plan: LaunchPlan, number: int) -> dict[str, str]:
     """Return the GPUs of a node; several share one host, each with its own part of them."""
-    if plan.nodes == 1 or not plan.gpus:
-        return _engine_devices(plan)
+    if not plan.gpus:
+        return {}
     before = number * plan.gpus.count
     return {"gpus": ",".join(str(before + gpu) for gpu in range(plan.gpus.count))}

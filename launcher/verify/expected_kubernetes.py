@@ -24,7 +24,8 @@ from launcher.container.tmpfs import needs_own_tmp
 from launcher.job.reserved import CLUSTER_HOME
 from launcher.job.spec import secret_path
 from launcher.plan.launch_plan import LaunchPlan
-from launcher.verify.readback import ReadBack, ReadMount, flat
+from launcher.verify.plain import ReadMount
+from launcher.verify.readback import ReadBack, flat
 
 _Document = dict[str, Any]
 

@@ -18,8 +18,8 @@ from launcher.render import unpatched
 from launcher.render.patched import documents_of, patched_documents, steps, written
 from launcher.units import format_size
 from launcher.verify.owned import FIELDS, OPEN, owned_rest
-from launcher.verify.readback import ReadBack, ReadMount
-from launcher.verify.reread import reread
+from launcher.verify.plain import ReadMount
+from launcher.verify.reread import reread, said
 from launcher.verify.reread_docker import statements
 from launcher.verify.sidecars import only_service, unlimited, without_sidecars
 
@@ -106,20 +106,21 @@ def _added(plan: LaunchPlan, bare: str, text: str) -> Iterator[tuple[str, Change
 
 def _reread_changes(plan: LaunchPlan, bare: str, text: str, base: Path | None) -> Iterator[tuple[str, Change]]:
     text = without_sidecars(bare, text)
-    yield from _compared(plan, reread(plan, bare, base=base), reread(plan, text, base=base))
+    yield from _compared(plan, said(reread(plan, bare, base=base)), said(reread(plan, text, base=base)))
     for name in node_names(plan.name, plan.nodes)[1:] if plan.target == "compose" else ():
         planned, found = only_service(bare, name), only_service(text, name)
         if planned is None or found is None:
             yield name, Change("a node", None, "torchrun.nnodes")
             continue
         # A reading of all services has what differs from the first one in its rest, where a patch may add much.
-        for what, change in _compared(plan, reread(plan, planned, base=base), reread(plan, found, base=base)):
+        readings = said(reread(plan, planned, base=base)), said(reread(plan, found, base=base))
+        for what, change in _compared(plan, *readings):
             yield f"{what} of {name}", change
 
 
-def _compared(plan: LaunchPlan, want: ReadBack, have: ReadBack) -> Iterator[tuple[str, Change]]:
-    for name, planned in want._asdict().items():
-        found = getattr(have, name)
+def _compared(plan: LaunchPlan, want: Mapping[str, Any], have: Mapping[str, Any]) -> Iterator[tuple[str, Change]]:
+    for name, planned in want.items():
+        found = have[name]
         if name == "rest":
             yield from ((key, Change(*each)) for key, each in owned_rest(plan.target, planned, found))
         elif name == "mounts":

@@ -10,19 +10,11 @@ from typing import Any, NamedTuple
 
 import yaml
 
+from launcher.verify.plain import ReadMount
+
 _SIZE = re.compile(r"(\d+)(Ki|Mi|Gi|[kmg])?")
 _POWERS = {None: 0, "k": 1, "Ki": 1, "m": 2, "Mi": 2, "g": 3, "Gi": 3}
 _CPUS = re.compile(r"(\d+)(?:(m)|\.(\d{1,3}))?")
-
-
-class ReadMount(NamedTuple):
-    """One mount as the target sees it; a bind's source is absolute, a scratch has none, a tmpfs may have a size."""
-
-    type: str
-    source: str | None
-    target: str
-    read_only: bool
-    size: int | None = None
 
 
 class ReadBack(NamedTuple):

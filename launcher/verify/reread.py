@@ -3,12 +3,20 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
+from launcher.formats.workload import Workload
 from launcher.plan.launch_plan import LaunchPlan
+from launcher.verify.plain import plain
 from launcher.verify.readback import ReadBack
 
 
-def reread(plan: LaunchPlan, text: str, *, base: Path | None) -> ReadBack:
+def said(reading: ReadBack | Workload) -> dict[str, Any]:
+    """Return the plain values of a reading, or of what is expected of one."""
+    return reading._asdict() if isinstance(reading, ReadBack) else plain(reading)
+
+
+def reread(plan: LaunchPlan, text: str, *, base: Path | None) -> ReadBack | Workload:
     """Return what `text`, a rendering for the plan's target, says."""
     folder = Path(plan.job.path).parent if base is None else base
     if plan.target == "docker":

@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from launcher.units import parse_duration
-from launcher.verify.readback import ReadBack, ReadMount, absolute, flat, read_cpus, read_size, read_tmpfs, read_yaml
+from launcher.verify.plain import ReadMount
+from launcher.verify.readback import ReadBack, absolute, flat, read_cpus, read_size, read_tmpfs, read_yaml
 
 _DOLLAR = re.compile(r"\$(?:(\$)|([A-Za-z_][A-Za-z0-9_]*)|(\{[^}]*\}?))")
 _REQUIRED = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*):\?[^}]*\}")

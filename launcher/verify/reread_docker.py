@@ -8,7 +8,8 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from launcher.units import parse_duration
-from launcher.verify.readback import ReadBack, ReadMount, absolute, read_cpus, read_size, read_tmpfs
+from launcher.verify.plain import ReadMount
+from launcher.verify.readback import ReadBack, absolute, read_cpus, read_size, read_tmpfs
 
 _TOKEN = re.compile(
     r"""(?P<skip>[ \t]+|\\\n|(?<![^\s;])\#[^\n]*)

@@ -8,7 +8,8 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from launcher.job.reserved import KUEUE_QUEUE_LABEL
-from launcher.verify.readback import ReadBack, ReadMount, flat, read_cpus, read_documents, read_size
+from launcher.verify.plain import ReadMount
+from launcher.verify.readback import ReadBack, flat, read_cpus, read_documents, read_size
 
 _DOLLAR = re.compile(r"\$(?:(\$)|\(([^)]*)\))")
 _POD_IP = "status.podIP"
