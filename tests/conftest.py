@@ -1,4 +1,4 @@
-"""Fixtures that every test folder shares: goldens, the command line as a process, and real containers.
+"""Fixtures that every test folder shares: goldens, the command line, and real containers.
 
 Tests marked `docker` need an engine. Where none answers they fail in CI (CI=true) and are skipped elsewhere with the
 reason printed.
@@ -14,32 +14,43 @@ import uuid
 from collections.abc import Callable, Iterator
 from functools import cache
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import pytest
 
 from launcher.run.compose.command import find_compose
 from tests.engine import images
+from tests.folder_times import FolderTimes
 from tests.installed.wheel import install_wheel
+from tests.runners import ROOT, Runs, run_here, run_process, run_started
 
-ROOT = Path(__file__).resolve().parents[1]
+__all__ = ["ROOT", "Runs"]
 TEST_LABEL = "trainlaunch-test"
-
-
-class Runs(Protocol):
-    """Runs a program with these arguments; keywords go to `subprocess.run`."""
-
-    def __call__(self, *args: str, **kw: Any) -> subprocess.CompletedProcess[str]: ...
+# What a user's shell may have set and the command line obeys; each test states what it is about.
+NOT_INHERITED = ("COLUMNS", "FORCE_COLOR", "KUBECONFIG", "NO_COLOR")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--update-goldens", action="store_true", help="write what the tests got over their golden files")
 
 
-def pytest_configure() -> None:
-    """Undo an ignored SIGINT, as a shell's background job inherits it: what tests start would never hear Ctrl-C."""
+def pytest_configure(config: pytest.Config) -> None:
+    """Undo what a shell's background job and `nohup` let all programs ignore: what tests start must hear it."""
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
+    if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:  # still ignored here, but a started program begins anew
+        signal.signal(signal.SIGHUP, lambda *_: None)
+    config.pluginmanager.register(FolderTimes())
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _no_state_of_the_user(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Keep runs, kubeconfigs and settings of whoever runs the tests out of them, and theirs out of the user's."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("XDG_STATE_HOME", str(tmp_path_factory.mktemp("state")))
+        for name in NOT_INHERITED:
+            patch.delenv(name, raising=False)
+        yield
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -66,12 +77,13 @@ def golden(request: pytest.FixtureRequest) -> Callable[[Path, str], None]:
 @pytest.fixture(scope="session")
 def trainlaunch() -> Runs:
     """Run the command line of this checkout in a process of its own: `trainlaunch("plan", "job.yaml", cwd=folder)`."""
+    return run_started
 
-    def run(*args: str, **kw: Any) -> subprocess.CompletedProcess[str]:
-        environment = {**os.environ, **kw.pop("env", {}), "PYTHONPATH": str(ROOT)}
-        return _run([sys.executable, "-m", "launcher", *args], {"env": environment, **kw})
 
-    return run
+@pytest.fixture(scope="session")
+def trainlaunch_here() -> Runs:
+    """Run it inside this process, where no start is the subject; a folder's conftest gives it as `trainlaunch`."""
+    return run_here
 
 
 @pytest.fixture(scope="session")
@@ -151,20 +163,14 @@ def docker_run(own_label: str, tmp_path: Path) -> Runs:
     def run(*args: str, **kw: Any) -> subprocess.CompletedProcess[str]:
         noted = tmp_path / f"container-{next(count)}.id"
         try:
-            return _run(["docker", "run", "--rm", "--init", f"--cidfile={noted}", f"--label={own_label}", *args], kw)
+            return run_process(
+                ["docker", "run", "--rm", "--init", f"--cidfile={noted}", f"--label={own_label}", *args], **kw
+            )
         except subprocess.TimeoutExpired:
             _docker("rm", "--force", "--volumes", noted.read_text())
             raise
 
     return run
-
-
-def _run(argv: list[str], kw: dict[str, Any]) -> subprocess.CompletedProcess[str]:
-    if "input" not in kw:
-        kw.setdefault("stdin", subprocess.DEVNULL)
-    settings: dict[str, Any] = {"capture_output": True, "text": True, "timeout": 120, **kw}
-    done: subprocess.CompletedProcess[str] = subprocess.run(argv, check=False, **settings)
-    return done
 
 
 def _need_engine() -> str:

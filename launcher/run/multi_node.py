@@ -12,7 +12,7 @@ from launcher.errors import LaunchError
 from launcher.plan.launch_plan import LaunchPlan
 from launcher.run.backend import Backend, Chunk, Session, Started
 
-_LINE = re.compile(rb"[^\r\n]*(?:\r\n|\n|\r(?!\Z))")  # a progress bar's lines end with a carriage return
+_LINE = re.compile(rb"[^\r\n]*(?:\r\n|\n|\r)")  # a progress bar's lines end with a carriage return
 _WAITING_CHUNKS = 64  # a reader that is slower than the job holds it up, as one container's stream does
 _LONGEST_LINE = 64 * 1024
 
@@ -82,8 +82,8 @@ class Prefixed:
             return chunk.data
         key = (chunk.node, chunk.stderr)
         data = self._begun.pop(key, b"") + chunk.data
-        lines = _LINE.findall(data)
-        rest = data[sum(map(len, lines)) :]
+        whole = _end_of_lines(data)
+        lines, rest = _LINE.findall(data[:whole]), data[whole:]
         if len(rest) > _LONGEST_LINE:
             lines, rest = [*lines, rest + b"\n"], b""
         if rest:
@@ -95,6 +95,11 @@ class Prefixed:
         for (node, stderr), data in self._begun.items():
             yield Chunk(stderr, prefix(node) + data + b"\n", node)
         self._begun.clear()
+
+
+def _end_of_lines(data: bytes) -> int:
+    """Return where the last whole line ends. A carriage return that comes last may be half of a line's end."""
+    return max(data.rfind(b"\n"), data.rfind(b"\r", 0, max(0, len(data) - 1))) + 1
 
 
 def prefix(node: int) -> bytes:
