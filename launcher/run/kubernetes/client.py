@@ -14,6 +14,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from launcher.errors import TargetUnavailable
+from launcher.run.clock import WORLD, Clock
 from launcher.run.kubernetes.api_errors import (
     HTTP_BAD_REQUEST,
     HTTP_FORBIDDEN,
@@ -38,11 +39,12 @@ class ExecRefused(Exception):
 
 
 class Cluster:
-    """An API server and the namespace that is meant; threads may share it."""
+    """An API server and the namespace that is meant; threads may share it. Who waits for it waits by its clock."""
 
-    def __init__(self, access: Access, namespace: str) -> None:
+    def __init__(self, access: Access, namespace: str, clock: Clock = WORLD) -> None:
         self.access = access
         self.namespace = namespace
+        self.clock = clock
         self._lock = threading.Lock()
         self._api: Any = None
 
@@ -104,7 +106,7 @@ class Cluster:
             pause = _asked_pause(answer, method)
             if pause is None or attempt == MOST_TRIES:
                 raise refused
-            time.sleep(pause)
+            time.sleep(self.clock.real(pause))
         raise AssertionError("the last try returns or raises")
 
     def _body(self, answer: Any) -> bytes:

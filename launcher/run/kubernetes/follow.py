@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import queue
 import threading
-import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -103,7 +102,7 @@ class Follower:
         """Return the next signal, or a change of the pods; many changes at once are one."""
         event = PODS
         try:
-            event = self._events.get(timeout=TICK_SECONDS)
+            event = self._events.get(timeout=self._cluster.clock.real(TICK_SECONDS))
             while event.kind == "pods":
                 event = self._events.get_nowait()
         except queue.Empty:
@@ -168,7 +167,7 @@ class Follower:
                 self._console.say(f"{self._cluster.access.words} answers again")
             self._down_said = False
             return None
-        if time.monotonic() - since > LOST_SECONDS:
+        if self._cluster.clock.now() - since > LOST_SECONDS:
             self._console.say(f"{self._cluster.access.words} did not answer for {format_duration(LOST_SECONDS)}")
             return End("lost", EXIT_BEFORE_START)
         if not self._down_said:
@@ -182,7 +181,7 @@ class Follower:
         if sight.main is None or result_of(sight.main).ended or self._stopped_by:
             return None
         self._remark(pods, sight)
-        now = time.monotonic()
+        now = self._cluster.clock.now()
         begun = {pod.name for pod in pods if pod.state != "waiting"}
         waits = [wait for wait in sight.waits if wait.who not in begun]
         for wait in waits:
@@ -231,7 +230,7 @@ class Follower:
         result = None if sight.main is None else result_of(sight.main)
         if result is not None and not result.ended:
             return None
-        now = time.monotonic()
+        now = self._cluster.clock.now()
         if self._ended_at is None:
             self._ended_at = now
         waited = now - self._ended_at

@@ -100,13 +100,13 @@ class PodLog:
             except TargetUnavailable as cause:
                 if not self._may_go_on(cause, gone=pod is None):
                     return
-                stop.wait(PAUSES[min(failures, len(PAUSES) - 1)])
+                stop.wait(self._cluster.clock.real(PAUSES[min(failures, len(PAUSES) - 1)]))
                 failures += 1
                 continue
             failures = 0
             if last:
                 return
-            stop.wait(SETTLE_SECONDS)  # the log ends a moment before the pod's status says so
+            stop.wait(self._cluster.clock.real(SETTLE_SECONDS))  # the log ends a moment before the pod's status says so
 
     def _may_go_on(self, cause: TargetUnavailable, *, gone: bool) -> bool:
         if isinstance(cause, ApiRefused) and cause.status == HTTP_NOT_FOUND:

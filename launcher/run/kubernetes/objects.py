@@ -101,15 +101,15 @@ def create(cluster: Cluster, document: Object) -> Object:
     """
     place = reference_of(cluster, document)
     lost = False
-    until = time.monotonic() + CREATE_SECONDS
+    until = cluster.clock.now() + CREATE_SECONDS
     while True:
         try:
             made: Object = cluster.request("POST", place.path, _strictly(), body=document, what=f"create {place}")
         except Unreachable as cause:
-            if not cause.sent or time.monotonic() > until:
+            if not cause.sent or cluster.clock.now() > until:
                 raise
             lost = True
-            time.sleep(POLL_SECONDS)
+            time.sleep(cluster.clock.real(POLL_SECONDS))
         except ApiRefused as refused:
             if refused.status == HTTP_CONFLICT and lost:
                 return found(cluster, place) or document
@@ -178,12 +178,12 @@ def wait_until_gone(
 ) -> None:
     """Block until `left` returns nothing more. Raises TargetUnavailable (TL529) where that takes too long."""
     seconds = grace + DELETE_SECONDS
-    until, said = time.monotonic() + seconds, False
+    until, said = cluster.clock.now() + seconds, False
     while True:
         try:
             remaining = left()
         except Unreachable as cause:
-            if time.monotonic() > until:
+            if cluster.clock.now() > until:
                 raise
             if not said:
                 said = True
@@ -191,9 +191,9 @@ def wait_until_gone(
             remaining = None
         if remaining is not None and not remaining:
             return
-        if remaining and time.monotonic() > until:
+        if remaining and cluster.clock.now() > until:
             raise TargetUnavailable([_not_deleted(cluster, remaining, seconds)])
-        time.sleep(POLL_SECONDS)
+        time.sleep(cluster.clock.real(POLL_SECONDS))
 
 
 def _not_deleted(cluster: Cluster, left: Sequence[Reference], seconds: int) -> Diagnostic:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-import time
 from collections.abc import Mapping
 from typing import Any
 
@@ -35,7 +34,7 @@ class Output:
         self._stop = threading.Event()
         self._threads: dict[str, threading.Thread] = {}
         self._exec_refused = False
-        self._wrote_at = time.monotonic()
+        self._wrote_at = self._cluster.clock.now()
         self.failure: Exception | None = None
         self.logs: dict[str, Log] = {}
         self.watches: dict[str, ShmWatch] = {}
@@ -58,7 +57,7 @@ class Output:
     @property
     def quiet(self) -> float:
         """Seconds since anything was written: a long log takes its time."""
-        return time.monotonic() - self._wrote_at
+        return self._cluster.clock.now() - self._wrote_at
 
     def close(self) -> None:
         """Read no more."""
@@ -102,7 +101,7 @@ class Output:
     def _write(self, pod: Pod, data: bytes) -> None:
         # A cluster's log has one stream; the watch for hangs reads tracebacks, which are stderr's.
         self.logs[pod.uid].take(Chunk(stderr=True, data=data))
-        self._wrote_at = time.monotonic()
+        self._wrote_at = self._cluster.clock.now()
         with self._lock:
             self._console.out(prefixed(data, pod) if self.several else data)
 

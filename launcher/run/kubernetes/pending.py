@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -147,7 +146,7 @@ class Reasons:
             )
 
     def _lasts(self, who: str, at_least: float = QUIET_SECONDS) -> bool:
-        now = time.monotonic()
+        now = self._cluster.clock.now()
         return now - self._since.setdefault(who, now) >= min(at_least, self._patience)
 
     def _last_event(self, uid: str, *, only: str = "") -> Mapping[str, Any] | None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
@@ -42,7 +41,7 @@ class Lookout:
         self._changed = changed
         self._reasons = Reasons(cluster, run.main, job)
         self._ended = threading.Event()
-        self._health_at = time.monotonic()
+        self._health_at = self._cluster.clock.now()
         self._unhealthy: dict[str, str] = {}
         self.hurry = threading.Event()
         self.sight = Sight(run.thing)
@@ -71,7 +70,7 @@ class Lookout:
                 self.end()
             self._changed()
             ending = any(pod.ended for pod in self._watch.pods())
-            self.hurry.wait(LOOK_SECONDS_AT_THE_END if ending else LOOK_SECONDS)
+            self.hurry.wait(self._cluster.clock.real(LOOK_SECONDS_AT_THE_END if ending else LOOK_SECONDS))
             self.hurry.clear()
 
     def _look(self) -> Sight:
@@ -103,7 +102,7 @@ class Lookout:
 
     def _ask_health(self, pods: tuple[Pod, ...]) -> None:
         """Ask what health checks say of pods that are not ready; one that is new is not, by itself."""
-        now = time.monotonic()
+        now = self._cluster.clock.now()
         if now - self._health_at < HEALTH_SECONDS:
             return
         self._health_at = now

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import threading
-import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
@@ -22,8 +21,8 @@ PAUSES = (0.2, 0.5, 1.0, 2.0, 5.0)
 class PodWatch:
     """Pods with some labels, followed in a thread of its own; a pod that goes is kept as it was last seen.
 
-    `changed` is called after each change. `down_since` is the monotonic time since which no answer comes, None while
-    all is well; `refused` is why the watch has ended for good.
+    `changed` is called after each change. `down_since` is when answers stopped to come, by the cluster's clock, None
+    while all is well; `refused` is why the watch has ended for good.
     """
 
     def __init__(
@@ -92,9 +91,9 @@ class PodWatch:
                     self._changed()
                     return
                 if failures and self.down_since is None:  # one dropped connection is no outage
-                    self.down_since, self.down_why = time.monotonic(), cause.diagnostics[0].why
+                    self.down_since, self.down_why = self._cluster.clock.now(), cause.diagnostics[0].why
                     self._changed()
-                self._ended.wait(PAUSES[min(failures, len(PAUSES) - 1)])
+                self._ended.wait(self._cluster.clock.real(PAUSES[min(failures, len(PAUSES) - 1)]))
                 failures += 1
 
     def _list(self) -> str:

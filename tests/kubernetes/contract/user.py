@@ -8,15 +8,17 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from tests.conftest import ROOT
 from tests.jobs import write_job
+from tests.kubernetes import warm
 from tests.kubernetes.pods import Script
 from tests.kubernetes.server import FakeCluster
+from tests.kubernetes.warm import WarmProcess
 from tests.run.conftest import SMALL
 
 PATIENCE = 120.0
@@ -41,7 +43,7 @@ class Place:
 class Running:
     """A started command whose output is read as it comes."""
 
-    process: subprocess.Popen[bytes]
+    process: subprocess.Popen[bytes] | WarmProcess
     out: bytearray = field(default_factory=bytearray)
     err: bytearray = field(default_factory=bytearray)
     _readers: list[threading.Thread] = field(default_factory=list)
@@ -134,14 +136,7 @@ class User:
     def starts(self, *args: str) -> Running:
         """Start `trainlaunch ARGS` about the job file."""
         env = {**os.environ, "PYTHONPATH": str(ROOT), "KUBECONFIG": self.place.kubeconfig, "NO_COLOR": "1"}
-        process = subprocess.Popen(
-            [sys.executable, "-m", "launcher", *args],
-            cwd=self.folder,
-            env=env,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-        )
+        process = (_started if self.place.fake is None else warm.start)(args, cwd=self.folder, env=env)
         self._started.append(Running(process).read())
         return self._started[-1]
 
@@ -165,6 +160,17 @@ class User:
             self.runs("down")
         for each in self._started:
             each.close()
+
+
+def _started(args: Sequence[str], *, cwd: Path, env: dict[str, str]) -> subprocess.Popen[bytes]:
+    return subprocess.Popen(
+        [sys.executable, "-m", "launcher", *args],
+        cwd=cwd,
+        env=env,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
 
 
 def once(text: str, words: Iterable[str] | str) -> bool:

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from launcher.run.clock import WORLD
 from launcher.run.kubernetes.api_errors import ApiRefused
 from launcher.run.kubernetes.client import Query
 from launcher.run.kubernetes.kubeconfig import Access
@@ -34,6 +35,7 @@ class Api:
 
     namespace = "team"
     access = ACCESS
+    clock = WORLD
 
     def __init__(self, **lists: Any) -> None:
         self.lists = lists
