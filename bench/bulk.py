@@ -29,10 +29,10 @@ import yaml
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
-from launcher.cli.render import FILE_NAMES  # noqa: E402 - the checkout's own package, whatever is installed
-from launcher.policy import read_job  # noqa: E402
-from launcher.render import TEXT_TARGETS, render  # noqa: E402
+from launcher.policy import read_job  # noqa: E402 - the checkout's own package, whatever is installed
+from launcher.render import render  # noqa: E402
 from launcher.rules import plan_job  # noqa: E402
+from launcher.targets import TARGETS, text_targets  # noqa: E402
 
 JOBS = 1000
 RUNS = 3
@@ -85,22 +85,24 @@ def write_jobs(folder: Path, count: int) -> None:
     """Write `count` job files and the renderings of each."""
     jobs = folder / "jobs"
     jobs.mkdir(parents=True)
-    for target in TEXT_TARGETS:
+    for target in text_targets():
         (folder / target).mkdir()
     for number in range(count):
         path = jobs / f"job-{number:05d}.yaml"
         path.write_text(yaml.dump(job_fields(number), Dumper=yaml.CSafeDumper, sort_keys=False), encoding="utf-8")
-        for target in TEXT_TARGETS:
+        for target in text_targets():
             base = folder / target
             plan = plan_job(read_job(path, target=target))
-            file = base / FILE_NAMES[target].format(name=plan.job.name)
+            file = base / TARGETS[target].file_name.format(name=plan.job.name)
             file.write_text(render(plan, base=base), encoding="utf-8")
 
 
 def measure(folder: Path, jobs: int, runs: int) -> Measured:
     """Return the best of `runs` runs of `trainlaunch check` on `folder`, which holds `jobs` job files."""
     wall, cpu = zip(*(check_once(folder) for _ in range(runs)), strict=True)
-    return Measured(jobs, jobs * len(TEXT_TARGETS), round(min(wall), 3), round(min(cpu), 3), round(peak_mb(folder), 1))
+    return Measured(
+        jobs, jobs * len(text_targets()), round(min(wall), 3), round(min(cpu), 3), round(peak_mb(folder), 1)
+    )
 
 
 def start(folder: Path) -> int:

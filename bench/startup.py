@@ -29,8 +29,8 @@ from typing import NamedTuple
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
-from launcher.cli.render import FILE_NAMES  # noqa: E402
 from launcher.cli.verbs import VERBS  # noqa: E402 - the checkout's own package, whatever is installed
+from launcher.targets import text_targets  # noqa: E402
 from tests.installed.wheel import install_wheel  # noqa: E402
 
 JOB = ROOT / "examples" / "quickstart" / "job.yaml"
@@ -44,7 +44,7 @@ SCHEMA_VERSION = 1
 # What a verb is asked to do here; any other one shows its help.
 ARGUMENTS: Mapping[str, Sequence[Sequence[str]]] = {
     "plan": [(str(JOB),)],
-    "render": [(str(JOB), "--target", target) for target in (*FILE_NAMES, "all")],
+    "render": [(str(JOB), "--target", target) for target in (*text_targets(), "all")],
     "schema": [()],
 }
 

@@ -40,7 +40,8 @@ class Kind(NamedTuple):
     `restarts_together`: then all nodes start again, not the lost one alone. `removed_after_ttl`: ttl_after_finished is
     a field of it. `deadline_of_pods`: its deadline stands in the Job below it, and counts anew for each attempt.
     `acts_on_readiness`: a pod that is not ready counts as none. `can_wait`: a queue can hold it back.
-    `needs_parts_first`: its API refuses it while `parts` are missing.
+    `needs_parts_first`: its API refuses it while `parts` are missing. `ancestor_label`: the label by which its
+    controller finds the trainer among the Jobs of a JobSet.
 
     `one_node`, `no_attempts` and `no_attempts_of_several` say why it can't run several nodes, or be started again;
     empty where it can. `groups` leads to its groups of pods, `counts` in each to the factors of their number, 1 where
@@ -69,6 +70,7 @@ class Kind(NamedTuple):
     acts_on_readiness: bool = True
     can_wait: bool = True
     needs_parts_first: bool = False
+    ancestor_label: str = ""
     one_node: str = ""
     no_attempts: str = ""
     no_attempts_of_several: str = ""
@@ -162,6 +164,7 @@ TRAIN_JOB = Kind(
     restarts_together=True,
     removed_after_ttl=False,
     needs_parts_first=True,
+    ancestor_label="trainer.kubeflow.org/trainjob-ancestor-step",
     counts=(("trainer", "numNodes"),),
 )
 PYTORCH_JOB = Kind(

@@ -1,52 +1,89 @@
-"""The targets: one record each, which says what is so of it and where its code is.
+"""The targets: one record each, which says what is so of it.
 
-No other module compares a target's name. Adding a target: one record here, and the modules that it names.
+No other module compares a target's name. What a target does stands in a module of its name in each room that has
+targets: `job/validation/NAME.py` (what it can't say), `render/NAME.py` (its text), `verify/` and `run/NAME/`. Adding a
+target: one record here, and those modules.
 """
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from importlib import import_module
+from typing import Any, NamedTuple
 
 
 class Target(NamedTuple):
-    """What is so of a target. Modules are named, and imported only by who needs them.
+    """What is so of a target.
 
-    `has_text`: `render` writes a text for it. `private_shm`: each run gets a /dev/shm of its own, of the planned size;
-    else the host's is used as it is. `starts_container`: an image is started, else a process of this host.
-    `enforces_limits`: memory and CPUs are limits there, else they are only compared with the host.
-    `on_this_machine`: its runs are on this machine's engine or this host, else in a cluster. `keeper` is who starts and
-    stops runs there, as a sentence names it. `noun` is what a run is called in a sentence.
+    `has_text`: `render` writes a text for it, in a file of `file_name`, where {name} is the job's.
+    `patch`: how `patches.NAME` changes that text: "flags" of its command, a "merge" into its document, "operations" on
+    its documents, or "" where it can't.
+
+    `starts_container`: an image is started, else a process of this host. `private_shm`: each run gets a /dev/shm of its
+    own, of the planned size; else the host's is used as it is. `enforces_limits`: memory and CPUs are limits there,
+    else they are only compared with the host. `on_this_machine`: its runs are on this machine's engine or this host,
+    else in a cluster. `mounts_host_paths`: paths of this machine are mounted, so a text depends on its folder.
+    `has_kinds`: a run is an object of one of `launcher.kinds`, which says what it does by itself.
+
+    `one_node` says why it can't run several, empty where it can. `secret_sources` are the places of a secret that it
+    can read, and `mounted_secrets` which of them, and as what the job sees it, are mounted as files: all others are
+    variables when the container starts.
+
+    `keeper` is who starts and stops runs there, and `noun` what a run is called, as a sentence names them.
     """
 
     name: str
     has_text: bool = True
-    private_shm: bool = True
+    file_name: str = ""
+    patch: str = ""
     starts_container: bool = True
+    private_shm: bool = True
     enforces_limits: bool = True
     on_this_machine: bool = True
-    several_nodes: bool = True
+    mounts_host_paths: bool = True
+    has_kinds: bool = False
+    one_node: str = ""
+    secret_sources: tuple[str, ...] = ("env", "file")
+    mounted_secrets: frozenset[tuple[str, str]] = frozenset({("file", "file")})
     keeper: str = "the engine"
     noun: str = "container"
 
+    def module(self, room: str) -> Any:
+        """Return the target's own module of a room like `launcher.render`, imported when it is first asked for."""
+        return import_module(f"{room}.{self.name}")
 
-DOCKER = Target("docker", several_nodes=False)
-COMPOSE = Target("compose")
-KUBERNETES = Target("kubernetes", on_this_machine=False, keeper="the cluster")
+
+DOCKER = Target("docker", file_name="{name}.docker-run.sh", patch="flags", one_node="docker run starts one container")
+COMPOSE = Target(
+    "compose",
+    file_name="{name}.compose.yaml",
+    patch="merge",
+    mounted_secrets=frozenset({("file", "file"), ("file", "variable")}),
+)
+KUBERNETES = Target(
+    "kubernetes",
+    file_name="{name}.kubernetes.yaml",
+    patch="operations",
+    on_this_machine=False,
+    mounts_host_paths=False,
+    has_kinds=True,
+    secret_sources=("kubernetes",),
+    mounted_secrets=frozenset({("kubernetes", "file")}),
+    keeper="the cluster",
+)
 LOCAL = Target(
     "local",
     has_text=False,
-    private_shm=False,
     starts_container=False,
+    private_shm=False,
     enforces_limits=False,
-    several_nodes=False,
+    one_node="it starts one process of this host",
     keeper="trainlaunch",
     noun="local run",
 )
 TARGETS = {each.name: each for each in (DOCKER, COMPOSE, KUBERNETES, LOCAL)}
-TEXT_TARGETS = tuple(each.name for each in TARGETS.values() if each.has_text)
 DEFAULT_TARGET = DOCKER.name
 
 
-def target_named(name: str) -> Target:
-    """Return the target of that name; raises KeyError for any other."""
-    return TARGETS[name]
+def text_targets() -> tuple[str, ...]:
+    """Return the names of the targets that have a text."""
+    return tuple(each.name for each in TARGETS.values() if each.has_text)

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from launcher.cli.render import FILE_NAMES
 from launcher.policy import read_job
 from launcher.render import render
 from launcher.render.kustomize import KUSTOMIZATION, kustomization_text
 from launcher.rules import plan_job
+from launcher.targets import TARGETS
 from launcher.verify import verified
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -31,7 +31,7 @@ def reference(job_file: Path, target: str) -> tuple[Path, str]:
     folder = FOLDERS[target]
     plan = plan_job(read_job(job_file, target=target))
     text = verified(plan, render(plan, base=folder), base=folder)
-    return folder / FILE_NAMES[target].format(name=plan.job.name), text
+    return folder / TARGETS[target].file_name.format(name=plan.job.name), text
 
 
 @pytest.mark.parametrize(

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from launcher.cli.streams import Streams
 from launcher.cli.target_options import job_file
 from launcher.cli.terminal import Screen
+from launcher.targets import KUBERNETES
 
 if TYPE_CHECKING:
     from launcher.job.spec import JobSpec
@@ -42,7 +43,7 @@ def asked_cluster(args: argparse.Namespace, *, job: JobSpec | None, name: str) -
     access = find_access(args.context)
     stated = args.namespace or (job.kubernetes.namespace if job is not None else None)
     cluster = Cluster(access, stated or access.namespace)
-    options = "--target kubernetes" + (f" --context {args.context}" if args.context else "")
+    options = f"--target {KUBERNETES.name}" + (f" --context {args.context}" if args.context else "")
     options += f" --namespace {cluster.namespace}" if cluster.namespace != access.namespace else ""
     with contextlib.closing(cluster):
         yield Asked(cluster, name, options)
@@ -51,7 +52,7 @@ def asked_cluster(args: argparse.Namespace, *, job: JobSpec | None, name: str) -
 @contextlib.contextmanager
 def asked(args: argparse.Namespace) -> Iterator[Asked]:
     """Give the cluster and the job that a verb about runs means."""
-    job = job_file(args.job, policy=args.policy, target="kubernetes")
+    job = job_file(args.job, policy=args.policy, target=KUBERNETES.name)
     with asked_cluster(args, job=job, name=args.job if job is None else job.name) as place:
         yield place
 

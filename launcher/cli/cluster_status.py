@@ -15,6 +15,7 @@ from launcher.cli.streams import Streams
 from launcher.plan.planned import Planned
 from launcher.run.backend import ShmReading
 from launcher.run.observe import suggestion
+from launcher.targets import KUBERNETES
 from launcher.units import format_size, human_size
 
 if TYPE_CHECKING:
@@ -73,7 +74,7 @@ def _run_json(cluster: Cluster, run: ClusterRun, pods: Sequence[Pod]) -> dict[st
     result = run.result
     return {
         "job": run.job,
-        "target": "kubernetes",
+        "target": KUBERNETES.name,
         "context": cluster.access.context or None,
         "namespace": cluster.namespace,
         "kind": run.main.kind,

@@ -6,12 +6,13 @@ import argparse
 from collections.abc import Iterable
 from pathlib import Path
 
-from launcher.cli.common import ALL_TARGETS, CONTRACT_EXIT_CODES, TARGETS, add_job_arguments, plan_of, say_findings
+from launcher.cli.common import CONTRACT_EXIT_CODES, add_job_arguments, plan_of, say_findings
 from launcher.cli.streams import Streams
 from launcher.diagnostics import Diagnostic
 from launcher.errors import JobFileRejected, UsageError
-from launcher.job.fields.kubernetes import KINDS
+from launcher.kinds import KINDS
 from launcher.plan.launch_plan import LaunchPlan
+from launcher.targets import KUBERNETES, TARGETS, text_targets
 
 EXAMPLES = (
     "trainlaunch render job.yaml | sh",
@@ -20,16 +21,11 @@ EXAMPLES = (
     "trainlaunch render job.yaml --layout kustomize --write-to base/ && kubectl apply -k base/",
 )
 EXIT_CODES = CONTRACT_EXIT_CODES
-FILE_NAMES = {
-    "docker": "{name}.docker-run.sh",
-    "compose": "{name}.compose.yaml",
-    "kubernetes": "{name}.kubernetes.yaml",
-}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add this verb's arguments."""
-    add_job_arguments(parser, targets=(*ALL_TARGETS, "all"))
+    add_job_arguments(parser, targets=(*TARGETS, "all"))
     parser.add_argument("--kind", choices=KINDS, help="the Kubernetes kind (default: kubernetes.kind, else job)")
     parser.add_argument(
         "--layout",
@@ -51,15 +47,16 @@ def run(args: argparse.Namespace, streams: Streams) -> int:
         args.sets = [*args.sets, f"kubernetes.kind={args.kind}"]
     if args.layout == "kustomize":
         _check_layout(args)
-    targets = TARGETS if args.target == "all" else (args.target,)  # None: the job's own
+    targets = text_targets() if args.target == "all" else (args.target,)  # None: the job's own
     plans = _plans(args, targets)
-    if any(plan.target == "local" for plan in plans):
-        raise UsageError([_no_rendering(args.job)])
+    for plan in plans:
+        if not plan.target_record.has_text:
+            raise UsageError([_no_rendering(args.job, plan.target)])
     say_findings(dict.fromkeys(finding for plan in plans for finding in judged(plan)), streams)
     files: dict[str, str] = {}
     for plan in plans:
         text = verified(plan, render(plan, base=args.write_to), base=args.write_to)
-        files[FILE_NAMES[plan.target].format(name=args.name or plan.job.name)] = text
+        files[plan.target_record.file_name.format(name=args.name or plan.job.name)] = text
     if args.write_to is None:
         for name, text in files.items():
             streams.result(f"# ===== {name} =====\n" * (len(files) > 1) + text)
@@ -85,20 +82,20 @@ def _write(args: argparse.Namespace, files: dict[str, str], streams: Streams) ->
 
 def _check_layout(args: argparse.Namespace) -> None:
     """Take target kubernetes, which the layout is for. Raises UsageError for another target and without a folder."""
-    if args.target not in {None, "kubernetes"}:
+    if args.target not in {None, KUBERNETES.name}:
         message = f"--layout kustomize is for target kubernetes, not {args.target}"
         raise UsageError([Diagnostic("TL118", message, "drop --target, or --layout")])
     if args.write_to is None:
         message = "--layout kustomize keeps a folder, and --write-to names none"
         raise UsageError([Diagnostic("TL118", message, "add --write-to DIR")])
-    args.target = "kubernetes"
+    args.target = KUBERNETES.name
 
 
-def _no_rendering(job: str) -> Diagnostic:
+def _no_rendering(job: str, target: str) -> Diagnostic:
     return Diagnostic(
         "TL401",
-        "target local has no rendering",
-        f"run `trainlaunch up {job} --target local`, or render it with --target {' or '.join(TARGETS)}",
+        f"target {target} has no rendering",
+        f"run `trainlaunch up {job} --target {target}`, or render it with --target {' or '.join(text_targets())}",
         why="it starts the command on this host itself, after the same preflight; there is no file that says so",
     )
 

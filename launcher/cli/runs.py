@@ -16,6 +16,7 @@ from launcher.cli.streams import Streams, coloured, standard_streams
 from launcher.cli.target_options import add_place_arguments, job_file
 from launcher.diagnostics import Diagnostic
 from launcher.errors import EXIT_BEFORE_START, TargetUnavailable
+from launcher.targets import DEFAULT_TARGET, TARGETS
 from launcher.units import human_size
 
 if TYPE_CHECKING:
@@ -26,7 +27,8 @@ if TYPE_CHECKING:
     from launcher.run.watch import HangWatch
 
 NO_SUCH_RUN = "TL510"
-RUN_TARGETS = ("docker", "compose", "local")
+RUN_TARGETS = tuple(each.name for each in TARGETS.values() if each.on_this_machine)
+CLUSTER_TARGETS = tuple(each.name for each in TARGETS.values() if not each.on_this_machine)
 MOST_SHOWN = 300
 TORCHRUN_ENDS = "ChildFailedError"
 _EXCEPTION = re.compile(r"(\[rank\d+\]: *)?[A-Za-z_][\w.]*(Error|Exception|Interrupt)\b")
@@ -41,7 +43,7 @@ def add_run_argument(parser: argparse.ArgumentParser) -> None:
 
 def add_run_target_argument(parser: argparse.ArgumentParser, default: str) -> None:
     """Add the option that names a target which keeps runs; `default` says what is taken without it."""
-    targets = (*RUN_TARGETS, "kubernetes")
+    targets = (*RUN_TARGETS, *CLUSTER_TARGETS)
     parser.add_argument("--target", choices=targets, help=f"where the run is (default: {default})")
     add_place_arguments(parser)
 
@@ -49,17 +51,9 @@ def add_run_target_argument(parser: argparse.ArgumentParser, default: str) -> No
 @contextlib.contextmanager
 def backend_of(target: str) -> Iterator[Backend]:
     """Give the backend of a target, and close its connections afterwards. Raises TargetUnavailable."""
-    if target == "local":
-        from launcher.run.local.backend import LocalBackend
+    from launcher.run.backends import backend_named
 
-        yield LocalBackend()
-        return
-    from launcher.run.engines import engine_backend
-
-    with contextlib.closing(engine_backend(target)) as backend:
-        podman = backend.engine.endpoint.podman
-        if podman is not None:
-            _say_once(f"trainlaunch: no Docker engine is here; using {podman.named()}")
+    with contextlib.closing(backend_named(target, _say_once)) as backend:
         yield backend
 
 
@@ -73,8 +67,8 @@ def run_target(args: argparse.Namespace) -> str:
     if args.target:
         return str(args.target)
     job = job_file(args.job, policy=args.policy)
-    if job is not None and job.target == "local":
-        return "local"
+    if job is not None and not TARGETS[job.target].starts_container:
+        return job.target  # its runs need no engine
     name = args.job if job is None else job.name
     newest: dict[str, float] = {}
     for target in reversed(RUN_TARGETS):
@@ -85,7 +79,7 @@ def run_target(args: argparse.Namespace) -> str:
             break  # without an engine only this host's own runs are known
         if found:
             newest[target] = found[0].created
-    return max(newest, key=lambda target: newest[target], default="docker")
+    return max(newest, key=lambda target: newest[target], default=DEFAULT_TARGET)
 
 
 def job_name(argument: str, *, policy: Path | None = None) -> str:

@@ -100,7 +100,7 @@ def _state(container: Started) -> str:
 
 
 def _shm(container: Started, reading: ShmReading | None, peak: int | None) -> str:
-    local = container.target == "local"
+    local = not container.where.private_shm
     parts = [f"used {human_size(reading.used)}{' by all of the host' * local}"] if reading else []
     parts += [f"peak {human_size(peak)}{' of this run' * local}"] if peak is not None else []
     if reading is not None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from launcher.diagnostics import Diagnostic
 from launcher.errors import UsageError
+from launcher.targets import TARGETS
 
 if TYPE_CHECKING:
     from launcher.job.spec import JobSpec
@@ -26,11 +27,11 @@ def means_a_cluster(args: argparse.Namespace) -> bool:
     """
     if args.target:
         refuse_place_elsewhere(args, args.target)
-        return bool(args.target == "kubernetes")
+        return not TARGETS[args.target].on_this_machine
     if _names_a_place(args):
         return True
     job = job_file(args.job, policy=args.policy) if hasattr(args, "job") else None
-    return job is not None and job.target == "kubernetes"
+    return job is not None and not TARGETS[job.target].on_this_machine
 
 
 def job_file(argument: str, *, policy: Path | None, target: str | None = None) -> JobSpec | None:
@@ -49,7 +50,7 @@ def _names_a_place(args: argparse.Namespace) -> bool:
 
 def refuse_place_elsewhere(args: argparse.Namespace, target: str) -> None:
     """Raise UsageError where --context or --namespace is given for a target that has neither."""
-    if target != "kubernetes" and _names_a_place(args):
+    if TARGETS[target].on_this_machine and _names_a_place(args):
         option = "context" if args.context is not None else "namespace"
         message = f"--{option} names a place in a cluster, and the target is {target}"
         raise UsageError([Diagnostic("TL118", message, f"add `--target kubernetes`, or leave out --{option}")])

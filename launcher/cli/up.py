@@ -14,6 +14,7 @@ from launcher.cli.terminal import Screen
 from launcher.plan.launch_plan import LaunchPlan
 from launcher.rules import judged
 from launcher.run.backend import Backend
+from launcher.targets import TARGETS
 from launcher.units import format_duration
 
 EXAMPLES = (
@@ -44,7 +45,7 @@ def run(args: argparse.Namespace, streams: Streams) -> int:
     """Check, start, follow, explain."""
     plan = plan_of(args)
     refuse_place_elsewhere(args, plan.target)
-    if plan.target == "kubernetes":
+    if not TARGETS[plan.target].on_this_machine:
         from launcher.cli.cluster_up import up
 
         return up(args, plan, streams)
@@ -91,7 +92,8 @@ def _followed(backend: Backend, plan: LaunchPlan, streams: Streams) -> int:
             screen.say(f"the job ended with exit code {outcome.exit_code}{node}")
         said = replace(outcome.evidence, log=redacted(outcome.evidence.log))
         say_diagnoses(said, streams, screen.line)
-        kept = "log is" if plan.target == "local" else "container is" if plan.nodes == 1 else "containers are"
+        kept = "container is" if plan.nodes == 1 else "containers are"
+        kept = kept if TARGETS[plan.target].starts_container else "log is"
         them = "it" if plan.nodes == 1 else "them"
         screen.say(f"its {kept} kept; `trainlaunch down {plan.job.name}` removes {them}")
     return outcome.exit_code

@@ -17,10 +17,11 @@ from launcher.errors import JobFileRejected, UsageError
 from launcher.plan.fingerprint import RENDERING_FORMAT
 from launcher.plan.launch_plan import LaunchPlan
 from launcher.policy import read_job
-from launcher.render import TEXT_TARGETS, render
+from launcher.render import render
 from launcher.render.header import Header, named_job_file, read_header
 from launcher.render.kustomize import is_own_kustomization, kustomization_text, resources_in
 from launcher.rules import plan_job
+from launcher.targets import text_targets
 from launcher.verify import verified
 
 SUFFIXES = (".yaml", ".yml", ".sh")  # of files that are looked into while walking a folder
@@ -189,7 +190,7 @@ def _base(path: Path, header: Header) -> Path | None:
 
 def _refused(path: Path, header: Header, job: str) -> Diagnostic | None:
     """Return why the job isn't even read, or None."""
-    if header.target not in TEXT_TARGETS:
+    if header.target not in text_targets():
         return _bad_header(path, f"it names the target {header.target}, which has no text", line=header.line)
     if header.format > RENDERING_FORMAT:
         return Diagnostic(

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from launcher.job.fields.kubernetes import POD_KEYS
 from launcher.job.reserved import CLUSTER_HOME, KUBERNETES_LABEL_PREFIX, LABEL_PREFIX
 from launcher.job.spec import JobSpec, numeric_user
+from launcher.kinds import KINDS
 from launcher.plan.launch_plan import LaunchPlan
 from launcher.plan.names import longest_cluster_name, shortened
 
 PULL_POLICIES = {"always": "Always", "missing": "IfNotPresent", "never": "Never"}
-# Kubeflow's controllers look for the training container by its name.
-CONTAINER_NAMES = {"trainjob": "node", "pytorchjob": "pytorch"}
-OWN_CONTAINER_NAME = "train"
 # A uid that the image doesn't know has no home and no name: getpass.getuser() raises, which PyTorch's Inductor calls.
 IDENTITY = {
     "HOME": CLUSTER_HOME,
@@ -33,9 +32,9 @@ def kubernetes_name(plan: LaunchPlan) -> str:
     The template of a Job, or of what makes one, can't change in the cluster, so its name carries the input hash unless
     `--name` fixed it.
     """
-    kind = plan.job.kubernetes.kind
+    kind = KINDS[plan.job.kubernetes.kind]
     name = shortened(plan.name, longest_cluster_name(kind, plan.job.nodes, fixed=plan.name_fixed))
-    return name if kind == "pod" or plan.name_fixed else f"{name}-{plan.input}"
+    return f"{name}-{plan.input}" if kind.named_by_input and not plan.name_fixed else name
 
 
 def kubernetes_labels(plan: LaunchPlan, labels: tuple[tuple[str, str], ...]) -> dict[str, str]:
@@ -72,6 +71,12 @@ def security(job: JobSpec) -> Security:
     return Security(uid, stated_gid, fs_group, restricted, platform.pod_security != "privileged")
 
 
+def stated_in_pod(job: JobSpec) -> dict[str, str]:
+    """Return the keys of the pod's spec that have a field's value as it is, in the order of the table of fields."""
+    stated = {key: getattr(job.kubernetes, field) for key, field in POD_KEYS.items()}
+    return {key: value for key, value in stated.items() if value is not None}
+
+
 def needs_own_home(job: JobSpec) -> bool:
     """Return whether the processes have a uid that the image need not know."""
     return bool(security(job).uid)
@@ -95,5 +100,5 @@ def readiness_text(job: JobSpec, health: str) -> str:
 
     A queue evicts what is not ready, and a pod that is not ready drops out of the names that its peers look up.
     """
-    acted_upon = job.nodes > 1 or job.kubernetes.queue or job.kubernetes.kind not in {"job", "pod"}
+    acted_upon = job.nodes > 1 or job.kubernetes.queue or KINDS[job.kubernetes.kind].acts_on_readiness
     return _RECORDS_ONLY + health if acted_upon else health

@@ -26,7 +26,8 @@ def host_source(plan: LaunchPlan, source: str, base: Path | None) -> str:
 
 def has_relative_bind(plan: LaunchPlan) -> bool:
     """Return whether the text depends on the folder that it is run in, by a bind or the file of a secret."""
+    if not plan.target_record.mounts_host_paths:
+        return False
     sources = [mount.source or "." for mount in plan.job.mounts if mount.type == "bind"]
-    if plan.target != "kubernetes":
-        sources += [each.file for each in plan.job.secrets.values() if each.file is not None]
+    sources += [each.file for each in plan.job.secrets.values() if each.file is not None]
     return any(not source.startswith("/") for source in sources)

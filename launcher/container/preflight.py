@@ -38,7 +38,7 @@ def health_text(plan: LaunchPlan) -> str:
     return template_text(
         "health.sh.j2",
         minimum=plan.shm.minimum,
-        local=plan.target == "local",
+        local=not plan.target_record.private_shm,
         planned=plan.processes,
     )
 
@@ -98,7 +98,7 @@ def _job(plan: LaunchPlan) -> Mapping[str, object]:
     return {
         "name": job.name,
         "ranks": plan.ranks.value,
-        "local": plan.target == "local",
+        "local": not plan.target_record.starts_container,
         "gpus": bool(plan.gpus),
         "amd": job.resources.gpu_vendor == "amd",
         "written_secrets": [(name, secret_path(name)) for name in written_secrets(plan)],

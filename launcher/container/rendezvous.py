@@ -14,17 +14,12 @@ def rendezvous_endpoint(plan: LaunchPlan) -> str | None:
     torchrun = plan.job.torchrun
     if torchrun is None or torchrun.nnodes == 1:
         return None
-    host = _cluster_host(plan) if plan.target == "kubernetes" else node_names(plan.name, torchrun.nnodes)[0]
+    kind = plan.job.kind
+    if kind is None:
+        host = node_names(plan.name, torchrun.nnodes)[0]
+    else:
+        host = kind.first_host.format(name=kubernetes_name(plan))
     return f"{host}:{torchrun.rdzv_port}"
-
-
-def _cluster_host(plan: LaunchPlan) -> str:
-    """Return the name by which pods of the same namespace find the pod with index 0."""
-    name = kubernetes_name(plan)
-    return {
-        "job": f"{name}-0.{name}",
-        "pytorchjob": f"{name}-master-0",
-    }.get(plan.job.kubernetes.kind, f"{name}-node-0-0.{name}")
 
 
 def rendezvous_variables(plan: LaunchPlan) -> tuple[tuple[str, str], ...]:

@@ -12,12 +12,15 @@ from launcher.plan.launch_plan import LaunchPlan
 
 def passed_secrets(plan: LaunchPlan) -> tuple[tuple[str, Secret], ...]:
     """Return the secrets that are variables of the container when it starts."""
-    secrets = plan.job.secrets.items()
-    if plan.target == "kubernetes":
-        return tuple((name, each) for name, each in secrets if not each.as_file)
-    if plan.target == "compose":
-        return tuple((name, each) for name, each in secrets if each.file is None)
-    return tuple((name, each) for name, each in secrets if each.file is None or not each.as_file)
+    mounted = plan.target_record.mounted_secrets
+    return tuple((name, each) for name, each in plan.job.secrets.items() if _way(plan, each) not in mounted)
+
+
+def _way(plan: LaunchPlan, secret: Secret) -> tuple[str, str]:
+    """Return where a secret comes from on the plan's target, and as what the job sees it."""
+    sources = plan.target_record.secret_sources
+    source = next((each for each in sources if getattr(secret, each) is not None), sources[0])
+    return source, "file" if secret.as_file else "variable"
 
 
 def mounted_secrets(plan: LaunchPlan) -> tuple[tuple[str, Secret], ...]:
@@ -33,7 +36,7 @@ def secret_mounts(plan: LaunchPlan) -> tuple[Mount, ...]:
 
 def written_secrets(plan: LaunchPlan) -> tuple[str, ...]:
     """Return the names of those that an engine passes as variables and the preflight makes files of."""
-    if plan.target not in {"docker", "compose"}:
+    if not plan.target_record.starts_container:
         return ()
     return tuple(name for name, each in passed_secrets(plan) if each.as_file)
 

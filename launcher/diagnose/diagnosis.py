@@ -34,7 +34,7 @@ def line_with(log: str, pattern: str) -> str:
 
 def shm_place(evidence: Evidence) -> str:
     """Return which /dev/shm the job used; the engine reports a size of its own even where another one is in effect."""
-    if evidence.target == "local":
+    if not evidence.where.private_shm:
         return "this host's /dev/shm"
     if evidence.ipc_mode == "host":
         return "the host's /dev/shm (ipc is host, so the size that inspect shows is not in effect)"
@@ -47,7 +47,7 @@ def shm_place(evidence: Evidence) -> str:
 
 def memory_story(evidence: Evidence) -> str:
     """Return how the memory limit and /dev/shm go together for this run, as a clause."""
-    if evidence.target == "local":
+    if not evidence.where.enforces_limits:
         return "the host's memory also pays for what is in /dev/shm"
     limit = f"the memory limit of {human_size(evidence.memory)}" if evidence.memory else "the memory limit"
     if evidence.private_shm and evidence.memory and evidence.shm_size >= evidence.memory:
@@ -59,7 +59,7 @@ def memory_story(evidence: Evidence) -> str:
 
 def more_memory(evidence: Evidence) -> str:
     """Return what to type so that the memory limit is large enough; a larger /dev/shm would make it worse."""
-    if evidence.target == "local":
+    if not evidence.where.enforces_limits:
         return "lower num_workers, prefetch_factor or batch_size, or end what else uses this host's memory"
     if not evidence.memory:
         return "set resources.memory, or lower num_workers or prefetch_factor; a larger shm_size alone makes it worse"

@@ -6,6 +6,7 @@ import signal
 from dataclasses import dataclass, field
 
 from launcher.plan.planned import Planned
+from launcher.targets import DEFAULT_TARGET, TARGETS, Target
 
 ENDING_SIGNALS = frozenset({signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGKILL, signal.SIGTERM})
 
@@ -32,15 +33,15 @@ class Evidence:
     signals: tuple[int, ...] = ()
     stopped_by: str = ""
     killed_by: str = ""
-    target: str = "docker"
+    target: str = DEFAULT_TARGET
     reason: str = ""
     words: str = ""
     planned: Planned = field(default_factory=Planned)
 
     @property
-    def keeper(self) -> str:
-        """Who starts and stops runs on the target, as a sentence names it."""
-        return {"local": "trainlaunch", "kubernetes": "the cluster"}.get(self.target, "the engine")
+    def where(self) -> Target:
+        """What is so of its target."""
+        return TARGETS[self.target]
 
     @property
     def stopped(self) -> bool:

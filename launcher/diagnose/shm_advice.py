@@ -8,7 +8,7 @@ from launcher.units import GIB, format_size, round_up
 
 def larger_shm(evidence: Evidence) -> str:
     """Return what to type so that /dev/shm is large enough."""
-    if evidence.target == "local":
+    if not evidence.where.private_shm:
         need = format_size(round_up(max(evidence.planned.need or 0, GIB), GIB))
         return (
             "remove what dead jobs left in /dev/shm (`ls -l /dev/shm`), lower num_workers, or enlarge it by "

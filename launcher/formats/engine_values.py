@@ -48,9 +48,9 @@ def is_shm(target: str) -> bool:
 
 
 class Tmpfs(NamedTuple):
-    """What `PATH:OPTIONS` says; `size` is its own text, `options` are those beside size and exec.
+    """What `PATH:OPTIONS` says; `size` is its own text, `options` are those beside size.
 
-    Engines mount without exec unless it is said, so its absence is `noexec` among the options.
+    Engines mount with noexec unless exec is said; `render` always says it, so exec alone leaves no options.
     """
 
     target: str
@@ -63,7 +63,5 @@ def tmpfs_of(text: str) -> Tmpfs:
     target, _, listed = text.partition(":")
     options = [each for each in listed.split(",") if each]
     sizes = [each.removeprefix("size=") for each in options if each.startswith("size=")]
-    others = [each for each in options if not each.startswith("size=") and each not in ("exec", "noexec")]
-    if "exec" not in options:
-        others.insert(0, "noexec")
-    return Tmpfs(target, sizes[-1] if sizes else None, ",".join(others))
+    others = ",".join(each for each in options if not each.startswith("size=")) or "noexec"
+    return Tmpfs(target, sizes[-1] if sizes else None, "" if others == "exec" else others)

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 from launcher.diagnostics import Span
 from launcher.formats.docker_flags import Flag, flags_of
+from launcher.targets import TARGETS
 from launcher.yamltree.source import MappingNode, Node, SequenceNode
 
 
@@ -52,7 +53,7 @@ def patch_of(values: Mapping[str, Any], root: MappingNode, target: str) -> Patch
         return Patch((), (), operations, repr([each[:5] for each in operations]))
     if not isinstance(tree, MappingNode):
         return None
-    if target == "compose":
+    if TARGETS[target].patch == "merge":
         return Patch((), tuple(_leaves(stated, tree)), (), repr(stated))
     arguments = tree.items["extra_args"][1] if "extra_args" in tree.items else tree
     if not isinstance(arguments, SequenceNode) or not arguments.items:

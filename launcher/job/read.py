@@ -14,11 +14,11 @@ from launcher.job.building.merge import apply_sets, merged
 from launcher.job.building.overrides import split
 from launcher.job.building.spec import job_spec
 from launcher.job.fields.table import JOB, default
-from launcher.job.fields.target import TARGETS
 from launcher.job.spec import JobSpec
 from launcher.job.validation.fields import Checked, check_fields
 from launcher.job.validation.target import check_target
 from launcher.job.values.reader import ValueReader
+from launcher.targets import TARGETS
 from launcher.yamltree.source import MappingNode, Node, Scalar, parse_yaml
 from launcher.yamltree.text_file import read_text
 
@@ -81,7 +81,8 @@ def read_job(
     _refuse_target(chosen, explicit=target is not None, report=report)
     checked = Checked(values, laid, chosen, report)
     check_fields(checked)
-    check_target(checked)
+    if chosen in TARGETS:
+        check_target(checked)
     found = report.sorted()
     if found:
         raise JobFileRejected(found)

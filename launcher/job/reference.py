@@ -48,7 +48,7 @@ def _row(path: str, field: Field) -> str:
         meaning,
         field.docker,
         field.compose,
-        field.kubernetes,
+        field.kubernetes or (f"`{field.pod_key}`" if field.pod_key else ""),
     )
     return table_line(cells)
 

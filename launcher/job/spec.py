@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from launcher.diagnostics import Span
 from launcher.job.reserved import SECRETS_FOLDER
+from launcher.kinds import KINDS, Kind
+from launcher.targets import TARGETS, Target
 
 if TYPE_CHECKING:
     from launcher.job.ceilings import Limit, Policy
@@ -239,6 +241,16 @@ class JobSpec(NamedTuple):
     def ceiling(self, name: str) -> Limit | None:
         """Return the policy's ceiling of that name, or None where there is none."""
         return self.policy.max.get(name) if self.policy else None
+
+    @property
+    def target_record(self) -> Target:
+        """What is so of its target."""
+        return TARGETS[self.target]
+
+    @property
+    def kind(self) -> Kind | None:
+        """The Kubernetes kind that runs it; None on a target without kinds."""
+        return KINDS[self.kubernetes.kind] if self.target_record.has_kinds else None
 
     @property
     def nodes(self) -> int:

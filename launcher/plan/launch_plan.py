@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from launcher.job.spec import Gpus, JobSpec
+from launcher.targets import TARGETS, Target
 
 
 class Derived(NamedTuple):
@@ -97,6 +98,11 @@ class LaunchPlan(NamedTuple):
     name_fixed: bool
     input: str
     forced: bool = False
+
+    @property
+    def target_record(self) -> Target:
+        """What is so of its target."""
+        return TARGETS[self.target]
 
     @property
     def nodes(self) -> int:

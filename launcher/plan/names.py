@@ -2,24 +2,17 @@
 
 from __future__ import annotations
 
+from launcher.kinds import Kind
+
 LONGEST_NAME = 63
 HASH_DIGITS = 8
 JOB_SUFFIX = 1 + HASH_DIGITS  # "-" and the input hash: of all Kubernetes kinds but pods, unless --name fixes it
-# Kinds whose objects name a Service, and those start with a letter.
-LETTER_FIRST = ("jobset", "trainjob", "pytorchjob")
 
 
-def longest_cluster_name(kind: str, nodes: int, *, fixed: bool) -> int:
-    """Return how long a job's name may be on Kubernetes, so that the names made from it still fit.
-
-    Controllers append an index, and JobSet a role and five random characters, to name pods and their hosts.
-    """
-    appended = {
-        "pod": "",
-        "job": f"-{nodes - 1}" if nodes > 1 else "",
-        "pytorchjob": f"-worker-{nodes - 2}" if nodes > 1 else "-master-0",
-    }.get(kind, f"-node-0-{nodes - 1}-abcde")
-    return LONGEST_NAME - len(appended) - (0 if fixed or kind == "pod" else JOB_SUFFIX)
+def longest_cluster_name(kind: Kind, nodes: int, *, fixed: bool) -> int:
+    """Return how long a job's name may be on Kubernetes, so that the names made from it still fit."""
+    hashed = kind.named_by_input and not fixed
+    return LONGEST_NAME - len(kind.longest_suffix(nodes)) - (JOB_SUFFIX if hashed else 0)
 
 
 def node_names(name: str, nodes: int) -> tuple[str, ...]:

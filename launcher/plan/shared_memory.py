@@ -55,7 +55,7 @@ def shared_memory(job: JobSpec, ranks: int, workers: Workers) -> SharedMemory:
         lasting=lasting,
         hard=hard,
         size=size,
-        minimum=size.value if unsized and job.target != "local" else need,
+        minimum=size.value if unsized and job.target_record.private_shm else need,
         unsized=unsized,
         per_worker=two - one,
         fixed=2 * one - two,

@@ -1,18 +1,15 @@
-"""From a LaunchPlan to the text of its target. Pure: no clock, randomness, environment, network or engine."""
+"""From a LaunchPlan to the text of its target. Pure: no clock, randomness, environment, network or engine.
+
+Each target that has a text has a module of its name here, whose `text(plan, base=…)` returns it.
+"""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from launcher.plan.launch_plan import LaunchPlan
 
-if TYPE_CHECKING:
-    from launcher.formats.docker_flags import Flag
-
-__all__ = ["TEXT_TARGETS", "render", "unpatched"]
-
-TEXT_TARGETS = ("docker", "compose", "kubernetes")  # those that have a text
+__all__ = ["render", "unpatched"]
 
 
 def render(plan: LaunchPlan, *, base: Path | None = None) -> str:
@@ -21,23 +18,19 @@ def render(plan: LaunchPlan, *, base: Path | None = None) -> str:
     `base` is the folder that the text will lie in, and relative binds are then relative to it; None keeps them relative
     to the job file's folder. Raises JobFileRejected where a patch of the job can't be applied.
     """
-    if plan.job.patch is None:
-        return unpatched(plan, base=base)
+    if plan.job.patch is None or plan.job.patch.flags:
+        return _text(plan, base)
     from launcher.render.patched import patched
 
     return patched(plan, base=base)
 
 
-def unpatched(plan: LaunchPlan, *, base: Path | None, extra: tuple[Flag, ...] = ()) -> str:
-    """Return the text without the job's patch; `extra` are flags for `docker run`."""
-    if plan.target == "docker":
-        from launcher.render.docker_run import docker_run_text
+def unpatched(plan: LaunchPlan, *, base: Path | None) -> str:
+    """Return the text without the job's patch."""
+    return _text(plan._replace(job=plan.job._replace(patch=None)), base)
 
-        return docker_run_text(plan, base=base, extra=extra)
-    if plan.target == "compose":
-        from launcher.render.compose import compose_text
 
-        return compose_text(plan, base=base)
-    from launcher.render.kubernetes import kubernetes_text
-
-    return kubernetes_text(plan, base=base)
+def _text(plan: LaunchPlan, base: Path | None) -> str:
+    """Return what the target's module writes: of a patch it knows flags alone."""
+    text: str = plan.target_record.module("launcher.render").text(plan, base=base)
+    return text

@@ -29,7 +29,7 @@ class Node(NamedTuple):
     gpu_ids: tuple[str, ...]
 
 
-def compose_text(plan: LaunchPlan, *, base: Path | None) -> str:
+def text(plan: LaunchPlan, *, base: Path | None) -> str:
     """Return the file; `base` is the folder that it will lie in, None where it is read from a pipe."""
     job = plan.job
     first, *others = nodes_of(plan)

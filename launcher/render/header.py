@@ -140,7 +140,7 @@ def _origin(plan: LaunchPlan, base: Path | None) -> Iterator[str]:
     options = _options(plan, base)
     if options:
         yield f"options: {options}"
-    if has_relative_bind(plan) and plan.target != "kubernetes" and base is None:
+    if has_relative_bind(plan) and base is None:
         yield f"{_RELATIVE_TO_JOB} {job_file}: run this there."
     if plan.job.policy and plan.job.policy.given:
         given = ", ".join(field for field, _ in plan.job.policy.given)
@@ -173,11 +173,11 @@ def _number(name: str, derived: Derived, value: str) -> str:
 def _only_up(plan: LaunchPlan) -> Iterator[str]:
     """Yield what this target has no field for and `trainlaunch up` enforces."""
     job = plan.job
-    kind = job.kubernetes.kind if plan.target == "kubernetes" else ""
+    kind = job.kind
     attempts, ttl = job.max_attempts, job.ttl_after_finished
-    if attempts > 1 and kind not in {"job", "jobset", "trainjob"}:
+    if attempts > 1 and (kind is None or not kind.retries):
         yield f"restart.max_attempts {attempts}: only `trainlaunch up` starts another attempt, this text runs one."
-    if job.active_deadline is not None and plan.target != "kubernetes":
+    if job.active_deadline is not None and kind is None:
         yield f"active_deadline {format_duration(job.active_deadline)}: only `trainlaunch up` ends the job then."
-    if ttl is not None and kind not in {"job", "jobset", "pytorchjob"}:
+    if ttl is not None and (kind is None or not kind.removed_after_ttl):
         yield f"ttl_after_finished {format_duration(ttl)}: the next `trainlaunch up` after that removes its run."

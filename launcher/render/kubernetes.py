@@ -8,8 +8,6 @@ from typing import NamedTuple
 
 from launcher.container.container import container_of
 from launcher.container.kubernetes import (
-    CONTAINER_NAMES,
-    OWN_CONTAINER_NAME,
     PULL_POLICIES,
     kubernetes_labels,
     kubernetes_name,
@@ -18,11 +16,13 @@ from launcher.container.kubernetes import (
     needs_own_home,
     readiness_text,
     security,
+    stated_in_pod,
 )
 from launcher.container.secrets import mounted_secrets
 from launcher.container.tmpfs import needs_own_tmp
 from launcher.job.reserved import CLUSTER_HOME, KUEUE_QUEUE_LABEL
 from launcher.job.spec import Mount, secret_path
+from launcher.kinds import KINDS
 from launcher.plan.launch_plan import LaunchPlan
 from launcher.render.header import header_lines
 from launcher.templating.environment import template_text
@@ -42,23 +42,25 @@ class Volume(NamedTuple):
     read_only: bool
 
 
-def kubernetes_text(plan: LaunchPlan, *, base: Path | None) -> str:
+def text(plan: LaunchPlan, *, base: Path | None) -> str:
     """Return the manifest of the kind that the job names; `base` is the folder that it will lie in."""
     job, name = plan.job, kubernetes_name(plan)
     container = container_of(plan)
     labels = kubernetes_labels(plan, container.labels)
-    kind = job.kubernetes.kind
+    kind = KINDS[job.kubernetes.kind]
     return template_text(
-        f"kubernetes/{kind}.yaml.j2",
+        kind.template,
         header=header_lines(plan, base=base),
         job=job,
         platform=job.kubernetes,
+        as_stated=stated_in_pod(job),
         container=container,
-        container_name=CONTAINER_NAMES.get(kind, OWN_CONTAINER_NAME),
+        kind=kind,
+        container_name=kind.container_name,
         name=name,
         nodes=job.nodes,
         gang=job.nodes > 1,
-        subdomain=name if kind == "job" and job.nodes > 1 else None,
+        subdomain=name if kind.own_service and job.nodes > 1 else None,
         labels=labels,
         queue_label=KUEUE_QUEUE_LABEL,
         pod_annotations={**job.annotations, **job.kubernetes.annotations},
@@ -73,8 +75,8 @@ def kubernetes_text(plan: LaunchPlan, *, base: Path | None) -> str:
         volumes=list(kubernetes_volumes(plan)),
         health=readiness_text(job, container.health),
         start_period=format_duration(job.healthcheck.start_period),
-        backoff_limit=job.max_attempts - 1 if kind == "job" else 0,
-        deadline_of_pods=kind == "jobset" and job.active_deadline is not None,
+        backoff_limit=0 if kind.restarts_together else job.max_attempts - 1,
+        deadline_of_pods=kind.deadline_of_pods and job.active_deadline is not None,
     )
 
 

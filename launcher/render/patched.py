@@ -27,10 +27,8 @@ _HEADER = re.compile(r"(?:#.*\n)*")
 
 
 def patched(plan: LaunchPlan, *, base: Path | None) -> str:
-    """Return the text of a plan with its patch. Raises JobFileRejected (TL145) where an operation can't be done."""
-    bare = unpatched(plan, base=base, extra=() if plan.job.patch is None else plan.job.patch.flags)
-    if plan.target == "docker" or plan.job.patch is None:
-        return bare
+    """Return documents with the job's patch. Raises JobFileRejected (TL145) where an operation can't be done."""
+    bare = unpatched(plan, base=base)
     return written(bare, patched_documents(plan, bare))
 
 
@@ -49,7 +47,7 @@ def patched_documents(plan: LaunchPlan, bare: str, count: int | None = None) -> 
             documents[0] = _merged(documents[0], step)
         else:
             _operate(plan, documents, step)
-    if plan.target == "compose" and count is None:
+    if plan.target_record.patch == "merge" and count is None:
         services = documents[0].get("services")
         for name, service in services.items() if isinstance(services, dict) else ():
             if name not in known and not (isinstance(service, dict) and {"image", "build"} & service.keys()):

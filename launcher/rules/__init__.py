@@ -15,7 +15,6 @@ from launcher.errors import JobFileRejected
 from launcher.job.spec import JobSpec
 from launcher.plan import make_plan
 from launcher.plan.launch_plan import LaunchPlan
-from launcher.plan.names import LETTER_FIRST
 from launcher.rules import (
     image_entrypoint_unknown,
     image_tag_floating,
@@ -103,14 +102,13 @@ def _sizes(plan: LaunchPlan) -> Iterable[Diagnostic]:
 
 def _name_of_service(plan: LaunchPlan) -> Iterator[Diagnostic]:
     """Yield what validation says of the name once `--name` is known: a Service's name starts with a letter."""
-    kind, name = plan.job.kubernetes.kind, plan.name
-    named_service = kind in LETTER_FIRST or plan.nodes > 1
-    if plan.target != "kubernetes" or not named_service or not name[0].isdigit():
+    kind, name = plan.job.kind, plan.name
+    if kind is None or not (kind.letter_first or plan.nodes > 1) or not name[0].isdigit():
         return
     several = f" of {plan.nodes} nodes" if plan.nodes > 1 else ""
     yield Diagnostic(
         "TL107",
-        f"name is {name}; a {kind}{several} needs one that starts with a letter",
+        f"name is {name}; a {kind.word}{several} needs one that starts with a letter",
         f"set name to job-{name}",
         why="its pods find each other through a Service of the same name, and those start with a letter",
         span=plan.job.span("name"),

@@ -36,7 +36,7 @@ SEVERITY = Severity.INFO
 def check(plan: LaunchPlan) -> Iterator[Diagnostic]:
     """Yield an info where neither the job nor its lock says what the image's ENTRYPOINT is."""
     job = plan.job
-    if job.image_entrypoint is not None or plan.target == "local":
+    if job.image_entrypoint is not None or not plan.target_record.starts_container:
         return
     yield Diagnostic(
         CODE,

@@ -38,7 +38,12 @@ SEVERITY = Severity.ERROR
 def check(plan: LaunchPlan) -> Iterator[Diagnostic]:
     """Yield an error where neither the job nor its lock gives the image a digest; target local starts no image."""
     job = plan.job
-    if plan.target == "local" or job.policy is None or job.policy.digest_span is None or "@" in job.image:
+    if (
+        not plan.target_record.starts_container
+        or job.policy is None
+        or job.policy.digest_span is None
+        or "@" in job.image
+    ):
         return
     span = job.policy.digest_span
     origin = f" ({job.origin('image')})" if job.span("image") is None else ""

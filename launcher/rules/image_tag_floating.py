@@ -35,7 +35,7 @@ def check(plan: LaunchPlan) -> Iterator[Diagnostic]:
     """Yield a warning for a tag `latest` or none; a digest is fixed, and target local starts no image."""
     job = plan.job
     name = job.image.rsplit("/", 1)[-1]
-    if plan.target == "local" or "@" in name or (":" in name and not name.endswith(":latest")):
+    if not plan.target_record.starts_container or "@" in name or (":" in name and not name.endswith(":latest")):
         return
     yield Diagnostic(
         CODE,

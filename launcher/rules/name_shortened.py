@@ -39,8 +39,10 @@ SEVERITY = Severity.INFO
 def check(plan: LaunchPlan) -> Iterator[Diagnostic]:
     """Yield an info with the name that the objects get."""
     job, name = plan.job, plan.name
-    longest = longest_cluster_name(job.kubernetes.kind, job.nodes, fixed=plan.name_fixed)
-    if plan.target != "kubernetes" or len(name) <= longest:
+    if job.kind is None:
+        return
+    longest = longest_cluster_name(job.kind, job.nodes, fixed=plan.name_fixed)
+    if len(name) <= longest:
         return
     yield Diagnostic(
         CODE,

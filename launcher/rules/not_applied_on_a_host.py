@@ -39,7 +39,7 @@ _ONLY_COMPARED = ("resources.cpus", "resources.memory", "shm_size")
 def check(plan: LaunchPlan) -> Iterator[Diagnostic]:
     """Yield the one info that lists the stated fields without effect."""
     job = plan.job
-    if plan.target != "local":
+    if plan.target_record.starts_container:
         return
     stated = [each for each in _CONTAINERS_OWN if each in job.origins]
     stated += ["read_only"] * job.read_only

@@ -39,7 +39,7 @@ SEVERITY = Severity.ERROR
 def check(plan: LaunchPlan) -> Iterator[Diagnostic]:
     """Yield an error where the image lies in none of the allowed registries; target local starts no image."""
     job = plan.job
-    if plan.target == "local" or job.policy is None or job.policy.registries_span is None:
+    if not plan.target_record.starts_container or job.policy is None or job.policy.registries_span is None:
         return
     allowed, span = job.policy.allowed_registries, job.policy.registries_span
     if any(in_registry(job.image, each) for each in allowed):

@@ -12,6 +12,7 @@ from typing import Protocol
 
 from launcher.plan.launch_plan import LaunchPlan
 from launcher.plan.planned import Planned
+from launcher.targets import DEFAULT_TARGET, TARGETS, Target
 
 Say = Callable[[str], None]
 
@@ -55,7 +56,7 @@ class Started:
     pid: int
     planned: Planned
     ttl: int | None = None
-    target: str = "docker"
+    target: str = DEFAULT_TARGET
     node: int | None = None
     project: str = ""
 
@@ -64,9 +65,14 @@ class Started:
         return self.ttl is not None and self.ended and self.finished + self.ttl <= now
 
     @property
+    def where(self) -> Target:
+        """What is so of its target."""
+        return TARGETS[self.target]
+
+    @property
     def noun(self) -> str:
         """What it is called in a sentence."""
-        return "local run" if self.target == "local" else "container"
+        return self.where.noun
 
     @property
     def ended(self) -> bool:

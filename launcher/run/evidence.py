@@ -16,8 +16,7 @@ def evidence_of(container: Started, *, log: str, signals: tuple[int, ...] = ()) 
         private_shm=container.private_shm,
         ipc_mode=container.ipc_mode,
         shm_size=container.shm_size,
-        # No limit is in effect on a host.
-        memory=0 if container.target == "local" else container.memory,
+        memory=container.memory if container.where.enforces_limits else 0,
         target=container.target,
         signals=signals,
         planned=container.planned,

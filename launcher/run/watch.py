@@ -15,6 +15,7 @@ from launcher.plan.launch_plan import LaunchPlan
 from launcher.plan.planned import Planned
 from launcher.run.backend import Chunk, Say, ShmReading, Started
 from launcher.run.observe import PAGE, read_from_health
+from launcher.targets import TARGETS
 from launcher.units import human_size
 
 TAIL_BYTES = 64 * 1024
@@ -187,7 +188,7 @@ class ShmWatch:
 
     def _way_out(self, reading: ShmReading) -> str:
         plan = self._plan
-        memory = 0 if plan.target == "local" else plan.memory.limit or 0
+        memory = (plan.memory.limit or 0) if TARGETS[plan.target].enforces_limits else 0
         planned = Planned(need=plan.shm.need)
         return larger_shm(Evidence(None, shm_size=reading.size, memory=memory, target=plan.target, planned=planned))
 

@@ -7,9 +7,7 @@ from typing import Any
 
 from launcher.container.container import Container
 from launcher.container.kubernetes import (
-    CONTAINER_NAMES,
     LOCAL_ADDRESS,
-    OWN_CONTAINER_NAME,
     PULL_POLICIES,
     kubernetes_labels,
     kubernetes_name,
@@ -18,11 +16,13 @@ from launcher.container.kubernetes import (
     needs_own_home,
     readiness_text,
     security,
+    stated_in_pod,
 )
 from launcher.container.secrets import mounted_secrets
 from launcher.container.tmpfs import needs_own_tmp
 from launcher.job.reserved import CLUSTER_HOME
 from launcher.job.spec import secret_path
+from launcher.kinds import KINDS
 from launcher.plan.launch_plan import LaunchPlan
 from launcher.verify.plain import ReadMount
 from launcher.verify.readback import ReadBack, flat
@@ -211,7 +211,7 @@ class _Expected:
         return {"containerName": self._container_name(), "operator": "In", "values": list(values)}
 
     def _container_name(self) -> str:
-        return CONTAINER_NAMES.get(self._platform.kind, OWN_CONTAINER_NAME)
+        return KINDS[self._platform.kind].container_name
 
     def _container(self) -> _Document:
         contained = {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}}
@@ -226,14 +226,13 @@ class _Expected:
             "shareProcessNamespace": True,
             "automountServiceAccountToken": platform.token,
             "serviceAccountName": platform.service_account,
-            "runtimeClassName": platform.runtime_class,
-            "priorityClassName": platform.priority_class,
             "subdomain": self._name if subdomain else None,
             "hostNetwork": True if platform.host_network else None,
             "dnsPolicy": "ClusterFirstWithHostNet" if platform.host_network else None,
             "activeDeadlineSeconds": job.active_deadline if platform.kind == "pod" else None,
         }
         return {key: value for key, value in spec.items() if value is not None} | {
+            **stated_in_pod(job),
             "imagePullSecrets": [{"name": each} for each in platform.image_pull_secrets],
             "nodeSelector": platform.node_selector,
             "affinity": platform.affinity or {},

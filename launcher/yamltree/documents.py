@@ -16,6 +16,7 @@ import yaml
 
 from launcher.diagnostics import Span
 
+_CORE = "tag:yaml.org,2002:"
 MAX_VALUES = 100_000
 MAX_DEPTH = 64
 _PROPERTIES = re.compile(r"(?:(?:&[\w-]+|!<[^>\n]*>|![^\s,\[\]{}]*)(?:\s|(?<=\s)#[^\n]*)*)+")
@@ -103,16 +104,18 @@ class Mapping(_Placed):
         self.pairs = pairs
         self.keys: dict[str, Scalar] = {}
         self.items: dict[str, Node] = {}
-        self.repeated: tuple[Scalar, ...] = ()
+        self.repeated: list[Scalar] = []
         merges: list[Node] = []
         for key, value in pairs:
             if not isinstance(key, Scalar):
                 continue
             if key.plain and key.text == "<<":
+                if merges:
+                    self.repeated.append(key)
                 merges.append(value)
                 continue
             if key.text in self.keys:
-                self.repeated += (key,)
+                self.repeated.append(key)
             self.keys[key.text] = key
             self.items[key.text] = value
         for merged in merges:
@@ -126,17 +129,21 @@ Node: TypeAlias = Scalar | Sequence | Mapping
 
 
 class Broken(NamedTuple):
-    """Why a text can't be read on from a place: it is no YAML, or stands for more than anybody wrote."""
+    """What is wrong at a place: why a text can't be read on there, or what readers may take differently."""
 
     message: str
     span: Span
 
 
 class Documents(NamedTuple):
-    """The documents of a text up to its end, or to where it is `broken`; an empty document is an empty Scalar."""
+    """The documents of a text up to its end, or to where it is `broken`; an empty document is an empty Scalar.
+
+    `odd` is what YAML allows and no value shows: keys that stand twice, keys that are no words, tags of one's own.
+    """
 
     nodes: tuple[Node, ...]
     broken: Broken | None = None
+    odd: tuple[Broken, ...] = ()
 
 
 def documents(text: str, file: str) -> Documents:
@@ -148,16 +155,17 @@ def documents(text: str, file: str) -> Documents:
         for node in builder.documents():
             found.append(node)
     except _BrokenError as error:
-        return Documents(tuple(found), error.broken)
+        return Documents(tuple(found), error.broken, tuple(builder.odd))
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         at = min(builder.shift + (mark.index if mark else 0), len(text))
-        return Documents(tuple(found), Broken(error.problem or "unreadable", source.span(at, at)))
+        return Documents(tuple(found), Broken(error.problem or "unreadable", source.span(at, at)), tuple(builder.odd))
     except (yaml.YAMLError, UnicodeError):
         bad = _NOT_YAML.search(text, builder.shift)
         at = bad.start() if bad else 0
-        return Documents(tuple(found), Broken("a character that YAML does not allow", source.span(at, at + bool(bad))))
-    return Documents(tuple(found))
+        broken = Broken("a character that YAML does not allow", source.span(at, at + bool(bad)))
+        return Documents(tuple(found), broken, tuple(builder.odd))
+    return Documents(tuple(found), None, tuple(builder.odd))
 
 
 def _after_properties(text: str, start: int) -> int:
@@ -184,6 +192,7 @@ class _Builder:
     def __init__(self, source: Source) -> None:
         # The parsers take a byte order mark off, libyaml without counting it.
         self.shift = int(source.text.startswith("\ufeff"))
+        self.odd: list[Broken] = []
         self._source = source
         self._anchors: dict[str, tuple[Node, int, int]] = {}  # what it names, how many values, how deep it goes
         self._values = 0
@@ -211,6 +220,8 @@ class _Builder:
             node = self._sequence(event, depth)
         else:
             node = self._mapping(event, depth)
+        if event.tag is not None and not event.tag.startswith(_CORE):
+            self._note(node, f"the tag {event.tag}")
         if event.anchor:
             self._anchors[event.anchor] = (node, self._values - values + 1, self._deepest - depth)
         self._deepest = max(self._deepest, outer)
@@ -240,7 +251,12 @@ class _Builder:
         while not isinstance(end := self._next(), yaml.MappingEndEvent):
             key = self._node(end, depth + 1)
             pairs.append((key, self._node(self._next(), depth + 1)))
-        return Mapping(*self._place(event, end, empty=not pairs), event.tag, tuple(pairs))
+        made = Mapping(*self._place(event, end, empty=not pairs), event.tag, tuple(pairs))
+        for key in made.repeated:
+            self._note(key, f"the key {key.text} twice")
+        for other in (key for key, _ in pairs if not isinstance(key, Scalar)):
+            self._note(other, "a key that is no word")
+        return made
 
     def _place(self, start: Any, end: Any, *, empty: bool) -> tuple[Source, int, int]:
         """Return where a collection starts and ends; to a parser a block ends behind blanks and comments."""
@@ -261,6 +277,9 @@ class _Builder:
         self._last_end = event.end_mark.index + self.shift
         self._count(event, values, depth + deep)
         return node
+
+    def _note(self, node: Node, message: str) -> None:
+        self.odd.append(Broken(message, node.span))
 
     def _count(self, event: Any, values: int, depth: int) -> None:
         self._values += values

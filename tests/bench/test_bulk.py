@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from bench import bulk as bench
-from launcher.render import TEXT_TARGETS
+from launcher.targets import text_targets
 from tests.conftest import Runs
 
 
@@ -19,7 +19,7 @@ def measured(jobs: int, *, wall: float = 1.0, cpu: float = 1.0, peak: float = 50
 def test_its_jobs_render_to_texts_of_their_own(trainlaunch: Runs, tmp_path: Path) -> None:
     """No two renderings are the same, and check finds all of them current."""
     bench.write_jobs(tmp_path, 12)
-    texts = [path.read_text() for target in TEXT_TARGETS for path in (tmp_path / target).iterdir()]
+    texts = [path.read_text() for target in text_targets() for path in (tmp_path / target).iterdir()]
     assert len(set(texts)) == 36
     done = trainlaunch("check", str(tmp_path))
     assert (done.returncode, done.stderr) == (0, "checked 36 renderings: 36 current\n")

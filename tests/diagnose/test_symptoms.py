@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import signal
+from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
 
@@ -171,9 +172,9 @@ def test_codes_are_unique() -> None:
     assert all(re.fullmatch(r"TL6\d\d", code) for code in codes)
 
 
-def test_the_page_is_what_the_modules_say() -> None:
-    """docs/troubleshooting.md is current; `python -m launcher.diagnose.reference` prints it."""
-    assert (ROOT / "docs" / "troubleshooting.md").read_text() == troubleshooting_markdown()
+def test_the_page_is_what_the_modules_say(golden: Callable[[Path, str], None]) -> None:
+    """docs/troubleshooting.md is current."""
+    golden(ROOT / "docs" / "troubleshooting.md", troubleshooting_markdown())
 
 
 def test_sigbus_is_not_blamed_on_a_shm_that_was_seen_half_empty() -> None:

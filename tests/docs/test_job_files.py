@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 
 from launcher.policy import read_job
-from launcher.render import TEXT_TARGETS, render
+from launcher.render import render
 from launcher.rules import plan_job
+from launcher.targets import text_targets
 from launcher.verify import verified
 from tests.conftest import ROOT
 
@@ -29,7 +30,7 @@ def block(page: str, number: int) -> str:
     return str(BLOCK.findall((ROOT / page).read_text(encoding="utf-8"))[number])
 
 
-@pytest.mark.parametrize("target", TEXT_TARGETS)
+@pytest.mark.parametrize("target", text_targets())
 @pytest.mark.parametrize(("page", "number"), SHOWN, ids=[page for page, _ in SHOWN])
 def test_a_shown_job_file_renders(page: str, number: int, target: str, tmp_path: Path) -> None:
     """A whole job file as it stands, and fields alone under the README's job."""

@@ -46,7 +46,7 @@ def test_a_tmpfs() -> None:
     """Engines mount without exec unless it is said."""
     assert tmpfs_of("/tmp:exec,size=1g") == Tmpfs("/tmp", "1g", "")
     assert tmpfs_of("/run") == Tmpfs("/run", None, "noexec")
-    assert tmpfs_of("/s:mode=1777,noexec,size=1,size=2m") == Tmpfs("/s", "2m", "noexec,mode=1777")
+    assert tmpfs_of("/s:mode=1777,noexec,size=1,size=2m") == Tmpfs("/s", "2m", "mode=1777,noexec")
 
 
 @pytest.mark.parametrize("target", ["/dev/shm", "/dev/shm/", "/dev//shm", "/dev/./shm", "//dev/shm", "/a/../dev/shm"])

@@ -12,8 +12,9 @@ from launcher.committed.lock import ImageFacts, lock_text
 from launcher.container.container import container_of
 from launcher.errors import JobFileRejected
 from launcher.policy import read_job, stated_images
-from launcher.render import TEXT_TARGETS, render
+from launcher.render import render
 from launcher.rules import plan_job
+from launcher.targets import text_targets
 from launcher.verify import verified
 from tests.conftest import ROOT, Runs
 from tests.jobs import codes_of, write_job
@@ -31,7 +32,7 @@ def write_lock(job: Path, *, image: str = "trainer:1", digest: str = DIGEST, ent
 
 
 @pytest.mark.parametrize("entrypoint", [(), ("/front",), ("/bin/sh", "-c", 'a "b" $c\n', "no", "08", "")])
-@pytest.mark.parametrize("target", TEXT_TARGETS)
+@pytest.mark.parametrize("target", text_targets())
 def test_a_lock_pins_the_image_and_its_entrypoint(tmp_path: Path, target: str, entrypoint: tuple[str, ...]) -> None:
     """name:tag@digest stands in the rendering, and the ENTRYPOINT in front of the preflight, byte for byte."""
     job_file = write_job(tmp_path, **PORTABLE)

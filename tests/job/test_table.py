@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -190,9 +191,9 @@ def test_child_follows_the_table() -> None:
         default("resources.colour")
 
 
-def test_the_reference_page_is_current() -> None:
-    """docs/job-file.md is what the table says; write it anew with `python -m tests.job.test_table`."""
-    assert (ROOT / "docs" / "job-file.md").read_text(encoding="utf-8") == reference_markdown()
+def test_the_reference_page_is_current(golden: Callable[[Path, str], None]) -> None:
+    """docs/job-file.md is what the table says."""
+    golden(ROOT / "docs" / "job-file.md", reference_markdown())
 
 
 def wrong_by_name(path: Path) -> bool:
@@ -236,7 +237,3 @@ def test_the_schema_takes_every_field() -> None:
 def test_the_schema_refuses_unknown_and_later_fields(path: Path) -> None:
     """What is wrong by name alone is wrong in the editor too."""
     assert complaints(as_json(path))
-
-
-if __name__ == "__main__":
-    (ROOT / "docs" / "job-file.md").write_text(reference_markdown(), encoding="utf-8")

@@ -7,7 +7,7 @@ from typing import Any
 
 import yaml
 
-from launcher.job.fields.kubernetes import KINDS
+from launcher.kinds import KINDS
 from launcher.plan.launch_plan import LaunchPlan
 from launcher.policy import read_job
 from launcher.render import render

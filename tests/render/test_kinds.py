@@ -15,8 +15,9 @@ import pytest
 from launcher.container.container import container_of
 from launcher.container.kubernetes import kubernetes_name, readiness_text
 from launcher.container.rendezvous import rendezvous_endpoint
-from launcher.errors import JobFileRejected
-from launcher.job.fields.kubernetes import KINDS
+from launcher.errors import JobFileRejected, RenderingDisagrees
+from launcher.job.fields.kubernetes import POD_KEYS
+from launcher.kinds import KINDS
 from launcher.render import render
 from launcher.rules import judged, plan_job
 from launcher.verify import verified
@@ -75,6 +76,29 @@ def test_kubectl_reads_what_was_meant(kind: str, nodes: int) -> None:
         seen = kubectl_json(text)
         seen["metadata"]["labels"].pop("read-by")
         assert seen == document
+
+
+@pytest.mark.parametrize(("key", "field"), POD_KEYS.items())
+@pytest.mark.parametrize(("kind", "nodes"), CASES)
+def test_a_value_stands_as_it_is_in_every_pod(kind: str, nodes: int, key: str, field: str) -> None:
+    """The fields whose value is one key of the pod's spec; verify refuses a text without it."""
+    unstated = kind_plan(MINIMAL, kind, nodes)
+    assert not any(key in pod["spec"] for pod in templates(unstated))
+    plan = kind_plan(MINIMAL, kind, nodes, f"kubernetes.{field}=its-own.name")
+    for document in documents(plan):
+        validate(document, VERSIONS[-1])
+    assert {pod["spec"][key] for pod in templates(plan)} == {"its-own.name"}
+    with pytest.raises(RenderingDisagrees, match=key):
+        verified(plan, re.sub(rf" *{key}: .*\n", "", render(plan)))
+
+
+@pytest.mark.parametrize("field", POD_KEYS.values())
+@pytest.mark.parametrize("name", ["Upper", "under_score", "-a", "a" * 254, '""'])
+def test_what_names_an_object_of_the_cluster_is_a_name(field: str, name: str) -> None:
+    """The API server would refuse it after everything else is made."""
+    with pytest.raises(JobFileRejected) as refused:
+        kind_plan(MINIMAL, "job", 1, f"kubernetes.{field}={name}")
+    assert [each.field for each in refused.value.diagnostics] == [f"kubernetes.{field}"]
 
 
 @pytest.mark.parametrize(("kind", "nodes"), CASES)

@@ -18,9 +18,9 @@ from launcher.errors import TargetUnavailable
 from launcher.policy import read_job
 from launcher.rules import plan_job
 from launcher.run.backend import Session
+from launcher.run.backends import compose_backend
 from launcher.run.compose.backend import ComposeBackend
 from launcher.run.docker.backend import DockerBackend
-from launcher.run.engines import engine_backend
 from tests.conftest import Runs
 from tests.run.conftest import ROOT, containers_of, docker, inspected, networks_of
 from tests.run.test_inspect_parity import NOT_ASKED_FOR, RUN_LABELS, WIDE, fields_of
@@ -182,7 +182,7 @@ def test_ctrl_c_stops_every_node_once(start: Start, make_nodes: MakeJob, job_nam
     code, out, err = ended(process)
     assert code == 5, err
     assert sorted(out.splitlines()) == ["[0] saved", "[1] saved"]
-    backend = engine_backend("compose")
+    backend = compose_backend(print)
     try:
         assert [backend.signals(each) for each in backend.runs(job_name)] == [(15,), (15,)]
     finally:

@@ -104,6 +104,17 @@ def test_a_key_that_stands_twice_is_kept_and_told() -> None:
     assert len(root.pairs) == 3
 
 
+def test_what_no_value_shows_is_told() -> None:
+    """Readers of YAML take it differently, or refuse it."""
+    odd = read("a: 1\n? [b]\n: !x c\na: !!str 2\n<<: {}\n<<: {}\n").odd
+    assert [(each.message, each.span.line) for each in odd] == [
+        ("the tag !x", 3),
+        ("the key a twice", 4),
+        ("the key << twice", 6),
+        ("a key that is no word", 2),
+    ]
+
+
 @pytest.mark.parametrize(
     ("text", "message", "line", "column"),
     [

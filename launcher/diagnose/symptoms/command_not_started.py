@@ -39,7 +39,9 @@ def _not_found(evidence: Evidence) -> tuple[str, str]:
         return "the image has no /bin/sh, which the preflight needs", "use an image with a shell; busybox is enough"
     if line_with(evidence.log, r"^script: .*not found"):
         return "a command of the script was not found", "correct the line that is named, or install the command"
-    place, whose = ("on this host", "your shell's") if evidence.target == "local" else ("in the image", "the image's")
+    place, whose = (
+        ("in the image", "the image's") if evidence.where.starts_container else ("on this host", "your shell's")
+    )
     fix = f"correct the first word of command, or install it {place}; it is looked up on {whose} PATH"
     if line_with(evidence.log, r"exec: (line \d+: )?/.*not found"):
         fix += "; of a script it may be the `#!` interpreter that is missing"

@@ -21,7 +21,7 @@ _WORDS = r"^(docker: )?Error( response from daemon)?: "
 
 def diagnose(evidence: Evidence) -> Diagnosis | None:
     """Match 125: by the engine's words where there are any, else as the job's own code."""
-    if evidence.exit_code != EXIT_BEFORE_START or evidence.target == "kubernetes":
+    if evidence.exit_code != EXIT_BEFORE_START or not evidence.where.on_this_machine:
         return None  # a cluster's own reasons are symptoms of their own
     saw = evidence.error or line_with(evidence.log, _WORDS)
     if saw:

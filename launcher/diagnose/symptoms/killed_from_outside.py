@@ -22,10 +22,10 @@ def diagnose(evidence: Evidence) -> Diagnosis | None:
     name = _SIGNALS.get(evidence.exit_code or 0)
     if name is None or evidence.oom_killed or evidence.stopped or evidence.reason:
         return None
-    sentence = f"{name} ended the job, and neither its memory limit nor {evidence.keeper} sent it"
-    if name == "SIGKILL" and evidence.target == "local":
+    sentence = f"{name} ended the job, and neither its memory limit nor {evidence.where.keeper} sent it"
+    if name == "SIGKILL" and not evidence.where.enforces_limits:
         fix = f"look for `Out of memory` in `sudo dmesg`; where it is there, {more_memory(evidence)}"
-    elif name == "SIGKILL" and evidence.target == "kubernetes":
+    elif name == "SIGKILL" and not evidence.where.on_this_machine:
         fix = (
             "look for `Out of memory` in the node's kernel log; `kubectl get events` may name who deleted or drained it"
         )
@@ -33,5 +33,5 @@ def diagnose(evidence: Evidence) -> Diagnosis | None:
         fix = "look for `Out of memory` in `sudo dmesg`; a lower resources.memory would be met first, and named"
     else:
         fix = "look for who sends SIGTERM: a scheduler, a shutdown of the host, or the job itself"
-    saw = f"exit code {evidence.exit_code}, OOMKilled false, no signal sent through {evidence.keeper}"
+    saw = f"exit code {evidence.exit_code}, OOMKilled false, no signal sent through {evidence.where.keeper}"
     return Diagnosis(CODE, NAME, sentence, saw, fix, LIKELY)

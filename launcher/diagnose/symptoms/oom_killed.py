@@ -29,5 +29,5 @@ def diagnose(evidence: Evidence) -> Diagnosis | None:
         sentence = f"the kernel killed a process inside the job at its memory limit: {memory_story(evidence)}"
         if evidence.exit_code == 0:
             sentence += "; the job still ended with 0, so part of its work may be missing"
-    saw = "the pod's status says OOMKilled" if evidence.target == "kubernetes" else "the engine says OOMKilled true"
+    saw = "the engine says OOMKilled true" if evidence.where.on_this_machine else "the pod's status says OOMKilled"
     return Diagnosis(CODE, NAME, sentence, saw, more_memory(evidence))

@@ -23,7 +23,8 @@ def diagnose(evidence: Evidence) -> Diagnosis | None:
     saw = line_with(evidence.log, r"received 0 items of ancdata|Too many open files")
     if not saw:
         return None
-    more = "raise nofile in /etc/security/limits.conf" if evidence.target == "local" else "set ulimits: {nofile: 65536}"
+    own = evidence.where.starts_container
+    more = "set ulimits: {nofile: 65536}" if own else "raise nofile in /etc/security/limits.conf"
     if line_with(evidence.log, _PASSES_TENSORS):
         sentence = "a process ran out of file descriptors, one for each tensor that it shares; /dev/shm is not full"
         fix = f"{more}, or keep `.clone()`s instead of the workers' own tensors"

@@ -22,10 +22,10 @@ def diagnose(evidence: Evidence) -> Diagnosis | None:
     """Match a stop of ours, or signals that were sent through the engine, unless the kernel killed it first."""
     if evidence.oom_killed or not evidence.stopped:
         return None
-    by = evidence.stopped_by or f"someone through {evidence.keeper}"
+    by = evidence.stopped_by or f"someone through {evidence.where.keeper}"
     names = ", ".join(_name(each) for each in evidence.signals) or "no signal on record"
     saw = f"signals sent: {names}"
-    if evidence.target == "kubernetes":
+    if not evidence.where.on_this_machine:
         saw = f"the pod was deleted and ended with exit code {evidence.exit_code}"
     if evidence.killed_by:
         again = f"a second {by}" if evidence.killed_by == by else evidence.killed_by

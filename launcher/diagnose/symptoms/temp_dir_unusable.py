@@ -25,6 +25,6 @@ def diagnose(evidence: Evidence) -> Diagnosis | None:
         return None
     hung = "; the run is hung and will not end by itself" if evidence.exit_code is None else ""
     sentence = f"the temporary directory can't hold the socket that workers pass tensors through{hung}"
-    mount = "" if evidence.target == "local" else "add `{type: tmpfs, target: /tmp}` to mounts, or "
+    mount = "add `{type: tmpfs, target: /tmp}` to mounts, or " if evidence.where.starts_container else ""
     fix = f"{mount}set env: {{TMPDIR: /tmp}}"
     return Diagnosis(CODE, NAME, sentence, saw, fix)

@@ -5,9 +5,9 @@ from __future__ import annotations
 from launcher.diagnostics import Report
 from launcher.job.building.merge import mapping_of_kind
 from launcher.job.fields.table import OVERRIDE, OVERRIDES
-from launcher.job.fields.target import TARGETS
 from launcher.job.names import refuse_unknown_key
 from launcher.job.values.reader import ValueReader
+from launcher.targets import TARGETS
 from launcher.yamltree.source import MappingNode
 
 

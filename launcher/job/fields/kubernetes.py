@@ -16,8 +16,8 @@ from launcher.job.fields.types import (
     record,
     text,
 )
+from launcher.kinds import DEFAULT_KIND, KINDS
 
-KINDS = ("pod", "job", "jobset", "trainjob", "pytorchjob")
 _LABEL_NAME = r"[A-Za-z0-9](?:[-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?"
 QUALIFIED_NAME = rf"(?:{SUBDOMAIN}/)?{_LABEL_NAME}"
 LABEL_VALUE = rf"(?:{_LABEL_NAME})?"
@@ -117,7 +117,7 @@ KUBERNETES = record(
     Field("namespace", text("a DNS-1123 label", NAME), "namespace", shown="the context's",
           kubernetes="`metadata.namespace`"),
     Field("kind", choice(*KINDS), "object that runs the job; jobset, trainjob and pytorchjob need their controllers",
-          default="job", kubernetes="`kind`"),
+          default=DEFAULT_KIND, kubernetes="`kind`"),
     Field("service_account", _OBJECT_NAME, "service account", kubernetes="`serviceAccountName`"),
     Field("node_selector", _LABELS, "labels that a node must have", default={}, kubernetes="`nodeSelector`"),
     Field("affinity", _AFFINITY, "affinity, in Kubernetes' own words", kubernetes="`affinity`"),
@@ -126,12 +126,12 @@ KUBERNETES = record(
           kubernetes="`tolerations`"),
     Field("topology_spread", listing(_SPREAD), "topology spread constraints, in Kubernetes' own words", default=(),
           kubernetes="`topologySpreadConstraints`"),
-    Field("runtime_class", _OBJECT_NAME, "runtime class", kubernetes="`runtimeClassName`"),
+    Field("runtime_class", _OBJECT_NAME, "runtime class", pod_key="runtimeClassName"),
     Field("host_network", BOOL, "whether pods use the node's network; needs pod_security privileged", default=False,
           kubernetes="`hostNetwork`, `dnsPolicy`"),
     Field("queue", text("the name of a Kueue LocalQueue", NAME), "Kueue queue; the job waits suspended until admitted",
           kubernetes="label, `suspend`"),
-    Field("priority_class", _OBJECT_NAME, "priority class", kubernetes="`priorityClassName`"),
+    Field("priority_class", _OBJECT_NAME, "priority class", pod_key="priorityClassName"),
     Field("image_pull_secrets", listing(_OBJECT_NAME), "Secrets that pull the image", default=(),
           kubernetes="`imagePullSecrets`"),
     Field("fs_group", integer(0), "group of volumes; none where the image's user is kept", shown="1000",
@@ -146,3 +146,5 @@ KUBERNETES = record(
     Field("token", BOOL, "whether the service account's token is mounted", default=False,
           kubernetes="`automountServiceAccountToken`"),
 )
+# fmt: on
+POD_KEYS = {each.pod_key: each.name for each in KUBERNETES.fields if each.pod_key}  # of a pod's spec → field

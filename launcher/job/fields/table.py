@@ -7,9 +7,10 @@ from collections.abc import Iterator
 from typing import Any
 
 from launcher.job.fields.container import CONTAINER
-from launcher.job.fields.target import PATCHES, POLICY, RUNNING, TARGET, TARGETS
+from launcher.job.fields.target import PATCHES, POLICY, RUNNING, TARGET
 from launcher.job.fields.training import TRAINING
 from launcher.job.fields.types import Field, Type, record
+from launcher.targets import TARGETS
 
 _OVERRIDABLE = (*CONTAINER, *TRAINING, *RUNNING)
 

@@ -15,8 +15,7 @@ from launcher.job.fields.types import (
     record,
     text,
 )
-
-TARGETS = ("docker", "compose", "kubernetes", "local")
+from launcher.targets import DEFAULT_TARGET, TARGETS
 
 _ULIMITS = (
     "core|cpu|data|fsize|locks|memlock|msgqueue|nice|nofile|nproc|rss|rtprio|rttime|sigpending|stack",
@@ -82,4 +81,4 @@ PATCHES = Field("patches", record(
 POLICY = Field("policy", text("a path", r"(?!~)[^\0]+"),
                "policy file, relative to the job file; else `trainlaunch-policy.yaml` is looked for upward "
                "(docs/policy.md)")
-TARGET = Field("target", choice(*TARGETS), "default of `--target`", default="docker")
+TARGET = Field("target", choice(*TARGETS), "default of `--target`", default=DEFAULT_TARGET)

@@ -45,6 +45,8 @@ class Field(NamedTuple):
 
     `default` is the value of an unstated field, None where `shown` says in words what happens then. `later` marks a
     field that a later version brings: it is known, and refused. `example` is what to type for a required one.
+    `docker`, `compose` and `kubernetes` say where it stands there; `pod_key`, of a field of `kubernetes`, is the key of
+    a pod's spec that has its value as it is.
     """
 
     name: str
@@ -58,6 +60,7 @@ class Field(NamedTuple):
     docker: str = ""
     compose: str = ""
     kubernetes: str = ""
+    pod_key: str = ""
 
     @property
     def default_text(self) -> str:

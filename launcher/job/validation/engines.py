@@ -10,11 +10,16 @@ from launcher.job.values.scalars import BAD
 
 SHORTEST_CONTAINER_NAME = 2
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
+# Types of mounts that no engine has, each with the one that holds the same.
+ENGINE_MOUNTS = {"pvc": "volume", "config": "bind"}
 _CSV = "docker reads mounts as CSV, which drops carriage returns"
 
 
 def check_engine(job: Checked) -> None:
     """Report each stated field that an engine has no word for."""
+    name = job.value("name")
+    if name is not None and len(name) < SHORTEST_CONTAINER_NAME:
+        cannot(job, "name", f"containers with a name of one character (name {name})", fix=f"write {name}-job")
     check_engine_fields(job)
     _check_labels(job)
     _check_paths(job)
@@ -22,9 +27,6 @@ def check_engine(job: Checked) -> None:
 
 def check_engine_fields(job: Checked) -> None:
     """Report each stated field that only a cluster has a word for."""
-    name = job.value("name")
-    if job.target in {"docker", "compose"} and name is not None and len(name) < SHORTEST_CONTAINER_NAME:
-        cannot(job, "name", f"containers with a name of one character (name {name})", fix=f"write {name}-job")
     if job.value("annotations"):
         fix = "write them as labels, or move them to target_overrides.kubernetes.annotations"
         cannot(job, "annotations", "annotations", fix=fix)

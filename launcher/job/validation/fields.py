@@ -12,6 +12,7 @@ from launcher.job.building.spec import inherited
 from launcher.job.fields.table import default
 from launcher.job.fields.types import SUBDOMAIN
 from launcher.job.values.scalars import BAD
+from launcher.targets import TARGETS, Target
 from launcher.yamltree.source import MappingNode, Node, SequenceNode
 
 _CALLS_TORCHRUN = re.compile(r"(?m)^[^#\n]*(?<![\w.-])(?:torchrun|torch\.distributed\.(?:run|launch))(?![\w.-])")
@@ -40,6 +41,11 @@ class Checked(NamedTuple):
     root: MappingNode
     target: str
     report: Report
+
+    @property
+    def target_record(self) -> Target:
+        """What is so of its target."""
+        return TARGETS[self.target]
 
     def value(self, path: str) -> Any:
         """Return the value of a dotted field, None where it is unstated or can't be read."""

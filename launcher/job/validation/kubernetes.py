@@ -12,6 +12,7 @@ from launcher.job.reserved import CLUSTER_HOME
 from launcher.job.spec import numeric_user
 from launcher.job.validation.fields import Checked, cannot
 from launcher.job.validation.kubernetes_objects import check_platform
+from launcher.job.validation.shared import check_shared
 from launcher.job.values.scalars import BAD
 
 LONGEST_LABEL = 63
@@ -19,8 +20,14 @@ _QUALIFIED_NAME = re.compile(QUALIFIED_NAME)
 _LABEL_VALUE = re.compile(LABEL_VALUE)
 
 
-def check_cluster(job: Checked) -> None:
+def check(job: Checked) -> None:
     """Report each stated field that a pod has no word for."""
+    check_shared(
+        job,
+        instead={"bind": "pvc", "volume": "pvc"},
+        why="a cluster's nodes don't hold this machine's files",
+        source_fix="add kubernetes: my-secret/{key} to {field}",
+    )
     _require_limits(job)
     _check_fields(job)
     _check_devices(job)
@@ -31,6 +38,10 @@ def check_cluster(job: Checked) -> None:
     for field in ("annotations", "kubernetes.annotations"):
         _check_annotations(job, field)
     check_platform(job)
+    if job.value("patches"):
+        from launcher.job.validation.patches import check_operations  # few jobs have some
+
+        check_operations(job)
 
 
 def _require_limits(job: Checked) -> None:

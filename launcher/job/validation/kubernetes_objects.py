@@ -9,6 +9,7 @@ from typing import Any
 from launcher.job.reserved import KUEUE_QUEUE_LABEL
 from launcher.job.validation.fields import Checked, cannot
 from launcher.job.values.scalars import BAD
+from launcher.kinds import DEFAULT_KIND, KINDS, Kind
 
 _WITHOUT_VALUES = ("Exists", "DoesNotExist")
 _WITH_ONE_NUMBER = ("Gt", "Lt")
@@ -26,52 +27,46 @@ def check_platform(job: Checked) -> None:
     _check_spread(job)
 
 
-def _kind(job: Checked) -> str:
-    return str(job.value("kubernetes.kind") or "job")
+def _kind(job: Checked) -> Kind:
+    return KINDS[job.value("kubernetes.kind") or DEFAULT_KIND]
 
 
 def _check_nodes(job: Checked) -> None:
-    nodes = job.value("torchrun.nnodes") or 1
-    if nodes > 1 and _kind(job) == "pod":
+    nodes, kind = job.value("torchrun.nnodes") or 1, _kind(job)
+    if nodes > 1 and kind.one_node:
         cannot(
             job,
             "torchrun.nnodes",
-            f"pod of {nodes} nodes (torchrun.nnodes {nodes}, kubernetes.kind pod)",
-            why="a Pod is one container's host; a Job makes one for each node",
+            f"{kind.word} of {nodes} nodes (torchrun.nnodes {nodes}, kubernetes.kind {kind.word})",
+            why=kind.one_node,
             fix="set kubernetes.kind to job",
         )
 
 
 def _check_attempts(job: Checked) -> None:
     attempts, nodes = job.value("restart.max_attempts") or 1, job.value("torchrun.nnodes") or 1
-    if attempts == 1:
-        return
-    if _kind(job) == "job" and nodes > 1:
+    kind = _kind(job)
+    if attempts > 1 and kind.refuses_attempts(nodes):
+        of_nodes = "" if kind.no_attempts else f" of {nodes} nodes"
+        instead = "jobset, which starts all of them again" if of_nodes else "jobset" if nodes > 1 else "job"
         cannot(
             job,
             "restart.max_attempts",
-            f"job of {nodes} nodes that starts {attempts} times (restart.max_attempts {attempts})",
-            why="an Indexed Job starts the one index again that failed, and its peers wait for the old one for ever",
-            fix="set kubernetes.kind to jobset, which starts all of them again, or restart.max_attempts to 1",
-        )
-    if _kind(job) == "pytorchjob":
-        cannot(
-            job,
-            "restart.max_attempts",
-            f"pytorchjob that starts {attempts} times (restart.max_attempts {attempts})",
-            why="it starts single pods again, after any exit code; the preflight's 78 would repeat itself",
-            fix=f"set kubernetes.kind to {'jobset' if nodes > 1 else 'job'}, or restart.max_attempts to 1",
+            f"{kind.word}{of_nodes} that starts {attempts} times (restart.max_attempts {attempts})",
+            why=kind.refuses_attempts(nodes),
+            fix=f"set kubernetes.kind to {instead}, or restart.max_attempts to 1",
         )
 
 
 def _check_queue(job: Checked) -> None:
     queue = job.value("kubernetes.queue")
-    if queue is not None and _kind(job) == "pod":
+    kind = _kind(job)
+    if queue is not None and not kind.can_wait:
         cannot(
             job,
             "kubernetes.queue",
-            f"pod that waits in a queue (kubernetes.queue {queue})",
-            why="a Pod can't be suspended, so it would run before the queue admits it",
+            f"{kind.word} that waits in a queue (kubernetes.queue {queue})",
+            why=f"a {kind.name} can't be suspended, so it would run before the queue admits it",
             fix="set kubernetes.kind to job",
         )
     if KUEUE_QUEUE_LABEL in (job.value("labels") or {}):

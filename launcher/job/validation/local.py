@@ -7,15 +7,20 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from launcher.job.host_paths import is_mapped, names
+from launcher.job.validation.engines import check_engine_fields
 from launcher.job.validation.fields import Checked, cannot
+from launcher.job.validation.shared import check_one_node, check_shared
 from launcher.job.values.scalars import BAD
 
 _WHY = "a process of this host sees the host's own paths; nothing is mounted for it"
 _FIX = "state this host's own paths in target_overrides.local, with mounts: [] or the binds that are left"
 
 
-def check_local(job: Checked) -> None:
-    """Report each mount whose target this host has elsewhere and nothing leads there."""
+def check(job: Checked) -> None:
+    """Report each stated field that this host has no word for, and each mount that nothing leads to."""
+    check_shared(job)
+    check_one_node(job)
+    check_engine_fields(job)
     for index, mount in enumerate(job.value("mounts") or ()):
         if mount is not BAD and BAD not in mount.values() and not _is_in_place(mount):
             _check_mount(job, index, mount)

@@ -17,15 +17,8 @@ _ARGUMENTS = "patches.docker.extra_args"
 _VOLUME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
 
 
-def check_patches(job: Checked) -> None:
-    """Report every part of the target's patch that can't be, or that repeats or undoes what the text states."""
-    if job.target == "kubernetes":
-        _check_operations(job)
-    elif job.target == "docker":
-        _check_flags(job)
-
-
-def _check_operations(job: Checked) -> None:
+def check_operations(job: Checked) -> None:
+    """Report every operation on Kubernetes' objects that can't be."""
     for index, stated in enumerate(job.value("patches.kubernetes") or ()):
         op = BAD if stated is BAD else stated.get("op", BAD)
         if op is BAD:
@@ -41,7 +34,8 @@ def _check_operations(job: Checked) -> None:
             job.add("TL145", path, f"{path} moves a value into itself", fix="correct its path")
 
 
-def _check_flags(job: Checked) -> None:
+def check_flags(job: Checked) -> None:
+    """Report every flag of `docker run` that can't be, or that repeats or undoes what the text states."""
     node = job.node(_ARGUMENTS)
     if not job.value(_ARGUMENTS) or not isinstance(node, SequenceNode):
         return

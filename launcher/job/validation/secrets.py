@@ -13,37 +13,37 @@ from launcher.job.validation.fields import Checked, cannot
 from launcher.job.values.scalars import BAD
 
 
-def check_secrets(job: Checked) -> None:
-    """Report each secret without a source, with two, or whose file something else takes the place of."""
+def check_secrets(job: Checked, fix: str) -> None:
+    """Report each secret without a source, with two, or whose file something else takes the place of.
+
+    `fix` gives one a source that the target reads.
+    """
     for name, secret in (job.value("secrets") or {}).items():
         if secret is BAD:
             continue
-        _check_sources(job, name, secret)
+        _check_sources(job, name, secret, fix)
         if secret.get("as") == "file":
             _check_variable(job, name)
-            if job.target == "local":
-                _check_local_paths(job, name, secret)
-            else:
+            if job.target_record.starts_container:
                 _check_mounts(job, name)
+            else:
+                _check_local_paths(job, name, secret)
 
 
-def _check_sources(job: Checked, name: str, secret: Mapping[str, Any]) -> None:
+def _check_sources(job: Checked, name: str, secret: Mapping[str, Any], fix: str) -> None:
     field = f"secrets.{name}"
     if "env" in secret and "file" in secret:
-        fix = f"delete {field}.env or {field}.file; in target_overrides write null"
-        job.add("TL109", f"{field}.file", f"{field} states env and file", fix=fix, why="a secret has one source")
+        one = f"delete {field}.env or {field}.file; in target_overrides write null"
+        job.add("TL109", f"{field}.file", f"{field} states env and file", fix=one, why="a secret has one source")
     path = secret.get("file")
     if isinstance(path, str) and (path == "" or path.startswith("~")):
-        fix = "write the whole path, or one relative to the job file"
+        whole = "write the whole path, or one relative to the job file"
         why = "the shell expands ~, and no shell reads this file" if path else ""
         found = "starts with ~" if path else "is empty"
-        job.add("TL107", f"{field}.file", f"{field}.file {found}", fix=fix, why=why)
-    if job.target == "kubernetes":
-        if "kubernetes" not in secret:
-            example = f"my-secret/{name.lower().replace('_', '-')}"
-            cannot(job, field, f"source for {field}", fix=f"add kubernetes: {example} to {field}")
-    elif not {"env", "file"} & set(secret):
-        cannot(job, field, f"source for {field}", fix=f"add env: {name} to {field}, or file: with a path")
+        job.add("TL107", f"{field}.file", f"{field}.file {found}", fix=whole, why=why)
+    if not {*job.target_record.secret_sources} & set(secret):
+        typed = fix.format(name=name, field=field, key=name.lower().replace("_", "-"))
+        cannot(job, field, f"source for {field}", fix=typed)
 
 
 def _check_variable(job: Checked, name: str) -> None:

@@ -165,7 +165,7 @@ class DockerBackend:
 
     def runs(self, job: str | None = None) -> tuple[Started, ...]:
         """Return the containers with our job label, newest first, those of rendered `docker run` texts included."""
-        return tuple(each for each in self._labelled(f"{LABEL_PREFIX}job", job) if each.target == "docker")
+        return tuple(each for each in self._labelled(f"{LABEL_PREFIX}job", job) if not each.project)
 
     def _labelled(self, label: str, value: str | None) -> tuple[Started, ...]:
         """Return the containers with a label, of that value or any, newest first."""

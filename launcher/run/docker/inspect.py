@@ -9,6 +9,7 @@ from launcher.job.reserved import LABEL_PREFIX
 from launcher.plan.planned import planned_from, whole_number
 from launcher.run.backend import Started
 from launcher.run.timestamps import seconds
+from launcher.targets import COMPOSE, DOCKER
 
 COMPOSE_PROJECT = "com.docker.compose.project"  # every Compose puts it on all that it makes
 _RUNNING = frozenset({"running", "paused", "restarting", "removing", "stopping"})
@@ -45,7 +46,7 @@ def started_from(inspected: Mapping[str, Any]) -> Started:
         pid=state.get("Pid") or 0,
         planned=planned_from(labels, LABEL_PREFIX),
         ttl=_number(labels, "ttl-after-finished"),
-        target="compose" if COMPOSE_PROJECT in labels else "docker",
+        target=(COMPOSE if COMPOSE_PROJECT in labels else DOCKER).name,
         node=_number(labels, "node"),
         project=labels.get(COMPOSE_PROJECT, ""),
     )

@@ -6,6 +6,7 @@ from launcher.diagnose.evidence import Evidence
 from launcher.run.kubernetes.follow import End
 from launcher.run.kubernetes.output import Output
 from launcher.run.kubernetes.pods import Pod
+from launcher.targets import KUBERNETES
 
 # A Job's own words that tell more than its pods': the others only say that a pod failed.
 _OF_THE_WORKLOAD = "DeadlineExceeded"
@@ -23,7 +24,7 @@ def evidence_of_end(end: End, output: Output | None) -> Evidence:
         if pod is not None:
             reason, words = pod.reason, pod.words
     if pod is None:
-        return Evidence(end.exit_code, target="kubernetes", reason=reason, words=words, stopped_by=end.stopped_by)
+        return Evidence(end.exit_code, target=KUBERNETES.name, reason=reason, words=words, stopped_by=end.stopped_by)
     stopped_by = end.stopped_by or ("a deletion of its pod" if _deleted(pod, reason) else "")
     return Evidence(
         exit_code=None if end.how == "stuck" else end.exit_code,
@@ -34,7 +35,7 @@ def evidence_of_end(end: End, output: Output | None) -> Evidence:
         shm_peak=output.peak(pod) if output is not None else None,
         stopped_by=stopped_by,
         killed_by=end.killed_by,
-        target="kubernetes",
+        target=KUBERNETES.name,
         reason=reason,
         words=words,
         planned=pod.planned,

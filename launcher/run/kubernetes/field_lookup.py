@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from launcher.diagnostics import Diagnostic, Span
+from launcher.job.fields.kubernetes import POD_KEYS
 from launcher.job.spec import JobSpec
 from launcher.run.kubernetes.api_errors import REFUSED, ApiRefused
 from launcher.run.kubernetes.client import Cluster
@@ -38,9 +39,9 @@ _FIELDS = tuple(
         (r"\baffinity\b", "kubernetes.affinity"),
         (r"\btolerations\b", "kubernetes.tolerations"),
         (r"\btopologySpreadConstraints\b", "kubernetes.topology_spread"),
-        (r"\bruntimeClassName\b", "kubernetes.runtime_class"),
         (r"\bhostNetwork\b", "kubernetes.host_network"),
-        (r"\bpriorityClassName\b|\bpriority\b", "kubernetes.priority_class"),
+        (r"\bpriority\b", "kubernetes.priority_class"),
+        *((rf"\b{key}\b", f"kubernetes.{field}") for key, field in POD_KEYS.items()),
         (r"\bimagePullSecrets\b", "kubernetes.image_pull_secrets"),
         (r"metadata\.namespace$", "kubernetes.namespace"),
         (r"metadata\.labels\b", "labels"),

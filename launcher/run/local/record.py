@@ -15,6 +15,7 @@ from launcher.plan.planned import Planned, planned_of
 from launcher.run.backend import Started
 from launcher.run.local.processes import Identity, boot_id, identity_of, marked
 from launcher.run.local.state import RunFolder
+from launcher.targets import LOCAL
 
 NEVER_STARTED = "the launcher that created it ended before it started it"
 LOST = "the process that kept it was killed, and the exit code is lost with it"
@@ -103,7 +104,7 @@ def state_of(folder: RunFolder, *, health: bool = False) -> Started | None:
         pid=started[1].pid if started else 0,
         planned=Planned(**known["planned"]),
         ttl=known["ttl"],
-        target="local",
+        target=LOCAL.name,
     )
 
 

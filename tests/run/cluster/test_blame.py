@@ -69,7 +69,7 @@ def document(job: JobSpec) -> dict[str, Any]:
         ("spec.template.spec.priorityClassName", "kubernetes.priority_class"),
         ("spec.activeDeadlineSeconds", "active_deadline"),
         ("metadata.labels", "labels"),
-        ("spec.template.spec.schedulerName", ""),
+        ("spec.template.spec.preemptionPolicy", ""),
     ],
 )
 def test_an_api_field_has_one_field_of_the_job(job: JobSpec, document: dict[str, Any], path: str, field: str) -> None:

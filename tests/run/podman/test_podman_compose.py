@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from launcher.run.backends import compose_backend
 from launcher.run.docker.backend import DockerBackend
-from launcher.run.engines import engine_backend
 from launcher.run.podman.compose import HELPERS, PodmanCompose
 from tests.conftest import Runs
 from tests.run.conftest import containers_of, docker, networks_of
@@ -59,7 +59,7 @@ class TestPodmanCompose(ShmContract):
     @pytest.fixture
     def backend(self, on_podman: None, compose: str) -> Iterator[DockerBackend]:
         """Return what trainlaunch itself takes here."""
-        with contextlib.closing(engine_backend("compose")) as backend:
+        with contextlib.closing(compose_backend(print)) as backend:
             assert isinstance(backend, PodmanCompose)
             yield backend
 

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from launcher.run.backends import docker_backend
 from launcher.run.docker.backend import DockerBackend
 from launcher.run.docker.client import Engine, find_endpoint
-from launcher.run.engines import engine_backend
 from launcher.run.podman.backend import PodmanBackend
 from tests.run.contract import BackendContract, ShmContract
 
@@ -22,7 +22,7 @@ class TestPodman(BackendContract):
     @pytest.fixture
     def backend(self, on_podman: None) -> Iterator[DockerBackend]:
         """Return what trainlaunch itself takes here."""
-        with contextlib.closing(engine_backend("docker")) as backend:
+        with contextlib.closing(docker_backend(print)) as backend:
             assert isinstance(backend, PodmanBackend)
             yield backend
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from launcher.container.container import container_of
 from launcher.container.devices import gpu_devices
@@ -15,9 +15,6 @@ from launcher.plan.launch_plan import LaunchPlan
 from launcher.render.header import header_lines
 from launcher.templating.environment import template_text
 from launcher.units import docker_size, format_cpus, format_duration
-
-if TYPE_CHECKING:
-    from launcher.formats.docker_flags import Flag
 
 
 class ShellSecret(NamedTuple):
@@ -32,10 +29,10 @@ class ShellSecret(NamedTuple):
     holder: str
 
 
-def docker_run_text(plan: LaunchPlan, *, base: Path | None, extra: tuple[Flag, ...]) -> str:
+def text(plan: LaunchPlan, *, base: Path | None) -> str:
     """Return the script; `base` is the folder that it will lie in, None where it is read from a pipe.
 
-    `extra` are the job's own flags, after all others.
+    The job's own flags stand after all others.
     """
     job = plan.job
     container = container_of(plan)
@@ -60,7 +57,7 @@ def docker_run_text(plan: LaunchPlan, *, base: Path | None, extra: tuple[Flag, .
             if mount.type != "tmpfs"
         ],
         duration=format_duration,
-        extra=[each.words for each in extra],
+        extra=[each.words for each in job.patch.flags] if job.patch else [],
     )
 
 
@@ -105,7 +102,7 @@ def docker_mount(plan: LaunchPlan, mount: Mount, *, base: Path | None) -> str:
     return ",".join(map(_csv_field, fields))
 
 
-def _csv_field(text: str) -> str:
-    if not set(text) & {",", '"'}:
-        return text
-    return '"' + text.replace('"', '""') + '"'
+def _csv_field(value: str) -> str:
+    if not set(value) & {",", '"'}:
+        return value
+    return '"' + value.replace('"', '""') + '"'
