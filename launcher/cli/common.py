@@ -17,7 +17,7 @@ from launcher.targets import TARGETS
 CONTRACT_EXIT_CODES = "0 fine, 1 a bad job file, 2 usage, 3 target unavailable, 70 a bug of ours, 130 interrupted"
 
 
-def add_job_arguments(parser: argparse.ArgumentParser, *, targets: Iterable[str] = tuple(TARGETS)) -> None:
+def add_job_arguments(parser: argparse.ArgumentParser, *, targets: Iterable[str] = TARGETS) -> None:
     """Add the job file and the options of every verb that plans it."""
     parser.add_argument("job", metavar="JOB", help="the job file, like job.yaml")
     parser.add_argument(

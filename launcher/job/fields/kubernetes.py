@@ -111,12 +111,15 @@ _SPREAD = record(
     Field("matchLabelKeys", _LABEL_KEYS, "labels in which counted pods are like this one"),
 )  # fmt: skip
 
+*_ALL_BUT_LAST, _LAST = (each.word for each in KINDS.values() if each.controller)
+_WITH_CONTROLLERS = f"{', '.join(_ALL_BUT_LAST)} and {_LAST}"
+
 # One row a paragraph, as a table reads.
 # fmt: off
 KUBERNETES = record(
     Field("namespace", text("a DNS-1123 label", NAME), "namespace", shown="the context's",
           kubernetes="`metadata.namespace`"),
-    Field("kind", choice(*KINDS), "object that runs the job; jobset, trainjob and pytorchjob need their controllers",
+    Field("kind", choice(*KINDS), f"object that runs the job; {_WITH_CONTROLLERS} need their controllers",
           default=DEFAULT_KIND, kubernetes="`kind`"),
     Field("service_account", _OBJECT_NAME, "service account", kubernetes="`serviceAccountName`"),
     Field("node_selector", _LABELS, "labels that a node must have", default={}, kubernetes="`nodeSelector`"),
