@@ -12,12 +12,34 @@ from launcher.cli.common import add_policy_argument
 from launcher.cli.report import annotation, as_json, document, framed
 from launcher.cli.streams import Streams, coloured
 from launcher.cli.write import replace_file
-from launcher.diagnostics import Diagnostic
+from launcher.diagnostics import Diagnostic, Explanation
 from launcher.errors import EXIT_FINDINGS
 
 if TYPE_CHECKING:
-    from launcher.committed.check import Checked
+    from launcher.committed.compared import Checked
 
+TL123 = Explanation(
+    "TL123",
+    "nothing-to-check",
+    "No rendering is in the folders that `check` was to look into.",
+    """\
+**Why**: a check of nothing would be green for ever. Files ending in .yaml, .yml and .sh with the header
+of a rendering are looked for; hidden folders are not entered.
+
+**Example**:
+
+```sh
+mkdir empty
+trainlaunch check empty
+```
+
+**Write instead**:
+
+```sh
+trainlaunch render job.yaml --write-to out && trainlaunch check out
+```
+""",
+)
 EXAMPLES = (
     "trainlaunch check",
     "trainlaunch check deploy/ k8s/ --fix",
@@ -129,7 +151,7 @@ def _diff(checked: Checked) -> Iterator[str]:
 
 def _nothing(paths: Iterable[Path]) -> Diagnostic:
     return Diagnostic(
-        "TL123",
+        TL123.code,
         f"no rendering of trainlaunch is in {', '.join(map(str, paths))}",
         "name the folder that holds them, or write some with `trainlaunch render JOB --write-to DIR`",
         why="*.yaml, *.yml and *.sh files whose first lines say `Rendered by trainlaunch from` are looked for",

@@ -20,7 +20,33 @@ from launcher.diagnostics import Explanation
 
 FOLDER = Path(__file__).resolve().parent.parent / "explanations"
 # Modules that hold the manuals of codes which only they raise.
-RAISING: tuple[str, ...] = ("launcher.policy.search",)
+RAISING: tuple[str, ...] = (
+    "launcher.cli.check",
+    "launcher.cli.common",
+    "launcher.cli.explain",
+    "launcher.cli.lock",
+    "launcher.cli.main",
+    "launcher.committed.compared",
+    "launcher.init.script",
+    "launcher.job.building.lock",
+    "launcher.job.building.merge",
+    "launcher.job.values.scalars",
+    "launcher.policy.search",
+    "launcher.run.compose.command",
+    "launcher.run.docker.checks",
+    "launcher.run.docker.client",
+    "launcher.run.docker.facts",
+    "launcher.run.docker.image",
+    "launcher.run.kubernetes.api_errors",
+    "launcher.run.kubernetes.kubeconfig",
+    "launcher.run.kubernetes.objects",
+    "launcher.run.local.checks",
+    "launcher.run.local.state",
+    "launcher.run.podman.compose",
+    "launcher.run.secrets",
+    "launcher.yamltree.keys",
+    "launcher.yamltree.source",
+)
 _INTRODUCTION = """\
 # What a code means
 

@@ -8,12 +8,33 @@ from pathlib import Path
 
 from launcher.cli.report import framed
 from launcher.cli.streams import Streams, coloured
-from launcher.diagnostics import Diagnostic, Severity
+from launcher.diagnostics import Diagnostic, Explanation, Severity
 from launcher.errors import UsageError
 from launcher.job.spec import JobSpec
 from launcher.plan.launch_plan import LaunchPlan
 from launcher.targets import TARGETS
 
+TL114 = Explanation(
+    "TL114",
+    "name-not-a-label",
+    "The name given by --name is not a DNS-1123 label.",
+    """\
+**Why**: it becomes a container's, a service's and a pod's name, and only lower-case letters, digits
+and `-` fit all three.
+
+**Example**:
+
+```sh
+trainlaunch plan job.yaml --name My_Job
+```
+
+**Write instead**:
+
+```sh
+trainlaunch plan job.yaml --name my-job
+```
+""",
+)
 CONTRACT_EXIT_CODES = "0 fine, 1 a bad job file, 2 usage, 3 target unavailable, 70 a bug of ours, 130 interrupted"
 
 
@@ -75,7 +96,7 @@ def _checked_name(name: str | None) -> str | None:
     raise UsageError(
         [
             Diagnostic(
-                "TL114",
+                TL114.code,
                 f"--name {name!r} can't be a name on every target",
                 "use lower-case letters, digits and '-', 2 to 63, with a letter or digit at both ends",
                 why="the name becomes a container's, a service's and a pod's name; docker wants two characters",

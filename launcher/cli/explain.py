@@ -12,6 +12,26 @@ from launcher.cli.streams import Streams, coloured
 from launcher.diagnostics import Diagnostic, Explanation
 from launcher.errors import UsageError
 
+TL131 = Explanation(
+    "TL131",
+    "explanation-unknown",
+    "`explain` was asked for a code or name that trainlaunch never prints.",
+    """\
+**Why**: codes are `TL` and three digits; `trainlaunch explain` alone lists all.
+
+**Example**:
+
+```sh
+trainlaunch explain TL999
+```
+
+**Write instead**:
+
+```sh
+trainlaunch explain TL201
+```
+""",
+)
 EXAMPLES = ("trainlaunch explain TL201", "trainlaunch explain shm-full")
 EXIT_CODES = "0 fine, 2 no such code or name, 70 a bug of ours, 130 interrupted"
 _MARKS = re.compile(r"\*\*(.+?)\*\*")
@@ -40,7 +60,7 @@ def _unknown(asked: str) -> Diagnostic:
     asked_as_written = asked.upper() if asked.upper().startswith("TL") else asked.lower()
     nearest = difflib.get_close_matches(asked_as_written, words, n=1)
     fix = f"write {nearest[0]}" if nearest else "`trainlaunch explain` lists all codes"
-    return Diagnostic("TL131", f"trainlaunch has no code or name {asked}", fix)
+    return Diagnostic(TL131.code, f"trainlaunch has no code or name {asked}", fix)
 
 
 def _text(found: Explanation, *, colour: bool) -> str:

@@ -12,9 +12,29 @@ from launcher.cli.common import add_policy_argument
 from launcher.cli.report import framed
 from launcher.cli.streams import Streams, coloured
 from launcher.cli.write import replace_file
-from launcher.diagnostics import Diagnostic
+from launcher.diagnostics import Diagnostic, Explanation
 from launcher.errors import EXIT_FINDINGS
 
+TL127 = Explanation(
+    "TL127",
+    "lock-stale",
+    "The lock is not what this engine says of the job's images, or there is none (`lock --check`).",
+    """\
+**Why**: a tag was moved, the job's images were changed, or the lock was.
+
+**Example**:
+
+```text
+docker pull registry.example/trainer:1 && trainlaunch lock --check job.yaml
+```
+
+**Write instead**:
+
+```text
+trainlaunch lock job.yaml && git diff job.lock.yaml
+```
+""",
+)
 EXAMPLES = (
     "trainlaunch lock job.yaml            # writes job.lock.yaml",
     "trainlaunch lock job.yaml --check    # in CI, after `docker pull`",
@@ -61,7 +81,7 @@ def run(args: argparse.Namespace, streams: Streams) -> int:
 
 def _stale(job: Path, path: Path, *, missing: bool) -> Diagnostic:
     return Diagnostic(
-        "TL127",
+        TL127.code,
         f"{path} does not exist" if missing else f"{path} is not what this engine says of the images of {job}",
         f"run `trainlaunch lock {job}`, and review what it changes",
         why="" if missing else "a tag was moved, the job's images were changed, or the lock was",

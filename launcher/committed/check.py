@@ -9,10 +9,24 @@ import functools
 import os
 import signal
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
-from launcher.diagnostics import Diagnostic, Span
+from launcher.committed.compared import (
+    CURRENT,
+    DIFFERS,
+    HEAD,
+    REJECTED,
+    Checked,
+    bad_header,
+    differs,
+    job_file_missing,
+    no_longer_renders,
+    no_rendering,
+    of_newer_format,
+    unreadable,
+)
+from launcher.diagnostics import Diagnostic
 from launcher.errors import JobFileRejected, UsageError
 from launcher.plan.fingerprint import RENDERING_FORMAT
 from launcher.plan.launch_plan import LaunchPlan
@@ -27,26 +41,6 @@ from launcher.verify import verified
 SUFFIXES = (".yaml", ".yml", ".sh")  # of files that are looked into while walking a folder
 RENDERINGS_PER_PROCESS = 150  # fewer than these cost less than the start of a process
 RENDERINGS_PER_CHUNK = 48  # a multiple of the targets, whose renderings of one job then share a parsed file mostly
-HEAD = 4096  # bytes of a file in which its header starts
-CURRENT, DIFFERS, REJECTED = "current", "differs", "rejected"
-
-
-@dataclass(frozen=True, slots=True)
-class Checked:
-    """One rendering. `status` is current, differs or rejected: it could not be compared, and `findings` say why.
-
-    `job` and `target` are empty, and `header` is None, where its header can't be read. `text` is the file's, `now` what
-    it should be; both are empty unless it differs.
-    """
-
-    path: Path
-    status: str
-    job: str = ""
-    target: str = ""
-    header: Header | None = None
-    text: str = ""
-    now: str = ""
-    findings: tuple[Diagnostic, ...] = ()
 
 
 def find_renderings(paths: Iterable[Path]) -> list[Path]:
@@ -63,12 +57,12 @@ def find_renderings(paths: Iterable[Path]) -> list[Path]:
             try:
                 job_file = _job_file(each)
             except OSError as cause:
-                problems.append(_unreadable(each, cause))
+                problems.append(unreadable(each, cause))
                 continue
             if job_file is not None:
                 found[each] = job_file
             elif each is path:
-                problems.append(_no_rendering(path))
+                problems.append(no_rendering(path))
     if problems:
         raise UsageError(problems)
     return sorted(found, key=lambda path: (found[path], str(path)))
@@ -76,7 +70,7 @@ def find_renderings(paths: Iterable[Path]) -> list[Path]:
 
 def _files_below(folder: Path, problems: list[Diagnostic]) -> Iterator[Path]:
     def closed(cause: OSError) -> None:  # os.walk itself leaves such a folder out, and less would be checked
-        problems.append(_unreadable(Path(cause.filename), cause))
+        problems.append(unreadable(Path(cause.filename), cause))
 
     for parent, folders, files in os.walk(folder, onerror=closed):
         folders[:] = [each for each in folders if not each.startswith(".")]
@@ -134,9 +128,9 @@ def compared(path: Path, *, policy: Path | None = None) -> Checked:
             return _compared_kustomization(path, text)
         header = read_header(text)
     except (OSError, ValueError) as cause:
-        return Checked(path, REJECTED, findings=(_bad_header(path, str(cause)),))
+        return Checked(path, REJECTED, findings=(bad_header(path, str(cause)),))
     if header is None:
-        return Checked(path, REJECTED, findings=(_bad_header(path, "its header is incomplete"),))
+        return Checked(path, REJECTED, findings=(bad_header(path, "its header is incomplete"),))
     job = os.path.normpath(path.parent / header.job_file)
     checked = Checked(path, CURRENT, job, header.target, header)
     refused = _refused(path, header, job)
@@ -148,11 +142,11 @@ def compared(path: Path, *, policy: Path | None = None) -> Checked:
         if plan.job.patch is not None:  # unlike our own templates, it is new with each job
             verified(plan, now, base=_base(path, header))
     except JobFileRejected as rejected:
-        findings = (*rejected.diagnostics, _no_longer_renders(path, header, job))
+        findings = (*rejected.diagnostics, no_longer_renders(path, header, job))
         return replace(checked, status=REJECTED, findings=findings)
     if now.encode() == data:
         return checked
-    return replace(checked, status=DIFFERS, text=text, now=now, findings=(_differs(checked, text, now),))
+    return replace(checked, status=DIFFERS, text=text, now=now, findings=(differs(checked, text, now),))
 
 
 def _compared_kustomization(path: Path, text: str) -> Checked:
@@ -160,7 +154,7 @@ def _compared_kustomization(path: Path, text: str) -> Checked:
     checked = Checked(path, CURRENT, str(path.parent), "kustomize")
     if now == text:
         return checked
-    return replace(checked, status=DIFFERS, text=text, now=now, findings=(_differs(checked, text, now),))
+    return replace(checked, status=DIFFERS, text=text, now=now, findings=(differs(checked, text, now),))
 
 
 def rewritten(checked: Checked, *, policy: Path | None = None) -> str:
@@ -191,74 +185,9 @@ def _base(path: Path, header: Header) -> Path | None:
 def _refused(path: Path, header: Header, job: str) -> Diagnostic | None:
     """Return why the job isn't even read, or None."""
     if header.target not in text_targets():
-        return _bad_header(path, f"it names the target {header.target}, which has no text", line=header.line)
+        return bad_header(path, f"it names the target {header.target}, which has no text", line=header.line)
     if header.format > RENDERING_FORMAT:
-        return Diagnostic(
-            "TL121",
-            f"{path} has rendering format {header.format}, and this trainlaunch writes format {RENDERING_FORMAT}",
-            "install the trainlaunch that wrote it, or a newer one",
-            why="a later version rendered it; writing it again here would go back",
-            span=_line_span(path, header.line + 1),
-        )
+        return of_newer_format(path, header)
     if not Path(job).exists():
-        return Diagnostic(
-            "TL121",
-            f"the job file {job}, which {path} was rendered from, does not exist",
-            f"render it again with `trainlaunch render JOB --target {header.target} --write-to {path.parent}`, "
-            "or delete it",
-            why="the header names it as seen from the rendering's own folder; one of the two was moved or deleted",
-            span=_line_span(path, header.line),
-        )
+        return job_file_missing(path, header, job)
     return None
-
-
-def _bad_header(path: Path, reason: str, *, line: int = 1) -> Diagnostic:
-    return Diagnostic(
-        "TL121",
-        f"{path} looks like a rendering and can't be compared: {reason}",
-        "render it again with `trainlaunch render JOB --target TARGET --write-to DIR`, or delete it",
-        why="its header says which job file, target and options it was made from",
-        span=_line_span(path, line),
-    )
-
-
-def _no_longer_renders(path: Path, header: Header, job: str) -> Diagnostic:
-    return Diagnostic(
-        "TL122",
-        f"{path} can't be compared: {job} does not render for {header.target}",
-        f"correct {job}, or delete {path}",
-        why="the job file has errors, which stand before this one",
-        span=_line_span(path, header.line),
-    )
-
-
-def _differs(checked: Checked, text: str, now: str) -> Diagnostic:
-    """Return the finding, at the first line that differs."""
-    have, want = text.split("\n"), now.split("\n")
-    same = next((n for n, (a, b) in enumerate(zip(have, want, strict=False)) if a != b), min(len(have), len(want)))
-    line = min(same, len(have) - 1)
-    return Diagnostic(
-        "TL120",
-        f"{checked.path} is not what {checked.job} renders now for {checked.target}, from line {line + 1} on",
-        "run `trainlaunch check --fix`, and review what it changes",
-        why="the job file, its lock, its policy, trainlaunch or the rendering was changed, and the others were not",
-        span=Span(str(checked.path), line + 1, 1, line + 1, len(have[line]) + 1),
-    )
-
-
-def _unreadable(path: Path, cause: OSError) -> Diagnostic:
-    reason = cause.strerror or str(cause)
-    return Diagnostic("TL124", f"{path} can't be read: {reason}", "name files and folders that are there")
-
-
-def _no_rendering(path: Path) -> Diagnostic:
-    return Diagnostic(
-        "TL124",
-        f"{path} is no rendering of trainlaunch",
-        "name a file that `trainlaunch render` wrote, or a folder of them",
-        why=f"no line of its first {HEAD} bytes starts with `# Rendered by trainlaunch from`",
-    )
-
-
-def _line_span(path: Path, line: int) -> Span:
-    return Span(str(path), line, 1, line, 2)

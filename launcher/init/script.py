@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from launcher.diagnostics import Diagnostic, Span
+from launcher.diagnostics import Diagnostic, Explanation, Span
 from launcher.errors import UsageError
 from launcher.init.facts import ScriptFacts
 from launcher.init.frameworks import expects_torchrun, hugging_face, names_cuda, shared_settings, starts_ranks
@@ -14,6 +14,26 @@ from launcher.init.resolve import Program
 from launcher.init.source import Source, beside, parse
 from launcher.units import MIB
 
+TL132 = Explanation(
+    "TL132",
+    "training-script-unreadable",
+    "`init` can't read the training script: it does not exist, is a folder, is not UTF-8, or Python can't parse it.",
+    r"""**Why**: `init` reads the text of the script with Python's own parser and never runs it.
+
+**Example**:
+
+```sh
+trainlaunch init nowhere.py
+```
+
+**Write instead**:
+
+```sh
+printf 'import torch\n' > train.py
+trainlaunch init train.py
+```
+""",
+)
 MAX_BYTES = MIB
 
 
@@ -73,4 +93,4 @@ def _parsed(path: Path) -> Source:
 
 def _unreadable(message: str, fix: str, span: Span | None = None) -> UsageError:
     why = "init reads a script's text and never runs it"
-    return UsageError([Diagnostic("TL132", message, fix, why=why, span=span)])
+    return UsageError([Diagnostic(TL132.code, message, fix, why=why, span=span)])

@@ -13,8 +13,31 @@ from typing import Any, NamedTuple, TypeAlias
 
 import yaml
 
-from launcher.diagnostics import Diagnostic, Report, Span
+from launcher.diagnostics import Diagnostic, Explanation, Report, Span
+from launcher.yamltree.keys import refuse_second
 
+TL112 = Explanation(
+    "TL112",
+    "aliases-without-end",
+    "YAML aliases make the file stand for more than 10,000 values, or for itself.",
+    """\
+**Why**: a few lines of aliases can stand for gigabytes; a reader that writes them out runs out of
+memory.
+
+**Example**:
+
+```yaml
+env: &env {MODE: *env}
+```
+
+**Write instead**:
+
+```yaml
+env: &env {MODE: offline}
+labels: *env
+```
+""",
+)
 MAX_VALUES = 10_000
 MAX_CHARACTERS = 4 * 1024 * 1024
 MAX_DEPTH = 64
@@ -140,7 +163,9 @@ class _Builder:
         if event.tag is not None:
             self._refuse_tag(event)
         if depth > MAX_DEPTH:
-            raise self._fatal("TL112", event, f"values are nested more than {MAX_DEPTH} deep", fix="delete the nesting")
+            raise self._fatal(
+                TL112.code, event, f"values are nested more than {MAX_DEPTH} deep", fix="delete the nesting"
+            )
         values, characters = self._values, self._characters
         if event.anchor:
             self._open_anchors.add(event.anchor)
@@ -183,7 +208,7 @@ class _Builder:
             elif key.plain and key.text == "<<":
                 merges.append(last)
             elif key.text in items:
-                self._duplicate(key, items[key.text][0])
+                refuse_second(key.text, key, items[key.text][0], self._report)
             else:
                 items[key.text] = (key, last)
         for merged in merges:
@@ -210,7 +235,7 @@ class _Builder:
         name = event.anchor
         if name in self._open_anchors:
             message = f"the alias *{name} stands inside the value that it names"
-            raise self._fatal("TL112", event, message, fix=f"write the value out instead of *{name}")
+            raise self._fatal(TL112.code, event, message, fix=f"write the value out instead of *{name}")
         if name not in self._anchors:
             close = ", ".join(f"*{each}" for each in self._anchors)
             fix = f"write {close}, or put &{name} before the value" if close else f"put &{name} before the value"
@@ -225,7 +250,7 @@ class _Builder:
         if self._values > MAX_VALUES or self._characters > MAX_CHARACTERS:
             limits = f"{MAX_VALUES} values or {MAX_CHARACTERS} characters"
             message = f"the file stands for more than {limits}, aliases written out"
-            raise self._fatal("TL112", event, message, fix="write fewer aliases, or delete values")
+            raise self._fatal(TL112.code, event, message, fix="write fewer aliases, or delete values")
 
     def _refuse_tag(self, event: Any) -> None:
         short = event.tag.replace("tag:yaml.org,2002:", "!!")
@@ -238,18 +263,6 @@ class _Builder:
                 fix=fix,
                 span=self._span(event, event),
             )
-        )
-
-    def _duplicate(self, key: Scalar, first: Scalar) -> None:
-        name = key.text if len(key.text) <= 60 else f"{key.text[:59]}…"
-        one, two = first.span.line, key.span.line
-        same = one == two
-        self._report.add(
-            "TL103",
-            key,
-            message=f"the key {name} stands twice in one mapping, on line{f' {one}' if same else f's {one} and {two}'}",
-            why="most readers of YAML keep the last one and say nothing",
-            fix="delete one of them" if same else f"delete line {one} or line {two}",
         )
 
     def _span(self, start: Any, end: Any) -> Span:

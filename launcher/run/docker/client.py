@@ -13,14 +13,35 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from launcher.diagnostics import Diagnostic
+from launcher.diagnostics import Diagnostic, Explanation
 from launcher.errors import TargetUnavailable
 from launcher.run.podman.service import Service, find_service
 
 if TYPE_CHECKING:
     from docker import APIClient
 
-NO_ENGINE = "TL501"
+TL501 = Explanation(
+    "TL501",
+    "engine-missing",
+    "No container engine answers.",
+    """\
+**Why**: no engine runs on this machine, or DOCKER_HOST or the docker context names another place.
+Without either, Podman is taken where no Docker engine listens: its socket, or the `podman` program.
+Nothing was started.
+
+**Example**:
+
+```sh
+DOCKER_HOST=unix:///nowhere.sock trainlaunch ps
+```
+
+**Write instead**:
+
+```text
+sudo systemctl start docker && trainlaunch ps
+```
+""",
+)
 NO_PERMISSION = "TL502"
 REFUSED = "TL508"
 DEFAULT_HOST = "unix:///var/run/docker.sock"
@@ -181,7 +202,7 @@ def _default_endpoint() -> Endpoint:
     try:
         probe(docker)
     except TargetUnavailable as missing:
-        podman = find_service() if missing.diagnostics[0].code == NO_ENGINE else None
+        podman = find_service() if missing.diagnostics[0].code == TL501.code else None
         if podman is not None:
             return Endpoint(f"unix://{podman.socket}", "", podman=podman)
     return docker
@@ -216,7 +237,7 @@ def unreachable(endpoint: Endpoint, why: str) -> TargetUnavailable:
         fix = "run `sudo systemctl start docker` (or start Docker Desktop), or set DOCKER_HOST to where one listens"
     place = f"{endpoint.host} ({endpoint.named_by})" if endpoint.named_by else endpoint.host
     return TargetUnavailable(
-        [Diagnostic(code=NO_ENGINE, message=f"no Docker engine answers at {place}", why=why, fix=fix)]
+        [Diagnostic(code=TL501.code, message=f"no Docker engine answers at {place}", why=why, fix=fix)]
     )
 
 

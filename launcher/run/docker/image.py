@@ -7,7 +7,7 @@ import sys
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from launcher.diagnostics import Diagnostic
+from launcher.diagnostics import Diagnostic, Explanation
 from launcher.errors import TargetUnavailable
 from launcher.plan.launch_plan import LaunchPlan
 from launcher.run.backend import Say
@@ -17,8 +17,29 @@ from launcher.units import human_size
 if TYPE_CHECKING:
     from rich.progress import Progress
 
+TL509 = Explanation(
+    "TL509",
+    "image-entrypoint-dropped",
+    "The image has an ENTRYPOINT and the job does not say what becomes of it.",
+    """\
+**Why**: the preflight takes the ENTRYPOINT's place, and the ENTRYPOINT would silently not run. The
+message has the line to add.
+
+**Example**:
+
+```text
+image: nvcr.io/nvidia/pytorch:25.01-py3
+```
+
+**Write instead**:
+
+```text
+image: nvcr.io/nvidia/pytorch:25.01-py3
+image_entrypoint: ["/opt/nvidia/nvidia_entrypoint.sh"]    # or [] to drop it on purpose
+```
+""",
+)
 IMAGE = "TL503"
-HAS_ENTRYPOINT = "TL509"
 
 
 def ensure_image(engine: Engine, plan: LaunchPlan, say: Say) -> Mapping[str, Any]:
@@ -164,7 +185,7 @@ def unmentioned_entrypoint(plan: LaunchPlan, entrypoint: list[str]) -> Diagnosti
     if entrypoint[:2] == ["/bin/sh", "-c"]:  # the shell form drops whatever stands behind it: the job would never run
         run_in_front = "put what it does at the start of a script, and add "
     return Diagnostic(
-        code=HAS_ENTRYPOINT,
+        code=TL509.code,
         message=f"image {plan.job.image} has an ENTRYPOINT and the job has no image_entrypoint",
         why="the preflight takes the place of the ENTRYPOINT, which would then not run",
         fix=f"{run_in_front}`image_entrypoint: []` to drop it",

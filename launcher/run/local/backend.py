@@ -25,12 +25,11 @@ from launcher.run.local.process import Order, order_of
 from launcher.run.local.processes import descendants, kill_marked, marked, send
 from launcher.run.local.record import describe, described, state_of
 from launcher.run.local.shm import read_host_shm
-from launcher.run.local.state import RunFolder
+from launcher.run.local.state import RunFolder, state_is_writable
 
 NO_PERMISSION = "TL502"
 NAME_TAKEN = "TL506"
 NOT_STARTED = "TL508"
-NO_STATE = "TL514"
 SECONDS_TO_DIE = 20.0  # after SIGKILL; the keeper takes 10 of them for what is left
 _PACKAGE = Path(__file__).resolve().parents[2]
 # Isolated: neither the current folder nor PYTHONPATH may put another module in the place of the standard library's.
@@ -77,7 +76,7 @@ class LocalBackend:
                     raise TargetUnavailable([name_taken(plan, holder)])
                 self._move_away(holder)
             folder = self._folder(f"{plan.job.name}/{run}-{attempt}")
-            with _state_is_writable(folder.path):
+            with state_is_writable(folder.path):
                 try:
                     folder.make(describe(plan, run=run, attempt=attempt))
                 except OSError:
@@ -189,7 +188,7 @@ class LocalBackend:
     @contextlib.contextmanager
     def _locked(self) -> Iterator[None]:
         """Hold the lock of all names; the kernel lets go of it when its holder dies."""
-        with _state_is_writable(self._root):
+        with state_is_writable(self._root):
             self._root.mkdir(mode=0o700, parents=True, exist_ok=True)
             lock = (self._root / ".lock").open("w")
         with lock:
@@ -250,20 +249,3 @@ def _not_ours(run: Started, number: int) -> Diagnostic:
         why=f"its first process {run.pid} has become another user's, as under sudo",
         fix=f"end it as that user: `sudo kill {run.pid}`",
     )
-
-
-@contextlib.contextmanager
-def _state_is_writable(place: Path) -> Iterator[None]:
-    try:
-        yield
-    except OSError as refused:
-        raise TargetUnavailable(
-            [
-                Diagnostic(
-                    code=NO_STATE,
-                    message=f"the state of a local run can't be written to {place}",
-                    why=f"the system says: {refused.strerror or refused}",
-                    fix="set XDG_STATE_HOME to a folder that you can write to",
-                )
-            ]
-        ) from refused

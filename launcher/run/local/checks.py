@@ -7,7 +7,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-from launcher.diagnostics import Diagnostic
+from launcher.diagnostics import Diagnostic, Explanation
 from launcher.plan.launch_plan import LaunchPlan
 from launcher.run.amd_gpus import NO_GPU, amd_findings
 from launcher.run.docker.checks import gpu_nodes, mount_findings
@@ -16,8 +16,52 @@ from launcher.run.local.shm import SHM
 from launcher.run.secrets import secret_findings
 from launcher.units import format_cpus, format_size, human_size
 
-NOT_HERE = "TL512"
-NO_FOLDER = "TL513"
+TL512 = Explanation(
+    "TL512",
+    "host-not-linux",
+    "Target local needs Linux, and this is another system.",
+    """\
+**Why**: DataLoader workers pass batches through /dev/shm, which only Linux has; the preflight and
+`status` also read /proc.
+
+**Example**:
+
+```text
+trainlaunch up job.yaml --target local    # on macOS
+```
+
+**Write instead**:
+
+```text
+trainlaunch up job.yaml --target docker   # the engine brings a Linux
+```
+""",
+)
+TL513 = Explanation(
+    "TL513",
+    "working-folder-missing",
+    "working_dir is no folder of this host, and the job runs as a process of it.",
+    """\
+**Why**: an engine makes a container's working directory; on a host it must be there. At or below a
+bind's target it is the same place at or below the bind's source.
+
+**Example**:
+
+```yaml up
+target: local
+working_dir: /nowhere/at/all
+```
+
+**Write instead**:
+
+```yaml up
+target: local
+working_dir: /workspace
+mounts:
+  - {type: bind, source: ., target: /workspace}
+```
+""",
+)
 
 
 def local_findings(plan: LaunchPlan) -> tuple[Diagnostic, ...]:
@@ -75,7 +119,7 @@ def _working_dir(plan: LaunchPlan) -> Iterator[Diagnostic]:
     folder = working_dir(plan)
     if not Path(folder).is_dir():
         yield Diagnostic(
-            code=NO_FOLDER,
+            code=TL513.code,
             message=f"working_dir {plan.job.working_dir} is no folder of this host"
             + f": it is {folder} here" * (folder != plan.job.working_dir),
             why="a container gets its working directory made; on a host it must be there",
@@ -87,7 +131,7 @@ def _working_dir(plan: LaunchPlan) -> Iterator[Diagnostic]:
 
 def _other_system() -> Diagnostic:
     return Diagnostic(
-        code=NOT_HERE,
+        code=TL512.code,
         message=f"target local needs Linux, and this is {sys.platform}",
         why="/dev/shm and /proc are Linux's own",
         fix="run it with `--target docker`, whose engine brings a Linux",

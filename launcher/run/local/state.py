@@ -11,14 +11,39 @@ Files are replaced whole, or written by one call in place; a reader never waits.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
+from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from launcher.diagnostics import Diagnostic, Explanation
+from launcher.errors import TargetUnavailable
 from launcher.run.local.processes import Identity
 
+TL514 = Explanation(
+    "TL514",
+    "state-not-writable",
+    "The state of a local run can't be written.",
+    """\
+**Why**: a run on a host keeps its log and how it ended in `$XDG_STATE_HOME/trainlaunch`, or without
+that variable in `~/.local/state/trainlaunch`; the folder is read-only, full or another user's.
+
+**Example**:
+
+```sh
+XDG_STATE_HOME=/dev/null trainlaunch up job.yaml --target local
+```
+
+**Write instead**:
+
+```text
+XDG_STATE_HOME=/scratch/$USER trainlaunch up job.yaml --target local
+```
+""",
+)
 PAGE = 4096
 
 
@@ -112,3 +137,21 @@ def replace_file(path: Path, record: dict[str, Any]) -> None:
     fresh = path.with_name(f".{path.name}.{os.getpid()}")
     fresh.write_text(json.dumps(record), encoding="utf-8")
     fresh.replace(path)
+
+
+@contextlib.contextmanager
+def state_is_writable(place: Path) -> Iterator[None]:
+    """Turn an OSError inside into the error that names `place`, the folder of all runs. Raises TargetUnavailable."""
+    try:
+        yield
+    except OSError as refused:
+        raise TargetUnavailable(
+            [
+                Diagnostic(
+                    code=TL514.code,
+                    message=f"the state of a local run can't be written to {place}",
+                    why=f"the system says: {refused.strerror or refused}",
+                    fix="set XDG_STATE_HOME to a folder that you can write to",
+                )
+            ]
+        ) from refused

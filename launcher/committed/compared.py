@@ -1,0 +1,205 @@
+"""How a committed rendering compares with its job file, and what is said where it differs or can't be compared."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from launcher.diagnostics import Diagnostic, Explanation, Span
+from launcher.plan.fingerprint import RENDERING_FORMAT
+from launcher.render.header import Header
+
+TL120 = Explanation(
+    "TL120",
+    "rendering-not-current",
+    "A committed rendering is not what its job file renders now.",
+    """\
+**Why**: the job file, its lock or the rendering was changed, and the other was not. `check --fix` writes
+the rendering again; a change made by hand belongs into the job file.
+
+**Example**:
+
+```sh
+trainlaunch render job.yaml --write-to out
+echo 'stop_grace_period: 5m' >> job.yaml
+trainlaunch check out
+```
+
+**Write instead**:
+
+```sh
+trainlaunch render job.yaml --write-to out
+echo 'stop_grace_period: 5m' >> job.yaml
+trainlaunch check out --fix
+```
+""",
+)
+TL121 = Explanation(
+    "TL121",
+    "rendering-without-its-job",
+    "A rendering can't be compared: the job file that its header names is not there, the header was changed, or a "
+    "newer trainlaunch wrote it.",
+    """\
+**Why**: the first lines of a rendering say which job file (as seen from the rendering's own folder),
+target and options it was made from; `check` renders that again.
+
+**Example**:
+
+```sh
+trainlaunch render job.yaml --write-to out
+mv job.yaml train.yaml
+trainlaunch check out
+```
+
+**Write instead**:
+
+```sh
+mv job.yaml train.yaml
+trainlaunch render train.yaml --write-to out --overwrite
+trainlaunch check out
+```
+""",
+)
+TL122 = Explanation(
+    "TL122",
+    "job-no-longer-renders",
+    "A committed rendering can't be compared, because its job file has errors for that target.",
+    """\
+**Why**: the errors of the job file are printed before this one, with their places.
+
+**Example**:
+
+```sh
+trainlaunch render job.yaml --write-to out
+echo 'shm_size: 0' >> job.yaml
+trainlaunch check out
+```
+
+**Write instead**:
+
+```sh
+trainlaunch render job.yaml --write-to out
+echo 'shm_size: 1Gi' >> job.yaml
+trainlaunch check out --fix
+```
+""",
+)
+TL124 = Explanation(
+    "TL124",
+    "no-such-rendering",
+    "A path that `check` was given is not there, or is a file that is no rendering.",
+    """\
+**Why**: a typo in CI must not shrink what is checked.
+
+**Example**:
+
+```sh
+trainlaunch check job.yaml
+```
+
+**Write instead**:
+
+```sh
+trainlaunch render job.yaml --write-to out && trainlaunch check out
+```
+""",
+)
+HEAD = 4096  # bytes of a file in which its header starts
+CURRENT, DIFFERS, REJECTED = "current", "differs", "rejected"
+
+
+@dataclass(frozen=True, slots=True)
+class Checked:
+    """One rendering. `status` is current, differs or rejected: it could not be compared, and `findings` say why.
+
+    `job` and `target` are empty, and `header` is None, where its header can't be read. `text` is the file's, `now` what
+    it should be; both are empty unless it differs.
+    """
+
+    path: Path
+    status: str
+    job: str = ""
+    target: str = ""
+    header: Header | None = None
+    text: str = ""
+    now: str = ""
+    findings: tuple[Diagnostic, ...] = ()
+
+
+def of_newer_format(path: Path, header: Header) -> Diagnostic:
+    """Return the error for a rendering that a later trainlaunch wrote."""
+    return Diagnostic(
+        TL121.code,
+        f"{path} has rendering format {header.format}, and this trainlaunch writes format {RENDERING_FORMAT}",
+        "install the trainlaunch that wrote it, or a newer one",
+        why="a later version rendered it; writing it again here would go back",
+        span=_line_span(path, header.line + 1),
+    )
+
+
+def job_file_missing(path: Path, header: Header, job: str) -> Diagnostic:
+    """Return the error for a rendering whose job file was moved or deleted."""
+    return Diagnostic(
+        TL121.code,
+        f"the job file {job}, which {path} was rendered from, does not exist",
+        f"render it again with `trainlaunch render JOB --target {header.target} --write-to {path.parent}`, "
+        "or delete it",
+        why="the header names it as seen from the rendering's own folder; one of the two was moved or deleted",
+        span=_line_span(path, header.line),
+    )
+
+
+def bad_header(path: Path, reason: str, *, line: int = 1) -> Diagnostic:
+    """Return the error for a header that says nothing usable, at its line."""
+    return Diagnostic(
+        TL121.code,
+        f"{path} looks like a rendering and can't be compared: {reason}",
+        "render it again with `trainlaunch render JOB --target TARGET --write-to DIR`, or delete it",
+        why="its header says which job file, target and options it was made from",
+        span=_line_span(path, line),
+    )
+
+
+def no_longer_renders(path: Path, header: Header, job: str) -> Diagnostic:
+    """Return the error that follows those of the job file itself."""
+    return Diagnostic(
+        TL122.code,
+        f"{path} can't be compared: {job} does not render for {header.target}",
+        f"correct {job}, or delete {path}",
+        why="the job file has errors, which stand before this one",
+        span=_line_span(path, header.line),
+    )
+
+
+def differs(checked: Checked, text: str, now: str) -> Diagnostic:
+    """Return the finding, at the first line that differs."""
+    have, want = text.split("\n"), now.split("\n")
+    same = next((n for n, (a, b) in enumerate(zip(have, want, strict=False)) if a != b), min(len(have), len(want)))
+    line = min(same, len(have) - 1)
+    return Diagnostic(
+        TL120.code,
+        f"{checked.path} is not what {checked.job} renders now for {checked.target}, from line {line + 1} on",
+        "run `trainlaunch check --fix`, and review what it changes",
+        why="the job file, its lock, its policy, trainlaunch or the rendering was changed, and the others were not",
+        span=Span(str(checked.path), line + 1, 1, line + 1, len(have[line]) + 1),
+    )
+
+
+def unreadable(path: Path, cause: OSError) -> Diagnostic:
+    """Return the error for a file or folder that the system doesn't give."""
+    reason = cause.strerror or str(cause)
+    return Diagnostic(TL124.code, f"{path} can't be read: {reason}", "name files and folders that are there")
+
+
+def no_rendering(path: Path) -> Diagnostic:
+    """Return the error for a named file without a header."""
+    return Diagnostic(
+        TL124.code,
+        f"{path} is no rendering of trainlaunch",
+        "name a file that `trainlaunch render` wrote, or a folder of them",
+        why=f"no line of its first {HEAD} bytes starts with `# Rendered by trainlaunch from`",
+    )
+
+
+def _line_span(path: Path, line: int) -> Span:
+    return Span(str(path), line, 1, line, 2)
