@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import threading
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -17,13 +16,12 @@ from launcher.targets import KUBERNETES
 if TYPE_CHECKING:
     from launcher.job.spec import JobSpec
     from launcher.run.kubernetes.client import Cluster
-    from launcher.run.kubernetes.follow import End, Wishes
-    from launcher.run.kubernetes.objects import Object, Reference
+    from launcher.run.kubernetes.follow import End, FollowOptions
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
-    """A job and where it is asked for; `options` are those that name the place again in another command."""
+class ClusterJob:
+    """A job and the cluster that it is looked for in; `options` name the place again in another command."""
 
     cluster: Cluster
     job: str
@@ -35,7 +33,7 @@ class Asked:
 
 
 @contextlib.contextmanager
-def asked_cluster(args: argparse.Namespace, *, job: JobSpec | None, name: str) -> Iterator[Asked]:
+def named_cluster(args: argparse.Namespace, *, job: JobSpec | None, name: str) -> Iterator[ClusterJob]:
     """Give the cluster that the arguments mean, and close its connections afterwards; nothing is contacted yet."""
     from launcher.run.kubernetes.client import Cluster
     from launcher.run.kubernetes.kubeconfig import find_access
@@ -46,59 +44,49 @@ def asked_cluster(args: argparse.Namespace, *, job: JobSpec | None, name: str) -
     options = f"--target {KUBERNETES.name}" + (f" --context {args.context}" if args.context else "")
     options += f" --namespace {cluster.namespace}" if cluster.namespace != access.namespace else ""
     with contextlib.closing(cluster):
-        yield Asked(cluster, name, options)
+        yield ClusterJob(cluster, name, options)
 
 
 @contextlib.contextmanager
-def asked(args: argparse.Namespace) -> Iterator[Asked]:
+def cluster_job(args: argparse.Namespace) -> Iterator[ClusterJob]:
     """Give the cluster and the job that a verb about runs means."""
     job = job_file(args.job, policy=args.policy, target=KUBERNETES.name)
-    with asked_cluster(args, job=job, name=args.job if job is None else job.name) as place:
+    with named_cluster(args, job=job, name=args.job if job is None else job.name) as place:
         yield place
 
 
 def logs(args: argparse.Namespace, streams: Streams) -> int:
     """Print what the pods of the job's newest run printed; with --follow end as the job does."""
-    from launcher.run.kubernetes.follow import Wishes
+    from launcher.run.kubernetes.follow import FollowOptions
+    from launcher.run.kubernetes.output import print_logs
+    from launcher.run.kubernetes.runs import newest_run
 
-    if args.follow:
-        with asked(args) as place:
-            return _said(follow(place, streams, Wishes()), place, streams)
-    with asked(args) as place:
-        _print_logs(place, streams)
+    with cluster_job(args) as place:
+        if args.follow:
+            return _said(_follow(place, streams, FollowOptions()), place, streams)
+        screen = Screen(streams)
+        print_logs(place.cluster, newest_run(place.cluster, place.job, screen.say), screen.out, screen.say)
     return 0
-
-
-def _print_logs(place: Asked, streams: Streams) -> None:
-    from launcher.run.kubernetes.logs import PodLog
-    from launcher.run.kubernetes.output import prefixed
-    from launcher.run.kubernetes.pods import Pod
-    from launcher.run.kubernetes.runs import newest_run, pods_of_run, runs_several
-
-    screen = Screen(streams)
-    run = newest_run(place.cluster, place.job, screen.say)
-    several = runs_several(place.cluster, run.thing)
-    never = threading.Event()
-    pods = pods_of_run(place.cluster, run)
-    for pod in (each for each in pods if each.ran):
-
-        def write(data: bytes, pod: Pod = pod) -> None:
-            screen.out(prefixed(data, pod) if several else data)
-
-        PodLog(place.cluster, pod, write, lambda pod=pod: pod, screen.say).read(follow=False, stop=never)  # type: ignore[misc]
-    if not any(pod.ran for pod in pods):
-        screen.say(f"no pod of {run.main} has printed anything: {run.result.state}")
 
 
 def wait(args: argparse.Namespace, streams: Streams) -> int:
     """Wait for the end of the job's newest run and end with its exit code."""
-    from launcher.run.kubernetes.follow import Wishes
+    from launcher.run.kubernetes.follow import FollowOptions
 
-    with asked(args) as place:
-        return _said(follow(place, streams, Wishes(logs=False)), place, streams)
+    with cluster_job(args) as place:
+        return _said(_follow(place, streams, FollowOptions(logs=False)), place, streams)
 
 
-def follow(place: Asked, streams: Streams, wishes: Wishes) -> End:
+def down(args: argparse.Namespace, streams: Streams) -> int:
+    """Delete everything that carries the job's label, and nothing else; returns when it is gone."""
+    from launcher.run.kubernetes.removal import remove_job
+
+    with cluster_job(args) as place:
+        remove_job(place.cluster, place.job, streams.say)
+    return 0
+
+
+def _follow(place: ClusterJob, streams: Streams, options: FollowOptions) -> End:
     """Follow the job's newest run to its end."""
     from launcher.run.kubernetes.follow import Follower
     from launcher.run.kubernetes.runs import newest_run
@@ -106,15 +94,15 @@ def follow(place: Asked, streams: Streams, wishes: Wishes) -> End:
 
     screen = Screen(streams)
     run = newest_run(place.cluster, place.job, screen.say)
-    if not wishes.logs and not run.result.ended:
+    if not options.logs and not run.result.ended:
         screen.say(f"waiting for job {run.job} ({run.main} in {place.cluster.words}) to end")
     events: Events[Event] = Events()
     console = Console(screen.out, screen.err, screen.say, lambda _: "")
     with trapped_signals(events):
-        return Follower(place.cluster, run, console, events, wishes=wishes).follow()
+        return Follower(place.cluster, run, console, events, options=options).follow()
 
 
-def _said(end: End, place: Asked, streams: Streams) -> int:
+def _said(end: End, place: ClusterJob, streams: Streams) -> int:
     """Say what an exit code alone does not, and return it."""
     if end.error is not None:
         streams.say(f"trainlaunch: the job may go on: {place.command('logs -f')}")
@@ -125,48 +113,3 @@ def _said(end: End, place: Asked, streams: Streams) -> int:
         why = end.result.words or end.result.reason if end.result else ""
         streams.say(f"trainlaunch: no process of it left an exit code{f': {why}' if why else ''}")
     return end.exit_code
-
-
-def down(args: argparse.Namespace, streams: Streams) -> int:
-    """Delete everything that carries the job's label, and nothing else; returns when it is gone."""
-    from launcher.errors import TargetUnavailable
-    from launcher.run.kubernetes.objects import JOB_LABEL, delete, wait_until_gone
-    from launcher.run.kubernetes.runs import made_by, no_such_run
-
-    with asked(args) as place:
-        cluster, selector = place.cluster, f"{JOB_LABEL}={place.job}"
-        made = made_by(cluster, selector, streams.say)
-        if not made:
-            raise TargetUnavailable([no_such_run(cluster, place.job, streams.say)])
-        streams.say(f"deleting job {place.job} in {cluster.words}")
-        tops = _tops(made)
-        for each in tops:
-            delete(cluster, each)
-        kinds = dict.fromkeys([*(place.kind for place, _ in made), "Job", "Pod"])
-
-        def left() -> list[Reference]:
-            return [place for place, _ in made_by(cluster, selector, lambda _: None, kinds=kinds)]
-
-        wait_until_gone(cluster, left, grace=_longest_grace(made), say=streams.say)
-        for each in tops:
-            streams.say(f"removed {each}")
-    return 0
-
-
-def _tops(made: list[tuple[Reference, Object]]) -> list[Reference]:
-    """Return what no other object takes along when it goes."""
-    from launcher.run.kubernetes.objects import WORKLOADS, owned
-
-    uids = {thing["metadata"].get("uid") for _, thing in made}
-
-    def by_another(place: Reference, thing: Object) -> bool:
-        if place.kind == "Pod" or place.kind not in WORKLOADS:
-            return owned(thing)
-        return any(each.get("uid") in uids for each in thing["metadata"].get("ownerReferences") or ())
-
-    return [place for place, thing in made if not by_another(place, thing)]
-
-
-def _longest_grace(made: list[tuple[Reference, Object]]) -> int:
-    specs = (thing.get("spec") or {} for place, thing in made if place.kind == "Pod")
-    return max((int(spec.get("terminationGracePeriodSeconds") or 30) for spec in specs), default=30)

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from launcher.cli.cluster import asked, asked_cluster
+from launcher.cli.cluster import cluster_job, named_cluster
 from launcher.cli.ps import age, table
 from launcher.cli.report import document
 from launcher.cli.streams import Streams
@@ -30,7 +30,7 @@ def ps(args: argparse.Namespace, streams: Streams) -> int:
     """List every run that carries our labels in the namespace, newest first."""
     from launcher.run.kubernetes.runs import all_runs, pods_of_run
 
-    with asked_cluster(args, job=None, name="") as place:
+    with named_cluster(args, job=None, name="") as place:
         cluster = place.cluster
         found = [(run, pods_of_run(cluster, run)) for run in all_runs(cluster, None, streams.say)]
     if args.output == "json":
@@ -120,7 +120,7 @@ def status(args: argparse.Namespace, streams: Streams) -> int:
     from launcher.run.kubernetes.pending import Reasons
     from launcher.run.kubernetes.runs import newest_run, pods_of_run
 
-    with asked(args) as place:
+    with cluster_job(args) as place:
         run = newest_run(place.cluster, place.job, streams.say)
         pods = pods_of_run(place.cluster, run)
         reasons = Reasons(place.cluster, run.main, job=None, patience=0)

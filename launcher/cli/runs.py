@@ -14,7 +14,6 @@ from launcher.cli.common import add_policy_argument
 from launcher.cli.report import help_line
 from launcher.cli.streams import Streams, coloured, standard_streams
 from launcher.cli.target_options import add_place_arguments, job_file
-from launcher.diagnostics import Diagnostic
 from launcher.errors import EXIT_BEFORE_START, TargetUnavailable
 from launcher.targets import DEFAULT_TARGET, TARGETS
 from launcher.units import human_size
@@ -26,7 +25,6 @@ if TYPE_CHECKING:
     from launcher.run.backend import Backend, Started
     from launcher.run.watch import HangWatch
 
-NO_SUCH_RUN = "TL510"
 RUN_TARGETS = tuple(each.name for each in TARGETS.values() if each.on_this_machine)
 CLUSTER_TARGETS = tuple(each.name for each in TARGETS.values() if not each.on_this_machine)
 MOST_SHOWN = 300
@@ -92,17 +90,10 @@ def runs_of(backend: Backend, job: str) -> tuple[Started, ...]:
     """Return the containers of a job, newest first; raises TargetUnavailable (TL510) where there are none."""
     found = backend.runs(job)
     if not found:
-        known = sorted({each.job for each in backend.runs()})
-        raise TargetUnavailable(
-            [
-                Diagnostic(
-                    code=NO_SUCH_RUN,
-                    message=f"{backend.place} has no run of job {job}",
-                    why=f"it has runs of {', '.join(known)}" if known else "it has no runs of trainlaunch at all",
-                    fix="start it with `trainlaunch up JOB`, or list what there is with `trainlaunch ps`",
-                )
-            ]
-        )
+        from launcher.run.wording import no_such_run
+
+        fix = "start it with `trainlaunch up JOB`, or list what there is with `trainlaunch ps`"
+        raise TargetUnavailable([no_such_run(backend.place, job, {each.job for each in backend.runs()}, fix=fix)])
     return found
 
 
@@ -141,6 +132,12 @@ def code_of(backend: Backend, container: Started, say: Callable[[str], None]) ->
             say(f"container {container.name} was created and has not started, so it has no exit code")
             return EXIT_BEFORE_START
     return code
+
+
+def hints(command: Callable[[str], str], line: Callable[[str], None]) -> None:
+    """Print how to follow a job that was left alone and how to end it; `command` gives a verb's command line."""
+    line(f"follow it: {command('logs -f')}")
+    line(f"end it:    {command('down')}")
 
 
 def hang_watch(plan: LaunchPlan, redacted: Callable[[str], str] = str) -> HangWatch:

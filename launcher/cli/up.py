@@ -7,7 +7,7 @@ import time
 from dataclasses import replace
 
 from launcher.cli.common import add_job_arguments, plan_of, say_findings
-from launcher.cli.runs import backend_of, hang_watch, say_diagnoses
+from launcher.cli.runs import backend_of, hang_watch, hints, say_diagnoses
 from launcher.cli.streams import Streams
 from launcher.cli.target_options import add_place_arguments, refuse_place_elsewhere
 from launcher.cli.terminal import Screen
@@ -68,13 +68,13 @@ def _verify_patch(plan: LaunchPlan) -> None:
 
 def _remove_expired(backend: Backend, streams: Streams) -> None:
     """Remove runs that ended longer than their ttl_after_finished ago; an engine has no controller that would."""
+    from launcher.run.wording import expired
+
     now = time.time()
     for run in backend.runs():
         if run.expired(now):
             backend.remove(run.id)
-            streams.say(
-                f"trainlaunch: removed {run.name}: its ttl_after_finished {format_duration(run.ttl or 0)} is over"
-            )
+            streams.say(f"trainlaunch: {expired(run.name, run.ttl or 0)}")
 
 
 def _followed(backend: Backend, plan: LaunchPlan, streams: Streams) -> int:
@@ -104,8 +104,7 @@ def _detached(backend: Backend, plan: LaunchPlan, streams: Streams) -> int:
 
     streams.result(detach(backend, plan) + "\n")
     job = plan.job.name
-    streams.say(f"follow it: trainlaunch logs -f {job}")
-    streams.say(f"end it:    trainlaunch down {job}")
+    hints(lambda verb: f"trainlaunch {verb} {job}", streams.say)
     left_out = []
     if plan.job.max_attempts > 1:
         left_out.append(f"restart.max_attempts {plan.job.max_attempts}")

@@ -123,8 +123,3 @@ class LaunchPlan(NamedTuple):
     def queued_batches(self) -> int:
         """Batches that the workers of all ranks of a container hold ready: Σ workers × prefetch_factor."""
         return sum(each.workers * each.prefetch_factor for each in self.shm.loaders) * self.ranks.value
-
-    def processes_with(self, settled: int | None) -> int:
-        """Return `processes` where an auto num_workers came to `settled` inside; None: as planned."""
-        per_rank = sum(settled if each.auto and settled is not None else each.workers for each in self.shm.loaders)
-        return per_rank * self.ranks.value

@@ -21,7 +21,8 @@ from launcher.run.backend import Backend, Say, Session, Started
 from launcher.run.evidence import evidence_of
 from launcher.run.multi_node import Prefixed, containers_of, deciding, prefix
 from launcher.run.observe import suggestion
-from launcher.run.watch import HangWatch, Log, ShmWatch
+from launcher.run.watch import HangWatch, Log, ShmWatch, planned_shm
+from launcher.run.wording import another_attempt, stopping
 from launcher.units import format_duration
 
 NEVER_RETRIED = frozenset({0, 125, 126, 127})
@@ -138,9 +139,7 @@ class Supervisor:
             outcome = self._attempt(run, attempt)
             if attempt == limit or not may_retry(outcome.exit_code, outcome.evidence):
                 break
-            self._console.say(
-                f"attempt {attempt} of {limit} ended with exit code {outcome.exit_code}; starting attempt {attempt + 1}"
-            )
+            self._console.say(another_attempt(attempt, limit, outcome.exit_code))
         return outcome
 
     def _attempt(self, run: str, number: int) -> Outcome:
@@ -160,7 +159,7 @@ class Supervisor:
             self._console.say(text if node is None else prefix(node).decode() + text)
 
         log = Log(self._console.hangs, say)
-        return Watched(log, ShmWatch(self._backend, self._plan, log, say))
+        return Watched(log, ShmWatch(self._backend, planned_shm(self._plan), log, say))
 
     def _containers(self, attempt: Attempt) -> tuple[Started, ...]:
         run, number = attempt.run, attempt.number
@@ -224,12 +223,10 @@ class Supervisor:
 
     def _stop(self, container: str, by: str) -> None:
         self._stopped_by = by
-        grace = format_duration(self._plan.job.stop_grace_period)
         reason = by
         if by == DEADLINE:
             reason = f"active_deadline {format_duration(self._plan.job.active_deadline or 0)} is over"
-        again = " again" if by == "Ctrl-C" else ""
-        self._console.say(f"{reason}: stopping the job; it has {grace} to end, Ctrl-C{again} kills it")
+        self._console.say(stopping(reason, self._plan.job.stop_grace_period, by=by))
         self._spawn(self._attempt_to, lambda: self._backend.stop(container))
 
     def _attempt_to(self, action: Callable[[], None]) -> None:

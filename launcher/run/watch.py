@@ -6,12 +6,12 @@ import re
 import threading
 import time
 from collections.abc import Callable
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from launcher.diagnose.evidence import Evidence
 from launcher.diagnose.shm_advice import larger_shm
 from launcher.errors import LaunchError
-from launcher.plan.launch_plan import LaunchPlan
+from launcher.plan.launch_plan import LaunchPlan, SharedMemory
 from launcher.plan.planned import Planned
 from launcher.run.backend import Chunk, Say, ShmReading, Started
 from launcher.run.observe import PAGE, read_from_health
@@ -77,6 +77,29 @@ def clock(ago: float = 0.0) -> str:
     return time.strftime("%H:%M:%S", time.localtime(time.time() - ago))
 
 
+class PlannedShm(NamedTuple):
+    """What a plan says of /dev/shm and the workers of one container, which readings are compared with.
+
+    `memory` is its limit in bytes, 0 where none is in effect; `target` is the target's name.
+    """
+
+    shm: SharedMemory
+    ranks: int
+    memory: int
+    target: str
+
+    def processes(self, settled: int | None) -> int:
+        """Return the worker processes of all ranks; `settled` is what the preflight lowered an auto num_workers to."""
+        per_rank = sum(settled if each.auto and settled is not None else each.workers for each in self.shm.loaders)
+        return per_rank * self.ranks
+
+
+def planned_shm(plan: LaunchPlan) -> PlannedShm:
+    """Return what readings of a plan's containers are compared with."""
+    memory = (plan.memory.limit or 0) if TARGETS[plan.target].enforces_limits else 0
+    return PlannedShm(plan.shm, plan.ranks.value, memory, plan.target)
+
+
 class ShmSource(Protocol):
     """Where readings of a running container come from: a Backend, or a pod's own look at itself."""
 
@@ -94,7 +117,7 @@ class ShmSource(Protocol):
 class ShmWatch:
     """Samples /dev/shm and the workers of a running container in a thread of its own."""
 
-    def __init__(self, backend: ShmSource, plan: LaunchPlan, log: Log, say: Say) -> None:
+    def __init__(self, backend: ShmSource, plan: PlannedShm, log: Log, say: Say) -> None:
         self._backend = backend
         self._plan = plan
         self.log = log
@@ -149,7 +172,7 @@ class ShmWatch:
             return
         self._counts += 1
         self.most_workers = max(self.most_workers, reading.workers)
-        planned = self._plan.processes_with(self.log.num_workers)
+        planned = self._plan.processes(self.log.num_workers)
         # Twice the same: workers start one after another.
         if reading.workers > planned and reading.workers == self._last_workers and not self._more_said:
             self._more_said = True
@@ -188,13 +211,14 @@ class ShmWatch:
 
     def _way_out(self, reading: ShmReading) -> str:
         plan = self._plan
-        memory = (plan.memory.limit or 0) if TARGETS[plan.target].enforces_limits else 0
         planned = Planned(need=plan.shm.need)
-        return larger_shm(Evidence(None, shm_size=reading.size, memory=memory, target=plan.target, planned=planned))
+        return larger_shm(
+            Evidence(None, shm_size=reading.size, memory=plan.memory, target=plan.target, planned=planned)
+        )
 
     def fewer_workers(self) -> str:
         """Return the remark that fewer workers ran than planned, `` where all ran or nothing is known."""
-        planned = self._plan.processes_with(self.log.num_workers)
+        planned = self._plan.processes(self.log.num_workers)
         if self._counts < COUNTS_BEFORE_FEWER_IS_SAID or self.most_workers >= planned:
             return ""
         return (

@@ -15,7 +15,7 @@ from launcher.plan.launch_plan import LaunchPlan
 from launcher.plan.planned import Planned
 from launcher.run.backend import Chunk, ShmReading
 from launcher.run.observe import PAGE, count_workers, read_from_health, read_from_proc, suggestion
-from launcher.run.watch import COUNTS_BEFORE_FEWER_IS_SAID, SILENT_SECONDS, TAIL_BYTES, Log, ShmWatch
+from launcher.run.watch import COUNTS_BEFORE_FEWER_IS_SAID, SILENT_SECONDS, TAIL_BYTES, Log, ShmWatch, planned_shm
 from launcher.units import GIB, MIB
 from tests.jobs import job_with, plan_with
 from tests.run.scripted import BLANK, Scripted
@@ -33,7 +33,7 @@ def plan(tmp_path: Path) -> LaunchPlan:
 def watch(plan: LaunchPlan) -> tuple[ShmWatch, list[str]]:
     """Return a watch that is fed by hand, and what it says."""
     said: list[str] = []
-    return ShmWatch(Scripted([]), plan, Log(lambda log: "", said.append), said.append), said
+    return ShmWatch(Scripted([]), planned_shm(plan), Log(lambda log: "", said.append), said.append), said
 
 
 def reading(used: int, size: int = 2 * GIB, workers: int | None = 2) -> ShmReading:
@@ -138,10 +138,10 @@ def test_workers_that_the_preflight_lowered_are_the_plan(tmp_path: Path) -> None
     plan = plan_with(tmp_path, data_loader={**IMAGES, "loaders": loaders}, resources={"cpus": 8, "memory": "16Gi"})
     log = Log(lambda text: "", print)
     assert log.num_workers is None
-    assert plan.processes_with(log.num_workers) == plan.num_workers.value + 3
+    assert planned_shm(plan).processes(log.num_workers) == plan.num_workers.value + 3
     log.take(Chunk(True, b"trainlaunch: preflight passed: /dev/shm 2.0 GiB, 4 CPUs, num_workers 1\n"))
     log.take(Chunk(False, b"x" * TAIL_BYTES * 2))
-    assert plan.processes_with(log.num_workers) == 1 + 3
+    assert planned_shm(plan).processes(log.num_workers) == 1 + 3
 
 
 def test_the_log_keeps_its_last_part(plan: LaunchPlan) -> None:

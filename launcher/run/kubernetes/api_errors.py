@@ -9,6 +9,7 @@ from typing import Any
 
 from launcher.diagnostics import Diagnostic, Explanation
 from launcher.errors import TargetUnavailable
+from launcher.kinds import objects
 from launcher.run.kubernetes.kubeconfig import Access
 
 TL522 = Explanation(
@@ -106,12 +107,6 @@ NO_SUCH_KIND = "TL527"
 HTTP_BAD_REQUEST, HTTP_UNAUTHORIZED, HTTP_FORBIDDEN, HTTP_NOT_FOUND = 400, 401, 403, 404
 HTTP_CONFLICT, HTTP_GONE, HTTP_TOO_MANY, HTTP_SERVER_ERROR = 409, 410, 429, 500
 _RBAC = re.compile(r'cannot (?P<verb>\w+) resource "(?P<resource>[^"]+)"')
-_BRINGERS = {
-    "JobSet": "the JobSet controller (jobset.sigs.k8s.io)",
-    "TrainJob": "Kubeflow Trainer (kubeflow.org/docs/components/trainer)",
-    "TrainingRuntime": "Kubeflow Trainer (kubeflow.org/docs/components/trainer)",
-    "PyTorchJob": "the Kubeflow Training Operator (kubeflow.org/docs/components/trainer/legacy-v1)",
-}
 
 
 class Unreachable(TargetUnavailable):
@@ -184,9 +179,8 @@ def _refusal(access: Access, what: str, refused: ApiRefused) -> Diagnostic:
 
 def _bringer(what: str) -> str:
     """Return what brings the kind that an attempt like `create JobSet mnist` names."""
-    return next(
-        (bringer for kind, bringer in _BRINGERS.items() if f" {kind} " in f"{what} "), "the controller of that kind"
-    )
+    named = (each for each in objects().values() if each.controller and f" {each.name} " in f"{what} ")
+    return next((each.controller for each in named), "the controller of that kind")
 
 
 def _may_not(access: Access, what: str, refused: ApiRefused) -> Diagnostic:

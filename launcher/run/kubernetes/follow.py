@@ -6,18 +6,22 @@ import queue
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from launcher.errors import EXIT_BEFORE_START, EXIT_INTERRUPTED, LaunchError, TargetUnavailable
-from launcher.plan.launch_plan import LaunchPlan
+from launcher.job.spec import JobSpec
+from launcher.kinds import POD
 from launcher.run.kubernetes.client import Cluster
-from launcher.run.kubernetes.objects import Reference, collection, delete
+from launcher.run.kubernetes.objects import Reference, delete, pods_path
 from launcher.run.kubernetes.output import Output
 from launcher.run.kubernetes.pending import Wait
 from launcher.run.kubernetes.pods import Pod, attempts_of, end_of, first_to_fail
-from launcher.run.kubernetes.polling import Lookout, Sight
+from launcher.run.kubernetes.polling import Observed, WorkloadPoller
 from launcher.run.kubernetes.runs import ClusterRun, Result, exit_code_of, result_of
 from launcher.run.kubernetes.watch import PodWatch
 from launcher.run.supervise import Console, Event, Events
+from launcher.run.watch import PlannedShm
+from launcher.run.wording import stopping
 from launcher.units import format_duration
 
 TICK_SECONDS = 1.0
@@ -44,11 +48,14 @@ class End:
     error: TargetUnavailable | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Wishes:
-    """What whoever follows wants: `plan` is known to `up` only, `logs` are printed, an interrupt may stop the job."""
+class FollowOptions(NamedTuple):
+    """How a run is followed: `logs` are printed, an interrupt may stop the job, which then has `grace` seconds.
 
-    plan: LaunchPlan | None = None
+    `job` and `planned` are known to `up` only: where a wait comes from, and what /dev/shm is compared with.
+    """
+
+    job: JobSpec | None = None
+    planned: PlannedShm | None = None
     logs: bool = True
     stop_on_interrupt: bool = False
     grace: int = 30
@@ -64,18 +71,17 @@ class Follower:
         console: Console,
         events: Events[Event],
         *,
-        wishes: Wishes,
+        options: FollowOptions,
         ignored: frozenset[str] = frozenset(),
     ) -> None:
         self._cluster = cluster
         self._run = run
         self._console = console
         self._events = events
-        self._wishes = wishes
+        self._options = options
         self._watch = PodWatch(cluster, run.selector, lambda: events.put(PODS), ignored=ignored)
-        self.output = Output(cluster, self._watch, console, run.thing, wishes.plan)
-        job = wishes.plan.job if wishes.plan else None
-        self._lookout = Lookout(cluster, run, job, self._watch, lambda: events.put(PODS))
+        self.output = Output(cluster, self._watch, console, run.thing, options.planned)
+        self._poller = WorkloadPoller(cluster, run, options.job, self._watch, lambda: events.put(PODS))
         self._said: dict[str, str] = {}
         self._started: set[str] = set()
         self._remarked: set[str] = set()
@@ -87,7 +93,7 @@ class Follower:
     def follow(self) -> End:
         """Return when the run has ended, was left alone, can't start, or was lost."""
         self._watch.start()
-        self._lookout.start()
+        self._poller.start()
         try:
             while True:
                 end = self._on_event(self._next()) or self._step()
@@ -95,7 +101,7 @@ class Follower:
                     return end
         finally:
             self._watch.end()
-            self._lookout.end()
+            self._poller.end()
             self.output.close()
 
     def _next(self) -> Event:
@@ -114,15 +120,13 @@ class Follower:
             self._console.say(event.value)
         if event.kind != "signal":
             return None
-        if not self._wishes.stop_on_interrupt:
+        if not self._options.stop_on_interrupt:
             return End("detached", EXIT_INTERRUPTED, stopped_by=event.value)
         if not self._stopped_by:
             self._stopped_by = event.value
-            grace = format_duration(self._wishes.grace)
-            again = " again" if event.value == "Ctrl-C" else ""
-            self._console.say(f"{event.value}: stopping the job; it has {grace} to end, Ctrl-C{again} kills it")
+            self._console.say(stopping(event.value, self._options.grace, by=event.value))
             self._aside(lambda: delete(self._cluster, self._run.main))
-            self._lookout.hurry.set()
+            self._poller.hurry.set()
         elif not self._killed_by:
             self._killed_by = event.value
             self._console.say("killing it")
@@ -130,10 +134,10 @@ class Follower:
         return None
 
     def _kill(self) -> None:
-        path = collection("v1", "pods", self._cluster.namespace)
+        path = pods_path(self._cluster)
         for pod in self._watch.pods():
             if not pod.ended:
-                delete(self._cluster, Reference(path, "Pod", pod.name), grace=1)
+                delete(self._cluster, Reference(path, POD.name, pod.name), grace=1)
 
     def _aside(self, action: Callable[[], None]) -> None:
         def attempt() -> None:
@@ -145,20 +149,20 @@ class Follower:
         threading.Thread(target=attempt, daemon=True).start()
 
     def _step(self) -> End | None:
-        failure = self._watch.failure or self._lookout.failure or self.output.failure
+        failure = self._watch.failure or self._poller.failure or self.output.failure
         if failure is not None:
             raise failure
-        refused = self._watch.refused or self._lookout.refused
+        refused = self._watch.refused or self._poller.refused
         if refused is not None:
             return End("lost", EXIT_BEFORE_START, error=refused)
         lost = self._outage()
         if lost is not None or not self._watch.listed.is_set():
             return lost
-        pods, sight = self._watch.pods(), self._lookout.sight
-        if self._wishes.logs:
+        pods, seen = self._watch.pods(), self._poller.seen
+        if self._options.logs:
             self.output.take(pods)
         self._say_started(pods)
-        return self._stuck(pods, sight) or self._ended(pods, sight)
+        return self._stuck(pods, seen) or self._ended(pods, seen)
 
     def _outage(self) -> End | None:
         since = self._watch.down_since
@@ -176,14 +180,14 @@ class Follower:
             self._console.say(f"{self._watch.down_why}; the job goes on, and I ask again for up to {patience}")
         return None
 
-    def _stuck(self, pods: tuple[Pod, ...], sight: Sight) -> End | None:
+    def _stuck(self, pods: tuple[Pod, ...], seen: Observed) -> End | None:
         """Say what waits, each reason once; give up on what no time will heal, where nothing has started."""
-        if sight.main is None or result_of(sight.main).ended or self._stopped_by:
+        if seen.main is None or result_of(seen.main).ended or self._stopped_by:
             return None
-        self._remark(pods, sight)
+        self._remark(pods, seen)
         now = self._cluster.clock.now()
         begun = {pod.name for pod in pods if pod.state != "waiting"}
-        waits = [wait for wait in sight.waits if wait.who not in begun]
+        waits = [wait for wait in seen.waits if wait.who not in begun]
         for wait in waits:
             key = (wait.who, wait.reason)
             since, first = self._waiting_since.setdefault(key, (now, wait))
@@ -199,13 +203,13 @@ class Follower:
             del self._waiting_since[key]
         return None
 
-    def _remark(self, pods: tuple[Pod, ...], sight: Sight) -> None:
+    def _remark(self, pods: tuple[Pod, ...], seen: Observed) -> None:
         """Say once what could not be asked, and what a health check has against a pod."""
         names = {pod.uid: pod.name for pod in pods}
-        checks = (f"the health check of pod {names.get(uid)} says: {says}" for uid, says in sight.unhealthy.items())
+        checks = (f"the health check of pod {names.get(uid)} says: {says}" for uid, says in seen.unhealthy.items())
         # Once one has failed its controller takes the others away.
         taken = () if first_to_fail(pods) else (_taken_away(pod) for pod in pods if pod.deleting and not pod.ended)
-        for remark in (*sight.remarks, *checks, *taken):
+        for remark in (*seen.remarks, *checks, *taken):
             if remark not in self._remarked:
                 self._remarked.add(remark)
                 self._console.say(remark)
@@ -226,8 +230,8 @@ class Follower:
             elif self._said.get(pod.name) is not None:
                 self._console.say(f"pod {pod.name} runs on node {pod.node}")
 
-    def _ended(self, pods: tuple[Pod, ...], sight: Sight) -> End | None:
-        result = None if sight.main is None else result_of(sight.main)
+    def _ended(self, pods: tuple[Pod, ...], seen: Observed) -> End | None:
+        result = None if seen.main is None else result_of(seen.main)
         if result is not None and not result.ended:
             return None
         now = self._cluster.clock.now()
@@ -240,7 +244,7 @@ class Follower:
             if still_running and waited > UNSEEN_SECONDS and not self._asked_again:
                 self._asked_again = True  # the watch may be dead without a word
                 self._aside(self._watch.refresh)
-            if waited < (SETTLE_SECONDS + self._wishes.grace if still_running else UNSEEN_SECONDS):
+            if waited < (SETTLE_SECONDS + self._options.grace if still_running else UNSEEN_SECONDS):
                 return None
         if not self.output.drained:
             if min(waited, self.output.quiet) < SETTLE_SECONDS:

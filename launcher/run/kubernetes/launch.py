@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -10,7 +9,7 @@ import yaml
 
 from launcher.diagnostics import Diagnostic
 from launcher.errors import LaunchError, TargetUnavailable
-from launcher.job.reserved import KUBERNETES_LABEL_PREFIX
+from launcher.kinds import POD, workloads
 from launcher.plan.launch_plan import LaunchPlan
 from launcher.render import render
 from launcher.run.kubernetes.api_errors import HTTP_CONFLICT, ApiRefused
@@ -19,7 +18,6 @@ from launcher.run.kubernetes.field_lookup import refusals
 from launcher.run.kubernetes.objects import (
     INPUT_LABEL,
     JOB_LABEL,
-    WORKLOADS,
     Object,
     Reference,
     create,
@@ -30,14 +28,11 @@ from launcher.run.kubernetes.objects import (
     try_out,
     wait_until_gone,
 )
-from launcher.run.kubernetes.runs import ClusterRun, all_runs, result_of
-from launcher.units import format_duration
+from launcher.run.kubernetes.removal import TTL_ANNOTATION
+from launcher.run.kubernetes.runs import ClusterRun, result_of
 from launcher.verify import verified
 
 NAME_TAKEN = "TL506"
-TTL_ANNOTATION = KUBERNETES_LABEL_PREFIX + "ttl-after-finished"
-# Its controller refuses one whose runtime is not there yet, so it is tried out once the runtime is.
-NEEDS_OTHERS = frozenset({"TrainJob"})
 Say = Callable[[str], None]
 
 
@@ -51,137 +46,150 @@ def documents_of(plan: LaunchPlan, namespace: str) -> list[dict[str, Any]]:
     documents = [each for each in yaml.load_all(text, Loader=loader) if each]
     for each in documents:
         each["metadata"]["namespace"] = namespace
-        if each["kind"] == "Pod" and plan.job.ttl_after_finished is not None:
+        if each["kind"] == POD.name and plan.job.ttl_after_finished is not None:
             each["metadata"].setdefault("annotations", {})[TTL_ANNOTATION] = str(plan.job.ttl_after_finished)
     return documents
 
 
-def check(cluster: Cluster, plan: LaunchPlan, documents: Sequence[Object], say: Say) -> list[Reference]:
-    """Let the API server check every document and return what holds their names already.
+class Launch:
+    """A job's objects on one cluster: checked, made, replaced, and made again for another attempt.
 
-    Raises TargetUnavailable with everything that it has against them, at the job file's lines.
+    It takes all that it needs of a plan at once; each attempt makes the same objects. `documents` are in order.
     """
-    problems: list[Diagnostic] = []
-    taken: list[Reference] = []
-    for document in documents:
-        if document["kind"] in NEEDS_OTHERS and len(documents) > 1:
-            place = reference_of(cluster, document)
-            taken += [place] if found(cluster, place) is not None else []
-            continue
-        try:
-            for warning in try_out(cluster, document):
-                say(f"the API server warns about {document['kind']} {document['metadata']['name']}: {warning}")
-        except ApiRefused as refused:
-            if refused.status == HTTP_CONFLICT and refused.reason == "AlreadyExists":
-                taken.append(reference_of(cluster, document))
-            else:
-                problems += refusals(cluster, plan.job, document, refused)
-    if problems:
-        raise TargetUnavailable(dict.fromkeys(problems))
-    return taken
 
+    def __init__(self, cluster: Cluster, plan: LaunchPlan, say: Say) -> None:
+        self.cluster = cluster
+        self.documents = documents_of(plan, cluster.namespace)
+        self._job = plan.job
+        self._name = plan.name
+        self._say = say
 
-def refuse_taken(cluster: Cluster, plan: LaunchPlan, taken: Sequence[Reference]) -> None:
-    """Raise TargetUnavailable (TL506) where a name is held already: by the workload, where that is there too."""
-    if taken:
-        workloads = [place for place in taken if place.kind in WORKLOADS]
-        raise TargetUnavailable([_name_taken(cluster, plan, (workloads or taken)[0])])
+    @property
+    def words(self) -> str:
+        """The objects as a sentence names them."""
+        return ", ".join(f"{each['kind']} {each['metadata']['name']}" for each in self.documents)
 
+    def attempts_of(self, run: ClusterRun) -> int:
+        """Return how often the run is to be made in all; 1 where its controller itself starts it again."""
+        return 1 if workloads()[run.main.kind].retries else self._job.max_attempts
 
-def replace(cluster: Cluster, plan: LaunchPlan, taken: Sequence[Reference], say: Say) -> None:
-    """Delete what holds the names, with all that it made, and wait until it is gone.
+    def check(self) -> list[Reference]:
+        """Let the API server check every document and return what holds their names already.
 
-    Raises TargetUnavailable (TL506) for what trainlaunch did not make, and (TL529) where it does not go.
-    """
-    for place in taken:
-        thing = found(cluster, place)
-        labels = ((thing or {}).get("metadata") or {}).get("labels") or {}
-        if thing is not None and labels.get(JOB_LABEL) != plan.job.name:
-            raise TargetUnavailable([_name_taken(cluster, plan, place)])
-    for place in reversed(taken):  # what others need goes last
-        say(f"deleting {place} in {cluster.words}, as --replace asks")
-        delete(cluster, place)
-    wait_until_gone(
-        cluster,
-        lambda: [place for place in taken if found(cluster, place) is not None],
-        grace=plan.job.stop_grace_period,
-        say=say,
-    )
-
-
-def launch(cluster: Cluster, plan: LaunchPlan, documents: Sequence[Object], say: Say) -> ClusterRun:
-    """Create the objects in order and return the run; where one fails those before it are deleted again."""
-    made: list[tuple[Reference, Object]] = []
-    try:
-        for document in documents:
+        Raises TargetUnavailable with everything that it has against them, at the job file's lines.
+        """
+        problems: list[Diagnostic] = []
+        taken: list[Reference] = []
+        for document in self.documents:
+            if self._waits_for_others(document):
+                place = reference_of(self.cluster, document)
+                taken += [place] if found(self.cluster, place) is not None else []
+                continue
             try:
-                if document["kind"] in NEEDS_OTHERS and len(documents) > 1:
-                    try_out(cluster, document)
-                made.append((reference_of(cluster, document), create(cluster, document)))
+                for warning in try_out(self.cluster, document):
+                    name = f"{document['kind']} {document['metadata']['name']}"
+                    self._say(f"the API server warns about {name}: {warning}")
             except ApiRefused as refused:
-                raise _refused(cluster, plan, document, refused) from refused
-    except BaseException:
-        _roll_back(cluster, [place for place, _ in made], say)
-        raise
-    main, thing = next(each for kind in WORKLOADS for each in made if each[0].kind == kind)
-    label = documents[-1]["metadata"]["labels"].get(INPUT_LABEL, "")
-    return ClusterRun(plan.job.name, label, main, {**thing, "kind": main.kind})
+                if _is_taken(refused):
+                    taken.append(reference_of(self.cluster, document))
+                else:
+                    problems += refusals(self.cluster, self._job, document, refused)
+        if problems:
+            raise TargetUnavailable(dict.fromkeys(problems))
+        return taken
 
+    def refuse_taken(self, taken: Sequence[Reference]) -> None:
+        """Raise TargetUnavailable (TL506) where a name is held already: by the workload, where that is there too."""
+        if taken:
+            running = [place for place in taken if place.kind in workloads()]
+            raise TargetUnavailable([self._name_taken((running or taken)[0])])
 
-def leftovers(cluster: Cluster, documents: Sequence[Object]) -> frozenset[str]:
-    """Return the uids of pods that carry these labels before anything is made: they belong to an earlier run."""
-    labels = documents[-1]["metadata"]["labels"]
-    selector = ",".join(f"{key}={labels[key]}" for key in (JOB_LABEL, INPUT_LABEL) if key in labels)
-    return frozenset(thing["metadata"].get("uid", "") for _, thing in listed(cluster, "Pod", selector))
+    def replace(self, taken: Sequence[Reference], say: Say) -> None:
+        """Delete what holds the names, with all that it made, and wait until it is gone.
 
+        Raises TargetUnavailable (TL506) for what trainlaunch did not make, and (TL529) where it does not go.
+        """
+        for place in taken:
+            thing = found(self.cluster, place)
+            if thing is not None and _labels(thing).get(JOB_LABEL) != self._job.name:
+                raise TargetUnavailable([self._name_taken(place)])
+        for place in reversed(taken):  # what others need goes last
+            say(f"deleting {place} in {self.cluster.words}, as --replace asks")
+            delete(self.cluster, place)
+        wait_until_gone(
+            self.cluster,
+            lambda: [place for place in taken if found(self.cluster, place) is not None],
+            grace=self._job.stop_grace_period,
+            say=say,
+        )
 
-def remove_expired(cluster: Cluster, say: Say) -> None:
-    """Delete Pods of ours that ended longer than their ttl_after_finished ago; only a Job has a controller for it."""
-    for run in all_runs(cluster, None, say):
-        stated = (run.thing["metadata"].get("annotations") or {}).get(TTL_ANNOTATION, "")
-        result = run.result
-        if (
-            run.main.kind == "Pod"
-            and stated.isdigit()
-            and result.ended
-            and result.finished + int(stated) <= time.time()
-        ):
-            delete(cluster, run.main)
-            say(f"removed {run.main}: its ttl_after_finished {format_duration(int(stated))} is over")
-
-
-def _refused(cluster: Cluster, plan: LaunchPlan, document: Object, refused: ApiRefused) -> TargetUnavailable:
-    if refused.status == HTTP_CONFLICT and refused.reason == "AlreadyExists":
-        return TargetUnavailable([_name_taken(cluster, plan, reference_of(cluster, document))])
-    return TargetUnavailable(refusals(cluster, plan.job, document, refused))
-
-
-def _roll_back(cluster: Cluster, made: Sequence[Reference], say: Say) -> None:
-    for place in reversed(made):
+    def make(self) -> ClusterRun:
+        """Create the objects in order and return the run; where one fails those before it are deleted again."""
+        made: list[tuple[Reference, Object]] = []
         try:
-            delete(cluster, place)
-            say(f"deleted {place} again")
-        except LaunchError as cause:
-            say(f"{place} is left behind: {cause}")
+            for document in self.documents:
+                try:
+                    if self._waits_for_others(document):
+                        try_out(self.cluster, document)
+                    made.append((reference_of(self.cluster, document), create(self.cluster, document)))
+                except ApiRefused as refused:
+                    raise self._refused(document, refused) from refused
+        except BaseException:
+            self._roll_back([place for place, _ in made])
+            raise
+        main, thing = next(each for kind in workloads() for each in made if each[0].kind == kind)
+        label = _labels(self.documents[-1]).get(INPUT_LABEL, "")
+        return ClusterRun(self._job.name, label, main, {**thing, "kind": main.kind})
 
+    def leftovers(self) -> frozenset[str]:
+        """Return the uids of pods that carry these labels before anything is made: they belong to an earlier run."""
+        labels = _labels(self.documents[-1])
+        selector = ",".join(f"{key}={labels[key]}" for key in (JOB_LABEL, INPUT_LABEL) if key in labels)
+        return frozenset(thing["metadata"].get("uid", "") for _, thing in listed(self.cluster, POD.name, selector))
 
-def _name_taken(cluster: Cluster, plan: LaunchPlan, place: Reference) -> Diagnostic:
-    thing = found(cluster, place) or {}
-    labels = (thing.get("metadata") or {}).get("labels") or {}
-    job = plan.job.name
-    if labels.get(JOB_LABEL) != job:
-        owner = f"job {labels[JOB_LABEL]}" if JOB_LABEL in labels else "something that trainlaunch did not make"
+    def _waits_for_others(self, document: Object) -> bool:
+        """Whether its controller refuses it while the objects before it are not there: it is tried out after them."""
+        kind = workloads().get(document["kind"])
+        return kind is not None and kind.needs_parts_first and len(self.documents) > 1
+
+    def _refused(self, document: Object, refused: ApiRefused) -> TargetUnavailable:
+        if _is_taken(refused):
+            return TargetUnavailable([self._name_taken(reference_of(self.cluster, document))])
+        return TargetUnavailable(refusals(self.cluster, self._job, document, refused))
+
+    def _roll_back(self, made: Sequence[Reference]) -> None:
+        for place in reversed(made):
+            try:
+                delete(self.cluster, place)
+                self._say(f"deleted {place} again")
+            except LaunchError as cause:
+                self._say(f"{place} is left behind: {cause}")
+
+    def _name_taken(self, place: Reference) -> Diagnostic:
+        cluster, job = self.cluster, self._job.name
+        thing = found(cluster, place) or {}
+        labels = _labels(thing)
+        if labels.get(JOB_LABEL) != job:
+            owner = f"job {labels[JOB_LABEL]}" if JOB_LABEL in labels else "something that trainlaunch did not make"
+            return Diagnostic(
+                NAME_TAKEN,
+                f"the name of {place} in {cluster.words} is held by {owner}",
+                f"give `--name {self._name}-2`, or another --namespace",
+                why="an object's name is unique among its kind in a namespace",
+            )
+        logs = f"trainlaunch logs -f {job} --target kubernetes --namespace {cluster.namespace}"
+        state = result_of({**thing, "kind": place.kind}).state if place.kind in workloads() else "there"
         return Diagnostic(
             NAME_TAKEN,
-            f"the name of {place} in {cluster.words} is held by {owner}",
-            f"give `--name {plan.name}-2`, or another --namespace",
-            why="an object's name is unique among its kind in a namespace",
+            f"job {job} is there already, as {place} in {cluster.words}, and is {state}",
+            f"add --replace to delete that one first, follow it with `{logs}`, or give another `--name`",
+            why="the same job gives the same name, so that it never runs twice by accident",
         )
-    logs = f"trainlaunch logs -f {job} --target kubernetes --namespace {cluster.namespace}"
-    state = result_of({**thing, "kind": place.kind}).state if place.kind in WORKLOADS else "there"
-    return Diagnostic(
-        NAME_TAKEN,
-        f"job {job} is there already, as {place} in {cluster.words}, and is {state}",
-        f"add --replace to delete that one first, follow it with `{logs}`, or give another `--name`",
-        why="the same job gives the same name, so that it never runs twice by accident",
-    )
+
+
+def _is_taken(refused: ApiRefused) -> bool:
+    return refused.status == HTTP_CONFLICT and refused.reason == "AlreadyExists"
+
+
+def _labels(thing: Object) -> Object:
+    return (thing.get("metadata") or {}).get("labels") or {}

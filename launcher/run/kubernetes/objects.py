@@ -10,6 +10,7 @@ from typing import Any
 from launcher.diagnostics import Diagnostic, Explanation
 from launcher.errors import TargetUnavailable
 from launcher.job.reserved import KUBERNETES_LABEL_PREFIX
+from launcher.kinds import POD, objects, workloads
 from launcher.run.kubernetes.api_errors import HTTP_CONFLICT, HTTP_NOT_FOUND, NO_SUCH_KIND, ApiRefused, Unreachable
 from launcher.run.kubernetes.client import Cluster, Query
 from launcher.units import format_duration
@@ -38,20 +39,6 @@ kubectl delete node lost-node && trainlaunch down job.yaml --target kubernetes
 JOB_LABEL = KUBERNETES_LABEL_PREFIX + "job"
 INPUT_LABEL = KUBERNETES_LABEL_PREFIX + "input"
 FIELD_MANAGER = "trainlaunch"
-# What a job is made of, that which runs pods first; by these `down` finds all that carries a job's label.
-WORKLOADS: Mapping[str, tuple[str, str]] = {
-    "TrainJob": ("trainer.kubeflow.org/v1alpha1", "trainjobs"),
-    "JobSet": ("jobset.x-k8s.io/v1alpha2", "jobsets"),
-    "PyTorchJob": ("kubeflow.org/v1", "pytorchjobs"),
-    "Job": ("batch/v1", "jobs"),
-    "Pod": ("v1", "pods"),
-}
-KINDS: Mapping[str, tuple[str, str]] = {
-    **WORKLOADS,
-    "TrainingRuntime": ("trainer.kubeflow.org/v1alpha1", "trainingruntimes"),
-    "Service": ("v1", "services"),
-    "ConfigMap": ("v1", "configmaps"),
-}
 DELETE_SECONDS = 60  # beyond the grace period of the pods
 POLL_SECONDS = 0.5
 CREATE_SECONDS = 60
@@ -84,8 +71,9 @@ def collection(api_version: str, plural: str, namespace: str) -> str:
 def reference_of(cluster: Cluster, document: Object) -> Reference:
     """Return where a document's object is, or would be. Raises TargetUnavailable (TL527) for an unknown kind."""
     version, kind = str(document["apiVersion"]), str(document["kind"])
-    known = KINDS.get(kind)
-    plural = known[1] if known is not None and known[0] == version else _discovered(cluster, version, kind)
+    known = objects().get(kind)
+    same = known is not None and known.api_version == version
+    plural = known.plural if known is not None and same else _discovered(cluster, version, kind)
     return Reference(collection(version, plural, cluster.namespace), kind, str(document["metadata"]["name"]))
 
 
@@ -160,21 +148,24 @@ def listed(
 
     With `say` a kind that may not be listed is said and passed over, where the cluster may have none of it anyway.
     """
-    version, plural = KINDS[kind]
-    path = collection(version, plural, cluster.namespace)
+    record = objects()[kind]
+    path = collection(record.api_version, record.plural, cluster.namespace)
     query: list[tuple[str, str]] = [("labelSelector", selector), ("limit", "500")]
     while True:
         try:
-            page = cluster.get(path, query, what=f"list {plural}")
+            page = cluster.get(path, query, what=f"list {record.plural}")
         except ApiRefused as refused:
             if refused.no_such_kind:
                 return
             if say is not None and refused.denied_by_rbac:
-                say(f"you may not list {plural} in {cluster.words}, so none of them are considered")
+                say(f"you may not list {record.plural} in {cluster.words}, so none of them are considered")
                 return
             raise
         for each in page.get("items") or ():
-            yield Reference(path, kind, each["metadata"]["name"]), {"kind": kind, "apiVersion": version, **each}
+            yield (
+                Reference(path, kind, each["metadata"]["name"]),
+                {"kind": kind, "apiVersion": record.api_version, **each},
+            )
         more = (page.get("metadata") or {}).get("continue")
         if not more:
             return
@@ -225,6 +216,17 @@ def _not_deleted(cluster: Cluster, left: Sequence[Reference], seconds: int) -> D
         f"look at `kubectl describe {first.kind.lower()} {first.name} -n {cluster.namespace}`, then run `down` again",
         why="its deletion was accepted and goes on; a lost node, or a finalizer whose controller is gone, holds it",
     )
+
+
+def is_everywhere(kind: str) -> bool:
+    """Whether every cluster has a kind that runs a job, so that no verb can do without reading it."""
+    record = workloads().get(kind)
+    return record is not None and not record.controller
+
+
+def pods_path(cluster: Cluster) -> str:
+    """Return the path of the namespace's pods."""
+    return collection(POD.api_version, POD.plural, cluster.namespace)
 
 
 def owned(thing: Object) -> bool:

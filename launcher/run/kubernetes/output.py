@@ -3,32 +3,31 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
-from launcher.plan.launch_plan import LaunchPlan
-from launcher.run.backend import Chunk
+from launcher.run.backend import Chunk, Say
 from launcher.run.kubernetes.client import Cluster
 from launcher.run.kubernetes.exec import PodShm
 from launcher.run.kubernetes.logs import PodLog
 from launcher.run.kubernetes.pods import Pod
-from launcher.run.kubernetes.runs import runs_several
+from launcher.run.kubernetes.runs import ClusterRun, pods_of_run, runs_several
 from launcher.run.kubernetes.watch import PodWatch
 from launcher.run.observe import suggestion
 from launcher.run.supervise import Console
-from launcher.run.watch import Log, ShmWatch
+from launcher.run.watch import Log, PlannedShm, ShmWatch
 
 
 class Output:
     """Reads each pod's log in a thread of its own, from the moment that its container runs."""
 
     def __init__(
-        self, cluster: Cluster, watch: PodWatch, console: Console, thing: Mapping[str, Any], plan: LaunchPlan | None
+        self, cluster: Cluster, watch: PodWatch, console: Console, thing: Mapping[str, Any], planned: PlannedShm | None
     ) -> None:
         self._cluster = cluster
         self._watch = watch
         self._console = console
-        self._plan = plan
+        self._planned = planned
         self.several = runs_several(cluster, thing)
         self._lock = threading.Lock()
         self._stop = threading.Event()
@@ -106,9 +105,9 @@ class Output:
             self._console.out(prefixed(data, pod) if self.several else data)
 
     def _sample(self, pod: Pod) -> None:
-        if self._plan is None or pod.state != "running":
+        if self._planned is None or pod.state != "running":
             return
-        watch = ShmWatch(PodShm(self._cluster, self._no_exec), self._plan, self.logs[pod.uid], self._console.say)
+        watch = ShmWatch(PodShm(self._cluster, self._no_exec), self._planned, self.logs[pod.uid], self._console.say)
         self.watches[pod.uid] = watch
         watch.start(pod)
 
@@ -125,3 +124,20 @@ def prefixed(data: bytes, pod: Pod) -> bytes:
     last = lines.pop()
     text = b"".join(prefix + line + b"\n" for line in lines)
     return text + (prefix + last + b"\n" if last else b"")
+
+
+def print_logs(cluster: Cluster, run: ClusterRun, out: Callable[[bytes], None], say: Say) -> None:
+    """Write what the pods of a run have printed, one pod after the other."""
+    several = runs_several(cluster, run.thing)
+    pods = [pod for pod in pods_of_run(cluster, run) if pod.ran]
+    for pod in pods:
+
+        def write(data: bytes, pod: Pod = pod) -> None:
+            out(prefixed(data, pod) if several else data)
+
+        def now(pod: Pod = pod) -> Pod:
+            return pod
+
+        PodLog(cluster, pod, write, now, say).read(follow=False, stop=threading.Event())
+    if not pods:
+        say(f"no pod of {run.main} has printed anything: {run.result.state}")

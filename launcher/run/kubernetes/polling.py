@@ -1,4 +1,7 @@
-"""Looks at a run's workload, and at why its pods wait, in a thread of its own: an API that hangs holds no signal up."""
+"""Polls a run's workload, and why its pods wait, in a thread of its own.
+
+Signals are handled even while the API server hangs.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +11,7 @@ from dataclasses import dataclass, field
 
 from launcher.errors import TargetUnavailable
 from launcher.job.spec import JobSpec
+from launcher.kinds import JOB, workloads
 from launcher.run.kubernetes.client import Cluster
 from launcher.run.kubernetes.objects import Object, found, listed
 from launcher.run.kubernetes.pending import Reasons, Wait
@@ -20,7 +24,7 @@ HEALTH_SECONDS = 15.0
 
 
 @dataclass(frozen=True, slots=True)
-class Sight:
+class Observed:
     """What was seen last: the workload (None: gone), why pods wait, and what health checks say, by the pod's uid."""
 
     main: Object | None
@@ -29,7 +33,7 @@ class Sight:
     remarks: tuple[str, ...] = ()
 
 
-class Lookout:
+class WorkloadPoller:
     """Looks now and then, and sooner once pods end. `refused` is why it has stopped looking for good."""
 
     def __init__(
@@ -44,7 +48,7 @@ class Lookout:
         self._health_at = self._cluster.clock.now()
         self._unhealthy: dict[str, str] = {}
         self.hurry = threading.Event()
-        self.sight = Sight(run.thing)
+        self.seen = Observed(run.thing)
         self.refused: TargetUnavailable | None = None
         self.failure: Exception | None = None
 
@@ -60,7 +64,7 @@ class Lookout:
     def _run_on(self) -> None:
         while not self._ended.is_set():
             try:
-                self.sight = self._look()
+                self.seen = self._look()
             except TargetUnavailable as cause:
                 if not passes(cause):
                     self.refused = cause
@@ -73,28 +77,28 @@ class Lookout:
             self.hurry.wait(self._cluster.clock.real(LOOK_SECONDS_AT_THE_END if ending else LOOK_SECONDS))
             self.hurry.clear()
 
-    def _look(self) -> Sight:
+    def _look(self) -> Observed:
         pods = self._watch.pods()
         main = found(self._cluster, self._run.main)
         uid = self._run.thing["metadata"].get("uid")
         if main is not None and uid is not None and main["metadata"].get("uid") != uid:
             main = None  # somebody made another one of that name
         if main is None:
-            return Sight(None)
+            return Observed(None)
         main = {**main, "kind": self._run.main.kind}
         if result_of(main).state == "failed":
-            return Sight(self._with_cause(main))
+            return Observed(self._with_cause(main))
         if result_of(main).ended or not self._watch.listed.is_set():
-            return Sight(main)
+            return Observed(main)
         waits = tuple(self._reasons.waits(pods, main))
         self._ask_health(pods)
-        return Sight(main, waits, dict(self._unhealthy), tuple(self._reasons.refusals))
+        return Observed(main, waits, dict(self._unhealthy), tuple(self._reasons.refusals))
 
     def _with_cause(self, main: Object) -> Object:
-        """Return a failed workload with the words of the Job in it that failed: its own only say that one did."""
-        if self._run.main.kind in {"Job", "Pod"}:
+        """Return a failed workload; a JobSet's own condition only says that a Job failed, so that Job's is taken."""
+        if workloads()[self._run.main.kind].levels <= JOB.levels:
             return main
-        for _, job in listed(self._cluster, "Job", self._run.selector):
+        for _, job in listed(self._cluster, JOB.name, self._run.selector):
             failed = [each for each in (job.get("status") or {}).get("conditions") or () if each["type"] == "Failed"]
             if failed and "Deadline" in str(failed[0].get("reason")):
                 return {**main, "status": {**main["status"], "conditions": failed}}

@@ -2,29 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+import math
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from launcher.diagnostics import Diagnostic
 from launcher.errors import TargetUnavailable
+from launcher.kinds import POD, TRAINING_RUNTIME, Path, objects, workloads
+from launcher.run import wording
 from launcher.run.kubernetes.client import Cluster
 from launcher.run.kubernetes.objects import (
     INPUT_LABEL,
     JOB_LABEL,
-    KINDS,
-    WORKLOADS,
     Object,
     Reference,
     collection,
     found,
+    is_everywhere,
     listed,
     owned,
 )
 from launcher.run.kubernetes.pods import Pod, first_to_fail, in_order, pod_from
 from launcher.run.timestamps import seconds
 
-NO_SUCH_RUN = "TL510"
 SUCCESS = frozenset({"Complete", "Completed", "Succeeded"})
 Say = Callable[[str], None]
 
@@ -72,7 +73,7 @@ class Result:
 def result_of(thing: Object) -> Result:
     """Return how a workload object stands, whatever its kind: by a pod's phase, else by its conditions."""
     status = thing.get("status") or {}
-    if thing.get("kind") == "Pod":
+    if thing.get("kind") == POD.name:
         return _of_pod(pod_from(thing))
     for each in status.get("conditions") or ():
         if each.get("status") == "True" and each.get("type") in {*SUCCESS, "Failed"}:
@@ -101,16 +102,15 @@ def _of_pod(pod: Pod) -> Result:
 
 def pods_of_run(cluster: Cluster, run: ClusterRun) -> tuple[Pod, ...]:
     """Return the pods of a run that the cluster still knows, oldest first."""
-    return in_order(pod_from(thing) for _, thing in listed(cluster, "Pod", run.selector))
+    return in_order(pod_from(thing) for _, thing in listed(cluster, POD.name, run.selector))
 
 
 def all_runs(cluster: Cluster, job: str | None, say: Say) -> tuple[ClusterRun, ...]:
     """Return the runs of one job, or of all, newest first."""
     selector = JOB_LABEL if job is None else f"{JOB_LABEL}={job}"
     runs = []
-    for kind in WORKLOADS:
-        optional = kind not in {"Job", "Pod"}
-        for place, thing in listed(cluster, kind, selector, say=say if optional else None):
+    for kind in workloads():
+        for place, thing in listed(cluster, kind, selector, say=None if is_everywhere(kind) else say):
             if not owned(thing):
                 labels = thing["metadata"].get("labels") or {}
                 runs.append(ClusterRun(labels[JOB_LABEL], labels.get(INPUT_LABEL, ""), place, thing))
@@ -127,22 +127,17 @@ def newest_run(cluster: Cluster, job: str, say: Say) -> ClusterRun:
 
 def no_such_run(cluster: Cluster, job: str, say: Say) -> Diagnostic:
     """Return the error for a job that has nothing in the namespace."""
-    known = sorted({run.job for run in all_runs(cluster, None, say)})
-    return Diagnostic(
-        NO_SUCH_RUN,
-        f"{cluster.words} has no run of job {job}",
-        "start it with `trainlaunch up JOB --target kubernetes`, or look elsewhere with --namespace or --context",
-        why=f"it has runs of {', '.join(known)}" if known else "it has no runs of trainlaunch at all",
-    )
+    fix = "start it with `trainlaunch up JOB --target kubernetes`, or look elsewhere with --namespace or --context"
+    return wording.no_such_run(cluster.words, job, {run.job for run in all_runs(cluster, None, say)}, fix=fix)
 
 
 def made_by(
-    cluster: Cluster, selector: str, say: Say, *, kinds: Iterable[str] = KINDS
+    cluster: Cluster, selector: str, say: Say, *, kinds: Iterable[str] | None = None
 ) -> list[tuple[Reference, Object]]:
     """Return every object with some labels, of every kind that a rendering may hold, workloads first."""
     made: list[tuple[Reference, Object]] = []
-    for kind in kinds:
-        made += listed(cluster, kind, selector, say=None if kind in {"Job", "Pod"} else say)
+    for kind in objects() if kinds is None else kinds:
+        made += listed(cluster, kind, selector, say=None if is_everywhere(kind) else say)
     return made
 
 
@@ -150,10 +145,9 @@ def runs_several(cluster: Cluster, thing: Object) -> bool:
     """Return whether a workload runs several pods at once; of a TrainJob its runtime may say it."""
     spec: Mapping[str, Any] = thing.get("spec") or {}
     reference = spec.get("runtimeRef") or {}
-    if thing.get("kind") == "TrainJob" and reference.get("kind") == "TrainingRuntime":
-        version, plural = KINDS["TrainingRuntime"]
-        place = Reference(collection(version, plural, cluster.namespace), "TrainingRuntime", str(reference.get("name")))
-        runtime = found(cluster, place) or {}
+    if reference.get("kind") == TRAINING_RUNTIME.name:
+        path = collection(TRAINING_RUNTIME.api_version, TRAINING_RUNTIME.plural, cluster.namespace)
+        runtime = found(cluster, Reference(path, TRAINING_RUNTIME.name, str(reference.get("name")))) or {}
         policy = (runtime.get("spec") or {}).get("mlPolicy") or {}
         spec = {"trainer": {"numNodes": policy.get("numNodes"), **(spec.get("trainer") or {})}}
     return planned_pods({**thing, "spec": spec}) > 1
@@ -161,21 +155,29 @@ def runs_several(cluster: Cluster, thing: Object) -> bool:
 
 def planned_pods(thing: Object) -> int:
     """Return how many pods a workload runs at once, by its own kind's fields; at least 1."""
-    spec: Mapping[str, Any] = thing.get("spec") or {}
-    kind = thing.get("kind")
-    if kind == "Job":
-        count = spec.get("parallelism")
-    elif kind == "JobSet":
-        count = sum(
-            int(each.get("replicas") or 1)
-            * int(((each.get("template") or {}).get("spec") or {}).get("parallelism") or 1)
-            for each in spec.get("replicatedJobs") or ()
-        )
-    elif kind == "PyTorchJob":
-        count = sum(int(each.get("replicas") or 1) for each in (spec.get("pytorchReplicaSpecs") or {}).values())
+    kind = workloads().get(str(thing.get("kind")))
+    if kind is None:
+        return 1
+    counted = (math.prod(_factor(group, path) for path in kind.counts) for group in values_at(thing, kind.groups))
+    return max(1, sum(counted))
+
+
+def _factor(group: Object, path: Path) -> int:
+    return int(next(values_at(group, path), None) or 1)
+
+
+def values_at(thing: Any, path: Path) -> Iterator[Any]:
+    """Yield what is at a kind's path, each item of `*`; nothing where a key is missing or null."""
+    if not path:
+        yield thing
+        return
+    key, *rest = path
+    if key == "*":
+        inner = thing.values() if isinstance(thing, Mapping) else thing
     else:
-        count = (spec.get("trainer") or {}).get("numNodes")
-    return max(1, int(count or 1))
+        inner = [thing[key]] if thing.get(key) is not None else []
+    for each in inner:
+        yield from values_at(each, tuple(rest))
 
 
 def exit_code_of(result: Result, pods: Iterable[Pod]) -> int | None:

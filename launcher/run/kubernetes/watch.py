@@ -11,7 +11,7 @@ from typing import Any
 from launcher.errors import TargetUnavailable
 from launcher.run.kubernetes.api_errors import HTTP_SERVER_ERROR, HTTP_TOO_MANY, ApiRefused, Unreachable
 from launcher.run.kubernetes.client import Cluster
-from launcher.run.kubernetes.objects import collection
+from launcher.run.kubernetes.objects import pods_path
 from launcher.run.kubernetes.pods import Pod, in_order, pod_from
 
 WATCH_SECONDS = 240  # a watch is ended by the server after a while in any case
@@ -32,7 +32,7 @@ class PodWatch:
         self._selector = selector
         self._changed = changed
         self._ignored = ignored
-        self._path = collection("v1", "pods", cluster.namespace)
+        self._path = pods_path(cluster)
         self._pods: dict[str, Pod] = {}
         self._gone: set[str] = set()
         self._lock = threading.Lock()

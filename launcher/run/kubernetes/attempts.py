@@ -1,0 +1,46 @@
+"""Follows a launch to its last attempt: a controller makes those of most kinds, those of a lone Pod are made here."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from launcher.diagnose.evidence import Evidence
+from launcher.run.kubernetes.exit_status import evidence_of_end
+from launcher.run.kubernetes.follow import End, Follower, FollowOptions
+from launcher.run.kubernetes.launch import Launch
+from launcher.run.kubernetes.output import Output
+from launcher.run.kubernetes.runs import ClusterRun
+from launcher.run.supervise import Console, Event, Events, may_retry
+from launcher.run.wording import another_attempt
+
+
+class LastAttempt(NamedTuple):
+    """How the last attempt ended, the evidence for a diagnosis, and what it printed."""
+
+    end: End
+    evidence: Evidence
+    output: Output
+
+
+def follow_attempts(
+    launch: Launch,
+    run: ClusterRun,
+    console: Console,
+    events: Events[Event],
+    *,
+    options: FollowOptions,
+    ignored: frozenset[str],
+) -> LastAttempt:
+    """Follow a run, and make and follow those after it; `ignored` are the uids of pods of earlier runs."""
+    limit = launch.attempts_of(run)
+    for attempt in range(1, limit + 1):
+        follower = Follower(launch.cluster, run, console, events, options=options, ignored=ignored)
+        end = follower.follow()
+        evidence = evidence_of_end(end, follower.output)
+        if attempt == limit or end.how != "ended" or not may_retry(end.exit_code, evidence):
+            break
+        console.say(another_attempt(attempt, limit, end.exit_code))
+        ignored |= launch.leftovers()
+        launch.replace([run.main], lambda _: None)
+        run = launch.make()
+    return LastAttempt(end, evidence, follower.output)

@@ -1,0 +1,34 @@
+"""Sentences about a run that engines and clusters both say."""
+
+from __future__ import annotations
+
+from launcher.diagnostics import Diagnostic
+from launcher.units import format_duration
+
+NO_SUCH_RUN = "TL510"
+
+
+def expired(what: str, ttl: int) -> str:
+    """Return what is said when a run is removed whose ttl_after_finished of `ttl` seconds is over."""
+    return f"removed {what}: its ttl_after_finished {format_duration(ttl)} is over"
+
+
+def another_attempt(ended: int, limit: int, exit_code: int) -> str:
+    """Return what is said between attempt number `ended` and the next."""
+    return f"attempt {ended} of {limit} ended with exit code {exit_code}; starting attempt {ended + 1}"
+
+
+def stopping(why: str, grace: int, *, by: str) -> str:
+    """Return what is said when a job is told to end within `grace` seconds; `by` is the signal or deadline."""
+    again = " again" if by == "Ctrl-C" else ""
+    return f"{why}: stopping the job; it has {format_duration(grace)} to end, Ctrl-C{again} kills it"
+
+
+def no_such_run(place: str, job: str, known: set[str], *, fix: str) -> Diagnostic:
+    """Return the error for a job without runs in a place; `known` are the jobs that have some there (TL510)."""
+    return Diagnostic(
+        NO_SUCH_RUN,
+        f"{place} has no run of job {job}",
+        fix,
+        why=f"it has runs of {', '.join(sorted(known))}" if known else "it has no runs of trainlaunch at all",
+    )
