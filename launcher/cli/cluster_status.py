@@ -91,7 +91,7 @@ def _run_json(cluster: Cluster, run: ClusterRun, pods: Sequence[Pod]) -> dict[st
 def _pod_json(pod: Pod) -> dict[str, Any]:
     return {
         "name": pod.name,
-        "rank": pod.rank,
+        "rank": pod.node_index,
         "node": pod.node or None,
         "state": pod.state,
         "phase": pod.phase,
@@ -159,7 +159,7 @@ def _lines(cluster: Cluster, run: ClusterRun, pods: Sequence[Pod], code: int | N
 def _pod_lines(looks: Sequence[_Look]) -> Iterator[str]:
     for look in looks:
         pod = look.pod
-        name = pod.name if pod.rank is None else f"[{pod.rank}] {pod.name}"
+        name = pod.name if pod.node_index is None else f"[{pod.node_index}] {pod.name}"
         restarts = f", {pod.restarts} restarts" if pod.restarts else ""
         yield f"pod        {name}: {_pod_state(pod)}{restarts}"
         if pod.state == "running":

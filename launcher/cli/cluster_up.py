@@ -102,6 +102,6 @@ def _failure(end: End, output: Output) -> str:
     if not output.several:
         return f"the job ended with exit code {end.exit_code} (pod {pod.name}, node {pod.node})"
     lines = [line for line in output.tail(pod).splitlines() if line.strip()][-LAST_LINES:]
-    who = f"rank {pod.rank} (pod {pod.name})" if pod.rank is not None else f"pod {pod.name}"
+    who = f"rank {pod.node_index} (pod {pod.name})" if pod.node_index is not None else f"pod {pod.name}"
     told = "".join(f"\n  {shown(line)}" for line in lines)
     return f"{who} failed first, with exit code {end.exit_code}" + (f"; its last lines:{told}" if told else "")

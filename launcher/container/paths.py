@@ -1,4 +1,4 @@
-"""Paths of this machine that a job mounts, as a text names them."""
+"""Paths of this machine that a job mounts: as a text names them, and as a run resolves them."""
 
 from __future__ import annotations
 
@@ -22,6 +22,16 @@ def host_source(plan: LaunchPlan, source: str, base: Path | None) -> str:
         source = os.path.relpath(Path(plan.job.path).parent / source, base)
     source = os.path.normpath(source)
     return source if source == "." or source.startswith("../") or source == ".." else f"./{source}"
+
+
+def absolute_bind(plan: LaunchPlan, mount: Mount) -> str:
+    """Return a bind's absolute host path, which a run mounts."""
+    return absolute_source(plan, mount.source or ".")
+
+
+def absolute_source(plan: LaunchPlan, source: str) -> str:
+    """Return a path of this machine as an absolute one; a relative one is seen from the job file's folder."""
+    return source if source.startswith("/") else os.path.normpath(Path(plan.job.path).absolute().parent / source)
 
 
 def has_relative_bind(plan: LaunchPlan) -> bool:

@@ -126,7 +126,7 @@ def ends_of(waits: Sequence[Callable[[], int | None]]) -> Iterator[int | None]:
         yield end
 
 
-class Together:
+class SessionGroup:
     """The session of several containers. Where one fails the others would wait for it: `stop` ends them."""
 
     def __init__(self, sessions: Sequence[Session], stop: Callable[[], None]) -> None:

@@ -6,6 +6,7 @@ import os
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
+from launcher.container.paths import absolute_source
 from launcher.diagnostics import Diagnostic, Explanation
 from launcher.errors import TargetUnavailable
 from launcher.job.spec import Secret
@@ -36,11 +37,6 @@ export WANDB_API_KEY=… && trainlaunch up job.yaml
 )
 LONGEST_VARIABLE = 128 * 1024 - 1  # bytes of NAME=value that the kernel hands to a program
 SHORTEST_REDACTED, SHORTEST_LINE = 4, 8  # characters of a value, and of one of its lines; shorter ones are words
-
-
-def source_path(plan: LaunchPlan, source: str) -> str:
-    """Return the absolute path of a source on this host; a relative one is seen from the job file's folder."""
-    return source if source.startswith("/") else os.path.normpath(Path(plan.job.path).absolute().parent / source)
 
 
 def secret_findings(plan: LaunchPlan) -> tuple[Diagnostic, ...]:
@@ -75,7 +71,7 @@ def _value(plan: LaunchPlan, name: str, secret: Secret) -> str:
                 fix=f"export {variable} before `trainlaunch up`",
             )
         return _passable(plan, name, value)
-    text = _text_of(plan, name, source_path(plan, secret.file))
+    text = _text_of(plan, name, absolute_source(plan, secret.file))
     return text if secret.as_file else _passable(plan, name, text.rstrip("\n"))
 
 

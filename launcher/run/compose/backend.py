@@ -23,7 +23,7 @@ from launcher.run.docker.client import GONE, REFUSED, Engine, EngineRefused
 from launcher.run.docker.create_body import run_labels
 from launcher.run.docker.flags import NOT_FOR_UP
 from launcher.run.docker.inspect import COMPOSE_PROJECT
-from launcher.run.multi_node import Together, by_node
+from launcher.run.multi_node import SessionGroup, by_node
 from launcher.verify import verified
 
 JOB = LABEL_PREFIX + "job"
@@ -94,7 +94,7 @@ class ComposeBackend(DockerBackend):
             raise
         if members[0].node is None:
             return sessions[0]
-        return Together(sessions, lambda: self._stop_peers(container))
+        return SessionGroup(sessions, lambda: self._stop_peers(container))
 
     def stop(self, container: str) -> None:
         """Stop all nodes at once, each within its own grace period; a second signal would cut short who saves."""

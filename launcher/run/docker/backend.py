@@ -19,7 +19,7 @@ from launcher.run.docker.client import CONFLICT, GONE, Engine, EngineRefused, fi
 from launcher.run.docker.create_body import create_body
 from launcher.run.docker.image import ensure_image
 from launcher.run.docker.inspect import started_from
-from launcher.run.docker.reconnect import Attached, Lasting
+from launcher.run.docker.reconnect import AttachedSession, ReconnectingSession
 from launcher.run.observe import read_from_health, read_from_proc
 from launcher.run.stream import chunks_of, whole
 
@@ -113,7 +113,9 @@ class DockerBackend:
                 self.remove(container)
                 raise _start_refused(refused) from refused
             opened.pop_all()
-        return Lasting(Attached(self.engine, attached, waiting), self, container, notice=self._notice)
+        return ReconnectingSession(
+            AttachedSession(self.engine, attached, waiting), self, container, notice=self._notice
+        )
 
     def _notice(self, absence: str) -> None:
         self._was_away = True

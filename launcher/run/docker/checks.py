@@ -10,11 +10,11 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from launcher.container.paths import absolute_bind
 from launcher.diagnostics import Diagnostic, Explanation
 from launcher.plan.launch_plan import LaunchPlan
 from launcher.run.amd_gpus import NO_GPU, amd_findings
 from launcher.run.docker.client import Engine, EngineRefused
-from launcher.run.docker.create_body import bind_source
 from launcher.run.secrets import secret_findings
 from launcher.units import format_cpus, format_size
 
@@ -218,11 +218,11 @@ def volume_findings(plan: LaunchPlan, engine: Engine) -> Iterator[Diagnostic]:
 def mount_findings(plan: LaunchPlan) -> Iterator[Diagnostic]:
     """Yield an error for each bind whose source is not on this host (TL511)."""
     for index, mount in enumerate(plan.job.mounts):
-        if mount.type == "bind" and not Path(bind_source(plan, mount)).exists():
+        if mount.type == "bind" and not Path(absolute_bind(plan, mount)).exists():
             yield Diagnostic(
                 code=TL511.code,
                 message=f"mounts[{index}].source {mount.source} does not exist on this host",
-                why=f"it would be mounted from {bind_source(plan, mount)} to {mount.target}",
+                why=f"it would be mounted from {absolute_bind(plan, mount)} to {mount.target}",
                 fix=f"create it, or correct the source of {mount.target}",
                 span=plan.job.span(f"mounts.{index}.source") or plan.job.span(f"mounts.{index}"),
                 field=f"mounts.{index}.source",

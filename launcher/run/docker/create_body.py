@@ -6,12 +6,13 @@ from typing import Any
 
 from launcher.container.container import container_of
 from launcher.container.devices import gpu_devices
+from launcher.container.paths import absolute_bind
 from launcher.container.secrets import secret_mounts
 from launcher.container.tmpfs import tmpfs_options
 from launcher.job.reserved import LABEL_PREFIX
 from launcher.job.spec import Gpus, HealthCheck, Mount
 from launcher.plan.launch_plan import LaunchPlan
-from launcher.run.secrets import secret_value, source_path
+from launcher.run.secrets import secret_value
 
 NANO = 1_000_000_000
 NANO_PER_MILLI = 1_000_000
@@ -53,11 +54,6 @@ def run_labels(plan: LaunchPlan, *, run: str, attempt: int) -> dict[str, str]:
     if plan.job.ttl_after_finished is not None:
         values["ttl-after-finished"] = str(plan.job.ttl_after_finished)
     return {LABEL_PREFIX + key: value for key, value in values.items()}
-
-
-def bind_source(plan: LaunchPlan, mount: Mount) -> str:
-    """Return the absolute host path of a bind mount; a relative source is seen from the job file's folder."""
-    return source_path(plan, mount.source or ".")
 
 
 def _health(command: str, check: HealthCheck) -> dict[str, Any]:
@@ -106,7 +102,7 @@ def _host_config(plan: LaunchPlan) -> dict[str, Any]:
 def _mount(plan: LaunchPlan, mount: Mount) -> dict[str, Any]:
     spelled: dict[str, Any] = {"Type": "volume" if mount.type == "scratch" else mount.type, "Target": mount.target}
     if mount.type == "bind":
-        spelled["Source"] = bind_source(plan, mount)
+        spelled["Source"] = absolute_bind(plan, mount)
     elif mount.type == "volume":
         spelled["Source"] = mount.source
     if mount.read_only:

@@ -19,7 +19,7 @@ LOOK_SECONDS = 0.5
 END_SECONDS = 2.0  # the output closes a moment before the engine notes the end
 
 
-class Attached:
+class AttachedSession:
     """A session on streams that were opened before the start."""
 
     def __init__(self, engine: Engine, attached: Any, waiting: Any) -> None:
@@ -47,7 +47,7 @@ class Attached:
         self._waiting.close()
 
 
-class Lasting:
+class ReconnectingSession:
     """A session that asks the engine, when its streams end, whether the job did."""
 
     def __init__(self, session: Session, backend: Backend, container: str, *, notice: Say) -> None:

@@ -1,4 +1,4 @@
-"""Follows a run on a cluster to its end: logs of all ranks, why something waits, the exit code of the first to fail."""
+"""Follows a run on a cluster to its end: logs of all nodes, why something waits, whose exit code counts."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from launcher.run.kubernetes.client import Cluster
 from launcher.run.kubernetes.objects import Reference, delete, pods_path
 from launcher.run.kubernetes.output import Output
 from launcher.run.kubernetes.pending import Wait
+from launcher.run.kubernetes.pod_watch import PodWatch
 from launcher.run.kubernetes.pods import Pod, attempts_of, end_of, first_to_fail
 from launcher.run.kubernetes.polling import Observed, WorkloadPoller
 from launcher.run.kubernetes.runs import ClusterRun, Result, exit_code_of, result_of
-from launcher.run.kubernetes.watch import PodWatch
 from launcher.run.supervise import Console, Event, Events
 from launcher.run.watch import PlannedShm
 from launcher.run.wording import stopping
@@ -223,7 +223,9 @@ class Follower:
             self._started.add(pod.uid)
             attempt = attempts[pod.uid]
             before = [
-                each for each in pods if each.rank == pod.rank and attempts[each.uid] == attempt - 1 and each.ended
+                each
+                for each in pods
+                if each.node_index == pod.node_index and attempts[each.uid] == attempt - 1 and each.ended
             ]
             if before:
                 self._console.say(f"pod {before[0].name} {end_of(before[0])}; attempt {attempt} is pod {pod.name}")

@@ -14,8 +14,8 @@ from collections.abc import Callable, Iterator
 from launcher.errors import TargetUnavailable
 from launcher.run.kubernetes.api_errors import HTTP_BAD_REQUEST, HTTP_NOT_FOUND, ApiRefused
 from launcher.run.kubernetes.client import Cluster
+from launcher.run.kubernetes.pod_watch import PAUSES, passes
 from launcher.run.kubernetes.pods import Pod
-from launcher.run.kubernetes.watch import PAUSES, passes
 from launcher.run.timestamps import seconds
 
 OVERLAP = 2  # seconds: stdout and stderr reach the file by two ways, a little out of order

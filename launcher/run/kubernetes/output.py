@@ -1,4 +1,4 @@
-"""What a followed run prints: the logs of all its pods on one stream, each line whole, several with their rank."""
+"""What a followed run prints: the logs of all its pods on one stream, each line whole, several with their node."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from launcher.run.backend import Chunk, Say
 from launcher.run.kubernetes.client import Cluster
 from launcher.run.kubernetes.exec import PodShm
 from launcher.run.kubernetes.logs import PodLog
+from launcher.run.kubernetes.pod_watch import PodWatch
 from launcher.run.kubernetes.pods import Pod
 from launcher.run.kubernetes.runs import ClusterRun, pods_of_run, runs_several
-from launcher.run.kubernetes.watch import PodWatch
 from launcher.run.observe import suggestion
 from launcher.run.supervise import Console
 from launcher.run.watch import Log, PlannedShm, ShmWatch
@@ -118,8 +118,8 @@ class Output:
 
 
 def prefixed(data: bytes, pod: Pod) -> bytes:
-    """Return lines with the rank of their pod in front, or its name where it has none."""
-    prefix = f"[{pod.name if pod.rank is None else pod.rank}] ".encode()
+    """Return lines with the node index of their pod in front, or its name where it has none."""
+    prefix = f"[{pod.name if pod.node_index is None else pod.node_index}] ".encode()
     lines = data.split(b"\n")
     last = lines.pop()
     text = b"".join(prefix + line + b"\n" for line in lines)

@@ -22,13 +22,14 @@ NEVER_STARTED = frozenset({"ContainerCannotRun", "StartError"})  # the runtime's
 class Pod:
     """One pod; `state` is waiting, running or ended, of the container that trains. Times are seconds since the epoch.
 
+    `node` is the cluster's machine that it runs on, `node_index` which of the job's nodes it is (None: the only one).
     `reason` and `words` are the cluster's for where it is now: why it waits, or why it ended.
     `exit_code` is None until its container ended, and where nobody knows it.
     """
 
     uid: str
     name: str
-    rank: int | None
+    node_index: int | None
     restart_attempt: int | None
     created: float
     node: str
@@ -84,7 +85,7 @@ def pod_from(raw: Mapping[str, Any]) -> Pod:
     return Pod(
         uid=str(meta.get("uid", "")),
         name=str(meta["name"]),
-        rank=rank_of(meta),
+        node_index=node_index_of(meta),
         restart_attempt=whole_number((meta.get("labels") or {}).get(RESTART_ATTEMPT)),
         created=_time(meta.get("creationTimestamp")),
         node=str(spec.get("nodeName") or ""),
@@ -156,8 +157,8 @@ def _reason(
     return "", ""
 
 
-def rank_of(meta: Mapping[str, Any]) -> int | None:
-    """Return the node rank that a controller gave a pod; None for a pod of its own."""
+def node_index_of(meta: Mapping[str, Any]) -> int | None:
+    """Return the index of the node that a pod is, as its controller counts; None for a pod of its own."""
     known = {**(meta.get("annotations") or {}), **(meta.get("labels") or {})}
     if REPLICA_INDEX in known:
         index = whole_number(known[REPLICA_INDEX])
@@ -182,7 +183,7 @@ def first_to_fail(pods: Iterable[Pod]) -> Pod | None:
             pod.exit_code is None,
             pod.finished or float("inf"),
             (pod.exit_code or 0) > 128,
-            pod.rank or 0,
+            pod.node_index or 0,
         ),
     )
 
@@ -191,17 +192,19 @@ def in_order(pods: Iterable[Pod]) -> tuple[Pod, ...]:
     """Return pods oldest first; of those made in the same second one that failed is the one that was replaced."""
     forever = float("inf")
     return tuple(
-        sorted(pods, key=lambda pod: (pod.created, not pod.failed, pod.finished or forever, pod.rank or 0, pod.name))
+        sorted(
+            pods, key=lambda pod: (pod.created, not pod.failed, pod.finished or forever, pod.node_index or 0, pod.name)
+        )
     )
 
 
 def attempts_of(pods: Iterable[Pod]) -> dict[str, int]:
-    """Return which attempt each pod belongs to, by uid: a controller's own count, else the order of its rank's pods."""
+    """Return which attempt each pod belongs to, by uid: a controller's own count, else the order of its node's pods."""
     attempts: dict[str, int] = {}
     seen: dict[int | None, int] = {}
     for pod in in_order(pods):
-        seen[pod.rank] = seen.get(pod.rank, 0) + 1
-        attempts[pod.uid] = seen[pod.rank] if pod.restart_attempt is None else pod.restart_attempt + 1
+        seen[pod.node_index] = seen.get(pod.node_index, 0) + 1
+        attempts[pod.uid] = seen[pod.node_index] if pod.restart_attempt is None else pod.restart_attempt + 1
     return attempts
 
 

@@ -15,9 +15,9 @@ from launcher.kinds import JOB, workloads
 from launcher.run.kubernetes.client import Cluster
 from launcher.run.kubernetes.objects import Object, found, listed
 from launcher.run.kubernetes.pending import Reasons, Wait
+from launcher.run.kubernetes.pod_watch import PodWatch, passes
 from launcher.run.kubernetes.pods import Pod
 from launcher.run.kubernetes.runs import ClusterRun, result_of
-from launcher.run.kubernetes.watch import PodWatch, passes
 
 LOOK_SECONDS, LOOK_SECONDS_AT_THE_END = 2.0, 0.5
 HEALTH_SECONDS = 15.0

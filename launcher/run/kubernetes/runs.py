@@ -181,7 +181,7 @@ def values_at(thing: Any, path: Path) -> Iterator[Any]:
 
 
 def exit_code_of(result: Result, pods: Iterable[Pod]) -> int | None:
-    """Return the code of the first rank to fail, 0 of a run that completed; None where no process left one."""
+    """Return the code of the first node to fail, 0 of a run that completed; None where no process left one."""
     if result.state == "complete":
         return 0
     failed = first_to_fail(pods)

@@ -20,8 +20,8 @@ from launcher.plan.launch_plan import LaunchPlan
 from launcher.rules import not_applied_on_a_host
 from launcher.run.backend import Chunk, Say, Session, ShmReading, Started
 from launcher.run.local.checks import comparison, local_findings
-from launcher.run.local.follow import Followed, frames_of, wait_for_end
-from launcher.run.local.process import Order, order_of
+from launcher.run.local.follow import LocalSession, frames_of, wait_for_end
+from launcher.run.local.process_spec import ProcessSpec, process_spec
 from launcher.run.local.processes import descendants, kill_marked, marked, send
 from launcher.run.local.record import describe, described, state_of
 from launcher.run.local.shm import read_host_shm
@@ -53,7 +53,7 @@ class LocalBackend:
 
     def __init__(self, root: Path | None = None) -> None:
         self._root = root or state_root()
-        self._orders: dict[str, LaunchPlan] = {}
+        self._plans: dict[str, LaunchPlan] = {}
 
     def prepare(self, plan: LaunchPlan, say: Say) -> None:
         """Check this host, then the name; say once what has no effect here."""
@@ -82,19 +82,19 @@ class LocalBackend:
                 except OSError:
                     self.remove(folder.id)
                     raise
-        self._orders[folder.id] = plan
+        self._plans[folder.id] = plan
         return folder.id
 
     def begin(self, container: str) -> Session:
         """Start the keeper, and with it the job; the log is read from its first byte."""
-        folder, plan = self._folder(container), self._orders.pop(container)
+        folder, plan = self._folder(container), self._plans.pop(container)
         run, _, attempt = folder.path.name.rpartition("-")
-        order = order_of(plan, run_id=f"{plan.name}-{run}-{attempt}", folder=folder.path)
-        problem = _start_keeper(folder, order)
+        spec = process_spec(plan, run_id=f"{plan.name}-{run}-{attempt}", folder=folder.path)
+        problem = _start_keeper(folder, spec)
         if problem:
             self.remove(container)
             raise TargetUnavailable([_not_started(plan, problem)])
-        return Followed(folder)
+        return LocalSession(folder)
 
     def stop(self, container: str) -> None:
         """Send the stop signal to the job's first process, as an engine does; SIGKILL after the grace period."""
@@ -196,12 +196,12 @@ class LocalBackend:
             yield
 
 
-def _start_keeper(folder: RunFolder, order: Order) -> str:
+def _start_keeper(folder: RunFolder, spec: ProcessSpec) -> str:
     """Start the keeper, and the job by it; return what kept either from starting, empty where both run."""
     try:
         keeper = subprocess.run(
             [sys.executable, "-I", "-c", _KEEPER, str(_PACKAGE), str(folder.path)],
-            input=json.dumps(asdict(order)).encode(),
+            input=json.dumps(asdict(spec)).encode(),
             capture_output=True,
             start_new_session=True,
             check=False,

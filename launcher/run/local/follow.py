@@ -15,7 +15,7 @@ LOOK_SECONDS = 1.0  # between two looks at whether a run without an end still ha
 READ_BYTES = 256 * 1024
 
 
-class Followed:
+class LocalSession:
     """A session with a run that was just started."""
 
     def __init__(self, folder: RunFolder) -> None:

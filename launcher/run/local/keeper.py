@@ -66,7 +66,7 @@ class LogWriter:
 class Keeper:
     """One job from its start to its end."""
 
-    def __init__(self, folder: RunFolder, order: dict[str, Any]) -> None:
+    def __init__(self, folder: RunFolder, spec: dict[str, Any]) -> None:
         self._folder = folder
         self._log = LogWriter(folder.log)
         self._selector = selectors.DefaultSelector()
@@ -75,9 +75,9 @@ class Keeper:
         # Before the fork below: a signal handler of Python is the default again in the job.
         self._woken = _wake_on_signals()
         self._job = subprocess.Popen(
-            order["argv"],
-            env={**order["env"], **{name: _in_memory(text) for name, text in order["files"].items()}},
-            cwd=order["cwd"],
+            spec["argv"],
+            env={**spec["env"], **{name: _in_memory(text) for name, text in spec["files"].items()}},
+            cwd=spec["cwd"],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
@@ -183,12 +183,12 @@ def _prctl(option: int, value: int) -> None:
 
 def main(folder: str) -> None:
     """Start the job that stdin describes, leave the launcher's process tree, keep the job."""
-    order = json.load(sys.stdin.buffer)
+    spec = json.load(sys.stdin.buffer)
     if os.fork():
         os._exit(0)
     _prctl(_CHILD_SUBREAPER, 1)
     try:
-        keeper = Keeper(RunFolder(Path(folder)), order)
+        keeper = Keeper(RunFolder(Path(folder)), spec)
     except OSError as refused:
         os.write(STDOUT, str(refused).encode())
         os._exit(1)

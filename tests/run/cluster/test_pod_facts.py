@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from launcher.formats.quantities import bytes_of
-from launcher.run.kubernetes.pods import attempts_of, end_of, first_to_fail, pod_from, rank_of
+from launcher.run.kubernetes.pods import attempts_of, end_of, first_to_fail, node_index_of, pod_from
 from launcher.run.kubernetes.runs import exit_code_of, planned_pods, result_of
 
 INDEX = "batch.kubernetes.io/job-completion-index"
@@ -94,7 +94,7 @@ def test_a_disruption_is_the_reason_before_the_bare_signal() -> None:
 )
 def test_each_controller_has_its_own_word_for_the_rank(meta: dict[str, Any], rank: int | None) -> None:
     """Index of a Job, of a JobSet's Job, of a replica behind the master."""
-    assert rank_of(meta) == rank
+    assert node_index_of(meta) == rank
 
 
 def test_the_first_rank_to_fail_decides() -> None:

@@ -10,14 +10,14 @@ import pytest
 
 from launcher.errors import JobFileRejected
 from launcher.job.host_paths import host_path
-from launcher.run.local.process import Order, order_of
+from launcher.run.local.process_spec import ProcessSpec, process_spec
 from launcher.run.local.record import signal_number
 from tests.jobs import job_with, plan_with
 
 
-def order(folder: Path, **fields: Any) -> Order:
+def spec(folder: Path, **fields: Any) -> ProcessSpec:
     """Return what a job's local run starts."""
-    return order_of(plan_with(folder, "local", **fields), run_id="digits-0-1", folder=Path("/state/digits/0-1"))
+    return process_spec(plan_with(folder, "local", **fields), run_id="digits-0-1", folder=Path("/state/digits/0-1"))
 
 
 def codes(folder: Path, **fields: Any) -> list[tuple[str, str]]:
@@ -37,7 +37,7 @@ def bind(source: str, target: str) -> dict[str, str]:
 def test_working_dir_and_arguments_are_mapped_to_the_source(tmp_path: Path) -> None:
     """Whole arguments and option values, at the target or below it; a longer name is another path."""
     command = ["python", "/workspace/train.py", "--data=/data", "/workspace", "/workspaces/x", "--out=out"]
-    got = order(
+    got = spec(
         tmp_path,
         command=command,
         working_dir="/workspace/sub",
@@ -61,12 +61,12 @@ def test_the_deepest_target_wins() -> None:
 def test_without_a_working_dir_it_is_the_job_files_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Wherever the command is typed."""
     monkeypatch.chdir("/")
-    assert order(tmp_path).cwd == str(tmp_path)
+    assert spec(tmp_path).cwd == str(tmp_path)
 
 
 def test_the_wrapper_is_the_preflight_before_the_argv(tmp_path: Path) -> None:
     """As in a container, without an image's ENTRYPOINT."""
-    got = order(tmp_path, image_entrypoint=["tini", "--"], command=["echo", "x"])
+    got = spec(tmp_path, image_entrypoint=["tini", "--"], command=["echo", "x"])
     assert got.argv[:2] == ("/bin/sh", "-c")
     assert "trainlaunch preflight" in got.argv[2]
     assert got.argv[3:] == ("trainlaunch", "echo", "x")
@@ -81,23 +81,23 @@ def test_python_is_paths_then_our_own(
     monkeypatch.setattr(sys, "executable", str(own))
     monkeypatch.setenv("PATH", str(tmp_path / "bin"))
     fields = {"command": ["python", "python"], "torchrun": torchrun}
-    got = order(tmp_path, **fields)
+    got = spec(tmp_path, **fields)
     assert got.argv[-2:] == (str(own), "python")
     assert got.env["PATH"] == f"{tmp_path}/bin:{tmp_path}/own"
     for folder in ("bin", "own"):
         (tmp_path / folder).mkdir()
         (tmp_path / folder / "python").touch(mode=0o755)
-        assert order(tmp_path, **fields).argv[-2:] == ("python", "python")
+        assert spec(tmp_path, **fields).argv[-2:] == ("python", "python")
 
 
 def test_variables_have_the_containers_order(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The shell's, then ours, then the job's, then secrets; variables of a run that we run in are not the job's."""
     for name, value in {"A": "shell", "B": "shell", "TOKEN": "t", "TRAINLAUNCH_NUM_WORKERS": "9"}.items():
         monkeypatch.setenv(name, value)
-    env = order(tmp_path, env={"B": "job"}, secrets={"S": {"env": "TOKEN"}}).env
+    env = spec(tmp_path, env={"B": "job"}, secrets={"S": {"env": "TOKEN"}}).env
     assert [env[name] for name in ("A", "B", "S", "TRAINLAUNCH_RUN_ID")] == ["shell", "job", "t", "digits-0-1"]
     assert "TRAINLAUNCH_NUM_WORKERS" not in env
-    assert order(tmp_path, env={"TRAINLAUNCH_RUN_ID": "mine"}).env["TRAINLAUNCH_RUN_ID"] == "mine"
+    assert spec(tmp_path, env={"TRAINLAUNCH_RUN_ID": "mine"}).env["TRAINLAUNCH_RUN_ID"] == "mine"
 
 
 @pytest.mark.parametrize(
@@ -124,7 +124,7 @@ def test_a_job_sees_the_gpus_that_it_asks_for(
     monkeypatch.delenv("CUDA_DEVICE_ORDER", raising=False)
     if inherited is not None:
         monkeypatch.setenv("CUDA_VISIBLE_DEVICES", inherited)
-    env = order(tmp_path, resources={"gpus": gpus}).env
+    env = spec(tmp_path, resources={"gpus": gpus}).env
     assert (env["CUDA_VISIBLE_DEVICES"], env.get("CUDA_DEVICE_ORDER")) == (visible, numbering)
 
 
@@ -144,21 +144,21 @@ def test_gpus_of_amd_are_hips_own_numbers(
     """HIP counts AMD's GPUs alone; a job's ids count render nodes, of which another maker may have the first."""
     monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
     monkeypatch.delenv("HIP_VISIBLE_DEVICES", raising=False)
-    monkeypatch.setattr("launcher.run.local.process.amd_gpus", lambda: there)
+    monkeypatch.setattr("launcher.run.local.process_spec.amd_gpus", lambda: there)
     if inherited is not None:
         monkeypatch.setenv("HIP_VISIBLE_DEVICES", inherited)
-    env = order(tmp_path, resources={"gpus": gpus, "gpu_vendor": "amd"}).env
+    env = spec(tmp_path, resources={"gpus": gpus, "gpu_vendor": "amd"}).env
     assert env["HIP_VISIBLE_DEVICES"] == visible
     assert not {"CUDA_VISIBLE_DEVICES", "CUDA_DEVICE_ORDER"} & set(env)
     all_of_them = {"gpus": "all", "gpu_vendor": "amd"}
-    assert "HIP_VISIBLE_DEVICES" not in order(tmp_path, resources=all_of_them, ranks_per_container=1).env or inherited
+    assert "HIP_VISIBLE_DEVICES" not in spec(tmp_path, resources=all_of_them, ranks_per_container=1).env or inherited
 
 
 def test_all_gpus_and_the_jobs_own_choice_stay(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing is set for `all`, and the job's own variable wins."""
     monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
-    assert "CUDA_VISIBLE_DEVICES" not in order(tmp_path, resources={"gpus": "all"}, ranks_per_container=1).env
-    own = order(tmp_path, resources={"gpus": 1}, env={"CUDA_VISIBLE_DEVICES": "7"}).env
+    assert "CUDA_VISIBLE_DEVICES" not in spec(tmp_path, resources={"gpus": "all"}, ranks_per_container=1).env
+    own = spec(tmp_path, resources={"gpus": 1}, env={"CUDA_VISIBLE_DEVICES": "7"}).env
     assert own["CUDA_VISIBLE_DEVICES"] == "7"
 
 
@@ -190,7 +190,7 @@ def test_target_overrides_local_is_the_way_out(tmp_path: Path) -> None:
         "working_dir": "/w",
         "target_overrides": {"local": {"mounts": [], "working_dir": "/src"}},
     }
-    assert order(tmp_path, **fields).cwd == "/src"
+    assert spec(tmp_path, **fields).cwd == "/src"
 
 
 def test_an_unsized_job_takes_the_hosts_shm_as_it_is(tmp_path: Path) -> None:

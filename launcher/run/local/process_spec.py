@@ -9,15 +9,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from launcher.container.paths import absolute_bind, absolute_source
 from launcher.container.preflight import preflight_text
 from launcher.job.host_paths import host_path
 from launcher.job.spec import Gpus, path_variable, secret_path
 from launcher.plan.launch_plan import LaunchPlan
 from launcher.plan.ranks import torchrun_prefix
 from launcher.run.amd_gpus import amd_gpus
-from launcher.run.docker.create_body import bind_source
 from launcher.run.local.processes import RUN_MARK
-from launcher.run.secrets import file_contents, secret_value, source_path
+from launcher.run.secrets import file_contents, secret_value
 
 OWN_PREFIX = "TRAINLAUNCH_"
 VISIBLE = "CUDA_VISIBLE_DEVICES"
@@ -26,7 +26,7 @@ ORDER = "CUDA_DEVICE_ORDER"
 
 
 @dataclass(frozen=True, slots=True)
-class Order:
+class ProcessSpec:
     """A process to start. `env` is whole and holds secrets; `files` are contents, by the variable for their path."""
 
     argv: tuple[str, ...]
@@ -35,10 +35,10 @@ class Order:
     files: Mapping[str, str]
 
 
-def order_of(plan: LaunchPlan, *, run_id: str, folder: Path) -> Order:
+def process_spec(plan: LaunchPlan, *, run_id: str, folder: Path) -> ProcessSpec:
     """Return what to start for a plan; `run_id` is unique on this host, `folder` marks the run's processes."""
     env = _environment(plan, run_id=run_id, folder=folder)
-    return Order(
+    return ProcessSpec(
         argv=("/bin/sh", "-c", preflight_text(plan), "trainlaunch", *_arguments(plan, env.get("PATH", ""))),
         env=env,
         cwd=working_dir(plan),
@@ -54,14 +54,14 @@ def working_dir(plan: LaunchPlan) -> str:
 
 
 def _binds(plan: LaunchPlan) -> dict[str, str]:
-    binds = {each.target: bind_source(plan, each) for each in plan.job.mounts if each.type == "bind"}
+    binds = {each.target: absolute_bind(plan, each) for each in plan.job.mounts if each.type == "bind"}
     return binds | {secret_path(name): path for name, path in _secret_files(plan).items()}
 
 
 def _secret_files(plan: LaunchPlan) -> dict[str, str]:
     """Return, by name, this host's own paths of secrets that the job sees as files."""
     secrets = plan.job.secrets.items()
-    return {name: source_path(plan, each.file) for name, each in secrets if each.as_file and each.file is not None}
+    return {name: absolute_source(plan, each.file) for name, each in secrets if each.as_file and each.file is not None}
 
 
 def _arguments(plan: LaunchPlan, path: str) -> tuple[str, ...]:

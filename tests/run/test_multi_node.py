@@ -11,7 +11,7 @@ import pytest
 from launcher.errors import TargetUnavailable
 from launcher.run.backend import Chunk, Started
 from launcher.run.docker.client import Endpoint, unreachable
-from launcher.run.multi_node import Prefixed, Together, deciding, ends_of, merged, newest_of
+from launcher.run.multi_node import Prefixed, SessionGroup, deciding, ends_of, merged, newest_of
 from tests.run.scripted import BLANK
 
 
@@ -99,7 +99,7 @@ def test_the_first_failure_stops_the_others_once_and_is_the_code() -> None:
             each.over.set()
 
     sessions[1].over.set()
-    together = Together(sessions, stop)
+    together = SessionGroup(sessions, stop)
     assert together.exit_code() == 3
     assert stops == [1]
     together.close()
@@ -113,7 +113,7 @@ def test_nobody_is_stopped_where_nobody_failed(codes: list[int | None], code: in
     for each in sessions:
         each.over.set()
     stops: list[int] = []
-    assert Together(sessions, lambda: stops.append(1)).exit_code() == code
+    assert SessionGroup(sessions, lambda: stops.append(1)).exit_code() == code
     assert bool(stops) is stopped
 
 
