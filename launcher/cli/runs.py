@@ -65,7 +65,7 @@ def run_target(args: argparse.Namespace) -> str:
     if args.target:
         return str(args.target)
     job = job_file(args.job, policy=args.policy)
-    if job is not None and not TARGETS[job.target].starts_container:
+    if job is not None and not job.target_record.starts_container:
         return job.target  # its runs need no engine
     name = args.job if job is None else job.name
     newest: dict[str, float] = {}

@@ -31,7 +31,7 @@ def means_a_cluster(args: argparse.Namespace) -> bool:
     if _names_a_place(args):
         return True
     job = job_file(args.job, policy=args.policy) if hasattr(args, "job") else None
-    return job is not None and not TARGETS[job.target].on_this_machine
+    return job is not None and not job.target_record.on_this_machine
 
 
 def job_file(argument: str, *, policy: Path | None, target: str | None = None) -> JobSpec | None:

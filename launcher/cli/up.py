@@ -14,7 +14,6 @@ from launcher.cli.terminal import Screen
 from launcher.plan.launch_plan import LaunchPlan
 from launcher.rules import judged
 from launcher.run.backend import Backend
-from launcher.targets import TARGETS
 from launcher.units import format_duration
 
 EXAMPLES = (
@@ -45,7 +44,7 @@ def run(args: argparse.Namespace, streams: Streams) -> int:
     """Check, start, follow, explain."""
     plan = plan_of(args)
     refuse_place_elsewhere(args, plan.target)
-    if not TARGETS[plan.target].on_this_machine:
+    if not plan.target_record.on_this_machine:
         from launcher.cli.cluster_up import up
 
         return up(args, plan, streams)
@@ -93,7 +92,7 @@ def _followed(backend: Backend, plan: LaunchPlan, streams: Streams) -> int:
         said = replace(outcome.evidence, log=redacted(outcome.evidence.log))
         say_diagnoses(said, streams, screen.line)
         kept = "container is" if plan.nodes == 1 else "containers are"
-        kept = kept if TARGETS[plan.target].starts_container else "log is"
+        kept = kept if plan.target_record.starts_container else "log is"
         them = "it" if plan.nodes == 1 else "them"
         screen.say(f"its {kept} kept; `trainlaunch down {plan.job.name}` removes {them}")
     return outcome.exit_code

@@ -83,6 +83,11 @@ class Gpus(NamedTuple):
     def __bool__(self) -> bool:
         return self.all or self.count > 0
 
+    @property
+    def words(self) -> str:
+        """What was asked for, as a sentence names it: `all`, the ids, or the count."""
+        return "all" if self.all else ", ".join(self.ids) or str(self.count)
+
 
 class Resources(NamedTuple):
     """Limits of one container; `cpus` in thousandths, `memory` in bytes with /dev/shm included."""

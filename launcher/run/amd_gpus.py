@@ -19,7 +19,7 @@ def amd_findings(plan: LaunchPlan, *, dev: Path = Path("/dev"), sys: Path = Path
     nodes = gpu_devices(plan)
     if not nodes:
         return
-    asked = "all" if plan.gpus.all else ", ".join(plan.gpus.ids) or str(plan.gpus.count)
+    asked = plan.gpus.words
     usable = amd_gpus(dev=dev, sys=sys)
     there = {f"/dev/dri/renderD{128 + number}" for number in usable}
     if not (dev / "kfd").exists() or not usable:

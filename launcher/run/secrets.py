@@ -11,7 +11,6 @@ from launcher.diagnostics import Diagnostic, Explanation
 from launcher.errors import TargetUnavailable
 from launcher.job.spec import Secret
 from launcher.plan.launch_plan import LaunchPlan
-from launcher.targets import TARGETS
 
 TL507 = Explanation(
     "TL507",
@@ -107,7 +106,7 @@ def _passable(plan: LaunchPlan, name: str, value: str) -> str:
         problem = "holds a NUL byte, and a variable ends at one"
     elif len(name) + 1 + len(encoded) > LONGEST_VARIABLE:
         problem = f"is longer than the {LONGEST_VARIABLE - len(name) - 1} bytes that a variable can hold"
-    elif TARGETS[plan.target].starts_container and any("\ud800" <= each <= "\udfff" for each in value):
+    elif plan.target_record.starts_container and any("\ud800" <= each <= "\udfff" for each in value):
         problem = "is no UTF-8 text, and an engine takes no other"
     if problem:
         fix = f"write file: and as: file for secrets.{name}, which passes any bytes"
@@ -125,7 +124,7 @@ class Redactor:
     """Takes the values of a job's secrets out of what trainlaunch quotes from the job's own output."""
 
     def __init__(self, plan: LaunchPlan) -> None:
-        known = plan.job.secrets if TARGETS[plan.target].on_this_machine else ()  # a cluster's are in the cluster alone
+        known = plan.job.secrets if plan.target_record.on_this_machine else ()  # a cluster's are in the cluster alone
         values = ((name, secret_value(plan, name)) for name in known)
         self._words = tuple(sorted(_words(values), key=lambda word: len(word[1]), reverse=True))
 

@@ -15,7 +15,6 @@ from launcher.plan.launch_plan import LaunchPlan, SharedMemory
 from launcher.plan.planned import Planned
 from launcher.run.backend import Chunk, Say, ShmReading, Started
 from launcher.run.observe import PAGE, read_from_health
-from launcher.targets import TARGETS
 from launcher.units import human_size
 
 TAIL_BYTES = 64 * 1024
@@ -96,7 +95,7 @@ class PlannedShm(NamedTuple):
 
 def planned_shm(plan: LaunchPlan) -> PlannedShm:
     """Return what readings of a plan's containers are compared with."""
-    memory = (plan.memory.limit or 0) if TARGETS[plan.target].enforces_limits else 0
+    memory = (plan.memory.limit or 0) if plan.target_record.enforces_limits else 0
     return PlannedShm(plan.shm, plan.ranks.value, memory, plan.target)
 
 

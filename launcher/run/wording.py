@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from launcher.diagnostics import Diagnostic
+from launcher.run.backend import Started
 from launcher.units import format_duration
 
+NAME_TAKEN = "TL506"
 NO_SUCH_RUN = "TL510"
 
 
@@ -22,6 +24,17 @@ def stopping(why: str, grace: int, *, by: str) -> str:
     """Return what is said when a job is told to end within `grace` seconds; `by` is the signal or deadline."""
     again = " again" if by == "Ctrl-C" else ""
     return f"{why}: stopping the job; it has {format_duration(grace)} to end, Ctrl-C{again} kills it"
+
+
+def held_by_same_job(holder: Started) -> Diagnostic:
+    """Return the error for a name that an earlier run of the same job still has (TL506)."""
+    job = holder.job
+    return Diagnostic(
+        NAME_TAKEN,
+        f"job {job} is {holder.status} already, as {holder.noun} {holder.name}",
+        f"follow it with `trainlaunch logs -f {job}`, or end it with `trainlaunch down {job}`",
+        why="one run of a job at a time holds its name",
+    )
 
 
 def no_such_run(place: str, job: str, known: set[str], *, fix: str) -> Diagnostic:

@@ -22,8 +22,8 @@ from launcher.run.docker.inspect import started_from
 from launcher.run.docker.reconnect import AttachedSession, ReconnectingSession
 from launcher.run.observe import read_from_health, read_from_proc
 from launcher.run.stream import chunks_of, whole
+from launcher.run.wording import NAME_TAKEN, held_by_same_job
 
-NAME_TAKEN = "TL506"
 OK = 200
 # What an engine that shuts down sends to its containers, by how they ended; its events are forgotten with it.
 SHUTDOWN: dict[int | None, tuple[int, ...]] = {143: (15,), 137: (15, 9)}
@@ -255,14 +255,8 @@ class DockerBackend:
 
 def name_taken(plan: LaunchPlan, holder: Started | None) -> Diagnostic:
     """Return the error for a name that something else holds (TL506)."""
-    job = plan.job.name
-    if holder is not None and holder.job == job:
-        return Diagnostic(
-            code=NAME_TAKEN,
-            message=f"job {job} is {holder.status} already, as container {holder.name}",
-            why="one run of a job at a time holds its name",
-            fix=f"follow it with `trainlaunch logs -f {job}`, or end it with `trainlaunch down {job}`",
-        )
+    if holder is not None and holder.job == plan.job.name:
+        return held_by_same_job(holder)
     other = f"job {holder.job}" if holder is not None and holder.job else "something that trainlaunch did not start"
     name = plan.name if holder is None else holder.name
     return Diagnostic(

@@ -146,7 +146,7 @@ def _not_enforced(plan: LaunchPlan, resource: str) -> Diagnostic:
 
 def _gpus(plan: LaunchPlan, info: Mapping[str, Any], *, local: bool) -> Iterator[Diagnostic]:
     span = plan.job.span("resources.gpus")
-    asked = "all" if plan.gpus.all else ", ".join(plan.gpus.ids) or str(plan.gpus.count)
+    asked = plan.gpus.words
     nodes = gpu_nodes() if local else None
     if nodes == 0:
         yield Diagnostic(

@@ -30,9 +30,9 @@ from launcher.run.kubernetes.objects import (
 )
 from launcher.run.kubernetes.removal import TTL_ANNOTATION
 from launcher.run.kubernetes.runs import ClusterRun, result_of
+from launcher.run.wording import NAME_TAKEN
 from launcher.verify import verified
 
-NAME_TAKEN = "TL506"
 Say = Callable[[str], None]
 
 

@@ -26,9 +26,9 @@ from launcher.run.local.processes import descendants, kill_marked, marked, send
 from launcher.run.local.record import describe, described, state_of
 from launcher.run.local.shm import read_host_shm
 from launcher.run.local.state import RunFolder, state_is_writable
+from launcher.run.wording import NAME_TAKEN, held_by_same_job
 
 NO_PERMISSION = "TL502"
-NAME_TAKEN = "TL506"
 NOT_STARTED = "TL508"
 SECONDS_TO_DIE = 20.0  # after SIGKILL; the keeper takes 10 of them for what is left
 _PACKAGE = Path(__file__).resolve().parents[2]
@@ -215,12 +215,7 @@ def _start_keeper(folder: RunFolder, spec: ProcessSpec) -> str:
 def name_taken(plan: LaunchPlan, holder: Started) -> Diagnostic:
     """Return the error for a name that another run holds (TL506)."""
     if holder.job == plan.job.name:
-        return Diagnostic(
-            code=NAME_TAKEN,
-            message=f"job {holder.job} is {holder.status} already, as local run {holder.name}",
-            why="one run of a job at a time holds its name",
-            fix=f"follow it with `trainlaunch logs -f {holder.job}`, or end it with `trainlaunch down {holder.job}`",
-        )
+        return held_by_same_job(holder)
     return Diagnostic(
         code=NAME_TAKEN,
         message=f"the name {plan.name} is held by a local run of job {holder.job}",

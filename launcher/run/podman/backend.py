@@ -150,7 +150,7 @@ def _podman(text: str) -> str:
 
 
 def _no_gpus(plan: LaunchPlan) -> Diagnostic:
-    asked = "all" if plan.gpus.all else ", ".join(plan.gpus.ids) or str(plan.gpus.count)
+    asked = plan.gpus.words
     return Diagnostic(
         code=NO_GPU,
         message=f"resources.gpus is {asked} and Podman leaves GPUs out of containers made through its Docker API",
