@@ -107,7 +107,7 @@ def _pod_json(pod: Pod) -> dict[str, Any]:
 
 
 @dataclass(frozen=True, slots=True)
-class _Look:
+class _PodShm:
     """A pod, what its /dev/shm holds, and why that could not be read."""
 
     pod: Pod
@@ -125,25 +125,25 @@ def status(args: argparse.Namespace, streams: Streams) -> int:
         pods = pods_of_run(place.cluster, run)
         reasons = Reasons(place.cluster, run.main, job=None, patience=0)
         waits = [] if run.result.ended else [each.sentence for each in reasons.waits(pods, run.thing)]
-        looks = [_look(place.cluster, pod) for pod in pods]
+        readings = [_read_pod(place.cluster, pod) for pod in pods]
     code = _code(run, pods)
     if args.output == "json":
-        streams.result(document(_status_json(place.cluster, run, looks, waits)))
+        streams.result(document(_status_json(place.cluster, run, readings, waits)))
     else:
         told = [f"waits      {each}" for each in waits]
-        for line in [*_lines(place.cluster, run, pods, code), *told, *_pod_lines(looks), *_suggested(looks)]:
+        for line in [*_lines(place.cluster, run, pods, code), *told, *_pod_lines(readings), *_suggested(readings)]:
             streams.result(line + "\n")
     return 1 if code or run.result.state == "failed" else 0
 
 
-def _look(cluster: Cluster, pod: Pod) -> _Look:
+def _read_pod(cluster: Cluster, pod: Pod) -> _PodShm:
     from launcher.run.kubernetes.client import ExecRefused
     from launcher.run.kubernetes.exec import read_shm
 
     try:
-        return _Look(pod, read_shm(cluster, pod), "")
+        return _PodShm(pod, read_shm(cluster, pod), "")
     except ExecRefused as refused:
-        return _Look(pod, None, str(refused))
+        return _PodShm(pod, None, str(refused))
 
 
 def _lines(cluster: Cluster, run: ClusterRun, pods: Sequence[Pod], code: int | None) -> Iterator[str]:
@@ -156,14 +156,14 @@ def _lines(cluster: Cluster, run: ClusterRun, pods: Sequence[Pod], code: int | N
         yield "pods       none" + (" any more" if result.ended else " yet")
 
 
-def _pod_lines(looks: Sequence[_Look]) -> Iterator[str]:
-    for look in looks:
-        pod = look.pod
+def _pod_lines(readings: Sequence[_PodShm]) -> Iterator[str]:
+    for read in readings:
+        pod = read.pod
         name = pod.name if pod.node_index is None else f"[{pod.node_index}] {pod.name}"
         restarts = f", {pod.restarts} restarts" if pod.restarts else ""
         yield f"pod        {name}: {_pod_state(pod)}{restarts}"
         if pod.state == "running":
-            yield f"  /dev/shm {_shm(look)}"
+            yield f"  /dev/shm {_shm(read)}"
 
 
 def _pod_state(pod: Pod) -> str:
@@ -179,11 +179,11 @@ def _pod_state(pod: Pod) -> str:
     return f"{end_of(pod)}{ran}{where}"
 
 
-def _shm(look: _Look) -> str:
-    reading, planned = look.reading, look.pod.planned
-    size = f"size {human_size(look.pod.shm_size)}" if look.pod.shm_size else "size unlimited"
+def _shm(read: _PodShm) -> str:
+    reading, planned = read.reading, read.pod.planned
+    size = f"size {human_size(read.pod.shm_size)}" if read.pod.shm_size else "size unlimited"
     if reading is None:
-        return f"{size}, not read: {look.unread or 'it has no health command'}"
+        return f"{size}, not read: {read.unread or 'it has no health command'}"
     parts = [f"used {human_size(reading.used)}", f"peak {human_size(reading.peak)}"]
     parts.append(f"size {human_size(reading.size)}" if reading.size else "size unlimited")
     if planned.need is not None and not planned.unsized:
@@ -193,8 +193,8 @@ def _shm(look: _Look) -> str:
     return ", ".join(parts)
 
 
-def _suggested(looks: Sequence[_Look]) -> list[str]:
-    peaks = [(look.reading.peak, look.pod.planned) for look in looks if look.reading and look.pod.planned.unsized]
+def _suggested(readings: Sequence[_PodShm]) -> list[str]:
+    peaks = [(read.reading.peak, read.pod.planned) for read in readings if read.reading and read.pod.planned.unsized]
     if not peaks:
         return []
     peak, planned = max(peaks, key=_peak)
@@ -205,17 +205,19 @@ def _peak(pair: tuple[int, Planned]) -> int:
     return pair[0]
 
 
-def _status_json(cluster: Cluster, run: ClusterRun, looks: Sequence[_Look], waits: Sequence[str]) -> dict[str, Any]:
-    said = _run_json(cluster, run, [look.pod for look in looks])
-    for pod, look in zip(said["pods"], looks, strict=True):
-        reading = look.reading
+def _status_json(
+    cluster: Cluster, run: ClusterRun, readings: Sequence[_PodShm], waits: Sequence[str]
+) -> dict[str, Any]:
+    said = _run_json(cluster, run, [read.pod for read in readings])
+    for pod, read in zip(said["pods"], readings, strict=True):
+        reading = read.reading
         pod["shm"] = {
             "used": reading.used if reading else None,
             "peak": reading.peak if reading else None,
-            "size": reading.size if reading else look.pod.shm_size or None,
-            "need": look.pod.planned.need,
-            "unread": look.unread or None,
+            "size": reading.size if reading else read.pod.shm_size or None,
+            "need": read.pod.planned.need,
+            "unread": read.unread or None,
         }
         running = reading.workers if reading else None
-        pod["workers"] = {"running": running, "planned": look.pod.planned.processes}
-    return {**said, "waits": list(waits), "suggestion": "\n".join(_suggested(looks)) or None}
+        pod["workers"] = {"running": running, "planned": read.pod.planned.processes}
+    return {**said, "waits": list(waits), "suggestion": "\n".join(_suggested(readings)) or None}
