@@ -44,6 +44,7 @@ RAISING: tuple[str, ...] = (
     "launcher.run.local.state",
     "launcher.run.podman.compose",
     "launcher.run.secrets",
+    "launcher.run.wording",
     "launcher.yamltree.keys",
     "launcher.yamltree.source",
 )

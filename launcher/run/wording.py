@@ -2,12 +2,31 @@
 
 from __future__ import annotations
 
-from launcher.diagnostics import Diagnostic
+from launcher.diagnostics import Diagnostic, Explanation
 from launcher.run.backend import Started
 from launcher.units import format_duration
 
 NAME_TAKEN = "TL506"
-NO_SUCH_RUN = "TL510"
+TL510 = Explanation(
+    "TL510",
+    "run-missing",
+    "The engine has no run of that job.",
+    """\
+**Why**: it was removed (`down`, ttl_after_finished), runs on another engine, or never started.
+
+**Example**:
+
+```text
+trainlaunch logs never-started
+```
+
+**Write instead**:
+
+```text
+trainlaunch ps    # the jobs that the engine has
+```
+""",
+)
 
 
 def expired(what: str, ttl: int) -> str:
@@ -40,7 +59,7 @@ def held_by_same_job(holder: Started) -> Diagnostic:
 def no_such_run(place: str, job: str, known: set[str], *, fix: str) -> Diagnostic:
     """Return the error for a job without runs in a place; `known` are the jobs that have some there (TL510)."""
     return Diagnostic(
-        NO_SUCH_RUN,
+        TL510.code,
         f"{place} has no run of job {job}",
         fix,
         why=f"it has runs of {', '.join(sorted(known))}" if known else "it has no runs of trainlaunch at all",
