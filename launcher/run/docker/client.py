@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from launcher.diagnostics import Diagnostic, Explanation
 from launcher.errors import TargetUnavailable
-from launcher.run.podman.service import Service, find_service
+from launcher.run.podman_service import Service, find_service
 
 if TYPE_CHECKING:
     from docker import APIClient

@@ -253,7 +253,7 @@ class Without:
         """Start a command; its Docker socket is one that does not exist."""
         code = (
             "import sys; from pathlib import Path\n"
-            "import launcher.run.docker.client as client, launcher.run.podman.service as service\n"
+            "import launcher.run.docker.client as client, launcher.run.podman_service as service\n"
             "client.DEFAULT_HOST, service.ROOTFUL = 'unix:///nonexistent/docker.sock', Path('/nonexistent')\n"
             "from launcher.cli.main import main; sys.exit(main())\n"
         )
