@@ -19,6 +19,7 @@ from typing import Any
 import pytest
 
 from launcher.run.compose.command import find_compose
+from tests import groups
 from tests.engine import images
 from tests.folder_times import FolderTimes
 from tests.installed.wheel import install_wheel
@@ -41,6 +42,7 @@ def pytest_configure(config: pytest.Config) -> None:
     if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:  # still ignored here, but a started program begins anew
         signal.signal(signal.SIGHUP, lambda *_: None)
     config.pluginmanager.register(FolderTimes())
+    config.pluginmanager.register(groups)
 
 
 @pytest.fixture(scope="session", autouse=True)
