@@ -65,8 +65,12 @@ def test_an_indexed_job_has_a_pod_per_index(fake: FakeCluster, client: Any) -> N
 def test_deadlines_end_a_job_and_ttl_removes_it(fake: FakeCluster, client: Any) -> None:
     """activeDeadlineSeconds stops its pods; ttlSecondsAfterFinished takes all of it away."""
     fake.pods_do(lambda pod: pod.start())
-    create(client, job(activeDeadlineSeconds=1, ttlSecondsAfterFinished=1))
+    create(client, job(activeDeadlineSeconds=600, ttlSecondsAfterFinished=600))
+    wait_until(lambda: bool(fake.pods()))
+    fake.clock.skew += 601
     assert ended(client).conditions[-1].reason == "DeadlineExceeded"
+    assert fake.objects() != []
+    fake.clock.skew += 601
     wait_until(lambda: fake.objects() == [])
 
 

@@ -23,8 +23,8 @@ from tests.run.test_up import Start, ended, read_until
 
 pytestmark = pytest.mark.docker
 MakeJob = Callable[..., Path]
-MOMENTS = 11  # the first is not killed
 SEED = 20_240_607
+RANDOM_MOMENTS = 6
 MIB = 1 << 20
 RSS_LIMIT_MIB = 96  # of a command that passes on more
 PRINTS = (
@@ -38,11 +38,42 @@ PRINTS = (
 )
 
 
+Moment = Callable[["subprocess.Popen[bytes]", Path], None]
+
+
+def at_once(process: subprocess.Popen[bytes], job: Path) -> None:
+    """Before an interpreter can have asked for a container."""
+
+
+def when_made(process: subprocess.Popen[bytes], job: Path) -> None:
+    """As soon as the engine lists the container, which may not have started yet."""
+    while not containers_of(job.parent.name):
+        assert process.poll() is None, ended(process)
+
+
+def when_it_runs(process: subprocess.Popen[bytes], job: Path) -> None:
+    """When the job has said something."""
+    read_until(process, b"begun\n")
+
+
+def when_it_is_over(process: subprocess.Popen[bytes], job: Path) -> None:
+    """When the job has said its last word: `up` is about to end, or has ended."""
+    read_until(process, b"done\n")
+
+
+def after(seconds: float) -> Moment:
+    """At any other moment."""
+    return lambda process, job: time.sleep(seconds)
+
+
+SEEN = (at_once, when_made, when_it_runs, when_it_is_over)
+
+
 @pytest.fixture
 def short_jobs(tmp_path: Path, base_image: str) -> Iterator[list[Path]]:
     """Return job files with names of their own, each of a job that takes two seconds and ends with 4."""
     command = ["/bin/sh", "-c", "echo begun; sleep 2; echo done; exit 4"]
-    names = [f"t-{uuid.uuid4().hex[:10]}" for _ in range(MOMENTS)]
+    names = [f"t-{uuid.uuid4().hex[:10]}" for _ in range(1 + len(SEEN) + RANDOM_MOMENTS)]
     yield [
         write_job(tmp_path / each, **{**SMALL, "name": each, "image": base_image, "command": command}) for each in names
     ]
@@ -58,9 +89,10 @@ def test_a_launcher_killed_at_any_moment_leaves_what_ps_says_and_down_removes(
     assert ended(start("up", str(short_jobs[0])))[0] == 4
     whole = time.monotonic() - begun
     moments = random.Random(SEED)  # noqa: S311 - the same moments each time
-    for job in short_jobs[1:]:
+    unseen = [after(moments.uniform(0, 1.1 * whole)) for _ in range(RANDOM_MOMENTS)]
+    for job, moment in zip(short_jobs[1:], (*SEEN, *unseen), strict=True):
         process = start("up", str(job))
-        time.sleep(moments.uniform(0, 1.1 * whole))
+        moment(process, job)
         process.kill()
         process.wait()
     waited = {job: trainlaunch("wait", str(job)).returncode for job in short_jobs}
