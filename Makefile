@@ -1,7 +1,7 @@
-# After `python3 -m venv .venv && .venv/bin/pip install --editable '.[test]'`. `e2e` needs a Docker engine and root.
+# After `python3 -m venv .venv && .venv/bin/pip install --editable '.[test]'`. `e2e` and `libraries` need a Docker engine and root.
 export PATH := $(CURDIR)/.venv/bin:$(PATH)
 
-.PHONY: check test regen e2e
+.PHONY: check test regen e2e libraries
 
 check:
 	ruff check .
@@ -10,11 +10,16 @@ check:
 	shellcheck .ci/run
 	trainlaunch check compose k8s
 
+# Tests run in two processes; tests/groups.py says which of them share one.
 test:
-	pytest -m "not docker"
+	pytest -n 2 -m "not docker"
 
 regen:
 	pytest -q --update-goldens -m "not docker"
 
 e2e:
-	pytest -m docker
+	pytest -n 2 -m docker
+
+# What needs large libraries in its image, which neither `pytest` nor .ci/run has time for.
+libraries:
+	pytest -n 2 -m libraries

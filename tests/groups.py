@@ -1,5 +1,6 @@
-"""Which tests share one of pytest-xdist's workers: those that share something made once for all of them.
+"""Which tests share one of pytest-xdist's workers, and which run only where they are asked for.
 
+Those share a worker that share something made once for all of them.
 Every other test goes to whichever worker is free, so it may share nothing: its names, ports, folders, containers,
 networks and images are its own.
 """
@@ -21,8 +22,13 @@ GROUPS = {
 }
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark the tests that share a worker; without pytest-xdist the mark means nothing."""
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Mark the tests that share a worker, which only pytest-xdist looks at, and leave out those of large libraries."""
+    if "libraries" not in config.getoption("markexpr"):
+        left_out = [item for item in items if item.get_closest_marker("libraries") is not None]
+        items[:] = [item for item in items if item.get_closest_marker("libraries") is None]
+        config.hook.pytest_deselected(items=left_out)
     for item in items:
         place = item.path.relative_to(TESTS)
         for each in (place, *place.parents):

@@ -14,6 +14,7 @@ from tests.conftest import Runs
 from tests.local.conftest import MakeJob, Start
 from tests.planted import MARK, VARIABLES, expected_values, secret_fields, told_values
 from tests.run.test_up import ended, read_until
+from tests.runners import run_started
 
 
 def test_secrets_of_every_kind_arrive(trainlaunch: Runs, make_job: MakeJob, tmp_path: Path) -> None:
@@ -29,12 +30,12 @@ def test_secrets_of_every_kind_arrive(trainlaunch: Runs, make_job: MakeJob, tmp_
     assert MARK not in done.stdout + done.stderr
 
 
-def test_a_child_reads_the_file_too_and_it_is_gone_at_the_end(trainlaunch: Runs, make_job: MakeJob) -> None:
-    """A rank or a worker is another process, without the open files of the first."""
+def test_a_child_reads_the_file_too_and_it_is_gone_at_the_end(make_job: MakeJob) -> None:
+    """A rank or a worker is another process, without the open files of the first; `up` holds it open to its own end."""
     child = "import os; open_file = open(os.environ['TOKEN_FILE']); print(open_file.read(), os.environ['TOKEN_FILE'])"
     code = f"import subprocess, sys; subprocess.run([sys.executable, '-c', {child!r}], check=True)"
     job = make_job(command=["python3", "-c", code], secrets={"TOKEN": {"env": "TOKEN", "as": "file"}})
-    done = trainlaunch("up", str(job), env={"TOKEN": "of several characters"})
+    done = run_started("up", str(job), env={"TOKEN": "of several characters"})
     assert done.returncode == 0, done.stderr
     assert done.stdout.startswith("of several characters /proc/")
     assert not Path(done.stdout.split()[-1]).exists()

@@ -13,6 +13,7 @@ import pytest
 
 from launcher.job.reserved import LABEL_PREFIX
 from launcher.plan.launch_plan import LaunchPlan
+from tests.conftest import Runs
 from tests.jobs import plan_with, write_job
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -22,6 +23,12 @@ SMALL: dict[str, Any] = {
     "stop_grace_period": "20s",
     "data_loader": {"num_workers": 0, "batch_size": 1, "sample": [{"shape": [1], "dtype": "float32"}]},
 }
+
+
+@pytest.fixture(scope="session")
+def trainlaunch(trainlaunch_here: Runs) -> Runs:
+    """Run verbs inside this process: what is about a start, a signal or a stream starts a process by `start`."""
+    return trainlaunch_here
 
 
 @pytest.fixture

@@ -16,6 +16,7 @@ from pathlib import Path
 
 import pytest
 
+from launcher.job.reserved import LABEL_PREFIX
 from tests.conftest import Runs
 from tests.run.test_up import Start, ended, read_until
 
@@ -170,3 +171,21 @@ def test_a_run_that_dies_of_a_restart_was_stopped_by_the_engine(
     assert code == 143, err
     assert "cause[TL611]: someone through the engine stopped the job" in err
     assert "attempt" not in err
+
+
+def test_a_run_past_its_ttl_is_removed_by_the_next_up(
+    trainlaunch: Runs, make_job: Callable[..., Path], plain_engine: OwnEngine, job_name: str
+) -> None:
+    """ttl_after_finished on an engine: the next `up` removes the run and says so; one without a ttl stays.
+
+    The next `up` of any job, so on an engine that no other test uses.
+    """
+    env = {"DOCKER_HOST": plain_engine.host}
+    keeping = str(make_job(command=["true"]))
+    assert trainlaunch("up", keeping, env=env).returncode == 0
+    assert trainlaunch("up", keeping, "--set", "ttl_after_finished=0s", env=env).returncode == 0
+    third = trainlaunch("up", keeping, env=env)
+    assert third.returncode == 0
+    assert "its ttl_after_finished 0s is over" in third.stderr
+    listed = plain_engine.docker("ps", "--all", "--quiet", f"--filter=label={LABEL_PREFIX}job={job_name}")
+    assert len(listed.stdout.split()) == 2

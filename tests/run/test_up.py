@@ -266,14 +266,3 @@ def test_a_closed_stdout_does_not_end_the_job(start: Start, make_job: MakeJob, t
     process.stdout.close()
     assert process.wait(timeout=60) == 4
     assert trainlaunch("logs", job).stdout.splitlines()[-1] == "19"
-
-
-def test_a_run_past_its_ttl_is_removed_by_the_next_up(trainlaunch: Runs, make_job: MakeJob, job_name: str) -> None:
-    """ttl_after_finished on an engine: the next `up` removes the run and says so; one without a ttl stays."""
-    keeping = make_job(command=["true"])
-    assert trainlaunch("up", str(keeping)).returncode == 0
-    assert trainlaunch("up", str(keeping), "--set", "ttl_after_finished=0s").returncode == 0
-    third = trainlaunch("up", str(keeping))
-    assert third.returncode == 0
-    assert "its ttl_after_finished 0s is over" in third.stderr
-    assert len(containers_of(job_name)) == 2
