@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
 from launcher.diagnostics import Span
-from launcher.formats.docker_flags import Flag, flags_of
+from launcher.formats.docker.flags import Flag, flags_of
 from launcher.targets import TARGETS
 from launcher.yamltree.source import MappingNode, Node, SequenceNode
 

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from launcher.container.container import Container, container_of
 from launcher.container.devices import gpu_devices
-from launcher.container.paths import has_relative_bind, host_source
-from launcher.container.secrets import mounted_secrets, passed_secrets, written_secrets
+from launcher.container.secrets import mounted_secrets, written_secrets
 from launcher.container.tmpfs import needs_own_tmp
 from launcher.formats.workload import SIZE, GpuRequest, MountPoint, Shm, Workload
 from launcher.job.reserved import LABEL_PREFIX, SECRETS_FOLDER
@@ -20,7 +18,6 @@ from launcher.verify.plain import PLANNED, plain, planned
 from launcher.verify.readback import ReadBack, absolute, flat
 
 _JOB_LABEL, _NODE_LABEL = LABEL_PREFIX + "job", LABEL_PREFIX + "node"
-_CHANGES_INTO_ITS_FOLDER = ("cd", "--", "<$(dirname -- ><$>0)", "<|><|>", "exit", "125")
 
 
 def expected(plan: LaunchPlan, *, base: Path | None) -> ReadBack | Workload:
@@ -33,7 +30,9 @@ def expected(plan: LaunchPlan, *, base: Path | None) -> ReadBack | Workload:
         return expected_on_kubernetes(plan, container, ReadBack(**plain(common)))
     common = common._replace(secrets=_engine_secrets(plan, container), mounts=_engine_mounts(plan))
     if plan.target == "docker":
-        return common._replace(rest=dict(_docker_rest(plan, base)))
+        from launcher.verify.docker import expected_on_docker  # for this target only
+
+        return expected_on_docker(plan, common, base)
     return _compose(plan, ReadBack(**plain(common)))
 
 
@@ -113,46 +112,6 @@ def _engine_devices(plan: LaunchPlan) -> dict[str, Any]:
     gpus = plan.gpus
     number = 0 if gpus.ids or gpus.all else gpus.count
     return {"gpus": planned(GpuRequest(number, gpus.ids, gpus.all))} if gpus else {}
-
-
-def _docker_rest(plan: LaunchPlan, base: Path | None) -> Iterator[tuple[str, object]]:
-    yield from (("command", "exec docker run"), ("--rm", True), ("--init", True))
-    before = tuple(_commands_before(plan, base))
-    if before:
-        yield "commands before", before
-
-
-def _commands_before(plan: LaunchPlan, base: Path | None) -> Iterator[tuple[str, ...]]:
-    """Yield the words of each command that the script runs before docker's, as `statements` reads them."""
-    if base is not None and has_relative_bind(plan):
-        yield _CHANGES_INTO_ITS_FOLDER
-    for name, secret in mounted_secrets(plan):
-        path = host_source(plan, str(secret.file), base)
-        tests = (("<[>", "<!>", flag, path, "<]>") for flag in ("-f", "-r", "-s"))
-        first, *others = tests
-        yield ("if", *first, *(word for each in others for word in ("<|><|>", *each)))
-        yield from _stop_before(f"secret {name}: file {path} can't be read, or is empty")
-    passed = passed_secrets(plan)
-    held = [name for name, secret in passed if secret.file is not None or name != secret.env]
-    holders = {name: f"trainlaunch_secret_{number}" for number, name in enumerate(held, start=1)}
-    for name, secret in passed:
-        tested, message = secret.env, f"variable {secret.env} of this shell is not set"
-        if secret.file is not None:
-            path, tested = host_source(plan, secret.file, base), holders[name]
-            message = f"file {path} can't be read, or is empty"
-            yield (f"{tested}=<$><(>cat", f"{path}<)>")
-        yield ("if", "<[>", "-z", f"<${{{tested}:-}}>", "<]>")
-        yield from _stop_before(f"secret {name}: {message}")
-    renamed = [(name, secret.env) for name, secret in passed if name in holders and secret.file is None]
-    yield from ((f"{holders[name]}=<${{{source}:-}}>",) for name, source in renamed)
-    yield from ((f"{name}=<$>{holder}",) for name, holder in holders.items())
-    if passed:
-        yield ("export", *(name for name, _ in passed))
-
-
-def _stop_before(message: str) -> Iterator[tuple[str, ...]]:
-    """Yield the words of a guard after its condition."""
-    yield from (("then",), ("echo", message, "<>><&>2"), ("exit", "125"), ("fi",))
 
 
 def _compose(plan: LaunchPlan, common: ReadBack) -> ReadBack:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 
-from launcher.formats.docker_flags import takes_shm
+from launcher.formats.docker.flags import takes_shm
 
 # Fields of a ReadBack whose names differ from the job file's.
 FIELDS = {

@@ -9,7 +9,8 @@ from typing import Any, NamedTuple
 
 from launcher.diagnostics import Diagnostic
 from launcher.errors import JobFileRejected, RenderingDisagrees
-from launcher.formats.docker_flags import Flag, takes_shm
+from launcher.formats.docker.flags import Flag, takes_shm
+from launcher.formats.docker.words import statements
 from launcher.job.patch import Leaf, Operation
 from launcher.job.reserved import KUBERNETES_LABEL_PREFIX, LABEL_PREFIX
 from launcher.plan.launch_plan import LaunchPlan
@@ -20,7 +21,6 @@ from launcher.units import format_size
 from launcher.verify.owned import FIELDS, OPEN, owned_rest
 from launcher.verify.plain import ReadMount
 from launcher.verify.reread import reread, said
-from launcher.verify.reread_docker import statements
 from launcher.verify.sidecars import only_service, unlimited, without_sidecars
 
 _UNREADABLE = "text"

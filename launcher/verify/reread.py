@@ -20,7 +20,7 @@ def reread(plan: LaunchPlan, text: str, *, base: Path | None) -> ReadBack | Work
     """Return what `text`, a rendering for the plan's target, says."""
     folder = Path(plan.job.path).parent if base is None else base
     if plan.target == "docker":
-        from launcher.verify.reread_docker import reread_docker
+        from launcher.verify.docker import reread_docker
 
         return reread_docker(text, folder)
     if plan.target == "compose":

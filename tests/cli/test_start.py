@@ -14,8 +14,8 @@ JOB = ROOT / "examples" / "quickstart" / "job.yaml"
 COSTLY = {"dataclasses", "difflib", "inspect", "jinja2", "json", "shutil", "tempfile", "traceback"}
 OF_OTHER_TARGETS = {
     "docker": {"launcher.render.compose", "launcher.render.kubernetes", "launcher.verify.reread_kubernetes"},
-    "compose": {"launcher.render.docker", "launcher.verify.reread_docker", "csv"},
-    "kubernetes": {"launcher.render.docker", "launcher.render.compose", "launcher.verify.reread_docker", "csv"},
+    "compose": {"launcher.render.docker", "launcher.formats.docker.read", "csv"},
+    "kubernetes": {"launcher.render.docker", "launcher.render.compose", "launcher.formats.docker.read", "csv"},
 }
 
 

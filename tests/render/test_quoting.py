@@ -13,10 +13,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from jinja2 import nodes
 
+from launcher.formats.docker.words import statements
 from launcher.templating.environment import TEMPLATES, environment
 from launcher.templating.filters import QUOTING_FILTERS
 from launcher.templating.quoting import compose_variable, number, sh_name, sh_variable, sh_word, sh_words
-from launcher.verify.reread_docker import statements
 from launcher.yamltree.emitter import Quoted, comment, yaml_string, yaml_text
 from tests.render.nasty import nasty_strings
 

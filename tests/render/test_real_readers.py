@@ -14,12 +14,12 @@ import pytest
 import yaml
 
 from launcher.container.container import container_of
+from launcher.formats.docker.words import statements
 from launcher.plan.launch_plan import LaunchPlan
 from launcher.policy import read_job
 from launcher.render import render
 from launcher.rules import plan_job
 from launcher.verify import verified
-from launcher.verify.reread_docker import statements
 from launcher.verify.reread_kubernetes import expanded
 from tests.jobs import plan_with
 from tests.render.nasty import nasty_strings

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from launcher.errors import TargetUnavailable
-from launcher.formats.docker_flags import FOR_UP
+from launcher.formats.docker.table import FOR_UP
 from launcher.job.reserved import LABEL_PREFIX
 from launcher.plan.launch_plan import LaunchPlan
 from launcher.policy import read_job

@@ -36,11 +36,17 @@ class Flag(NamedTuple):
         if self.name == "volume":
             parts = value.split(":")
             return parts[1] if len(parts) > 1 else parts[0]
-        if self.name != "mount":
-            return None
+        return self.mount_fields.get("target", "") if self.name == "mount" else None
+
+    @property
+    def mount_fields(self) -> dict[str, str]:
+        """The fields of a --mount; none for any other flag, and where docker couldn't read them."""
         from launcher.formats.docker.mounts import mount_fields  # few jobs have one
 
-        return mount_fields(value).get("target", "")
+        try:
+            return mount_fields(self.value or "") if self.name == "mount" else {}
+        except ValueError:
+            return {}
 
 
 def takes_shm(target: str) -> bool:

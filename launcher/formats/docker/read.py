@@ -66,9 +66,9 @@ def _workload(line: Line, source: Source, number: int) -> Workload:
         secrets=passed,
         labels=dict(_pairs(flags.get("label", ()), source)),
         shm=shm,
-        devices=_devices(flags),
+        devices=_devices(flags, source),
         mounts=mounts,
-        groups=tuple(each.value or "" for each in flags.get("group-add", ())),
+        groups=tuple(_marked(each, source) for each in flags.get("group-add", ())),
         ulimits={each[0]: (each[1], each[2]) for each in _limits(flags)},
         rest=_rest(line, flags, source, unclear),
         **{**fields, **_single(flags, source)},
@@ -135,8 +135,8 @@ def _limits(flags: Flags) -> Iterator[tuple[str, int, int]]:
     return filter(None, (ulimit(each.value or "") for each in flags.get("ulimit", ())))
 
 
-def _devices(flags: Flags) -> dict[str, str]:
-    nodes = [each.value or "" for each in flags.get("device", ())]
+def _devices(flags: Flags, source: Source) -> dict[str, str]:
+    nodes = [_marked(each, source) for each in flags.get("device", ())]
     return {"nodes": " ".join(nodes)} if nodes else {}
 
 
@@ -152,8 +152,12 @@ def _rest(line: Line, flags: Flags, source: Source, unclear: Sequence[Unknown]) 
             rest[f"--{name}"] = tuple(_marked(each, source) for each in given)
         if len(given) > 1 and (flag is None or flag.form not in REPEATED or name == "entrypoint"):
             rest[f"--{name} twice"] = tuple(_marked(each, source) for each in given)
-        if _is_refused(given[-1], source):
-            rest[f"refused --{name}"] = given[-1].value
+        refused = [each.value for each in given if _is_refused(each, source)]
+        if refused:
+            rest[f"refused --{name}"] = refused[-1]
+        unnamed = [each for each in given if name in _NAMED and not _is_named(each, source)]
+        if unnamed:
+            rest[f"--{name}"] = tuple(_marked(each, source) for each in unnamed)
     rest |= {f"{what} twice": True for what in _named_twice(flags)}
     around = {"commands before": line.before, "commands after": line.after}
     rest |= {name: commands for name, commands in around.items() if commands}
@@ -162,6 +166,12 @@ def _rest(line: Line, flags: Flags, source: Source, unclear: Sequence[Unknown]) 
     if unclear:
         rest["unclear"] = tuple(each.text for each in unclear)
     return rest
+
+
+def _is_named(given: Given, source: Source) -> bool:
+    """Return whether the text decides the variable, label or limit that a flag is about, and a limit's value."""
+    name = (given.value or "").partition("=")[0]
+    return source.is_known(given) if given.name == "ulimit" else source.is_known(given, 0, len(name))
 
 
 def _marked(given: Given, source: Source) -> str:

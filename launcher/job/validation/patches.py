@@ -5,7 +5,8 @@ from __future__ import annotations
 import posixpath
 import re
 
-from launcher.formats.docker_flags import OURS, Flag, flags_of, mount_fields, takes_shm
+from launcher.formats.docker.flags import Flag, flags_of, takes_shm
+from launcher.formats.docker.table import FLAGS
 from launcher.job.names import shown
 from launcher.job.reserved import LABEL_PREFIX
 from launcher.job.validation.fields import Checked
@@ -51,8 +52,9 @@ def _check_flag(job: Checked, flag: Flag) -> None:
     value = flag.value or ""
     key = value.partition("=")[0]
     target = flag.mount_target
-    if flag.name in OURS:
-        _ours(job, flag, OURS[flag.name])
+    ours = FLAGS[flag.name].ours
+    if ours is not None:
+        _ours(job, flag, ours)
     elif flag.name == "env" and (
         key in {*(job.value("env") or {}), *(job.value("secrets") or {})} or key.startswith("TRAINLAUNCH_")
     ):
@@ -91,7 +93,7 @@ def _check_mount(job: Checked, flag: Flag, target: str) -> None:
 
 def _relative_source(flag: Flag) -> str | None:
     """Return the path that a --volume or --mount takes from the folder that docker is run in, or None."""
-    fields = mount_fields(flag.value or "") if flag.name == "mount" else {}
+    fields = flag.mount_fields
     source, colon, _ = (flag.value or "").partition(":")
     if flag.name == "mount":
         source = fields.get("source", "")
