@@ -96,8 +96,10 @@ def _inside(text: str, words: Sequence[Word], depth: int) -> Iterator[Line]:
     for word in words:
         for piece in word.pieces:
             if not piece.known and piece.text.startswith(("$(", "`")) and not piece.text.startswith("$(("):
-                begin = piece.inner + (2 if piece.text.startswith("$(") else 1)
-                yield from _lines(text, begin, max(begin, piece.inner + len(piece.text) - 1), depth + 1)
+                opened, closing = ("$(", ")") if piece.text.startswith("$(") else ("`", "`")
+                begin = piece.inner + len(opened)
+                end = piece.inner + len(piece.text.removesuffix(closing))
+                yield from _lines(text, begin, max(begin, end), depth + 1)
 
 
 def _commands(stream: Iterator[Word | Operator]) -> Iterator[tuple[list[Word], list[Operator]]]:
