@@ -107,6 +107,11 @@ def human_size(size: int) -> str:
     return f"{size} bytes"
 
 
+def counted(number: int, noun: str) -> str:
+    """Return a number of things in words: `8 CPUs`. The noun stays in the plural whatever the number, in every text."""
+    return f"{number} {noun}s"
+
+
 def round_up(size: int, step: int) -> int:
     """Return the smallest multiple of `step` that is at least `size`; both in bytes."""
     return _ceil_div(size, step) * step

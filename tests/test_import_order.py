@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Container, Iterator
 from pathlib import Path
 
 import pytest
@@ -54,6 +55,28 @@ def test_each_vendor_package_is_imported_in_one_module(vendor: str) -> None:
     users = [path for path in MODULES if any(each.split(".")[0] == vendor for each in imports(path))]
     assert len(users) <= 1, f"{vendor} is imported in {users}"
     assert all(layer_of(path) == ONE_PLACE[vendor] for path in users)
+
+
+def test_modules_import_in_no_circle() -> None:
+    """Two that need each other are one, or lack a third below both; imports for types and in functions count too."""
+    names = {".".join(path.relative_to(PACKAGE.parent).with_suffix("").parts): path for path in MODULES}
+    names = {name.removesuffix(".__init__"): path for name, path in names.items()}
+    below = {name: {each for each in imported(path, names) if each != name} for name, path in names.items()}
+    while leaves := {name for name, needed in below.items() if not needed & below.keys()}:
+        below = {name: needed for name, needed in below.items() if name not in leaves}
+    circles = {name: sorted(needed & below.keys()) for name, needed in below.items()}
+    assert circles == {}
+
+
+def imported(path: Path, names: Container[str]) -> Iterator[str]:
+    """Yield the modules of `names` that a file imports: `from package import name` may name a module."""
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            yield from (each.name for each in node.names if each.name in names)
+        elif isinstance(node, ast.ImportFrom):
+            for each in node.names:
+                whole = f"{node.module}.{each.name}"
+                yield whole if whole in names else node.module or ""
 
 
 def test_modules_stay_short() -> None:

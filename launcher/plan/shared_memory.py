@@ -15,7 +15,7 @@ from typing import NamedTuple
 from launcher.job.spec import JobSpec, LoaderSpec, Origin
 from launcher.plan.batch import batch_pages
 from launcher.plan.launch_plan import Derived, LoaderNeed, SharedMemory
-from launcher.units import GIB, KIB, MIB, format_size, human_size, round_up
+from launcher.units import GIB, KIB, MIB, counted, format_size, human_size, round_up
 
 PAGE = 4 * KIB
 LARGEST_PAGE = 64 * KIB  # Grace hosts
@@ -179,8 +179,8 @@ def _nccl(job: JobSpec, ranks: int) -> str:
 def need_derivation(job: JobSpec, shm: SharedMemory, ranks: int) -> str:
     """Return the sum behind `shm.need` as one line of text."""
     parts = [
-        f"{each.name}: ({each.workers} workers·{each.prefetch_factor} + {each.batches_held} held)"
-        f"·{human_size(each.unit)} + {SEMAPHORES_PER_WORKER * each.workers + SEMAPHORES_PER_LOADER} pages"
+        f"{each.name}: ({counted(each.workers, 'worker')}·{each.prefetch_factor} + {each.batches_held} held)"
+        f"·{human_size(each.unit)} + {counted(SEMAPHORES_PER_WORKER * each.workers + SEMAPHORES_PER_LOADER, 'page')}"
         for each in shm.loaders
         if each.workers
     ]

@@ -6,7 +6,7 @@ from launcher.job.spec import JobSpec, Origin
 from launcher.plan.cpu_budget import whole_cpus
 from launcher.plan.launch_plan import Derived
 from launcher.plan.shared_memory import Workers, container_lasting, container_need
-from launcher.units import format_size
+from launcher.units import counted, format_size
 
 FEWEST_CPUS_FOR_WORKERS = 4  # CPU-only: below, a worker takes the CPU that trains (measured: 7 × slower on 1 CPU)
 MOST_WORKERS_ON_CPU = 8
@@ -25,7 +25,7 @@ def cpu_workers(job: JobSpec, ranks: int) -> Derived:
         value = min(most, max(1, cpus // ranks))
         return Derived(value, f"min(max_workers {most}, max(1, ⌊cpus {cpus} / ranks {ranks}⌋))", str(origin))
     if cpus < FEWEST_CPUS_FOR_WORKERS:
-        return Derived(0, f"CPU-only job with {cpus} CPUs, below {FEWEST_CPUS_FOR_WORKERS}", str(origin))
+        return Derived(0, f"CPU-only job with {counted(cpus, 'CPU')}, below {FEWEST_CPUS_FOR_WORKERS}", str(origin))
     value = min(MOST_WORKERS_ON_CPU, most, cpus // (CPUS_PER_WORKER_ON_CPU * ranks))
     return Derived(
         value,

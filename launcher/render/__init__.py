@@ -22,7 +22,7 @@ def render(plan: LaunchPlan, *, base: Path | None = None) -> str:
         return _text(plan, base)
     from launcher.render.patched import patched
 
-    return patched(plan, base=base)
+    return patched(plan, unpatched(plan, base=base))
 
 
 def unpatched(plan: LaunchPlan, *, base: Path | None) -> str:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import yaml
@@ -17,7 +16,6 @@ from launcher.diagnostics import Diagnostic
 from launcher.errors import JobFileRejected
 from launcher.job.patch import Leaf, Operation
 from launcher.plan.launch_plan import LaunchPlan
-from launcher.render import unpatched
 from launcher.render.json_patch import PatchFailed, after, merged_after
 from launcher.templating.quoting import dollars
 from launcher.yamltree.emitter import yaml_block
@@ -26,9 +24,8 @@ Documents = list[dict[str, Any]]
 _HEADER = re.compile(r"(?:#.*\n)*")
 
 
-def patched(plan: LaunchPlan, *, base: Path | None) -> str:
-    """Return documents with the job's patch. Raises JobFileRejected (TL145) where an operation can't be done."""
-    bare = unpatched(plan, base=base)
+def patched(plan: LaunchPlan, bare: str) -> str:
+    """Return `bare`, the text without the patch, with it. Raises JobFileRejected (TL145) where a step can't be done."""
     return written(bare, patched_documents(plan, bare))
 
 

@@ -35,7 +35,7 @@ from launcher.diagnostics import Diagnostic, Severity
 from launcher.plan.launch_plan import LaunchPlan
 from launcher.plan.shared_memory import Workers, container_need
 from launcher.plan.workers import allowed_workers
-from launcher.units import MIB, format_size, human_size, round_up
+from launcher.units import MIB, counted, format_size, human_size, round_up
 
 CODE = "TL205"
 NAME = "shm-size-holds-no-worker"
@@ -57,7 +57,7 @@ def check(plan: LaunchPlan) -> Iterator[Diagnostic]:
     yield Diagnostic(
         CODE,
         f"shm_size {format_size(job.shm_size)} does not hold one worker, which needs {human_size(one)}",
-        f"set shm_size to {format_size(round_up(all_of_them, MIB))} ({allowed} workers), or at least "
+        f"set shm_size to {format_size(round_up(all_of_them, MIB))} ({counted(allowed, 'worker')}), or at least "
         f"{format_size(round_up(one, MIB))} (one worker), or delete it",
         why="each worker keeps prefetch_factor batches in /dev/shm, besides those that the training loop holds",
         severity=SEVERITY,

@@ -30,6 +30,7 @@ from collections.abc import Iterator
 from launcher.diagnostics import Diagnostic, Severity
 from launcher.plan.cpu_budget import whole_cpus
 from launcher.plan.launch_plan import LaunchPlan
+from launcher.units import counted
 
 CODE = "TL206"
 NAME = "workers-exceed-cpus"
@@ -45,7 +46,7 @@ def check(plan: LaunchPlan) -> Iterator[Diagnostic]:
         return
     yield Diagnostic(
         CODE,
-        f"{most} DataLoader workers ({ranks} ranks) share resources.cpus {cpus}",
+        f"{counted(most, 'DataLoader worker')} ({counted(ranks, 'rank')}) share resources.cpus {cpus}",
         f"set data_loader.num_workers to {max(1, cpus // ranks)}, or delete it",
         why="workers beyond the CPUs only take turns, and each costs memory",
         severity=SEVERITY,

@@ -15,7 +15,7 @@ from launcher.plan.launch_plan import LaunchPlan, SharedMemory
 from launcher.plan.planned import Planned
 from launcher.run.backend import Chunk, Say, ShmReading, Started
 from launcher.run.observe import PAGE, read_from_health
-from launcher.units import human_size
+from launcher.units import counted, human_size
 
 TAIL_BYTES = 64 * 1024
 HEAD_BYTES = 8 * 1024
@@ -176,8 +176,8 @@ class ShmWatch:
         if reading.workers > planned and reading.workers == self._last_workers and not self._more_said:
             self._more_said = True
             self._say(
-                f"{reading.workers} DataLoader workers run and {planned} were planned: /dev/shm may be too small for "
-                "them; let the script read TRAINLAUNCH_NUM_WORKERS, or state data_loader.num_workers"
+                f"{counted(reading.workers, 'DataLoader worker')} run and {planned} were planned: /dev/shm may be "
+                "too small for them; let the script read TRAINLAUNCH_NUM_WORKERS, or state data_loader.num_workers"
             )
         self._last_workers = reading.workers
 
@@ -221,7 +221,7 @@ class ShmWatch:
         if self._counts < COUNTS_BEFORE_FEWER_IS_SAID or self.most_workers >= planned:
             return ""
         return (
-            f"{self.most_workers} DataLoader workers ran at most and {planned} were planned: "
+            f"{counted(self.most_workers, 'DataLoader worker')} ran at most and {planned} were planned: "
             "let the script pass TRAINLAUNCH_NUM_WORKERS to its DataLoader, or state data_loader.num_workers"
         )
 

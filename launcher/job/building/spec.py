@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, TypeVar
 
 from launcher.job.fields.table import default
 from launcher.job.spec import (
@@ -26,6 +26,7 @@ from launcher.job.spec import (
 from launcher.yamltree.source import MappingNode, Node, Scalar, SequenceNode
 
 _NO_GPU = Gpus(count=0, ids=(), all=False)
+Made = TypeVar("Made")
 
 
 class Stated:
@@ -54,16 +55,19 @@ def job_spec(
         path=path,
         target=target,
         **{name: job.get(name) for name in _AS_STATED},
-        mounts=tuple(_mount(each) for each in job.get("mounts")),
-        secrets={name: _secret(each) for name, each in job.get("secrets").items()},
+        mounts=tuple(_record(Mount, each.get, read_only=each.get("read_only", False)) for each in job.get("mounts")),
+        secrets={
+            name: _record(Secret, each.get, as_file=each.get("as") == "file")
+            for name, each in job.get("secrets").items()
+        },
         resources=_resources(job.below("resources"), gpus),
-        shm_extra=tuple(ShmExtra(name=each["name"], size=each["size"]) for each in job.get("shm_extra")),
+        shm_extra=tuple(ShmExtra(**each) for each in job.get("shm_extra")),
         data_loader=_data_loader(job.below("data_loader"), bool(gpus)),
-        torchrun=_torchrun(job.below("torchrun")) if "torchrun" in values else None,
+        torchrun=_record(Torchrun, job.below("torchrun").get) if "torchrun" in values else None,
         ulimits=tuple(Ulimit(name, *limits) for name, limits in values.get("ulimits", {}).items()),
-        healthcheck=_health_check(job.below("healthcheck")),
+        healthcheck=_record(HealthCheck, job.below("healthcheck").get),
         max_attempts=job.below("restart").get("max_attempts"),
-        kubernetes=_kubernetes(job.below("kubernetes")),
+        kubernetes=_record(KubernetesSpec, job.below("kubernetes").get),
         origins=origins(root),
         sets=tuple(sets),
     )
@@ -76,46 +80,21 @@ _AS_STATED = (
 )  # fmt: skip
 
 
-def _secret(stated: Mapping[str, Any]) -> Secret:
-    return Secret(
-        env=stated.get("env"),
-        file=stated.get("file"),
-        kubernetes=stated.get("kubernetes"),
-        as_file=stated.get("as") == "file",
-    )
-
-
-def _mount(stated: Mapping[str, Any]) -> Mount:
-    return Mount(
-        type=stated["type"],
-        source=stated.get("source"),
-        target=stated["target"],
-        read_only=stated.get("read_only", False),
-    )
+def _record(kind: Callable[..., Made], value: Callable[[str], Any], **known: Any) -> Made:
+    """Return a NamedTuple of the `value` of each field's name; `known` are those that need more than their name."""
+    fields: tuple[str, ...] = getattr(kind, "_fields")  # noqa: B009 - of any NamedTuple
+    return kind(**known, **{name: value(name) for name in fields if name not in known})
 
 
 def _resources(stated: Stated, gpus: Gpus) -> Resources:
-    return Resources(
-        cpus=stated.get("cpus"),
-        memory=stated.get("memory"),
-        gpus=gpus,
-        gpu_vendor=stated.get("gpu_vendor"),
-        gpu_resource=stated.get("gpu_resource") or f"{stated.get('gpu_vendor')}.com/gpu",
-        ephemeral_storage=stated.get("ephemeral_storage"),
-        extended=stated.get("extended"),
-    )
+    named = stated.get("gpu_resource") or f"{stated.get('gpu_vendor')}.com/gpu"
+    return _record(Resources, stated.get, gpus=gpus, gpu_resource=named)
 
 
 def _data_loader(shared: Stated, gpus: bool) -> DataLoaderSpec:
     loaders = shared.values.get("loaders", {"train": {}})
-    return DataLoaderSpec(
-        loaders=tuple(_loader(name, inherited(shared.values, own), gpus) for name, own in loaders.items()),
-        max_workers=shared.get("max_workers"),
-        sharing_strategy=shared.get("sharing_strategy"),
-        multiprocessing_context=shared.get("multiprocessing_context"),
-        dataset_tensor_bytes=shared.get("dataset_tensor_bytes"),
-        inject=shared.get("inject"),
-    )
+    made = tuple(_loader(name, inherited(shared.values, own), gpus) for name, own in loaders.items())
+    return _record(DataLoaderSpec, shared.get, loaders=made)
 
 
 def inherited(shared: Mapping[str, Any], own: Mapping[str, Any]) -> dict[str, Any]:
@@ -135,43 +114,14 @@ def _loader(name: str, values: Mapping[str, Any], gpus: bool) -> LoaderSpec:
     stated = Stated(values, "data_loader.")
     sample = stated.get("sample")
     measured = stated.get("batch_bytes")
-    return LoaderSpec(
+    return _record(
+        LoaderSpec,
+        stated.get,
         name=name,
-        batch_size=stated.get("batch_size"),
-        sample=tuple(TensorSpec(shape=each["shape"], dtype=each["dtype"]) for each in sample) if sample else None,
-        batch_bytes=BatchBytes(size=measured["size"], tensors=measured["tensors"]) if measured else None,
-        num_workers=stated.get("num_workers"),
-        prefetch_factor=stated.get("prefetch_factor"),
+        sample=tuple(TensorSpec(**each) for each in sample) if sample else None,
+        batch_bytes=BatchBytes(**measured) if measured else None,
         pin_memory=values.get("pin_memory", gpus),
-        persistent_workers=stated.get("persistent_workers"),
-        timeout=stated.get("timeout"),
-        collate=stated.get("collate"),
-        batches_held=stated.get("batches_held"),
     )
-
-
-def _torchrun(stated: Stated) -> Torchrun:
-    return Torchrun(
-        nproc_per_node=stated.get("nproc_per_node"),
-        nnodes=stated.get("nnodes"),
-        rdzv_backend=stated.get("rdzv_backend"),
-        rdzv_port=stated.get("rdzv_port"),
-        max_restarts=stated.get("max_restarts"),
-    )
-
-
-def _health_check(stated: Stated) -> HealthCheck:
-    return HealthCheck(
-        interval=stated.get("interval"),
-        timeout=stated.get("timeout"),
-        retries=stated.get("retries"),
-        start_period=stated.get("start_period"),
-        on_unhealthy=stated.get("on_unhealthy"),
-    )
-
-
-def _kubernetes(stated: Stated) -> KubernetesSpec:
-    return KubernetesSpec(**{name: stated.get(name) for name in KubernetesSpec._fields})
 
 
 def origins(root: MappingNode) -> dict[str, Origin]:

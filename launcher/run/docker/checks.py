@@ -16,7 +16,7 @@ from launcher.plan.launch_plan import LaunchPlan
 from launcher.run.amd_gpus import NO_GPU, amd_findings
 from launcher.run.docker.client import Engine, EngineRefused
 from launcher.run.secrets import secret_findings
-from launcher.units import format_cpus, format_size
+from launcher.units import counted, format_cpus, format_size
 
 TL504 = Explanation(
     "TL504",
@@ -108,7 +108,7 @@ def _cpus(plan: LaunchPlan, info: Mapping[str, Any]) -> Iterator[Diagnostic]:
     if asked is not None and there and asked > there * 1000:
         yield Diagnostic(
             code=TL504.code,
-            message=f"resources.cpus {format_cpus(asked)} is more than the engine's {there} CPUs",
+            message=f"resources.cpus {format_cpus(asked)} is more than the engine's {counted(there, 'CPU')}",
             why="the engine refuses a limit above its own number of CPUs",
             fix=f"set resources.cpus to {there}, or add `--set resources.cpus={there}` for this machine",
             span=plan.job.span("resources.cpus"),

@@ -14,7 +14,7 @@ from launcher.run.docker.checks import gpu_nodes, mount_findings
 from launcher.run.local.process_spec import working_dir
 from launcher.run.local.shm import SHM
 from launcher.run.secrets import secret_findings
-from launcher.units import format_cpus, format_size, human_size
+from launcher.units import counted, format_cpus, format_size, human_size
 
 TL512 = Explanation(
     "TL512",
@@ -77,7 +77,7 @@ def comparison(plan: LaunchPlan) -> str:
     asked = plan.job.resources
     shm = os.statvfs(SHM)
     parts = [
-        _beside(f"{len(os.sched_getaffinity(0))} CPUs", "resources.cpus", asked.cpus and format_cpus(asked.cpus)),
+        _beside(counted(len(os.sched_getaffinity(0)), "CPU"), "resources.cpus", asked.cpus and format_cpus(asked.cpus)),
         _beside(f"{human_size(_memory())} of memory", "resources.memory", asked.memory and format_size(asked.memory)),
         _beside(f"/dev/shm of {human_size(shm.f_blocks * shm.f_frsize)}", "shm_size", format_size(plan.shm.size.value)),
     ]
@@ -104,10 +104,11 @@ def _gpus(plan: LaunchPlan) -> Iterator[Diagnostic]:
     there = gpu_nodes()
     wanted = 1 if plan.gpus.all else plan.gpus.count
     if there is not None and wanted > there:
+        asked = "all" if plan.gpus.all else wanted
         fix = f"add `--set resources.gpus={there}`, or run it where they are"
         yield Diagnostic(
             code=NO_GPU,
-            message=f"resources.gpus is {'all' if plan.gpus.all else wanted} and this host has {there} GPU devices",
+            message=f"resources.gpus is {asked} and this host has {counted(there, 'GPU device')}",
             why="each NVIDIA GPU has a device node, /dev/nvidia0 and on",
             fix=fix if there else f"install the NVIDIA driver until `nvidia-smi` lists a GPU, or {fix}",
             span=plan.job.span("resources.gpus"),
