@@ -4,7 +4,8 @@
 - where one module raises a code, in that module: a constant of the code's name that holds an Explanation
 - where several do, in launcher/explanations/CODE.md
 
-Adding a code: its manual, then `python -m launcher.cli.codes >docs/codes.md`. The tests run the examples in it.
+Adding a code: its manual (and its module in RAISING), then `python -m launcher.cli.codes >docs/codes.md`. The tests run
+the examples in it.
 """
 
 from __future__ import annotations
