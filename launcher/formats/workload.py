@@ -38,7 +38,10 @@ class Known(Generic[T]):
 
 
 class Unknown(NamedTuple):
-    """A value that the text leaves to something else: a variable of a shell, a template, a file that isn't here."""
+    """A value that the text leaves to something else: a variable of a shell, a template, a file that isn't here.
+
+    Also one that the format's own reader would refuse, as docker does `--shm-size=2Gi`; `rest` then says so.
+    """
 
     text: str
     span: Span
