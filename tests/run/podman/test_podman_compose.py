@@ -37,10 +37,15 @@ pytestmark = [pytest.mark.docker, pytest.mark.usefixtures("compose", "names")]
 @pytest.fixture(scope="module")
 def names() -> None:
     """See to it that this Podman can resolve names."""
-    if not AARDVARK.exists():
-        if os.environ.get("CI") == "true":
-            pytest.fail("aardvark-dns is not installed, and CI may not skip its tests", pytrace=False)
-        pytest.skip("aardvark-dns is not installed")
+    _need(AARDVARK.exists(), "aardvark-dns")
+
+
+def _need(there: bool, package: str) -> None:
+    if there:
+        return
+    if os.environ.get("CI") == "true":
+        pytest.fail(f"{package} is not installed, and CI may not skip its tests", pytrace=False)
+    pytest.skip(f"{package} is not installed")
 
 
 class TestPodmanCompose(ShmContract):
@@ -110,7 +115,9 @@ def test_nodes_are_refused_where_podman_resolves_no_names(
     job_name: str,
 ) -> None:
     """TL516 before anything is made: with CNI and without its plugin every node would wait for node 0."""
-    if any(Path(each, HELPERS["cni"].name).exists() for each in HELPERS["cni"].folders):
+    cni = HELPERS["cni"]
+    _need(any(Path(each, cni.beside).exists() for each in cni.folders), "containernetworking-plugins")
+    if any(Path(each, cni.name).exists() for each in cni.folders):
         pytest.skip("CNI's plugin dnsname is installed")
     conf = podman.folder / "cni.conf"
     conf.write_text(configuration(podman.folder, "cni"))
