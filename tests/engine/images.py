@@ -5,7 +5,7 @@
     trainlaunch-test:examples   torch + Hugging Face's transformers and accelerate, Lightning
 
 The engine is the cache: an image carries the hash of its recipe, and one with the current hash is never made again.
-Run `python -m tests.engine.images` to make all three.
+Run `python -m tests.engine.images` to make the first two; the third is made where `make libraries` asks for it.
 """
 
 from __future__ import annotations
@@ -228,4 +228,4 @@ def _do(*argv: str) -> None:
 
 
 if __name__ == "__main__":
-    print(base_image(), torch_image(), examples_image())
+    print(base_image(), torch_image())

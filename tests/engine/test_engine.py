@@ -29,6 +29,7 @@ def test_torch_image_counts_as_installed_for_pip(torch_image: str, docker_run: R
 
 
 @pytest.mark.docker
+@pytest.mark.libraries
 def test_examples_image_counts_as_installed_for_pip(examples_image: str, docker_run: Runs) -> None:
     """Nothing that the examples' packages need is missing: their Dockerfiles build from the image without a network."""
     install = ("pip", "install", "--disable-pip-version-check", *images.EXAMPLE_PACKAGES)

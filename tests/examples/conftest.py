@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 import subprocess
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -15,6 +15,7 @@ import pytest
 import yaml
 
 from tests.conftest import ROOT, Runs
+from tests.engine import images
 
 EXAMPLES = ROOT / "examples"
 MEASURED = Path(__file__).parent / "measured"
@@ -27,7 +28,18 @@ PLAIN = {name: f"/examples/{name}/train.py --epochs 1" for name in NAMES if name
     "too many corrupt_samples": "/examples/corrupt_samples/train.py --damaged 0.05",
     "advice": "/plainly/advice.py",
 }
+LARGE = frozenset({"hugging_face", "lightning"})  # need the image with large libraries
 SECONDS = 900  # on a machine that does much else
+
+
+def marked(names: Iterable[str]) -> list[Any]:
+    """Return names as parameters; those of examples with large libraries run only where these are asked for."""
+    return [pytest.param(each, marks=pytest.mark.libraries) if each in LARGE else each for each in names]
+
+
+def image_for(name: str) -> str:
+    """Return the tests' own image that has what an example imports, made first where the engine has none."""
+    return images.examples_image() if name in LARGE else images.torch_image()
 
 
 class Plain(NamedTuple):
@@ -73,16 +85,16 @@ def trainlaunch(trainlaunch_here: Runs) -> Runs:
 
 
 @pytest.fixture(scope="session")
-def image_of(examples_image: str, own_label: str) -> Iterator[Callable[[str], str]]:
+def image_of(engine: str, own_label: str) -> Iterator[Callable[[str], str]]:
     """Return the image of an example: what its own Dockerfile makes without a network, else the tests' own."""
     made: list[str] = []
 
     @cache
     def image(name: str) -> str:
         if not (EXAMPLES / name / "Dockerfile").exists():
-            return examples_image
+            return image_for(name)
         tag = f"trainlaunch-test:{name}-{own_label.partition('=')[2]}"
-        build = ["docker", "build", "--network=none", f"--build-arg=BASE={examples_image}", f"--tag={tag}"]
+        build = ["docker", "build", "--network=none", f"--build-arg=BASE={image_for(name)}", f"--tag={tag}"]
         built = subprocess.run(
             [*build, str(EXAMPLES / name)], capture_output=True, text=True, check=False, timeout=SECONDS
         )
@@ -113,11 +125,14 @@ def trained(image_of: Callable[[str], str], trainlaunch: Runs, own_label: str) -
 
 
 @pytest.fixture(scope="session")
-def plain(examples_image: str, own_label: str) -> Callable[[str], Plain]:
-    """Return how a script of PLAIN ended outside trainlaunch; all run in one container, which imports torch once."""
+def plain(engine: str, own_label: str) -> Callable[[str], Plain]:
+    """Return how a script of PLAIN ended outside trainlaunch; those of an image run in one container, which imports
+    torch once.
+    """
 
     @cache
-    def results() -> dict[str, Plain]:
+    def results(image: str) -> dict[str, Plain]:
+        scripts = {name: script for name, script in PLAIN.items() if image_for(name) == image}
         mounts = [f"--volume={EXAMPLES}:/examples:ro", f"--volume={PLAINLY}:/plainly:ro", "--workdir=/tmp"]
         flags = [
             "--rm",
@@ -128,10 +143,10 @@ def plain(examples_image: str, own_label: str) -> Callable[[str], Plain]:
             f"--label={own_label}",
             *mounts,
         ]
-        argv = ["python", "/plainly/run.py", json.dumps([each.split() for each in PLAIN.values()])]
-        run = ["docker", "run", *flags, examples_image, *argv]
+        argv = ["python", "/plainly/run.py", json.dumps([each.split() for each in scripts.values()])]
+        run = ["docker", "run", *flags, image, *argv]
         done = subprocess.run(run, capture_output=True, text=True, check=False, timeout=SECONDS)
         assert done.returncode == 0, done.stderr
-        return {name: Plain(*each) for name, each in zip(PLAIN, json.loads(done.stdout), strict=True)}
+        return {name: Plain(*each) for name, each in zip(scripts, json.loads(done.stdout), strict=True)}
 
-    return lambda name: results()[name]
+    return lambda name: results(image_for(name))[name]

@@ -162,6 +162,7 @@ def test_an_entrypoint_that_the_job_does_not_state_stops_up(
     assert 'image_entrypoint: ["/usr/local/bin/make-ready"]' in done.stderr
 
 
+@pytest.mark.libraries
 def test_hugging_faces_trainer_understands_the_unseen_sentences(trained: Train) -> None:
     """Its own evaluation ran with the plan's workers: nobody says that other workers run than were planned."""
     done = trained("hugging_face")
@@ -169,6 +170,7 @@ def test_hugging_faces_trainer_understands_the_unseen_sentences(trained: Train) 
     assert "were planned" not in done.err
 
 
+@pytest.mark.libraries
 def test_lightning_starts_both_ranks(trained: Train) -> None:
     """Two ranks count all 450 unseen digits once, and as many workers run as were planned."""
     done = trained("lightning")
