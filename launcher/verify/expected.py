@@ -10,14 +10,11 @@ from launcher.container.devices import gpu_devices
 from launcher.container.secrets import mounted_secrets, written_secrets
 from launcher.container.tmpfs import needs_own_tmp
 from launcher.formats.workload import SIZE, GpuRequest, MountPoint, Shm, Workload
-from launcher.job.reserved import LABEL_PREFIX, SECRETS_FOLDER
+from launcher.job.reserved import SECRETS_FOLDER
 from launcher.job.spec import Mount, secret_path
 from launcher.plan.launch_plan import LaunchPlan
-from launcher.plan.names import node_names
 from launcher.verify.plain import PLANNED, plain, planned
-from launcher.verify.readback import ReadBack, absolute, flat
-
-_JOB_LABEL, _NODE_LABEL = LABEL_PREFIX + "job", LABEL_PREFIX + "node"
+from launcher.verify.readback import ReadBack, absolute
 
 
 def expected(plan: LaunchPlan, *, base: Path | None) -> ReadBack | Workload:
@@ -33,7 +30,9 @@ def expected(plan: LaunchPlan, *, base: Path | None) -> ReadBack | Workload:
         from launcher.verify.docker import expected_on_docker  # for this target only
 
         return expected_on_docker(plan, common, base)
-    return _compose(plan, ReadBack(**plain(common)))
+    from launcher.verify.compose import expected_on_compose  # for this target only
+
+    return expected_on_compose(plan, common)
 
 
 def planned_workload(plan: LaunchPlan, container: Container) -> Workload:
@@ -112,37 +111,3 @@ def _engine_devices(plan: LaunchPlan) -> dict[str, Any]:
     gpus = plan.gpus
     number = 0 if gpus.ids or gpus.all else gpus.count
     return {"gpus": planned(GpuRequest(number, gpus.ids, gpus.all))} if gpus else {}
-
-
-def _compose(plan: LaunchPlan, common: ReadBack) -> ReadBack:
-    first, *others = node_names(plan.name, plan.nodes)
-    volumes = {mount.source for mount in plan.job.mounts if mount.type == "volume"}
-    service: dict[str, object] = {"init": True, "restart": "no", "container_name": first}
-    if others:
-        service["hostname"] = first
-    rest = {
-        "name": plan.name,
-        "service": service,
-        "nodes": {str(number): _other_node(plan, number, name) for number, name in enumerate(others, start=1)},
-        "networks": {"default": {"labels": {_JOB_LABEL: plan.job.name}}},
-        "volumes": {name: {"name": name} for name in volumes},
-    }
-    labels = {**common.labels, _NODE_LABEL: "0"} if others else common.labels
-    devices = _node_devices(plan, 0) if others else common.devices
-    return common._replace(name=first, labels=labels, devices=devices, rest=dict(flat(rest)))
-
-
-def _other_node(plan: LaunchPlan, number: int, name: str) -> dict[str, object]:
-    """Return all in which a node differs from the first."""
-    gpus = {f"devices {device}": ids for device, ids in _node_devices(plan, number).items()}
-    depends_on = {"rest service.depends_on.0": node_names(plan.name, plan.nodes)[0]}
-    own = {f"rest service.{key}": name for key in ("hostname", "container_name")}
-    return {"name": name, f"labels {_NODE_LABEL}": str(number), **gpus, **own, **depends_on}
-
-
-def _node_devices(plan: LaunchPlan, number: int) -> dict[str, str]:
-    """Return the GPUs of a node; several share one host, each with its own part of them."""
-    if not plan.gpus:
-        return {}
-    before = number * plan.gpus.count
-    return {"gpus": ",".join(str(before + gpu) for gpu in range(plan.gpus.count))}

@@ -35,6 +35,7 @@ _OWNED: Mapping[str, tuple[tuple[str, str], ...]] = {
         # Another file's services are read by nobody, and a profile's are not created.
         (r"include.*|service\.profiles.*", ""),
         (r"service\.(ipc|extends.*|volumes_from.*)", "shm_size"),
+        (r"service\.healthcheck\..*", "healthcheck"),
         (r"service\.gpus.*|service\.deploy\.resources\.reservations\..*", "resources.gpus"),
         (r"service\.deploy\.resources\.limits\.memory", "resources.memory"),
         (r"service\.(deploy\.resources\.limits\.cpus|cpu_quota|cpu_period|cpu_count|cpu_percent)", "resources.cpus"),

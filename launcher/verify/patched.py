@@ -132,8 +132,8 @@ def _compared(plan: LaunchPlan, want: Mapping[str, Any], have: Mapping[str, Any]
             yield name, Change(spell(planned), spell(found), FIELDS.get(name, name))
 
 
-def _size(value: int | None) -> str | None:
-    return None if value is None else format_size(value)
+def _size(value: int | str | None) -> str | None:
+    return format_size(value) if isinstance(value, int) else value
 
 
 def _values(
@@ -164,7 +164,7 @@ def _mounts(want: tuple[ReadMount, ...], have: tuple[ReadMount, ...]) -> Iterato
 
 
 def _mount(mount: ReadMount) -> str:
-    size = "" if mount.size is None else f" of {format_size(mount.size)}"
+    size = "" if mount.size is None else f" of {_size(mount.size)}"
     return f"{mount.type} {mount.source or ''}".strip() + size + ", read-only" * mount.read_only
 
 

@@ -21,7 +21,7 @@ class ReadMount(NamedTuple):
     source: str | None
     target: str
     read_only: bool
-    size: int | None = None
+    size: int | str | None = None
 
 
 def planned(value: T | None) -> Value[T]:
@@ -49,7 +49,7 @@ def plain(workload: Workload) -> dict[str, Any]:
         "user": _text(workload.user),
         "groups": workload.groups,
         "working_dir": _text(workload.working_dir),
-        "read_only": isinstance(workload.read_only, Known) and workload.read_only.value,
+        "read_only": False if workload.read_only is None else _number(workload.read_only),
         "stop_signal": _text(workload.stop_signal),
         "stop_timeout": _number(workload.stop_timeout),
         "ulimits": dict(workload.ulimits),
@@ -66,13 +66,14 @@ def _words(value: Value[tuple[str, ...]], absent: tuple[str, ...]) -> tuple[str,
     return (f"<{value.text}>",) if isinstance(value, Unknown) else absent if value is None else value.value
 
 
-def _number(value: Value[int]) -> int | None:
-    return value.value if isinstance(value, Known) else None
+def _number(value: Value[int] | Value[bool]) -> int | str | None:
+    return f"<{value.text}>" if isinstance(value, Unknown) else None if value is None else value.value
 
 
-def _size(value: Value[int]) -> int | None:
-    """Return a size, None where Docker and Kubernetes might take its spelling for two."""
-    return value.value if isinstance(value, Known) and _SAFE_SIZE.fullmatch(value.text) else None
+def _size(value: Value[int]) -> int | str | None:
+    """Return a size; its text where Docker and Kubernetes might take it for two."""
+    unclear = isinstance(value, Known) and not _SAFE_SIZE.fullmatch(value.text)
+    return f"<{value.text}>" if value is not None and unclear else _number(value)
 
 
 def _gpus(value: Value[GpuRequest]) -> dict[str, str]:

@@ -48,16 +48,6 @@ class ReadBack(NamedTuple):
     rest: Mapping[str, object]
 
 
-def read_tmpfs(text: str) -> ReadMount:
-    """Return an engine's tmpfs from `PATH:OPTIONS`; options other than exec and size are part of its type."""
-    target, _, listed = text.partition(":")
-    options = listed.split(",")
-    size = next((each.removeprefix("size=") for each in options if each.startswith("size=")), None)
-    others = ",".join(each for each in options if not each.startswith("size="))
-    kind = "tmpfs" if others == "exec" else f"tmpfs with {others}"
-    return ReadMount(kind, None, target, False, read_size(size))
-
-
 class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]
     """Reads by libyaml where PyYAML has it, since wrappers make long texts; refuses a key that stands twice.
 
@@ -75,13 +65,8 @@ class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[mi
         return made
 
 
-def read_yaml(text: str) -> Any:
-    """Return the document of `text`; raises yaml.YAMLError where two readers might take it differently."""
-    return yaml.load(text, _Loader)  # noqa: S506  a safe loader
-
-
 def read_documents(text: str) -> list[Any]:
-    """Return the documents of `text` in their order; raises yaml.YAMLError as `read_yaml` does."""
+    """Return the documents in their order; raises yaml.YAMLError where two readers might take one differently."""
     return list(yaml.load_all(text, _Loader))
 
 

@@ -24,7 +24,7 @@ def reread(plan: LaunchPlan, text: str, *, base: Path | None) -> ReadBack | Work
 
         return reread_docker(text, folder)
     if plan.target == "compose":
-        from launcher.verify.reread_compose import reread_compose
+        from launcher.verify.compose import reread_compose
 
         return reread_compose(text, folder)
     from launcher.verify.reread_kubernetes import reread_kubernetes

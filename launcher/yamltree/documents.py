@@ -21,7 +21,6 @@ MAX_VALUES = 100_000
 MAX_DEPTH = 64
 _PROPERTIES = re.compile(r"(?:(?:&[\w-]+|!<[^>\n]*>|![^\s,\[\]{}]*)(?:\s|(?<=\s)#[^\n]*)*)+")
 _NOT_YAML = re.compile("[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufefe\uff00-\ufffd\U00010000-\U0010ffff]")
-_PLAIN = frozenset({None, ""})  # a plain scalar's style is None from PyYAML's own parser and '' from libyaml
 
 
 class Source:
@@ -33,11 +32,7 @@ class Source:
 
     @cached_property
     def _lines(self) -> list[int]:
-        starts, at = [0], self.text.find("\n")
-        while at >= 0:
-            starts.append(at + 1)
-            at = self.text.find("\n", at + 1)
-        return starts
+        return [0, *(match.end() for match in re.finditer("\n", self.text))]
 
     def span(self, start: int, end: int) -> Span:
         """Return the place of `text[start:end]`."""
@@ -72,7 +67,7 @@ class Scalar(_Placed):
     __slots__ = ("plain", "text")
 
     def __init__(self, source: Source, start: int, end: int, tag: str | None, text: str, plain: bool) -> None:
-        super().__init__(source, start, end, tag)
+        self.source, self.start, self.end, self.tag = source, start, end, tag
         self.text = text
         self.plain = plain
 
@@ -180,6 +175,14 @@ def _end_of_block(text: str, start: int, end: int) -> int:
     return last + len(text[last:end].split("\n", 1)[0].rstrip("\r"))
 
 
+def _levels(node: Node) -> int:
+    """Return how many levels a node has below it."""
+    if isinstance(node, Scalar):
+        return 0
+    below = node.items if isinstance(node, Sequence) else (each for pair in node.pairs for each in pair)
+    return 1 + max(map(_levels, below), default=0)
+
+
 class _BrokenError(Exception):
     def __init__(self, broken: Broken) -> None:
         self.broken = broken
@@ -194,9 +197,8 @@ class _Builder:
         self.shift = int(source.text.startswith("\ufeff"))
         self.odd: list[Broken] = []
         self._source = source
-        self._anchors: dict[str, tuple[Node, int, int]] = {}  # what it names, how many values, how deep it goes
+        self._anchors: dict[str, tuple[Node, int, int]] = {}  # what it names, how many values and levels
         self._values = 0
-        self._deepest = 0
         self._last_end = 0  # of what was read last, in source order
 
     def documents(self) -> Iterator[Node]:
@@ -210,35 +212,38 @@ class _Builder:
             self._next()  # end of document
 
     def _node(self, event: Any, depth: int) -> Node:
-        if isinstance(event, yaml.AliasEvent):
+        kind = type(event)
+        if kind is yaml.AliasEvent:
             return self._alias(event, depth)
-        self._count(event, 1, depth)
-        values, outer, self._deepest = self._values, self._deepest, depth
-        if isinstance(event, yaml.ScalarEvent):
-            node: Node = self._scalar(event)
-        elif isinstance(event, yaml.SequenceStartEvent):
-            node = self._sequence(event, depth)
+        self._values += 1
+        if self._values > MAX_VALUES or depth > MAX_DEPTH:
+            raise self._too_large(event, depth)
+        if kind is yaml.ScalarEvent and event.anchor is None and event.tag is None:
+            return self._scalar(event)  # as most are
+        values = self._values
+        node: Node
+        if kind is yaml.ScalarEvent:
+            node = self._scalar(event)
         else:
-            node = self._mapping(event, depth)
+            node = (self._sequence if kind is yaml.SequenceStartEvent else self._mapping)(event, depth)
         if event.tag is not None and not event.tag.startswith(_CORE):
             self._note(node, f"the tag {event.tag}")
         if event.anchor:
-            self._anchors[event.anchor] = (node, self._values - values + 1, self._deepest - depth)
-        self._deepest = max(self._deepest, outer)
+            self._anchors[event.anchor] = (node, self._values - values + 1, _levels(node))
         return node
 
     def _scalar(self, event: Any) -> Scalar:
-        text = self._source.text
         start, end = event.start_mark.index + self.shift, event.end_mark.index + self.shift
-        plain = event.style in _PLAIN
-        if plain and not event.value:
+        style, value = event.style, event.value
+        plain = not style  # None from PyYAML's own parser, and '' from libyaml
+        if plain and not value:
             start = end  # an empty value: the mark may stand before the blanks or the tag
         elif event.anchor or event.tag:
-            start = _after_properties(text, start)
-        if event.style in ("|", ">"):
-            end = _end_of_block(text, start, end)
+            start = _after_properties(self._source.text, start)
+        if style in ("|", ">"):
+            end = _end_of_block(self._source.text, start, end)
         self._last_end = end
-        return Scalar(self._source, start, end, event.tag, event.value, plain)
+        return Scalar(self._source, start, end, event.tag, value, plain)
 
     def _sequence(self, event: Any, depth: int) -> Sequence:
         items: list[Node] = []
@@ -273,22 +278,21 @@ class _Builder:
         known = self._anchors.get(event.anchor)
         if known is None:
             raise self._broken(event, f"the alias *{event.anchor} names no finished value above it")
-        node, values, deep = known
+        node, values, levels = known
         self._last_end = event.end_mark.index + self.shift
-        self._count(event, values, depth + deep)
+        self._values += values
+        if self._values > MAX_VALUES or depth + levels > MAX_DEPTH:
+            raise self._too_large(event, depth + levels)
         return node
 
     def _note(self, node: Node, message: str) -> None:
         self.odd.append(Broken(message, node.span))
 
-    def _count(self, event: Any, values: int, depth: int) -> None:
-        self._values += values
-        self._deepest = max(self._deepest, depth)
-        if self._values > MAX_VALUES:
-            raise self._broken(event, f"the text stands for more than {MAX_VALUES} values, aliases written out")
+    def _too_large(self, event: Any, depth: int) -> _BrokenError:
         if depth > MAX_DEPTH:
-            raise self._broken(event, f"values are nested more than {MAX_DEPTH} deep")
+            return self._broken(event, f"values are nested more than {MAX_DEPTH} deep")
+        return self._broken(event, f"the text stands for more than {MAX_VALUES} values, aliases written out")
 
     def _broken(self, event: Any, message: str) -> _BrokenError:
-        start, end = event.start_mark.index + self.shift, event.end_mark.index + self.shift
-        return _BrokenError(Broken(message, self._source.span(start, end)))
+        at = (event.start_mark.index + self.shift, event.end_mark.index + self.shift)
+        return _BrokenError(Broken(message, self._source.span(*at)))

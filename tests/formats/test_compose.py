@@ -232,7 +232,7 @@ def test_a_default_ends_where_it_ends() -> None:
         (["command: a $B"], UNKNOWN),
         (["command: [a, $B]"], UNKNOWN),
         (["command: a $$B"], ("a", "$B")),
-        (["command: [a, 1, 1.0, true]"], ("a", "1", "1", "true")),
+        (["command: [a, 1, 1.0, true]"], ("a", "1", "1.0", "true")),
         (["command: {a: b}"], UNKNOWN),
         (["command: [a, [b]]"], UNKNOWN),
     ],

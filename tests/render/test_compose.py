@@ -10,9 +10,9 @@ import jsonschema  # type: ignore[import-untyped]
 import pytest
 import yaml
 
+from launcher.formats.compose.values import readable
 from launcher.render import render
 from launcher.verify import verified
-from launcher.verify.reread_compose import interpolated
 from tests.jobs import plan_with
 from tests.render.jobs import JOBS, NODES, job_plan
 from tests.render.readers import compose
@@ -149,5 +149,5 @@ def test_relative_binds_follow_the_file(tmp_path: Path) -> None:
     ],
 )
 def test_the_model_of_interpolation_is_composes_own(text: str, meaning: str) -> None:
-    """verify's model of Compose's interpolation follows the measured table."""
-    assert interpolated(text) == meaning
+    """the reader's model of Compose's interpolation follows the measured table."""
+    assert readable(text) == meaning

@@ -15,7 +15,7 @@ from launcher.errors import JobFileRejected
 from launcher.render import render
 from launcher.render.patched import documents_of
 from launcher.verify import verified
-from launcher.verify.reread import reread
+from launcher.verify.reread import reread, said
 from tests.jobs import plan_with
 
 FIELDS: dict[str, Any] = {
@@ -74,13 +74,9 @@ def answered(target: str, patch: Any, *, policy: bool) -> None:
         if refused:
             return
         bare = plan._replace(job=plan.job._replace(patch=None))
-        before, after = (reread(plan, each, base=None) for each in (render(bare), text))
-        assert (before.shm_size, before.process, before.memory, before.health) == (
-            after.shm_size,
-            after.process,
-            after.memory,
-            after.health,
-        )
+        before, after = (said(reread(plan, each, base=None)) for each in (render(bare), text))
+        for field in ("shm_size", "process", "memory", "health"):
+            assert before[field] == after[field]
 
 
 KUBERNETES, COMPOSE = places_of("kubernetes"), places_of("compose")

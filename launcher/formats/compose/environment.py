@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from launcher.formats.compose.layers import Layers, is_null, part_of
-from launcher.formats.compose.values import known, literal, read_string, required, spelled, unknown
+from launcher.formats.compose.values import known, literal, required, spelled, unknown
 from launcher.formats.workload import Value
 from launcher.yamltree.documents import Mapping, Node, Scalar, Sequence
 
@@ -68,6 +68,6 @@ def _value(node: Node, text: str) -> Value[str]:
     if value is None or not isinstance(node, Scalar):
         return unknown(node)
     if spelled(node) == text:
-        return read_string(node)
+        return known(value, node)
     place = part_of(node, text, after="=")
     return known(value, node) if place.text == node.raw else type(place)(value, place.text, place.span)

@@ -59,7 +59,7 @@ class Layers:
 
 def is_null(node: Node) -> bool:
     """Return whether a node is YAML's null."""
-    return isinstance(node, Scalar) and value_of(node) is None
+    return isinstance(node, Scalar) and not node.text.strip("~nulNUL") and value_of(node) is None
 
 
 def items_of(node: Node | None) -> tuple[Node, ...]:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from launcher.formats.compose.layers import Layers, flat, is_null, items_of, part_of
 from launcher.formats.compose.values import known, pieces, plain, read_bool, read_size, read_string, spelled, unknown
 from launcher.formats.engine_values import Tmpfs, kernel_bytes, tmpfs_of
-from launcher.formats.workload import Known, MountPoint, Value
+from launcher.formats.workload import Known, MountPoint, Unknown, Value
 from launcher.yamltree.documents import Mapping, Node, Scalar, Sequence
 from launcher.yamltree.scalars import value_of
 
@@ -105,6 +105,8 @@ def _long(mount: Layers) -> MountPoint:
     options = {each: mount.value(each) for each in mount.names() if each not in _LONG}
     leaves = dict(flat(options, ""))
     leaves.pop("tmpfs.size", None)
+    if isinstance(mode, Unknown):
+        leaves["read_only"] = mount.value("read_only")
     if word == "bind" and leaves.pop("bind.create_host_path", True) is not False:
         leaves["bind.create_host_path"] = True
     return MountPoint(
@@ -135,6 +137,7 @@ def _files(service: Layers, document: Layers, key: str, folder: str) -> Iterator
             own = document.below(key).below(name)
             path = own.get("file")
             others = {each: plain(value) for layer in (long, own) if layer for each, value in _others(layer)}
+            others |= {} if target else {"target": "default"}
             yield MountPoint(
                 key.removesuffix("s"),
                 read_string(path) if path else None,

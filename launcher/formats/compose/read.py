@@ -36,7 +36,11 @@ def read_compose(text: str, file: str) -> tuple[Workload, ...]:
     Compose. In `rest`, a service's own keys have the prefix `service.`; what stands beside the services has none and
     is in the first one's.
     """
-    found = documents(text, file)
+    return read_documents(documents(text, file))
+
+
+def read_documents(found: Documents) -> tuple[Workload, ...]:
+    """Return what `read_compose` does, of documents that are parsed already."""
     if found.broken is not None:
         return ()
     document = Layers(tuple(each for each in reversed(found.nodes) if isinstance(each, Mapping)))

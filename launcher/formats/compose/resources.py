@@ -73,7 +73,7 @@ def _cpus(node: Node) -> Value[int]:
 
 
 def _reserved(stack: tuple[Node, ...], rest: dict[str, Any]) -> Value[GpuRequest]:
-    """Return the first reserved devices that are GPUs; one plain request of NVIDIA's leaves nothing to the rest."""
+    """Return the first reserved devices that are GPUs; one plain request that counts or names them leaves no rest."""
     entries = [each for node in reversed(stack) for each in items_of(node)]
     kept = rest.get("devices")
     for index, entry in enumerate(entries):
@@ -83,7 +83,7 @@ def _reserved(stack: tuple[Node, ...], rest: dict[str, Any]) -> Value[GpuRequest
         if not isinstance(said, dict) or not isinstance(kept, list) or not _is_gpu(said):
             continue
         kept[index] = {key: value for key, value in said.items() if key not in _COUNTED}
-        if kept == [{"driver": "nvidia", "capabilities": ["gpu"]}]:
+        if kept == [{"driver": "nvidia", "capabilities": ["gpu"]}] and said.keys() & _COUNTED:
             rest.pop("devices")
         return _request(entry)
     return None

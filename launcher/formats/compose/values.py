@@ -15,6 +15,7 @@ from launcher.yamltree.scalars import value_of
 T = TypeVar("T")
 
 _VARIABLE_START = re.compile(r"\$(?:(\$)|([A-Za-z_][A-Za-z0-9_]*)|\{)")
+_VARIABLE = re.compile(r"\$[A-Za-z_{]")  # once the doubled ones are out
 _REQUIRED = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*):\?[^{}$]*\}")
 _CPUS = re.compile(r"\+?([0-9]+\.?[0-9]*|\.[0-9]+)(?:e[-+]?[0-9]{1,2})?", re.ASCII | re.I)
 _TRUE = frozenset({"true", "y", "yes", "on"})
@@ -57,14 +58,14 @@ def literal(text: str) -> str | None:
     """Return `text` as Compose passes it on, None where a variable decides it."""
     if "$" not in text:
         return text
-    parts = pieces(text)
-    return None if any(variable for _, variable in parts) else "".join(part for part, _ in parts)
+    return None if _VARIABLE.search(text.replace("$$", "")) else text.replace("$$", "$")
 
 
 def readable(text: str) -> str:
     """Return `text` as Compose passes it on; a variable, whose value no file can tell, reads as `<variable …>`."""
-    if "$" not in text:
-        return text
+    whole = literal(text)
+    if whole is not None:
+        return whole
     return "".join(f"<variable {part[1:]}>" if variable else part for part, variable in pieces(text))
 
 
@@ -106,10 +107,13 @@ def unknown(node: Node) -> Unknown:
 
 
 def read_string(node: Node) -> Value[str]:
-    """Return a string; Unknown where a variable decides it or a collection stands."""
+    """Return a string; Unknown where a variable decides it or a collection stands.
+
+    Compose refuses a number here; what somebody wrote is then what was meant.
+    """
     if not isinstance(node, Scalar):
         return unknown(node)
-    text = literal(spelled(node))
+    text = literal(node.text)
     return unknown(node) if text is None else known(text, node)
 
 
