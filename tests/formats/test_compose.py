@@ -146,6 +146,16 @@ def test_what_is_not_in_effect_stays_in_the_rest() -> None:
     assert service("mem_limit: 1e9").rest == {"service.mem_limit": 1e9}
 
 
+def test_what_compose_refuses_is_told() -> None:
+    """A value that no variable decides and no reader takes."""
+    read = service("shm_size: 2Gi", "deploy: {resources: {limits: {memory: lots}}}", "cpus: $CPUS", "command: a 'b")
+    assert read.rest == {
+        "refused service.shm_size": "2Gi",
+        "refused service.deploy.resources.limits.memory": "lots",
+        "refused service.command": "a 'b",
+    }
+
+
 RESERVED = "deploy: {resources: {reservations: {devices: [%s]}}}"
 
 

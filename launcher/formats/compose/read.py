@@ -33,8 +33,8 @@ def read_compose(text: str, file: str) -> tuple[Workload, ...]:
     """Return what each service of a Compose file starts; empty for any other text.
 
     Where the text is no YAML, `documents(text, file).broken` says why. Of several documents the later ones win, as in
-    Compose. In `rest`, a service's own keys have the prefix `service.`; what stands beside the services has none and
-    is in the first one's.
+    Compose. In `rest`, a service's own keys have the prefix `service.`, and `refused service.` those whose value
+    Compose refuses; what stands beside the services has none and is in the first one's.
     """
     return read_documents(documents(text, file))
 
@@ -86,7 +86,7 @@ def _with_the_rest(workload: Workload, service: Layers) -> Workload:
     rest = {each: service.value(each) for each in service.names() if each not in _READ}
     rest |= {**resources.rest, "healthcheck": health.rest, "ulimits": other_limits}
     rest |= {each: service.value(each) for each in _COLLECTIONS if isinstance(service.get(each), Scalar)}
-    return workload._replace(
+    workload = workload._replace(
         **read_environment(service)._asdict(),
         memory=resources.memory,
         cpus=resources.cpus,
@@ -95,8 +95,24 @@ def _with_the_rest(workload: Workload, service: Layers) -> Workload:
         health=health.command,
         health_times=health.times,
         ulimits=ulimits,
-        rest=dict(flat(rest, "service")),
     )
+    return workload._replace(rest=dict(flat(rest, "service")) | dict(_refused(workload, service)))
+
+
+def _refused(workload: Workload, service: Layers) -> Iterator[tuple[str, object]]:
+    """Yield the keys whose value is unknown though no variable decides it: Compose takes no such file."""
+    values: dict[str, Value[Any]] = {
+        "image": workload.image,
+        "entrypoint": workload.entrypoint,
+        "command": workload.command,
+        "shm_size": workload.shm.size if workload.shm.kind == SIZE else workload.shm.declared,
+        "mem_limit" if service.get("mem_limit") else "deploy.resources.limits.memory": workload.memory,
+        "cpus" if service.get("cpus") else "deploy.resources.limits.cpus": workload.cpus,
+        "read_only": workload.read_only,
+    }
+    for key, value in values.items():
+        if isinstance(value, Unknown) and "$" not in value.text:
+            yield f"refused service.{key}", value.text
 
 
 def _read(service: Layers, key: str, read: Callable[[Node], Value[T]]) -> Value[T]:
