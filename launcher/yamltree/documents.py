@@ -20,7 +20,8 @@ _CORE = "tag:yaml.org,2002:"
 MAX_VALUES = 100_000
 MAX_DEPTH = 64
 _PROPERTIES = re.compile(r"(?:(?:&[\w-]+|!<[^>\n]*>|![^\s,\[\]{}]*)(?:\s|(?<=\s)#[^\n]*)*)+")
-_NOT_YAML = re.compile("[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufefe\uff00-\ufffd\U00010000-\U0010ffff]")
+# What YAML's characters are not: said the other way round, it takes 3 ms to compile.
+_NOT_YAML = re.compile("[\0-\x08\x0b\x0c\x0e-\x1f\x7f-\x84\x86-\x9f\ud800-\udfff\ufeff\ufffe\uffff]")
 
 
 class Source:
