@@ -8,8 +8,7 @@ from pathlib import Path
 from launcher.diagnostics import Diagnostic
 from launcher.errors import RenderingDisagrees
 from launcher.plan.launch_plan import LaunchPlan
-from launcher.verify.expected import expected
-from launcher.verify.reread import reread, said
+from launcher.verify.reread import expected, reread
 
 __all__ = ["verified", "verify"]
 
@@ -38,9 +37,9 @@ def verify(plan: LaunchPlan, text: str, *, base: Path | None = None) -> None:
 
 
 def _differences(plan: LaunchPlan, text: str, base: Path | None) -> Iterator[Diagnostic]:
-    wanted = said(expected(plan, base=base))
+    wanted = expected(plan, base=base)
     try:
-        found = said(reread(plan, text, base=base))
+        found = reread(plan, text, base=base)
     except Exception as cause:  # whatever a changed text makes a reader raise, it can't be trusted
         yield _difference(plan, "text", "readable", f"unreadable: {cause}")
         return

@@ -11,8 +11,8 @@ from launcher.formats.workload import GpuRequest, Known, MountPoint, Value, Work
 from launcher.job.reserved import LABEL_PREFIX
 from launcher.plan.launch_plan import LaunchPlan
 from launcher.plan.names import node_names
-from launcher.verify.plain import plain, planned
-from launcher.verify.readback import absolute
+from launcher.verify.plain import absolute, plain, planned
+from launcher.verify.planned import engine_workload
 from launcher.yamltree.documents import Mapping as YamlMapping
 from launcher.yamltree.documents import Node, Scalar, Sequence, documents
 from launcher.yamltree.scalars import value_of
@@ -21,8 +21,9 @@ _JOB_LABEL, _NODE_LABEL = LABEL_PREFIX + "job", LABEL_PREFIX + "node"
 _SERVICE = "service."
 
 
-def expected_on_compose(plan: LaunchPlan, common: Workload) -> Workload:
+def expected(plan: LaunchPlan, base: Path | None) -> Workload:
     """Return what the file's first service must say; `rest` has how each other node differs, and what is beside."""
+    common = engine_workload(plan)
     first, *others = node_names(plan.name, plan.nodes)
     volumes = {mount.source for mount in plan.job.mounts if mount.type == "volume"}
     service: dict[str, object] = {"init": True, "restart": "no", "container_name": first}
@@ -57,7 +58,7 @@ def _gpu_ids(plan: LaunchPlan, number: int) -> tuple[str, ...]:
     return tuple(str(before + gpu) for gpu in range(plan.gpus.count))
 
 
-def reread_compose(text: str, folder: Path) -> Workload:
+def reread(text: str, folder: Path) -> Workload:
     """Return what the first service says; `rest` has what each other one says differently, and all that is beside them.
 
     Relative binds are read from `folder`. Raises ValueError where the text has no services, or says in a short form

@@ -12,14 +12,15 @@ from launcher.formats.docker.read import read_docker_run
 from launcher.formats.docker.words import statements
 from launcher.formats.workload import Known, MountPoint, Workload
 from launcher.plan.launch_plan import LaunchPlan
-from launcher.verify.readback import absolute
+from launcher.verify.plain import absolute
+from launcher.verify.planned import engine_workload
 
 _INTO_ITS_FOLDER = (("cd", "--", '<$(dirname -- "$0")>', "<||>"), ("exit", "125"))
 _READING = "<$(>"  # stands before the words of a command whose output a variable takes
 Commands = Sequence[tuple[str, ...]]
 
 
-def reread_docker(text: str, folder: Path) -> Workload:
+def reread(text: str, folder: Path) -> Workload:
     """Return what a script starts; relative binds are seen from `folder`. Raises ValueError where it isn't one line."""
     found = read_docker_run(text, "")
     if len(found) != 1:
@@ -65,15 +66,15 @@ def _source(name: str, before: Commands, folder: Path) -> str:
     return source if stops and name in exported else f"{source}, unguarded"
 
 
-def expected_on_docker(plan: LaunchPlan, common: Workload, base: Path | None) -> Workload:
-    """Return what the script says when it says what the plan says; `common` is what all engines' texts say."""
+def expected(plan: LaunchPlan, base: Path | None) -> Workload:
+    """Return what the script says when it says what the plan says; `base` is the folder that it will lie in."""
     rest: dict[str, object] = {"command": "exec docker run", "--rm": True, "--init": True}
     before = tuple(_commands_before(plan, base))
-    return common._replace(rest=rest | ({"commands before": before} if before else {}))
+    return engine_workload(plan)._replace(rest=rest | ({"commands before": before} if before else {}))
 
 
 def _commands_before(plan: LaunchPlan, base: Path | None) -> Iterator[tuple[str, ...]]:
-    """Yield the words of each command that the script runs before docker's, as `reread_docker` gives them."""
+    """Yield the words of each command that the script runs before docker's, as `reread` gives them."""
     if base is not None and has_relative_bind(plan):
         yield from _INTO_ITS_FOLDER
     for name, secret in mounted_secrets(plan):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from launcher.container.container import Container
+from launcher.container.container import container_of
 from launcher.container.kubernetes import (
     LOCAL_ADDRESS,
     PULL_POLICIES,
@@ -20,46 +20,50 @@ from launcher.container.kubernetes import (
 )
 from launcher.container.secrets import mounted_secrets
 from launcher.container.tmpfs import needs_own_tmp
+from launcher.formats.workload import GpuRequest, MountPoint, Workload
 from launcher.job.reserved import CLUSTER_HOME
 from launcher.job.spec import secret_path
 from launcher.kinds import KINDS
 from launcher.plan.launch_plan import LaunchPlan
-from launcher.verify.plain import ReadMount
-from launcher.verify.readback import ReadBack, flat
+from launcher.verify.plain import flat, planned
+from launcher.verify.planned import planned_workload
 
 _Document = dict[str, Any]
 
 
-def expected_on_kubernetes(plan: LaunchPlan, container: Container, common: ReadBack) -> ReadBack:
-    """Return what the manifest says when it says what the plan says; `common` is what all targets say."""
-    job = plan.job
+def expected_of(plan: LaunchPlan) -> Workload:
+    """Return what the manifest says when it says what the plan says."""
+    job, container = plan.job, container_of(plan)
+    common = planned_workload(plan, container)
     ids = security(job)
-    own = [ReadMount("tmpfs", None, "/dev/shm", False, plan.shm.size.value)]
-    own += [ReadMount("scratch", None, CLUSTER_HOME, False)] if needs_own_home(job) else []
-    own += [ReadMount("scratch", None, "/tmp", False)] if needs_own_tmp(plan) else []
+    own = [MountPoint("tmpfs", None, planned("/dev/shm"), size=planned(plan.shm.size.value))]
+    own += [MountPoint("scratch", None, planned(CLUSTER_HOME))] if needs_own_home(job) else []
+    own += [MountPoint("scratch", None, planned("/tmp"))] if needs_own_tmp(plan) else []
     sources = {name: str(secret.kubernetes) for name, secret in container.secrets}
     if needs_local_address(job):
         sources[LOCAL_ADDRESS] = "field status.podIP"
     labels = kubernetes_labels(plan, container.labels)
+    env = {**dict(container.env), **missing_identity(plan)}
     rest = dict(flat(_Expected(plan, labels).rest()))
     return common._replace(
-        name=kubernetes_name(plan),
-        pull=PULL_POLICIES[job.pull_policy],
-        env=dict(container.env) | missing_identity(plan),
+        name=planned(kubernetes_name(plan)),
+        pull_policy=planned(PULL_POLICIES[job.pull_policy]),
+        env={name: planned(value) for name, value in env.items()},
         secrets=sources,
-        labels=labels,
+        labels={name: planned(value) for name, value in labels.items()},
+        gpus=planned(GpuRequest(plan.gpus.count, resource=job.resources.gpu_resource)) if plan.gpus.count else None,
         devices=_devices(plan),
         mounts=(*own, *common.mounts, *_mounted_secrets(plan)),
-        health=readiness_text(job, container.health),
+        health=planned(readiness_text(job, container.health)),
         health_times={key: value for key, value in common.health_times.items() if key != "start_period"},
-        user=f"{_shown(ids.uid)}:{_shown(ids.gid)}",
+        user=planned(f"{_shown(ids.uid)}:{_shown(ids.gid)}"),
         rest=rest | {"requests are limits": True if job.kubernetes.cpu_limit else ("cpu",)},
     )
 
 
-def _mounted_secrets(plan: LaunchPlan) -> Iterator[ReadMount]:
+def _mounted_secrets(plan: LaunchPlan) -> Iterator[MountPoint]:
     for name, secret in mounted_secrets(plan):
-        yield ReadMount("secret", secret.kubernetes, secret_path(name), True)
+        yield MountPoint("secret", planned(secret.kubernetes), planned(secret_path(name)), True)
 
 
 def _shown(number: int | None) -> str:
@@ -69,8 +73,6 @@ def _shown(number: int | None) -> str:
 def _devices(plan: LaunchPlan) -> dict[str, str]:
     asked = plan.job.resources
     devices = {name: str(count) for name, count in asked.extended.items()}
-    if plan.gpus.count:
-        devices[asked.gpu_resource] = str(plan.gpus.count)
     if asked.ephemeral_storage is not None:
         devices["ephemeral-storage"] = str(asked.ephemeral_storage)
     return devices
@@ -88,7 +90,7 @@ class _Expected:
         self._gang = plan.job.nodes > 1
 
     def rest(self) -> _Document:
-        """Return it in the words of `reread_kubernetes`: the main object, those before it, then the pods."""
+        """Return it as `reread` gives it: the main object, those before it, then the pods."""
         kind = self._platform.kind
         objects: list[_Document] = getattr(self, f"_{kind}_objects")()
         *before, main = objects

@@ -20,7 +20,7 @@ from launcher.render.patched import documents_of, patched_documents, steps, writ
 from launcher.units import format_size
 from launcher.verify.owned import FIELDS, OPEN, owned_rest
 from launcher.verify.plain import ReadMount
-from launcher.verify.reread import reread, said
+from launcher.verify.reread import reread
 from launcher.verify.sidecars import only_service, unlimited, without_sidecars
 
 _UNREADABLE = "text"
@@ -44,7 +44,7 @@ def without_patch(plan: LaunchPlan, text: str, *, base: Path | None) -> str:
     (TL902) where `text` is anything else.
     """
     bare = unpatched(plan, base=base)
-    if plan.target == "docker":
+    if plan.target_record.patch == "flags":
         _check_words(plan, bare, text)
         return bare
     if documents_of(text) != patched_documents(plan, bare):
@@ -106,14 +106,14 @@ def _added(plan: LaunchPlan, bare: str, text: str) -> Iterator[tuple[str, Change
 
 def _reread_changes(plan: LaunchPlan, bare: str, text: str, base: Path | None) -> Iterator[tuple[str, Change]]:
     text = without_sidecars(bare, text)
-    yield from _compared(plan, said(reread(plan, bare, base=base)), said(reread(plan, text, base=base)))
-    for name in node_names(plan.name, plan.nodes)[1:] if plan.target == "compose" else ():
+    yield from _compared(plan, reread(plan, bare, base=base), reread(plan, text, base=base))
+    for name in node_names(plan.name, plan.nodes)[1:] if plan.target_record.patch == "merge" else ():
         planned, found = only_service(bare, name), only_service(text, name)
         if planned is None or found is None:
             yield name, Change("a node", None, "torchrun.nnodes")
             continue
         # A reading of all services has what differs from the first one in its rest, where a patch may add much.
-        readings = said(reread(plan, planned, base=base)), said(reread(plan, found, base=base))
+        readings = reread(plan, planned, base=base), reread(plan, found, base=base)
         for what, change in _compared(plan, *readings):
             yield f"{what} of {name}", change
 

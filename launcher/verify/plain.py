@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
 from launcher.diagnostics import Span
@@ -90,3 +93,20 @@ def _gpus(value: Value[GpuRequest]) -> dict[str, str]:
 def _mount(mount: MountPoint) -> ReadMount:
     kind = f"{mount.type} with {mount.options}" if mount.options else mount.type
     return ReadMount(kind, _text(mount.source), _text(mount.target) or "", mount.read_only, _size(mount.size))
+
+
+def absolute(path: str | None, folder: Path) -> str | None:
+    """Return `path` without dots, read from `folder` where it is relative."""
+    return None if path is None else os.path.normpath(folder.absolute() / path)
+
+
+def flat(value: object, path: str = "") -> Iterator[tuple[str, object]]:
+    """Yield each leaf of a parsed document with its dotted path; empty lists and mappings say nothing."""
+    if isinstance(value, Mapping):
+        for key, item in value.items():
+            yield from flat(item, f"{path}.{key}" if path else str(key))
+    elif isinstance(value, (list, tuple)):
+        for index, item in enumerate(value):
+            yield from flat(item, f"{path}.{index}")
+    else:
+        yield path, value

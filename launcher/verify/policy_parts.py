@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from typing import Any
 
+from launcher.formats.engine_values import engine_bytes
 from launcher.formats.gpus import GPU_RESOURCE
+from launcher.formats.quantities import parse_quantity, quantity_text
 from launcher.job.ceilings import Limit, Policy
 from launcher.policy.registry import in_registry
 from launcher.render.patched import documents_of
 from launcher.units import format_size
 from launcher.verify.sidecars import containers_of
-
-_SIZE = re.compile(r"([0-9]+)(?:([kmgt])i?b?)?", re.IGNORECASE)
 
 
 def broken_by_parts(policy: Policy, bare: str, text: str) -> Iterator[tuple[str, str, str]]:
@@ -75,21 +74,27 @@ def _gpus(policy: Policy, name: str, grant: str) -> Iterator[tuple[str, str, str
 
 def _sizes(policy: Policy, name: str, part: dict[str, Any]) -> Iterator[tuple[str, str, str]]:
     limits = (part.get("resources") or {}).get("limits") or {}
-    stated = {"memory": part.get("mem_limit", limits.get("memory")), "shm_size": part.get("shm_size")}
-    for ceiling, value in stated.items():
+    pods, service = limits.get("memory"), part.get("mem_limit")
+    memory = (pods, _quantity(pods)) if "mem_limit" not in part else (service, _size(service))
+    stated = {"memory": memory, "shm_size": (part.get("shm_size"), _size(part.get("shm_size")))}
+    for ceiling, (value, size) in stated.items():
         most: Limit | None = policy.max.get(ceiling)
         if most is None or (value is None and ceiling == "shm_size"):
             continue
-        size = _size(value)
         if size is None or size > most.value:
             allowed = f"max.{ceiling} {format_size(most.value)} ({_place(policy, most.span.line)})"
             yield f"{ceiling} of {name}", allowed, "no limit" if value is None else str(value)
 
 
 def _size(value: object) -> int | None:
-    """Return bytes; None where nothing is stated, and for what targets read differently."""
-    match = _SIZE.fullmatch(str(value))
-    return int(match[1]) << 10 * ("kmgt".index(match[2].lower()) + 1 if match[2] else 0) if match else None
+    """Return the bytes of a Compose size; None where nothing is stated, or no size."""
+    return engine_bytes(str(value)) if type(value) in (int, str) else None
+
+
+def _quantity(value: object) -> int | None:
+    """Return the bytes of a Kubernetes quantity; None where nothing is stated, or no quantity."""
+    text = quantity_text(value)
+    return None if text is None else parse_quantity(text)
 
 
 def _place(policy: Policy, line: int) -> str:

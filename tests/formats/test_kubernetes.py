@@ -247,8 +247,13 @@ def test_limits(resources: dict[str, Any], memory: int | None, cpus: int | None,
 
 
 def test_a_quantity_of_another_language_is_unknown_and_not_absent() -> None:
-    """`8g` is no limit that Kubernetes would take; it is not 8 GiB either."""
-    assert isinstance(only(kind_of("Pod", pod({"resources": {"limits": {"memory": "8g"}}}))).memory, Unknown)
+    """`8g` is no limit that Kubernetes would take; it is not 8 GiB either, and the rest says that it is refused."""
+    read = only(kind_of("Pod", pod({"resources": {"limits": {"memory": "8g"}}})))
+    assert isinstance(read.memory, Unknown)
+    assert read.rest["refused container.resources.limits.memory"] == '"8g"'
+    template = only(kind_of("Pod", pod({"resources": {"limits": {"memory": "{{ .m }}"}}})))
+    assert isinstance(template.memory, Unknown)
+    assert not any("refused" in each for each in template.rest)
 
 
 def test_the_pods_own_limits_hold_for_its_containers() -> None:
@@ -311,14 +316,17 @@ def test_a_scalar_that_is_no_string_to_kubectl_is_unknown(word: str) -> None:
     read = only(text)
     assert isinstance(read.command, Known) == (word in ("2001-01-01", "x"))
     assert isinstance(read.env["A"], Known) == (word in ("2001-01-01", "x", "~"))
+    assert ("refused container.env.A" in read.rest) == isinstance(read.env["A"], Unknown)
 
 
 @pytest.mark.parametrize(
     "value", ["python train.py", "{{ .Values.args }}", {"a": "b"}, 5, ["a", ["b"]], ["{{ x }}"]], ids=str
 )
 def test_words_of_another_shape_are_unknown(value: Any) -> None:
-    """A string is no list of its letters."""
-    assert isinstance(only(kind_of("Pod", pod({"command": value}))).entrypoint, Unknown)
+    """A string is no list of its letters; what no template decides is refused."""
+    read = only(kind_of("Pod", pod({"command": value})))
+    assert isinstance(read.entrypoint, Unknown)
+    assert ("refused container.command" in read.rest) == ("{{" not in str(value))
 
 
 @pytest.mark.parametrize("value", [None, []])

@@ -9,7 +9,7 @@ import tempfile
 import threading
 from typing import IO
 
-from launcher.verify.reread_kubernetes import expanded
+from launcher.formats.kubernetes.expansion import expanded
 from tests.kubernetes.kinds import PODS
 from tests.kubernetes.pods import Pod
 

@@ -9,12 +9,12 @@ import pytest
 import yaml
 
 from launcher.errors import JobFileRejected
+from launcher.formats.kubernetes.expansion import expanded
 from launcher.plan.launch_plan import LaunchPlan
 from launcher.policy import read_job
 from launcher.render import render
 from launcher.rules import plan_job
 from launcher.verify import verified
-from launcher.verify.reread_kubernetes import expanded
 from launcher.yamltree.emitter import yaml_string
 from tests.render.readers import kubectl_json
 

@@ -11,12 +11,12 @@ import yaml
 
 from launcher.container.kubernetes import IDENTITY, kubernetes_name
 from launcher.errors import JobFileRejected
+from launcher.formats.kubernetes.expansion import expanded
 from launcher.plan.launch_plan import LaunchPlan
 from launcher.plan.names import shortened
 from launcher.render import render
 from launcher.rules import judged, plan_job
 from launcher.verify import verified
-from launcher.verify.reread_kubernetes import expanded
 from tests.jobs import job_with, plan_with
 from tests.render.jobs import JOBS, job_plan
 

@@ -13,7 +13,7 @@ from launcher.plan.launch_plan import LaunchPlan
 from tests.render.crds import pod_templates
 from tests.render.jobs import FOLDER
 from tests.render.kinds import CASES, documents, kind_plan
-from tests.verify.test_verify import Path_, places, refusals, scalar_at
+from tests.verify.test_verify import Dumper, Path_, places, refusals, scalar_at
 
 CLUSTER = FOLDER / "jobs" / "cluster.yaml"
 MINIMAL = FOLDER / "jobs" / "minimal.yaml"
@@ -21,8 +21,8 @@ SEVERAL = [(kind, nodes) for kind, nodes in CASES if nodes == 3 or kind == "pod"
 
 
 def dumped(objects: list[Any]) -> str:
-    """Return documents as YAML, by libyaml where PyYAML has it."""
-    text: str = yaml.dump_all(objects, Dumper=getattr(yaml, "CSafeDumper", yaml.SafeDumper), sort_keys=False)
+    """Return documents as YAML."""
+    text: str = yaml.dump_all(objects, Dumper=Dumper, sort_keys=False)
     return text
 
 

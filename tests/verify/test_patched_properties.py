@@ -15,7 +15,7 @@ from launcher.errors import JobFileRejected
 from launcher.render import render
 from launcher.render.patched import documents_of
 from launcher.verify import verified
-from launcher.verify.reread import reread, said
+from launcher.verify.reread import reread
 from tests.jobs import plan_with
 
 FIELDS: dict[str, Any] = {
@@ -74,7 +74,7 @@ def answered(target: str, patch: Any, *, policy: bool) -> None:
         if refused:
             return
         bare = plan._replace(job=plan.job._replace(patch=None))
-        before, after = (said(reread(plan, each, base=None)) for each in (render(bare), text))
+        before, after = (reread(plan, each, base=None) for each in (render(bare), text))
         for field in ("shm_size", "process", "memory", "health"):
             assert before[field] == after[field]
 

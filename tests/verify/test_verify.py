@@ -172,9 +172,16 @@ def changed(document: Any, path: Path_, *, delete: bool) -> str:
     return dumped(other)
 
 
+class Dumper(getattr(yaml, "CSafeDumper", yaml.SafeDumper)):  # type: ignore[misc]
+    """Writes strings in quotes, by libyaml where PyYAML has it: to kubectl a plain `y` is a truth value."""
+
+
+Dumper.add_representer(str, lambda self, text: self.represent_scalar("tag:yaml.org,2002:str", text, style='"'))
+
+
 def dumped(document: Any) -> str:
-    """Return a document as YAML, by libyaml where PyYAML has it."""
-    text: str = yaml.dump(document, Dumper=getattr(yaml, "CSafeDumper", yaml.SafeDumper), sort_keys=False)
+    """Return a document as YAML."""
+    text: str = yaml.dump(document, Dumper=Dumper, sort_keys=False)
     return text
 
 

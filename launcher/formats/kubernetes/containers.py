@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from launcher.formats.kubernetes.environment import Environment, read_environment, words
+from launcher.formats.kubernetes.environment import Environment, read_environment, refuses, words
 from launcher.formats.kubernetes.fields import Fields, unknown
 from launcher.formats.kubernetes.mounts import read_mounts
 from launcher.formats.kubernetes.resources import Resources, read_resources
@@ -48,8 +48,8 @@ def read_container(node: Node, pod: PodValues, *, final: bool) -> tuple[Workload
         (name if isinstance(name, Scalar) else node).span,
         image=fields.text("image"),
         pull_policy=fields.text("imagePullPolicy"),
-        entrypoint=words(fields.take("command"), env, final=final),
-        command=words(fields.take("args"), env, final=final),
+        entrypoint=_words(fields, "command", env, final=final),
+        command=_words(fields, "args", env, final=final),
         env=env.values,
         secrets=env.secrets,
         shm=mounts.shm,
@@ -69,9 +69,16 @@ def read_container(node: Node, pod: PodValues, *, final: bool) -> tuple[Workload
     return workload._replace(rest=_rest(fields, env, resources)), mounts.names
 
 
+def _words(fields: Fields, key: str, env: Environment, *, final: bool) -> Value[tuple[str, ...]]:
+    node = fields.take(key)
+    if node is not None and refuses(node, final=final):
+        fields.refuse(key, node.raw)
+    return words(node, env, final=final)
+
+
 def _rest(fields: Fields, env: Environment, resources: Resources) -> dict[str, object]:
     others = {f"container.env.{key}": value for key, value in env.others.items()}
-    return {**dict(fields.rest("container")), **others, "requests are limits": resources.unequal or True}
+    return {**dict(fields.rest("container")), **env.refused, **others, "requests are limits": resources.unequal or True}
 
 
 def _health(probe: Fields, env: Environment, *, final: bool) -> Value[str]:
@@ -79,7 +86,7 @@ def _health(probe: Fields, env: Environment, *, final: bool) -> Value[str]:
     check = probe.within("exec")
     command = check.peek("command")
     known: dict[str, Value[str]] = {name: value for name, value in env.values.items() if isinstance(value, Known)}
-    argv = words(command, Environment(known, {}, {}, open=False), final=final)
+    argv = words(command, Environment(known, {}, {}, False, {}), final=final)
     if not isinstance(command, Sequence) or not isinstance(argv, Known):
         return None
     if argv.value[:2] != ("/bin/sh", "-c") or len(argv.value) != 3:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from launcher.formats.kubernetes.expansion import expanded, references
-from launcher.formats.kubernetes.fields import Fields, is_null, text_of, unknown
+from launcher.formats.kubernetes.fields import Fields, is_null, templated, text_of, unknown
 from launcher.formats.workload import Known, Unknown, Value
 from launcher.yamltree.documents import Mapping, Node, Sequence
 
@@ -14,13 +14,14 @@ class Environment(NamedTuple):
     """Variables by name: `values` that the text states, and the `secrets` whose values come from a source of theirs.
 
     Of a variable that stands twice the last entry counts; `others` has the one before it, by `NAME twice`, and what is
-    no variable. `open`: a ConfigMap or Secret may bring more of them.
+    no variable. `open`: a ConfigMap or Secret may bring more of them. `refused` are values that Kubernetes refuses.
     """
 
     values: dict[str, Value[str]]
     secrets: dict[str, str]
     others: dict[str, object]
     open: bool
+    refused: dict[str, str]
 
     def expand(self, text: str) -> str | None:
         """Return a text as the kubelet passes it on; None where it refers to a value that the text doesn't state."""
@@ -44,7 +45,7 @@ class Environment(NamedTuple):
 def read_environment(container: Fields, *, final: bool) -> Environment:
     """Take the variables of a container; each value is expanded with those before it."""
     bulk = container.peek("envFrom")
-    env = Environment({}, {}, {}, open=isinstance(bulk, Sequence) and bool(bulk.items))
+    env = Environment({}, {}, {}, isinstance(bulk, Sequence) and bool(bulk.items), {})
     listed = container.peek("env")
     if isinstance(listed, Sequence):
         container.take("env")
@@ -69,6 +70,9 @@ def _read_entry(env: Environment, node: Node, index: int, *, final: bool) -> Non
         env.secrets[key] = source
         return
     value = entry.text("value")
+    env.refused.update(
+        (f"refused container.env.{key}", str(raw)) for path, raw in entry.rest("") if path == "refused value"
+    )
     if any(not is_null(each) for each in map(entry.peek, entry.names()) if each is not None):
         env.values[key] = unknown(node)
     elif value is None:
@@ -101,6 +105,15 @@ def _source(node: Node | None, *, final: bool) -> str | None:
     reference = fields.within("fieldRef")
     path = reference.text("fieldPath")
     return f"field {path.value}" if isinstance(path, Known) and not reference.names() else None
+
+
+def refuses(node: Node | None, *, final: bool) -> bool:
+    """Return whether Kubernetes refuses what stands for a list of strings, and no template makes one of it."""
+    if node is None or is_null(node) or (not final and templated(node.raw)):
+        return False
+    return not isinstance(node, Sequence) or not all(
+        isinstance(text_of(each, final=True), Known) for each in node.items
+    )
 
 
 def words(node: Node | None, env: Environment, *, final: bool) -> Value[tuple[str, ...]]:

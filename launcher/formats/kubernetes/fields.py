@@ -16,15 +16,17 @@ T = TypeVar("T")
 class Fields:
     """What of a mapping nobody has read yet; empty for anything that is no mapping.
 
-    A value of another shape than the one that is asked for stays where it is, so that it shows up in the rest.
+    A list or mapping that is asked for and isn't one stays where it is, so that it shows up in the rest. What is taken
+    and Kubernetes would refuse shows up there too, as `refused PATH`.
     `final` says that nothing expands the text before Kubernetes gets it, so that `{{` is no template.
     """
 
-    __slots__ = ("_final", "_left", "node")
+    __slots__ = ("_final", "_left", "_refused", "node")
 
     def __init__(self, node: Node | None, *, final: bool) -> None:
         self.node = node
         self._final = final
+        self._refused: dict[str, str] = {}
         self._left: dict[str, Node | Fields] = dict(node.items) if isinstance(node, Mapping) else {}
 
     def __contains__(self, key: str) -> bool:
@@ -33,7 +35,7 @@ class Fields:
     @property
     def templated(self) -> bool:
         """Whether a template in braces stands for keys: YAML reads those as a key that is a mapping."""
-        return isinstance(self.node, Mapping) and any(not isinstance(key, Scalar) for key, _ in self.node.pairs)
+        return isinstance(self.node, Mapping) and any(odd_keys(self.node, ""))
 
     def peek(self, key: str) -> Node | None:
         """Return a value that nobody has read yet, and leave it."""
@@ -61,7 +63,7 @@ class Fields:
 
     def text(self, key: str) -> Value[str]:
         """Take a string. A value of another type, which the API server refuses, is Unknown."""
-        return text_of(self.take(key), final=self._final)
+        return self._judged(key, text_of(self.take(key), final=self._final))
 
     def whole(self, key: str) -> Value[int]:
         """Take an integer."""
@@ -73,21 +75,42 @@ class Fields:
 
     def quantity(self, key: str, *, milli: bool = False) -> Value[int]:
         """Take a quantity, in thousandths if `milli`."""
-        return quantity_of(self.take(key), milli=milli)
+        return self._judged(key, quantity_of(self.take(key), milli=milli))
+
+    def refuse(self, key: str, raw: str) -> None:
+        """Let the rest say that Kubernetes refuses what a key has."""
+        self._refused[key] = raw
 
     def _typed(self, key: str, kind: type[T]) -> Value[T]:
         node = self.take(key)
         if node is None or is_null(node):
             return None
         value = value_of(node, yaml11=True) if isinstance(node, Scalar) else None
-        return Known(value, node.raw, node.span) if type(value) is kind else unknown(node)
+        return self._judged(key, Known(value, node.raw, node.span) if type(value) is kind else unknown(node))
+
+    def _judged(self, key: str, value: Value[T]) -> Value[T]:
+        if isinstance(value, Unknown) and (self._final or not templated(value.text)):
+            self._refused[key] = value.text
+        return value
 
     def rest(self, path: str) -> Iterator[tuple[str, object]]:
         """Yield each value that is left with its dotted path; empty lists and mappings say nothing."""
         for key, value in self._left.items():
             yield from leaves(value, f"{path}.{key}" if path else key)
-        if isinstance(self.node, Mapping):
+        if isinstance(self.node, Mapping) and _has_odd_keys(self.node):
             yield from odd_keys(self.node, path)
+        for key, raw in self._refused.items():
+            yield f"refused {path}.{key}".replace(" .", " "), raw
+
+    def options(self) -> str:
+        """Return what is left as one text, an empty list or mapping too."""
+        found = [f"refused {key}={raw}" for key, raw in self._refused.items()]
+        for key, value in self._left.items():
+            if isinstance(value, Fields):
+                found.append(value.options())
+            else:
+                found += [f"{path}={each}" for path, each in leaves(value, key)] or [f"{key}={value.raw}"]
+        return ", ".join(filter(None, found))
 
 
 def leaves(value: Node | Fields, path: str) -> Iterator[tuple[str, object]]:
@@ -99,10 +122,15 @@ def leaves(value: Node | Fields, path: str) -> Iterator[tuple[str, object]]:
     elif isinstance(value, Mapping):
         for key, item in value.items.items():
             yield from leaves(item, f"{path}.{key}" if path else key)
-        yield from odd_keys(value, path)
+        if _has_odd_keys(value):
+            yield from odd_keys(value, path)
     else:
         for index, each in enumerate(value.items):
             yield from leaves(each, f"{path}.{index}")
+
+
+def _has_odd_keys(node: Mapping) -> bool:
+    return len(node.pairs) != len(node.items)
 
 
 def odd_keys(node: Mapping, path: str) -> Iterator[tuple[str, object]]:
@@ -114,7 +142,7 @@ def odd_keys(node: Mapping, path: str) -> Iterator[tuple[str, object]]:
 
 def is_null(node: Node) -> bool:
     """Return whether a value is YAML's null, which Kubernetes takes for an unset field."""
-    return isinstance(node, Scalar) and value_of(node, yaml11=True) is None
+    return isinstance(node, Scalar) and (node.plain or node.tag is not None) and value_of(node, yaml11=True) is None
 
 
 def unknown(node: Node) -> Unknown:
@@ -129,9 +157,11 @@ def templated(text: str) -> bool:
 
 def text_of(node: Node | None, *, final: bool) -> Value[str]:
     """Return the string of a node: Unknown where a template decides it, or Kubernetes takes it for no string."""
-    if node is None or is_null(node):
+    if node is None:
         return None
-    value = value_of(node, yaml11=True) if isinstance(node, Scalar) else None
+    value = value_of(node, yaml11=True) if isinstance(node, Scalar) else node
+    if value is None:
+        return None
     if not isinstance(value, str) or (not final and templated(value)):
         return unknown(node)
     return Known(value, node.raw, node.span)

@@ -67,7 +67,7 @@ def _volume(name: Value[str], volumes: Mapping[str, Volume], node: Node) -> Volu
 def _point(mount: Fields, volume: Volume, target: Value[str]) -> MountPoint:
     stated_flag = mount.flag("readOnly")
     read_only = stated(stated_flag) is True
-    options = [volume.options] if volume.options else []
+    options = [volume.options]
     if isinstance(stated_flag, Unknown):
         options.append(f"readOnly={stated_flag.text}")
     elif volume.type == "pvc" and read_only != volume.read_only:
@@ -77,8 +77,9 @@ def _point(mount: Fields, volume: Volume, target: Value[str]) -> MountPoint:
         source = Known(f"{source.value}/{volume.key}", source.text, source.span)
         if stated(mount.text("subPath")) != "value":
             options.append("a folder of files")
-    options += [f"{path}={value}" for path, value in mount.rest("")]
-    return MountPoint(volume.type, source, target, read_only or volume.read_only, volume.size, ", ".join(options))
+    options.append(mount.options())
+    said = ", ".join(filter(None, options))
+    return MountPoint(volume.type, source, target, read_only or volume.read_only, volume.size, said)
 
 
 def _without_volume(host_ipc: Value[bool]) -> Shm:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple, TypeAlias
 
-from launcher.formats.kubernetes.fields import Fields, leaves, odd_keys
+from launcher.formats.kubernetes.fields import Fields, leaves, odd_keys, text_of
 from launcher.formats.kubernetes.pods import ALONE, Pod, read_pod
 from launcher.formats.kubernetes.volumes import Volume, claims, read_volumes
 from launcher.formats.workload import Known, Value
@@ -56,7 +56,7 @@ def read_object(node: Node, *, final: bool) -> Iterator[KubernetesObject]:
         return
     places = tuple(_places(node, (), {}, final=final))
     metadata = fields.within("metadata")
-    name = metadata.text("name") or metadata.text("generateName")
+    name = metadata.text("name") or text_of(metadata.peek("generateName"), final=final)
     labels = metadata.within("labels")
     texts = {key: value for key in labels.names() if (value := labels.text(key)) is not None}
     skipped = {("metadata",), *(each.path for each in places)}

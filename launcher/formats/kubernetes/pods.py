@@ -43,7 +43,7 @@ def read_pod(node: Node, outer: Mapping[str, Volume], *, final: bool) -> Pod:
             workloads.append(workload._replace(place=place))
             mounted |= names
         else:
-            odd.update(leaves(each, f"pod.{place}"))
+            odd[f"pod.{place}"] = each.raw
     if isinstance(listed, Sequence):
         pod.take("volumes")
         odd.update(_idle(listed, own, mounted))
@@ -97,4 +97,6 @@ def _idle(listed: Sequence, read: Mapping[str, Volume], mounted: set[str]) -> It
     used = {volume.place for name, volume in read.items() if name in mounted}
     for index, each in enumerate(listed.items):
         if index not in used:
+            if not isinstance(each, MappingNode):
+                yield f"pod.volumes.{index}", each.raw
             yield from leaves(each, f"pod.volumes.{index}")

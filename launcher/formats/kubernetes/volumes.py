@@ -58,14 +58,14 @@ def _read_volume(fields: Fields, node: Node) -> Volume:
     if fields.templated:
         return Volume(UNDECIDED, node.span)
     if not sources:
-        return Volume("scratch", node.span)  # the API server makes it an emptyDir
+        return Volume("scratch", node.span, options="by default")  # the API server makes it an emptyDir
     kind = sources[0]
     at = fields.peek(kind) or node
     source = fields.within(kind)
     if not isinstance(at, Mapping) or source.templated:
         return Volume(UNDECIDED, at.span)
     volume = _read_source(kind, source, at.span)
-    return volume._replace(options=", ".join(f"{path}={value}" for path, value in fields.rest("")))
+    return volume._replace(options=fields.options())
 
 
 def _read_source(kind: str, source: Fields, span: Span) -> Volume:

@@ -13,26 +13,14 @@ from launcher.formats.workload import SIZE, GpuRequest, MountPoint, Shm, Workloa
 from launcher.job.reserved import SECRETS_FOLDER
 from launcher.job.spec import Mount, secret_path
 from launcher.plan.launch_plan import LaunchPlan
-from launcher.verify.plain import PLANNED, plain, planned
-from launcher.verify.readback import ReadBack, absolute
+from launcher.verify.plain import PLANNED, absolute, planned
 
 
-def expected(plan: LaunchPlan, *, base: Path | None) -> ReadBack | Workload:
-    """Return what the text of the plan's target says when it says what the plan says."""
+def engine_workload(plan: LaunchPlan) -> Workload:
+    """Return what an engine's text says; `rest` is each target's own."""
     container = container_of(plan)
     common = planned_workload(plan, container)
-    if plan.target == "kubernetes":
-        from launcher.verify.expected_kubernetes import expected_on_kubernetes  # for this target only
-
-        return expected_on_kubernetes(plan, container, ReadBack(**plain(common)))
-    common = common._replace(secrets=_engine_secrets(plan, container), mounts=_engine_mounts(plan))
-    if plan.target == "docker":
-        from launcher.verify.docker import expected_on_docker  # for this target only
-
-        return expected_on_docker(plan, common, base)
-    from launcher.verify.compose import expected_on_compose  # for this target only
-
-    return expected_on_compose(plan, common)
+    return common._replace(secrets=_engine_secrets(plan, container), mounts=_engine_mounts(plan))
 
 
 def planned_workload(plan: LaunchPlan, container: Container) -> Workload:
