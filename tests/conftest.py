@@ -27,8 +27,8 @@ from tests.runners import ROOT, Runs, run_here, run_process, run_started
 
 __all__ = ["ROOT", "Runs"]
 TEST_LABEL = "trainlaunch-test"
-# What a user's shell may have set and the command line obeys; each test states what it is about.
-NOT_INHERITED = ("COLUMNS", "FORCE_COLOR", "KUBECONFIG", "NO_COLOR")
+# What a shell or CI may have set and the command line, or its Python, obeys; each test states what it is about.
+NOT_INHERITED = ("COLUMNS", "FORCE_COLOR", "KUBECONFIG", "NO_COLOR", "PYTHONUNBUFFERED")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

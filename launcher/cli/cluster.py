@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from launcher.cli.streams import Streams
 from launcher.cli.target_options import job_file
-from launcher.cli.terminal import Screen
+from launcher.cli.terminal import Screen, write_bytes
 from launcher.targets import KUBERNETES
 
 if TYPE_CHECKING:
@@ -64,9 +64,19 @@ def logs(args: argparse.Namespace, streams: Streams) -> int:
     with cluster_job(args) as place:
         if args.follow:
             return _said(_follow(place, streams, FollowOptions()), place, streams)
-        screen = Screen(streams)
-        print_logs(place.cluster, newest_run(place.cluster, place.job, screen.say), screen.out, screen.say)
+        say = Screen(streams).say
+        print_logs(place.cluster, newest_run(place.cluster, place.job, say), _whole(streams), say)
     return 0
+
+
+def _whole(streams: Streams) -> Callable[[bytes], None]:
+    """Return what writes to stdout and raises UsageError where not all of it can be written."""
+
+    def write(data: bytes) -> None:
+        with streams.writable():
+            write_bytes(streams.out, data)
+
+    return write
 
 
 def wait(args: argparse.Namespace, streams: Streams) -> int:

@@ -55,8 +55,14 @@ class Screen:
             write_bytes(stream, data)
             self._last[name] = data[-1:]
         except BrokenPipeError:  # the reader went away, as with `| head`, and knows it
-            self._gone.add(name)
+            self._give_up(name)
         except OSError as cause:
-            self._gone.add(name)
+            self._give_up(name)
             why = cause.strerror or str(cause)
             self.say(f"{name} can't be written: {why}; the job goes on, and `trainlaunch logs` has it all")
+
+    def _give_up(self, name: str) -> None:
+        """Write no more to a stream; what stdout still holds back may not fail again at the end."""
+        self._gone.add(name)
+        if name == "stdout":
+            self._streams.abandon()

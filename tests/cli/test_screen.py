@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import errno
 import io
+import os
+import subprocess
+from pathlib import Path
 
 import pytest
 
@@ -11,6 +14,7 @@ from launcher.cli.runs import bare_evidence, shown
 from launcher.cli.streams import Streams
 from launcher.cli.terminal import Screen
 from launcher.diagnose.evidence import Evidence
+from tests.jobs import write_job
 
 
 class Full(io.StringIO):
@@ -53,6 +57,17 @@ def test_output_that_is_lost_is_said_once(number: int, lines: int) -> None:
     for _ in range(3):
         screen.out(b"x\n")
     assert err.getvalue().count("stdout can't be written") == lines
+
+
+@pytest.mark.parametrize("writes", ["", "exec >/dev/full", "exec > >(true)"])
+def test_lost_output_costs_no_exit_code(writes: str, bin_folder: Path, tmp_path: Path) -> None:
+    """Nothing of it is held back to fail once more at the end, however Python buffers: the code is the job's."""
+    job = write_job(tmp_path, target="local", command=["sh", "-c", "sleep 0.5; echo hello; exit 4"])
+    environment = {**os.environ, "PATH": f"{bin_folder}:{os.environ['PATH']}"}
+    environment.pop("PYTHONUNBUFFERED", None)
+    script = f"{writes}\ntrainlaunch up {job} 2>{tmp_path}/said"
+    done = subprocess.run(["bash", "-c", script], env=environment, stdout=subprocess.DEVNULL, check=False, timeout=60)
+    assert done.returncode == 4, (tmp_path / "said").read_text()
 
 
 def test_what_a_job_printed_is_shown_short_and_harmless() -> None:

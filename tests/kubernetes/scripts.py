@@ -22,7 +22,7 @@ def prints(*lines: str, code: int = 0, pause: float = 0.0) -> Callable[[Pod], No
     return script
 
 
-def counting(pause: float = 0.01, code: int = 0) -> Callable[[Pod], None]:
+def counting(pause: float = 0.004, code: int = 0) -> Callable[[Pod], None]:
     """Return a script that prints the numbers, several of one moment among them."""
 
     def script(pod: Pod) -> None:
