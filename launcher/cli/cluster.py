@@ -100,7 +100,8 @@ def _follow(place: ClusterJob, streams: Streams, options: FollowOptions) -> End:
     """Follow the job's newest run to its end."""
     from launcher.run.kubernetes.follow import Follower
     from launcher.run.kubernetes.runs import newest_run
-    from launcher.run.supervise import Console, Event, Events, trapped_signals
+    from launcher.run.signals import Event, Events, trapped_signals
+    from launcher.run.supervise import Console
 
     screen = Screen(streams)
     run = newest_run(place.cluster, place.job, screen.say)

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from launcher.run.kubernetes.attempts import LastAttempt
     from launcher.run.kubernetes.follow import End, FollowOptions
     from launcher.run.kubernetes.output import Output
-    from launcher.run.supervise import Event, Events
+    from launcher.run.signals import Event, Events
 
 LAST_LINES = 10
 
@@ -28,7 +28,8 @@ def up(args: argparse.Namespace, plan: LaunchPlan, streams: Streams) -> int:
     from launcher.run.kubernetes.attempts import follow_attempts
     from launcher.run.kubernetes.launch import Launch
     from launcher.run.kubernetes.removal import remove_expired
-    from launcher.run.supervise import Console, Events, trapped_signals
+    from launcher.run.signals import Events, trapped_signals
+    from launcher.run.supervise import Console
 
     say_findings(judged(plan), streams)
     screen = Screen(streams)

@@ -3,9 +3,15 @@
 from __future__ import annotations
 
 import contextlib
+import errno
+import os
+from collections.abc import Callable
 from typing import TextIO
 
 from launcher.cli.streams import Streams
+
+OTHER = {"stdout": "stderr", "stderr": "stdout"}
+GOES_ON = "the job goes on, and `trainlaunch logs` has it all"
 
 
 def write_bytes(stream: TextIO, data: bytes) -> None:
@@ -22,18 +28,21 @@ class Screen:
     """What a followed job is shown on. A stream that takes no more ends nothing: the job goes on without it."""
 
     def __init__(self, streams: Streams) -> None:
-        self._streams = streams
+        self._streams = {"stdout": streams.out, "stderr": streams.err}
         self._gone: set[str] = set()
         self._last = {"stdout": b"\n", "stderr": b"\n"}
-        self._one_terminal = streams.out.isatty() and streams.err.isatty()
+        # Asked now: one that has hung up says that it never was a terminal.
+        self._terminals = {name for name, each in self._streams.items() if each.isatty()}
+        self.left = False  # whether the terminal is given up
+        self._one_terminal = len(self._terminals) == len(self._streams)
 
     def out(self, data: bytes) -> None:
         """Write the job's stdout."""
-        self._write("stdout", self._streams.out, data)
+        self._write("stdout", data)
 
     def err(self, data: bytes) -> None:
         """Write the job's stderr."""
-        self._write("stderr", self._streams.err, data)
+        self._write("stderr", data)
 
     def say(self, text: str) -> None:
         """Say a line of ours."""
@@ -41,28 +50,76 @@ class Screen:
 
     def line(self, text: str) -> None:
         """Write a line to stderr, below an unfinished one of the job's, like that of a progress bar."""
-        unfinished = self._last["stderr"] != b"\n" or (self._one_terminal and self._last["stdout"] != b"\n")
-        with contextlib.suppress(OSError):
-            self._streams.say("\n" * unfinished + text)
-        self._last["stderr"] = b"\n"
-        if self._one_terminal:
-            self._last["stdout"] = b"\n"
+        self._line("stderr", text)
 
-    def _write(self, name: str, stream: TextIO, data: bytes) -> None:
-        if name in self._gone or not data:
+    def leave(self, why: str) -> None:
+        """Go on without a terminal: what pointed to it points to nothing, for all that this process starts too.
+
+        A file or a pipe is still written.
+        """
+        if self.left:
+            return
+        self.left = True
+        self.say(f"{why}: {GOES_ON}")
+        self._gone |= self._terminals
+        _close(0, *(_descriptor(self._streams[name]) for name in self._terminals))
+
+    def _line(self, name: str, text: str) -> None:
+        unfinished = self._last[name] != b"\n" or (self._one_terminal and self._last[OTHER[name]] != b"\n")
+        stream = self._streams[name]
+        self._attempt(name, lambda: _write_line(stream, "\n" * unfinished + text), b"\n")
+        if self._one_terminal:
+            self._last[OTHER[name]] = b"\n"
+
+    def _write(self, name: str, data: bytes) -> None:
+        if data:
+            self._attempt(name, lambda: write_bytes(self._streams[name], data), data[-1:])
+
+    def _attempt(self, name: str, write: Callable[[], None], last: bytes) -> None:
+        if name in self._gone:
             return
         try:
-            write_bytes(stream, data)
-            self._last[name] = data[-1:]
-        except BrokenPipeError:  # the reader went away, as with `| head`, and knows it
-            self._give_up(name)
+            write()
+            self._last[name] = last
         except OSError as cause:
-            self._give_up(name)
-            why = cause.strerror or str(cause)
-            self.say(f"{name} can't be written: {why}; the job goes on, and `trainlaunch logs` has it all")
+            self._gone.add(name)
+            if cause.errno == errno.EIO and name in self._terminals:
+                self.leave("the terminal has hung up")
+            elif isinstance(cause, BrokenPipeError):
+                self._tell_other(name, f"nobody reads {name} any more")
+            else:
+                self._tell_other(name, f"{name} can't be written: {cause.strerror or cause}")
+            self._forget(name)
 
-    def _give_up(self, name: str) -> None:
-        """Write no more to a stream; what stdout still holds back may not fail again at the end."""
-        self._gone.add(name)
-        if name == "stdout":
-            self._streams.abandon()
+    def _forget(self, name: str) -> None:
+        """Let what a stream holds back go nowhere, so that the interpreter's own last flush can't fail."""
+        _close(_descriptor(self._streams[name]))
+        with contextlib.suppress(OSError, ValueError):
+            self._streams[name].flush()
+
+    def _tell_other(self, name: str, what: str) -> None:
+        """Say on the other stream that one is closed; stdout is the job's own, so it is told to a terminal only."""
+        if OTHER[name] == "stderr" or OTHER[name] in self._terminals:
+            self._line(OTHER[name], f"trainlaunch: {what}; {GOES_ON}")
+
+
+def _descriptor(stream: TextIO) -> int | None:
+    """Return the descriptor of a stream, None of one that is memory."""
+    try:
+        return stream.fileno()
+    except (OSError, ValueError):
+        return None
+
+
+def _write_line(stream: TextIO, text: str) -> None:
+    stream.write(text + "\n")
+    stream.flush()
+
+
+def _close(*descriptors: int | None) -> None:
+    """Point descriptors to nothing: a closed one would be given to the next file that is opened."""
+    nothing = os.open(os.devnull, os.O_RDWR)
+    for each in descriptors:
+        if each is not None:
+            os.dup2(nothing, each)
+    os.close(nothing)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import time
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from launcher.cli.common import add_job_arguments, plan_of, say_findings
 from launcher.cli.runs import backend_of, hang_watch, hints, say_diagnoses
@@ -15,6 +16,10 @@ from launcher.plan.launch_plan import LaunchPlan
 from launcher.rules import judged
 from launcher.run.backend import Backend
 from launcher.units import format_duration
+
+if TYPE_CHECKING:
+    from launcher.run.secrets import Redactor
+    from launcher.run.supervise import Outcome
 
 EXAMPLES = (
     "trainlaunch up job.yaml",
@@ -78,27 +83,35 @@ def _remove_expired(backend: Backend, streams: Streams) -> None:
 
 def _followed(backend: Backend, plan: LaunchPlan, streams: Streams) -> int:
     from launcher.run.secrets import Redactor
-    from launcher.run.supervise import Console, Event, Events, Supervisor, trapped_signals
+    from launcher.run.signals import Event, Events, trapped_signals
+    from launcher.run.supervise import Console, Supervisor
 
     screen, redacted = Screen(streams), Redactor(plan)
-    console = Console(screen.out, screen.err, screen.say, hang_watch(plan, redacted))
+    console = Console(screen.out, screen.err, screen.say, hang_watch(plan, redacted), screen.leave)
     events: Events[Event] = Events()
-    with trapped_signals(events):
+    with trapped_signals(events):  # to the last line: a signal that comes twice must not take the job's code
         outcome = Supervisor(backend, plan, console, events).run()
-    if outcome.evidence is not None:
-        if outcome.exit_code:
-            node = "" if outcome.node is None else f" on node {outcome.node}"
-            screen.say(f"the job ended with exit code {outcome.exit_code}{node}")
-        said = replace(outcome.evidence, log=redacted(outcome.evidence.log))
-        say_diagnoses(said, streams, screen.line)
-        kept = "container is" if plan.nodes == 1 else "containers are"
-        kept = kept if plan.target_record.starts_container else "log is"
-        them = "it" if plan.nodes == 1 else "them"
-        screen.say(f"its {kept} kept; `trainlaunch down {plan.job.name}` removes {them}")
+        _tell(outcome, plan, redacted, screen, streams)
     return outcome.exit_code
 
 
+def _tell(outcome: Outcome, plan: LaunchPlan, redacted: Redactor, screen: Screen, streams: Streams) -> None:
+    """Say how and why a run ended, and what is kept of it."""
+    if outcome.evidence is None:
+        return
+    if outcome.exit_code:
+        node = "" if outcome.node is None else f" on node {outcome.node}"
+        screen.say(f"the job ended with exit code {outcome.exit_code}{node}")
+    said = replace(outcome.evidence, log=redacted(outcome.evidence.log))
+    say_diagnoses(said, streams, screen.line)
+    kept = "container is" if plan.nodes == 1 else "containers are"
+    kept = kept if plan.target_record.starts_container else "log is"
+    them = "it" if plan.nodes == 1 else "them"
+    screen.say(f"its {kept} kept; `trainlaunch down {plan.job.name}` removes {them}")
+
+
 def _detached(backend: Backend, plan: LaunchPlan, streams: Streams) -> int:
+    from launcher.run.logout import at_logout
     from launcher.run.supervise import detach
 
     streams.result(detach(backend, plan) + "\n")
@@ -109,6 +122,8 @@ def _detached(backend: Backend, plan: LaunchPlan, streams: Streams) -> int:
         left_out.append(f"restart.max_attempts {plan.job.max_attempts}")
     if plan.job.active_deadline is not None:
         left_out.append(f"active_deadline {format_duration(plan.job.active_deadline)}")
+    for each in at_logout().words(uses_hosts_shm=not plan.target_record.private_shm):
+        streams.say(each)
     if left_out:
         streams.say(f"not in effect: {' and '.join(left_out)}; only an `up` that follows the job enforces it")
     return 0

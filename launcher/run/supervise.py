@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import contextlib
 import queue
 import secrets
-import signal
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from types import FrameType
 from typing import NamedTuple
 
 from launcher.container.preflight import STOP_MARKER
@@ -21,12 +18,12 @@ from launcher.run.backend import Backend, Say, Session, Started
 from launcher.run.evidence import evidence_of
 from launcher.run.multi_node import Prefixed, containers_of, deciding, prefix
 from launcher.run.observe import suggestion
+from launcher.run.signals import HANGUP, Event, Events, Presses
 from launcher.run.watch import HangWatch, Log, ShmWatch, planned_shm
 from launcher.run.wording import another_attempt, stopping
 from launcher.units import format_duration
 
 NEVER_RETRIED = frozenset({0, 125, 126, 127})
-NAMES = {signal.SIGINT: "Ctrl-C", signal.SIGTERM: "SIGTERM", signal.SIGHUP: "SIGHUP"}
 DEADLINE = "active_deadline"
 NO_PREFLIGHT = (
     "no line of the preflight is in the log: where image_entrypoint starts nothing that follows it, the job never ran"
@@ -34,25 +31,17 @@ NO_PREFLIGHT = (
 
 
 @dataclass(frozen=True, slots=True)
-class Event:
-    """What the follower reacts to: signal (`value` is its name), exit (`code`), drained, trouble (a sentence)."""
-
-    kind: str
-    value: str = ""
-    code: int | None = None
-
-
-Events = queue.SimpleQueue  # the only queue whose put is safe inside a signal handler
-
-
-@dataclass(frozen=True, slots=True)
 class Console:
-    """Where a followed job's bytes go, and our own lines; `hangs` names a log that will never end."""
+    """Where a followed job's bytes go, and our own lines; `hangs` names a log that will never end.
+
+    `leave` is told why the terminal is gone; nothing is shown from then on.
+    """
 
     out: Callable[[bytes], None]
     err: Callable[[bytes], None]
     say: Say
     hangs: HangWatch
+    leave: Say = lambda _: None
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,22 +72,6 @@ class Attempt(NamedTuple):
     watched: dict[int | None, Watched]
 
 
-@contextlib.contextmanager
-def trapped_signals(events: Events[Event]) -> Iterator[None]:
-    """Turn SIGINT, SIGTERM and SIGHUP into events; only the main thread can. One that is ignored (nohup) stays so."""
-
-    def handler(number: int, _frame: FrameType | None) -> None:
-        events.put(Event("signal", NAMES[signal.Signals(number)]))
-
-    heard = [each for each in NAMES if signal.getsignal(each) is not signal.SIG_IGN]
-    before = {each: signal.signal(each, handler) for each in heard}
-    try:
-        yield
-    finally:
-        for each, old in before.items():
-            signal.signal(each, old)
-
-
 def new_run_id() -> str:
     """Return the id that all attempts of one `up` share: 8 hex digits."""
     return secrets.token_hex(4)
@@ -127,6 +100,7 @@ class Supervisor:
         self._events = events
         self._stopped_by = ""
         self._killed_by = ""
+        self._presses = Presses()
         self._ends_at: float | None = None
 
     def run(self) -> Outcome:
@@ -201,11 +175,13 @@ class Supervisor:
                 drained = True
             elif event.kind == "trouble":
                 self._console.say(event.value)
+            elif event.kind == HANGUP:
+                self._console.leave(event.value)
             elif exited:
                 self._stopped_by = event.value
                 break  # the job is over, and whoever reads our stdout does not read
             else:
-                self._signalled(container, event.value)
+                self._signalled(container, event)
         return code
 
     def _seconds_left(self) -> float | None:
@@ -213,11 +189,12 @@ class Supervisor:
             return None
         return max(0.0, self._ends_at - time.monotonic())
 
-    def _signalled(self, container: str, name: str) -> None:
+    def _signalled(self, container: str, event: Event) -> None:
+        second = self._presses.is_second(event)
         if not self._stopped_by:
-            self._stop(container, name)
-        elif not self._killed_by:
-            self._killed_by = name
+            self._stop(container, event.value)
+        elif second and not self._killed_by:
+            self._killed_by = event.value
             self._console.say("killing it")
             self._spawn(self._attempt_to, lambda: self._backend.kill(container))
 

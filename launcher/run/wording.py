@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from launcher.diagnostics import Diagnostic, Explanation
 from launcher.run.backend import Started
+from launcher.run.signals import CTRL_C
 from launcher.units import format_duration
 
 NAME_TAKEN = "TL506"
@@ -41,8 +42,11 @@ def another_attempt(ended: int, limit: int, exit_code: int) -> str:
 
 def stopping(why: str, grace: int, *, by: str) -> str:
     """Return what is said when a job is told to end within `grace` seconds; `by` is the signal or deadline."""
-    again = " again" if by == "Ctrl-C" else ""
-    return f"{why}: stopping the job; it has {format_duration(grace)} to end, Ctrl-C{again} kills it"
+    kills = "Ctrl-C again" if by == CTRL_C else "Ctrl-C pressed twice"
+    said = f"{why}: stopping the job; it has {format_duration(grace)} to end, {kills} kills it"
+    if by != "SIGTERM":
+        return said
+    return f"{said}; whoever sent SIGTERM must wait longer than stop_grace_period {format_duration(grace)} with SIGKILL"
 
 
 def held_by_same_job(holder: Started) -> Diagnostic:

@@ -18,15 +18,22 @@ from tests.jobs import write_job
 
 
 class Full(io.StringIO):
-    """A stream on a full disk, or one whose reader is gone."""
+    """A stream on a full disk, one whose reader is gone, a terminal that has hung up."""
 
-    def __init__(self, number: int) -> None:
+    def __init__(self, number: int, *, terminal: bool = False, refuses: bool = True) -> None:
         super().__init__()
-        self.error = OSError(number, "No space left on device")
+        self.error = OSError(number, "No space left on device") if refuses else None
+        self.terminal = terminal
+
+    def isatty(self) -> bool:
+        """Be a terminal, or none."""
+        return self.terminal
 
     def write(self, text: str) -> int:
         """Refuse."""
-        raise self.error
+        if self.error is not None:
+            raise self.error
+        return super().write(text)
 
 
 def test_our_line_stands_below_an_unfinished_one() -> None:
@@ -49,14 +56,42 @@ def test_an_unfinished_line_elsewhere_adds_nothing() -> None:
     assert (out.getvalue(), err.getvalue()) == ("no line feed", "trainlaunch: ended\n")
 
 
-@pytest.mark.parametrize(("number", "lines"), [(errno.ENOSPC, 1), (errno.EPIPE, 0)])
-def test_output_that_is_lost_is_said_once(number: int, lines: int) -> None:
-    """Except to a reader that went away by itself; the job goes on in both cases."""
+@pytest.mark.parametrize(
+    ("number", "said"),
+    [(errno.ENOSPC, "stdout can't be written: No space left on device"), (errno.EPIPE, "nobody reads stdout any more")],
+)
+def test_output_that_is_lost_is_said_once(number: int, said: str) -> None:
+    """A reader that went away (`up | head`) closes that stream alone, and the job goes on in both cases."""
     err = io.StringIO()
     screen = Screen(Streams(Full(number), err))
     for _ in range(3):
         screen.out(b"x\n")
-    assert err.getvalue().count("stdout can't be written") == lines
+    screen.err(b"still here\n")
+    assert err.getvalue() == f"trainlaunch: {said}; the job goes on, and `trainlaunch logs` has it all\nstill here\n"
+
+
+def test_stdout_is_told_of_stderr_only_where_it_is_a_terminal() -> None:
+    """Else it is the job's result, which a program reads."""
+    for terminal, said in ((True, 1), (False, 0)):
+        out = Full(0, terminal=terminal, refuses=False)
+        screen = Screen(Streams(out, Full(errno.EPIPE)))
+        screen.err(b"x\n")
+        screen.say("more")
+        screen.out(b"data\n")
+        assert out.getvalue().count("nobody reads stderr any more") == said
+        assert out.getvalue().endswith("data\n")
+
+
+def test_a_terminal_that_hangs_up_is_left_and_a_file_is_not() -> None:
+    """`up >train.log` in a terminal that is closed writes train.log to its end."""
+    out = io.StringIO()
+    screen = Screen(Streams(out, Full(errno.EIO, terminal=True)))
+    screen.out(b"1\n")
+    screen.err(b"x\n")
+    screen.say("nobody sees this")
+    screen.out(b"2\n")
+    assert screen.left
+    assert out.getvalue() == "1\n2\n"
 
 
 @pytest.mark.parametrize("writes", ["", "exec >/dev/full", "exec > >(true)"])

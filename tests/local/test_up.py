@@ -6,12 +6,14 @@ import json
 import os
 import signal
 import subprocess
+import time
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from launcher.run.local.state import RunFolder
+from launcher.run.signals import SAME_PRESS_SECONDS
 from tests.conftest import Runs
 from tests.local.conftest import MakeJob, Start
 from tests.run.test_up import CHECKPOINTS, DEAF, ended, read_until
@@ -50,7 +52,7 @@ def test_the_preflights_variables_and_tokens_arrive(trainlaunch: Runs, make_job:
     assert words[3].startswith(f"{job_name}-")
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_signal_lets_the_job_checkpoint(start: Start, make_job: MakeJob, number: signal.Signals) -> None:
     """The job's handler takes its two seconds, its last line arrives, and its own code is up's."""
     process = start("up", str(make_job(command=["python3", "-c", CHECKPOINTS])))
@@ -84,6 +86,7 @@ def test_a_second_ctrl_c_kills(start: Start, make_job: MakeJob) -> None:
     read_until(process, b"ready\n")
     process.send_signal(signal.SIGINT)
     read_until(process, b"stopping the job", stderr=True)
+    time.sleep(SAME_PRESS_SECONDS)
     process.send_signal(signal.SIGINT)
     code, _, err = ended(process)
     assert code == 137

@@ -16,7 +16,8 @@ from launcher.errors import TargetUnavailable
 from launcher.plan.launch_plan import LaunchPlan
 from launcher.plan.planned import Planned
 from launcher.run.backend import Chunk
-from launcher.run.supervise import DEADLINE, Console, Event, Events, Outcome, Supervisor, trapped_signals
+from launcher.run.signals import Event, Events, trapped_signals
+from launcher.run.supervise import DEADLINE, Console, Outcome, Supervisor
 from tests.jobs import plan_with
 from tests.run.scripted import End, Refusing, Scripted
 
@@ -34,7 +35,9 @@ class Followed:
         queue: Events[Event] = Events()
         for event in events:
             queue.put(event)
-        console = Console(self._out, self._err, self.said.append, lambda log: "hung" if "_feed" in log else "")
+        self.left: list[str] = []
+        hung = lambda log: "hung" if "_feed" in log else ""  # noqa: E731 - a line of a table
+        console = Console(self._out, self._err, self.said.append, hung, self.left.append)
         self.outcome: Outcome = Supervisor(self.backend, plan, console, queue).run()
 
     def _out(self, data: bytes) -> None:
@@ -97,7 +100,7 @@ def test_a_later_attempt_may_succeed(follow: Callable[..., Followed]) -> None:
     assert done.said == ["attempt 1 of 3 ended with exit code 1; starting attempt 2"]
 
 
-@pytest.mark.parametrize("name", ["Ctrl-C", "SIGTERM", "SIGHUP"])
+@pytest.mark.parametrize("name", ["Ctrl-C", "SIGTERM"])
 def test_the_first_signal_stops_and_is_told(follow: Callable[..., Followed], name: str) -> None:
     """It says who and how long, and the job's own code stays."""
     done = follow(End(code=9, until_stopped=True), events=(Event("signal", name),), attempts=2, stop_grace_period="90s")
@@ -108,13 +111,47 @@ def test_the_first_signal_stops_and_is_told(follow: Callable[..., Followed], nam
     assert [each.name for each in explain_end(done.outcome.evidence)] == ["stopped-on-request"]
 
 
-def test_the_second_signal_kills(follow: Callable[..., Followed]) -> None:
+def test_a_second_ctrl_c_kills(follow: Callable[..., Followed]) -> None:
     """A job that ignores the stop ends with 137, and a third signal changes nothing."""
-    twice = (Event("signal", "Ctrl-C"),) * 3
+    twice = tuple(Event("signal", "Ctrl-C", at=at) for at in (1.0, 2.0, 3.0))
     done = follow(End(until_stopped=True, ignores=True), events=twice)
     assert sorted(done.backend.calls) == ["create 1", "kill", "stop"]
     assert done.outcome.exit_code == 137
     assert done.said.count("killing it") == 1
+
+
+@pytest.mark.parametrize(
+    "events",
+    [
+        (Event("signal", "Ctrl-C", at=1.0), Event("signal", "Ctrl-C", at=1.9)),
+        (Event("signal", "SIGTERM", at=1.0), Event("signal", "SIGTERM", at=9.0)),
+        (Event("signal", "SIGTERM", at=1.0), Event("signal", "Ctrl-C", at=9.0)),
+        (Event("signal", "Ctrl-C", at=1.0), Event("signal", "SIGTERM", at=9.0)),
+        (Event("signal", "Ctrl-C", at=1.0), Event("hangup", "SIGHUP", at=5.0), Event("hangup", "SIGHUP", at=9.0)),
+    ],
+)
+def test_no_other_second_signal_kills(follow: Callable[..., Followed], events: tuple[Event, ...]) -> None:
+    """A press that a wrapper hands on, `timeout` with its two SIGTERM, a closing terminal: the job saves its state."""
+    done = follow(End(code=5, until_stopped=True), events=events)
+    assert (done.backend.calls, done.outcome.exit_code) == (["create 1", "stop"], 5)
+    assert "killing it" not in done.said
+
+
+def test_a_lost_terminal_stops_nothing(follow: Callable[..., Followed]) -> None:
+    """The job goes to its end, and further attempts are made; the screen is told each time, and leaves once."""
+    hangups = (Event("hangup", "SIGHUP"), Event("hangup", "SIGHUP"))
+    done = follow(End(code=1), End(code=0), attempts=2, events=hangups)
+    assert (done.backend.calls, done.outcome.exit_code) == (["create 1", "create 2"], 0)
+    assert done.left == ["SIGHUP", "SIGHUP"]
+
+
+def test_who_sends_sigterm_is_told_how_long_to_wait(follow: Callable[..., Followed]) -> None:
+    """A scheduler that sends SIGKILL sooner kills what would have told the engine to stop, not the job."""
+    end = End(code=5, until_stopped=True)
+    (said, *_) = follow(end, events=(Event("signal", "SIGTERM"),), stop_grace_period="90s").said
+    assert said.endswith("whoever sent SIGTERM must wait longer than stop_grace_period 1m30s with SIGKILL")
+    (said, *_) = follow(end, events=(Event("signal", "Ctrl-C"),)).said
+    assert "SIGKILL" not in said
 
 
 def test_the_deadline_stops_all_attempts(follow: Callable[..., Followed]) -> None:
@@ -187,13 +224,19 @@ def test_signals_become_events_and_are_given_back() -> None:
     with trapped_signals(events):
         for each in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             signal.raise_signal(each)
-    assert [events.get_nowait().value for _ in range(3)] == ["Ctrl-C", "SIGTERM", "SIGHUP"]
+    heard = [events.get_nowait() for _ in range(3)]
+    assert [(each.kind, each.value) for each in heard] == [
+        ("signal", "Ctrl-C"),
+        ("signal", "SIGTERM"),
+        ("hangup", "SIGHUP"),
+    ]
+    assert all(each.at > 0 for each in heard)
     assert before == [signal.getsignal(each) for each in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)]
 
 
 def test_a_second_ctrl_c_is_told_as_one(follow: Callable[..., Followed]) -> None:
     """The grace period was not over when it was killed."""
-    twice = (Event("signal", "Ctrl-C"), Event("signal", "Ctrl-C"))
+    twice = (Event("signal", "Ctrl-C", at=1.0), Event("signal", "Ctrl-C", at=2.5))
     done = follow(End(until_stopped=True, ignores=True), events=twice)
     assert done.outcome.evidence is not None
     assert (done.outcome.evidence.stopped_by, done.outcome.evidence.killed_by) == ("Ctrl-C", "Ctrl-C")

@@ -7,12 +7,14 @@ import os
 import signal
 import subprocess
 import threading
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from launcher.run.signals import SAME_PRESS_SECONDS
 from tests.conftest import Runs
 from tests.run.conftest import containers_of, docker, inspected
 
@@ -124,6 +126,7 @@ def test_a_second_ctrl_c_kills(start: Start, make_job: MakeJob) -> None:
     read_until(process, b"ready\n")
     process.send_signal(signal.SIGINT)
     read_until(process, b"stopping the job", stderr=True)
+    time.sleep(SAME_PRESS_SECONDS)
     process.send_signal(signal.SIGINT)
     code, _, err = ended(process)
     assert code == 137

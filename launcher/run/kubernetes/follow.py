@@ -19,7 +19,8 @@ from launcher.run.kubernetes.pod_watch import PodWatch
 from launcher.run.kubernetes.pods import Pod, attempts_of, end_of, first_to_fail
 from launcher.run.kubernetes.polling import Observed, WorkloadPoller
 from launcher.run.kubernetes.runs import ClusterRun, Result, exit_code_of, result_of
-from launcher.run.supervise import Console, Event, Events
+from launcher.run.signals import HANGUP, Event, Events, Presses
+from launcher.run.supervise import Console
 from launcher.run.watch import PlannedShm
 from launcher.run.wording import stopping
 from launcher.units import format_duration
@@ -87,6 +88,7 @@ class Follower:
         self._remarked: set[str] = set()
         self._waiting_since: dict[tuple[str, str], tuple[float, Wait]] = {}
         self._stopped_by = self._killed_by = ""
+        self._presses = Presses()
         self._ended_at: float | None = None
         self._down_said = self._asked_again = False
 
@@ -118,16 +120,17 @@ class Follower:
     def _on_event(self, event: Event) -> End | None:
         if event.kind == "trouble":
             self._console.say(event.value)
-        if event.kind != "signal":
+        if event.kind not in {"signal", HANGUP}:
             return None
-        if not self._options.stop_on_interrupt:
+        second = self._presses.is_second(event)
+        if event.kind == HANGUP or not self._options.stop_on_interrupt:
             return End("detached", EXIT_INTERRUPTED, stopped_by=event.value)
         if not self._stopped_by:
             self._stopped_by = event.value
             self._console.say(stopping(event.value, self._options.grace, by=event.value))
             self._aside(lambda: delete(self._cluster, self._run.main))
             self._poller.hurry.set()
-        elif not self._killed_by:
+        elif second and not self._killed_by:
             self._killed_by = event.value
             self._console.say("killing it")
             self._aside(self._kill)

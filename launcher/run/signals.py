@@ -1,0 +1,69 @@
+"""Signals to a follower as events, and which of them mean what.
+
+`tmux kill-session` sends SIGHUP twice, `timeout` SIGTERM twice, and wrappers hand on a Ctrl-C that a terminal sends to
+everybody: so one that comes again says nothing new. Only a second press of Ctrl-C does.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import queue
+import signal
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from types import FrameType
+
+CTRL_C = "Ctrl-C"
+HANGUP = "hangup"  # the kind of an event: nobody asks for a stop, the terminal is gone
+NAMES = {signal.SIGINT: CTRL_C, signal.SIGTERM: "SIGTERM", signal.SIGHUP: "SIGHUP"}
+SAME_PRESS_SECONDS = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """What a follower reacts to: signal or hangup (`value` is its name), exit (`code`), drained, trouble (a sentence).
+
+    `at` is when a signal came, in seconds of the monotonic clock.
+    """
+
+    kind: str
+    value: str = ""
+    code: int | None = None
+    at: float = 0.0
+
+
+Events = queue.SimpleQueue  # the only queue whose put is safe inside a signal handler
+
+
+@contextlib.contextmanager
+def trapped_signals(events: Events[Event]) -> Iterator[None]:
+    """Turn SIGINT, SIGTERM and SIGHUP into events; only the main thread can. One that is ignored (nohup) stays so."""
+
+    def handler(number: int, _frame: FrameType | None) -> None:
+        kind = HANGUP if number == signal.SIGHUP else "signal"
+        events.put(Event(kind, NAMES[signal.Signals(number)], at=time.monotonic()))
+
+    heard = [each for each in NAMES if signal.getsignal(each) is not signal.SIG_IGN]
+    before = {each: signal.signal(each, handler) for each in heard}
+    try:
+        yield
+    finally:
+        for each, old in before.items():
+            signal.signal(each, old)
+
+
+class Presses:
+    """Counts presses of Ctrl-C."""
+
+    def __init__(self) -> None:
+        self._first: float | None = None
+
+    def is_second(self, event: Event) -> bool:
+        """Take a signal; return whether it is a second press: within a second it is the first one, handed on."""
+        if event.value != CTRL_C:
+            return False
+        if self._first is None:
+            self._first = event.at
+            return False
+        return event.at - self._first >= SAME_PRESS_SECONDS

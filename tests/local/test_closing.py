@@ -1,0 +1,59 @@
+"""A closed terminal and `timeout` take no checkpoint of a run on this host; what a logout would take is said."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from launcher.run.local.backend import LocalBackend
+from launcher.run.logout import Logout, at_logout, outcome
+from tests.run.closing import ClosingContract, terminals
+
+__all__ = ["terminals"]
+ANSWER = 'b {ipc}\nb {kill}\nas 0\nas 1 "root"\n'
+
+
+class TestLocal(ClosingContract):
+    """Processes of this host."""
+
+    @pytest.fixture
+    def backend(self, state: Path) -> LocalBackend:
+        """Return a backend on this test's state folder."""
+        return LocalBackend(state)
+
+
+@pytest.mark.parametrize(
+    ("ipc", "kill", "user", "system", "lingers", "found"),
+    [
+        ("true", "false", "ada", False, False, Logout(removes_shm=True)),
+        ("true", "false", "ada", False, True, Logout()),
+        ("true", "false", "ada", True, False, Logout()),
+        ("false", "true", "ada", False, True, Logout(kills=True)),
+        ("false", "true", "root", False, False, Logout()),
+        ("false", "false", "ada", False, False, Logout()),
+    ],
+)
+def test_what_logind_takes_at_logout(
+    ipc: str, kill: str, user: str, system: bool, lingers: bool, found: Logout
+) -> None:
+    """Lingering keeps files and not the processes of a session; system users and excluded ones lose nothing."""
+    answer = ANSWER.format(ipc=ipc, kill=kill)
+    assert outcome(answer, user, system_user=system, lingers=lingers) == found
+    only_others = answer.replace("as 0", 'as 1 "eve"')
+    assert not outcome(only_others, user, system_user=system, lingers=lingers).kills
+
+
+def test_without_logind_nothing_is_said(tmp_path: Path) -> None:
+    """Neither where it doesn't know the user nor where it gives no answer."""
+    assert at_logout(tmp_path) == Logout()
+    assert outcome("", "ada", system_user=False, lingers=False) == Logout()
+
+
+def test_each_loss_has_its_command() -> None:
+    """Files in /dev/shm matter where the run uses the host's."""
+    both = Logout(removes_shm=True, kills=True)
+    assert [("enable-linger" in each, "systemd-run --user --scope" in each) for each in both.words(uses_hosts_shm=True)]
+    assert len(both.words(uses_hosts_shm=True)) == 2
+    (only,) = both.words(uses_hosts_shm=False)
+    assert "systemd-run --user --scope" in only

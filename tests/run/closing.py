@@ -1,0 +1,148 @@
+"""A terminal closes, or `timeout` ends what it started, while jobs are followed: none loses its checkpoint.
+
+A test module subclasses ClosingContract for a target and gives the fixture `backend`. The terminals are tmux's, of a
+server of the test's own.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+import uuid
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from launcher.run.backend import Backend, Started
+from tests.run.test_up import CHECKPOINTS, read_until
+from tests.runners import ROOT
+
+MakeJob = Callable[..., Path]
+TIMES = 20  # a target; five at a time, since each is a Python and a container
+TOGETHER = 5
+UP = [sys.executable, "-m", "launcher", "up"]
+
+
+class Terminals:
+    """A tmux server of its own, with a terminal a session."""
+
+    def __init__(self, name: str) -> None:
+        self._tmux = ["tmux", "-L", name, "-f", "/dev/null"]
+
+    def open(self, session: str, *command: str) -> int:
+        """Run a command on a new terminal, below a shell as people have one; return the shell's pid."""
+        shell = ["bash", "-c", '"$@"; exit', "bash", *command]
+        asked = [*self._tmux, "new-session", "-d", "-P", "-F", "#{pane_pid}", "-s", session, *shell]
+        env = {**os.environ, "PYTHONPATH": str(ROOT)}
+        return int(subprocess.run(asked, env=env, capture_output=True, text=True, check=True).stdout)
+
+    def close(self, session: str) -> None:
+        """Close a terminal."""
+        subprocess.run([*self._tmux, "kill-session", "-t", f"={session}"], check=True)
+
+    def end(self) -> None:
+        """End the server."""
+        subprocess.run([*self._tmux, "kill-server"], capture_output=True, check=False)
+
+
+@pytest.fixture
+def terminals() -> Iterator[Terminals]:
+    """Return terminals that are all closed at the end."""
+    if shutil.which("tmux") is None:
+        if os.environ.get("CI") == "true":
+            pytest.fail("tmux is not installed, and CI may not skip its tests", pytrace=False)
+        pytest.skip("tmux is not installed")
+    found = Terminals(f"t-{uuid.uuid4().hex[:10]}")
+    yield found
+    found.end()
+
+
+class ClosingContract:
+    """What must hold on each target that follows a job from this machine."""
+
+    @pytest.fixture
+    def job(self, make_job: MakeJob) -> Path:
+        """Return a job that takes two seconds for its checkpoint."""
+        return make_job(command=["python3", "-c", CHECKPOINTS], stop_grace_period="60s")
+
+    def test_timeout_takes_no_checkpoint(self, backend: Backend, job: Path, job_name: str) -> None:
+        """It sends SIGTERM to `up`, then to its whole group; the job has its grace period all the same."""
+
+        def one(number: int) -> str:
+            timed = subprocess.Popen(
+                ["timeout", "300", *UP, str(job), "--name", f"{job_name}-{number}"],
+                env={**os.environ, "PYTHONPATH": str(ROOT)},
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                start_new_session=True,
+            )
+            read_until(timed, b"ready\n")
+            timed.send_signal(signal.SIGTERM)  # as its own alarm does: the same handler
+            out, err = timed.communicate(timeout=120)
+            assert b"must wait longer than stop_grace_period 1m with SIGKILL" in err
+            return out.decode()
+
+        with ThreadPoolExecutor(TOGETHER) as pool:
+            assert list(pool.map(one, range(TIMES))) == ["saved\n"] * TIMES
+
+    def test_a_closed_terminal_takes_no_checkpoint(
+        self, backend: Backend, job: Path, job_name: str, terminals: Terminals
+    ) -> None:
+        """The job goes on with `up` as its keeper; stopped later, it saves, and then `up` is gone."""
+
+        def one(number: int) -> tuple[str, int | None]:
+            name = f"{job_name}-{number}"
+            shell = terminals.open(name, *UP, str(job), "--name", name)
+            run = _until(lambda: _ready(backend, name))
+            (up,) = _children(shell)
+            terminals.close(name)
+            _until(lambda: not _exists(shell))
+            time.sleep(1)  # for signals that would have come with it
+            now = backend.inspect(run.id)
+            assert now is not None
+            assert now.status == "running"
+            assert _exists(up)
+            backend.stop(run.id)
+            code = backend.wait(run.id)
+            _until(lambda: not _exists(up))
+            return _printed(backend, run), code
+
+        with ThreadPoolExecutor(TOGETHER) as pool:
+            assert list(pool.map(one, range(TIMES))) == [("ready\nsaved\n", 5)] * TIMES
+
+
+def _ready(backend: Backend, name: str) -> Started | None:
+    run = next((each for each in backend.runs() if each.name == name and each.status == "running"), None)
+    return run if run is not None and "ready\n" in _printed(backend, run) else None
+
+
+def _printed(backend: Backend, run: Started) -> str:
+    return b"".join(each.data for each in backend.logs(run.id, follow=False) if not each.stderr).decode()
+
+
+def _until(condition: Callable[[], object], seconds: float = 90) -> Any:
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline:
+        if found := condition():
+            return found
+        time.sleep(0.1)
+    return pytest.fail(f"not within {seconds} s")
+
+
+def _children(pid: int) -> list[int]:
+    text = Path(f"/proc/{pid}/task/{pid}/children").read_text()
+    return [int(each) for each in text.split()]
+
+
+def _exists(pid: int) -> bool:
+    with contextlib.suppress(OSError):
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
+    return False
