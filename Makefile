@@ -7,7 +7,7 @@ check:
 	ruff check .
 	ruff format --check .
 	mypy
-	shellcheck .ci/run
+	shellcheck .ci/run templates/*.sh
 	trainlaunch check compose k8s
 
 # Tests run in two processes; tests/groups.py says which of them share one.

@@ -32,6 +32,8 @@ class TemplateHook(BuildHookInterface):  # type: ignore[type-arg]
             path = Path(self._folder.name, f"{name}.py")
             path.write_text(source, encoding="utf-8")
             build_data["force_include"][str(path)] = f"launcher/templates/{name}.py"
+        for path in Path(self.root, "templates").glob("*.sh"):
+            build_data["force_include"][str(path)] = f"launcher/templates/{path.name}"
 
     def finalize(self, version: str, build_data: dict[str, Any], artifact_path: str) -> None:
         """Delete what the wheel has by now."""
@@ -51,7 +53,7 @@ def modules(root: str) -> dict[str, str]:
 
     jinja = environment()
     jinja.filters, jinja.tests = dict(FILTERS), dict(TESTS)
-    texts = {each: (TEMPLATES / each).read_text(encoding="utf-8") for each in jinja.list_templates()}
+    texts = {each: (TEMPLATES / each).read_text(encoding="utf-8") for each in jinja.list_templates(extensions=["j2"])}
     return {module_name(each): python_of(jinja, each, text) for each, text in texts.items()}
 
 

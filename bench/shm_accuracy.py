@@ -5,9 +5,9 @@
     python bench/shm_accuracy.py --output json          the same as one JSON document
 
 Each configuration of shm_accuracy/configurations.yaml becomes a job file; trainlaunch's own reader and planner give
-`need` and `hard`; the plan's argv then trains in a container whose /dev/shm is four times larger than `need`, so that
-nothing but the law limits it. Exit 1 when a peak exceeds hard, when need is above the peak by more than one batch of
-each loader + 1 MiB, when a program fails, or when exactly need fails or one page less passes.
+`need` and `worst_case`; the plan's argv then trains in a container whose /dev/shm is four times larger than `need`, so
+that nothing but the law limits it. Exit 1 when a peak exceeds worst_case, when need is above the peak by more than one
+batch of each loader + 1 MiB, when a program fails, or when exactly need fails or one page less passes.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ class Row:
 
     name: str
     need: int
-    hard: int
+    worst_case: int
     peak: int
     difference: float | None
     problem: str
@@ -208,16 +208,16 @@ def judged(configuration: Configuration, measured: Measured) -> Row:
     elif measured.found["before"]:
         problem = f"/dev/shm held {measured.found['before']} bytes before the program"
     elif peak > _bound(configuration):
-        problem = f"peak {peak} exceeds hard {_bound(configuration)}"
+        problem = f"peak {peak} exceeds worst_case {_bound(configuration)}"
     elif not configuration.loose and shm.need - peak > unit + SLACK:
         problem = f"need {shm.need} is {shm.need - peak} above the peak, more than {unit} + {SLACK}"
-    return Row(configuration.name, shm.need, shm.hard, peak, (shm.need - peak) / unit if unit else None, problem)
+    return Row(configuration.name, shm.need, shm.worst_case, peak, (shm.need - peak) / unit if unit else None, problem)
 
 
 def _bound(configuration: Configuration) -> int:
-    """Return hard, or what later epochs need where the program keeps the last batch of each and that is more."""
+    """Return worst_case, or what later epochs need where the program keeps the last batch of each and that is more."""
     shm = configuration.plan.shm
-    return max(shm.hard, shm.lasting) if configuration.program.get("keeps_last_batch") else shm.hard
+    return max(shm.worst_case, shm.multi_epoch) if configuration.program.get("keeps_last_batch") else shm.worst_case
 
 
 def exactness(image: str, configuration: Configuration, *, runs: int) -> Exactness:
@@ -249,7 +249,7 @@ def _progress(text: str) -> None:
 
 
 def _row_text(row: Row) -> str:
-    sizes = (f"{size / MIB:9.3f}" for size in (row.need, row.hard, row.peak))
+    sizes = (f"{size / MIB:9.3f}" for size in (row.need, row.worst_case, row.peak))
     difference = "       –" if row.difference is None else f"{row.difference:8.3f}"
     return " ".join((f"{row.name:38}", *sizes, difference, f" {row.problem or 'ok'}"))
 
@@ -258,10 +258,13 @@ def _text(rows: Sequence[Row], shapes: Sequence[Exactness], environment: Mapping
     lines = [
         ", ".join(f"{key} {value}" for key, value in environment.items()),
         "",
-        f"{'MiB':38} {'need':>9} {'hard':>9} {'peak':>9} {'batches':>8}",
+        f"{'MiB':38} {'need':>9} {'worst_case':>10} {'peak':>9} {'batches':>8}",
     ]
     lines += [_row_text(each) for each in rows]
-    lines += ["", "batches: (need − peak) / one batch of each loader. `ok`: peak ≤ hard, and need within its limit."]
+    lines += [
+        "",
+        "batches: (need − peak) / one batch of each loader. `ok`: peak ≤ worst_case, and need within its limit.",
+    ]
     for each in shapes:
         lines.append(
             f"{each.name}: {each.need // PAGE} pages pass {each.passed_at_need}/{each.runs}, "

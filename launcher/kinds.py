@@ -28,13 +28,15 @@ class Kind(NamedTuple):
     """A kind that runs a job: `word` in the job file, `name` and the rest as its manifest has them.
 
     `controller` and `pod_template` are as a Part's; `pod_template` is None where one of `parts` holds it. `levels` is
-    how many objects there are from it down to the pods, which controllers make one by one.
+    how many objects there are from it down to the pods, which controllers make one by one. `pod_label` is the label by
+    which its pods are found: its controller gives it to them, with the object's name as value.
 
     Names: controllers append to an object's name to name its pods and their hosts. `suffix` is the longest with one
     node, `suffix_of_several` with several, where {last} is the last node's index and {worker} one less. `first_host`
     is where the pods of a namespace find the first node, with {name} for the object's. `letter_first`: a Service is
-    named like it, and can't start with a digit. `named_by_input`: its template can't change in the cluster, so its name
-    carries the input hash. `own_service`: with several nodes its manifest has a Service, which gives its pods hosts.
+    named like it, and can't start with a digit. `immutable` leads to what the API server lets nobody change, so its
+    name carries a hash of that; `mutable_fields` are fields of a job that only reach the rest. `own_service`: with
+    several nodes its manifest has a Service, which gives its pods hosts.
 
     What it does by itself: `retries`: starts a failed job again as restart.max_attempts says, else only `up` does.
     `restarts_together`: then all nodes start again, not the lost one alone. `removed_after_ttl`: ttl_after_finished is
@@ -55,6 +57,7 @@ class Kind(NamedTuple):
     controller: str = ""
     pod_template: Path | None = None
     container_name: str = "train"
+    pod_label: str = ""
     parts: tuple[Part, ...] = ()
     own_service: bool = False
     levels: int = 1
@@ -62,7 +65,8 @@ class Kind(NamedTuple):
     suffix_of_several: str = ""
     first_host: str = "{name}-node-0-0.{name}"
     letter_first: bool = False
-    named_by_input: bool = True
+    immutable: tuple[Path, ...] = ()
+    mutable_fields: tuple[str, ...] = ()
     retries: bool = True
     restarts_together: bool = False
     removed_after_ttl: bool = True
@@ -110,8 +114,8 @@ POD = Kind(
     "v1",
     "pods",
     pod_template=(),
+    pod_label="app.kubernetes.io/instance",  # of the template itself, which has no controller
     levels=0,
-    named_by_input=False,
     retries=False,
     removed_after_ttl=False,
     acts_on_readiness=False,
@@ -124,6 +128,12 @@ JOB = Kind(
     "batch/v1",
     "jobs",
     pod_template=("spec", "template"),
+    pod_label="batch.kubernetes.io/job-name",
+    immutable=(
+        *(("spec", key) for key in ("template", "podFailurePolicy", "completions", "selector", "completionMode")),
+        *(("spec", key) for key in ("backoffLimitPerIndex", "successPolicy", "managedBy")),
+    ),
+    mutable_fields=("max_attempts", "active_deadline", "ttl_after_finished"),
     own_service=True,
     suffix_of_several="-{last}",
     first_host="{name}-0.{name}",
@@ -140,7 +150,12 @@ JOB_SET = Kind(
     "jobsets",
     controller="the JobSet controller (jobset.sigs.k8s.io)",
     pod_template=_IN_JOB_SET,
+    pod_label="jobset.sigs.k8s.io/jobset-name",
     levels=2,
+    immutable=tuple(
+        ("spec", key) for key in ("replicatedJobs", "network", "failurePolicy", "successPolicy", "managedBy")
+    ),
+    mutable_fields=("ttl_after_finished",),
     suffix="-node-0-{last}-abcde",
     suffix_of_several="-node-0-{last}-abcde",
     letter_first=True,
@@ -157,6 +172,9 @@ TRAIN_JOB = Kind(
     controller=_TRAINER,
     container_name="node",  # Kubeflow's controllers look for the training container by its name
     parts=(TRAINING_RUNTIME,),
+    immutable=(("spec", "runtimeRef"), ("spec", "managedBy")),
+    mutable_fields=("active_deadline", "ttl_after_finished"),
+    pod_label="jobset.sigs.k8s.io/jobset-name",  # of the JobSet that it makes
     levels=3,
     suffix="-node-0-{last}-abcde",
     suffix_of_several="-node-0-{last}-abcde",
@@ -175,6 +193,9 @@ PYTORCH_JOB = Kind(
     controller="the Kubeflow Training Operator (kubeflow.org/docs/components/trainer/legacy-v1)",
     pod_template=("spec", "pytorchReplicaSpecs", "*", "template"),
     container_name="pytorch",
+    pod_label="training.kubeflow.org/job-name",
+    immutable=(("spec", "pytorchReplicaSpecs"),),
+    mutable_fields=("max_attempts", "active_deadline", "ttl_after_finished"),
     suffix="-master-0",
     suffix_of_several="-worker-{worker}",
     first_host="{name}-master-0",

@@ -119,7 +119,7 @@ def test_the_longest_name_leaves_room_for_what_is_appended(kind: Kind, nodes: in
     """A pod's name becomes a label, and labels hold 63 characters."""
     longest = longest_cluster_name(kind, nodes, fixed=True)
     assert longest + len(kind.longest_suffix(nodes)) == LONGEST_NAME
-    assert longest - longest_cluster_name(kind, nodes, fixed=False) == (9 if kind.named_by_input else 0)
+    assert longest - longest_cluster_name(kind, nodes, fixed=False) == (9 if kind.immutable else 0)
 
 
 def test_objects_come_in_the_order_in_which_they_make_each_other() -> None:

@@ -101,7 +101,8 @@ class _Reporter:
         """Report one rendering."""
         if status == "fixed":
             self._streams.say(f"wrote {checked.path}")
-        diff = "".join(_diff(checked)) if status == "differs" and self._output != "github" else ""
+        told = status == "differs" and self._output != "github" and not checked.outdated
+        diff = "".join(_diff(checked)) if told else ""
         if self._output == "json":
             entry = {"path": str(checked.path), "job": checked.job, "target": checked.target, "status": status}
             self._renderings.append({**entry, "diff": diff})

@@ -11,6 +11,7 @@ from launcher.cli.streams import Streams, coloured
 from launcher.diagnostics import Diagnostic, Explanation, Severity
 from launcher.errors import UsageError
 from launcher.job.spec import JobSpec
+from launcher.kinds import KINDS
 from launcher.plan.launch_plan import LaunchPlan
 from launcher.targets import TARGETS
 
@@ -69,6 +70,11 @@ def add_policy_argument(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def add_kind_argument(parser: argparse.ArgumentParser) -> None:
+    """Add the option of the verbs that make an object for a cluster."""
+    parser.add_argument("--kind", choices=KINDS, help="the Kubernetes kind (default: kubernetes.kind, else job)")
+
+
 def add_output_argument(parser: argparse.ArgumentParser) -> None:
     """Add the output format, for verbs whose result a machine may read."""
     parser.add_argument("-o", "--output", choices=("text", "json"), default="text", help="format of the result")
@@ -78,7 +84,9 @@ def job_of(args: argparse.Namespace, *, target: str | None = None) -> JobSpec:
     """Return the job that the arguments name, for `target` or their own. Raises JobFileRejected."""
     from launcher.policy import read_job
 
-    return read_job(Path(args.job), target=target or args.target, sets=args.sets, policy=args.policy)
+    kind = getattr(args, "kind", None)  # of the verbs that have the option
+    sets = [*args.sets, f"kubernetes.kind={kind}"] if kind else args.sets
+    return read_job(Path(args.job), target=target or args.target, sets=sets, policy=args.policy)
 
 
 def plan_of(args: argparse.Namespace, *, target: str | None = None) -> LaunchPlan:

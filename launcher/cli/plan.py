@@ -149,8 +149,8 @@ def plan_document(plan: LaunchPlan) -> dict[str, object]:
 def _shm_document(shm: SharedMemory) -> dict[str, object]:
     return {
         "need": shm.need,
-        "lasting": shm.lasting,
-        "hard": shm.hard,
+        "multi_epoch": shm.multi_epoch,
+        "worst_case": shm.worst_case,
         "size": shm.size.value,
         "unsized": shm.unsized,
         "loaders": [
@@ -162,7 +162,7 @@ def _shm_document(shm: SharedMemory) -> dict[str, object]:
                 "batch_bytes": each.unit,
                 "tensors": each.tensors,
                 "need": each.need,
-                "hard": each.hard,
+                "worst_case": each.worst_case,
             }
             for each in shm.loaders
         ],

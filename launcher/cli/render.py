@@ -6,11 +6,10 @@ import argparse
 from collections.abc import Iterable
 from pathlib import Path
 
-from launcher.cli.common import CONTRACT_EXIT_CODES, add_job_arguments, plan_of, say_findings
+from launcher.cli.common import CONTRACT_EXIT_CODES, add_job_arguments, add_kind_argument, plan_of, say_findings
 from launcher.cli.streams import Streams
 from launcher.diagnostics import Diagnostic
 from launcher.errors import JobFileRejected, UsageError
-from launcher.kinds import KINDS
 from launcher.plan.launch_plan import LaunchPlan
 from launcher.targets import KUBERNETES, TARGETS, text_targets
 
@@ -26,7 +25,8 @@ EXIT_CODES = CONTRACT_EXIT_CODES
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add this verb's arguments."""
     add_job_arguments(parser, targets=(*TARGETS, "all"))
-    parser.add_argument("--kind", choices=KINDS, help="the Kubernetes kind (default: kubernetes.kind, else job)")
+    add_kind_argument(parser)
+    parser.add_argument("--namespace", help="kubernetes: the namespace (default: kubernetes.namespace, else none)")
     parser.add_argument(
         "--layout",
         choices=("files", "kustomize"),
@@ -43,8 +43,8 @@ def run(args: argparse.Namespace, streams: Streams) -> int:
     from launcher.rules import judged
     from launcher.verify import verified
 
-    if args.kind:
-        args.sets = [*args.sets, f"kubernetes.kind={args.kind}"]
+    if args.namespace:
+        args.sets = [*args.sets, f"kubernetes.namespace={args.namespace}"]
     if args.layout == "kustomize":
         _check_layout(args)
     targets = text_targets() if args.target == "all" else (args.target,)  # None: the job's own

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from launcher.diagnostics import Diagnostic, Severity, Span
 
-SCHEMA_VERSION = 1  # of every JSON document that trainlaunch prints
+SCHEMA_VERSION = 2  # of every JSON document that trainlaunch prints
 _COLOURS = {Severity.ERROR: "31", Severity.WARNING: "33", Severity.INFO: "36"}
 
 

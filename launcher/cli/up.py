@@ -7,7 +7,7 @@ import time
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from launcher.cli.common import add_job_arguments, plan_of, say_findings
+from launcher.cli.common import add_job_arguments, add_kind_argument, plan_of, say_findings
 from launcher.cli.runs import backend_of, hang_watch, hints, say_diagnoses
 from launcher.cli.streams import Streams
 from launcher.cli.target_options import add_place_arguments, refuse_place_elsewhere
@@ -35,6 +35,7 @@ EXIT_CODES = (
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add this verb's arguments."""
     add_job_arguments(parser)
+    add_kind_argument(parser)
     parser.add_argument("-d", "--detach", action="store_true", help="start it and return; print its name")
     add_place_arguments(parser)
     parser.add_argument(

@@ -24,11 +24,12 @@ from launcher.committed.compared import (
     no_longer_renders,
     no_rendering,
     of_newer_format,
+    older_format,
     unreadable,
 )
+from launcher.container.template_hash import RENDERING_FORMAT
 from launcher.diagnostics import Diagnostic
 from launcher.errors import JobFileRejected, UsageError
-from launcher.plan.fingerprint import RENDERING_FORMAT
 from launcher.plan.launch_plan import LaunchPlan
 from launcher.policy import read_job
 from launcher.render import render
@@ -146,7 +147,8 @@ def compared(path: Path, *, policy: Path | None = None) -> Checked:
         return replace(checked, status=REJECTED, findings=findings)
     if now.encode() == data:
         return checked
-    return replace(checked, status=DIFFERS, text=text, now=now, findings=(differs(checked, text, now),))
+    finding = older_format(checked) if checked.outdated else differs(checked, text, now)
+    return replace(checked, status=DIFFERS, text=text, now=now, findings=(finding,))
 
 
 def _compared_kustomization(path: Path, text: str) -> Checked:

@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
+from launcher.container.template_hash import RENDERING_FORMAT
 from launcher.diagnostics import Diagnostic, Explanation, Span
-from launcher.plan.fingerprint import RENDERING_FORMAT
 from launcher.render.header import Header
+from launcher.targets import KUBERNETES
 
 TL120 = Explanation(
     "TL120",
@@ -125,6 +126,16 @@ class Checked:
     now: str = ""
     findings: tuple[Diagnostic, ...] = ()
 
+    @property
+    def format(self) -> int:
+        """The rendering format of the file; the current one where it has no header."""
+        return self.header.format if self.header else RENDERING_FORMAT
+
+    @property
+    def outdated(self) -> bool:
+        """Whether an older trainlaunch wrote it: then a diff says nothing of the job."""
+        return self.format < RENDERING_FORMAT
+
 
 def of_newer_format(path: Path, header: Header) -> Diagnostic:
     """Return the error for a rendering that a later trainlaunch wrote."""
@@ -168,6 +179,18 @@ def no_longer_renders(path: Path, header: Header, job: str) -> Diagnostic:
         f"correct {job}, or delete {path}",
         why="the job file has errors, which stand before this one",
         span=_line_span(path, header.line),
+    )
+
+
+def older_format(checked: Checked) -> Diagnostic:
+    """Return the finding about a rendering that an older trainlaunch wrote: its lines differ for that reason alone."""
+    again = ", and a Job that gets another name starts again where Git applies it" * (checked.target == KUBERNETES.name)
+    return Diagnostic(
+        TL120.code,
+        f"{checked.path} has rendering format {checked.format}, and this trainlaunch writes format {RENDERING_FORMAT}",
+        f"run `trainlaunch check --fix`{again}",
+        why="the same job gives other bytes in another format",
+        span=_line_span(checked.path, checked.header.line + 1 if checked.header else 1),
     )
 
 

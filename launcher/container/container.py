@@ -9,8 +9,8 @@ from launcher.container.rendezvous import rendezvous_variables
 from launcher.container.secrets import passed_secrets, path_variables
 from launcher.job.reserved import LABEL_PREFIX
 from launcher.job.spec import Secret
-from launcher.plan.fingerprint import RENDERING_FORMAT
 from launcher.plan.launch_plan import LaunchPlan
+from launcher.plan.planned import LABEL as PLAN_LABEL
 from launcher.plan.planned import planned_of
 
 
@@ -18,6 +18,7 @@ class Container(NamedTuple):
     """Literal strings, nothing escaped. The process is `entrypoint + args`.
 
     `entrypoint` ends with `/bin/sh -c WRAPPER trainlaunch`. `secrets` are those that are variables when it starts.
+    `labels` are what someone selects by, `notes` what only `status` reads: labels of an engine, annotations of a pod.
     """
 
     name: str
@@ -26,6 +27,7 @@ class Container(NamedTuple):
     env: tuple[tuple[str, str], ...]
     secrets: tuple[tuple[str, Secret], ...]
     labels: tuple[tuple[str, str], ...]
+    notes: tuple[tuple[str, str], ...]
     health: str
 
 
@@ -39,18 +41,7 @@ def container_of(plan: LaunchPlan) -> Container:
         args=plan.argv,
         env=(*rendezvous_variables(plan), *job.env.items(), *path_variables(plan).items()),
         secrets=passed_secrets(plan),
-        labels=(*job.labels.items(), *own_labels(plan)),
+        labels=(*job.labels.items(), (LABEL_PREFIX + "job", job.name)),
+        notes=((LABEL_PREFIX + PLAN_LABEL, planned_of(plan).text()),),
         health=health_text(plan),
     )
-
-
-def own_labels(plan: LaunchPlan) -> tuple[tuple[str, str], ...]:
-    """Return the labels by which `ps`, `status` and `down` find a run and know what was planned."""
-    values = {
-        "job": plan.job.name,
-        "format": str(RENDERING_FORMAT),
-        "input": plan.input,
-        "num-workers": str(plan.num_workers.value),
-        **planned_of(plan).labels(),
-    }
-    return tuple((LABEL_PREFIX + key, value) for key, value in values.items())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from launcher.container.template_hash import template_hash
 from launcher.job.fields.kubernetes import POD_KEYS
 from launcher.job.reserved import CLUSTER_HOME, KUBERNETES_LABEL_PREFIX, LABEL_PREFIX
 from launcher.job.spec import JobSpec, numeric_user
@@ -11,6 +12,7 @@ from launcher.kinds import KINDS
 from launcher.plan.launch_plan import LaunchPlan
 from launcher.plan.names import longest_cluster_name, shortened
 
+Pairs = tuple[tuple[str, str], ...]  # labels or notes of a Container
 PULL_POLICIES = {"always": "Always", "missing": "IfNotPresent", "never": "Never"}
 # A uid that the image doesn't know has no home and no name: getpass.getuser() raises, which PyTorch's Inductor calls.
 IDENTITY = {
@@ -23,24 +25,32 @@ IDENTITY = {
     "MPLCONFIGDIR": f"{CLUSTER_HOME}/.cache/matplotlib",
 }
 LOCAL_ADDRESS = "PET_LOCAL_ADDR"  # torchrun's
-_RECORDS_ONLY = "trap 'exit 0' EXIT # something acts on readiness here, so this check only records\n"
 
 
 def kubernetes_name(plan: LaunchPlan) -> str:
     """Return `metadata.name`, short enough for the names that controllers make from it.
 
-    The template of a Job, or of what makes one, can't change in the cluster, so its name carries the input hash unless
-    `--name` fixed it.
+    The template of a Job, or of what makes one, can't change in the cluster, so its name carries a hash of that unless
+    `--name` or kubernetes.stable_name fixed it.
     """
     kind = KINDS[plan.job.kubernetes.kind]
-    name = shortened(plan.name, longest_cluster_name(kind, plan.job.nodes, fixed=plan.name_fixed))
-    return f"{name}-{plan.input}" if kind.named_by_input and not plan.name_fixed else name
+    name = shortened(plan.name, longest_cluster_name(kind, plan.nodes, fixed=plan.stable_name))
+    return f"{name}-{template_hash(plan)}" if kind.immutable and not plan.stable_name else name
 
 
-def kubernetes_labels(plan: LaunchPlan, labels: tuple[tuple[str, str], ...]) -> dict[str, str]:
-    """Return `labels` as Kubernetes spells them: ours under `trainlaunch.dev/`, and the two that its tools look for."""
+def kubernetes_labels(plan: LaunchPlan, labels: Pairs) -> dict[str, str]:
+    """Return the labels of every object: ours under `trainlaunch.dev/`, and the two that Kubernetes' tools look for."""
     known = {"app.kubernetes.io/name": plan.job.name, "app.kubernetes.io/managed-by": "trainlaunch"}
+    kind = KINDS[plan.job.kubernetes.kind]
+    if not kind.levels:  # no controller labels its pod
+        known[kind.pod_label] = kubernetes_name(plan)
     return known | {_kubernetes_key(key): value for key, value in labels}
+
+
+def pod_annotations(plan: LaunchPlan, notes: Pairs) -> dict[str, str]:
+    """Return the annotations of the pods: the job's, and what `status` reads."""
+    own = {_kubernetes_key(key): value for key, value in notes}
+    return {**plan.job.annotations, **plan.job.kubernetes.annotations, **own}
 
 
 def _kubernetes_key(key: str) -> str:
@@ -93,12 +103,3 @@ def missing_identity(plan: LaunchPlan) -> dict[str, str]:
     if not needs_own_home(plan.job):
         return {}
     return {name: value for name, value in IDENTITY.items() if name not in {*plan.job.env, *plan.job.secrets}}
-
-
-def readiness_text(job: JobSpec, health: str) -> str:
-    """Return the readiness command: the health check, which must not fail where readiness decides about the job.
-
-    A queue evicts what is not ready, and a pod that is not ready drops out of the names that its peers look up.
-    """
-    acted_upon = job.nodes > 1 or job.kubernetes.queue or KINDS[job.kubernetes.kind].acts_on_readiness
-    return _RECORDS_ONLY + health if acted_upon else health

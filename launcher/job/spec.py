@@ -202,6 +202,7 @@ class KubernetesSpec(NamedTuple):
     cpu_limit: bool = True
     annotations: Mapping[str, str] = {}
     token: bool = False
+    stable_name: bool = False
 
 
 class JobSpec(NamedTuple):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from launcher.job.spec import JobSpec
-from launcher.plan.fingerprint import input_hash
 from launcher.plan.launch_plan import LaunchPlan
 from launcher.plan.memory import planned_memory
 from launcher.plan.open_files import open_files
@@ -36,5 +35,4 @@ def make_plan(job: JobSpec, *, name: str | None = None, force: bool = False) -> 
         memory=planned_memory(job, ranks.value, shm),
         open_files=open_files(job, shm),
         argv=argv,
-        input=input_hash(job, name=name or job.name, num_workers=workers.value, shm=shm, argv=argv),
     )

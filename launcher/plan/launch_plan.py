@@ -34,22 +34,22 @@ class LoaderNeed(NamedTuple):
     largest: int
     tensors: int
     need: int
-    hard: int
+    worst_case: int
 
 
 class SharedMemory(NamedTuple):
     """/dev/shm of one container, in bytes.
 
-    `need` is the law for the planned workers in one epoch, `lasting` for several: forked workers inherit the batch that
-    the loop still holds. `hard` adds rare overruns and NCCL to need, `size` is what all renderings state.
+    `need` is the law for the planned workers in one epoch, `multi_epoch` for several: forked workers inherit the batch
+    that the loop still holds. `worst_case` adds rare overruns and NCCL to need, `size` is what all renderings state.
     For W > 0 auto workers a container needs per_worker·W + fixed bytes; for W = 0 it needs `without_workers`.
     `minimum` is the smallest size that the preflight accepts: `need`, or `size` where no sample was given and
     the target makes /dev/shm; target local takes the host's as it is.
     """
 
     need: int
-    lasting: int
-    hard: int
+    multi_epoch: int
+    worst_case: int
     size: Derived
     minimum: int
     unsized: bool
@@ -80,7 +80,7 @@ class LaunchPlan(NamedTuple):
     """Everything that a target needs to start the job.
 
     `name_fixed`: the user chose `name` for this launch (`--name`), so no target adds a suffix to it.
-    `forced`: `--force` was given. `input` is the hash of all that is asked for.
+    `forced`: `--force` was given.
     """
 
     job: JobSpec
@@ -96,7 +96,6 @@ class LaunchPlan(NamedTuple):
     open_files: int
     argv: tuple[str, ...]
     name_fixed: bool
-    input: str
     forced: bool = False
 
     @property
@@ -108,6 +107,11 @@ class LaunchPlan(NamedTuple):
     def nodes(self) -> int:
         """How many containers run the job, each with all numbers of this plan."""
         return self.job.nodes
+
+    @property
+    def stable_name(self) -> bool:
+        """Whether no target adds a suffix to the name: the job or this launch fixes it."""
+        return self.name_fixed or self.job.kubernetes.stable_name
 
     @property
     def processes(self) -> int:

@@ -27,5 +27,5 @@ def planned_memory(job: JobSpec, ranks: int, shm: SharedMemory) -> Memory:
 
 def enough_memory(plan: LaunchPlan) -> int:
     """Return a limit that holds the processes and what /dev/shm may hold: the need, or the size that the job states."""
-    in_shm = max(plan.shm.lasting, plan.job.shm_size or 0)
+    in_shm = max(plan.shm.multi_epoch, plan.job.shm_size or 0)
     return round_up(in_shm + plan.memory.working_set.value, 512 * MIB)

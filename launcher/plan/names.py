@@ -6,12 +6,12 @@ from launcher.kinds import Kind
 
 LONGEST_NAME = 63
 HASH_DIGITS = 8
-JOB_SUFFIX = 1 + HASH_DIGITS  # "-" and the input hash: of all Kubernetes kinds but pods, unless --name fixes it
+JOB_SUFFIX = 1 + HASH_DIGITS  # "-" and a hash of what is immutable, unless the name is fixed
 
 
 def longest_cluster_name(kind: Kind, nodes: int, *, fixed: bool) -> int:
     """Return how long a job's name may be on Kubernetes, so that the names made from it still fit."""
-    hashed = kind.named_by_input and not fixed
+    hashed = bool(kind.immutable) and not fixed
     return LONGEST_NAME - len(kind.longest_suffix(nodes)) - (JOB_SUFFIX if hashed else 0)
 
 

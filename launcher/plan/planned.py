@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import NamedTuple
 
 from launcher.plan.launch_plan import LaunchPlan
@@ -21,20 +20,15 @@ class Planned(NamedTuple):
     size: int | None = None
     unsized: bool = False
 
-    def labels(self) -> dict[str, str]:
-        """Return it as labels, by their names without a prefix."""
-        numbers = {label: getattr(self, field) for field, label in _NUMBERS.items()}
-        known = {label: str(number) for label, number in numbers.items() if number is not None}
-        return {**known, _UNSIZED: "true" if self.unsized else "false"}
+    def text(self) -> str:
+        """Return it as one line, the value of a label or an annotation: `processes=2 queued_batches=4 need=4096 …`."""
+        numbers = ((field, getattr(self, field)) for field in NUMBERS)
+        words = [f"{field}={number}" for field, number in numbers if number is not None]
+        return " ".join([*words, *(["unsized"] if self.unsized else [])])
 
 
-_NUMBERS = {
-    "processes": "planned-processes",
-    "queued_batches": "queued-batches",
-    "need": "shm-need",
-    "size": "shm-size",
-}
-_UNSIZED = "unsized"
+NUMBERS = ("processes", "queued_batches", "need")  # the size stands in the text itself, where everyone reads it
+LABEL = "plan"  # without its prefix
 
 
 def planned_of(plan: LaunchPlan) -> Planned:
@@ -43,10 +37,11 @@ def planned_of(plan: LaunchPlan) -> Planned:
     return Planned(plan.processes, plan.queued_batches, shm.need, shm.size.value, shm.unsized)
 
 
-def planned_from(labels: Mapping[str, str], prefix: str) -> Planned:
-    """Return what labels that begin with `prefix` say."""
-    numbers = {field: whole_number(labels.get(prefix + label)) for field, label in _NUMBERS.items()}
-    return Planned(**numbers, unsized=labels.get(prefix + _UNSIZED) == "true")
+def planned_from(text: str | None, *, size: int | None) -> Planned:
+    """Return what the label or annotation `plan` says; `size` is that of the /dev/shm which the run was given."""
+    words = dict(each.partition("=")[::2] for each in (text or "").split())
+    numbers = {field: whole_number(words.get(field)) for field in NUMBERS}
+    return Planned(**numbers, size=size, unsized="unsized" in words)
 
 
 def whole_number(text: str | None) -> int | None:

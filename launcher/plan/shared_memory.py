@@ -3,9 +3,9 @@
 Per loader alive, W workers, prefetch P, page G (measured in real containers, tight to the page; see docs/sizing.md):
 
     need = (W·P + batches_held)·U + (3·W + 8)·G          U: one batch in pages; 0 for W = 0
-    hard = need + W·M with G = 64 KiB, + NCCL            M: its largest storage
+    worst_case = need + W·M with G = 64 KiB, + NCCL            M: its largest storage
     container = ranks × Σ loaders + ranks × dataset tensors (spawn, forkserver) + shm_extra
-    lasting = container + ranks × Σ U                    fork: workers of a later epoch inherit the last batch
+    multi_epoch = container + ranks × Σ U                    fork: workers of a later epoch inherit the last batch
 """
 
 from __future__ import annotations
@@ -43,17 +43,17 @@ def shared_memory(job: JobSpec, ranks: int, workers: Workers) -> SharedMemory:
     """Return /dev/shm of one container for these workers; checks nothing."""
     loaders = tuple(_loader_need(job, each, workers.of(each)) for each in job.data_loader.loaders)
     need = container_need(job, ranks, workers)
-    hard = max(need, _container_hard(job, ranks, loaders))
+    worst_case = max(need, _container_worst_case(job, ranks, loaders))
     unsized = any(
         not each.sized and each.collate != "none" and each.num_workers != 0 for each in job.data_loader.loaders
     )
-    lasting = container_lasting(job, ranks, workers)
-    size = _under_ceiling(job, _size(job, _Bounds(need, lasting, hard), ranks=None if unsized else ranks))
+    multi_epoch = container_multi_epoch(job, ranks, workers)
+    size = _under_ceiling(job, _size(job, _Bounds(need, multi_epoch, worst_case), ranks=None if unsized else ranks))
     one, two = (container_need(job, ranks, Workers(count)) for count in (1, 2))
     return SharedMemory(
         need=need,
-        lasting=lasting,
-        hard=hard,
+        multi_epoch=multi_epoch,
+        worst_case=worst_case,
         size=size,
         minimum=size.value if unsized and job.target_record.private_shm else need,
         unsized=unsized,
@@ -78,7 +78,7 @@ def container_need(job: JobSpec, ranks: int, workers: Workers) -> int:
     return ranks * of_one_rank + sum(round_up(each.size, PAGE) for each in job.shm_extra)
 
 
-def container_lasting(job: JobSpec, ranks: int, workers: Workers) -> int:
+def container_multi_epoch(job: JobSpec, ranks: int, workers: Workers) -> int:
     """Return the bytes that suffice for more than one epoch.
 
     Measured: under fork the workers of each later epoch inherit the last batch, which the loop variable still holds,
@@ -106,7 +106,7 @@ def _loader_need(job: JobSpec, loader: LoaderSpec, workers: int) -> LoaderNeed:
         largest=pages.largest,
         tensors=pages.tensors,
         need=_law(loader, workers, pages.unit, PAGE),
-        hard=_law(loader, workers, large.unit, LARGEST_PAGE) + workers * large.largest,
+        worst_case=_law(loader, workers, large.unit, LARGEST_PAGE) + workers * large.largest,
     )
 
 
@@ -117,8 +117,8 @@ def _law(loader: LoaderSpec, workers: int, unit: int, page: int) -> int:
     return batches * unit + (SEMAPHORES_PER_WORKER * workers + SEMAPHORES_PER_LOADER) * page
 
 
-def _container_hard(job: JobSpec, ranks: int, loaders: tuple[LoaderNeed, ...]) -> int:
-    of_one_rank = sum(each.hard for each in loaders)
+def _container_worst_case(job: JobSpec, ranks: int, loaders: tuple[LoaderNeed, ...]) -> int:
+    of_one_rank = sum(each.worst_case for each in loaders)
     if job.data_loader.multiprocessing_context != "fork" and any(each.workers for each in loaders):
         of_one_rank += round_up(job.data_loader.dataset_tensor_bytes, LARGEST_PAGE)
     if job.resources.gpus:
@@ -128,8 +128,8 @@ def _container_hard(job: JobSpec, ranks: int, loaders: tuple[LoaderNeed, ...]) -
 
 class _Bounds(NamedTuple):
     need: int
-    lasting: int
-    hard: int
+    multi_epoch: int
+    worst_case: int
 
 
 def _size(job: JobSpec, bounds: _Bounds, *, ranks: int | None) -> Derived:
@@ -144,21 +144,23 @@ def _size(job: JobSpec, bounds: _Bounds, *, ranks: int | None) -> Derived:
     if ranks is None:
         cap = memory // 2 if memory else UNSIZED_WITHOUT_LIMIT
         text = f"unsized (no sample): {'half of resources.memory' if memory else human_size(cap) + ', no memory limit'}"
-        return Derived(round_up(max(cap, bounds.lasting, SMALLEST), MIB), text, origin)
+        return Derived(round_up(max(cap, bounds.multi_epoch, SMALLEST), MIB), text, origin)
     floor = max(SMALLEST, min(FLOOR, memory // 2) if memory else FLOOR)
-    tight = memory is not None and bounds.hard > memory // 2
-    wanted = bounds.lasting if tight else max(bounds.hard, bounds.lasting)
+    tight = memory is not None and bounds.worst_case > memory // 2
+    wanted = bounds.multi_epoch if tight else max(bounds.worst_case, bounds.multi_epoch)
     need = f"need {human_size(bounds.need)}"
     inherited = f"{need} + one batch of each loader, which forked workers of later epochs inherit"
     if wanted <= floor:
-        reason = f"the floor min(2 GiB, memory/2), above {'need' if tight else 'hard'} {human_size(wanted)}"
+        reason = (
+            f"the floor min(2 GiB, memory/2), above {'multi_epoch' if tight else 'worst_case'} {human_size(wanted)}"
+        )
     elif tight:
-        grown = inherited if bounds.lasting > bounds.need else need
-        reason = f"{grown}; hard {human_size(bounds.hard)} is over half of resources.memory, so no reserve"
-    elif bounds.lasting > bounds.hard:
+        grown = inherited if bounds.multi_epoch > bounds.need else need
+        reason = f"{grown}; worst_case {human_size(bounds.worst_case)} is over half of resources.memory, so no reserve"
+    elif bounds.multi_epoch > bounds.worst_case:
         reason = inherited
     else:
-        reason = f"hard: {need} + one storage per worker + 64 KiB pages{_nccl(job, ranks)}"
+        reason = f"worst_case: {need} + one storage per worker + 64 KiB pages{_nccl(job, ranks)}"
     return Derived(round_up(max(wanted, floor), MIB), reason, origin)
 
 

@@ -26,8 +26,9 @@ def render(plan: LaunchPlan, *, base: Path | None = None) -> str:
 
 
 def unpatched(plan: LaunchPlan, *, base: Path | None) -> str:
-    """Return the text without the job's patch."""
-    return _text(plan._replace(job=plan.job._replace(patch=None)), base)
+    """Return the text without the job's patch, under the name that the patched one has."""
+    patch = plan.job.patch and plan.job.patch._replace(flags=())  # the rest is done to a renderer's text
+    return _text(plan._replace(job=plan.job._replace(patch=patch)), base)
 
 
 def _text(plan: LaunchPlan, base: Path | None) -> str:

@@ -43,6 +43,7 @@ def text(plan: LaunchPlan, *, base: Path | None) -> str:
         job_label=LABEL_PREFIX + "job",
         node_label=NODE_LABEL,
         shm_size=docker_size(plan.shm.size.value),
+        shm_derivation=plan.shm.size.derivation,
         memory=None if plan.memory.limit is None else docker_size(plan.memory.limit),
         cpus=None if job.resources.cpus is None else format_cpus(job.resources.cpus),
         gpus=plan.gpus if job.resources.gpu_vendor == "nvidia" else None,

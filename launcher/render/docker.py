@@ -46,6 +46,7 @@ def text(plan: LaunchPlan, *, base: Path | None) -> str:
         secrets=shell_secrets(plan, base=base),
         secret_files=[(name, host_source(plan, str(secret.file), base)) for name, secret in mounted_secrets(plan)],
         shm_size=docker_size(plan.shm.size.value),
+        shm_derivation=plan.shm.size.derivation,
         memory=None if plan.memory.limit is None else docker_size(plan.memory.limit),
         cpus=None if job.resources.cpus is None else format_cpus(job.resources.cpus),
         gpus=docker_gpus(plan),

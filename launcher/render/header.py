@@ -12,18 +12,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from launcher.container.paths import has_relative_bind
+from launcher.container.template_hash import RENDERING_FORMAT
 from launcher.job.building.lock import lock_path
-from launcher.plan.fingerprint import RENDERING_FORMAT
-from launcher.plan.launch_plan import Derived, LaunchPlan
-from launcher.plan.threads import alike
-from launcher.units import format_duration, format_size
+from launcher.plan.launch_plan import LaunchPlan
+from launcher.units import format_duration
 
 if TYPE_CHECKING:
     from launcher.job.ceilings import Policy
 
 _RELATIVE_TO_JOB = "Relative mounts are relative to the folder of"
 _FIRST_LINE = re.compile(r"^# Rendered by trainlaunch from (.+) for ([a-z][a-z-]*): change that file", re.MULTILINE)
-_FORMAT = re.compile(r"^# rendering format (\d+),", re.MULTILINE)
+_FORMAT = re.compile(r"^# rendering format (\d+)(?:,|\r?$)", re.MULTILINE)
 _OPTIONS = re.compile(r"^# options: (.+)$", re.MULTILINE)
 _TAKE_A_VALUE = frozenset({"--set", "--name", "--policy"})
 _WORD = re.compile(r'"(?:[^"\\]|\\.)*"|[^\s"]\S*')
@@ -69,7 +68,7 @@ def read_header(text: str) -> Header | None:
     said = block.group() if block else ""
     version, line = _FORMAT.search(said), _OPTIONS.search(said)
     if version is None:
-        raise ValueError("its header has no line `rendering format N, input …`")
+        raise ValueError("its header has no line `rendering format N`")
     options = _read_options(line[1]) if line else []
     return Header(
         job_file=first[1],
@@ -122,21 +121,16 @@ def _seen(policy: Policy, plan: LaunchPlan, base: Path | None) -> str:
 def header_lines(plan: LaunchPlan, *, base: Path | None) -> tuple[str, ...]:
     """Return the comment's lines; `base` is the folder that the text will lie in, None where it is read from a pipe.
 
-    No clock and no version of the tool, so that neither a second run nor a release changes a committed file.
+    No clock and no version of the tool, so that neither a second run nor a release changes a committed file; and no
+    line of the job file, so that a comment there changes none either.
     """
-    path, name = plan.job.path, Path(plan.job.path).name
-    # without the folder that the job file happened to be read from
-    numbers = (line.replace(path, name) for line in _numbers(plan))
-    policy = plan.job.policy
-    if policy is not None:
-        numbers = (line.replace(policy.path, _seen(policy, plan, base)) for line in numbers)
-    return (*_origin(plan, base), *numbers, *_only_up(plan))
+    return (*_origin(plan, base), *_only_up(plan))
 
 
 def _origin(plan: LaunchPlan, base: Path | None) -> Iterator[str]:
     job_file = Path(plan.job.path).name if base is None else os.path.relpath(plan.job.path, base)
     yield f"Rendered by trainlaunch from {job_file} for {plan.target}: change that file and render again."
-    yield f"rendering format {RENDERING_FORMAT}, input {plan.input}"
+    yield f"rendering format {RENDERING_FORMAT}"
     options = _options(plan, base)
     if options:
         yield f"options: {options}"
@@ -151,23 +145,6 @@ def _origin(plan: LaunchPlan, base: Path | None) -> Iterator[str]:
         yield f"{' and '.join(from_lock)} from {lock}, which `trainlaunch lock` writes."
     if plan.job.image_entrypoint is None:
         yield "image_entrypoint is not stated: an ENTRYPOINT that the image has is not run."
-
-
-def _numbers(plan: LaunchPlan) -> Iterator[str]:
-    yield _number("shm_size", plan.shm.size, format_size(plan.shm.size.value))
-    yield _number("num_workers", plan.num_workers, str(plan.num_workers.value))
-    if plan.nodes > 1:
-        yield f"nodes {plan.nodes} = containers with all of these numbers each ({plan.job.origin('torchrun.nnodes')})"
-    yield _number("ranks", plan.ranks, str(plan.ranks.value))
-    for threads, names in alike(plan.threads).items():
-        yield _number(" ".join(names), threads, str(threads.value))
-    working_set = plan.memory.working_set
-    yield _number("working set (estimate)", working_set, format_size(working_set.value))
-
-
-def _number(name: str, derived: Derived, value: str) -> str:
-    origin = f" ({derived.origin})" if derived.origin else ""
-    return f"{name} {value} = {derived.derivation}{origin}"
 
 
 def _only_up(plan: LaunchPlan) -> Iterator[str]:

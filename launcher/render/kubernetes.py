@@ -14,10 +14,11 @@ from launcher.container.kubernetes import (
     missing_identity,
     needs_local_address,
     needs_own_home,
-    readiness_text,
+    pod_annotations,
     security,
     stated_in_pod,
 )
+from launcher.container.readiness import readiness_text
 from launcher.container.secrets import mounted_secrets
 from launcher.container.tmpfs import needs_own_tmp
 from launcher.job.reserved import CLUSTER_HOME, KUEUE_QUEUE_LABEL
@@ -32,7 +33,7 @@ from launcher.units import format_duration, kubernetes_cpus, kubernetes_size
 class Volume(NamedTuple):
     """A pod volume and its one mount.
 
-    `source` is the claim, the ConfigMap, the Secret's name/key, or the size of a volume that lies in memory.
+    `source` is the claim, the ConfigMap, the Secret's name/key, or the size of an emptyDir, in memory or not.
     """
 
     name: str
@@ -63,7 +64,7 @@ def text(plan: LaunchPlan, *, base: Path | None) -> str:
         subdomain=name if kind.own_service and job.nodes > 1 else None,
         labels=labels,
         queue_label=KUEUE_QUEUE_LABEL,
-        pod_annotations={**job.annotations, **job.kubernetes.annotations},
+        pod_annotations=pod_annotations(plan, container.notes),
         env=dict(container.env) | missing_identity(plan),
         local_address=needs_local_address(job),
         security=security(job),
@@ -73,6 +74,7 @@ def text(plan: LaunchPlan, *, base: Path | None) -> str:
         requests=kubernetes_resources(plan),
         limits=kubernetes_limits(plan),
         volumes=list(kubernetes_volumes(plan)),
+        shm_derivation=plan.shm.size.derivation,
         health=readiness_text(job, container.health),
         start_period=format_duration(job.healthcheck.start_period),
         backoff_limit=0 if kind.restarts_together else job.max_attempts - 1,
@@ -114,7 +116,8 @@ def kubernetes_volumes(plan: LaunchPlan) -> Iterator[Volume]:
     """Yield the pod's volumes, /dev/shm first."""
     yield Volume("shm", "shm", kubernetes_size(plan.shm.size.value), "/dev/shm", False)
     if needs_own_home(plan.job):
-        yield Volume("home", "scratch", None, CLUSTER_HOME, False)
+        disk = plan.job.resources.ephemeral_storage
+        yield Volume("home", "scratch", None if disk is None else kubernetes_size(disk), CLUSTER_HOME, False)
     if needs_own_tmp(plan):
         yield Volume("tmp", "scratch", None, "/tmp", False)
     for index, mount in enumerate(plan.job.mounts):

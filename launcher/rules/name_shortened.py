@@ -41,7 +41,7 @@ def check(plan: LaunchPlan) -> Iterator[Diagnostic]:
     job, name = plan.job, plan.name
     if job.kind is None:
         return
-    longest = longest_cluster_name(job.kind, job.nodes, fixed=plan.name_fixed)
+    longest = longest_cluster_name(job.kind, job.nodes, fixed=plan.stable_name)
     if len(name) <= longest:
         return
     yield Diagnostic(

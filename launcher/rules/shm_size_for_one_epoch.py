@@ -47,15 +47,15 @@ SEVERITY = Severity.WARNING
 def check(plan: LaunchPlan) -> Iterator[Diagnostic]:
     """Yield a warning where the size, stated or capped by the policy, holds one epoch and not several."""
     job, shm = plan.job, plan.shm
-    if not shm.need <= shm.size.value < shm.lasting:
+    if not shm.need <= shm.size.value < shm.multi_epoch:
         return
-    fix = f"set shm_size to {format_size(round_up(max(shm.lasting, shm.hard), MIB))}, or delete it"
+    fix = f"set shm_size to {format_size(round_up(max(shm.multi_epoch, shm.worst_case), MIB))}, or delete it"
     if job.shm_size is None:  # capped by the policy
         fix = f"lower data_loader.num_workers (now {shm.most_workers}) or batch_size"
     yield Diagnostic(
         CODE,
         f"shm_size {format_size(shm.size.value)} holds one epoch ({human_size(shm.need)}), "
-        f"and several need {human_size(shm.lasting)}",
+        f"and several need {human_size(shm.multi_epoch)}",
         fix,
         why="under fork the workers of the second epoch inherit the last batch, which the loop variable still holds",
         severity=SEVERITY,

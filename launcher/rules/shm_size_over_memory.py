@@ -46,7 +46,8 @@ def check(plan: LaunchPlan) -> Iterator[Diagnostic]:
     stated = job.shm_size is not None
     fix = f"set resources.memory to {format_size(enough_memory(plan))}"
     if stated and not shm.unsized:
-        fix += f", or shm_size to at least {format_size(round_up(max(shm.lasting, 64 * MIB), MIB))}, or delete shm_size"
+        least = format_size(round_up(max(shm.multi_epoch, 64 * MIB), MIB))
+        fix += f", or shm_size to at least {least}, or delete shm_size"
     elif stated:
         fix += f", or shm_size to {format_size(round_up(limit // 2, MIB))}, or delete shm_size"
     yield Diagnostic(

@@ -37,6 +37,12 @@ def environment() -> Environment:
     return made
 
 
+@functools.cache
+def constant_text(name: str) -> str:
+    """Return the text of a file among the templates that is no template: a shell script, the same for every job."""
+    return ((BUILT if BUILT.is_dir() else TEMPLATES) / name).read_text(encoding="utf-8")
+
+
 def template_text(template: str, /, **values: object) -> str:
     """Return the text of `template` with `values`, or with none: every printed value passes a quoting filter."""
     if BUILT.is_dir():

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from launcher.templating.quoting import (
     compose_variable,
     dollars,
+    kubernetes_dollars,
     number,
     sh_name,
     sh_variable,
@@ -40,5 +41,11 @@ QUOTING_FILTERS: Mapping[str, Callable[..., Quoted]] = {
     "number": number,
     "comment": comment,
 }
-FILTERS: Mapping[str, Callable[..., object]] = {**QUOTING_FILTERS, "dollars": dollars, "indent": indent, "int": int}
+FILTERS: Mapping[str, Callable[..., object]] = {
+    **QUOTING_FILTERS,
+    "dollars": dollars,
+    "kubernetes_dollars": kubernetes_dollars,
+    "indent": indent,
+    "int": int,
+}
 TESTS: Mapping[str, Callable[[object], bool]] = {"none": none}

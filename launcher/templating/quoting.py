@@ -10,6 +10,7 @@ import re
 from launcher.yamltree.emitter import Quoted, yaml_string
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_EXPANDED = re.compile(r"\$\$+|\$(?=[(\x80-\U0010ffff])")
 _PLAIN_SHELL_WORD = re.compile(r"[A-Za-z0-9_./:@%+,-][A-Za-z0-9_./:=@%+,-]*")
 
 
@@ -49,8 +50,17 @@ def compose_variable(value: str, message: str) -> Quoted:
     return yaml_string(f"${{{sh_name(value)}:?{dollars(message)}}}")
 
 
+def kubernetes_dollars(value: str) -> str:
+    """Return `value` with those `$` doubled that Kubernetes would take for something else; not quoted yet.
+
+    That is a run of two or more, one before `(`, and one before a byte ≥ 0x80: before 1.36 the API server's expansion
+    returned a byte there. Any other arrives as it is.
+    """
+    return _EXPANDED.sub(lambda match: match[0] * 2, value)
+
+
 def dollars(value: str) -> str:
-    """Return `value` with each `$` doubled, as Compose and Kubernetes expand it; not quoted yet."""
+    """Return `value` with each `$` doubled, as Compose expands it; not quoted yet."""
     return value.replace("$", "$$")
 
 

@@ -14,10 +14,11 @@ from launcher.container.kubernetes import (
     missing_identity,
     needs_local_address,
     needs_own_home,
-    readiness_text,
+    pod_annotations,
     security,
     stated_in_pod,
 )
+from launcher.container.readiness import readiness_text
 from launcher.container.secrets import mounted_secrets
 from launcher.container.tmpfs import needs_own_tmp
 from launcher.formats.workload import GpuRequest, MountPoint, Workload
@@ -37,7 +38,11 @@ def expected_of(plan: LaunchPlan) -> Workload:
     common = planned_workload(plan, container)
     ids = security(job)
     own = [MountPoint("tmpfs", None, planned("/dev/shm"), size=planned(plan.shm.size.value))]
-    own += [MountPoint("scratch", None, planned(CLUSTER_HOME))] if needs_own_home(job) else []
+    own += (
+        [MountPoint("scratch", None, planned(CLUSTER_HOME), size=planned(job.resources.ephemeral_storage))]
+        if needs_own_home(job)
+        else []
+    )
     own += [MountPoint("scratch", None, planned("/tmp"))] if needs_own_tmp(plan) else []
     sources = {name: str(secret.kubernetes) for name, secret in container.secrets}
     if needs_local_address(job):
@@ -106,7 +111,7 @@ class _Expected:
 
     def _template(self) -> _Document:
         """Return what a pod template says beside its spec."""
-        annotations = {**self._job.annotations, **self._platform.annotations}
+        annotations = pod_annotations(self._plan, container_of(self._plan).notes)
         return {"metadata": {"labels": self._labels, "annotations": annotations}}
 
     def _placed(self, metadata: _Document) -> _Document:
@@ -119,14 +124,12 @@ class _Expected:
         return {"apiVersion": version, "kind": kind, "metadata": self._placed(metadata), "spec": spec}
 
     def _timed(self, spec: _Document, *, deadline: bool = True, ttl: bool = True) -> _Document:
-        """Return `spec` with what ends, removes and queues the object."""
+        """Return `spec` with what ends and removes the object."""
         job = self._job
         if deadline and job.active_deadline is not None:
             spec["activeDeadlineSeconds"] = job.active_deadline
         if ttl and job.ttl_after_finished is not None:
             spec["ttlSecondsAfterFinished"] = job.ttl_after_finished
-        if self._platform.queue is not None:
-            spec["suspend"] = True
         return spec
 
     def _pod_objects(self) -> list[_Document]:

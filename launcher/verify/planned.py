@@ -43,7 +43,7 @@ def planned_workload(plan: LaunchPlan, container: Container) -> Workload:
         entrypoint=planned(container.entrypoint),
         command=planned(container.args),
         env={name: planned(value) for name, value in container.env},
-        labels={name: planned(value) for name, value in container.labels},
+        labels={name: planned(value) for name, value in (*container.labels, *container.notes)},
         shm=Shm(SIZE, planned(plan.shm.size.value)),
         memory=planned(plan.memory.limit),
         cpus=planned(job.resources.cpus),

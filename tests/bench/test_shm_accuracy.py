@@ -31,10 +31,13 @@ def test_at_least_25_configurations_and_four_exact_shapes_are_measured() -> None
 
 
 def test_a_peak_of_hard_agrees_and_one_page_more_does_not() -> None:
-    """The bound is hard itself."""
-    hard = TIGHT.plan.shm.hard
-    assert bench.judged(TIGHT, measured(hard)).problem == ""
-    assert bench.judged(TIGHT, measured(hard + bench.PAGE)).problem == f"peak {hard + bench.PAGE} exceeds hard {hard}"
+    """The bound is worst_case itself."""
+    worst_case = TIGHT.plan.shm.worst_case
+    assert bench.judged(TIGHT, measured(worst_case)).problem == ""
+    assert (
+        bench.judged(TIGHT, measured(worst_case + bench.PAGE)).problem
+        == f"peak {worst_case + bench.PAGE} exceeds worst_case {worst_case}"
+    )
 
 
 def test_need_may_be_one_batch_and_one_mib_above_the_peak_and_not_a_page_more() -> None:
@@ -45,9 +48,9 @@ def test_need_may_be_one_batch_and_one_mib_above_the_peak_and_not_a_page_more() 
 
 
 def test_a_loose_configuration_is_held_to_hard_only() -> None:
-    """A configuration with a reason may stay any distance below need, and not above hard."""
+    """A configuration with a reason may stay any distance below need, and not above worst_case."""
     assert bench.judged(LOOSE, measured(0)).problem == ""
-    assert "exceeds hard" in bench.judged(LOOSE, measured(LOOSE.plan.shm.hard + 1)).problem
+    assert "exceeds worst_case" in bench.judged(LOOSE, measured(LOOSE.plan.shm.worst_case + 1)).problem
 
 
 def test_difference_counts_one_batch_of_each_loader_and_rank() -> None:
@@ -115,19 +118,19 @@ def test_only_refuses_a_name_that_does_not_exist() -> None:
 def test_sizing_page_shows_the_need_and_hard_of_every_configuration() -> None:
     """The table in docs/sizing.md has one row for each configuration, with the numbers that the plan gives today."""
     found = re.findall(r"^\| `([\w-]+)` \| ([\d.]+) \| ([\d.]+) \|", SIZING.read_text(), re.MULTILINE)
-    planned = [(each.name, each.plan.shm.need, each.plan.shm.hard) for each in ALL.values()]
-    assert found == [(name, f"{need / MIB:.3f}", f"{hard / MIB:.3f}") for name, need, hard in planned]
+    planned = [(each.name, each.plan.shm.need, each.plan.shm.worst_case) for each in ALL.values()]
+    assert found == [(name, f"{need / MIB:.3f}", f"{worst_case / MIB:.3f}") for name, need, worst_case in planned]
 
 
 @pytest.mark.docker
 def test_three_configurations_agree_in_real_containers(torch_image: str, capsys: pytest.CaptureFixture[str]) -> None:
-    """A stacked, a numpy and a small-tensor configuration take all of need and never more than hard."""
+    """A stacked, a numpy and a small-tensor configuration take all of need and never more than worst_case."""
     names = ("one-worker", "numpy-collate", "many-small-tensors")
     only = [word for name in names for word in ("--only", name)]
     assert bench.main([*only, "--image", torch_image, "--output", "json"]) == 0
     rows = json.loads(capsys.readouterr().out)["configurations"]
     assert sorted(each["name"] for each in rows) == sorted(names)
-    assert all(each["need"] <= each["peak"] <= each["hard"] for each in rows)
+    assert all(each["need"] <= each["peak"] <= each["worst_case"] for each in rows)
 
 
 @pytest.mark.docker

@@ -87,12 +87,29 @@ def test_a_changed_job_gives_a_diff_that_patch_takes(trainlaunch: Runs, kept: Pa
     assert "checked 3 renderings: 3 differ" in done.stderr
     assert "error[TL120]: deploy/digits.compose.yaml is not what jobs/job.yaml renders now" in done.stderr
     assert "fix: run `trainlaunch check --fix`" in done.stderr
-    assert (
-        '-    shm_size: "4096m"\n-    mem_limit: "8192m"\n+    shm_size: "3072m"\n+    mem_limit: "6144m"\n'
-        in done.stdout
-    )
+    for line in (
+        '-    shm_size: "4096m" #',
+        '-    mem_limit: "8192m"\n',
+        '+    shm_size: "3072m" #',
+        '+    mem_limit: "6144m"\n',
+    ):
+        assert line in done.stdout
     assert _bytes(kept / "deploy") == before
     subprocess.run(["patch", "-p1", "--quiet"], input=done.stdout, text=True, cwd=kept, check=True, timeout=60)
+    assert trainlaunch("check", cwd=kept).returncode == 0
+
+
+def test_a_rendering_of_an_older_format_is_one_line(trainlaunch: Runs, kept: Path) -> None:
+    """All of its lines differ, which says nothing of the job; a Job that gets another name starts again."""
+    for path in (kept / "deploy").iterdir():
+        text = path.read_text().replace("# rendering format 2\n", "# rendering format 1, input 0123abcd\n")
+        path.write_text(text.replace("tl_say", "tl_tell"))
+    done = trainlaunch("check", cwd=kept)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr.count("has rendering format 1, and this trainlaunch writes format 2") == 3
+    assert done.stderr.count("fix: run `trainlaunch check --fix`") == 3
+    assert done.stderr.count("starts again where Git applies it") == 1
+    assert trainlaunch("check", "--fix", cwd=kept).returncode == 0
     assert trainlaunch("check", cwd=kept).returncode == 0
 
 
@@ -200,8 +217,8 @@ def test_a_job_that_no_longer_renders_is_said_once(trainlaunch: Runs, kept: Path
 @pytest.mark.parametrize(
     ("old", "new", "words"),
     [
-        ("# rendering format 1,", "# rendering format 9,", "rendering format 9, and this trainlaunch writes format 1"),
-        ("# rendering format 1, ", "# format ", "no line `rendering format N"),
+        ("# rendering format 2", "# rendering format 9", "rendering format 9, and this trainlaunch writes format 2"),
+        ("# rendering format 2", "# format 2", "no line `rendering format N"),
         (" for compose: ", " for swarm: ", "names the target swarm"),
         ("\nname:", "\n# options: --sets x=1\nname:", "'--sets', which has no meaning there"),
         ("\nname:", '\n# options: --set "x=1\nname:', "quote that is never closed"),
@@ -289,7 +306,7 @@ def test_json_is_one_document_with_each_rendering(trainlaunch: Runs, kept: Path)
     path.write_text(path.read_text().replace("8192m", "1m"))
     done = trainlaunch("check", "-o", "json", cwd=kept)
     document = json.loads(done.stdout)
-    assert (done.returncode, document["schema_version"]) == (1, 1)
+    assert (done.returncode, document["schema_version"]) == (1, 2)
     by_target = {each["target"]: each for each in document["renderings"]}
     assert {target: each["status"] for target, each in by_target.items()} == {
         "docker": "current",

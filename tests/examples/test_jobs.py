@@ -87,7 +87,7 @@ def test_dev_shm_peaks_as_planned(
     """Never above what several epochs need, and so near to it that a smaller plan would have been wrong."""
     shm, ranks = plan_of(name)["shm"], trained(name).ranks
     peak = max(each["peak"] for each in ranks)
-    assert peak <= shm["lasting"] + OF_HEALTH_CHECK
+    assert peak <= shm["multi_epoch"] + OF_HEALTH_CHECK
     slack = len(ranks) * sum(each["batch_bytes"] for each in shm["loaders"])
     assert peak >= shm["need"] - slack or name in LOOSE
 

@@ -121,6 +121,7 @@ DESIGN_ROWS = {
     "kubernetes.pod_security": "restricted",
     "kubernetes.cpu_limit": "true",
     "kubernetes.annotations": "{}",
+    "kubernetes.stable_name": "false",
     "kubernetes.token": "false",
     "target_overrides": "{}",
     "patches": "{}",

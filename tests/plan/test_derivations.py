@@ -33,7 +33,7 @@ def test_nccl_is_named_where_ranks_share_one_gpu(tmp_path: Path) -> None:
     loader = {**SAMPLE, "num_workers": 32}
     for ranks, named in ((1, False), (2, True)):
         plan = plan_with(tmp_path, ranks_per_container=ranks, resources={"gpus": 1}, data_loader=loader)
-        assert plan.shm.size.derivation.startswith("hard:")
+        assert plan.shm.size.derivation.startswith("worst_case:")
         assert ("NCCL" in plan.shm.size.derivation) is named
 
 

@@ -107,7 +107,7 @@ def test_need_is_monotone_at_fixed_workers(fields: dict[str, Any], workers: int,
     assert before is not None
     assert after is not None
     assert before.shm.need <= after.shm.need
-    assert before.shm.hard <= after.shm.hard
+    assert before.shm.worst_case <= after.shm.worst_case
 
 
 @settings(max_examples=60, deadline=None)

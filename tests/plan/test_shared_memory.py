@@ -84,16 +84,16 @@ def test_tensors_of_the_dataset_count_where_they_are_pickled(tmp_path: Path, con
 
 
 def test_hard_adds_one_storage_per_worker_and_large_pages(tmp_path: Path) -> None:
-    """hard = (W·P + 2)·U + (3W + 8)·64 KiB + W·M with everything in 64 KiB pages."""
+    """worst_case = (W·P + 2)·U + (3W + 8)·64 KiB + W·M with everything in 64 KiB pages."""
     shm = plan_with(tmp_path, data_loader=loader()).shm
-    assert shm.hard == 6 * MIB + 14 * 65536 + 2 * MIB
+    assert shm.worst_case == 6 * MIB + 14 * 65536 + 2 * MIB
 
 
 @pytest.mark.parametrize(("gpus", "extra"), [(0, 0), (1, 0), (2, 2 * 128 * MIB), (8, 8 * 128 * MIB)])
 def test_nccl_counts_only_between_gpus(tmp_path: Path, gpus: int, extra: int) -> None:
     """One rank talks to nobody and gloo uses no /dev/shm."""
     shm = plan_with(tmp_path, data_loader=loader(num_workers=0), resources={"gpus": gpus}, torchrun={}).shm
-    assert shm.hard == extra
+    assert shm.worst_case == extra
     assert shm.need == 0
 
 
@@ -103,12 +103,16 @@ def test_nccl_counts_only_between_gpus(tmp_path: Path, gpus: int, extra: int) ->
         (None, 1 * MIB, 2 * GIB),  # the floor
         ("1Gi", 1 * MIB, 512 * MIB),  # the floor under a small limit is half of it
         ("96Mi", 1 * MIB, 64 * MIB),  # never below what Docker gives anyway
-        (None, 512 * MIB, 4097 * MIB),  # hard: 6 batches, one per worker, 14 pages of 64 KiB, rounded up to MiB
-        ("6Gi", 512 * MIB, 3585 * MIB),  # hard is over half of the limit: need and the batch that later epochs inherit
+        (None, 512 * MIB, 4097 * MIB),  # worst_case: 6 batches, one per worker, 14 pages of 64 KiB, rounded up to MiB
+        (
+            "6Gi",
+            512 * MIB,
+            3585 * MIB,
+        ),  # worst_case is over half of the limit: need and the batch that later epochs inherit
     ],
 )
 def test_automatic_size(tmp_path: Path, memory: str | None, size: int, expected: int) -> None:
-    """max(hard, floor) in MiB; where hard is over half of the memory, what several epochs need."""
+    """max(worst_case, floor) in MiB; where worst_case is over half of the memory, what several epochs need."""
     spec = {"num_workers": 2, "batch_bytes": {"size": size, "tensors": 1}}
     plan = plan_with(tmp_path, data_loader=spec, resources={"memory": memory} if memory else {})
     assert plan.shm.size.value == expected
@@ -155,12 +159,12 @@ def test_the_wrappers_line_gives_the_need(tmp_path: Path) -> None:
 def test_later_epochs_need_one_batch_more_under_fork(tmp_path: Path, context: str, batches: int) -> None:
     """Forked workers of a later epoch inherit the batch that the loop variable still holds (measured)."""
     shm = plan_with(tmp_path, data_loader=loader(multiprocessing_context=context)).shm
-    assert shm.lasting - shm.need == batches * MIB
+    assert shm.multi_epoch - shm.need == batches * MIB
 
 
 def test_an_automatic_size_lasts_for_all_epochs(tmp_path: Path) -> None:
     """Where a batch is many storages, the reserve of one storage per worker is less than the batch of later epochs."""
     spec = {"num_workers": 1, "batch_size": 512, "collate": "list", "sample": {"shape": [65536], "dtype": "float32"}}
     shm = plan_with(tmp_path, data_loader={**spec, "batch_size": 4096}).shm
-    assert shm.hard < shm.lasting <= shm.size.value
+    assert shm.worst_case < shm.multi_epoch <= shm.size.value
     assert "later epochs" in shm.size.derivation

@@ -108,7 +108,7 @@ def test_nccl_between_nodes_has_its_share_of_each_node(tmp_path: Path, ranks: in
         "data_loader": {"sample": {"shape": [8], "dtype": "float32"}, "batch_size": 1},
     }
     one, two = (plan_with(tmp_path, "compose", torchrun={"nnodes": nodes}, **fields) for nodes in (1, 2))
-    assert two.shm.hard - one.shm.hard == ranks * 40 * MIB
+    assert two.shm.worst_case - one.shm.worst_case == ranks * 40 * MIB
     assert two.shm.need == one.shm.need
     assert two.shm.size.derivation.endswith("+ NCCL")
     fields |= {"resources": {"memory": "64Gi"}, "ranks_per_container": ranks}

@@ -84,7 +84,7 @@ def test_memory_limit_of_cgroup_version_1(docker_run: Runs, base_image: str) -> 
         run_cases(docker_run, base_image, [case], SHM, "--memory=18m")[0],
         EXIT_FILES_WRONG,
         "of 18 MiB",
-        "set resources.memory to 1Gi",
+        "set resources.memory to 1024Mi",
     )
     passed(run_cases(docker_run, base_image, [case], SHM, "--memory=64m")[0], "")
 

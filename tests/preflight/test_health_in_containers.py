@@ -70,7 +70,12 @@ def test_unlimited_shm_has_no_use_to_tell(docker_run: Runs, base_image: str) -> 
 
 def test_garbage_in_the_peak_file_counts_as_none(docker_run: Runs, base_image: str) -> None:
     """The job may write there, too."""
-    for code, text in checked(docker_run, base_image, "--shm-size=64m", before="echo 08x >/dev/shm/.trainlaunch-peak"):
+    for code, text in checked(
+        docker_run,
+        base_image,
+        "--shm-size=64m",
+        before="mkdir -m 700 /dev/shm/.trainlaunch; echo 08x >/dev/shm/.trainlaunch/peak",
+    ):
         assert (code, text) == (0, f"shm used=4096 peak=4096 size={64 * MIB} workers=0/4")
 
 
@@ -83,5 +88,7 @@ def test_running_workers_are_counted(docker_run: Runs, base_image: str) -> None:
 
 def test_check_leaves_no_file_but_the_peak(docker_run: Runs, base_image: str) -> None:
     """And the preflight doesn't take that one for a leftover."""
-    done = docker_run("--shm-size=64m", base_image, "sh", "-c", 'sh -c "$0" >/tmp/x; ls -A /dev/shm', TEXT)
-    assert done.stdout == ".trainlaunch-peak\n"
+    done = docker_run(
+        "--shm-size=64m", base_image, "sh", "-c", 'sh -c "$0" >/tmp/x; cd /dev/shm; find . -mindepth 1', TEXT
+    )
+    assert done.stdout.split() == ["./.trainlaunch", "./.trainlaunch/peak"]

@@ -35,7 +35,7 @@ def test_k8_dollar_paren_expansion(tmp_path: Path) -> None:
     fields = "env: {HOME_DIR: /data}\ncommand: [sh, -c, 'echo $(HOME_DIR) ${HOME_DIR} $(hostname) $$(HOME_DIR)']\n"
     plan = plan_of(tmp_path, fields + ON_CLUSTER, "kubernetes")
     container = kubectl_json(verified(plan, render(plan)))["spec"]["template"]["spec"]["containers"][0]
-    assert container["args"][2] == "echo $$(HOME_DIR) $${HOME_DIR} $$(hostname) $$$$(HOME_DIR)"
+    assert container["args"][2] == "echo $$(HOME_DIR) ${HOME_DIR} $$(hostname) $$$$(HOME_DIR)"
     assert expanded(container["args"][2], {"HOME_DIR": "/data"}) == plan.argv[2]
 
 

@@ -8,12 +8,14 @@ from typing import Any
 
 import pytest
 
+from launcher.container.kubernetes import kubernetes_name
 from launcher.errors import JobFileRejected
 from launcher.plan.launch_plan import LaunchPlan
 from launcher.policy import read_job
 from launcher.render import render
 from launcher.render.patched import documents_of
 from launcher.rules import plan_job
+from launcher.templating.quoting import kubernetes_dollars
 from launcher.verify import verified
 from tests.jobs import plan_with, write_job
 from tests.render.readers import compose, created, kubectl_json
@@ -61,18 +63,18 @@ def test_a_patch_is_its_targets_only(tmp_path: Path) -> None:
     assert "--privileged" in render(plan_job(read_job(job, target="docker")))
 
 
-def test_a_patch_changes_the_input_hash(tmp_path: Path) -> None:
-    """A Kubernetes Job's template can't be replaced, so its name must change with the patch."""
-    one, two, none = (
-        plan_with(tmp_path, "kubernetes", **FIELDS, patches={"kubernetes": patch}).input
-        for patch in (
-            [{"op": "add", "path": "/spec/suspend", "value": True}],
-            [{"op": "add", "path": "/spec/suspend", "value": False}],
-            [],
-        )
+def test_a_patch_of_the_template_changes_the_name(tmp_path: Path) -> None:
+    """A Kubernetes Job's template can't be replaced, so its name must change with the patch; all else can."""
+
+    def name(*patch: dict[str, Any]) -> str:
+        return kubernetes_name(plan_with(tmp_path, "kubernetes", **FIELDS, patches={"kubernetes": list(patch)}))
+
+    host = "/spec/template/spec/hostname"
+    assert (
+        len({name(), name({"op": "add", "path": host, "value": "a"}), name({"op": "add", "path": host, "value": "b"})})
+        == 3
     )
-    assert len({one, two, none}) == 3
-    assert none == plan_with(tmp_path, "kubernetes", **FIELDS).input
+    assert name({"op": "add", "path": "/spec/suspend", "value": True}) == name()
 
 
 def test_flags_stand_after_ours_and_before_the_image(tmp_path: Path) -> None:
@@ -151,7 +153,7 @@ KUBERNETES: list[dict[str, Any]] = [
     {"op": "test", "path": "/spec/backoffLimit", "value": 0},
     {"op": "add", "path": "/spec/suspend", "value": True},
     {"op": "add", "path": "/metadata/labels/kueue.x-k8s.io~1queue-name", "value": "training"},
-    {"op": "add", "path": "/spec/template/metadata/annotations", "value": {"note": NASTY}},
+    {"op": "add", "path": "/spec/template/metadata/annotations/note", "value": NASTY},
     {"op": "add", "path": "/spec/template/spec/nodeSelector", "value": {"zone": "no"}},
     {"op": "add", "path": "/spec/template/spec/containers/0/env/-",
      "value": {"name": "NODE", "valueFrom": {"fieldRef": {"fieldPath": "spec.nodeName"}}}},
@@ -180,12 +182,12 @@ def test_kubernetes_takes_what_was_asked_for(tmp_path: Path, version: str) -> No
     pod = found["spec"]["template"]["spec"]
     assert found["spec"]["suspend"] is True
     assert found["metadata"]["labels"]["kueue.x-k8s.io/queue-name"] == "training"
-    assert found["spec"]["template"]["metadata"]["annotations"] == {"note": NASTY}
+    assert found["spec"]["template"]["metadata"]["annotations"]["note"] == NASTY
     assert (pod["nodeSelector"], pod["securityContext"]["fsGroupChangePolicy"]) == ({"zone": "no"}, "Always")
     assert [each["name"] for each in pod["containers"]] == ["train", "board"]
     assert pod["containers"][0]["env"][-1]["name"] == "NODE"
     assert pod["containers"][1]["securityContext"] == pod["containers"][0]["securityContext"]
-    assert pod["containers"][0]["args"] == ["python", "train.py", NASTY.replace("$", "$$")]
+    assert pod["containers"][0]["args"] == ["python", "train.py", kubernetes_dollars(NASTY)]
 
 
 IMPOSSIBLE: list[tuple[str, dict[str, Any], str]] = [

@@ -148,7 +148,7 @@ def test_every_printed_expression_ends_in_a_quoting_filter(path: Path) -> None:
 def test_templates_are_found() -> None:
     """The folder of templates has the three targets' texts, so that the test above has something to prove."""
     names = {str(path.relative_to(TEMPLATES)) for path in template_files()}
-    assert {"docker-run.sh.j2", "compose.yaml.j2", "kubernetes/pod-spec.yaml.j2", "preflight.sh.j2"} <= names
+    assert {"docker-run.sh.j2", "compose.yaml.j2", "kubernetes/pod-spec.yaml.j2"} <= names
 
 
 def test_every_quoting_filter_gives_quoted_text() -> None:

@@ -41,7 +41,8 @@ def test_a_rendering_written_again_is_itself(job: str, target: str) -> None:
     text = render(job_plan(job, target))
     again = written(text, documents_of(text))
     kept = {line.replace('"', "") for line in again.splitlines()}
-    lost = [line for line in text.splitlines() if line.replace('"', "") not in kept]
+    bare = (line.replace('"', "") for line in text.splitlines())
+    lost = [line for line in bare if not {line, line.split(" # ")[0]} & kept]
     assert [line for line in lost if not line.lstrip().startswith("# ")] == []
     assert again.startswith(text[: text.index("\napi" if target == "kubernetes" else "\nname:")])
     assert documents_of(again) == documents_of(text)

@@ -111,7 +111,7 @@ def test_a_ceiling_that_holds_one_epoch_only_is_a_warning(tmp_path: Path) -> Non
     loader = {"batch_bytes": {"size": "50Mi", "tensors": 1}, "num_workers": 1}
     need = plan_under(tmp_path, {}, data_loader=loader).shm
     ceiling = -(-need.need // MIB)
-    assert need.need <= ceiling * MIB < need.lasting
+    assert need.need <= ceiling * MIB < need.multi_epoch
     plan = plan_under(tmp_path, {"max": {"shm_size": f"{ceiling}Mi"}}, data_loader=loader)
     (finding,) = [each for each in judged(plan) if each.code == "TL210"]
     assert finding.fix == "lower data_loader.num_workers (now 1) or batch_size"

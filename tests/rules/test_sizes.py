@@ -55,7 +55,7 @@ def test_shm_size_below_need_is_an_error_unless_forced(tmp_path: Path) -> None:
     forced = plan_with(tmp_path, force=True, **fields)
     assert forced.shm.size.value == 64 * MIB < forced.shm.need == forced.shm.minimum
     wanted = rejected.value.diagnostics[0].fix.split()[3].rstrip(",")
-    assert plan_with(tmp_path, **{**fields, "shm_size": wanted}).shm.size.value >= forced.shm.hard
+    assert plan_with(tmp_path, **{**fields, "shm_size": wanted}).shm.size.value >= forced.shm.worst_case
 
 
 def test_working_set_over_memory_is_a_warning(tmp_path: Path) -> None:
@@ -78,7 +78,7 @@ def test_a_stated_size_for_one_epoch_only_is_a_warning_with_the_value(tmp_path: 
     spec = loader(batch_size=256)
     plan = plan_with(tmp_path, data_loader=spec, shm_size="400Mi")
     found = [each for each in judged(plan) if each.code == "TL210"]
-    assert plan.shm.need <= plan.shm.size.value < plan.shm.lasting
+    assert plan.shm.need <= plan.shm.size.value < plan.shm.multi_epoch
     assert len(found) == 1
     wanted = found[0].fix.split()[3].rstrip(",")
     assert "TL210" not in codes_of(plan_with(tmp_path, data_loader=spec, shm_size=wanted))

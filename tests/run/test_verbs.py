@@ -25,7 +25,7 @@ def test_ps_lists_runs_with_state_and_code(trainlaunch: Runs, make_job: MakeJob,
     row = next(each for each in trainlaunch("ps").stdout.splitlines() if each.startswith(job_name))
     assert row.split()[1:2] + row.split()[4:6] == [job_name, "exited", "4"]
     document = json.loads(trainlaunch("ps", "-o", "json").stdout)
-    assert document["schema_version"] == 1
+    assert document["schema_version"] == 2
     (run,) = [each for each in document["runs"] if each["job"] == job_name]
     assert (run["state"], run["exit_code"], run["shm_size"]) == ("exited", 4, 64 << 20)
 

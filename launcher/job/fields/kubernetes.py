@@ -146,6 +146,9 @@ KUBERNETES = record(
           kubernetes="`limits.cpu`"),
     Field("annotations", mapping(STRING, r"\S+", "a key"), "annotations of pods alone", default={},
           kubernetes="`template.metadata.annotations`"),
+    Field("stable_name", BOOL,
+          "whether `metadata.name` is the job's name without a hash of the pod template, for those who replace the "
+          "object when it changes", default=False, kubernetes="`metadata.name`"),
     Field("token", BOOL, "whether the service account's token is mounted", default=False,
           kubernetes="`automountServiceAccountToken`"),
 )

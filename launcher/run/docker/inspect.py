@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from launcher.job.reserved import LABEL_PREFIX
+from launcher.plan.planned import LABEL as PLAN_LABEL
 from launcher.plan.planned import planned_from, whole_number
 from launcher.run.backend import Started
 from launcher.run.timestamps import seconds
@@ -44,7 +45,7 @@ def started_from(inspected: Mapping[str, Any]) -> Started:
         shm_size=host.get("ShmSize") or 0,
         memory=host.get("Memory") or 0,
         pid=state.get("Pid") or 0,
-        planned=planned_from(labels, LABEL_PREFIX),
+        planned=planned_from(labels.get(LABEL_PREFIX + PLAN_LABEL), size=host.get("ShmSize")),
         ttl=_number(labels, "ttl-after-finished"),
         target=(COMPOSE if COMPOSE_PROJECT in labels else DOCKER).name,
         node=_number(labels, "node"),

@@ -16,7 +16,6 @@ from launcher.run.kubernetes.api_errors import HTTP_CONFLICT, ApiRefused
 from launcher.run.kubernetes.client import Cluster
 from launcher.run.kubernetes.field_lookup import refusals
 from launcher.run.kubernetes.objects import (
-    INPUT_LABEL,
     JOB_LABEL,
     Object,
     Reference,
@@ -29,7 +28,7 @@ from launcher.run.kubernetes.objects import (
     wait_until_gone,
 )
 from launcher.run.kubernetes.removal import TTL_ANNOTATION
-from launcher.run.kubernetes.runs import ClusterRun, result_of
+from launcher.run.kubernetes.runs import ClusterRun, pods_selector, result_of
 from launcher.run.wording import NAME_TAKEN
 from launcher.verify import verified
 
@@ -138,13 +137,14 @@ class Launch:
             self._roll_back([place for place, _ in made])
             raise
         main, thing = next(each for kind in workloads() for each in made if each[0].kind == kind)
-        label = _labels(self.documents[-1]).get(INPUT_LABEL, "")
-        return ClusterRun(self._job.name, label, main, {**thing, "kind": main.kind})
+        return ClusterRun(self._job.name, main, {**thing, "kind": main.kind})
 
     def leftovers(self) -> frozenset[str]:
         """Return the uids of pods that carry these labels before anything is made: they belong to an earlier run."""
-        labels = _labels(self.documents[-1])
-        selector = ",".join(f"{key}={labels[key]}" for key in (JOB_LABEL, INPUT_LABEL) if key in labels)
+        kind, name = next(
+            (each["kind"], each["metadata"]["name"]) for each in self.documents if each["kind"] in workloads()
+        )
+        selector = pods_selector(self._job.name, kind, name)
         return frozenset(thing["metadata"].get("uid", "") for _, thing in listed(self.cluster, POD.name, selector))
 
     def _waits_for_others(self, document: Object) -> bool:

@@ -37,7 +37,6 @@ kubectl delete node lost-node && trainlaunch down job.yaml --target kubernetes
 """,
 )
 JOB_LABEL = KUBERNETES_LABEL_PREFIX + "job"
-INPUT_LABEL = KUBERNETES_LABEL_PREFIX + "input"
 FIELD_MANAGER = "trainlaunch"
 DELETE_SECONDS = 60  # beyond the grace period of the pods
 POLL_SECONDS = 0.5

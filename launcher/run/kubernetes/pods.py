@@ -8,6 +8,7 @@ from typing import Any
 
 from launcher.formats.quantities import bytes_of
 from launcher.job.reserved import KUBERNETES_LABEL_PREFIX
+from launcher.plan.planned import LABEL as PLAN_LABEL
 from launcher.plan.planned import Planned, planned_from, whole_number
 from launcher.run.timestamps import seconds
 
@@ -106,7 +107,9 @@ def pod_from(raw: Mapping[str, Any]) -> Pod:
         health_command=_health_command(container),
         memory=bytes_of(((container.get("resources") or {}).get("limits") or {}).get("memory")),
         shm_size=_shm_size(spec, container),
-        planned=planned_from(meta.get("labels") or {}, KUBERNETES_LABEL_PREFIX),
+        planned=planned_from(
+            (meta.get("annotations") or {}).get(KUBERNETES_LABEL_PREFIX + PLAN_LABEL), size=_shm_size(spec, container)
+        ),
         labels=meta.get("labels") or {},
     )
 

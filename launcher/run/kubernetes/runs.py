@@ -13,7 +13,6 @@ from launcher.kinds import POD, TRAINING_RUNTIME, Path, objects, workloads
 from launcher.run import wording
 from launcher.run.kubernetes.client import Cluster
 from launcher.run.kubernetes.objects import (
-    INPUT_LABEL,
     JOB_LABEL,
     Object,
     Reference,
@@ -32,17 +31,16 @@ Say = Callable[[str], None]
 
 @dataclass(frozen=True, slots=True)
 class ClusterRun:
-    """One run: its workload object as it is now, and by which labels its pods are found."""
+    """One run: its workload object as it is now."""
 
     job: str
-    input: str
     main: Reference
     thing: Object
 
     @property
     def selector(self) -> str:
-        """The labels of its pods."""
-        return f"{JOB_LABEL}={self.job}" + (f",{INPUT_LABEL}={self.input}" if self.input else "")
+        """The labels of its pods, of which one is its controller's."""
+        return pods_selector(self.job, self.main.kind, self.main.name)
 
     @property
     def created(self) -> float:
@@ -53,6 +51,11 @@ class ClusterRun:
     def result(self) -> Result:
         """How it stands."""
         return result_of(self.thing)
+
+
+def pods_selector(job: str, kind: str, name: str) -> str:
+    """Return the labels of the pods of a workload, whose kind is as in a manifest."""
+    return f"{JOB_LABEL}={job},{workloads()[kind].pod_label}={name}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,8 +115,7 @@ def all_runs(cluster: Cluster, job: str | None, say: Say) -> tuple[ClusterRun, .
     for kind in workloads():
         for place, thing in listed(cluster, kind, selector, say=None if is_everywhere(kind) else say):
             if not owned(thing):
-                labels = thing["metadata"].get("labels") or {}
-                runs.append(ClusterRun(labels[JOB_LABEL], labels.get(INPUT_LABEL, ""), place, thing))
+                runs.append(ClusterRun(thing["metadata"]["labels"][JOB_LABEL], place, thing))
     return tuple(sorted(runs, key=lambda run: run.created, reverse=True))
 
 

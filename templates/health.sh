@@ -1,0 +1,35 @@
+# trainlaunch health: /dev/shm as planned above, or one sentence and exit 1 (full is healthy: an idle queue is)
+tl_bad() { printf 'unhealthy: %s\n' "$1"; exit 1; }
+[ -d /dev/shm ] || tl_bad '/dev/shm is gone, so no batch can reach the training process'
+tl_shm=$(stat -f -c '%T %S*%b %S*%a' /dev/shm 2>/dev/null) || tl_bad 'the size of /dev/shm is not readable'
+[ "${tl_shm%% *}" = tmpfs ] || tl_bad "/dev/shm is ${tl_shm%% *}, not tmpfs: it is mounted over"
+tl_free=$((${tl_shm##* })) tl_mount=${tl_shm% *} tl_mount=$((${tl_mount##* }))
+[ "$tl_mount" -eq 0 ] || [ "$tl_mount" -ge "$tl_least" ] ||
+  tl_bad "/dev/shm has $tl_mount bytes, below the planned $tl_least: it was replaced or shrunk"
+tl_probe='' tl_peak='' tl_workers=0 tl_used=$((tl_mount - tl_free))
+{ read -r tl_probe </proc/sys/kernel/random/uuid; } 2>/dev/null
+tl_probe=/dev/shm/.trainlaunch-${tl_probe:-$$} # nobody guesses it, and no link is followed
+(set -C && : >"$tl_probe") 2>/dev/null || tl_bad "uid $(id -u) can't make files in /dev/shm, as batches are"
+rm -f "$tl_probe"
+for tl_comm in /proc/[0-9]*/comm; do
+  { read -r tl_name <"$tl_comm"; } 2>/dev/null || continue # it ended meanwhile
+  if [ "$tl_name" = pt_data_worker ]; then tl_workers=$((tl_workers + 1)); fi
+done
+if [ "$tl_mount" -eq 0 ]; then # size=0 has no limit, and the kernel then counts no use
+  echo "shm used=unknown peak=unknown size=unlimited workers=$tl_workers/$tl_planned"
+  exit
+fi
+if [ "$tl_shared" ]; then # its other users' files and workers count here too
+  echo "shm used=$tl_used size=$tl_mount of the host, workers=$tl_workers on the host"
+  exit
+fi
+tl_own=/dev/shm/.trainlaunch; mkdir -m 700 "$tl_own" 2>/dev/null
+if [ -O "$tl_own" ] && [ ! -L "$tl_own" ]; then # else somebody made it who isn't this job
+  { read -r tl_peak <"$tl_own/peak"; } 2>/dev/null
+  case $tl_peak in *[!0-9]* | '') tl_peak=-1 ;; esac
+  if [ "$tl_used" -gt "$tl_peak" ]; then
+    tl_peak=$tl_used # in place: a full /dev/shm still has the first check's page
+    { printf '%-20d\n' "$tl_peak" 1<>"$tl_own/peak"; } 2>/dev/null
+  fi
+fi
+echo "shm used=$tl_used peak=${tl_peak:-$tl_used} size=$tl_mount workers=$tl_workers/$tl_planned"

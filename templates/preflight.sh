@@ -1,0 +1,148 @@
+# trainlaunch preflight, after the job's own numbers: proves this container, then becomes the job.
+# It exits with 78 when the files are wrong, with 75 when this machine is (docs/preflight.md).
+tl_say() { printf 'trainlaunch: %s\n' "$1" >&2; }
+tl_stop() { # CODE SENTENCE
+  tl_say "preflight stopped ($1): $2"
+  [ ! -w /dev/termination-log ] || tl_say "preflight stopped ($1): $2" 2>/dev/termination-log; exit "$1"; }
+tl_number() { case $1 in *[!0-9]* | '' | ?????????????????*) return 1 ;; esac; } # TEXT: may arithmetic take it
+tl_makes() { (set -C && : >"$1/$tl_probe") 2>/dev/null && { rm -f "$1/$tl_probe" || :; }; } # FOLDER: a file there
+tl_or() { if [ "$tl_shared" ]; then echo "$2"; else echo "$1"; fi; } # what to type: for a container, for this host
+tl_leftovers() { # FILE...: of a dead attempt where /dev/shm outlives its container, or of those who share it
+  for tl_key; do [ ! -e "$tl_key" ] || tl_left=$((tl_left + 1)); done; [ "$tl_left" -gt 0 ] || return 0
+  tl_say "warning: /dev/shm has $tl_left files of other runs, $(du -sk /dev/shm 2>/dev/null | cut -f1) KiB in all"
+  if [ "${TRAINLAUNCH_CLEAN_SHM-}" = 1 ]; then printf '%s\0' "$@" | xargs -0 rm -f; fi; }
+tl_host='' tl_probe='' tl_list='' tl_quota='' tl_period='' tl_limit='' tl_use='' tl_idle=0 tl_busy=0 tl_cpus=0
+set +eufC; tl_user="uid $(id -u 2>/dev/null)" tl_left=0 tl_mem=unlimited tl_mib=$(((tl_size + 1048575) >> 20))
+{ read -r tl_host </proc/sys/kernel/hostname; read -r tl_probe </proc/sys/kernel/random/uuid; } 2>/dev/null
+tl_probe=.trainlaunch-${tl_probe:-$tl_host-$$} # nobody guesses it
+#: secrets
+for tl_key in $tl_written; do # a secret of the environment becomes a file in memory that this uid alone can read
+  (umask 377 && eval "printf %s \"\${$tl_key-}\"" >"/run/secrets/$tl_key") 2>/dev/null ||
+    tl_stop 78 "$tl_user can't write /run/secrets/$tl_key; remove its folder from the image, or write as: env"
+  unset "$tl_key"; done
+for tl_key in $tl_paths; do eval "tl_list=\${$tl_key-}"
+  [ -r "$tl_list" ] || tl_stop 78 "$tl_user can't read $tl_list; let it read that file, or set user"; done
+for tl_key in $tl_read; do eval "$tl_key=\$(cat /run/secrets/$tl_key) && export $tl_key" ||
+  tl_stop 78 "$tl_user can't read /run/secrets/$tl_key; let it read that file, or set user"; done
+#: end
+# A batch is a file in /dev/shm, passed through a socket in the temporary directory that Python would pick.
+tl_fix="batches pass through it, and without room workers die or hang; $(
+  tl_or "set shm_size to ${tl_mib}Mi" "as root, mount -o remount,size=${tl_mib}m /dev/shm")"
+[ -d /dev/shm ] || tl_stop 78 "/dev/shm is missing, as with ipc none; $tl_fix"
+tl_makes /dev/shm ||
+  tl_stop 78 "$tl_user can't make files in /dev/shm, and batches are files; mount it writable, mode 1777"
+for tl_tmp in "${TMPDIR:-${TEMP:-${TMP:-/tmp}}}" /tmp /var/tmp /usr/tmp "$PWD" ''; do
+  if [ -z "$tl_tmp" ] || tl_makes "$tl_tmp"; then break; fi; done
+[ "${TMPDIR:-$tl_tmp}" = "${tl_tmp:-none}" ] ||
+  tl_stop 78 "$tl_user can't make files in ${TMPDIR:-/tmp}, so workers would hang; set TMPDIR to /dev/shm"
+[ "${#tl_tmp}" -le 75 ] || tl_stop 78 "TMPDIR is ${#tl_tmp} long, a worker's socket allows 75; set it to /tmp"
+tl_leftovers /dev/shm/torch_* /dev/shm/nccl-* /dev/shm/psm_* /dev/shm/sem.*
+tl_shm=$(stat -f -c '%T %S*%b %S*%a' /dev/shm) || tl_stop 78 "the image has no stat; install coreutils in it"
+[ "${tl_shm%% *}" = tmpfs ] || tl_stop 78 "/dev/shm is ${tl_shm%% *}, not tmpfs: drop that mount; $tl_fix"
+tl_free=$((${tl_shm##* })) tl_shm=${tl_shm% *} tl_mount=$((${tl_shm##* })) tl_shm="$((tl_mount >> 20)) MiB"
+if [ "$tl_mount" -eq 0 ]; then tl_shm=unlimited tl_mount=$tl_size tl_free=4611686018427387904; fi
+tl_least=$((tl_unsized ? tl_size : tl_need)); [ "$tl_mount" -ge "$tl_least" ] ||
+  tl_stop 78 "/dev/shm has $tl_shm of the planned $(((tl_least + 1048575) >> 20)) MiB; $tl_fix"
+# CPUs by affinity and cpuset, then by the quota, which neither nproc nor Python sees; cgroup v1, then v2.
+while read -r tl_key tl_list; do [ "$tl_key" != Cpus_allowed_list: ] || break; done </proc/self/status
+IFS=,; for tl_key in ${tl_list:-1-$(grep -c ^processor /proc/cpuinfo)}; do
+  tl_cpus=$((tl_cpus + ${tl_key#*-} - ${tl_key%-*} + 1)); done; unset IFS
+tl_cg=/sys/fs/cgroup; { read -r tl_quota <$tl_cg/cpu/cpu.cfs_quota_us; read -r tl_period <$tl_cg/cpu/cpu.cfs_period_us
+  read -r tl_limit <$tl_cg/memory/memory.limit_in_bytes; read -r tl_use <$tl_cg/memory/memory.usage_in_bytes
+  read -r tl_quota tl_period <$tl_cg/cpu.max
+  read -r tl_limit <$tl_cg/memory.max; read -r tl_use <$tl_cg/memory.current; } 2>/dev/null
+tl_number "${tl_period#0}" || tl_period=100000
+if tl_number "$tl_quota"; then tl_quota=$((tl_quota / tl_period)); else tl_quota=$tl_cpus; fi
+tl_cpus=$((tl_quota < 1 ? 1 : tl_quota < tl_cpus ? tl_quota : tl_cpus))
+tl_per_rank=$((tl_cpus > tl_ranks ? tl_cpus / tl_ranks : 1))
+#: auto
+# num_workers is never raised; it is lowered to what CPUs and free /dev/shm allow. A GPU job keeps one.
+tl_most=$tl_per_rank; [ "$tl_gpus" ] || tl_most=$((tl_cpus < 4 ? 0 : tl_cpus / (4 * tl_ranks)))
+tl_room=$((tl_each == 0 ? tl_workers : tl_free > tl_besides + tl_each ? (tl_free - tl_besides) / tl_each : 1))
+for tl_key in "$tl_most" "$tl_room"; do [ "$tl_key" -ge "$tl_workers" ] || tl_workers=$tl_key; done
+tl_need=$((tl_workers > 0 ? tl_workers * tl_each + tl_besides : tl_without))
+if [ "$tl_workers" -eq 0 ]; then tl_prefetch='' tl_persistent=0 tl_timeout=0; fi # torch refuses them without workers
+#: end
+[ "$tl_stated" -le "$tl_cpus" ] || tl_say "warning: $tl_stated DataLoader workers share $tl_cpus CPUs"
+tl_needs="$(((tl_need + 1048575) >> 20)) MiB"
+[ "$tl_free" -ge "$tl_need" ] ||
+  tl_stop 75 "/dev/shm has $((tl_free >> 20)) of $tl_shm free, the job needs $tl_needs; end what else uses it"
+for tl_list in $tl_cg/memory/memory.stat $tl_cg/memory.stat; do # files that the kernel caches it gives back
+  while read -r tl_key tl_file; do case $tl_key in
+    *inactive_file) tl_idle=$tl_file ;; *active_file) tl_busy=$tl_file ;; esac; done <"$tl_list"; done 2>/dev/null
+if tl_number "$tl_limit" && tl_number "$tl_use"; then tl_mem="$((tl_limit >> 20)) MiB"
+  [ $((tl_limit - tl_use + tl_idle + tl_busy)) -ge "$tl_need" ] || tl_stop $((tl_limit < tl_need ? 78 : 75)) \
+    "/dev/shm needs $tl_needs of $tl_mem memory, $((tl_use >> 20)) are used; $(
+    tl_or "set resources.memory to ${tl_memory}Mi" "end what else uses it, or lower num_workers")"; fi
+tl_list=$(ulimit -H -n) && ulimit -S -n "$tl_list"
+if tl_number "$tl_list" && [ "$tl_list" -lt "$tl_files" ]; then
+  tl_stop 78 "$tl_list open files allowed, tensors need $tl_files; $(
+    tl_or "set ulimits.nofile to $tl_files" "raise nofile in /etc/security/limits.conf")"; fi
+#: nvidia
+for tl_key in /dev/nvidia[0-9]* /dev/dxg /dev/nvmap ''; do if [ -e "$tl_key" ]; then break; fi; done
+[ "$tl_key" ] || tl_stop 75 "no /dev/nvidia0 is here, but the job asks for GPUs; start it where they are"
+#: end
+#: amd
+[ -e /dev/kfd ] || tl_stop 75 "no /dev/kfd is here, but the job asks for AMD GPUs; start it where they are"
+{ [ -r /dev/kfd ] && [ -w /dev/kfd ]; } || tl_stop 78 "$tl_user can't open /dev/kfd; $(
+  tl_or "add \"$(stat -c %g /dev/kfd)\" to group_add" "join its group $(stat -c %G /dev/kfd)")"
+#: end
+#: torchrun
+command -v torchrun >/dev/null ||
+  tl_stop 78 "torchrun is not on PATH $PATH; $(tl_or 'use an image that has torch' 'install torch')"
+#: end
+#: nodes
+# Node 0 keeps the rendezvous. torch would ask DNS who that is, which may not know yet. Images come late: 30 min.
+tl_key=${JOB_COMPLETION_INDEX:-${RANK:-}} tl_list=${PET_RDZV_ENDPOINT%%[.:]*}
+if [ -z "$tl_key" ] && [ "$tl_list" != "$tl_host" ]; then tl_key=1; fi
+tl_key="join_timeout=1800,read_timeout=1800,is_host=$((${tl_key:-0} == 0))"
+export PET_RDZV_CONF="$tl_key${PET_RDZV_CONF:+,$PET_RDZV_CONF}"
+#: end
+[ -w "$PWD" ] || tl_say "warning: can't write to $PWD"
+[ "${HOME:-/}" = "$PWD" ] || [ -w "${HOME:-/}" ] || tl_say "warning: can't write to ${HOME:-/}"
+#: disks
+set -f; IFS='
+'; for tl_key in $tl_disks; do [ -w "$tl_key" ] || tl_say "warning: can't write to $tl_key"; done; unset IFS; set +f
+#: end
+#: inject
+# What the job reads; a thread variable that the image or the job sets stays as it is.
+tl_set() { eval "export $1=\"\${$1-\$2}\""; } # NAME VALUE
+export TRAINLAUNCH_NUM_WORKERS="$tl_workers" TRAINLAUNCH_PREFETCH_FACTOR="$tl_prefetch" \
+  TRAINLAUNCH_PIN_MEMORY="$tl_pin" TRAINLAUNCH_SHM_BYTES="$tl_mount"
+export TRAINLAUNCH_BATCH_SIZE="$tl_batch" TRAINLAUNCH_PERSISTENT_WORKERS="$tl_persistent"
+export TRAINLAUNCH_TIMEOUT="$tl_timeout" TRAINLAUNCH_RUN_ID="${TRAINLAUNCH_RUN_ID:-$tl_name-$tl_host}"
+tl_threads=$((tl_per_rank > tl_workers ? tl_per_rank - tl_workers : 1))
+[ -z "$tl_gpus" ] || tl_threads=$((tl_per_rank < 8 ? 1 : tl_per_rank < 16 ? tl_per_rank / 4 : 4))
+for tl_key in OMP MKL; do tl_set "${tl_key}_NUM_THREADS" "$tl_threads"; done
+tl_set TORCHINDUCTOR_COMPILE_THREADS "$tl_per_rank"
+if [ "$tl_workers" -gt 0 ]; then tl_set OPENCV_FOR_THREADS_NUM 1
+  for tl_key in OPENBLAS NUMEXPR RAYON; do tl_set "${tl_key}_NUM_THREADS" 1; done; fi
+#: end
+#: tokens
+for tl_arg; do tl_key=${tl_arg##*=}; case $tl_key in # a token stands alone or ends its argument after an equals sign
+  '{num_workers}') tl_list=$tl_workers ;; '{prefetch_factor}') tl_list=$tl_prefetch ;;
+  '{batch_size}') tl_list=$tl_batch ;; '{nproc_per_node}') tl_list=$tl_ranks ;;
+  '{{num_workers}}' | '{{prefetch_factor}}' | '{{batch_size}}' | '{{nproc_per_node}}') # a literal
+    tl_list=${tl_key#?} tl_list=${tl_list%?} ;;
+  *) tl_list=$tl_key ;;
+  esac; shift; set -- "$@" "${tl_arg%"$tl_key"}$tl_list"; done
+#: end
+tl_say "preflight passed: /dev/shm $tl_shm (${tl_asks:-needs $tl_needs}), memory $tl_mem, \
+$tl_cpus CPUs, num_workers $tl_workers"
+#: script
+# The script's shell passes no signal on to its child: stay, hand each to both unless exec made them one.
+tl_pass() { kill -s "$1" "$!" && tl_again=yes; read -r tl_key <"/proc/$!/comm"
+  for tl_stat in /proc/[0-9]*/stat; do read -r tl_pid tl_comm _ tl_parent _ <"$tl_stat"
+    # tee ends with what it reads: killed first, it would break the pipe of a job that is still saving.
+    if [ "$tl_parent $tl_key" = "$! sh" ] && [ "$tl_comm" != '(tee)' ]; then kill -s "$1" "$tl_pid"; fi; done
+} 2>/dev/null
+#: end
+#: command
+if [ $$ -ne 1 ]; then exec "$@"; fi
+# As pid 1 the job would miss signals that it doesn't handle: stay, hand them on, return the job's code.
+tl_pass() { kill -s "$1" "$!" && tl_again=yes; } 2>/dev/null
+#: end
+if env --default-signal=INT true 2>/dev/null; then set -- env --default-signal=INT,QUIT "$@"; fi
+for tl_key in $tl_signals; do eval "trap 'tl_pass $tl_key' $tl_key"; done
+{ (exec "$@") <&3 3<&- & } 3<&0 # in the background a shell would read nothing and ignore INT
+until tl_again=''; wait "$!"; tl_code=$?; [ -z "$tl_again" ]; do :; done; exit "$tl_code"

@@ -1,0 +1,139 @@
+"""An object's name on Kubernetes changes exactly with what the API server lets nobody change in it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from launcher.container.kubernetes import kubernetes_name
+from launcher.kinds import KINDS, Kind
+from launcher.plan.launch_plan import LaunchPlan
+from launcher.policy import read_job
+from launcher.render import render
+from launcher.rules import plan_job
+from tests.jobs import write_job
+
+FIELDS: dict[str, Any] = {
+    "image": "registry.example.com/trainer:1",
+    "resources": {"cpus": 16, "memory": "64Gi", "gpus": 2},
+    "torchrun": {},
+    "data_loader": {"batch_size": 32, "sample": {"shape": [3, 224, 224], "dtype": "float32"}},
+}
+# one change a row; what can't be stated for a kind is left out there
+SETS = (
+    "image=registry.example.com/trainer:2",
+    "pull_policy=always",
+    "command=[python, other.py]",
+    "image_entrypoint=[/entry.sh]",
+    "working_dir=/workspace",
+    'user="1001:1001"',
+    "group_add=[44]",
+    "read_only=true",
+    "env={A: b}",
+    "labels={team: vision}",
+    "annotations={note: x}",
+    "secrets={TOKEN: {kubernetes: hub/token}}",
+    "secrets={TOKEN: {kubernetes: hub/token, as: file}}",
+    "mounts=[{type: pvc, source: data, target: /data}]",
+    "mounts=[{type: tmpfs, target: /fast}]",
+    "resources.cpus=8",
+    "resources.memory=96Gi",
+    "resources.gpus=4",
+    "resources.gpu_resource=nvidia.com/mig-1g.10gb",
+    "resources.ephemeral_storage=20Gi",
+    "resources.extended={rdma/hca: 1}",
+    "shm_size=8Gi",
+    "shm_extra=[{name: ray, size: 1Gi}]",
+    "data_loader.batch_size=64",
+    "data_loader.num_workers=3",
+    "data_loader.prefetch_factor=4",
+    "data_loader.pin_memory=false",
+    "data_loader.max_workers=5",
+    "data_loader.inject=off",
+    "torchrun.max_restarts=1",
+    "torchrun.rdzv_port=29501",
+    "healthcheck.interval=1m",
+    "healthcheck.timeout=5s",
+    "healthcheck.retries=5",
+    "healthcheck.start_period=10m",
+    "restart.max_attempts=3",
+    "active_deadline=2h",
+    "stop_grace_period=90s",
+    "ttl_after_finished=1h",
+    "kubernetes.namespace=research",
+    "kubernetes.service_account=trainer",
+    "kubernetes.node_selector={pool: a}",
+    "kubernetes.tolerations=[{key: spot, operator: Exists}]",
+    "kubernetes.runtime_class=nvidia",
+    "kubernetes.queue=team",
+    "kubernetes.priority_class=high",
+    "kubernetes.image_pull_secrets=[registry]",
+    "kubernetes.fs_group=2000",
+    "kubernetes.pod_security=baseline",
+    "kubernetes.cpu_limit=false",
+    "kubernetes.annotations={pod: y}",
+    "kubernetes.token=true",
+    'patches={kubernetes: [{op: add, path: /metadata/labels/a, value: "b"}]}',
+    'patches={kubernetes: [{op: add, path: /metadata/annotations, value: {a: "b"}}]}',
+)
+NAMED = [kind for kind in KINDS.values() if kind.immutable]
+
+
+def plan_of(folder: Path, kind: Kind, *sets: str) -> LaunchPlan:
+    """Return the plan of the job as a kind, with changes."""
+    path = write_job(folder, **FIELDS)
+    return plan_job(read_job(path, target="kubernetes", sets=(f"kubernetes.kind={kind.word}", *sets)))
+
+
+def immutable(plan: LaunchPlan, kind: Kind) -> str:
+    """Return what nobody can change of a job's manifest, without the object's own name.
+
+    An object that only serves it has its name too, and is taken whole but for its labels.
+    """
+    name = kubernetes_name(plan)
+    text = render(plan).replace(name, "NAME")
+    *parts, main = yaml.safe_load_all(text)
+    held = [[_at(main, path) for path in kind.immutable], [each.get("spec") for each in parts]]
+    return json.dumps(held, sort_keys=True)
+
+
+def _at(value: Any, path: tuple[str, ...]) -> Any:
+    for key in path:
+        value = value.get(key) if isinstance(value, dict) else None
+    return value
+
+
+@pytest.mark.parametrize("change", SETS)
+@pytest.mark.parametrize("kind", NAMED, ids=lambda kind: kind.word)
+def test_a_name_changes_exactly_with_what_is_immutable(kind: Kind, change: str, tmp_path: Path) -> None:
+    """A field that reaches only what can be changed in place keeps the name; every other one gives another."""
+    if kind.refuses_attempts(1) and change.startswith("restart"):
+        pytest.skip(f"{kind.word} has no restart.max_attempts")
+    before, after = plan_of(tmp_path / "before", kind), plan_of(tmp_path / "after", kind, change)
+    same = immutable(before, kind) == immutable(after, kind)
+    assert (kubernetes_name(before) == kubernetes_name(after)) == same
+
+
+def test_a_stable_name_has_no_hash(tmp_path: Path) -> None:
+    """For those who delete and make an object again when it changes, as Argo CD's Replace does."""
+    for kind in NAMED:
+        assert kubernetes_name(plan_of(tmp_path, kind, "kubernetes.stable_name=true")) == "digits"
+
+
+def test_a_name_that_is_given_keeps_its_own(tmp_path: Path) -> None:
+    """By --name."""
+    spec = read_job(write_job(tmp_path, **FIELDS), target="kubernetes")
+    assert kubernetes_name(plan_job(spec, name="mine")) == "mine"
+
+
+def test_another_place_of_the_job_file_gives_the_same_name(tmp_path: Path) -> None:
+    """A comment above a field, or another folder, is no other job."""
+    first = write_job(tmp_path / "first", **FIELDS)
+    second = write_job(tmp_path / "second", **FIELDS)
+    second.write_text("# a comment\n\n" + second.read_text())
+    names = {kubernetes_name(plan_job(read_job(each, target="kubernetes"))) for each in (first, second)}
+    assert len(names) == 1
