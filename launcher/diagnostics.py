@@ -32,6 +32,13 @@ class Span(NamedTuple):
         return f"{self.file}:{self.line}:{self.column}"
 
 
+class Edit(NamedTuple):
+    """A change of a text as data: what stands at `span` becomes `text`; an empty span is an insertion."""
+
+    span: Span
+    text: str
+
+
 class Diagnostic(NamedTuple):
     """One finding. `message` states the fact with both numbers, `why` the mechanism, `fix` the value to type."""
 

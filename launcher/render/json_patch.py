@@ -1,4 +1,7 @@
-"""JSON Patch (RFC 6902) and JSON Merge Patch (RFC 7386) on plain values. Nothing that is given is changed in place."""
+"""JSON Patch (RFC 6902) and JSON Merge Patch (RFC 7386): on plain values, and as changes of the text that has them.
+
+Nothing that is given is changed in place.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +10,9 @@ import re
 from typing import Any
 
 from launcher.job.patch import Operation
+from launcher.yamltree.changes import Change, Delete, Insert, Path, Set
 
+_ABSENT = object()
 _INDEX = re.compile(r"0|[1-9][0-9]*")
 
 
@@ -46,6 +51,44 @@ def merged_after(document: Any, patch: Any) -> Any:
         else:
             merged[key] = merged_after(merged.get(key), value)
     return merged
+
+
+def changes_of(document: Any, operation: Operation) -> list[Change]:
+    """Return the changes that one operation makes of `document`; `after` raised nothing for it."""
+    value, path, source = operation.value, _tokens(operation.path), _tokens(operation.source or "")
+    made: list[Change] = []
+    if operation.op in {"copy", "move"}:
+        value = _get(document, source, "")
+    if operation.op in {"remove", "move"}:
+        gone = source if operation.op == "move" else path
+        made.append(Delete(_path(document, gone)))
+        document = _removed(copy.deepcopy(document), gone, operation)
+    if operation.op in {"remove", "test"}:
+        return made
+    place = _path(document, path)
+    listed = bool(path) and isinstance(_get(document, path[:-1], ""), list)
+    return [*made, Insert(place, value) if listed and operation.op != "replace" else Set(place, value)]
+
+
+def merge_changes(document: Any, merged: Any, keys: tuple[str, ...]) -> list[Change]:
+    """Return the change that makes `merged` of `document`, where they differ at `keys` alone or above what has none."""
+    for depth, key in enumerate(keys, start=1):
+        if key not in merged:
+            return [Delete(keys[:depth])] if key in document else []
+        document, merged = document.get(key, _ABSENT), merged[key]
+        if depth == len(keys) or not (isinstance(document, dict) and isinstance(merged, dict)):
+            same = document is not _ABSENT and _same(document, merged)
+            return [] if same else [Set(keys[:depth], merged)]
+    return []
+
+
+def _path(document: Any, tokens: list[str]) -> Path:
+    """Return a pointer's tokens with those of lists as numbers; `-` is the list's length."""
+    path: list[str | int] = []
+    for depth, name in enumerate(tokens):
+        parent = _get(document, tokens[:depth], "")
+        path.append(name if isinstance(parent, dict) else len(parent) if name == "-" else int(name))
+    return tuple(path)
 
 
 def _tokens(pointer: str) -> list[str]:

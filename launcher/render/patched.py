@@ -1,4 +1,4 @@
-"""The text of a target with the job's patch: rendered without it, read, changed, and written in the same style.
+"""The text of a target with the job's patch: rendered without it, and edited, so that all else stays as it was.
 
 Nothing of the rendered text is escaped again. What a merge patch brings into a Compose file is literal, as all strings
 of a job file are, so each `$` of it is doubled; a JSON Patch speaks Kubernetes' own language, `$(NAME)` included.
@@ -6,27 +6,49 @@ of a job file are, so each `$` of it is doubled; a JSON Patch speaks Kubernetes'
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from typing import Any
 
 import yaml
 
 from launcher.diagnostics import Diagnostic
-from launcher.errors import JobFileRejected
+from launcher.errors import JobFileRejected, RenderingDisagrees
 from launcher.job.patch import Leaf, Operation
 from launcher.plan.launch_plan import LaunchPlan
-from launcher.render.json_patch import PatchFailed, after, merged_after
+from launcher.render.json_patch import PatchFailed, after, changes_of, merge_changes, merged_after
 from launcher.templating.quoting import dollars
-from launcher.yamltree.emitter import yaml_block
+from launcher.yamltree.changes import EditRefused
+from launcher.yamltree.editor import Editor
 
 Documents = list[dict[str, Any]]
-_HEADER = re.compile(r"(?:#.*\n)*")
 
 
 def patched(plan: LaunchPlan, bare: str) -> str:
-    """Return `bare`, the text without the patch, with it. Raises JobFileRejected (TL145) where a step can't be done."""
-    return written(bare, patched_documents(plan, bare))
+    """Return `bare`, the text without the patch, with it.
+
+    Raises JobFileRejected (TL145) where an operation can't be done, and RenderingDisagrees (TL902) where the edited
+    text is not what the patch makes of the values.
+    """
+    wanted = patched_documents(plan, bare)
+    *_, text = (bare, *patched_texts(plan, bare))
+    if repr(documents_of(text)) != repr(wanted):
+        raise RenderingDisagrees([_misedited(plan)])
+    return text
+
+
+def patched_texts(plan: LaunchPlan, bare: str) -> Iterator[str]:
+    """Yield `bare`, the text without the patch, after each step of it. Raises as `patched` does."""
+    editor, documents = Editor(bare), documents_of(bare)
+    for step in steps(plan):
+        index, made = _done(plan, documents, step)
+        before, documents[index] = documents[index], made
+        changes = merge_changes(before, made, step.keys) if isinstance(step, Leaf) else changes_of(before, step)
+        try:
+            for change in changes:
+                editor = editor.after(change, index)
+        except EditRefused as cause:
+            raise RenderingDisagrees([_misedited(plan)]) from cause
+        yield editor.text
 
 
 def steps(plan: LaunchPlan) -> tuple[Operation | Leaf, ...]:
@@ -35,16 +57,14 @@ def steps(plan: LaunchPlan) -> tuple[Operation | Leaf, ...]:
     return () if patch is None else (*patch.operations, *patch.leaves)
 
 
-def patched_documents(plan: LaunchPlan, bare: str, count: int | None = None) -> Documents:
-    """Return the documents of `bare`, the text without the patch, after its first `count` steps (None: all)."""
+def patched_documents(plan: LaunchPlan, bare: str) -> Documents:
+    """Return the documents of `bare`, the text without the patch, after it. Raises JobFileRejected (TL145)."""
     documents = documents_of(bare)
     known = set(documents[0].get("services", {}))
-    for step in steps(plan)[:count]:
-        if isinstance(step, Leaf):
-            documents[0] = _merged(documents[0], step)
-        else:
-            _operate(plan, documents, step)
-    if plan.target_record.patch == "merge" and count is None:
+    for step in steps(plan):
+        index, made = _done(plan, documents, step)
+        documents[index] = made
+    if plan.target_record.patch == "merge":
         services = documents[0].get("services")
         for name, service in services.items() if isinstance(services, dict) else ():
             if name not in known and not (isinstance(service, dict) and {"image", "build"} & service.keys()):
@@ -58,10 +78,9 @@ def documents_of(text: str) -> Documents:
     return list(yaml.load_all(text, loader))
 
 
-def written(bare: str, documents: Documents) -> str:
-    """Return documents under the header of `bare`, in the style of the templates."""
-    header = _HEADER.match(bare)
-    return (header[0] if header else "") + "---\n".join(f"{yaml_block(each)}\n" for each in documents)
+def _done(plan: LaunchPlan, documents: Documents, step: Operation | Leaf) -> tuple[int, dict[str, Any]]:
+    """Return which document a step changes, and what it makes of it."""
+    return (0, _merged(documents[0], step)) if isinstance(step, Leaf) else _operated(plan, documents, step)
 
 
 def _merged(document: dict[str, Any], leaf: Leaf) -> dict[str, Any]:
@@ -81,7 +100,7 @@ def _literal(value: Any) -> Any:
     return dollars(value) if isinstance(value, str) else value
 
 
-def _operate(plan: LaunchPlan, documents: Documents, operation: Operation) -> None:
+def _operated(plan: LaunchPlan, documents: Documents, operation: Operation) -> tuple[int, dict[str, Any]]:
     index = next(_chosen(plan, documents, operation), None)
     if index is None:
         kinds = ", ".join(str(each.get("kind")) for each in documents)
@@ -92,7 +111,7 @@ def _operate(plan: LaunchPlan, documents: Documents, operation: Operation) -> No
         raise JobFileRejected([_failed(operation, str(cause))]) from cause
     if not isinstance(made, dict):
         raise JobFileRejected([_failed(operation, "replaces the whole object by something that is none")])
-    documents[index] = made
+    return index, made
 
 
 def _chosen(plan: LaunchPlan, documents: Documents, operation: Operation) -> Iterator[int]:
@@ -111,6 +130,15 @@ def _failed(operation: Operation, what: str) -> Diagnostic:
         why="an operation that can't be done would leave a text that nobody asked for",
         span=operation.span,
         field=operation.field,
+    )
+
+
+def _misedited(plan: LaunchPlan) -> Diagnostic:
+    return Diagnostic(
+        "TL902",
+        f"the {plan.target} text with the job's patch does not say what the patch makes of its values",
+        "report it with the job file",
+        why="a patched text is edited where the patch changes it, and then read back; this one would start another job",
     )
 
 

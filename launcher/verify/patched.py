@@ -16,7 +16,7 @@ from launcher.job.reserved import KUBERNETES_LABEL_PREFIX, LABEL_PREFIX
 from launcher.plan.launch_plan import LaunchPlan
 from launcher.plan.names import node_names
 from launcher.render import unpatched
-from launcher.render.patched import documents_of, patched_documents, steps, written
+from launcher.render.patched import documents_of, patched_documents, patched_texts, steps
 from launcher.units import format_size
 from launcher.verify.owned import FIELDS, OPEN, owned_rest
 from launcher.verify.plain import ReadMount
@@ -172,8 +172,7 @@ def _blamed(plan: LaunchPlan, bare: str, found: dict[str, Change], base: Path | 
     """Yield an error for each change, at the step of the patch that made it last."""
     made_by: dict[str, Operation | Leaf] = {}
     before: dict[str, Change] = {}
-    for count, step in enumerate(steps(plan), start=1):
-        text = written(bare, patched_documents(plan, bare, count))
+    for step, text in zip(steps(plan), patched_texts(plan, bare), strict=True):
         now = _changes(plan, bare, text, base)
         made_by |= {what: step for what, change in now.items() if before.get(what) != change}
         before = now

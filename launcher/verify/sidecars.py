@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from launcher.render.patched import documents_of, written
+from launcher.render.patched import documents_of
+from launcher.yamltree.emitter import yaml_block
 
 _LISTS = ("containers", "initContainers")
 
@@ -22,14 +23,14 @@ def without_sidecars(bare: str, text: str) -> str:
                 pod[name] = kept
             else:
                 pod.pop(name, None)
-    return written(text, documents) if changed else text
+    return _written(documents) if changed else text
 
 
 def only_service(text: str, name: str) -> str | None:
     """Return a Compose file with one of its services alone; None where it has no such service."""
     document, *_ = documents_of(text)
     service = document["services"].get(name)
-    return None if service is None else written(text, [{**document, "services": {name: service}}])
+    return None if service is None else _written([{**document, "services": {name: service}}])
 
 
 def unlimited(bare: str, text: str) -> Iterator[str]:
@@ -46,6 +47,11 @@ def containers_of(documents: Any) -> Iterator[dict[str, Any]]:
     for pod in _pods(documents):
         for name in _LISTS:
             yield from pod.get(name) or ()
+
+
+def _written(documents: list[dict[str, Any]]) -> str:
+    """Return documents as a text that is only read back."""
+    return "---\n".join(f"{yaml_block(each)}\n" for each in documents)
 
 
 def _names(text: str) -> set[str]:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
+from typing import NamedTuple
 
 # Line and paragraph separators, BOM and non-characters are folded, dropped or refused by one YAML reader or another;
 # invisible and direction-changing characters would hide from a reviewer what the file says.
@@ -25,6 +26,20 @@ class Quoted(str):
     __slots__ = ()
 
 
+class Style(NamedTuple):
+    """How values of several lines are laid out, in columns: `dash` is where a list stands under its key.
+
+    Without `literal` a string of several lines is double-quoted.
+    """
+
+    step: int = 2
+    dash: int = 2
+    literal: bool = True
+
+
+_OURS = Style()
+
+
 def yaml_string(value: str) -> Quoted:
     """Return a double-quoted YAML scalar on one line."""
     return Quoted('"' + _YAML_ESCAPED.sub(_yaml_escape, value) + '"')
@@ -36,13 +51,16 @@ def _yaml_escape(match: re.Match[str]) -> str:
     return _NAMED_ESCAPES.get(char) or (f"\\u{point:04x}" if point <= 0xFFFF else f"\\U{point:08x}")
 
 
-def yaml_text(value: str, indent: int) -> Quoted:
-    """Return `value` as a literal block indented by `indent` columns, or double-quoted where a block can't hold it."""
+def yaml_text(value: str, indent: int, step: int = 2) -> Quoted:
+    """Return `value` as a literal block indented by `indent` columns, or double-quoted where a block can't hold it.
+
+    `step` is how many of these columns it stands deeper than what it belongs to.
+    """
     lines = value.removesuffix("\n").split("\n")
     if len(lines) < 2 or _has_hidden(value) or not lines[0].strip() or not lines[-1].strip():
         return yaml_string(value)
     # A first line with leading blanks hides where the block's own indentation ends.
-    indicator = "2" if lines[0][0] in " \t" else ""
+    indicator = str(step) if lines[0][0] in " \t" else ""
     chomp = "" if value.endswith("\n") else "-"
     return Quoted("\n".join((f"|{indicator}{chomp}", *(" " * indent + line if line else "" for line in lines))))
 
@@ -53,27 +71,46 @@ def yaml_block(value: object) -> Quoted:
     Strings are double-quoted or literal blocks, keys bare where every reader takes them for a string. Raises TypeError
     for what YAML has no word for here.
     """
-    return Quoted("\n".join(_block_lines(value, 0)) or _flow(value, 0))
+    return Quoted("\n".join(block_lines(value, 0)))
 
 
-def _block_lines(value: object, indent: int) -> Iterator[str]:
+def block_lines(value: object, indent: int, style: Style = _OURS) -> list[str]:
+    """Return the lines of `yaml_block` from column `indent` on; raises TypeError as it does."""
+    if _takes_lines(value) or (value and isinstance(value, (list, tuple))):
+        return "\n".join(_lines(value, indent, style)).split("\n")
+    return (" " * indent + _scalar(value, indent + style.step, style.step, style)).split("\n")
+
+
+def yaml_inline(value: object) -> Quoted:
+    """Return a value on one line, as it may stand inside brackets and braces; raises TypeError as `yaml_block` does."""
+    if isinstance(value, Mapping):
+        return Quoted(f"{{{', '.join(f'{_key(key)}: {yaml_inline(item)}' for key, item in value.items())}}}")
+    if isinstance(value, (list, tuple)):
+        return Quoted(f"[{', '.join(map(yaml_inline, value))}]")
+    return Quoted(yaml_string(value) if isinstance(value, str) else _scalar(value, 0, 2, _OURS))
+
+
+def _key(key: str) -> str:
+    return key if _PLAIN_KEY.fullmatch(key) else yaml_string(key)
+
+
+def _lines(value: object, indent: int, style: Style) -> Iterator[str]:
     blanks = " " * indent
     if isinstance(value, Mapping):
         for key, item in value.items():
-            name = key if _PLAIN_KEY.fullmatch(key) else yaml_string(key)
             if _takes_lines(item):
-                yield f"{blanks}{name}:"
-                yield from _block_lines(item, indent + 2)
+                yield f"{blanks}{_key(key)}:"
+                yield from _lines(item, indent + (style.step if isinstance(item, Mapping) else style.dash), style)
             else:
-                yield f"{blanks}{name}: {_flow(item, indent + 2)}"
+                yield f"{blanks}{_key(key)}: {_scalar(item, indent + style.step, style.step, style)}"
     elif isinstance(value, (list, tuple)):
         for item in value:
             if _takes_lines(item):
-                first, *others = _block_lines(item, indent + 2)
+                first, *others = _lines(item, indent + 2, style)
                 yield f"{blanks}- {first[indent + 2 :]}"
                 yield from others
             else:
-                yield f"{blanks}- {_flow(item, indent + 2)}"
+                yield f"{blanks}- {_scalar(item, indent + 2, 2, style)}"
 
 
 def _takes_lines(value: object) -> bool:
@@ -83,9 +120,9 @@ def _takes_lines(value: object) -> bool:
     return isinstance(value, Mapping) and bool(value)
 
 
-def _flow(value: object, indent: int) -> str:
+def _scalar(value: object, indent: int, step: int, style: Style) -> str:
     if isinstance(value, str):
-        return yaml_text(value, indent)
+        return yaml_text(value, indent, step) if style.literal else yaml_string(value)
     if isinstance(value, bool) or value is None:
         return {True: "true", False: "false", None: "null"}[value]
     if isinstance(value, int):
