@@ -17,7 +17,7 @@ from launcher.job.patch import Leaf, Operation
 from launcher.plan.launch_plan import LaunchPlan
 from launcher.render.json_patch import PatchFailed, after, changes_of, merge_changes, merged_after
 from launcher.templating.quoting import dollars
-from launcher.yamltree.changes import EditRefused
+from launcher.yamltree.changes import Change, EditRefused
 from launcher.yamltree.editor import Editor
 
 Documents = list[dict[str, Any]]
@@ -31,7 +31,7 @@ def patched(plan: LaunchPlan, bare: str) -> str:
     """
     wanted = patched_documents(plan, bare)
     *_, text = (bare, *patched_texts(plan, bare))
-    if repr(documents_of(text)) != repr(wanted):
+    if _exact(documents_of(text)) != _exact(wanted):
         raise RenderingDisagrees([_misedited(plan)])
     return text
 
@@ -45,10 +45,18 @@ def patched_texts(plan: LaunchPlan, bare: str) -> Iterator[str]:
         changes = merge_changes(before, made, step.keys) if isinstance(step, Leaf) else changes_of(before, step)
         try:
             for change in changes:
-                editor = editor.after(change, index)
+                editor = _edited(editor, change, index)
         except EditRefused as cause:
             raise RenderingDisagrees([_misedited(plan)]) from cause
         yield editor.text
+
+
+def _edited(editor: Editor, change: Change, index: int) -> Editor:
+    """Return the text after a change; what other nodes of a Compose file merge is written out first where need be."""
+    try:
+        return editor.after(change, index)
+    except EditRefused:
+        return editor.expanded(index).after(change, index)
 
 
 def steps(plan: LaunchPlan) -> tuple[Operation | Leaf, ...]:
@@ -81,6 +89,13 @@ def documents_of(text: str) -> Documents:
 def _done(plan: LaunchPlan, documents: Documents, step: Operation | Leaf) -> tuple[int, dict[str, Any]]:
     """Return which document a step changes, and what it makes of it."""
     return (0, _merged(documents[0], step)) if isinstance(step, Leaf) else _operated(plan, documents, step)
+
+
+def _exact(documents: Documents) -> str:
+    """Return documents as a text that tells 1 from 1.0 and true, and one order of keys not from another."""
+    import json
+
+    return json.dumps(documents, sort_keys=True, default=repr)
 
 
 def _merged(document: dict[str, Any], leaf: Leaf) -> dict[str, Any]:

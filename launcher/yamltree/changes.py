@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple, TypeAlias
 
 from launcher.yamltree.documents import Mapping, Node, Scalar, Sequence, documents
-from launcher.yamltree.emitter import yaml_inline
+from launcher.yamltree.emitter import Quoted, yaml_inline
 
 Path: TypeAlias = tuple[str | int, ...]
 
@@ -60,12 +60,13 @@ def index_of(node: Node, path: Path, *, missing: bool = False) -> int:
 
 
 def shape(node: Node) -> Any:
-    """Return all that a reader may make of a node, in fresh lists; where two are equal, so are their meanings."""
+    """Return all that a reader makes of a node, merges carried out, in fresh lists; equal ones mean the same."""
     if isinstance(node, Scalar):
         return [node.tag, node.plain, node.text]
     if isinstance(node, Sequence):
         return [node.tag, [shape(item) for item in node.items]]
-    return [node.tag, [[shape(key), shape(value)] for key, value in node.pairs]]
+    others = [[shape(key), shape(value)] for key, value in node.pairs if not isinstance(key, Scalar)]
+    return [node.tag, {key: shape(item) for key, item in node.items.items()}, others]
 
 
 def shape_after(node: Node, change: Change, depth: int = 0) -> Any:
@@ -75,27 +76,41 @@ def shape_after(node: Node, change: Change, depth: int = 0) -> Any:
     """
     path, last = change.path[: depth + 1], depth + 1 == len(change.path)
     if not isinstance(change, Delete) and depth == len(change.path):
-        return _shape_of(change.value)
-    made = shape(node)
+        return shape(documents(yaml_inline(change.value), "").nodes[0])
+    made, step = shape(node), path[-1]
     if last and isinstance(change, Insert):
-        index = change.path[-1]
-        if not (isinstance(node, Sequence) and isinstance(index, int) and 0 <= index <= len(node.items)):
+        if not (isinstance(node, Sequence) and isinstance(step, int) and 0 <= step <= len(node.items)):
             raise EditRefused(f"nothing can be inserted at {shown(path)}")
-        made[1].insert(index, _shape_of(change.value))
+        made[1].insert(step, shape_after(node, change, depth + 1))
         return made
     at = index_of(node, path, missing=last and isinstance(change, Set))
     if last and isinstance(change, Delete):
-        if isinstance(node, Mapping) and [key.text for key in node.repeated].count(str(path[-1])):
+        if isinstance(node, Mapping) and str(step) in [key.text for key in node.repeated]:
             raise EditRefused(f"the key {shown(path)} stands twice")
-        del made[1][at]
-    elif isinstance(node, Mapping) and at < len(node.pairs):
-        made[1][at][1] = shape_after(node.pairs[at][1], change, depth + 1)
-    elif isinstance(node, Mapping) and not isinstance(change, Delete):
-        made[1] += _shape_of({path[-1]: change.value})[1]
-    elif isinstance(node, Sequence):
-        made[1][at] = shape_after(node.items[at], change, depth + 1)
+        del made[1][step]
+    else:
+        below = node.items if isinstance(node, Sequence) else [value for _, value in _pairs(node)]
+        made[1][step] = shape_after(below[at] if at < len(below) else node, change, depth + 1)
     return made
 
 
-def _shape_of(value: Any) -> Any:
-    return shape(documents(yaml_inline(value), "").nodes[0])
+def _pairs(node: Node) -> tuple[tuple[Node, Node], ...]:
+    return node.pairs if isinstance(node, Mapping) else ()
+
+
+def value_of_node(node: Node) -> Any:
+    """Return a value that is written as `node` is, merges carried out: plain scalars are Quoted as they stand there.
+
+    Raises EditRefused for what would lose a tag or a key that is no scalar.
+    """
+    if node.tag is not None:
+        raise EditRefused("a value with a tag is repeated by an alias")
+    if isinstance(node, Scalar):
+        if not node.plain or "\n" in node.raw:
+            return node.text
+        return Quoted(node.raw) if node.raw else None
+    if isinstance(node, Sequence):
+        return [value_of_node(item) for item in node.items]
+    if any(not isinstance(key, Scalar) for key, _ in node.pairs):
+        raise EditRefused("a value with a key that is no scalar is repeated by an alias")
+    return {value_of_node(node.keys[name]) or "": value_of_node(item) for name, item in node.items.items()}

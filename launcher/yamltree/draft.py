@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from launcher.diagnostics import Edit
 from launcher.yamltree import places
-from launcher.yamltree.changes import Change, Delete, EditRefused, Insert, Set, index_of
+from launcher.yamltree.changes import Change, Delete, EditRefused, Insert, Set, index_of, value_of_node
 from launcher.yamltree.documents import Mapping, Node, Scalar, Sequence
 from launcher.yamltree.emitter import Style, block_lines, yaml_inline
 from launcher.yamltree.places import Entry
@@ -39,11 +39,14 @@ class Draft:
         self._style = style
         self._line_break = "\r\n" if "\r\n" in text else "\n"
 
+    def first_expansion(self) -> Edit | None:
+        """Return the edit that writes out the first alias or merge, or None where there is none."""
+        found = self._aliases(self._root_slot())
+        return next((self._expansion(*each) for each in found), None)
+
     def edits(self, change: Change) -> Iterator[Edit]:
         """Yield the edits of a change whose path is there."""
-        root = self._root
-        entry = Entry(root.start, root.start, root.start, root.end, None, root)
-        slot = _Slot(entry, places.column(self._text, root.start), False, None, root.start)
+        slot = self._root_slot()
         if not change.path:
             if isinstance(change, Delete):
                 raise EditRefused("a document can't be deleted")
@@ -63,6 +66,39 @@ class Draft:
             yield self._inserted(self._below(slot, at), change.value)
         else:
             yield self._replaced(self._below(slot, at), change.value)
+
+    def _root_slot(self) -> _Slot:
+        root = self._root
+        entry = Entry(root.start, root.start, root.start, root.end, None, root)
+        return _Slot(entry, places.column(self._text, root.start), False, None, root.start)
+
+    def _aliases(self, outer: _Slot) -> Iterator[tuple[_Slot, int]]:
+        """Yield each alias and each merge, as what it is in and its number there."""
+        if isinstance(outer.entry.value, Scalar):
+            return
+        for at, (_, _, start, _, key, value) in enumerate(self._parts(outer)):
+            if value.start < start or (isinstance(key, Scalar) and key.plain and key.text == "<<"):
+                yield outer, at
+            else:
+                yield from self._aliases(self._below(outer, at))
+
+    def _expansion(self, outer: _Slot, at: int) -> Edit:
+        node, slot = outer.entry.value, self._below(outer, at)
+        key = slot.entry.key
+        if not (isinstance(node, Mapping) and isinstance(key, Scalar) and key.plain and key.text == "<<"):
+            return self._replaced(slot, value_of_node(slot.entry.value))
+        own = {each.text for each, _ in node.pairs if isinstance(each, Scalar)}
+        merged = {name: value_of_node(node.items[name]) for name in node.items if name not in own}
+        names = {value_of_node(node.keys[name]): value for name, value in merged.items()}
+        if not names:
+            return self._deleted(outer, at)
+        begin, end = slot.entry.begin, slot.entry.end
+        if slot.flow:
+            return self._edit(begin, end, yaml_inline(names)[1:-1])
+        first, *more = self._lines(names, slot.column, end)
+        comment = self._comments(slot, own=slot.entry.value.start >= slot.entry.start)
+        lines = [comment, first, *more] if comment else [first[slot.column :], *more]
+        return self._edit(begin, places.line_end(self._text, end), self._joined(*lines))
 
     def _index(self, slot: _Slot, change: Change) -> int:
         return index_of(slot.entry.value, change.path, missing=True)

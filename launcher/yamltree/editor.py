@@ -8,6 +8,7 @@ that would reach further, as one below an anchor that an alias repeats elsewhere
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 from launcher.diagnostics import Edit
 from launcher.yamltree.changes import Change, EditRefused, shape, shape_after, shown
@@ -41,6 +42,16 @@ class Editor:
         """Return the text with a change of a document. Raises EditRefused where no edit makes it and it alone."""
         return self._made(change, document)[1]
 
+    def expanded(self, document: int = 0) -> Editor:
+        """Return the text with each alias and merge of a document written out, so that changes reach one place alone.
+
+        Raises EditRefused where one can't be, as with a tag.
+        """
+        editor = self
+        while edit := Draft(editor.text, editor._read.nodes[document], editor._style()).first_expansion():
+            editor = editor._proved((edit,), [shape(each) for each in editor._read.nodes], "an alias")
+        return editor
+
     def _made(self, change: Change, document: int) -> tuple[tuple[Edit, ...], Editor]:
         nodes = self._read.nodes
         if document >= len(nodes):
@@ -48,10 +59,13 @@ class Editor:
         wanted = [shape(each) for each in nodes]
         wanted[document] = shape_after(nodes[document], change)
         edits = tuple(Draft(self.text, nodes[document], self._style()).edits(change))
+        return edits, self._proved(edits, wanted, shown(change.path))
+
+    def _proved(self, edits: tuple[Edit, ...], wanted: list[Any], what: str) -> Editor:
         made = Editor(applied(self.text, edits), self._file)
         if [shape(each) for each in made._read.nodes] != wanted:
-            raise EditRefused(f"no edit changes {shown(change.path)} alone: an alias or the layout joins it with more")
-        return edits, made
+            raise EditRefused(f"no edit changes {what} alone: an alias or the layout joins it with more")
+        return made
 
     def _style(self) -> Style:
         """Return how the text indents below a key: its first mapping there, and its first list."""

@@ -69,7 +69,7 @@ def yaml_block(value: object) -> Quoted:
     """Return mappings, lists and what is in them as YAML, one value a line, from column 0 on.
 
     Strings are double-quoted or literal blocks, keys bare where every reader takes them for a string. Raises TypeError
-    for what YAML has no word for here.
+    for what YAML has no word for here. What is Quoted already is written as it is.
     """
     return Quoted("\n".join(block_lines(value, 0)))
 
@@ -87,11 +87,11 @@ def yaml_inline(value: object) -> Quoted:
         return Quoted(f"{{{', '.join(f'{_key(key)}: {yaml_inline(item)}' for key, item in value.items())}}}")
     if isinstance(value, (list, tuple)):
         return Quoted(f"[{', '.join(map(yaml_inline, value))}]")
-    return Quoted(yaml_string(value) if isinstance(value, str) else _scalar(value, 0, 2, _OURS))
+    return Quoted(_scalar(value, 0, 2, _OURS._replace(literal=False)))
 
 
 def _key(key: str) -> str:
-    return key if _PLAIN_KEY.fullmatch(key) else yaml_string(key)
+    return key if isinstance(key, Quoted) or _PLAIN_KEY.fullmatch(key) else yaml_string(key)
 
 
 def _lines(value: object, indent: int, style: Style) -> Iterator[str]:
@@ -121,6 +121,8 @@ def _takes_lines(value: object) -> bool:
 
 
 def _scalar(value: object, indent: int, step: int, style: Style) -> str:
+    if isinstance(value, Quoted):
+        return value
     if isinstance(value, str):
         return yaml_text(value, indent, step) if style.literal else yaml_string(value)
     if isinstance(value, bool) or value is None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import json
 from pathlib import Path
 from typing import Any
@@ -9,7 +10,7 @@ from typing import Any
 import pytest
 
 from launcher.container.kubernetes import kubernetes_name
-from launcher.errors import JobFileRejected
+from launcher.errors import JobFileRejected, RenderingDisagrees
 from launcher.plan.launch_plan import LaunchPlan
 from launcher.policy import read_job
 from launcher.render import render
@@ -132,13 +133,70 @@ def test_compose_reads_what_was_asked_for(tmp_path: Path) -> None:
     assert int(job["shm_size"]) == plan.shm.size.value
 
 
-def test_the_wrapper_stays_a_block(tmp_path: Path) -> None:
-    """A reviewer reads the same lines in a patched file as in an unpatched one."""
-    patched = render(patched_plan(tmp_path, "compose", COMPOSE))
-    plain = render(plan_with(tmp_path, "compose", **FIELDS))
-    scripts = [line for line in plain.splitlines() if " tl_" in line]
-    assert len(scripts) > 50
-    assert [line for line in patched.splitlines() if " tl_" in line] == scripts
+def changed_lines(plan: LaunchPlan) -> list[str]:
+    """Return what a patch makes of its text, as lines that begin with + or -."""
+    bare = plan._replace(job=plan.job._replace(patch=None))
+    pair = [render(each).splitlines() for each in (bare, plan)]
+    return [line for line in difflib.unified_diff(*pair, n=0, lineterm="") if line[:2] not in ("--", "++", "@@")]
+
+
+def test_a_merge_patch_leaves_all_other_lines(tmp_path: Path) -> None:
+    """A reviewer reads in a patched file what is in an unpatched one, comments included, and what the patch adds."""
+    patch = {
+        "services": {"digits": {"network_mode": "host", "labels": {"a": "b $x"}}, "db": {"image": "db:1"}},
+        "x-lines": "a\nb\n",
+    }
+    assert changed_lines(patched_plan(tmp_path, "compose", patch)) == [
+        '+      a: "b $$x"',
+        '+    network_mode: "host"',
+        "+  db:",
+        '+    image: "db:1"',
+        "+x-lines: |",
+        "+  a",
+        "+  b",
+    ]
+
+
+def test_a_patch_of_one_node_writes_out_what_the_others_merge(tmp_path: Path) -> None:
+    """The second node has its own line added; a change of the first, which others merge, would be theirs too."""
+    fields: dict[str, Any] = {"torchrun": {"nnodes": 3, "nproc_per_node": 1}, "command": ["train.py"]}
+    one = changed_lines(patched_plan(tmp_path, "compose", {"services": {"digits-1": {"privileged": False}}}, **fields))
+    assert one == ["+    privileged: false"]
+    plan = patched_plan(tmp_path, "compose", {"services": {"digits-0": {"network_mode": "host"}}}, **fields)
+    assert "<<" not in text_of(plan)
+    assert "\n    # The first node's name is taken first, and the others meet there.\n" in text_of(plan)
+    (document,) = documents_of(text_of(plan))
+    assert [each.get("network_mode") for each in document["services"].values()] == ["host", None, None]
+
+
+def test_a_json_patch_leaves_all_other_lines(tmp_path: Path) -> None:
+    """Each operation is a line or a few; a removed rule takes the comment above it along."""
+    patch = [
+        {"op": "add", "path": "/spec/suspend", "value": True},
+        {"op": "replace", "path": "/spec/template/spec/securityContext/fsGroupChangePolicy", "value": "Always"},
+        {"op": "remove", "path": "/spec/podFailurePolicy/rules/1"},
+        {"op": "add", "path": "/spec/template/spec/volumes/0", "value": {"name": "logs", "emptyDir": {}}},
+    ]
+    lines = changed_lines(patched_plan(tmp_path, "kubernetes", patch))
+    assert [line for line in lines if "type:" not in line and "status:" not in line] == [
+        "-      # A drained or preempted node is no failure of the job.",
+        '-      - action: "Ignore"',
+        "-        onPodConditions:",
+        '-        fsGroupChangePolicy: "OnRootMismatch"',
+        '+        fsGroupChangePolicy: "Always"',
+        '+        - name: "logs"',
+        "+          emptyDir: {}",
+        "+  suspend: true",
+    ]
+
+
+def test_a_text_that_the_editor_gets_wrong_is_a_bug_of_ours(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """And not a file."""
+    plan = patched_plan(tmp_path, "kubernetes", [{"op": "add", "path": "/spec/suspend", "value": True}])
+    monkeypatch.setattr("launcher.render.patched.changes_of", lambda *_: [])
+    with pytest.raises(RenderingDisagrees) as caught:
+        render(plan)
+    assert caught.value.diagnostics[0].code == "TL902"
 
 
 def test_null_deletes_what_is_not_the_plans(tmp_path: Path) -> None:

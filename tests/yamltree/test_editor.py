@@ -117,3 +117,75 @@ def at_path(value: Any, path: tuple[Any, ...]) -> Any:
     for step in path:
         value = value.get(step) if isinstance(value, dict) else value[step]
     return value
+
+
+TEXT = """\
+# header
+a: 1   # one
+b: &b
+  # about c
+  c: 'x'  # the x
+  d: [1, two,  # in brackets
+    {e: 5}]
+
+f:
+- |+
+  lines
+
+# about the last
+- "last"
+g: {}  # nothing yet
+h: *b
+"""
+CASES: list[tuple[str, Change, str, str]] = [
+    ("a scalar", Set(("a",), "y"), "a: 1   # one", 'a: "y"   # one'),
+    ("a scalar that takes lines", Set(("a",), "y\nz\n"), "a: 1   # one", "a: | # one\n  y\n  z"),
+    ("a list in place of a scalar", Set(("a",), ["y", {}]), "a: 1   # one", 'a: # one\n- "y"\n- {}'),
+    ("the first key of an empty mapping", Set(("g", "on"), [1, 2]), "g: {}  #", 'g: # nothing yet\n  "on": [1, 2]'),
+    ("a key that goes", Delete(("a",)), "a: 1   # one\n", ""),
+    ("an item that goes, with its comment", Delete(("f", 1)), '# about the last\n- "last"\n', ""),
+    ("an item below a block with its empty lines", Insert(("f", 1), 5), "\n\n# about", "\n\n- 5\n# about"),
+    ("the last item", Insert(("f", 2), ["y"]), '- "last"', '- "last"\n- - "y"'),
+    ("a list that becomes empty", Set(("f",), []), TEXT[TEXT.index("f:") : TEXT.index("\ng:")], "f: []"),
+]
+
+
+@pytest.mark.parametrize(("change", "before", "after"), [each[1:] for each in CASES], ids=[each[0] for each in CASES])
+def test_an_edit_stays_in_its_place(change: Change, before: str, after: str) -> None:
+    """All around it is as it was."""
+    made = Editor(TEXT).after(change).text
+    wanted = TEXT.replace(before, after, 1)
+    assert made == (wanted if not before.endswith("{}  #") else wanted.replace(" nothing yet\nh", "\nh"))
+
+
+@pytest.mark.parametrize(
+    ("text", "change", "why"),
+    [
+        (TEXT, Set(("b", "c"), 1), "an alias"),
+        (TEXT, Set(("h", "c"), 1), "reached by an alias"),
+        (TEXT, Delete(("b",)), "can't be read"),
+        (TEXT, Delete(("z",)), "there is no z"),
+        (TEXT, Insert(("f", 3), 1), "nothing can be inserted at f.3"),
+        ("a: 1\na: 2\n", Delete(("a",)), "stands twice"),
+        ("b: &b {c: 1}\na: {<<: *b}\n", Delete(("a", "c")), "is merged"),
+        ("? a\n: 1\n", Set(("a",), 2), "question mark"),
+        ("a: [", Set(("a",), 2), "can't be read"),
+    ],
+)
+def test_a_change_that_reaches_further_is_refused(text: str, change: Change, why: str) -> None:
+    """By the reason."""
+    with pytest.raises(EditRefused, match=why):
+        Editor(text).after(change)
+
+
+def test_aliases_are_written_out_as_their_values_are() -> None:
+    """Then each place can be changed alone; comments stay, spellings too."""
+    anchored = "a: &a\n  x: 0x10 # sixteen\n  y: |\n    l\n    m\n"
+    text = f"{anchored}b:\n  # merged\n  <<: *a # all\n  x: 1\nc: [*a, 2]\nd: *a # d\n"
+    made = Editor(text).expanded()
+    assert made.text == (
+        "a: &a\n  x: 0x10 # sixteen\n  y: |\n    l\n    m\nb:\n  # merged\n  # all\n  y: |\n    l\n    m\n  x: 1\n"
+        'c: [{x: 0x10, y: "l\\nm\\n"}, 2]\nd: # d\n  x: 0x10\n  y: |\n    l\n    m\n'
+    )
+    assert loaded(made.text) == loaded(text)
+    assert loaded(made.after(Set(("a", "x"), 5)).text)[0]["d"]["x"] == 16
