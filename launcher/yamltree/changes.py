@@ -62,7 +62,7 @@ def index_of(node: Node, path: Path, *, missing: bool = False) -> int:
 def shape(node: Node) -> Any:
     """Return all that a reader makes of a node, merges carried out, in fresh lists; equal ones mean the same."""
     if isinstance(node, Scalar):
-        return [node.tag, node.plain, node.text]
+        return [node.tag, node.plain, node.text or ("null" if node.plain else "")]
     if isinstance(node, Sequence):
         return [node.tag, [shape(item) for item in node.items]]
     others = [[shape(key), shape(value)] for key, value in node.pairs if not isinstance(key, Scalar)]

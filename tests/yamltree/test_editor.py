@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import json
 import random
 import re
 from collections.abc import Iterator
@@ -96,6 +97,27 @@ def test_each_change_is_made_and_no_other(one: Any, other: Any, new: Any, seed: 
         assert made.count("\r\n") in (0, made.count("\n"))
         assert made.endswith(text.split("---")[-1])
         keeps_comments(text, made, one, change)
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.dictionaries(WORDS, VALUES, min_size=1, max_size=3), VALUES, st.integers(0, 2**32))
+def test_what_aliases_repeat_changes_in_one_place_alone(base: dict[str, Any], new: Any, seed: int) -> None:
+    """A change is made, or refused and made once all aliases are written out."""
+    tree = {"base": base, "alias": copy.deepcopy(base), "merged": {**copy.deepcopy(base), "own": 1}, "rest": [new]}
+    text = Writer(seed).text(tree)
+    assume(repr(loaded(text)) == repr([tree]))
+    chosen = list(changes(tree, new))
+    for change in random.Random(seed).sample(chosen, min(len(chosen), 10)):  # noqa: S311
+        try:
+            made = Editor(text).after(change)
+        except EditRefused:
+            made = Editor(text).expanded().after(change)
+        assert sorted_keys(loaded(made.text)) == sorted_keys([expected(tree, change)])
+
+
+def sorted_keys(value: Any) -> str:
+    """Return a value as a text that tells types apart, and not one order of keys from another."""
+    return json.dumps(value, sort_keys=True)
 
 
 def keeps_comments(text: str, made: str, value: Any, change: Change) -> None:

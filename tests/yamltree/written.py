@@ -60,8 +60,19 @@ class Writer:
         for key, item in value.items() if isinstance(value, dict) else enumerate(value):
             lines += self._between(indent)
             start = f"{' ' * indent}{self._scalar(key)}:" if isinstance(value, dict) else f"{' ' * indent}-"
+            if key in ("alias", "merged"):
+                lines += self._repeated(start, key, indent)
+                continue
+            start += " &base" * (key == "base")
             lines += self._part(start, item, indent, listed=isinstance(value, list))
         return lines
+
+    def _repeated(self, start: str, key: str, indent: int) -> list[str]:
+        """Return what repeats the value of the key `base`, which stands above: as it is, or merged with `own: 1`."""
+        if key == "alias":
+            return [f"{start} *base{self._trailing()}"]
+        inner = " " * (indent + self._step)
+        return [f"{start}{self._trailing()}", f"{inner}<<: *base{self._trailing()}", f"{inner}own: 1"]
 
     def _part(self, start: str, item: Any, indent: int, *, listed: bool) -> list[str]:
         if isinstance(item, (dict, list)) and item and self._chance.random() >= self._flow:
