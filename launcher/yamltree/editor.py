@@ -8,6 +8,7 @@ that would reach further, as one below an anchor that an alias repeats elsewhere
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import cached_property
 from typing import Any
 
 from launcher.diagnostics import Edit
@@ -49,23 +50,27 @@ class Editor:
         """
         editor = self
         while edit := Draft(editor.text, editor._read.nodes[document], editor._style()).first_expansion():
-            editor = editor._proved((edit,), [shape(each) for each in editor._read.nodes], "an alias")
+            editor = editor._proved((edit,), editor._shapes, "an alias")
         return editor
 
     def _made(self, change: Change, document: int) -> tuple[tuple[Edit, ...], Editor]:
         nodes = self._read.nodes
         if document >= len(nodes):
             raise EditRefused(f"there is no document {document}")
-        wanted = [shape(each) for each in nodes]
+        wanted = list(self._shapes)
         wanted[document] = shape_after(nodes[document], change)
         edits = tuple(Draft(self.text, nodes[document], self._style()).edits(change))
         return edits, self._proved(edits, wanted, shown(change.path))
 
     def _proved(self, edits: tuple[Edit, ...], wanted: list[Any], what: str) -> Editor:
         made = Editor(applied(self.text, edits), self._file)
-        if [shape(each) for each in made._read.nodes] != wanted:
+        if made._shapes != wanted:
             raise EditRefused(f"no edit changes {what} alone: an alias or the layout joins it with more")
         return made
+
+    @cached_property
+    def _shapes(self) -> list[Any]:
+        return [shape(each) for each in self._read.nodes]
 
     def _style(self) -> Style:
         """Return how the text indents below a key: its first mapping there, and its first list."""
