@@ -110,7 +110,7 @@ def _of_rules() -> Iterator[Explanation]:
 def _of_symptoms() -> Iterator[Explanation]:
     from launcher.diagnose import SYMPTOMS
 
-    for symptom in (each for group in SYMPTOMS for each in group):
+    for symptom in SYMPTOMS:
         title, sections = _docstring(symptom)
         yield Explanation(symptom.CODE, symptom.NAME, title, sections.replace("\n**", "\n\n**") + "\n")
 

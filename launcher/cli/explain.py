@@ -32,7 +32,7 @@ trainlaunch explain TL201
 ```
 """,
 )
-EXAMPLES = ("trainlaunch explain TL201", "trainlaunch explain shm-full")
+EXAMPLES = ("trainlaunch explain TL201", "trainlaunch explain shm-exhausted")
 EXIT_CODES = "0 fine, 2 no such code or name, 70 a bug of ours, 130 interrupted"
 _MARKS = re.compile(r"\*\*(.+?)\*\*")
 

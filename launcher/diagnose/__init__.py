@@ -1,73 +1,51 @@
-"""Explains the end of a run from its evidence: what happened, what shows it, what to type.
+"""Explains a run from its evidence: what happened, what shows it, what to type.
 
-Adding a symptom: one module in `symptoms/`, one place in SYMPTOMS, one test.
+Adding a symptom: one module in `symptoms/`, its place in `ranking.ORDER`, its rows in tests/diagnose.
 """
 
 from __future__ import annotations
 
-from types import ModuleType
-
+from launcher.diagnose.case import Case
 from launcher.diagnose.diagnosis import Diagnosis
 from launcher.diagnose.evidence import Evidence
-from launcher.diagnose.symptoms import (
-    command_not_started,
-    container_not_created,
-    deadline_exceeded,
-    engine_refused,
-    feeder_thread_lost_batch,
-    image_not_pulled,
-    killed_from_outside,
-    node_lost,
-    oom_killed,
-    open_files_exhausted,
-    own_exit_code,
-    pod_evicted,
-    pod_preempted,
-    preflight_stopped,
-    segmentation_fault,
-    shm_bus_error,
-    shm_full,
-    shm_full_semaphore,
-    stopped_on_request,
-    temp_dir_unusable,
-    worker_killed,
-)
+from launcher.diagnose.ranking import ORDER, ranked
+from launcher.diagnose.scan import Scanner, scan_text
+from launcher.diagnose.symptoms import fork_deadlock, shm_exhausted_hang, tmpdir_unusable, unpicklable
+from launcher.diagnose.vocabulary import all_texts
 
-# In each group the first that matches speaks, so the most specific stands first.
-SYMPTOMS: tuple[tuple[ModuleType, ...], ...] = (
-    (pod_evicted, deadline_exceeded, pod_preempted, node_lost, image_not_pulled, container_not_created),
-    (preflight_stopped, engine_refused, stopped_on_request),
-    (feeder_thread_lost_batch, shm_full_semaphore, shm_full, shm_bus_error),
-    (open_files_exhausted, temp_dir_unusable),
-    (worker_killed, oom_killed, killed_from_outside),
-    (segmentation_fault,),
-    (command_not_started, own_exit_code),
-)
+SYMPTOMS = ORDER
 MOST_SENTENCES = 2
+_FEEDER = r"queues\.py.*\b_feed\b"
+
+__all__ = ["SYMPTOMS", "all_causes", "explain_end", "explain_hang", "new_scanner"]
+
+
+def new_scanner() -> Scanner:
+    """Return what reads a log as it comes, for `Evidence.scanned`."""
+    return Scanner(all_texts())
+
+
+def all_causes(evidence: Evidence) -> tuple[Diagnosis, ...]:
+    """Return all causes, the best first, then the echoes of the first; nothing where nothing went wrong."""
+    return ranked(_case(evidence))
 
 
 def explain_end(evidence: Evidence) -> tuple[Diagnosis, ...]:
-    """Return one or two causes, most specific first; none where nothing names one.
-
-    A run that ended with 0 is only asked for OOMKilled: its log may quote anything.
-    """
-    groups = ((oom_killed,),) if evidence.exit_code == 0 else SYMPTOMS
-    found = [_first(group, evidence) for group in groups]
-    return tuple(each for each in found if each is not None)[:MOST_SENTENCES]
+    """Return one or two causes for a person who looks at a screen: no echo, and nothing where no cause is known."""
+    causes = [each for each in all_causes(evidence) if not each.echo_of and each.symptom != "unknown"]
+    return tuple(causes[:MOST_SENTENCES])
 
 
 def explain_hang(evidence: Evidence) -> Diagnosis | None:
     """Return the cause where the log of a job that still runs shows that it waits for ever."""
-    return feeder_thread_lost_batch.diagnose(evidence) or _temp_dir_in_feeder(evidence)
+    case = _case(evidence)
+    found = shm_exhausted_hang.diagnose(case) or fork_deadlock.diagnose(case)
+    if found is not None:
+        return found
+    if case.first(tmpdir_unusable.NONE_USABLE, tmpdir_unusable.TOO_LONG, within=_FEEDER) is not None:
+        return tmpdir_unusable.diagnose(case)
+    return unpicklable.diagnose(case) if unpicklable.in_feeder(case) else None
 
 
-def _temp_dir_in_feeder(evidence: Evidence) -> Diagnosis | None:
-    return temp_dir_unusable.diagnose(evidence) if "_feed" in evidence.log else None
-
-
-def _first(group: tuple[ModuleType, ...], evidence: Evidence) -> Diagnosis | None:
-    for symptom in group:
-        diagnosis: Diagnosis | None = symptom.diagnose(evidence)
-        if diagnosis is not None:
-            return diagnosis
-    return None
+def _case(evidence: Evidence) -> Case:
+    return Case(evidence, evidence.scanned or scan_text(evidence.log, all_texts()))

@@ -2,34 +2,64 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 
 from launcher.diagnose.evidence import Evidence
+from launcher.diagnose.log_facts import Hit
 from launcher.units import GIB, format_size, human_size, round_up
 
 CERTAIN = "certain"
 LIKELY = "likely"
+POSSIBLE = "possible"
+_ONE_SYMPTOM = {"shm-exhausted-semaphore": "shm-exhausted", "shm-exhausted-bus-error": "shm-exhausted"}
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """What shows a cause: `source` is log, inspect, events, end or machine; `line` counts from 1, 0 without lines."""
+
+    source: str
+    line: int
+    text: str
 
 
 @dataclass(frozen=True, slots=True)
 class Diagnosis:
-    """One cause: `sentence` is what happened, `saw` the evidence, `fix` what to type; confidence certain or likely."""
+    """One cause. `sentence` is what happened, `evidence` what shows it, best first, `fix` what to type.
+
+    `name` is its manual's. `commands` are whole lines for a shell, where a fix has some. `echo_of` names the symptom
+    of which this one is only a consequence, `` where it is a cause of its own.
+    """
 
     code: str
     name: str
     sentence: str
-    saw: str
+    evidence: tuple[Seen, ...]
     fix: str
     confidence: str = CERTAIN
+    commands: tuple[str, ...] = ()
+    echo_of: str = ""
+
+    @property
+    def saw(self) -> str:
+        """The first piece of its evidence."""
+        return self.evidence[0].text if self.evidence else ""
+
+    @property
+    def symptom(self) -> str:
+        """The symptom: several codes tell ways in which /dev/shm is seen to be full."""
+        return _ONE_SYMPTOM.get(self.name, self.name)
 
 
-def line_with(log: str, pattern: str) -> str:
-    """Return the last line of a log in which a regular expression is found, stripped; `` without one."""
-    for line in reversed(log.splitlines()):
-        if re.search(pattern, line):
-            return line.strip()
-    return ""
+def seen(*found: Hit | Seen | str | None) -> tuple[Seen, ...]:
+    """Return evidence from lines of a log, or from words about the end; None is left out."""
+    return tuple(_seen(each) for each in found if each)
+
+
+def _seen(found: Hit | Seen | str) -> Seen:
+    if isinstance(found, Seen):
+        return found
+    return Seen("end", 0, found) if isinstance(found, str) else Seen(found.source, found.line, found.text)
 
 
 def shm_place(evidence: Evidence) -> str:

@@ -4,11 +4,20 @@ from __future__ import annotations
 
 import signal
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
+from launcher.diagnose.log_facts import LogFacts
 from launcher.plan.planned import Planned
 from launcher.targets import DEFAULT_TARGET, TARGETS, Target
 
 ENDING_SIGNALS = frozenset({signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGKILL, signal.SIGTERM})
+
+
+class Event(NamedTuple):
+    """What a cluster or an engine noted of a run: its word for it, and the sentence."""
+
+    reason: str
+    words: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,6 +28,11 @@ class Evidence:
     grace period to be over, `signals` are those sent through the target, `private_shm` says that `shm_size` is in
     effect, `log` is the last part of both streams. `reason` and `words` are a cluster's own for an end, or a wait, that
     the container did not bring about, as `Evicted`.
+    `scanned` is the whole log where it was read as it came; `log` then is only its last part.
+
+    `shm_volume` is the pod's volume that is mounted at /dev/shm, `memory_volumes` are all those kept in memory.
+    `pids_limit` and `nofile` are the container's own limits, 0 where unknown; `gpus` is how many it was given, None
+    where unknown; `job` is the file or the name of the job for commands to type.
     """
 
     exit_code: int | None
@@ -37,6 +51,15 @@ class Evidence:
     reason: str = ""
     words: str = ""
     planned: Planned = field(default_factory=Planned)
+    scanned: LogFacts | None = None
+    events: tuple[Event, ...] = ()
+    shm_volume: str = ""
+    memory_volumes: tuple[str, ...] = ()
+    pids_limit: int = 0
+    nofile: int = 0
+    gpus: int | None = None
+    image: str = ""
+    job: str = ""
 
     @property
     def where(self) -> Target:

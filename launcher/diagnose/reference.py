@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from types import ModuleType
 
 from launcher.diagnose import SYMPTOMS
+from launcher.diagnose.symptoms import shm_exhausted_bus_error
 
 _INTRODUCTION = """\
 # Why did it die?
@@ -12,7 +14,9 @@ _INTRODUCTION = """\
 <!-- written from launcher/diagnose/symptoms/ by `python -m launcher.diagnose.reference`; edit the modules -->
 
 After a failure `trainlaunch up` prints one or two causes, each with the evidence for it and what to type. This page has
-all of them. Where nothing names a cause it prints the evidence and guesses nothing.
+all of them, by what stands on the screen. Where nothing names a cause it prints the evidence and guesses nothing.
+
+@TABLE@
 
 Exit codes that are trainlaunch's own: 125 nothing of the job has run, 78 the preflight says that the files are wrong
 (never retried), 75 that this machine is. Every other code is the job's; 128 + n means that signal n ended it.
@@ -20,9 +24,23 @@ Exit codes that are trainlaunch's own: 125 nothing of the job has run, 78 the pr
 
 
 def troubleshooting_markdown() -> str:
-    """Return the page: one section a symptom, in the order in which they are asked."""
-    symptoms = [each for group in SYMPTOMS for each in group]
-    return "\n".join([_INTRODUCTION, *(_section(each) for each in symptoms)])
+    """Return the page: what stands on the screen first, then one section a symptom, in the order of causes."""
+    symptoms = sorted(SYMPTOMS, key=lambda each: each is not shm_exhausted_bus_error)
+    rows = "".join(f"| {_screen(each)} | [{each.NAME}](#{_anchor(each)}) |\n" for each in symptoms)
+    table = f"| on the screen | cause |\n|---|---|\n{rows}".rstrip()
+    return "\n".join([_INTRODUCTION.replace("@TABLE@", table), *(_section(each) for each in SYMPTOMS)])
+
+
+def _anchor(symptom: ModuleType) -> str:
+    return f"{symptom.CODE.lower()}-{symptom.NAME}"
+
+
+def _screen(symptom: ModuleType) -> str:
+    """Return the texts that a manual says are seen, for a cell of a table."""
+    _, _, seen = (symptom.__doc__ or "").partition("**What you see**:")
+    texts = re.findall(r"`([^`]+)`", seen.partition("\n**")[0])
+    shown = (" ".join(each.split()).replace("|", "\\|") for each in texts)
+    return ", ".join(f"`{each}`" for each in shown) or " ".join(seen.partition("\n**")[0].split()).rstrip(".")
 
 
 def _section(symptom: ModuleType) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from launcher.diagnose.evidence import Evidence
+from launcher.targets import KUBERNETES
 from launcher.units import GIB, format_size, round_up
 
 
@@ -24,3 +25,10 @@ def larger_shm(evidence: Evidence) -> str:
         f"set shm_size to {format_size(size)}{memory * bool(evidence.memory)}, or correct data_loader.sample so that "
         "trainlaunch computes it"
     )
+
+
+def shm_commands(evidence: Evidence) -> tuple[str, ...]:
+    """Return what shows how full /dev/shm is, where the run is."""
+    if evidence.target == KUBERNETES.name:
+        return ("kubectl exec POD -- df -h /dev/shm",)
+    return ("df -h /dev/shm",) if not evidence.where.starts_container else ("docker exec CONTAINER df -h /dev/shm",)

@@ -37,7 +37,7 @@ OFFERS = [
     ("trainlaunch init --write-to n", {"notes.txt"}, {"train.py"}),
     ("trainlaunch completion ", {"bash", "zsh", "fish"}, {"job.yaml"}),
     ("trainlaunch explain TL20", {"TL201", "TL209"}, {"TL101"}),
-    ("trainlaunch explain shm-fu", {"shm-full", "shm-full-semaphore"}, {"TL605"}),
+    ("trainlaunch explain shm-exh", {"shm-exhausted", "shm-exhausted-hang"}, {"TL605"}),
     ("trainlaunch plan --name ", set(), {"job.yaml", "docker"}),
 ]
 ZSH_SETUP = """

@@ -175,12 +175,12 @@ def test_a_job_that_the_machine_refuses_gets_the_code(
     assert (f"[{code}]" in done.stderr) == (part == "Example"), done.stderr
 
 
-@pytest.mark.parametrize("asked", ["TL605", "tl605", "shm-full", "shm_full"])
+@pytest.mark.parametrize("asked", ["TL605", "tl605", "shm-exhausted", "shm_exhausted"])
 def test_explain_takes_a_code_or_a_name(trainlaunch: Runs, asked: str) -> None:
     """A symptom is told in the words of its own module."""
     done = trainlaunch("explain", asked)
     assert done.returncode == 0
-    assert done.stdout.startswith("TL605 shm-full\n")
+    assert done.stdout.startswith("TL605 shm-exhausted\n")
     assert "since 2.10 torch reserves the pages" in done.stdout
     assert "**" not in done.stdout
 
@@ -191,7 +191,7 @@ def test_explain_alone_lists_every_code(trainlaunch: Runs) -> None:
     assert [line.split()[0] for line in lines] == sorted(PRINTED)
 
 
-@pytest.mark.parametrize(("asked", "nearest"), [("TL9O1", "TL901"), ("shm-ful", "shm-full")])
+@pytest.mark.parametrize(("asked", "nearest"), [("TL9O1", "TL901"), ("shm-exhauste", "shm-exhausted")])
 def test_an_unknown_code_names_the_nearest(trainlaunch: Runs, asked: str, nearest: str) -> None:
     """Exit 2 with one suggestion, as for verbs."""
     done = trainlaunch("explain", asked)
@@ -201,7 +201,7 @@ def test_an_unknown_code_names_the_nearest(trainlaunch: Runs, asked: str, neares
 
 def test_each_symptom_is_explained_from_its_module() -> None:
     """No second text about a symptom exists."""
-    for symptom in (each for group in SYMPTOMS for each in group):
+    for symptom in SYMPTOMS:
         found = explanation(symptom.NAME)
         assert found is not None
         assert found.code == symptom.CODE

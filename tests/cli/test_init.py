@@ -99,7 +99,7 @@ def test_the_draft_of_the_quickstart_names_its_loaders(trainlaunch: Runs) -> Non
 
 
 @pytest.mark.parametrize(
-    "words", [("init",), ("explain",), ("explain", "shm-full"), ("completion", "bash")], ids=" ".join
+    "words", [("init",), ("explain",), ("explain", "shm-exhausted"), ("completion", "bash")], ids=" ".join
 )
 def test_the_verbs_about_words_import_no_heavy_package(trainlaunch: Runs, words: tuple[str, ...]) -> None:
     """They start fast and need no engine: no docker, kubernetes, rich, jinja2 or torch."""

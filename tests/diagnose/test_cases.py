@@ -1,84 +1,69 @@
-"""The field reports of tests/cases whose cause `up` knows come out right, and no other is blamed on /dev/shm."""
+"""The field reports of tests/cases get their own cause first, whatever their logs went through."""
 
 from __future__ import annotations
 
-import json
-from pathlib import Path
-from typing import Any
-
 import pytest
 
-from launcher.diagnose import explain_end
+from launcher.diagnose import all_causes
 from launcher.diagnose.evidence import Evidence
-from launcher.units import parse_size
+from tests.diagnose.corpus import DRESSES, dressed, evidence_for, harmless, rows
 
-CASES = Path(__file__).resolve().parents[1] / "cases" / "cases.jsonl"
-SHM = {"feeder-thread-lost-batch", "shm-full-semaphore", "shm-full", "shm-bus-error"}
-EXPECTED: dict[str, set[str]] = {
-    "log-sigbus-classic-64m": {"shm-bus-error"},
-    "log-sigbus-ipc-host-leaked-host-shm": {"shm-bus-error"},
-    "log-fallocate-enospc-then-hang": {"feeder-thread-lost-batch"},
-    "log-fallocate-success-0": {"shm-full"},
-    "log-feeder-unable-to-write-old": {"shm-full"},
-    "log-semlock-enospc-tiny-shm": {"shm-full-semaphore"},
-    "log-exit-137-oomkilled-shm-equals-limit": {"oom-killed"},
-    "log-worker-killed-oom": {"worker-killed"},
-    "log-segfault-worker-lmdb": {"segmentation-fault"},
-    "log-ancdata": {"open-files-exhausted"},
-    "log-too-many-open-files-shm-object": {"open-files-exhausted"},
-    "log-af-unix-path-too-long": {"temp-dir-unusable"},
-    "log-shm-manager-no-tmp": {"temp-dir-unusable"},
-    "log-exit-125-podman-ipc-shm": {"engine-refused"},
-    "log-k8s-evicted-request-0": {"killed-from-outside"},
-    # Other causes, which a full doctor explains: `up` must not guess.
-    "log-exception-lost-in-reraise": set(),
-    "log-file-system-race-pin-memory": set(),
-    "log-mosaic-stale-shm": set(),
-    "log-pthread-eagain-nproc": set(),
-    "log-ray-false-positive-46gb": set(),
-    "log-removeipc-semlock": set(),
-    "log-torch-cuda-fork": set(),
-    "log-worker-exited-unexpectedly-code": set(),
-}
+ROWS = rows()
+BEFORE, AFTER = harmless(10_000), harmless(10_000, seed=3)
 
 
-def cases() -> dict[str, dict[str, Any]]:
-    """Return the field reports by id."""
-    return {case["id"]: case for case in map(json.loads, CASES.read_text().splitlines())}
+def first(evidence: Evidence) -> str:
+    """Return the first symptom, `` where nothing is found."""
+    return next((each.symptom for each in all_causes(evidence)), "")
 
 
-def evidence_for(case: dict[str, Any]) -> Evidence:
-    """Return what `up` would know about a case."""
-    inspect = case.get("inspect", {})
-    host = inspect.get("HostConfig", {})
-    ipc = host.get("IpcMode", "")
-    return Evidence(
-        exit_code=case["exit_code"],
-        log=case["input"],
-        oom_killed=inspect.get("State", {}).get("OOMKilled", "OOMKilled" in case["input"]),
-        ipc_mode=ipc,
-        private_shm=ipc in {"", "private", "shareable"},
-        shm_size=host.get("ShmSize") or parse_size(inspect.get("sizeLimit", "0Mi")),
-        memory=host.get("Memory") or parse_size(inspect.get("memory_limit", "0Mi")),
-    )
+@pytest.mark.parametrize("name", ROWS)
+def test_a_field_report_gets_its_cause_first(name: str) -> None:
+    """The row's own field has what counts as right."""
+    assert first(evidence_for(ROWS[name])) in ROWS[name]["symptom"]
 
 
-@pytest.mark.parametrize("name", sorted(EXPECTED))
-def test_a_field_report_gets_its_own_cause_and_no_other(name: str) -> None:
-    """Each known case gets exactly the causes of the table, and the others get none."""
-    assert {each.name for each in explain_end(evidence_for(cases()[name]))} == EXPECTED[name]
+@pytest.mark.parametrize("name", ROWS)
+def test_a_cause_is_found_among_ten_thousand_harmless_lines_on_either_side(name: str) -> None:
+    """The first cause is often far above the end, and its place is told by its line."""
+    row = ROWS[name]
+    found = all_causes(evidence_for(row, BEFORE + row["input"] + AFTER))
+    assert found[0].symptom in row["symptom"]
+    lines = [seen.line for seen in found[0].evidence if seen.source == "log"]
+    assert all(10_000 < line <= 10_000 + len(row["input"].splitlines()) for line in lines)
 
 
-def test_every_log_case_has_an_expectation() -> None:
-    """A new field report can't stay untested."""
-    logs = {name for name, case in cases().items() if case["kind"] == "log"}
-    assert logs <= EXPECTED.keys()
+@pytest.mark.parametrize("dress", DRESSES)
+@pytest.mark.parametrize("name", ROWS)
+def test_a_cause_is_found_through_what_others_put_around_its_lines(name: str, dress: str) -> None:
+    """Engines, clusters, launchers and terminals."""
+    row = ROWS[name]
+    log = dressed(harmless(20) + row["input"] + harmless(20, seed=5), dress)
+    assert first(evidence_for(row, log)) in row["symptom"]
+
+
+@pytest.mark.parametrize("dress", DRESSES)
+def test_harmless_lines_name_nothing(dress: str) -> None:
+    """Without an exit code, and with 0."""
+    log = dressed(harmless(500), dress)
+    assert all_causes(Evidence(None, log)) == ()
+    assert all_causes(Evidence(0, log)) == ()
+
+
+@pytest.mark.parametrize("name", ROWS)
+def test_no_fix_is_a_field_that_its_target_refuses(name: str) -> None:
+    """A pod has no ulimits, a host no shm_size."""
+    row = ROWS[name]
+    for target, refused in (("kubernetes", "ulimits: {"), ("local", "set shm_size")):
+        row = {**row, "inspect": {**row.get("inspect", {}), "target": target}}
+        for found in all_causes(evidence_for(row)):
+            assert refused not in found.fix.partition("; on Kubernetes")[0]
 
 
 def test_inspect_shm_size_is_not_believed_with_ipc_host() -> None:
     """With ipc host the engine still reports 64 MiB, which no process sees: neither text names it."""
     evidence = Evidence(exit_code=135, ipc_mode="host", private_shm=False, shm_size=64 << 20)
-    (diagnosis,) = explain_end(evidence)
+    (diagnosis,) = all_causes(evidence)
     assert "64 MiB" not in diagnosis.sentence + diagnosis.fix
     assert "host's /dev/shm" in diagnosis.sentence
     assert "ls -l /dev/shm" in diagnosis.fix

@@ -19,11 +19,11 @@ WORDS = ("engine", "image", "container", "OOMKilled true", "shm_size to", "resou
 @pytest.mark.parametrize(
     ("code", "log", "name"),
     [
-        (1, FULL, "shm-full"),
-        (135, "", "shm-bus-error"),
-        (1, KILLED, "worker-killed"),
-        (1, FILES, "open-files-exhausted"),
-        (1, SOCKET, "temp-dir-unusable"),
+        (1, FULL, "shm-exhausted"),
+        (135, "", "shm-exhausted"),
+        (1, KILLED, "oom-killed-worker"),
+        (1, FILES, "fd-limit"),
+        (1, SOCKET, "tmpdir-unusable"),
         (127, "sh: 1: trian: not found", "command-not-started"),
         (137, "", "killed-from-outside"),
         (143, "", "killed-from-outside"),
@@ -33,7 +33,7 @@ def test_no_symptom_names_what_a_host_lacks(code: int, log: str, name: str) -> N
     """Cause, evidence and way out."""
     evidence = Evidence(exit_code=code, log=log, target="local", private_shm=False, ipc_mode="host", shm_size=GIB)
     (found,) = explain_end(evidence)
-    assert found.name == name
+    assert found.symptom == name
     said = f"{found.sentence} {found.saw.removeprefix(log)} {found.fix}"
     assert [word for word in WORDS if word in said] == []
 

@@ -17,7 +17,7 @@ from launcher.diagnose.reference import troubleshooting_markdown
 from launcher.plan.planned import Planned
 
 ROOT = Path(__file__).resolve().parents[2]
-ALL = [each for group in SYMPTOMS for each in group]
+ALL = list(SYMPTOMS)
 ENOSPC = (
     "RuntimeError: unable to allocate shared memory(shm) for file </torch_57_1808_4>: No space left on device (28)\n"
 )
@@ -27,7 +27,7 @@ OURS = f"{STOP_MARKER} (78): /dev/shm is 64 MiB and 311 MiB are needed\n"
 
 def names(evidence: Evidence) -> list[str]:
     """Return the names of what explain_end finds."""
-    return [each.name for each in explain_end(evidence)]
+    return [each.symptom for each in explain_end(evidence)]
 
 
 def cluster(reason: str, words: str, code: int | None) -> Evidence:
@@ -36,52 +36,52 @@ def cluster(reason: str, words: str, code: int | None) -> Evidence:
 
 
 MATCHES = [
-    ("preflight says files", Evidence(78, OURS), ["preflight-stopped"]),
-    ("preflight says machine", Evidence(75, OURS.replace("78", "75")), ["preflight-stopped"]),
+    ("preflight says files", Evidence(78, OURS), ["config-refused"]),
+    ("preflight says machine", Evidence(75, OURS.replace("78", "75")), ["machine-refused"]),
     ("the job's own 78", Evidence(78, "config broken\n"), ["own-exit-code"]),
     ("the job's own 75", Evidence(75, ""), ["own-exit-code"]),
     ("a job that only prints the marker", Evidence(3, OURS), []),
-    ("torch reserve", Evidence(1, ENOSPC), ["shm-full"]),
-    ("stale errno 11", Evidence(1, ENOSPC.replace("(28)", "(11)")), ["shm-full"]),
+    ("torch reserve", Evidence(1, ENOSPC), ["shm-exhausted"]),
+    ("stale errno 11", Evidence(1, ENOSPC.replace("(28)", "(11)")), ["shm-exhausted"]),
     ("errno 24 is files", Evidence(1, ENOSPC.replace("No space left on device (28)", "Too many open files (24)")),
-     ["open-files-exhausted"]),
+     ["fd-limit"]),
     ("errno 2 is a race", Evidence(1, ENOSPC.replace("No space left on device (28)", "No such file (2)")), []),
-    ("a full disk", Evidence(1, "OSError: [Errno 28] No space left on device: '/ckpt/a.pt'\n"), []),
+    ("a full disk", Evidence(1, "OSError: [Errno 28] No space left on device: '/ckpt/a.pt'\n"), ["disk-full"]),
     ("nccl", Evidence(1, "failed to extend /dev/shm/nccl-ab12 to 9637892 bytes, error: No space left on device (28)\n"),
-     ["shm-full"]),
-    ("feeder, ended later", Evidence(1, FEED + ENOSPC), ["feeder-thread-lost-batch"]),
-    ("feeder of another error", Evidence(1, FEED + "TypeError: cannot pickle\n"), []),
-    ("sigbus", Evidence(135), ["shm-bus-error"]),
-    ("torchelastic", Evidence(1, "exitcode  : -7 (pid: 91)\n"), ["shm-bus-error"]),
-    ("torchelastic words", Evidence(1, "Signal 7 (SIGBUS) received by PID 91\n"), ["shm-bus-error"]),
-    ("torchelastic other signal", Evidence(1, "exitcode  : -9 (pid: 91)\n"), []),
+     ["nccl-shm"]),
+    ("feeder, ended later", Evidence(1, FEED + ENOSPC), ["shm-exhausted-hang"]),
+    ("feeder of another error", Evidence(1, FEED + "TypeError: cannot pickle 'x' object\n"), ["unpicklable"]),
+    ("sigbus", Evidence(135), ["shm-exhausted"]),
+    ("torchelastic", Evidence(1, "exitcode  : -7 (pid: 91)\n"), ["shm-exhausted"]),
+    ("torchelastic words", Evidence(1, "Signal 7 (SIGBUS) received by PID 91\n"), ["shm-exhausted"]),
+    ("torchelastic other signal", Evidence(1, "exitcode  : -9 (pid: 91)\n"), ["killed-from-outside"]),
     ("out of memory", Evidence(137, oom_killed=True), ["oom-killed"]),
     ("killed, nobody knows", Evidence(137), ["killed-from-outside"]),
-    ("killed after the grace period", Evidence(137, signals=(15, 9), stopped_by="Ctrl-C"), ["stopped-on-request"]),
-    ("docker stop", Evidence(143, signals=(15,)), ["stopped-on-request"]),
+    ("killed after the grace period", Evidence(137, signals=(15, 9), stopped_by="Ctrl-C"), ["stopped"]),
+    ("docker stop", Evidence(143, signals=(15,)), ["stopped"]),
     ("a checkpoint was asked for by SIGUSR1", Evidence(1, signals=(10,)), []),
-    ("own code after Ctrl-C", Evidence(3, signals=(15,), stopped_by="Ctrl-C"), ["stopped-on-request"]),
+    ("own code after Ctrl-C", Evidence(3, signals=(15,), stopped_by="Ctrl-C"), ["stopped"]),
     ("sigterm from outside", Evidence(143), ["killed-from-outside"]),
     ("child killed, ended with 0", Evidence(0, oom_killed=True), ["oom-killed"]),
     ("ended with 0", Evidence(0, ENOSPC), []),
-    ("segfault", Evidence(139), ["segmentation-fault"]),
+    ("segfault", Evidence(139), ["worker-segfault"]),
     ("not found", Evidence(127, "trainlaunch: 90: exec: pythom: not found\n"), ["command-not-started"]),
     ("not executable", Evidence(126, ""), ["command-not-started"]),
-    ("125 by the engine", Evidence(125, error="OCI runtime create failed"), ["engine-refused"]),
-    ("125 by the job", Evidence(125, ""), ["engine-refused"]),
+    ("125 by the engine", Evidence(125, error="OCI runtime create failed"), ["launch-error"]),
+    ("125 by the job", Evidence(125, ""), ["launch-error"]),
     ("an ordinary error", Evidence(1, "ValueError: lr\n"), []),
     ("a log that talks of bus errors", Evidence(1, "Bus error means no room; killed by signal: Bus error\n"), []),
-    ("evicted for disk", cluster("Evicted", "The node was low on resource: ephemeral-storage.", 137), ["pod-evicted"]),
-    ("evicted for memory", cluster("Evicted", "The node was low on resource: memory.", 137), ["pod-evicted"]),
+    ("evicted for disk", cluster("Evicted", "The node was low on resource: ephemeral-storage.", 137), ["evicted"]),
+    ("evicted for memory", cluster("Evicted", "The node was low on resource: memory.", 137), ["evicted"]),
     ("shm over its size", cluster("Evicted", 'Usage of EmptyDir volume "shm" exceeds the limit "1Gi".', 137),
-     ["pod-evicted"]),
+     ["evicted"]),
     ("deadline", cluster("DeadlineExceeded", "Job was active longer than specified deadline", 143),
      ["deadline-exceeded"]),
     ("node lost", cluster("DeletionByTaintManager", "Taint manager: deleting due to NoExecute taint", 137),
      ["node-lost"]),
     ("drained", cluster("EvictionByEvictionAPI", "Eviction API: evicting", 143), ["node-lost"]),
     ("preempted", cluster("PreemptionByScheduler", "preempting to accommodate a higher priority pod", 143),
-     ["pod-preempted"]),
+     ["preempted"]),
     ("no such image", cluster("ImagePullBackOff", "Back-off pulling image: not found", None), ["image-not-pulled"]),
     ("no secret", cluster("CreateContainerConfigError", 'secret "hub" not found', None), ["container-not-created"]),
     ("no room on the node", cluster("OutOfcpu", "Pod was rejected: Node didn't have enough resource: cpu", 125),
@@ -89,11 +89,11 @@ MATCHES = [
     ("no shell", cluster("StartError", 'exec: "/bin/sh": stat /bin/sh: no such file or directory', 125),
      ["container-not-created"]),
     ("a pod that somebody deleted", Evidence(143, target="kubernetes", stopped_by="a deletion of its pod"),
-     ["stopped-on-request"]),
+     ["stopped"]),
     ("a cluster's reason that nobody knows", cluster("SomethingNew", "new", 137), []),
     ("a cluster's 125 without a reason", Evidence(125, target="kubernetes"), []),
-    ("a shell's bus error", Evidence(1, "Bus error (core dumped)\n"), ["shm-bus-error"]),
-    ("bash's bus error", Evidence(1, "run.sh: line 3:    12 Bus error     python a.py\n"), ["shm-bus-error"]),
+    ("a shell's bus error", Evidence(1, "Bus error (core dumped)\n"), ["shm-exhausted"]),
+    ("bash's bus error", Evidence(1, "run.sh: line 3:    12 Bus error     python a.py\n"), ["shm-exhausted"]),
 ]  # fmt: skip
 
 
@@ -105,8 +105,10 @@ def test_evidence_gets_the_causes_that_it_shows(evidence: Evidence, expected: li
 
 def test_at_most_two_causes_are_printed() -> None:
     """A log full of consequences gives two sentences, the cause before them."""
-    log = ENOSPC + "received 0 items of ancdata\nDataLoader worker (pid 7) is killed by signal: Killed. \n"
-    assert names(Evidence(1, log)) == ["shm-full", "open-files-exhausted"]
+    log = ENOSPC + (
+        "RuntimeError: received 0 items of ancdata\nDataLoader worker (pid 7) is killed by signal: Killed. \n"
+    )
+    assert names(Evidence(1, log)) == ["shm-exhausted", "fd-limit"]
 
 
 def test_oom_names_the_share_of_shm() -> None:

@@ -108,7 +108,7 @@ def test_the_first_signal_stops_and_is_told(follow: Callable[..., Followed], nam
     assert done.outcome.exit_code == 9
     assert done.said[0].startswith(f"{name}: stopping the job; it has 1m30s to end")
     assert done.outcome.evidence is not None
-    assert [each.name for each in explain_end(done.outcome.evidence)] == ["stopped-on-request"]
+    assert [each.symptom for each in explain_end(done.outcome.evidence)] == ["stopped"]
 
 
 def test_a_second_ctrl_c_kills(follow: Callable[..., Followed]) -> None:

@@ -13,33 +13,46 @@ from __future__ import annotations
 
 import re
 
-from launcher.diagnose.diagnosis import Diagnosis
-from launcher.diagnose.evidence import Evidence
+from launcher.diagnose.case import Case
+from launcher.diagnose.diagnosis import Diagnosis, Seen, seen
+from launcher.diagnose.evidence import Event
+from launcher.diagnose.texts import Text
 
 CODE = "TL626"
 NAME = "container-not-created"
-_REASONS = frozenset(
-    {
-        "CreateContainerConfigError",
-        "CreateContainerError",
-        "RunContainerError",
-        "ContainerCannotRun",
-        "StartError",
-        "UnexpectedAdmissionError",
-    }
+_REASONS = (
+    "CreateContainerConfigError",
+    "CreateContainerError",
+    "RunContainerError",
+    "ContainerCannotRun",
+    "StartError",
+    "UnexpectedAdmissionError",
+    "FailedMount",
+    "FailedAttachVolume",
+    "FailedCreatePodSandBox",
 )
+_POD = Text("rror", r"\b(?:CreateContainer(?:Config)?Error|RunContainerError)\b")
+_MOUNT = Text("nable to attach or mount volumes")
+_SETUP = Text("rror", r"MountVolume\.SetUp failed for volume")
 
 
-def diagnose(evidence: Evidence) -> Diagnosis | None:
-    """Match the kubelet's reasons."""
-    if evidence.reason not in _REASONS and not evidence.reason.startswith("OutOf"):
+def diagnose(case: Case) -> Diagnosis | None:
+    """Match the kubelet's reasons, in the pod's status or in a log of `kubectl describe`."""
+    evidence = case.evidence
+    event = case.event(*_REASONS)
+    hit = case.first(_POD, _MOUNT, _SETUP)
+    if event is None and evidence.reason.startswith("OutOf"):
+        event = Event(evidence.reason, evidence.words)
+    if event is None and hit is None:
         return None
-    sentence, fix = _told(evidence)
-    return Diagnosis(CODE, NAME, sentence, f"{evidence.reason}: {evidence.words}".rstrip(": "), fix)
+    reason = event.reason if event is not None else ""
+    words = event.words if event is not None else " ".join(each.text for each in case.hits(_POD, _MOUNT, _SETUP))
+    sentence, fix = _told(reason, words)
+    shown = Seen("events", 0, f"{reason}: {words}".rstrip(": ")) if event is not None else hit
+    return Diagnosis(CODE, NAME, sentence, seen(shown), fix)
 
 
-def _told(evidence: Evidence) -> tuple[str, str]:
-    words = evidence.words
+def _told(reason: str, words: str) -> tuple[str, str]:
     missing = re.search(r'(secret|configmap) "([^"]+)" not found', words, re.I)
     if missing is not None:
         kind = missing[1].lower()
@@ -55,15 +68,11 @@ def _told(evidence: Evidence) -> tuple[str, str]:
             f"add the key {key[1]} to it, or correct what follows the slash in secrets",
         )
     if "runAsNonRoot" in words or "non-numeric user" in words or "will run as root" in words:
-        return (
-            "the image wants to run as root, or as a user without a number",
-            'set user to a number, as in user: "1000"',
-        )
+        return "the image runs as root, or as a user without a number", 'set user to a number, as in user: "1000"'
     if "/bin/sh" in words:
         return "the image has no /bin/sh, which the preflight needs", "use an image with a shell; busybox is enough"
-    if evidence.reason.startswith("OutOf") or evidence.reason == "UnexpectedAdmissionError":
-        return (
-            "the node had no room for the pod when it arrived there",
-            "start it again, or set restart.max_attempts to 2",
-        )
+    if reason.startswith("OutOf") or reason == "UnexpectedAdmissionError":
+        return "the node had no room for the pod when it arrived", "start it again, or set restart.max_attempts to 2"
+    if "olume" in words:
+        return "the node can't mount a volume of the pod", "look whether the claim, Secret or ConfigMap it names exists"
     return "the node can't create the container", "change what the node names; it tries again by itself until then"

@@ -1,7 +1,7 @@
-"""The job ran longer than its active_deadline, and the cluster ended it.
+"""The job ran longer than it may, and the cluster ended it.
 
 **What you see**: reason `DeadlineExceeded` and `Job was active longer than specified deadline`, mostly with exit code
-143 or 137, or with none.
+143 or 137, or with none; Slurm's `CANCELLED AT … DUE TO TIME LIMIT`.
 **Why**: activeDeadlineSeconds counts from the start of the Job, over all attempts, the time in which pods wait
 included.
 **Way out**: raise active_deadline, or find what made it slow or kept it waiting.
@@ -10,18 +10,28 @@ included.
 
 from __future__ import annotations
 
-from launcher.diagnose.diagnosis import Diagnosis
-from launcher.diagnose.evidence import Evidence
+from launcher.diagnose.case import Case
+from launcher.diagnose.diagnosis import Diagnosis, Seen, seen
+from launcher.diagnose.texts import Text
 
 CODE = "TL622"
 NAME = "deadline-exceeded"
+_JOB = Text("eadline", r"active (?:on the node )?longer than (?:the )?specified deadline|\breason: DeadlineExceeded\b")
+_SLURM = Text("rror", r"CANCELLED AT \S+ DUE TO TIME LIMIT")
 
 
-def diagnose(evidence: Evidence) -> Diagnosis | None:
-    """Match the controllers' words."""
-    if "Deadline" not in evidence.reason:
+def diagnose(case: Case) -> Diagnosis | None:
+    """Match the controllers' words, and Slurm's."""
+    evidence = case.evidence
+    hit = case.first(_JOB, _SLURM)
+    shown: object = None
+    if "Deadline" in evidence.reason:
+        shown = Seen("events", 0, f"{evidence.reason}: {evidence.words}".rstrip(": "))
+    elif (event := case.event("DeadlineExceeded")) is not None:
+        shown = Seen("events", 0, f"{event.reason}: {event.words}".rstrip(": "))
+    told = shown if isinstance(shown, Seen) else hit
+    if told is None:
         return None
-    saw = f"{evidence.reason}: {evidence.words}".rstrip(": ")
-    sentence = "the cluster ended the job because its active_deadline was over"
+    sentence = "the cluster ended the job because the time that it may take was over"
     fix = "raise active_deadline: it counts all attempts, and the time in which pods wait for a node"
-    return Diagnosis(CODE, NAME, sentence, saw, fix)
+    return Diagnosis(CODE, NAME, sentence, seen(told), fix)

@@ -1,7 +1,9 @@
 """SIGKILL or SIGTERM reached the job, and neither its memory limit nor the engine sent it.
 
-**What you see**: exit code 137 with OOMKilled false, or 143 without a stop.
-**Why**: the host itself ran out of memory, somebody used `kill` on the host, or the job killed itself.
+**What you see**: exit code 137 with OOMKilled false, or 143 without a stop; torchrun's `exitcode: -9` or `Signal 9
+(SIGKILL) received by PID`.
+**Why**: the host itself ran out of memory, somebody used `kill` on the host, or the job killed itself. 137 alone does
+not tell whether memory ended it, a stop whose grace period was over, or an eviction.
 **Way out**: look into the host's kernel log; with a memory limit below what the host has, the limit is hit first
 and named.
 **References**: docs.kernel.org/admin-guide/mm/concepts.html.
@@ -9,29 +11,47 @@ and named.
 
 from __future__ import annotations
 
-from launcher.diagnose.diagnosis import LIKELY, Diagnosis, more_memory
-from launcher.diagnose.evidence import Evidence
+from launcher.diagnose.case import Case
+from launcher.diagnose.diagnosis import LIKELY, POSSIBLE, Diagnosis, more_memory, seen
+from launcher.diagnose.log_facts import Hit
+from launcher.diagnose.texts import Text
 
 CODE = "TL612"
 NAME = "killed-from-outside"
 _SIGNALS = {137: "SIGKILL", 143: "SIGTERM"}
+_RANK = Text("SIG", r"Signal (?:9|15) \(SIG(?:KILL|TERM)\) received by PID")
+_EXITCODE = Text("exitcode", r"\bexitcode *[:=] *-(?:9|15)\b")
+_SHELL = Text("illed", r"^Killed$|: line \d+: +\d+ Killed\b")
+_BARE = "exit code {}, OOMKilled false, no signal sent through {}"
 
 
-def diagnose(evidence: Evidence) -> Diagnosis | None:
-    """Match 137 and 143 that nothing else explains."""
-    name = _SIGNALS.get(evidence.exit_code or 0)
-    if name is None or evidence.oom_killed or evidence.stopped or evidence.reason:
+def diagnose(case: Case) -> Diagnosis | None:
+    """Match 137 and 143, and the texts of SIGKILL, that nothing else explains."""
+    evidence = case.evidence
+    name = _SIGNALS.get(case.exit_code or 0)
+    hit = case.first(_RANK, _EXITCODE, _SHELL)
+    if (name is None and hit is None) or evidence.oom_killed or evidence.stopped or evidence.reason:
         return None
+    if name is None:
+        return _process(case, hit)
     sentence = f"{name} ended the job, and neither its memory limit nor {evidence.where.keeper} sent it"
-    if name == "SIGKILL" and not evidence.where.enforces_limits:
-        fix = f"look for `Out of memory` in `sudo dmesg`; where it is there, {more_memory(evidence)}"
-    elif name == "SIGKILL" and not evidence.where.on_this_machine:
-        fix = (
+    saw = _BARE.format(case.exit_code, evidence.where.keeper)
+    return Diagnosis(CODE, NAME, sentence, seen(saw, hit), _look(case, name), LIKELY)
+
+
+def _process(case: Case, hit: Hit | None) -> Diagnosis:
+    sentence = "a process of the job was killed by a signal from outside, for memory most often"
+    return Diagnosis(CODE, NAME, sentence, seen(hit), _look(case, "SIGKILL"), POSSIBLE)
+
+
+def _look(case: Case, name: str) -> str:
+    where = case.evidence.where
+    if name != "SIGKILL":
+        return "look for who sends SIGTERM: a scheduler, a shutdown of the host, or the job itself"
+    if not where.enforces_limits:
+        return f"look for `Out of memory` in `sudo dmesg`; where it is there, {more_memory(case.evidence)}"
+    if not where.on_this_machine:
+        return (
             "look for `Out of memory` in the node's kernel log; `kubectl get events` may name who deleted or drained it"
         )
-    elif name == "SIGKILL":
-        fix = "look for `Out of memory` in `sudo dmesg`; a lower resources.memory would be met first, and named"
-    else:
-        fix = "look for who sends SIGTERM: a scheduler, a shutdown of the host, or the job itself"
-    saw = f"exit code {evidence.exit_code}, OOMKilled false, no signal sent through {evidence.where.keeper}"
-    return Diagnosis(CODE, NAME, sentence, saw, fix, LIKELY)
+    return "look for `Out of memory` in `sudo dmesg`; a lower resources.memory would be met first, and named"

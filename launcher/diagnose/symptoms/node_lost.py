@@ -10,8 +10,9 @@ count such an end as a failure and makes another pod, where its controller can; 
 
 from __future__ import annotations
 
-from launcher.diagnose.diagnosis import Diagnosis
-from launcher.diagnose.evidence import Evidence
+from launcher.diagnose.case import Case
+from launcher.diagnose.diagnosis import Diagnosis, Seen, seen
+from launcher.diagnose.texts import Text
 
 CODE = "TL623"
 NAME = "node-lost"
@@ -26,13 +27,17 @@ _STORIES = {
     "Terminated": "the node shut down",
     "Shutdown": "the node shut down",
 }
+_SLURM = Text("rror", r"DUE TO NODE FAILURE|CANCELLED AT \S+ DUE TO NODE FAIL")
+_EVENT = Text("NodeNot", r"\bNodeNotReady\b.*\bnot ready\b|Node .* status is now: NodeNotReady|\bNodeLost\b")
 
 
-def diagnose(evidence: Evidence) -> Diagnosis | None:
-    """Match the reasons that are about the node."""
-    story = _STORIES.get(evidence.reason)
-    if story is None:
+def diagnose(case: Case) -> Diagnosis | None:
+    """Match the reasons that are about the node, and Slurm's."""
+    event = case.event(*_STORIES)
+    hit = case.first(_SLURM, _EVENT)
+    if event is None and hit is None:
         return None
-    saw = f"{evidence.reason}: {evidence.words}".rstrip(": ")
+    story = _STORIES[event.reason] if event is not None else "the node failed"
+    shown = Seen("events", 0, f"{event.reason}: {event.words}".rstrip(": ")) if event is not None else hit
     fix = "start it again from its last checkpoint; with kubernetes.kind job the cluster makes another pod by itself"
-    return Diagnosis(CODE, NAME, f"the pod was taken away: {story}", saw, fix)
+    return Diagnosis(CODE, NAME, f"the run was taken away: {story}", seen(shown), fix)

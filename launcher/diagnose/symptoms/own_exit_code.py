@@ -8,18 +8,19 @@
 
 from __future__ import annotations
 
-from launcher.container.preflight import STOP_MARKER
-from launcher.diagnose.diagnosis import Diagnosis
-from launcher.diagnose.evidence import Evidence
+from launcher.diagnose.case import Case
+from launcher.diagnose.diagnosis import Diagnosis, seen
+from launcher.diagnose.symptoms.config_refused import MARKER
 from launcher.errors import EXIT_FILES_WRONG, EXIT_TRY_ELSEWHERE
 
 CODE = "TL615"
 NAME = "own-exit-code"
 
 
-def diagnose(evidence: Evidence) -> Diagnosis | None:
+def diagnose(case: Case) -> Diagnosis | None:
     """Match 75 and 78 without the marker."""
-    if evidence.exit_code not in {EXIT_TRY_ELSEWHERE, EXIT_FILES_WRONG} or STOP_MARKER in evidence.log:
+    if case.exit_code not in {EXIT_TRY_ELSEWHERE, EXIT_FILES_WRONG} or case.first(MARKER):
         return None
-    sentence = f"the job itself ended with {evidence.exit_code}; the preflight had passed"
-    return Diagnosis(CODE, NAME, sentence, "no `preflight stopped` line in the log", "look at the job's own last lines")
+    sentence = f"the job itself ended with {case.exit_code}; the preflight had passed"
+    shown = seen("no `preflight stopped` line in the log")
+    return Diagnosis(CODE, NAME, sentence, shown, "look at the job's own last lines")

@@ -10,21 +10,23 @@ and a socket's path may have 107 bytes.
 
 from __future__ import annotations
 
-from launcher.diagnose.diagnosis import Diagnosis, line_with
-from launcher.diagnose.evidence import Evidence
+from launcher.diagnose.case import Case
+from launcher.diagnose.diagnosis import Diagnosis, seen
+from launcher.diagnose.texts import Text
 
 CODE = "TL608"
-NAME = "temp-dir-unusable"
-_TEXTS = r"No usable temporary directory found|AF_UNIX path too long|random directory for manager socket"
+NAME = "tmpdir-unusable"
+NONE_USABLE = Text("rror", r"No usable temporary directory(?: name)? found")
+TOO_LONG = Text("rror: AF_UNIX path too long")
+MANAGER = Text("shm", r"could not generate a random directory for manager socket")
 
 
-def diagnose(evidence: Evidence) -> Diagnosis | None:
+def diagnose(case: Case) -> Diagnosis | None:
     """Match the three texts."""
-    saw = line_with(evidence.log, _TEXTS)
-    if not saw:
+    hit = case.first(NONE_USABLE, TOO_LONG, MANAGER)
+    if hit is None:
         return None
-    hung = "; the run is hung and will not end by itself" if evidence.exit_code is None else ""
+    hung = "; the run is hung and will not end by itself" if case.exit_code is None else ""
     sentence = f"the temporary directory can't hold the socket that workers pass tensors through{hung}"
-    mount = "add `{type: tmpfs, target: /tmp}` to mounts, or " if evidence.where.starts_container else ""
-    fix = f"{mount}set env: {{TMPDIR: /tmp}}"
-    return Diagnosis(CODE, NAME, sentence, saw, fix)
+    mount = "add `{type: tmpfs, target: /tmp}` to mounts, or " if case.evidence.where.starts_container else ""
+    return Diagnosis(CODE, NAME, sentence, seen(hit), f"{mount}set env: {{TMPDIR: /tmp}}")

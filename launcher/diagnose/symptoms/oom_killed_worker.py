@@ -9,17 +9,21 @@ and the cause is another: memory. Pages of /dev/shm count towards the same limit
 
 from __future__ import annotations
 
-from launcher.diagnose.diagnosis import CERTAIN, LIKELY, Diagnosis, line_with, memory_story, more_memory
-from launcher.diagnose.evidence import Evidence
+from launcher.diagnose.case import Case
+from launcher.diagnose.diagnosis import CERTAIN, LIKELY, Diagnosis, memory_story, more_memory, seen
+from launcher.diagnose.texts import Text
 
 CODE = "TL609"
-NAME = "worker-killed"
+NAME = "oom-killed-worker"
+KILLED = Text("killed by signal: Killed", r"DataLoader worker \(pid\(?s?\)? [\d, ]+\) is killed by signal: Killed")
 
 
-def diagnose(evidence: Evidence) -> Diagnosis | None:
+def diagnose(case: Case) -> Diagnosis | None:
     """Match torch's text for SIGKILL."""
-    saw = line_with(evidence.log, r"DataLoader worker \(pid\(?s?\)? [\d, ]+\) is killed by signal: Killed")
-    if not saw:
+    hit = case.first(KILLED)
+    if hit is None:
         return None
+    evidence = case.evidence
     sentence = f"a DataLoader worker was killed, almost always for memory: {memory_story(evidence)}"
-    return Diagnosis(CODE, NAME, sentence, saw, more_memory(evidence), CERTAIN if evidence.oom_killed else LIKELY)
+    sure = CERTAIN if evidence.oom_killed else LIKELY
+    return Diagnosis(CODE, NAME, sentence, seen(hit), more_memory(evidence), sure)

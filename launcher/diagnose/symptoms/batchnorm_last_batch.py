@@ -1,0 +1,27 @@
+"""The last batch of an epoch has one sample, and batch normalisation can't train on one.
+
+**What you see**: `Expected more than 1 value per channel when training, got input size torch.Size([1, 64])`.
+**Why**: the number of samples leaves a rest of 1 by the batch size (or by ranks × batch size). No matter of workers.
+**Way out**: DataLoader(drop_last=True), or another batch_size.
+**References**: torch/nn/functional.py, _verify_batch_size.
+"""
+
+from __future__ import annotations
+
+from launcher.diagnose.case import Case
+from launcher.diagnose.diagnosis import Diagnosis, seen
+from launcher.diagnose.texts import Text
+
+CODE = "TL652"
+NAME = "batchnorm-last-batch"
+_ONE = Text("rror: Expected more than 1", r"Expected more than 1 value per channel when training")
+
+
+def diagnose(case: Case) -> Diagnosis | None:
+    """Match torch's text."""
+    hit = case.first(_ONE)
+    if hit is None:
+        return None
+    sentence = "the last batch of the epoch has a single sample, which batch normalisation can't train on"
+    fix = "give DataLoader(drop_last=True), or a batch_size that does not leave one sample over"
+    return Diagnosis(CODE, NAME, sentence, seen(hit), fix)

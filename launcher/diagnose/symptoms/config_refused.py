@@ -1,0 +1,31 @@
+"""The preflight stopped the job before its first line, because of what the files ask for: exit 78, with our marker.
+
+**What you see**: `trainlaunch: preflight stopped (78): …` as the last line.
+**Why**: 78 says that the files ask for something that can't work, so the job is never retried. Without the marker the
+same code is the job's own.
+**Way out**: the preflight's own line has both numbers and the value to type.
+**References**: docs/preflight.md; sysexits.h EX_CONFIG.
+"""
+
+from __future__ import annotations
+
+from launcher.container.preflight import STOP_MARKER
+from launcher.diagnose.case import Case
+from launcher.diagnose.diagnosis import Diagnosis, seen
+from launcher.diagnose.texts import Text
+from launcher.errors import EXIT_FILES_WRONG
+
+CODE = "TL601"
+NAME = "config-refused"
+MARKER = Text(STOP_MARKER)
+
+
+def diagnose(case: Case) -> Diagnosis | None:
+    """Match code 78 with the marker; without a code, the marker's own number."""
+    hit = next((each for each in case.hits(MARKER) if f"({EXIT_FILES_WRONG})" in each.text), None)
+    if hit is None or case.exit_code not in {EXIT_FILES_WRONG, None}:
+        return None
+    sentence = "the preflight stopped the job before its first line, because the job file can't work as it is"
+    return Diagnosis(
+        CODE, NAME, sentence, seen(hit), "change what that line names; another attempt would stop there too"
+    )

@@ -1,0 +1,39 @@
+"""The memory of a GPU is used up; neither /dev/shm nor the container's memory is.
+
+**What you see**: `torch.OutOfMemoryError: CUDA out of memory. Tried to allocate …`, `CUDA error: out of memory`,
+`CUBLAS_STATUS_ALLOC_FAILED`, `HIP out of memory`.
+**Why**: model, gradients, optimizer and activations need more than the GPU has, or another process is on it.
+**Way out**: a smaller batch_size, gradient accumulation or checkpointing; PYTORCH_CUDA_ALLOC_CONF=
+expandable_segments:True where much is reserved and unused.
+**References**: pytorch.org/docs/stable/notes/cuda.html, section Memory management.
+"""
+
+from __future__ import annotations
+
+from launcher.diagnose.case import Case
+from launcher.diagnose.diagnosis import Diagnosis, seen
+from launcher.diagnose.texts import Text
+
+CODE = "TL661"
+NAME = "cuda-oom"
+_CUDA = Text(
+    "CUDA", r"CUDA out of memory|CUDA error: out of memory|CUDA_ERROR_OUT_OF_MEMORY|Cuda failure.*out of memory"
+)
+_HIP = Text(
+    "rror", r"HIP out of memory|CUBLAS_STATUS_ALLOC_FAILED|OutOfMemoryError: (?:CUDA|HIP)|cudaErrorMemoryAllocation"
+)
+_NCCL = Text("NCCL", r"Cuda failure (?:2 )?'out of memory'")
+
+
+def diagnose(case: Case) -> Diagnosis | None:
+    """Match the allocators' texts."""
+    hit = case.first(_CUDA, _HIP, _NCCL)
+    if hit is None:
+        return None
+    sentence = "a GPU has no memory left; the container's memory and /dev/shm are not it"
+    fix = (
+        "lower batch_size, or accumulate gradients; look with nvidia-smi whether another process "
+        "uses the GPU; where much "
+        "is reserved and unused set env: {PYTORCH_CUDA_ALLOC_CONF: 'expandable_segments:True'}"
+    )
+    return Diagnosis(CODE, NAME, sentence, seen(hit), fix, commands=("nvidia-smi",))

@@ -1,0 +1,34 @@
+"""DataLoader(timeout=…) fired: no worker gave a batch in that time.
+
+**What you see**: `RuntimeError: DataLoader timed out after 300 seconds`.
+**Why**: the timeout is the job's own setting and did its work: without it the job would wait for ever. A worker is
+stuck: in a lock that was held across the fork, in slow storage, or its batch was lost on a full /dev/shm, whose
+traceback then stands above.
+**Way out**: look above for a traceback with `_feed`; else `py-spy dump --pid` of a worker while it waits.
+**References**: pytorch.org/docs/stable/data.html, timeout.
+"""
+
+from __future__ import annotations
+
+from launcher.diagnose.case import Case
+from launcher.diagnose.diagnosis import Diagnosis, seen
+from launcher.diagnose.texts import Text
+
+CODE = "TL647"
+NAME = "dataloader-timeout"
+_TIMED_OUT = Text("rror: DataLoader timed out", r"DataLoader timed out after \d+ seconds")
+_THREADS = Text("hread", r"is multi-threaded, use of fork\(\) may lead to deadlocks")
+
+
+def diagnose(case: Case) -> Diagnosis | None:
+    """Match torch's text."""
+    hit = case.first(_TIMED_OUT)
+    if hit is None:
+        return None
+    forked = case.first(_THREADS)
+    sentence = "a DataLoader worker gave no batch within the job's own timeout: it is stuck, or its storage is slow"
+    fix = (
+        "look for the reason above that line, or at a worker with `py-spy dump --pid PID` before the timeout; where "
+        "threads (Ray, gRPC, cv2) exist before the fork set data_loader.multiprocessing_context to forkserver"
+    )
+    return Diagnosis(CODE, NAME, sentence, seen(hit, forked), fix)

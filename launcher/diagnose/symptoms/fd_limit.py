@@ -1,0 +1,50 @@
+"""A process ran out of file descriptors, often while tensors were passed between processes; /dev/shm is not full.
+
+**What you see**: `received 0 items of ancdata`, `Too many open files. Communication with the workers is no longer
+possible`, or `unable to open shared memory object … Too many open files (24)`.
+**Why**: with the file_descriptor strategy each shared storage costs a descriptor, for as long as a batch is kept.
+Files that a dataset opens and never closes use the same limit.
+**Way out**: raise ulimits nofile, or copy what is kept of a batch (`.clone()`), or return fewer tensors a batch.
+**References**: pytorch/pytorch#973.
+"""
+
+from __future__ import annotations
+
+from launcher.diagnose.case import Case
+from launcher.diagnose.diagnosis import CERTAIN, LIKELY, Diagnosis, seen
+from launcher.diagnose.texts import Text
+from launcher.targets import KUBERNETES
+
+CODE = "TL607"
+NAME = "fd-limit"
+ANCDATA = Text("rror: received", r"received \d+ items of ancdata")
+TORCH = Text("oo many open files", r"Too many open files\. Communication with the workers")
+TORCH_OPEN = Text("nable to open shared memory object", r"shared memory object <[^>]*>.*\(24\)")
+OPEN = Text("oo many open files", r"[Tt]oo many open files")
+_SHARES = r"multiprocessing/(?:reductions?|resource_sharer|connection|popen_\w+)\.py"
+
+
+def diagnose(case: Case) -> Diagnosis | None:
+    """Match the texts of RLIMIT_NOFILE."""
+    shares = case.first(ANCDATA, TORCH, TORCH_OPEN) or case.first(OPEN, within=_SHARES)
+    hit = shares or case.first(OPEN)
+    if hit is None:
+        return None
+    more = _raise_it(case)
+    if shares is not None:
+        sentence = "a process ran out of file descriptors, one for each tensor that it shares; /dev/shm is not full"
+        fix = f"keep `.clone()`s instead of the workers' own tensors, or {more}"
+        return Diagnosis(CODE, NAME, sentence, seen(hit), fix, CERTAIN)
+    sentence = "a process ran out of file descriptors"
+    return Diagnosis(CODE, NAME, sentence, seen(hit), f"close what is opened for each sample, or {more}", LIKELY)
+
+
+def _raise_it(case: Case) -> str:
+    """Return how its target raises the limit: a pod has no ulimits."""
+    if case.evidence.target == KUBERNETES.name:
+        return (
+            "run `ulimit -n $(ulimit -Hn)` before the command, as the preflight does; more is the runtime's LimitNOFILE"
+        )
+    if case.evidence.where.starts_container:
+        return "set ulimits: {nofile: 65536}"
+    return "raise nofile in /etc/security/limits.conf"

@@ -1,0 +1,36 @@
+"""A worker waits for a lock that another thread held when the worker was forked; nobody will release it.
+
+**What you see**: the job prints nothing more, workers use no CPU and stand in `acquire` or `futex_wait`; Python 3.12
+warns `This process (pid=N) is multi-threaded, use of fork() may lead to deadlocks in the child`.
+**Why**: fork copies only the thread that calls it. A lock of logging, of a tokenizer, of cv2 or gRPC that another
+thread held at that moment stays locked in the child for ever.
+**Way out**: multiprocessing_context forkserver, or start such threads after the workers.
+**References**: python/cpython#84559; os.fork in docs.python.org.
+"""
+
+from __future__ import annotations
+
+from launcher.diagnose.case import Case
+from launcher.diagnose.diagnosis import POSSIBLE, Diagnosis, seen
+from launcher.diagnose.texts import Text
+
+CODE = "TL648"
+NAME = "fork-deadlock"
+_STACK = Text(
+    '  File "',
+    r"File .*(?:threading|logging/__init__)\.py\"?,? line \d+,? in (?:acquire|_acquireLock|__enter__)\b",
+)
+_SPY = Text("hread", r"^Thread \S+ \((?:active|idle)\): .*|Thread 0x[0-9a-f]+ \(most recent call first\)")
+
+
+def diagnose(case: Case) -> Diagnosis | None:
+    """Match a dump of stacks that stand in a lock."""
+    hit = case.first(_STACK) if case.exit_code is None and case.first(_SPY) else None
+    if hit is None:
+        return None
+    sentence = "a worker waits for a lock that was held when it was forked"
+    fix = (
+        "set data_loader.multiprocessing_context to forkserver, or start threads (Ray, gRPC, cv2, "
+        "tokenizers) after the workers"
+    )
+    return Diagnosis(CODE, NAME, sentence, seen(hit), fix, POSSIBLE)

@@ -1,0 +1,33 @@
+"""An IterableDataset gives another number of samples than its length says, most often all of them once a worker.
+
+**What you see**: `Length of IterableDataset … was reported to be N (when accessing len(dataloader)), but M samples
+have been fetched`, or `object of type '…' has no len()`.
+**Why**: each worker iterates its own copy of the dataset. Without a share by worker each sample comes num_workers
+times.
+**Way out**: take every num_workers-th sample in `__iter__` by torch.utils.data.get_worker_info().
+**References**: pytorch.org/docs/stable/data.html, IterableDataset.
+"""
+
+from __future__ import annotations
+
+from launcher.diagnose.case import Case
+from launcher.diagnose.diagnosis import LIKELY, Diagnosis, seen
+from launcher.diagnose.texts import Text
+
+CODE = "TL653"
+NAME = "iterable-length"
+_LENGTH = Text("Length of IterableDataset", r"Length of IterableDataset .* was reported to be \d+")
+_NO_LEN = Text("rror: object of type", r"TypeError: object of type '\w*(?:Iterable|Stream|Web)\w*' has no len\(\)")
+
+
+def diagnose(case: Case) -> Diagnosis | None:
+    """Match torch's warning."""
+    hit = case.first(_LENGTH, _NO_LEN)
+    if hit is None:
+        return None
+    sentence = "the IterableDataset gives more samples than it says: each worker most likely yields all of them"
+    fix = (
+        "share the samples out in __iter__ by torch.utils.data.get_worker_info(), and let __len__ "
+        "say what one pass gives"
+    )
+    return Diagnosis(CODE, NAME, sentence, seen(hit), fix, LIKELY)

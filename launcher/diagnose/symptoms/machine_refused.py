@@ -1,0 +1,29 @@
+"""The preflight stopped the job before its first line, because of this machine's state: exit 75, with our marker.
+
+**What you see**: `trainlaunch: preflight stopped (75): …` as the last line.
+**Why**: 75 says that this machine is wrong just now: /dev/shm or memory is taken, a GPU is missing. Another attempt or
+another machine may work. Without the marker the same code is the job's own.
+**Way out**: the preflight's own line has both numbers and the value to type.
+**References**: docs/preflight.md; sysexits.h EX_TEMPFAIL.
+"""
+
+from __future__ import annotations
+
+from launcher.diagnose.case import Case
+from launcher.diagnose.diagnosis import Diagnosis, seen
+from launcher.diagnose.symptoms.config_refused import MARKER
+from launcher.errors import EXIT_TRY_ELSEWHERE
+
+CODE = "TL616"
+NAME = "machine-refused"
+
+
+def diagnose(case: Case) -> Diagnosis | None:
+    """Match code 75 with the marker; without a code, the marker's own number."""
+    hit = next((each for each in case.hits(MARKER) if f"({EXIT_TRY_ELSEWHERE})" in each.text), None)
+    if hit is None or case.exit_code not in {EXIT_TRY_ELSEWHERE, None}:
+        return None
+    sentence = "the preflight stopped the job before its first line, because this machine can't run it now"
+    return Diagnosis(
+        CODE, NAME, sentence, seen(hit), "free what that line names and start again, or use another machine"
+    )

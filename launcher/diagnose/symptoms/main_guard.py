@@ -1,0 +1,33 @@
+"""The script has no main guard, and starts itself again in each spawned child.
+
+**What you see**: `An attempt has been made to start a new process before the current process has finished its
+bootstrapping phase`.
+**Why**: with spawn or forkserver each child imports the script. Without `if __name__ == "__main__":` it runs all of it,
+and would start children of its own.
+**Way out**: put what the script does below the guard.
+**References**: docs.python.org/3/library/multiprocessing.html, Safe importing of main module.
+"""
+
+from __future__ import annotations
+
+from launcher.diagnose.case import Case
+from launcher.diagnose.diagnosis import Diagnosis, seen
+from launcher.diagnose.texts import Text
+
+CODE = "TL651"
+NAME = "main-guard"
+_BOOT = Text("rror:", r"An attempt has been made to start a new process before")
+_BARE = Text("new process before the", r"An attempt has been made to start a new process before")
+
+
+def diagnose(case: Case) -> Diagnosis | None:
+    """Match multiprocessing's text."""
+    hit = case.first(_BARE)
+    if hit is None:
+        return None
+    sentence = "the script has no main guard, so each worker started the whole script again"
+    fix = (
+        'put the script\'s own calls below `if __name__ == "__main__":`; with '
+        "multiprocessing_context fork none is needed"
+    )
+    return Diagnosis(CODE, NAME, sentence, seen(hit), fix)

@@ -1,0 +1,42 @@
+"""NCCL or gloo talks over a network interface that does not lead to the other nodes.
+
+**What you see**: `no socket interface found`, `Unable to find address for: eth0`, `connect … failed : No route to
+host`, or gloo's `connectFullMesh failed with … 127.0.0.1`.
+**Why**: NCCL_SOCKET_IFNAME or GLOO_SOCKET_IFNAME names an interface that this container lacks, or, unset, docker0 or a
+loopback address was chosen.
+**Way out**: name the interface that the nodes share (`ip -br addr`), or unset the variable.
+**References**: docs.nvidia.com/deeplearning/nccl, NCCL_SOCKET_IFNAME.
+"""
+
+from __future__ import annotations
+
+from launcher.diagnose.case import Case
+from launcher.diagnose.diagnosis import LIKELY, Diagnosis, seen
+from launcher.diagnose.texts import Text
+
+CODE = "TL656"
+NAME = "network-interface"
+_NONE = Text(
+    "NCCL", r"Bootstrap : no socket interface found|[Nn]o (?:socket )?interface found|NCCL_SOCKET_IFNAME .*not found"
+)
+_GLOO = Text(
+    "rror",
+    r"Unable to find address for: \S+|connectFullMesh failed|ifa != nullptr\. Unable to find|interface.*not found",
+)
+_ROUTE = Text("NCCL", r"[sS]ocket\w*: (?:connect|Connect).*(?:No route to host|Network is unreachable)")
+_ROUTE_ERROR = Text(
+    "NCCL", r"Call to connect (?:to \S+ )?(?:failed|returned).*(?:No route to host|Network is unreachable)"
+)
+
+
+def diagnose(case: Case) -> Diagnosis | None:
+    """Match NCCL's and gloo's texts."""
+    hit = case.first(_NONE, _GLOO, _ROUTE, _ROUTE_ERROR)
+    if hit is None:
+        return None
+    sentence = "the ranks talk over a network interface that does not lead to the others"
+    fix = (
+        "set env: {NCCL_SOCKET_IFNAME: …, GLOO_SOCKET_IFNAME: …} to the interface that the nodes share (`ip -br addr` "
+        "inside), or unset both where they name one that is not there"
+    )
+    return Diagnosis(CODE, NAME, sentence, seen(hit), fix, LIKELY, commands=("ip -br addr",))

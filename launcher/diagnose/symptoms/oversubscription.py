@@ -1,0 +1,34 @@
+"""More workers than CPUs: they wait for each other.
+
+**What you see**: `This DataLoader will create 16 worker processes in total. Our suggested max number of worker in
+current system is 2`.
+**Why**: torch counts the CPUs that the process may use. Workers beyond them share those, and each still takes memory
+and room in /dev/shm. A quota (resources.cpus) is not counted by torch, so fewer may be right.
+**Way out**: lower num_workers, or give more CPUs.
+**References**: torch/utils/data/dataloader.py, check_worker_number_rationality.
+"""
+
+from __future__ import annotations
+
+from launcher.diagnose.case import Case
+from launcher.diagnose.diagnosis import LIKELY, POSSIBLE, Diagnosis, seen
+from launcher.diagnose.texts import Text
+
+CODE = "TL662"
+NAME = "oversubscription"
+_TORCH = Text(
+    "This DataLoader will create",
+    r"will create (?P<workers>\d+) worker processes in total\. Our suggested .* system is (?P<cpus>\d+)",
+)
+
+
+def diagnose(case: Case) -> Diagnosis | None:
+    """Match torch's warning."""
+    hit = case.first(_TORCH)
+    if hit is None:
+        return None
+    workers, cpus = hit.match["workers"], hit.match["cpus"]
+    sentence = f"{workers} DataLoader workers share {cpus} CPUs"
+    fix = f"set data_loader.num_workers to {cpus} or to auto, or raise resources.cpus"
+    sure = LIKELY if int(workers) >= 2 * int(cpus) else POSSIBLE
+    return Diagnosis(CODE, NAME, sentence, seen(hit), fix, sure)

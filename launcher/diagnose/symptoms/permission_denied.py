@@ -1,0 +1,43 @@
+"""The job's user may not read, write or run something.
+
+**What you see**: `PermissionError: [Errno 13] Permission denied: '/data/…'`, `[Errno 30] Read-only file system`, or
+`python: can't open file …: [Errno 13]`.
+**Why**: a bind keeps the owner and mode it has on the host, and the container's user has another number; a mount or the
+root is read-only.
+**Way out**: run as the owner (user), change the owner or mode on the host, or mount it writable.
+**References**: docs.docker.com/engine/storage/bind-mounts.
+"""
+
+from __future__ import annotations
+
+from launcher.diagnose.case import Case, place_in_script
+from launcher.diagnose.diagnosis import Diagnosis, seen
+from launcher.diagnose.texts import Text
+
+CODE = "TL666"
+NAME = "permission-denied"
+_SCRIPT = Text("enied", r"can't open file '?(?P<path>[^']+?)'?: \[Errno 13\] Permission denied")
+_PATH = Text("rror: [Errno", r"\[Errno (?:1|13|30)\] [\w -]+: (?P<quote>b?['\"])(?P<path>.+?)(?P=quote)")
+
+
+def diagnose(case: Case) -> Diagnosis | None:
+    """Match EACCES, EPERM and EROFS where they ended the script."""
+    if case.exit_code == 0:
+        return None
+    script = case.first(_SCRIPT)
+    raised = case.raised
+    denied = raised is not None and (
+        raised.short_type == "PermissionError" or (raised.short_type == "OSError" and "[Errno 30]" in raised.message)
+    )
+    if script is None and not denied:
+        return None
+    found = script or next((each for each in case.hits(_PATH) if each.traceback is raised), None)
+    path = found.match["path"] if found is not None else "a file"
+    at = place_in_script(raised) if raised is not None and script is None else ""
+    if "[Errno 30]" in (raised.message if raised is not None and script is None else ""):
+        sentence = f"{path} is on a read-only file system{at}"
+        fix = "mount it without read_only, or write below another mount; read_only: true leaves /tmp writable"
+    else:
+        sentence = f"the job's user has no permission for {path}{at}"
+        fix = f"compare `id` inside with `ls -ln {path}`: set user to its owner, or change owner or mode on the host"
+    return Diagnosis(CODE, NAME, sentence, seen(script or case.raised_seen()), fix)

@@ -1,0 +1,44 @@
+"""Ray's object store does not fit into /dev/shm.
+
+**What you see**: `The object store is using /tmp instead of /dev/shm because /dev/shm has only N bytes available`,
+`exceeds the available memory in /dev/shm`, or `ObjectStoreFullError`.
+**Why**: Ray takes 30 % of the machine's memory for its store and compares it with what is free in /dev/shm. On /tmp
+it works, slowly. With tens of GB free the store that was asked for is simply larger, or files of an earlier Ray are
+still there.
+**Way out**: lower object_store_memory, or state it in shm_extra so that /dev/shm holds it, with a tenth to spare.
+**References**: docs.ray.io, Object Store; ray-project/ray#16387.
+"""
+
+from __future__ import annotations
+
+from launcher.diagnose.case import Case
+from launcher.diagnose.diagnosis import LIKELY, Diagnosis, seen
+from launcher.diagnose.texts import Text
+from launcher.units import MIB, format_size, human_size, round_up
+
+CODE = "TL636"
+NAME = "ray-shm"
+_TMP = Text(
+    "instead of /dev/shm", r"object store is using /tmp instead of /dev/shm because /dev/shm has only (\d+) bytes"
+)
+_ANY_TMP = Text("instead of /dev/shm", r"object store is using \S+ instead of /dev/shm")
+_FULL = Text("rror", r"ObjectStoreFullError|plasma.*(?:No space left|ENOSPC)")
+_EXCEEDS = Text("shm", r"(?i)object store.*(?:exceeds|larger than).*/dev/shm")
+
+
+def diagnose(case: Case) -> Diagnosis | None:
+    """Match Ray's warnings with their number, and its error."""
+    hit = case.first(_TMP) or case.first(_ANY_TMP, _EXCEEDS, _FULL)
+    if hit is None:
+        return None
+    free = int(hit.match[1]) if hit.match.re.groups else 0
+    if not free:
+        fix = "lower object_store_memory, or name it in shm_extra with its size, so that /dev/shm holds it"
+        return Diagnosis(CODE, NAME, "Ray's object store does not fit into /dev/shm", seen(hit), fix, LIKELY)
+    fits = format_size(round_up(max(free * 10 // 11 - MIB, MIB), MIB))
+    sentence = f"Ray's object store is larger than the {human_size(free)} that are free in /dev/shm, so it lies on disk"
+    fix = (
+        f"set object_store_memory to at most {fits}, or make /dev/shm a tenth larger than it: shm_extra: "
+        "[{name: ray, size: …}]; files of an earlier Ray in /dev/shm take room too"
+    )
+    return Diagnosis(CODE, NAME, sentence, seen(hit), fix)

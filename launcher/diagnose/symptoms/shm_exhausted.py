@@ -1,0 +1,39 @@
+"""/dev/shm is full: torch or a library could not reserve the pages it asked for.
+
+**What you see**: `unable to allocate shared memory(shm) for file </torch_…>: No space left on device (28)`; torch
+2.10 to 2.12 may end it in `Success (0)` or `Resource temporarily unavailable (11)`, old ones say `unable to write
+to file </torch_…>`.
+**Why**: since 2.10 torch reserves the pages of a batch before it writes them. `</torch_…>` is a file in /dev/shm,
+no disk is full; the texts with (0) and (11) report a stale errno.
+**Way out**: enlarge /dev/shm, and the memory limit by as much.
+**References**: pytorch/pytorch#161910, #176069, #10396.
+"""
+
+from __future__ import annotations
+
+from launcher.diagnose.case import Case
+from launcher.diagnose.diagnosis import Diagnosis, seen, shm_place
+from launcher.diagnose.shm_advice import larger_shm, shm_commands
+from launcher.diagnose.texts import Text
+
+CODE = "TL605"
+NAME = "shm-exhausted"
+RESERVE = Text("unable to allocate shared memory(shm)", r"\(shm\) for file <[^>]*>: .*\((?:0|11|28)\)")
+RESIZE = Text("unable to resize file </", r"unable to resize file <[^>]*>.*\((?:0|11|28)\)")
+WRITE = Text("unable to write to file </torch_", r"unable to write to file </torch_[^>]*>(?:: .*\(28\))?\s*$")
+PATH = Text(
+    "o space left on device", r"/dev/shm/(?!nccl-)\S+.*o space left on device|o space left on device.*/dev/shm/"
+)
+IN_TORCH = Text("o space left on device", r"\[Errno 28\] No space left on device")
+_SHARING = r"multiprocessing/(?:reductions|shared_memory)\.py|_share_(?:fd|filename)_cpu_|_posixshmem|share_memory"
+
+
+def diagnose(case: Case) -> Diagnosis | None:
+    """Match the texts of a failed reservation; other errno values (2, 12, 24) have other causes."""
+    hit = case.first(RESERVE, RESIZE, WRITE, PATH) or case.first(IN_TORCH, within=_SHARING)
+    if hit is None:
+        return None
+    told = "(28)" in hit.text or "o space left" in hit.text or "(" not in hit.text.rpartition(">")[2]
+    stale = "" if told else "; the error that the line ends in is a stale number of torch's"
+    sentence = f"{shm_place(case.evidence)} is full and had no room for more{stale}"
+    return Diagnosis(CODE, NAME, sentence, seen(hit), larger_shm(case.evidence), commands=shm_commands(case.evidence))

@@ -1,0 +1,36 @@
+"""A worker's feeder thread could not put a batch into /dev/shm: the batch is lost and the job waits for it for ever.
+
+**What you see**: a traceback through `multiprocessing/queues.py … _feed` that ends in `unable to allocate shared
+memory`, then nothing more; the container runs on, the GPUs idle.
+**Why**: with a collate function that returns ordinary tensors, torch 2.10 and later copy the batch in a thread of
+the worker. The error is printed there and dropped; without `DataLoader(timeout=…)` the main process waits for ever.
+Where a worker died beside it, nothing waited: that is told as shm-exhausted.
+**Way out**: end the run, enlarge /dev/shm, and give data_loader.timeout so that the next time is an error.
+**References**: pytorch/pytorch#161910; CPython Lib/multiprocessing/queues.py, Queue._feed.
+"""
+
+from __future__ import annotations
+
+from launcher.diagnose.bus_error import IN_WORKER, WORKER_KILLED
+from launcher.diagnose.case import Case
+from launcher.diagnose.diagnosis import Diagnosis, seen, shm_place
+from launcher.diagnose.shm_advice import larger_shm, shm_commands
+from launcher.diagnose.symptoms.shm_exhausted import IN_TORCH, RESERVE, RESIZE, WRITE
+from launcher.diagnose.texts import Text
+
+CODE = "TL603"
+NAME = "shm-exhausted-hang"
+FEED = r"queues\.py.*\b_feed\b"
+_DIED = Text("DataLoader worker", r"DataLoader worker \(.*\) (?:is killed by signal|exited unexpectedly)")
+
+
+def diagnose(case: Case) -> Diagnosis | None:
+    """Match the feeder thread's traceback with a full /dev/shm at its end, where no worker died beside it."""
+    hit = case.first(RESERVE, RESIZE, WRITE, IN_TORCH, within=FEED)
+    if hit is None or case.first(_DIED, IN_WORKER, WORKER_KILLED) is not None:
+        return None
+    hung = "the run is hung and will not end by itself" if case.exit_code is None else "the job then waited for it"
+    sentence = f"{shm_place(case.evidence)} is full, and a DataLoader worker lost a batch: {hung}"
+    first = "end the run, then " if case.exit_code is None else ""
+    fix = f"{first}{larger_shm(case.evidence)}; data_loader.timeout makes it an error"
+    return Diagnosis(CODE, NAME, sentence, seen(hit), fix, commands=shm_commands(case.evidence))

@@ -1,0 +1,35 @@
+"""The container has no /dev/shm.
+
+**What you see**: `FileNotFoundError: [Errno 2] No such file or directory` out of `_multiprocessing.SemLock(` or
+`_posixshmem.shm_open`, or `[Errno 38] Function not implemented` there.
+**Why**: `ipc: none` gives no /dev/shm, a chroot or a sandbox may lack it, and a directory that only another user may
+enter gives the same ENOENT. Semaphores and shared tensors are files there.
+**Way out**: give the run a /dev/shm of its own: shm_size, without ipc none.
+**References**: sem_overview(7); docs.docker.com/reference/cli/docker/container/run, option --ipc.
+"""
+
+from __future__ import annotations
+
+from launcher.diagnose.case import Case
+from launcher.diagnose.diagnosis import LIKELY, Diagnosis, seen
+from launcher.diagnose.texts import Text
+
+CODE = "TL628"
+NAME = "shm-missing"
+_ENOENT = Text("rror: [Errno", r"(?:FileNotFoundError: \[Errno 2\] No such file or directory$|OSError: \[Errno 38\])")
+_MAKES = r"SemLock\(|_posixshmem\.shm_open|synchronize\.py.*__init__"
+_PATH = Text("/dev/shm", r"/dev/shm['\"/:]? *: No such file or directory|No such file or directory: '/dev/shm['/]")
+
+
+def diagnose(case: Case) -> Diagnosis | None:
+    """Match ENOENT where a semaphore or segment is made; where one is only opened again, it was removed."""
+    hit = next((each for each in case.hits(_ENOENT, within=_MAKES) if not each.within("_rebuild")), None)
+    hit = hit or case.first(_PATH)
+    if hit is None:
+        return None
+    if case.evidence.ipc_mode == "none":
+        sentence = "the container has no /dev/shm: its ipc is none"
+        return Diagnosis(CODE, NAME, sentence, seen(hit), "delete ipc none, and give shm_size")
+    sentence = "a semaphore could not be made: there is no /dev/shm, or this user may not enter it"
+    fix = "look with `ls -ld /dev/shm` inside; without one give shm_size and no ipc none, else mount it with mode 1777"
+    return Diagnosis(CODE, NAME, sentence, seen(hit), fix, LIKELY)

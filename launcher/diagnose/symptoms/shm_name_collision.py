@@ -1,0 +1,31 @@
+"""Two runs that share a /dev/shm want the same name in it.
+
+**What you see**: `FileExistsError: [Errno 17] File exists: '/NAME'` out of `multiprocessing/shared_memory.py`, Mosaic
+Streaming's `Reused local directory`, or torch's `unable to open shared memory object … File exists (17)`.
+**Why**: a segment's name counts for all who share the mount: all runs of a host with ipc host, all containers of a pod.
+**Way out**: give each run its own /dev/shm, or let Python choose the name.
+**References**: docs.python.org/3/library/multiprocessing.shared_memory.html.
+"""
+
+from __future__ import annotations
+
+from launcher.diagnose.case import Case
+from launcher.diagnose.diagnosis import LIKELY, Diagnosis, seen
+from launcher.diagnose.texts import Text
+
+CODE = "TL632"
+NAME = "shm-name-collision"
+_EXISTS = Text("FileExistsError: [Errno 17]", r"File exists: '/[^/']+'")
+_TORCH = Text("nable to open shared memory object", r"shared memory object <[^>]*>.*\(17\)")
+_REUSED = Text("rror: Reused local directory")
+_MAKES = r"shared_memory\.py|_posixshmem|SemLock"
+
+
+def diagnose(case: Case) -> Diagnosis | None:
+    """Match EEXIST for a name of one part, as segments have it: a file's path has several."""
+    hit = case.first(_EXISTS, within=_MAKES) or case.first(_EXISTS) or case.first(_TORCH, _REUSED)
+    if hit is None:
+        return None
+    sentence = "another process that shares this /dev/shm already has a segment of that name, or left one"
+    fix = "give each run its own /dev/shm with shm_size, without ipc host; or leave the name to Python (name=None)"
+    return Diagnosis(CODE, NAME, sentence, seen(hit), fix, LIKELY)

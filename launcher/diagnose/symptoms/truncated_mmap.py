@@ -1,0 +1,38 @@
+"""A memory-mapped file has fewer bytes than its reader expects: it was cut short, or its disk is full.
+
+**What you see**: a bus error, or exit code 135, while /dev/shm has gigabytes free; `mmap length is greater than file
+size`; safetensors' `incomplete metadata, file not fully covered`.
+**Why**: a page beyond the end of a mapped file, or one for which a full disk has no block, can't be had, and the
+kernel sends SIGBUS to whoever touches it, just as for a full /dev/shm.
+**Way out**: compare the file's size with its source's, copy it again, and let nothing write to it during the run.
+**References**: mmap(2), section Errors; numpy.org/doc/stable/reference/generated/numpy.memmap.html.
+"""
+
+from __future__ import annotations
+
+from launcher.diagnose.bus_error import died_of, most_seen, sigbus, was_half_full
+from launcher.diagnose.case import Case
+from launcher.diagnose.diagnosis import LIKELY, Diagnosis, seen
+from launcher.diagnose.shm_advice import larger_shm
+from launcher.diagnose.texts import Text
+
+CODE = "TL627"
+NAME = "truncated-mmap"
+_SHORT = Text("rror: mmap length is greater than file size")
+_PARTS = Text("rror", r"SafetensorError: .*(?:incomplete metadata|MetadataIncompleteBuffer|InvalidHeader|header too)")
+_ZIP = Text("rror", r"PytorchStreamReader failed (?:reading|locating) .*central directory")
+_LINE = 'set env: {PYTHONFAULTHANDLER: "1"} for the line that touched it'
+
+
+def diagnose(case: Case) -> Diagnosis | None:
+    """Match readers' own texts, and a SIGBUS where /dev/shm was seen with room."""
+    hit = case.first(_SHORT, _PARTS, _ZIP)
+    if hit is not None:
+        sentence = "a file that is read has fewer bytes than it should: it was cut short, or is still being written"
+        return Diagnosis(CODE, NAME, sentence, seen(hit), "compare its size with its source's, and copy it again")
+    found = sigbus(case)
+    if found is None or was_half_full(case) is not False:
+        return None
+    sentence = f"{died_of(found)}: a page of a mapped file could not be had{most_seen(case)}"
+    fix = f"{_LINE}: a file cut short, or on a full disk; otherwise {larger_shm(case.evidence)}"
+    return Diagnosis(CODE, NAME, sentence, seen(found.shown), fix, LIKELY)

@@ -1,0 +1,45 @@
+"""Something that a worker needs can't be pickled: a lambda, a local function, an open file or handle.
+
+**What you see**: `Can't pickle local object`, `cannot pickle '_io.TextIOWrapper' object`, `PicklingError`, or in a
+spawned child `Can't get attribute 'X' on <module '__main__'`.
+**Why**: spawn and forkserver send the dataset, the collate function and worker_init_fn to each worker as a pickle; with
+fork only batches are pickled. Out of a feeder thread the error is printed and the batch is lost: the job hangs.
+**Way out**: define functions at the top of a module, open handles in the worker; fork needs no pickle of the dataset.
+**References**: docs.python.org/3/library/pickle.html, What can be pickled and unpickled.
+"""
+
+from __future__ import annotations
+
+from launcher.diagnose.case import Case
+from launcher.diagnose.diagnosis import Diagnosis, seen
+from launcher.diagnose.texts import Text
+
+CODE = "TL650"
+NAME = "unpicklable"
+_CANT = Text(
+    "Error: ",
+    r"(?:Error: )(?:Can't pickle|Can't get local object|cannot pickle|can't pickle|Can't get attribute '[^']+' on <)",
+)
+_TYPE = Text("PicklingError")
+_SENDS = r"multiprocessing/|popen_|DataLoader|_feed|ForkingPickler|reduction\.py|dataloader\.py|spawn"
+
+
+def diagnose(case: Case) -> Diagnosis | None:
+    """Match pickle's texts where processes are started or fed."""
+    hit = case.first(_CANT, _TYPE, within=_SENDS) or case.first(_CANT, _TYPE)
+    if hit is None:
+        return None
+    fed = hit.within(r"queues\.py.*_feed")
+    hung = "; the batch is lost, and the run is hung" if fed and case.exit_code is None else ""
+    sentence = f"something that is sent to or from a DataLoader worker can't be pickled{hung}"
+    fix = (
+        "define functions at the top of a module in the place of lambdas and local functions, and "
+        "open files and handles "
+        "in the worker; multiprocessing_context fork needs no pickle of the dataset"
+    )
+    return Diagnosis(CODE, NAME, sentence, seen(hit), fix)
+
+
+def in_feeder(case: Case) -> bool:
+    """Whether a worker's feeder thread met it, which prints it, drops the batch, and goes on."""
+    return case.first(_CANT, _TYPE, within=r"queues\.py.*\b_feed\b") is not None

@@ -1,0 +1,36 @@
+"""A DataLoader worker, or the job, was ended by abort(): native code gave up.
+
+**What you see**: `DataLoader worker (pid N) is killed by signal: Aborted.`, `Signal 6 (SIGABRT)`, exit code 134; above
+it `terminate called after throwing`, `free(): invalid pointer`, `double free or corruption`, or an assertion.
+**Why**: a library met a state that it can't go on from and says so on stderr, above. Neither /dev/shm nor memory.
+**Way out**: read the line above; PYTHONFAULTHANDLER=1 shows where Python was, num_workers 0 whether it is the workers.
+**References**: abort(3).
+"""
+
+from __future__ import annotations
+
+from launcher.diagnose.case import Case
+from launcher.diagnose.diagnosis import Diagnosis, seen
+from launcher.diagnose.texts import Text
+
+CODE = "TL642"
+NAME = "worker-aborted"
+_WORKER = Text("killed by signal: Aborted")
+_PROCESS = Text("SIG", r"Signal 6 \(SIGABRT\)|signal SIGABRT")
+_TORCHRUN = Text("exitcode", r"\bexitcode *[:=] *-6\b")
+_PYTHON = Text("Aborted", r"Fatal Python error: Aborted|^Aborted(?: \(core dumped\))?\s*$")
+_SIGABRT_EXIT = 134  # 128 + 6
+
+
+def diagnose(case: Case) -> Diagnosis | None:
+    """Match torch's text, torchrun's and Python's."""
+    hit = case.first(_WORKER) or case.first(_PROCESS, _TORCHRUN, _PYTHON)
+    if hit is None and case.exit_code != _SIGABRT_EXIT:
+        return None
+    who = "a DataLoader worker" if hit is not None and "worker" in hit.text else "a process of the job"
+    sentence = f"{who} called abort(): native code gave up"
+    fix = (
+        "look at the lines above it (terminate called, free(), an assertion), run once with env: "
+        '{PYTHONFAULTHANDLER: "1"} and data_loader.num_workers 0; /dev/shm and memory are not it'
+    )
+    return Diagnosis(CODE, NAME, sentence, seen(hit or "exit code 134, which is 128 + SIGABRT"), fix)

@@ -1,0 +1,34 @@
+"""A DataLoader worker ended by itself, without a signal and without an exception that reached the main process.
+
+**What you see**: `DataLoader worker (pid(s) N) exited unexpectedly`, with `exit code 1. Details are lost due to
+multiprocessing`.
+**Why**: the dataset, or a library below it, called exit; or the worker's own traceback stands above on stderr. Beside a
+bus error, a kill or a segmentation fault of a worker the line is only their echo.
+**Way out**: look above for the first traceback of a worker; run once with num_workers 0; with spawn or forkserver look
+for a missing main guard.
+**References**: torch/utils/data/_utils/signal_handling.py.
+"""
+
+from __future__ import annotations
+
+from launcher.diagnose.case import Case
+from launcher.diagnose.diagnosis import LIKELY, Diagnosis, seen
+from launcher.diagnose.texts import Text
+
+CODE = "TL643"
+NAME = "worker-exited"
+_EXITED = Text("DataLoader worker", r"DataLoader worker \(pid(?:\(s\))? [\d, ]+\) exited unexpectedly")
+_CODE = Text("DataLoader worker", r"exited unexpectedly with exit code (\d+)")
+
+
+def diagnose(case: Case) -> Diagnosis | None:
+    """Match torch's texts for a worker that is gone."""
+    hit = case.first(_CODE) or case.first(_EXITED)
+    if hit is None:
+        return None
+    sentence = "a DataLoader worker ended by itself, with no signal that torch saw; its own words, if any, stand above"
+    fix = (
+        "look above for the first traceback of a worker, and run once with data_loader.num_workers 0; with "
+        "multiprocessing_context spawn or forkserver look for a missing `if __name__ == '__main__':`"
+    )
+    return Diagnosis(CODE, NAME, sentence, seen(hit), fix, LIKELY)

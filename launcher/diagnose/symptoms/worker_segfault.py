@@ -1,0 +1,42 @@
+"""Native code crashed: SIGSEGV in a worker, or in the main process.
+
+**What you see**: exit code 139, or `Unexpected segmentation fault encountered in worker`.
+**Why**: in a worker most often a native handle (LMDB, HDF5, OpenCV, a database) that was opened before the fork;
+else a library that doesn't fit its CUDA driver or Python.
+**Way out**: open such handles in the worker, at first use. Not a matter of /dev/shm.
+**References**: pytorch.org/docs/stable/data.html, section Multi-process data loading.
+"""
+
+from __future__ import annotations
+
+from launcher.diagnose.case import Case
+from launcher.diagnose.diagnosis import Diagnosis, seen
+from launcher.diagnose.texts import Text
+
+CODE = "TL613"
+NAME = "worker-segfault"
+SIGSEGV_EXIT = 139
+_WORKER = Text(" fault", r"segmentation fault encountered in worker|killed by signal: Segmentation fault")
+_PROCESS = Text("SIG", r"Signal 11 \(SIGSEGV\)|signal SIGSEGV|exitcode *: *-11\b")
+_TORCHRUN = Text("exitcode", r"\bexitcode *[:=] *-11\b")
+_PYTHON = Text(
+    " fault",
+    r"Fatal Python error: Segmentation fault|^Segmentation fault(?: \(core dumped\))?\s*$|: line \d+: +\d+ Seg",
+)
+
+
+def diagnose(case: Case) -> Diagnosis | None:
+    """Match torch's, torchrun's and Python's texts, and exit code 139."""
+    worker = case.first(_WORKER)
+    process = case.first(_PROCESS, _TORCHRUN, _PYTHON)
+    if worker:
+        sentence = "a DataLoader worker crashed in native code, often a handle (LMDB, HDF5, cv2) opened before the fork"
+        fix = "open the handle inside the worker, at first use in __getitem__"
+        return Diagnosis(CODE, NAME, sentence, seen(worker), fix)
+    if process or case.exit_code == SIGSEGV_EXIT:
+        sentence = "the job crashed in native code"
+        shown = seen(process or "exit code 139, which is 128 + SIGSEGV")
+        return Diagnosis(
+            CODE, NAME, sentence, shown, 'set env: {PYTHONFAULTHANDLER: "1"} and run again for a traceback'
+        )
+    return None

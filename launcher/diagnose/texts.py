@@ -1,0 +1,86 @@
+"""A text that a program prints for one reason: how its lines are found in gigabytes of others."""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+
+# Each text contains one of these. A log is searched for them alone, at the speed of memory; a line that has one is then
+# asked for the texts that belong to it. Rare words, since each costs half a second a gigabyte.
+ROOTS: tuple[str, ...] = (
+    "rror",
+    "xception",
+    "Traceback",
+    "  File ",
+    "shm",
+    "leaked s",
+    "NCCL",
+    "illed",
+    "SIG",
+    " fault",
+    "Aborted",
+    "hread",
+    "Evicted",
+    "reempt",
+    "OOM",
+    "imed out",
+    "eadline",
+    "ot found",
+    "o such ",
+    "enied",
+    "trainlaunch: ",
+    "CUDA",
+    "NVIDIA",
+    "DataLoader",
+    "nable to",
+    "Image",
+    "oo many",
+    "Xid (",
+    "ibv_",
+    "o space l",
+    "IterableDataset",
+    "nodes are",
+    "NodeNot",
+    "was low on",
+    "exceed",
+    "new process",
+    "o module",
+    "temporarily un",
+    "exitcode",
+)
+MOST_CHARACTERS = 4096  # of a line; what a program says of an error stands in its first page
+
+
+class Text:
+    """A text that some program prints, as a regular expression; `anchor` is a part that each such line contains.
+
+    The anchor is compared as it is, capitals and all, and contains one of ROOTS.
+    """
+
+    __slots__ = ("anchor", "root", "source")
+
+    def __init__(self, anchor: str, source: str = "") -> None:
+        self.anchor = anchor
+        self.source = source or re.escape(anchor)
+        self.root = next((each for each in ROOTS if each in anchor), "")
+
+    def found_in(self, line: str) -> re.Match[str] | None:
+        """Return where a line has the text, None where it has not."""
+        return _compiled(self.source).search(line) if self.anchor in line else None
+
+
+@cache
+def _compiled(source: str) -> re.Pattern[str]:
+    """Compile when a line first has the anchor: a start that explains nothing pays nothing."""
+    return re.compile(source)
+
+
+def by_root(texts: tuple[Text, ...]) -> dict[str, tuple[Text, ...]]:
+    """Return the texts that a line with a root may have. Raises ValueError for a text that no root leads to."""
+    lost = [each.anchor for each in texts if not each.root]
+    if lost:
+        raise ValueError(f"no root in {lost}")
+    found: dict[str, list[Text]] = {}
+    for each in texts:
+        found.setdefault(each.root, []).append(each)
+    return {root: tuple(each) for root, each in found.items()}
