@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 
 from launcher.plan.launch_plan import LaunchPlan
+from launcher.render import render
+from tests.jobs import plan_with
 from tests.render.crds import pod_templates
 from tests.render.jobs import FOLDER
 from tests.render.kinds import CASES, documents, kind_plan
@@ -123,3 +126,33 @@ def test_pods_that_differ_are_refused_with_both_sides_named() -> None:
 def test_half_a_manifest_is_refused(text: str) -> None:
     """No reader's crash is taken for agreement."""
     assert refusals(kind_plan(CLUSTER, "jobset", 3), text)
+
+
+def test_a_manifest_inside_a_list_or_with_its_pod_elsewhere_is_refused() -> None:
+    """kubectl would take the list, and a controller another template than the one that it looks at."""
+    plan = kind_plan(CLUSTER, "job", 3)
+    objects = documents(plan)
+    assert refusals(plan, dumped([{"apiVersion": "v1", "kind": "List", "items": objects}]))
+    template = objects[-1]["spec"]["template"]
+    template["other"] = template.pop("spec")
+    assert refusals(plan, dumped(objects))
+
+
+def test_braces_of_a_job_are_no_template(tmp_path: Path) -> None:
+    """Nothing expands a rendering before Kubernetes reads it, so what the job says is known."""
+    fields = {"command": ["echo", "{{ x }}", "{{"], "env": {"A": "{{b}}"}, "resources": {"cpus": 2, "memory": "4Gi"}}
+    plan = plan_with(tmp_path, "kubernetes", **fields)
+    objects = documents(plan)
+    assert refusals(plan, dumped(objects)) == []
+    objects[0]["spec"]["template"]["spec"]["containers"][0]["args"][-1] = "{{ y }}"
+    assert refusals(plan, dumped(objects))
+
+
+@pytest.mark.parametrize("change", ["!!binary ", "&a ", "!other "])
+def test_a_tag_is_refused_and_an_anchor_changes_nothing(change: str) -> None:
+    """kubectl would decode the one; the other only names a value."""
+    plan = kind_plan(CLUSTER, "pod", 1)
+    text = render(plan)
+    image = f'image: "{plan.job.image}"'
+    assert image in text
+    assert bool(refusals(plan, text.replace(image, image.replace(": ", f": {change}")))) == change.startswith("!")
