@@ -196,6 +196,7 @@ class KubernetesSpec(NamedTuple):
     host_network: bool = False
     queue: str | None = None
     priority_class: str | None = None
+    scheduler_name: str | None = None
     image_pull_secrets: tuple[str, ...] = ()
     fs_group: int | None = None
     pod_security: str = "restricted"

@@ -116,6 +116,7 @@ DESIGN_ROWS = {
     "kubernetes.host_network": "false",
     "kubernetes.queue": "none",
     "kubernetes.priority_class": "none",
+    "kubernetes.scheduler_name": "none",
     "kubernetes.image_pull_secrets": "[]",
     "kubernetes.fs_group": "1000",
     "kubernetes.pod_security": "restricted",

@@ -135,6 +135,8 @@ KUBERNETES = record(
     Field("queue", text("the name of a Kueue LocalQueue", NAME), "Kueue queue; the job waits suspended until admitted",
           kubernetes="label, `suspend`"),
     Field("priority_class", _OBJECT_NAME, "priority class", pod_key="priorityClassName"),
+    Field("scheduler_name", _OBJECT_NAME, "scheduler that places the pods; none: the cluster's default",
+          pod_key="schedulerName"),
     Field("image_pull_secrets", listing(_OBJECT_NAME), "Secrets that pull the image", default=(),
           kubernetes="`imagePullSecrets`"),
     Field("fs_group", integer(0), "group of volumes; none where the image's user is kept", shown="1000",
