@@ -41,7 +41,8 @@ class Kind(NamedTuple):
     What it does by itself: `retries`: starts a failed job again as restart.max_attempts says, else only `up` does.
     `restarts_together`: then all nodes start again, not the lost one alone. `removed_after_ttl`: ttl_after_finished is
     a field of it. `deadline_of_pods`: its deadline stands in the Job below it, and counts anew for each attempt.
-    `acts_on_readiness`: a pod that is not ready counts as none. `can_wait`: a queue can hold it back.
+    `acts_on_readiness`: a pod that is not ready counts as none. `can_wait`: a queue can hold it back, and
+    `suspend` leads to what then says so.
     `needs_parts_first`: its API refuses it while `parts` are missing. `ancestor_label`: the label by which its
     controller finds the trainer among the Jobs of a JobSet.
 
@@ -73,6 +74,7 @@ class Kind(NamedTuple):
     deadline_of_pods: bool = False
     acts_on_readiness: bool = True
     can_wait: bool = True
+    suspend: Path = ("spec", "suspend")
     needs_parts_first: bool = False
     ancestor_label: str = ""
     one_node: str = ""
@@ -196,6 +198,7 @@ PYTORCH_JOB = Kind(
     pod_label="training.kubeflow.org/job-name",
     immutable=(("spec", "pytorchReplicaSpecs"),),
     mutable_fields=("max_attempts", "active_deadline", "ttl_after_finished"),
+    suspend=("spec", "runPolicy", "suspend"),
     suffix="-master-0",
     suffix_of_several="-worker-{worker}",
     first_host="{name}-master-0",

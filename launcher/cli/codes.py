@@ -40,6 +40,7 @@ RAISING: tuple[str, ...] = (
     "launcher.run.docker.image",
     "launcher.run.kubernetes.api_errors",
     "launcher.run.kubernetes.kubeconfig",
+    "launcher.run.kubernetes.launch",
     "launcher.run.kubernetes.objects",
     "launcher.run.local.checks",
     "launcher.run.local.state",

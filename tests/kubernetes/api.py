@@ -99,6 +99,7 @@ class Api:
         if wrong:
             raise invalid(resource, made["metadata"].get("name", ""), wrong)
         self._defaulted(resource, made)
+        self._suspended(resource, made)
         name = made["metadata"].get("name", "")
         if asked.query.get("dryRun") == "All":
             if self.store.find(resource, asked.namespace, name) is not None:
@@ -145,10 +146,15 @@ class Api:
             for key, value in {"parallelism": 1, "completions": 1, "backoffLimit": 6, "suspend": False}.items():
                 spec.setdefault(key, value)
             spec.setdefault("completionMode", "NonIndexed")
-            if self.queue_message and queued(made):
-                spec["suspend"] = True
         elif "status" not in made and any(each == "status" for each in resource.subresources):
             made["status"] = {}
+
+    def _suspended(self, resource: Resource, made: Object) -> None:
+        """Do what Kueue's webhook does to an object of a queue, where it is installed."""
+        holder = {"PyTorchJob": "runPolicy"}.get(resource.kind)
+        if resource != PODS and self.queue_message and queued(made):
+            spec = made.setdefault("spec", {})
+            (spec.setdefault(holder, {}) if holder else spec)["suspend"] = True
 
     def _review(self, made: Object) -> Object:
         wanted = made.get("spec", {}).get("resourceAttributes", {})

@@ -5,6 +5,8 @@ from __future__ import annotations
 import signal
 import time
 
+import pytest
+
 from tests.kubernetes.contract.user import User, once
 from tests.kubernetes.pods import Pod
 from tests.kubernetes.scripts import prints
@@ -77,6 +79,16 @@ def test_kueue_is_named_while_it_holds_a_job(user: User, fake: FakeCluster) -> N
     assert up.end() == 0, up.words()
     assert once(up.said, "insufficient quota for nvidia.com/gpu")
     assert up.lines == ["trained"]
+
+
+@pytest.mark.parametrize("kind", ["job", "jobset", "trainjob", "pytorchjob"])
+def test_a_queue_that_nothing_holds_is_refused(user: User, fake: FakeCluster, kind: str) -> None:
+    """Without Kueue's webhook the job would start at once: the dry run shows it, at the job file's line."""
+    up = user.up(command=["true"], kubernetes={"queue": "gpus", "kind": kind})
+    assert up.end() == 125, up.words()
+    assert once(up.said, "error[TL530]: nothing in namespace")
+    assert "back for the queue gpus" in up.said
+    assert fake.objects() == []
 
 
 def test_a_registry_that_recovers_is_waited_for(user: User, fake: FakeCluster) -> None:

@@ -69,11 +69,15 @@ class Cluster:
             raise no_answer(self.access, cause, sent=method != "GET") from cause
         return json.loads(data) if data else {}
 
-    def warnings_of(self, path: str, query: Query, body: Any, *, what: str) -> list[str]:
-        """Return the warnings that the API server has about a POST, like those of Pod Security."""
+    def tried(self, path: str, query: Query, body: Any, *, what: str) -> tuple[Any, list[str]]:
+        """Return the answer to a POST and the API server's warnings about it, like those of Pod Security."""
         answer = self._answered("POST", path, query, what, body, READ_SECONDS)
-        answer.drain_conn()
-        return [_warning(each) for each in answer.headers.getlist("Warning")]
+        try:
+            data = answer.data
+        except _transport_errors() as cause:
+            raise no_answer(self.access, cause, sent=True) from cause
+        warnings = [_warning(each) for each in answer.headers.getlist("Warning")]
+        return (json.loads(data) if data else {}), warnings
 
     @contextlib.contextmanager
     def stream(self, path: str, query: Query, *, what: str, quiet_seconds: float) -> Iterator[Iterator[bytes]]:

@@ -7,8 +7,10 @@ from typing import Any
 
 import yaml
 
-from launcher.diagnostics import Diagnostic
+from launcher.diagnostics import Diagnostic, Explanation
 from launcher.errors import LaunchError, TargetUnavailable
+from launcher.job.reserved import KUEUE_QUEUE_LABEL
+from launcher.job.spec import JobSpec
 from launcher.kinds import POD, workloads
 from launcher.plan.launch_plan import LaunchPlan
 from launcher.render import render
@@ -28,10 +30,32 @@ from launcher.run.kubernetes.objects import (
     wait_until_gone,
 )
 from launcher.run.kubernetes.removal import TTL_ANNOTATION
-from launcher.run.kubernetes.runs import ClusterRun, pods_selector, result_of
+from launcher.run.kubernetes.runs import ClusterRun, pods_selector, result_of, values_at
 from launcher.run.wording import NAME_TAKEN
 from launcher.verify import verified
 
+TL530 = Explanation(
+    "TL530",
+    "queue-not-held",
+    "The job names a Kueue queue, and nothing in the cluster would hold it back until the queue admits it.",
+    """\
+**Why**: a rendering does not say `suspend`: Kueue's webhook sets it for an object with its queue label, and a manifest
+that said so would stop the running job when it is applied again. Where the webhook is missing, or its integration for
+the kind is off, the job would start at once. `up` asks the API server in a dry run; `kubectl apply` can't.
+
+**Example**:
+
+```text
+trainlaunch up job.yaml --target kubernetes --set kubernetes.queue=team    # a cluster without Kueue
+```
+
+**Write instead**:
+
+```text
+kubectl get mutatingwebhookconfigurations | grep kueue    # then enable the kind in Kueue's configuration
+```
+""",
+)
 Say = Callable[[str], None]
 
 
@@ -85,9 +109,7 @@ class Launch:
                 taken += [place] if found(self.cluster, place) is not None else []
                 continue
             try:
-                for warning in try_out(self.cluster, document):
-                    name = f"{document['kind']} {document['metadata']['name']}"
-                    self._say(f"the API server warns about {name}: {warning}")
+                problems += self._tried(document)
             except ApiRefused as refused:
                 if _is_taken(refused):
                     taken.append(reference_of(self.cluster, document))
@@ -96,6 +118,17 @@ class Launch:
         if problems:
             raise TargetUnavailable(dict.fromkeys(problems))
         return taken
+
+    def _tried(self, document: Object) -> list[Diagnostic]:
+        """Let the API server check a document; returns the error of one that no queue would hold back."""
+        would_be, warnings = try_out(self.cluster, document)
+        for warning in warnings:
+            self._say(f"the API server warns about {document['kind']} {document['metadata']['name']}: {warning}")
+        kind = workloads().get(document["kind"])
+        if kind is None or KUEUE_QUEUE_LABEL not in _labels(document):
+            return []
+        suspended = next(values_at(would_be, kind.suspend), False)
+        return [] if suspended is True else [_queue_not_held(self.cluster, self._job, document)]
 
     def refuse_taken(self, taken: Sequence[Reference]) -> None:
         """Raise TargetUnavailable (TL506) where a name is held already: by the workload, where that is there too."""
@@ -128,8 +161,8 @@ class Launch:
         try:
             for document in self.documents:
                 try:
-                    if self._waits_for_others(document):
-                        try_out(self.cluster, document)
+                    if self._waits_for_others(document) and (problems := self._tried(document)):
+                        raise TargetUnavailable(problems)
                     made.append((reference_of(self.cluster, document), create(self.cluster, document)))
                 except ApiRefused as refused:
                     raise self._refused(document, refused) from refused
@@ -185,6 +218,18 @@ class Launch:
             f"add --replace to delete that one first, follow it with `{logs}`, or give another `--name`",
             why="the same job gives the same name, so that it never runs twice by accident",
         )
+
+
+def _queue_not_held(cluster: Cluster, job: JobSpec, document: Object) -> Diagnostic:
+    return Diagnostic(
+        TL530.code,
+        f"nothing in {cluster.words} holds {document['kind']} {document['metadata']['name']} back for the queue "
+        f"{_labels(document)[KUEUE_QUEUE_LABEL]}",
+        f"install Kueue with its integration for {document['kind']}, or delete kubernetes.queue",
+        why="Kueue's webhook suspends a job that names a queue; without it the job starts at once, past every quota",
+        span=job.span("kubernetes.queue"),
+        field="kubernetes.queue",
+    )
 
 
 def _is_taken(refused: ApiRefused) -> bool:

@@ -94,11 +94,14 @@ def _discovered(cluster: Cluster, version: str, kind: str) -> str:
     )
 
 
-def try_out(cluster: Cluster, document: Object) -> list[str]:
-    """Let the API server check a document without keeping it; returns its warnings. Raises ApiRefused."""
+def try_out(cluster: Cluster, document: Object) -> tuple[Object, list[str]]:
+    """Let the API server check a document without keeping it. Raises ApiRefused.
+
+    Returns the object as webhooks and defaults would make it, and the server's warnings.
+    """
     place = reference_of(cluster, document)
     query = (*_strictly(), ("dryRun", "All"))
-    return cluster.warnings_of(place.path, query, document, what=f"create {place}")
+    return cluster.tried(place.path, query, document, what=f"create {place}")
 
 
 def create(cluster: Cluster, document: Object) -> Object:
