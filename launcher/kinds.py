@@ -39,6 +39,7 @@ class Kind(NamedTuple):
     several nodes its manifest has a Service, which gives its pods hosts.
 
     What it does by itself: `retries`: starts a failed job again as restart.max_attempts says, else only `up` does.
+    `pod_failure_policy`: its manifest tells exit codes apart. `between_attempts`: what it does before another attempt.
     `restarts_together`: then all nodes start again, not the lost one alone. `removed_after_ttl`: ttl_after_finished is
     a field of it. `deadline_of_pods`: its deadline stands in the Job below it, and counts anew for each attempt.
     `acts_on_readiness`: a pod that is not ready counts as none. `can_wait`: a queue can hold it back, and
@@ -69,6 +70,8 @@ class Kind(NamedTuple):
     immutable: tuple[Path, ...] = ()
     mutable_fields: tuple[str, ...] = ()
     retries: bool = True
+    pod_failure_policy: bool = False
+    between_attempts: str = "its controller makes all pods again at once"
     restarts_together: bool = False
     removed_after_ttl: bool = True
     deadline_of_pods: bool = False
@@ -119,6 +122,7 @@ POD = Kind(
     pod_label="app.kubernetes.io/instance",  # of the template itself, which has no controller
     levels=0,
     retries=False,
+    between_attempts="`trainlaunch up` makes the next pod at once",
     removed_after_ttl=False,
     acts_on_readiness=False,
     can_wait=False,
@@ -144,6 +148,8 @@ JOB = Kind(
         "an Indexed Job starts the one index again that failed, and its peers wait for the old one for ever"
     ),
     counts=(("parallelism",),),
+    pod_failure_policy=True,
+    between_attempts="its controller waits 10 s before the second attempt, then twice as long each time, at most 6 min",
 )
 JOB_SET = Kind(
     "jobset",
@@ -165,6 +171,7 @@ JOB_SET = Kind(
     deadline_of_pods=True,
     groups=("spec", "replicatedJobs", "*"),
     counts=(("replicas",), ("template", "spec", "parallelism")),
+    pod_failure_policy=True,
 )
 TRAIN_JOB = Kind(
     "trainjob",

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from launcher.cli.runs import hints, say_diagnoses
 from launcher.cli.streams import Streams
 from launcher.cli.target_options import job_file
 from launcher.cli.terminal import Screen, write_bytes
@@ -63,7 +64,7 @@ def logs(args: argparse.Namespace, streams: Streams) -> int:
 
     with cluster_job(args) as place:
         if args.follow:
-            return _said(_follow(place, streams, FollowOptions()), place, streams)
+            return _followed(place, streams, FollowOptions())
         say = Screen(streams).say
         print_logs(place.cluster, newest_run(place.cluster, place.job, say), _whole(streams), say)
     return 0
@@ -79,12 +80,21 @@ def _whole(streams: Streams) -> Callable[[bytes], None]:
     return write
 
 
+def attach(args: argparse.Namespace, streams: Streams) -> int:
+    """Follow the job's newest run; its controller keeps it, whoever follows."""
+    from launcher.run.kubernetes.follow import FollowOptions
+
+    with cluster_job(args) as place:
+        options = FollowOptions(stop_on_interrupt=args.stop_on_interrupt)
+        return _followed(place, streams, options)
+
+
 def wait(args: argparse.Namespace, streams: Streams) -> int:
     """Wait for the end of the job's newest run and end with its exit code."""
     from launcher.run.kubernetes.follow import FollowOptions
 
     with cluster_job(args) as place:
-        return _said(_follow(place, streams, FollowOptions(logs=False)), place, streams)
+        return _followed(place, streams, FollowOptions(logs=False))
 
 
 def down(args: argparse.Namespace, streams: Streams) -> int:
@@ -96,8 +106,9 @@ def down(args: argparse.Namespace, streams: Streams) -> int:
     return 0
 
 
-def _follow(place: ClusterJob, streams: Streams, options: FollowOptions) -> End:
-    """Follow the job's newest run to its end."""
+def _followed(place: ClusterJob, streams: Streams, options: FollowOptions) -> int:
+    """Follow the job's newest run to its end, say why it ended, and return its exit code."""
+    from launcher.run.kubernetes.exit_status import evidence_of_end, evidence_of_ended
     from launcher.run.kubernetes.follow import Follower
     from launcher.run.kubernetes.runs import newest_run
     from launcher.run.signals import Event, Events, trapped_signals
@@ -110,11 +121,20 @@ def _follow(place: ClusterJob, streams: Streams, options: FollowOptions) -> End:
     events: Events[Event] = Events()
     console = Console(screen.out, screen.err, screen.say, lambda _: "")
     with trapped_signals(events):
-        return Follower(place.cluster, run, console, events, options=options).follow()
+        follower = Follower(place.cluster, run, console, events, options=options)
+        end = follower.follow()
+        if end.how in {"ended", "stuck"}:
+            known = evidence_of_end(end, follower.output) if options.logs else None
+            evidence = known or evidence_of_ended(place.cluster, end, screen.say)
+            say_diagnoses(evidence, streams, screen.line)
+    return _said(end, place, streams)
 
 
 def _said(end: End, place: ClusterJob, streams: Streams) -> int:
     """Say what an exit code alone does not, and return it."""
+    if end.how == "detached":
+        streams.say(f"trainlaunch: {end.stopped_by}: the job goes on without me")
+        hints(place.command, streams.say)
     if end.error is not None:
         streams.say(f"trainlaunch: the job may go on: {place.command('logs -f')}")
         raise end.error

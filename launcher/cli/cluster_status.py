@@ -11,7 +11,9 @@ from typing import TYPE_CHECKING, Any
 from launcher.cli.cluster import cluster_job, named_cluster
 from launcher.cli.ps import age, table
 from launcher.cli.report import document
+from launcher.cli.runs import say_diagnoses
 from launcher.cli.streams import Streams
+from launcher.diagnose import causes_json, explain_end
 from launcher.plan.planned import Planned
 from launcher.run.backend import ShmReading
 from launcher.run.observe import suggestion
@@ -19,6 +21,7 @@ from launcher.targets import KUBERNETES
 from launcher.units import format_size, human_size
 
 if TYPE_CHECKING:
+    from launcher.diagnose.evidence import Evidence
     from launcher.run.kubernetes.client import Cluster
     from launcher.run.kubernetes.pods import Pod
     from launcher.run.kubernetes.runs import ClusterRun
@@ -126,14 +129,24 @@ def status(args: argparse.Namespace, streams: Streams) -> int:
         reasons = Reasons(place.cluster, run.main, job=None, patience=0)
         waits = [] if run.result.ended else [each.sentence for each in reasons.waits(pods, run.thing)]
         readings = [_read_pod(place.cluster, pod) for pod in pods]
+        evidence = _evidence(place.cluster, run, pods, streams) if run.result.ended else None
     code = _code(run, pods)
     if args.output == "json":
-        streams.result(document(_status_json(place.cluster, run, readings, waits)))
+        causes = [] if evidence is None else causes_json(explain_end(evidence))
+        streams.result(document({**_status_json(place.cluster, run, readings, waits), "causes": causes}))
     else:
         told = [f"waits      {each}" for each in waits]
         for line in [*_lines(place.cluster, run, pods, code), *told, *_pod_lines(readings), *_suggested(readings)]:
             streams.result(line + "\n")
+        if evidence is not None:
+            say_diagnoses(evidence, streams, lambda line: streams.result(line + "\n"))
     return 1 if code or run.result.state == "failed" else 0
+
+
+def _evidence(cluster: Cluster, run: ClusterRun, pods: Sequence[Pod], streams: Streams) -> Evidence:
+    from launcher.run.kubernetes.exit_status import end_of_run, evidence_of_ended
+
+    return evidence_of_ended(cluster, end_of_run(run.result, pods), streams.say)
 
 
 def _read_pod(cluster: Cluster, pod: Pod) -> _PodShm:

@@ -19,6 +19,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace, streams: Streams) -> int:
     """Stop within the grace period, then remove every container of the job with its anonymous volumes."""
+    from launcher.run.kept import Kept
+
     with backend_of(run_target(args)) as backend:
         containers = runs_of(backend, job_name(args.job, policy=args.policy))
         running = [each for each in containers if each.status == "running"]
@@ -30,5 +32,6 @@ def run(args: argparse.Namespace, streams: Streams) -> int:
                 pass  # raises what a stop raised
         for container in containers:
             backend.remove(container.id)
+            Kept(container.run).remove()
             streams.say(f"removed {container.name}")
     return 0

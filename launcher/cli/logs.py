@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator
-from dataclasses import replace
 
-from launcher.cli.runs import add_run_argument, backend_of, code_of_all, job_name, newest_containers, run_target
+from launcher.cli.run_end import follow_to_end, printed, say_end
+from launcher.cli.runs import add_run_argument, backend_of, job_name, newest_containers, run_target
 from launcher.cli.streams import Streams
 from launcher.cli.terminal import write_bytes
-from launcher.run.backend import Backend, Chunk, Started
+from launcher.run.backend import Chunk
 
 EXAMPLES = ("trainlaunch logs job.yaml", "trainlaunch logs -f mnist")
 EXIT_CODES = (
@@ -28,22 +27,15 @@ def run(args: argparse.Namespace, streams: Streams) -> int:
     """Print both streams of the newest run, from the first byte; of several nodes with the node's number."""
     with backend_of(run_target(args)) as backend:
         containers = newest_containers(backend, job_name(args.job, policy=args.policy))
-        for chunk in _printed(backend, containers, follow=args.follow):
+
+        def show(chunk: Chunk) -> None:
             with streams.writable():
                 write_bytes(streams.err if chunk.stderr else streams.out, chunk.data)
-        return code_of_all(backend, containers, streams.say) if args.follow else 0
 
-
-def _printed(backend: Backend, containers: tuple[Started, ...], *, follow: bool) -> Iterator[Chunk]:
-    """Yield what to print; without `follow` one node after the other."""
-    logs = [backend.logs(each.id, follow=follow) for each in containers]
-    if len(logs) == 1:
-        yield from logs[0]
-        return
-    from launcher.run.multi_node import Prefixed, merged
-
-    numbered = (replace(chunk, node=node) for node, log in enumerate(logs) for chunk in log)
-    prefixed = Prefixed()
-    for chunk in merged(logs) if follow else numbered:
-        yield replace(chunk, data=prefixed.take(chunk))
-    yield from prefixed.rest()
+        if not args.follow:
+            for chunk in printed(backend, containers, follow=False):
+                show(chunk)
+            return 0
+        code, containers = follow_to_end(backend, containers, show, streams.say)
+        say_end(backend, containers, streams, streams.say)
+        return code

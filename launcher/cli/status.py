@@ -10,7 +10,7 @@ from launcher.cli.common import add_output_argument
 from launcher.cli.ps import age, as_json
 from launcher.cli.report import document
 from launcher.cli.runs import add_run_argument, backend_of, job_name, newest_containers, run_target
-from launcher.cli.streams import Streams
+from launcher.cli.streams import Streams, coloured
 from launcher.run.backend import Backend, ShmReading, Started
 from launcher.run.observe import read_from_health, suggestion
 from launcher.units import human_size
@@ -30,17 +30,23 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace, streams: Streams) -> int:
     """Show the containers of the job's newest run."""
+    from launcher.cli.kept_by import kept_by
+
     with backend_of(run_target(args)) as backend:
         containers = newest_containers(backend, job_name(args.job, policy=args.policy))
         seen = [_look(backend, each) for each in containers]
+        whole = kept_by(backend, containers)
     if args.output == "json":
         documents = [_document(*each) for each in seen]
-        streams.result(document(documents[0] if len(documents) == 1 else {"nodes": documents}))
+        nodes = documents[0] if len(documents) == 1 else {"nodes": documents}
+        streams.result(document({**nodes, **whole.document()}))
     else:
         for container, reading, peak in seen:
             prefix = "" if len(seen) == 1 else f"[{container.node}] "
             for line in _lines(container, reading, peak):
                 streams.result(f"{prefix}{line}\n")
+        for line in whole.lines(colour=coloured(streams.out)):
+            streams.result(f"{line}\n")
     return 1 if any(each.health == "unhealthy" or each.exit_code or each.error for each in containers) else 0
 
 

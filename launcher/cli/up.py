@@ -15,7 +15,6 @@ from launcher.cli.terminal import Screen
 from launcher.plan.launch_plan import LaunchPlan
 from launcher.rules import judged
 from launcher.run.backend import Backend
-from launcher.units import format_duration
 
 if TYPE_CHECKING:
     from launcher.run.secrets import Redactor
@@ -83,16 +82,30 @@ def _remove_expired(backend: Backend, streams: Streams) -> None:
 
 
 def _followed(backend: Backend, plan: LaunchPlan, streams: Streams) -> int:
+    from launcher.cli.keeper import placed, remove_when_due
+    from launcher.run.keeping import holding
+    from launcher.run.kept import Kept
     from launcher.run.secrets import Redactor
     from launcher.run.signals import Event, Events, trapped_signals
-    from launcher.run.supervise import Console, Supervisor
+    from launcher.run.supervise import Console, Supervisor, new_run_id
 
-    screen, redacted = Screen(streams), Redactor(plan)
-    console = Console(screen.out, screen.err, screen.say, hang_watch(plan, redacted), screen.leave)
+    screen, redacted, run = Screen(streams), Redactor(plan), new_run_id()
+    kept = Kept(run)
+    kept.keep(placed(plan))
+
+    def say(text: str) -> None:
+        screen.say(text)
+        kept.say(text)
+
+    console = Console(screen.out, screen.err, say, hang_watch(plan, redacted), screen.leave)
     events: Events[Event] = Events()
-    with trapped_signals(events):  # to the last line: a signal that comes twice must not take the job's code
-        outcome = Supervisor(backend, plan, console, events).run()
-        _tell(outcome, plan, redacted, screen, streams)
+    with holding(run) as held:
+        with trapped_signals(events):  # to the last line: a signal that comes twice must not take the job's code
+            outcome = Supervisor(backend, plan, console, events, kept).run(run)
+            held.over = True
+            _tell(outcome, plan, redacted, screen, streams)
+        if screen.left:
+            remove_when_due(backend, plan, run)
     return outcome.exit_code
 
 
@@ -112,19 +125,22 @@ def _tell(outcome: Outcome, plan: LaunchPlan, redacted: Redactor, screen: Screen
 
 
 def _detached(backend: Backend, plan: LaunchPlan, streams: Streams) -> int:
+    from launcher.cli.keeper import leave_keeper, placed
+    from launcher.run.kept import Kept
     from launcher.run.logout import at_logout
-    from launcher.run.supervise import detach
+    from launcher.run.supervise import new_run_id
+    from launcher.run.wording import not_kept
 
-    streams.result(detach(backend, plan) + "\n")
+    run = new_run_id()
+    Kept(run).keep(placed(plan))
+    backend.begin(backend.create(plan, run, 1)).close()
+    problem = leave_keeper(plan, run)
+    streams.result(plan.name + "\n")
     job = plan.job.name
     hints(lambda verb: f"trainlaunch {verb} {job}", streams.say)
-    left_out = []
-    if plan.job.max_attempts > 1:
-        left_out.append(f"restart.max_attempts {plan.job.max_attempts}")
-    if plan.job.active_deadline is not None:
-        left_out.append(f"active_deadline {format_duration(plan.job.active_deadline)}")
     for each in at_logout().words(uses_hosts_shm=not plan.target_record.private_shm):
         streams.say(each)
-    if left_out:
-        streams.say(f"not in effect: {' and '.join(left_out)}; only an `up` that follows the job enforces it")
+    if problem:
+        off = not_kept(plan.job.max_attempts, plan.job.active_deadline)
+        streams.say(f"no process keeps it, so {off}: {problem}; `trainlaunch attach {job}` tries again")
     return 0

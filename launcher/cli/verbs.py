@@ -16,16 +16,18 @@ VERBS = {
     "ps": "list the runs of all jobs",
     "status": "show /dev/shm, health and workers of a run",
     "logs": "print a run's log",
+    "attach": "take a run up again; where no process keeps it, one does from then on",
     "wait": "wait until a run ends; the exit code is the job's own",
     "down": "stop a run and remove all that it made",
 }
 # Verbs whose exit code is the job's: anything that stops them before the job has one is 125.
-VERBS_WITH_THE_JOBS_CODE = {"up", "wait"}
+VERBS_WITH_THE_JOBS_CODE = {"up", "wait", "attach"}
 # The module whose function of the verb's name acts on target kubernetes; `up` knows its target from the plan.
 VERBS_ON_CLUSTERS = {
     "ps": "launcher.cli.cluster_status",
     "status": "launcher.cli.cluster_status",
     "logs": "launcher.cli.cluster",
     "wait": "launcher.cli.cluster",
+    "attach": "launcher.cli.cluster",
     "down": "launcher.cli.cluster",
 }

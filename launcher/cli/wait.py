@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import argparse
 
-from launcher.cli.runs import add_run_argument, backend_of, code_of_all, job_name, newest_containers, run_target
+from launcher.cli.run_end import follow_to_end, say_end
+from launcher.cli.runs import add_run_argument, backend_of, job_name, newest_containers, run_target
 from launcher.cli.streams import Streams
 
 EXAMPLES = ("trainlaunch wait job.yaml", "trainlaunch up -d job.yaml && trainlaunch wait job.yaml")
@@ -17,11 +18,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace, streams: Streams) -> int:
-    """Wait for the newest run of the job; attempts that an `up` adds later are waited for by that `up`."""
+    """Wait for the newest run of the job, the attempts that its keeper adds included, and say why it ended."""
     with backend_of(run_target(args)) as backend:
         containers = newest_containers(backend, job_name(args.job, policy=args.policy))
         running = [each for each in containers if each.status == "running"]
         if running:
             names = ", ".join(each.name for each in running)
             streams.say(f"waiting for job {running[0].job} ({running[0].noun} {names}) to end")
-        return code_of_all(backend, containers, streams.say)
+        code, containers = follow_to_end(backend, containers, None, streams.say)
+        say_end(backend, containers, streams, streams.say)
+        return code

@@ -22,7 +22,7 @@ RENDERING_FORMAT = 2  # raised when the same plan gives other bytes; the tool's 
 # Fields of a job that reach a pod only by the texts and numbers below, or not at all.
 _ELSEWHERE = frozenset({
     "path", "target", "origins", "sets", "policy", "patch", "script", "command", "data_loader", "shm_size", "shm_extra",
-    "ranks_per_container", "torchrun", "healthcheck",
+    "ranks_per_container", "torchrun", "healthcheck", "backoff",
 })  # fmt: skip
 _ELSEWHERE_ON_KUBERNETES = frozenset({"namespace", "queue", "stable_name", "cpu_limit"})
 

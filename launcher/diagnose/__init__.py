@@ -5,6 +5,9 @@ Adding a symptom: one module in `symptoms/`, its place in `ranking.ORDER`, its r
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from typing import Any
+
 from launcher.diagnose.case import Case
 from launcher.diagnose.diagnosis import Diagnosis
 from launcher.diagnose.evidence import Evidence
@@ -17,7 +20,7 @@ SYMPTOMS = ORDER
 MOST_SENTENCES = 2
 _FEEDER = r"queues\.py.*\b_feed\b"
 
-__all__ = ["SYMPTOMS", "all_causes", "explain_end", "explain_hang", "new_scanner"]
+__all__ = ["SYMPTOMS", "all_causes", "causes_json", "explain_end", "explain_hang", "new_scanner"]
 
 
 def new_scanner() -> Scanner:
@@ -34,6 +37,12 @@ def explain_end(evidence: Evidence) -> tuple[Diagnosis, ...]:
     """Return one or two causes for a person who looks at a screen: no echo, and nothing where no cause is known."""
     causes = [each for each in all_causes(evidence) if not each.echo_of and each.symptom != "unknown"]
     return tuple(causes[:MOST_SENTENCES])
+
+
+def causes_json(diagnoses: Iterable[Diagnosis]) -> list[dict[str, Any]]:
+    """Return causes as plain values."""
+    fields = ("code", "name", "sentence", "saw", "fix", "commands", "confidence")
+    return [{name: getattr(each, name) for name in fields} for each in diagnoses]
 
 
 def explain_hang(evidence: Evidence) -> Diagnosis | None:

@@ -236,6 +236,8 @@ class JobSpec(NamedTuple):
     ulimits: tuple[Ulimit, ...]
     healthcheck: HealthCheck
     max_attempts: int
+    on_exit_codes: tuple[int, ...] | None
+    backoff: int | None
     active_deadline: int | None
     stop_grace_period: int
     ttl_after_finished: int | None

@@ -154,6 +154,8 @@ def _only_up(plan: LaunchPlan) -> Iterator[str]:
     attempts, ttl = job.max_attempts, job.ttl_after_finished
     if attempts > 1 and (kind is None or not kind.retries):
         yield f"restart.max_attempts {attempts}: only `trainlaunch up` starts another attempt, this text runs one."
+    if job.backoff is not None and kind is not None:
+        yield f"restart.backoff {format_duration(job.backoff)} is not in effect: {kind.between_attempts}."
     if job.active_deadline is not None and kind is None:
         yield f"active_deadline {format_duration(job.active_deadline)}: only `trainlaunch up` ends the job then."
     if ttl is not None and (kind is None or not kind.removed_after_ttl):

@@ -21,6 +21,7 @@ from launcher.container.kubernetes import (
 from launcher.container.readiness import readiness_text
 from launcher.container.secrets import mounted_secrets
 from launcher.container.tmpfs import needs_own_tmp
+from launcher.errors import EXIT_TRY_ELSEWHERE
 from launcher.job.reserved import CLUSTER_HOME, KUEUE_QUEUE_LABEL
 from launcher.job.spec import Mount, secret_path
 from launcher.kinds import KINDS
@@ -78,6 +79,7 @@ def text(plan: LaunchPlan, *, base: Path | None) -> str:
         health=readiness_text(job, container.health),
         start_period=format_duration(job.healthcheck.start_period),
         backoff_limit=0 if kind.restarts_together else job.max_attempts - 1,
+        retried_codes=sorted({EXIT_TRY_ELSEWHERE, *(job.on_exit_codes or ())}),
         deadline_of_pods=kind.deadline_of_pods and job.active_deadline is not None,
     )
 

@@ -16,6 +16,7 @@ from launcher.job.spec import JobSpec
 from launcher.plan import make_plan
 from launcher.plan.launch_plan import LaunchPlan
 from launcher.rules import (
+    backoff_of_cluster,
     image_entrypoint_unknown,
     image_tag_floating,
     name_shortened,
@@ -50,6 +51,7 @@ REMARKS: tuple[ModuleType, ...] = (
     image_tag_floating,
     shm_unsized,
     prefetch_without_workers,
+    backoff_of_cluster,
     image_entrypoint_unknown,
 )
 

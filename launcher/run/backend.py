@@ -128,6 +128,9 @@ class Backend(Protocol):
     def begin(self, container: str) -> Session:
         """Attach, then start; a container that can't start is removed."""
 
+    def resume(self, container: str) -> Session:
+        """Attach to what `create` gave and `begin` started, from its first byte; it may have ended meanwhile."""
+
     def stop(self, container: str) -> None:
         """Send the stop signal, then SIGKILL after the container's own grace period; returns when it ended."""
 

@@ -2,12 +2,32 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import NamedTuple
+
 from launcher.diagnose.evidence import Evidence
-from launcher.run.backend import Started
+from launcher.run.backend import Backend, Started
+from launcher.run.multi_node import deciding
+from launcher.run.observe import read_from_health
+
+TAIL_BYTES = 64 * 1024
 
 
-def evidence_of(container: Started, *, log: str, signals: tuple[int, ...] = ()) -> Evidence:
-    """Return what the target tells about a container."""
+class EndNote(NamedTuple):
+    """What only its follower knew of an attempt's end; `peak` is bytes of /dev/shm, None where none was seen."""
+
+    stopped_by: str = ""
+    killed_by: str = ""
+    peak: int | None = None
+
+
+NOTHING_NOTED = EndNote()
+
+
+def evidence_of(
+    container: Started, *, log: str, signals: tuple[int, ...] = (), note: EndNote = NOTHING_NOTED
+) -> Evidence:
+    """Return what the target, and the follower's `note`, tell about a container."""
     return Evidence(
         exit_code=container.exit_code,
         log=log,
@@ -16,8 +36,39 @@ def evidence_of(container: Started, *, log: str, signals: tuple[int, ...] = ()) 
         private_shm=container.private_shm,
         ipc_mode=container.ipc_mode,
         shm_size=container.shm_size,
+        shm_peak=note.peak,
         memory=container.memory if container.where.enforces_limits else 0,
         target=container.target,
         signals=signals,
+        stopped_by=note.stopped_by,
+        killed_by=note.killed_by,
         planned=container.planned,
     )
+
+
+def evidence_of_run(backend: Backend, containers: Sequence[Started], note: EndNote = NOTHING_NOTED) -> Evidence | None:
+    """Return what is known of the end of a run that nobody need have followed; None while nothing of it has ended.
+
+    It is what `up` has of it: the last of the log, signals, /dev/shm's peak. Raises TargetUnavailable.
+    """
+    if not containers:
+        return None
+    ended = deciding(containers)
+    if not ended.ended:
+        return None
+    last = read_from_health(ended.health_output)
+    peaks = [each for each in (note.peak, last.peak if last else None) if each is not None]
+    return evidence_of(
+        ended,
+        log=_tail(backend, ended),
+        signals=backend.signals(ended),
+        note=note._replace(peak=max(peaks, default=None)),
+    )
+
+
+def _tail(backend: Backend, container: Started) -> str:
+    """Return the last part of both streams as they came."""
+    tail = b""
+    for chunk in backend.logs(container.id, follow=False):
+        tail = (tail + chunk.data)[-TAIL_BYTES:]
+    return tail.decode(errors="replace")

@@ -40,6 +40,13 @@ def newest_of(runs: Sequence[Started]) -> tuple[Started, ...]:
     return by_node(each for each in runs if (each.run, each.attempt, each.project) == same)
 
 
+def containers_of_run(runs: Sequence[Started], run: str) -> tuple[Started, ...]:
+    """Return all containers of the last attempt of a run, by node; none where it is gone."""
+    same = [each for each in runs if each.run == run]
+    last = max((each.attempt for each in same), default=0)
+    return by_node(each for each in same if each.attempt == last)
+
+
 def deciding(containers: Sequence[Started]) -> Started:
     """Return the container whose end is the job's: the first to fail, else one that runs, else the first node."""
     failed = [each for each in containers if each.ended and each.exit_code != 0]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 
 from launcher.container.paths import absolute_source
@@ -38,6 +38,27 @@ LONGEST_VARIABLE = 128 * 1024 - 1  # bytes of NAME=value that the kernel hands t
 SHORTEST_REDACTED, SHORTEST_LINE = 4, 8  # characters of a value, and of one of its lines; shorter ones are words
 
 
+NOTHING_REDACTED: Callable[[str], str] = str
+# Values that a keeper was given, by variable: no process started by it has them in its environment.
+_held: dict[str, str] = {}
+
+
+def hold_values(values: Mapping[str, str]) -> None:
+    """Let variables have values that are not in this process's environment."""
+    _held.update(values)
+
+
+def environment() -> dict[str, str]:
+    """Return this process's variables, those that are held included."""
+    return {**os.environ, **_held}
+
+
+def variables(plan: LaunchPlan) -> dict[str, str]:
+    """Return the variables of this machine that a job's secrets are read from, where they are set."""
+    names = {each.env or name for name, each in plan.job.secrets.items() if each.file is None}
+    return {name: value for name, value in environment().items() if name in names}
+
+
 def secret_findings(plan: LaunchPlan) -> tuple[Diagnostic, ...]:
     """Return an error for each secret whose source is not here, or can't be passed on (TL507)."""
     found: list[Diagnostic] = []
@@ -60,7 +81,7 @@ def secret_value(plan: LaunchPlan, name: str) -> str:
 def _value(plan: LaunchPlan, name: str, secret: Secret) -> str:
     if secret.file is None:
         variable = secret.env or name
-        value = os.environ.get(variable, "")
+        value = _held.get(variable) or os.environ.get(variable, "")
         if not value:
             raise _missing(
                 plan,

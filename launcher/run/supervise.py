@@ -10,20 +10,20 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-from launcher.container.preflight import STOP_MARKER
 from launcher.diagnose.evidence import Evidence
-from launcher.errors import EXIT_BEFORE_START, EXIT_FILES_WRONG, LaunchError
+from launcher.errors import EXIT_BEFORE_START, LaunchError
 from launcher.plan.launch_plan import LaunchPlan
 from launcher.run.backend import Backend, Say, Session, Started
-from launcher.run.evidence import evidence_of
+from launcher.run.evidence import EndNote, evidence_of
+from launcher.run.kept import Kept
 from launcher.run.multi_node import Prefixed, containers_of, deciding, prefix
 from launcher.run.observe import suggestion
+from launcher.run.retry import backoff, may_retry
 from launcher.run.signals import HANGUP, Event, Events, Presses
 from launcher.run.watch import HangWatch, Log, ShmWatch, planned_shm
 from launcher.run.wording import another_attempt, stopping
 from launcher.units import format_duration
 
-NEVER_RETRIED = frozenset({0, 125, 126, 127})
 DEADLINE = "active_deadline"
 NO_PREFLIGHT = (
     "no line of the preflight is in the log: where image_entrypoint starts nothing that follows it, the job never ran"
@@ -77,56 +77,91 @@ def new_run_id() -> str:
     return secrets.token_hex(4)
 
 
-def may_retry(exit_code: int, evidence: Evidence | None) -> bool:
-    """Whether another attempt may end in another way: nobody stopped this one, and its files are not what was wrong."""
-    if evidence is None or evidence.stopped or exit_code in NEVER_RETRIED:
-        return False
-    return not (exit_code == EXIT_FILES_WRONG and STOP_MARKER in evidence.log)
-
-
-def detach(backend: Backend, plan: LaunchPlan) -> str:
-    """Start one attempt and leave it; returns the container's name."""
-    backend.begin(backend.create(plan, new_run_id(), 1)).close()
-    return plan.name
-
-
 class Supervisor:
-    """Follows one run on one backend. `events` is fed by signals; the clock is only read for active_deadline."""
+    """Follows one run on one backend. `events` is fed by signals; clocks are only read for active_deadline.
 
-    def __init__(self, backend: Backend, plan: LaunchPlan, console: Console, events: Events[Event]) -> None:
+    `kept` takes down what nobody could find out later.
+    """
+
+    def __init__(
+        self, backend: Backend, plan: LaunchPlan, console: Console, events: Events[Event], kept: Kept | None = None
+    ) -> None:
         self._backend = backend
         self._plan = plan
         self._console = console
         self._events = events
+        self._kept = kept
         self._stopped_by = ""
         self._killed_by = ""
         self._presses = Presses()
         self._ends_at: float | None = None
 
-    def run(self) -> Outcome:
-        """Run all attempts. Raises TargetUnavailable where the first can't start."""
-        run = new_run_id()
-        limit = self._plan.job.max_attempts
-        if self._plan.job.active_deadline is not None:
-            self._ends_at = time.monotonic() + self._plan.job.active_deadline
-        for attempt in range(1, limit + 1):
-            outcome = self._attempt(run, attempt)
-            if attempt == limit or not may_retry(outcome.exit_code, outcome.evidence):
-                break
-            self._console.say(another_attempt(attempt, limit, outcome.exit_code))
-        return outcome
+    def run(self, run: str) -> Outcome:
+        """Run all attempts; `run` is the run's new id. Raises TargetUnavailable where one can't start."""
+        self._count_from(time.time())
+        return self._to_the_last(*self._started(run, 1))
 
-    def _attempt(self, run: str, number: int) -> Outcome:
-        nodes: list[int | None] = [None] if self._plan.nodes == 1 else [*range(self._plan.nodes)]
-        watched = {each: self._watched(each) for each in nodes}
-        attempt = Attempt(self._backend.create(self._plan, run, number), run, number, watched)
-        session = self._backend.begin(attempt.container)
+    def resume(self, containers: tuple[Started, ...]) -> Outcome:
+        """Go on with an attempt that was started already, whose `containers` these are, and with those after it."""
+        now = containers[0]
+        same = [each.created for each in self._backend.runs(now.job) if each.run == now.run]
+        self._count_from(min([now.created, *same]))
+        container = now.id if self._plan.nodes == 1 else now.project
+        attempt = Attempt(container, now.run, now.attempt, self._all_watched())
+        return self._to_the_last(attempt, self._backend.resume(container))
+
+    def _count_from(self, begun: float) -> None:
+        """Let active_deadline count from a time of day: over all attempts, whoever kept the run meanwhile."""
+        if self._plan.job.active_deadline is not None:
+            self._ends_at = time.monotonic() + begun + self._plan.job.active_deadline - time.time()
+
+    def _started(self, run: str, number: int) -> tuple[Attempt, Session]:
+        attempt = Attempt(self._backend.create(self._plan, run, number), run, number, self._all_watched())
+        return attempt, self._backend.begin(attempt.container)
+
+    def _to_the_last(self, attempt: Attempt, session: Session) -> Outcome:
+        job, limit = self._plan.job, self._plan.job.max_attempts
+        while True:
+            outcome = self._followed(attempt, session)
+            if attempt.number >= limit or not may_retry(outcome.exit_code, outcome.evidence, job.on_exit_codes):
+                return outcome
+            wait = backoff(job, attempt.number)
+            self._console.say(another_attempt(attempt.number, limit, outcome.exit_code, wait))
+            if not self._waited(wait) or not self._containers(attempt):
+                return outcome
+            attempt, session = self._started(attempt.run, attempt.number + 1)
+
+    def _waited(self, seconds: float) -> bool:
+        """Wait before another attempt; return whether nobody said meanwhile that there shall be none."""
+        until = time.monotonic() + seconds
+        while not self._stopped_by:
+            if self._ends_at is not None and time.monotonic() >= self._ends_at:
+                self._stopped_by = DEADLINE
+                break
+            try:
+                event = self._events.get(timeout=max(0.0, min(until, self._ends_at or until) - time.monotonic()))
+            except queue.Empty:
+                if time.monotonic() < until:
+                    continue
+                return True
+            if event.kind == HANGUP:
+                self._console.leave(event.value)
+            elif event.kind == "signal":
+                self._stopped_by = event.value
+        self._console.say(f"{self._stopped_by}: no further attempt")
+        return False
+
+    def _followed(self, attempt: Attempt, session: Session) -> Outcome:
         for started in self._containers(attempt):
-            watched[started.node].shm.start(started)
-        self._spawn(self._read, session, watched)
+            attempt.watched[started.node].shm.start(started)
+        self._spawn(self._read, session, attempt.watched)
         self._spawn(self._wait, session)
         code = self._until_end(attempt.container)
         return self._outcome(attempt, code)
+
+    def _all_watched(self) -> dict[int | None, Watched]:
+        nodes: list[int | None] = [None] if self._plan.nodes == 1 else [*range(self._plan.nodes)]
+        return {each: self._watched(each) for each in nodes}
 
     def _watched(self, node: int | None) -> Watched:
         def say(text: str) -> None:
@@ -232,10 +267,11 @@ class Supervisor:
         self._remark(shm, ended, code)
         if not log.preflight_spoke and self._plan.job.image_entrypoint:
             self._console.say(NO_PREFLIGHT)
-        evidence = evidence_of(ended, log=log.text, signals=signals)
-        evidence = replace(evidence, exit_code=code, shm_peak=shm.peak)
-        evidence = replace(evidence, stopped_by=self._stopped_by, killed_by=self._killed_by)
-        return Outcome(code, evidence, ended.node)
+        note = EndNote(self._stopped_by, self._killed_by, shm.peak)
+        if self._kept is not None:
+            self._kept.end(attempt.number, note)
+        evidence = evidence_of(ended, log=log.text, signals=signals, note=note)
+        return Outcome(code, replace(evidence, exit_code=code), ended.node)
 
     def _end_watches(self, attempt: Attempt, containers: tuple[Started, ...]) -> None:
         last = {each.node: each.health_output for each in containers}

@@ -14,10 +14,10 @@ from launcher.errors import LaunchError
 from launcher.plan.launch_plan import LaunchPlan, SharedMemory
 from launcher.plan.planned import Planned
 from launcher.run.backend import Chunk, Say, ShmReading, Started
+from launcher.run.evidence import TAIL_BYTES
 from launcher.run.observe import PAGE, read_from_health
 from launcher.units import counted, human_size
 
-TAIL_BYTES = 64 * 1024
 HEAD_BYTES = 8 * 1024
 WATCHED_BYTES = 8 * 1024
 PREFLIGHT = b"trainlaunch: preflight "  # so starts its last line, passed or stopped

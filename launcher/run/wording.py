@@ -35,9 +35,19 @@ def expired(what: str, ttl: int) -> str:
     return f"removed {what}: its ttl_after_finished {format_duration(ttl)} is over"
 
 
-def another_attempt(ended: int, limit: int, exit_code: int) -> str:
-    """Return what is said between attempt number `ended` and the next."""
-    return f"attempt {ended} of {limit} ended with exit code {exit_code}; starting attempt {ended + 1}"
+def another_attempt(ended: int, limit: int, exit_code: int, wait: int = 0) -> str:
+    """Return what is said between attempt number `ended` and the next, which starts `wait` seconds later."""
+    later = f" in {format_duration(wait)} (restart.backoff)" if wait else ""
+    return f"attempt {ended} of {limit} ended with exit code {exit_code}; starting attempt {ended + 1}{later}"
+
+
+def not_kept(max_attempts: int, deadline: int | None) -> str:
+    """Return what a run goes without where no process keeps it, as a clause."""
+    off = [f"restart.max_attempts {max_attempts}"] * (max_attempts > 1)
+    off += [] if deadline is None else [f"active_deadline {format_duration(deadline)}"]
+    if not off:
+        return "nobody watches it for hangs"
+    return f"{' and '.join(off)} {'are' if len(off) > 1 else 'is'} off"
 
 
 def stopping(why: str, grace: int, *, by: str) -> str:

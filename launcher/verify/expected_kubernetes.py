@@ -197,11 +197,15 @@ class _Expected:
 
     def _job_spec(self, *, backoff_limit: int, indexed: bool) -> _Document:
         disrupted = [{"type": "DisruptionTarget", "status": "True"}]
-        rules = [
+        retried = sorted({75, *(self._job.on_exit_codes or ())})
+        rules: list[_Document] = [
             {"action": "FailJob", "onExitCodes": self._exit_codes(78, 125, 126, 127)},
             {"action": "FailJob" if self._gang else "Ignore", "onPodConditions": disrupted},
-            {"action": "Count", "onExitCodes": self._exit_codes(75)},
+            {"action": "Count", "onExitCodes": self._exit_codes(*retried)},
         ]
+        if self._job.on_exit_codes is not None:
+            others = {**self._exit_codes(*retried), "operator": "NotIn"}
+            rules.append({"action": "FailJob", "onExitCodes": others})
         if self._gang and self._platform.kind == "job":
             del rules[1]  # it counts, as any other failure does
         spec: _Document = {

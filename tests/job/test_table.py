@@ -101,6 +101,8 @@ DESIGN_ROWS = {
     "healthcheck.on_unhealthy": "report",
     "restart": "{}",
     "restart.max_attempts": "1",
+    "restart.on_exit_codes": "any",
+    "restart.backoff": "none",
     "active_deadline": "none",
     "stop_grace_period": "30s",
     "ttl_after_finished": "none",

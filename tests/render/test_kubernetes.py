@@ -228,6 +228,34 @@ def test_a_job_is_not_retried_where_a_retry_ends_the_same_way(tmp_path: Path) ->
     assert spec["template"]["spec"]["restartPolicy"] == "Never"
 
 
+def test_exit_codes_that_are_stated_are_the_only_ones_retried(tmp_path: Path) -> None:
+    """75 is among them, ascending and each once, as the API wants; any other code fails the Job."""
+    restart = {"max_attempts": 4, "on_exit_codes": [137, 1, 137]}
+    for kind in ("job", "jobset"):
+        fields = {"resources": LIMITS, "restart": restart, "kubernetes": {"kind": kind}}
+        spec = manifest(plan_with(tmp_path, "kubernetes", **fields))["spec"]
+        job = spec if kind == "job" else spec["replicatedJobs"][0]["template"]["spec"]
+        rules = [each["onExitCodes"] | {"does": each["action"]} for each in job["podFailurePolicy"]["rules"][2:]]
+        assert [(each["does"], each["operator"], each["values"]) for each in rules] == [
+            ("Count", "In", [1, 75, 137]),
+            ("FailJob", "NotIn", [1, 75, 137]),
+        ]
+
+
+def test_a_backoff_is_a_comment_that_names_the_clusters_own(tmp_path: Path) -> None:
+    """One file fits all targets; no field of Kubernetes says it, and no name depends on it."""
+    restart = {"max_attempts": 3, "backoff": "30s"}
+    text = render(plan_with(tmp_path, "kubernetes", resources=LIMITS, restart=restart))
+    assert "# restart.backoff 30s is not in effect: its controller waits 10 s before the second attempt" in text
+    without = plan_with(tmp_path, "kubernetes", resources=LIMITS, restart={"max_attempts": 3})
+    assert without_comments(text) == without_comments(render(without))
+
+
+def without_comments(text: str) -> list[str]:
+    """Return the lines that an API server reads."""
+    return [line for line in text.splitlines() if not line.lstrip().startswith("#")]
+
+
 def test_signals_and_tokens(tmp_path: Path) -> None:
     """The pod's own pid 1 forwards SIGTERM, the grace period is the job's, no token of the cluster is mounted."""
     spec = pod_spec(plan_with(tmp_path, "kubernetes", resources=LIMITS, stop_grace_period="2m"))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -71,3 +72,21 @@ def test_a_service_is_named_with_a_letter_first(
     (found,) = stopped.value.diagnostics
     assert (found.code, found.field, found.fix) == ("TL107", "name", "set name to job-3d-unet")
     assert found.span is not None
+
+
+@pytest.mark.parametrize(
+    ("target", "restart", "said"),
+    [
+        ("kubernetes", {"max_attempts": 2, "backoff": "30s"}, True),
+        ("kubernetes", {"backoff": "30s"}, True),
+        ("kubernetes", {"max_attempts": 2}, False),
+        ("docker", {"max_attempts": 2, "backoff": "30s"}, False),
+        ("local", {"max_attempts": 2, "backoff": "30s"}, False),
+    ],
+)
+def test_a_backoff_on_kubernetes_is_its_controllers(
+    tmp_path: Path, target: str, restart: dict[str, Any], said: bool
+) -> None:
+    """It is in effect on the other targets, where nothing is said."""
+    limits = {"cpus": 1, "memory": "1Gi"}
+    assert ("TL405" in codes_of(plan_with(tmp_path, target, resources=limits, restart=restart))) is said

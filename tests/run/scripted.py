@@ -24,7 +24,7 @@ class End:
     """How one container goes: its output, then its code. `until` keeps it running until `stop` or `kill` is called.
 
     A job that `ignores` SIGTERM ends by `kill` only; `lost` makes the engine go away instead of the job, `lost_late`
-    after it told the code.
+    after it told the code. What is `removed_late` is described once after its end.
     """
 
     code: int = 0
@@ -36,6 +36,7 @@ class End:
     signals: tuple[int, ...] = ()
     oom_killed: bool = False
     removed: bool = False
+    removed_late: bool = False
     health_output: str = ""
 
 
@@ -58,6 +59,7 @@ class Scripted:
             self.code: int | None = None
             self.signals = end.signals
             self.over = threading.Event()
+            self.told = False  # whether its end was described
 
         def chunks(self) -> Iterator[Chunk]:
             """Yield the scripted output, and close when the job ends."""
@@ -94,6 +96,10 @@ class Scripted:
         """Start it."""
         return self._made[int(container)]
 
+    def resume(self, container: str) -> Scripted.Container:
+        """Take it up again."""
+        return self._made[int(container)]
+
     def stop(self, container: str) -> None:
         """End it with the scripted code, unless it ignores that."""
         self.calls.append("stop")
@@ -116,8 +122,9 @@ class Scripted:
             return made.started
         if made.end.lost or made.end.lost_late:
             raise unreachable(Endpoint("unix:///gone", ""), "connection reset")
-        if made.end.removed:
+        if made.end.removed or (made.end.removed_late and made.told):
             return None
+        made.told = True
         end = made.end
         ended = replace(made.started, status="exited", exit_code=made.code)
         return replace(ended, oom_killed=end.oom_killed, health_output=end.health_output)

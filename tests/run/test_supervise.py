@@ -16,6 +16,7 @@ from launcher.errors import TargetUnavailable
 from launcher.plan.launch_plan import LaunchPlan
 from launcher.plan.planned import Planned
 from launcher.run.backend import Chunk
+from launcher.run.retry import backoff
 from launcher.run.signals import Event, Events, trapped_signals
 from launcher.run.supervise import DEADLINE, Console, Outcome, Supervisor
 from tests.jobs import plan_with
@@ -28,7 +29,8 @@ OURS = Chunk(stderr=True, data=f"{STOP_MARKER} (78): no\n".encode())
 class Followed:
     """One `up` on a scripted backend, and what it printed."""
 
-    def __init__(self, plan: LaunchPlan, backend: Scripted, events: list[Event]) -> None:
+    def __init__(self, plan: LaunchPlan, backend: Scripted, events: list[Event], late: tuple[Event, ...] = ()) -> None:
+        self.plan = plan
         self.out = self.err = b""
         self.said: list[str] = []
         self.backend = backend
@@ -37,8 +39,15 @@ class Followed:
             queue.put(event)
         self.left: list[str] = []
         hung = lambda log: "hung" if "_feed" in log else ""  # noqa: E731 - a line of a table
-        console = Console(self._out, self._err, self.said.append, hung, self.left.append)
-        self.outcome: Outcome = Supervisor(self.backend, plan, console, queue).run()
+
+        def say(text: str) -> None:
+            self.said.append(text)
+            if "starting attempt" in text:
+                for event in late:
+                    queue.put(event)
+
+        console = Console(self._out, self._err, say, hung, self.left.append)
+        self.outcome: Outcome = Supervisor(self.backend, plan, console, queue).run("0123abcd")
 
     def _out(self, data: bytes) -> None:
         self.out += data
@@ -54,8 +63,9 @@ def follow(tmp_path: Path) -> Callable[..., Followed]:
     def run(
         *ends: End, events: tuple[Event, ...] = (), attempts: int = 1, planned: Planned = NOTHING_PLANNED, **fields: Any
     ) -> Followed:
-        plan = plan_with(tmp_path, restart={"max_attempts": attempts}, **fields)
-        return Followed(plan, Scripted(list(ends), planned), list(events))
+        late = fields.pop("late", ())
+        plan = plan_with(tmp_path, restart={"max_attempts": attempts, **fields.pop("restart", {})}, **fields)
+        return Followed(plan, Scripted(list(ends), planned), list(events), late)
 
     return run
 
@@ -74,7 +84,7 @@ def test_the_jobs_code_and_bytes_are_up_s(follow: Callable[..., Followed]) -> No
         (End(code=1), 3),
         (End(code=75), 3),
         (End(code=75, output=(Chunk(True, f"{STOP_MARKER} (75): full\n".encode()),)), 3),
-        (End(code=78), 3),
+        (End(code=78), 1),
         (End(code=78, output=(OURS,)), 1),
         (End(code=125), 1),
         (End(code=126), 1),
@@ -87,10 +97,53 @@ def test_the_jobs_code_and_bytes_are_up_s(follow: Callable[..., Followed]) -> No
     ],
 )
 def test_an_attempt_follows_where_it_may_help(follow: Callable[..., Followed], end: End, creations: int) -> None:
-    """Never after success, our own 78, a command that can't start, or a stop by anyone."""
+    """Never after success, 78, a command that can't start, or a stop by anyone."""
     done = follow(end, end, end, attempts=3)
     assert done.backend.calls == [f"create {number}" for number in range(1, creations + 1)]
     assert done.outcome.exit_code == end.code
+
+
+@pytest.mark.parametrize(("code", "creations"), [(4, 3), (75, 3), (5, 1), (137, 1), (78, 1), (127, 1)])
+def test_on_exit_codes_says_after_which_codes(follow: Callable[..., Followed], code: int, creations: int) -> None:
+    """75 is always one of them, since another machine may do."""
+    done = follow(*[End(code=code)] * 3, attempts=3, restart={"on_exit_codes": [4, 9]})
+    assert done.backend.calls == [f"create {number}" for number in range(1, creations + 1)]
+
+
+def test_attempts_wait_longer_each_time(follow: Callable[..., Followed], monkeypatch: pytest.MonkeyPatch) -> None:
+    """restart.backoff, then twice as long; the wait is said."""
+    waits: list[float] = []
+    monkeypatch.setattr(Supervisor, "_waited", lambda _, seconds: waits.append(seconds) or True)
+    done = follow(*[End(code=1)] * 4, attempts=4, restart={"backoff": "40s"})
+    assert waits == [40, 80, 160]
+    assert done.said[1].endswith("starting attempt 3 in 1m20s (restart.backoff)")
+    job = plan_with(Path(done.plan.job.path).parent, restart={"max_attempts": 9, "backoff": "40s"}).job
+    assert [backoff(job, ended) for ended in (4, 5, 8)] == [320, 360, 360]
+    assert backoff(job._replace(backoff=900), 3) == 900
+    assert backoff(job._replace(backoff=None), 3) == 0
+
+
+@pytest.mark.parametrize("name", ["Ctrl-C", "SIGTERM"])
+def test_a_signal_while_it_waits_is_an_end(follow: Callable[..., Followed], name: str) -> None:
+    """No job runs that could be stopped; the last attempt's code counts. A lost terminal changes nothing."""
+    events = (Event("hangup", "SIGHUP"), Event("signal", name))
+    done = follow(End(code=1, output=()), attempts=3, restart={"backoff": "1h"}, late=events)
+    assert (done.backend.calls, done.outcome.exit_code) == (["create 1"], 1)
+    assert done.said[-1] == f"{name}: no further attempt"
+    assert done.left == ["SIGHUP"]
+
+
+def test_the_deadline_counts_while_it_waits(follow: Callable[..., Followed]) -> None:
+    """As on Kubernetes, where pods that wait count too."""
+    done = follow(End(code=1), attempts=3, restart={"backoff": "1h"}, active_deadline="1s")
+    assert (done.backend.calls, done.outcome.exit_code) == (["create 1"], 1)
+    assert done.said[-1] == "active_deadline: no further attempt"
+
+
+def test_a_run_that_is_removed_while_it_waits_is_not_made_again(follow: Callable[..., Followed]) -> None:
+    """`down` took what had ended: its next attempt would undo that."""
+    done = follow(End(code=1, removed_late=True), attempts=3, restart={"backoff": "1s"})
+    assert done.backend.calls == ["create 1"]
 
 
 def test_a_later_attempt_may_succeed(follow: Callable[..., Followed]) -> None:
@@ -201,7 +254,7 @@ def test_a_target_that_refuses_the_first_attempt_is_an_error(tmp_path: Path) -> 
     """Nothing ran, so there is no outcome."""
     console = Console(lambda data: None, lambda data: None, print, lambda log: "")
     with pytest.raises(TargetUnavailable):
-        Supervisor(Refusing([]), plan_with(tmp_path), console, Events()).run()
+        Supervisor(Refusing([]), plan_with(tmp_path), console, Events()).run("0123abcd")
 
 
 def test_a_signal_that_was_ignored_before_stays_ignored() -> None:

@@ -66,7 +66,7 @@ def job_spec(
         torchrun=_record(Torchrun, job.below("torchrun").get) if "torchrun" in values else None,
         ulimits=tuple(Ulimit(name, *limits) for name, limits in values.get("ulimits", {}).items()),
         healthcheck=_record(HealthCheck, job.below("healthcheck").get),
-        max_attempts=job.below("restart").get("max_attempts"),
+        **_restart(job.below("restart")),
         kubernetes=_record(KubernetesSpec, job.below("kubernetes").get),
         origins=origins(root),
         sets=tuple(sets),
@@ -78,6 +78,16 @@ _AS_STATED = (
     "read_only", "stop_signal", "env", "labels", "annotations", "ranks_per_container", "shm_size", "active_deadline",
     "stop_grace_period", "ttl_after_finished",
 )  # fmt: skip
+
+
+def _restart(restart: Stated) -> dict[str, Any]:
+    """Return when a job is started again."""
+    codes = restart.get("on_exit_codes")
+    return {
+        "max_attempts": restart.get("max_attempts"),
+        "on_exit_codes": None if codes is None else tuple(codes),
+        "backoff": restart.get("backoff"),
+    }
 
 
 def _record(kind: Callable[..., Made], value: Callable[[str], Any], **known: Any) -> Made:

@@ -47,6 +47,11 @@ RUNNING = (
     Field("restart", record(
         Field("max_attempts", integer(1, 1000), "runs in all; never again after 78, 125–127 or a stop", default=1,
               docker="`up`; comment", compose="`up`; comment", kubernetes="`backoffLimit` n−1"),
+        Field("on_exit_codes", listing(integer(1, 255), low=1), "exit codes after which another attempt follows; "
+              "75 always is one, 78 and 125–127 never are", shown="any",
+              docker="`up`", compose="`up`", kubernetes="`podFailurePolicy`, kinds job and jobset"),
+        Field("backoff", duration(1), "wait before the second attempt, twice as long before each further one",
+              docker="`up`", compose="`up`", kubernetes="comment: 10 s, then twice as long"),
     ), "attempts", default={}),
     Field("active_deadline", duration(1), "longest run",
           docker="`up`; comment", compose="`up`; comment", kubernetes="`activeDeadlineSeconds`"),

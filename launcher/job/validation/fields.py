@@ -31,6 +31,8 @@ _PREFLIGHTS_OWN = {
     "TRAINLAUNCH_TIMEOUT": "data_loader.timeout",
     "TRAINLAUNCH_SHM_BYTES": "shm_size",
 }
+_NOT_RUN = "no process of the job ever ran: the next attempt would end the same way"
+_NEVER_RETRIED = {78: "it says that the files are wrong, and they stay so", **dict.fromkeys((125, 126, 127), _NOT_RUN)}
 _ENGINES_OWN = frozenset({"/", "/proc", "/sys", "/dev"})
 
 
@@ -87,6 +89,18 @@ def _step(node: Node, parts: list[str]) -> tuple[int, Node | None]:
     return 0, None
 
 
+def _check_exit_codes(job: Checked) -> None:
+    for index, code in enumerate(job.value("restart.on_exit_codes") or ()):
+        if code in _NEVER_RETRIED:
+            job.add(
+                "TL107",
+                f"restart.on_exit_codes.{index}",
+                f"restart.on_exit_codes[{index}] is {code}, after which no attempt follows on any target",
+                why=_NEVER_RETRIED[code],
+                fix=f"delete {code}; a job that wants another attempt on another machine ends with 75",
+            )
+
+
 def check_fields(job: Checked) -> None:
     """Report every contradiction between fields."""
     _check_process(job)
@@ -94,6 +108,7 @@ def check_fields(job: Checked) -> None:
     _check_variables(job)
     _check_gpus(job)
     _check_mounts(job)
+    _check_exit_codes(job)
     _check_loaders(job)
 
 

@@ -19,6 +19,7 @@ def check_platform(job: Checked) -> None:
     """Report each contradiction within `kubernetes`, and between it and the rest of the job."""
     _check_nodes(job)
     _check_attempts(job)
+    _check_exit_codes(job)
     _check_queue(job)
     _check_network(job)
     _check_requirements(job)
@@ -55,6 +56,19 @@ def _check_attempts(job: Checked) -> None:
             f"{kind.word}{of_nodes} that starts {attempts} times (restart.max_attempts {attempts})",
             why=kind.refuses_attempts(nodes),
             fix=f"set kubernetes.kind to {instead}, or restart.max_attempts to 1",
+        )
+
+
+def _check_exit_codes(job: Checked) -> None:
+    kind = _kind(job)
+    if job.value("restart.on_exit_codes") is not None and not kind.pod_failure_policy:
+        takes = " or ".join(each.word for each in KINDS.values() if each.pod_failure_policy)
+        cannot(
+            job,
+            "restart.on_exit_codes",
+            f"{kind.word} that tells exit codes apart (restart.on_exit_codes)",
+            why=f"a {kind.name} has no podFailurePolicy of its own",
+            fix=f"set kubernetes.kind to {takes}, or delete restart.on_exit_codes",
         )
 
 

@@ -96,6 +96,13 @@ class ComposeBackend(DockerBackend):
             return sessions[0]
         return SessionGroup(sessions, lambda: self._stop_peers(container))
 
+    def resume(self, container: str) -> Session:
+        """Read the logs of all nodes and wait for their ends; where one fails the others are stopped, as by `begin`."""
+        members = self._members(container)
+        if len(members) < 2:
+            return super().resume(members[0].id if members else container)
+        return SessionGroup([super().resume(each.id) for each in members], lambda: self._stop_peers(container))
+
     def stop(self, container: str) -> None:
         """Stop all nodes at once, each within its own grace period; a second signal would cut short who saves."""
         if container not in self._asked_to_stop:

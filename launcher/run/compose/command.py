@@ -16,6 +16,7 @@ from launcher.diagnostics import Diagnostic, Explanation
 from launcher.errors import TargetUnavailable
 from launcher.plan.launch_plan import LaunchPlan
 from launcher.plan.names import node_names
+from launcher.run.secrets import environment
 
 TL520 = Explanation(
     "TL520",
@@ -127,7 +128,7 @@ def _version(words: tuple[str, ...]) -> str | None:
 def _environment(plan: LaunchPlan) -> dict[str, str]:
     """Return ours without what would give Compose other files, profiles or habits than those it is told."""
     secrets = {secret.env for secret in plan.job.secrets.values()}
-    return {name: value for name, value in os.environ.items() if name in secrets or not name.startswith("COMPOSE_")}
+    return {name: value for name, value in environment().items() if name in secrets or not name.startswith("COMPOSE_")}
 
 
 def _without_secrets(plan: LaunchPlan, said: str) -> str:
@@ -138,7 +139,7 @@ def _without_secrets(plan: LaunchPlan, said: str) -> str:
 
 def _secret_values(plan: LaunchPlan) -> Iterator[str]:
     names = (secret.env or name for name, secret in plan.job.secrets.items())
-    return filter(None, map(os.environ.get, names))
+    return filter(None, map(environment().get, names))
 
 
 def _no_compose(old: str) -> Diagnostic:

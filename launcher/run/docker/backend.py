@@ -19,7 +19,7 @@ from launcher.run.docker.client import CONFLICT, GONE, Engine, EngineRefused, fi
 from launcher.run.docker.create_body import create_body
 from launcher.run.docker.image import ensure_image
 from launcher.run.docker.inspect import started_from
-from launcher.run.docker.reconnect import AttachedSession, ReconnectingSession
+from launcher.run.docker.reconnect import AttachedSession, LoggedSession, ReconnectingSession
 from launcher.run.observe import read_from_health, read_from_proc
 from launcher.run.stream import chunks_of, whole
 from launcher.run.wording import NAME_TAKEN, held_by_same_job
@@ -116,6 +116,10 @@ class DockerBackend:
         return ReconnectingSession(
             AttachedSession(self.engine, attached, waiting), self, container, notice=self._notice
         )
+
+    def resume(self, container: str) -> Session:
+        """Read the log from its first byte and wait, over restarts of the engine as after a start."""
+        return ReconnectingSession(LoggedSession(self, container), self, container, notice=self._notice)
 
     def _notice(self, absence: str) -> None:
         self._was_away = True

@@ -47,6 +47,29 @@ class AttachedSession:
         self._waiting.close()
 
 
+class LoggedSession:
+    """A session with a container that somebody else started: its log, and the engine's wait."""
+
+    def __init__(self, backend: Backend, container: str) -> None:
+        self._backend = backend
+        self._container = container
+
+    def chunks(self) -> Iterator[Chunk]:
+        """Yield the log; a lost engine ends it."""
+        with contextlib.suppress(TargetUnavailable):
+            yield from self._backend.logs(self._container, follow=True)
+
+    def exit_code(self) -> int | None:
+        """Wait for the end; None where the engine was lost, or has forgotten the run."""
+        try:
+            return self._backend.wait(self._container)
+        except TargetUnavailable:
+            return None
+
+    def close(self) -> None:
+        """Nothing is open."""
+
+
 class ReconnectingSession:
     """A session that asks the engine, when its streams end, whether the job did."""
 

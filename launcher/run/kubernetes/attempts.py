@@ -10,8 +10,9 @@ from launcher.run.kubernetes.follow import End, Follower, FollowOptions
 from launcher.run.kubernetes.launch import Launch
 from launcher.run.kubernetes.output import Output
 from launcher.run.kubernetes.runs import ClusterRun
+from launcher.run.retry import may_retry
 from launcher.run.signals import Event, Events
-from launcher.run.supervise import Console, may_retry
+from launcher.run.supervise import Console
 from launcher.run.wording import another_attempt
 
 

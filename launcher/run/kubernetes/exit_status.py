@@ -2,15 +2,51 @@
 
 from __future__ import annotations
 
+import threading
+from collections.abc import Sequence
+from dataclasses import replace
+
 from launcher.diagnose.evidence import Evidence
+from launcher.errors import EXIT_BEFORE_START
+from launcher.run.backend import Say
+from launcher.run.evidence import TAIL_BYTES
+from launcher.run.kubernetes.client import Cluster
 from launcher.run.kubernetes.follow import End
-from launcher.run.kubernetes.output import Output
-from launcher.run.kubernetes.pods import Pod
+from launcher.run.kubernetes.logs import PodLog
+from launcher.run.kubernetes.output import Output, with_last_word
+from launcher.run.kubernetes.pods import Pod, first_to_fail
+from launcher.run.kubernetes.runs import Result, exit_code_of
 from launcher.targets import KUBERNETES
 
 # A Job's own words that tell more than its pods': the others only say that a pod failed.
 _OF_THE_WORKLOAD = "DeadlineExceeded"
 _OVERDUE = "longer than specified deadline"
+
+
+def evidence_of_ended(cluster: Cluster, end: End, say: Say) -> Evidence:
+    """Return the evidence of an end whose logs nobody read to the end: the deciding pod's is read now."""
+    evidence = evidence_of_end(end, None)
+    if end.pod is None or not end.pod.ran:
+        return evidence
+    return replace(evidence, log=with_last_word(end.pod, _tail(cluster, end.pod, say)))
+
+
+def end_of_run(result: Result, pods: Sequence[Pod]) -> End:
+    """Return how a workload that has ended did, as its follower would have."""
+    code = exit_code_of(result, pods)
+    deciding = first_to_fail(pods) if result.state == "failed" else None
+    return End("ended", EXIT_BEFORE_START if code is None else code, deciding, result=result)
+
+
+def _tail(cluster: Cluster, pod: Pod, say: Say) -> str:
+    tail = bytearray()
+
+    def write(data: bytes) -> None:
+        tail.extend(data)
+        del tail[:-TAIL_BYTES]
+
+    PodLog(cluster, pod, write, lambda: pod, say).read(follow=False, stop=threading.Event())
+    return tail.decode(errors="replace")
 
 
 def evidence_of_end(end: End, output: Output | None) -> Evidence:

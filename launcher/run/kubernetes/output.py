@@ -66,9 +66,7 @@ class Output:
 
     def tail(self, pod: Pod) -> str:
         """Return the last part of a pod's log as far as it was read, and its last word where the log lacks that."""
-        log = self.logs[pod.uid].text if pod.uid in self.logs else ""
-        last = pod.termination_message.strip()
-        return log if not last or last in log else f"{log}\n{last}\n".lstrip("\n")
+        return with_last_word(pod, self.logs[pod.uid].text if pod.uid in self.logs else "")
 
     def peak(self, pod: Pod) -> int | None:
         """Return the most that was seen in a pod's /dev/shm."""
@@ -115,6 +113,12 @@ class Output:
         if not self._exec_refused and not self._stop.is_set():
             self._exec_refused = True
             self._console.say(f"/dev/shm is not watched: {why}")
+
+
+def with_last_word(pod: Pod, log: str) -> str:
+    """Return the last part of a pod's log, and its last word where the log lacks that."""
+    last = pod.termination_message.strip()
+    return log if not last or last in log else f"{log}\n{last}\n".lstrip("\n")
 
 
 def prefixed(data: bytes, pod: Pod) -> bytes:

@@ -33,7 +33,10 @@ NOT_STARTED = "TL508"
 SECONDS_TO_DIE = 20.0  # after SIGKILL; the keeper takes 10 of them for what is left
 _PACKAGE = Path(__file__).resolve().parents[2]
 # Isolated: neither the current folder nor PYTHONPATH may put another module in the place of the standard library's.
-_KEEPER = "import sys; sys.path.append(sys.argv[1]); from launcher.run.local.keeper import main; main(sys.argv[2])"
+_KEEPER = (
+    "import sys; sys.path.insert(0, sys.argv[1]); import launcher; del sys.path[0]; "
+    "from launcher.run.local.keeper import main; main(sys.argv[2])"
+)
 
 
 def state_root() -> Path:
@@ -95,6 +98,10 @@ class LocalBackend:
             self.remove(container)
             raise TargetUnavailable([_not_started(plan, problem)])
         return LocalSession(folder)
+
+    def resume(self, container: str) -> Session:
+        """Read the log from its first byte, and wait for the recorded end."""
+        return LocalSession(self._folder(container))
 
     def stop(self, container: str) -> None:
         """Send the stop signal to the job's first process, as an engine does; SIGKILL after the grace period."""

@@ -17,7 +17,7 @@ from launcher.plan.launch_plan import LaunchPlan
 from launcher.plan.ranks import torchrun_prefix
 from launcher.run.amd_gpus import amd_gpus
 from launcher.run.local.processes import RUN_MARK
-from launcher.run.secrets import file_contents, secret_value
+from launcher.run.secrets import environment, file_contents, secret_value
 
 OWN_PREFIX = "TRAINLAUNCH_"
 VISIBLE = "CUDA_VISIBLE_DEVICES"
@@ -82,7 +82,7 @@ def _environment(plan: LaunchPlan, *, run_id: str, folder: Path) -> dict[str, st
     secrets = plan.job.secrets.items()
     hidden = {each.env for _, each in secrets if each.as_file}
     inherited = {
-        name: value for name, value in os.environ.items() if not name.startswith(OWN_PREFIX) and name not in hidden
+        name: value for name, value in environment().items() if not name.startswith(OWN_PREFIX) and name not in hidden
     }
     # Last on PATH: `python` and `torchrun` of trainlaunch's own environment, where no other has them.
     inherited["PATH"] = os.pathsep.join(filter(None, [inherited.get("PATH", os.defpath), _own_programs()]))

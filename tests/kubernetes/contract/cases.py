@@ -14,6 +14,7 @@ import pytest
 from tests.kubernetes.contract.things import everything, make_stranger
 from tests.kubernetes.contract.user import Place, User, job_lines, once
 from tests.kubernetes.pods import Pod
+from tests.run.keeper_contract import causes
 
 FOREVER = "trap 'echo stopping; exit 7' TERM; echo ready; while :; do sleep 0.1; done"
 LONG = "x" * 40_000
@@ -47,6 +48,19 @@ class RunContract:
         logs = user.runs("logs")
         assert job_lines(bytes(logs.out)) == up.lines
         assert user.runs("wait").process.returncode == 4
+
+    def test_every_verb_gives_the_same_causes(self, user: User) -> None:
+        """`up`, `wait`, `status`, `logs -f` and `attach`: one diagnosis of one run."""
+        says = "RuntimeError: unable to write to file </torch_1_2>: No space left on device (28)"
+        up = user.up(script=f"echo '{says}' >&2; exit 1")
+        assert up.end() == 1, up.words()
+        first = causes(up.said)
+        assert len(first) == 1
+        for verb in (["wait"], ["logs", "-f"], ["attach"]):
+            done = user.starts(*verb, "job.yaml")
+            assert (done.end(), causes(done.said)) == (1, first), done.words()
+        status = user.runs("status")
+        assert causes(bytes(status.out).decode()) == first
 
     def test_the_place_is_shown_before_anything_is_made(self, user: User, place: Place) -> None:
         """Namespace and object stand on stderr."""

@@ -1,0 +1,157 @@
+"""What this host keeps of a run beside its target: the plan that its further attempts follow, and what was said of it.
+
+    STATE/kept/RUN/plan    the plan, as this version of trainlaunch pickles it; it has no secret's value
+    STATE/kept/RUN/notes   lines of JSON: what the run's keeper said, and how each attempt ended
+
+The run itself is in the target: without this folder it is followed all the same, and only its keeper can't be replaced.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import json
+import os
+import pickle
+import re
+import shutil
+import stat
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from launcher import __version__
+from launcher.plan.launch_plan import LaunchPlan
+from launcher.run.evidence import EndNote
+from launcher.run.keeping import RUN_ID, keeper_of
+from launcher.run.local.backend import state_root
+
+FORGOTTEN_SECONDS = 30 * 24 * 3600.0
+MOST_SAID = 1_000
+_PARTS = re.compile(r"launcher\.(?:diagnostics|job|plan|policy)\b")
+_OTHERS_MAY_WRITE = stat.S_IWGRP | stat.S_IWOTH
+
+
+class Said(NamedTuple):
+    """A line that was said of a run, and when, in seconds since the epoch."""
+
+    at: float
+    text: str
+
+    def __str__(self) -> str:
+        """Return it as a line, with the local time."""
+        return f"{time.strftime('%Y-%m-%d %H:%M:%S', time.localtime(self.at))} trainlaunch: {self.text}"
+
+
+class Kept:
+    """The folder of one run. What can't be written is left out: a full disk ends no run."""
+
+    def __init__(self, run: str, root: Path | None = None) -> None:
+        root = root or state_root().parent / "kept"
+        self._folder = root / run if RUN_ID.fullmatch(run) else None  # a label may say anything
+
+    def keep(self, plan: LaunchPlan) -> None:
+        """Write the plan, and remove folders of runs that are long forgotten."""
+        if self._folder is None:
+            return
+        with contextlib.suppress(OSError):
+            _forget_old(self._folder.parent)
+            self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            file = os.open(self._folder / "plan", os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+            with os.fdopen(file, "wb") as out:
+                out.write(f"{__version__}\n".encode() + pickle.dumps(plan))
+
+    def plan(self) -> LaunchPlan | None:
+        """Return the plan; None where there is none that this user wrote with this version."""
+        try:
+            if self._folder is None:
+                return None
+            with open(self._folder / "plan", "rb") as file:  # noqa: PTH123 - as bytes
+                known = os.fstat(file.fileno())
+                if known.st_uid != os.geteuid() or known.st_mode & _OTHERS_MAY_WRITE:
+                    return None
+                version = file.readline().decode().strip()
+                return plan_from(file.read()) if version == __version__ else None
+        except (OSError, UnicodeDecodeError, pickle.UnpicklingError):
+            return None
+
+    def say(self, text: str) -> None:
+        """Keep a line that was said."""
+        self._append({"said": text})
+
+    def end(self, attempt: int, note: EndNote) -> None:
+        """Keep what was seen of an attempt's end."""
+        self._append({"attempt": attempt, "end": note._asdict()})
+
+    def said(self) -> tuple[Said, ...]:
+        """Return the lines that were said, oldest first."""
+        notes = self._notes()
+        return tuple(Said(float(each["at"]), str(each["said"])) for each in notes if "said" in each)
+
+    def ended(self, attempt: int) -> EndNote:
+        """Return what was seen of an attempt's end; nothing where nobody followed it from this host."""
+        for each in self._notes():
+            if each.get("attempt") == attempt and isinstance(each.get("end"), dict):
+                end = each["end"]
+                peak = end.get("peak")
+                known = isinstance(peak, int) and not isinstance(peak, bool)
+                return EndNote(str(end.get("stopped_by")), str(end.get("killed_by")), peak if known else None)
+        return EndNote()
+
+    def remove(self) -> None:
+        """Remove the folder."""
+        if self._folder is not None:
+            shutil.rmtree(self._folder, ignore_errors=True)
+
+    def _append(self, note: dict[str, Any]) -> None:
+        if self._folder is None:
+            return
+        line = json.dumps({"at": time.time(), **note}) + "\n"
+        with contextlib.suppress(OSError):
+            file = os.open(self._folder / "notes", os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
+            with os.fdopen(file, "w", encoding="utf-8") as out:
+                out.write(line)
+
+    def _notes(self) -> Iterator[dict[str, Any]]:
+        """Yield the notes that can be read, the last thousand of them."""
+        try:
+            text = (self._folder / "notes").read_text(encoding="utf-8", errors="replace") if self._folder else ""
+        except OSError:
+            return
+        for line in text.splitlines()[-MOST_SAID:]:
+            with contextlib.suppress(ValueError, RecursionError):
+                note = json.loads(line)
+                if isinstance(note, dict) and isinstance(note.get("at"), float):
+                    yield note
+
+
+class _Plans(pickle.Unpickler):
+    """Reads a plan, and nothing that would do something: only trainlaunch's own tuples are made."""
+
+    def find_class(self, module: str, name: str) -> Any:
+        """Return a named tuple of ours. Raises UnpicklingError for anything else."""
+        ours = _PARTS.match(module) and "." not in name
+        found = super().find_class(module, name) if ours else None
+        if isinstance(found, type) and issubclass(found, tuple):
+            return found
+        raise pickle.UnpicklingError(f"{module}.{name} is no part of a plan")
+
+
+def plan_from(data: bytes) -> LaunchPlan:
+    """Return a pickled plan. Raises UnpicklingError where it is none."""
+    try:
+        plan = _Plans(io.BytesIO(data)).load()
+    except (AttributeError, EOFError, ImportError, IndexError, KeyError, TypeError, ValueError) as cause:
+        raise pickle.UnpicklingError("it is no plan") from cause
+    if not isinstance(plan, LaunchPlan):
+        raise pickle.UnpicklingError("it is no plan")
+    return plan
+
+
+def _forget_old(root: Path) -> None:
+    """Remove the folders of runs that nobody has kept for a month."""
+    limit = time.time() - FORGOTTEN_SECONDS
+    for each in root.iterdir() if root.is_dir() else ():
+        if each.stat().st_mtime < limit and keeper_of(each.name) is None:
+            shutil.rmtree(each, ignore_errors=True)

@@ -1,0 +1,172 @@
+"""What a detached run has on every target of this machine: a keeper, and the same causes from every verb.
+
+A test module subclasses KeeperContract and gives `make_job`, `job_name`, `trainlaunch` and `start` of its target.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from launcher.run.local.backend import state_root
+from tests.conftest import Runs
+from tests.run.test_up import CHECKPOINTS, ended, read_until
+
+MakeJob = Callable[..., Path]
+Start = Callable[..., "subprocess.Popen[bytes]"]
+FAILS = ["/bin/sh", "-c", "echo try; sleep 1; exit 4"]
+
+
+def status_of(trainlaunch: Runs, job: str) -> dict[str, Any]:
+    """Return what `status` says of a job, as its JSON."""
+    found: dict[str, Any] = json.loads(trainlaunch("status", job, "-o", "json").stdout)
+    return found
+
+
+def until(condition: Callable[[], object], seconds: float = 60) -> None:
+    """Wait until something is so."""
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, f"not within {seconds} s"
+        time.sleep(0.1)
+
+
+def causes(text: str) -> list[str]:
+    """Return what a verb said of an end: its causes, or the bare evidence."""
+    frames = re.findall(r"^cause\[.*(?:\n   = .*)*", text, re.MULTILINE)
+    return [*frames, *re.findall(r"no known cause; .*", text)]
+
+
+class KeeperContract:
+    """Tests by the command line only."""
+
+    @pytest.fixture(autouse=True)
+    def _ends_keepers(self, trainlaunch: Runs, job_name: str) -> Iterator[None]:
+        """Leave no keeper of a failed test behind."""
+        yield
+        trainlaunch("down", job_name)
+
+    def test_further_attempts_are_made_and_waited_for(self, trainlaunch: Runs, make_job: MakeJob) -> None:
+        """`up -d` and `wait` give what `up` gives: the last attempt's code."""
+        job = str(make_job(command=FAILS, restart={"max_attempts": 2}))
+        done = trainlaunch("up", "-d", job)
+        assert done.returncode == 0, done.stderr
+        followed = trainlaunch("logs", "-f", job)
+        assert (followed.returncode, followed.stdout) == (4, "try\n" * 2)
+        assert "attempt 1 of 2 ended with exit code 4; starting attempt 2" in followed.stderr
+        assert trainlaunch("wait", job).returncode == 4
+        status = status_of(trainlaunch, job)
+        assert (status["attempt"], status["exit_code"]) == (2, 4)
+
+    def test_the_deadline_is_enforced(self, trainlaunch: Runs, make_job: MakeJob) -> None:
+        """The job saves its state, no attempt follows, and every verb names the deadline."""
+        limits = {"active_deadline": "6s", "restart": {"max_attempts": 3}}
+        job = str(make_job(command=["python3", "-c", CHECKPOINTS], **limits))
+        assert trainlaunch("up", "-d", job).returncode == 0
+        waited = trainlaunch("wait", job)
+        assert waited.returncode == 5
+        assert "active_deadline stopped the job" in waited.stderr
+        assert trainlaunch("logs", job).stdout == "ready\nsaved\n"
+        status = status_of(trainlaunch, job)
+        assert (status["attempt"], [each["code"] for each in status["causes"]]) == (1, ["TL611"])
+
+    def test_a_run_is_removed_when_its_ttl_is_over(self, trainlaunch: Runs, make_job: MakeJob, job_name: str) -> None:
+        """No other `up` need come for it."""
+        job = str(make_job(command=["/bin/sh", "-c", "exit 0"], ttl_after_finished="1s"))
+        assert trainlaunch("up", "-d", job).returncode == 0
+        until(lambda: job_name not in trainlaunch("ps").stdout)
+
+    def test_secrets_are_in_the_keepers_memory_alone(
+        self, start: Start, trainlaunch: Runs, make_job: MakeJob, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """The second attempt has the value; the keeper's arguments, environment and files have not."""
+        script = "case $TOKEN in s3*cr3t) echo arrived ;; esac; sleep 3; exit 4"
+        secrets = {"TOKEN": {"env": "HOST_TOKEN"}}
+        job = str(make_job(command=["/bin/sh", "-c", script], secrets=secrets, restart={"max_attempts": 2}))
+        assert ended(start("up", "-d", job, HOST_TOKEN="s3 cr3t"))[0] == 0
+        keeper = Path("/proc", str(status_of(trainlaunch, job)["keeper"]["pid"]))
+        seen = (keeper / "environ").read_bytes() + (keeper / "cmdline").read_bytes()
+        kept = [each.read_bytes() for each in state_root().parent.glob("kept/*/*")]
+        assert len(kept) > 0
+        assert b"s3 cr3t" not in seen + b"".join(kept)
+        followed = trainlaunch("logs", "-f", job)
+        assert (followed.returncode, followed.stdout) == (4, "arrived\n" * 2)
+
+    def test_attach_takes_over_where_no_keeper_lives(
+        self, start: Start, trainlaunch: Runs, make_job: MakeJob, job_name: str
+    ) -> None:
+        """`status` says what is off; Ctrl-C in `attach` leaves the run with the new keeper, which goes on."""
+        script = "echo try; sleep 8; exit 4"
+        job = str(make_job(command=["/bin/sh", "-c", script], restart={"max_attempts": 2}))
+        assert trainlaunch("up", "-d", job).returncode == 0
+        first = status_of(trainlaunch, job)["keeper"]["pid"]
+        os.kill(first, signal.SIGKILL)
+        until(lambda: status_of(trainlaunch, job)["keeper"] is None)
+        told = trainlaunch("status", job).stdout
+        assert "keeper     none on this host, so restart.max_attempts 2 is off" in told
+        assert f"`trainlaunch attach {job_name}` takes it over" in told
+        attached = start("attach", job)
+        read_until(attached, b"try\n")
+        attached.send_signal(signal.SIGINT)
+        code, _, err = ended(attached)
+        assert (code, f"trainlaunch down {job_name}" in err) == (130, True)
+        assert "keeps the run from now on" in err
+        second = status_of(trainlaunch, job)["keeper"]["pid"]
+        assert second not in {first, attached.pid}
+        again = start("attach", job)
+        assert ended(again)[0] == 4
+        assert status_of(trainlaunch, job)["attempt"] == 2
+
+    def test_attach_stops_where_it_is_told_to(self, start: Start, trainlaunch: Runs, make_job: MakeJob) -> None:
+        """By the stop signal, with the grace period; the keeper makes no further attempt."""
+        job = str(make_job(command=["python3", "-c", CHECKPOINTS], restart={"max_attempts": 3}))
+        assert trainlaunch("up", "-d", job).returncode == 0
+        attached = start("attach", job, "--stop-on-interrupt")
+        read_until(attached, b"ready\n")
+        attached.send_signal(signal.SIGINT)
+        assert ended(attached)[:2] == (5, "saved\n")
+        assert status_of(trainlaunch, job)["attempt"] == 1
+
+    def test_two_never_keep_one_run(self, start: Start, trainlaunch: Runs, make_job: MakeJob) -> None:
+        """`up` keeps what it follows: who attaches is told, and each attempt is made once."""
+        job = str(make_job(command=["/bin/sh", "-c", "echo try; sleep 4; exit 4"], restart={"max_attempts": 3}))
+        followed = start("up", job)
+        read_until(followed, b"try\n")
+        attached = [start("attach", job) for _ in range(2)]
+        results = [ended(each) for each in attached]
+        assert ended(followed)[0] == 4
+        assert [code for code, *_ in results] == [4, 4]
+        assert all(f"process {followed.pid} of " in err for *_, err in results)
+        assert all(1 < out.count("try\n") <= 3 for _, out, _ in results), results
+        rows = json.loads(trainlaunch("ps", "-o", "json").stdout)["runs"]
+        name = status_of(trainlaunch, job)["job"]
+        assert sorted(each["attempt"] for each in rows if each["job"] == name) == [1, 2, 3]
+
+    @pytest.mark.parametrize(
+        "script",
+        [
+            "exit 7",
+            "exit 75",
+            "echo 'RuntimeError: unable to write to file </torch_1_2>: No space left on device (28)' >&2; exit 1",
+            "echo 'ERROR: Unexpected bus error encountered in worker.' >&2; exit 1",
+            "kill -KILL $$",
+        ],
+        ids=["bare", "75", "shm full", "bus error", "killed"],
+    )
+    def test_every_verb_gives_the_same_causes(self, trainlaunch: Runs, make_job: MakeJob, script: str) -> None:
+        """`up`, `wait`, `status`, `logs -f` and `attach`, to the letter."""
+        job = str(make_job(command=["/bin/sh", "-c", f"sleep 0.5; {script}"]))
+        first = causes(trainlaunch("up", job).stderr)
+        assert len(first) > 0
+        for verb in (["wait"], ["logs", "-f"], ["attach"]):
+            assert causes(trainlaunch(*verb, job).stderr) == first, verb
+        assert causes(trainlaunch("status", job).stdout) == first

@@ -1,0 +1,133 @@
+"""Who keeps a run, and what this host keeps of it: one keeper at a time, and files that can't do anything."""
+
+from __future__ import annotations
+
+import os
+import pickle
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from launcher import __version__
+from launcher.run.evidence import EndNote
+from launcher.run.keeping import hold, keeper_of
+from launcher.run.kept import Kept, plan_from
+from tests.jobs import plan_with
+from tests.runners import ROOT
+
+HOLDS = "import sys; from launcher.run.keeping import hold; print(hold(sys.argv[1]) is not None, flush=True); input()"
+
+
+@pytest.fixture
+def run() -> str:
+    """Return a run's id of its own."""
+    return os.urandom(4).hex()
+
+
+def holder(run: str) -> subprocess.Popen[str]:
+    """Start a process that tries to hold a run."""
+    env = {**os.environ, "PYTHONPATH": str(ROOT)}
+    words = [sys.executable, "-c", HOLDS, run]
+    return subprocess.Popen(words, env=env, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+
+
+def test_one_process_keeps_a_run_and_its_death_frees_it(run: str) -> None:
+    """Also a SIGKILL: no file is left that would say otherwise."""
+    first, second = holder(run), holder(run)
+    with first, second:
+        assert first.stdout is not None
+        assert second.stdout is not None
+        words = {each.pid: each.stdout.readline() for each in (first, second) if each.stdout is not None}
+        assert sorted(words.values()) == ["False\n", "True\n"]
+        keeper = keeper_of(run)
+        assert keeper is not None
+        assert words[keeper.pid] == "True\n"
+        assert (keeper.over, keeper.since > 0) == (False, True)
+        for each in (first, second):
+            each.kill()
+    assert keeper_of(run) is None
+    held = hold(run)
+    assert held is not None
+    held.over = True
+    assert (told := keeper_of(run)) is not None
+    assert (told.pid, told.over) == (os.getpid(), True)
+    held.release()
+    assert keeper_of(run) is None
+
+
+@pytest.mark.parametrize("label", ["", "x", "../../etc", "0123abcd\n", "*"])
+def test_a_label_that_is_no_run_id_is_kept_nowhere(label: str, tmp_path: Path) -> None:
+    """Labels are anybody's; no file outside of the folder is read or written for one."""
+    kept = Kept(label, tmp_path / "kept")
+    kept.keep(plan_with(tmp_path / "job"))
+    kept.say("text")
+    kept.remove()
+    assert (kept.plan(), kept.said(), keeper_of(label)) == (None, (), None)
+    assert not (tmp_path / "kept").exists()
+
+
+def test_a_plan_and_notes_come_back(run: str, tmp_path: Path) -> None:
+    """As they were, for their user alone."""
+    plan = plan_with(tmp_path, secrets={"TOKEN": {"env": "TOKEN"}}, mounts=[])
+    kept = Kept(run, tmp_path / "kept")
+    kept.keep(plan)
+    kept.say("one")
+    kept.end(2, EndNote("Ctrl-C", "", 4096))
+    assert kept.plan() == plan
+    assert [each.text for each in kept.said()] == ["one"]
+    assert (kept.ended(2), kept.ended(1)) == (EndNote("Ctrl-C", "", 4096), EndNote())
+    assert [each.stat().st_mode & 0o777 for each in sorted((tmp_path / "kept" / run).iterdir())] == [0o600] * 2
+    kept.remove()
+    assert (kept.plan(), kept.said()) == (None, ())
+
+
+def test_damaged_notes_cost_their_line_alone(run: str, tmp_path: Path) -> None:
+    """A full disk cuts a line, and a number may be anything."""
+    kept = Kept(run, tmp_path)
+    kept.keep(plan_with(tmp_path / "job"))
+    with (tmp_path / run / "notes").open("wb") as file:
+        file.write(b'{"at": 1.0, "sa\n\xff\xfe\n[1]\n{"at": "x", "said": "y"}\n' + b"[" * 100_000 + b"\n")
+        file.write(b'{"at": 2.0, "attempt": 1, "end": {"peak": "9"}}\n{"at": 3.0, "said": "whole"}\n')
+    assert [each.text for each in kept.said()] == ["whole"]
+    assert kept.ended(1).peak is None
+
+
+class Planted:
+    """What unpickling must not run."""
+
+    def __reduce__(self) -> tuple[object, tuple[str]]:
+        return os.system, ("touch planted",)
+
+
+@pytest.mark.parametrize("data", [pickle.dumps(Planted()), pickle.dumps("text"), b"", b"\x80\x05.", b"cos\nsystem\n."])
+def test_a_file_that_holds_no_plan_does_nothing(
+    data: bytes, run: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Only trainlaunch's own tuples are made of it."""
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(pickle.UnpicklingError):
+        plan_from(data)
+    kept = Kept(run, tmp_path / "kept")
+    kept.keep(plan_with(tmp_path / "job"))
+    (tmp_path / "kept" / run / "plan").write_bytes(f"{__version__}\n".encode() + data)
+    assert kept.plan() is None
+    assert not (tmp_path / "planted").exists()
+
+
+def test_a_plan_that_others_could_write_is_not_taken(run: str, tmp_path: Path) -> None:
+    """Nor one of another version, whose fields may mean something else."""
+    kept = Kept(run, tmp_path / "kept")
+    kept.keep(plan_with(tmp_path / "job"))
+    file = tmp_path / "kept" / run / "plan"
+    file.chmod(0o620)
+    assert kept.plan() is None
+    file.chmod(0o600)
+    assert kept.plan() is not None
+    if os.getuid() == 0:
+        os.chown(file, 12345, 12345)
+        assert kept.plan() is None
+        os.chown(file, 0, 0)
+    file.write_bytes(b"0.0.0\n" + file.read_bytes().partition(b"\n")[2])
+    assert kept.plan() is None
