@@ -95,7 +95,7 @@ def _run(words: list[str], streams: Streams) -> int:
 def _unknown_verb(verb: str, words: Sequence[str], streams: Streams) -> int:
     import difflib  # only on the way to an error
 
-    nearest = difflib.get_close_matches(verb, VERBS, n=1, cutoff=0.76)  # `lint` is no misspelt `init`
+    nearest = difflib.get_close_matches(verb, VERBS, n=1, cutoff=0.76)  # `hint` is no misspelt `lint`
     fix = f"write {nearest[0]}" if nearest else "`trainlaunch --help` lists the verbs"
     stated = next((word for word in words if word in VERBS), None)
     if words[0].startswith("-") and stated:

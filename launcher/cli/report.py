@@ -12,13 +12,16 @@ SCHEMA_VERSION = 2  # of every JSON document that trainlaunch prints
 _COLOURS = {Severity.ERROR: "31", Severity.WARNING: "33", Severity.INFO: "36"}
 
 
-def framed(diagnostic: Diagnostic, *, colour: bool) -> str:
-    """Return the full form: headline, place, the line itself, why, fix and where to read more."""
+def framed(diagnostic: Diagnostic, *, colour: bool, text: str | None = None) -> str:
+    """Return the full form: headline, place, the line itself, why, fix and where to read more.
+
+    `text` is the file's, where the caller has it; else the line is read from the file.
+    """
     lines = [_headline(diagnostic, colour=colour)]
     if diagnostic.span is not None:
         # The line of a mistake in secrets may hold the secret itself.
         secret = diagnostic.field.partition(".")[0] == "secrets"
-        lines += [f"  --> {diagnostic.span}"] if secret else _excerpt(diagnostic.span)
+        lines += [f"  --> {diagnostic.span}"] if secret else _excerpt(diagnostic.span, text)
     lines += [f"   = why: {diagnostic.why}"] * bool(diagnostic.why)
     lines += [f"   = fix: {diagnostic.fix}"] * bool(diagnostic.fix)
     lines += [help_line(diagnostic.code)]
@@ -41,6 +44,12 @@ def annotation(diagnostic: Diagnostic) -> str:
     return f"::{kind} {place}title={diagnostic.code}::{text}"
 
 
+def concise(diagnostic: Diagnostic) -> str:
+    """Return a finding as one line: place, severity, code and message."""
+    place = f"{diagnostic.span}: " if diagnostic.span is not None else ""
+    return f"{place}{diagnostic.severity.value} {diagnostic.code}: {diagnostic.message}"
+
+
 def as_json(diagnostics: Iterable[Diagnostic]) -> list[Mapping[str, object]]:
     """Return findings as plain values with stable keys; positions are 1-based, ends exclusive."""
     return [
@@ -51,7 +60,7 @@ def as_json(diagnostics: Iterable[Diagnostic]) -> list[Mapping[str, object]]:
             "why": each.why,
             "fix": each.fix,
             "field": each.field,
-            "span": _span_json(each.span),
+            "span": span_json(each.span),
         }
         for each in diagnostics
     ]
@@ -71,9 +80,9 @@ def _headline(diagnostic: Diagnostic, *, colour: bool) -> str:
     return f"{head}: {diagnostic.message}"
 
 
-def _excerpt(span: Span) -> list[str]:
+def _excerpt(span: Span, whole: str | None) -> list[str]:
     lines = [f"  --> {span}"]
-    text = _source_line(span)
+    text = _source_line(span, whole)
     if text is None:
         return lines
     last = span.end_column if span.end_line == span.line else len(text) + 1
@@ -84,8 +93,11 @@ def _excerpt(span: Span) -> list[str]:
     return [*lines, f"{gutter} |", f"{span.line} | {shown}", f"{gutter} | {' ' * (span.column - 1)}{marks}"]
 
 
-def _source_line(span: Span) -> str | None:
+def _source_line(span: Span, whole: str | None) -> str | None:
     """Return the line that a span starts on; None where it is no file or can't be read as text."""
+    if whole is not None:  # lines end at \\n alone there
+        lines = whole.split("\n")
+        return lines[span.line - 1].rstrip("\r") if span.line <= len(lines) else None
     try:
         lines = re.split(r"\r\n|\r|\n", Path(span.file).read_text(encoding="utf-8-sig"))
     except (OSError, ValueError):
@@ -93,7 +105,8 @@ def _source_line(span: Span) -> str | None:
     return lines[span.line - 1] if span.line <= len(lines) else None
 
 
-def _span_json(span: Span | None) -> Mapping[str, object] | None:
+def span_json(span: Span | None) -> Mapping[str, object] | None:
+    """Return a place as plain values, None for none."""
     if span is None:
         return None
     return {

@@ -8,6 +8,7 @@ VERBS = {
     "plan": "show what is decided for a job, each number with its derivation and origin",
     "render": "print or write the job as docker run, Compose or Kubernetes text",
     "check": "compare committed renderings with what their job files render now",
+    "lint": "find what is wrong with docker lines, Compose files, manifests and CI jobs written by hand, and repair it",
     "lock": "pin the digest and the ENTRYPOINT of a job's images, as the engine has them",
     "init": "write a commented job file, from flags or from a training script that is read and never run",
     "schema": "print the JSON Schema of the job file or of a policy",

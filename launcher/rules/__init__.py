@@ -64,8 +64,10 @@ def policy_rules() -> tuple[ModuleType, ...]:
 
 
 def all_rules() -> tuple[ModuleType, ...]:
-    """Return every rule."""
-    return (*NUMBERS, *SIZES, *policy_rules(), *REMARKS)
+    """Return every rule, those of written texts too."""
+    from launcher.rules.written.registry import RULES
+
+    return tuple(dict.fromkeys((*NUMBERS, *SIZES, *policy_rules(), *REMARKS, *RULES)))
 
 
 def plan_job(job: JobSpec, *, name: str | None = None, force: bool = False) -> LaunchPlan:

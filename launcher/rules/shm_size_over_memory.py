@@ -27,15 +27,20 @@ Without shm_size trainlaunch computes one that fits.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 from launcher.diagnostics import Diagnostic, Severity
 from launcher.plan.launch_plan import LaunchPlan
 from launcher.plan.memory import CHARGED, enough_memory
 from launcher.units import MIB, format_size, round_up
 
+if TYPE_CHECKING:
+    from launcher.rules.written.model import Finding, WrittenFile
+
 CODE = "TL201"
 NAME = "shm-size-over-memory"
 SEVERITY = Severity.ERROR
+GROUP = "defects"
 
 
 def check(plan: LaunchPlan) -> Iterator[Diagnostic]:
@@ -60,3 +65,32 @@ def check(plan: LaunchPlan) -> Iterator[Diagnostic]:
         span=job.span("shm_size" if stated else "resources.memory"),
         field="shm_size",
     )
+
+
+def check_written(file: WrittenFile) -> Iterator[Finding]:
+    """Yield an error for each container of a written text whose /dev/shm may grow to its memory limit."""
+    from launcher.formats.workload import SIZE, TMPFS, Known
+    from launcher.rules.written.evidence import size_text
+    from launcher.rules.written.model import Finding
+
+    for written in file.containers:
+        workload, size, limit = written.workload, written.workload.shm.size, written.workload.memory
+        if workload.shm.kind not in {SIZE, TMPFS} or not isinstance(size, Known) or not isinstance(limit, Known):
+            continue
+        if size.value < limit.value or limit.value < MIB:  # a limit below one MiB is another mistake
+            continue
+        more = size_text(round_up(size.value + max(size.value // 2, 2 * MIB), MIB), written)
+        less = size_text(round_up(max(limit.value // 2, MIB), MIB), written)
+        yield Finding(
+            Diagnostic(
+                CODE,
+                f"/dev/shm of {size.text} does not fit in the memory limit {limit.text}",
+                f"set the memory limit to {more}, or the size of /dev/shm to at most {less}",
+                why=CHARGED,
+                severity=SEVERITY,
+                span=size.span,
+                field=workload.place,
+            ),
+            NAME,
+            about=workload.place,
+        )

@@ -26,15 +26,20 @@ in its workers draws others with another number of them.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 from launcher.diagnostics import Diagnostic, Severity
 from launcher.plan.cpu_budget import whole_cpus
 from launcher.plan.launch_plan import LaunchPlan
 from launcher.units import counted
 
+if TYPE_CHECKING:
+    from launcher.rules.written.model import Finding, WrittenFile
+
 CODE = "TL206"
 NAME = "workers-exceed-cpus"
 SEVERITY = Severity.WARNING
+GROUP = "defects"
 
 
 def check(plan: LaunchPlan) -> Iterator[Diagnostic]:
@@ -53,3 +58,32 @@ def check(plan: LaunchPlan) -> Iterator[Diagnostic]:
         span=job.span("data_loader.num_workers"),
         field="data_loader.num_workers",
     )
+
+
+def check_written(file: WrittenFile) -> Iterator[Finding]:
+    """Yield a warning for each container of a written text whose stated workers outnumber its CPU limit."""
+    from launcher.formats.workload import stated
+    from launcher.rules.written.commands import stated_workers
+    from launcher.rules.written.model import KUBERNETES, Finding, at
+
+    for written in file.containers:
+        workload = written.workload
+        workers, milli = stated_workers(written.argvs, workload.env), stated(workload.cpus)
+        if workers is None or not milli or workers * 1000 <= milli or workers == 1:
+            continue
+        if workload.format == KUBERNETES and at(written.own, "resources", "limits", "cpu") is None:
+            continue  # a request is no limit
+        cpus = max(1, milli // 1000)
+        yield Finding(
+            Diagnostic(
+                CODE,
+                f"{counted(workers, 'DataLoader worker')} share a limit of {milli / 1000:g} CPUs",
+                f"state {counted(cpus, 'worker')} at most, or raise the limit",
+                why="workers beyond the CPUs only take turns, and each costs memory",
+                severity=SEVERITY,
+                span=workload.cpus.span if workload.cpus is not None else workload.span,
+                field=workload.place,
+            ),
+            NAME,
+            about=workload.place,
+        )

@@ -45,8 +45,8 @@ def test_an_unknown_verb_names_the_nearest(trainlaunch: Runs) -> None:
 
 
 def test_a_verb_that_is_another_word_is_no_typo(trainlaunch: Runs) -> None:
-    """`lint` shares letters with `init` and means something else."""
-    done = trainlaunch("lint")
+    """`hint` shares letters with `lint` and means something else."""
+    done = trainlaunch("hint")
     assert done.returncode == 2
     assert "fix: `trainlaunch --help` lists the verbs" in done.stderr
 

@@ -49,7 +49,7 @@ def raising(code: str) -> set[str]:
 
 MENTIONED = naming(r"\b(TL\d{3})(?=\"|\.code\b)")
 FENCE = re.compile(
-    r"^\*\*(?P<part>Example|Write instead)\*\*:\n\n```(?P<kind>[a-z ]+)\n(?P<body>.*?)\n```$", re.M | re.S
+    r"^\*\*(?P<part>Example|Write instead)\*\*:\n\n```(?P<kind>[a-z -]+)\n(?P<body>.*?)\n```$", re.M | re.S
 )
 # Their example needs a machine, an engine or a bug that a test can't make here; each is tested where it arises.
 NOT_RUN = {

@@ -62,9 +62,9 @@ class Line(NamedTuple):
     carriage: bool = False
 
 
-def run_lines(text: str) -> tuple[Line, ...]:
-    """Return the lines of a text that start a container, in their order."""
-    return tuple(_lines(text, 0, len(text), 0))
+def run_lines(text: str, start: int = 0, end: int | None = None) -> tuple[Line, ...]:
+    """Return the lines of a text, or of its characters `start` to `end`, that start a container, in their order."""
+    return tuple(_lines(text, start, len(text) if end is None else end, 0))
 
 
 def _lines(text: str, start: int, end: int, depth: int) -> Iterator[Line]:
@@ -72,7 +72,7 @@ def _lines(text: str, start: int, end: int, depth: int) -> Iterator[Line]:
     before: list[tuple[str, ...]] = []
     inner: list[Line] = []
     carriage = False
-    for words, operators in _commands(tokens(text, start, end)):
+    for words, operators in commands(tokens(text, start, end)):
         line = _line(words)
         carriage = carriage or any("\r" in each.text for each in operators)
         shown = (*(each.marked for each in words), *(f"<{each.text}>" for each in operators if each.text not in "\n;"))
@@ -102,7 +102,7 @@ def _inside(text: str, words: Sequence[Word], depth: int) -> Iterator[Line]:
                 yield from _lines(text, begin, max(begin, end), depth + 1)
 
 
-def _commands(stream: Iterator[Word | Operator]) -> Iterator[tuple[list[Word], list[Operator]]]:
+def commands(stream: Iterator[Word | Operator]) -> Iterator[tuple[list[Word], list[Operator]]]:
     """Yield the words of each command without those of redirections, and all operators in and after it."""
     words: list[Word] = []
     operators: list[Operator] = []
@@ -136,7 +136,7 @@ def _line(words: Sequence[Word]) -> Line | None:
     if run >= len(words) or words[run].text not in {"run", "create"}:
         return None
     command = tuple(each.marked for each in words[: run + 1])
-    return _parsed(command, words[run], words[run + 1 :])
+    return parsed(command, words[run], words[run + 1 :])
 
 
 def _program(words: Sequence[Word]) -> int | None:
@@ -151,7 +151,8 @@ def _program(words: Sequence[Word]) -> int | None:
     return None
 
 
-def _parsed(command: tuple[str, ...], run: Word, words: Sequence[Word]) -> Line:
+def parsed(command: tuple[str, ...], run: Word, words: Sequence[Word]) -> Line:
+    """Return the line that a command makes whose words behind `run` are flags, image and arguments."""
     flags: list[Given] = []
     unclear: list[Word] = []
     certain = True  # that the next word which is no flag is the image

@@ -37,10 +37,11 @@ def read_docker_run(text: str, file: str) -> tuple[Workload, ...]:
     shell could say what they are. What is stated nowhere is then Unknown, since one of those may state it.
     """
     source = Source(text, file)
-    return tuple(_workload(line, source, number) for number, line in enumerate(run_lines(text)))
+    return tuple(workload_of(line, source, number) for number, line in enumerate(run_lines(text)))
 
 
-def _workload(line: Line, source: Source, number: int) -> Workload:
+def workload_of(line: Line, source: Source, number: int = 0) -> Workload:
+    """Return what one line starts; `number` counts the lines of a text, from 0."""
     flags: dict[str, list[Given]] = {}
     for each in line.flags:
         flags.setdefault(each.name, []).append(each)

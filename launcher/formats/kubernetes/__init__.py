@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections import ChainMap
+from collections.abc import Iterator
 
-from launcher.formats.kubernetes.objects import read_object
+from launcher.formats.kubernetes.objects import KubernetesObject, Path, read_object
 from launcher.formats.workload import Workload
 from launcher.yamltree.documents import documents
 
-__all__ = ["read_kubernetes"]
+__all__ = ["containers_of", "read_kubernetes"]
 
 
 def read_kubernetes(text: str, file: str) -> tuple[Workload, ...]:
@@ -17,17 +18,18 @@ def read_kubernetes(text: str, file: str) -> tuple[Workload, ...]:
     What is no YAML from some place on is read up to there, so a text full of templates may give nothing. A value that a
     template (`{{ … }}`) decides is Unknown, and so is one of a type that the API server refuses.
     """
-    found: list[Workload] = []
-    for node in documents(text, file).nodes:
-        for each in read_object(node, final=False):
-            for path, pod in each.pods:
-                found += (
-                    workload._replace(
-                        place=each.place(path, workload.place),
-                        name=each.name,
-                        labels=each.labels,
-                        rest=ChainMap(dict(workload.rest), pod.rest, each.rest),
-                    )
-                    for workload in pod.workloads
-                )
-    return tuple(found)
+    objects = (each for node in documents(text, file).nodes for each in read_object(node, final=False))
+    return tuple(workload for each in objects for _, _, workload in containers_of(each))
+
+
+def containers_of(found: KubernetesObject) -> Iterator[tuple[Path, str, Workload]]:
+    """Yield each container of an object with the path of its pod and its place in that, as `containers[0]`."""
+    for path, pod in found.pods:
+        for workload in pod.workloads:
+            whole = workload._replace(
+                place=found.place(path, workload.place),
+                name=found.name,
+                labels=found.labels,
+                rest=ChainMap(dict(workload.rest), pod.rest, found.rest),
+            )
+            yield path, workload.place, whole

@@ -1,0 +1,203 @@
+"""`trainlaunch lint`: what is wrong with the texts that people wrote by hand, and the same texts repaired."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from launcher.cli.streams import Streams
+from launcher.diagnostics import Diagnostic, Explanation, Severity
+from launcher.errors import EXIT_FINDINGS, UsageError
+
+if TYPE_CHECKING:
+    from launcher.lint.judge import Linted
+    from launcher.rules.written.model import Finding
+
+TL395 = Explanation(
+    "TL395",
+    "nothing-to-lint",
+    "The named folders hold no file that `lint` reads.",
+    """\
+**Why**: a look at nothing would be green for ever. Shell scripts, Makefiles, Markdown, Compose files, manifests,
+Dockerfiles, devcontainer.json, workflows and pipelines are looked for; .gitignore and hidden folders are left out.
+
+**Example**:
+
+```sh
+mkdir empty
+trainlaunch lint empty
+```
+
+**Write instead**:
+
+```sh
+mkdir some
+echo 'docker run --rm --shm-size=1g trainer:1 python train.py' >some/run.sh
+trainlaunch lint some
+```
+""",
+)
+EXAMPLES = (
+    "trainlaunch lint",
+    "trainlaunch lint compose.yaml run.sh --fix",
+    "kustomize build overlays/gpu | trainlaunch lint -",
+)
+EXIT_CODES = (
+    "0 nothing as grave as --fail-on (with --fix: after it), 1 findings, or folders with nothing to lint, 2 usage, "
+    "70 a bug of ours, 130 interrupted"
+)
+_GRAVITY = {"error": 2, "warning": 1, "info": 0}
+_GROUPS = {"defects": ("defects",), "practice": ("practice",), "all": ("defects", "practice")}
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add this verb's arguments."""
+    from launcher.lint.kinds import KINDS
+
+    parser.add_argument(
+        "paths",
+        nargs="*",
+        type=Path,
+        default=[Path()],
+        metavar="PATH",
+        help="files, folders, or - for stdin (default: the current folder; what .gitignore names is left out)",
+    )
+    parser.add_argument("--kind", choices=KINDS, help="what the named files are, where neither name nor content tells")
+    parser.add_argument(
+        "--select", choices=tuple(_GROUPS), default="defects", help="which rules: defects, practice, or all"
+    )
+    parser.add_argument(
+        "--fail-on", choices=tuple(_GRAVITY), default="error", help="the least severity that makes the exit code 1"
+    )
+    parser.add_argument("--fix", action="store_true", help="make the safe fixes in the files, - on stdout")
+    parser.add_argument("--diff", action="store_true", help="print the safe fixes as a diff and change nothing")
+    parser.add_argument("--baseline", type=Path, metavar="FILE", help="leave out the findings that FILE holds")
+    parser.add_argument("--write-baseline", type=Path, metavar="FILE", help="write all findings of today to FILE")
+    parser.add_argument(
+        "-o",
+        "--output",
+        choices=("text", "concise", "json", "sarif", "github"),
+        default="text",
+        help="format of the result",
+    )
+
+
+def run(args: argparse.Namespace, streams: Streams) -> int:
+    """Look into each file, report, and fix where that is asked for."""
+    from launcher.lint.judge import fixed
+
+    groups = _GROUPS[args.select]
+    known = _baseline(args.baseline)
+    results: list[Linted] = []
+    for linted in _linted(args, groups):
+        after = fixed(linted, args.kind, groups) if args.fix or args.diff else linted
+        _write(linted, after, args, streams)
+        results.append(after if args.fix else linted)
+    if args.write_baseline is not None:
+        _write_baseline(args.write_baseline, results, streams)
+        return 0
+    kept = [each._replace(findings=tuple(_new(each, known))) for each in results]
+    return _reported(kept, args, streams)
+
+
+def _linted(args: argparse.Namespace, groups: tuple[str, ...]) -> Iterator[Linted]:
+    from launcher.lint.files import files_of
+    from launcher.lint.judge import lint_file, lint_text
+
+    named = [each for each in args.paths if str(each) != "-"]
+    if len(named) < len(args.paths):
+        yield lint_text(sys.stdin.read(), "-", args.kind, groups)
+    for path in named:
+        if not path.exists():
+            raise UsageError([_absent(path)])
+    for path in files_of(named):
+        kind = args.kind if path in named else None
+        try:
+            linted = lint_file(path, kind, groups)
+        except OSError as cause:
+            raise UsageError([_absent(path, cause.strerror or str(cause))]) from cause
+        if linted.kind is not None:
+            yield linted
+
+
+def _absent(path: Path, reason: str = "") -> Diagnostic:
+    message = f"{path} can't be read: {reason}" if reason else f"{path} does not exist"
+    return Diagnostic("TL118", message, "name a file or folder that is there")
+
+
+def _baseline(path: Path | None) -> Counter[str]:
+    if path is None:
+        return Counter()
+    from launcher.lint.baseline import read_baseline
+
+    try:
+        return read_baseline(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as cause:
+        fix = f"write it with `trainlaunch lint --write-baseline {path}`"
+        raise UsageError([Diagnostic("TL118", f"{path} is no baseline that can be read: {cause}", fix)]) from cause
+
+
+def _new(linted: Linted, known: Counter[str]) -> Iterator[Finding]:
+    if not known:
+        return iter(linted.findings)
+    from launcher.lint.baseline import new_findings
+
+    return new_findings(linted, known)
+
+
+def _write(linted: Linted, after: Linted, args: argparse.Namespace, streams: Streams) -> None:
+    """Write a text that fixes changed, or its difference."""
+    if args.fix and linted.name == "-":
+        streams.result(after.text)
+        return
+    if after.text == linted.text:
+        return
+    if args.diff:
+        streams.result(_diff(linted, after))
+        return
+    from launcher.cli.write import replace_file
+
+    replace_file(Path(linted.name), after.text)
+    streams.say(f"wrote {linted.name}")
+
+
+def _diff(linted: Linted, after: Linted) -> str:
+    import difflib
+
+    name = linted.name.lstrip("/")
+    have, now = (each.text.splitlines(keepends=True) for each in (linted, after))
+    lines = difflib.unified_diff(have, now, f"a/{name}", f"b/{name}")
+    return "".join(each if each.endswith("\n") else f"{each}\n\\ No newline at end of file\n" for each in lines)
+
+
+def _write_baseline(path: Path, results: Iterable[Linted], streams: Streams) -> None:
+    from launcher.cli.write import replace_file
+    from launcher.lint.baseline import baseline_text
+
+    replace_file(path, baseline_text(results))
+    streams.say(f"wrote {path}")
+
+
+def _reported(results: list[Linted], args: argparse.Namespace, streams: Streams) -> int:
+    from launcher.cli.lint_output import report
+
+    if not results and all(each.is_dir() for each in args.paths):
+        raise UsageError([_nothing(args.paths)])
+    quiet = args.diff or (args.fix and Path("-") in args.paths)
+    report(results, args.output, streams, to_stderr=quiet)
+    counts = Counter(finding.severity for each in results for finding in each.findings)
+    least = _GRAVITY[args.fail_on]
+    return EXIT_FINDINGS if any(_GRAVITY[each.value] >= least for each in counts) else 0
+
+
+def _nothing(paths: Iterable[Path]) -> Diagnostic:
+    return Diagnostic(
+        TL395.code,
+        f"no file that lint reads is in {', '.join(map(str, paths))}",
+        "name the folder that holds them, or a file with --kind",
+        severity=Severity.ERROR,
+    )

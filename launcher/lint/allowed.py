@@ -1,0 +1,116 @@
+"""Findings that a comment of the text allows: `# trainlaunch: allow=TL304 reason`, on its line or above it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from typing import NamedTuple
+
+from launcher.diagnostics import Diagnostic, Explanation, Severity, Span
+from launcher.rules.written.model import DEVCONTAINER, Finding, WrittenFile
+
+TL391 = Explanation(
+    "TL391",
+    "allow-without-reason",
+    "A comment allows a finding and gives no reason.",
+    """\
+**Why**: who reads the comment later has to know whether it still holds; an allowance without a reason is kept for ever.
+
+**Example**:
+
+```shell
+# trainlaunch: allow=TL302
+docker run --rm --shm-size=16 trainer:1 python train.py
+```
+
+**Write instead**:
+
+```shell
+# trainlaunch: allow=TL302 the test of a full /dev/shm
+docker run --rm --shm-size=16 trainer:1 python train.py
+```
+""",
+)
+TL392 = Explanation(
+    "TL392",
+    "allow-unused",
+    "A comment allows a finding that is not there.",
+    """\
+**Why**: what it allowed was repaired, or it stands at another place; left there it would hide the next one.
+
+**Example**:
+
+```shell
+# trainlaunch: allow=TL302 the test of a full /dev/shm
+docker run --rm --shm-size=1g trainer:1 python train.py
+```
+
+**Write instead**:
+
+```shell
+docker run --rm --shm-size=1g trainer:1 python train.py
+```
+""",
+)
+_ALLOW = re.compile(r"(?:^|(?<=\s))(?:#|//|<!--)\s*trainlaunch:\s*allow=([\w-]+)[ \t]*(.*?)[ \t]*(?:-->)?\s*$")
+
+
+class _Comment(NamedTuple):
+    line: int
+    span: Span
+    what: str
+    reason: str
+
+
+def allowed(file: WrittenFile, findings: Sequence[Finding]) -> Iterator[Finding]:
+    """Yield the findings that no comment allows, and those about the comments themselves."""
+    if "trainlaunch:" not in file.text or file.kind == DEVCONTAINER:
+        yield from findings
+        return
+    lines = file.text.split("\n")
+    comments = tuple(_comments(file, lines))
+    used: set[_Comment] = set()
+    for finding in findings:
+        names = {finding.diagnostic.code.lower(), finding.name}
+        by = {each for each in comments if each.what.lower().replace("_", "-") in names}
+        by &= set(_at(lines, finding, comments))
+        used |= by
+        if not any(each.reason for each in by):
+            yield finding
+    yield from _of_comments(comments, used)
+
+
+def _comments(file: WrittenFile, lines: Iterable[str]) -> Iterator[_Comment]:
+    at = 0
+    for number, line in enumerate(lines, start=1):
+        match = _ALLOW.search(line) if "trainlaunch:" in line else None
+        if match:
+            span = file.source.span(at + match.start(), at + len(line.rstrip()))
+            yield _Comment(number, span, match[1], match[2])
+        at += len(line) + 1
+
+
+def _at(lines: Sequence[str], finding: Finding, comments: Iterable[_Comment]) -> Iterator[_Comment]:
+    """Yield the comments on a finding's line, and on the comment lines right above its statement."""
+    span = finding.diagnostic.span
+    if span is None:
+        return
+    first = span.line - 1
+    while first and lines[first - 1].rstrip().endswith("\\"):
+        first -= 1
+    above = first
+    while above and re.match(r"\s*(?:#|//|<!--)", lines[above - 1]):
+        above -= 1
+    yield from (each for each in comments if each.line == span.line or above < each.line <= first)
+
+
+def _of_comments(comments: Iterable[_Comment], used: set[_Comment]) -> Iterator[Finding]:
+    for each in comments:
+        if each in used and not each.reason:
+            message, fix = f"allow={each.what} has no reason", "write the reason behind it, on the same line"
+            diagnostic = Diagnostic(TL391.code, message, fix, span=each.span)
+            yield Finding(diagnostic, TL391.name)
+        elif each not in used:
+            message, fix = f"allow={each.what} allows nothing: no such finding is here", "delete the comment"
+            diagnostic = Diagnostic(TL392.code, message, fix, severity=Severity.WARNING, span=each.span)
+            yield Finding(diagnostic, TL392.name)

@@ -1,0 +1,62 @@
+"""The container of a devcontainer.json: its image, and what runArgs say as docker run would."""
+
+from __future__ import annotations
+
+import re
+
+from launcher.diagnostics import Edit
+from launcher.formats.docker import words as shell
+from launcher.formats.docker.given import Source
+from launcher.formats.docker.line import parsed
+from launcher.formats.docker.read import workload_of
+from launcher.rules.written.evidence import engine_text
+from launcher.rules.written.model import DEVCONTAINER, Written, WrittenFile, at
+from launcher.yamltree.documents import Documents, Mapping, Scalar, Sequence
+
+COMMAND = ("docker", "run")
+
+
+def read_devcontainer(text: str, name: str, found: Documents) -> WrittenFile:
+    """Return the container that a devcontainer starts itself; none where Compose does."""
+    source = Source(text, name)
+    root = found.nodes[0] if found.nodes else None
+    containers: tuple[Written, ...] = ()
+    if isinstance(root, Mapping) and at(root, "dockerComposeFile") is None:
+        image, key = at(root, "image"), root.keys.get("image") or root.keys.get("build")
+        if key is not None:
+            line = parsed(
+                COMMAND,
+                word_of(key),
+                [*_arguments(text, root), *([word_of(image)] if isinstance(image, Scalar) else [])],
+            )
+            workload = workload_of(line, source)._replace(place="container")
+            containers = (Written(workload, own=root, add_shm=lambda size: _added(text, source, root, size)),)
+    return WrittenFile(DEVCONTAINER, text, source, containers, found.nodes)
+
+
+def word_of(node: Scalar) -> shell.Word:
+    """Return a scalar as one word of a command, quoted as it stands."""
+    variable = "${" in node.text
+    return shell.Word([shell.Piece(node.text, node.start, node.end, node.start, known=not variable, quoted=True)])
+
+
+def _arguments(text: str, root: Mapping) -> list[shell.Word]:
+    listed = at(root, "runArgs")
+    words: list[shell.Word] = []
+    for each in listed.items if isinstance(listed, Sequence) else ():
+        found = [it for it in shell.tokens(text, each.start, each.end) if isinstance(it, shell.Word)]
+        words += found[:1]  # a string in double quotes is one word to a shell too
+    return words
+
+
+def _added(text: str, source: Source, root: Mapping, size: int) -> tuple[Edit, ...]:
+    flag = f'"--shm-size={engine_text(size)}"'
+    listed = at(root, "runArgs")
+    if isinstance(listed, Sequence):
+        place = listed.items[0].start if listed.items else listed.start + 1
+        return (Edit(source.span(place, place), f"{flag}, " if listed.items else flag),)
+    if "runArgs" in root.keys or not root.pairs or text[root.start : root.start + 1] != "{":
+        return ()
+    first = root.pairs[0][0].start
+    blanks = re.sub(r".*?(\s*)\Z", r"\1", text[root.start + 1 : first], flags=re.DOTALL)
+    return (Edit(source.span(first, first), f'"runArgs": [{flag}],{blanks or " "}'),)

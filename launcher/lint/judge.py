@@ -1,0 +1,151 @@
+"""Judges one text: its findings, what a comment or a baseline takes out, and the text with its safe fixes made."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from pathlib import Path
+from typing import NamedTuple
+
+from launcher.diagnostics import Diagnostic, Explanation, Severity, Span
+from launcher.lint.allowed import allowed
+from launcher.lint.edits import chosen
+from launcher.lint.kinds import TEMPLATE, Kind
+from launcher.lint.read import Broken, read_text
+from launcher.rules.written.model import DEFECTS, Finding, WrittenFile
+from launcher.rules.written.registry import findings_of, in_order
+from launcher.yamltree.edits import applied
+
+TL393 = Explanation(
+    "TL393",
+    "text-unreadable",
+    "A file of a kind that lint reads can't be read: no YAML or Python, not UTF-8, or larger than 4 MiB.",
+    """\
+**Why**: its own reader would stop there too, and what stands behind that place can't be judged.
+
+**Example**:
+
+```compose
+services:
+  train: {image: "trainer:1", shm_size: 2gb
+```
+
+**Write instead**:
+
+```compose
+services:
+  train: {image: "trainer:1", shm_size: 2gb}
+```
+""",
+)
+TL394 = Explanation(
+    "TL394",
+    "template-not-lintable",
+    "A file is a template, whose text says nothing before it is rendered.",
+    """\
+**Why**: what stands between braces decides keys and values, and lint guesses none. The rendered text can be piped in.
+
+**Example**:
+
+```template
+apiVersion: v1
+kind: Pod
+spec:
+  containers:
+    {{- toYaml .Values.containers | nindent 4 }}
+```
+
+**Write instead**:
+
+```text
+$ helm template CHART | trainlaunch lint -
+```
+""",
+)
+MOST_BYTES = 4 * 1024 * 1024
+_MOST_ROUNDS = 8
+
+
+class Linted(NamedTuple):
+    """One text and what is to be said of it; `kind` is None for a file that lint doesn't read."""
+
+    name: str
+    text: str
+    kind: str | None
+    findings: tuple[Finding, ...] = ()
+
+
+def lint_text(text: str, name: str, kind: str | None = None, groups: Collection[str] = (DEFECTS,)) -> Linted:
+    """Return the findings of one text; `name` is its path, `kind` one that the caller states."""
+    read = read_text(text, name, kind)
+    if isinstance(read, WrittenFile):
+        return Linted(name, text, read.kind, in_order(allowed(read, findings_of(read, groups))))
+    if isinstance(read, Broken):
+        return Linted(name, text, read.kind, (_broken(read),))
+    if isinstance(read, Kind) and read.name == TEMPLATE:
+        return Linted(name, text, TEMPLATE, (_template(name),))
+    return Linted(name, text, None)
+
+
+def lint_file(path: Path, kind: str | None = None, groups: Collection[str] = (DEFECTS,)) -> Linted:
+    """Return the findings of one file; one that is no text is of no kind, unless the caller states one.
+
+    Raises OSError where it can't be opened.
+    """
+    name = str(path)
+    with path.open("rb") as file:
+        data = file.read(MOST_BYTES + 1)
+    if b"\0" in data[:1024] and kind is None:
+        return Linted(name, "", None)
+    if len(data) > MOST_BYTES:
+        return Linted(
+            name, "", kind, (_unreadable(name, "is larger than 4 MiB", "name a smaller file"),) if kind else ()
+        )
+    try:
+        text = data.decode("utf-8")
+    except UnicodeDecodeError as error:
+        linted = lint_text(data.decode("utf-8", errors="replace"), name, kind, groups)
+        if linted.kind is None:
+            return linted
+        line = data[: error.start].count(b"\n") + 1
+        return Linted(name, "", linted.kind, (_unreadable(name, "is not UTF-8", "save it as UTF-8", line),))
+    return lint_text(text, name, kind, groups)
+
+
+def fixed(linted: Linted, kind: str | None = None, groups: Collection[str] = (DEFECTS,)) -> Linted:
+    """Return a text with all its safe fixes made, and what is to be said of that.
+
+    Fixes are made in rounds, since two may touch one place; a round after which the text can't be read is not made.
+    """
+    for _ in range(_MOST_ROUNDS):
+        edits = chosen(linted.findings)
+        if not edits:
+            break
+        after = lint_text(applied(linted.text, edits), linted.name, kind or linted.kind, groups)
+        if after.text == linted.text or any(each.diagnostic.code == TL393.code for each in after.findings):
+            break
+        linted = after
+    return linted
+
+
+def _broken(read: Broken) -> Finding:
+    fix = "correct this line; the file's own reader stops here too"
+    return Finding(
+        Diagnostic(TL393.code, f"the {read.kind} text can't be read: {read.message}", fix, span=read.span), TL393.name
+    )
+
+
+def _unreadable(name: str, what: str, fix: str, line: int = 1) -> Finding:
+    return Finding(Diagnostic(TL393.code, f"{name} {what}", fix, span=Span(name, line, 1, line, 1)), TL393.name)
+
+
+def _template(name: str) -> Finding:
+    return Finding(
+        Diagnostic(
+            TL394.code,
+            "a template can't be judged before it is rendered",
+            "pipe the rendered text: helm template CHART | trainlaunch lint -",
+            severity=Severity.INFO,
+            span=Span(name, 1, 1, 1, 1),
+        ),
+        TL394.name,
+    )

@@ -1,0 +1,121 @@
+"""Compose files and manifests, each container with its nodes and the edits that size its /dev/shm."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from launcher.diagnostics import Edit
+from launcher.formats.compose.read import read_documents
+from launcher.formats.kubernetes import containers_of
+from launcher.formats.kubernetes.objects import read_object
+from launcher.lint.edits import yaml_edits
+from launcher.rules.written.commands import argvs_of
+from launcher.rules.written.evidence import engine_text
+from launcher.rules.written.model import COMPOSE, KUBERNETES, Written, WrittenFile, at, text_at
+from launcher.units import format_size
+from launcher.yamltree.changes import Change, Insert, Set
+from launcher.yamltree.documents import Documents, Mapping, Node, Scalar, Sequence, Source
+
+Path = tuple[str | int, ...]
+Adds = Callable[[int], tuple[Edit, ...]]
+VOLUME = "dshm"
+
+
+def read_compose_file(text: str, name: str, found: Documents) -> WrittenFile:
+    """Return the services of a Compose file."""
+    roots = [(index, each) for index, each in enumerate(found.nodes) if isinstance(each, Mapping)]
+    containers = []
+    for workload in read_documents(found):
+        service = workload.place.removeprefix("services.")
+        document, own = next(
+            (
+                (index, node)
+                for index, root in reversed(roots)
+                if isinstance(node := at(root, "services", service), Mapping)
+            ),
+            (0, None),
+        )
+        add = _service_adds(text, name, document, service)
+        containers.append(Written(workload, argvs_of(workload), own, add_shm=add))
+    return WrittenFile(COMPOSE, text, Source(text, name), tuple(containers), found.nodes)
+
+
+def _service_adds(text: str, name: str, document: int, service: str) -> Adds:
+    def add(size: int) -> tuple[Edit, ...]:
+        return yaml_edits(text, name, [Set(("services", service, "shm_size"), f"{engine_text(size)}b")], document)
+
+    return add
+
+
+def read_kubernetes_file(text: str, name: str, found: Documents) -> WrittenFile:
+    """Return the containers of every pod of a text of manifests."""
+    containers = [
+        each
+        for document, root in enumerate(found.nodes)
+        for path, node in _objects(root, ())
+        for each in _containers(text, name, document, path, node)
+    ]
+    return WrittenFile(KUBERNETES, text, Source(text, name), tuple(containers), found.nodes)
+
+
+def _objects(node: Node, path: Path) -> Iterator[tuple[Path, Node]]:
+    items = at(node, "items")
+    if (text_at(node, "kind") or "").endswith("List") and isinstance(items, Sequence):
+        for index, each in enumerate(items.items):
+            yield from _objects(each, (*path, "items", index))
+    else:
+        yield path, node
+
+
+def _containers(text: str, name: str, document: int, path: Path, node: Node) -> Iterator[Written]:
+    for found in read_object(node, final=False):
+        for inner, place, workload in containers_of(found):
+            pod = at(node, *inner)
+            own = at(pod, *_steps(place))
+            if not isinstance(pod, Mapping):
+                continue
+            add = _pod_adds(text, name, document, pod, ((*path, *inner), _steps(place)))
+            mapping = own if isinstance(own, Mapping) else None
+            yield Written(workload, argvs_of(workload), mapping, pod, found.kind, add)
+
+
+def _steps(place: str) -> Path:
+    """Return the keys and indexes of a place like `containerSet.containers[0]`."""
+    steps: list[str | int] = []
+    for part in place.split("."):
+        key, bracket, index = part.partition("[")
+        steps += [key, int(index.rstrip("]"))] if bracket else [key]
+    return tuple(steps)
+
+
+def _pod_adds(text: str, name: str, document: int, pod: Mapping, paths: tuple[Path, Path]) -> Adds:
+    pod_path, steps = paths
+
+    def add(size: int) -> tuple[Edit, ...]:
+        volumes, mounts = at(pod, "volumes"), at(pod, *steps, "volumeMounts")
+        taken = isinstance(volumes, Sequence) and any(text_at(each, "name") == VOLUME for each in volumes.items)
+        volume: dict[str, Any] = {"name": VOLUME, "emptyDir": {"medium": "Memory", "sizeLimit": format_size(size)}}
+        changes = [_appended((*pod_path, *steps, "volumeMounts"), mounts, {"name": VOLUME, "mountPath": "/dev/shm"})]
+        if not taken:
+            changes.append(_appended((*pod_path, "volumes"), volumes, volume))
+        elif not _is_sized_memory(volumes):
+            return ()
+        return yaml_edits(text, name, changes, document)
+
+    return add
+
+
+def _appended(path: Path, listed: Node | None, value: dict[str, Any]) -> Change:
+    if isinstance(listed, Sequence):
+        return Insert((*path, len(listed.items)), value)
+    return Set(path, [value])
+
+
+def _is_sized_memory(volumes: Node | None) -> bool:
+    listed = volumes.items if isinstance(volumes, Sequence) else ()
+    named = [each for each in listed if text_at(each, "name") == VOLUME]
+    return all(
+        text_at(each, "emptyDir", "medium") == "Memory" and isinstance(at(each, "emptyDir", "sizeLimit"), Scalar)
+        for each in named
+    )

@@ -1,0 +1,1 @@
+"""What rules look at in texts that people wrote, and what they say of them."""

@@ -1,0 +1,141 @@
+"""What commands say of training: whether they train, and how many DataLoader workers they state."""
+
+from __future__ import annotations
+
+import posixpath
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from typing import TypeAlias
+
+from launcher.formats.docker.words import statements
+from launcher.formats.workload import Known, Value, Workload, stated
+
+Argv: TypeAlias = tuple[str, ...]
+SHELLS = frozenset({"sh", "bash", "dash", "ash", "zsh", "ksh"})
+_LAUNCHERS = frozenset({"torchrun", "accelerate", "deepspeed", "composer", "horovodrun", "colossalai", "axolotl"})
+_MODULES = frozenset({"torch.distributed.run", "torch.distributed.launch", "accelerate.commands.launch"})
+_SCRIPT = re.compile(r"(?:.*[-_.])?(?:pre|fine)?-?_?(?:train|training|trainer|tune|finetune|pretrain)(?:[-_.].*)?\.py")
+_WORKERS = re.compile(
+    r"--?(?:[\w.]*[-_.])?(?:num[-_]?workers|workers|data[-_]?loader[-_]workers|loader[-_]workers)(?:=(.*))?"
+)
+_OVERRIDE = re.compile(r"\+{0,2}(?:[\w.]+\.)?num_workers=(\d+)")  # Hydra's
+_VARIABLES = re.compile(r"(?:\w+_)?(?:NUM_?WORKERS|DATALOADER_WORKERS)")
+_DEEPEST = 3
+_ENDS = frozenset({"&&", "||", "|", "|&", "&", ";;", ";&", ";;&", "(", ")", "\r\n"})
+
+
+def argvs_of(workload: Workload) -> tuple[Argv, ...]:
+    """Return each command that a workload runs: its argv, or those inside the text of a shell."""
+    argv = (*(stated(workload.entrypoint) or ()), *(stated(workload.command) or ()))
+    return tuple(_inside(argv, 0))
+
+
+def commands_in(text: str) -> tuple[Argv, ...]:
+    """Return each command of a shell text; operators stand in `<>` and end one."""
+    return tuple(argv for words in statements(text) for argv in _split(words))
+
+
+def _split(words: Iterable[str]) -> Iterator[Argv]:
+    """Yield the commands between operators, without redirections and what they name."""
+    argv: list[str] = []
+    redirected = False
+    for word in words:
+        operator = word[1:-1] if word.startswith("<") and word.endswith(">") else ""
+        if operator in _ENDS:
+            if argv:
+                yield tuple(argv)
+            argv = []
+        elif operator and operator.strip("0123456789<>&|-") == "":
+            redirected = True
+        elif redirected:
+            redirected = False
+        else:
+            argv.append(word)
+    if argv:
+        yield tuple(argv)
+
+
+def _inside(argv: Argv, depth: int) -> Iterator[Argv]:
+    text = shell_text(argv)
+    if text is None or depth > _DEEPEST:
+        if argv:
+            yield argv
+        return
+    for each in commands_in(text):
+        yield from _inside(each, depth + 1)
+
+
+def shell_text(argv: Argv) -> str | None:
+    """Return the text that an argv has a shell run, as in `sh -c TEXT`; None where it runs none."""
+    if not argv or posixpath.basename(argv[0]) not in SHELLS:
+        return None
+    for index, word in enumerate(argv[1:], start=1):
+        if not word.startswith("-"):
+            return None
+        if re.fullmatch(r"-[a-z]*c", word):
+            return argv[index + 1] if index + 1 < len(argv) else None
+    return None
+
+
+def program_of(argv: Argv) -> str:
+    """Return the name of a command's program, behind wrappers and variables; empty where there is none."""
+    return posixpath.basename(next(iter(_bare(argv)), ""))
+
+
+def _bare(argv: Argv) -> Argv:
+    rest = list(argv)
+    while rest and (re.match(r"[A-Za-z_]\w*=", rest[0]) or rest[0] in {"exec", "time", "nohup", "env", "uv", "poetry"}):
+        wrapper = rest.pop(0)
+        if wrapper in {"uv", "poetry"} and rest[:1] == ["run"]:
+            rest.pop(0)
+    return tuple(rest)
+
+
+def is_training(argv: Argv) -> bool:
+    """Return whether a command trains: a launcher of ranks, or Python with a script named after training."""
+    rest = _bare(argv)
+    program = posixpath.basename(rest[0]) if rest else ""
+    if program in _LAUNCHERS:
+        return True
+    if _SCRIPT.fullmatch(program):
+        return True
+    if not re.fullmatch(r"python[\d.]*", program):
+        return False
+    script, module = "", ""
+    for index, word in enumerate(rest[1:], start=1):
+        if word == "-m":
+            module = rest[index + 1] if index + 1 < len(rest) else ""
+            break
+        if not word.startswith("-"):
+            script = posixpath.basename(word)
+            break
+    return module in _MODULES or bool(_SCRIPT.fullmatch(script or f"{module.rpartition('.')[2]}.py"))
+
+
+def stated_workers(argvs: Iterable[Argv], env: Mapping[str, Value[str]]) -> int | None:
+    """Return the DataLoader workers that commands or variables state, the most of several; None where none do."""
+    found = [number for argv in argvs for number in _workers_of(argv)]
+    found += [
+        int(value.value)
+        for name, value in env.items()
+        if _VARIABLES.fullmatch(name) and isinstance(value, Known) and re.fullmatch(r"\d{1,4}", value.value)
+    ]
+    return max(found, default=None)
+
+
+def _workers_of(argv: Argv) -> Iterator[int]:
+    if not any(is_python(argv) or each for each in (is_training(argv),)):
+        return
+    for index, word in enumerate(argv):
+        match = _WORKERS.fullmatch(word)
+        override = _OVERRIDE.fullmatch(word)
+        value = override[1] if override else ""
+        if match:
+            value = match[1] if match[1] is not None else argv[index + 1] if index + 1 < len(argv) else ""
+        if re.fullmatch(r"\d{1,4}", value):
+            yield int(value)
+
+
+def is_python(argv: Argv) -> bool:
+    """Return whether a command starts Python."""
+    return re.fullmatch(r"python[\d.]*|.*\.py", program_of(argv)) is not None

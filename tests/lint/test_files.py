@@ -1,0 +1,116 @@
+"""Which files are looked into, and what each is."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from launcher.lint.files import files_of
+from launcher.lint.kinds import kind_of
+from tests.conftest import Runs
+
+IGNORE = """\
+# comment
+*.log
+!keep.log
+/build
+out/
+docs/**/*.tmp
+a?c.sh
+**/deep/x.sh
+[!q]z.sh
+name\\#.sh
+"""
+PATHS = [
+    *("a.log", "keep.log", "build/x.sh", "sub/build/x.sh", "out/x.sh", "sub/out/x.sh", "out.sh", "docs/a/b/c.tmp"),
+    *("docs/c.tmp", "abc.sh", "abbc.sh", "deep/x.sh", "q/deep/x.sh", "az.sh", "qz.sh", "name#.sh", "sub/again.sh"),
+]
+
+
+def test_what_git_ignores_is_left_out(tmp_path: Path) -> None:
+    """The same files as `git ls-files` names, a .gitignore of a subfolder included."""
+    if shutil.which("git") is None:
+        pytest.skip("git is not on PATH, so its own reading can't be asked")
+    for each in PATHS:
+        (tmp_path / each).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / each).write_text("x")
+    (tmp_path / ".gitignore").write_text(IGNORE)
+    (tmp_path / "sub" / ".gitignore").write_text("again.sh\n!/out/\n")
+    subprocess.run(["git", "init", "-q", tmp_path], check=True)
+    asked = ["git", "-C", str(tmp_path), "ls-files", "--others", "--exclude-standard"]
+    said = subprocess.run(asked, capture_output=True, text=True, check=True).stdout.split()
+    found = [str(each.relative_to(tmp_path)) for each in files_of([tmp_path])]
+    assert sorted(found) == sorted(each for each in said if not each.endswith(".gitignore"))
+    below = [str(each.relative_to(tmp_path)) for each in files_of([tmp_path / "docs"])]
+    assert below == [each for each in sorted(said) if each.startswith("docs/")]
+
+
+def test_hidden_folders_and_links_are_not_entered(tmp_path: Path) -> None:
+    """But those in which CI and devcontainers keep their files are."""
+    for each in (
+        ".cache/x.sh",
+        ".github/workflows/a.yml",
+        ".devcontainer/devcontainer.json",
+        "node_modules/x.sh",
+        "a.sh",
+    ):
+        (tmp_path / each).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / each).write_text("x")
+    (tmp_path / "loop").symlink_to(tmp_path, target_is_directory=True)
+    found = [str(each.relative_to(tmp_path)) for each in files_of([tmp_path, tmp_path / "a.sh"])]
+    assert found == [".devcontainer/devcontainer.json", ".github/workflows/a.yml", "a.sh"]
+
+
+POD = "apiVersion: v1\nkind: Pod\nspec: {containers: [{image: x}]}\n"
+KINDS = [
+    ("a.yaml", POD, "kubernetes"),
+    ("a.yaml", "services: {a: {image: x}}\n", "compose"),
+    ("a.yaml", "services: [a, b]\nimage: x\n", None),
+    ("job.yaml", "name: a\nimage: x\ncommand: [python, train.py]\n", None),
+    ("job.yaml", "name: a\nimage: x\nscript: |\n  python train.py\n", None),
+    ("a.yaml", "steps: [{plugins: [{kubernetes: {podSpec: {containers: [{image: x}]}}}]}]\n", "kubernetes"),
+    ("a.yaml", "on: push\njobs: {a: {runs-on: x, steps: []}}\n", "github-actions"),
+    ("a.yaml", "train: {image: x, script: [python train.py]}\n", "gitlab-ci"),
+    ("a.yaml", "other: {a: {image: x, command: [}\n", None),
+    ("compose.yaml", "services:\n  a: {image: x, command: [}\n", "compose"),
+    ("chart/templates/a.yaml", 'kind: Pod\nspec:\n  {{- include "x" . }}\n  containers: []\n', "template"),
+    (".github/workflows/a.yml", "on: push\njobs: {a: {runs-on: '${{ matrix.os }}', steps: []}}\n", "github-actions"),
+    ("Dockerfile", "FROM x", "dockerfile"),
+    ("train.Dockerfile", "FROM x", "dockerfile"),
+    ("Dockerfile.md", "# how", "markdown"),
+    ("Makefile", "a:\n", "makefile"),
+    ("run", "#!/usr/bin/env bash\n", "shell"),
+    ("run", "#!/usr/bin/env python3\n", None),
+    ("a.json", '{"kind": "Pod", "apiVersion": "v1", "spec": {"containers": [{"image": "x"}]}}', "kubernetes"),
+    ("package.json", '{"name": "x", "containers": 1}', None),
+    ("-", POD, "kubernetes"),
+    ("-", "FROM x\nRUN y\n", "dockerfile"),
+    ("-", "docker run x\n", "shell"),
+    ("-", '{"image": "x", "runArgs": []} // c', "devcontainer"),
+    ("-", "hello\n", None),
+]
+
+
+@pytest.mark.parametrize(("name", "text", "kind"), KINDS)
+def test_a_kind_follows_from_name_and_content(name: str, text: str, kind: str | None) -> None:
+    """None is a file that lint does not read."""
+    assert kind_of(name, text).name == kind
+
+
+def test_a_stated_kind_counts(trainlaunch: Runs, tmp_path: Path) -> None:
+    """--kind reads what neither name nor content tells."""
+    path = tmp_path / "notes.txt"
+    path.write_text("docker run --shm-size=16 x:1\n")
+    assert trainlaunch("lint", str(path)).returncode == 0
+    done = trainlaunch("lint", str(path), "--kind", "shell", "-o", "concise")
+    assert (done.returncode, done.stdout.split(": ", 1)[1].split(":")[0]) == (1, "error TL302")
+
+
+@pytest.mark.parametrize("what", ["absent.sh", "folder"])
+def test_a_path_that_is_not_there_or_holds_nothing_is_an_error(trainlaunch: Runs, tmp_path: Path, what: str) -> None:
+    """A look at nothing would be green for ever."""
+    (tmp_path / "folder").mkdir()
+    assert trainlaunch("lint", str(tmp_path / what)).returncode in {1, 2}

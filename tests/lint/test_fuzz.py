@@ -1,0 +1,41 @@
+"""Texts that chance has changed: nothing is raised, everything has a place, and fixes come to an end."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+
+from bench.lint_cases import file_name, rows
+from launcher.formats.workload import cut
+from launcher.lint.judge import fixed, lint_text
+from tests.formats.readings import mutated
+from tests.lint.test_fix import TEXTS
+from tests.lint.texts import BOTH
+
+CHANGED = 400  # of each kind's texts
+
+
+def texts() -> dict[str, list[str]]:
+    """Return the field reports and whole files by the name of their file."""
+    found: dict[str, list[str]] = {}
+    for row in rows():
+        found.setdefault(file_name(row), []).append(row["input"])
+    for name, text in TEXTS.items():
+        found.setdefault(name, []).append(text)
+    return found
+
+
+@pytest.mark.parametrize("name", sorted(texts()))
+def test_changed_texts_are_judged_and_fixed(name: str) -> None:
+    """A finding's span, and an edit's, stand in the text; a fixed text has no safe fix left."""
+    start = time.process_time()
+    for text in mutated(texts()[name], CHANGED, seed=14):
+        linted = lint_text(text, name, None, BOTH)
+        for finding in linted.findings:
+            assert finding.diagnostic.span is not None
+            cut(text, finding.diagnostic.span)
+            assert finding.diagnostic.span.line <= text.count("\n") + 1
+        after = fixed(linted, None, BOTH)
+        assert fixed(after, None, BOTH).text == after.text
+    assert time.process_time() - start < 60

@@ -1,0 +1,41 @@
+"""The texts in the manuals of rules do what the manuals say."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from launcher.cli.codes import explanations
+from launcher.diagnostics import Severity
+from launcher.rules.written.model import DEFECTS, PRACTICE
+from launcher.rules.written.registry import RULES
+from tests.lint.texts import linted
+
+FENCE = re.compile(
+    r"^\*\*(?P<part>Example|Write instead)\*\*:\n\n```(?P<kind>[a-z-]+)\n(?P<body>.*?)^```$", re.M | re.S
+)
+PARTS = [
+    pytest.param(each.code, match["part"], match["kind"], match["body"], id=f"{each.code}-{match['part'].split()[0]}")
+    for each in explanations().values()
+    if each.code.startswith("TL3")
+    for match in FENCE.finditer(each.sections)
+    if match["kind"] not in {"text", "sh"}
+]
+
+
+@pytest.mark.parametrize(("code", "part", "fence", "body"), PARTS)
+def test_the_texts_of_a_manual_get_the_code_or_nothing(code: str, part: str, fence: str, body: str) -> None:
+    """The example gets its code; what to write instead gets neither that nor an error."""
+    found = linted(body, fence).findings
+    if part == "Example":
+        assert code in {each.diagnostic.code for each in found}
+    else:
+        assert [each for each in found if each.severity is Severity.ERROR or each.diagnostic.code == code] == []
+
+
+@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.NAME)
+def test_a_rule_of_texts_says_its_group(rule: object) -> None:
+    """`--select` chooses by it."""
+    assert vars(rule)["GROUP"] in {DEFECTS, PRACTICE}
+    assert callable(vars(rule)["check_written"])

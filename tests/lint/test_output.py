@@ -1,0 +1,149 @@
+"""Formats, exit codes, comments that allow a finding, baselines."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.conftest import Runs
+from tests.lint.texts import codes, linted
+
+BAD = "docker run --rm --shm-size=16 x:1 python train.py\n"
+WARNS = "docker run --ipc=host --shm-size=1g x:1\n"
+
+
+@pytest.fixture
+def script(tmp_path: Path) -> Path:
+    """A script with an error and a warning."""
+    path = tmp_path / "run.sh"
+    path.write_text("# é\n" + BAD + WARNS)
+    return path
+
+
+def test_text_shows_the_line_the_reason_and_the_value(trainlaunch: Runs, script: Path) -> None:
+    """As every finding of trainlaunch; the sum is on stderr."""
+    done = trainlaunch("lint", str(script))
+    assert done.returncode == 1
+    assert "error[TL302]: the size of /dev/shm is 16: 16 bytes, less than one MiB\n" in done.stdout
+    assert f"  --> {script}:2:28\n" in done.stdout
+    assert "2 | docker run --rm --shm-size=16 x:1" in done.stdout
+    assert "   = fix: write 16g\n" in done.stdout
+    assert "linted 1 files: 1 errors, 1 warnings" in done.stderr
+
+
+@pytest.mark.parametrize(("least", "code"), [("error", 0), ("warning", 1), ("info", 1)])
+def test_what_fails_is_stated(trainlaunch: Runs, tmp_path: Path, least: str, code: int) -> None:
+    """A warning alone fails only where it is asked to."""
+    path = tmp_path / "run.sh"
+    path.write_text(WARNS)
+    assert trainlaunch("lint", str(path), "--fail-on", least).returncode == code
+
+
+def test_json_has_the_keys_of_diagnostics_and_the_edits(trainlaunch: Runs, tmp_path: Path) -> None:
+    """Places are 1-based and name the file; an insertion has an empty span."""
+    path = tmp_path / "run.sh"
+    path.write_text("docker run --gpus all x:1 torchrun train.py\n")
+    done = trainlaunch("lint", str(path), "-o", "json")
+    (found,) = json.loads(done.stdout)["findings"]
+    assert list(found) == ["code", "name", "severity", "message", "why", "fix", "field", "span", "edits", "safe"]
+    assert (found["name"], found["safe"]) == ("shm-size-missing", True)
+    assert found["span"] == {"file": str(path), "line": 1, "column": 8, "end_line": 1, "end_column": 11}
+    place = {"file": str(path), "line": 1, "column": 11, "end_line": 1, "end_column": 11}
+    assert found["edits"] == [{"span": place, "text": " --shm-size=2g"}]
+
+
+def test_sarif_names_rules_places_and_fixes(trainlaunch: Runs, script: Path) -> None:
+    """Each result is of a rule that the run lists; levels are SARIF's own words."""
+    log: dict[str, Any] = json.loads(trainlaunch("lint", str(script), "-o", "sarif").stdout)
+    assert log["version"] == "2.1.0"
+    (run,) = log["runs"]
+    rules = [each["id"] for each in run["tool"]["driver"]["rules"]]
+    assert [rules[each["ruleIndex"]] for each in run["results"]] == [each["ruleId"] for each in run["results"]]
+    assert [each["level"] for each in run["results"]] == ["error", "warning"]
+    region = run["results"][0]["locations"][0]["physicalLocation"]["region"]
+    assert region == {"startLine": 2, "startColumn": 28, "endLine": 2, "endColumn": 30}
+
+
+def test_github_gets_annotations(trainlaunch: Runs, script: Path) -> None:
+    """One a finding, at its line."""
+    lines = trainlaunch("lint", str(script), "-o", "github").stdout.splitlines()
+    assert [each.split(" ")[0] for each in lines] == ["::error", "::warning"]
+    assert f"file={script},line=2," in lines[0]
+
+
+def test_stdin_is_read_and_fixed_to_stdout(start: Any, tmp_path: Path) -> None:
+    """A pipe, as behind `kustomize build`."""
+    import subprocess
+    import sys
+
+    command = [sys.executable, "-m", "launcher", "lint", "-", "--fix"]
+    text = "docker run --gpus all x:1 torchrun train.py\n"
+    done = subprocess.run(command, input=text, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (0, "docker run --shm-size=2g --gpus all x:1 torchrun train.py\n")
+    broken = subprocess.run(
+        [*command[:-1]], input="docker run --shm-size=16 x:1\n", capture_output=True, text=True, check=False
+    )
+    assert broken.returncode == 1
+    assert "1 | docker run --shm-size=16 x:1" in broken.stdout
+
+
+def test_a_comment_with_a_reason_allows_a_finding() -> None:
+    """On its line or above the statement, by code or name; the finding at another place stays."""
+    above = "# trainlaunch: allow=TL302 a test\ndocker run \\\n  --shm-size=16 x:1\n"
+    assert codes(above, "shell") == []
+    assert codes("docker run --shm-size=16 x:1  # trainlaunch: allow=size-without-unit a test\n", "shell") == []
+    assert codes(above + BAD, "shell") == ["TL302"]
+    inside = "services:\n  a:\n    image: x\n    # trainlaunch: allow=TL302 a test\n    shm_size: 16\n"
+    assert codes(inside, "compose") == []
+
+
+@pytest.mark.parametrize(
+    ("comment", "found"),
+    [
+        ("# trainlaunch: allow=TL302", ["TL391", "TL302"]),
+        ("# trainlaunch: allow=TL303 another", ["TL392", "TL302"]),
+        ("# trainlaunch: allow=TL302 right\n\necho", ["TL392", "TL302"]),
+    ],
+)
+def test_a_comment_without_reason_or_use_is_a_finding(comment: str, found: list[str]) -> None:
+    """It neither allows nor stays unsaid."""
+    assert sorted(codes(f"{comment}\n{BAD}", "shell")) == sorted(found)
+
+
+def test_a_baseline_leaves_only_what_is_new(trainlaunch: Runs, script: Path, tmp_path: Path) -> None:
+    """Lines above may come and go; a second one of the same kind is new."""
+    baseline = tmp_path / "baseline.json"
+    assert trainlaunch("lint", str(script), "--write-baseline", str(baseline)).returncode == 0
+    assert trainlaunch("lint", str(script), "--baseline", str(baseline)).returncode == 0
+    script.write_text("echo\n\n" + script.read_text() + BAD)
+    done = trainlaunch("lint", str(script), "--baseline", str(baseline), "-o", "concise")
+    assert done.returncode == 1
+    assert [each.split(": ")[0] for each in done.stdout.splitlines()] == [f"{script}:6:28"]
+    baseline.write_text("[]")
+    assert trainlaunch("lint", str(script), "--baseline", str(baseline)).returncode == 2
+
+
+@pytest.mark.parametrize(
+    ("text", "name"),
+    [
+        ("services:\n  a: {image: x, shm_size: 2g\n", "compose"),
+        ("{", "devcontainer"),
+        ("kind: Pod\n  a: [", "kubernetes"),
+    ],
+)
+def test_a_broken_text_is_one_finding_with_a_place(text: str, name: str) -> None:
+    """Its own reader stops there too."""
+    (found,) = linted(text, name).findings
+    assert found.diagnostic.code == "TL393"
+    assert found.diagnostic.span is not None
+
+
+def test_a_file_that_is_not_utf_8_is_one_finding(trainlaunch: Runs, tmp_path: Path) -> None:
+    """With the line of the byte."""
+    path = tmp_path / "run.sh"
+    path.write_bytes(b"docker run x\n\xff\n")
+    done = trainlaunch("lint", str(path), "-o", "concise")
+    assert (done.returncode, done.stdout) == (1, f"{path}:2:1: error TL393: {path} is not UTF-8\n")

@@ -1,0 +1,275 @@
+"""What each rule catches, and near-misses that it doesn't."""
+
+from __future__ import annotations
+
+import pytest
+
+from launcher.rules.written.registry import RULES
+from tests.lint.texts import LIMIT, MOUNT, SIZED, codes, linted, pod
+
+RUN = "docker run --rm "
+GPU = "resources: {limits: {memory: 16Gi, nvidia.com/gpu: 1}}"
+JOB = "on: push\njobs:\n  gpu:\n    runs-on: %s\n    container: {image: 'trainer:1', options: --shm-size=8g}\n"
+CLASS = "class A(%s):\n    def __init__(self):\n        self.f = %s\n    def __getitem__(self, i):\n        return %s\n"
+LOADER = "x = DataLoader(A(), num_workers=%s)\n"
+SPAWN = "x = DataLoader(d, num_workers=2, multiprocessing_context='spawn'%s)\n"
+SCRIPT = "training-script"
+CASES: list[tuple[str, str, str, int]] = [
+    # rule, kind, text, how often it speaks
+    ("shm-size-missing", "shell", RUN + "--gpus all t:1 torchrun train.py", 1),
+    ("shm-size-missing", "shell", RUN + "t:1 python train.py --num_workers=4", 1),
+    ("shm-size-missing", "shell", RUN + "-e NUM_WORKERS=4 t:1 python main.py", 1),
+    ("shm-size-missing", "shell", RUN + "t:1 bash -c 'cd /app && python train.py --workers 2'", 1),
+    ("shm-size-missing", "shell", RUN + "--gpus all --shm-size=1g t:1 torchrun train.py", 0),
+    ("shm-size-missing", "shell", RUN + "--gpus all --tmpfs /dev/shm:size=1g t:1 torchrun train.py", 0),
+    ("shm-size-missing", "shell", RUN + "--gpus all --mount type=tmpfs,dst=/dev/shm,tmpfs-size=1g t:1 torchrun", 0),
+    ("shm-size-missing", "shell", RUN + "--gpus all $SHM t:1 torchrun train.py", 0),
+    ("shm-size-missing", "shell", RUN + "--gpus all --ipc=host t:1 torchrun train.py", 0),
+    ("shm-size-missing", "shell", RUN + "t:1 python train.py --num-workers 0", 0),
+    ("shm-size-missing", "shell", RUN + "t:1 python train.py --num-workers $N", 0),
+    ("shm-size-missing", "shell", RUN + "t:1 python train.py", 0),
+    ("shm-size-missing", "shell", RUN + "t:1 gunicorn --workers 4 app", 0),
+    ("shm-size-missing", "shell", RUN + "--gpus all nvidia/cuda:12 nvidia-smi", 0),
+    ("shm-size-missing", "shell", "# docker run --gpus all t:1 torchrun train.py", 0),
+    ("shm-size-missing", "shell", "echo docker run --gpus all t:1 torchrun train.py", 0),
+    ("shm-size-missing", "compose", "services:\n  t: {image: 'x:1', command: python train.py --num-workers 2}\n", 1),
+    ("shm-size-missing", "compose", "services:\n  t: {extends: {file: o.yaml, service: s}, gpus: all}\n", 0),
+    ("shm-size-missing", "kubernetes", pod(f"command: [torchrun, train.py]\n{GPU}"), 1),
+    ("shm-size-missing", "kubernetes", pod(f"command: [torchrun, train.py]\n{GPU}\n{MOUNT}", SIZED), 0),
+    ("shm-size-missing", "kubernetes", pod("volumeMounts: {{ .Values.mounts }}\n" + GPU, image="pytorch:1"), 0),
+    ("size-without-unit", "shell", RUN + "--shm-size 64 t:1", 1),
+    ("size-without-unit", "shell", RUN + "--shm-size=512b t:1", 1),
+    ("size-without-unit", "shell", RUN + "--shm-size 8589934592 t:1", 0),
+    ("size-without-unit", "shell", RUN + "--shm-size 64m t:1", 0),
+    ("size-without-unit", "shell", RUN + "--shm-size ${SHM:-64} t:1", 0),
+    ("size-without-unit", "kubernetes", pod(f"{LIMIT}\n{MOUNT}", SIZED.replace("4Gi", "2")), 1),
+    ("size-without-unit", "compose", "services:\n  t: {image: x, shm_size: 16, mem_limit: 32}\n", 2),
+    ("size-in-thousandths", "kubernetes", pod(f"resources: {{limits: {{memory: 3500m}}}}\n{MOUNT}", SIZED), 1),
+    ("size-in-thousandths", "kubernetes", pod(f"{LIMIT}\n{MOUNT}", SIZED.replace("4Gi", "2899102924800m")), 0),
+    ("size-in-thousandths", "kubernetes", pod(f"{LIMIT}\n{MOUNT}", SIZED.replace("4Gi", "512M")), 0),
+    ("size-in-thousandths", "shell", RUN + "--shm-size=512m t:1", 0),
+    ("size-not-read", "shell", RUN + "--shm-size=8Gi t:1", 1),
+    ("size-not-read", "compose", "services:\n  t: {image: x, shm_size: 8Gi}\n", 1),
+    ("size-not-read", "compose", "services:\n  t: {image: x, shm_size: 8gib}\n", 0),
+    ("size-not-read", "shell", RUN + "--shm-size=8GiB t:1", 0),
+    ("size-not-read", "kubernetes", pod(f"{LIMIT}\n{MOUNT}", SIZED), 0),
+    ("size-decimal", "kubernetes", pod(f"{LIMIT}\n{MOUNT}", SIZED.replace("4Gi", "'4G'")), 1),
+    ("size-decimal", "kubernetes", pod(f"{LIMIT}\n{MOUNT}", SIZED.replace("4Gi", "4e9")), 0),
+    ("size-decimal", "shell", RUN + "--shm-size=4G t:1", 0),
+    ("size-fractional", "kubernetes", pod(f"{LIMIT}\n{MOUNT}", SIZED.replace("4Gi", "1.1Gi")), 1),
+    ("size-fractional", "kubernetes", pod(f"{LIMIT}\n{MOUNT}", SIZED.replace("4Gi", "1.5Gi")), 0),
+    ("size-fractional", "shell", RUN + "--shm-size=1.1g t:1", 0),
+    ("shm-unlimited", "kubernetes", pod(f"{LIMIT}\n{MOUNT}", "{name: dshm, emptyDir: {medium: Memory}}"), 1),
+    ("shm-unlimited", "shell", RUN + "--tmpfs /dev/shm t:1", 1),
+    ("shm-unlimited", "shell", RUN + "--tmpfs /tmp t:1", 0),
+    ("shm-unlimited", "shell", RUN + "--tmpfs /dev/shm:rw,size=1g t:1", 0),
+    ("shm-without-memory-limit", "kubernetes", pod(MOUNT, SIZED), 1),
+    ("shm-without-memory-limit", "kubernetes", pod(f"resources: {{requests: {{memory: 8Gi}}}}\n{MOUNT}", SIZED), 0),
+    ("shm-without-memory-limit", "kubernetes", pod(f"{LIMIT}\n{MOUNT}", SIZED), 0),
+    ("shm-without-memory-limit", "shell", RUN + "--shm-size=8g t:1", 0),
+    ("shm-on-disk", "kubernetes", pod(f"{LIMIT}\n{MOUNT}", "{name: dshm, persistentVolumeClaim: {claimName: c}}"), 1),
+    ("shm-on-disk", "compose", "services:\n  t: {image: x, volumes: ['data:/dev/shm']}\n", 1),
+    ("shm-on-disk", "kubernetes", pod(f"{LIMIT}\n{MOUNT}", SIZED), 0),
+    (
+        "shm-on-disk", "kubernetes",
+        pod(LIMIT + "\n" + MOUNT.replace("/dev/shm", "/data"), "{name: dshm, emptyDir: {}}"),
+        0,
+    ),
+    ("shm-volume-unmounted", "kubernetes", pod(LIMIT, SIZED), 1),
+    ("shm-volume-unmounted", "kubernetes", pod(LIMIT + "\n" + MOUNT.replace("/dev/shm", "/cache"), SIZED), 0),
+    ("shm-volume-unmounted", "kubernetes", pod(LIMIT, "{name: scratch, emptyDir: {}}"), 0),
+    ("shm-volume-unmounted", "kubernetes", pod(f"{LIMIT}\n{MOUNT}", SIZED), 0),
+    ("mounts-outside-container", "kubernetes", pod(LIMIT, SIZED, spec=MOUNT), 1),
+    ("mounts-outside-container", "kubernetes", pod(f"{LIMIT}\n{MOUNT}", SIZED), 0),
+    (
+        "mounts-outside-container", "kubernetes",
+        "kind: Workflow\nspec:\n  templates:\n  - {name: a, container: {image: x}}\n",
+        0,
+    ),
+    (
+        "claim-template-of-memory", "kubernetes",
+        pod(spec="volumeClaimTemplates: [{metadata: {name: d}, emptyDir: {}}]"),
+        1,
+    ),
+    ("claim-template-of-memory", "kubernetes", pod(spec="volumeClaimTemplates: [{metadata: {name: d}, spec: {}}]"), 0),
+    ("claim-template-of-memory", "kubernetes", pod(volumes="{name: d, emptyDir: {}}"), 0),
+    ("shm-size-at-build", "compose", "services:\n  t: {build: {context: ., args: [SHM_SIZE=2g]}}\n", 1),
+    ("shm-size-at-build", "compose", "services:\n  t: {build: {context: ., shm_size: 2g}, shm_size: 2g}\n", 0),
+    ("shm-size-at-build", "compose", "services:\n  t: {build: {context: ., args: {VERSION: 2g}}}\n", 0),
+    ("shm-size-at-build", "shell", "docker buildx build --shm-size 2g . && docker run t:1", 1),
+    ("shm-size-at-build", "shell", "docker build --shm-size 2g .", 0),
+    ("shm-size-at-build", "shell", "docker build --shm-size 2g . && docker run --shm-size 2g t:1", 0),
+    ("shm-set-in-image", "dockerfile", "FROM x\nRUN a && \\\n  mount -t tmpfs tmpfs /dev/shm\n", 1),
+    ("shm-set-in-image", "dockerfile", "FROM x\nENV SHM_SIZE=8g\n", 1),
+    ("shm-set-in-image", "dockerfile", "FROM x\nRUN --mount=type=tmpfs,target=/dev/shm make\n", 0),
+    ("shm-set-in-image", "dockerfile", "FROM x\n# RUN mount -o remount /dev/shm\nRUN ls /dev/shm\n", 0),
+    ("shm-set-in-image", "dockerfile", "FROM x\nENV SIZE=8g\n", 0),
+    ("ipc-with-size", "shell", RUN + "--ipc=host --shm-size=1g t:1", 1),
+    ("ipc-with-size", "shell", RUN + "--ipc=private --shm-size=1g t:1", 0),
+    ("ipc-with-size", "shell", RUN + "--ipc=$IPC --shm-size=1g t:1", 0),
+    ("ipc-with-size", "compose", "services:\n  t: {image: x, ipc: shareable, shm_size: 1g}\n", 0),
+    ("ipc-of-host", "shell", RUN + "--ipc=host t:1", 1),
+    ("ipc-of-host", "shell", RUN + "--ipc=host --shm-size=1g t:1", 0),
+    ("ipc-of-host", "kubernetes", pod(f"{LIMIT}\n{MOUNT}", SIZED, spec="hostIPC: true"), 0),
+    ("ipc-of-host", "kubernetes", pod(spec="hostIPC: false"), 0),
+    ("size-in-podman-pod", "shell", "podman run --pod p --shm-size 8g t:1", 1),
+    ("size-in-podman-pod", "shell", "podman run --pod p t:1", 0),
+    ("size-in-podman-pod", "shell", "podman run --shm-size 8g t:1", 0),
+    ("flag-with-underscores", "shell", RUN + "--shm_size=2gb t:1", 1),
+    ("flag-with-underscores", "shell", RUN + "t:1 python train.py --shm_size=2gb", 0),
+    ("flag-with-underscores", "shell", RUN + "--my_flag=2gb t:1", 0),
+    ("flag-with-underscores", "shell", "other --shm_size 2gb; docker run --shm-size 2g t:1", 0),
+    ("gpus-list-unquoted", "shell", RUN + '--gpus "device=0,1" t:1', 1),
+    ("gpus-list-unquoted", "shell", RUN + "--gpus '\"device=0,1\"' t:1", 0),
+    ("gpus-list-unquoted", "shell", RUN + "--gpus device=0 t:1", 0),
+    ("gpus-list-unquoted", "shell", RUN + "--gpus device=$A,$B t:1", 0),
+    ("gpus-list-unquoted", "shell", RUN + "--gpus 2 t:1", 0),
+    ("run-args-unused", "devcontainer", '{"dockerComposeFile": "c.yaml", "runArgs": []}', 0),
+    ("run-args-unused", "devcontainer", '{"image": "x", "runArgs": ["--gpus", "all"]}', 0),
+    ("run-args-unused", "devcontainer", '{"dockerComposeFile": ["a", "b"], "runArgs": ["-v", "a:/b"]}', 1),
+    ("options-left-to-runner", "github-actions", JOB % "gpu-pool", 1),
+    ("options-left-to-runner", "github-actions", JOB % "ubuntu-24.04", 0),
+    ("options-left-to-runner", "github-actions", JOB % "${{ matrix.runner }}", 0),
+    ("options-left-to-runner", "github-actions", JOB % "[self-hosted, gpu]", 0),
+    ("shell-hides-signals", "dockerfile", "FROM x\nENTRYPOINT torchrun train.py\n", 1),
+    ("shell-hides-signals", "dockerfile", "FROM x\nCMD exec python train.py\n", 0),
+    ("shell-hides-signals", "dockerfile", "FROM x\nCMD python train.py\nENTRYPOINT [\"/run.sh\"]\n", 0),
+    ("shell-hides-signals", "dockerfile", "FROM x\nCMD nginx -g daemon\n", 0),
+    ("shell-hides-signals", "shell", RUN + "t:1 sh -c 'python train.py; echo done'", 1),
+    ("shell-hides-signals", "shell", RUN + "t:1 sh -c 'cd /a && python train.py'", 0),
+    ("shell-hides-signals", "shell", RUN + "t:1 sh -c 'trap x TERM; python train.py; echo done'", 0),
+    ("dollar-without-shell", "compose", "services:\n  t: {image: x, command: python train.py --e $$E}\n", 1),
+    ("dollar-without-shell", "compose", "services:\n  t: {image: x, command: [sh, -c, 'python train.py $$E']}\n", 0),
+    ("dollar-without-shell", "compose", "services:\n  t: {image: x, command: [python, train.py, $E]}\n", 0),
+    ("dollar-without-shell", "compose", "services:\n  t: {image: x, entrypoint: [sh, -c], command: [python $$E]}\n", 0),
+    ("nproc-under-omp", "shell", RUN + "-e OMP_NUM_THREADS=2 t:1 nproc --all", 0),
+    ("nproc-under-omp", "shell", RUN + "t:1 nproc", 0),
+    ("nproc-under-omp", "shell", RUN + "-e OMP_NUM_THREADS=2 t:1 sh -c 'make -j $(nproc)'", 1),
+    ("nproc-under-omp", "shell", RUN + "-e OMP_NUM_THREADS=2 t:1 python --nproc 2", 0),
+    ("gpu-by-cdi-name", "compose", "services:\n  t: {image: x, devices: ['/dev/fuse:/dev/fuse']}\n", 0),
+    (
+        "gpu-by-cdi-name", "compose",
+        "services:\n  t: {image: x, devices: ['nvidia.com/gpu=0', 'nvidia.com/gpu=1']}\n",
+        1,
+    ),
+    ("gpu-by-cdi-name", "compose", "services:\n  t: {image: x, gpus: all}\n", 0),
+    ("size-for-local-mode", "sagemaker", "local: {container_config: {shm_size: 8gb}}\n", 1),
+    ("size-for-local-mode", "sagemaker", "local: {container_config: {ipc_mode: host}}\n", 0),
+    ("size-for-local-mode", "compose", "services:\n  t: {image: x, shm_size: 8gb}\n", 0),
+    ("uid-without-name", "shell", RUN + "--user 1000 t:1", 1),
+    ("uid-without-name", "shell", RUN + "--user 1000 -e USER=me t:1", 0),
+    ("uid-without-name", "shell", RUN + "--user nobody t:1", 0),
+    ("uid-without-name", "shell", RUN + "--user 1000 -v /etc/passwd:/etc/passwd:ro t:1", 0),
+    ("uid-without-name", "dockerfile", "FROM x\nRUN useradd -u 10001 app\nUSER 10001\n", 0),
+    ("uid-without-name", "dockerfile", "FROM x\nUSER app\n", 0),
+    ("pipe-hides-exit-code", "shell", RUN + "t:1 sh -c 'python train.py | tee log'", 1),
+    ("pipe-hides-exit-code", "shell", RUN + "t:1 python train.py | tee log", 0),
+    ("pipe-hides-exit-code", "shell", RUN + "t:1 bash -c 'set -o pipefail; python train.py | tee log'", 0),
+    ("pipe-hides-exit-code", "shell", RUN + "t:1 sh -c 'cat x | python train.py'", 0),
+    ("pipe-hides-exit-code", "shell", RUN + "t:1 sh -c 'python train.py || exit 1'", 0),
+    ("shm-of-host", "shell", RUN + "-v /dev/shm:/dev/shm t:1", 1),
+    ("shm-of-host", "shell", RUN + "-v /dev:/dev t:1", 1),
+    ("shm-of-host", "shell", RUN + "-v /dev/shm:/data t:1", 0),
+    ("shm-of-host", "shell", RUN + "-v /dev/shm/cache:/dev/shm/cache t:1", 0),
+    ("shm-of-host", "kubernetes", pod(f"{LIMIT}\n{MOUNT}", "{name: dshm, hostPath: {path: /dev/shm}}"), 1),
+    ("shm-read-only", "kubernetes", pod(f"{LIMIT}\n{MOUNT}".replace("}]", ", readOnly: true}]"), SIZED), 1),
+    ("shm-read-only", "kubernetes", pod(f"{LIMIT}\n{MOUNT}", SIZED), 0),
+    ("shm-read-only", "shell", RUN + "-v /data:/data:ro t:1", 0),
+    ("shm-size-of-default", "shell", RUN + "--shm-size=64m t:1 python train.py --num-workers 4", 1),
+    ("shm-size-of-default", "shell", RUN + "--shm-size=65m t:1 python train.py --num-workers 4", 0),
+    ("shm-size-of-default", "shell", RUN + "--shm-size=64m t:1 python train.py", 0),
+    ("shm-size-of-default", "shell", RUN + "--shm-size=64m postgres:16", 0),
+    ("shm-size-over-memory", "shell", RUN + "-m 4g --shm-size=4g t:1", 1),
+    ("shm-size-over-memory", "shell", RUN + "-m 4g --shm-size=3g t:1", 0),
+    ("shm-size-over-memory", "shell", RUN + "-m $M --shm-size=3g t:1", 0),
+    ("shm-size-over-memory", "shell", RUN + "-m 4g --ipc=host --shm-size=8g t:1", 0),
+    ("shm-size-over-memory", "compose", "services:\n  t: {image: x, tmpfs: '/dev/shm:size=4g', mem_limit: 2g}\n", 1),
+    ("handle-shared-by-workers", SCRIPT, CLASS % ("Dataset", "h5py.File(p)", "self.f[i]") + LOADER % 2, 1),
+    ("handle-shared-by-workers", SCRIPT, CLASS % ("Dataset", "h5py.File(p)", "self.f[i]") + LOADER % 0, 0),
+    ("handle-shared-by-workers", SCRIPT, CLASS % ("Dataset", "open(p).read()", "self.f[i]") + LOADER % 2, 0),
+    ("handle-shared-by-workers", SCRIPT, CLASS % ("Dataset", "open(p)", "self.g[i]") + LOADER % 2, 0),
+    ("handle-shared-by-workers", SCRIPT, CLASS % ("dict", "open(p)", "self.f[i]") + LOADER % 2, 0),
+    ("cuda-in-worker", SCRIPT, CLASS % ("Dataset", "1", "t.to('cuda:0')") + LOADER % 2, 1),
+    ("cuda-in-worker", SCRIPT, CLASS % ("Dataset", "1", "t.to(self.device)") + LOADER % 2, 0),
+    ("cuda-in-worker", SCRIPT, CLASS % ("Dataset", "t.cuda()", "self.f[i]") + LOADER % 2, 0),
+    ("cuda-in-worker", SCRIPT, CLASS % ("Dataset", "1", "t.cuda()") + LOADER % "n", 0),
+    ("seed-without-worker", SCRIPT, "s = torch.initial_seed() // 4294967296\n", 1),
+    ("seed-without-worker", SCRIPT, "s = torch.initial_seed() % 2**32\n", 0),
+    ("seed-without-worker", SCRIPT, "s = torch.initial_seed() // 2\n", 0),
+    ("lambda-to-spawned-worker", SCRIPT, SPAWN % ", worker_init_fn=lambda i: None", 1),
+    ("lambda-to-spawned-worker", SCRIPT, SPAWN % ", collate_fn=collate", 0),
+    ("lambda-to-spawned-worker", SCRIPT, "x = DataLoader(d, num_workers=2, collate_fn=lambda b: b)\n", 0),
+    ("spawn-without-main-guard", SCRIPT, SPAWN % "" + "for b in x:\n    pass\n", 1),
+    ("spawn-without-main-guard", SCRIPT, SPAWN % "", 0),
+    ("spawn-without-main-guard", SCRIPT, "if __name__ == '__main__':\n    " + SPAWN % "" + "    for b in x: pass\n", 0),
+    ("spawn-without-main-guard", SCRIPT, "x = DataLoader(d, num_workers=2)\nfor b in x:\n    pass\n", 0),
+    ("workers-of-host", SCRIPT, "from os import cpu_count\n" + LOADER % "cpu_count()", 1),
+    ("workers-of-host", SCRIPT, LOADER % "min(8, os.cpu_count())", 0),
+    ("workers-of-host", SCRIPT, "pool = Pool(os.cpu_count())\n" + LOADER % 2, 0),
+    ("workers-exceed-cpus", "shell", RUN + "--cpus 2 --shm-size=4g t:1 python train.py --num-workers 8", 1),
+    ("workers-exceed-cpus", "shell", RUN + "--cpus 8 --shm-size=4g t:1 python train.py --num-workers 8", 0),
+    ("workers-exceed-cpus", "shell", RUN + "--shm-size=4g t:1 python train.py --num-workers 8", 0),
+    (
+        "workers-exceed-cpus", "kubernetes",
+        pod("args: [python, t.py, --num-workers, '8']\nresources: {requests: {cpu: 1}}"),
+        0,
+    ),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("rule", "kind", "text", "times"), CASES)
+def test_a_rule_speaks_where_it_should(rule: str, kind: str, text: str, times: int) -> None:
+    """As often as stated, and never without a place in the text."""
+    found = linted(text, kind).findings
+    assert [each.name for each in found].count(rule) == times, found
+    assert all(each.diagnostic.span is not None for each in found)
+
+
+def test_every_rule_has_near_misses() -> None:
+    """What is silent is as much a rule's work as what is told: two here, and one more in each manual."""
+    silent = [name for name, _, _, times in CASES if times == 0]
+    assert {rule.NAME: silent.count(rule.NAME) for rule in RULES if silent.count(rule.NAME) < 2} == {}
+
+
+@pytest.mark.parametrize(
+    ("text", "severity"),
+    [
+        (RUN + "t:1 python train.py --num-workers 4", "error"),
+        (RUN + "--gpus all pytorch/pytorch:2.9.1-cuda12.8-cudnn9-runtime", "warning"),
+        (RUN + "--gpus 4 t:1", "warning"),
+        (RUN + "--gpus 1 t:1", "info"),
+    ],
+)
+def test_a_missing_size_is_as_grave_as_what_the_text_says(text: str, severity: str) -> None:
+    """Stated workers or training on a GPU are certain; a GPU alone may be inference, which is right without."""
+    (found,) = linted(text, "shell").findings
+    assert (found.name, found.severity.value) == ("shm-size-missing", severity)
+
+
+def test_a_missing_size_is_said_at_the_word_run_and_at_the_name() -> None:
+    """What isn't there has no place of its own."""
+    text = RUN + "--gpus all t:1 torchrun train.py"
+    (shell,) = linted(text, "shell").findings
+    assert shell.diagnostic.span is not None
+    assert text[shell.diagnostic.span.column - 1 : shell.diagnostic.span.end_column - 1] == "run"
+    (manifest,) = linted(pod(f"command: [torchrun, train.py]\n{GPU}"), "kubernetes").findings
+    assert manifest.diagnostic.span is not None
+    assert (manifest.diagnostic.span.line, manifest.diagnostic.span.column) == (6, 11)
+
+
+def test_a_cause_is_told_and_not_what_follows_from_it() -> None:
+    """One mistake is one finding."""
+    assert codes(pod(f"command: [torchrun, train.py]\n{GPU}", SIZED), "kubernetes") == ["TL310"]
+    assert codes(RUN + "--gpus all --shm_size 2g t:1 torchrun train.py", "shell") == ["TL318"]
+
+
+def test_a_size_of_one_pod_makes_its_lack_in_another_an_error() -> None:
+    """Of a PyTorchJob's templates each has its own /dev/shm."""
+    two = (
+        "kind: PyTorchJob\nmetadata: {name: a}\nspec: {pytorchReplicaSpecs: {Master: {template: {spec: {containers: "
+        "[{name: m, image: x, resources: {limits: {memory: 9Gi, nvidia.com/gpu: 1}}, volumeMounts: [{name: d, "
+        "mountPath: /dev/shm}]}], volumes: [{name: d, emptyDir: {medium: Memory, sizeLimit: 1Gi}}]}}}, "
+        "Worker: {template: {spec: {containers: [{name: w, image: x, resources: {limits: {nvidia.com/gpu: 1}}}]}}}}}\n"
+    )
+    found = [(each.severity.value, each.name) for each in linted(two, "kubernetes").findings]
+    assert found == [("error", "shm-size-missing")]
