@@ -16,6 +16,7 @@ TESTS = Path(__file__).parent
 GROUPS = {
     "examples/test_claims.py": "examples",  # an example is trained once for all that is said of it
     "examples/test_jobs.py": "examples",
+    "examples/test_quickstart.py": "quickstart",  # its own image
     "installed": "installed",  # one installation of the wheel
     "run/podman": "podman",  # one Podman service with a storage of its own
     "run/test_engine_restart.py": "own engine",  # one dockerd that is killed and started again

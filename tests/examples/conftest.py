@@ -104,7 +104,7 @@ def image_of(engine: str, own_label: str) -> Iterator[Callable[[str], str]]:
 
     yield image
     if made:
-        subprocess.run(["docker", "image", "rm", *made], capture_output=True, check=True, timeout=60)
+        subprocess.run(["docker", "image", "rm", "--force", *made], capture_output=True, check=True, timeout=60)
 
 
 @pytest.fixture(scope="session")

@@ -60,7 +60,7 @@ def image(torch_image: str, own_label: str) -> Iterator[str]:
     )
     assert built.returncode == 0, built.stdout + built.stderr
     yield tag
-    subprocess.run(["docker", "image", "rm", tag], capture_output=True, check=True, timeout=60)
+    subprocess.run(["docker", "image", "rm", "--force", tag], capture_output=True, check=True, timeout=60)
 
 
 @pytest.mark.parametrize("target", TARGETS)
