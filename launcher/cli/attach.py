@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from launcher.cli.run_end import follow_to_end, say_end
-from launcher.cli.runs import add_run_argument, backend_of, hints, job_name, newest_containers, run_target
+from launcher.cli.runs import add_run_argument, backend_of, hints, job_name, newest_containers, run_target, shown
 from launcher.cli.streams import Streams
 from launcher.cli.terminal import Screen
 from launcher.errors import EXIT_INTERRUPTED, LaunchError
@@ -63,7 +63,8 @@ def take_over(container: Started, screen: Screen) -> None:
 
     kept = Kept(container.run)
     for said in kept.said():
-        screen.line(f"{said}")
+        for line in str(said).splitlines():
+            screen.line(shown(line))
     keeper = keeper_of(container.run)
     if keeper is not None:
         screen.say(f"{keeper} keeps the run")

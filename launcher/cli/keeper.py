@@ -33,7 +33,9 @@ if TYPE_CHECKING:
     from launcher.plan.launch_plan import LaunchPlan
     from launcher.run.backend import Backend
 
-LOOK_SECONDS = 60.0  # between two looks at whether a run that waits for its ttl is still there
+LOOK_SECONDS = (
+    20.0  # between two looks at a run that waits for its ttl; a Podman service of ours ends after 30 idle ones
+)
 START_SECONDS = 60.0
 KEPT = b"kept"
 _PACKAGE = Path(__file__).resolve().parents[2]

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from launcher.cli.run_end import end_evidence
-from launcher.cli.runs import bare_evidence, framed_diagnosis
+from launcher.cli.runs import bare_evidence, framed_diagnosis, shown
 from launcher.diagnose import causes_json, explain_end
 from launcher.run.keeping import Keeper, keeper_of
 from launcher.run.kept import Kept, Said
@@ -40,7 +40,7 @@ class KeptBy(NamedTuple):
         elif self.off:
             yield f"keeper     none on this host, so {self.off}"
         for each in self.said[-MOST_SAID:]:
-            yield f"said       {each}"
+            yield from (f"said       {shown(line)}" for line in str(each).splitlines())
         for cause in self.causes:
             yield framed_diagnosis(cause, colour=colour)
         if self.unexplained:

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+import math
 import queue
 import secrets
 import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import NamedTuple
 
 from launcher.diagnose.evidence import Evidence
 from launcher.errors import EXIT_BEFORE_START, LaunchError
 from launcher.plan.launch_plan import LaunchPlan
+from launcher.run.attempt import Attempt, Watched
 from launcher.run.backend import Backend, Say, Session, Started
 from launcher.run.evidence import EndNote, evidence_of
 from launcher.run.kept import Kept
@@ -25,6 +26,7 @@ from launcher.run.wording import another_attempt, stopping
 from launcher.units import format_duration
 
 DEADLINE = "active_deadline"
+LOOK_SECONDS = 20.0  # between two looks at a run that waits for its next attempt
 NO_PREFLIGHT = (
     "no line of the preflight is in the log: where image_entrypoint starts nothing that follows it, the job never ran"
 )
@@ -54,22 +56,6 @@ class Outcome:
     exit_code: int
     evidence: Evidence | None
     node: int | None = None
-
-
-class Watched(NamedTuple):
-    """What is kept of one container while it is followed."""
-
-    log: Log
-    shm: ShmWatch
-
-
-class Attempt(NamedTuple):
-    """One attempt of a run; `watched` has its containers by node, under None where there is one."""
-
-    container: str
-    run: str
-    number: int
-    watched: dict[int | None, Watched]
 
 
 def new_run_id() -> str:
@@ -127,29 +113,45 @@ class Supervisor:
                 return outcome
             wait = backoff(job, attempt.number)
             self._console.say(another_attempt(attempt.number, limit, outcome.exit_code, wait))
-            if not self._waited(wait) or not self._containers(attempt):
+            if not self._waited(attempt, wait):
                 return outcome
             attempt, session = self._started(attempt.run, attempt.number + 1)
 
-    def _waited(self, seconds: float) -> bool:
-        """Wait before another attempt; return whether nobody said meanwhile that there shall be none."""
+    def _waited(self, attempt: Attempt, seconds: float) -> bool:
+        """Wait before another attempt; return whether nobody said meanwhile that there shall be none, as `down` does.
+
+        It is looked at now and then, which also keeps a Podman service alive that was started for us alone.
+        """
         until = time.monotonic() + seconds
+        ends_at = math.inf if self._ends_at is None else self._ends_at
         while not self._stopped_by:
-            if self._ends_at is not None and time.monotonic() >= self._ends_at:
+            now = time.monotonic()
+            if now >= ends_at:
                 self._stopped_by = DEADLINE
-                break
-            try:
-                event = self._events.get(timeout=max(0.0, min(until, self._ends_at or until) - time.monotonic()))
-            except queue.Empty:
-                if time.monotonic() < until:
-                    continue
+            elif not self._is_there(attempt):
+                return False
+            elif now >= until:
                 return True
-            if event.kind == HANGUP:
-                self._console.leave(event.value)
-            elif event.kind == "signal":
-                self._stopped_by = event.value
+            else:
+                self._take_while_waiting(min(until, ends_at, now + LOOK_SECONDS) - now)
         self._console.say(f"{self._stopped_by}: no further attempt")
         return False
+
+    def _take_while_waiting(self, seconds: float) -> None:
+        try:
+            event = self._events.get(timeout=seconds)
+        except queue.Empty:
+            return
+        if event.kind == HANGUP:
+            self._console.leave(event.value)
+        elif event.kind == "signal":
+            self._stopped_by = event.value
+
+    def _is_there(self, attempt: Attempt) -> bool:
+        try:
+            return bool(self._containers(attempt))
+        except LaunchError:
+            return True  # the next attempt says that the engine is away
 
     def _followed(self, attempt: Attempt, session: Session) -> Outcome:
         for started in self._containers(attempt):

@@ -28,6 +28,7 @@ from tests.runners import ROOT
 MakeJob = Callable[..., Path]
 TIMES = 20  # a target; five at a time, since each is a Python and a container
 TOGETHER = 5
+SAVED_SECONDS = 3.0
 UP = [sys.executable, "-m", "launcher", "up"]
 
 
@@ -105,7 +106,7 @@ class ClosingContract:
             (up,) = _children(shell)
             terminals.close(name)
             _until(lambda: not _exists(shell))
-            time.sleep(1)  # for signals that would have come with it
+            time.sleep(SAVED_SECONDS)  # a job that was sent a signal with it has saved its state by then, and ended
             now = backend.inspect(run.id)
             assert now is not None
             assert now.status == "running"

@@ -85,6 +85,17 @@ class KeeperContract:
         assert trainlaunch("up", "-d", job).returncode == 0
         until(lambda: job_name not in trainlaunch("ps").stdout)
 
+    def test_down_between_two_attempts_is_the_end(self, trainlaunch: Runs, make_job: MakeJob, job_name: str) -> None:
+        """The keeper makes no attempt of a run that was taken down while it waited."""
+        restart = {"max_attempts": 2, "backoff": "5s"}
+        job = str(make_job(command=["/bin/sh", "-c", "exit 4"], restart=restart))
+        assert trainlaunch("up", "-d", job).returncode == 0
+        until(lambda: "in 5s (restart.backoff)" in str(status_of(trainlaunch, job)["said"]))
+        keeper = status_of(trainlaunch, job)["keeper"]["pid"]
+        assert trainlaunch("down", job_name).returncode == 0
+        until(lambda: not Path("/proc", str(keeper)).exists())
+        assert job_name not in trainlaunch("ps").stdout
+
     def test_secrets_are_in_the_keepers_memory_alone(
         self, start: Start, trainlaunch: Runs, make_job: MakeJob, monkeypatch: pytest.MonkeyPatch
     ) -> None:

@@ -113,7 +113,7 @@ def test_on_exit_codes_says_after_which_codes(follow: Callable[..., Followed], c
 def test_attempts_wait_longer_each_time(follow: Callable[..., Followed], monkeypatch: pytest.MonkeyPatch) -> None:
     """restart.backoff, then twice as long; the wait is said."""
     waits: list[float] = []
-    monkeypatch.setattr(Supervisor, "_waited", lambda _, seconds: waits.append(seconds) or True)
+    monkeypatch.setattr(Supervisor, "_waited", lambda _, attempt, seconds: waits.append(seconds) or True)
     done = follow(*[End(code=1)] * 4, attempts=4, restart={"backoff": "40s"})
     assert waits == [40, 80, 160]
     assert done.said[1].endswith("starting attempt 3 in 1m20s (restart.backoff)")
