@@ -1,7 +1,7 @@
 """The targets: one record each, which says what is so of it.
 
 No other module compares a target's name. What a target does stands in a module of its name in each room that has
-targets: `job/validation/NAME.py` (what it can't say), `render/NAME.py` (its text), `verify/` and `run/NAME/`. Adding a
+targets: `job/validation/NAME.py` (its refusals), `render/NAME.py` (its text), `verify/` and `run/NAME/`. Adding a
 target: one record here, and those modules.
 """
 

@@ -45,8 +45,14 @@ def pytest_configure(config: pytest.Config) -> None:
     config.pluginmanager.register(groups)
 
 
+@pytest.fixture(autouse=True)
+def _own_state(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Give each test a state folder of its own: runs that another test left are none of its."""
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path_factory.getbasetemp() / f"state-{uuid.uuid4().hex[:12]}"))
+
+
 @pytest.fixture(scope="session", autouse=True)
-def _no_state_of_the_user(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+def _nothing_of_the_user(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     """Keep runs, kubeconfigs and settings of whoever runs the tests out of them, and theirs out of the user's."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("XDG_STATE_HOME", str(tmp_path_factory.mktemp("state")))

@@ -59,9 +59,9 @@ _INTRODUCTION = """\
 <!-- written by `python -m launcher.cli.codes` from the manuals in launcher/; edit those -->
 
 `trainlaunch explain CODE` prints the same offline. 1xx is about the job file and the command line, 2xx about CPUs,
-memory and /dev/shm, 3xx about texts written by hand ([lint.md](lint.md)), 4xx about what a target can't say, 5xx about
-the machine and its engine, 6xx is the cause of a job's death ([troubleshooting.md](troubleshooting.md) has those in
-full), 9xx a bug of trainlaunch. Codes are never reused.
+memory and /dev/shm, 3xx about texts written by hand ([lint.md](lint.md)), 4xx about what a target does not support, 5xx
+about the machine and its engine, 6xx is the cause of a job's death ([troubleshooting.md](troubleshooting.md) has those
+in full), 9xx a bug of trainlaunch. Codes are never reused.
 """
 # What a rule's docstring has for its author and reviewer, after what `explain` prints.
 _NOT_PRINTED = re.compile(r"\n\n\*\*Fix\*\*: .*", re.DOTALL)

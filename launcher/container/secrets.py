@@ -1,7 +1,7 @@
 """How each secret reaches the job on the plan's target: as a variable, as a file, or by way of the preflight.
 
 An engine can pass a variable and mount a file. A file made of a variable lies in a tmpfs, where the preflight writes
-it; Compose, which has no word for a variable with a file's content, mounts the file and the preflight reads it.
+it; Compose, which does not support a variable with a file's content, mounts the file and the preflight reads it.
 """
 
 from __future__ import annotations

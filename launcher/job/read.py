@@ -156,7 +156,7 @@ def _root(text: str, path: str, report: Report) -> MappingNode | None:
         report.take(Diagnostic(code="TL101", message="the job file is empty", fix=fix, span=start))
         return None
     found = "a list" if not isinstance(node, Scalar) else "one value"
-    report.add("TL105", node, message=f"the job file is {found}; a mapping is asked", fix="write lines of field: value")
+    report.add("TL105", node, message=f"the job file is {found}; expected a mapping", fix="write lines of field: value")
     return None
 
 

@@ -82,7 +82,7 @@ def _read(text: str, path: str) -> tuple[PolicyFile | None, tuple[Diagnostic, ..
         node = MappingNode({}, Span(path, 1, 1, 1, 1))  # all of it commented out
     if not isinstance(node, MappingNode):
         found = "one value" if isinstance(node, Scalar) else "a list"
-        report.add("TL105", node, message=f"the policy is {found}; a mapping is asked", fix="write max: {memory: 64Gi}")
+        report.add("TL105", node, message=f"the policy is {found}; expected a mapping", fix="write max: {memory: 64Gi}")
         return None, report.found()
     items = node.items
     defaults = items["defaults"][1] if "defaults" in items else MappingNode({}, node.span)

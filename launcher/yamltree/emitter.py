@@ -69,7 +69,7 @@ def yaml_block(value: object) -> Quoted:
     """Return mappings, lists and what is in them as YAML, one value a line, from column 0 on.
 
     Strings are double-quoted or literal blocks, keys bare where every reader takes them for a string. Raises TypeError
-    for what YAML has no word for here. What is Quoted already is written as it is.
+    for what has no YAML here. What is Quoted already is written as it is.
     """
     return Quoted("\n".join(block_lines(value, 0)))
 

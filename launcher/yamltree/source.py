@@ -204,7 +204,7 @@ class _Builder:
             last = self._node(next(self._events), depth + 1)
             if not isinstance(key, Scalar) or key.null:
                 found = "empty" if isinstance(key, Scalar) else "a list or mapping"
-                self._report.add("TL105", key, message=f"a key is {found}; a word is asked", fix="write name: value")
+                self._report.add("TL105", key, message=f"a key is {found}; expected a word", fix="write name: value")
             elif key.plain and key.text == "<<":
                 merges.append(last)
             elif key.text in items:

@@ -55,7 +55,7 @@ def takes_shm(target: str) -> bool:
 
 
 def flags_of(node: SequenceNode, report: Report | None) -> Iterator[Flag]:
-    """Yield the flags of a list of words; what is no flag of docker run is put in `report`, if there is one."""
+    """Yield the flags of a list of words; what is not a docker run flag is put in `report`, if there is one."""
     words = [each for each in node.items if isinstance(each, Scalar)]
     left = iter(enumerate(words))
     for index, word in left:
@@ -103,8 +103,8 @@ def _refuse(report: Report, word: Scalar, name: str | None) -> None:
     report.add(
         "TL145",
         word,
-        message=f"{shown} is no flag of docker run",
-        why="docker would take the first word that is no flag for the image",
+        message=f"{shown} is not a docker run flag",
+        why="docker would take the first word that is not a flag for the image",
         fix=fix,
         field="patches.docker.extra_args",
     )

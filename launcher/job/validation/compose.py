@@ -1,4 +1,4 @@
-"""Checks what a Compose file can't say."""
+"""Checks what a Compose file does not support."""
 
 from __future__ import annotations
 

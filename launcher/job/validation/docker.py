@@ -1,4 +1,4 @@
-"""Checks what `docker run` can't say."""
+"""Checks what `docker run` does not support."""
 
 from __future__ import annotations
 

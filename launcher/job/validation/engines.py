@@ -1,4 +1,4 @@
-"""Checks what an engine (docker run, Compose) can't say."""
+"""Checks what an engine (docker run, Compose) does not support."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _CSV = "docker reads mounts as CSV, which drops carriage returns"
 
 
 def check_engine(job: Checked) -> None:
-    """Report each stated field that an engine has no word for."""
+    """Report each stated field that an engine does not support."""
     name = job.value("name")
     if name is not None and len(name) < SHORTEST_CONTAINER_NAME:
         cannot(job, "name", f"containers with a name of one character (name {name})", fix=f"write {name}-job")

@@ -73,7 +73,7 @@ class Checked(NamedTuple):
 
 
 def cannot(job: Checked, field: str, what: str, *, fix: str, why: str = "") -> None:
-    """Report a field that the job's target has no word for (TL401)."""
+    """Report a field that the job's target does not support (TL401)."""
     job.add("TL401", field, f"{job.target} has no {what}", fix=fix, why=why)
 
 
@@ -122,7 +122,7 @@ def _check_process(job: Checked) -> None:
     for field, example in (("command", "python"), ("image_entrypoint", "/entrypoint.sh")):
         argv = job.value(field)
         if argv and argv[0] == "":
-            message = f"{field}.0 is empty; a program is asked"
+            message = f"{field}.0 is empty; expected a program"
             job.add("TL107", f"{field}.0", message, fix=f"write the program, like {example}")
 
 

@@ -1,4 +1,4 @@
-"""Checks what Kubernetes can't say: the container, its user, its labels."""
+"""Checks what Kubernetes does not support: the container, its user, its labels."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _LABEL_VALUE = re.compile(LABEL_VALUE)
 
 
 def check(job: Checked) -> None:
-    """Report each stated field that a pod has no word for."""
+    """Report each stated field that a pod does not support."""
     check_shared(
         job,
         instead={"bind": "pvc", "volume": "pvc"},

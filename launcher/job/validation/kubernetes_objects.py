@@ -127,7 +127,7 @@ def _check_requirements(job: Checked) -> None:
                 fix = f"delete {path}.values"
                 job.add("TL109", f"{path}.values", f"{path} states {operator}, which takes no values", fix=fix)
             elif operator in _WITH_ONE_NUMBER and not (len(values) == 1 and re.fullmatch(r"-?\d+", values[0])):
-                message = f"{path} states {operator} with {len(values)} values; one integer is asked"
+                message = f"{path} states {operator} with {len(values)} values; expected one integer"
                 job.add("TL107", path, message, fix="write values: [1]")
             elif ".matchFields." in path and len(values) > 1:
                 message = f"{path}.values names {len(values)} nodes; one fits in a requirement of a field"

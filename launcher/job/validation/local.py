@@ -17,7 +17,7 @@ _FIX = "state this host's own paths in target_overrides.local, with mounts: [] o
 
 
 def check(job: Checked) -> None:
-    """Report each stated field that this host has no word for, and each mount that nothing leads to."""
+    """Report each stated field that this host does not support, and each mount that nothing leads to."""
     check_shared(job)
     check_one_node(job)
     check_engine_fields(job)

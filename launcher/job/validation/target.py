@@ -1,4 +1,4 @@
-"""Checks what the chosen target can't say: an error with the nearest equivalent, never a dropped field."""
+"""Checks what the chosen target does not support: an error with the nearest equivalent, never a dropped field."""
 
 from __future__ import annotations
 
@@ -6,5 +6,5 @@ from launcher.job.validation.fields import Checked
 
 
 def check_target(job: Checked) -> None:
-    """Report each stated field that the target has no word for."""
+    """Report each stated field that the target does not support."""
     job.target_record.module("launcher.job.validation").check(job)

@@ -55,7 +55,7 @@ class ValueReader:
         self._report.add(
             "TL105",
             node,
-            message=f"{path} has no value; {article_of(type_)} is asked",
+            message=f"{path} has no value; expected {article_of(type_)}",
             why="null means the default only in target_overrides and --set",
             fix=fix,
             field=path,
@@ -69,7 +69,7 @@ class ValueReader:
         self._report.add(
             "TL105",
             node,
-            message=f"{path} is {found}; {article_of(type_)} is asked",
+            message=f"{path} is {found}; expected {article_of(type_)}",
             fix=fix_shape(type_, node, path),
             field=path,
         )
@@ -164,7 +164,7 @@ class ValueReader:
             return Gpus(count=0, ids=(), all=True)
         listed = re.fullmatch(rf"(?:device=)?((?:{_GPU_ID.pattern})(?:, ?(?:{_GPU_ID.pattern}))*)", node.text)
         if listed and ("," in node.text or not node.text.isdecimal()):
-            message = f"{path} is one value; {type_.what} is asked"
+            message = f"{path} is one value; expected {type_.what}"
             self._report.add(
                 "TL105", node, message=message, fix=f"write [{', '.join(re.findall('[^, ]+', listed[1]))}]", field=path
             )
@@ -192,7 +192,7 @@ class ValueReader:
     def _ulimit(self, type_: Type, node: Node, path: str) -> Any:
         number = Type("int", type_.what, low=type_.low, high=type_.high)
         if isinstance(node, Scalar) and node.text in {"unlimited", "infinity"}:
-            message = f"{path} is {node.text}; {type_.what} is asked"
+            message = f"{path} is {node.text}; expected {type_.what}"
             self._report.add("TL105", node, message=message, fix="write -1", field=path)
             return BAD
         if isinstance(node, Scalar):

@@ -100,7 +100,7 @@ class ScalarReader:
         found = "a text" if secret else quoted(node.text)
         why = "a job file holds references to secrets, never a secret itself" if secret else ""
         fix = f"write {type_.what}" if secret else _better(type_, node.text, path)
-        self._add(node, path, f"{path} is {found}; {type_.what} is asked", fix=fix, why=why)
+        self._add(node, path, f"{path} is {found}; expected {type_.what}", fix=fix, why=why)
         return BAD
 
     def _int(self, type_: Type, node: Scalar, path: str) -> Any:
@@ -128,7 +128,7 @@ class ScalarReader:
         spelled = node.text if node.plain else f"the string {quoted(node.text)}"
         spelled = quoted(node.text) if node.plain and len(node.text) > 60 else spelled
         why = "readers of YAML take this spelling for different values" if node.plain else "quotes make it a string"
-        message = f"{path} is {spelled}; {article_of(type_)} is asked"
+        message = f"{path} is {spelled}; expected {article_of(type_)}"
         self._add(node, path, message, fix=fix, why=why, code="TL105")
 
     def _choice(self, type_: Type, node: Scalar, path: str) -> Any:
@@ -154,7 +154,7 @@ class ScalarReader:
             return self._bounded(type_, node, path, value=0)
         if len(node.text) > LONGEST_NUMBER or not node.text.isascii():
             example = {"size": "512Mi or 8Gi", "cpus": "4, 1.5 or 500m", "duration": "30s, 5m or 1h30m"}[type_.kind]
-            message = f"{path} is {quoted(node.text)}; {article_of(type_)} is asked"
+            message = f"{path} is {quoted(node.text)}; expected {article_of(type_)}"
             self._add(node, path, message, fix=f"write {example}", code=code)
             return BAD
         try:
