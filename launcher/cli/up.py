@@ -87,6 +87,7 @@ def _followed(backend: Backend, plan: LaunchPlan, streams: Streams) -> int:
     from launcher.cli.keeper import placed, remove_when_due
     from launcher.run.keeping import holding
     from launcher.run.kept import Kept
+    from launcher.run.logout import at_logout
     from launcher.run.secrets import Redactor
     from launcher.run.signals import Event, Events, trapped_signals
     from launcher.run.supervise import Console, Supervisor, new_run_id
@@ -99,7 +100,12 @@ def _followed(backend: Backend, plan: LaunchPlan, streams: Streams) -> int:
         screen.say(text)
         kept.say(text)
 
-    console = Console(screen.out, screen.err, say, hang_watch(plan, redacted), screen.leave)
+    def leave(why: str) -> None:
+        for each in () if screen.left else at_logout().words(uses_hosts_shm=not plan.target_record.private_shm):
+            say(each)
+        screen.leave(why)
+
+    console = Console(screen.out, screen.err, say, hang_watch(plan, redacted), leave)
     events: Events[Event] = Events()
     with holding(run) as held:
         with trapped_signals(events):  # to the last line: a signal that comes twice must not take the job's code

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
 from pathlib import Path
 
 import pytest
 
 from launcher.run.local.backend import LocalBackend
 from launcher.run.logout import Logout, at_logout, outcome
-from tests.run.closing import ClosingContract, terminals
+from tests.conftest import Runs
+from tests.local.conftest import MakeJob
+from tests.run.closing import UP, ClosingContract, terminals
+from tests.run.keeper_contract import until
+from tests.runners import ROOT
 
 __all__ = ["terminals"]
 ANSWER = 'b {ipc}\nb {kill}\nas 0\nas 1 "root"\n'
@@ -42,6 +48,44 @@ def test_what_logind_takes_at_logout(
     assert outcome(answer, user, system_user=system, lingers=lingers) == found
     only_others = answer.replace("as 0", 'as 1 "eve"')
     assert not outcome(only_others, user, system_user=system, lingers=lingers).kills
+
+
+def test_a_terminal_that_hangs_up_without_a_signal_is_left(
+    make_job: MakeJob, trainlaunch: Runs, tmp_path: Path
+) -> None:
+    """`up` of another session than the terminal's is told by EIO alone; all that pointed there points to nothing."""
+    script = f"echo ready; while [ ! -e {tmp_path}/go ]; do echo more; sleep 0.1; done; echo last; exit 3"
+    job = str(make_job(command=["/bin/sh", "-c", script]))
+    master, terminal = os.openpty()
+    up = subprocess.Popen(
+        [*UP, job],
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        stdin=terminal,
+        stdout=terminal,
+        stderr=terminal,
+        start_new_session=True,
+    )
+    os.close(terminal)
+    seen = b""
+    while b"ready" not in seen:
+        seen += os.read(master, 4096)
+    os.close(master)
+    descriptors = [Path("/proc", str(up.pid), "fd", each) for each in "012"]
+    until(lambda: all(str(each.readlink()) == os.devnull for each in descriptors))
+    (tmp_path / "go").touch()
+    assert up.wait(timeout=60) == 3
+    assert trainlaunch("logs", job).stdout.endswith("more\nlast\n")
+
+
+def test_a_detached_run_says_what_a_logout_takes(
+    trainlaunch: Runs, make_job: MakeJob, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`up -d` on this host, before anybody logs out."""
+    monkeypatch.setattr("launcher.run.logout.at_logout", lambda: Logout(removes_shm=True, kills=True))
+    done = trainlaunch("up", "-d", str(make_job(command=["true"])))
+    assert done.returncode == 0
+    assert "`loginctl enable-linger` keeps them" in done.stderr
+    assert "`systemd-run --user --scope trainlaunch up …`" in done.stderr
 
 
 def test_without_logind_nothing_is_said(tmp_path: Path) -> None:
