@@ -106,11 +106,11 @@ def run(args: argparse.Namespace, streams: Streams) -> int:
 
 def _linted(args: argparse.Namespace, groups: tuple[str, ...]) -> Iterator[Linted]:
     from launcher.lint.files import files_of
-    from launcher.lint.judge import lint_file, lint_text
+    from launcher.lint.judge import MOST_BYTES, lint_bytes, lint_file, unopened
 
     named = [each for each in args.paths if str(each) != "-"]
     if len(named) < len(args.paths):
-        yield lint_text(sys.stdin.read(), "-", args.kind, groups)
+        yield lint_bytes(sys.stdin.buffer.read(MOST_BYTES + 1), "-", args.kind, groups)
     for path in named:
         if not path.exists():
             raise UsageError([_absent(path)])
@@ -119,7 +119,9 @@ def _linted(args: argparse.Namespace, groups: tuple[str, ...]) -> Iterator[Linte
         try:
             linted = lint_file(path, kind, groups)
         except OSError as cause:
-            raise UsageError([_absent(path, cause.strerror or str(cause))]) from cause
+            if path in named:
+                raise UsageError([_absent(path, cause.strerror or str(cause))]) from cause
+            linted = unopened(path, cause.strerror or str(cause))
         if linted.kind is not None:
             yield linted
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from launcher import __version__
-from launcher.cli.report import annotation, as_json, concise, document, framed, span_json
+from launcher.cli.report import annotation, as_json, concise, document, framed, printable, span_json
 from launcher.cli.streams import Streams, coloured
 from launcher.diagnostics import Severity
 
@@ -34,7 +34,7 @@ def report(results: Sequence[Linted], output: str, streams: Streams, *, to_stder
         colour = coloured(streams.err if to_stderr else streams.out)
         for each in results:
             for finding in each.findings:
-                write(framed(finding.diagnostic, colour=colour, text=each.text) + "\n\n")
+                write(framed(printable(finding.diagnostic), colour=colour, text=each.text) + "\n\n")
     streams.out.flush()
     if output in {"text", "concise"}:
         streams.say(_sum(results, findings))

@@ -9,6 +9,7 @@ from pathlib import Path
 from launcher.diagnostics import Diagnostic, Severity, Span
 
 SCHEMA_VERSION = 2  # of every JSON document that trainlaunch prints
+_CONTROLS = re.compile("[\0-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 _COLOURS = {Severity.ERROR: "31", Severity.WARNING: "33", Severity.INFO: "36"}
 
 
@@ -47,7 +48,13 @@ def annotation(diagnostic: Diagnostic) -> str:
 def concise(diagnostic: Diagnostic) -> str:
     """Return a finding as one line: place, severity, code and message."""
     place = f"{diagnostic.span}: " if diagnostic.span is not None else ""
-    return f"{place}{diagnostic.severity.value} {diagnostic.code}: {diagnostic.message}"
+    return _CONTROLS.sub("�", f"{place}{diagnostic.severity.value} {diagnostic.code}: {diagnostic.message}")
+
+
+def printable(diagnostic: Diagnostic) -> Diagnostic:
+    """Return a finding about somebody else's text whose words hold no control character for a terminal to obey."""
+    message, fix, why = (_CONTROLS.sub("�", each) for each in (diagnostic.message, diagnostic.fix, diagnostic.why))
+    return diagnostic._replace(message=message, fix=fix, why=why)
 
 
 def as_json(diagnostics: Iterable[Diagnostic]) -> list[Mapping[str, object]]:
@@ -89,7 +96,7 @@ def _excerpt(span: Span, whole: str | None) -> list[str]:
     marks = "^" * max(1, min(last, len(text) + 1) - span.column)
     width = len(str(span.line))
     gutter = " " * width
-    shown = text.replace("\t", " ")
+    shown = _CONTROLS.sub("�", text.replace("\t", " "))  # somebody else's bytes are no commands to this terminal
     return [*lines, f"{gutter} |", f"{span.line} | {shown}", f"{gutter} | {' ' * (span.column - 1)}{marks}"]
 
 

@@ -91,9 +91,12 @@ def lint_file(path: Path, kind: str | None = None, groups: Collection[str] = (DE
 
     Raises OSError where it can't be opened.
     """
-    name = str(path)
     with path.open("rb") as file:
-        data = file.read(MOST_BYTES + 1)
+        return lint_bytes(file.read(MOST_BYTES + 1), str(path), kind, groups)
+
+
+def lint_bytes(data: bytes, name: str, kind: str | None = None, groups: Collection[str] = (DEFECTS,)) -> Linted:
+    """Return the findings of what a file holds, or of its first MOST_BYTES and one more."""
     if b"\0" in data[:1024] and kind is None:
         return Linted(name, "", None)
     if len(data) > MOST_BYTES:
@@ -125,6 +128,14 @@ def fixed(linted: Linted, kind: str | None = None, groups: Collection[str] = (DE
             break
         linted = after
     return linted
+
+
+def unopened(path: Path, reason: str) -> Linted:
+    """Return what is to be said of a file of a folder that can't be opened."""
+    message = f"can't be opened: {reason}"
+    return Linted(
+        str(path), "", "file", (_unreadable(str(path), message, "let this user read it, or name it in .gitignore"),)
+    )
 
 
 def _broken(read: Broken) -> Finding:

@@ -16,7 +16,7 @@ def read_script(text: str, name: str) -> WrittenFile | tuple[str, Span]:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of the script's own escapes
-            tree = ast.parse(text.replace("\f", " "))
+            tree = ast.parse(text.removeprefix("\ufeff").replace("\f", " "))
     except SyntaxError as error:
         line, column = error.lineno or 1, max(error.offset or 1, 1)
         return error.msg, Span(name, line, column, line, column + 1)

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from launcher.lint.files import files_of
+from launcher.lint.judge import unopened
 from tests.conftest import Runs
 from tests.lint.texts import codes, linted
 
@@ -74,11 +78,8 @@ def test_github_gets_annotations(trainlaunch: Runs, script: Path) -> None:
     assert f"file={script},line=2," in lines[0]
 
 
-def test_stdin_is_read_and_fixed_to_stdout(start: Any, tmp_path: Path) -> None:
+def test_stdin_is_read_and_fixed_to_stdout() -> None:
     """A pipe, as behind `kustomize build`."""
-    import subprocess
-    import sys
-
     command = [sys.executable, "-m", "launcher", "lint", "-", "--fix"]
     text = "docker run --gpus all x:1 torchrun train.py\n"
     done = subprocess.run(command, input=text, capture_output=True, text=True, check=False)
@@ -147,3 +148,35 @@ def test_a_file_that_is_not_utf_8_is_one_finding(trainlaunch: Runs, tmp_path: Pa
     path.write_bytes(b"docker run x\n\xff\n")
     done = trainlaunch("lint", str(path), "-o", "concise")
     assert (done.returncode, done.stdout) == (1, f"{path}:2:1: error TL393: {path} is not UTF-8\n")
+
+
+def test_bytes_of_others_are_no_commands_to_a_terminal(trainlaunch: Runs, tmp_path: Path) -> None:
+    """Escape sequences in a line, or in what a finding quotes, are shown as one sign each."""
+    path = tmp_path / "run.sh"
+    path.write_text("docker run --shm-size=16 x:1 \x1b]0;owned\x07\n")
+    shown = trainlaunch("lint", str(path)).stdout
+    assert "\x1b" not in shown
+    assert "\x07" not in shown
+    assert "x:1 \ufffd]0;owned\ufffd" in shown
+    workflow = tmp_path / "w.yaml"
+    workflow.write_text(
+        'on: push\njobs: {a: {runs-on: "x\\e[2J\\ny", container: {image: i, options: --shm-size=1g}, steps: []}}\n'
+    )
+    for output in ("text", "concise"):
+        shown = trainlaunch("lint", str(workflow), "-o", output).stdout
+        assert "x\ufffd[2J\ufffdy" in shown
+
+
+def test_a_file_of_a_folder_that_cannot_be_opened_is_one_finding(tmp_path: Path) -> None:
+    """The others are judged all the same; a link to nowhere is no file."""
+    (tmp_path / "nowhere.sh").symlink_to(tmp_path / "absent")
+    assert list(files_of([tmp_path])) == []
+    linted = unopened(tmp_path / "run.sh", "Permission denied")
+    assert [each.diagnostic.code for each in linted.findings] == ["TL393"]
+    assert linted.findings[0].diagnostic.span is not None
+
+
+def test_a_byte_order_mark_is_no_part_of_a_script() -> None:
+    """Editors of Windows write one."""
+    assert codes("\ufeffx = DataLoader(d, num_workers=os.cpu_count())\n", "training-script") == ["TL345"]
+    assert codes("\ufeffservices: {a: {image: x, shm_size: 8}}\n", "compose") == ["TL302"]
