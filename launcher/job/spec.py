@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from launcher.diagnostics import Span
 from launcher.job.reserved import SECRETS_FOLDER
+from launcher.job.starter import Starter
+from launcher.job.starter_search import starter_of
 from launcher.kinds import KINDS, Kind
 from launcher.targets import TARGETS, Target
 
@@ -265,6 +267,11 @@ class JobSpec(NamedTuple):
     def nodes(self) -> int:
         """Containers that the job runs in at the same time."""
         return self.torchrun.nnodes if self.torchrun else 1
+
+    @property
+    def starter(self) -> Starter | None:
+        """What in the command or script starts ranks itself, None where nothing known does."""
+        return starter_of(self.command, self.script, self.env)
 
     def origin(self, field: str) -> Origin:
         """Return where the value of a dotted field came from: `data_loader.loaders.val.batch_size`."""

@@ -11,13 +11,16 @@ SCRIPT_NAME = "script"
 
 
 def ranks_of(job: JobSpec) -> Derived:
-    """Return ranks per container: ranks_per_container, else torchrun.nproc_per_node, else GPUs, else 1."""
+    """Return ranks per container: ranks_per_container, else what torchrun or the command states, else GPUs, else 1."""
     if job.ranks_per_container is not None:
         return Derived(job.ranks_per_container, "stated", str(job.origin("ranks_per_container")))
     if job.torchrun and job.torchrun.nproc_per_node is not None:
         return Derived(
             job.torchrun.nproc_per_node, "torchrun.nproc_per_node", str(job.origin("torchrun.nproc_per_node"))
         )
+    starter = job.starter
+    if starter is not None and isinstance(starter.count, int):
+        return Derived(starter.count, starter.words, str(job.origin(starter.field)))
     if job.resources.gpus.count:
         return Derived(job.resources.gpus.count, "one per GPU", str(job.origin("resources.gpus")))
     return Derived(1, "no GPU and no " + ("torchrun.nproc_per_node" if job.torchrun else "torchrun"), "default")

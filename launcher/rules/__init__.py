@@ -23,6 +23,7 @@ from launcher.rules import (
     need_over_memory,
     not_applied_on_a_host,
     prefetch_without_workers,
+    ranks_not_stated,
     ranks_unknown,
     shm_size_below_need,
     shm_size_for_one_epoch,
@@ -34,7 +35,7 @@ from launcher.rules import (
 )
 
 # In each group in the order in which findings are printed.
-NUMBERS: tuple[ModuleType, ...] = (ranks_unknown, workers_exceed_cpus)
+NUMBERS: tuple[ModuleType, ...] = (ranks_unknown, ranks_not_stated, workers_exceed_cpus)
 # Most certain first; where the first speaks, the rest would only say it again.
 SIZES: tuple[ModuleType, ...] = (
     shm_size_holds_no_worker,

@@ -141,8 +141,9 @@ CONTAINER = (
           docker="`--mount`", compose="`volumes`, long form", kubernetes="`volumes`"),
     Field("resources", _RESOURCES, "limits of one container", default={}),
     Field("ranks_per_container", integer(1, 1024, auto=True),
-          "training processes per container; auto: torchrun.nproc_per_node, else gpus, else 1. `gpus: all` needs one "
-          "of the first two", shown="auto"),
+          "training processes per container; auto: torchrun.nproc_per_node, or the number that the command gives "
+          "torchrun, accelerate, deepspeed or mpirun, else gpus, else 1. `gpus: all` needs one of the first three",
+          shown="auto"),
     Field("shm_size", size(4 * KIB, auto=True), "/dev/shm; below need is an error unless forced", shown="auto",
           docker="`--shm-size`", compose="`shm_size`", kubernetes="Memory emptyDir + `sizeLimit`"),
     Field("shm_extra", listing(_SHM_EXTRA), "other owners of /dev/shm (Ray, vLLM, checkpoints), added to need",

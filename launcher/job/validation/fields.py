@@ -11,11 +11,12 @@ from launcher.diagnostics import Report
 from launcher.job.building.spec import inherited
 from launcher.job.fields.table import default
 from launcher.job.fields.types import SUBDOMAIN
+from launcher.job.starter import Starter
+from launcher.job.starter_search import starter_of
 from launcher.job.values.scalars import BAD
 from launcher.targets import TARGETS, Target
 from launcher.yamltree.source import MappingNode, Node, SequenceNode
 
-_CALLS_TORCHRUN = re.compile(r"(?m)^[^#\n]*(?<![\w.-])(?:torchrun|torch\.distributed\.(?:run|launch))(?![\w.-])")
 _NAMED_SOURCE = {
     "volume": (r"[a-zA-Z0-9][a-zA-Z0-9_.-]+", "a volume's name"),
     "pvc": (SUBDOMAIN, "the name of a PersistentVolumeClaim"),
@@ -126,27 +127,25 @@ def _check_process(job: Checked) -> None:
             job.add("TL107", f"{field}.0", message, fix=f"write the program, like {example}")
 
 
+def _starter(job: Checked) -> Starter | None:
+    """Return what in the command or script starts ranks itself."""
+    command = [each if isinstance(each, str) else "" for each in job.value("command") or ()]
+    env = {name: each for name, each in (job.value("env") or {}).items() if isinstance(each, str)}
+    return starter_of(command, job.value("script"), env)
+
+
 def _check_torchrun(job: Checked) -> None:
-    if job.value("torchrun") is None:
+    starter = _starter(job)
+    if job.value("torchrun") is None or starter is None:
         return
-    argv = [each for each in job.value("command") or () if isinstance(each, str)]
-    called = next((index for index, each in enumerate(argv) if _starts_ranks(argv, index, each)), None)
-    field = "script" if called is None else f"command.{called}"
-    if called is None and not _CALLS_TORCHRUN.search(job.value("script") or ""):
-        return
+    program = "torchrun" if starter.torch else starter.name
     job.add(
         "TL109",
-        field,
-        f"{field} calls torchrun, and the torchrun block is stated too",
+        starter.field,
+        f"{starter.field} calls {program}, and the torchrun block is stated too",
         why="the block puts its own torchrun in front, so each of its ranks would start all ranks again",
-        fix="write the command without torchrun, as in [python, train.py], or delete the torchrun block",
+        fix=f"write the command without {program}, as in [python, train.py], or delete the torchrun block",
     )
-
-
-def _starts_ranks(argv: list[str], index: int, word: str) -> bool:
-    if index == 0:
-        return posixpath.basename(word) == "torchrun"
-    return argv[index - 1] == "-m" and word in {"torch.distributed.run", "torch.distributed.launch"}
 
 
 def _check_variables(job: Checked) -> None:
@@ -165,7 +164,7 @@ def _check_variables(job: Checked) -> None:
 def _check_gpus(job: Checked) -> None:
     gpus = job.value("resources.gpus")
     stated = job.value("ranks_per_container") or job.value("torchrun.nproc_per_node")
-    if gpus is not None and gpus.all and stated is None:
+    if gpus is not None and gpus.all and stated is None and not _counts(_starter(job)):
         job.add(
             "TL207",
             "resources.gpus",
@@ -174,6 +173,11 @@ def _check_gpus(job: Checked) -> None:
             fix="add ranks_per_container: 1, or the number of training processes",
         )
     _check_gpu_vendor(job, gpus.ids if gpus is not None else ())
+
+
+def _counts(starter: Starter | None) -> bool:
+    """Whether the command itself states a number of ranks."""
+    return starter is not None and isinstance(starter.count, int)
 
 
 def _check_gpu_vendor(job: Checked, ids: tuple[str, ...]) -> None:
