@@ -8,8 +8,9 @@ import threading
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from launcher.cli.run_argument import add_run_argument, newest_run
 from launcher.cli.run_end import follow_to_end, say_end
-from launcher.cli.runs import add_run_argument, backend_of, hints, job_name, newest_containers, run_target, shown
+from launcher.cli.runs import hints, shown
 from launcher.cli.streams import Streams
 from launcher.cli.terminal import Screen
 from launcher.errors import EXIT_INTERRUPTED, LaunchError
@@ -37,8 +38,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace, streams: Streams) -> int:
     """Leave a keeper with the run where none is, then show it to its end; Ctrl-C leaves the run alone."""
     screen = Screen(streams)
-    with backend_of(run_target(args)) as backend:
-        containers = newest_containers(backend, job_name(args.job, policy=args.policy))
+    with newest_run(args, streams) as (backend, found):
+        containers = found.newest
         if not all(each.ended for each in containers):
             take_over(containers[0], screen)
         events: Events[Event] = Events()

@@ -15,7 +15,6 @@ from launcher.cli.terminal import Screen, write_bytes
 from launcher.targets import KUBERNETES
 
 if TYPE_CHECKING:
-    from launcher.job.spec import JobSpec
     from launcher.run.kubernetes.client import Cluster
     from launcher.run.kubernetes.follow import End, FollowOptions
 
@@ -34,14 +33,16 @@ class ClusterJob:
 
 
 @contextlib.contextmanager
-def named_cluster(args: argparse.Namespace, *, job: JobSpec | None, name: str) -> Iterator[ClusterJob]:
-    """Give the cluster that the arguments mean, and close its connections afterwards; nothing is contacted yet."""
+def named_cluster(args: argparse.Namespace, *, namespace: str | None, name: str) -> Iterator[ClusterJob]:
+    """Give the cluster that the arguments mean, and close its connections afterwards; nothing is contacted yet.
+
+    `namespace` is the job's, where it states one.
+    """
     from launcher.run.kubernetes.client import Cluster
     from launcher.run.kubernetes.kubeconfig import find_access
 
     access = find_access(args.context)
-    stated = args.namespace or (job.kubernetes.namespace if job is not None else None)
-    cluster = Cluster(access, stated or access.namespace)
+    cluster = Cluster(access, args.namespace or namespace or access.namespace)
     options = f"--target {KUBERNETES.name}" + (f" --context {args.context}" if args.context else "")
     options += f" --namespace {cluster.namespace}" if cluster.namespace != access.namespace else ""
     with contextlib.closing(cluster):
@@ -52,21 +53,22 @@ def named_cluster(args: argparse.Namespace, *, job: JobSpec | None, name: str) -
 def cluster_job(args: argparse.Namespace) -> Iterator[ClusterJob]:
     """Give the cluster and the job that a verb about runs means."""
     job = job_file(args.job, policy=args.policy, target=KUBERNETES.name)
-    with named_cluster(args, job=job, name=args.job if job is None else job.name) as place:
+    namespace = None if job is None else job.namespace
+    with named_cluster(args, namespace=namespace, name=args.job if job is None else job.name) as place:
         yield place
 
 
 def logs(args: argparse.Namespace, streams: Streams) -> int:
     """Print what the pods of the job's newest run printed; with --follow end as the job does."""
+    from launcher.cli.cluster_run import newest_run
     from launcher.run.kubernetes.follow import FollowOptions
     from launcher.run.kubernetes.output import print_logs
-    from launcher.run.kubernetes.runs import newest_run
 
     with cluster_job(args) as place:
         if args.follow:
-            return _followed(place, streams, FollowOptions())
+            return _followed(args, place, streams, FollowOptions())
         say = Screen(streams).say
-        print_logs(place.cluster, newest_run(place.cluster, place.job, say), _whole(streams), say)
+        print_logs(place.cluster, newest_run(args, place.cluster, say), _whole(streams), say)
     return 0
 
 
@@ -86,7 +88,7 @@ def attach(args: argparse.Namespace, streams: Streams) -> int:
 
     with cluster_job(args) as place:
         options = FollowOptions(stop_on_interrupt=args.stop_on_interrupt)
-        return _followed(place, streams, options)
+        return _followed(args, place, streams, options)
 
 
 def wait(args: argparse.Namespace, streams: Streams) -> int:
@@ -94,28 +96,28 @@ def wait(args: argparse.Namespace, streams: Streams) -> int:
     from launcher.run.kubernetes.follow import FollowOptions
 
     with cluster_job(args) as place:
-        return _followed(place, streams, FollowOptions(logs=False))
+        return _followed(args, place, streams, FollowOptions(logs=False))
 
 
 def down(args: argparse.Namespace, streams: Streams) -> int:
-    """Delete everything that carries the job's label, and nothing else; returns when it is gone."""
-    from launcher.run.kubernetes.removal import remove_job
+    """Delete a run of the caller's with all that it made, and nothing else; returns when it is gone."""
+    from launcher.cli.cluster_run import remove
 
     with cluster_job(args) as place:
-        remove_job(place.cluster, place.job, streams.say)
+        remove(args, place.cluster, streams.say)
     return 0
 
 
-def _followed(place: ClusterJob, streams: Streams, options: FollowOptions) -> int:
+def _followed(args: argparse.Namespace, place: ClusterJob, streams: Streams, options: FollowOptions) -> int:
     """Follow the job's newest run to its end, say why it ended, and return its exit code."""
+    from launcher.cli.cluster_run import newest_run
     from launcher.run.kubernetes.exit_status import evidence_of_end, evidence_of_ended
     from launcher.run.kubernetes.follow import Follower
-    from launcher.run.kubernetes.runs import newest_run
     from launcher.run.signals import Event, Events, trapped_signals
     from launcher.run.supervise import Console
 
     screen = Screen(streams)
-    run = newest_run(place.cluster, place.job, screen.say)
+    run = newest_run(args, place.cluster, screen.say)
     if not options.logs and not run.result.ended:
         screen.say(f"waiting for job {run.job} ({run.main} in {place.cluster.words}) to end")
     events: Events[Event] = Events()

@@ -9,8 +9,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from launcher.cli.cluster import cluster_job, named_cluster
-from launcher.cli.ps import age, table
+from launcher.cli.ps import COLUMNS, SHRINKING, Row, Table, age, names, repeated
 from launcher.cli.report import document
+from launcher.cli.run_argument import owned_by, say_once
 from launcher.cli.runs import say_diagnoses
 from launcher.cli.streams import Streams
 from launcher.diagnose import causes_json, explain_end
@@ -23,41 +24,48 @@ from launcher.units import format_size, human_size
 if TYPE_CHECKING:
     from launcher.diagnose.evidence import Evidence
     from launcher.run.kubernetes.client import Cluster
+    from launcher.run.kubernetes.owned_runs import OwnedRun
     from launcher.run.kubernetes.pods import Pod
     from launcher.run.kubernetes.runs import ClusterRun
-
-COLUMNS = ("JOB", "OBJECT", "STATE", "EXIT", "PODS", "AGE", "SHM", "NAMESPACE")
 
 
 def ps(args: argparse.Namespace, streams: Streams) -> int:
     """List every run that carries our labels in the namespace, newest first."""
-    from launcher.run.kubernetes.runs import all_runs, pods_of_run
+    from launcher.run.kubernetes.owned_runs import owned_runs
+    from launcher.run.kubernetes.runs import pods_of_run
 
-    with named_cluster(args, job=None, name="") as place:
+    with named_cluster(args, namespace=None, name="") as place:
         cluster = place.cluster
-        found = [(run, pods_of_run(cluster, run)) for run in all_runs(cluster, None, streams.say)]
-    if args.output == "json":
-        streams.result(document({"runs": [_run_json(cluster, run, pods) for run, pods in found]}))
-        return 0
-    if not found:
-        streams.say(f"there are no runs of trainlaunch in {cluster.words}")
-        return 0
-    streams.result(table([COLUMNS, *(_row(cluster, run, pods) for run, pods in found)]))
-    return 0
+
+        def found() -> Sequence[tuple[OwnedRun, Sequence[Pod]]]:
+            known = owned_by(args.owner, owned_runs(cluster, say_once))
+            return [(each, pods_of_run(cluster, each.run)) for each in known if each.running or not args.running]
+
+        if args.output == "json":
+            return repeated(args, streams, lambda: streams.result(document({"runs": _documents(cluster, found())})))
+        if args.output == "names":
+            return repeated(args, streams, lambda: streams.result(names([each for each, _ in found()])))
+        nothing = f"there are no runs of trainlaunch in {cluster.words}"
+        shown = Table(streams, COLUMNS, shrinking=SHRINKING, nothing=nothing)
+        return repeated(args, streams, lambda: shown.show([_row(run, pods) for run, pods in found()]))
 
 
-def _row(cluster: Cluster, run: ClusterRun, pods: Sequence[Pod]) -> tuple[str, ...]:
-    code = _code(run, pods)
+def _documents(cluster: Cluster, found: Sequence[tuple[OwnedRun, Sequence[Pod]]]) -> list[dict[str, Any]]:
+    return [{**_run_json(cluster, each.run, pods), "owner": each.owner or None} for each, pods in found]
+
+
+def _row(owned: OwnedRun, pods: Sequence[Pod]) -> Row:
+    run, code = owned.run, _code(owned.run, pods)
     size = max((pod.shm_size for pod in pods), default=0)
     return (
         run.job,
-        f"{run.main.kind.lower()}/{run.main.name}",
+        owned.id,
+        owned.owner or "-",
         _state(run, pods),
         "-" if code is None else str(code),
-        f"{sum(pod.state == 'running' for pod in pods)}/{len(pods)}",
         age(time.time() - run.created),
         format_size(size) if size else "-",
-        cluster.namespace,
+        KUBERNETES.name,
     )
 
 
@@ -120,11 +128,12 @@ class _PodShm:
 
 def status(args: argparse.Namespace, streams: Streams) -> int:
     """Show the job's newest run with its pods."""
+    from launcher.cli.cluster_run import newest_run
     from launcher.run.kubernetes.pending import Reasons
-    from launcher.run.kubernetes.runs import newest_run, pods_of_run
+    from launcher.run.kubernetes.runs import pods_of_run
 
     with cluster_job(args) as place:
-        run = newest_run(place.cluster, place.job, streams.say)
+        run = newest_run(args, place.cluster, streams.say)
         pods = pods_of_run(place.cluster, run)
         reasons = Reasons(place.cluster, run.main, job=None, patience=0)
         waits = [] if run.result.ended else [each.sentence for each in reasons.waits(pods, run.thing)]

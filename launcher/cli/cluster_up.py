@@ -26,6 +26,7 @@ LAST_LINES = 10
 def up(args: argparse.Namespace, plan: LaunchPlan, streams: Streams) -> int:
     """Show where, let the API server check everything, create, then follow or leave it."""
     from launcher.run.kubernetes.attempts import follow_attempts
+    from launcher.run.kubernetes.identity import who_am_i
     from launcher.run.kubernetes.launch import Launch
     from launcher.run.kubernetes.removal import remove_expired
     from launcher.run.signals import Events, trapped_signals
@@ -33,11 +34,12 @@ def up(args: argparse.Namespace, plan: LaunchPlan, streams: Streams) -> int:
 
     say_findings(judged(plan), streams)
     screen = Screen(streams)
-    with named_cluster(args, job=plan.job, name=plan.job.name) as place:
+    with named_cluster(args, namespace=plan.job.kubernetes.namespace, name=plan.job.name) as place:
         cluster = place.cluster
-        launch = Launch(cluster, plan, screen.say)
+        me = who_am_i(cluster)
+        launch = Launch(cluster, plan, me, screen.say)
         screen.say(f"{cluster.access.words} ({cluster.access.server}), namespace {cluster.namespace}: {launch.words}")
-        remove_expired(cluster, screen.say)
+        remove_expired(cluster, me, screen.say)
         taken = launch.check()
         if args.replace:
             launch.replace(taken, screen.say)

@@ -36,6 +36,7 @@ RAISING: tuple[str, ...] = (
     "launcher.lint.allowed",
     "launcher.lint.judge",
     "launcher.policy.search",
+    "launcher.run.choice",
     "launcher.run.compose.command",
     "launcher.run.docker.checks",
     "launcher.run.docker.client",

@@ -1,37 +1,50 @@
-"""`trainlaunch down`: stop a job's run and remove all its containers."""
+"""`trainlaunch down`: stop a run and remove all its containers."""
 
 from __future__ import annotations
 
 import argparse
 from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING
 
-from launcher.cli.runs import add_run_argument, backend_of, job_name, run_target, runs_of
+from launcher.cli.run_argument import add_run_argument, chosen_for_removal, found_runs
 from launcher.cli.streams import Streams
 
-EXAMPLES = ("trainlaunch down job.yaml", "trainlaunch down mnist")
-EXIT_CODES = "0 removed, 1 a bad job file, 2 usage, 3 no such run, engine or cluster, 70 a bug of ours, 130 interrupted"
+if TYPE_CHECKING:
+    from launcher.run.backend import Backend
+    from launcher.run.machine_runs import MachineRun
+
+EXAMPLES = ("trainlaunch down job.yaml", "trainlaunch down 3f9a2c11", "trainlaunch down mnist --all")
+EXIT_CODES = (
+    "0 removed, 1 a bad job file, 2 usage, or several runs or one of somebody else's, 3 no such run, engine or "
+    "cluster, 70 a bug of ours, 130 interrupted"
+)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add this verb's arguments."""
     add_run_argument(parser)
+    parser.add_argument("--all", action="store_true", help="all of your runs that RUN means, ended ones too")
 
 
 def run(args: argparse.Namespace, streams: Streams) -> int:
-    """Stop within the grace period, then remove every container of the job with its anonymous volumes."""
+    """Stop within the grace period, then remove every container of the run with its anonymous volumes."""
+    with found_runs(args) as (places, found):
+        for each in chosen_for_removal(args, found):
+            _remove(places.backend(each.target), each, streams)
+    return 0
+
+
+def _remove(backend: Backend, run: MachineRun, streams: Streams) -> None:
     from launcher.run.kept import Kept
 
-    with backend_of(run_target(args)) as backend:
-        containers = runs_of(backend, job_name(args.job, policy=args.policy))
-        running = [each for each in containers if each.status == "running"]
-        for container in running:
-            streams.say(f"stopping {container.name}")
-        # At once: the nodes of a job have one grace period, not one after the other.
-        with ThreadPoolExecutor(max(1, len(running))) as pool:
-            for _ in pool.map(backend.stop, (each.id for each in running)):
-                pass  # raises what a stop raised
-        for container in containers:
-            backend.remove(container.id)
-            Kept(container.run).remove()
-            streams.say(f"removed {container.name}")
-    return 0
+    running = [each for each in run.containers if each.status == "running"]
+    for container in running:
+        streams.say(f"stopping {container.name}")
+    # At once: the nodes of a job have one grace period, not one after the other.
+    with ThreadPoolExecutor(max(1, len(running))) as pool:
+        for _ in pool.map(backend.stop, (each.id for each in running)):
+            pass  # raises what a stop raised
+    for container in run.containers:
+        backend.remove(container.id)
+        Kept(container.run).remove()
+        streams.say(f"removed {container.name}")

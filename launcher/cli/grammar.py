@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from launcher.cli.verbs import VERBS
 
 # What stands for an argument in the help says what completes it; any other word completes nothing.
-ENDINGS = {"JOB": ("yaml", "yml"), "SCRIPT": ("py",)}
+ENDINGS = {"JOB": ("yaml", "yml"), "RUN": ("yaml", "yml"), "SCRIPT": ("py",)}
+RUN = "RUN"
 ANY_FILE = {"FILE", "PATH", "PATHS"}
 FOLDER = "DIR"
 
@@ -19,7 +20,8 @@ FOLDER = "DIR"
 class Argument:
     """One argument of a verb; `flags` is empty for a positional one.
 
-    Its value is one of `words`, or a file with one of `endings` (`` takes any file), or a folder, or free text.
+    Its value is one of `words`, or a file with one of `endings` (`` takes any file), or a folder, or free text; where
+    it may be a run, what `ps --output names` lists too.
     """
 
     flags: tuple[str, ...]
@@ -29,6 +31,7 @@ class Argument:
     words: tuple[str, ...] = ()
     endings: tuple[str, ...] = ()
     folder: bool = False
+    run: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +72,7 @@ def _argument(action: argparse.Action) -> Argument:
         words=_words(action),
         endings=("",) if metavar in ANY_FILE else endings,
         folder=metavar == FOLDER,
+        run=metavar == RUN,
     )
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import argparse
 
+from launcher.cli.run_argument import add_run_argument, newest_run
 from launcher.cli.run_end import follow_to_end, printed, say_end
-from launcher.cli.runs import add_run_argument, backend_of, job_name, newest_containers, run_target
 from launcher.cli.streams import Streams
 from launcher.cli.terminal import write_bytes
 from launcher.run.backend import Chunk
@@ -25,8 +25,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace, streams: Streams) -> int:
     """Print both streams of the newest run, from the first byte; of several nodes with the node's number."""
-    with backend_of(run_target(args)) as backend:
-        containers = newest_containers(backend, job_name(args.job, policy=args.policy))
+    with newest_run(args, streams) as (backend, found):
+        containers = found.newest
 
         def show(chunk: Chunk) -> None:
             with streams.writable():

@@ -1,62 +1,134 @@
-"""`trainlaunch ps`: the runs on this engine."""
+"""`trainlaunch ps`: the runs on this machine."""
 
 from __future__ import annotations
 
 import argparse
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
 
-from launcher.cli.common import CONTRACT_EXIT_CODES, add_output_argument
+from launcher.cli.common import CONTRACT_EXIT_CODES
 from launcher.cli.report import document
-from launcher.cli.runs import RUN_TARGETS, add_run_target_argument, backend_of
+from launcher.cli.run_argument import RUN_TARGETS, add_owner_argument, add_run_target_argument, owned_by, say_once
 from launcher.cli.streams import Streams
-from launcher.errors import TargetUnavailable
-from launcher.run.backend import Started
 from launcher.units import format_size
 
-EXAMPLES = ("trainlaunch ps", "trainlaunch ps --output json")
+if TYPE_CHECKING:
+    from launcher.run.backend import Started
+    from launcher.run.choice import Candidate
+    from launcher.run.machine_runs import MachineRun
+
+EXAMPLES = ("trainlaunch ps", "trainlaunch ps --running --owner any", "trainlaunch ps --output json")
 EXIT_CODES = CONTRACT_EXIT_CODES
-COLUMNS = ("JOB", "CONTAINER", "RUN", "ATTEMPT", "STATE", "EXIT", "AGE", "SHM", "TARGET")
+COLUMNS = ("JOB", "RUN", "OWNER", "STATE", "EXIT", "AGE", "SHM", "TARGET")
+SHRINKING = 3  # of those the first may be cut, so that a line fits
+AGE = "AGE"
+WIDTH = 80
+LEAST_WIDTH = 8
+WATCH_SECONDS = 2.0
+_CLEAR = "\x1b[H\x1b[J"
+Row = tuple[str, ...]
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add this verb's arguments."""
-    add_output_argument(parser)
+    formats = ("text", "json", "names")
+    parser.add_argument(
+        "-o", "--output", choices=formats, default="text", help="format of the result; names are for completion"
+    )
+    parser.add_argument("--running", action="store_true", help="only those that run now")
+    parser.add_argument("--watch", action="store_true", help=f"again every {WATCH_SECONDS:.0f} s, until Ctrl-C")
+    add_owner_argument(parser, default="those of all")
     add_run_target_argument(parser, "all but clusters")
 
 
 def run(args: argparse.Namespace, streams: Streams) -> int:
     """List every run of this host, and every container that carries our labels, newest first."""
-    found = _runs(args.target, streams)
-    if args.output == "json":
-        streams.result(document({"runs": [as_json(each) for each in found]}))
-        return 0
-    if not found:
-        streams.say("there are no runs of trainlaunch")
-        return 0
-    streams.result(table([COLUMNS, *(_row(each, time.time()) for each in found)]))
+    from launcher.run.machine_runs import machine
+
+    with machine((args.target,) if args.target else tuple(reversed(RUN_TARGETS)), say_once) as places:
+
+        def runs() -> Sequence[MachineRun]:
+            found = [each for each in owned_by(args.owner, places.runs()) if each.running or not args.running]
+            for away in places.unreachable.values():
+                say_once(f"runs are left out: {away}")
+            return found
+
+        if args.output == "json":
+            return repeated(args, streams, lambda: streams.result(document({"runs": _documents(runs())})))
+        if args.output == "names":
+            return repeated(args, streams, lambda: streams.result(names(runs())))
+        shown = Table(streams, COLUMNS, shrinking=SHRINKING, nothing="there are no runs of trainlaunch")
+        return repeated(args, streams, lambda: shown.show([_row(each, time.time()) for each in runs()]))
+
+
+def repeated(args: argparse.Namespace, streams: Streams, show: Callable[[], None]) -> int:
+    """Show it, and with --watch again and again until Ctrl-C."""
+    show()
+    while args.watch:
+        streams.finish()
+        time.sleep(WATCH_SECONDS)
+        show()
     return 0
 
 
-def table(rows: Sequence[tuple[str, ...]]) -> str:
-    """Return rows as lines whose columns stand below each other."""
+class Table:
+    """Rows below their headings; shown again, it takes its own place on a terminal, else it adds the rows that are new.
+
+    The widest of the first `shrinking` columns are cut until a line has at most 80 characters.
+    """
+
+    def __init__(self, streams: Streams, columns: Row, *, shrinking: int = 0, nothing: str) -> None:
+        self._streams = streams
+        self._columns = columns
+        self._shrinking = shrinking
+        self._nothing = nothing
+        self._before: set[Row] | None = None
+
+    def show(self, rows: Sequence[Row]) -> None:
+        """Show rows; where there are none that is said."""
+        again, known = self._before is not None, self._before or set()
+        self._before = {self._ageless(each) for each in rows}
+        live = self._streams.out.isatty()
+        fresh = [each for each in rows if live or self._ageless(each) not in known]
+        if not rows and (live or known or not again):
+            self._streams.say(self._nothing)
+        if live and again:
+            self._streams.result(_CLEAR)
+        if fresh:
+            headed = [] if again and not live else [self._columns]
+            self._streams.result(table([*headed, *fresh], shrinking=self._shrinking))
+
+    def _ageless(self, row: Row) -> Row:
+        """Return what of a row doesn't change by itself."""
+        return tuple(cell for name, cell in zip(self._columns, row, strict=True) if name != AGE)
+
+
+def table(rows: Sequence[Row], *, shrinking: int = 0) -> str:
+    """Return rows as lines whose columns stand below each other; the first `shrinking` may be cut to fit 80."""
     widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
-    lines = ("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)) for row in rows)
+    while shrinking and sum(widths) + 2 * (len(widths) - 1) > WIDTH and max(widths[:shrinking]) > LEAST_WIDTH:
+        widths[widths.index(max(widths[:shrinking]))] -= 1
+    lines = ("  ".join(_cell(cell, width) for cell, width in zip(row, widths, strict=True)) for row in rows)
     return "".join(line.rstrip() + "\n" for line in lines)
 
 
-def _runs(target: str | None, streams: Streams) -> list[Started]:
-    """Return the runs of one target or of all, newest first; without an engine those of this host, if there are any."""
-    found: list[Started] = []
-    for each in reversed((target,) if target else RUN_TARGETS):
-        try:
-            with backend_of(each) as backend:
-                found += backend.runs()
-        except TargetUnavailable as unreachable:
-            if not found:
-                raise
-            streams.say(f"trainlaunch: only local runs are listed: {unreachable}")
-    return sorted(found, key=lambda run: run.created, reverse=True)
+def _cell(text: str, width: int) -> str:
+    return text.ljust(width) if len(text) <= width else f"{text[: width - 1]}…"
+
+
+def names(found: Sequence[Candidate]) -> str:
+    """Return what RUN may be, a line each."""
+    return "".join(f"{name}\n" for name in dict.fromkeys(name for run in found for name in (run.job, run.id)))
+
+
+def _documents(found: Sequence[MachineRun]) -> list[dict[str, object]]:
+    containers = [each for run in found for each in run.containers]
+    return [as_json(each) for each in sorted(containers, key=_created, reverse=True)]
+
+
+def _created(container: Started) -> float:
+    return container.created
 
 
 def as_json(container: Started) -> dict[str, object]:
@@ -68,6 +140,7 @@ def as_json(container: Started) -> dict[str, object]:
         "node": container.node,
         "id": container.id,
         "run": container.run or None,
+        "owner": container.owner or None,
         "attempt": container.attempt,
         "max_attempts": container.max_attempts,
         "state": container.status,
@@ -80,17 +153,17 @@ def as_json(container: Started) -> dict[str, object]:
     }
 
 
-def _row(container: Started, now: float) -> tuple[str, ...]:
+def _row(run: MachineRun, now: float) -> Row:
+    end = run.deciding
     return (
-        container.job,
-        container.name,
-        container.run or "-",
-        f"{container.attempt}/{container.max_attempts}",
-        container.status,
-        "-" if container.exit_code is None else str(container.exit_code),
-        age(now - container.created),
-        format_size(container.shm_size) if container.private_shm else container.ipc_mode,
-        container.target,
+        run.job,
+        run.id,
+        run.owner or "-",
+        end.status,
+        "-" if end.exit_code is None else str(end.exit_code),
+        age(now - run.created),
+        format_size(end.shm_size) if end.private_shm else end.ipc_mode,
+        run.target,
     )
 
 

@@ -1,21 +1,17 @@
-"""What the verbs about runs share: which job is meant, its newest container, the words about its end."""
+"""What the verbs about runs share: a target's backend, and the words about a run's end."""
 
 from __future__ import annotations
 
-import argparse
 import contextlib
 import functools
 import re
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import TYPE_CHECKING
 
-from launcher.cli.common import add_policy_argument
 from launcher.cli.report import help_line
-from launcher.cli.streams import Streams, coloured, standard_streams
-from launcher.cli.target_options import add_place_arguments, job_file
-from launcher.errors import EXIT_BEFORE_START, TargetUnavailable
-from launcher.targets import DEFAULT_TARGET, TARGETS
+from launcher.cli.run_argument import say_once
+from launcher.cli.streams import Streams, coloured
+from launcher.errors import EXIT_BEFORE_START
 from launcher.units import human_size
 
 if TYPE_CHECKING:
@@ -25,25 +21,9 @@ if TYPE_CHECKING:
     from launcher.run.backend import Backend, Started
     from launcher.run.watch import HangWatch
 
-RUN_TARGETS = tuple(each.name for each in TARGETS.values() if each.on_this_machine)
-CLUSTER_TARGETS = tuple(each.name for each in TARGETS.values() if not each.on_this_machine)
 MOST_SHOWN = 300
 TORCHRUN_ENDS = "ChildFailedError"
 _EXCEPTION = re.compile(r"(\[rank\d+\]: *)?[A-Za-z_][\w.]*(Error|Exception|Interrupt)\b")
-
-
-def add_run_argument(parser: argparse.ArgumentParser) -> None:
-    """Add the argument that names a job, by its file or its name."""
-    parser.add_argument("job", metavar="JOB", help="a job file, or the name of a job")
-    add_policy_argument(parser)
-    add_run_target_argument(parser, "where the job's newest run is, clusters apart")
-
-
-def add_run_target_argument(parser: argparse.ArgumentParser, default: str) -> None:
-    """Add the option that names a target which keeps runs; `default` says what is taken without it."""
-    targets = (*RUN_TARGETS, *CLUSTER_TARGETS)
-    parser.add_argument("--target", choices=targets, help=f"where the run is (default: {default})")
-    add_place_arguments(parser)
 
 
 @contextlib.contextmanager
@@ -51,57 +31,8 @@ def backend_of(target: str) -> Iterator[Backend]:
     """Give the backend of a target, and close its connections afterwards. Raises TargetUnavailable."""
     from launcher.run.backends import backend_named
 
-    with contextlib.closing(backend_named(target, _say_once)) as backend:
+    with contextlib.closing(backend_named(target, say_once)) as backend:
         yield backend
-
-
-@functools.cache
-def _say_once(text: str) -> None:
-    standard_streams().say(text)
-
-
-def run_target(args: argparse.Namespace) -> str:
-    """Return the target that the arguments of a verb about runs mean: the asked one, else where the newest run is."""
-    if args.target:
-        return str(args.target)
-    job = job_file(args.job, policy=args.policy)
-    if job is not None and not job.target_record.starts_container:
-        return job.target  # its runs need no engine
-    name = args.job if job is None else job.name
-    newest: dict[str, float] = {}
-    for target in reversed(RUN_TARGETS):
-        try:
-            with backend_of(target) as backend:
-                found = backend.runs(name)
-        except TargetUnavailable:
-            break  # without an engine only this host's own runs are known
-        if found:
-            newest[target] = found[0].created
-    return max(newest, key=lambda target: newest[target], default=DEFAULT_TARGET)
-
-
-def job_name(argument: str, *, policy: Path | None = None) -> str:
-    """Return the job's name: of the file that `argument` names, else `argument` itself. Raises JobFileRejected."""
-    job = job_file(argument, policy=policy)
-    return argument if job is None else job.name
-
-
-def runs_of(backend: Backend, job: str) -> tuple[Started, ...]:
-    """Return the containers of a job, newest first; raises TargetUnavailable (TL510) where there are none."""
-    found = backend.runs(job)
-    if not found:
-        from launcher.run.wording import no_such_run
-
-        fix = "start it with `trainlaunch up JOB`, or list what there is with `trainlaunch ps`"
-        raise TargetUnavailable([no_such_run(backend.place, job, {each.job for each in backend.runs()}, fix=fix)])
-    return found
-
-
-def newest_containers(backend: Backend, job: str) -> tuple[Started, ...]:
-    """Return the containers of a job's newest run, by node. Raises TargetUnavailable (TL510) where there are none."""
-    from launcher.run.multi_node import newest_of
-
-    return newest_of(runs_of(backend, job))
 
 
 def code_of_all(backend: Backend, containers: tuple[Started, ...], say: Callable[[str], None]) -> int:

@@ -19,6 +19,12 @@ _trainlaunch_files() {
     COMPREPLY=($(compgen -d -- "$cur"))
     for ending; do COMPREPLY+=($(compgen -f -X "!*$ending" -- "$cur")); done
 }
+_trainlaunch_runs() {
+    local run
+    while read -r run; do
+        if [[ $run == "$cur"* ]]; then COMPREPLY+=("$run"); fi
+    done < <("${COMP_WORDS[0]}" ps --output names 2>/dev/null)
+}
 _trainlaunch() {
     local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD - 1]} verb='' word
     COMPREPLY=()
@@ -38,6 +44,12 @@ _BASH_TAIL = "}\ncomplete -F _trainlaunch trainlaunch\n"
 _ZSH_HEAD = """\
 #compdef trainlaunch
 # zsh completion of trainlaunch, written by `trainlaunch completion zsh`
+_trainlaunch_runs() {
+    local -a runs
+    runs=(${(f)"$(trainlaunch ps --output names 2>/dev/null)"})
+    compadd -a runs
+    _files -g "*.(yaml|yml)"
+}
 _trainlaunch() {
     local curcontext=$curcontext state line
     typeset -A opt_args
@@ -96,7 +108,8 @@ def _bash_value(argument: Argument) -> str:
     if argument.folder:
         return "_trainlaunch_files"
     if argument.endings:
-        return f"_trainlaunch_files {' '.join(quote(_dotted(each)) for each in argument.endings)}"
+        runs = "; _trainlaunch_runs" if argument.run else ""
+        return f"_trainlaunch_files {' '.join(quote(_dotted(each)) for each in argument.endings)}{runs}"
     return ":"
 
 
@@ -136,6 +149,8 @@ def _zsh_value(argument: Argument, what: str) -> str:
         return f":{what}:({' '.join(argument.words)})"
     if argument.folder:
         return f":{what}:_files -/"
+    if argument.run:
+        return f":{what}:_trainlaunch_runs"
     if argument.endings == ("",):
         return f":{what}:_files"
     if argument.endings:
@@ -176,7 +191,8 @@ def _fish_value(argument: Argument) -> str:
         return " -r -F" if argument.flags else " -F"
     if argument.endings:
         pattern = f"\\.(?:{'|'.join(argument.endings)})"
-        return f"{needs} -a {_fish_quoted(f'(__trainlaunch_files {_fish_quoted(pattern)})')}"
+        runs = " (trainlaunch ps --output names 2>/dev/null)" if argument.run else ""
+        return f"{needs} -a {_fish_quoted(f'(__trainlaunch_files {_fish_quoted(pattern)}){runs}')}"
     return needs
 
 

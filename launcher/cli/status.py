@@ -9,7 +9,7 @@ from typing import Any
 from launcher.cli.common import add_output_argument
 from launcher.cli.ps import age, as_json
 from launcher.cli.report import document
-from launcher.cli.runs import add_run_argument, backend_of, job_name, newest_containers, run_target
+from launcher.cli.run_argument import add_run_argument, newest_run
 from launcher.cli.streams import Streams, coloured
 from launcher.run.backend import Backend, ShmReading, Started
 from launcher.run.observe import read_from_health, suggestion
@@ -32,8 +32,8 @@ def run(args: argparse.Namespace, streams: Streams) -> int:
     """Show the containers of the job's newest run."""
     from launcher.cli.kept_by import kept_by
 
-    with backend_of(run_target(args)) as backend:
-        containers = newest_containers(backend, job_name(args.job, policy=args.policy))
+    with newest_run(args, streams) as (backend, found):
+        containers = found.newest
         seen = [_look(backend, each) for each in containers]
         whole = kept_by(backend, containers)
     if args.output == "json":

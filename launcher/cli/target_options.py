@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import NamedTuple
 
 from launcher.diagnostics import Diagnostic
-from launcher.errors import UsageError
-from launcher.targets import TARGETS
-
-if TYPE_CHECKING:
-    from launcher.job.spec import JobSpec
+from launcher.errors import JobFileRejected, UsageError
+from launcher.targets import DEFAULT_TARGET, TARGETS
 
 
 def add_place_arguments(parser: argparse.ArgumentParser) -> None:
@@ -31,17 +28,41 @@ def means_a_cluster(args: argparse.Namespace) -> bool:
     if _names_a_place(args):
         return True
     job = job_file(args.job, policy=args.policy) if hasattr(args, "job") else None
-    return job is not None and not job.target_record.on_this_machine
+    return job is not None and not TARGETS[job.target].on_this_machine
 
 
-def job_file(argument: str, *, policy: Path | None, target: str | None = None) -> JobSpec | None:
-    """Return the job of a file, for `target` or its own; None for a bare name. Raises JobFileRejected."""
+class NamedJob(NamedTuple):
+    """What a job file says of where its runs are; `problem` is the code of what keeps it from being a job now, or ``.
+
+    `namespace` is a cluster's, None where it states none.
+    """
+
+    name: str
+    target: str
+    namespace: str | None = None
+    problem: str = ""
+
+
+def job_file(argument: str, *, policy: Path | None, target: str | None = None) -> NamedJob | None:
+    """Return what a job file names, read for `target` or its own; None for an argument that is no file.
+
+    A file that has an error by now still names its job. Raises JobFileRejected where nothing in it does.
+    """
     path = Path(argument)
     if path.suffix not in {".yaml", ".yml"} and "/" not in argument and not path.is_file():
         return None
     from launcher.policy import read_job
 
-    return read_job(path, target=target, use_lock=False, policy=policy)
+    try:
+        job = read_job(path, target=target, use_lock=False, policy=policy)
+    except JobFileRejected as rejected:
+        from launcher.job.name_alone import name_and_target
+
+        name, stated = name_and_target(path)
+        if name is None:
+            raise
+        return NamedJob(name, target or stated or DEFAULT_TARGET, problem=rejected.diagnostics[0].code)
+    return NamedJob(job.name, job.target, job.kubernetes.namespace)
 
 
 def _names_a_place(args: argparse.Namespace) -> bool:

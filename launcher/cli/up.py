@@ -71,13 +71,14 @@ def _verify_patch(plan: LaunchPlan) -> None:
 
 
 def _remove_expired(backend: Backend, streams: Streams) -> None:
-    """Remove runs that ended longer than their ttl_after_finished ago; an engine has no controller that would."""
+    """Remove the caller's runs that ended longer than their ttl_after_finished ago; no controller would."""
     from launcher.run.kept import Kept
+    from launcher.run.owner import is_mine
     from launcher.run.wording import expired
 
     now = time.time()
     for run in backend.runs():
-        if run.expired(now):
+        if run.expired(now) and is_mine(run.owner):
             backend.remove(run.id)
             Kept(run.run).remove()
             streams.say(f"trainlaunch: {expired(run.name, run.ttl or 0)}")

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import argparse
 
+from launcher.cli.run_argument import add_run_argument, newest_run
 from launcher.cli.run_end import follow_to_end, say_end
-from launcher.cli.runs import add_run_argument, backend_of, job_name, newest_containers, run_target
 from launcher.cli.streams import Streams
 
 EXAMPLES = ("trainlaunch wait job.yaml", "trainlaunch up -d job.yaml && trainlaunch wait job.yaml")
@@ -19,8 +19,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace, streams: Streams) -> int:
     """Wait for the newest run of the job, the attempts that its keeper adds included, and say why it ended."""
-    with backend_of(run_target(args)) as backend:
-        containers = newest_containers(backend, job_name(args.job, policy=args.policy))
+    with newest_run(args, streams) as (backend, found):
+        containers = found.newest
         running = [each for each in containers if each.status == "running"]
         if running:
             names = ", ".join(each.name for each in running)

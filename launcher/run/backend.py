@@ -33,6 +33,7 @@ class Started:
     `status` is created, running or exited; `exit_code` is None until it ended, and stays None where its first process
     never ran (`error` then has the engine's words). Times are seconds since the epoch, sizes bytes, 0 where unknown.
     `node` is its number where several containers run the job, `project` the Compose project that it belongs to.
+    `owner` is who started it, empty where it was started by hand.
     """
 
     id: str
@@ -59,6 +60,7 @@ class Started:
     target: str = DEFAULT_TARGET
     node: int | None = None
     project: str = ""
+    owner: str = ""
 
     def expired(self, now: float) -> bool:
         """Whether it ended longer than its ttl_after_finished ago; `now` is seconds since the epoch."""

@@ -39,10 +39,10 @@ def compose_backend(say: Say) -> ComposeBackend:
     return PodmanCompose(engine) if engine.is_podman else ComposeBackend(engine)
 
 
-def _local_backend(_: Say) -> Backend:
+def _local_backend(say: Say) -> Backend:
     from launcher.run.local.backend import LocalBackend
 
-    return LocalBackend()
+    return LocalBackend(say=say)
 
 
 def _engine(say: Say) -> Engine:

@@ -26,6 +26,7 @@ from launcher.plan.launch_plan import LaunchPlan
 from launcher.run.evidence import EndNote
 from launcher.run.keeping import RUN_ID, keeper_of
 from launcher.run.local.backend import state_root
+from launcher.run.local.files import UnusableState, private_folder
 
 FORGOTTEN_SECONDS = 30 * 24 * 3600.0
 MOST_SAID = 1_000
@@ -55,9 +56,10 @@ class Kept:
         """Write the plan, and remove folders of runs that are long forgotten."""
         if self._folder is None:
             return
-        with contextlib.suppress(OSError):
+        with contextlib.suppress(OSError, UnusableState):
+            for each in (self._folder.parents[1], self._folder.parent, self._folder):
+                private_folder(each)
             _forget_old(self._folder.parent)
-            self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             file = os.open(self._folder / "plan", os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
             with os.fdopen(file, "wb") as out:
                 out.write(f"{__version__}\n".encode() + pickle.dumps(plan))

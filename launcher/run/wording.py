@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from launcher.diagnostics import Diagnostic, Explanation
+from launcher.plan.launch_plan import LaunchPlan
 from launcher.run.backend import Started
+from launcher.run.choice import Candidate
+from launcher.run.owner import ANYONE, is_mine
 from launcher.run.signals import CTRL_C
-from launcher.units import format_duration
+from launcher.units import counted, format_duration
 
 NAME_TAKEN = "TL506"
 TL510 = Explanation(
@@ -59,9 +64,21 @@ def stopping(why: str, grace: int, *, by: str) -> str:
     return f"{said}; whoever sent SIGTERM must wait longer than stop_grace_period {format_duration(grace)} with SIGKILL"
 
 
-def held_by_same_job(holder: Started) -> Diagnostic:
-    """Return the error for a name that an earlier run of the same job still has (TL506)."""
+def may_move(holder: Started, plan: LaunchPlan) -> bool:
+    """Whether a new run of `plan` may rename who holds its name: an ended run of the caller's of the same job."""
+    return holder.ended and holder.job == plan.job.name and is_mine(holder.owner)
+
+
+def held_by_same_job(holder: Started, name: str) -> Diagnostic:
+    """Return the error for a name that an earlier run of the same job still has (TL506); `name` is the new run's."""
     job = holder.job
+    if not is_mine(holder.owner):
+        return Diagnostic(
+            NAME_TAKEN,
+            f"the name {holder.name} is held by a run of job {job} that is {holder.owner}'s",
+            f"give `--name {name}-2`",
+            why="a name is unique there, and what others started is left as it is",
+        )
     return Diagnostic(
         NAME_TAKEN,
         f"job {job} is {holder.status} already, as {holder.noun} {holder.name}",
@@ -70,11 +87,26 @@ def held_by_same_job(holder: Started) -> Diagnostic:
     )
 
 
-def no_such_run(place: str, job: str, known: set[str], *, fix: str) -> Diagnostic:
-    """Return the error for a job without runs in a place; `known` are the jobs that have some there (TL510)."""
+def no_such_run(place: str, job: str, known: set[str], *, fix: str, owner: str | None = None) -> Diagnostic:
+    """Return the error for a RUN that nothing in a place is called (TL510); `known` are the jobs with runs there.
+
+    `owner` is the one whose runs alone were looked at.
+    """
+    of_owner = "" if owner in {None, ANYONE} else f" of {owner}"
     return Diagnostic(
         TL510.code,
-        f"{place} has no run of job {job}",
+        f"{place} has no run of job {job}{of_owner}",
         fix,
         why=f"it has runs of {', '.join(sorted(known))}" if known else "it has no runs of trainlaunch at all",
+    )
+
+
+def not_yours(what: str, found: Sequence[Candidate]) -> Diagnostic:
+    """Return the error for a RUN that only runs of other people are called (TL510)."""
+    owners = ", ".join(sorted({each.owner or "nobody that is named" for each in found}))
+    return Diagnostic(
+        TL510.code,
+        f"no run of {what} is yours",
+        "add `--owner any`, or `--owner NAME` with one of those",
+        why=f"it has {counted(len(found), 'run')} of {owners}",
     )

@@ -29,7 +29,7 @@ OFFERS = [
     ("trainlaunch render --ta", {"--target"}, {"--set"}),
     ("trainlaunch render --target ", {"docker", "compose", "kubernetes", "all"}, {"job.yaml", "--set"}),
     ("trainlaunch render job.yaml --target ku", {"kubernetes"}, {"docker"}),
-    ("trainlaunch plan ", {"job.yaml", "other.yml", "folder/"}, {"notes.txt", "train.py"}),
+    ("trainlaunch plan ", {"job.yaml", "other.yml", "folder/"}, {"notes.txt", "train.py", "mnist"}),
     ("trainlaunch plan fol", {"folder/"}, {"job.yaml"}),
     ("trainlaunch plan folder/", {"folder/inner.yaml"}, {"job.yaml"}),
     ("trainlaunch init ", {"train.py"}, {"job.yaml", "notes.txt"}),
@@ -39,6 +39,8 @@ OFFERS = [
     ("trainlaunch explain TL20", {"TL201", "TL209"}, {"TL101"}),
     ("trainlaunch explain shm-exh", {"shm-exhausted", "shm-exhausted-hang"}, {"TL605"}),
     ("trainlaunch plan --name ", set(), {"job.yaml", "docker"}),
+    ("trainlaunch down ", {"job.yaml", "folder/", "mnist", "3f9a2c11"}, {"notes.txt"}),
+    ("trainlaunch logs 3f", {"3f9a2c11"}, {"mnist", "job.yaml"}),
 ]
 ZSH_SETUP = """
 PS1='' PS2=''
@@ -55,6 +57,7 @@ zle -N finish
 bindkey '^X' finish
 bindkey '^I' complete-word
 """
+RUNS = '#!/bin/sh\n[ "$*" = "ps --output names" ] && printf "mnist\\n3f9a2c11\\n"\n'
 IDS = [typed.removeprefix("trainlaunch").strip() or "verbs" for typed, _, _ in OFFERS]
 
 
@@ -77,6 +80,9 @@ def workplace(tmp_path: Path) -> Path:
         (folder / name).write_text("")
     for shell, write in WRITERS.items():
         (tmp_path / f"script.{shell}").write_text(write(tuple(verbs())))
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin" / "trainlaunch").write_text(RUNS)
+    (tmp_path / "bin" / "trainlaunch").chmod(0o755)
     return folder
 
 
@@ -112,10 +118,17 @@ def zsh_offers(typed: str, folder: Path) -> set[str]:
     return {f"{start}{each}/" if (folder / start / each).is_dir() else f"{start}{each}" for each in found}
 
 
+def environment(folder: Path) -> dict[str, str]:
+    """Return variables without the user's own settings, and a `trainlaunch` whose `ps` has a run."""
+    path = f"{folder.parent / 'bin'}:{os.environ['PATH']}"
+    return {**os.environ, "HOME": str(folder.parent), "LC_ALL": "C.UTF-8", "TERM": "dumb", "PATH": path}
+
+
 def run(argv: list[str], folder: Path) -> str:
     """Run a shell in a folder, without the user's own settings, and return its stdout."""
-    environment = {**os.environ, "HOME": str(folder.parent), "LC_ALL": "C.UTF-8", "TERM": "dumb"}
-    done = subprocess.run(argv, cwd=folder, env=environment, capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run(
+        argv, cwd=folder, env=environment(folder), capture_output=True, text=True, timeout=60, check=False
+    )
     assert done.returncode == 0, done.stderr
     assert done.stderr == ""
     return done.stdout
@@ -126,9 +139,8 @@ class Terminal:
 
     def __init__(self, argv: list[str], folder: Path) -> None:
         self._main, inner = pty.openpty()
-        environment = {**os.environ, "HOME": str(folder.parent), "LC_ALL": "C.UTF-8", "TERM": "dumb"}
         self._process = subprocess.Popen(
-            argv, cwd=folder, env=environment, stdin=inner, stdout=inner, stderr=inner, start_new_session=True
+            argv, cwd=folder, env=environment(folder), stdin=inner, stdout=inner, stderr=inner, start_new_session=True
         )
         os.close(inner)
         self.seen = b""

@@ -177,10 +177,14 @@ def test_init_warns_of_what_its_policy_asks(trainlaunch: Runs, kept: Path) -> No
     assert "warning" not in trainlaunch("init", *flags, cwd="/").stderr
 
 
-def test_a_policy_with_errors_stops_every_verb(trainlaunch: Runs, kept: Path) -> None:
-    """Without it the job would be another one."""
+def test_a_policy_with_errors_stops_every_verb_that_plans(trainlaunch: Runs, kept: Path) -> None:
+    """Without it the job would be another one; its runs are found and ended all the same."""
     (kept / "repo" / "trainlaunch-policy.yaml").write_text("max: {memori: 1Gi}\n")
-    for words in (("plan",), ("render",), ("lock",), ("up",), ("down",)):
+    for words in (("plan",), ("render",), ("lock",), ("up",)):
         done = trainlaunch(*words, "jobs/job.yaml", cwd=kept / "repo")
         assert done.returncode in {1, 125}
         assert "error[TL104]: unknown key memori in max\n  --> trainlaunch-policy.yaml:1:7" in done.stderr
+    nothing = {"XDG_STATE_HOME": str(kept / "state")}
+    done = trainlaunch("down", "jobs/job.yaml", "--target", "local", cwd=kept / "repo", env=nothing)
+    assert "TL510" in done.stderr
+    assert "is no job that can run (TL104)" in done.stderr

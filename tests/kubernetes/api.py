@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from tests.kubernetes import schemas, selectors, validation
 from tests.kubernetes.deletion import delete
-from tests.kubernetes.kinds import JOBS, NAMESPACES, PODS, REVIEWS, Kinds, Resource
+from tests.kubernetes.kinds import JOBS, NAMESPACES, PODS, REVIEWS, SELF_REVIEWS, Kinds, Resource
 from tests.kubernetes.kueue import hold, queued
 from tests.kubernetes.statuses import (
     ApiError,
@@ -90,6 +90,8 @@ class Api:
             raise bad_request(f"the object provided is unrecognized (must be of type {resource.kind})")
         if resource == REVIEWS:
             return Answered(201, self._review(made), [])
+        if resource == SELF_REVIEWS:
+            return Answered(201, made | {"status": {"userInfo": {"username": self.user}}}, [])
         warnings = self._decoded(asked, made)
         made.setdefault("metadata", {})
         self._in_namespace(asked, made)

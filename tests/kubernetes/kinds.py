@@ -40,6 +40,7 @@ WORKLOADS = Resource("kueue.x-k8s.io", "v1beta1", "workloads", "Workload", True,
 NAMESPACES = Resource("", "v1", "namespaces", "Namespace", False, ("ns",), ("status",))
 SERVICES = Resource("", "v1", "services", "Service", True, ("svc",), ("status",))
 REVIEWS = Resource("authorization.k8s.io", "v1", "selfsubjectaccessreviews", "SelfSubjectAccessReview", False)
+SELF_REVIEWS = Resource("authentication.k8s.io", "v1", "selfsubjectreviews", "SelfSubjectReview", False)
 
 RESOURCES = (
     NAMESPACES,
@@ -54,6 +55,7 @@ RESOURCES = (
     Resource("", "v1", "nodes", "Node", False, ("no",)),
     JOBS,
     REVIEWS,
+    SELF_REVIEWS,
     JOBSETS,
     PYTORCHJOBS,
     TRAINJOBS,
@@ -127,7 +129,7 @@ class Kinds:
 
 
 def _rows_of(resource: Resource) -> list[dict[str, Any]]:
-    verbs = ["create"] if resource == REVIEWS else list(ALL_VERBS)
+    verbs = ["create"] if resource in (REVIEWS, SELF_REVIEWS) else list(ALL_VERBS)
     own: dict[str, Any] = {
         "name": resource.plural,
         "singularName": resource.kind.lower(),

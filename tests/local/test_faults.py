@@ -15,10 +15,11 @@ from pathlib import Path
 import pytest
 
 from launcher.run.local.backend import LocalBackend
+from launcher.run.local.files import replace_record
 from launcher.run.local.follow import frames_of
 from launcher.run.local.processes import descendants, identity_of, marked
 from launcher.run.local.record import LOST, NEVER_STARTED, RESTARTED
-from launcher.run.local.state import RunFolder, replace_file
+from launcher.run.local.state import RunFolder
 from tests.conftest import ROOT, Runs
 from tests.local.conftest import MakeJob, Start
 from tests.run.contract import WAITS, MakePlan
@@ -197,7 +198,7 @@ def test_a_reader_never_sees_half_a_record(tmp_path: Path) -> None:
     folder = RunFolder(tmp_path / "job" / "aaaaaaaa-1")
     folder.make({"name": "x"})
     assert (folder.ended(), folder.started(), folder.peak(), folder.signals()) == (None, None, 0, ())
-    replace_file(folder.path / "run.json", {"name": "y"})
+    replace_record(folder.path / "run.json", {"name": "y"})
     assert folder.description() == {"name": "y"}
     assert sorted(each.name for each in folder.path.iterdir()) == ["end", "log", "peak", "run.json"]
 

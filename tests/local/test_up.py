@@ -127,7 +127,7 @@ def test_detached_then_status_logs_wait_and_down(
     assert (status["state"], status["health"], status["target"]) == ("running", "healthy", "local")
     assert status["workers"] == {"running": 0, "planned": 0}
     (row,) = [each for each in trainlaunch("ps", env=NO_ENGINE).stdout.splitlines() if each.startswith(job_name)]
-    assert row.split()[4:6] + row.split()[-2:] == ["running", "-", "host", "local"]
+    assert row.split()[3:5] + row.split()[-2:] == ["running", "-", "host", "local"]
     assert trainlaunch("up", str(job)).returncode == 125
     (job.parent / "go").touch()
     assert trainlaunch("wait", job_name, env=NO_ENGINE).returncode == 6

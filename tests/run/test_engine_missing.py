@@ -31,17 +31,18 @@ def test_up_without_an_engine_is_125(trainlaunch: Runs, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("verb", "code"), [("ps", 3), ("status", 3), ("logs", 3), ("wait", 125), ("down", 3)])
-def test_other_verbs_say_target_unavailable(trainlaunch: Runs, verb: str, code: int) -> None:
+def test_other_verbs_say_target_unavailable(trainlaunch: Runs, tmp_path: Path, verb: str, code: int) -> None:
     """3, and 125 where the exit code is otherwise the job's."""
     argument = [] if verb == "ps" else ["digits"]
-    done = trainlaunch(verb, *argument, env={"DOCKER_HOST": "unix:///nonexistent"})
+    done = trainlaunch(verb, *argument, env={"DOCKER_HOST": "unix:///nonexistent", "XDG_STATE_HOME": str(tmp_path)})
     assert done.returncode == code
     assert "error[TL501]" in done.stderr
 
 
-def test_logs_that_follow_have_125(trainlaunch: Runs) -> None:
+def test_logs_that_follow_have_125(trainlaunch: Runs, tmp_path: Path) -> None:
     """Their exit code is the job's, and there is none."""
-    assert trainlaunch("logs", "-f", "digits", env={"DOCKER_HOST": "unix:///nonexistent"}).returncode == 125
+    nothing = {"DOCKER_HOST": "unix:///nonexistent", "XDG_STATE_HOME": str(tmp_path)}
+    assert trainlaunch("logs", "-f", "digits", env=nothing).returncode == 125
 
 
 def test_a_dead_daemon_is_told_from_a_missing_socket(tmp_path: Path) -> None:

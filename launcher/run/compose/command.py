@@ -63,7 +63,8 @@ class Compose(NamedTuple):
         Its exit code is no proof (a packaged wrapper ends with 0 for everything): the caller asks the engine.
         Secrets go to it by its environment alone. A `.env` file beside the job is not read: it would be another source.
         """
-        services = {name: {"labels": dict(labels)} for name in node_names(plan.name, plan.nodes)}
+        literal = {key: value.replace("$", "$$") for key, value in labels.items()}  # Compose expands variables in it
+        services = {name: {"labels": literal} for name in node_names(plan.name, plan.nodes)}
         with _written(json.dumps({"services": services})) as more:
             command = [
                 *(*self.words, "--project-name", project, "--file", "-", "--file", more),

@@ -22,7 +22,7 @@ from launcher.run.docker.inspect import started_from
 from launcher.run.docker.reconnect import AttachedSession, LoggedSession, ReconnectingSession
 from launcher.run.observe import read_from_health, read_from_proc
 from launcher.run.stream import chunks_of, whole
-from launcher.run.wording import NAME_TAKEN, held_by_same_job
+from launcher.run.wording import NAME_TAKEN, held_by_same_job, may_move
 
 OK = 200
 # What an engine that shuts down sends to its containers, by how they ended; its events are forgotten with it.
@@ -75,7 +75,7 @@ class DockerBackend:
         """Return the ended runs of this job that have the plan's names; raises TL506 where anything else has one."""
         found = tuple(filter(None, map(self.inspect, node_names(plan.name, plan.nodes))))
         for holder in found:
-            if not holder.ended or holder.job != plan.job.name:
+            if not may_move(holder, plan):
                 raise TargetUnavailable([name_taken(plan, holder)])
         return found
 
@@ -260,7 +260,7 @@ class DockerBackend:
 def name_taken(plan: LaunchPlan, holder: Started | None) -> Diagnostic:
     """Return the error for a name that something else holds (TL506)."""
     if holder is not None and holder.job == plan.job.name:
-        return held_by_same_job(holder)
+        return held_by_same_job(holder, plan.name)
     other = f"job {holder.job}" if holder is not None and holder.job else "something that trainlaunch did not start"
     name = plan.name if holder is None else holder.name
     return Diagnostic(

@@ -9,6 +9,7 @@ from launcher.job.reserved import LABEL_PREFIX
 from launcher.plan.planned import LABEL as PLAN_LABEL
 from launcher.plan.planned import planned_from, whole_number
 from launcher.run.backend import Started
+from launcher.run.owner import OWNER_KEY
 from launcher.run.timestamps import seconds
 from launcher.targets import COMPOSE, DOCKER
 
@@ -50,6 +51,7 @@ def started_from(inspected: Mapping[str, Any]) -> Started:
         target=(COMPOSE if COMPOSE_PROJECT in labels else DOCKER).name,
         node=_number(labels, "node"),
         project=labels.get(COMPOSE_PROJECT, ""),
+        owner=labels.get(LABEL_PREFIX + OWNER_KEY, ""),
     )
 
 

@@ -17,6 +17,7 @@ from launcher.render import render
 from launcher.run.kubernetes.api_errors import HTTP_CONFLICT, ApiRefused
 from launcher.run.kubernetes.client import Cluster
 from launcher.run.kubernetes.field_lookup import refusals
+from launcher.run.kubernetes.identity import Identity, owner_of
 from launcher.run.kubernetes.objects import (
     JOB_LABEL,
     Object,
@@ -80,9 +81,12 @@ class Launch:
     It takes all that it needs of a plan at once; each attempt makes the same objects. `documents` are in order.
     """
 
-    def __init__(self, cluster: Cluster, plan: LaunchPlan, say: Say) -> None:
+    def __init__(self, cluster: Cluster, plan: LaunchPlan, me: Identity, say: Say) -> None:
         self.cluster = cluster
         self.documents = documents_of(plan, cluster.namespace)
+        for each in self.documents:
+            me.stamp(each)
+        self._me = me
         self._job = plan.job
         self._name = plan.name
         self._say = say
@@ -139,11 +143,12 @@ class Launch:
     def replace(self, taken: Sequence[Reference], say: Say) -> None:
         """Delete what holds the names, with all that it made, and wait until it is gone.
 
-        Raises TargetUnavailable (TL506) for what trainlaunch did not make, and (TL529) where it does not go.
+        Raises TargetUnavailable (TL506) for what this user's `up` did not make, and (TL529) where it does not go.
         """
         for place in taken:
             thing = found(self.cluster, place)
-            if thing is not None and _labels(thing).get(JOB_LABEL) != self._job.name:
+            same = thing is not None and _labels(thing).get(JOB_LABEL) == self._job.name
+            if thing is not None and not (same and self._me.owns(thing)):
                 raise TargetUnavailable([self._name_taken(place)])
         for place in reversed(taken):  # what others need goes last
             say(f"deleting {place} in {self.cluster.words}, as --replace asks")
@@ -209,6 +214,14 @@ class Launch:
                 f"the name of {place} in {cluster.words} is held by {owner}",
                 f"give `--name {self._name}-2`, or another --namespace",
                 why="an object's name is unique among its kind in a namespace",
+            )
+        if not self._me.owns(thing):
+            whose = owner_of(thing) or "nobody that is named"
+            return Diagnostic(
+                NAME_TAKEN,
+                f"the name of {place} in {cluster.words} is held by a run of job {job} whose owner is {whose}",
+                f"give `--name {self._name}-2`, or end it first by `trainlaunch down {place.name} --owner any`",
+                why="what others made is left as it is, and so is what was applied without `up`",
             )
         logs = f"trainlaunch logs -f {job} --target kubernetes --namespace {cluster.namespace}"
         state = result_of({**thing, "kind": place.kind}).state if place.kind in workloads() else "there"

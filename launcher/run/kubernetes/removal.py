@@ -1,16 +1,18 @@
-"""Removes what runs left on a cluster: all of a job, or Pods whose time is over."""
+"""Removes runs of a cluster with all that they made, what they left, and Pods whose time is over."""
 
 from __future__ import annotations
 
+import functools
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 
 from launcher.errors import TargetUnavailable
 from launcher.job.reserved import KUBERNETES_LABEL_PREFIX
 from launcher.kinds import JOB, POD, workloads
 from launcher.run.kubernetes.client import Cluster
+from launcher.run.kubernetes.identity import OWNER_KEY, Identity
 from launcher.run.kubernetes.objects import JOB_LABEL, Object, Reference, delete, owned, wait_until_gone
-from launcher.run.kubernetes.runs import all_runs, made_by, no_such_run
+from launcher.run.kubernetes.runs import ClusterRun, all_runs, made_by, no_such_run
 from launcher.run.wording import expired
 
 TTL_ANNOTATION = KUBERNETES_LABEL_PREFIX + "ttl-after-finished"
@@ -19,15 +21,39 @@ Say = Callable[[str], None]
 Made = Sequence[tuple[Reference, Object]]
 
 
-def remove_job(cluster: Cluster, job: str, say: Say) -> None:
-    """Delete everything that carries a job's label, and nothing else; returns when it is gone.
+def remove_runs(cluster: Cluster, runs: Sequence[ClusterRun], say: Say) -> None:
+    """Delete runs with all that their renderings made, and nothing else; returns when it is gone.
+
+    Objects belong to the run whose name theirs begins with. What belongs to none goes with the job's last run, where
+    it has the same owner. Raises TargetUnavailable (TL529) where something does not go.
+    """
+    for job in dict.fromkeys(each.job for each in runs):
+        chosen = {each.main.name for each in runs if each.job == job}
+        kept = {each.main.name for each in all_runs(cluster, job, say)} - chosen
+        owners = {_owner(each.thing) for each in runs if each.job == job}
+        _remove(cluster, job, functools.partial(_goes, chosen, kept, owners), say)
+
+
+def _goes(chosen: set[str], kept: set[str], owners: set[str], place: Reference, thing: Object) -> bool:
+    name = _longest_start(place.name, chosen | kept)
+    return name in chosen if name else not kept and _owner(thing) in owners
+
+
+def remove_left(cluster: Cluster, job: str, owners: Collection[str] | None, say: Say) -> None:
+    """Delete what runs of a job that are gone have left, as its Service: of some owners, or with None of all.
 
     Raises TargetUnavailable (TL510) where there is nothing, and (TL529) where something does not go.
     """
-    selector = f"{JOB_LABEL}={job}"
-    made = made_by(cluster, selector, say)
-    if not made:
+    if not _remove(cluster, job, lambda _, thing: owners is None or _owner(thing) in owners, say):
         raise TargetUnavailable([no_such_run(cluster, job, say)])
+
+
+def _remove(cluster: Cluster, job: str, goes: Callable[[Reference, Object], bool], say: Say) -> bool:
+    """Delete the objects of a job that go, and wait for it; returns whether there were any."""
+    selector = f"{JOB_LABEL}={job}"
+    made = [each for each in made_by(cluster, selector, say) if goes(*each)]
+    if not made:
+        return False
     say(f"deleting job {job} in {cluster.words}")
     tops = _tops(made)
     for each in tops:
@@ -35,16 +61,30 @@ def remove_job(cluster: Cluster, job: str, say: Say) -> None:
     kinds = dict.fromkeys([*(place.kind for place, _ in made), JOB.name, POD.name])
 
     def left() -> list[Reference]:
-        return [place for place, _ in made_by(cluster, selector, lambda _: None, kinds=kinds)]
+        known = made_by(cluster, selector, lambda _: None, kinds=kinds)
+        return [place for place, thing in known if goes(place, thing)]
 
     wait_until_gone(cluster, left, grace=_longest_grace(made), say=say)
     for each in tops:
         say(f"removed {each}")
+    return True
 
 
-def remove_expired(cluster: Cluster, say: Say) -> None:
-    """Delete Pods of ours that ended longer than their ttl_after_finished ago; only a Job has a controller for it."""
+def _longest_start(name: str, known: Collection[str]) -> str:
+    """Return the longest of some names that `name` is or goes on from after a dash; empty where none is."""
+    return max((each for each in known if name == each or name.startswith(f"{each}-")), key=len, default="")
+
+
+def _owner(thing: Object) -> str:
+    """Return the hash of who made an object, empty where nothing says it."""
+    return str((thing["metadata"].get("labels") or {}).get(OWNER_KEY, ""))
+
+
+def remove_expired(cluster: Cluster, me: Identity, say: Say) -> None:
+    """Delete the user's Pods that ended longer than their ttl_after_finished ago; a Job has a controller for it."""
     for run in all_runs(cluster, None, say):
+        if not me.owns(run.thing):
+            continue
         stated = (run.thing["metadata"].get("annotations") or {}).get(TTL_ANNOTATION, "")
         if run.main.kind != POD.name or not stated.isdigit():
             continue

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from launcher.diagnostics import Diagnostic
-from launcher.errors import TargetUnavailable
 from launcher.kinds import POD, TRAINING_RUNTIME, Path, objects, workloads
 from launcher.run import wording
 from launcher.run.kubernetes.client import Cluster
@@ -117,14 +116,6 @@ def all_runs(cluster: Cluster, job: str | None, say: Say) -> tuple[ClusterRun, .
             if not owned(thing):
                 runs.append(ClusterRun(thing["metadata"]["labels"][JOB_LABEL], place, thing))
     return tuple(sorted(runs, key=lambda run: run.created, reverse=True))
-
-
-def newest_run(cluster: Cluster, job: str, say: Say) -> ClusterRun:
-    """Return a job's newest run. Raises TargetUnavailable (TL510) where there is none."""
-    runs = all_runs(cluster, job, say)
-    if not runs:
-        raise TargetUnavailable([no_such_run(cluster, job, say)])
-    return runs[0]
 
 
 def no_such_run(cluster: Cluster, job: str, say: Say) -> Diagnostic:

@@ -6,6 +6,7 @@ import contextlib
 import fcntl
 import json
 import os
+import shlex
 import shutil
 import signal
 import subprocess
@@ -20,13 +21,14 @@ from launcher.plan.launch_plan import LaunchPlan
 from launcher.rules import not_applied_on_a_host
 from launcher.run.backend import Chunk, Say, Session, ShmReading, Started
 from launcher.run.local.checks import comparison, local_findings
-from launcher.run.local.follow import LocalSession, frames_of, wait_for_end
+from launcher.run.local.files import UnusableState
+from launcher.run.local.follow import LocalSession, frames_of, recorded_code, wait_for_end
 from launcher.run.local.process_spec import ProcessSpec, process_spec
-from launcher.run.local.processes import descendants, kill_marked, marked, send
-from launcher.run.local.record import describe, described, state_of
+from launcher.run.local.processes import Identity, descendants, kill_marked, marked, send
+from launcher.run.local.record import Facts, describe, described, state_of
 from launcher.run.local.shm import read_host_shm
-from launcher.run.local.state import RunFolder, state_is_writable
-from launcher.run.wording import NAME_TAKEN, held_by_same_job
+from launcher.run.local.state import RunFolder, make_root, refuse_alien_state, state_is_writable
+from launcher.run.wording import NAME_TAKEN, held_by_same_job, may_move
 
 NO_PERMISSION = "TL502"
 NOT_STARTED = "TL508"
@@ -54,17 +56,20 @@ class LocalBackend:
     place = "this host"
     sample_seconds = 1.0
 
-    def __init__(self, root: Path | None = None) -> None:
+    def __init__(self, root: Path | None = None, *, say: Say = lambda _: None) -> None:
         self._root = root or state_root()
         self._plans: dict[str, LaunchPlan] = {}
+        self._say = say
+        self._begun: dict[str, tuple[Identity, Facts]] = {}  # what stops a run whose folder somebody removed
 
     def prepare(self, plan: LaunchPlan, say: Say) -> None:
         """Check this host, then the name; say once what has no effect here."""
+        refuse_alien_state(self._root)
         findings = local_findings(plan)
         if findings:
             raise TargetUnavailable(findings)
         holder = self._holder(plan.name)
-        if holder is not None and not _may_move(holder, plan):
+        if holder is not None and not may_move(holder, plan):
             raise TargetUnavailable([name_taken(plan, holder)])
         for finding in not_applied_on_a_host.check(plan):
             say(finding.message)
@@ -75,7 +80,7 @@ class LocalBackend:
         with self._locked():
             holder = self._holder(plan.name)
             if holder is not None:
-                if not _may_move(holder, plan):
+                if not may_move(holder, plan):
                     raise TargetUnavailable([name_taken(plan, holder)])
                 self._move_away(holder)
             folder = self._folder(f"{plan.job.name}/{run}-{attempt}")
@@ -83,7 +88,7 @@ class LocalBackend:
                 try:
                     folder.make(describe(plan, run=run, attempt=attempt))
                 except OSError:
-                    self.remove(folder.id)
+                    self._clear(folder)
                     raise
         self._plans[folder.id] = plan
         return folder.id
@@ -97,7 +102,10 @@ class LocalBackend:
         if problem:
             self.remove(container)
             raise TargetUnavailable([_not_started(plan, problem)])
-        return LocalSession(folder)
+        known, facts = _identities(folder), self._facts(folder)
+        if known is not None and facts is not None:
+            self._begun[container] = (known[1], facts)
+        return LocalSession(folder, self._say)
 
     def resume(self, container: str) -> Session:
         """Read the log from its first byte, and wait for the recorded end."""
@@ -106,7 +114,7 @@ class LocalBackend:
     def stop(self, container: str) -> None:
         """Send the stop signal to the job's first process, as an engine does; SIGKILL after the grace period."""
         folder = self._folder(container)
-        facts = described(folder)
+        facts = self._facts(folder)
         if facts is None or not self._send(folder, facts.stop_signal):
             return
         if wait_for_end(folder, facts.grace) is None:
@@ -117,32 +125,47 @@ class LocalBackend:
         """Send SIGKILL to the job's first process; its keeper kills what it leaves, and we do where that is gone."""
         folder = self._folder(container)
         if self._send(folder, signal.SIGKILL):
-            started = folder.started()
-            if started is not None and not started[0].alive:
+            keeper = _identities(folder)
+            if keeper is None or not keeper[0].alive:
                 kill_marked(folder.path)
 
+    def _facts(self, folder: RunFolder) -> Facts | None:
+        with contextlib.suppress(UnusableState):
+            if (known := described(folder)) is not None:
+                return known
+        return self._begun[folder.id][1] if folder.id in self._begun else None
+
     def _send(self, folder: RunFolder, number: int) -> bool:
-        state, started = state_of(folder), folder.started()
-        if state is None or started is None or state.status != "running":
+        state, known = self._usable(folder), _identities(folder)
+        if state is None or known is None:
+            begun = self._begun.get(folder.id)
+            if begun is not None:
+                send(begun[0], number)
+            return begun is not None
+        if state.status != "running":
             return False
-        folder.note_signal(number)
+        with contextlib.suppress(OSError):  # a full or read-only disk keeps no run from being stopped
+            folder.note_signal(number)
         try:
-            send(started[1], number)
+            send(known[1], number)
         except PermissionError as refused:
             raise TargetUnavailable([_not_ours(state, number)]) from refused
         return True
 
     def inspect(self, container: str) -> Started | None:
         """Describe a run; the health command is run where it is running."""
-        return state_of(self._folder(container), health=True)
+        return self._usable(self._folder(container), health=True)
 
     def signals(self, container: Started) -> tuple[int, ...]:
         """Return what was sent through trainlaunch; what `kill` sends leaves no trace on a host."""
-        return self._folder(container.id).signals()
+        with contextlib.suppress(UnusableState):
+            return self._folder(container.id).signals()
+        return ()
 
     def runs(self, job: str | None = None) -> tuple[Started, ...]:
-        """Return the runs of this host, newest first."""
-        found = (state_of(each, health=True) for each in self._folders(job or "*"))
+        """Return the runs of this host, newest first; one that can't be used is said and left out."""
+        refuse_alien_state(self._root)
+        found = (self._usable(each, health=True) for each in self._folders() if job in {None, each.path.parent.name})
         return tuple(sorted((each for each in found if each), key=lambda each: each.created, reverse=True))
 
     def logs(self, container: str, *, follow: bool) -> Iterator[Chunk]:
@@ -151,15 +174,21 @@ class LocalBackend:
 
     def wait(self, container: str) -> int | None:
         """Block until it ended; None where nobody knows its code any more."""
-        folder = self._folder(container)
-        wait_for_end(folder, None)
-        ended = folder.ended()
-        return None if ended is None else ended[0]
+        return recorded_code(self._folder(container), self._say)
 
     def remove(self, container: str) -> None:
-        """Remove an ended run's folder, and processes that outlived their keeper."""
+        """Remove an ended run's folder, and processes that outlived their keeper.
+
+        Raises TargetUnavailable (TL514) where the folder can't be removed.
+        """
         folder = self._folder(container)
         kill_marked(folder.path)
+        self._clear(folder)
+        if folder.path.exists():
+            with state_is_writable(folder.path):
+                shutil.rmtree(folder.path)  # what keeps it
+
+    def _clear(self, folder: RunFolder) -> None:
         shutil.rmtree(folder.path, ignore_errors=True)
         with contextlib.suppress(OSError):
             folder.path.parent.rmdir()
@@ -167,12 +196,14 @@ class LocalBackend:
     def read_shm(self, container: Started) -> ShmReading | None:
         """Read the host's /dev/shm and the run's own share and workers."""
         folder = self._folder(container.id)
-        started = folder.started()
-        if started is None:
+        known = _identities(folder)
+        if known is None:
             return None
-        keeper, process, _ = started
+        keeper, process = known
         pids = descendants(keeper.pid) if keeper.alive else marked(folder.path)
-        return read_host_shm(pids or [process.pid], folder.peak())
+        with contextlib.suppress(UnusableState):
+            return read_host_shm(pids or [process.pid], folder.peak())
+        return None
 
     def close(self) -> None:
         """Nothing is open."""
@@ -180,11 +211,22 @@ class LocalBackend:
     def _folder(self, container: str) -> RunFolder:
         return RunFolder(self._root / container)
 
-    def _folders(self, job: str) -> list[RunFolder]:
-        return [RunFolder(each) for each in self._root.glob(f"{job}/*")]
+    def _folders(self) -> list[RunFolder]:
+        try:
+            return [RunFolder(run) for job in self._root.iterdir() if job.is_dir() for run in job.iterdir()]
+        except OSError:
+            return []
+
+    def _usable(self, folder: RunFolder, *, health: bool = False) -> Started | None:
+        """Return a run as it is now; None where it is gone, or can't be used, which is said."""
+        try:
+            return state_of(folder, health=health)
+        except UnusableState as why:
+            self._say(f"local run {folder.id} is left out: {why}; `rm -r {shlex.quote(str(folder.path))}` removes it")
+            return None
 
     def _holder(self, name: str) -> Started | None:
-        states = (state_of(each) for each in self._folders("*"))
+        states = map(self._usable, self._folders())
         return next((each for each in states if each is not None and each.name == name), None)
 
     def _move_away(self, holder: Started) -> None:
@@ -196,11 +238,19 @@ class LocalBackend:
     def _locked(self) -> Iterator[None]:
         """Hold the lock of all names; the kernel lets go of it when its holder dies."""
         with state_is_writable(self._root):
-            self._root.mkdir(mode=0o700, parents=True, exist_ok=True)
+            make_root(self._root)
             lock = (self._root / ".lock").open("w")
         with lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
             yield
+
+
+def _identities(folder: RunFolder) -> tuple[Identity, Identity] | None:
+    """Return the keeper and the job's first process; None where no record of ours tells them."""
+    with contextlib.suppress(UnusableState):
+        if (started := folder.started()) is not None:
+            return started[:2]
+    return None
 
 
 def _start_keeper(folder: RunFolder, spec: ProcessSpec) -> str:
@@ -222,17 +272,13 @@ def _start_keeper(folder: RunFolder, spec: ProcessSpec) -> str:
 def name_taken(plan: LaunchPlan, holder: Started) -> Diagnostic:
     """Return the error for a name that another run holds (TL506)."""
     if holder.job == plan.job.name:
-        return held_by_same_job(holder)
+        return held_by_same_job(holder, plan.name)
     return Diagnostic(
         code=NAME_TAKEN,
         message=f"the name {plan.name} is held by a local run of job {holder.job}",
         why="a run's name is unique on a host",
         fix=f"give `--name {plan.name}-2`, or end the other one with `trainlaunch down {holder.job}`",
     )
-
-
-def _may_move(holder: Started, plan: LaunchPlan) -> bool:
-    return holder.ended and holder.job == plan.job.name
 
 
 def _not_started(plan: LaunchPlan, problem: str) -> Diagnostic:

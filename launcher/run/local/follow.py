@@ -2,37 +2,65 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
 import time
 from collections.abc import Iterator
 
-from launcher.run.backend import Chunk
+from launcher.run.backend import Chunk, Say
+from launcher.run.local.files import UnusableState, open_own
+from launcher.run.local.processes import kill_marked, marked
 from launcher.run.local.record import state_of
 from launcher.run.local.state import RunFolder
 from launcher.run.stream import HEADER, STDERR
 
 POLL_SECONDS = 0.05
+REMOVAL_SECONDS = 2.0
 LOOK_SECONDS = 1.0  # between two looks at whether a run without an end still has someone to write it
 READ_BYTES = 256 * 1024
+STREAMS = frozenset({1, STDERR})
+LONGEST_FRAME = 1 << 20  # the keeper's own are at most 64 KiB
 
 
 class LocalSession:
     """A session with a run that was just started."""
 
-    def __init__(self, folder: RunFolder) -> None:
+    def __init__(self, folder: RunFolder, say: Say = lambda _: None) -> None:
         self._folder = folder
+        self._say = say
 
     def chunks(self) -> Iterator[Chunk]:
         """Yield the log from its first byte to the end."""
         return frames_of(self._folder, follow=True)
 
     def exit_code(self) -> int | None:
-        """Return the recorded code."""
-        wait_for_end(self._folder, None)
-        ended = self._folder.ended()
-        return None if ended is None else ended[0]
+        """Return the recorded code; None where the keeper, or the folder with the record, is gone."""
+        code = recorded_code(self._folder, self._say)
+        if code is None and self._folder.path.exists():
+            kill_marked(self._folder.path)  # as its keeper would have, which was killed
+        return code
 
     def close(self) -> None:
         """Nothing is open; the job goes on."""
+
+
+def recorded_code(folder: RunFolder, say: Say) -> int | None:
+    """Block until a run is over and return its exit code; None where nothing tells it.
+
+    Where somebody removed the folder of a run that goes on, `say` hears so, and the end of its processes is the end.
+    """
+    wait_for_end(folder, None)
+    with contextlib.suppress(UnusableState):
+        if (ended := folder.ended()) is not None:
+            return ended[0]
+    until = time.monotonic() + REMOVAL_SECONDS  # `down` removes the folder of processes that it has just killed
+    said = False
+    while not folder.path.exists() and (left := marked(folder.path)):
+        if not said and time.monotonic() > until:
+            said = True
+            say(f"{folder.path} was removed, and with it log and exit code; the job goes on (pid {left[0]})")
+        time.sleep(LOOK_SECONDS)
+    return None
 
 
 class _End:
@@ -43,12 +71,16 @@ class _End:
         self._looked = time.monotonic()
 
     def reached(self) -> bool:
-        if self._folder.ended() is not None:
-            return True
+        with contextlib.suppress(UnusableState):
+            if self._folder.ended() is not None:
+                return True
         if time.monotonic() - self._looked < LOOK_SECONDS:
             return False
         self._looked = time.monotonic()
-        state = state_of(self._folder)
+        try:
+            state = state_of(self._folder)
+        except UnusableState:  # what is damaged in the record ends no job
+            return not marked(self._folder.path)
         return state is None or state.ended
 
 
@@ -66,12 +98,18 @@ def wait_for_end(folder: RunFolder, seconds: float | None) -> bool | None:
 
 
 def frames_of(folder: RunFolder, *, follow: bool) -> Iterator[Chunk]:
-    """Yield what the keeper wrote; with `follow` until the run is over, else until what is there now."""
+    """Yield what the keeper wrote; with `follow` until the run is over, else until what is there now.
+
+    From where the log is damaged nothing more is read, which a last chunk says.
+    """
     end = _End(folder)
     pending = b""
     try:
-        log = folder.log.open("rb")
+        log = os.fdopen(open_own(folder.log), "rb")
     except FileNotFoundError:  # removed meanwhile
+        return
+    except UnusableState as why:
+        yield _said(f"the log of local run {folder.id} is not read: {why}")
         return
     with log:
         while True:
@@ -80,6 +118,9 @@ def frames_of(folder: RunFolder, *, follow: bool) -> Iterator[Chunk]:
             pending += data
             while len(pending) >= HEADER.size:
                 stream, length = HEADER.unpack_from(pending)
+                if stream not in STREAMS or length > LONGEST_FRAME:
+                    yield _said(f"the log is damaged {len(pending)} bytes before byte {log.tell()}; it ends here")
+                    return
                 if len(pending) < HEADER.size + length:
                     break
                 yield Chunk(stderr=stream == STDERR, data=pending[HEADER.size : HEADER.size + length])
@@ -88,3 +129,7 @@ def frames_of(folder: RunFolder, *, follow: bool) -> Iterator[Chunk]:
                 if last or not folder.path.exists():
                     return
                 time.sleep(POLL_SECONDS)
+
+
+def _said(text: str) -> Chunk:
+    return Chunk(stderr=True, data=f"trainlaunch: {text}\n".encode())

@@ -13,8 +13,10 @@ from launcher.container.preflight import health_text
 from launcher.plan.launch_plan import LaunchPlan
 from launcher.plan.planned import Planned, planned_of
 from launcher.run.backend import Started
+from launcher.run.local.files import UnusableState
 from launcher.run.local.processes import Identity, boot_id, identity_of, marked
 from launcher.run.local.state import RunFolder
+from launcher.run.owner import OWNER_KEY, own_name
 from launcher.targets import LOCAL
 
 NEVER_STARTED = "the launcher that created it ended before it started it"
@@ -37,6 +39,7 @@ def describe(plan: LaunchPlan, *, run: str, attempt: int) -> dict[str, Any]:
         "name": plan.name,
         "job": job.name,
         "run": run,
+        OWNER_KEY: own_name(),
         "attempt": attempt,
         "max_attempts": job.max_attempts,
         "ttl": job.ttl_after_finished,
@@ -66,16 +69,24 @@ def signal_number(name: str | None) -> int:
 
 
 def described(folder: RunFolder) -> Facts | None:
-    """Return how to stop a run; None where it is gone."""
+    """Return how to stop a run; None where it is gone. Raises UnusableState."""
     known = folder.description()
     return None if known is None else Facts(known["stop_signal"], known["grace"])
 
 
 def state_of(folder: RunFolder, *, health: bool = False) -> Started | None:
-    """Return what is true of a run now; None where its folder is gone or belongs to another host."""
+    """Return what is true of a run now; None where its folder is gone or belongs to another host.
+
+    With `health` its health command is run. Raises UnusableState where a file of it is another user's or damaged.
+    """
     known = folder.description()
-    if known is None or known["host"] != os.uname().nodename:
-        return None
+    try:
+        return None if known is None or known["host"] != os.uname().nodename else _state(folder, known, health=health)
+    except (KeyError, TypeError, ValueError) as other:
+        raise UnusableState("run.json is of another version of trainlaunch") from other
+
+
+def _state(folder: RunFolder, known: dict[str, Any], *, health: bool) -> Started:
     started = folder.started()
     status, error = _status(folder, known, started)
     ended = folder.ended()
@@ -105,6 +116,7 @@ def state_of(folder: RunFolder, *, health: bool = False) -> Started | None:
         planned=Planned(**known["planned"]),
         ttl=known["ttl"],
         target=LOCAL.name,
+        owner=known.get(OWNER_KEY, ""),
     )
 
 
@@ -115,7 +127,7 @@ def _status(
     if started is None:
         alive = Identity(**known["creator"]).alive
         return "created", "" if alive or folder.started() else NEVER_STARTED
-    keeper = started[0]
+    keeper, first, _ = started
     if folder.ended() is not None:
         return "exited", ""
     if keeper.alive:
@@ -124,7 +136,10 @@ def _status(
         return "exited", ""
     if keeper.boot != boot_id():
         return "exited", RESTARTED
-    return ("running", "") if marked(folder.path) else ("exited", LOST)
+    if first.alive:  # it has another user's rights, as under sudo, and so did not die with its keeper
+        return "running", ""
+    left = marked(folder.path)
+    return "exited", LOST + f"; {len(left)} processes that it started go on, and `down` ends them" * bool(left)
 
 
 def _health(known: dict[str, Any], started: float) -> tuple[str, str]:
@@ -132,7 +147,12 @@ def _health(known: dict[str, Any], started: float) -> tuple[str, str]:
     check = known["health"]
     try:
         done = subprocess.run(
-            ["/bin/sh", "-c", check["command"]], capture_output=True, text=True, timeout=check["timeout"], check=False
+            ["/bin/sh", "-c", check["command"]],
+            capture_output=True,
+            text=True,
+            errors="replace",
+            timeout=check["timeout"],
+            check=False,
         )
     except subprocess.TimeoutExpired:
         code, said = 1, f"the health command took longer than {check['timeout']} s"

@@ -7,13 +7,14 @@
     peak, end     a page each, reserved at the start so that a full disk can't keep the end from being recorded
 
 Files are replaced whole, or written by one call in place; a reader never waits. No secret is in any of them.
+Records have a checksum, and what is another user's or damaged is not used (`UnusableState`).
 """
 
 from __future__ import annotations
 
 import contextlib
-import json
 import os
+import time
 from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
@@ -21,6 +22,16 @@ from typing import Any
 
 from launcher.diagnostics import Diagnostic, Explanation
 from launcher.errors import TargetUnavailable
+from launcher.run.local.files import (
+    UnusableState,
+    open_own,
+    private_folder,
+    read_record,
+    refuse_alien,
+    refuse_open,
+    replace_record,
+    sealed,
+)
 from launcher.run.local.processes import Identity
 
 TL514 = Explanation(
@@ -45,6 +56,8 @@ XDG_STATE_HOME=/scratch/$USER trainlaunch up job.yaml --target local
 """,
 )
 PAGE = 4096
+MOST_DIGITS = 9
+REREAD_SECONDS = 0.01
 
 
 class RunFolder:
@@ -60,41 +73,48 @@ class RunFolder:
         return f"{self.path.parent.name}/{self.path.name}"
 
     def make(self, description: dict[str, Any]) -> None:
-        """Make the folder, readable by its owner only; raises FileExistsError and other OSErrors."""
-        self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        self.path.mkdir(mode=0o700)
-        self.log.touch()
-        for name in ("peak", "end"):
-            (self.path / name).write_bytes(b" " * PAGE)
+        """Make the folder, readable by its owner only; raises FileExistsError, other OSErrors and UnusableState."""
+        private_folder(self.path.parent)
+        self.path.mkdir()
+        private_folder(self.path)
+        for name, content in (("log", b""), ("peak", b" " * PAGE), ("end", b" " * PAGE)):
+            file = self.path / name
+            file.write_bytes(content)
+            file.chmod(0o600)
         self.describe(description)
 
     def describe(self, description: dict[str, Any]) -> None:
         """Replace run.json."""
-        replace_file(self.path / "run.json", description)
+        replace_record(self.path / "run.json", description)
 
     def description(self) -> dict[str, Any] | None:
-        """Return run.json, None where the folder is gone or half made."""
-        return self._json("run.json")
+        """Return run.json, None where the folder is gone or half made. Raises UnusableState."""
+        if self.path.exists():
+            refuse_open(self.path)
+        return read_record(self.path / "run.json")
 
     def start(self, keeper: Identity, process: Identity, started: float) -> None:
         """Record who runs it; raises OSError where the folder is gone."""
         record = {"keeper": asdict(keeper), "process": asdict(process), "started": started}
-        replace_file(self.path / "started.json", record)
+        replace_record(self.path / "started.json", record)
 
     def started(self) -> tuple[Identity, Identity, float] | None:
-        """Return the keeper, the job's first process and the time of its start."""
-        record = self._json("started.json")
+        """Return the keeper, the job's first process and the time of its start. Raises UnusableState."""
+        record = read_record(self.path / "started.json")
         if record is None:
             return None
-        return Identity(**record["keeper"]), Identity(**record["process"]), float(record["started"])
+        try:
+            return Identity(**record["keeper"]), Identity(**record["process"]), float(record["started"])
+        except (KeyError, TypeError, ValueError) as other:
+            raise UnusableState("started.json is of another version of trainlaunch") from other
 
     def end(self, exit_code: int, finished: float) -> None:
         """Record the end in place."""
         self._fill("end", {"exit_code": exit_code, "finished": finished})
 
     def ended(self) -> tuple[int, float] | None:
-        """Return exit code and time of the end, None before it."""
-        record = self._json("end")
+        """Return exit code and time of the end, None before it. Raises UnusableState."""
+        record = self._page("end")
         return None if record is None else (int(record["exit_code"]), float(record["finished"]))
 
     def note_peak(self, peak: int) -> None:
@@ -102,8 +122,8 @@ class RunFolder:
         self._fill("peak", {"peak": peak})
 
     def peak(self) -> int:
-        """Return the recorded peak in bytes, 0 before the first."""
-        return int((self._json("peak") or {"peak": 0})["peak"])
+        """Return the recorded peak in bytes, 0 before the first. Raises UnusableState."""
+        return int((self._page("peak") or {"peak": 0})["peak"])
 
     def note_signal(self, number: int) -> None:
         """Append to the signals that were sent through us."""
@@ -111,32 +131,56 @@ class RunFolder:
             file.write(f"{number}\n")
 
     def signals(self) -> tuple[int, ...]:
-        """Return the signals that were sent through us, in order."""
+        """Return the signals that were sent through us, in order. Raises UnusableState."""
         try:
-            return tuple(int(each) for each in (self.path / "signals").read_text().split())
+            file = open_own(self.path / "signals")
         except FileNotFoundError:
             return ()
+        with os.fdopen(file, "rb") as opened:
+            words = opened.read(PAGE).split()
+        return tuple(int(each) for each in words if each.isdigit() and len(each) <= MOST_DIGITS)
 
     def _fill(self, name: str, record: dict[str, Any]) -> None:
         file = os.open(self.path / name, os.O_WRONLY)
         try:
-            os.pwrite(file, json.dumps(record).encode().ljust(PAGE), 0)
+            os.pwrite(file, sealed(record).ljust(PAGE), 0)
         finally:
             os.close(file)
 
-    def _json(self, name: str) -> dict[str, Any] | None:
+    def _page(self, name: str) -> dict[str, Any] | None:
+        """Return a record that is written in place, which may be read while it is half there."""
         try:
-            found: dict[str, Any] = json.loads((self.path / name).read_bytes())
-        except (OSError, ValueError):
-            return None
-        return found
+            return read_record(self.path / name)
+        except UnusableState:
+            time.sleep(REREAD_SECONDS)
+            return read_record(self.path / name)
 
 
-def replace_file(path: Path, record: dict[str, Any]) -> None:
-    """Write a JSON file whole, then put it in place."""
-    fresh = path.with_name(f".{path.name}.{os.getpid()}")
-    fresh.write_text(json.dumps(record), encoding="utf-8")
-    fresh.replace(path)
+def refuse_alien_state(root: Path) -> None:
+    """Raise TargetUnavailable (TL514) where the folder of all runs is another user's: nothing in it is acted on."""
+    try:
+        refuse_alien(root.parent)
+        refuse_alien(root)
+    except UnusableState as alien:
+        raise TargetUnavailable([_not_used(root, str(alien))]) from alien
+
+
+def make_root(root: Path) -> None:
+    """Make the folder of all runs and the one above it, or close them to others. Raises OSError, TargetUnavailable."""
+    try:
+        private_folder(root.parent)
+        private_folder(root)
+    except UnusableState as alien:
+        raise TargetUnavailable([_not_used(root, str(alien))]) from alien
+
+
+def _not_used(root: Path, why: str) -> Diagnostic:
+    return Diagnostic(
+        code=TL514.code,
+        message=f"the state of local runs in {root} is not used",
+        why=why,
+        fix="set XDG_STATE_HOME to a folder of your own; after a `sudo`, give it back by `sudo chown -R $(id -u)`",
+    )
 
 
 @contextlib.contextmanager

@@ -1,0 +1,127 @@
+"""Which runs RUN means, whose they are, and what `down` takes of them."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import pytest
+
+from launcher.errors import UsageError
+from launcher.run.choice import Asked, check_argument, matching, newest_allowed, removable
+
+
+class Known(NamedTuple):
+    """A run as a target would tell of it."""
+
+    job: str
+    id: str
+    name: str = ""
+    owner: str = "me"
+    running: bool = False
+    created: float = 0.0
+    state: str = "exited"
+
+    @property
+    def names(self) -> frozenset[str]:
+        """Its names."""
+        return frozenset({self.name or self.job, self.id})
+
+    @property
+    def is_mine(self) -> bool:
+        """Whether it is the caller's."""
+        return self.owner == "me"
+
+
+OLD = Known("mnist", "3f9a2c11", "mnist-3f9a2c11", created=1.0)
+NEW = Known("mnist", "3f9a77aa", created=2.0)
+OTHER_NAME = Known("mnist", "5dc0ffee", "second", created=3.0)
+OTHER_JOB = Known("cifar", "abcdef01", created=4.0)
+ALL = (OLD, NEW, OTHER_NAME, OTHER_JOB)
+
+
+@pytest.mark.parametrize(
+    ("typed", "meant"),
+    [
+        ("mnist", (OTHER_NAME, NEW, OLD)),
+        ("second", (OTHER_NAME,)),
+        ("mnist-3f9a2c11", (OLD,)),
+        ("3f9a2c11", (OLD,)),
+        ("3f9a2", (OLD,)),
+        ("5dc0", (OTHER_NAME,)),
+        ("5dc", ()),
+        ("mni", ()),
+        ("5DC0", ()),
+    ],
+)
+def test_a_name_then_a_job_then_the_start_of_an_id(typed: str, meant: tuple[Known, ...]) -> None:
+    """Newest first; three digits are no id, and letters beyond f neither."""
+    assert matching(ALL, Asked(typed)) == meant
+
+
+def test_an_exact_name_wins_over_a_job_of_that_name() -> None:
+    """A run that `--name cifar` gave its name is not the runs of job cifar."""
+    named = Known("mnist", "11112222", "cifar")
+    assert matching((*ALL, named), Asked("cifar")) == (named,)
+    assert matching((*ALL, named), Asked("job.yaml", "cifar")) == (OTHER_JOB,)
+
+
+def test_a_job_wins_over_the_start_of_an_id() -> None:
+    """A job may be called `beef`."""
+    beef, run = Known("beef", "00001111"), Known("mnist", "beef0000")
+    assert matching((beef, run), Asked("beef")) == (beef,)
+    assert matching((beef, run), Asked("beef0")) == (run,)
+
+
+def test_the_start_of_two_ids_is_refused_with_a_list() -> None:
+    """By every verb: which of them is meant would be a guess."""
+    with pytest.raises(UsageError) as refused:
+        matching(ALL, Asked("3f9a"))
+    assert refused.value.exit_code == 2
+    assert "3f9a2c11" in refused.value.diagnostics[0].why
+    assert "3f9a77aa" in refused.value.diagnostics[0].why
+
+
+@pytest.mark.parametrize("typed", ["", "*", " ", "?", "a b", "a*", "-x", "a\n", "../x", "x" * 300, "a\x1b[0m"])
+def test_a_run_that_nothing_is_called_is_usage(typed: str) -> None:
+    """An engine takes an empty label filter, and a folder of runs a `*`, for every job's runs."""
+    with pytest.raises(UsageError) as refused:
+        check_argument(typed)
+    assert refused.value.diagnostics[0].code == "TL118"
+
+
+def test_down_takes_the_one_that_runs_else_the_newest() -> None:
+    """Ended ones are left while one runs."""
+    assert removable((NEW._replace(running=False), OLD._replace(running=True)), "mnist").id == OLD.id
+    assert removable((NEW, OLD), "mnist") == NEW
+
+
+@pytest.mark.parametrize(
+    "found",
+    [
+        (NEW._replace(running=True), OLD._replace(running=True)),
+        (NEW._replace(running=True), OLD._replace(owner="bob")),
+        (NEW._replace(owner=""),),
+    ],
+)
+def test_down_refuses_where_it_would_guess_or_take_somebody_elses(found: tuple[Known, ...]) -> None:
+    """TL119 with each run, its state and its owner."""
+    with pytest.raises(UsageError) as refused:
+        removable(found, "mnist")
+    (problem,) = refused.value.diagnostics
+    assert (refused.value.exit_code, problem.code) == (2, "TL119")
+    assert all(each.id in problem.why and (each.owner or "no owner") in problem.why for each in found)
+
+
+def test_the_newest_of_mine() -> None:
+    """Others' are passed over by verbs that only look."""
+    assert newest_allowed((NEW._replace(owner="bob"), OLD)) == OLD
+    assert newest_allowed((NEW._replace(owner="bob"),)) is None
+
+
+def test_a_long_list_is_cut() -> None:
+    """Ten, and how many more."""
+    many = tuple(Known("mnist", f"{each:08x}", running=True) for each in range(40))
+    with pytest.raises(UsageError) as refused:
+        removable(many, "mnist")
+    assert refused.value.diagnostics[0].why.count("\n") == 11
+    assert "and 30 more" in refused.value.diagnostics[0].why
