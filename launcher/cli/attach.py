@@ -75,13 +75,14 @@ def take_over(container: Started, screen: Screen) -> None:
         off = not_kept(container.max_attempts, None)
         screen.say(f"{off}: its plan is with the user and on the host that started it, and with this version only")
         return
-    problem = leave_keeper(plan, container.run)
+    lacking = secret_findings(plan) if container.attempt < container.max_attempts else ()
+    problem = "; ".join(each.message for each in lacking) or leave_keeper(plan, container.run)
+    if lacking:
+        problem += "; export it, then attach again"
     if problem:
         screen.say(f"{not_kept(plan.job.max_attempts, plan.job.active_deadline)}: {problem}")
         return
     screen.say(f"{keeper_of(container.run) or 'a process of this host'} keeps the run from now on")
-    for finding in secret_findings(plan) if plan.job.max_attempts > 1 else ():
-        screen.say(f"no further attempt can be made: {finding.message}; {finding.fix}, then attach again")
 
 
 class Viewer:

@@ -26,7 +26,7 @@ from launcher.run.wording import another_attempt, stopping
 from launcher.units import format_duration
 
 DEADLINE = "active_deadline"
-LOOK_SECONDS = 20.0  # between two looks at a run that waits for its next attempt
+LOOK_SECONDS = 20.0  # between two looks at a run that waits; a Podman service of ours ends after 30 idle ones
 NO_PREFLIGHT = (
     "no line of the preflight is in the log: where image_entrypoint starts nothing that follows it, the job never ran"
 )
@@ -115,13 +115,14 @@ class Supervisor:
             self._console.say(another_attempt(attempt.number, limit, outcome.exit_code, wait))
             if not self._waited(attempt, wait):
                 return outcome
-            attempt, session = self._started(attempt.run, attempt.number + 1)
+            try:
+                attempt, session = self._started(attempt.run, attempt.number + 1)
+            except LaunchError as cause:
+                self._console.say(f"attempt {attempt.number + 1} can't be started: {cause}")
+                return outcome
 
     def _waited(self, attempt: Attempt, seconds: float) -> bool:
-        """Wait before another attempt; return whether nobody said meanwhile that there shall be none, as `down` does.
-
-        It is looked at now and then, which also keeps a Podman service alive that was started for us alone.
-        """
+        """Wait before another attempt; return whether nobody said meanwhile, as `down` does, that there is none."""
         until = time.monotonic() + seconds
         ends_at = math.inf if self._ends_at is None else self._ends_at
         while not self._stopped_by:

@@ -137,6 +137,23 @@ class KeeperContract:
         assert ended(again)[0] == 4
         assert status_of(trainlaunch, job)["attempt"] == 2
 
+    def test_a_secret_that_is_missing_costs_the_further_attempts_alone(
+        self, start: Start, trainlaunch: Runs, make_job: MakeJob
+    ) -> None:
+        """Who attaches without it is told, and keeps nothing; the last attempt's code stays the run's."""
+        secrets = {"TOKEN": {"env": "HOST_TOKEN"}}
+        fields = {"secrets": secrets, "restart": {"max_attempts": 2}}
+        job = str(make_job(command=["/bin/sh", "-c", "sleep 8; exit 4"], **fields))
+        assert ended(start("up", "-d", job, HOST_TOKEN="s3 cr3t"))[0] == 0
+        os.kill(status_of(trainlaunch, job)["keeper"]["pid"], signal.SIGKILL)
+        until(lambda: status_of(trainlaunch, job)["keeper"] is None)
+        code, _, err = ended(start("attach", job))
+        assert code == 4
+        assert "restart.max_attempts 2 is off: secret TOKEN has no value" in err
+        assert "attach again" in err
+        status = status_of(trainlaunch, job)
+        assert (status["attempt"], status["exit_code"]) == (1, 4)
+
     def test_attach_stops_where_it_is_told_to(self, start: Start, trainlaunch: Runs, make_job: MakeJob) -> None:
         """By the stop signal, with the grace period; the keeper makes no further attempt."""
         job = str(make_job(command=["python3", "-c", CHECKPOINTS], restart={"max_attempts": 3}))

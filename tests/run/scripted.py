@@ -24,7 +24,7 @@ class End:
     """How one container goes: its output, then its code. `until` keeps it running until `stop` or `kill` is called.
 
     A job that `ignores` SIGTERM ends by `kill` only; `lost` makes the engine go away instead of the job, `lost_late`
-    after it told the code. What is `removed_late` is described once after its end.
+    after it told the code. What is `removed_late` is described once after its end; `refused` is not made at all.
     """
 
     code: int = 0
@@ -37,6 +37,7 @@ class End:
     oom_killed: bool = False
     removed: bool = False
     removed_late: bool = False
+    refused: bool = False
     health_output: str = ""
 
 
@@ -88,6 +89,8 @@ class Scripted:
         """Make the next container."""
         self.calls.append(f"create {attempt}")
         number = len(self._made)
+        if self.ends[number].refused:
+            raise unreachable(Endpoint("unix:///gone", ""), "no such file")
         started = replace(BLANK, id=str(number), name=plan.name, run=run, attempt=attempt, planned=self.planned)
         self._made.append(self.Container(self.ends[number], started))
         return str(number)

@@ -146,6 +146,13 @@ def test_a_run_that_is_removed_while_it_waits_is_not_made_again(follow: Callable
     assert done.backend.calls == ["create 1"]
 
 
+def test_an_attempt_that_can_not_be_started_is_no_end_of_its_own(follow: Callable[..., Followed]) -> None:
+    """The code is that of the last one that ran, and why no other followed is said."""
+    done = follow(End(code=4), End(refused=True), attempts=2)
+    assert done.outcome.exit_code == 4
+    assert done.said[-1].startswith("attempt 2 can't be started: TL501")
+
+
 def test_a_later_attempt_may_succeed(follow: Callable[..., Followed]) -> None:
     """The last attempt's code counts, and each new attempt has its line."""
     done = follow(End(code=1), End(code=0), attempts=3)

@@ -97,7 +97,11 @@ class LocalBackend:
         """Start the keeper, and with it the job; the log is read from its first byte."""
         folder, plan = self._folder(container), self._plans.pop(container)
         run, _, attempt = folder.path.name.rpartition("-")
-        spec = process_spec(plan, run_id=f"{plan.name}-{run}-{attempt}", folder=folder.path)
+        try:
+            spec = process_spec(plan, run_id=f"{plan.name}-{run}-{attempt}", folder=folder.path)
+        except TargetUnavailable:  # a secret's source is gone since the checks
+            self.remove(container)
+            raise
         problem = _start_keeper(folder, spec)
         if problem:
             self.remove(container)
