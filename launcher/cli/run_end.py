@@ -95,7 +95,10 @@ def end_evidence(backend: Backend, containers: tuple[Started, ...]) -> Evidence 
     now = tuple(filter(None, (backend.inspect(each.id) for each in containers)))
     kept = Kept(containers[0].run)
     evidence = evidence_of_run(backend, now, kept.ended(containers[0].attempt))
-    return None if evidence is None else replace(evidence, log=_redaction(kept)(evidence.log))
+    if evidence is None:
+        return None
+    redacted = redaction(kept)
+    return replace(evidence, log=redacted(evidence.log), redact=redacted)
 
 
 def say_end(backend: Backend, containers: tuple[Started, ...], streams: Streams, line: Callable[[str], None]) -> None:
@@ -105,7 +108,8 @@ def say_end(backend: Backend, containers: tuple[Started, ...], streams: Streams,
         say_diagnoses(evidence, streams, line)
 
 
-def _redaction(kept: Kept) -> Callable[[str], str]:
+def redaction(kept: Kept) -> Callable[[str], str]:
+    """Return what takes the values of a run's secrets out of a text, as far as they are here."""
     from launcher.errors import TargetUnavailable
     from launcher.run.secrets import NOTHING_REDACTED, Redactor
 

@@ -125,7 +125,7 @@ def _tell(outcome: Outcome, plan: LaunchPlan, redacted: Redactor, screen: Screen
     if outcome.exit_code:
         node = "" if outcome.node is None else f" on node {outcome.node}"
         screen.say(f"the job ended with exit code {outcome.exit_code}{node}")
-    said = replace(outcome.evidence, log=redacted(outcome.evidence.log))
+    said = replace(outcome.evidence, log=redacted(outcome.evidence.log), redact=redacted)
     say_diagnoses(said, streams, screen.line)
     kept = "container is" if plan.nodes == 1 else "containers are"
     kept = kept if plan.target_record.starts_container else "log is"

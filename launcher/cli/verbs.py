@@ -14,6 +14,7 @@ VERBS = {
     "schema": "print the JSON Schema of the job file or of a policy",
     "explain": "tell what a code like TL201 means, why, and what to write instead",
     "completion": "print the completion script of a shell",
+    "doctor": "tell why a run died or hangs, from the run or from a log; alone look at this machine",
     "ps": "list the runs of all jobs",
     "status": "show /dev/shm, health and workers of a run",
     "logs": "print a run's log",

@@ -30,7 +30,7 @@ def new_scanner() -> Scanner:
 
 def all_causes(evidence: Evidence) -> tuple[Diagnosis, ...]:
     """Return all causes, the best first, then the echoes of the first; nothing where nothing went wrong."""
-    return ranked(_case(evidence))
+    return tuple(each.redacted(evidence.redact) for each in ranked(_case(evidence)))
 
 
 def explain_end(evidence: Evidence) -> tuple[Diagnosis, ...]:

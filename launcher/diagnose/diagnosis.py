@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 
 from launcher.diagnose.evidence import Evidence
 from launcher.diagnose.log_facts import Hit
@@ -44,6 +45,11 @@ class Diagnosis:
     def saw(self) -> str:
         """The first piece of its evidence."""
         return self.evidence[0].text if self.evidence else ""
+
+    def redacted(self, redacted: Callable[[str], str]) -> Diagnosis:
+        """Return it with what may quote a log changed by a function that takes secrets out."""
+        evidence = tuple(replace(each, text=redacted(each.text)) for each in self.evidence)
+        return replace(self, evidence=evidence, sentence=redacted(self.sentence), fix=redacted(self.fix))
 
     @property
     def symptom(self) -> str:

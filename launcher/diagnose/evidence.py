@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -29,6 +30,7 @@ class Evidence:
     effect, `log` is the last part of both streams. `reason` and `words` are a cluster's own for an end, or a wait, that
     the container did not bring about, as `Evicted`.
     `scanned` is the whole log where it was read as it came; `log` then is only its last part.
+    `redact` takes secrets out of what is quoted of it.
 
     `shm_volume` is the pod's volume that is mounted at /dev/shm, `memory_volumes` are all those kept in memory.
     `pids_limit` and `nofile` are the container's own limits, 0 where unknown; `gpus` is how many it was given, None
@@ -52,6 +54,7 @@ class Evidence:
     words: str = ""
     planned: Planned = field(default_factory=Planned)
     scanned: LogFacts | None = None
+    redact: Callable[[str], str] = str
     events: tuple[Event, ...] = ()
     shm_volume: str = ""
     memory_volumes: tuple[str, ...] = ()

@@ -14,7 +14,8 @@ _INTRODUCTION = """\
 <!-- written from launcher/diagnose/symptoms/ by `python -m launcher.diagnose.reference`; edit the modules -->
 
 After a failure `trainlaunch up` prints one or two causes, each with the evidence for it and what to type. This page has
-all of them, by what stands on the screen. Where nothing names a cause it prints the evidence and guesses nothing.
+all of them, by what stands on the screen; [doctor.md](doctor.md) has `trainlaunch doctor`. Where nothing names a cause
+the evidence is printed and nothing is guessed.
 
 @TABLE@
 

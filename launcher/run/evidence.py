@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 from launcher.diagnose.evidence import Evidence
+from launcher.diagnose.log_facts import LogFacts
 from launcher.run.backend import Backend, Started
 from launcher.run.multi_node import deciding
 from launcher.run.observe import read_from_health
@@ -58,17 +60,22 @@ def evidence_of_run(backend: Backend, containers: Sequence[Started], note: EndNo
         return None
     last = read_from_health(ended.health_output)
     peaks = [each for each in (note.peak, last.peak if last else None) if each is not None]
-    return evidence_of(
+    log, facts = read_whole_log(backend, ended)
+    evidence = evidence_of(
         ended,
-        log=_tail(backend, ended),
+        log=log,
         signals=backend.signals(ended),
         note=note._replace(peak=max(peaks, default=None)),
     )
+    return replace(evidence, scanned=facts)
 
 
-def _tail(backend: Backend, container: Started) -> str:
-    """Return the last part of both streams as they came."""
-    tail = b""
+def read_whole_log(backend: Backend, container: Started) -> tuple[str, LogFacts]:
+    """Return the last part of both streams as they came, and what all of them says. Raises TargetUnavailable."""
+    from launcher.diagnose import new_scanner  # all symptoms; most starts explain nothing
+
+    tail, scanner = b"", new_scanner()
     for chunk in backend.logs(container.id, follow=False):
         tail = (tail + chunk.data)[-TAIL_BYTES:]
-    return tail.decode(errors="replace")
+        scanner.feed(chunk.data)
+    return tail.decode(errors="replace"), scanner.facts()

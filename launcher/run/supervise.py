@@ -274,7 +274,7 @@ class Supervisor:
         if self._kept is not None:
             self._kept.end(attempt.number, note)
         evidence = evidence_of(ended, log=log.text, signals=signals, note=note)
-        return Outcome(code, replace(evidence, exit_code=code), ended.node)
+        return Outcome(code, replace(evidence, exit_code=code, scanned=log.facts), ended.node)
 
     def _end_watches(self, attempt: Attempt, containers: tuple[Started, ...]) -> None:
         last = {each.node: each.health_output for each in containers}

@@ -6,7 +6,7 @@ import re
 import threading
 import time
 from collections.abc import Callable
-from typing import Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from launcher.diagnose.evidence import Evidence
 from launcher.diagnose.shm_advice import larger_shm
@@ -17,6 +17,10 @@ from launcher.run.backend import Chunk, Say, ShmReading, Started
 from launcher.run.evidence import TAIL_BYTES
 from launcher.run.observe import PAGE, read_from_health
 from launcher.units import counted, human_size
+
+if TYPE_CHECKING:
+    from launcher.diagnose.log_facts import LogFacts
+    from launcher.diagnose.scan import Scanner
 
 HEAD_BYTES = 8 * 1024
 WATCHED_BYTES = 8 * 1024
@@ -38,6 +42,7 @@ class Log:
         self._hangs = hangs
         self._say = say
         self._said = False
+        self._scanner: Scanner | None = None
         self._last = time.monotonic()
         self.preflight_spoke = False
 
@@ -47,12 +52,25 @@ class Log:
         if len(self._head) < HEAD_BYTES:
             self._head += chunk.data[: HEAD_BYTES - len(self._head)]
         self._tail = (self._tail + chunk.data)[-TAIL_BYTES:]
+        self._scan(chunk.data)
         self.preflight_spoke = self.preflight_spoke or PREFLIGHT in chunk.data
         if not self._said and chunk.stderr and b"Error" in chunk.data:
             sentence = self._hangs(self._tail[-WATCHED_BYTES:].decode(errors="replace"))
             if sentence:
                 self._said = True
                 self._say(f"since {clock()} {sentence}")
+
+    def _scan(self, data: bytes) -> None:
+        if self._scanner is None:
+            from launcher.diagnose import new_scanner  # all symptoms; a run that prints nothing needs none
+
+            self._scanner = new_scanner()
+        self._scanner.feed(data)
+
+    @property
+    def facts(self) -> LogFacts | None:
+        """What all of it says, not only its last part; None where nothing was printed. Asked for at the end."""
+        return None if self._scanner is None else self._scanner.facts()
 
     @property
     def silent(self) -> float:

@@ -167,7 +167,7 @@ def _gpus(plan: LaunchPlan, info: Mapping[str, Any], *, local: bool) -> Iterator
             span=span,
             field="resources.gpus",
         )
-    elif not _has_gpu_runtime(info, local=local):
+    elif not has_gpu_runtime(info, local=local):
         yield Diagnostic(
             code=NO_GPU,
             message=f"resources.gpus is {asked} and the engine has no NVIDIA runtime",
@@ -185,7 +185,8 @@ def gpu_nodes(dev: Path = Path("/dev")) -> int | None:
     return sum(1 for each in dev.glob("nvidia*") if re.fullmatch(r"nvidia\d+", each.name))
 
 
-def _has_gpu_runtime(info: Mapping[str, Any], *, local: bool) -> bool:
+def has_gpu_runtime(info: Mapping[str, Any], *, local: bool) -> bool:
+    """Whether the engine whose `GET /info` is `info` can give NVIDIA GPUs to a container."""
     if "nvidia" in (info.get("Runtimes") or {}):
         return True
     if any("gpu" in str(each.get("ID", "")) for each in info.get("DiscoveredDevices") or ()):

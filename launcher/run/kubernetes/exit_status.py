@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from launcher.diagnose.evidence import Evidence
+from launcher.diagnose.log_facts import LogFacts
 from launcher.errors import EXIT_BEFORE_START
 from launcher.run.backend import Say
 from launcher.run.evidence import TAIL_BYTES
@@ -28,7 +29,9 @@ def evidence_of_ended(cluster: Cluster, end: End, say: Say) -> Evidence:
     evidence = evidence_of_end(end, None)
     if end.pod is None or not end.pod.ran:
         return evidence
-    return replace(evidence, log=with_last_word(end.pod, _tail(cluster, end.pod, say)))
+    tail, facts = _read(cluster, end.pod, say)
+    log = with_last_word(end.pod, tail)
+    return replace(evidence, log=log, scanned=facts if log == tail else None)
 
 
 def end_of_run(result: Result, pods: Sequence[Pod]) -> End:
@@ -38,15 +41,19 @@ def end_of_run(result: Result, pods: Sequence[Pod]) -> End:
     return End("ended", EXIT_BEFORE_START if code is None else code, deciding, result=result)
 
 
-def _tail(cluster: Cluster, pod: Pod, say: Say) -> str:
-    tail = bytearray()
+def _read(cluster: Cluster, pod: Pod, say: Say) -> tuple[str, LogFacts]:
+    """Return the last part of a pod's log, and what all of it says."""
+    from launcher.diagnose import new_scanner  # all symptoms; most starts explain nothing
+
+    tail, scanner = bytearray(), new_scanner()
 
     def write(data: bytes) -> None:
         tail.extend(data)
         del tail[:-TAIL_BYTES]
+        scanner.feed(data)
 
     PodLog(cluster, pod, write, lambda: pod, say).read(follow=False, stop=threading.Event())
-    return tail.decode(errors="replace")
+    return tail.decode(errors="replace"), scanner.facts()
 
 
 def evidence_of_end(end: End, output: Output | None) -> Evidence:
@@ -68,6 +75,7 @@ def evidence_of_end(end: End, output: Output | None) -> Evidence:
         oom_killed=pod.oom_killed,
         shm_size=pod.shm_size,
         memory=pod.memory,
+        scanned=_whole_log(pod, output),
         shm_peak=output.peak(pod) if output is not None else None,
         stopped_by=stopped_by,
         killed_by=end.killed_by,
@@ -76,6 +84,14 @@ def evidence_of_end(end: End, output: Output | None) -> Evidence:
         words=words,
         planned=pod.planned,
     )
+
+
+def _whole_log(pod: Pod, output: Output | None) -> LogFacts | None:
+    """Return what all of a pod's log says; None where its last word is not in it, which then is looked at alone."""
+    facts = output.facts(pod) if output is not None else None
+    last = pod.termination_message.strip()
+    complete = facts is not None and output is not None and (not last or last in output.logs[pod.uid].text)
+    return facts if complete else None
 
 
 def _deleted(pod: Pod, reason: str) -> bool:

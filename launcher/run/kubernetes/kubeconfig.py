@@ -79,6 +79,11 @@ def find_access(context: str | None) -> Access:
     )
 
 
+def configured() -> bool:
+    """Whether there is a kubeconfig, or this process runs in a pod; what it says is not looked at."""
+    return bool(_existing_files() or os.environ.get("KUBERNETES_SERVICE_HOST"))
+
+
 def _existing_files() -> list[str]:
     stated = os.environ.get("KUBECONFIG")
     paths = [each for each in (stated or HOME_CONFIG).split(os.pathsep) if each]

@@ -6,6 +6,7 @@ import threading
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from launcher.diagnose.log_facts import LogFacts
 from launcher.run.backend import Chunk, Say
 from launcher.run.kubernetes.client import Cluster
 from launcher.run.kubernetes.exec import PodShm
@@ -67,6 +68,10 @@ class Output:
     def tail(self, pod: Pod) -> str:
         """Return the last part of a pod's log as far as it was read, and its last word where the log lacks that."""
         return with_last_word(pod, self.logs[pod.uid].text if pod.uid in self.logs else "")
+
+    def facts(self, pod: Pod) -> LogFacts | None:
+        """Return what all of a pod's log says as far as it was read; None where nothing was."""
+        return self.logs[pod.uid].facts if pod.uid in self.logs else None
 
     def peak(self, pod: Pod) -> int | None:
         """Return the most that was seen in a pod's /dev/shm."""

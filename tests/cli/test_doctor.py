@@ -1,0 +1,182 @@
+"""`trainlaunch doctor`: logs from anywhere, inspections, this machine; its documents and exit codes."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from launcher.diagnostics import Diagnostic
+from launcher.run import machine
+from tests.conftest import Runs
+from tests.diagnose.corpus import rows
+
+ROWS = rows()
+ENOSPC = "RuntimeError: unable to allocate shared memory(shm) for file </torch_1_2_3>: No space left on device (28)\n"
+POD: dict[str, Any] = {
+    "kind": "Pod",
+    "spec": {
+        "containers": [
+            {
+                "image": "ml/train:1",
+                "resources": {"limits": {"memory": "8Gi"}},
+                "volumeMounts": [{"name": "cache", "mountPath": "/dev/shm"}],
+            }
+        ],
+        "volumes": [
+            {"name": "cache", "emptyDir": {"medium": "Memory", "sizeLimit": "1Gi"}},
+            {"name": "scratch", "emptyDir": {"medium": "Memory"}},
+            {"name": "disk", "emptyDir": {}},
+        ],
+    },
+    "status": {"phase": "Failed", "reason": "Evicted", "message": ""},
+}
+
+
+@pytest.fixture
+def doctor(trainlaunch: Runs, tmp_path: Path) -> Callable[..., tuple[int, list[dict[str, Any]]]]:
+    """Run it on a log, an inspection or both, and return its exit code and its diagnoses."""
+
+    def explain(log: str | None = None, inspect: object = None, *more: str) -> tuple[int, list[dict[str, Any]]]:
+        arguments = ["doctor", "--output", "json", *more]
+        if log is not None:
+            (tmp_path / "a.log").write_text(log)
+            arguments += ["--log", str(tmp_path / "a.log")]
+        if inspect is not None:
+            (tmp_path / "inspect").write_text(inspect if isinstance(inspect, str) else json.dumps(inspect))
+            arguments += ["--inspect", str(tmp_path / "inspect")]
+        done = trainlaunch(*arguments)
+        return done.returncode, json.loads(done.stdout)["diagnoses"]
+
+    return explain
+
+
+@pytest.mark.parametrize("name", ROWS)
+def test_each_field_report_is_explained_from_its_own_files(name: str, doctor: Any) -> None:
+    """As its row has them: the log, the exit code, what the engine says."""
+    row = ROWS[name]
+    code = [] if row.get("exit_code") is None else ["--exit-code", str(row["exit_code"])]
+    returned, found = doctor(row["input"], row.get("inspect"), *code)
+    assert returned == 0
+    assert found[0]["symptom"] in row["symptom"]
+
+
+def test_a_diagnosis_has_its_line_and_its_commands(doctor: Any) -> None:
+    """The keys of a document."""
+    _, (found,) = doctor(f"a\nb\n{ENOSPC}c\n")
+    assert found["evidence"] == [{"source": "log", "line": 3, "text": ENOSPC.strip()}]
+    assert found.keys() == {"code", "symptom", "confidence", "evidence", "cause", "fix", "commands", "echo_of"}
+    assert (found["code"], found["confidence"]) == ("TL605", "certain")
+
+
+def test_nothing_known_is_1_and_no_guess(trainlaunch: Runs, tmp_path: Path) -> None:
+    """Thin evidence names what to look at next; a clean log names nothing."""
+    log = tmp_path / "a.log"
+    log.write_text("step 1\nsomething went\n")
+    done = trainlaunch("doctor", "--log", str(log), "--exit-code", "3")
+    assert done.returncode == 1
+    assert "no known cause; exit code 3" in done.stdout
+    document = json.loads(trainlaunch("doctor", "--log", str(log), "--output", "json").stdout)
+    assert document["diagnoses"] == []
+
+
+@pytest.mark.parametrize(
+    ("words", "cause"),
+    [
+        ('Usage of EmptyDir volume "cache" exceeds the limit "1Gi".', "/dev/shm held more than its size"),
+        ('Usage of EmptyDir volume "scratch" exceeds the limit "1Gi".', "kept in memory"),
+        ('Usage of EmptyDir volume "disk" exceeds the limit "1Gi".', "for its disk"),
+        ("The node was low on resource: memory.", "ran out of memory itself"),
+    ],
+)
+@pytest.mark.parametrize("as_yaml", [False, True])
+def test_a_pods_own_volumes_tell_shm_from_disk(words: str, cause: str, as_yaml: bool, doctor: Any) -> None:
+    """By where a volume is mounted, whatever its name, and by its medium."""
+    import yaml
+
+    pod = {**POD, "status": {**POD["status"], "message": words}}
+    returned, found = doctor(None, yaml.safe_dump({"kind": "List", "items": [pod]}) if as_yaml else pod)
+    assert (returned, found[0]["symptom"]) == (0, "evicted")
+    assert cause in found[0]["cause"]
+
+
+def test_without_the_pod_a_name_makes_shm_only_likely(doctor: Any) -> None:
+    """An event alone."""
+    event = {
+        "kind": "Event",
+        "reason": "Evicted",
+        "message": 'Usage of EmptyDir volume "dshm" exceeds the limit "1Gi".',
+    }
+    _, found = doctor(None, event)
+    assert (found[0]["symptom"], found[0]["confidence"]) == ("evicted", "likely")
+    assert "/dev/shm" in found[0]["cause"]
+
+
+def test_shm_size_of_docker_inspect_counts_only_where_it_is_in_effect(doctor: Any) -> None:
+    """With ipc host it is what nobody uses."""
+    own = {"HostConfig": {"IpcMode": "private", "ShmSize": 67108864}, "State": {"ExitCode": 1}}
+    assert "/dev/shm of 64 MiB is full" in doctor(ENOSPC, [own])[1][0]["cause"]
+    host = {"HostConfig": {"IpcMode": "host", "ShmSize": 67108864}, "State": {"ExitCode": 1}}
+    assert "64 MiB" not in json.dumps(doctor(ENOSPC, [host])[1])
+
+
+def test_a_job_file_gives_the_numbers_and_the_target(doctor: Any, tmp_path: Path) -> None:
+    """A fix for a pod has no ulimits."""
+    (tmp_path / "job.yaml").write_text(
+        "name: job\nimage: a:1\ncommand: [python]\nresources: {cpus: 2, memory: 8Gi}\nshm_size: 3Gi\n"
+    )
+    job = ("--job", str(tmp_path / "job.yaml"))
+    assert "/dev/shm of 3.0 GiB is full" in doctor(ENOSPC, None, *job)[1][0]["cause"]
+    files = doctor("RuntimeError: received 0 items of ancdata\n", None, *job, "--target", "kubernetes")[1][0]
+    assert "ulimits" not in files["fix"]
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("doctor", "mnist", "--log", "x"),
+        ("doctor", "--exit-code", "1"),
+        ("doctor", "--log", "/nowhere/at/all"),
+        ("doctor", "--log", "-", "--inspect", "-"),
+    ],
+)
+def test_arguments_that_mean_two_things_are_refused(arguments: tuple[str, ...], trainlaunch: Runs) -> None:
+    """With one sentence, and 2."""
+    done = trainlaunch(*arguments)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "error[TL118]" in done.stderr
+
+
+@pytest.mark.parametrize("text", ["[1, 2]", "a: [", "{}", "just words"])
+def test_an_inspection_that_is_none_is_refused(text: str, trainlaunch: Runs, tmp_path: Path) -> None:
+    """Never silently left out."""
+    (tmp_path / "x").write_text(text)
+    done = trainlaunch("doctor", "--inspect", str(tmp_path / "x"))
+    assert done.returncode == 2
+    assert "docker inspect NAME" in done.stderr
+
+
+def test_this_machine_is_looked_at_without_arguments(trainlaunch: Runs, monkeypatch: pytest.MonkeyPatch) -> None:
+    """0 where all is well, 1 and the value to type where something is wrong."""
+    fine = machine.Look("engine", "docker 28.1, cgroup v2")
+    monkeypatch.setattr(machine, "looks", lambda: (fine,))
+    done = trainlaunch("doctor")
+    assert (done.returncode, done.stdout) == (0, "engine       docker 28.1, cgroup v2\n")
+    wrong = machine.Look("/dev/shm", "missing", Diagnostic("TL628", "this machine has no /dev/shm", fix="run `mount`"))
+    monkeypatch.setattr(machine, "looks", lambda: (fine, wrong))
+    done = trainlaunch("doctor", "--output", "json")
+    document = json.loads(done.stdout)
+    assert done.returncode == 1
+    assert [each["symptom"] for each in document["diagnoses"]] == ["shm-missing"]
+    assert [each["fine"] for each in document["machine"]] == [True, False]
+
+
+def test_each_look_at_this_machine_tells_what_it_saw() -> None:
+    """By the real machine: nothing is raised, and what is wrong has a fix."""
+    found = machine.looks()
+    assert {"engine", "GPUs", "/dev/shm", "open files", "memory", "cluster"} <= {each.name for each in found}
+    assert all(each.seen for each in found)
+    assert all(each.wrong.fix for each in found if each.wrong is not None)
