@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import posixpath
 import re
+import shlex
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from launcher.diagnostics import Report
 from launcher.job.building.spec import inherited
+from launcher.job.entrypoint import drops_command, lines_without
 from launcher.job.fields.table import default
 from launcher.job.fields.types import SUBDOMAIN
 from launcher.job.starter import Starter
@@ -125,6 +127,13 @@ def _check_process(job: Checked) -> None:
         if argv and argv[0] == "":
             message = f"{field}.0 is empty; expected a program"
             job.add("TL107", f"{field}.0", message, fix=f"write the program, like {example}")
+    entrypoint = job.value("image_entrypoint") or ()
+    if BAD not in entrypoint and drops_command(entrypoint):
+        argv = job.value("command") or ()
+        message = f"image_entrypoint is {shlex.join(entrypoint)}, which doesn't run what stands behind it"
+        why = "it takes the preflight for its own file or text, so neither the preflight nor the job would start"
+        fix = f"write {lines_without(entrypoint, () if BAD in argv else argv)}"
+        job.add("TL107", "image_entrypoint", message, fix=fix, why=why)
 
 
 def _starter(job: Checked) -> Starter | None:

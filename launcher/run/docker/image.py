@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from launcher.diagnostics import Diagnostic, Explanation
 from launcher.errors import TargetUnavailable
+from launcher.job.entrypoint import drops_command, lines_without
 from launcher.plan.launch_plan import LaunchPlan
 from launcher.run.backend import Say
 from launcher.run.docker.client import Engine, EngineRefused
@@ -23,7 +24,8 @@ TL509 = Explanation(
     "The image has an ENTRYPOINT and the job does not say what becomes of it.",
     """\
 **Why**: the preflight takes the ENTRYPOINT's place, and the ENTRYPOINT would silently not run. The
-message has the line to add.
+message has the line to add. A bare shell or Python, as in `ENTRYPOINT ["bash", "-c"]`, runs nothing that stands
+behind it: the line drops it, and puts its program in front of a command that needs it.
 
 **Example**:
 
@@ -181,14 +183,16 @@ def _pull_refused(plan: LaunchPlan, words: str) -> Diagnostic:
 
 def unmentioned_entrypoint(plan: LaunchPlan, entrypoint: list[str]) -> Diagnostic:
     """Return the error for an image whose ENTRYPOINT the job does not mention (TL509)."""
-    run_in_front = f"add `image_entrypoint: {json.dumps(entrypoint, ensure_ascii=False)}` to run it in front, or "
-    if entrypoint[:2] == ["/bin/sh", "-c"]:  # the shell form drops whatever stands behind it: the job would never run
-        run_in_front = "put what it does at the start of a script, and add "
+    fix = f"add `image_entrypoint: {json.dumps(entrypoint, ensure_ascii=False)}` to run it in front, or "
+    fix += "`image_entrypoint: []` to drop it"
+    if drops_command(entrypoint):
+        own = "put what it does at the start of a script, and " if len(entrypoint) > 2 else ""
+        fix = f"{own}add {lines_without(entrypoint, plan.job.command)}: it doesn't run what stands behind it"
     return Diagnostic(
         code=TL509.code,
         message=f"image {plan.job.image} has an ENTRYPOINT and the job has no image_entrypoint",
         why="the preflight takes the place of the ENTRYPOINT, which would then not run",
-        fix=f"{run_in_front}`image_entrypoint: []` to drop it",
+        fix=fix,
         span=plan.job.span("image"),
         field="image_entrypoint",
     )
