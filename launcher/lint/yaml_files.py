@@ -9,7 +9,7 @@ from launcher.diagnostics import Edit
 from launcher.formats.compose.read import read_documents
 from launcher.formats.kubernetes import containers_of
 from launcher.formats.kubernetes.objects import read_object
-from launcher.lint.edits import yaml_edits
+from launcher.lint.edits import Budget, yaml_edits
 from launcher.rules.written.commands import argvs_of
 from launcher.rules.written.evidence import engine_text
 from launcher.rules.written.model import COMPOSE, KUBERNETES, Written, WrittenFile, at, text_at
@@ -26,6 +26,7 @@ def read_compose_file(text: str, name: str, found: Documents) -> WrittenFile:
     """Return the services of a Compose file."""
     roots = [(index, each) for index, each in enumerate(found.nodes) if isinstance(each, Mapping)]
     containers = []
+    budget = Budget(text)
     for workload in read_documents(found):
         service = workload.place.removeprefix("services.")
         document, own = next(
@@ -37,8 +38,13 @@ def read_compose_file(text: str, name: str, found: Documents) -> WrittenFile:
             (0, None),
         )
         add = _service_adds(text, name, document, service)
-        containers.append(Written(workload, argvs_of(workload), own, add_shm=add))
+        containers.append(Written(workload, argvs_of(workload), own, add_shm=_within(budget, add)))
     return WrittenFile(COMPOSE, text, Source(text, name), tuple(containers), found.nodes)
+
+
+def _within(budget: Budget, add: Adds | None) -> Adds | None:
+    """Return `add` as long as the budget lasts; afterwards it has no edits."""
+    return None if add is None else lambda size: add(size) if budget.spend() else ()
 
 
 def _service_adds(text: str, name: str, document: int, service: str) -> Adds:
@@ -50,8 +56,9 @@ def _service_adds(text: str, name: str, document: int, service: str) -> Adds:
 
 def read_kubernetes_file(text: str, name: str, found: Documents) -> WrittenFile:
     """Return the containers of every pod of a text of manifests."""
+    budget = Budget(text)
     containers = [
-        each
+        each._replace(add_shm=_within(budget, each.add_shm))
         for document, root in enumerate(found.nodes)
         for path, node in _objects(root, ())
         for each in _containers(text, name, document, path, node)

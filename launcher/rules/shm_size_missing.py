@@ -27,6 +27,7 @@ of the same object has a size; a warning for a PyTorch image with a GPU and for 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import NamedTuple
 
 from launcher.diagnostics import Diagnostic, Severity
 from launcher.formats.workload import ABSENT, Unknown
@@ -42,15 +43,25 @@ GROUP = DEFECTS
 _WATCHERS = frozenset({"nvidia-smi", "rocm-smi", "nvcc", "df"})
 
 
+class _Beside(NamedTuple):
+    """What the rest of the text says: objects with a sized pod, and whether a build of an image gets a size."""
+
+    sized_objects: set[str]
+    sized_at_build: bool
+
+
 def check_written(file: WrittenFile) -> Iterator[Finding]:
     """Yield a finding for each container whose /dev/shm is the runtime's 64 MiB and that may need more."""
-    sized = any(each.workload.shm.kind != ABSENT for each in file.containers)
+    beside = _Beside(
+        {_head(each) for each in file.containers if file.kind == KUBERNETES and each.workload.shm.kind != ABSENT},
+        _sized_at_build(file),
+    )
     for written in file.containers:
         workload = written.workload
         if workload.shm.kind != ABSENT or workload.shm.span is not None or _is_set_up(written):
             continue
         workers = stated_workers(written.argvs, workload.env)
-        severity, reason = _judged(file, written, workers, sized=sized)
+        severity, reason = _judged(written, workers, beside)
         if severity is not None:
             yield _finding(file, written, workers, severity, reason)
 
@@ -63,7 +74,7 @@ def _is_set_up(written: Written) -> bool:
     return bool(programs) and programs <= _WATCHERS
 
 
-def _judged(file: WrittenFile, written: Written, workers: int | None, *, sized: bool) -> tuple[Severity | None, str]:
+def _judged(written: Written, workers: int | None, beside: _Beside) -> tuple[Severity | None, str]:
     workload = written.workload
     trains = any(map(is_training, written.argvs))
     gpus, torch = has_gpu(workload), is_torch_image(workload)
@@ -72,9 +83,9 @@ def _judged(file: WrittenFile, written: Written, workers: int | None, *, sized: 
         return Severity.ERROR, f"{workers} DataLoader workers"
     if trains and gpus:
         return Severity.ERROR, "a training command with GPUs"
-    if gpus and sized and file.kind == KUBERNETES and _has_sized_sibling(file, written):
+    if gpus and _head(written) in beside.sized_objects:
         return Severity.ERROR, "another pod of the same object has a size"
-    if trains and _sized_elsewhere(file):
+    if trains and beside.sized_at_build:
         return Severity.ERROR, "a training command, and a size is given to `docker build` alone"
     if torch and gpus:
         return Severity.WARNING, "a PyTorch image with GPUs"
@@ -85,14 +96,12 @@ def _judged(file: WrittenFile, written: Written, workers: int | None, *, sized: 
     return (Severity.INFO, "a GPU; inference in one process is right without") if gpus else (None, "")
 
 
-def _has_sized_sibling(file: WrittenFile, written: Written) -> bool:
-    head = written.workload.place.partition(" ")[0]
-    return any(
-        each.workload.shm.kind != ABSENT and each.workload.place.partition(" ")[0] == head for each in file.containers
-    )
+def _head(written: Written) -> str:
+    """Return which object of a text of manifests a container is of."""
+    return written.workload.place.partition(" ")[0]
 
 
-def _sized_elsewhere(file: WrittenFile) -> bool:
+def _sized_at_build(file: WrittenFile) -> bool:
     """Return whether the file sizes /dev/shm of an image's build."""
     return any(
         each.text == "build" and command[index - 1].text in {"docker", "podman", "buildx"}

@@ -39,3 +39,18 @@ def test_changed_texts_are_judged_and_fixed(name: str) -> None:
         after = fixed(linted, None, BOTH)
         assert fixed(after, None, BOTH).text == after.text
     assert time.process_time() - start < 60
+
+
+def test_long_texts_are_judged_and_fixed_in_time_of_their_length() -> None:
+    """Thousands of lines are one script; of a huge YAML text only some fixes are worked out, and all findings."""
+    start = time.process_time()
+    script = "".join(f"docker run --gpus all x:{number} torchrun train.py\n" for number in range(1000))
+    after = fixed(lint_text(script, "run.sh"))
+    assert after.findings == ()
+    assert after.text.count("--shm-size=2g") == 1000
+    service = "  s{}: {{image: 'pytorch:1', gpus: all, command: torchrun train.py}}\n"
+    compose = "services:\n" + "".join(service.format(number) for number in range(1000))
+    found = lint_text(compose, "compose.yaml").findings
+    assert len(found) == 1000
+    assert 0 < sum(each.safe for each in found) < 100
+    assert time.process_time() - start < 60
