@@ -22,7 +22,7 @@ from launcher.run.observe import suggestion
 from launcher.run.retry import backoff, may_retry
 from launcher.run.signals import HANGUP, Event, Events, Presses
 from launcher.run.watch import HangWatch, Log, ShmWatch, planned_shm
-from launcher.run.wording import another_attempt, stopping
+from launcher.run.wording import another_attempt, not_started, stopping
 from launcher.units import format_duration
 
 DEADLINE = "active_deadline"
@@ -118,7 +118,7 @@ class Supervisor:
             try:
                 attempt, session = self._started(attempt.run, attempt.number + 1)
             except LaunchError as cause:
-                self._console.say(f"attempt {attempt.number + 1} can't be started: {cause}")
+                self._console.say(not_started(attempt.number + 1, cause))
                 return outcome
 
     def _waited(self, attempt: Attempt, seconds: float) -> bool:

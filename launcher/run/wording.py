@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from launcher.diagnostics import Diagnostic, Explanation
+from launcher.errors import LaunchError
 from launcher.plan.launch_plan import LaunchPlan
 from launcher.run.backend import Started
 from launcher.run.choice import Candidate
@@ -53,6 +54,12 @@ def not_kept(max_attempts: int, deadline: int | None) -> str:
     if not off:
         return "nobody watches it for hangs"
     return f"{' and '.join(off)} {'are' if len(off) > 1 else 'is'} off"
+
+
+def not_started(number: int, cause: LaunchError) -> str:
+    """Return what is said of a further attempt that can't be started; the code of the last one is then the run's."""
+    whys = (f"{each.code}: {each.message}; {each.fix}" for each in cause.diagnostics)
+    return f"attempt {number} can't be started: {'; '.join(whys)}"
 
 
 def stopping(why: str, grace: int, *, by: str) -> str:

@@ -184,10 +184,10 @@ def test_an_images_own_folder_of_secrets_is_named(
 
 
 @pytest.mark.docker
-def test_a_secret_that_is_gone_when_another_attempt_starts_is_tl507(
+def test_a_secret_that_is_gone_when_another_attempt_starts_is_told(
     trainlaunch: Runs, make_job: MakeJob, tmp_path: Path
 ) -> None:
-    """Each attempt reads it anew; the job is not started without it."""
+    """Each attempt reads it anew; the job is not started without it, and the last attempt's code is the run's."""
     (tmp_path / "token").write_text("pl4nted-first")
     job = make_job(
         secrets={"TOKEN": {"file": "./token"}},
@@ -196,9 +196,9 @@ def test_a_secret_that_is_gone_when_another_attempt_starts_is_tl507(
         script="rm /job/token; exit 3",
     )
     done = trainlaunch("up", str(job))
-    assert done.returncode == 125
+    assert done.returncode == 3
     assert "attempt 1 of 2 ended with exit code 3" in done.stderr
-    assert "error[TL507]: secret TOKEN has no value: the file" in done.stderr
+    assert "attempt 2 can't be started: TL507: secret TOKEN has no value: the file" in done.stderr
 
 
 @pytest.mark.docker

@@ -35,10 +35,8 @@ NOT_STARTED = "TL508"
 SECONDS_TO_DIE = 20.0  # after SIGKILL; the keeper takes 10 of them for what is left
 _PACKAGE = Path(__file__).resolve().parents[2]
 # Isolated: neither the current folder nor PYTHONPATH may put another module in the place of the standard library's.
-_KEEPER = (
-    "import sys; sys.path.insert(0, sys.argv[1]); import launcher; del sys.path[0]; "
-    "from launcher.run.local.keeper import main; main(sys.argv[2])"
-)
+_OWN = "import sys; sys.path.insert(0, sys.argv[1]); import launcher; del sys.path[0]; "
+_KEEPER = f"{_OWN}from launcher.run.local.keeper import main; main(sys.argv[2])"
 
 
 def state_root() -> Path:
@@ -99,13 +97,12 @@ class LocalBackend:
         run, _, attempt = folder.path.name.rpartition("-")
         try:
             spec = process_spec(plan, run_id=f"{plan.name}-{run}-{attempt}", folder=folder.path)
-        except TargetUnavailable:  # a secret's source is gone since the checks
+            problem = _start_keeper(folder, spec)
+            if problem:
+                raise TargetUnavailable([_not_started(plan, problem)])
+        except TargetUnavailable:  # or a secret's source is gone since the checks
             self.remove(container)
             raise
-        problem = _start_keeper(folder, spec)
-        if problem:
-            self.remove(container)
-            raise TargetUnavailable([_not_started(plan, problem)])
         known, facts = _identities(folder), self._facts(folder)
         if known is not None and facts is not None:
             self._begun[container] = (known[1], facts)
@@ -113,7 +110,7 @@ class LocalBackend:
 
     def resume(self, container: str) -> Session:
         """Read the log from its first byte, and wait for the recorded end."""
-        return LocalSession(self._folder(container))
+        return LocalSession(self._folder(container), self._say)
 
     def stop(self, container: str) -> None:
         """Send the stop signal to the job's first process, as an engine does; SIGKILL after the grace period."""
