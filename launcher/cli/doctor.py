@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, BinaryIO
 from launcher.cli.causes import tell
 from launcher.cli.common import add_output_argument, add_policy_argument
 from launcher.cli.report import document, framed
-from launcher.cli.runs import CLUSTER_TARGETS, RUN_TARGETS
+from launcher.cli.run_argument import CLUSTER_TARGETS, RUN_TARGETS, add_owner_argument
 from launcher.cli.streams import Streams, coloured
 from launcher.cli.target_options import add_place_arguments
 from launcher.diagnostics import Diagnostic
@@ -34,7 +34,7 @@ LARGEST_INSPECT = 64 << 20
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add this verb's arguments."""
     parser.add_argument(
-        "run", metavar="JOB", nargs="?", help=("a job file, or the name of a job; without it this machine")
+        "run", metavar="RUN", nargs="?", help=("a job file, or the name of a job; without it this machine")
     )
     parser.add_argument("--log", metavar="FILE", help="a log from anywhere, in the place of a run; - is stdin")
     parser.add_argument("--exit-code", type=int, metavar="CODE", help="how the job of that log ended")
@@ -46,6 +46,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--target", choices=targets, help="where the run is, or where that log is from")
     add_place_arguments(parser)
     add_policy_argument(parser)
+    add_owner_argument(parser)
     add_output_argument(parser)
 
 
@@ -53,7 +54,7 @@ def run(args: argparse.Namespace, streams: Streams) -> int:
     """Explain a log, a run, or this machine. Raises UsageError where the arguments mean two of them."""
     of_a_log = args.log is not None or args.inspect is not None
     if args.run is not None and of_a_log:
-        raise _usage("JOB is a run of its own, and --log and --inspect are another", "leave out one of them")
+        raise _usage("RUN is a run of its own, and --log and --inspect are another", "leave out one of them")
     if args.run is not None:
         from launcher.cli.doctor_run import explain_run
 

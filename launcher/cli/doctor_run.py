@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 
 from launcher.cli.causes import as_json, tell
 from launcher.cli.report import document
+from launcher.cli.run_argument import newest_run
 from launcher.cli.run_end import end_evidence
-from launcher.cli.runs import backend_of, framed_diagnosis, job_name, newest_containers, run_target
+from launcher.cli.runs import framed_diagnosis
 from launcher.cli.streams import Streams, coloured
 
 if TYPE_CHECKING:
@@ -27,8 +28,8 @@ def explain_run(args: argparse.Namespace, streams: Streams) -> int:
     args.job = args.run  # as the verbs about runs name it
     if means_a_cluster(args):
         return _of_cluster(args, streams)
-    with backend_of(run_target(args)) as backend:
-        containers = newest_containers(backend, job_name(args.run, policy=args.policy))
+    with newest_run(args, streams) as (backend, found):
+        containers = found.newest
         evidence = end_evidence(backend, containers)
         if evidence is not None:
             return tell(evidence, streams, output=args.output)
@@ -105,15 +106,16 @@ def _state(container: Started, reading: ShmReading | None) -> str:
 def _of_cluster(args: argparse.Namespace, streams: Streams) -> int:
     """Explain the newest run on a cluster: one that goes on by its log, one that has ended by its pod as well."""
     from launcher.cli.cluster import cluster_job
+    from launcher.cli.cluster_run import newest_run as newest_cluster_run
     from launcher.diagnose import explain_hang, new_scanner
     from launcher.diagnose.evidence import Evidence
     from launcher.run.kubernetes.exit_status import end_of_run, evidence_of_ended
     from launcher.run.kubernetes.output import print_logs
-    from launcher.run.kubernetes.runs import newest_run, pods_of_run
+    from launcher.run.kubernetes.runs import pods_of_run
     from launcher.targets import KUBERNETES
 
     with cluster_job(args) as place:
-        run = newest_run(place.cluster, place.job, streams.say)
+        run = newest_cluster_run(args, place.cluster, streams.say)
         if run.result.ended:
             end = end_of_run(run.result, pods_of_run(place.cluster, run))
             return tell(evidence_of_ended(place.cluster, end, streams.say), streams, output=args.output)

@@ -60,6 +60,15 @@ def was_half_full(case: Case) -> bool | None:
     return None if free < ROOM and used < free else used >= free
 
 
+def had_room(case: Case) -> bool:
+    """Whether /dev/shm was seen with so much free that no ordinary batch fills it between two looks."""
+    evidence = case.evidence
+    if evidence.shm_peak is not None and evidence.private_shm and evidence.shm_size - evidence.shm_peak >= ROOM:
+        return True
+    looked = case.first(DF)
+    return looked is not None and bytes_of_df(looked.match["free"]) >= ROOM
+
+
 def bytes_of_df(text: str) -> int:
     """Return the bytes of a size as `df -h` writes it; a bare number counts KiB."""
     number, unit = (text, "K") if text[-1].isdigit() else (text[:-1], text[-1])

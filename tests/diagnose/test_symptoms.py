@@ -260,3 +260,15 @@ def test_a_cause_on_a_cluster_has_the_value_to_type(evidence: Evidence, fix: str
     (diagnosis,) = explain_end(evidence)
     assert fix in diagnosis.fix
     assert "the engine" not in f"{diagnosis.sentence} {diagnosis.saw} {diagnosis.fix}"
+
+
+def test_a_bus_error_beside_gigabytes_that_are_free_is_a_mapped_file() -> None:
+    """By whoever watched /dev/shm, or by `df` in the log; a small one may fill between two looks."""
+    watched = Evidence(135, shm_size=64 << 30, shm_peak=4 << 30)
+    looked = Evidence(135, "Bus error (core dumped)\ntmpfs           126G   3G  123G   3% /dev/shm\n")
+    small = Evidence(135, shm_size=64 << 20, shm_peak=1 << 20)
+    assert [names(each) for each in (watched, looked, small)] == [
+        ["truncated-mmap"],
+        ["truncated-mmap"],
+        ["shm-exhausted"],
+    ]

@@ -12,7 +12,7 @@ Not every SIGBUS is a matter of /dev/shm: see truncated-mmap, which speaks where
 
 from __future__ import annotations
 
-from launcher.diagnose.bus_error import died_of, sigbus, was_half_full
+from launcher.diagnose.bus_error import died_of, had_room, most_seen, sigbus, was_half_full
 from launcher.diagnose.case import Case
 from launcher.diagnose.diagnosis import CERTAIN, LIKELY, Diagnosis, seen, shm_place
 from launcher.diagnose.shm_advice import larger_shm, shm_commands
@@ -24,11 +24,12 @@ NAME = "shm-exhausted-bus-error"
 def diagnose(case: Case) -> Diagnosis | None:
     """Match torch's and torchrun's texts, and exit code 135, unless /dev/shm had room."""
     found = sigbus(case)
-    if found is None or was_half_full(case) is False:
+    if found is None or had_room(case):
         return None
-    sure = found.worker or was_half_full(case)
+    filled = was_half_full(case)
+    sure = filled or (filled is None and found.worker)
     page = f"{shm_place(case.evidence)} had no page left for it"
-    doubt = f"a page of mapped memory could not be had, in {shm_place(case.evidence)} most likely"
+    doubt = f"a page of mapped memory could not be had, in {shm_place(case.evidence)} most likely{most_seen(case)}"
     sentence = f"{died_of(found)}: {page if sure else doubt}"
     fix = larger_shm(case.evidence)
     if not found.worker:

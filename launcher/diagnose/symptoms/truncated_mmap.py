@@ -10,7 +10,7 @@ kernel sends SIGBUS to whoever touches it, just as for a full /dev/shm.
 
 from __future__ import annotations
 
-from launcher.diagnose.bus_error import died_of, most_seen, sigbus, was_half_full
+from launcher.diagnose.bus_error import died_of, had_room, most_seen, sigbus
 from launcher.diagnose.case import Case
 from launcher.diagnose.diagnosis import LIKELY, Diagnosis, seen
 from launcher.diagnose.shm_advice import larger_shm
@@ -31,7 +31,7 @@ def diagnose(case: Case) -> Diagnosis | None:
         sentence = "a file that is read has fewer bytes than it should: it was cut short, or is still being written"
         return Diagnosis(CODE, NAME, sentence, seen(hit), "compare its size with its source's, and copy it again")
     found = sigbus(case)
-    if found is None or was_half_full(case) is not False:
+    if found is None or not had_room(case):
         return None
     sentence = f"{died_of(found)}: a page of a mapped file could not be had{most_seen(case)}"
     fix = f"{_LINE}: a file cut short, or on a full disk; otherwise {larger_shm(case.evidence)}"
