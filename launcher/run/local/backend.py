@@ -99,7 +99,7 @@ class LocalBackend:
             spec = process_spec(plan, run_id=f"{plan.name}-{run}-{attempt}", folder=folder.path)
             problem = _start_keeper(folder, spec)
             if problem:
-                raise TargetUnavailable([_not_started(plan, problem)])
+                raise TargetUnavailable([_not_started(plan, problem)])  # noqa: TRY301 - it leaves nothing either
         except TargetUnavailable:  # or a secret's source is gone since the checks
             self.remove(container)
             raise
