@@ -8,6 +8,7 @@ from pathlib import Path
 
 from launcher.cli.common import CONTRACT_EXIT_CODES, add_job_arguments, add_kind_argument, plan_of, say_findings
 from launcher.cli.streams import Streams
+from launcher.cli.target_options import refuse_place_elsewhere
 from launcher.diagnostics import Diagnostic
 from launcher.errors import JobFileRejected, UsageError
 from launcher.plan.launch_plan import LaunchPlan
@@ -49,6 +50,8 @@ def run(args: argparse.Namespace, streams: Streams) -> int:
         _check_layout(args)
     targets = text_targets() if args.target == "all" else (args.target,)  # None: the job's own
     plans = _plans(args, targets)
+    if args.target != "all":
+        refuse_place_elsewhere(args, plans[0].target)
     for plan in plans:
         if not plan.target_record.has_text:
             raise UsageError([_no_rendering(args.job, plan.target)])

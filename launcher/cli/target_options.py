@@ -70,8 +70,11 @@ def _names_a_place(args: argparse.Namespace) -> bool:
 
 
 def refuse_place_elsewhere(args: argparse.Namespace, target: str) -> None:
-    """Raise UsageError where --context or --namespace is given for a target that has neither."""
-    if TARGETS[target].on_this_machine and _names_a_place(args):
-        option = "context" if args.context is not None else "namespace"
-        message = f"--{option} names a place in a cluster, and the target is {target}"
-        raise UsageError([Diagnostic("TL118", message, f"add `--target kubernetes`, or leave out --{option}")])
+    """Raise UsageError where --context, --namespace or --kind is given for a target that has no cluster."""
+    if not TARGETS[target].on_this_machine:
+        return
+    means = {"context": "names a place in a cluster", "namespace": "names a place in a cluster"}
+    for option, what in (means | {"kind": "names an object of a cluster"}).items():
+        if getattr(args, option, None) is not None:
+            message = f"--{option} {what}, and the target is {target}"
+            raise UsageError([Diagnostic("TL118", message, f"add `--target kubernetes`, or leave out --{option}")])

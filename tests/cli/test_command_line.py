@@ -174,3 +174,23 @@ def test_planning_verbs_import_no_heavy_package(trainlaunch: Runs, tmp_path: Pat
     imported = {line.rsplit("|", 1)[-1].strip().split(".")[0] for line in done.stderr.splitlines() if "|" in line}
     assert "launcher" in imported
     assert imported & {"pydantic", "rich", "docker", "kubernetes", "torch", "requests"} == set()
+
+
+@pytest.mark.parametrize("verb", ["up", "render"])
+@pytest.mark.parametrize("option", ["--namespace=research", "--kind=jobset"])
+def test_an_option_of_a_cluster_is_refused_elsewhere(trainlaunch: Runs, tmp_path: Path, verb: str, option: str) -> None:
+    """It would do nothing there, and a rendering's header would name it."""
+    done = trainlaunch(verb, str(write_job(tmp_path, **PORTABLE)), "--target", "compose", option)
+    assert (done.returncode, done.stdout) == (2, "")
+    name = option.partition("=")[0]
+    assert f"error[TL118]: {name} names " in done.stderr
+    assert f"and the target is compose\n   = fix: add `--target kubernetes`, or leave out {name}\n" in done.stderr
+
+
+def test_a_cluster_is_named_for_all_targets_at_once(trainlaunch: Runs, tmp_path: Path) -> None:
+    """Of all targets one is a cluster."""
+    job = str(write_job(tmp_path, **PORTABLE))
+    done = trainlaunch("render", job, "--target", "all", "--namespace", "research", "--kind", "jobset")
+    assert done.returncode == 0, done.stderr
+    assert 'namespace: "research"' in done.stdout
+    assert 'kind: "JobSet"' in done.stdout

@@ -13,6 +13,7 @@ from launcher.job.building.spec import inherited
 from launcher.job.entrypoint import drops_command, lines_without
 from launcher.job.fields.table import default
 from launcher.job.fields.types import SUBDOMAIN
+from launcher.job.reserved import PREFLIGHT_PREFIX
 from launcher.job.starter import Starter
 from launcher.job.starter_search import starter_of
 from launcher.job.values.scalars import BAD
@@ -168,6 +169,10 @@ def _check_variables(job: Checked) -> None:
                 why = "the preflight exports the variable from that field and would overwrite this one"
                 fix = f"delete {place}.{name} and write {field}"
                 job.add("TL109", f"{place}.{name}", f"{name} is the variable of {field}", fix=fix, why=why)
+            if name.startswith(PREFLIGHT_PREFIX):
+                why = "the preflight's own variables are named so, and one of the two would get the other's value"
+                message = f"{place}.{name} begins with {PREFLIGHT_PREFIX}"
+                job.add("TL107", f"{place}.{name}", message, fix="give the variable another name", why=why)
 
 
 def _check_gpus(job: Checked) -> None:
