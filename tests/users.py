@@ -14,6 +14,7 @@ from tests.runners import ROOT
 
 SOMEBODY, ELSE = 65533, 65534
 ROOT_ONLY = pytest.mark.skipif(os.geteuid() != 0, reason="only root can act as two users")
+Done = subprocess.CompletedProcess[str]
 PACKAGES = str(Path(yaml.__file__).parents[1])
 
 
@@ -27,14 +28,14 @@ def python_for(uid: int) -> str:
     pytest.skip(f"uid {uid} may run no Python {'.'.join(version)} here")
 
 
-def trainlaunch_as(uid: int, *words: str, **env: str) -> subprocess.CompletedProcess[str]:
-    """Run a verb of this checkout as another user, with that user's variables and these."""
-    done = as_user(uid, [python_for(uid), "-m", "launcher", *words], **env)
+def trainlaunch_as(uid: int, *words: str, groups: list[int] | None = None, **env: str) -> Done:
+    """Run a verb of this checkout as another user, of `groups` too, with that user's variables and these."""
+    done = as_user(uid, [python_for(uid), "-m", "launcher", *words], groups=groups, **env)
     assert done is not None
     return done
 
 
-def as_user(uid: int, argv: list[str], **env: str) -> subprocess.CompletedProcess[str] | None:
+def as_user(uid: int, argv: list[str], *, groups: list[int] | None = None, **env: str) -> Done | None:
     """Run a program as another user; None where that user may not run it."""
     known = {"PATH": os.environ["PATH"], "PYTHONPATH": f"{ROOT}:{PACKAGES}", "HOME": "/nonexistent", **env}
     try:
@@ -43,7 +44,7 @@ def as_user(uid: int, argv: list[str], **env: str) -> subprocess.CompletedProces
             env={"PYTHONDONTWRITEBYTECODE": "1", **known},
             user=uid,
             group=uid,
-            extra_groups=[],
+            extra_groups=groups or [],
             cwd="/",
             capture_output=True,
             text=True,

@@ -107,7 +107,7 @@ class _Reporter:
             entry = {"path": str(checked.path), "job": checked.job, "target": checked.target, "status": status}
             self._renderings.append({**entry, "diff": diff})
         elif self._output == "text":
-            self._streams.result(diff)
+            self._streams.show(diff)
             self._streams.out.flush()  # before what stderr says of it, where both are one log
         if status != "fixed":
             self._findings(checked.findings)

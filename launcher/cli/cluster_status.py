@@ -146,7 +146,7 @@ def status(args: argparse.Namespace, streams: Streams) -> int:
     else:
         told = [f"waits      {each}" for each in waits]
         for line in [*_lines(place.cluster, run, pods, code), *told, *_pod_lines(readings), *_suggested(readings)]:
-            streams.result(line + "\n")
+            streams.show(line + "\n")
         if evidence is not None:
             say_diagnoses(evidence, streams, lambda line: streams.result(line + "\n"))
     return 1 if code or run.result.state == "failed" else 0

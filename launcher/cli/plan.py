@@ -43,7 +43,7 @@ def run(args: argparse.Namespace, streams: Streams) -> int:
     if args.output == "json":
         streams.result(document(plan_document(plan)))
         return 0
-    streams.result("\n".join(_table(list(_rows(plan)))) + "\n")
+    streams.show("\n".join(_table(list(_rows(plan)))) + "\n")
     say_findings(judged(plan), streams, least=Severity.INFO)
     return 0
 

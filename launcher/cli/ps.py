@@ -12,6 +12,7 @@ from launcher.cli.report import document
 from launcher.cli.run_argument import RUN_TARGETS, add_owner_argument, add_run_target_argument, owned_by, say_once
 from launcher.cli.streams import Streams
 from launcher.units import format_size
+from launcher.visible import one_line
 
 if TYPE_CHECKING:
     from launcher.run.backend import Started
@@ -97,7 +98,7 @@ class Table:
             self._streams.result(_CLEAR)
         if fresh:
             headed = [] if again and not live else [self._columns]
-            self._streams.result(table([*headed, *fresh], shrinking=self._shrinking))
+            self._streams.show(table([*headed, *fresh], shrinking=self._shrinking))
 
     def _ageless(self, row: Row) -> Row:
         """Return what of a row doesn't change by itself."""
@@ -106,7 +107,7 @@ class Table:
 
 def table(rows: Sequence[Row], *, shrinking: int = 0) -> str:
     """Return rows as lines whose columns stand below each other; the first `shrinking` may be cut to fit 80."""
-    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
+    widths = [max(len(one_line(row[column])) for row in rows) for column in range(len(rows[0]))]
     while shrinking and sum(widths) + 2 * (len(widths) - 1) > WIDTH and max(widths[:shrinking]) > LEAST_WIDTH:
         widths[widths.index(max(widths[:shrinking]))] -= 1
     lines = ("  ".join(_cell(cell, width) for cell, width in zip(row, widths, strict=True)) for row in rows)
@@ -114,6 +115,7 @@ def table(rows: Sequence[Row], *, shrinking: int = 0) -> str:
 
 
 def _cell(text: str, width: int) -> str:
+    text = one_line(text)
     return text.ljust(width) if len(text) <= width else f"{text[: width - 1]}…"
 
 

@@ -7,9 +7,13 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from launcher.diagnostics import Diagnostic, Severity, Span
+from launcher.visible import Visible, one_line, visible
 
 SCHEMA_VERSION = 2  # of every JSON document that trainlaunch prints
-_CONTROLS = re.compile("[\0-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]")
+# Inside JSON's strings alone: what a terminal obeys beyond ASCII's own controls, and CI's `##[`.
+_OBEYED = re.compile(
+    r"[\x7f-\x9f\xad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff]|#(?=#(?:\[|vso\[|teamcity\[))"
+)
 _COLOURS = {Severity.ERROR: "31", Severity.WARNING: "33", Severity.INFO: "36"}
 
 
@@ -22,11 +26,11 @@ def framed(diagnostic: Diagnostic, *, colour: bool, text: str | None = None) -> 
     if diagnostic.span is not None:
         # The line of a mistake in secrets may hold the secret itself.
         secret = diagnostic.field.partition(".")[0] == "secrets"
-        lines += [f"  --> {diagnostic.span}"] if secret else _excerpt(diagnostic.span, text)
-    lines += [f"   = why: {diagnostic.why}"] * bool(diagnostic.why)
-    lines += [f"   = fix: {diagnostic.fix}"] * bool(diagnostic.fix)
+        lines += [visible(f"  --> {diagnostic.span}")] if secret else _excerpt(diagnostic.span, text)
+    lines += [f"   = why: {visible(diagnostic.why)}"] * bool(diagnostic.why)
+    lines += [f"   = fix: {visible(diagnostic.fix)}"] * bool(diagnostic.fix)
     lines += [help_line(diagnostic.code)]
-    return "\n".join(lines)
+    return Visible("\n".join(lines))
 
 
 def help_line(code: str) -> str:
@@ -41,19 +45,21 @@ def annotation(diagnostic: Diagnostic) -> str:
     if span is not None:
         file = span.file.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
         place = f"file={file.replace(':', '%3A').replace(',', '%2C')},line={span.line},"
-    text = f"{diagnostic.message}; {diagnostic.fix}".replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
+    text = (
+        visible(f"{diagnostic.message}; {diagnostic.fix}").replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
+    )
     return f"::{kind} {place}title={diagnostic.code}::{text}"
 
 
 def concise(diagnostic: Diagnostic) -> str:
     """Return a finding as one line: place, severity, code and message."""
     place = f"{diagnostic.span}: " if diagnostic.span is not None else ""
-    return _CONTROLS.sub("�", f"{place}{diagnostic.severity.value} {diagnostic.code}: {diagnostic.message}")
+    return one_line(f"{place}{diagnostic.severity.value} {diagnostic.code}: {diagnostic.message}")
 
 
 def printable(diagnostic: Diagnostic) -> Diagnostic:
     """Return a finding about somebody else's text whose words hold no control character for a terminal to obey."""
-    message, fix, why = (_CONTROLS.sub("�", each) for each in (diagnostic.message, diagnostic.fix, diagnostic.why))
+    message, fix, why = map(one_line, (diagnostic.message, diagnostic.fix, diagnostic.why))
     return diagnostic._replace(message=message, fix=fix, why=why)
 
 
@@ -77,18 +83,19 @@ def document(content: Mapping[str, object]) -> str:
     """Return a JSON document with its schema version, as every `-o json` prints it."""
     import json  # few results are JSON
 
-    return json.dumps({"schema_version": SCHEMA_VERSION, **content}, indent=2, ensure_ascii=False) + "\n"
+    text = json.dumps({"schema_version": SCHEMA_VERSION, **content}, indent=2, ensure_ascii=False)
+    return _OBEYED.sub(lambda found: f"\\u{ord(found[0]):04x}", text) + "\n"
 
 
 def _headline(diagnostic: Diagnostic, *, colour: bool) -> str:
     head = f"{diagnostic.severity.value}[{diagnostic.code}]"
     if colour:
         head = f"\x1b[1;{_COLOURS[diagnostic.severity]}m{head}\x1b[0m"
-    return f"{head}: {diagnostic.message}"
+    return f"{head}: {visible(diagnostic.message)}"
 
 
 def _excerpt(span: Span, whole: str | None) -> list[str]:
-    lines = [f"  --> {span}"]
+    lines: list[str] = [visible(f"  --> {span}")]
     text = _source_line(span, whole)
     if text is None:
         return lines
@@ -96,8 +103,13 @@ def _excerpt(span: Span, whole: str | None) -> list[str]:
     marks = "^" * max(1, min(last, len(text) + 1) - span.column)
     width = len(str(span.line))
     gutter = " " * width
-    shown = _CONTROLS.sub("�", text.replace("\t", " "))  # somebody else's bytes are no commands to this terminal
+    shown = _one_wide(text)
     return [*lines, f"{gutter} |", f"{span.line} | {shown}", f"{gutter} | {' ' * (span.column - 1)}{marks}"]
+
+
+def _one_wide(text: str) -> str:
+    """Return a line with one printable character for each of its own, so that marks below it stand right."""
+    return "".join(each if each.isprintable() else " " if each == "\t" else "\ufffd" for each in text)
 
 
 def _source_line(span: Span, whole: str | None) -> str | None:

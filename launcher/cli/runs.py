@@ -13,6 +13,7 @@ from launcher.cli.run_argument import say_once
 from launcher.cli.streams import Streams, coloured
 from launcher.errors import EXIT_BEFORE_START
 from launcher.units import human_size
+from launcher.visible import Visible, one_line, visible
 
 if TYPE_CHECKING:
     from launcher.diagnose.diagnosis import Diagnosis
@@ -105,8 +106,8 @@ def framed_diagnosis(diagnosis: Diagnosis, *, colour: bool) -> str:
     head = f"cause[{diagnosis.code}]"
     head = f"\x1b[1;31m{head}\x1b[0m" if colour else head
     sure = "" if diagnosis.confidence == "certain" else f" ({diagnosis.confidence})"
-    told = f"   = saw: {shown(diagnosis.saw)}\n   = fix: {diagnosis.fix}\n{help_line(diagnosis.code)}"
-    return f"{head}: {diagnosis.sentence}{sure}\n{told}"
+    told = f"   = saw: {shown(diagnosis.saw)}\n   = fix: {visible(diagnosis.fix)}\n{help_line(diagnosis.code)}"
+    return Visible(f"{head}: {visible(diagnosis.sentence)}{sure}\n{told}")
 
 
 def bare_evidence(evidence: Evidence) -> str:
@@ -123,7 +124,7 @@ def bare_evidence(evidence: Evidence) -> str:
 
 def shown(text: str) -> str:
     """Return a line of a job's as it may stand in one of ours: no control characters, at most about 300 characters."""
-    clean = "".join(each if each.isprintable() else "?" for each in text)
+    clean = one_line(text)
     return clean if len(clean) <= MOST_SHOWN else f"{clean[: MOST_SHOWN - 60]} … {clean[-60:]}"
 
 

@@ -44,7 +44,7 @@ def run(args: argparse.Namespace, streams: Streams) -> int:
         for container, reading, peak in seen:
             prefix = "" if len(seen) == 1 else f"[{container.node}] "
             for line in _lines(container, reading, peak):
-                streams.result(f"{prefix}{line}\n")
+                streams.show(f"{prefix}{line}\n")
         for line in whole.lines(colour=coloured(streams.out)):
             streams.result(f"{line}\n")
     return 1 if any(each.health == "unhealthy" or each.exit_code or each.error for each in containers) else 0

@@ -12,6 +12,7 @@ from typing import NamedTuple, TextIO
 
 from launcher.diagnostics import Diagnostic
 from launcher.errors import UsageError
+from launcher.visible import visible
 
 
 class Streams(NamedTuple):
@@ -47,9 +48,13 @@ class Streams(NamedTuple):
             raise UsageError([_cannot_write(cause)]) from cause
 
     def say(self, text: str) -> None:
-        """Write one line to stderr."""
-        self.err.write(text + "\n")
+        """Write one line to stderr; what is not Visible yet is made so."""
+        self.err.write(visible(text) + "\n")
         self.err.flush()
+
+    def show(self, text: str) -> None:
+        """Write a piece of the result that people read, made Visible. Raises UsageError as `result` does."""
+        self.result(visible(text))
 
 
 def _cannot_write(cause: OSError) -> Diagnostic:

@@ -19,9 +19,8 @@ TORCHRUN = Text("exitcode", r"\bexitcode *[:=] *-7\b")
 SHELL = Text(
     "us error", r"^Bus error( \(core dumped\))?\s*$|: line \d+: +\d+ Bus error\b|^Fatal Python error: Bus error"
 )
-DF = Text(
-    "shm", r"^\S+\s+(?P<size>[\d.]+[KMGT]?)\s+(?P<used>[\d.]+[KMGT]?)\s+(?P<free>[\d.]+[KMGT]?)\s+\d+% +/dev/shm$"
-)
+_SIZE = r"\d{1,15}(?:\.\d{1,3})?[KMGT]?"
+DF = Text("shm", rf"^\S+\s+(?P<size>{_SIZE})\s+(?P<used>{_SIZE})\s+(?P<free>{_SIZE})\s+\d+% +/dev/shm$")
 
 
 class Sigbus(NamedTuple):

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 HEADER = "Traceback (most recent call last)"
 MOST_LINES = 300  # of one traceback; a recursion's thousand frames say the same as its first
 KEPT_CHARACTERS = 12_000
-_FRAME = re.compile(r'\s+File "(?P<file>[^"]+)", line (?P<line>\d+)(?:, in (?P<name>.+))?')
+_FRAME = re.compile(r'\s+File "(?P<file>[^"]+)", line (?P<line>\d{1,9})(?:, in (?P<name>.+))?')
 _RAISED = re.compile(
     r"(?P<type>(?:[A-Za-z_]\w*\.)*[A-Za-z_]\w*)(?:: (?P<message>.*)|:)?$",
 )

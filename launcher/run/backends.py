@@ -27,7 +27,7 @@ def docker_backend(say: Say) -> DockerBackend:
     from launcher.run.podman.backend import PodmanBackend
 
     engine = _engine(say)
-    return PodmanBackend(engine) if engine.is_podman else DockerBackend(engine)
+    return PodmanBackend(engine, say=say) if engine.is_podman else DockerBackend(engine, say=say)
 
 
 def compose_backend(say: Say) -> ComposeBackend:
@@ -36,7 +36,7 @@ def compose_backend(say: Say) -> ComposeBackend:
     from launcher.run.podman.compose import PodmanCompose
 
     engine = _engine(say)
-    return PodmanCompose(engine) if engine.is_podman else ComposeBackend(engine)
+    return PodmanCompose(engine, say=say) if engine.is_podman else ComposeBackend(engine, say=say)
 
 
 def _local_backend(say: Say) -> Backend:

@@ -9,6 +9,7 @@ from typing import NamedTuple, Protocol, TypeVar
 from launcher.diagnostics import Diagnostic, Explanation
 from launcher.errors import UsageError
 from launcher.units import counted
+from launcher.visible import one_line
 
 TL119 = Explanation(
     "TL119",
@@ -138,7 +139,8 @@ def removable(found: Sequence[C], what: str, *, anyones: bool = False) -> C:
 
 def listing(found: Sequence[Candidate]) -> str:
     """Return runs as a list for an error, a line each."""
-    lines = [f"{each.id}  {each.job}  {each.state}  {each.owner or 'no owner'}" for each in found[:MOST_LISTED]]
+    cells = ((each.id, each.job, each.state, each.owner or "no owner") for each in found[:MOST_LISTED])
+    lines = ["  ".join(map(one_line, each)) for each in cells]
     more = [f"and {len(found) - MOST_LISTED} more"] * (len(found) > MOST_LISTED)
     return "\n          ".join(["they are", *lines, *more])
 

@@ -13,8 +13,8 @@ from launcher.units import KIB, MIB, human_size, round_up
 
 WORKER = "pt_data_worker"  # torch names its worker processes so, under fork and spawn
 PAGE = 4 * KIB
-_PAIR = re.compile(r"\b(used|peak|size)=(\d+|unlimited)")
-_WORKERS = re.compile(r"\bworkers=(\d+)")
+_PAIR = re.compile(r"\b(used|peak|size)=(\d{1,18}|unlimited)(?!\d)", re.ASCII)
+_WORKERS = re.compile(r"\bworkers=(\d{1,9})(?!\d)", re.ASCII)
 
 
 def read_from_proc(container: Started, proc: Path = Path("/proc")) -> ShmReading | None:

@@ -107,7 +107,7 @@ def test_lost_output_costs_no_exit_code(writes: str, bin_folder: Path, tmp_path:
 
 def test_what_a_job_printed_is_shown_short_and_harmless() -> None:
     """A line of 64 KiB or an escape sequence would spoil the terminal that it is quoted on."""
-    assert shown("\x1b[31mred") == "?[31mred"
+    assert shown("\x1b[31mred") == "\\x1b[31mred"
     long = shown("a" * 5000 + "end")
     assert len(long) < 310
     assert long.endswith("end")

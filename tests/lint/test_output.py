@@ -164,7 +164,7 @@ def test_bytes_of_others_are_no_commands_to_a_terminal(trainlaunch: Runs, tmp_pa
     )
     for output in ("text", "concise"):
         shown = trainlaunch("lint", str(workflow), "-o", output).stdout
-        assert "x\ufffd[2J\ufffdy" in shown
+        assert "x\\x1b[2J\\ny" in shown
 
 
 def test_a_file_of_a_folder_that_cannot_be_opened_is_one_finding(tmp_path: Path) -> None:

@@ -56,8 +56,8 @@ def test_state_is_private_whatever_the_umask(tmp_path: Path, umask: int) -> None
 
 def as_user(uid: int, state: Path, *words: str, owner: str = "") -> subprocess.CompletedProcess[str]:
     """Run a verb as another user of this host, with a state folder and no engine."""
-    named = {"TRAINLAUNCH_OWNER": owner} if owner else {}
-    return trainlaunch_as(uid, *words, XDG_STATE_HOME=str(state), DOCKER_HOST="unix:///nonexistent", **named)
+    nowhere = "unix:///nonexistent"
+    return trainlaunch_as(uid, *words, XDG_STATE_HOME=str(state), DOCKER_HOST=nowhere, TRAINLAUNCH_OWNER=owner)
 
 
 @pytest.fixture

@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from launcher.run.docker.inspect import started_from
+from launcher.run.docker.inspect import alien_label, started_from
+from launcher.run.observe import read_from_health
 from launcher.run.timestamps import seconds
 
 
@@ -79,3 +80,33 @@ def test_containers_of_rendered_texts_have_no_run() -> None:
     found = started_from(described({}, {"dev.trainlaunch.job": "digits", "dev.trainlaunch.shm-need": "much"}))
     assert (found.job, found.run, found.attempt, found.planned.need) == ("digits", "", 1, None)
     assert started_from(described({}, None)).job == ""
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "fits"),
+    [
+        ("job", "digits", True),
+        ("job", "", False),
+        ("job", "a\n::error::", False),
+        ("attempt", "2", True),
+        ("attempt", "9" * 5_000, False),
+        ("node", "٣", False),
+        ("run", "3f9a2c11", True),
+        ("run", "../x", False),
+        ("owner", "any \x1b[31m text", True),
+    ],
+)
+def test_a_label_that_nothing_of_ours_wrote_is_named(key: str, value: str, fits: bool) -> None:
+    """Cut after a few characters, with its control characters as escapes; what says whose it is may say anything."""
+    why = alien_label(described({}, {f"dev.trainlaunch.{key}": value}))
+    assert (why == "") == fits
+    assert len(why) < 120
+    assert why.isprintable()
+
+
+def test_health_text_of_thousands_of_digits_is_no_reading() -> None:
+    """Python refuses to read such a number, and `status` with it."""
+    assert read_from_health(f"used={'1' * 5_000} peak=1 size=1") is None
+    found = read_from_health(f"used=1 peak={'1' * 5_000} size=1 workers={'2' * 5_000}")
+    assert found is not None
+    assert (found.used, found.peak, found.workers) == (1, 1, None)

@@ -19,7 +19,7 @@ from launcher.units import MIB, format_size, human_size, round_up
 CODE = "TL636"
 NAME = "ray-shm"
 _TMP = Text(
-    "instead of /dev/shm", r"object store is using /tmp instead of /dev/shm because /dev/shm has only (\d+) bytes"
+    "instead of /dev/shm", r"object store is using /tmp instead of /dev/shm because /dev/shm has only (\d{1,18}) bytes"
 )
 _ANY_TMP = Text("instead of /dev/shm", r"object store is using \S+ instead of /dev/shm")
 _FULL = Text("rror", r"ObjectStoreFullError|plasma.*(?:No space left|ENOSPC)")

@@ -40,8 +40,8 @@ class ComposeBackend(DockerBackend):
 
     place = "Compose on this engine"
 
-    def __init__(self, engine: Engine | None = None, *, proc: Path = Path("/proc")) -> None:
-        super().__init__(engine, proc=proc)
+    def __init__(self, engine: Engine | None = None, *, proc: Path = Path("/proc"), say: Say = lambda _: None) -> None:
+        super().__init__(engine, proc=proc, say=say)
         self._asked_to_stop: set[str] = set()
 
     @cached_property

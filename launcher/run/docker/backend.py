@@ -12,14 +12,14 @@ from launcher.errors import TargetUnavailable
 from launcher.job.reserved import LABEL_PREFIX
 from launcher.plan.launch_plan import LaunchPlan
 from launcher.plan.names import node_names
-from launcher.run.amd_gpus import INSTALL_AMDGPU, NO_GPU
 from launcher.run.backend import Chunk, Say, Session, ShmReading, Started
-from launcher.run.docker.checks import INSTALL_TOOLKIT, host_findings, shares_this_host, volume_findings
+from launcher.run.docker.checks import host_findings, shares_this_host, volume_findings
 from launcher.run.docker.client import CONFLICT, GONE, Engine, EngineRefused, find_endpoint
 from launcher.run.docker.create_body import create_body
 from launcher.run.docker.image import ensure_image
-from launcher.run.docker.inspect import started_from
+from launcher.run.docker.inspect import alien_label, started_from
 from launcher.run.docker.reconnect import AttachedSession, LoggedSession, ReconnectingSession
+from launcher.run.docker.start import start_refused
 from launcher.run.observe import read_from_health, read_from_proc
 from launcher.run.stream import chunks_of, whole
 from launcher.run.wording import NAME_TAKEN, held_by_same_job, may_move
@@ -35,11 +35,12 @@ class DockerBackend:
 
     place = "this engine"
 
-    def __init__(self, engine: Engine | None = None, *, proc: Path = Path("/proc")) -> None:
+    def __init__(self, engine: Engine | None = None, *, proc: Path = Path("/proc"), say: Say = lambda _: None) -> None:
         self.engine = engine or Engine(find_endpoint())
         self._proc = proc
         self._readable_proc = True
-        self._say: Say = lambda _: None
+        self._say: Say = say
+        self._hears_aliens = say
         self._was_away = False
 
     def prepare(self, plan: LaunchPlan, say: Say) -> None:
@@ -111,7 +112,7 @@ class DockerBackend:
                     client.start(container)
             except EngineRefused as refused:  # Podman prepares the container, and refuses, at the attach already
                 self.remove(container)
-                raise _start_refused(refused) from refused
+                raise start_refused(refused) from refused
             opened.pop_all()
         return ReconnectingSession(
             AttachedSession(self.engine, attached, waiting), self, container, notice=self._notice
@@ -177,8 +178,22 @@ class DockerBackend:
         """Return the containers with a label, of that value or any, newest first."""
         with self.engine.attempting("list containers") as client:
             listed = client.containers(all=True, filters={"label": label if value is None else f"{label}={value}"})
-        found = (self.inspect(each["Id"]) for each in listed)
+        found = (self._fitting(each["Id"]) for each in listed)
         return tuple(sorted((each for each in found if each), key=lambda each: each.created, reverse=True))
+
+    def _fitting(self, container: str) -> Started | None:
+        """Describe a container; None where it is gone, or is none of ours by its labels, which is said."""
+        found = self._inspect(container)
+        if found is None:
+            return None
+        try:
+            why = alien_label(found)
+            if not why:
+                return self._described(found)
+        except (KeyError, TypeError, ValueError, OverflowError) as alien:
+            why = f"the engine's description of it can't be read: {alien!r}"
+        self._hears_aliens(f"container {container[:12]} is left out: {why}; `docker rm -f {container[:12]}` removes it")
+        return None
 
     def logs(self, container: str, *, follow: bool) -> Iterator[Chunk]:
         """Yield the engine's log; a followed one ends too early where the job ended faster than it was read."""
@@ -268,20 +283,4 @@ def name_taken(plan: LaunchPlan, holder: Started | None) -> Diagnostic:
         message=f"the container name {name} is held by {other}",
         why="a container's name is unique on an engine",
         fix=f"give `--name {plan.name}-2`, or remove the other one with `docker rm {name}`",
-    )
-
-
-def _start_refused(refused: EngineRefused) -> TargetUnavailable:
-    amd = "adding custom device" in refused.explanation and "/dev/" in refused.explanation
-    if not amd and "could not select device driver" not in refused.explanation:
-        return refused
-    return TargetUnavailable(
-        [
-            Diagnostic(
-                code=NO_GPU,
-                message="the engine has no driver for the GPUs that resources.gpus asks for",
-                why=f"the engine says: {refused.explanation.strip()}",
-                fix=INSTALL_AMDGPU if amd else INSTALL_TOOLKIT,
-            )
-        ]
     )

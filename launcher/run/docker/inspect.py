@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -14,6 +15,14 @@ from launcher.run.timestamps import seconds
 from launcher.targets import COMPOSE, DOCKER
 
 COMPOSE_PROJECT = "com.docker.compose.project"  # every Compose puts it on all that it makes
+MOST_SHOWN = 40
+_NAME = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
+_WHOLE = re.compile(r"[0-9]{1,18}")
+_FITTING = {
+    "job": _NAME,
+    "run": re.compile(r"[A-Za-z0-9-]{0,63}"),
+    **dict.fromkeys(("attempt", "max-attempts", "ttl-after-finished", "node"), _WHOLE),
+}
 _RUNNING = frozenset({"running", "paused", "restarting", "removing", "stopping"})
 
 
@@ -53,6 +62,17 @@ def started_from(inspected: Mapping[str, Any]) -> Started:
         project=labels.get(COMPOSE_PROJECT, ""),
         owner=labels.get(LABEL_PREFIX + OWNER_KEY, ""),
     )
+
+
+def alien_label(inspected: Mapping[str, Any]) -> str:
+    """Return the first label of a container that nothing of ours wrote so, as a clause; empty where all fit."""
+    labels = (inspected.get("Config") or {}).get("Labels") or {}
+    for key, fits in _FITTING.items():
+        value = labels.get(LABEL_PREFIX + key)
+        if value is not None and not fits.fullmatch(str(value)):
+            shown = str(value) if len(str(value)) <= MOST_SHOWN else f"{str(value)[:MOST_SHOWN]}…"
+            return f"its label {LABEL_PREFIX}{key} is {shown!r}"
+    return ""
 
 
 def _number(labels: Mapping[str, str], key: str) -> int | None:

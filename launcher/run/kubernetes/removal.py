@@ -9,6 +9,7 @@ from collections.abc import Callable, Collection, Sequence
 from launcher.errors import TargetUnavailable
 from launcher.job.reserved import KUBERNETES_LABEL_PREFIX
 from launcher.kinds import JOB, POD, workloads
+from launcher.plan.planned import whole_number
 from launcher.run.kubernetes.client import Cluster
 from launcher.run.kubernetes.identity import OWNER_KEY, Identity
 from launcher.run.kubernetes.objects import JOB_LABEL, Object, Reference, delete, owned, wait_until_gone
@@ -86,12 +87,13 @@ def remove_expired(cluster: Cluster, me: Identity, say: Say) -> None:
         if not me.owns(run.thing):
             continue
         stated = (run.thing["metadata"].get("annotations") or {}).get(TTL_ANNOTATION, "")
-        if run.main.kind != POD.name or not stated.isdigit():
+        ttl = whole_number(stated)
+        if run.main.kind != POD.name or ttl is None:
             continue
         result = run.result
-        if result.ended and result.finished + int(stated) <= time.time():
+        if result.ended and result.finished + ttl <= time.time():
             delete(cluster, run.main)
-            say(expired(str(run.main), int(stated)))
+            say(expired(str(run.main), ttl))
 
 
 def _tops(made: Made) -> list[Reference]:

@@ -40,7 +40,8 @@ TL514 = Explanation(
     "The state of a local run can't be written.",
     """\
 **Why**: a run on a host keeps its log and how it ended in `$XDG_STATE_HOME/trainlaunch`, or without
-that variable in `~/.local/state/trainlaunch`; the folder is read-only, full or another user's.
+that variable in `~/.local/state/trainlaunch`; the folder is read-only, full or another user's. Another user's is not
+used at all, since what its records say would be run: after a `sudo` the folder may be root's.
 
 **Example**:
 
