@@ -67,6 +67,7 @@ report it with the message, the job file and the command
 ```
 """,
 )
+MOST_SAID = 10  # errors; a JSON document has all
 USAGE_WIDTH = 78  # columns of a usage line; help takes the terminal's
 
 
@@ -84,7 +85,7 @@ def _run(words: list[str], streams: Streams) -> int:
     if verb is not None and module is None:
         return _unknown_verb(verb, words, streams)
     try:
-        args = _parser(verb, module, asks_help=bool({"-h", "--help"} & {*words})).parse_args(words)
+        args = _parsed(verb, module, words)
     except UsageError as wrong:
         return _stopped(wrong, streams, as_document=_asks_for_json(words))
     if module is None:  # no verb: parse_args has printed the version, the help or the usage
@@ -95,7 +96,8 @@ def _run(words: list[str], streams: Streams) -> int:
 def _unknown_verb(verb: str, words: Sequence[str], streams: Streams) -> int:
     import difflib  # only on the way to an error
 
-    nearest = difflib.get_close_matches(verb, VERBS, n=1, cutoff=0.76)  # `hint` is no misspelt `lint`
+    swapped = [each for each in VERBS if sorted(each) == sorted(verb)]
+    nearest = swapped or difflib.get_close_matches(verb, VERBS, n=1, cutoff=0.76)  # `hint` is no misspelt `lint`
     fix = f"write {nearest[0]}" if nearest else "`trainlaunch --help` lists the verbs"
     stated = next((word for word in words if word in VERBS), None)
     if words[0].startswith("-") and stated:
@@ -104,13 +106,45 @@ def _unknown_verb(verb: str, words: Sequence[str], streams: Streams) -> int:
     return EXIT_USAGE
 
 
+def _parsed(verb: str | None, module: ModuleType | None, words: list[str]) -> argparse.Namespace:
+    """Return the arguments; what no verb takes is said beside the usage of the chosen one. Raises UsageError."""
+    asks_help = bool({"-h", "--help"} & {*words})
+    parser, chosen = _parser(verb, module, asks_help=asks_help)
+    args, unknown = parser.parse_known_args(words)
+    if unknown:
+        chosen.error(f"unrecognized arguments: {' '.join(unknown)}", unknown=unknown)
+    return args
+
+
 class _Parser(argparse.ArgumentParser):
     """Raises UsageError where argparse would end the process, so that a usage error reads like any other."""
 
-    def error(self, message: str) -> NoReturn:
-        """Print the usage and raise."""
+    def error(self, message: str, *, unknown: Sequence[str] = ()) -> NoReturn:
+        """Print the usage and raise; `unknown` are the words that nothing takes."""
         self.print_usage(sys.stderr)
-        raise UsageError([Diagnostic("TL118", message, f"`{self.prog} --help` tells what it takes")])
+        close = self._meant(unknown) or self._meant_choice(message)
+        fix = f"write {close}" if close else f"`{self.prog} --help` tells what it takes"
+        raise UsageError([Diagnostic("TL118", message, fix)])
+
+    def _meant(self, unknown: Sequence[str]) -> str:
+        """Return the option whose name is nearest to the first unknown one, `` where none is near."""
+        import difflib  # only on the way to an error
+
+        option = next((each.partition("=")[0] for each in unknown if each.startswith("--")), "")
+        known = [each for each in self._option_string_actions if each.startswith("--")]
+        return "".join(difflib.get_close_matches(option, known, n=1, cutoff=0.75)) if option else ""
+
+    def _meant_choice(self, message: str) -> str:
+        """Return the choice that is nearest to the one that argparse's `message` refuses, `` where none is near."""
+        import difflib  # only on the way to an error
+
+        refused = re.fullmatch(r"argument (\S+): invalid choice: '(.*)' \(choose from .*\)", message, re.DOTALL)
+        if refused is None:
+            return ""
+        action = self._option_string_actions.get(refused[1].partition("/")[0])
+        words = [str(each) for each in (action.choices if action and action.choices else ())]
+        close = difflib.get_close_matches(refused[2], words, n=1)
+        return f"{refused[1].rpartition('/')[2]} {close[0]}" if close else ""
 
 
 def _asks_for_json(words: Sequence[str]) -> bool:
@@ -118,8 +152,8 @@ def _asks_for_json(words: Sequence[str]) -> bool:
     return re.search(r"(?:^|\n)(?:-o\n?|--output[\n=])json(?:\n|$)", "\n".join(words)) is not None
 
 
-def _parser(verb: str | None, module: ModuleType | None, *, asks_help: bool) -> argparse.ArgumentParser:
-    """Return the parser; only the chosen verb's own arguments are built, so that the others cost nothing."""
+def _parser(verb: str | None, module: ModuleType | None, *, asks_help: bool) -> tuple[_Parser, _Parser]:
+    """Return the parser and the chosen verb's; only that one's arguments are built, so that the others cost nothing."""
 
     def formatter(prog: str) -> argparse.HelpFormatter:
         # argparse makes one for each argument, and one without a width loads shutil to measure the terminal.
@@ -135,6 +169,7 @@ def _parser(verb: str | None, module: ModuleType | None, *, asks_help: bool) -> 
     )
     parser.add_argument("--version", action="version", version=f"trainlaunch {__version__}")
     verbs = parser.add_subparsers(title="verbs", metavar="VERB", dest="verb", required=True)
+    chosen: _Parser | None = None
     for name, summary in VERBS.items():
         if module is None or name != verb:
             verbs.add_parser(name, help=summary, formatter_class=formatter)
@@ -148,7 +183,7 @@ def _parser(verb: str | None, module: ModuleType | None, *, asks_help: bool) -> 
             formatter_class=formatter,
         )
         module.add_arguments(chosen)
-    return parser
+    return parser, chosen or parser
 
 
 def _guarded(module: ModuleType, args: argparse.Namespace, streams: Streams) -> int:
@@ -190,11 +225,13 @@ def _stopped(stop: LaunchError, streams: Streams, *, as_document: bool) -> int:
 
 
 def _say_all(diagnostics: Sequence[Diagnostic], streams: Streams) -> None:
+    """Say the first of them: a file of another kind has hundreds, and their end would be all that a terminal shows."""
     colour = coloured(streams.err)
-    for diagnostic in diagnostics:
+    for diagnostic in diagnostics[:MOST_SAID]:
         streams.say(framed(diagnostic, colour=colour))
     if len(diagnostics) > 1:
-        streams.say(f"{len(diagnostics)} problems")
+        first = f"; these are the first {MOST_SAID}" if len(diagnostics) > MOST_SAID else ""
+        streams.say(f"{len(diagnostics)} problems{first}")
 
 
 def _bug(verb: str) -> Diagnostic:

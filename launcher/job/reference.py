@@ -21,7 +21,7 @@ One YAML mapping. Written by `launcher/job/reference.py` from the table of field
 - **`target_overrides.T`** takes any field for one target: mappings merge, lists and scalars replace, null is the
   default.
 - **`--set field=value`** lays one value on top of all that, for one invocation: `--set resources.memory=16Gi`,
-  `--set mounts.0.source=./data`, `--set 'env.DEBUG="1"'`.
+  `--set mounts.0.source=./data`, `--set 'env.DEBUG="1"'`. A list's length as index appends: `--set command.2=--amp`.
 - Precedence: defaults < defaults of the policy < job < target_overrides < `--set`. The lock (`trainlaunch lock`) fills
   what all of these leave open: the image's digest and `image_entrypoint`. Ceilings of the policy come last
   ([policy.md](policy.md)); [patches](patches.md) change the final text in what the plan does not decide.

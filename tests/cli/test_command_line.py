@@ -44,6 +44,42 @@ def test_an_unknown_verb_names_the_nearest(trainlaunch: Runs) -> None:
     assert "fix: write render" in done.stderr
 
 
+def test_swapped_letters_of_a_verb_are_a_typo(trainlaunch: Runs) -> None:
+    """Two letters in the wrong order are the commonest slip, and change a short word much."""
+    assert "fix: write plan" in trainlaunch("plna", "job.yaml").stderr
+
+
+@pytest.mark.parametrize(
+    ("words", "fix"),
+    [
+        (["plan", "job.yaml", "--sett", "a=b"], "write --set"),
+        (["plan", "job.yaml", "--taget=docker"], "write --target"),
+        (["plan", "job.yaml", "--target", "dockr"], "write --target docker"),
+        (["plan", "job.yaml", "-o", "jsno"], "write --output json"),
+        (["plan", "job.yaml", "--memory", "8Gi"], "`trainlaunch plan --help` tells what it takes"),
+        (["plan", "job.yaml", "other.yaml"], "`trainlaunch plan --help` tells what it takes"),
+    ],
+)
+def test_a_misspelt_argument_gets_the_nearest_and_the_verbs_usage(
+    trainlaunch: Runs, words: list[str], fix: str
+) -> None:
+    """An option or one of its words; what is near to nothing leads to the verb's help."""
+    done = trainlaunch(*words)
+    assert done.returncode == 2
+    assert done.stderr.startswith("usage: trainlaunch plan [-h]")
+    assert f"fix: {fix}\n" in done.stderr
+
+
+def test_a_file_of_another_kind_is_told_by_its_first_errors(trainlaunch: Runs, tmp_path: Path) -> None:
+    """Ten are printed, all are counted, and who asks for JSON gets all."""
+    job = write_job(tmp_path, **{f"wrong{number}": number for number in range(37)})
+    done = trainlaunch("plan", str(job))
+    assert done.stderr.count("error[TL104]") == 10
+    assert done.stderr.endswith("37 problems; these are the first 10\n")
+    document = json.loads(trainlaunch("plan", str(job), "-o", "json").stdout)
+    assert len(document["findings"]) == 37
+
+
 def test_a_verb_that_is_another_word_is_no_typo(trainlaunch: Runs) -> None:
     """`hint` shares letters with `lint` and means something else."""
     done = trainlaunch("hint")

@@ -31,7 +31,7 @@ def write_lock(job: Path, *, image: str = "trainer:1", digest: str = DIGEST, ent
     return path
 
 
-@pytest.mark.parametrize("entrypoint", [(), ("/front",), ("/bin/sh", "-c", 'a "b" $c\n', "no", "08", "")])
+@pytest.mark.parametrize("entrypoint", [(), ("/front",), ("/bin/sh", "-c", 'a "b" $c; exec "$@"\n', "no", "08", "")])
 @pytest.mark.parametrize("target", text_targets())
 def test_a_lock_pins_the_image_and_its_entrypoint(tmp_path: Path, target: str, entrypoint: tuple[str, ...]) -> None:
     """name:tag@digest stands in the rendering, and the ENTRYPOINT in front of the preflight, byte for byte."""

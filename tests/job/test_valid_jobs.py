@@ -177,6 +177,15 @@ def test_an_override_of_batch_size_may_be_null(job: Read) -> None:
     assert job(base, sets=("data_loader.batch_size=null",)).data_loader.loaders[0].batch_size is None
 
 
+def test_a_set_at_the_end_of_a_list_appends(job: Read) -> None:
+    """The index that comes next, also of a list that the file doesn't state; several build one item."""
+    before = job().command or ()
+    sets = tuple(f"command.{len(before) + index}={word}" for index, word in enumerate(("--amp", "--fast")))
+    assert job(sets=sets).command == (*before, "--amp", "--fast")
+    sets = ("mounts.0.type=bind", "mounts.0.source=./src", "mounts.0.target=/src")
+    assert [(each.source, each.target) for each in job(sets=sets).mounts] == [("./src", "/src")]
+
+
 def test_set_is_last_and_reaches_everything(job: Read) -> None:
     """--set wins over target_overrides; it reaches list items, free keys with dots and loaders not yet there."""
     text = "shm_size: 1Gi\nenv: {A: b}\ntarget_overrides: {docker: {shm_size: 2Gi}}\n"

@@ -150,16 +150,18 @@ class _Setter:
     def _element(self, node: Node | None, parts: list[str], type_: Type) -> Node | None:
         items = list(node.items) if isinstance(node, SequenceNode) else []
         number, *rest = parts
-        if node is None or not (number.isascii() and number.isdigit() and len(number) < 6 and int(number) < len(items)):
+        if not (number.isascii() and number.isdigit() and len(number) < 6 and int(number) <= len(items)):
             last = f"0 to {len(items) - 1}" if items else "none"
             message = f"--set {shown(self._path)}: {shown(number)} is no index of that list; it has {last}"
-            self._refuse(message, "set the whole list")
+            self._refuse(message, f"write {len(items)} to append, or set the whole list")
             return None
         index = int(number)
-        below = self._below(items[index], rest, type_) if rest else self._value
+        below = self._below(items[index] if index < len(items) else None, rest, type_) if rest else self._value
         if below is None:
             return None
-        items[index] = below
+        items[index : index + 1] = [below]
+        if node is None:
+            return SequenceNode(tuple(items), self._place, "--set")
         return SequenceNode(tuple(items), node.span, node.kind)
 
     def _unknown(self, name: str, type_: Type) -> None:

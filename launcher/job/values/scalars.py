@@ -41,6 +41,7 @@ class _Bad:
 
 
 BAD: Any = _Bad()
+MOST_NAMED = 8  # choices that a message lists beside the one that its fix names
 LONGEST_NUMBER = 24  # characters; no size, count or duration in bounds needs more
 
 _TRUE = ("true", "True", "TRUE")
@@ -56,6 +57,19 @@ _OTHER_WORDS = {
     "int": "int32",
     "short": "int16",
     "byte": "uint8",
+    "uint": "uint32",
+    "fp64": "float64",
+    "fp32": "float32",
+    "fp16": "float16",
+    "bf16": "bfloat16",
+    "f32": "float32",
+    "f16": "float16",
+    "tf32": "float32",
+    "fp8": "float8_e4m3fn",
+    "float8": "float8_e4m3fn",
+    "cfloat": "complex64",
+    "cdouble": "complex128",
+    "boolean": "bool",
     "ifnotpresent": "missing",
 }
 
@@ -142,9 +156,13 @@ class ScalarReader:
         import difflib  # only on the way to an error
 
         meant = _OTHER_WORDS.get(node.text.lower().removeprefix("torch."), node.text.lower().removeprefix("torch."))
-        close = difflib.get_close_matches(meant[:64], type_.choices, n=1)
-        message = f"{path} is {quoted(node.text)}; it takes {', '.join(type_.choices)}"
-        self._add(node, path, message, fix=f"write {close[0] if close else ' or '.join(type_.choices)}")
+        # Of many names one with a few letters in common is another type, not a misspelt one.
+        many = len(type_.choices) > MOST_NAMED
+        close = difflib.get_close_matches(meant[:64], type_.choices, n=1, cutoff=0.8 if many else 0.6)
+        takes = f"one of {len(type_.choices)} names" if many else ", ".join(type_.choices)
+        names = ", ".join(type_.choices) if many else " or ".join(type_.choices)
+        message = f"{path} is {quoted(node.text)}; it takes {takes}"
+        self._add(node, path, message, fix=f"write {close[0] if close else f'one of {names}' if many else names}")
         return BAD
 
     def _quantity(self, type_: Type, node: Scalar, path: str) -> Any:
