@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from launcher.formats.workload import Known, Workload, stated
+from launcher.formats.workload import Workload, stated
 from launcher.rules.written.model import COMPOSE, KUBERNETES, Written
 from launcher.units import GIB, MIB, docker_size, format_size
 
@@ -52,8 +52,3 @@ def size_text(size: int, written: Written) -> str:
     if written.workload.format == KUBERNETES:
         return format_size(size)
     return engine_text(size) + ("b" if written.workload.format == COMPOSE else "")
-
-
-def known_text(value: object) -> str | None:
-    """Return the source text of a known value; None for any other."""
-    return value.text if isinstance(value, Known) else None
