@@ -12,6 +12,10 @@ MAX_BYTES = MIB
 
 def read_text(path: Path, report: Report, noun: str = "job file") -> str | None:
     """Return the text of a file, which `noun` calls, or None once `report` says why not."""
+    if noun != "job file" and path.is_fifo():  # a job file may be a shell's <(…); nobody names these by hand
+        message = f"the {noun} {path} is a FIFO, which would be waited for"
+        report.take(Diagnostic(code="TL101", message=message, fix=f"put a file in its place, or name another {noun}"))
+        return None
     try:
         with path.open("rb") as file:
             data = file.read(MAX_BYTES + 1)

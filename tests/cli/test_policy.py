@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 from pathlib import Path
 
@@ -188,3 +189,12 @@ def test_a_policy_with_errors_stops_every_verb_that_plans(trainlaunch: Runs, kep
     done = trainlaunch("down", "jobs/job.yaml", "--target", "local", cwd=kept / "repo", env=nothing)
     assert "TL510" in done.stderr
     assert "is no job that can run (TL104)" in done.stderr
+
+
+def test_a_fifo_in_the_place_of_a_policy_is_said_at_once(trainlaunch: Runs, kept: Path) -> None:
+    """To open it would be to wait for whoever writes it."""
+    policy = kept / "repo" / "trainlaunch-policy.yaml"
+    policy.unlink()
+    os.mkfifo(policy)
+    done = trainlaunch("plan", "jobs/job.yaml", cwd=kept / "repo")
+    assert (done.returncode, "TL101" in done.stderr, "is a FIFO" in done.stderr) == (1, True, True)
