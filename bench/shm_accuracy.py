@@ -207,17 +207,11 @@ def judged(configuration: Configuration, measured: Measured) -> Row:
         problem = f"the program failed: {_end(measured)}"
     elif measured.found["before"]:
         problem = f"/dev/shm held {measured.found['before']} bytes before the program"
-    elif peak > _bound(configuration):
-        problem = f"peak {peak} exceeds worst_case {_bound(configuration)}"
+    elif peak > shm.worst_case:
+        problem = f"peak {peak} exceeds worst_case {shm.worst_case}"
     elif not configuration.loose and shm.need - peak > unit + SLACK:
         problem = f"need {shm.need} is {shm.need - peak} above the peak, more than {unit} + {SLACK}"
     return Row(configuration.name, shm.need, shm.worst_case, peak, (shm.need - peak) / unit if unit else None, problem)
-
-
-def _bound(configuration: Configuration) -> int:
-    """Return worst_case, or what later epochs need where the program keeps the last batch of each and that is more."""
-    shm = configuration.plan.shm
-    return max(shm.worst_case, shm.multi_epoch) if configuration.program.get("keeps_last_batch") else shm.worst_case
 
 
 def exactness(image: str, configuration: Configuration, *, runs: int) -> Exactness:

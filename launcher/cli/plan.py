@@ -18,7 +18,7 @@ from launcher.cli.streams import Streams
 from launcher.diagnostics import Severity
 from launcher.job.names import shown
 from launcher.plan.launch_plan import Derived, LaunchPlan, SharedMemory
-from launcher.plan.shared_memory import need_derivation
+from launcher.plan.shm_derivation import multi_epoch_derivation, need_derivation
 from launcher.plan.threads import alike
 from launcher.rules import judged
 from launcher.units import format_cpus, format_size, human_size
@@ -69,6 +69,9 @@ def _rows(plan: LaunchPlan) -> Iterator[tuple[str, str, str, str]]:
     yield _derived("num_workers", plan.num_workers)
     need = human_size(shm.need) if not shm.unsized else f"≥ {human_size(shm.need)}"
     yield "shm need", need, need_derivation(job, shm, plan.ranks.value), str(job.origin("data_loader"))
+    lasting = multi_epoch_derivation(job, shm, plan.ranks.value)
+    if shm.multi_epoch > shm.need:
+        yield "multi_epoch", human_size(shm.multi_epoch), lasting, str(job.origin("data_loader"))
     yield "shm_size", format_size(shm.size.value), shm.size.derivation, shm.size.origin
     working = plan.memory.working_set
     yield "working set", human_size(working.value), working.derivation, working.origin
@@ -170,11 +173,13 @@ def _shm_document(shm: SharedMemory) -> dict[str, object]:
 
 
 def _derivations(plan: LaunchPlan) -> dict[str, dict[str, str]]:
+    job, shm, ranks = plan.job, plan.shm, plan.ranks.value
     numbers = {
         "ranks": plan.ranks,
         "num_workers": plan.num_workers,
         "shm.size": plan.shm.size,
-        "shm.need": Derived(plan.shm.need, need_derivation(plan.job, plan.shm, plan.ranks.value), "data_loader"),
+        "shm.need": Derived(shm.need, need_derivation(job, shm, ranks), "data_loader"),
+        "shm.multi_epoch": Derived(shm.multi_epoch, multi_epoch_derivation(job, shm, ranks), "data_loader"),
         "memory.working_set": plan.memory.working_set,
         **{f"threads.{name}": threads for name, threads in plan.threads},
     }

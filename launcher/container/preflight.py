@@ -6,11 +6,11 @@ Both are the same bytes on every target; a target only quotes them.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 from launcher.container.secrets import path_variables, read_secrets, written_secrets
 from launcher.job.spec import JobSpec, LoaderSpec
-from launcher.plan.launch_plan import LaunchPlan
+from launcher.plan.launch_plan import LaunchPlan, Line
 from launcher.plan.workers import MOST_WORKERS_ON_CPU
 from launcher.templating.environment import constant_text
 from launcher.templating.quoting import sh_word
@@ -93,8 +93,19 @@ def _numbers(plan: LaunchPlan) -> Iterator[str]:
         "size": max(shm.size.value, shm.minimum),
     }
     if automatic:
-        numbers |= {"each": shm.per_worker, "besides": shm.fixed, "without": shm.without_workers}
+        numbers |= {"first": _pairs(shm.first_epoch), "every": _pairs(shm.every_epoch), "without": shm.without_workers}
     yield _assigned(numbers)
+
+
+def _pairs(lines: Sequence[Line]) -> str:
+    """Return words `A:B`, A·W + B bytes for W workers; the largest counts, and those that never are it are left out."""
+    kept = [each for each in dict.fromkeys(lines) if not any(_above(other, each) for other in lines)]
+    return " ".join(f"{per_worker}:{besides}" for per_worker, besides in kept)
+
+
+def _above(line: Line, other: Line) -> bool:
+    """Whether `line` is another one that is never below `other`."""
+    return line != other and line.per_worker >= other.per_worker and sum(line) >= sum(other)
 
 
 def _settings(plan: LaunchPlan) -> Iterator[str]:

@@ -47,7 +47,9 @@ def data_loader_block(facts: ScriptFacts | None, *, workers_certain: bool) -> li
     stated = any(not line.startswith("#") for line in body)
     if len(loaders) > 1:
         stated = True
-        body.append("# Loaders that are alive at the same time; delete those that never are.")
+        body.append(
+            "# Every loader of the script. Add `loaders_run: in_turn` if each loop ends before the next starts."
+        )
         body.append("loaders:")
         for loader, lines in zip(loaders, per_loader, strict=True):
             body += [f"  {each}" for each in _own(loader, [line for line in lines if not _has(common, line)])]

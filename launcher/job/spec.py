@@ -125,7 +125,7 @@ class BatchBytes(NamedTuple):
 
 
 class LoaderSpec(NamedTuple):
-    """One DataLoader alive; `batch_size` None means that the dataset yields batches, `num_workers` None means auto."""
+    """One DataLoader; `batch_size` None means that the dataset yields batches, `num_workers` None means auto."""
 
     name: str
     batch_size: int | None
@@ -146,9 +146,10 @@ class LoaderSpec(NamedTuple):
 
 
 class DataLoaderSpec(NamedTuple):
-    """All DataLoaders of one rank that are alive at the same time, and what they share."""
+    """All DataLoaders of one rank, whether they run `together` or `in_turn`, and what they share."""
 
     loaders: tuple[LoaderSpec, ...]
+    loaders_run: str
     max_workers: int
     sharing_strategy: str
     multiprocessing_context: str

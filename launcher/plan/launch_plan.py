@@ -22,7 +22,8 @@ class Derived(NamedTuple):
 class LoaderNeed(NamedTuple):
     """What one loader of one rank puts in /dev/shm. Bytes, except `workers`, `prefetch_factor` and `batches_held`.
 
-    `unit` is one batch rounded to pages (U), `largest` its largest storage (M).
+    `unit` is one batch rounded to pages (U), `largest` its largest storage (M). `need` and `worst_case` are those of a
+    container with this loader alone.
     """
 
     name: str
@@ -30,6 +31,7 @@ class LoaderNeed(NamedTuple):
     auto: bool
     prefetch_factor: int
     batches_held: int
+    persistent: bool
     unit: int
     largest: int
     tensors: int
@@ -37,12 +39,20 @@ class LoaderNeed(NamedTuple):
     worst_case: int
 
 
-class SharedMemory(NamedTuple):
-    """/dev/shm of one container, in bytes.
+class Line(NamedTuple):
+    """Bytes as a function of the automatic number of workers W > 0: per_worker·W + besides."""
 
-    `need` is the law for the planned workers in one epoch, `multi_epoch` for several: forked workers inherit the batch
-    that the loop still holds. `worst_case` adds rare overruns and NCCL to need, `size` is what all renderings state.
-    For W > 0 auto workers a container needs per_worker·W + fixed bytes; for W = 0 it needs `without_workers`.
+    per_worker: int
+    besides: int
+
+
+class SharedMemory(NamedTuple):
+    """/dev/shm of one container, in bytes; need ≤ multi_epoch ≤ worst_case.
+
+    `need` is the law for the planned workers in one epoch, `multi_epoch` for several: forked workers inherit what the
+    loops still hold. `worst_case` adds rare overruns, larger pages and NCCL; `size` is what all renderings state.
+    For W > 0 auto workers need is the largest of `first_epoch`, and multi_epoch that of `every_epoch`; for W = 0 both
+    are `without_workers`. `in_turn`: each loop ends before the next starts.
     `minimum` is the smallest size that the preflight accepts: `need`, or `size` where no sample was given and
     the target makes /dev/shm; target local takes the host's as it is.
     """
@@ -53,15 +63,26 @@ class SharedMemory(NamedTuple):
     size: Derived
     minimum: int
     unsized: bool
-    per_worker: int
-    fixed: int
+    first_epoch: tuple[Line, ...]
+    every_epoch: tuple[Line, ...]
     without_workers: int
+    in_turn: bool
     loaders: tuple[LoaderNeed, ...]
 
     @property
     def workers(self) -> int:
-        """Worker processes of one rank, of all its loaders."""
-        return sum(each.workers for each in self.loaders)
+        """Worker processes of one rank that are alive at once."""
+        return self.alive_workers(None)
+
+    def alive_workers(self, auto: int | None) -> int:
+        """Return the workers of one rank that are alive at once; `auto` replaces automatic numbers.
+
+        In turn they are those of the loader that runs, and the persistent ones of all others.
+        """
+        counts = [(auto if each.auto and auto is not None else each.workers, each.persistent) for each in self.loaders]
+        staying = sum(count for count, persistent in counts if persistent or not self.in_turn)
+        passing = [count for count, persistent in counts if self.in_turn and not persistent]
+        return staying + max(passing, default=0)
 
     @property
     def most_workers(self) -> int:
@@ -115,7 +136,7 @@ class LaunchPlan(NamedTuple):
 
     @property
     def processes(self) -> int:
-        """DataLoader workers of all ranks of a container."""
+        """DataLoader workers of all ranks of a container that are alive at once."""
         return self.shm.workers * self.ranks.value
 
     @property
@@ -125,5 +146,6 @@ class LaunchPlan(NamedTuple):
 
     @property
     def queued_batches(self) -> int:
-        """Batches that the workers of all ranks of a container hold ready: Σ workers × prefetch_factor."""
-        return sum(each.workers * each.prefetch_factor for each in self.shm.loaders) * self.ranks.value
+        """Batches that the workers which run in a container hold ready: workers × prefetch_factor of all ranks."""
+        queued = [each.workers * each.prefetch_factor for each in self.shm.loaders]
+        return (max(queued) if self.shm.in_turn else sum(queued)) * self.ranks.value

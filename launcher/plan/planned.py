@@ -10,7 +10,7 @@ from launcher.plan.launch_plan import LaunchPlan
 class Planned(NamedTuple):
     """What was planned for a container; None where its labels don't say it.
 
-    `processes` counts DataLoader workers of all ranks, `queued_batches` is Σ workers × prefetch_factor of all ranks,
+    `processes` counts DataLoader workers of all ranks, `queued_batches` is workers × prefetch_factor of all that run,
     `need` and `size` are bytes. The names of the fields are the keys of a local run's record.
     """
 

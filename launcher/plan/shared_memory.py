@@ -1,21 +1,30 @@
 """The law of /dev/shm: what the DataLoaders of a container need, and the size that every rendering states.
 
-Per loader alive, W workers, prefetch P, page G (measured in real containers, tight to the page; see docs/sizing.md):
+Per loader with W > 0 workers, prefetch P, page G (measured in real containers, tight to the page; see docs/sizing.md):
 
-    need = (W·P + batches_held)·U + (3·W + 8)·G          U: one batch in pages; 0 for W = 0
-    worst_case = need + W·M with G = 64 KiB, + NCCL            M: its largest storage
-    container = ranks × Σ loaders + ranks × dataset tensors (spawn, forkserver) + shm_extra
-    multi_epoch = container + ranks × Σ U                    fork: workers of a later epoch inherit the last batch
+    D = (W·P + batches_held)·U                               U: one batch in pages
+    s = (3·W + 8)·G                                          semaphores
+    r = batches_held − 1                                     batches that a loop still holds when it ends
+
+together: need = Σ (D + s)                                   any loader may be alive with any other
+    multi_epoch = need + Σ (r·U + s)                         fork: workers of a later epoch inherit what the loop holds
+in turn: need = max (D + s), a persistent loader's s always  each loop ends before the next starts
+    multi_epoch = max (D + s) + c·Σ r·U + Σ s                fork; c = 2 with persistent workers, else 1
+    multi_epoch = max (D + s + Σ of the others' r·U) + Σ s   otherwise: nothing is inherited, and still held
+
+    worst_case = multi_epoch with G = 64 KiB + W·M + NCCL    M: its largest storage; W·M as sum or as maximum
+    container = ranks × (the above + dataset tensors under spawn and forkserver) + shm_extra
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NamedTuple
 
-from launcher.job.spec import JobSpec, LoaderSpec, Origin
+from launcher.job.spec import DataLoaderSpec, JobSpec, LoaderSpec, Origin
 from launcher.plan.batch import batch_pages
-from launcher.plan.launch_plan import Derived, LoaderNeed, SharedMemory
-from launcher.units import GIB, KIB, MIB, counted, format_size, human_size, round_up
+from launcher.plan.launch_plan import Derived, Line, LoaderNeed, SharedMemory
+from launcher.units import GIB, KIB, MIB, format_size, human_size, round_up
 
 PAGE = 4 * KIB
 LARGEST_PAGE = 64 * KIB  # Grace hosts
@@ -27,6 +36,7 @@ SMALLEST = 64 * MIB  # what Docker and containerd give anyway
 FLOOR = 2 * GIB
 UNSIZED_WITHOUT_LIMIT = 8 * GIB
 WHEN_FULL = "a full /dev/shm ends in 'Bus error' or 'No space left on device', or the training loop waits for ever"
+IN_TURN = "in_turn"
 
 
 class Workers(NamedTuple):
@@ -39,17 +49,30 @@ class Workers(NamedTuple):
         return self.auto if loader.num_workers is None else loader.num_workers
 
 
+class _Part(NamedTuple):
+    """What one loader with workers puts into /dev/shm, in bytes.
+
+    `batches` D, `semaphores` s, `kept` r·U, `late` W·M: one storage a worker, let go of late.
+    """
+
+    batches: int
+    semaphores: int
+    kept: int
+    late: int
+    persistent: bool
+
+
+# Bytes of one rank: the largest of these counts. Each is linear in the automatic number of workers.
+_Law = Callable[[tuple[_Part, ...], DataLoaderSpec], tuple[int, ...]]
+
+
 def shared_memory(job: JobSpec, ranks: int, workers: Workers) -> SharedMemory:
     """Return /dev/shm of one container for these workers; checks nothing."""
-    loaders = tuple(_loader_need(job, each, workers.of(each)) for each in job.data_loader.loaders)
-    need = container_need(job, ranks, workers)
-    worst_case = max(need, _container_worst_case(job, ranks, loaders))
-    unsized = any(
-        not each.sized and each.collate != "none" and each.num_workers != 0 for each in job.data_loader.loaders
-    )
-    multi_epoch = container_multi_epoch(job, ranks, workers)
+    spec = job.data_loader
+    need, multi_epoch = (max(_terms(job, ranks, workers, law)) for law in (_first_epoch, _every_epoch))
+    worst_case = _worst_case(job, ranks, workers)
+    unsized = any(not each.sized and each.collate != "none" and each.num_workers != 0 for each in spec.loaders)
     size = _under_ceiling(job, _size(job, _Bounds(need, multi_epoch, worst_case), ranks=None if unsized else ranks))
-    one, two = (container_need(job, ranks, Workers(count)) for count in (1, 2))
     return SharedMemory(
         need=need,
         multi_epoch=multi_epoch,
@@ -57,73 +80,117 @@ def shared_memory(job: JobSpec, ranks: int, workers: Workers) -> SharedMemory:
         size=size,
         minimum=size.value if unsized and job.target_record.private_shm else need,
         unsized=unsized,
-        per_worker=two - one,
-        fixed=2 * one - two,
+        first_epoch=_lines(job, ranks, _first_epoch),
+        every_epoch=_lines(job, ranks, _every_epoch),
         without_workers=container_need(job, ranks, Workers(0)),
-        loaders=loaders,
+        in_turn=spec.loaders_run == IN_TURN,
+        loaders=tuple(_loader_need(job, each, workers.of(each)) for each in spec.loaders),
     )
 
 
 def container_need(job: JobSpec, ranks: int, workers: Workers) -> int:
-    """Return the bytes that exactly suffice for one epoch: one page less fails."""
-    spec = job.data_loader
-    file_system = spec.sharing_strategy == "file_system"
-    of_one_rank = sum(
-        _law(each, workers.of(each), batch_pages(each, PAGE, file_system=file_system).unit, PAGE)
-        for each in spec.loaders
-    )
-    pickled = spec.multiprocessing_context != "fork" and any(workers.of(each) for each in spec.loaders)
-    if pickled:
-        of_one_rank += round_up(spec.dataset_tensor_bytes, PAGE)
-    return ranks * of_one_rank + sum(round_up(each.size, PAGE) for each in job.shm_extra)
+    """Return the bytes that exactly suffice for one epoch: of a plain loader one page less fails."""
+    return max(_terms(job, ranks, workers, _first_epoch))
 
 
-def container_multi_epoch(job: JobSpec, ranks: int, workers: Workers) -> int:
-    """Return the bytes that suffice for more than one epoch.
+def size_for_all_epochs(job: JobSpec, ranks: int, workers: Workers) -> int:
+    """Return the bytes that a fixed size must have for these workers: multi_epoch and NCCL."""
+    return max(_terms(job, ranks, workers, _every_epoch)) + ranks * nccl_of_a_rank(job, ranks)
 
-    Measured: under fork the workers of each later epoch inherit the last batch, which the loop variable still holds,
-    and keep it mapped after the loop has let go of it.
+
+def nccl_of_a_rank(job: JobSpec, ranks: int) -> int:
+    """Return NCCL's estimated bytes in /dev/shm; 0 without GPUs, and for a rank that talks to nobody."""
+    if not job.resources.gpus:
+        return 0
+    return (ranks > 1) * NCCL_ON_ONE_NODE + (job.nodes > 1) * NCCL_BETWEEN_NODES
+
+
+def _terms(job: JobSpec, ranks: int, workers: Workers, law: _Law, page: int = PAGE) -> tuple[int, ...]:
+    """Return the bytes of a container that `law` compares; the largest counts."""
+    spec, parts = job.data_loader, _parts(job, workers, page)
+    pickled = 0
+    if parts and spec.multiprocessing_context != "fork":
+        pickled = round_up(spec.dataset_tensor_bytes, page)
+    extra = sum(round_up(each.size, page) for each in job.shm_extra)
+    return tuple(ranks * (term + pickled) + extra for term in law(parts, spec) or (0,))
+
+
+def _lines(job: JobSpec, ranks: int, law: _Law) -> tuple[Line, ...]:
+    """Return those bytes as functions of the automatic number of workers."""
+    one, two = (_terms(job, ranks, Workers(count), law) for count in (1, 2))
+    return tuple(Line(second - first, 2 * first - second) for first, second in zip(one, two, strict=True))
+
+
+def _first_epoch(parts: tuple[_Part, ...], spec: DataLoaderSpec) -> tuple[int, ...]:
+    """Return need: the sum of all loaders together; in turn each beside the semaphores of the persistent others."""
+    if spec.loaders_run != IN_TURN:
+        return (sum(each.batches + each.semaphores for each in parts),)
+    staying = sum(each.semaphores for each in parts if each.persistent)
+    return tuple(each.batches + staying + each.semaphores * (not each.persistent) for each in parts)
+
+
+def _every_epoch(parts: tuple[_Part, ...], spec: DataLoaderSpec) -> tuple[int, ...]:
+    """Return multi_epoch.
+
+    Measured: what a loop holds when it ends, the workers that are forked next inherit, and keep it mapped after the
+    loop has let go of it; in turn those of the other loaders too, and persistent ones beside what is held by then.
     """
-    need, spec = container_need(job, ranks, workers), job.data_loader
-    if spec.multiprocessing_context != "fork":
-        return need
-    file_system = spec.sharing_strategy == "file_system"
-    alive = (each for each in spec.loaders if workers.of(each))
-    return need + ranks * sum(batch_pages(each, PAGE, file_system=file_system).unit for each in alive)
+    forked = spec.multiprocessing_context == "fork"
+    kept, semaphores = sum(each.kept for each in parts), sum(each.semaphores for each in parts)
+    if spec.loaders_run != IN_TURN:
+        (need,) = _first_epoch(parts, spec)
+        return (need + forked * (kept + semaphores),)
+    copies = 2 if any(each.persistent for each in parts) else 1
+    return tuple(
+        each.batches + each.semaphores + semaphores + (copies * kept if forked else kept - each.kept) for each in parts
+    )
+
+
+def _parts(job: JobSpec, workers: Workers, page: int) -> tuple[_Part, ...]:
+    """Return what each loader with workers puts into /dev/shm on a host with such pages."""
+    return tuple(_part(job, each, workers.of(each), page) for each in job.data_loader.loaders if workers.of(each))
+
+
+def _part(job: JobSpec, loader: LoaderSpec, workers: int, page: int) -> _Part:
+    pages = batch_pages(loader, page, file_system=job.data_loader.sharing_strategy == "file_system")
+    return _Part(
+        batches=(workers * loader.prefetch_factor + loader.batches_held) * pages.unit,
+        semaphores=semaphores(workers) * page,
+        kept=(loader.batches_held - 1) * pages.unit,
+        late=workers * pages.largest,
+        persistent=loader.persistent_workers,
+    )
+
+
+def semaphores(workers: int) -> int:
+    """Return the semaphores of a loader with workers; each is a file of one page."""
+    return SEMAPHORES_PER_WORKER * workers + SEMAPHORES_PER_LOADER
 
 
 def _loader_need(job: JobSpec, loader: LoaderSpec, workers: int) -> LoaderNeed:
-    file_system = job.data_loader.sharing_strategy == "file_system"
-    pages = batch_pages(loader, PAGE, file_system=file_system)
-    large = batch_pages(loader, LARGEST_PAGE, file_system=file_system)
+    spec = job.data_loader
+    pages = batch_pages(loader, PAGE, file_system=spec.sharing_strategy == "file_system")
+    small, large = ((_part(job, loader, workers, page),) if workers else () for page in (PAGE, LARGEST_PAGE))
     return LoaderNeed(
         name=loader.name,
         workers=workers,
         auto=loader.num_workers is None,
         prefetch_factor=loader.prefetch_factor,
         batches_held=loader.batches_held,
+        persistent=loader.persistent_workers,
         unit=pages.unit,
         largest=pages.largest,
         tensors=pages.tensors,
-        need=_law(loader, workers, pages.unit, PAGE),
-        worst_case=_law(loader, workers, large.unit, LARGEST_PAGE) + workers * large.largest,
+        need=max(_first_epoch(small, spec), default=0),
+        worst_case=max(_every_epoch(large, spec), default=0) + sum(each.late for each in large),
     )
 
 
-def _law(loader: LoaderSpec, workers: int, unit: int, page: int) -> int:
-    if workers == 0:
-        return 0
-    batches = workers * loader.prefetch_factor + loader.batches_held
-    return batches * unit + (SEMAPHORES_PER_WORKER * workers + SEMAPHORES_PER_LOADER) * page
-
-
-def _container_worst_case(job: JobSpec, ranks: int, loaders: tuple[LoaderNeed, ...]) -> int:
-    of_one_rank = sum(each.worst_case for each in loaders)
-    if job.data_loader.multiprocessing_context != "fork" and any(each.workers for each in loaders):
-        of_one_rank += round_up(job.data_loader.dataset_tensor_bytes, LARGEST_PAGE)
-    if job.resources.gpus:
-        of_one_rank += (ranks > 1) * NCCL_ON_ONE_NODE + (job.nodes > 1) * NCCL_BETWEEN_NODES
-    return ranks * of_one_rank + sum(round_up(each.size, LARGEST_PAGE) for each in job.shm_extra)
+def _worst_case(job: JobSpec, ranks: int, workers: Workers) -> int:
+    late = [each.late for each in _parts(job, workers, LARGEST_PAGE)]
+    at_once = max(late, default=0) if job.data_loader.loaders_run == IN_TURN else sum(late)
+    multi_epoch = max(_terms(job, ranks, workers, _every_epoch, LARGEST_PAGE))
+    return multi_epoch + ranks * (at_once + nccl_of_a_rank(job, ranks))
 
 
 class _Bounds(NamedTuple):
@@ -147,20 +214,19 @@ def _size(job: JobSpec, bounds: _Bounds, *, ranks: int | None) -> Derived:
         return Derived(round_up(max(cap, bounds.multi_epoch, SMALLEST), MIB), text, origin)
     floor = max(SMALLEST, min(FLOOR, memory // 2) if memory else FLOOR)
     tight = memory is not None and bounds.worst_case > memory // 2
-    wanted = bounds.multi_epoch if tight else max(bounds.worst_case, bounds.multi_epoch)
-    need = f"need {human_size(bounds.need)}"
-    inherited = f"{need} + one batch of each loader, which forked workers of later epochs inherit"
+    wanted = bounds.multi_epoch if tight else bounds.worst_case
+    lasting = f"multi_epoch {human_size(bounds.multi_epoch)}"
     if wanted <= floor:
         reason = (
             f"the floor min(2 GiB, memory/2), above {'multi_epoch' if tight else 'worst_case'} {human_size(wanted)}"
         )
     elif tight:
-        grown = inherited if bounds.multi_epoch > bounds.need else need
-        reason = f"{grown}; worst_case {human_size(bounds.worst_case)} is over half of resources.memory, so no reserve"
-    elif bounds.multi_epoch > bounds.worst_case:
-        reason = inherited
+        reason = (
+            f"{lasting}; worst_case {human_size(bounds.worst_case)} is over half of resources.memory, so no reserve"
+        )
     else:
-        reason = f"worst_case: {need} + one storage per worker + 64 KiB pages{_nccl(job, ranks)}"
+        nccl = " + NCCL" if nccl_of_a_rank(job, ranks) else ""
+        reason = f"worst_case: {lasting} + one storage per worker + 64 KiB pages{nccl}"
     return Derived(round_up(max(wanted, floor), MIB), reason, origin)
 
 
@@ -171,24 +237,3 @@ def _under_ceiling(job: JobSpec, size: Derived) -> Derived:
         return size
     text = f"capped by the policy's max.shm_size; {format_size(size.value)} = {size.derivation}"
     return Derived(most.value // MIB * MIB, text, str(Origin("policy", most.span)))
-
-
-def _nccl(job: JobSpec, ranks: int) -> str:
-    several = ranks > 1 or (job.torchrun is not None and job.torchrun.nnodes > 1)
-    return " + NCCL" if job.resources.gpus and several else ""
-
-
-def need_derivation(job: JobSpec, shm: SharedMemory, ranks: int) -> str:
-    """Return the sum behind `shm.need` as one line of text."""
-    parts = [
-        f"{each.name}: ({counted(each.workers, 'worker')}·{each.prefetch_factor} + {each.batches_held} held)"
-        f"·{human_size(each.unit)} + {counted(SEMAPHORES_PER_WORKER * each.workers + SEMAPHORES_PER_LOADER, 'page')}"
-        for each in shm.loaders
-        if each.workers
-    ]
-    pickled = round_up(job.data_loader.dataset_tensor_bytes, PAGE)
-    if parts and pickled and job.data_loader.multiprocessing_context != "fork":
-        parts.append(f"tensors of the dataset {human_size(pickled)}")
-    inner = "; ".join(parts) or "no workers"
-    of_all_ranks = f"{ranks} ranks × [{inner}]" if ranks > 1 and parts else inner
-    return " + ".join([of_all_ranks, *(f"{each.name} {human_size(each.size)}" for each in job.shm_extra)])

@@ -5,7 +5,7 @@ from __future__ import annotations
 from launcher.job.spec import JobSpec, Origin
 from launcher.plan.cpu_budget import whole_cpus
 from launcher.plan.launch_plan import Derived
-from launcher.plan.shared_memory import Workers, container_multi_epoch, container_need
+from launcher.plan.shared_memory import Workers, container_need, size_for_all_epochs
 from launcher.units import counted, format_size
 
 FEWEST_CPUS_FOR_WORKERS = 4  # CPU-only: below, a worker takes the CPU that trains (measured: 7 × slower on 1 CPU)
@@ -73,8 +73,8 @@ def _bound(job: JobSpec) -> Derived | None:
 
 
 def _fits(job: JobSpec, ranks: int, count: int, size: int) -> bool:
-    """Return whether so many workers fit `size` in every epoch, not only in the first."""
-    return container_multi_epoch(job, ranks, Workers(count)) <= size
+    """Return whether so many workers fit `size` in every epoch, not only in the first, and NCCL with them."""
+    return size_for_all_epochs(job, ranks, Workers(count)) <= size
 
 
 def _stated(job: JobSpec) -> Derived:

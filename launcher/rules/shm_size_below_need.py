@@ -54,7 +54,7 @@ def check(plan: LaunchPlan) -> Iterator[Diagnostic]:
     yield Diagnostic(
         CODE,
         f"shm_size {format_size(shm.size.value)} is below the {human_size(shm.need)} that the DataLoaders need{forced}",
-        f"set shm_size to {format_size(round_up(max(shm.multi_epoch, shm.worst_case), MIB))}, "
+        f"set shm_size to {format_size(round_up(shm.worst_case, MIB))}, "
         f"at least {format_size(round_up(shm.multi_epoch, MIB))}, or delete it",
         why=WHEN_FULL,
         severity=Severity.WARNING if plan.forced else SEVERITY,

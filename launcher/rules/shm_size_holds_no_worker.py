@@ -33,7 +33,7 @@ from collections.abc import Iterator
 
 from launcher.diagnostics import Diagnostic, Severity
 from launcher.plan.launch_plan import LaunchPlan
-from launcher.plan.shared_memory import Workers, container_need
+from launcher.plan.shared_memory import Workers, container_need, size_for_all_epochs
 from launcher.plan.workers import allowed_workers
 from launcher.units import MIB, counted, format_size, human_size, round_up
 
@@ -53,12 +53,12 @@ def check(plan: LaunchPlan) -> Iterator[Diagnostic]:
     if plan.forced or job.shm_size is None or not alone or one <= job.shm_size:
         return
     allowed = allowed_workers(job, ranks).value
-    all_of_them = container_need(job, ranks, Workers(allowed))
+    fitting, all_of_them = (size_for_all_epochs(job, ranks, Workers(count)) for count in (1, allowed))
     yield Diagnostic(
         CODE,
         f"shm_size {format_size(job.shm_size)} does not hold one worker, which needs {human_size(one)}",
         f"set shm_size to {format_size(round_up(all_of_them, MIB))} ({counted(allowed, 'worker')}), or at least "
-        f"{format_size(round_up(one, MIB))} (one worker), or delete it",
+        f"{format_size(round_up(fitting, MIB))} (one worker), or delete it",
         why="each worker keeps prefetch_factor batches in /dev/shm, besides those that the training loop holds",
         severity=SEVERITY,
         span=job.span("shm_size"),

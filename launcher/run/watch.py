@@ -107,8 +107,7 @@ class PlannedShm(NamedTuple):
 
     def processes(self, settled: int | None) -> int:
         """Return the worker processes of all ranks; `settled` is what the preflight lowered an auto num_workers to."""
-        per_rank = sum(settled if each.auto and settled is not None else each.workers for each in self.shm.loaders)
-        return per_rank * self.ranks
+        return self.shm.alive_workers(settled) * self.ranks
 
 
 def planned_shm(plan: LaunchPlan) -> PlannedShm:

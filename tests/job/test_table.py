@@ -84,6 +84,7 @@ DESIGN_ROWS = {
     "data_loader.multiprocessing_context": "fork",
     "data_loader.dataset_tensor_bytes": "0",
     "data_loader.loaders": "{train: {}}",
+    "data_loader.loaders_run": "together",
     "data_loader.inject": "env",
     "torchrun": "off",
     "torchrun.nproc_per_node": "gpus or 1",

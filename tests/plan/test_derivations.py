@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from launcher.errors import JobFileRejected
-from launcher.plan.shared_memory import need_derivation
+from launcher.plan.shm_derivation import multi_epoch_derivation, need_derivation
 from tests.jobs import plan_with
 
 SAMPLE = {"batch_size": 64, "sample": {"shape": [3, 224, 224], "dtype": "float32"}}
@@ -49,3 +49,23 @@ def test_more_bytes_than_any_engine_counts_are_an_error(tmp_path: Path) -> None:
     sample = {"shape": [10**9, 10**9], "dtype": "int64"}
     with pytest.raises(JobFileRejected, match="TL203: the DataLoaders need"):
         plan_with(tmp_path, data_loader={"batch_size": 1, "sample": sample, "num_workers": 1})
+
+
+def test_sums_of_loaders_in_turn_say_which_number_counts(tmp_path: Path) -> None:
+    """In turn need is that of one loader, and multi_epoch what the other loops still hold beside it."""
+    loaders = {"train": {"num_workers": 2}, "val": {"num_workers": 1}, "test": {"num_workers": 0}}
+    texts = {}
+    for context in ("fork", "spawn"):
+        spec = {**SAMPLE, "loaders": loaders, "loaders_run": "in_turn", "multiprocessing_context": context}
+        plan = plan_with(tmp_path, data_loader=spec)
+        texts[context] = multi_epoch_derivation(plan.job, plan.shm, plan.ranks.value)
+        assert need_derivation(plan.job, plan.shm, plan.ranks.value) == (
+            "the largest of [train: (2 workers·2 + 2 held)·37 MiB + 14 pages; "
+            "val: (1 workers·2 + 2 held)·37 MiB + 11 pages]"
+        )
+    kept = "[train: 1·37 MiB; val: 1·37 MiB]"
+    assert texts == {
+        "fork": f"(the largest loader + {kept} that loops hold and workers inherit + 25 pages), "
+        "and what else need counts",
+        "spawn": f"(the largest loader + what the other loops hold of {kept} + 25 pages), and what else need counts",
+    }

@@ -19,6 +19,9 @@ from tests.jobs import write_job
 
 MIB = 2**20
 DTYPES = ("uint8", "float16", "float32", "int64")
+OTHER_LOADERS: tuple[dict[str, Any], ...] = (
+    {}, {"num_workers": 2}, {"prefetch_factor": 3}, {"batches_held": 7, "persistent_workers": True}, {"num_workers": 0},
+)  # fmt: skip
 
 
 @st.composite
@@ -39,7 +42,10 @@ def data_loaders(draw: st.DrawFn) -> dict[str, Any]:
     if draw(st.booleans()):
         spec["num_workers"] = draw(st.integers(0, 8))
     if draw(st.booleans()):
-        spec["loaders"] = {"train": {}, "val": draw(st.sampled_from(({}, {"num_workers": 2}, {"prefetch_factor": 3})))}
+        spec["loaders"] = {"train": {}, "val": draw(st.sampled_from(OTHER_LOADERS))}
+        spec["loaders_run"] = draw(st.sampled_from(("together", "in_turn")))
+    spec["persistent_workers"] = draw(st.booleans())
+    spec["multiprocessing_context"] = draw(st.sampled_from(("fork", "spawn")))
     return spec
 
 
@@ -89,10 +95,10 @@ def test_an_error_or_need_below_size_below_memory(fields: dict[str, Any]) -> Non
 
 
 @settings(max_examples=100, deadline=None)
-@given(jobs(), st.integers(1, 7), st.sampled_from(("batch", "prefetch_factor", "batches_held")))
-def test_need_is_monotone_at_fixed_workers(fields: dict[str, Any], workers: int, grown: str) -> None:
-    """More bytes, a longer prefetch or more batches held never need less."""
-    spec = {**fields["data_loader"], "num_workers": workers, "loaders": {"train": {}}}
+@given(jobs(), st.integers(1, 7), st.sampled_from(("batch", "num_workers", "prefetch_factor", "batches_held")))
+def test_need_is_monotone(fields: dict[str, Any], workers: int, grown: str) -> None:
+    """More bytes, workers, a longer prefetch or more batches held never need less, and need is never above the rest."""
+    spec = {**fields["data_loader"], "num_workers": workers}
     fields = {**fields, "data_loader": spec, "resources": {**fields["resources"], "memory": "4Ti"}}
     fields.pop("shm_size", None)
     before = planned(fields)
@@ -106,7 +112,10 @@ def test_need_is_monotone_at_fixed_workers(fields: dict[str, Any], workers: int,
     after = planned({**fields, "data_loader": more})
     assert before is not None
     assert after is not None
+    for each in (before.shm, after.shm):
+        assert each.need <= each.multi_epoch <= each.worst_case
     assert before.shm.need <= after.shm.need
+    assert before.shm.multi_epoch <= after.shm.multi_epoch
     assert before.shm.worst_case <= after.shm.worst_case
 
 

@@ -39,7 +39,7 @@ def test_automatic_workers_are_as_many_as_fit_under_the_ceiling(tmp_path: Path) 
     assert 0 < plan.num_workers.value < 16
     assert plan.num_workers.derivation == "largest that fits the policy's max.shm_size 512Mi; the CPUs allow 16"
     assert plan.shm.multi_epoch <= plan.shm.size.value == 512 * MIB
-    assert plan.shm.multi_epoch + plan.shm.per_worker > 512 * MIB
+    assert plan.shm.multi_epoch + plan.shm.every_epoch[0].per_worker > 512 * MIB
 
 
 def test_a_ceiling_that_caps_nothing_changes_no_number(tmp_path: Path) -> None:

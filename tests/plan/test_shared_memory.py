@@ -84,9 +84,9 @@ def test_tensors_of_the_dataset_count_where_they_are_pickled(tmp_path: Path, con
 
 
 def test_hard_adds_one_storage_per_worker_and_large_pages(tmp_path: Path) -> None:
-    """worst_case = (W·P + 2)·U + (3W + 8)·64 KiB + W·M with everything in 64 KiB pages."""
+    """worst_case = multi_epoch + W·M with everything in 64 KiB pages."""
     shm = plan_with(tmp_path, data_loader=loader()).shm
-    assert shm.worst_case == 6 * MIB + 14 * 65536 + 2 * MIB
+    assert shm.worst_case == 7 * MIB + 2 * 14 * 65536 + 2 * MIB
 
 
 @pytest.mark.parametrize(("gpus", "extra"), [(0, 0), (1, 0), (2, 2 * 128 * MIB), (8, 8 * 128 * MIB)])
@@ -103,12 +103,10 @@ def test_nccl_counts_only_between_gpus(tmp_path: Path, gpus: int, extra: int) ->
         (None, 1 * MIB, 2 * GIB),  # the floor
         ("1Gi", 1 * MIB, 512 * MIB),  # the floor under a small limit is half of it
         ("96Mi", 1 * MIB, 64 * MIB),  # never below what Docker gives anyway
-        (None, 512 * MIB, 4097 * MIB),  # worst_case: 6 batches, one per worker, 14 pages of 64 KiB, rounded up to MiB
-        (
-            "6Gi",
-            512 * MIB,
-            3585 * MIB,
-        ),  # worst_case is over half of the limit: need and the batch that later epochs inherit
+        # worst_case: 7 batches, one storage per worker, 28 pages of 64 KiB, rounded up to MiB
+        (None, 512 * MIB, 4610 * MIB),
+        # worst_case is over half of the limit: need and the batch that later epochs inherit, 28 pages of 4 KiB
+        ("6Gi", 512 * MIB, 3585 * MIB),
     ],
 )
 def test_automatic_size(tmp_path: Path, memory: str | None, size: int, expected: int) -> None:
@@ -140,16 +138,17 @@ def test_workers_are_the_largest_that_fit_a_fixed_size(tmp_path: Path) -> None:
     resources = {"gpus": 1, "cpus": 16}
     fixed: LaunchPlan = plan_with(tmp_path, data_loader=spec, resources=resources, shm_size="1Gi")
     assert fixed.num_workers.value == 6
-    assert fixed.shm.need <= GIB < fixed.shm.need + fixed.shm.per_worker
+    assert fixed.shm.multi_epoch <= GIB < fixed.shm.multi_epoch + fixed.shm.every_epoch[0].per_worker
     assert fixed.shm.loaders[0].prefetch_factor == 2
 
 
 def test_the_wrappers_line_gives_the_need(tmp_path: Path) -> None:
-    """need = per_worker·W + fixed, exactly, and without_workers for 0."""
+    """need and multi_epoch are the largest of per_worker·W + besides, exactly, and without_workers for 0."""
     spec = {"batch_bytes": {"size": 3 * MIB, "tensors": 2}, "loaders": {"train": {}, "val": {"num_workers": 3}}}
     plan = plan_with(tmp_path, data_loader=spec, resources={"gpus": 1, "cpus": 5}, torchrun={"nproc_per_node": 1})
-    shm = plan.shm
-    assert shm.need == shm.per_worker * plan.num_workers.value + shm.fixed
+    shm, workers = plan.shm, plan.num_workers.value
+    assert shm.need == max(line.per_worker * workers + line.besides for line in shm.first_epoch)
+    assert shm.multi_epoch == max(line.per_worker * workers + line.besides for line in shm.every_epoch)
     none = plan_with(tmp_path, data_loader=spec, resources={"cpus": 2})
     assert none.num_workers.value == 0
     assert none.shm.need == shm.without_workers == none.shm.without_workers > 0
@@ -157,14 +156,109 @@ def test_the_wrappers_line_gives_the_need(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("context", "batches"), [("fork", 1), ("spawn", 0), ("forkserver", 0)])
 def test_later_epochs_need_one_batch_more_under_fork(tmp_path: Path, context: str, batches: int) -> None:
-    """Forked workers of a later epoch inherit the batch that the loop variable still holds (measured)."""
+    """Forked workers of a later epoch inherit the batch that the loop variable still holds (measured), and 14 pages."""
     shm = plan_with(tmp_path, data_loader=loader(multiprocessing_context=context)).shm
-    assert shm.multi_epoch - shm.need == batches * MIB
+    assert shm.multi_epoch - shm.need == batches * (MIB + 14 * PAGE)
 
 
 def test_an_automatic_size_lasts_for_all_epochs(tmp_path: Path) -> None:
-    """Where a batch is many storages, the reserve of one storage per worker is less than the batch of later epochs."""
+    """Where a batch is many storages, the reserve of one storage a worker is beside the batch of later epochs."""
     spec = {"num_workers": 1, "batch_size": 512, "collate": "list", "sample": {"shape": [65536], "dtype": "float32"}}
     shm = plan_with(tmp_path, data_loader={**spec, "batch_size": 4096}).shm
-    assert shm.worst_case < shm.multi_epoch <= shm.size.value
-    assert "later epochs" in shm.size.derivation
+    assert shm.need + 4096 * MIB // 4 < shm.multi_epoch < shm.worst_case <= shm.size.value
+    assert shm.size.derivation.startswith("worst_case: multi_epoch 5.0 GiB + one storage per worker")
+
+
+def three_loaders(**shared: Any) -> dict[str, Any]:
+    """Return three loaders of 3, 2 and 1 workers, whose batches are 1, 2 and 4 MiB."""
+    loaders = {
+        name: {"num_workers": workers, "batch_bytes": {"size": size * MIB, "tensors": 1}}
+        for name, workers, size in (("train", 3, 1), ("val", 2, 2), ("test", 1, 4))
+    }
+    return {"loaders_run": "in_turn", "loaders": loaders, **shared}
+
+
+# D + s of the three: 8 MiB + 17 pages, 12 MiB + 14 pages, 16 MiB + 11 pages; r·U: 1, 2 and 4 MiB.
+@pytest.mark.parametrize(
+    ("shared", "need", "multi_epoch", "worst_case"),
+    [
+        ({}, (16, 11), (16 + 7, 11 + 42), (16 + 7 + 4, 11 + 42)),
+        # persistent: all semaphores stay, and workers hold what they inherited beside what the loops hold by then
+        ({"persistent_workers": True}, (16, 42), (16 + 14, 11 + 42), (16 + 14 + 4, 11 + 42)),
+        # nothing is inherited, but the other loops' variables still hold 1 and 2 MiB
+        ({"multiprocessing_context": "spawn"}, (16, 11), (16 + 3, 11 + 42), (16 + 3 + 4, 11 + 42)),
+        ({"loaders_run": "together"}, (36, 42), (36 + 7, 84), (36 + 7 + 3 + 4 + 4, 84)),
+        ({"loaders_run": "together", "multiprocessing_context": "spawn"}, (36, 42), (36, 42), (36 + 11, 42)),
+    ],
+    ids=["fork", "persistent", "spawn", "together", "together-spawn"],
+)
+def test_loaders_in_turn_and_together(
+    tmp_path: Path,
+    shared: dict[str, Any],
+    need: tuple[int, int],
+    multi_epoch: tuple[int, int],
+    worst_case: tuple[int, int],
+) -> None:
+    """In turn the largest loader counts, with what the other loops still hold; numbers are MiB and pages."""
+    shm = plan_with(tmp_path, data_loader=three_loaders(**shared)).shm
+    assert shm.need == need[0] * MIB + need[1] * PAGE
+    assert shm.multi_epoch == multi_epoch[0] * MIB + multi_epoch[1] * PAGE
+    assert shm.worst_case == worst_case[0] * MIB + worst_case[1] * 16 * PAGE
+
+
+def test_a_loader_without_workers_adds_nothing_in_turn(tmp_path: Path) -> None:
+    """Its batches are ordinary memory, whoever is forked while they are held."""
+    spec = three_loaders()
+    more = {**spec, "loaders": {**spec["loaders"], "debug": {"num_workers": 0, "batches_held": 9}}}
+    with_it, without = (plan_with(tmp_path, data_loader=each).shm for each in (more, spec))
+    assert with_it.need == without.need
+    assert with_it.multi_epoch == without.multi_epoch
+    assert with_it.worst_case == without.worst_case
+
+
+def test_one_persistent_loader_keeps_its_semaphores_in_turn(tmp_path: Path) -> None:
+    """Only its own stay when its loop has ended."""
+    spec = three_loaders()
+    spec["loaders"]["train"]["persistent_workers"] = True
+    shm = plan_with(tmp_path, data_loader=spec).shm
+    assert shm.need == 16 * MIB + (11 + 17) * PAGE
+    assert shm.multi_epoch == (16 + 14) * MIB + (11 + 42) * PAGE
+
+
+def test_a_loop_that_holds_more_leaves_more_to_later_epochs(tmp_path: Path) -> None:
+    """batches_held 5: four batches of 4 MiB are inherited (measured: peak 41.25 MiB where need + U is 32.1)."""
+    spec = {"num_workers": 1, "prefetch_factor": 2, "batches_held": 5, "batch_bytes": {"size": 4 * MIB, "tensors": 1}}
+    shm = plan_with(tmp_path, data_loader=spec).shm
+    assert shm.multi_epoch - shm.need == 4 * 4 * MIB + 11 * PAGE
+
+
+def test_workers_alive_in_turn_are_those_of_the_loop_that_runs(tmp_path: Path) -> None:
+    """What `status` compares running workers with, and what an unsized peak is divided by."""
+    plan = plan_with(tmp_path, data_loader=three_loaders())
+    assert (plan.processes, plan.queued_batches) == (3, 6)
+    persistent = plan_with(tmp_path, data_loader=three_loaders(persistent_workers=True))
+    assert (persistent.processes, persistent.queued_batches) == (6, 6)
+    together = plan_with(tmp_path, data_loader=three_loaders(loaders_run="together"))
+    assert (together.processes, together.queued_batches) == (6, 12)
+
+
+def test_a_fixed_size_leaves_room_for_nccl(tmp_path: Path) -> None:
+    """Two ranks of two GPUs: 2 × 128 MiB of 1 GiB are NCCL's, and the next worker would not fit."""
+    spec = {"batch_bytes": {"size": 16 * MIB, "tensors": 1}}
+    plan = plan_with(tmp_path, data_loader=spec, resources={"gpus": 2, "cpus": 64}, torchrun={}, shm_size="1Gi")
+    left = GIB - 2 * 128 * MIB
+    assert plan.shm.multi_epoch <= left < plan.shm.multi_epoch + plan.shm.every_epoch[0].per_worker
+
+
+def test_workers_in_turn_are_the_largest_that_fit(tmp_path: Path) -> None:
+    """Three loaders in turn fit more workers than three together, and one more of each would not fit."""
+    loaders = {name: {"batch_bytes": {"size": size * MIB, "tensors": 1}} for name, size in (("a", 8), ("b", 12))}
+    found = {}
+    for run in ("in_turn", "together"):
+        spec = {"loaders": loaders, "loaders_run": run}
+        plan = plan_with(tmp_path, data_loader=spec, resources={"gpus": 1, "cpus": 64}, shm_size="256Mi")
+        found[run] = plan.num_workers.value
+        after = max(line.per_worker * (plan.num_workers.value + 1) + line.besides for line in plan.shm.every_epoch)
+        assert plan.shm.multi_epoch <= 256 * MIB < after
+    # in turn (2W + 2)·12 + 8 + 12 MiB, together (2W + 2)·20 + 20 MiB, and pages
+    assert found == {"in_turn": 8, "together": 4}

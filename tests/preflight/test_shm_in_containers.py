@@ -149,6 +149,28 @@ def test_leftovers_of_a_dead_attempt_are_deleted_only_on_demand(docker_run: Runs
         assert "warning: /dev/shm has 4 files of other runs, 30720 KiB in all" in each.err
 
 
+def test_automatic_workers_are_lowered_to_what_every_epoch_needs(docker_run: Runs, base_image: str) -> None:
+    """In turn the loader with the largest batch decides, together their sum; what is checked is still one epoch."""
+    loaders = {"a": {}, "b": {"batch_size": 32}, "c": {"num_workers": 1, "batch_size": 16}}
+    found = []
+    for run in ("in_turn", "together"):
+        job = automatic(
+            loader={"loaders_run": run, "loaders": loaders},
+            resources={"gpus": 1, "cpus": 8},
+            command=prints("TRAINLAUNCH_NUM_WORKERS"),
+        )
+        line = max(job.shm.every_epoch)
+        fitting = (40 * MIB - line.besides) // line.per_worker
+        case = Case(job, setup="touch /dev/nvidia0; head -c 88M /dev/zero >/dev/shm/other", allowed_cpus="0-7")
+        ended = run_cases(docker_run, base_image, [case], "--shm-size=128m")[0]
+        passed(ended, f"{fitting}\n")
+        need = max(each.per_worker * fitting + each.besides for each in job.shm.first_epoch)
+        assert all(f"(needs {-(-need // MIB)} MiB)" in each.err for each in ended)
+        found.append(fitting)
+    # in turn (2W + 2)·3 + 3 + 1.5 + 0.75 MiB, together (2W + 2)·4.5 + 4.5 + 3.75 MiB, and pages
+    assert found == [4, 2]
+
+
 def test_leftovers_are_deleted_before_free_space_is_compared(docker_run: Runs, base_image: str) -> None:
     """Else a retry would be refused for the space that it is about to free."""
     left = "head -c 50M /dev/zero >/dev/shm/torch_1_2_0"

@@ -29,7 +29,7 @@ def test_each_flag_stands_on_its_own_line() -> None:
     """A reviewer reads one flag a line, /dev/shm among them in whole MiB."""
     lines = render(job_plan("full", "docker")).splitlines()
     flags = [line for line in lines if line.startswith("  --")]
-    assert "  --shm-size 5114m \\" in flags
+    assert "  --shm-size 5559m \\" in flags
     assert "  --rm \\" in flags
     assert all(line.endswith((" \\", "--health-cmd '")) or " '" in line for line in flags)
 

@@ -72,7 +72,7 @@ def test_every_container_sees_a_sized_shm_in_memory() -> None:
     """/dev/shm is an emptyDir with medium Memory, in that spelling, and sizeLimit in whole MiB."""
     spec = pod_spec(job_plan("full", "kubernetes"))
     volumes = {each["name"]: each for each in spec["volumes"]}
-    assert volumes["shm"]["emptyDir"] == {"medium": "Memory", "sizeLimit": "5114Mi"}
+    assert volumes["shm"]["emptyDir"] == {"medium": "Memory", "sizeLimit": "5559Mi"}
     for container in spec["containers"]:
         assert {"name": "shm", "mountPath": "/dev/shm"} in container["volumeMounts"]
 

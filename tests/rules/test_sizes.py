@@ -84,6 +84,36 @@ def test_a_stated_size_for_one_epoch_only_is_a_warning_with_the_value(tmp_path: 
     assert "TL210" not in codes_of(plan_with(tmp_path, data_loader=spec, shm_size=wanted))
 
 
+@pytest.mark.parametrize("context", ["fork", "spawn"])
+def test_a_stated_size_for_the_first_of_several_loaders_in_turn_is_a_warning(tmp_path: Path, context: str) -> None:
+    """It may fail before the first epoch has ended: the second loader starts while the first batch is still held."""
+    spec = loader(batch_size=256, loaders={"train": {}, "val": {}}, loaders_run="in_turn")
+    plan = plan_with(tmp_path, data_loader={**spec, "multiprocessing_context": context}, shm_size="400Mi")
+    (found,) = (each for each in judged(plan) if each.code == "TL210")
+    assert found.message.startswith("shm_size 400Mi holds the largest loader alone (384 MiB), and all of them in turn")
+    assert found.why is not None
+    assert "may fail as soon as the second loader starts" in found.why
+    assert ("inherit" in found.why) is (context == "fork")
+
+
+def test_the_size_for_one_worker_that_the_error_names_needs_no_warning(tmp_path: Path) -> None:
+    """It holds every epoch, and NCCL beside them, as the automatic number asks."""
+    fields: dict[str, Any] = {
+        "data_loader": {"batch_bytes": {"size": 64 * MIB, "tensors": 1}},
+        "resources": {"gpus": 2, "cpus": 8},
+        "torchrun": {},
+    }
+    with pytest.raises(JobFileRejected) as rejected:
+        plan_with(tmp_path, **fields, shm_size="128Mi")
+    (error,) = rejected.value.diagnostics
+    wanted = error.fix.split("at least ")[1].split()[0]
+    plan = plan_with(tmp_path, **fields, shm_size=wanted)
+    assert (error.code, plan.num_workers.value) == ("TL205", 1)
+    assert not {"TL205", "TL210"} & set(codes_of(plan))
+    everything = plan_with(tmp_path, **fields, shm_size=error.fix.split()[3])
+    assert everything.num_workers.value == 4
+
+
 def test_more_workers_than_cpus_is_a_warning_and_stays(tmp_path: Path) -> None:
     """The user's own setting wins and is checked."""
     plan = plan_with(tmp_path, resources={"cpus": 2}, data_loader={"num_workers": 8, "collate": "none"})

@@ -16,7 +16,7 @@ fi
 trainlaunch_secret_1="${MY_HF_TOKEN:-}"
 HF_TOKEN=$trainlaunch_secret_1
 export WANDB_API_KEY HF_TOKEN
-# --shm-size is worst_case: need 3.4 GiB + one storage per worker + 64 KiB pages + NCCL
+# --shm-size is worst_case: multi_epoch 3.9 GiB + one storage per worker + 64 KiB pages + NCCL
 # shellcheck disable=SC2016  # the container's shell expands what stands in single quotes, not this one
 exec docker run \
   --rm \
@@ -27,7 +27,7 @@ exec docker run \
   --label example.com/cost-centre=0042 \
   --label dev.trainlaunch.job=resnet50 \
   --label 'dev.trainlaunch.plan=processes=12 queued_batches=24 need=3699785728' \
-  --shm-size 5114m \
+  --shm-size 5559m \
   --memory 32768m \
   --cpus 7.5 \
   --gpus 2 \
@@ -99,7 +99,7 @@ echo "shm used=$tl_used peak=${tl_peak:-$tl_used} size=$tl_mount workers=$tl_wor
   --quiet \
   /bin/sh \
   -c \
-  'tl_ranks=2 tl_workers=3 tl_stated=0 tl_batch=128 tl_files=72 tl_memory=8704 tl_need=3699785728 tl_size=5362417664 tl_each=924925952 tl_besides=925007872 tl_without=0
+  'tl_ranks=2 tl_workers=3 tl_stated=0 tl_batch=128 tl_files=72 tl_memory=8704 tl_need=3699785728 tl_size=5829033984 tl_first=924925952:925007872 tl_every=924975104:1387577344 tl_without=0
 tl_name=resnet50 tl_prefetch=2 tl_persistent=0 tl_timeout=0 tl_pin=1 tl_gpus=nvidia tl_shared= tl_unsized=0 tl_asks= tl_signals='\''TERM INT HUP QUIT USR1 USR2'\''
 tl_disks='\''/scratch
 /fast'\''
@@ -152,10 +152,12 @@ tl_cpus=$((tl_quota < 1 ? 1 : tl_quota < tl_cpus ? tl_quota : tl_cpus))
 tl_per_rank=$((tl_cpus > tl_ranks ? tl_cpus / tl_ranks : 1))
 # num_workers is never raised; it is lowered to what CPUs and free /dev/shm allow. A GPU job keeps one.
 tl_most=$tl_per_rank; [ "$tl_gpus" ] || tl_most=$((tl_cpus < 4 ? 0 : tl_cpus / (4 * tl_ranks)))
-tl_room=$((tl_each == 0 ? tl_workers : tl_free > tl_besides + tl_each ? (tl_free - tl_besides) / tl_each : 1))
-for tl_key in "$tl_most" "$tl_room"; do [ "$tl_key" -ge "$tl_workers" ] || tl_workers=$tl_key; done
-tl_need=$((tl_workers > 0 ? tl_workers * tl_each + tl_besides : tl_without))
-if [ "$tl_workers" -eq 0 ]; then tl_prefetch='\'''\'' tl_persistent=0 tl_timeout=0; fi # torch refuses them without workers
+for tl_key in $tl_every; do tl_list=$(((tl_free - ${tl_key#*:}) / ${tl_key%:*})) # A:B, A*W + B bytes of W workers
+  tl_most=$((tl_list >= tl_most ? tl_most : tl_list > 1 ? tl_list : tl_most > 0)); done
+tl_workers=$((tl_most < tl_workers ? tl_most : tl_workers)) tl_need=$tl_without
+if [ "$tl_workers" -eq 0 ]; then tl_first='\'''\'' tl_prefetch='\'''\'' tl_persistent=0 tl_timeout=0; fi # refused without workers
+for tl_key in $tl_first; do tl_list=$((${tl_key%:*} * tl_workers + ${tl_key#*:})) # likewise, of one epoch
+  tl_need=$((tl_list > tl_need ? tl_list : tl_need)); done
 [ "$tl_stated" -le "$tl_cpus" ] || tl_say "warning: $tl_stated DataLoader workers share $tl_cpus CPUs"
 tl_needs="$(((tl_need + 1048575) >> 20)) MiB"
 [ "$tl_free" -ge "$tl_need" ] ||

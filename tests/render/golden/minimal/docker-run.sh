@@ -57,7 +57,7 @@ echo "shm used=$tl_used peak=${tl_peak:-$tl_used} size=$tl_mount workers=$tl_wor
   --entrypoint /bin/sh \
   trainer:1.4 \
   -c \
-  'tl_ranks=1 tl_workers=8 tl_stated=0 tl_batch= tl_files=64 tl_memory=2048 tl_need=229376 tl_size=8589934592 tl_each=12288 tl_besides=32768 tl_without=0
+  'tl_ranks=1 tl_workers=8 tl_stated=0 tl_batch= tl_files=64 tl_memory=2048 tl_need=229376 tl_size=8589934592 tl_first=12288:32768 tl_every=24576:65536 tl_without=0
 tl_name=digits tl_prefetch=2 tl_persistent=0 tl_timeout=0 tl_pin=0 tl_gpus= tl_shared= tl_unsized=1 tl_asks='\''need unknown'\'' tl_signals='\''TERM INT HUP QUIT USR1 USR2'\''
 # trainlaunch preflight, after the job'\''s own numbers: proves this container, then becomes the job.
 # It exits with 78 when the files are wrong, with 75 when this machine is (docs/preflight.md).
@@ -108,10 +108,12 @@ tl_cpus=$((tl_quota < 1 ? 1 : tl_quota < tl_cpus ? tl_quota : tl_cpus))
 tl_per_rank=$((tl_cpus > tl_ranks ? tl_cpus / tl_ranks : 1))
 # num_workers is never raised; it is lowered to what CPUs and free /dev/shm allow. A GPU job keeps one.
 tl_most=$tl_per_rank; [ "$tl_gpus" ] || tl_most=$((tl_cpus < 4 ? 0 : tl_cpus / (4 * tl_ranks)))
-tl_room=$((tl_each == 0 ? tl_workers : tl_free > tl_besides + tl_each ? (tl_free - tl_besides) / tl_each : 1))
-for tl_key in "$tl_most" "$tl_room"; do [ "$tl_key" -ge "$tl_workers" ] || tl_workers=$tl_key; done
-tl_need=$((tl_workers > 0 ? tl_workers * tl_each + tl_besides : tl_without))
-if [ "$tl_workers" -eq 0 ]; then tl_prefetch='\'''\'' tl_persistent=0 tl_timeout=0; fi # torch refuses them without workers
+for tl_key in $tl_every; do tl_list=$(((tl_free - ${tl_key#*:}) / ${tl_key%:*})) # A:B, A*W + B bytes of W workers
+  tl_most=$((tl_list >= tl_most ? tl_most : tl_list > 1 ? tl_list : tl_most > 0)); done
+tl_workers=$((tl_most < tl_workers ? tl_most : tl_workers)) tl_need=$tl_without
+if [ "$tl_workers" -eq 0 ]; then tl_first='\'''\'' tl_prefetch='\'''\'' tl_persistent=0 tl_timeout=0; fi # refused without workers
+for tl_key in $tl_first; do tl_list=$((${tl_key%:*} * tl_workers + ${tl_key#*:})) # likewise, of one epoch
+  tl_need=$((tl_list > tl_need ? tl_list : tl_need)); done
 [ "$tl_stated" -le "$tl_cpus" ] || tl_say "warning: $tl_stated DataLoader workers share $tl_cpus CPUs"
 tl_needs="$(((tl_need + 1048575) >> 20)) MiB"
 [ "$tl_free" -ge "$tl_need" ] ||

@@ -3,7 +3,7 @@
 # rendering format 2
 # Relative mounts are relative to the folder of secrets.yaml: run this there.
 # image_entrypoint is not stated: an ENTRYPOINT that the image has is not run.
-# --shm-size is the floor min(2 GiB, memory/2), above worst_case 552 MiB
+# --shm-size is the floor min(2 GiB, memory/2), above worst_case 590 MiB
 # shellcheck disable=SC2016  # paths of secrets stand here as they are
 if [ ! -f '/etc/keys, $1/it'\''s' ] || [ ! -r '/etc/keys, $1/it'\''s' ] || [ ! -s '/etc/keys, $1/it'\''s' ]; then
   echo 'secret SSH_KEY: file /etc/keys, $1/it'\''s can'\''t be read, or is empty' >&2
@@ -26,7 +26,7 @@ trainlaunch_secret_1="${MY_HF_TOKEN:-}"
 HF_TOKEN=$trainlaunch_secret_1
 S3_KEY=$trainlaunch_secret_2
 export WANDB_API_KEY HF_TOKEN S3_KEY
-# --shm-size is the floor min(2 GiB, memory/2), above worst_case 552 MiB
+# --shm-size is the floor min(2 GiB, memory/2), above worst_case 590 MiB
 # shellcheck disable=SC2016  # the container's shell expands what stands in single quotes, not this one
 exec docker run \
   --rm \
@@ -98,7 +98,7 @@ echo "shm used=$tl_used peak=${tl_peak:-$tl_used} size=$tl_mount workers=$tl_wor
   --entrypoint /bin/sh \
   rocm/pytorch:rocm7.0_ubuntu24.04_py3.12_pytorch_release_2.8.0 \
   -c \
-  'tl_ranks=2 tl_workers=2 tl_stated=0 tl_batch=32 tl_files=68 tl_memory=4608 tl_need=231325696 tl_size=2147483648 tl_each=77094912 tl_besides=77135872 tl_without=0
+  'tl_ranks=2 tl_workers=2 tl_stated=0 tl_batch=32 tl_files=68 tl_memory=4608 tl_need=231325696 tl_size=2147483648 tl_first=77094912:77135872 tl_every=77119488:115736576 tl_without=0
 tl_name=uploads tl_prefetch=2 tl_persistent=0 tl_timeout=0 tl_pin=1 tl_gpus=amd tl_shared= tl_unsized=0 tl_asks= tl_signals='\''TERM INT HUP QUIT USR1 USR2'\''
 tl_written=HF_TOKEN tl_paths='\''HF_TOKEN_FILE SSH_KEY_FILE'\'' tl_read=
 tl_disks='\''/fast
@@ -160,10 +160,12 @@ tl_cpus=$((tl_quota < 1 ? 1 : tl_quota < tl_cpus ? tl_quota : tl_cpus))
 tl_per_rank=$((tl_cpus > tl_ranks ? tl_cpus / tl_ranks : 1))
 # num_workers is never raised; it is lowered to what CPUs and free /dev/shm allow. A GPU job keeps one.
 tl_most=$tl_per_rank; [ "$tl_gpus" ] || tl_most=$((tl_cpus < 4 ? 0 : tl_cpus / (4 * tl_ranks)))
-tl_room=$((tl_each == 0 ? tl_workers : tl_free > tl_besides + tl_each ? (tl_free - tl_besides) / tl_each : 1))
-for tl_key in "$tl_most" "$tl_room"; do [ "$tl_key" -ge "$tl_workers" ] || tl_workers=$tl_key; done
-tl_need=$((tl_workers > 0 ? tl_workers * tl_each + tl_besides : tl_without))
-if [ "$tl_workers" -eq 0 ]; then tl_prefetch='\'''\'' tl_persistent=0 tl_timeout=0; fi # torch refuses them without workers
+for tl_key in $tl_every; do tl_list=$(((tl_free - ${tl_key#*:}) / ${tl_key%:*})) # A:B, A*W + B bytes of W workers
+  tl_most=$((tl_list >= tl_most ? tl_most : tl_list > 1 ? tl_list : tl_most > 0)); done
+tl_workers=$((tl_most < tl_workers ? tl_most : tl_workers)) tl_need=$tl_without
+if [ "$tl_workers" -eq 0 ]; then tl_first='\'''\'' tl_prefetch='\'''\'' tl_persistent=0 tl_timeout=0; fi # refused without workers
+for tl_key in $tl_first; do tl_list=$((${tl_key%:*} * tl_workers + ${tl_key#*:})) # likewise, of one epoch
+  tl_need=$((tl_list > tl_need ? tl_list : tl_need)); done
 [ "$tl_stated" -le "$tl_cpus" ] || tl_say "warning: $tl_stated DataLoader workers share $tl_cpus CPUs"
 tl_needs="$(((tl_need + 1048575) >> 20)) MiB"
 [ "$tl_free" -ge "$tl_need" ] ||
