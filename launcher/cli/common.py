@@ -54,7 +54,7 @@ def add_job_arguments(parser: argparse.ArgumentParser, *, targets: Iterable[str]
         help="override one field, a dotted path and a YAML value; repeatable, last in the precedence",
     )
     add_policy_argument(parser)
-    parser.add_argument("--name", help="fix the name; a Kubernetes Job's carries a hash of its input otherwise")
+    parser.add_argument("--name", help="fix the name; a Kubernetes object's carries a hash otherwise")
     parser.add_argument(
         "--force", action="store_true", help="let a shm_size below need pass here; the preflight stops it with 78"
     )

@@ -33,12 +33,11 @@ class Leaf(NamedTuple):
 
 
 class Patch(NamedTuple):
-    """What a job changes in its target's text; two of the three are empty. `asked` is all of it, for the input hash."""
+    """What a job changes in its target's text; two of the three are empty."""
 
     flags: tuple[Flag, ...]
     leaves: tuple[Leaf, ...]
     operations: tuple[Operation, ...]
-    asked: str
 
 
 def patch_of(values: Mapping[str, Any], root: MappingNode, target: str) -> Patch | None:
@@ -50,15 +49,15 @@ def patch_of(values: Mapping[str, Any], root: MappingNode, target: str) -> Patch
     tree = node.items[target][1]
     if isinstance(tree, SequenceNode):
         operations = tuple(_operation(*each) for each in zip(stated, tree.items, range(len(stated)), strict=True))
-        return Patch((), (), operations, repr([each[:5] for each in operations]))
+        return Patch((), (), operations)
     if not isinstance(tree, MappingNode):
         return None
     if TARGETS[target].patch == "merge":
-        return Patch((), tuple(_leaves(stated, tree)), (), repr(stated))
+        return Patch((), tuple(_leaves(stated, tree)), ())
     arguments = tree.items["extra_args"][1] if "extra_args" in tree.items else tree
     if not isinstance(arguments, SequenceNode) or not arguments.items:
         return None
-    return Patch(tuple(flags_of(arguments, None)), (), (), repr(stated))
+    return Patch(tuple(flags_of(arguments, None)), (), ())
 
 
 def _operation(stated: Mapping[str, Any], node: Node, index: int) -> Operation:
