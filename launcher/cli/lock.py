@@ -1,4 +1,4 @@
-"""`trainlaunch lock`: pin what the image names of a job file stand for, in a file beside it."""
+"""`trainlaunch lock`: pin what the image names of job files stand for, each in a file beside its own."""
 
 from __future__ import annotations
 
@@ -6,14 +6,19 @@ import argparse
 import contextlib
 import difflib
 import io
+from collections.abc import Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from launcher.cli.common import add_policy_argument
 from launcher.cli.report import framed
 from launcher.cli.streams import Streams, coloured
 from launcher.cli.write import replace_file
 from launcher.diagnostics import Diagnostic, Explanation
-from launcher.errors import EXIT_FINDINGS
+from launcher.errors import EXIT_FINDINGS, UsageError
+
+if TYPE_CHECKING:
+    from launcher.committed.lock import ImageFacts
 
 TL127 = Explanation(
     "TL127",
@@ -35,9 +40,30 @@ trainlaunch lock job.yaml && git diff job.lock.yaml
 ```
 """,
 )
+TL128 = Explanation(
+    "TL128",
+    "lock-shared",
+    "Two job files that were named together have the same lock.",
+    """\
+**Why**: the lock of `job.yaml` and that of `job.yml` are both `job.lock.yaml`: each would replace the other's.
+
+**Example**:
+
+```sh
+cp job.yaml job.yml
+trainlaunch lock job.yaml job.yml
+```
+
+**Write instead**:
+
+```text
+mv job.yml other.yaml && trainlaunch lock job.yaml other.yaml
+```
+""",
+)
 EXAMPLES = (
     "trainlaunch lock job.yaml            # writes job.lock.yaml",
-    "trainlaunch lock job.yaml --check    # in CI, after `docker pull`",
+    "trainlaunch lock jobs/*.yaml --check # in CI, after `docker pull`",
 )
 EXIT_CODES = (
     "0 written or current, 1 a bad job file or a stale lock (--check), 2 usage, 3 no engine or it lacks the image, "
@@ -47,36 +73,70 @@ EXIT_CODES = (
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add this verb's arguments."""
-    parser.add_argument("job", metavar="JOB", type=Path, help="the job file, like job.yaml")
+    parser.add_argument(
+        "job", metavar="JOB", type=Path, nargs="+", help="a job file, like job.yaml; several are all locked"
+    )
     add_policy_argument(parser)
     parser.add_argument("--check", action="store_true", help="write nothing; exit 1 where the lock would change")
 
 
 def run(args: argparse.Namespace, streams: Streams) -> int:
-    """Ask the engine, then write the lock or compare it."""
-    from launcher.committed.lock import lock_text
-    from launcher.job.building.lock import lock_path
+    """Ask the engine for all jobs, then write each one's lock or compare it."""
     from launcher.policy import stated_images
     from launcher.run.docker.client import Engine, find_endpoint
     from launcher.run.docker.facts import facts_of
 
-    images = stated_images(args.job, policy=args.policy)
+    jobs = list(dict.fromkeys(args.job))
+    _refuse_a_shared_lock(jobs)
+    images = {job: stated_images(job, policy=args.policy) for job in jobs}
     with contextlib.closing(Engine(find_endpoint())) as engine:
-        text = lock_text(args.job, facts_of(engine, images))
-    path = lock_path(args.job)
+        facts = {job: facts_of(engine, images[job]) for job in jobs}  # before anything is written
+    return max((_locked(job, facts[job], streams, check=args.check) for job in jobs), default=0)
+
+
+def _refuse_a_shared_lock(jobs: list[Path]) -> None:
+    """Raise UsageError where two job files would have the same lock, as job.yaml and job.yml have."""
+    from launcher.job.building.lock import lock_path
+
+    by_lock: dict[Path, Path] = {}
+    for job in jobs:
+        first = by_lock.setdefault(lock_path(job).absolute(), job)
+        if first != job:
+            raise UsageError([_shared(first, job, lock_path(job))])
+
+
+def _locked(job: Path, facts: Mapping[str, ImageFacts], streams: Streams, *, check: bool) -> int:
+    """Write or compare the lock of one job; its parts that others wrote stay as they are."""
+    from launcher.committed.lock import lock_text
+    from launcher.job.building.lock import lock_path, part_texts
+
+    path = lock_path(job)
     current = path.read_bytes() if path.is_file() else None
-    if current == text.encode():
-        streams.say(f"{path} is current: {', '.join(images)}")
-        return 0
-    if not args.check:
-        replace_file(path, text)
-        streams.say(f"wrote {path}: {', '.join(images)}")
-        return 0
     had = "" if current is None else current.decode(errors="replace")
+    others = part_texts(had, path) if had else {}
+    text = lock_text(job, facts, others)
+    if current == text.encode():
+        streams.say(f"{path} is current: {', '.join(facts)}")
+        return 0
+    if not check:
+        if others is None:
+            streams.say(f"{path} could not be read as a lock: only its images are written again")
+        replace_file(path, text)
+        streams.say(f"wrote {path}: {', '.join(facts)}")
+        return 0
     lines = difflib.unified_diff(list(io.StringIO(had)), list(io.StringIO(text)), str(path), f"{path} (engine)")
     streams.result("".join(line if line.endswith("\n") else f"{line}\n" for line in lines))
-    streams.say(framed(_stale(args.job, path, missing=current is None), colour=coloured(streams.err)))
+    streams.say(framed(_stale(job, path, missing=current is None), colour=coloured(streams.err)))
     return EXIT_FINDINGS
+
+
+def _shared(first: Path, second: Path, lock: Path) -> Diagnostic:
+    return Diagnostic(
+        TL128.code,
+        f"{first} and {second} have the same lock, {lock}",
+        f"rename one of them, then run `trainlaunch lock {first} NEW_NAME.yaml`",
+        why="a lock is named after its job file without the ending, so each would replace the other's",
+    )
 
 
 def _stale(job: Path, path: Path, *, missing: bool) -> Diagnostic:

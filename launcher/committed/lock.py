@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from launcher.job.building.lock import VERSION
+from launcher.job.building.lock import PARTS, VERSION
 from launcher.yamltree.emitter import comment, yaml_string
 
 
@@ -18,8 +18,11 @@ class ImageFacts:
     entrypoint: tuple[str, ...]
 
 
-def lock_text(job_file: Path, images: Mapping[str, ImageFacts]) -> str:
-    """Return the text of the lock of `job_file`; `images` by the job file's own spelling."""
+def lock_text(job_file: Path, images: Mapping[str, ImageFacts], others: Mapping[str, str] | None = None) -> str:
+    """Return the text of the lock of `job_file`; `images` by the job file's own spelling.
+
+    `others` are the lines of the parts that it has besides, by their names.
+    """
     lines = [
         f"# Written by `trainlaunch lock {comment(job_file.name)}`: what the image names of that job file stand for.",
         "# Commit it beside the job file and don't edit it: plan, render, check and up use it, and ask no engine.",
@@ -35,4 +38,5 @@ def lock_text(job_file: Path, images: Mapping[str, ImageFacts]) -> str:
             continue
         lines.append("    entrypoint:")
         lines += [f"      - {yaml_string(each)}" for each in facts.entrypoint]
-    return "\n".join(lines) + "\n"
+    kept = "".join((others or {}).get(each, "") for each in PARTS if each != "images")
+    return "\n".join(lines) + "\n" + kept

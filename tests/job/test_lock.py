@@ -11,6 +11,7 @@ import yaml
 from launcher.committed.lock import ImageFacts, lock_text
 from launcher.container.container import container_of
 from launcher.errors import JobFileRejected
+from launcher.job.building.lock import part_texts
 from launcher.policy import read_job, stated_images
 from launcher.render import render
 from launcher.rules import plan_job
@@ -112,7 +113,13 @@ def test_a_lock_holds_the_images_of_all_targets(tmp_path: Path) -> None:
     [
         ("", "TL126"),
         ("[]\n", "TL126"),
-        ("version: 2\nimages: {}\n", "TL126"),
+        ("version: 3\nimages: {}\n", "TL126"),
+        ("version: 2\nimages: []\n", "TL126"),
+        ("version: 2\nprobe: 1\n", "TL126"),
+        ("version: 2\nimages: {}\nmore: {}\n", "TL126"),
+        ("version: 1\nimages: {}\nprobe: {}\n", "TL126"),
+        ("version: 1\n", "TL126"),
+        ("probe: {}\n", "TL126"),
         ("version: 1\nimages: []\n", "TL126"),
         ("version: 1\nimages: {}\nmore: 1\n", "TL126"),
         ("version: 1\nimages: {trainer:1: {digest: sha256:short, entrypoint: []}}\n", "TL126"),
@@ -174,3 +181,60 @@ def test_the_page_shows_what_lock_writes() -> None:
         for name, each in yaml.safe_load(block)["images"].items()
     }
     assert lock_text(Path("job.yaml"), facts) == block
+
+
+PROBE = "probe:\n  # by hand\n  train:\n    batch_bytes: {size: 1Mi, tensors: 2}\n"
+
+
+@pytest.mark.parametrize("text", ["version: 2\n", "version: 2\nimages: {}\n", f"version: 2\n{PROBE}"])
+def test_a_lock_without_images_pins_none_and_is_no_error(tmp_path: Path, text: str) -> None:
+    """It was written by what measures the job; the image is what the job file says."""
+    job_file = write_job(tmp_path)
+    job_file.with_name("job.lock.yaml").write_text(text)
+    job = read_job(job_file)
+    assert (job.image, job.image_entrypoint) == ("trainer:1", None)
+
+
+def test_a_lock_of_version_1_is_read(tmp_path: Path) -> None:
+    """As before; the next `lock` writes it as version 2."""
+    job_file = write_job(tmp_path)
+    lock = write_lock(job_file, entrypoint=("/front",))
+    lock.write_text(lock.read_text().replace("version: 2\n", "version: 1\n"))
+    assert read_job(job_file).image_entrypoint == ("/front",)
+
+
+@pytest.mark.parametrize("other", [PROBE, f"{PROBE}tune:\n  num_workers: 3", f"tune: {{}}\n\n{PROBE}\n\n"])
+def test_other_parts_are_kept_byte_for_byte(tmp_path: Path, other: str) -> None:
+    """Each writer rewrites its own part: images before or after them, comments and all, and twice the same."""
+    job_file = write_job(tmp_path)
+    lock = job_file.with_name("job.lock.yaml")
+    old = lock_text(job_file, {"trainer:1": ImageFacts(OTHER, ("/old",))}).split("version: 2\n")[1]
+    texts = set()
+    for before in (f"version: 2\n{old}{other}", f"version: 2\n{other.rstrip()}\n{old}"):
+        parts = part_texts(before, lock)
+        assert parts is not None
+        after = lock_text(job_file, {"trainer:1": ImageFacts(DIGEST, ())}, parts)
+        assert PROBE in after
+        assert "/old" not in after
+        assert ("num_workers: 3" in after) is ("num_workers" in other)
+        assert lock_text(job_file, {"trainer:1": ImageFacts(DIGEST, ())}, part_texts(after, lock)) == after
+        lock.write_text(after)
+        assert read_job(job_file).image == f"trainer:1@{DIGEST}"
+        texts.add(after)
+    assert len(texts) == 1
+
+
+@pytest.mark.parametrize("text", ["{version: 2, probe: {}}\n", "<<<<<<<\n", "version: 9\n", "version: 2\rprobe: {}\r"])
+def test_parts_without_lines_of_their_own_are_not_kept_by_halves(tmp_path: Path, text: str) -> None:
+    """None says so, and `lock` says it aloud."""
+    assert part_texts(text, tmp_path / "job.lock.yaml") is None
+
+
+def test_two_jobs_with_one_lock_are_refused(trainlaunch: Runs, tmp_path: Path) -> None:
+    """job.yaml and job.yml: each would replace the other's; nothing is asked and nothing written."""
+    job_file = write_job(tmp_path)
+    job_file.with_suffix(".yml").write_bytes(job_file.read_bytes())
+    done = trainlaunch("lock", "job.yaml", "job.yml", cwd=tmp_path)
+    assert done.returncode == 2
+    assert "TL128" in done.stderr
+    assert not (tmp_path / "job.lock.yaml").exists()

@@ -97,6 +97,23 @@ def test_lock_check_says_when_a_lock_is_stale(trainlaunch: Runs, make_job: MakeJ
 
 
 @pytest.mark.docker
+def test_several_jobs_are_locked_and_other_parts_stay(trainlaunch: Runs, make_job: MakeJob, reference: str) -> None:
+    """One call, a lock each; what a measuring verb wrote into one is kept, and --check is content with both."""
+    job = make_job(image=reference, command=["echo", "hello"], working_dir="/")
+    second = job.with_name("second.yaml")
+    second.write_bytes(job.read_bytes())
+    probe = "probe:\n  train: {batches: 3}\n"
+    job.with_name("job.lock.yaml").write_text(f"version: 2\n{probe}")
+    docker("pull", "--quiet", reference)
+    done = trainlaunch("lock", str(job), str(second))
+    assert done.returncode == 0, done.stderr
+    first, other = (job.with_name(f"{each}.lock.yaml").read_text() for each in ("job", "second"))
+    assert first.endswith(probe)
+    assert first.split("version: 2\n")[1] == other.split("version: 2\n")[1] + probe
+    assert trainlaunch("lock", "--check", str(job), str(second)).returncode == 0
+
+
+@pytest.mark.docker
 def test_an_image_that_no_registry_has_cannot_be_pinned(trainlaunch: Runs, make_job: MakeJob, base_image: str) -> None:
     """Exit 3 and the way out, for all images at once; no lock that pins nothing is written."""
     job = make_job(target_overrides={"compose": {"image": "registry.test/nowhere:1"}})

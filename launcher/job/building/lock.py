@@ -1,6 +1,7 @@
-"""The lock of a job file: for each of its images the registry digest, and the ENTRYPOINT that it has.
+"""The lock of a job file: what was asked or measured once, beside the job file, so that reading a job needs neither.
 
-`trainlaunch lock` asks an engine once and writes it beside the job file; reading a job then needs no engine for either.
+Its parts are optional: `images` has the registry digest and the ENTRYPOINT of each image, `probe` and `tune` are kept
+for what measures the job. Version 1, which is still read, has `images` alone.
 """
 
 from __future__ import annotations
@@ -56,7 +57,8 @@ rm job.lock.yaml && trainlaunch plan job.yaml
 ```
 """,
 )
-VERSION = 1
+VERSION = 2
+PARTS = ("images", "probe", "tune")
 KIND = "lock"  # of an Origin
 DIGEST = re.compile(r"sha256:[0-9a-f]{64}")
 
@@ -104,14 +106,14 @@ def read_lock(job_file: Path, report: Report) -> Lock | None:
 def locked(root: MappingNode, lock: Lock, job_file: Path, report: Report) -> MappingNode:
     """Return the job's tree with what `lock` knows of its image, where the job leaves it open.
 
-    An image that the lock doesn't know is an error, unless --set chose it for this one invocation.
+    An image that the lock doesn't know is an error where it knows others, unless --set chose it for this once.
     """
     key, image = root.items.get("image", (None, None))
     if key is None or not isinstance(image, Scalar):
         return root  # the reader says what is wrong with it
     found = lock.images.get(image.text)
     if found is None:
-        if image.kind != "--set":
+        if lock.images and image.kind != "--set":
             report.take(_other_image(image, lock, job_file))
         return root
     items = dict(root.items)
@@ -124,12 +126,12 @@ def locked(root: MappingNode, lock: Lock, job_file: Path, report: Report) -> Map
 
 def _images(root: Node | None) -> dict[str, LockedImage] | None:
     """Return the facts by image, or None where the file has another form."""
-    top = _values(root, {"version", "images"})
-    if not top or not isinstance(top["version"], Scalar) or top["version"].text != str(VERSION):
+    top = _parts(root)
+    if top is None or not all(isinstance(each, MappingNode) for each in top.values()):
         return None
-    listed = top["images"]
+    listed = top.get("images")
     if not isinstance(listed, MappingNode):
-        return None
+        return {}
     images: dict[str, LockedImage] = {}
     for name, (_, node) in listed.items.items():
         facts = _values(node, {"digest", "entrypoint"})
@@ -147,6 +149,37 @@ def _images(root: Node | None) -> dict[str, LockedImage] | None:
             return None
         images[name] = LockedImage(digest, SequenceNode(words, entrypoint.span, KIND))
     return images
+
+
+def _parts(root: Node | None) -> dict[str, Node] | None:
+    """Return the parts of a lock; None where the file isn't one of a version that is known."""
+    if not isinstance(root, MappingNode) or "version" not in root.items:
+        return None
+    version = root.items["version"][1]
+    text = version.text if isinstance(version, Scalar) else ""
+    parts = {name: value for name, (_, value) in root.items.items() if name != "version"}
+    known = {"1": set(parts) == {"images"}, str(VERSION): set(parts) <= set(PARTS)}
+    return parts if known.get(text, False) else None
+
+
+def part_texts(text: str, path: Path) -> dict[str, str] | None:
+    """Return the lines of each part of a lock's text by its name, so that a writer of one keeps the others.
+
+    None where it is no lock, or none whose parts have lines of their own.
+    """
+    report = Report()
+    root = parse_yaml(text, str(path), report)
+    if len(report) or _images(root) is None or not isinstance(root, MappingNode):
+        return None
+    if set(root.items) <= {"version", "images"}:
+        return {}
+    starts = sorted((key.span.line, key.span.column, name) for name, (key, _) in root.items.items())
+    lines = text.split("\n")
+    if any(column != 1 for _, column, _ in starts) or len(text.splitlines()) > len(lines):
+        return None  # in braces, or with line breaks that only YAML knows
+    ends = [line for line, _, _ in starts[1:]] + [len(lines) + 1]
+    blocks = {name: lines[line - 1 : end - 1] for (line, _, name), end in zip(starts, ends, strict=True)}
+    return {name: "\n".join(block).rstrip("\n") + "\n" for name, block in blocks.items() if name in PARTS}
 
 
 def _values(node: Node | None, names: set[str]) -> dict[str, Node]:
