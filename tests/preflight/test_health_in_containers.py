@@ -92,3 +92,11 @@ def test_check_leaves_no_file_but_the_peak(docker_run: Runs, base_image: str) ->
         "--shm-size=64m", base_image, "sh", "-c", 'sh -c "$0" >/tmp/x; cd /dev/shm; find . -mindepth 1', TEXT
     )
     assert done.stdout.split() == ["./.trainlaunch", "./.trainlaunch/peak"]
+
+
+def test_an_inherited_shellopts_changes_nothing(docker_run: Runs, base_image: str) -> None:
+    """Where the image's sh is bash, it takes options from the environment: errexit would end the check at a read."""
+    flags = ("--shm-size=64m", "--env=SHELLOPTS=errexit:noglob:nounset")
+    done = docker_run(*flags, base_image, "bash", "-c", TEXT)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.startswith("shm used=")
