@@ -56,6 +56,7 @@ class Configuration:
     program: Mapping[str, Any]
     loose: str
     exact: bool
+    epochs: bool
 
     @property
     def batches(self) -> int:
@@ -116,6 +117,10 @@ def main(argv: Sequence[str] | None = None) -> int:
         measured = run(image, each, shm_bytes=max(LARGER * each.plan.shm.need, SMALLEST))
         environment.update({key: measured.found[key] for key in ENVIRONMENT if key in measured.found})
         rows.append(judged(each, measured))
+        if each.epochs and not rows[-1].problem:
+            lasting = run(image, each, shm_bytes=each.plan.shm.multi_epoch)
+            if not lasting.passed:
+                rows[-1] = dataclasses.replace(rows[-1], problem=f"exactly multi_epoch fails: {_end(lasting)}")
         _progress(f"{each.name}: {rows[-1].problem or 'ok'}")
     shapes = [exactness(image, each, runs=EXACT_RUNS) for each in chosen if each.exact]
     good = all(not each.problem for each in rows) and all(each.holds for each in shapes)
@@ -152,8 +157,8 @@ def configurations(path: Path) -> Iterator[Configuration]:
             told = {"name": entry["name"], "image": "bench:1", "command": ["true"], **entry["job"]}
             job_file.write_text(json.dumps(told), encoding="utf-8")
             plan = plan_job(read_job(job_file, target="docker"))
-            program = entry.get("program", {})
-            yield Configuration(entry["name"], plan, program, entry.get("loose", ""), entry.get("exact", False))
+            marks = (entry.get("loose", ""), entry.get("exact", False), entry.get("epochs", False))
+            yield Configuration(entry["name"], plan, entry.get("program", {}), *marks)
 
 
 def argv_of(configuration: Configuration) -> tuple[str, ...]:
@@ -209,6 +214,8 @@ def judged(configuration: Configuration, measured: Measured) -> Row:
         problem = f"/dev/shm held {measured.found['before']} bytes before the program"
     elif peak > shm.worst_case:
         problem = f"peak {peak} exceeds worst_case {shm.worst_case}"
+    elif configuration.epochs and peak > shm.multi_epoch:
+        problem = f"peak {peak} exceeds multi_epoch {shm.multi_epoch}"
     elif not configuration.loose and shm.need - peak > unit + SLACK:
         problem = f"need {shm.need} is {shm.need - peak} above the peak, more than {unit} + {SLACK}"
     return Row(configuration.name, shm.need, shm.worst_case, peak, (shm.need - peak) / unit if unit else None, problem)

@@ -214,10 +214,22 @@ def plain(loader: DataLoader[Any], program: Json) -> None:
             assert batch is not None
 
 
+def one_after_another(loaders: list[DataLoader[Any]], specs: list[Json], program: Json) -> None:
+    """Run each loop to its end before the next starts; what each of them held at its end lives until its next epoch."""
+    kept: list[deque[Any]] = [deque(maxlen=each["batches_held"] - 1) for each in specs]
+    for _ in range(program["epochs"]):
+        for loader, held in zip(loaders, kept, strict=True):
+            for batch in loader:
+                held.append(batch)
+                wait_until_full(program)
+
+
 def consume(loaders: list[DataLoader[Any]], specs: list[Json], program: Json) -> None:
     """Run the configuration's epochs."""
     if program.get("again"):
         return again(loaders[0], specs, program)
+    if program.get("one_after_another"):
+        return one_after_another(loaders, specs, program)
     if program.get("keeps_last_batch"):
         return plain(loaders[0], program)
     for _ in range(program.get("epochs", 1)):

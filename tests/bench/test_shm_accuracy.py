@@ -53,6 +53,14 @@ def test_a_loose_configuration_is_held_to_hard_only() -> None:
     assert "exceeds worst_case" in bench.judged(LOOSE, measured(LOOSE.plan.shm.worst_case + 1)).problem
 
 
+def test_a_configuration_of_several_epochs_is_held_to_multi_epoch() -> None:
+    """A page more is a problem, far below worst_case."""
+    in_turn = ALL["in-turn"]
+    lasting = in_turn.plan.shm.multi_epoch
+    assert bench.judged(in_turn, measured(lasting)).problem == ""
+    assert bench.judged(in_turn, measured(lasting + bench.PAGE)).problem.endswith(f"exceeds multi_epoch {lasting}")
+
+
 def test_difference_counts_one_batch_of_each_loader_and_rank() -> None:
     """Two ranks of one loader of 1 MiB: 4 MiB below need are two batches of each."""
     assert bench.judged(TWO_RANKS, measured(TWO_RANKS.plan.shm.need - 4 * MIB)).difference == 2.0
