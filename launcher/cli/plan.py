@@ -15,13 +15,14 @@ from launcher.cli.common import (
 )
 from launcher.cli.report import as_json, document
 from launcher.cli.streams import Streams
+from launcher.container.shutdown import USUAL, shutdown_timeout
 from launcher.diagnostics import Severity
 from launcher.job.names import shown
 from launcher.plan.launch_plan import Derived, LaunchPlan, SharedMemory
 from launcher.plan.shm_derivation import multi_epoch_derivation, need_derivation
 from launcher.plan.threads import alike
 from launcher.rules import judged
-from launcher.units import format_cpus, format_size, human_size
+from launcher.units import format_cpus, format_duration, format_size, human_size
 
 EXAMPLES = (
     "trainlaunch plan job.yaml",
@@ -66,6 +67,7 @@ def _rows(plan: LaunchPlan) -> Iterator[tuple[str, str, str, str]]:
     if plan.gpus:
         yield "gpus", "all" if plan.gpus.all else str(plan.gpus.count), ",".join(plan.gpus.ids), _gpu_origin(plan)
     yield _derived("ranks", plan.ranks)
+    yield from _shutdown_rows(plan)
     yield _derived("num_workers", plan.num_workers)
     need = human_size(shm.need) if not shm.unsized else f"≥ {human_size(shm.need)}"
     yield "shm need", need, need_derivation(job, shm, plan.ranks.value), str(job.origin("data_loader"))
@@ -76,6 +78,14 @@ def _rows(plan: LaunchPlan) -> Iterator[tuple[str, str, str, str]]:
     working = plan.memory.working_set
     yield "working set", human_size(working.value), working.derivation, working.origin
     yield from _thread_rows(plan)
+
+
+def _shutdown_rows(plan: LaunchPlan) -> Iterator[tuple[str, str, str, str]]:
+    """Yield how long torchrun's ranks may save their work, where that is longer than an older torchrun lets them."""
+    shutdown = shutdown_timeout(plan)
+    if shutdown is not None and shutdown.value > USUAL:
+        told = f"{shutdown.derivation}, as long as ranks may save; torchrun before 2.13 kills them after {USUAL} s"
+        yield "shutdown", format_duration(shutdown.value), told, shutdown.origin
 
 
 def _policy_rows(plan: LaunchPlan) -> Iterator[tuple[str, str, str, str]]:

@@ -7,6 +7,7 @@ from typing import NamedTuple
 from launcher.container.preflight import health_text, preflight_text
 from launcher.container.rendezvous import rendezvous_variables
 from launcher.container.secrets import passed_secrets, path_variables
+from launcher.container.shutdown import shutdown_variables
 from launcher.job.reserved import LABEL_PREFIX
 from launcher.job.spec import Secret
 from launcher.plan.launch_plan import LaunchPlan
@@ -39,7 +40,7 @@ def container_of(plan: LaunchPlan) -> Container:
         name=plan.name,
         entrypoint=(*(job.image_entrypoint or ()), *wrapper),
         args=plan.argv,
-        env=(*rendezvous_variables(plan), *job.env.items(), *path_variables(plan).items()),
+        env=(*rendezvous_variables(plan), *shutdown_variables(plan), *job.env.items(), *path_variables(plan).items()),
         secrets=passed_secrets(plan),
         labels=(*job.labels.items(), (LABEL_PREFIX + "job", job.name)),
         notes=((LABEL_PREFIX + PLAN_LABEL, planned_of(plan).text()),),

@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 from launcher.container.preflight import health_text, preflight_text
 from launcher.container.readiness import readiness_text
+from launcher.container.shutdown import shutdown_variables
 from launcher.job.patch import Operation
 from launcher.kinds import KINDS, Kind, Path
 from launcher.plan.launch_plan import LaunchPlan
@@ -39,12 +40,17 @@ def template_hash(plan: LaunchPlan) -> str:
         "resources": _stated(resources, frozenset()),
         "limited": platform.cpu_limit or resources.cpus is None,
         "health": (readiness_text(job, health_text(plan)), *job.healthcheck[:3]),
-        "process": (preflight_text(plan), plan.argv, plan.nodes, job.torchrun and job.torchrun.rdzv_port),
+        "process": (preflight_text(plan), plan.argv, plan.nodes, *_torchrun(plan)),
         "size": plan.shm.size.value,
         "planned": planned_of(plan).text(),
         "patch": [each[:5] for each in _operations(plan) if _reaches(each, kind)],
     }
     return hashlib.sha256(repr(values).encode()).hexdigest()[:HASH_DIGITS]
+
+
+def _torchrun(plan: LaunchPlan) -> tuple[object, ...]:
+    """Return what torchrun's variables and its Service follow from; a job without it has nothing to tell apart."""
+    return (plan.job.torchrun and plan.job.torchrun.rdzv_port, *shutdown_variables(plan))
 
 
 def _stated(record: NamedTuple, without: frozenset[str] | set[str]) -> tuple[tuple[str, object], ...]:

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from launcher.container.paths import absolute_bind, absolute_source
 from launcher.container.preflight import preflight_text
+from launcher.container.shutdown import shutdown_variables
 from launcher.job.host_paths import host_path
 from launcher.job.spec import Gpus, path_variable, secret_path
 from launcher.plan.launch_plan import LaunchPlan
@@ -87,6 +88,7 @@ def _environment(plan: LaunchPlan, *, run_id: str, folder: Path) -> dict[str, st
     # Last on PATH: `python` and `torchrun` of trainlaunch's own environment, where no other has them.
     inherited["PATH"] = os.pathsep.join(filter(None, [inherited.get("PATH", os.defpath), _own_programs()]))
     return {
+        **dict(shutdown_variables(plan)),  # a shell that sets it means it
         **inherited,
         **_gpu_variables(plan, inherited),
         f"{OWN_PREFIX}RUN_ID": run_id,

@@ -43,6 +43,7 @@ exec docker run \
   --mount 'type=bind,"source=/data/image net, $1",target=/data,readonly' \
   --mount type=volume,source=checkpoints,target=/checkpoints \
   --mount type=volume,target=/scratch \
+  --env PET_SHUTDOWN_TIMEOUT=118 \
   --env WANDB_MODE=offline \
   --env ANSWER=y \
   --env 'PRICE=5$ or ${EUR}' \
