@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import posixpath
 import re
 from collections.abc import Sequence
@@ -39,6 +38,8 @@ def lines_without(entrypoint: Sequence[str], command: Sequence[str] | None) -> s
     dropped = "`image_entrypoint: []`"
     if not command or not _needs_program(entrypoint, command):
         return dropped
+    import json  # only on the way to an error
+
     return f"{dropped} and `command: {json.dumps([*entrypoint, *command], ensure_ascii=False)}`"
 
 

@@ -10,7 +10,13 @@ from typing import Any, NamedTuple
 
 from launcher.diagnostics import Diagnostic
 from launcher.errors import LaunchError
-from launcher.run.docker.checks import INSTALL_TOOLKIT, TL504, gpu_nodes, has_gpu_runtime, shares_this_host
+from launcher.run.docker.checks import (
+    INSTALL_TOOLKIT,
+    gpu_nodes,
+    has_gpu_runtime,
+    shares_this_host,
+    unenforced_limits,
+)
 from launcher.units import MIB, human_size
 
 SHM = Path("/dev/shm")
@@ -48,24 +54,13 @@ def _engine() -> Iterator[Look]:
     yield Look(
         "engine",
         f"{named} {info.get('ServerVersion', '?')}, cgroup v{info.get('CgroupVersion', '?')}",
-        _unenforced(limits) if limits else None,
+        unenforced_limits(limits) if limits else None,
     )
     local = shares_this_host(info, engine.endpoint.socket_path)
     if local and gpu_nodes():
         has = has_gpu_runtime(info, local=local)
         yield Look("GPU runtime", "there" if has else "missing", None if has else _no_runtime())
     engine.close()
-
-
-def _unenforced(limits: list[str]) -> Diagnostic:
-    return Diagnostic(
-        TL504.code,
-        f"the engine can't limit {' or '.join(limits)}",
-        fix=(
-            "use cgroup v2, and for a rootless engine delegate the controllers: `systemctl edit "
-            "user@.service`, Delegate=yes"
-        ),
-    )
 
 
 def _no_runtime() -> Diagnostic:

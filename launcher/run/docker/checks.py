@@ -144,6 +144,18 @@ def _not_enforced(plan: LaunchPlan, resource: str) -> Diagnostic:
     )
 
 
+def unenforced_limits(limits: list[str]) -> Diagnostic:
+    """Return the finding about an engine that has no controller for these limits, whatever the job."""
+    return Diagnostic(
+        TL504.code,
+        f"the engine can't limit {' or '.join(limits)}",
+        fix=(
+            "use cgroup v2, and for a rootless engine delegate the controllers: `systemctl edit "
+            "user@.service`, Delegate=yes"
+        ),
+    )
+
+
 def _gpus(plan: LaunchPlan, info: Mapping[str, Any], *, local: bool) -> Iterator[Diagnostic]:
     span = plan.job.span("resources.gpus")
     asked = plan.gpus.words
