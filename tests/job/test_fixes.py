@@ -52,28 +52,32 @@ def test_a_common_mistake_has_the_value_to_type(tmp_path: Path, wrong: str, fix:
 
 
 @pytest.mark.parametrize(
-    ("image", "fix"),
-    [("https://ghcr.io/a/b:1", "write ghcr.io/a/b:1"), ("docker://a/B:1", "write a/b:1")],
-)
-@pytest.mark.parametrize(
     ("dtype", "fix"),
     [("bf16", "bfloat16"), ("fp16", "float16"), ("torch.float", "float32"), ("Int64", "int64"), ("flaot32", "float32")],
 )
 def test_a_dtype_by_another_name_gets_the_right_type(tmp_path: Path, dtype: str, fix: str) -> None:
     """Sizes follow from it, so a type of another size would be worse than no advice."""
     wrong = f"data_loader: {{batch_size: 1, sample: {{shape: [3], dtype: {dtype}}}}}"
-    assert [each.fix for each in findings(tmp_path, f"{WHOLE}{wrong}\n")] == [f"write {fix}"]
+    assert [each for *_, each in findings(tmp_path, f"{WHOLE}{wrong}\n")] == [f"write {fix}"]
 
 
 @pytest.mark.parametrize("dtype", ["int128", "quaternion", "uint4"])
 def test_a_dtype_that_torch_lacks_gets_all_names_once(tmp_path: Path, dtype: str) -> None:
     """None is near enough to be meant."""
     wrong = f"data_loader: {{batch_size: 1, sample: {{shape: [3], dtype: {dtype}}}}}"
-    (found,) = findings(tmp_path, f"{WHOLE}{wrong}\n")
+    path = tmp_path / "job.yaml"
+    path.write_text(f"{WHOLE}{wrong}\n", encoding="utf-8")
+    with pytest.raises(JobFileRejected) as caught:
+        read_job(path)
+    (found,) = caught.value.diagnostics
     assert found.fix.startswith("write one of float32, float64, ")
     assert f"{found.message} {found.fix}".count("bfloat16") == 1
 
 
+@pytest.mark.parametrize(
+    ("image", "fix"),
+    [("https://ghcr.io/a/b:1", "write ghcr.io/a/b:1"), ("docker://a/B:1", "write a/b:1")],
+)
 def test_an_image_with_a_scheme_is_named_without_it(tmp_path: Path, image: str, fix: str) -> None:
     """References have no scheme and no capitals."""
     assert findings(tmp_path, f"name: digits\nimage: {image}\ncommand: [x]\n") == [(2, 8, fix)]

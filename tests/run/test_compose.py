@@ -7,6 +7,7 @@ import re
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -21,6 +22,7 @@ from launcher.run.backend import Session
 from launcher.run.backends import compose_backend
 from launcher.run.compose.backend import ComposeBackend
 from launcher.run.docker.backend import DockerBackend
+from launcher.run.signals import SAME_PRESS_SECONDS
 from tests.conftest import Runs
 from tests.run.conftest import ROOT, containers_of, docker, inspected, networks_of
 from tests.run.test_inspect_parity import NOT_ASKED_FOR, RUN_LABELS, WIDE, fields_of
@@ -196,6 +198,7 @@ def test_a_second_ctrl_c_kills_every_node(start: Start, make_nodes: MakeJob) -> 
     read_until_all_are_ready(process)
     process.send_signal(signal.SIGINT)
     read_until(process, b"stopping the job", stderr=True)
+    time.sleep(SAME_PRESS_SECONDS)
     process.send_signal(signal.SIGINT)
     code, _, err = ended(process)
     assert code == 137

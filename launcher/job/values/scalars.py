@@ -82,6 +82,10 @@ def quoted(text: str) -> str:
     return json.dumps(short, ensure_ascii=False)
 
 
+def _digits(name: str) -> list[str]:
+    return re.findall(r"\d", name)
+
+
 def article_of(type_: Type) -> str:
     """Return what a type asks for, in words."""
     return f"auto or {type_.what}" if type_.auto else type_.what
@@ -156,9 +160,10 @@ class ScalarReader:
         import difflib  # only on the way to an error
 
         meant = _OTHER_WORDS.get(node.text.lower().removeprefix("torch."), node.text.lower().removeprefix("torch."))
-        # Of many names one with a few letters in common is another type, not a misspelt one.
+        # Of many names one with a few letters in common, or of another width, is another type, not a misspelt one.
         many = len(type_.choices) > MOST_NAMED
-        close = difflib.get_close_matches(meant[:64], type_.choices, n=1, cutoff=0.8 if many else 0.6)
+        alike = [each for each in type_.choices if not many or _digits(each) == _digits(meant)]
+        close = difflib.get_close_matches(meant[:64], alike, n=1, cutoff=0.8 if many else 0.6)
         takes = f"one of {len(type_.choices)} names" if many else ", ".join(type_.choices)
         names = ", ".join(type_.choices) if many else " or ".join(type_.choices)
         message = f"{path} is {quoted(node.text)}; it takes {takes}"

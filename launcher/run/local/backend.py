@@ -33,7 +33,7 @@ from launcher.run.wording import NAME_TAKEN, held_by_same_job, may_move
 NO_PERMISSION = "TL502"
 NOT_STARTED = "TL508"
 SECONDS_TO_DIE = 20.0  # after SIGKILL; the keeper takes 10 of them for what is left
-_PACKAGE = Path(__file__).resolve().parents[2]
+_PACKAGE = Path(__file__).resolve().parents[3]
 # Isolated: neither the current folder nor PYTHONPATH may put another module in the place of the standard library's.
 _OWN = "import sys; sys.path.insert(0, sys.argv[1]); import launcher; del sys.path[0]; "
 _KEEPER = f"{_OWN}from launcher.run.local.keeper import main; main(sys.argv[2])"
