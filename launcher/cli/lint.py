@@ -140,7 +140,7 @@ def _baseline(path: Path | None) -> Counter[str]:
         return read_baseline(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as cause:
         fix = f"write it with `trainlaunch lint --write-baseline {path}`"
-        raise UsageError([Diagnostic("TL118", f"{path} is no baseline that can be read: {cause}", fix)]) from cause
+        raise UsageError([Diagnostic("TL118", f"{path} is not a baseline that can be read: {cause}", fix)]) from cause
 
 
 def _new(linted: Linted, known: Counter[str]) -> Iterator[Finding]:

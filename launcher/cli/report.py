@@ -113,7 +113,7 @@ def _one_wide(text: str) -> str:
 
 
 def _source_line(span: Span, whole: str | None) -> str | None:
-    """Return the line that a span starts on; None where it is no file or can't be read as text."""
+    """Return the line that a span starts on; None where it is not a file or can't be read as text."""
     if whole is not None:  # lines end at \\n alone there
         lines = whole.split("\n")
         return lines[span.line - 1].rstrip("\r") if span.line <= len(lines) else None

@@ -59,7 +59,7 @@ def asked_run(args: argparse.Namespace, *, target: str | None) -> Asked:
         check_argument(args.job)
         return Asked(args.job)
     if job.problem:
-        say_once(f"{args.job} is no job that can run ({job.problem}); its runs are those of job {job.name}")
+        say_once(f"{args.job} is not a job that can run ({job.problem}); its runs are those of job {job.name}")
     return Asked(args.job, job.name)
 
 

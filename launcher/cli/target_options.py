@@ -44,7 +44,7 @@ class NamedJob(NamedTuple):
 
 
 def job_file(argument: str, *, policy: Path | None, target: str | None = None) -> NamedJob | None:
-    """Return what a job file names, read for `target` or its own; None for an argument that is no file.
+    """Return what a job file names, read for `target` or its own; None for an argument that is not a file.
 
     A file that has an error by now still names its job. Raises JobFileRejected where nothing in it does.
     """

@@ -90,5 +90,7 @@ def _would_overwrite(path: Path) -> Diagnostic:
 
 
 def _cannot_write(path: Path, cause: OSError, fix: str) -> Diagnostic:
-    reason = "it is no folder" if isinstance(cause, (FileExistsError, NotADirectoryError)) else cause.strerror or cause
+    reason = (
+        "it is not a folder" if isinstance(cause, (FileExistsError, NotADirectoryError)) else cause.strerror or cause
+    )
     return Diagnostic("TL116", f"{path} can't be written: {reason}", fix, why="nothing was written")

@@ -48,7 +48,7 @@ def find_renderings(paths: Iterable[Path]) -> list[Path]:
     """Return the files that hold a rendering, ordered by job file: `paths` themselves, and those in folders below them.
 
     Hidden folders and links to folders are not entered, and only regular files are read there. Raises UsageError for
-    what can't be read, and for a named file that is no rendering.
+    what can't be read, and for a named file that is not a rendering.
     """
     found: dict[Path, str] = {}
     problems: list[Diagnostic] = []
@@ -82,7 +82,7 @@ def _files_below(folder: Path, problems: list[Diagnostic]) -> Iterator[Path]:
 
 
 def _job_file(path: Path) -> str | None:
-    """Return the job file of a rendering, spelled the same for all that it has; None where `path` is no rendering."""
+    """Return the job file of a rendering, spelled the same for all that it has, None where `path` isn't one."""
     with path.open("rb") as file:
         head = file.read(HEAD).decode(errors="replace")
     if is_own_kustomization(path, head):

@@ -88,7 +88,7 @@ trainlaunch check out --fix
 TL124 = Explanation(
     "TL124",
     "no-such-rendering",
-    "A path that `check` was given is not there, or is a file that is no rendering.",
+    "A path that `check` was given is not there, or is a file that is not a rendering.",
     """\
 **Why**: a typo in CI must not shrink what is checked.
 
@@ -218,7 +218,7 @@ def no_rendering(path: Path) -> Diagnostic:
     """Return the error for a named file without a header."""
     return Diagnostic(
         TL124.code,
-        f"{path} is no rendering of trainlaunch",
+        f"{path} is not a rendering of trainlaunch",
         "name a file that `trainlaunch render` wrote, or a folder of them",
         why=f"no line of its first {HEAD} bytes starts with `# Rendered by trainlaunch from`",
     )

@@ -66,7 +66,7 @@ def check_written(file: WrittenFile) -> Iterator[Finding]:
         yield Finding(
             Diagnostic(
                 CODE,
-                "volumeMounts is no field of a pod's spec, so nothing is mounted",
+                "volumeMounts is not a field of a pod's spec, so nothing is mounted",
                 "move it into the container that trains, as containers[0].volumeMounts",
                 why="the API server refuses or drops it; each container has volumeMounts of its own",
                 severity=SEVERITY,

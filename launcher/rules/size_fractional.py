@@ -1,4 +1,4 @@
-"""A Kubernetes size that is no whole number of bytes: `1.1Gi`.
+"""A Kubernetes size that is not a whole number of bytes: `1.1Gi`.
 
 **Why it matters**: the API server stores it as `1181116006400m` and warns of a `fractional byte value`; other readers
 of the object refuse it, and a diff with the file never ends.
@@ -57,7 +57,7 @@ _FRACTION = re.compile(r"([\"']?)([0-9]{1,15}\.[0-9]{1,15})([KMGT])i\1", re.ASCI
 
 
 def check_written(file: WrittenFile) -> Iterator[Finding]:
-    """Yield a warning for each size of a pod that is no whole number of bytes."""
+    """Yield a warning for each size of a pod that is not a whole number of bytes."""
     for written in file.containers:
         if written.workload.format != KUBERNETES:
             continue
@@ -76,7 +76,7 @@ def _found(written: Written, what: str, value: Value[int]) -> Iterator[Finding]:
     yield Finding(
         Diagnostic(
             CODE,
-            f"{what} {match[2]}{match[3]}i is no whole number of bytes",
+            f"{what} {match[2]}{match[3]}i is not a whole number of bytes",
             f"write {rounded}",
             why="the API server stores it in thousandths of a byte and warns; other readers refuse it",
             severity=SEVERITY,

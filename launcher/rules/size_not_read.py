@@ -53,7 +53,7 @@ def _found(written: Written, what: str, value: Value[int]) -> Iterator[Finding]:
     yield Finding(
         Diagnostic(
             CODE,
-            f"the size of {what} is {value.text}, which is no size here",
+            f"the size of {what} is {value.text}, which is not a size here",
             f"write {match[2]}{suffix}",
             why="Ki, Mi and Gi are Kubernetes' suffixes; docker and Compose read k, m and g, in the same powers of two",
             severity=SEVERITY,

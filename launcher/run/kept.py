@@ -137,7 +137,7 @@ class _Plans(pickle.Unpickler):
         found = super().find_class(module, name) if ours else None
         if isinstance(found, type) and issubclass(found, tuple):
             return found
-        raise pickle.UnpicklingError(f"{module}.{name} is no part of a plan")
+        raise pickle.UnpicklingError(f"{module}.{name} is not a part of a plan")
 
 
 def plan_from(data: bytes) -> LaunchPlan:
@@ -145,9 +145,9 @@ def plan_from(data: bytes) -> LaunchPlan:
     try:
         plan = _Plans(io.BytesIO(data)).load()
     except (AttributeError, EOFError, ImportError, IndexError, KeyError, TypeError, ValueError) as cause:
-        raise pickle.UnpicklingError("it is no plan") from cause
+        raise pickle.UnpicklingError("it is not a plan") from cause
     if not isinstance(plan, LaunchPlan):
-        raise pickle.UnpicklingError("it is no plan")
+        raise pickle.UnpicklingError("it is not a plan")
     return plan
 
 

@@ -99,7 +99,7 @@ def _text_of(plan: LaunchPlan, name: str, path: str) -> str:
     """Return what a file holds, or the beginning of more than a variable could hold."""
     problem = ""
     if not Path(path).is_file():
-        problem = "is no file" if Path(path).exists() else "does not exist"
+        problem = "is not a file" if Path(path).exists() else "does not exist"
     else:
         try:
             with open(path, "rb") as file:  # noqa: PTH123 - as bytes, and no more of them than a variable can hold

@@ -67,7 +67,7 @@ def _objects(text: str) -> list[KubernetesObject]:
     found: list[KubernetesObject] = []
     for node in read.nodes:
         if not isinstance(node, Mapping) or "items" in node.items:
-            raise UnreadableManifest("a document is no object")
+            raise UnreadableManifest("a document is not an object")
         _refuse_two_readings(node)
         found += read_object(node, final=True)
     if not found:
@@ -85,7 +85,7 @@ def _refuse_two_readings(root: Node) -> None:
         if isinstance(node, Mapping):
             if len(node.pairs) != len(node.items):
                 twice = [f"the key {key.text} twice" for key in node.repeated]
-                raise UnreadableManifest(twice[0] if twice else "a key is no string, or merges a mapping")
+                raise UnreadableManifest(twice[0] if twice else "a key is not a string, or merges a mapping")
             nodes += node.items.values()
         elif isinstance(node, Sequence):
             nodes += node.items
@@ -101,7 +101,7 @@ def _refuse_parts(workloads: tuple[Workload, ...], rest: dict[str, object]) -> N
         if any(mount.target is None or mount.type == UNDECIDED for mount in each.mounts):
             raise UnreadableManifest("a mount without its volume or path")
         if any(isinstance(mount.size, Unknown) for mount in each.mounts):
-            raise UnreadableManifest("a sizeLimit that is no quantity")
+            raise UnreadableManifest("a sizeLimit that is not a quantity")
 
 
 def _around(before: list[KubernetesObject], others: list[Workload]) -> dict[str, object]:

@@ -112,5 +112,5 @@ def value_of_node(node: Node) -> Any:
     if isinstance(node, Sequence):
         return [value_of_node(item) for item in node.items]
     if any(not isinstance(key, Scalar) for key, _ in node.pairs):
-        raise EditRefused("a value with a key that is no scalar is repeated by an alias")
+        raise EditRefused("a value with a key that is not a scalar is repeated by an alias")
     return {value_of_node(node.keys[name]) or "": value_of_node(item) for name, item in node.items.items()}

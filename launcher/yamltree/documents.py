@@ -262,7 +262,7 @@ class _Builder:
         for key in made.repeated:
             self._note(key, f"the key {key.text} twice")
         for other in (key for key, _ in pairs if not isinstance(key, Scalar)):
-            self._note(other, "a key that is no word")
+            self._note(other, "a key that is not a word")
         return made
 
     def _place(self, start: Any, end: Any, *, empty: bool) -> tuple[Source, int, int]:

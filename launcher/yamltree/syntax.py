@@ -48,7 +48,7 @@ _PLAIN_WORDS = (
     ),
     (
         "expected ':'",
-        "this is no key with a value",
+        "this is not a key with a value",
         "write key: value, with a colon and a space",
     ),
     (

@@ -154,7 +154,7 @@ def test_a_file_that_cannot_be_written_stays_as_it_is(trainlaunch: Runs, kept: P
     done = trainlaunch("check", "--fix", cwd=kept, preexec_fn=no_file_may_grow)
     assert done.returncode == 2
     assert "TL116" in done.stderr
-    assert "is no folder" not in done.stderr
+    assert "is not a folder" not in done.stderr
     assert _bytes(kept / "deploy") == before
 
 

@@ -188,7 +188,7 @@ def test_a_policy_with_errors_stops_every_verb_that_plans(trainlaunch: Runs, kep
     nothing = {"XDG_STATE_HOME": str(kept / "state")}
     done = trainlaunch("down", "jobs/job.yaml", "--target", "local", cwd=kept / "repo", env=nothing)
     assert "TL510" in done.stderr
-    assert "is no job that can run (TL104)" in done.stderr
+    assert "is not a job that can run (TL104)" in done.stderr
 
 
 def test_a_fifo_in_the_place_of_a_policy_is_said_at_once(trainlaunch: Runs, kept: Path) -> None:

@@ -31,7 +31,7 @@ def test_a_file_in_the_folders_place_is_named(trainlaunch: Runs, tmp_path: Path)
     job = write_job(tmp_path)
     done = trainlaunch("render", str(job), "--write-to", str(job))
     assert done.returncode == 2
-    assert "job.yaml can't be written: it is no folder" in done.stderr
+    assert "job.yaml can't be written: it is not a folder" in done.stderr
 
 
 def test_a_name_of_one_character_is_refused_before_docker_does(trainlaunch: Runs, tmp_path: Path) -> None:

@@ -168,7 +168,7 @@ def test_bytes_of_others_are_no_commands_to_a_terminal(trainlaunch: Runs, tmp_pa
 
 
 def test_a_file_of_a_folder_that_cannot_be_opened_is_one_finding(tmp_path: Path) -> None:
-    """The others are judged all the same; a link to nowhere is no file."""
+    """The others are judged all the same; a link to nowhere is not a file."""
     (tmp_path / "nowhere.sh").symlink_to(tmp_path / "absent")
     assert list(files_of([tmp_path])) == []
     linted = unopened(tmp_path / "run.sh", "Permission denied")

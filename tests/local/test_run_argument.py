@@ -78,7 +78,7 @@ def test_a_file_that_is_no_job_any_more_names_its_runs(verb: Runs, make_job: Mak
     job.write_text(job.read_text().replace("command:", "comand:") + "\nx: [\n")
     done = verb("down", str(job))
     assert done.returncode == 0
-    assert "is no job that can run (TL" in done.stderr
+    assert "is not a job that can run (TL" in done.stderr
     assert list(state.glob("*/*")) == []
 
 

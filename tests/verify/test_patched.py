@@ -266,7 +266,7 @@ def test_a_variable_of_a_flag_that_the_plan_decides_is_refused(tmp_path: Path) -
 def test_a_patched_text_is_the_plans_and_the_patch(
     tmp_path: Path, target: str, patch: Any, before: str, after: str
 ) -> None:
-    """A changed text is no rendering of the job, even where the patch itself may do the same."""
+    """A changed text is not a rendering of the job, even where the patch itself may do the same."""
     plan = patched_plan(tmp_path, target, patch)
     text = render(plan)
     verify(plan, text)

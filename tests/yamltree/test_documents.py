@@ -111,7 +111,7 @@ def test_what_no_value_shows_is_told() -> None:
         ("the tag !x", 3),
         ("the key a twice", 4),
         ("the key << twice", 6),
-        ("a key that is no word", 2),
+        ("a key that is not a word", 2),
     ]
 
 

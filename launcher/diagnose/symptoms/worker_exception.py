@@ -41,5 +41,5 @@ def diagnose(case: Case) -> Diagnosis | None:
     sentence = f"the dataset raised {hit.match['type']} in DataLoader worker {hit.match['worker']}{at}{message}"
     shown = seen(case.raised_seen() if original is not None else None, hit)
     return Diagnosis(
-        CODE, NAME, sentence, shown, "correct what the original traceback names; it is no matter of workers", CERTAIN
+        CODE, NAME, sentence, shown, "correct what the original traceback names; it is not a matter of workers", CERTAIN
     )

@@ -114,7 +114,7 @@ class _Request:
     def _port(self, into: str, value: str) -> None:
         match = _PORT.fullmatch(value)
         if not match:
-            raise ValueError(f"{value} is no single port, like 8080:80 or 127.0.0.1:8080:80/tcp")
+            raise ValueError(f"{value} is not a single port, like 8080:80 or 127.0.0.1:8080:80/tcp")
         port = f"{match[3]}/{match[4] or 'tcp'}"
         self._item("ExposedPorts", port, {})
         binding = {"HostIp": match[1] or "", "HostPort": match[2] or ""}
@@ -123,7 +123,7 @@ class _Request:
     def _exposed(self, into: str, value: str) -> None:
         match = re.fullmatch(r"([0-9]+)(?:/(tcp|udp|sctp))?", value)
         if not match:
-            raise ValueError(f"{value} is no single port, like 80 or 80/udp")
+            raise ValueError(f"{value} is not a single port, like 80 or 80/udp")
         self._item(into, f"{match[1]}/{match[2] or 'tcp'}", {})
 
     def _tmpfs(self, into: str, value: str) -> None:
@@ -176,35 +176,35 @@ def _capability(value: str) -> str:
 def _size(value: str | None) -> int:
     size = engine_bytes(value or "")
     if size is None or not re.fullmatch(r"[0-9]+[a-z]*", value or "", re.IGNORECASE):
-        raise ValueError(f"{value} is no size in whole units, like 512m")
+        raise ValueError(f"{value} is not a size in whole units, like 512m")
     return size
 
 
 def _cpus(value: str | None) -> int:
     cpus = cpu_thousandths(value or "")
     if cpus is None:
-        raise ValueError(f"{value} is no number of CPUs, like 1.5")
+        raise ValueError(f"{value} is not a number of CPUs, like 1.5")
     return cpus * _NANO // 1000
 
 
 def _nanoseconds(value: str | None) -> int:
     seconds = engine_seconds(value or "")
     if seconds is None:
-        raise ValueError(f"{value} is no duration in whole seconds, like 1m30s")
+        raise ValueError(f"{value} is not a duration in whole seconds, like 1m30s")
     return seconds * _NANO
 
 
 def _limit(value: str) -> dict[str, Any]:
     limit = ulimit(value)
     if limit is None:
-        raise ValueError(f"{value} is no limit, like nofile=1024:2048")
+        raise ValueError(f"{value} is not a limit, like nofile=1024:2048")
     return {"Name": limit[0], "Soft": limit[1], "Hard": limit[2]}
 
 
 def _device(value: str) -> dict[str, Any]:
     match = _DEVICE.fullmatch(value)
     if not match:
-        raise ValueError(f"{value} is no path of a device, like /dev/fuse or /dev/fuse:/dev/fuse:rw")
+        raise ValueError(f"{value} is not a path of a device, like /dev/fuse or /dev/fuse:/dev/fuse:rw")
     return {"PathOnHost": match[1], "PathInContainer": match[2] or match[1], "CgroupPermissions": match[3] or "rwm"}
 
 
@@ -217,7 +217,7 @@ def _security(value: str) -> str:
 def _gpus(value: str) -> dict[str, Any]:
     gpus = gpu_request(value)
     if gpus is None:
-        raise ValueError(f"{value} is no number of GPUs, all, or a quoted list, like '\"device=0,1\"'")
+        raise ValueError(f"{value} is not a number of GPUs, all, or a quoted list, like '\"device=0,1\"'")
     count = -1 if gpus.all else gpus.number
     ids = list(gpus.ids) or None
     return {"Driver": "", "Count": count, "DeviceIDs": ids, "Capabilities": [["gpu"]], "Options": {}}

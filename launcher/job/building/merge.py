@@ -152,7 +152,7 @@ class _Setter:
         number, *rest = parts
         if not (number.isascii() and number.isdigit() and len(number) < 6 and int(number) <= len(items)):
             last = f"0 to {len(items) - 1}" if items else "none"
-            message = f"--set {shown(self._path)}: {shown(number)} is no index of that list; it has {last}"
+            message = f"--set {shown(self._path)}: {shown(number)} is not an index of that list; it has {last}"
             self._refuse(message, f"write {len(items)} to append, or set the whole list")
             return None
         index = int(number)

@@ -143,7 +143,7 @@ class ValueReader:
             try:
                 re.compile("" if pattern is BAD else pattern)
             except re.error as error:
-                message = f"{path}.{name} is no regular expression: {error}"
+                message = f"{path}.{name} is not a regular expression: {error}"
                 at = node.items[name][1]
                 self._report.add("TL107", at, message=message, fix="correct it, or write .+ for any value", field=path)
         return patterns

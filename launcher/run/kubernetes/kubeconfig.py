@@ -138,7 +138,7 @@ def _no_context(name: str, asked: str | None, contexts: Mapping[str, object], fi
             TL521.code,
             f"no kubeconfig was found{f' with the context {asked}' if asked else ''}",
             "set KUBECONFIG to your cluster's kubeconfig, or let your provider's tool write ~/.kube/config",
-            why=f"{where}, and this is no pod of a cluster",
+            why=f"{where}, and this is not a pod of a cluster",
         )
     if not name:
         return Diagnostic(

@@ -40,7 +40,7 @@ trainlaunch up job.yaml --target docker   # the engine brings a Linux
 TL513 = Explanation(
     "TL513",
     "working-folder-missing",
-    "working_dir is no folder of this host, and the job runs as a process of it.",
+    "working_dir is not a folder of this host, and the job runs as a process of it.",
     """\
 **Why**: an engine makes a container's working directory; on a host it must be there. At or below a
 bind's target it is the same place at or below the bind's source.
@@ -121,7 +121,7 @@ def _working_dir(plan: LaunchPlan) -> Iterator[Diagnostic]:
     if not Path(folder).is_dir():
         yield Diagnostic(
             code=TL513.code,
-            message=f"working_dir {plan.job.working_dir} is no folder of this host"
+            message=f"working_dir {plan.job.working_dir} is not a folder of this host"
             + f": it is {folder} here" * (folder != plan.job.working_dir),
             why="a container gets its working directory made; on a host it must be there",
             fix="write target_overrides.local.working_dir with a folder of this host, or null for the job file's",

@@ -72,7 +72,7 @@ def open_own(path: Path) -> int:
     found = os.fstat(file)
     why = ""
     if not stat.S_ISREG(found.st_mode):
-        why = f"{path.name} is no plain file"
+        why = f"{path.name} is not a plain file"
     elif found.st_uid != os.geteuid():
         why = f"{path.name} is uid {found.st_uid}'s"
     elif found.st_mode & _OTHERS_WRITE:
