@@ -100,11 +100,13 @@ def test_attempts_are_new_containers(trainlaunch: Runs, make_job: MakeJob, job_n
 
 
 def test_a_second_run_keeps_the_first(trainlaunch: Runs, make_job: MakeJob, job_name: str) -> None:
-    """An ended run gives its name up and stays until `down`."""
+    """An ended run gives its name up and stays: `down` removes the newest, --all the others too."""
     job = str(make_job(command=["/bin/sh", "-c", "exit 0"]))
-    assert [trainlaunch("up", job).returncode for _ in range(2)] == [0, 0]
-    assert len(containers_of(job_name)) == 2
+    assert [trainlaunch("up", job).returncode for _ in range(3)] == [0, 0, 0]
+    assert len(containers_of(job_name)) == 3
     assert trainlaunch("down", job).returncode == 0
+    assert len(containers_of(job_name)) == 2
+    assert trainlaunch("down", job, "--all").returncode == 0
     assert containers_of(job_name) == []
 
 
