@@ -75,5 +75,4 @@ def check_written(file: WrittenFile) -> Iterator[Finding]:
                         span=item.keys["emptyDir"].span,
                     ),
                     NAME,
-                    about="volumeClaimTemplates",
                 )

@@ -76,5 +76,4 @@ def _finding(written: Written, node: Node, name: str) -> Finding:
             field=written.workload.place,
         ),
         NAME,
-        about=written.workload.place,
     )

@@ -57,6 +57,5 @@ def check_written(file: WrittenFile) -> Iterator[Finding]:
                         field=written.workload.place,
                     ),
                     NAME,
-                    about=written.workload.place,
                 )
                 break

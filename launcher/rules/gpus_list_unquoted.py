@@ -74,5 +74,4 @@ def _finding(file: WrittenFile, gpus: Value[GpuRequest], place: str) -> Finding 
         NAME,
         (Edit(gpus.span, right),) if plain else (),
         safe=plain and devices is not None,
-        about=place,
     )

@@ -74,5 +74,4 @@ def check_written(file: WrittenFile) -> Iterator[Finding]:
                 field=written.workload.place,
             ),
             NAME,
-            about=written.workload.place,
         )

@@ -101,7 +101,6 @@ def _text(written: Written) -> Iterator[Finding]:
             field=workload.place,
         ),
         NAME,
-        about=workload.place,
     )
 
 

@@ -72,5 +72,4 @@ def check_written(file: WrittenFile) -> Iterator[Finding]:
                     field=written.workload.place,
                 ),
                 NAME,
-                about=written.workload.place,
             )

@@ -98,7 +98,6 @@ def _finding(written: Written, span: Span, message: str, size: int | None, text:
         NAME,
         edits,
         safe=bool(edits),
-        about=written.workload.place,
     )
 
 

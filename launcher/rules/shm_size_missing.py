@@ -138,7 +138,6 @@ def _finding(file: WrittenFile, written: Written, workers: int | None, severity:
         NAME,
         edits,
         safe=bool(edits),
-        about=workload.place,
     )
 
 

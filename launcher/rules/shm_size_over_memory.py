@@ -92,5 +92,4 @@ def check_written(file: WrittenFile) -> Iterator[Finding]:
                 field=workload.place,
             ),
             NAME,
-            about=workload.place,
         )

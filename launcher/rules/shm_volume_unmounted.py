@@ -86,5 +86,4 @@ def _finding(containers: list[Written], volume: Node, name: str) -> Finding:
             field=main.workload.place,
         ),
         NAME,
-        about=main.workload.place,
     )

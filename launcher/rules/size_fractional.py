@@ -86,5 +86,4 @@ def _found(written: Written, what: str, value: Value[int]) -> Iterator[Finding]:
         NAME,
         (Edit(value.span, f"{match[1]}{rounded}{match[1]}"),),
         safe=True,
-        about=written.workload.place,
     )

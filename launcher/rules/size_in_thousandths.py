@@ -83,5 +83,4 @@ def _found(written: Written, what: str, value: Value[int]) -> Iterator[Finding]:
         NAME,
         (Edit(value.span, f"{quote}{number}Mi{quote}"),),
         safe=True,
-        about=written.workload.place,
     )

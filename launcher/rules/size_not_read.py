@@ -63,5 +63,4 @@ def _found(written: Written, what: str, value: Value[int]) -> Iterator[Finding]:
         NAME,
         (Edit(value.span, f"{match[1]}{match[2]}{suffix}{match[1]}"),),
         safe=True,
-        about=written.workload.place,
     )

@@ -64,5 +64,4 @@ def _finding(written: Written, what: str, value: Known[int]) -> Finding:
             field=written.workload.place,
         ),
         NAME,
-        about=written.workload.place,
     )

@@ -57,5 +57,4 @@ def check_written(file: WrittenFile) -> Iterator[Finding]:
                 field=written.workload.place,
             ),
             NAME,
-            about=written.workload.place,
         )

@@ -79,5 +79,4 @@ def _finding(text: str, span: Span, add: str, place: str) -> Finding:
             field=place,
         ),
         NAME,
-        about=place,
     )

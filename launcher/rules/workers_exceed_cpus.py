@@ -85,5 +85,4 @@ def check_written(file: WrittenFile) -> Iterator[Finding]:
                 field=workload.place,
             ),
             NAME,
-            about=workload.place,
         )

@@ -84,7 +84,10 @@ class WrittenFile(NamedTuple):
 
 
 class Finding(NamedTuple):
-    """What a rule says: `edits` carry the fix out, unasked if `safe`; `about` is the container's place, if any."""
+    """What a rule says: `edits` carry the fix out, unasked if `safe`.
+
+    `about` is the container's place where the diagnostic has another field or none.
+    """
 
     diagnostic: Diagnostic
     name: str
@@ -96,6 +99,11 @@ class Finding(NamedTuple):
     def severity(self) -> Severity:
         """How much it matters."""
         return self.diagnostic.severity
+
+    @property
+    def place(self) -> str:
+        """What it is about: a container's place, a field of its own, or nothing."""
+        return self.about or self.diagnostic.field
 
 
 def at(node: Node | None, *path: str | int) -> Node | None:

@@ -104,8 +104,8 @@ def findings_of(file: WrittenFile, groups: Collection[str] = (DEFECTS,)) -> tupl
     """Return what the rules of these groups say of a text, in its order."""
     found = {rule: tuple(rule.check_written(file)) for rule in RULES if rule.GROUP in groups}
     for rule, causes in _CAUSES.items():
-        told = {each.about for cause in causes for each in found.get(cause, ()) if each.about}
-        found[rule] = tuple(each for each in found.get(rule, ()) if each.about not in told)
+        told = {each.place for cause in causes for each in found.get(cause, ()) if each.place}
+        found[rule] = tuple(each for each in found.get(rule, ()) if each.place not in told)
     if found.get(claim_template_of_memory):  # the mount of what is no memory follows from it
         found[shm_on_disk] = ()
     return in_order(each for rule in RULES for each in found.get(rule, ()))
