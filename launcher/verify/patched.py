@@ -18,7 +18,7 @@ from launcher.plan.names import node_names
 from launcher.render import unpatched
 from launcher.render.patched import documents_of, patched_documents, patched_texts, steps
 from launcher.units import format_size
-from launcher.verify.owned import FIELDS, OPEN, owned_rest
+from launcher.verify.owned_by_plan import FIELDS, OPEN, owned_rest
 from launcher.verify.plain import ReadMount
 from launcher.verify.reread import reread
 from launcher.verify.sidecars import only_service, unlimited, without_sidecars
