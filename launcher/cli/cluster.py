@@ -61,14 +61,17 @@ def cluster_job(args: argparse.Namespace) -> Iterator[ClusterJob]:
 def logs(args: argparse.Namespace, streams: Streams) -> int:
     """Print what the pods of the job's newest run printed; with --follow end as the job does."""
     from launcher.cli.cluster_run import newest_run
+    from launcher.cli.log_options import part_of
     from launcher.run.kubernetes.follow import FollowOptions
     from launcher.run.kubernetes.output import print_logs
 
+    part = part_of(args)
     with cluster_job(args) as place:
         if args.follow:
-            return _followed(args, place, streams, FollowOptions())
+            return _followed(args, place, streams, FollowOptions(part=part))
         say = Screen(streams).say
-        print_logs(place.cluster, newest_run(args, place.cluster, say), _whole(streams), say)
+        found = newest_run(args, place.cluster, say)
+        print_logs(place.cluster, found, _whole(streams), say, part=part, attempt=args.attempt)
     return 0
 
 
@@ -113,6 +116,7 @@ def _followed(args: argparse.Namespace, place: ClusterJob, streams: Streams, opt
     from launcher.cli.cluster_run import newest_run
     from launcher.run.kubernetes.exit_status import evidence_of_end, evidence_of_ended
     from launcher.run.kubernetes.follow import Follower
+    from launcher.run.log_position import WHOLE
     from launcher.run.signals import Event, Events, trapped_signals
     from launcher.run.supervise import Console
 
@@ -126,7 +130,8 @@ def _followed(args: argparse.Namespace, place: ClusterJob, streams: Streams, opt
         follower = Follower(place.cluster, run, console, events, options=options)
         end = follower.follow()
         if end.how in {"ended", "stuck"}:
-            known = evidence_of_end(end, follower.output) if options.logs else None
+            read_whole = options.logs and options.part == WHOLE
+            known = evidence_of_end(end, follower.output) if read_whole else None
             evidence = known or evidence_of_ended(place.cluster, end, screen.say)
             say_diagnoses(evidence, streams, screen.line)
     return _said(end, place, streams)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from launcher.diagnose.evidence import Evidence
     from launcher.run.backend import Backend, Chunk, Started
     from launcher.run.kept import Kept
+    from launcher.run.log_position import LogPart
 
 LOOK_SECONDS = 0.3
 
@@ -38,25 +39,33 @@ def next_attempt(backend: Backend, container: Started) -> tuple[Started, ...]:
 
 
 def follow_to_end(
-    backend: Backend, containers: tuple[Started, ...], show: Callable[[Chunk], None] | None, say: Callable[[str], None]
+    backend: Backend,
+    containers: tuple[Started, ...],
+    show: Callable[[Chunk], None] | None,
+    say: Callable[[str], None],
+    part: LogPart | None = None,
 ) -> tuple[int, tuple[Started, ...]]:
     """Wait for the end of a run, attempts that its keeper adds included; return its exit code and last containers.
 
-    Where `show` is given it gets the output of each attempt from its first byte. Raises TargetUnavailable.
+    Where `show` is given it gets a part of what there is of the output (None: all), and all that comes.
+    A restart of the engine is outlived. Raises TargetUnavailable.
     """
+    from launcher.run.log_position import WHOLE, position_of
     from launcher.run.wording import another_attempt
 
+    part = part or WHOLE
     while True:
         containers = _when_started(backend, containers)
-        for chunk in printed(backend, containers, follow=True) if show is not None else ():
-            if show is not None:
+        sessions = [backend.follow(each.id, position_of(part)) for each in containers]
+        if show is not None:
+            for chunk in _together([each.chunks() for each in sessions]):
                 show(chunk)
-        code = code_of_all(backend, containers, say)
+        code = code_of_all(backend, containers, sessions, say)
         more = next_attempt(backend, containers[0])
         if not more:
             return code, containers
         say(another_attempt(containers[0].attempt, containers[0].max_attempts, code))
-        containers = more
+        containers, part = more, part._replace(tail=None, since=None)
 
 
 def _when_started(backend: Backend, containers: tuple[Started, ...]) -> tuple[Started, ...]:
@@ -72,17 +81,28 @@ def _when_started(backend: Backend, containers: tuple[Started, ...]) -> tuple[St
     return containers
 
 
-def printed(backend: Backend, containers: tuple[Started, ...], *, follow: bool) -> Iterator[Chunk]:
-    """Yield what to print; without `follow` one node after the other."""
-    logs = [backend.logs(each.id, follow=follow) for each in containers]
-    if len(logs) == 1:
-        yield from logs[0]
-        return
-    from launcher.run.multi_node import Prefixed, merged
+def printed(backend: Backend, containers: tuple[Started, ...], part: LogPart) -> Iterator[Chunk]:
+    """Yield a part of what containers have printed, one node after the other."""
+    from launcher.run.log_position import position_of
 
-    numbered = (replace(chunk, node=node) for node, log in enumerate(logs) for chunk in log)
+    logs = [backend.logs(each.id, follow=False, position=position_of(part)) for each in containers]
+    if len(logs) == 1:
+        return logs[0]
+    return _numbered(replace(chunk, node=node) for node, log in enumerate(logs) for chunk in log)
+
+
+def _together(logs: list[Iterator[Chunk]]) -> Iterator[Chunk]:
+    """Yield the output of all nodes as it comes."""
+    from launcher.run.multi_node import merged
+
+    return logs[0] if len(logs) == 1 else _numbered(merged(logs))
+
+
+def _numbered(chunks: Iterable[Chunk]) -> Iterator[Chunk]:
+    from launcher.run.multi_node import Prefixed
+
     prefixed = Prefixed()
-    for chunk in merged(logs) if follow else numbered:
+    for chunk in chunks:
         yield replace(chunk, data=prefixed.take(chunk))
     yield from prefixed.rest()
 

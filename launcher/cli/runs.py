@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from launcher.cli.report import help_line
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from launcher.diagnose.diagnosis import Diagnosis
     from launcher.diagnose.evidence import Evidence
     from launcher.plan.launch_plan import LaunchPlan
-    from launcher.run.backend import Backend, Started
+    from launcher.run.backend import Backend, Session, Started
     from launcher.run.watch import HangWatch
 
 MOST_SHOWN = 300
@@ -36,22 +36,25 @@ def backend_of(target: str) -> Iterator[Backend]:
         yield backend
 
 
-def code_of_all(backend: Backend, containers: tuple[Started, ...], say: Callable[[str], None]) -> int:
+def code_of_all(
+    backend: Backend, containers: tuple[Started, ...], sessions: Sequence[Session], say: Callable[[str], None]
+) -> int:
     """Wait until a run has ended, or the first of its nodes has failed, and return its exit code as `code_of` does."""
     if len(containers) == 1:
-        return code_of(backend, containers[0], say)
+        return code_of(backend, containers[0], sessions[0], say)
     from launcher.run.multi_node import deciding, ends_of
 
-    ends = ends_of([functools.partial(code_of, backend, each, say) for each in containers])
+    waits = zip(containers, sessions, strict=True)
+    ends = ends_of([functools.partial(code_of, backend, each, session, say) for each, session in waits])
     code = next((each for each in ends if each), 0)
     # Those that had ended before answer in any order: the engine knows which was first.
     now = tuple(filter(None, (backend.inspect(each.id) for each in containers)))
     return (deciding(now).exit_code if now else None) or code
 
 
-def code_of(backend: Backend, container: Started, say: Callable[[str], None]) -> int:
+def code_of(backend: Backend, container: Started, session: Session, say: Callable[[str], None]) -> int:
     """Wait for the end of a run and return its exit code; 125, and why, where it has none."""
-    code = backend.wait(container.id)
+    code = session.exit_code()
     if code is None:
         now = backend.inspect(container.id)
         removed = f"{container.noun} {container.name} was removed while it was waited for"

@@ -6,7 +6,7 @@ runs. Target local, which has nobody to keep it, has files: of this host and thi
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -24,6 +24,16 @@ class Chunk:
     stderr: bool
     data: bytes
     node: int | None = None
+
+
+class Position(Protocol):
+    """Where one reader of a log is."""
+
+    def query(self) -> dict[str, str | int]:
+        """Return what to ask an engine for, from here on; each call is for one more reading."""
+
+    def take(self, chunks: Iterable[Chunk]) -> Iterator[Chunk]:
+        """Yield what of a reading has not been taken yet."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,8 +158,11 @@ class Backend(Protocol):
     def runs(self, job: str | None = None) -> tuple[Started, ...]:
         """Return all containers of one job, or of all, newest first."""
 
-    def logs(self, container: str, *, follow: bool) -> Iterator[Chunk]:
-        """Yield its output from the first byte; with `follow` until it ends."""
+    def follow(self, container: str, position: Position) -> Session:
+        """Look at one that somebody else keeps: its output from a position of its log, and its end."""
+
+    def logs(self, container: str, *, follow: bool, position: Position | None = None) -> Iterator[Chunk]:
+        """Yield its output from a position of its log, without one from the first byte; with `follow` until it ends."""
 
     def wait(self, container: str) -> int | None:
         """Block until it ended and return the exit code; None when it was removed meanwhile."""

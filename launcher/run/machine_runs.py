@@ -8,8 +8,9 @@ from dataclasses import dataclass
 
 from launcher.errors import TargetUnavailable
 from launcher.run.backend import Backend, Say, Started
-from launcher.run.multi_node import deciding, newest_of
+from launcher.run.multi_node import by_node, deciding, newest_of
 from launcher.run.owner import is_mine
+from launcher.run.wording import no_such_attempt
 from launcher.targets import TARGETS
 
 ON_THIS_MACHINE = tuple(each.name for each in TARGETS.values() if each.on_this_machine)
@@ -26,6 +27,14 @@ class MachineRun:
     def newest(self) -> tuple[Started, ...]:
         """The containers of its newest attempt, by node."""
         return newest_of(self.containers)
+
+    def of_attempt(self, number: int) -> tuple[Started, ...]:
+        """Return the containers of one attempt, by node. Raises TargetUnavailable (TL510) where it has none."""
+        found = by_node(each for each in self.containers if each.attempt == number)
+        if not found:
+            numbers = {each.attempt for each in self.containers}
+            raise TargetUnavailable([no_such_attempt(f"run {self.id} of job {self.job}", number, numbers)])
+        return found
 
     @property
     def deciding(self) -> Started:

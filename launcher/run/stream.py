@@ -30,21 +30,3 @@ def chunks_of(response: Any) -> Iterator[Chunk]:
 
     with contextlib.closing(response), contextlib.suppress(OSError, urllib3.exceptions.HTTPError):
         yield from frames(response.raw.read)
-
-
-def beyond(chunks: Iterator[Chunk], shown: dict[bool, int]) -> Iterator[Chunk]:
-    """Yield what comes after the first `shown` bytes of each stream."""
-    for chunk in chunks:
-        known = min(shown[chunk.stderr], len(chunk.data))
-        shown[chunk.stderr] -= known
-        if known < len(chunk.data):
-            yield Chunk(chunk.stderr, chunk.data[known:])
-
-
-def whole(read: Callable[[bool], Iterator[Chunk]]) -> Iterator[Chunk]:
-    """Yield a log that is followed by `read(True)`, then what it left out at its end, from `read(False)`."""
-    shown = {False: 0, True: 0}
-    for chunk in read(True):
-        shown[chunk.stderr] += len(chunk.data)
-        yield chunk
-    yield from beyond(read(False), shown)

@@ -5,16 +5,31 @@ from __future__ import annotations
 import datetime
 import re
 
-_FRACTION = re.compile(r"\.(\d{6})\d*")
+_FRACTION = re.compile(r"\.(\d+)")
+SECOND = 10**9  # in nanoseconds
 
 
 def seconds(timestamp: str) -> float:
     """Return an RFC 3339 time as seconds since the epoch; the year 1, an engine's never, gives 0."""
-    text = _FRACTION.sub(r".\1", timestamp.replace("Z", "+00:00"))
-    whole, dot, rest = text.partition(".")
-    if dot:  # Python 3.10 reads three or six digits of a second only
-        digits = re.match(r"\d+", rest)
-        fraction = digits.group() if digits else ""
-        text = f"{whole}.{fraction.ljust(6, '0')}{rest[len(fraction) :]}"
+    return nanoseconds(timestamp) / SECOND
+
+
+def nanoseconds(timestamp: str) -> int:
+    """Return it as nanoseconds, which a float can't hold."""
+    fraction = _FRACTION.search(timestamp)
+    digits = fraction[1][:9] if fraction else ""
+    text = _FRACTION.sub("", timestamp.replace("Z", "+00:00"))  # Python 3.10 reads three or six digits of a second only
     moment = datetime.datetime.fromisoformat(text)
-    return moment.timestamp() if moment.year > 1 else 0.0
+    return int(moment.timestamp()) * SECOND + int(digits.ljust(9, "0")) if moment.year > 1 else 0
+
+
+def rfc3339(moment: int) -> str:
+    """Return nanoseconds since the epoch as an engine writes them, with all nine digits."""
+    whole, rest = divmod(moment, SECOND)
+    return f"{datetime.datetime.fromtimestamp(whole, datetime.timezone.utc):%Y-%m-%dT%H:%M:%S}.{rest:09d}Z"
+
+
+def epoch(moment: int) -> str:
+    """Return nanoseconds since the epoch as decimal seconds."""
+    whole, rest = divmod(moment, SECOND)
+    return f"{whole}.{rest:09d}"

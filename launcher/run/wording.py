@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from launcher.diagnostics import Diagnostic, Explanation
 from launcher.errors import LaunchError
@@ -105,6 +105,14 @@ def no_such_run(place: str, job: str, known: set[str], *, fix: str, owner: str |
         f"{place} has no run of job {job}{of_owner}",
         fix,
         why=f"it has runs of {', '.join(sorted(known))}" if known else "it has no runs of trainlaunch at all",
+    )
+
+
+def no_such_attempt(run: str, attempt: int, known: Iterable[int]) -> Diagnostic:
+    """Return the error for an attempt that a run has not made, or of which nothing is kept (TL510)."""
+    numbers = ", ".join(map(str, sorted(set(known)))) or "none"
+    return Diagnostic(
+        TL510.code, f"{run} has no attempt {attempt}", "give --attempt one of those", why=f"it has {numbers}"
     )
 
 

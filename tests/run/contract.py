@@ -7,12 +7,15 @@ own and other fields over it, whose image has /bin/sh.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import pytest
 
 from launcher.errors import TargetUnavailable
 from launcher.plan.launch_plan import LaunchPlan
 from launcher.run.backend import Backend, Chunk, Session, Started
+from launcher.run.log_position import LogPart, position_of
+from launcher.run.timestamps import SECOND, nanoseconds
 
 MakePlan = Callable[..., LaunchPlan]
 Begin = Callable[..., tuple[str, Session]]
@@ -99,6 +102,46 @@ class BackendContract(ShmContract):
             again = list(backend.logs(container, follow=follow))
             assert joined(again, stderr=False) == joined(chunks, stderr=False)
             assert joined(again, stderr=True) == joined(chunks, stderr=True)
+
+    @pytest.mark.parametrize("follow", [False, True])
+    def test_a_part_of_the_log_is_what_was_asked_for(
+        self, backend: Backend, begin: Begin, make_plan_of: MakePlan, follow: bool
+    ) -> None:
+        """The last lines, those since a time that `--timestamps` has shown, each line with its time once."""
+        long = "x" * 40_000
+        script = f"seq 1 2000; echo bad >&2; sleep 2.1; echo {long}; sleep 0.1; echo late; echo last"
+        container, session = begin(make_plan_of(command=["/bin/sh", "-c", script]))
+        assert session.exit_code() == 0
+
+        def part(**asked: Any) -> bytes:
+            position = position_of(LogPart(**asked))
+            return joined(list(backend.logs(container, follow=follow, position=position)), stderr=False)
+
+        assert part(tail=0) == b""
+        assert part(tail=2) == b"late\nlast\n"
+        assert part(tail=100_000) == part()
+        lines = part(timestamps=True).splitlines(keepends=True)
+        times = [nanoseconds(line.split(b" ", 1)[0].decode()) for line in lines]
+        assert b"".join(line.split(b" ", 1)[1] for line in lines) == part()
+        assert times == sorted(times)
+        assert SECOND <= times[-1] - times[0] < 60 * SECOND
+        (at,) = [when for when, line in zip(times, lines, strict=True) if line.endswith(b"xx\n")]
+        assert part(since=at) == f"{long}\nlate\nlast\n".encode()
+        assert part(since=at, tail=1) == b"last\n"
+        assert part(since=times[-1] + 60 * SECOND) == b""
+
+    def test_the_last_lines_of_a_log_are_followed_to_its_end(
+        self, backend: Backend, begin: Begin, make_plan_of: MakePlan
+    ) -> None:
+        """Each line that comes afterwards comes once."""
+        script = "seq 1 500; echo ready; sleep 1; seq 501 900"
+        container, session = begin(make_plan_of(command=["/bin/sh", "-c", script]))
+        wait_until_ready(session)
+        position = position_of(LogPart(tail=3))
+        got = joined(list(backend.follow(container, position).chunks()), stderr=False).splitlines()
+        assert got[:2] in ([b"499", b"500"], [b"500", b"ready"])
+        assert got[-401:] == [b"ready", *(b"%d" % number for number in range(501, 901))]
+        assert len(got) in {403, 404}
 
     @pytest.mark.parametrize("code", [0, 75, 127, 255])
     def test_exit_codes_are_the_jobs_own(

@@ -67,6 +67,22 @@ class KeeperContract:
         status = status_of(trainlaunch, job)
         assert (status["attempt"], status["exit_code"]) == (2, 4)
 
+    def test_each_attempt_has_a_log_of_its_own(self, trainlaunch: Runs, make_job: MakeJob) -> None:
+        """`logs` alone prints the last; one that was not made is named with those that there are."""
+        script = "echo in $TRAINLAUNCH_RUN_ID; exit 4"
+        job = str(make_job(command=["/bin/sh", "-c", script], restart={"max_attempts": 2}))
+        assert trainlaunch("up", job).returncode == 4
+        first, second = (trainlaunch("logs", job, "--attempt", number).stdout for number in "12")
+        assert first.startswith("in ")
+        assert second.startswith("in ")
+        assert first != second
+        assert trainlaunch("logs", job, "--timestamps").stdout.endswith(f"Z {second}")
+        assert trainlaunch("logs", job, "--since", "1h", "--tail", "1").stdout == second
+        third = trainlaunch("logs", job, "--attempt", "3")
+        assert (third.returncode, third.stdout) == (3, "")
+        assert "has no attempt 3" in third.stderr
+        assert "it has 1, 2" in third.stderr
+
     def test_the_deadline_is_enforced(self, trainlaunch: Runs, make_job: MakeJob) -> None:
         """The job saves its state, no attempt follows, and every verb names the deadline."""
         limits = {"active_deadline": "6s", "restart": {"max_attempts": 3}}

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from launcher.errors import TargetUnavailable
 from launcher.plan.launch_plan import LaunchPlan
 from launcher.plan.planned import Planned
-from launcher.run.backend import Chunk, Say, ShmReading, Started
+from launcher.run.backend import Chunk, Position, Say, Session, ShmReading, Started
 from launcher.run.docker.client import Endpoint, unreachable
 
 BLANK = Started(
@@ -140,7 +140,11 @@ class Scripted:
         """List nothing."""
         return ()
 
-    def logs(self, container: str, *, follow: bool) -> Iterator[Chunk]:
+    def follow(self, container: str, position: Position) -> Session:
+        """Nobody else keeps a run of it."""
+        raise NotImplementedError
+
+    def logs(self, container: str, *, follow: bool, position: Position | None = None) -> Iterator[Chunk]:
         """Yield the scripted output."""
         return iter(self._made[int(container)].end.output)
 

@@ -142,6 +142,23 @@ def test_a_run_that_outlives_its_engine_is_followed_to_its_end(
     assert "the engine is back, and the job goes on" in err
 
 
+def test_who_only_looks_outlives_a_restart(
+    start: Start, make_job: Callable[..., Path], live_engine: OwnEngine, trainlaunch: Runs, job_name: str
+) -> None:
+    """`wait` and `logs -f` as `up`: each line once, and the job's own code; so does the keeper."""
+    env = {"DOCKER_HOST": live_engine.host}
+    job = str(make_job(command=["/bin/sh", "-c", COUNTS], restart={"max_attempts": 2, "on_exit_codes": [4]}))
+    assert trainlaunch("up", "-d", job, env=env).returncode == 0
+    waiting, followed = start("wait", job_name, **env), start("logs", "-f", job_name, **env)
+    seen = read_until(followed, b"\n5\n").decode()
+    live_engine.end(signal.SIGTERM)
+    live_engine.start("--live-restore")
+    code, rest, err = ended(followed)
+    assert (code, seen + rest) == (9, ALL), err
+    assert ended(waiting)[0] == 9
+    assert "the engine is back, and the job goes on" in trainlaunch("status", job_name, env=env).stdout
+
+
 def test_a_run_that_the_engine_takes_with_it_has_its_own_code(
     start: Start, make_job: Callable[..., Path], plain_engine: OwnEngine, trainlaunch: Runs
 ) -> None:

@@ -8,6 +8,7 @@ import socket
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -83,7 +84,7 @@ pytestmark = [
     ),
 ]
 SOON = (
-    "import sys, launcher.run.docker.reconnect as lasting; lasting.BACK_SECONDS = 2.0\n"
+    "import sys, launcher.run.reconnect as lasting; lasting.BACK_SECONDS = 2.0\n"
     "from launcher.cli.main import main; sys.exit(main())"
 )
 
@@ -106,6 +107,35 @@ def test_a_lost_engine_is_125_and_the_job_goes_on(
     assert f"trainlaunch logs -f {job_name}" in err
     assert "attempt 2" not in err
     assert trainlaunch("wait", job).returncode == 13
+
+
+def test_who_only_looks_outlives_an_engine_that_is_away(
+    start: Start, make_job: Callable[..., Path], proxy: Proxy, trainlaunch: Runs, job_name: str
+) -> None:
+    """`wait`, `logs -f` of all and of a part, `attach`: said, no line lost or doubled, the job's own code."""
+    script = "i=0; while [ $i -lt 150 ]; do i=$((i+1)); echo $i; sleep 0.1; done; exit 13"
+    assert trainlaunch("up", "-d", str(make_job(command=["/bin/sh", "-c", script]))).returncode == 0
+    host = f"unix://{proxy.path}"
+    looking = {
+        words: start(*words, job_name, DOCKER_HOST=host)
+        for words in (("wait",), ("logs", "-f"), ("logs", "-f", "--tail", "2", "--timestamps"), ("attach",))
+    }
+    seen = {words: b"" if words == ("wait",) else read_until(each, b"\n") for words, each in looking.items()}
+    proxy.cut()
+    time.sleep(1.5)
+    again = Proxy(proxy.path)
+    try:
+        results = {words: ended(each) for words, each in looking.items()}
+    finally:
+        again.cut()
+    numbers = [str(number) for number in range(1, 151)]
+    for words, (code, rest, err) in results.items():
+        assert code == 13, (words, err)
+        assert err.count("the engine went away; waiting up to 60s for it to come back") == 1, (words, err)
+        assert "the engine is back, and the job goes on" in err, (words, err)
+        lines = [line.rpartition(" ")[2] for line in (seen[words].decode() + rest).splitlines()]
+        assert lines == ([] if words == ("wait",) else numbers[150 - len(lines) :]), words
+        assert len(lines) == 150 or words[-1] not in {"-f", "attach"}
 
 
 def test_a_lost_connection_is_made_again(start: Start, make_job: Callable[..., Path], proxy: Proxy) -> None:

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 import pytest
 
 from launcher.run.backend import Chunk
+from launcher.run.log_position import BytePosition
 from launcher.run.podman.log import followed
-from launcher.run.stream import beyond
 
 LINES = [Chunk(stderr=number % 7 == 0, data=f"{number}\n".encode()) for number in range(400)]
 
@@ -27,14 +27,7 @@ def test_lines_that_podman_drops_after_the_end_are_read_again(until_end: int) ->
         over.set()
         yield from LINES[until_end::3]
 
-    got = list(followed(read, goes_on=lambda: not over.is_set(), wait=over.wait))
+    got = list(followed(read, BytePosition(), goes_on=lambda: not over.is_set(), wait=over.wait))
     for stderr in (False, True):
         wanted = b"".join(each.data for each in LINES if each.stderr is stderr)
         assert b"".join(each.data for each in got if each.stderr is stderr) == wanted
-
-
-def test_a_log_goes_on_in_the_middle_of_a_chunk() -> None:
-    """How the engine cuts its log into chunks may differ between two readings."""
-    log = [Chunk(stderr=False, data=b"abc"), Chunk(stderr=True, data=b"xyz"), Chunk(stderr=False, data=b"def")]
-    rest = list(beyond(iter(log), {False: 4, True: 0}))
-    assert rest == [Chunk(stderr=True, data=b"xyz"), Chunk(stderr=False, data=b"ef")]

@@ -12,16 +12,18 @@ from launcher.errors import TargetUnavailable
 from launcher.job.reserved import LABEL_PREFIX
 from launcher.plan.launch_plan import LaunchPlan
 from launcher.plan.names import node_names
-from launcher.run.backend import Chunk, Say, Session, ShmReading, Started
+from launcher.run.backend import Chunk, Position, Say, Session, ShmReading, Started
+from launcher.run.docker.attached import AttachedSession
 from launcher.run.docker.checks import host_findings, shares_this_host, volume_findings
 from launcher.run.docker.client import CONFLICT, GONE, Engine, EngineRefused, find_endpoint
 from launcher.run.docker.create_body import create_body
 from launcher.run.docker.image import ensure_image
 from launcher.run.docker.inspect import alien_label, started_from
-from launcher.run.docker.reconnect import AttachedSession, LoggedSession, ReconnectingSession
 from launcher.run.docker.start import start_refused
+from launcher.run.log_position import BytePosition
 from launcher.run.observe import read_from_health, read_from_proc
-from launcher.run.stream import chunks_of, whole
+from launcher.run.reconnect import LoggedSession, ReconnectingSession
+from launcher.run.stream import chunks_of
 from launcher.run.wording import NAME_TAKEN, held_by_same_job, may_move
 
 OK = 200
@@ -114,13 +116,18 @@ class DockerBackend:
                 self.remove(container)
                 raise start_refused(refused) from refused
             opened.pop_all()
-        return ReconnectingSession(
-            AttachedSession(self.engine, attached, waiting), self, container, notice=self._notice
-        )
+        position = BytePosition()
+        session = AttachedSession(self.engine, attached, waiting, position)
+        return ReconnectingSession(session, self, container, position, notice=self._notice)
 
     def resume(self, container: str) -> Session:
         """Read the log from its first byte and wait, over restarts of the engine as after a start."""
-        return ReconnectingSession(LoggedSession(self, container), self, container, notice=self._notice)
+        return DockerBackend.follow(self, container, BytePosition())
+
+    def follow(self, container: str, position: Position) -> Session:
+        """Read the log from a position and wait, over restarts of the engine as after a start."""
+        session = LoggedSession(self, container, position)
+        return ReconnectingSession(session, self, container, position, notice=self._notice)
 
     def _notice(self, absence: str) -> None:
         self._was_away = True
@@ -195,15 +202,16 @@ class DockerBackend:
         self._hears_aliens(f"container {container[:12]} is left out: {why}; `docker rm -f {container[:12]}` removes it")
         return None
 
-    def logs(self, container: str, *, follow: bool) -> Iterator[Chunk]:
+    def logs(self, container: str, *, follow: bool, position: Position | None = None) -> Iterator[Chunk]:
         """Yield the engine's log; a followed one ends too early where the job ended faster than it was read."""
-        return (
-            whole(lambda follow: self._log(container, follow=follow)) if follow else self._log(container, follow=False)
-        )
+        place = BytePosition() if position is None else position
+        if follow:
+            yield from place.take(self._log(container, follow=True, **place.query()))
+        yield from place.take(self._log(container, follow=False, **place.query()))
 
-    def _log(self, container: str, *, follow: bool) -> Iterator[Chunk]:
+    def _log(self, container: str, *, follow: bool, **query: str | int) -> Iterator[Chunk]:
         with self.engine.attempting(f"read the log of container {container[:12]}") as client:
-            response = self._stream(client.get, container, "logs", stdout=1, stderr=1, follow=int(follow))
+            response = self._stream(client.get, container, "logs", stdout=1, stderr=1, follow=int(follow), **query)
         return chunks_of(response)
 
     def _stream(self, method: Any, container: str, what: str, **params: str | int) -> Any:

@@ -19,6 +19,7 @@ from launcher.run.kubernetes.pod_watch import PodWatch
 from launcher.run.kubernetes.pods import Pod, attempts_of, end_of, first_to_fail
 from launcher.run.kubernetes.polling import Observed, WorkloadPoller
 from launcher.run.kubernetes.runs import ClusterRun, Result, exit_code_of, result_of
+from launcher.run.log_position import WHOLE, LogPart
 from launcher.run.signals import HANGUP, Event, Events, Presses
 from launcher.run.supervise import Console
 from launcher.run.watch import PlannedShm
@@ -50,7 +51,9 @@ class End:
 
 
 class FollowOptions(NamedTuple):
-    """How a run is followed: `logs` are printed, an interrupt may stop the job, which then has `grace` seconds.
+    """How a run is followed: `logs` are printed, a `part` of those that there are at the beginning.
+
+    An interrupt may stop the job, which then has `grace` seconds.
 
     `job` and `planned` are known to `up` only: where a wait comes from, and what /dev/shm is compared with.
     """
@@ -58,6 +61,7 @@ class FollowOptions(NamedTuple):
     job: JobSpec | None = None
     planned: PlannedShm | None = None
     logs: bool = True
+    part: LogPart = WHOLE
     stop_on_interrupt: bool = False
     grace: int = 30
 
@@ -81,7 +85,7 @@ class Follower:
         self._events = events
         self._options = options
         self._watch = PodWatch(cluster, run.selector, lambda: events.put(PODS), ignored=ignored)
-        self.output = Output(cluster, self._watch, console, run.thing, options.planned)
+        self.output = Output(cluster, self._watch, console, run.thing, options.planned, options.part)
         self._poller = WorkloadPoller(cluster, run, options.job, self._watch, lambda: events.put(PODS))
         self._said: dict[str, str] = {}
         self._started: set[str] = set()

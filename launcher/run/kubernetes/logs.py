@@ -16,7 +16,8 @@ from launcher.run.kubernetes.api_errors import HTTP_BAD_REQUEST, HTTP_NOT_FOUND,
 from launcher.run.kubernetes.client import Cluster
 from launcher.run.kubernetes.pod_watch import PAUSES, passes
 from launcher.run.kubernetes.pods import Pod
-from launcher.run.timestamps import seconds
+from launcher.run.log_position import WHOLE, LogPart
+from launcher.run.timestamps import SECOND, nanoseconds, seconds
 
 OVERLAP = 2  # seconds: stdout and stderr reach the file by two ways, a little out of order
 QUIET_SECONDS = 300.0  # a silent log is asked for again: something in between may have dropped it without a word
@@ -41,8 +42,7 @@ class Seen:
         self._resumed, self._overlapped = bool(self._again), False
         if not self._newest:
             return None
-        since = datetime.datetime.fromtimestamp(int(self._newest) - OVERLAP + 1, datetime.timezone.utc)
-        return since.strftime("%Y-%m-%dT%H:%M:%SZ")
+        return _rfc3339(int(self._newest) - OVERLAP + 1)
 
     def is_new(self, stamp: bytes, line: bytes) -> bool:
         """Whether a line was not printed yet; if so it is from now on."""
@@ -75,16 +75,24 @@ class Seen:
 
 
 class PodLog:
-    """Reads one pod's log to its end. `write` gets whole lines, `now` tells how the pod is (None: gone)."""
+    """Reads a part of one pod's log to its end. `write` gets whole lines, `now` tells how the pod is (None: gone)."""
 
     def __init__(
-        self, cluster: Cluster, pod: Pod, write: Callable[[bytes], None], now: Callable[[], Pod | None], say: Say
+        self,
+        cluster: Cluster,
+        pod: Pod,
+        write: Callable[[bytes], None],
+        now: Callable[[], Pod | None],
+        say: Say,
+        part: LogPart = WHOLE,
     ) -> None:
         self._cluster = cluster
         self._pod = pod
         self._write = write
         self._now = now
         self._say = say
+        self._part = part
+        self._before = part.since is not None
         self._seen = Seen()
         self._remarks: set[bytes] = set()
         self._path = f"/api/v1/namespaces/{cluster.namespace}/pods/{pod.name}/log"
@@ -126,7 +134,10 @@ class PodLog:
         query = [("container", self._pod.container), ("timestamps", "true")]
         query += [("follow", "true")] if follow else []
         since = self._seen.resume()
-        query += [("sinceTime", since)] if since else []
+        if since is None:
+            query += self._beginning()
+        else:
+            query += [("sinceTime", since)]
         what = f"read the log of pod {self._pod.name}"
         with self._cluster.stream(self._path, query, what=what, quiet_seconds=QUIET_SECONDS) as pieces:
             rest = b""
@@ -135,6 +146,20 @@ class PodLog:
                 self._take(line + b"\n" for line in lines)
         if rest and not follow:  # a log may end without a newline; a cut one does not get here
             self._take([rest])
+
+    def _beginning(self) -> list[tuple[str, str]]:
+        """Return what asks for the part; the API takes whole seconds, and `_shown` is exact."""
+        tail, since = self._part.tail, self._part.since
+        asked = [] if tail is None else [("tailLines", str(tail))]
+        return asked if since is None else [*asked, ("sinceTime", _rfc3339(since // SECOND))]
+
+    def _shown(self, stamp: bytes, text: bytes) -> bytes:
+        """Return a line as it is written: nothing of one before the part."""
+        if self._before:
+            self._before = nanoseconds(stamp.decode()) < (self._part.since or 0)
+        if self._before:
+            return b""
+        return stamp + b" " + text if self._part.timestamps else text
 
     def _take(self, lines: Iterator[bytes] | list[bytes]) -> None:
         new: list[bytes] = []
@@ -148,8 +173,8 @@ class PodLog:
                         f"lines of pod {self._pod.name} may be missing before the next one: its node rotated the log "
                         "while it could not be read"
                     )
-                new.append(text)
-        if new:
+                new.append(self._shown(stamp, text))
+        if any(new):
             self._write(b"".join(new))
 
     def _remark(self, line: bytes) -> None:
@@ -157,6 +182,10 @@ class PodLog:
         if line.strip() and line not in self._remarks:
             self._remarks.add(line)
             self._say(f"the node says in the log of pod {self._pod.name}: {line.decode(errors='replace').strip()}")
+
+
+def _rfc3339(since: int) -> str:
+    return datetime.datetime.fromtimestamp(since, datetime.timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def _is_stamp(word: bytes) -> bool:

@@ -7,28 +7,41 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from launcher.diagnose.log_facts import LogFacts
+from launcher.errors import TargetUnavailable
 from launcher.run.backend import Chunk, Say
 from launcher.run.kubernetes.client import Cluster
 from launcher.run.kubernetes.exec import PodShm
 from launcher.run.kubernetes.logs import PodLog
 from launcher.run.kubernetes.pod_watch import PodWatch
-from launcher.run.kubernetes.pods import Pod
+from launcher.run.kubernetes.pods import Pod, attempts_of
 from launcher.run.kubernetes.runs import ClusterRun, pods_of_run, runs_several
+from launcher.run.log_position import WHOLE, LogPart
 from launcher.run.observe import suggestion
 from launcher.run.supervise import Console
 from launcher.run.watch import Log, PlannedShm, ShmWatch
+from launcher.run.wording import no_such_attempt
 
 
 class Output:
-    """Reads each pod's log in a thread of its own, from the moment that its container runs."""
+    """Reads each pod's log in a thread of its own, from the moment that its container runs.
+
+    Of pods that run at the beginning a part is read, and all of those that come later.
+    """
 
     def __init__(
-        self, cluster: Cluster, watch: PodWatch, console: Console, thing: Mapping[str, Any], planned: PlannedShm | None
+        self,
+        cluster: Cluster,
+        watch: PodWatch,
+        console: Console,
+        thing: Mapping[str, Any],
+        planned: PlannedShm | None,
+        part: LogPart = WHOLE,
     ) -> None:
         self._cluster = cluster
         self._watch = watch
         self._console = console
         self._planned = planned
+        self._part = part
         self.several = runs_several(cluster, thing)
         self._lock = threading.Lock()
         self._stop = threading.Event()
@@ -44,10 +57,12 @@ class Output:
         for pod in pods:
             if pod.uid not in self._threads and (pod.state == "running" or pod.ran):
                 self.logs[pod.uid] = Log(self._console.hangs, self._console.say)
-                thread = threading.Thread(target=self._read, args=(pod,), daemon=True)
+                thread = threading.Thread(target=self._read, args=(pod, self._part), daemon=True)
                 self._threads[pod.uid] = thread
                 thread.start()
                 self._sample(pod)
+        if pods:
+            self._part = LogPart(timestamps=self._part.timestamps)
 
     @property
     def drained(self) -> bool:
@@ -88,9 +103,9 @@ class Output:
                 said.append(suggestion(pod.planned, watch.peak) or watch.nothing_to_size())
         return list(dict.fromkeys(each for each in said if each))
 
-    def _read(self, pod: Pod) -> None:
+    def _read(self, pod: Pod, part: LogPart) -> None:
         reader = PodLog(
-            self._cluster, pod, lambda data: self._write(pod, data), lambda: self._now(pod), self._console.say
+            self._cluster, pod, lambda data: self._write(pod, data), lambda: self._now(pod), self._console.say, part
         )
         try:
             reader.read(follow=True, stop=self._stop)
@@ -135,10 +150,26 @@ def prefixed(data: bytes, pod: Pod) -> bytes:
     return text + (prefix + last + b"\n" if last else b"")
 
 
-def print_logs(cluster: Cluster, run: ClusterRun, out: Callable[[bytes], None], say: Say) -> None:
-    """Write what the pods of a run have printed, one pod after the other."""
+def print_logs(
+    cluster: Cluster,
+    run: ClusterRun,
+    out: Callable[[bytes], None],
+    say: Say,
+    *,
+    part: LogPart = WHOLE,
+    attempt: int | None = None,
+) -> None:
+    """Write a part of what the pods of a run, or of one attempt of it, have printed, one pod after the other.
+
+    Raises TargetUnavailable where the cluster has no pod of that attempt.
+    """
     several = runs_several(cluster, run.thing)
     pods = [pod for pod in pods_of_run(cluster, run) if pod.ran]
+    if attempt is not None:
+        attempts = attempts_of(pods)
+        if attempt not in attempts.values():
+            raise TargetUnavailable([no_such_attempt(str(run.main), attempt, attempts.values())])
+        pods = [pod for pod in pods if attempts[pod.uid] == attempt]
     for pod in pods:
 
         def write(data: bytes, pod: Pod = pod) -> None:
@@ -147,6 +178,6 @@ def print_logs(cluster: Cluster, run: ClusterRun, out: Callable[[bytes], None], 
         def now(pod: Pod = pod) -> Pod:
             return pod
 
-        PodLog(cluster, pod, write, now, say).read(follow=False, stop=threading.Event())
+        PodLog(cluster, pod, write, now, say, part).read(follow=False, stop=threading.Event())
     if not pods:
         say(f"no pod of {run.main} has printed anything: {run.result.state}")

@@ -4,39 +4,35 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
-import json
 import os
 import shlex
 import shutil
 import signal
-import subprocess
-import sys
 from collections.abc import Iterator
-from dataclasses import asdict
 from pathlib import Path
 
 from launcher.diagnostics import Diagnostic
 from launcher.errors import TargetUnavailable
 from launcher.plan.launch_plan import LaunchPlan
 from launcher.rules import not_applied_on_a_host
-from launcher.run.backend import Chunk, Say, Session, ShmReading, Started
+from launcher.run.backend import Chunk, Position, Say, Session, ShmReading, Started
 from launcher.run.local.checks import comparison, local_findings
 from launcher.run.local.files import UnusableState
 from launcher.run.local.follow import LocalSession, frames_of, recorded_code, wait_for_end
-from launcher.run.local.process_spec import ProcessSpec, process_spec
+from launcher.run.local.log_part import part_of_log
+from launcher.run.local.process_spec import process_spec
 from launcher.run.local.processes import Identity, descendants, kill_marked, marked, send
 from launcher.run.local.record import Facts, describe, described, state_of
 from launcher.run.local.shm import read_host_shm
+from launcher.run.local.start import start_keeper
 from launcher.run.local.state import RunFolder, make_root, refuse_alien_state, state_is_writable
+from launcher.run.log_position import TimePosition
+from launcher.run.reconnect import LoggedSession
 from launcher.run.wording import NAME_TAKEN, held_by_same_job, may_move
 
 NO_PERMISSION = "TL502"
 NOT_STARTED = "TL508"
 SECONDS_TO_DIE = 20.0  # after SIGKILL; the keeper takes 10 of them for what is left
-_PACKAGE = Path(__file__).resolve().parents[3]
-# Isolated: neither the current folder nor PYTHONPATH may put another module in the place of the standard library's.
-_OWN = "import sys; sys.path.insert(0, sys.argv[1]); import launcher; del sys.path[0]; "
-_KEEPER = f"{_OWN}from launcher.run.local.keeper import main; main(sys.argv[2])"
 
 
 def state_root() -> Path:
@@ -97,7 +93,7 @@ class LocalBackend:
         run, _, attempt = folder.path.name.rpartition("-")
         try:
             spec = process_spec(plan, run_id=f"{plan.name}-{run}-{attempt}", folder=folder.path)
-            problem = _start_keeper(folder, spec)
+            problem = start_keeper(folder, spec)
             if problem:
                 raise TargetUnavailable([_not_started(plan, problem)])  # noqa: TRY301 - it leaves nothing either
         except TargetUnavailable:  # or a secret's source is gone since the checks
@@ -169,9 +165,16 @@ class LocalBackend:
         found = (self._usable(each, health=True) for each in self._folders() if job in {None, each.path.parent.name})
         return tuple(sorted((each for each in found if each), key=lambda each: each.created, reverse=True))
 
-    def logs(self, container: str, *, follow: bool) -> Iterator[Chunk]:
-        """Yield the log's frames."""
-        return frames_of(self._folder(container), follow=follow)
+    def follow(self, container: str, position: Position) -> Session:
+        """Read the log from a position, and wait for the recorded end; its keeper ends what it leaves."""
+        return LoggedSession(self, container, position)
+
+    def logs(self, container: str, *, follow: bool, position: Position | None = None) -> Iterator[Chunk]:
+        """Yield the log's frames, or the lines of a part of it."""
+        folder = self._folder(container)
+        if isinstance(position, TimePosition):
+            return part_of_log(folder, position, follow=follow)
+        return frames_of(folder, follow=follow)
 
     def wait(self, container: str) -> int | None:
         """Block until it ended; None where nobody knows its code any more."""
@@ -252,22 +255,6 @@ def _identities(folder: RunFolder) -> tuple[Identity, Identity] | None:
         if (started := folder.started()) is not None:
             return started[:2]
     return None
-
-
-def _start_keeper(folder: RunFolder, spec: ProcessSpec) -> str:
-    """Start the keeper, and the job by it; return what kept either from starting, empty where both run."""
-    try:
-        keeper = subprocess.run(
-            [sys.executable, "-I", "-c", _KEEPER, str(_PACKAGE), str(folder.path)],
-            input=json.dumps(asdict(spec)).encode(),
-            capture_output=True,
-            start_new_session=True,
-            check=False,
-        )
-    except OSError as refused:
-        return str(refused)
-    problem = (keeper.stdout + keeper.stderr).decode(errors="replace").strip()
-    return problem or (f"its keeper ended with {keeper.returncode}" if keeper.returncode else "")
 
 
 def name_taken(plan: LaunchPlan, holder: Started) -> Diagnostic:

@@ -97,21 +97,27 @@ def wait_for_end(folder: RunFolder, seconds: float | None) -> bool | None:
     return True
 
 
-def frames_of(folder: RunFolder, *, follow: bool) -> Iterator[Chunk]:
+def frames_of(folder: RunFolder, *, follow: bool, start: int = 0) -> Iterator[Chunk]:
     """Yield what the keeper wrote; with `follow` until the run is over, else until what is there now.
 
-    From where the log is damaged nothing more is read, which a last chunk says.
+    `start` is the offset of a frame. From where the log is damaged nothing more is read, which a last chunk says.
     """
+    return (chunk for _, chunk in placed_frames(folder, follow=follow, start=start))
+
+
+def placed_frames(folder: RunFolder, *, follow: bool, start: int = 0) -> Iterator[tuple[int, Chunk]]:
+    """Yield each frame with its offset in the log, as `frames_of` does."""
     end = _End(folder)
-    pending = b""
+    pending, place = b"", start
     try:
         log = os.fdopen(open_own(folder.log), "rb")
     except FileNotFoundError:  # removed meanwhile
         return
     except UnusableState as why:
-        yield _said(f"the log of local run {folder.id} is not read: {why}")
+        yield place, said(f"the log of local run {folder.id} is not read: {why}")
         return
     with log:
+        log.seek(start)
         while True:
             last = not follow or end.reached()  # asked first: what is written before the end is read after it
             data = log.read(READ_BYTES)
@@ -119,17 +125,19 @@ def frames_of(folder: RunFolder, *, follow: bool) -> Iterator[Chunk]:
             while len(pending) >= HEADER.size:
                 stream, length = HEADER.unpack_from(pending)
                 if stream not in STREAMS or length > LONGEST_FRAME:
-                    yield _said(f"the log is damaged {len(pending)} bytes before byte {log.tell()}; it ends here")
+                    yield place, said(f"the log is damaged {len(pending)} bytes before byte {log.tell()}; it ends here")
                     return
                 if len(pending) < HEADER.size + length:
                     break
-                yield Chunk(stderr=stream == STDERR, data=pending[HEADER.size : HEADER.size + length])
+                yield place, Chunk(stderr=stream == STDERR, data=pending[HEADER.size : HEADER.size + length])
                 pending = pending[HEADER.size + length :]
+                place += HEADER.size + length
             if not data:
                 if last or not folder.path.exists():
                     return
                 time.sleep(POLL_SECONDS)
 
 
-def _said(text: str) -> Chunk:
+def said(text: str) -> Chunk:
+    """Return a sentence of ours as the end of a log."""
     return Chunk(stderr=True, data=f"trainlaunch: {text}\n".encode())

@@ -21,6 +21,7 @@ from pathlib import Path
 from types import FrameType
 from typing import IO, Any
 
+from launcher.run.local.log_times import TimesWriter
 from launcher.run.local.processes import descendants, identity_of
 from launcher.run.local.shm import held_bytes
 from launcher.run.local.state import RunFolder
@@ -34,10 +35,14 @@ _PDEATHSIG, _CHILD_SUBREAPER = 1, 36
 
 
 class LogWriter:
-    """Appends frames to the log; on a full disk it drops output, and says so once there is room again."""
+    """Appends frames to the log, and their times beside it.
+
+    On a full disk it drops output, and says so once there is room again.
+    """
 
     def __init__(self, path: Path) -> None:
         self._file = os.open(path, os.O_WRONLY | os.O_APPEND)
+        self._times = TimesWriter(path.parent)
         self._lost = 0
 
     def write(self, stream: int, data: bytes) -> None:
@@ -54,6 +59,7 @@ class LogWriter:
     def _append(self, stream: int, data: bytes) -> bool:
         frame = HEADER.pack(stream, len(data)) + data
         end = os.lseek(self._file, 0, os.SEEK_END)
+        self._times.note(end)  # first, so that who reads the frame finds its time
         try:
             if os.write(self._file, frame) == len(frame):
                 return True

@@ -2,7 +2,7 @@
 
     run.json      what was planned, under which name, who created it
     started.json  the keeper and the job's first process
-    log           both streams in frames, as they came
+    log, times    both streams in frames, as they came, and when
     signals       the numbers of the signals that were sent through trainlaunch, one a line
     peak, end     a page each, reserved at the start so that a full disk can't keep the end from being recorded
 

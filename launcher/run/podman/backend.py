@@ -17,10 +17,11 @@ from launcher.diagnostics import Diagnostic
 from launcher.errors import TargetUnavailable
 from launcher.plan.launch_plan import LaunchPlan
 from launcher.run.amd_gpus import NO_GPU
-from launcher.run.backend import Chunk, Say, Session, Started
+from launcher.run.backend import Chunk, Position, Say, Session, Started
 from launcher.run.docker.backend import DockerBackend
 from launcher.run.docker.client import EngineRefused
 from launcher.run.kernel_log import killed_for_memory
+from launcher.run.log_position import BytePosition, TimePosition
 from launcher.run.podman.log import followed
 
 NOT_EXPRESSIBLE = "TL401"
@@ -99,12 +100,23 @@ class PodmanBackend(DockerBackend):
             if event["timeNano"] / NANO >= since:
                 yield event
 
-    def logs(self, container: str, *, follow: bool) -> Iterator[Chunk]:
+    def logs(self, container: str, *, follow: bool, position: Position | None = None) -> Iterator[Chunk]:
         """Yield its log; what Podman loses of a followed one at the end is read again."""
+        place = BytePosition() if position is None else position
+
+        def read(follow: bool) -> Iterator[Chunk]:
+            return self._log(container, follow=follow, **place.query())
+
+        if isinstance(place, TimePosition) and place.tail is not None:
+            # Podman's own cuts lines in other places, and adds a line's end to the last one.
+            yield from place.take_last(self._log(container, follow=False, timestamps=1))
+        elif not follow:
+            yield from place.take(read(False))
         if not follow:
-            return super().logs(container, follow=False)
-        return followed(
-            lambda follow: self._log(container, follow=follow),
+            return
+        yield from followed(
+            read,
+            place,
             goes_on=lambda: (now := self.inspect(container)) is not None and not now.ended,
             wait=lambda: self.wait(container),
         )

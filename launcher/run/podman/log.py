@@ -12,8 +12,7 @@ import time
 from collections.abc import Callable, Iterator
 
 from launcher.errors import LaunchError
-from launcher.run.backend import Chunk
-from launcher.run.stream import beyond
+from launcher.run.backend import Chunk, Position
 
 HELD_BYTES = 4 << 20
 HELD_SECONDS = 0.3
@@ -21,16 +20,17 @@ QUEUED = 1_000
 
 
 def followed(
-    read: Callable[[bool], Iterator[Chunk]], *, goes_on: Callable[[], bool], wait: Callable[[], object]
+    read: Callable[[bool], Iterator[Chunk]],
+    position: Position,
+    *,
+    goes_on: Callable[[], bool],
+    wait: Callable[[], object],
 ) -> Iterator[Chunk]:
-    """Yield the log to its end: `read(True)` follows it, `read(False)` gives what there is."""
-    shown = {False: 0, True: 0}
+    """Yield the log from a position to its end: `read(True)` follows it, `read(False)` gives what there is."""
     if goes_on():
-        for chunk in _proven(read, goes_on):
-            shown[chunk.stderr] += len(chunk.data)
-            yield chunk
+        yield from position.take(_proven(read, goes_on))
     wait()
-    yield from beyond(read(False), shown)
+    yield from position.take(read(False))
 
 
 def _proven(read: Callable[[bool], Iterator[Chunk]], goes_on: Callable[[], bool]) -> Iterator[Chunk]:

@@ -3,61 +3,30 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import threading
 import time
 from collections.abc import Iterator
-from typing import Any
 
 from launcher.errors import TargetUnavailable
-from launcher.run.backend import Backend, Chunk, Say, Session, Started
-from launcher.run.docker.client import Engine
-from launcher.run.stream import beyond, chunks_of
+from launcher.run.backend import Backend, Chunk, Position, Say, Session, Started
 
 BACK_SECONDS = 60.0  # how long an engine may be away
 LOOK_SECONDS = 0.5
 END_SECONDS = 2.0  # the output closes a moment before the engine notes the end
 
 
-class AttachedSession:
-    """A session on streams that were opened before the start."""
-
-    def __init__(self, engine: Engine, attached: Any, waiting: Any) -> None:
-        self._engine = engine
-        self._attached = attached
-        self._waiting = waiting
-
-    def chunks(self) -> Iterator[Chunk]:
-        """Yield the output; a lost engine ends it like an end of the job, and exit_code then says None."""
-        return chunks_of(self._attached)
-
-    def exit_code(self) -> int | None:
-        """Return the code that the engine's wait answers."""
-        try:
-            with self._engine.attempting("wait for the end"), contextlib.closing(self._waiting):
-                answer = json.loads(self._waiting.content or b"{}")
-        except (TargetUnavailable, ValueError):
-            return None
-        code = answer.get("StatusCode")
-        return code if isinstance(code, int) else None
-
-    def close(self) -> None:
-        """Close both streams."""
-        self._attached.close()
-        self._waiting.close()
-
-
 class LoggedSession:
-    """A session with a container that somebody else started: its log, and the engine's wait."""
+    """A session with a container that somebody else started: its log from `position`, and the target's wait."""
 
-    def __init__(self, backend: Backend, container: str) -> None:
+    def __init__(self, backend: Backend, container: str, position: Position) -> None:
         self._backend = backend
         self._container = container
+        self._position = position
 
     def chunks(self) -> Iterator[Chunk]:
         """Yield the log; a lost engine ends it."""
         with contextlib.suppress(TargetUnavailable):
-            yield from self._backend.logs(self._container, follow=True)
+            yield from self._backend.logs(self._container, follow=True, position=self._position)
 
     def exit_code(self) -> int | None:
         """Wait for the end; None where the engine was lost, or has forgotten the run."""
@@ -71,14 +40,14 @@ class LoggedSession:
 
 
 class ReconnectingSession:
-    """A session that asks the engine, when its streams end, whether the job did."""
+    """A session that asks the engine, when its streams end, whether the job did; it takes them up at `position`."""
 
-    def __init__(self, session: Session, backend: Backend, container: str, *, notice: Say) -> None:
+    def __init__(self, session: Session, backend: Backend, container: str, position: Position, *, notice: Say) -> None:
         self._session = session
         self._backend = backend
         self._container = container
+        self._position = position
         self._notice = notice
-        self._shown = {False: 0, True: 0}
         self._looking = threading.Lock()  # the reader and the waiter notice it at once
         self._absences = 0
         self._given_up = False
@@ -86,12 +55,11 @@ class ReconnectingSession:
     def chunks(self) -> Iterator[Chunk]:
         """Yield the output; after an absence of the engine, from its log, what had not come."""
         known = self._absences
-        yield from self._counted(self._session.chunks())
+        yield from self._session.chunks()
         while self._broke(known) and self._is_there():
             known = self._absences
             with contextlib.suppress(TargetUnavailable):  # away again: the next look says it
-                again = self._backend.logs(self._container, follow=True)
-                yield from self._counted(beyond(again, dict(self._shown)))
+                yield from self._backend.logs(self._container, follow=True, position=self._position)
 
     def exit_code(self) -> int | None:
         """Return the exit code, None where the engine doesn't come back or has forgotten the run."""
@@ -108,11 +76,6 @@ class ReconnectingSession:
         """Let go of it."""
         self._session.close()
 
-    def _counted(self, chunks: Iterator[Chunk]) -> Iterator[Chunk]:
-        for chunk in chunks:
-            self._shown[chunk.stderr] += len(chunk.data)
-            yield chunk
-
     def _broke(self, known: int) -> bool:
         """Whether the output closed before its end: the engine went away, or only the connection did."""
         deadline = time.monotonic() + END_SECONDS
@@ -121,7 +84,7 @@ class ReconnectingSession:
                 now = self._backend.inspect(self._container)
             except TargetUnavailable:
                 return True
-            if now is None:
+            if now is None or now.status == "created":
                 return False
             if now.ended or self._absences > known:
                 return self._absences > known
