@@ -96,16 +96,18 @@ class _Reporter:
         self._streams = streams
         self._said: dict[Diagnostic, None] = {}
         self._renderings: list[Mapping[str, object]] = []
+        self._policies: dict[str, None] = {}
 
     def take(self, checked: Checked, status: str) -> None:
         """Report one rendering."""
+        self._policies.update(dict.fromkeys(checked.policies))
         if status == "fixed":
             self._streams.say(f"wrote {checked.path}")
         told = status == "differs" and self._output != "github" and not checked.outdated
         diff = "".join(_diff(checked)) if told else ""
         if self._output == "json":
             entry = {"path": str(checked.path), "job": checked.job, "target": checked.target, "status": status}
-            self._renderings.append({**entry, "diff": diff})
+            self._renderings.append({**entry, "policies": list(checked.policies), "diff": diff})
         elif self._output == "text":
             self._streams.show(diff)
             self._streams.out.flush()  # before what stderr says of it, where both are one log
@@ -136,6 +138,8 @@ class _Reporter:
             return
         words = {"current": "current", "fixed": "written again", "differs": "differ", "rejected": "can't be compared"}
         told = ", ".join(f"{counts[status]} {word}" for status, word in words.items() if counts[status])
+        if self._policies:
+            self._streams.say(f"policies in force: {', '.join(self._policies)}")
         self._streams.say(f"checked {sum(counts.values())} renderings: {told}")
 
 

@@ -66,7 +66,7 @@ def add_policy_argument(parser: argparse.ArgumentParser) -> None:
         "--policy",
         type=Path,
         metavar="FILE",
-        help="the policy (default: the job's policy, else the nearest trainlaunch-policy.yaml upward)",
+        help="the only policy (default: the job's policy, and every trainlaunch-policy.yaml upward in its repository)",
     )
 
 

@@ -82,8 +82,11 @@ def _name(script: Path | None) -> str:
     return name if len(name) > 1 else f"{name}-job"  # an engine's container names have two characters
 
 
-def _plan(text: str, policy: Path | None = None) -> None:
-    """Raise JobFileRejected where the draft's values, which are the flags', can't be; its lines are nobody's yet."""
+def _plan(text: str, *, policy: Path | None = None, lying_at: Path | None = None) -> None:
+    """Raise JobFileRejected where the draft's values, which are the flags', can't be; its lines are nobody's yet.
+
+    It is planned under `policy`, or the policies of a job file at `lying_at`; under none where both are None.
+    """
     from launcher import policy as policies
     from launcher.job.read import read_job
     from launcher.rules import plan_job
@@ -92,7 +95,8 @@ def _plan(text: str, policy: Path | None = None) -> None:
         path = Path(folder) / "job.yaml"
         path.write_text(text, encoding="utf-8")
         try:
-            plan_job(policies.read_job(path, policy=policy) if policy else read_job(path))
+            ruled = policy is not None or lying_at is not None
+            plan_job(policies.read_job(path, policy=policy, lying_at=lying_at) if ruled else read_job(path))
         except JobFileRejected as rejected:
             found = (each._replace(span=None) if _is(each, path) else each for each in rejected.diagnostics)
             raise JobFileRejected(found) from rejected
@@ -104,16 +108,8 @@ def _is(diagnostic: Diagnostic, path: Path) -> bool:
 
 def _against_policy(text: str, policy: Path | None, target: Path) -> Iterator[Diagnostic]:
     """Yield a warning for each demand of its policy that the draft, lying at `target`, doesn't meet yet."""
-    from launcher.diagnostics import Report
-    from launcher.policy.search import find_policy
-
-    report = Report()
-    path = policy or find_policy(target, report)
-    yield from report.found()
-    if path is None:
-        return
     try:
-        _plan(text, path)
+        _plan(text, policy=policy, lying_at=target)
     except JobFileRejected as rejected:
         for each in rejected.diagnostics:
             yield each._replace(severity=Severity.WARNING)

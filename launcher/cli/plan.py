@@ -17,6 +17,7 @@ from launcher.cli.report import as_json, document
 from launcher.cli.streams import Streams
 from launcher.container.shutdown import USUAL, shutdown_timeout
 from launcher.diagnostics import Severity
+from launcher.job.ceilings import Given
 from launcher.job.names import shown
 from launcher.plan.launch_plan import Derived, LaunchPlan, SharedMemory
 from launcher.plan.shm_derivation import multi_epoch_derivation, need_derivation
@@ -89,15 +90,23 @@ def _shutdown_rows(plan: LaunchPlan) -> Iterator[tuple[str, str, str, str]]:
 
 
 def _policy_rows(plan: LaunchPlan) -> Iterator[tuple[str, str, str, str]]:
-    """Yield the policy and what it gives; what it caps says so in its own row."""
+    """Yield the policies and what they give; what one caps says so in its own row."""
     policy = plan.job.policy
     if policy is None:
         return
-    ceilings = ", ".join(f"max.{name}" for name in policy.max)
-    yield "policy", "in effect", ceilings, f"{policy.path}"
-    for field, value in policy.given:
-        if field not in _SHOWN_ANYWAY:
-            yield field, shown(value), "default of the policy", str(plan.job.origin(field))
+    for index, file in enumerate(policy.files):
+        ceilings = ", ".join(f"max.{name}" for name, limit in policy.max.items() if limit.span.file == file)
+        yield "policy", "in force" if index == 0 else "above it", ceilings, file
+    for each in policy.given:
+        if each.field not in _SHOWN_ANYWAY:
+            what = "default of the policy" if each.profile is None else f"profile {each.profile}"
+            yield each.field, shown(each.value), what, _place(plan, each)
+
+
+def _place(plan: LaunchPlan, given: Given) -> str:
+    """Return where a given value stands: its origin, or the file that added it to a list that the job states."""
+    origin = plan.job.origin(given.field)
+    return str(origin) if origin.kind in {"policy", "profile"} else f"{given.file} (added to {origin})"
 
 
 def _locked_rows(plan: LaunchPlan) -> Iterator[tuple[str, str, str, str]]:
@@ -153,7 +162,8 @@ def plan_document(plan: LaunchPlan) -> dict[str, object]:
         "shm": _shm_document(shm),
         "threads": {name: threads.value for name, threads in plan.threads},
         "derivations": _derivations(plan),
-        "policy": plan.job.policy.path if plan.job.policy else None,
+        "policies": list(plan.job.policy.files) if plan.job.policy else [],
+        "profile": plan.job.profile,
         "origins": {field: str(origin) for field, origin in job.origins.items()},
         "findings": as_json(judged(plan)),
     }

@@ -145,6 +145,7 @@ def compared(path: Path, *, policy: Path | None = None) -> Checked:
     except JobFileRejected as rejected:
         findings = (*rejected.diagnostics, no_longer_renders(path, header, job))
         return replace(checked, status=REJECTED, findings=findings)
+    checked = replace(checked, policies=plan.job.policy.files if plan.job.policy else ())
     if now.encode() == data:
         return checked
     finding = older_format(checked) if checked.outdated else differs(checked, text, now)

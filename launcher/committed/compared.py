@@ -114,7 +114,7 @@ class Checked:
     """One rendering. `status` is current, differs or rejected: it could not be compared, and `findings` say why.
 
     `job` and `target` are empty, and `header` is None, where its header can't be read. `text` is the file's, `now` what
-    it should be; both are empty unless it differs.
+    it should be; both are empty unless it differs. `policies` are the files in force for its job.
     """
 
     path: Path
@@ -125,6 +125,7 @@ class Checked:
     text: str = ""
     now: str = ""
     findings: tuple[Diagnostic, ...] = ()
+    policies: tuple[str, ...] = ()
 
     @property
     def format(self) -> int:

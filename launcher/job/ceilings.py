@@ -1,11 +1,13 @@
-"""What a policy asks of a job, as the job carries it: ceilings and demands, each with its place in the policy."""
+"""What the policies in force ask of a job, as the job carries it: ceilings, allow-lists and demands, each with its
+place in the file that states it.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from launcher.diagnostics import Span
+from launcher.diagnostics import Severity, Span
 
 
 class Limit(NamedTuple):
@@ -15,19 +17,48 @@ class Limit(NamedTuple):
     span: Span
 
 
-class Policy(NamedTuple):
-    """What a policy asks of a job. `given` are its defaults that are in effect, by field, as a job file spells them.
+class Allowed(NamedTuple):
+    """One file's allow-list and its place."""
 
-    `option` says that --policy named it and nothing else would, `fixed` that it was named by an absolute path, which is
-    the same wherever the job's folder lies. Spans are None for what it doesn't ask.
+    values: tuple[str, ...]
+    span: Span
+
+
+class Weight(NamedTuple):
+    """The severity that a policy gives to a code, None for off, and its place."""
+
+    severity: Severity | None
+    span: Span
+
+
+class Given(NamedTuple):
+    """A value that a policy gives to the job: its field, as a job file spells the value, and where it came from.
+
+    `profile` is the name of the profile that it is of, None for a default.
     """
 
-    path: str
-    option: bool
-    fixed: bool
+    field: str
+    value: str
+    file: str
+    profile: str | None
+
+
+class Policy(NamedTuple):
+    """What the policies in force ask of a job, all of them together.
+
+    `files` are theirs, the nearest first; `option` is that of --policy where nothing else would name it. `fixed` are
+    those named by an absolute path, which is the same wherever the job's folder lies. `allowed` has by field the lists
+    that a value must be in, every one of them. Spans are None for what none of them asks.
+    """
+
+    files: tuple[str, ...]
+    option: str | None
+    fixed: frozenset[str]
     max: Mapping[str, Limit]
+    allowed: Mapping[str, tuple[Allowed, ...]]
+    required: tuple[tuple[str, Span], ...]
     required_labels: tuple[tuple[str, str, Span], ...]
-    allowed_registries: tuple[str, ...]
-    registries_span: Span | None
+    severities: Mapping[str, Weight]
     digest_span: Span | None
-    given: tuple[tuple[str, str], ...] = ()
+    token_span: Span | None
+    given: tuple[Given, ...] = ()

@@ -8,7 +8,7 @@ from launcher.job.fields.types import Type
 from launcher.yamltree.source import Scalar
 
 SUGGEST_UNTIL = 50  # findings; comparing thousands of unknown keys would take seconds and help nobody
-MOST_LISTED = 20
+MOST_LISTED = 15
 
 # Names of Compose, Kubernetes and docker run for fields of ours that no comparison of letters finds.
 _FOREIGN = {
@@ -39,7 +39,8 @@ def refuse_unknown_key(report: Report, key: Scalar, type_: Type, *, path: str, t
     where = f" in {path}" if path else ""
     known = [field.name for field in type_.fields if not field.later]
     close = nearest_name(key.text, known, path, table) if len(report) < SUGGEST_UNTIL else None
-    listed = ", ".join(known) if len(known) <= MOST_LISTED else "the fields of docs/job-file.md"
+    page = "docs/job-file.md" if table is None else "docs/policy.md"
+    listed = ", ".join(known) if len(known) <= MOST_LISTED else f"the fields of {page}"
     fix = f"write {_nested(close, path)}" if close else f"write one of {listed}, or delete it"
     report.add("TL104", key, message=f"unknown key {shown(key.text)}{where}", fix=fix, field=path)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -14,6 +14,7 @@ from launcher.job.building.merge import apply_sets, merged
 from launcher.job.building.overrides import split
 from launcher.job.building.spec import job_spec
 from launcher.job.fields.table import JOB, default
+from launcher.job.names import shown
 from launcher.job.spec import JobSpec
 from launcher.job.validation.fields import Checked, check_fields
 from launcher.job.validation.target import check_target
@@ -27,21 +28,20 @@ if TYPE_CHECKING:
 
 
 class Layer(Protocol):
-    """What lies beneath a job file: a policy's defaults, by target."""
+    """What lies beneath a job file: what policies give, by target."""
 
     @property
-    def defaults(self) -> MappingNode:
-        """What it gives for all targets."""
+    def profiles(self) -> Mapping[str, str]:
+        """The names of profiles that a job may ask for, each with the file that has it."""
 
-    @property
-    def overrides(self) -> Mapping[str, MappingNode]:
-        """What it gives on top of that, by target."""
+    def trees(self) -> Iterator[MappingNode]:
+        """Yield all that it gives to any job, for any target."""
 
     def beneath(self, laid: MappingNode, target: str | None = None) -> MappingNode:
-        """Return a job's tree with the defaults for `target` beneath it; None: those for all targets."""
+        """Return a job's tree with what is given to `target` beneath it; None: what all targets get."""
 
     def of(self, laid: MappingNode) -> Policy:
-        """Return what the policy asks of a job, whose tree with the defaults beneath is `laid`."""
+        """Return what the policies ask of a job, whose tree with what they give beneath is `laid`."""
 
 
 # Finds the layer of a job file by its path and its own tree; what is wrong with the layer is put in the report.
@@ -71,9 +71,8 @@ def read_job(
     ruled = _layer(layer_of, path, base, report)
     chosen = _target(ruled.beneath(base) if ruled else base, target, sets)
     laid = merged(base, overrides[chosen]) if chosen in overrides else base
-    laid = ruled.beneath(laid, chosen) if ruled else laid
-    laid = apply_sets(laid, sets, report)
-    laid = ruled.beneath(laid, chosen) if ruled else laid  # the null of an override or --set is the policy's default
+    laid = apply_sets(laid, sets, report) if ruled is None else _laid(ruled, laid, chosen, sets, report)
+    _check_profile(laid, ruled, report)
     lock = read_lock(path, report) if use_lock else None
     if lock is not None:
         laid = locked(laid, lock, path, report)
@@ -94,6 +93,32 @@ def read_job(
     return spec._replace(policy=ruled.of(laid)) if ruled else spec
 
 
+def _laid(ruled: Layer, job: MappingNode, target: str, sets: Sequence[str], report: Report) -> MappingNode:
+    """Return a job's tree between what policies give to it and `sets`."""
+    laid = ruled.beneath(_with_early(job, "profile", sets), target)  # a profile says what else lies beneath
+    laid = apply_sets(laid, sets, report)
+    return ruled.beneath(laid, target)  # the null of an override or --set is the policy's default
+
+
+def _check_profile(laid: MappingNode, ruled: Layer | None, report: Report) -> None:
+    """Report a profile that no policy in force has."""
+    node = laid.items["profile"][1] if "profile" in laid.items else None
+    known = ruled.profiles if ruled else {}
+    if not isinstance(node, Scalar) or node.text in known:
+        return
+    import difflib  # only on the way to an error
+
+    has = f"they have {', '.join(f'{name} ({file})' for name, file in known.items())}" if known else "they have none"
+    close = difflib.get_close_matches(node.text, known, n=1)
+    report.add(
+        "TL107",
+        node,
+        message=f"profile {shown(node.text)} is in no policy in force; {has}",
+        fix=f"write {close[0]}" if close else "write profiles: {NAME: {…}} in a policy, or delete profile",
+        field="profile",
+    )
+
+
 def stated_images(path: Path, *, layer_of: LayerOf = no_layer) -> dict[str, Span]:
     """Return the images that a job file or its policy names, for all targets, each with its place.
 
@@ -105,7 +130,7 @@ def stated_images(path: Path, *, layer_of: LayerOf = no_layer) -> dict[str, Span
     trees = [base, *overrides.values()]
     ruled = None if "image" in base.items else _layer(layer_of, path, base, report)
     if ruled:
-        trees += [ruled.defaults, *ruled.overrides.values()]
+        trees += ruled.trees()
     stated = (each.items["image"][1] for each in trees if "image" in each.items)
     return {node.text: node.span for node in stated if isinstance(node, Scalar) and not node.null}
 
@@ -164,12 +189,16 @@ def _target(base: MappingNode, asked: str | None, sets: Sequence[str]) -> str:
     """Return the asked target, else that of --set, else the job's, else the default."""
     if asked is not None:
         return asked
-    stated = [each for each in sets if each.startswith("target=")]
-    base = apply_sets(base, stated, Report())  # what is wrong with them is said when all are laid on top
+    base = _with_early(base, "target", sets)
     node: Node | None = base.items["target"][1] if "target" in base.items else None
     known = isinstance(node, Scalar) and node.text in TARGETS
     fallback: Any = default("target")
     return node.text if isinstance(node, Scalar) and known else str(fallback)
+
+
+def _with_early(laid: MappingNode, field: str, sets: Sequence[str]) -> MappingNode:
+    """Return `laid` with what `sets` state for one field; what is wrong with them is said when all are laid on top."""
+    return apply_sets(laid, [each for each in sets if each.startswith(f"{field}=")], Report())
 
 
 def _refuse_target(target: str, *, explicit: bool, report: Report) -> None:

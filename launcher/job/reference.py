@@ -22,8 +22,8 @@ One YAML mapping. Written by `launcher/job/reference.py` from the table of field
   default.
 - **`--set field=value`** lays one value on top of all that, for one invocation: `--set resources.memory=16Gi`,
   `--set mounts.0.source=./data`, `--set 'env.DEBUG="1"'`. A list's length as index appends: `--set command.2=--amp`.
-- Precedence: defaults < defaults of the policy < job < target_overrides < `--set`. The lock (`trainlaunch lock`) fills
-  what all of these leave open: the image's digest and `image_entrypoint`. Ceilings of the policy come last
+- Precedence: defaults < defaults of policies < `profile` < job < target_overrides < `--set`. The lock (`trainlaunch
+  lock`) fills what all of these leave open: the image's digest and `image_entrypoint`. Ceilings of the policy come last
   ([policy.md](policy.md)); [patches](patches.md) change the final text in what the plan does not decide.
 - No key stands twice. Anchors, aliases and `<<` work; tags don't. At most 1 MiB and 10,000 values.
 - *Not yet* marks what a later version brings. It is an error, never ignored.

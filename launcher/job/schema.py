@@ -25,17 +25,17 @@ def json_schema() -> dict[str, Any]:
     return schema_of("trainlaunch job file", JOB)
 
 
-def schema_of(title: str, type_: Type) -> dict[str, Any]:
-    """Return the schema of a whole file, which is an object of `type_`."""
+def schema_of(title: str, type_: Type, override: Type = OVERRIDE) -> dict[str, Any]:
+    """Return the schema of a whole file, an object of `type_`; `override` is what each target_overrides.T takes."""
     draft = "https://json-schema.org/draft/2020-12/schema"
-    defined = {"override": _object(OVERRIDE, nulls=True, whole=False)}
+    defined = {"override": _object(override, nulls=True, whole=False)}
     return {"$schema": draft, "title": title, **_object(type_, nulls=False, whole=False), "$defs": defined}
 
 
 def _field(field: Field, *, nulls: bool, whole: bool) -> dict[str, Any]:
     if field.later:
         return _later(field)
-    if field is OVERRIDES:
+    if field.name == OVERRIDES.name:
         known = {
             each.name: {"$ref": "#/$defs/override"} if not each.later else _later(each) for each in field.type.fields
         }
@@ -100,7 +100,12 @@ def _list(type_: Type) -> dict[str, Any]:
     schema: dict[str, Any] = {"type": "array", "items": item}
     if type_.low:
         schema["minItems"] = type_.low
-    return {"anyOf": [schema, item]} if type_.single else schema
+    others = [item] if type_.single else []
+    if type_.extends:
+        others.append(
+            {"type": "object", "additionalProperties": False, "required": ["extend"], "properties": {"extend": schema}}
+        )
+    return {"anyOf": [schema, *others]} if others else schema
 
 
 def _text(type_: Type) -> dict[str, Any]:

@@ -23,7 +23,10 @@ if TYPE_CHECKING:
 
 
 class Origin(NamedTuple):
-    """Where a value came from: `kind` is policy, job, target_overrides, lock, --set or default; two have no span."""
+    """Where a value came from: `kind` is policy, profile, job, target_overrides, lock, --set or default.
+
+    The last two have no span.
+    """
 
     kind: str
     span: Span | None = None
@@ -245,13 +248,14 @@ class JobSpec(NamedTuple):
     stop_grace_period: int
     ttl_after_finished: int | None
     kubernetes: KubernetesSpec
+    profile: str | None
     origins: Mapping[str, Origin]
     sets: tuple[str, ...] = ()
     patch: Patch | None = None
     policy: Policy | None = None
 
     def ceiling(self, name: str) -> Limit | None:
-        """Return the policy's ceiling of that name, or None where there is none."""
+        """Return the policies' ceiling of that name, or None where there is none."""
         return self.policy.max.get(name) if self.policy else None
 
     @property

@@ -1,177 +1,227 @@
-"""The policy of a job: `trainlaunch-policy.yaml`, found upward from the job file, or the file that the job names.
-
-Its defaults lie beneath all that a job states; its ceilings and demands are checked against the plan, after everything
-else, so that nothing of a job gets past them.
-"""
+"""Reads one policy file: what it gives to the jobs below its folder, and what it asks of them."""
 
 from __future__ import annotations
 
 import functools
-import os
-from collections.abc import Iterator, Mapping
-from pathlib import Path
+import re
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from launcher.diagnostics import Diagnostic, Report, Span
-from launcher.job.building.merge import beneath, mapping_of_kind
+from launcher import __version__
+from launcher.diagnostics import Diagnostic, Explanation, Report, Severity, Span
+from launcher.job.building.merge import mapping_of_kind
 from launcher.job.building.overrides import split
-from launcher.job.ceilings import Limit, Policy
+from launcher.job.ceilings import Allowed, Limit, Policy, Weight
+from launcher.job.fields.table import JOB, child
+from launcher.job.fields.types import Type
 from launcher.job.values.reader import ValueReader
-from launcher.policy.fields import DEFAULTS, OWN, POLICY_FILE
-from launcher.policy.search import find_policy
+from launcher.job.values.scalars import BAD
+from launcher.policy.extends import split_extends
+from launcher.policy.fields import DEFAULTS, OFF, OWN, POLICY_FILE, PROFILE
 from launcher.yamltree.source import MappingNode, Node, Scalar, SequenceNode, parse_yaml
-from launcher.yamltree.text_file import read_text
 
-KIND = "policy"  # of an Origin
-NOUN = "policy"
+TL151 = Explanation(
+    "TL151",
+    "policy-of-newer-trainlaunch",
+    "A policy's `requires` names a newer trainlaunch than this one.",
+    """\
+**Why**: an older one would not know all that the policy asks, and pass what it forbids.
+
+**Example**:
+
+```sh
+printf 'requires: ">=99.0"\\n' > trainlaunch-policy.yaml
+trainlaunch plan job.yaml
+```
+
+**Write instead**:
+
+```sh
+printf 'requires: ">=0.1"\\n' > trainlaunch-policy.yaml
+trainlaunch plan job.yaml
+```
+""",
+)
+DEFAULT, PROFILED = "policy", "profile"  # kinds of an Origin
+_ALLOWED = tuple(each.name for each in POLICY_FILE.fields if each.name.startswith("allowed_"))
+
+
+class Tree(NamedTuple):
+    """Fields that lie beneath a job, and apart from them the items that are added to its lists."""
+
+    bare: MappingNode
+    more: MappingNode
+
+
+class Gift(NamedTuple):
+    """What the defaults of a file, or one profile, give: for all targets, and on top of that by target."""
+
+    base: Tree
+    overrides: Mapping[str, Tree]
+
+    def trees(self, target: str | None) -> tuple[Tree, ...]:
+        """Return what is given to `target`, the first on top; None: what all targets get."""
+        over = self.overrides.get(target or "")
+        return (self.base,) if over is None else (over, self.base)
 
 
 class PolicyFile(NamedTuple):
-    """A policy with the trees of its defaults: for all targets, and on top of them those of one target each."""
+    """One policy; `extends` is the path of the one beneath it, as written."""
 
-    policy: Policy
-    defaults: MappingNode
-    overrides: Mapping[str, MappingNode]
-
-    def beneath(self, laid: MappingNode, target: str | None = None) -> MappingNode:
-        """Return a job's tree with the defaults for `target` beneath it; None: those for all targets."""
-        defaults = self.defaults
-        if target is not None and target in self.overrides:
-            defaults = beneath(self.overrides[target], defaults)
-        return beneath(laid, _without_alternatives(defaults, laid))
-
-    def of(self, laid: MappingNode) -> Policy:
-        """Return the policy with what it gives to a job, whose tree with the defaults beneath is `laid`."""
-        return self.policy._replace(given=tuple(_given(laid)))
+    path: str
+    asked: Policy
+    extends: Scalar | None
+    defaults: Gift
+    profiles: Mapping[str, Gift]
 
 
-def policy_of(job_file: Path, root: MappingNode, asked: Path | None, report: Report) -> PolicyFile | None:
-    """Return the policy of a job: `asked`, else the one that the job names, else the nearest upward; None: none.
-
-    What is wrong with it is put in `report`.
-    """
-    node = root.items["policy"][1] if "policy" in root.items else None
-    stated = node if isinstance(node, Scalar) and not node.null else None
-    if stated is not None:
-        otherwise: Path | None = Path(os.path.normpath(job_file.parent / stated.text))
-    else:
-        otherwise = find_policy(job_file, Report() if asked else report)
-    path = asked or otherwise
-    if path is None:
-        return None
-    own = Report()
-    text = read_text(path, own, NOUN)
-    option = asked is not None and not (otherwise and os.path.realpath(asked) == os.path.realpath(otherwise))
-    file, found = (None, ()) if text is None else _read(text, str(path))
-    for each in (*own.found(), *found):
-        report.take(each._replace(span=stated.span) if stated and not asked and not each.span else each)
-    if file is None:
-        return None
-    spelled = str(path) if option else stated.text if stated else ""
-    return file._replace(policy=file.policy._replace(option=option, fixed=spelled.startswith("/")))
-
-
-@functools.lru_cache(maxsize=8)
-def _read(text: str, path: str) -> tuple[PolicyFile | None, tuple[Diagnostic, ...]]:
+@functools.lru_cache(maxsize=64)
+def read_policy(text: str, path: str) -> tuple[PolicyFile | None, tuple[Diagnostic, ...]]:
     """Return the policy of `text` and what is wrong with it; kept, since `check` asks for each rendering."""
     report = Report()
-    node = parse_yaml(text, path, report)
-    if node is None and len(report):
+    root = _root(text, path, report)
+    if root is None:
         return None, report.found()
-    if node is None or (isinstance(node, Scalar) and node.null):
-        node = MappingNode({}, Span(path, 1, 1, 1, 1))  # all of it commented out
-    if not isinstance(node, MappingNode):
-        found = "one value" if isinstance(node, Scalar) else "a list"
-        report.add("TL105", node, message=f"the policy is {found}; expected a mapping", fix="write max: {memory: 64Gi}")
-        return None, report.found()
-    items = node.items
-    defaults = items["defaults"][1] if "defaults" in items else MappingNode({}, node.span)
-    without = MappingNode({name: entry for name, entry in items.items() if name != "defaults"}, node.span)
+    items = root.items
+    without = MappingNode(
+        {name: each for name, each in items.items() if name not in {"defaults", "profiles"}}, root.span
+    )
     values = ValueReader(report, table=POLICY_FILE).read(POLICY_FILE, without, "")
-    if not isinstance(defaults, MappingNode):
-        ValueReader(report).read(DEFAULTS, defaults, "defaults")
-        return None, report.found()
-    base, overrides = split(_givable(defaults, report), report)
-    ValueReader(report, partial=True).read(DEFAULTS, base, "")
-    if len(report):
-        return None, report.found()
-    trees = {name: mapping_of_kind(each, KIND) for name, each in overrides.items()}
-    return PolicyFile(_policy(path, values, without), mapping_of_kind(base, KIND), trees), ()
-
-
-def _givable(defaults: MappingNode, report: Report) -> MappingNode:
-    """Return `defaults` without the fields that no policy can give, each of which is put in `report`."""
-    for name in OWN:
-        if name in defaults.items:
-            report.add(
-                "TL104",
-                defaults.items[name][0],
-                message=f"defaults can't give {name}; each job states its own",
-                fix=f"delete {name}",
-            )
-    return defaults._replace(items={name: each for name, each in defaults.items.items() if name not in OWN})
-
-
-def _policy(path: str, values: Mapping[str, Any], root: MappingNode) -> Policy:
-    ceilings: Mapping[str, int] = values.get("max", {})
-    labels: Mapping[str, str] = values.get("required_labels", {})
-    registries: tuple[str, ...] = values.get("allowed_registries", ())
-    return Policy(
-        path=path,
-        option=False,
-        fixed=False,
-        max={name: Limit(value, _below(root, "max", name).span) for name, value in ceilings.items()},
-        required_labels=tuple(
-            (name, pattern, _below(root, "required_labels", name).span) for name, pattern in labels.items()
+    _check_version(values.get("requires"), root, report)
+    _check_required(values.get("required"), root, report)
+    defaults = _gift(items["defaults"][1] if "defaults" in items else None, DEFAULT, "defaults", report)
+    profiles = _profiles(items["profiles"][1] if "profiles" in items else None, report)
+    if len(report) or defaults is None:
+        return None, report.sorted()
+    extends = items["extends"][1] if "extends" in items else None
+    return (
+        PolicyFile(
+            path, _asked(path, values, without), extends if isinstance(extends, Scalar) else None, defaults, profiles
         ),
-        allowed_registries=registries,
-        registries_span=_below(root, "allowed_registries").span if registries else None,
-        digest_span=_below(root, "require_digest").span if values.get("require_digest") else None,
+        (),
     )
 
 
-def _below(node: Node, *names: str) -> Node:
+def _root(text: str, path: str, report: Report) -> MappingNode | None:
+    node = parse_yaml(text, path, report)
+    if node is None and len(report):
+        return None
+    if node is None or (isinstance(node, Scalar) and node.null):
+        return MappingNode({}, Span(path, 1, 1, 1, 1))  # all of it commented out
+    if not isinstance(node, MappingNode):
+        found = "one value" if isinstance(node, Scalar) else "a list"
+        report.add("TL105", node, message=f"the policy is {found}; expected a mapping", fix="write max: {memory: 64Gi}")
+        return None
+    return node
+
+
+def _profiles(node: Node | None, report: Report) -> dict[str, Gift]:
+    if node is None:
+        return {}
+    type_ = POLICY_FILE.by_name["profiles"].type
+    if not isinstance(node, MappingNode):
+        ValueReader(report).read(type_, node, "profiles")
+        return {}
+    names = MappingNode({name: (key, MappingNode({}, key.span)) for name, (key, _) in node.items.items()}, node.span)
+    ValueReader(report, partial=True).read(type_, names, "profiles")
+    gifts = {name: _gift(each, PROFILED, f"profiles.{name}", report) for name, (_, each) in node.items.items()}
+    return {name: each for name, each in gifts.items() if each is not None}
+
+
+def _gift(node: Node | None, kind: str, path: str, report: Report) -> Gift | None:
+    """Return what stands under `defaults` or the name of a profile, None where `report` says what is wrong with it."""
+    if node is None:
+        empty = MappingNode({}, Span("", 1, 1, 1, 1), kind)
+        return Gift(Tree(empty, empty), {})
+    type_ = DEFAULTS if kind == DEFAULT else PROFILE
+    if not isinstance(node, MappingNode):
+        ValueReader(report).read(type_, node, path)
+        return None
+    bare, more = split_extends(_givable(node, path, type_, report), type_)
+    (base, overrides), (added, added_overrides) = split(bare, report), split(more, report)
+    for each in (base, added):
+        ValueReader(report, partial=True).read(type_, each, "")
+    empty = MappingNode({}, node.span)
+    made = {
+        name: _tree(overrides.get(name, empty), added_overrides.get(name, empty), kind)
+        for name in {**overrides, **added_overrides}
+    }
+    return Gift(_tree(base, added, kind), made)
+
+
+def _tree(bare: MappingNode, more: MappingNode, kind: str) -> Tree:
+    return Tree(mapping_of_kind(bare, kind), mapping_of_kind(more, kind))
+
+
+def _givable(node: MappingNode, path: str, type_: Type, report: Report) -> MappingNode:
+    """Return `node` without the fields that no policy can give, each of which is put in `report`."""
+    never = tuple(each for each in (*OWN, "profile") if each not in type_.by_name)
+    for name in never:
+        if name in node.items:
+            message = f"{path} can't give {name}; each job states its own"
+            report.add("TL104", node.items[name][0], message=message, fix=f"delete {name}")
+    return node._replace(items={name: each for name, each in node.items.items() if name not in never})
+
+
+def _check_version(requires: object, root: MappingNode, report: Report) -> None:
+    if not isinstance(requires, str):
+        return
+    asked = requires.removeprefix(">=").strip()
+    if _numbers(asked) > _numbers(__version__):
+        report.add(
+            TL151.code,
+            root.items["requires"][1],
+            message=f"the policy requires trainlaunch {requires}, and this is {__version__}",
+            fix=f"install it: pip install 'trainlaunch>={asked}'",
+            why="an older one would not know all that the policy asks, and pass what it forbids",
+            field="requires",
+        )
+
+
+def _numbers(version: str) -> tuple[int, int, int]:
+    found = [int(each) for each in re.findall(r"\d+", version)[:3]]
+    first, second, third = (*found, 0, 0, 0)[:3]
+    return first, second, third
+
+
+def _check_required(fields: object, root: MappingNode, report: Report) -> None:
+    """Put each name in `report` that is no field's."""
+    node = root.items["required"][1] if "required" in root.items else None
+    for index, name in enumerate(fields if isinstance(fields, tuple) else ()):
+        type_: Type | None = JOB
+        for part in name.split(".") if name is not BAD else ():
+            type_ = child(type_, part)
+        if type_ is None and isinstance(node, SequenceNode):
+            message = f"required.{index} is {name}, which is no field of a job file"
+            fix = "write a field of docs/job-file.md, like active_deadline or resources.cpus"
+            report.add("TL107", node.items[index], message=message, fix=fix, field="required")
+
+
+def _asked(path: str, values: Mapping[str, Any], root: MappingNode) -> Policy:
+    """Return what one file asks; its place among others, and whether an option named it, are said later."""
+    labels: Mapping[str, str] = values.get("required_labels", {})
+    weights: Mapping[str, str] = values.get("severities", {})
+    return Policy(
+        files=(path,),
+        option=None,
+        fixed=frozenset(),
+        max={name: Limit(each, _span(root, "max", name)) for name, each in values.get("max", {}).items()},
+        allowed={name: (Allowed(values[name], _span(root, name)),) for name in _ALLOWED if name in values},
+        required=tuple((name, _span(root, "required", name)) for name in values.get("required", ())),
+        required_labels=tuple((name, each, _span(root, "required_labels", name)) for name, each in labels.items()),
+        severities={
+            code: Weight(None if each == OFF else Severity(each), _span(root, "severities", code))
+            for code, each in weights.items()
+        },
+        digest_span=_span(root, "require_digest") if values.get("require_digest") else None,
+        token_span=_span(root, "forbid_token") if values.get("forbid_token") else None,
+    )
+
+
+def _span(node: Node, *names: str) -> Span:
     for name in names:
         if isinstance(node, MappingNode):
             node = node.items[name][1]
         elif isinstance(node, SequenceNode):
             node = next((each for each in node.items if isinstance(each, Scalar) and each.text == name), node)
-    return node
-
-
-_ALTERNATIVES = (("command", "script"), ("sample", "batch_bytes"))
-
-
-def _without_alternatives(defaults: MappingNode, laid: MappingNode) -> MappingNode:
-    """Return `defaults` without what `laid` states in another way: only one of two may stand in a job."""
-    items = dict(defaults.items)
-    for pair in _ALTERNATIVES:
-        if any(name in laid.items for name in pair):
-            for name in pair:
-                items.pop(name, None)
-    for name, other in (("env", "secrets"), ("secrets", "env")):
-        mine, theirs = items.get(name), laid.items.get(other)
-        if mine and theirs and isinstance(mine[1], MappingNode) and isinstance(theirs[1], MappingNode):
-            left = {each: entry for each, entry in mine[1].items.items() if each not in theirs[1].items}
-            items[name] = (mine[0], mine[1]._replace(items=left))
-    mine, theirs = items.get("data_loader"), laid.items.get("data_loader")
-    if mine and theirs and isinstance(mine[1], MappingNode) and isinstance(theirs[1], MappingNode):
-        items["data_loader"] = (mine[0], _without_alternatives(mine[1], theirs[1]))
-    return MappingNode(items, defaults.span, defaults.kind)
-
-
-def _given(node: MappingNode, path: str = "") -> Iterator[tuple[str, str]]:
-    """Yield each value below `node` that is the policy's: scalars and whole lists."""
-    for name, (_, value) in node.items.items():
-        if isinstance(value, MappingNode):
-            yield from _given(value, f"{path}{name}.")
-        elif value.kind == KIND:
-            yield path + name, _spelled(value)
-
-
-def _spelled(node: Node) -> str:
-    if isinstance(node, Scalar):
-        return node.text if node.text.isprintable() else ascii(node.text)
-    if isinstance(node, SequenceNode):
-        return f"[{', '.join(map(_spelled, node.items))}]"
-    return f"{{{', '.join(f'{name}: {_spelled(value)}' for name, (_, value) in node.items.items())}}}"
+    return node.span

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING
 from launcher.diagnostics import Report, Span
 from launcher.job import read
 from launcher.job.spec import JobSpec
-from launcher.policy.search import find_policy
+from launcher.policy.search import find_policies
 from launcher.yamltree.source import MappingNode
 
 if TYPE_CHECKING:
-    from launcher.policy.file import PolicyFile
+    from launcher.policy.layer import PolicyLayer
 
 
 def read_job(
@@ -24,12 +24,14 @@ def read_job(
     sets: Sequence[str] = (),
     use_lock: bool = True,
     policy: Path | None = None,
+    lying_at: Path | None = None,
 ) -> JobSpec:
-    """Return the job of a file as `launcher.job.read.read_job` does, under its policy.
+    """Return the job of a file as `launcher.job.read.read_job` does, under its policies.
 
-    That is `policy`, or with None the one that the job names, or the nearest upward. Raises JobFileRejected.
+    They are `policy` alone, or with None the one that the job names and all those upward from `lying_at`, which is
+    `path` where it is None. Raises JobFileRejected.
     """
-    layer_of = functools.partial(_policy, policy)
+    layer_of = functools.partial(_policies, policy, lying_at)
     return read.read_job(path, target=target, sets=sets, use_lock=use_lock, layer_of=layer_of)
 
 
@@ -38,14 +40,17 @@ def stated_images(path: Path, *, policy: Path | None = None) -> dict[str, Span]:
 
     Raises JobFileRejected where the file is no job for its own target.
     """
-    return read.stated_images(path, layer_of=functools.partial(_policy, policy))
+    return read.stated_images(path, layer_of=functools.partial(_policies, policy, None))
 
 
-def _policy(asked: Path | None, path: Path, base: MappingNode, report: Report) -> PolicyFile | None:
-    """Return the policy of a job; what is wrong with it is put in `report`."""
+def _policies(
+    asked: Path | None, lying_at: Path | None, path: Path, base: MappingNode, report: Report
+) -> PolicyLayer | None:
+    """Return the policies of a job; what is wrong with them is put in `report`."""
+    path = lying_at or path
     before = len(report)
-    if asked is None and "policy" not in base.items and find_policy(path, report) is None and len(report) == before:
+    if asked is None and "policy" not in base.items and not find_policies(path, report) and len(report) == before:
         return None
-    from launcher.policy.file import policy_of  # most jobs have none
+    from launcher.policy.chain import policies_of  # most jobs have none
 
-    return policy_of(path, base, asked, report)
+    return policies_of(path, base, asked, report)

@@ -7,7 +7,7 @@ from typing import Any
 from launcher.job.fields.table import rows
 from launcher.job.reference import table_line, type_words
 from launcher.job.schema import schema_of
-from launcher.policy.fields import POLICY_FILE
+from launcher.policy.fields import OVERRIDE_OF_POLICY, POLICY_FILE
 
 
 def policy_markdown() -> str:
@@ -20,4 +20,4 @@ def policy_markdown() -> str:
 
 def policy_schema() -> dict[str, Any]:
     """Return the JSON Schema of a policy file."""
-    return schema_of("trainlaunch policy", POLICY_FILE)
+    return schema_of("trainlaunch policy", POLICY_FILE, OVERRIDE_OF_POLICY)

@@ -1,4 +1,4 @@
-"""Finds the policy of a job file: the nearest `trainlaunch-policy.yaml` in its folder or one above it."""
+"""Finds the policies of a job file: each `trainlaunch-policy.yaml` from its folder up to the repository's root."""
 
 from __future__ import annotations
 
@@ -33,25 +33,27 @@ $ trainlaunch plan /tmp/work/job.yaml --policy /tmp/trainlaunch-policy.yaml
 FILE_NAME = "trainlaunch-policy.yaml"
 
 
-def find_policy(job_file: Path, report: Report) -> Path | None:
-    """Return the nearest policy upward from `job_file`, as seen from here where the job file is; None: there is none.
+def find_policies(job_file: Path, report: Report) -> list[Path]:
+    """Return the policies upward from `job_file`, the nearest first, as seen from here where the job file is.
 
-    A policy gives defaults, a command among them, so a file that somebody else may have left in a shared folder above
-    is put in `report`.
+    The search ends with the folder that holds `.git`, the root of the repository, else with /. A policy gives defaults,
+    a command among them, so a file that somebody else may have left in a shared folder above is put in `report`.
     """
     # Text, not paths: `check` asks this for thousands of renderings.
     folder = os.path.normpath(job_file.absolute()).rpartition("/")[0]
-    # A folder of that name and a link to nowhere are no absence: reading them says so.
-    while not os.path.lexists(f"{folder}/{FILE_NAME}"):
-        if not folder:
-            return None
+    found = []
+    while True:
+        # A folder of that name and a link to nowhere are no absence: reading them says so.
+        if os.path.lexists(f"{folder}/{FILE_NAME}"):
+            found.append(f"{folder}/{FILE_NAME}")
+        if not folder or os.path.lexists(f"{folder}/.git"):
+            break
         folder = folder.rpartition("/")[0]
-    found = f"{folder}/{FILE_NAME}"
-    path = Path(found if job_file.is_absolute() else os.path.relpath(found))
-    if _foreign(path, job_file):
-        report.take(_not_trusted(path, job_file))
-        return None
-    return path
+    paths = [Path(each if job_file.is_absolute() else os.path.relpath(each)) for each in found]
+    foreign = [each for each in paths if _foreign(each, job_file)]
+    for each in foreign:
+        report.take(_not_trusted(each, job_file))
+    return [each for each in paths if each not in foreign]
 
 
 def _foreign(path: Path, job_file: Path) -> bool:

@@ -9,16 +9,13 @@ import os
 import re
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from launcher.container.paths import has_relative_bind
 from launcher.container.template_hash import RENDERING_FORMAT
 from launcher.job.building.lock import lock_path
 from launcher.plan.launch_plan import LaunchPlan
 from launcher.units import format_duration
-
-if TYPE_CHECKING:
-    from launcher.job.ceilings import Policy
 
 _RELATIVE_TO_JOB = "Relative mounts are relative to the folder of"
 _FIRST_LINE = re.compile(r"^# Rendered by trainlaunch from (.+) for ([a-z][a-z-]*): change that file", re.MULTILINE)
@@ -101,7 +98,7 @@ def _read_options(line: str) -> list[tuple[str, str]]:
 
 def _options(plan: LaunchPlan, base: Path | None) -> str:
     """Return the options that gave the text, on one line, or nothing; a word that is not plain is a JSON string."""
-    policy = plan.job.policy if plan.job.policy and plan.job.policy.option else None
+    policy = plan.job.policy.option if plan.job.policy else None
     if not plan.job.sets and not plan.name_fixed and not plan.forced and policy is None:
         return ""
     import json
@@ -113,9 +110,10 @@ def _options(plan: LaunchPlan, base: Path | None) -> str:
     return " ".join(each if _PLAIN_WORD.fullmatch(each) else json.dumps(each) for each in words)
 
 
-def _seen(policy: Policy, plan: LaunchPlan, base: Path | None) -> str:
+def _seen(policy: str, plan: LaunchPlan, base: Path | None) -> str:
     """Return a policy's path as seen from the folder that the text will lie in, else from the job file's."""
-    return policy.path if policy.fixed else os.path.relpath(policy.path, base or Path(plan.job.path).parent)
+    fixed = plan.job.policy is not None and policy in plan.job.policy.fixed
+    return policy if fixed else os.path.relpath(policy, base or Path(plan.job.path).parent)
 
 
 def header_lines(plan: LaunchPlan, *, base: Path | None) -> tuple[str, ...]:
@@ -136,15 +134,23 @@ def _origin(plan: LaunchPlan, base: Path | None) -> Iterator[str]:
         yield f"options: {options}"
     if has_relative_bind(plan) and base is None:
         yield f"{_RELATIVE_TO_JOB} {job_file}: run this there."
-    if plan.job.policy and plan.job.policy.given:
-        given = ", ".join(field for field, _ in plan.job.policy.given)
-        yield f"defaults of {_seen(plan.job.policy, plan, base)}: {given}"
+    yield from _given(plan, base)
     from_lock = [each for each in ("image", "image_entrypoint") if plan.job.origin(each).kind == "lock"]
     if from_lock:
         lock = lock_path(Path(job_file)).name
         yield f"{' and '.join(from_lock)} from {lock}, which `trainlaunch lock` writes."
     if plan.job.image_entrypoint is None:
         yield "image_entrypoint is not stated: an ENTRYPOINT that the image has is not run."
+
+
+def _given(plan: LaunchPlan, base: Path | None) -> Iterator[str]:
+    """Yield what policies gave to the job, a line for each file's defaults and profile."""
+    fields: dict[tuple[str, str | None], list[str]] = {}
+    for each in plan.job.policy.given if plan.job.policy else ():
+        fields.setdefault((each.file, each.profile), []).append(each.field)
+    for (file, profile), names in fields.items():
+        what = "defaults" if profile is None else f"profile {profile}"
+        yield f"{what} of {_seen(file, plan, base)}: {', '.join(names)}"
 
 
 def _only_up(plan: LaunchPlan) -> Iterator[str]:

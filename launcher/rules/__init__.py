@@ -10,8 +10,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from types import ModuleType
 
-from launcher.diagnostics import Diagnostic, errors_among
+from launcher.diagnostics import Diagnostic, Severity, errors_among
 from launcher.errors import JobFileRejected
+from launcher.job.ceilings import Policy
 from launcher.job.spec import JobSpec
 from launcher.plan import make_plan
 from launcher.plan.launch_plan import LaunchPlan
@@ -33,6 +34,7 @@ from launcher.rules import (
     workers_exceed_cpus,
     working_set_over_memory,
 )
+from launcher.rules.weights import not_applicable, weighed
 
 # In each group in the order in which findings are printed.
 NUMBERS: tuple[ModuleType, ...] = (ranks_unknown, ranks_not_stated, workers_exceed_cpus)
@@ -59,9 +61,23 @@ REMARKS: tuple[ModuleType, ...] = (
 
 def policy_rules() -> tuple[ModuleType, ...]:
     """Return the rules of a plan under a policy; most jobs have none."""
-    from launcher.rules import above_policy_ceiling, image_not_pinned, registry_not_allowed, required_label_missing
+    from launcher.rules import (
+        above_policy_ceiling,
+        image_not_pinned,
+        not_allowed_by_policy,
+        registry_not_allowed,
+        required_field_missing,
+        required_label_missing,
+    )
 
-    return (above_policy_ceiling, required_label_missing, registry_not_allowed, image_not_pinned)
+    return (
+        above_policy_ceiling,
+        required_field_missing,
+        required_label_missing,
+        registry_not_allowed,
+        image_not_pinned,
+        not_allowed_by_policy,
+    )
 
 
 def all_rules() -> tuple[ModuleType, ...]:
@@ -89,9 +105,13 @@ def judged(plan: LaunchPlan) -> tuple[Diagnostic, ...]:
     problems = [*_name_of_service(plan), *_found(NUMBERS, plan), *_sizes(plan)]
     if plan.job.policy is not None:
         problems += _found(policy_rules(), plan)  # last, and whatever --force says
-    if errors_among(problems):
-        raise JobFileRejected(problems)
-    return (*problems, *_found(REMARKS, plan))
+        problems += _severities(plan.job.policy)
+    found = weighed(problems, plan.job.policy)
+    if not errors_among(found):
+        found = (*found, *weighed(_found(REMARKS, plan), plan.job.policy))
+    if errors_among(found):
+        raise JobFileRejected(found)
+    return found
 
 
 def _found(rules: Iterable[ModuleType], plan: LaunchPlan) -> Iterator[Diagnostic]:
@@ -103,6 +123,14 @@ def _sizes(plan: LaunchPlan) -> Iterable[Diagnostic]:
     """Return what is wrong between shm_size, need, memory limit and working set: errors, or where none is the rest."""
     found = tuple(_found(SIZES[:1], plan)) or tuple(_found(SIZES[1:], plan))
     return errors_among(found) or found
+
+
+def _severities(policy: Policy) -> Iterable[Diagnostic]:
+    if not policy.severities:
+        return ()
+    rules = all_rules()
+    errors = {each.CODE for each in rules if each.SEVERITY is Severity.ERROR and hasattr(each, "check")}
+    return not_applicable(policy, {each.CODE for each in rules}, errors)
 
 
 def _name_of_service(plan: LaunchPlan) -> Iterator[Diagnostic]:

@@ -33,7 +33,7 @@ from launcher.job.ceilings import Limit
 from launcher.job.spec import JobSpec
 from launcher.plan.launch_plan import LaunchPlan, SharedMemory
 from launcher.plan.shared_memory import WHEN_FULL
-from launcher.units import format_size, human_size
+from launcher.units import format_cpus, format_duration, format_size, human_size
 
 CODE = "TL140"
 NAME = "above-policy-ceiling"
@@ -43,7 +43,7 @@ SEVERITY = Severity.ERROR
 def check(plan: LaunchPlan) -> Iterator[Diagnostic]:
     """Yield an error for each ceiling that a value passes. Nothing is lowered to fit."""
     job = plan.job
-    yield from _memory(job)
+    yield from _stated(job)
     yield from _shm_size(job, plan.shm)
     yield from _gpus(job)
     yield from _workers(job)
@@ -67,22 +67,27 @@ def _above(job: JobSpec, field: str, name: str, values: tuple[int, Limit], spell
     )
 
 
-def _memory(job: JobSpec) -> Iterator[Diagnostic]:
-    most, asked = job.ceiling("memory"), job.resources.memory
-    if most is None:
-        return
-    if asked is None:
-        yield Diagnostic(
-            CODE,
-            f"resources.memory is not stated, and the policy's max.memory is {format_size(most.value)} "
-            f"({_place(most.span)})",
-            f"add resources: {{memory: {format_size(most.value)}}}, or less",
-            why="without a limit a job may use all of its machine",
-            span=job.span("resources"),
-            field="resources.memory",
-        )
-    elif asked > most.value:
-        yield _above(job, "resources.memory", "memory", (asked, most), format_size)
+def _stated(job: JobSpec) -> Iterator[Diagnostic]:
+    """Yield an error for each value that a ceiling makes a job state, and that is above it or missing."""
+    for field, asked, spell, why in (
+        ("resources.cpus", job.resources.cpus, format_cpus, "without a limit a job may use all of its machine"),
+        ("resources.memory", job.resources.memory, format_size, "without a limit a job may use all of its machine"),
+        ("active_deadline", job.active_deadline, format_duration, "without a deadline a job may run for ever"),
+    ):
+        outer, _, name = field.rpartition(".")
+        most = job.ceiling(name)
+        if most is not None and asked is None:
+            line = f"{name}: {spell(most.value)}"
+            yield Diagnostic(
+                CODE,
+                f"{field} is not stated, and the policy's max.{name} is {spell(most.value)} ({_place(most.span)})",
+                f"add {f'{outer}: {{{line}}}' if outer else line}, or less",
+                why=why,
+                span=job.span(outer) if outer else None,
+                field=field,
+            )
+        elif most is not None and asked is not None and asked > most.value:
+            yield _above(job, field, name, (asked, most), spell)
 
 
 def _shm_size(job: JobSpec, shm: SharedMemory) -> Iterator[Diagnostic]:

@@ -39,20 +39,20 @@ SEVERITY = Severity.ERROR
 def check(plan: LaunchPlan) -> Iterator[Diagnostic]:
     """Yield an error where the image lies in none of the allowed registries; target local starts no image."""
     job = plan.job
-    if not plan.target_record.starts_container or job.policy is None or job.policy.registries_span is None:
+    if not plan.target_record.starts_container or job.policy is None:
         return
-    allowed, span = job.policy.allowed_registries, job.policy.registries_span
-    if any(in_registry(job.image, each) for each in allowed):
-        return
-    origin = f" ({job.origin('image')})" if job.span("image") is None else ""
-    place = f"{span.file}:{span.line}"
-    yield Diagnostic(
-        CODE,
-        f"image {job.image}{origin} comes from {'/'.join(parts_of(job.image))}, and the policy allows "
-        f"{', '.join(allowed)} ({place})",
-        f"set image to one of {', '.join(allowed)}, or add its registry to {place}",
-        why="an image without a registry in front comes from docker.io, of library/ where it has one part",
-        severity=SEVERITY,
-        span=job.span("image"),
-        field="image",
-    )
+    for allowed, span in job.policy.allowed.get("allowed_registries", ()):
+        if any(in_registry(job.image, each) for each in allowed):
+            continue
+        origin = f" ({job.origin('image')})" if job.span("image") is None else ""
+        place = f"{span.file}:{span.line}"
+        yield Diagnostic(
+            CODE,
+            f"image {job.image}{origin} comes from {'/'.join(parts_of(job.image))}, and the policy allows "
+            f"{', '.join(allowed)} ({place})",
+            f"set image to one of {', '.join(allowed)}, or add its registry to {place}",
+            why="an image without a registry in front comes from docker.io, of library/ where it has one part",
+            severity=SEVERITY,
+            span=job.span("image"),
+            field="image",
+        )

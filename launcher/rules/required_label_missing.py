@@ -1,7 +1,7 @@
 r"""A label that the policy asks for is missing, empty, or has another form.
 
 **Why it matters**:
-whoever pays for a machine finds its jobs by their labels. A pattern is a regular expression of the whole value.
+whoever pays for a machine finds its jobs by their labels. A pattern is a regular expression (RE2) of the whole value.
 
 **Example**:
 
@@ -24,10 +24,10 @@ trainlaunch plan job.yaml --set labels.team=vision
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 
 from launcher.diagnostics import Diagnostic, Severity
+from launcher.job.values.patterns import matches
 from launcher.plan.launch_plan import LaunchPlan
 
 CODE = "TL141"
@@ -40,7 +40,7 @@ def check(plan: LaunchPlan) -> Iterator[Diagnostic]:
     job = plan.job
     for name, pattern, span in job.policy.required_labels if job.policy else ():
         value = job.labels.get(name)
-        if value is not None and re.fullmatch(pattern, value, re.DOTALL):
+        if value is not None and matches(pattern, value):
             continue
         found = "is missing" if value is None else f"is {value!r}" if value else "is empty"
         asked = "a label of that name" if pattern == ".+" else f"a value like {pattern}"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from launcher.diagnostics import Span
 from launcher.formats.engine_values import engine_bytes
 from launcher.formats.gpus import GPU_RESOURCE
 from launcher.formats.quantities import parse_quantity, quantity_text
@@ -41,11 +42,11 @@ def _parts(text: str) -> Iterator[tuple[str, dict[str, Any]]]:
 
 
 def _image(policy: Policy, name: str, image: str) -> Iterator[tuple[str, str, str]]:
-    allowed = policy.allowed_registries
-    if policy.registries_span is not None and not any(in_registry(image, each) for each in allowed):
-        yield f"the registry of {name}", f"{', '.join(allowed)} ({_place(policy, policy.registries_span.line)})", image
+    for values, span in policy.allowed.get("allowed_registries", ()):
+        if not any(in_registry(image, each) for each in values):
+            yield f"the registry of {name}", f"{', '.join(values)} ({_place(span)})", image
     if policy.digest_span is not None and "@" not in image:
-        yield f"the image of {name}", f"a pinned one ({_place(policy, policy.digest_span.line)})", image
+        yield f"the image of {name}", f"a pinned one ({_place(policy.digest_span)})", image
 
 
 def _grants(part: dict[str, Any]) -> Iterator[str]:
@@ -67,7 +68,7 @@ def _gpus(policy: Policy, name: str, grant: str) -> Iterator[tuple[str, str, str
     for ceiling in ("gpus", "total_gpus"):
         most = policy.max.get(ceiling)
         if most is not None:
-            allowed = f"resources.gpus up to max.{ceiling} {most.value} ({_place(policy, most.span.line)})"
+            allowed = f"resources.gpus up to max.{ceiling} {most.value} ({_place(most.span)})"
             yield f"the devices of {name}", allowed, grant
             return
 
@@ -82,7 +83,7 @@ def _sizes(policy: Policy, name: str, part: dict[str, Any]) -> Iterator[tuple[st
         if most is None or (value is None and ceiling == "shm_size"):
             continue
         if size is None or size > most.value:
-            allowed = f"max.{ceiling} {format_size(most.value)} ({_place(policy, most.span.line)})"
+            allowed = f"max.{ceiling} {format_size(most.value)} ({_place(most.span)})"
             yield f"{ceiling} of {name}", allowed, "no limit" if value is None else str(value)
 
 
@@ -97,5 +98,5 @@ def _quantity(value: object) -> int | None:
     return None if text is None else parse_quantity(text)
 
 
-def _place(policy: Policy, line: int) -> str:
-    return f"{policy.path}:{line}"
+def _place(span: Span) -> str:
+    return f"{span.file}:{span.line}"

@@ -57,7 +57,7 @@ def test_plans_document_has_the_origin_of_every_value(trainlaunch: Runs, kept: P
     """Every stated value: policy, job, override, --set."""
     done = trainlaunch("plan", "jobs/job.yaml", "--set", "user=1000", "-o", "json", cwd=kept / "repo")
     document = json.loads(done.stdout)
-    assert document["policy"] == "trainlaunch-policy.yaml"
+    assert document["policies"] == ["trainlaunch-policy.yaml"]
     origins = document["origins"]
     assert origins["env.A"] == "trainlaunch-policy.yaml:4 (policy)"
     assert origins["env.B"] == "jobs/job.yaml:19"

@@ -69,12 +69,12 @@ def test_a_policy_is_named_as_seen_from_where_the_job_file_is(
 
 
 def test_the_jobs_own_policy_and_the_asked_one_come_first(tmp_path: Path) -> None:
-    """--policy, then `policy:` as seen from the job file, then the nearest; never two of them."""
+    """--policy alone, else `policy:` as seen from the job file, over those that are found."""
     write_policy(tmp_path / "jobs", defaults={"user": "1", "working_dir": "/found"})
     write_policy(tmp_path, "own.yaml", defaults={"user": "2"})
     asked = write_policy(tmp_path, "asked.yaml", defaults={"user": "3"})
     job = write_job(tmp_path / "jobs", policy="../own.yaml")
-    assert (read_job(job).user, read_job(job).working_dir) == ("2", None)
+    assert (read_job(job).user, read_job(job).working_dir) == ("2", "/found")
     found = read_job(job, policy=asked)
     assert (found.user, found.working_dir) == ("3", None)
     assert found.policy
@@ -100,6 +100,7 @@ def test_a_policy_that_is_not_there_is_an_error(tmp_path: Path) -> None:
     assert refusal(job, policy=tmp_path / "gone.yaml") == f"TL101  the policy {tmp_path / 'gone.yaml'} does not exist"
     (tmp_path / FILE_NAME).symlink_to("nowhere")
     assert "does not exist" in refusal(job)
+    (tmp_path / FILE_NAME).unlink()
     (tmp_path / "jobs" / FILE_NAME).mkdir()
     assert "is a folder, not a policy" in refusal(job)
 
@@ -144,7 +145,7 @@ def test_defaults_lie_beneath_mapping_by_mapping(tmp_path: Path) -> None:
     assert (job.resources.cpus, job.resources.memory) == (2000, 8 << 30)
     assert job.group_add == ("2",)
     assert job.policy
-    assert dict(job.policy.given) == {
+    assert {each.field: each.value for each in job.policy.given} == {
         "pull_policy": "always",
         "env.B": "policy",
         "resources.cpus": "2",
@@ -262,8 +263,8 @@ def test_the_last_layer_that_states_a_field_wins(stated: dict[str, dict[str, Any
         if last is not None:
             assert spelled(job, field) == str(layers[last])
     assert job.policy
-    given = {field: value for field, value in job.policy.given if field in VALUES}
-    assert set(given) == {field for field in VALUES if job.origin(field).kind == "policy"}
+    given = {each.field for each in job.policy.given if each.field in VALUES}
+    assert given == {field for field in VALUES if job.origin(field).kind == "policy"}
 
 
 def spelled(job: JobSpec, field: str) -> str:

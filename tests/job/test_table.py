@@ -140,8 +140,8 @@ DESIGN_ROWS = {
     "patches.kubernetes[].kind": "the one that runs the job",
     "target": "docker",
 }
-# Not a row of the design's table; the policy is named beside it.
-KNOWN_BESIDES = {"policy": "none"}
+# Not rows of the design's table; policies and their profiles are named beside it.
+KNOWN_BESIDES = {"policy": "none", "profile": "none"}
 NOT_YET = {
     "healthcheck.stall_after",
 }

@@ -39,6 +39,16 @@ class Flag(NamedTuple):
         return self.mount_fields.get("target", "") if self.name == "mount" else None
 
     @property
+    def mount_source(self) -> str | None:
+        """The path of the host that --mount or --volume takes; None for a named volume and any other flag."""
+        value = self.value or ""
+        source = value.partition(":")[0] if self.name == "volume" and ":" in value else ""
+        fields = self.mount_fields
+        if fields.get("type") == "bind":
+            source = fields.get("source", "")
+        return source if "/" in source else None
+
+    @property
     def mount_fields(self) -> dict[str, str]:
         """The fields of a --mount; none for any other flag, and where docker couldn't read them."""
         from launcher.formats.docker.mounts import mount_fields  # few jobs have one

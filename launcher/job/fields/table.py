@@ -7,12 +7,12 @@ from collections.abc import Iterator
 from typing import Any
 
 from launcher.job.fields.container import CONTAINER
-from launcher.job.fields.target import PATCHES, POLICY, RUNNING, TARGET
+from launcher.job.fields.target import PATCHES, POLICY, PROFILE, RUNNING, TARGET
 from launcher.job.fields.training import TRAINING
 from launcher.job.fields.types import Field, Type, record
 from launcher.targets import TARGETS
 
-_OVERRIDABLE = (*CONTAINER, *TRAINING, *RUNNING)
+_OVERRIDABLE = (*CONTAINER, *TRAINING, *RUNNING, PROFILE)
 
 OVERRIDE = record(*_OVERRIDABLE)
 OVERRIDES = Field(
@@ -21,7 +21,7 @@ OVERRIDES = Field(
     "any field above for one target: mappings merge, lists and scalars replace, null is the default",
     default={},
 )  # fmt: skip
-_NOT_REPEATED = (OVERRIDES.name, "data_loader.loaders", "defaults")
+_NOT_REPEATED = (OVERRIDES.name, "data_loader.loaders", "defaults", "profiles")
 # Kubernetes' own objects: its documentation has their rows.
 _NOT_OURS = ("kubernetes.affinity", "kubernetes.tolerations", "kubernetes.topology_spread")
 JOB = record(*_OVERRIDABLE, OVERRIDES, PATCHES, TARGET, POLICY)
@@ -30,8 +30,8 @@ JOB = record(*_OVERRIDABLE, OVERRIDES, PATCHES, TARGET, POLICY)
 def rows(type_: Type = JOB, prefix: str = "") -> Iterator[tuple[str, Field]]:
     """Yield each field with its dotted path; `[]` stands for a list's items and NAME for a free key.
 
-    What `target_overrides.T`, `data_loader.loaders.NAME` and a policy's `defaults` take stands elsewhere already, and
-    so does what Kubernetes' own objects hold.
+    What `target_overrides.T`, `data_loader.loaders.NAME` and a policy's `defaults` and `profiles` take stands elsewhere
+    already, and so does what Kubernetes' own objects hold.
     """
     for field in type_.fields:
         path = prefix + field.name

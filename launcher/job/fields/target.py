@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from launcher.job.fields.kubernetes import KUBERNETES
 from launcher.job.fields.types import (
+    NAME,
     VERBATIM,
     Field,
     Type,
@@ -84,6 +85,8 @@ PATCHES = Field("patches", record(
           docker="–", compose="–", kubernetes="any field"),
 ), "changes to the final text of one target, which is then read back (docs/patches.md)", default={})
 POLICY = Field("policy", text("a path", r"(?!~)[^\0]+"),
-               "policy file, relative to the job file; else `trainlaunch-policy.yaml` is looked for upward "
-               "(docs/policy.md)")
+               "policy file, relative to the job file, beside each `trainlaunch-policy.yaml` from its folder up to the "
+               "repository's root (docs/policy.md)")
+PROFILE = Field("profile", text("a name of lower-case letters, digits and -", NAME),
+                "profile of a policy, whose fields lie between the policies' defaults and the job")
 TARGET = Field("target", choice(*TARGETS), "default of `--target`", default=DEFAULT_TARGET)

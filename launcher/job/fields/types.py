@@ -16,7 +16,7 @@ class Type(NamedTuple):
     `low` and `high` are inclusive, in the kind's unit; for lists and maps `low` counts items. `pattern` is a regular
     expression of the whole string and `what` says it in words. `keys` are the pattern and words of a map's keys.
     `later` are choices that a later version brings. `single` takes one bare item for a list of one.
-    `by_name` are the `fields` by their names.
+    `by_name` are the `fields` by their names. `extends`, of a policy's lists, takes `{extend: […]}` too.
     """
 
     kind: str
@@ -33,6 +33,7 @@ class Type(NamedTuple):
     fields: tuple[Field, ...] = ()
     keys: tuple[str, str] = ("", "")
     by_name: Mapping[str, Field] = {}
+    extends: bool = False
 
     @property
     def inner(self) -> Type:

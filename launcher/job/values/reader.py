@@ -139,11 +139,12 @@ class ValueReader:
         patterns = self.read(mapping(text("a regular expression"), r"\S+", "a label's name", low=1), node, path)
         if not isinstance(node, MappingNode):
             return patterns
+        from launcher.job.values.patterns import pattern_error  # only policies have them
+
         for name, pattern in patterns.items():
-            try:
-                re.compile("" if pattern is BAD else pattern)
-            except re.error as error:
-                message = f"{path}.{name} is not a regular expression: {error}"
+            wrong = None if pattern is BAD else pattern_error(pattern)
+            if wrong is not None:
+                message = f"{path}.{name} is not a regular expression (RE2): {wrong}"
                 at = node.items[name][1]
                 self._report.add("TL107", at, message=message, fix="correct it, or write .+ for any value", field=path)
         return patterns
