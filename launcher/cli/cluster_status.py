@@ -15,9 +15,8 @@ from launcher.cli.run_argument import owned_by, say_once
 from launcher.cli.runs import say_diagnoses
 from launcher.cli.streams import Streams
 from launcher.diagnose import causes_json, explain_end
-from launcher.plan.planned import Planned
 from launcher.run.backend import ShmReading
-from launcher.run.observe import suggestion
+from launcher.run.measured import highest, measured_line, peak_of
 from launcher.targets import KUBERNETES
 from launcher.units import format_size, human_size
 
@@ -216,15 +215,9 @@ def _shm(read: _PodShm) -> str:
 
 
 def _suggested(readings: Sequence[_PodShm]) -> list[str]:
-    peaks = [(read.reading.peak, read.pod.planned) for read in readings if read.reading and read.pod.planned.unsized]
-    if not peaks:
-        return []
-    peak, planned = max(peaks, key=_peak)
-    return suggestion(planned, peak).splitlines()
-
-
-def _peak(pair: tuple[int, Planned]) -> int:
-    return pair[0]
+    peak = highest(peak_of(read.reading) for read in readings)
+    pods = [read.pod for read in readings if read.reading is not None]
+    return measured_line(pods[0].planned, peak, size=pods[0].shm_size, exit_code=None).splitlines() if pods else []
 
 
 def _status_json(

@@ -12,7 +12,7 @@ from launcher.cli.streams import Streams
 
 if TYPE_CHECKING:
     from launcher.diagnose.evidence import Evidence
-    from launcher.run.backend import Backend, Chunk, Started
+    from launcher.run.backend import Backend, Chunk, Peak, ShmReading, Started
     from launcher.run.kept import Kept
     from launcher.run.log_position import LogPart
 
@@ -122,10 +122,34 @@ def end_evidence(backend: Backend, containers: tuple[Started, ...]) -> Evidence 
 
 
 def say_end(backend: Backend, containers: tuple[Started, ...], streams: Streams, line: Callable[[str], None]) -> None:
-    """Say the causes of a run's end, as `up` does."""
+    """Say the causes of a run's end, and what an unsized one is to be given, as `up` does."""
+    from launcher.run.measured import highest, measured_line
+
     evidence = end_evidence(backend, containers)
-    if evidence is not None:
-        say_diagnoses(evidence, streams, line)
+    if evidence is None:
+        return
+    say_diagnoses(evidence, streams, line)
+    now = tuple(filter(None, (backend.inspect(each.id) for each in containers)))
+    peak = highest(peak_of_container(each, None) for each in now)
+    size = max((each.own_shm for each in now), default=0)
+    to_paste = measured_line(evidence.planned, peak, size=size, exit_code=evidence.exit_code or 0)
+    if to_paste:
+        line(f"trainlaunch: {to_paste}")
+
+
+def peak_of_container(container: Started, reading: ShmReading | None) -> Peak | None:
+    """Return the highest peak of its /dev/shm that anyone saw: a reading of now, its health check, who followed it.
+
+    A reading that is higher than all of those is kept for the verbs that come later.
+    """
+    from launcher.run.kept import Kept
+    from launcher.run.measured import highest, peak_of
+    from launcher.run.observe import read_from_health
+
+    kept, now = Kept(container.run), peak_of(reading)
+    kept.saw(container.attempt, container.node, now)
+    last = peak_of(read_from_health(container.health_output))
+    return highest((now, last, kept.peak(container.attempt, container.node)))
 
 
 def redaction(kept: Kept) -> Callable[[str], str]:

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import argparse
 import time
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 from launcher.cli.common import add_output_argument
 from launcher.cli.ps import age, as_json
 from launcher.cli.report import document
 from launcher.cli.run_argument import add_run_argument, newest_run
 from launcher.cli.streams import Streams, coloured
-from launcher.run.backend import Backend, ShmReading, Started
-from launcher.run.observe import read_from_health, suggestion
+from launcher.run.backend import Backend, Peak, ShmReading, Started
+from launcher.run.measured import highest, measured_line
 from launcher.units import human_size
 
 EXAMPLES = ("trainlaunch status job.yaml", "trainlaunch status mnist --output json")
@@ -28,6 +29,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_output_argument(parser)
 
 
+class _Seen(NamedTuple):
+    """A container, its /dev/shm now (None: it can't be read), and the highest peak that anyone saw."""
+
+    container: Started
+    reading: ShmReading | None
+    peak: Peak | None
+
+
 def run(args: argparse.Namespace, streams: Streams) -> int:
     """Show the containers of the job's newest run."""
     from launcher.cli.kept_by import kept_by
@@ -36,29 +45,40 @@ def run(args: argparse.Namespace, streams: Streams) -> int:
         containers = found.newest
         seen = [_look(backend, each) for each in containers]
         whole = kept_by(backend, containers)
+    to_paste = _measured(seen)
     if args.output == "json":
-        documents = [_document(*each) for each in seen]
+        documents = [{**_document(each), "suggestion": to_paste or None} for each in seen]
         nodes = documents[0] if len(documents) == 1 else {"nodes": documents}
         streams.result(document({**nodes, **whole.document()}))
     else:
-        for container, reading, peak in seen:
-            prefix = "" if len(seen) == 1 else f"[{container.node}] "
-            for line in _lines(container, reading, peak):
+        for each in seen:
+            prefix = "" if len(seen) == 1 else f"[{each.container.node}] "
+            for line in _lines(each):
                 streams.show(f"{prefix}{line}\n")
+        for line in to_paste.splitlines():
+            streams.show(f"{line}\n")
         for line in whole.lines(colour=coloured(streams.out)):
             streams.result(f"{line}\n")
     return 1 if any(each.health == "unhealthy" or each.exit_code or each.error for each in containers) else 0
 
 
-def _look(backend: Backend, container: Started) -> tuple[Started, ShmReading | None, int | None]:
-    """Return a container with its /dev/shm now and the highest use that anyone saw."""
+def _look(backend: Backend, container: Started) -> _Seen:
+    from launcher.cli.run_end import peak_of_container
+
     reading = backend.read_shm(container) if container.status == "running" else None
-    last = read_from_health(container.health_output)
-    peak = max((each.peak for each in (reading, last) if each is not None), default=None)
-    return container, reading, peak
+    return _Seen(container, reading, peak_of_container(container, reading))
 
 
-def _document(container: Started, reading: ShmReading | None, peak: int | None) -> dict[str, Any]:
+def _measured(seen: Sequence[_Seen]) -> str:
+    """Return what an unsized run is to be given, by the highest peak of all its nodes."""
+    first = seen[0].container
+    code = max(each.container.exit_code or 0 for each in seen) if all(each.container.ended for each in seen) else None
+    peak = highest(each.peak for each in seen)
+    return measured_line(first.planned, peak, size=first.own_shm, exit_code=code)
+
+
+def _document(seen: _Seen) -> dict[str, Any]:
+    container, reading, peak = seen
     planned = container.planned
     return {
         **as_json(container),
@@ -67,27 +87,26 @@ def _document(container: Started, reading: ShmReading | None, peak: int | None) 
         "health_output": container.health_output or None,
         "shm": {
             "used": reading.used if reading else None,
-            "peak": peak,
-            "size": reading.size if reading else (container.shm_size if container.private_shm else None),
+            "peak": peak.held if peak else None,
+            "size": reading.size if reading else (container.own_shm if container.private_shm else None),
             "need": planned.need,
         },
         "workers": {"running": reading.workers if reading else None, "planned": planned.processes},
-        "suggestion": _suggested(container, peak) or None,
     }
 
 
-def _lines(container: Started, reading: ShmReading | None, peak: int | None) -> list[str]:
+def _lines(seen: _Seen) -> list[str]:
+    container, reading, _ = seen
     attempts = f", attempt {container.attempt} of {container.max_attempts}" if container.max_attempts > 1 else ""
     lines = [
         f"job        {container.job} ({container.noun} {container.name}{attempts})",
         f"state      {_state(container)}",
-        f"/dev/shm   {_shm(container, reading, peak)}",
+        f"/dev/shm   {_shm(seen)}",
     ]
     if reading is not None and reading.workers is not None:
         planned = container.planned.processes
         lines.append(f"workers    {reading.workers} running, {'unknown' if planned is None else planned} planned")
-    suggested = _suggested(container, peak)
-    return [*lines, *suggested.splitlines()] if suggested else lines
+    return lines
 
 
 def _state(container: Started) -> str:
@@ -105,10 +124,11 @@ def _state(container: Started) -> str:
     return f"ended with exit code {container.exit_code} after {ran}{killed}"
 
 
-def _shm(container: Started, reading: ShmReading | None, peak: int | None) -> str:
+def _shm(seen: _Seen) -> str:
+    container, reading, peak = seen
     local = not container.where.private_shm
     parts = [f"used {human_size(reading.used)}{' by all of the host' * local}"] if reading else []
-    parts += [f"peak {human_size(peak)}{' of this run' * local}"] if peak is not None else []
+    parts += [f"peak {human_size(peak.held)}{' of this run' * local}"] if peak is not None else []
     if reading is not None:
         parts.append(f"size {human_size(reading.size)}" if reading.size else "size unlimited")
     elif container.private_shm:
@@ -118,7 +138,3 @@ def _shm(container: Started, reading: ShmReading | None, peak: int | None) -> st
     elif container.planned.need is not None:
         parts.append(f"the plan needs {human_size(container.planned.need)}")
     return ", ".join(parts)
-
-
-def _suggested(container: Started, peak: int | None) -> str:
-    return suggestion(container.planned, peak) if container.planned.unsized and peak is not None else ""

@@ -147,6 +147,11 @@ class LoaderSpec(NamedTuple):
         """Whether the bytes of a batch are known."""
         return self.sample is not None or self.batch_bytes is not None
 
+    @property
+    def unsized(self) -> bool:
+        """Whether it may put batches into /dev/shm of which nobody stated what they take."""
+        return not self.sized and self.collate != "none" and self.num_workers != 0
+
 
 class DataLoaderSpec(NamedTuple):
     """All DataLoaders of one rank, whether they run `together` or `in_turn`, and what they share."""

@@ -146,6 +146,14 @@ class LaunchPlan(NamedTuple):
 
     @property
     def queued_batches(self) -> int:
-        """Batches that the workers which run in a container hold ready: workers × prefetch_factor of all ranks."""
-        queued = [each.workers * each.prefetch_factor for each in self.shm.loaders]
-        return (max(queued) if self.shm.in_turn else sum(queued)) * self.ranks.value
+        """Batches that the workers which run in a container hold ready: workers × prefetch_factor of all ranks.
+
+        Of an unsized plan only the loaders count whose batches are unknown: what is measured is shared out among them.
+        """
+        specs = self.job.data_loader.loaders
+        queued = [
+            each.workers * each.prefetch_factor
+            for each, spec in zip(self.shm.loaders, specs, strict=True)
+            if not self.shm.unsized or spec.unsized
+        ]
+        return (max(queued, default=0) if self.shm.in_turn else sum(queued)) * self.ranks.value

@@ -71,7 +71,7 @@ def shared_memory(job: JobSpec, ranks: int, workers: Workers) -> SharedMemory:
     spec = job.data_loader
     need, multi_epoch = (max(_terms(job, ranks, workers, law)) for law in (_first_epoch, _every_epoch))
     worst_case = _worst_case(job, ranks, workers)
-    unsized = any(not each.sized and each.collate != "none" and each.num_workers != 0 for each in spec.loaders)
+    unsized = any(each.unsized for each in spec.loaders)
     size = _under_ceiling(job, _size(job, _Bounds(need, multi_epoch, worst_case), ranks=None if unsized else ranks))
     return SharedMemory(
         need=need,

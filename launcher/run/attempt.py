@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from launcher.run.backend import Peak
+from launcher.run.kept import Kept
+from launcher.run.measured import highest
 from launcher.run.watch import Log, ShmWatch
 
 
@@ -21,3 +24,8 @@ class Attempt(NamedTuple):
     run: str
     number: int
     watched: dict[int | None, Watched]
+
+    def peak(self, kept: Kept | None) -> Peak | None:
+        """Return the highest peak in /dev/shm of its containers that anyone saw: `status` may have seen more."""
+        noted = [] if kept is None else [kept.peak(self.number, node) for node in self.watched]
+        return highest([*noted, *(each.shm.seen for each in self.watched.values())])

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from launcher.plan.launch_plan import LaunchPlan
 from launcher.plan.planned import Planned
@@ -96,15 +96,34 @@ class Started:
         """Whether `shm_size` is in effect: with `ipc: host` or `container:X` the engine reports it and ignores it."""
         return self.ipc_mode in {"", "private", "shareable"}
 
+    @property
+    def own_shm(self) -> int:
+        """Bytes of its own /dev/shm, 0 where it shares another's."""
+        return self.shm_size if self.private_shm else 0
+
+
+class Peak(NamedTuple):
+    """The most bytes that a run was seen to hold in /dev/shm, and the DataLoader workers that ran then.
+
+    They are those of all ranks; None where nobody counted.
+    """
+
+    held: int
+    workers: int | None = None
+
 
 @dataclass(frozen=True, slots=True)
 class ShmReading:
-    """/dev/shm of a running container in bytes (size 0: unlimited), and its DataLoader workers (None: not counted)."""
+    """/dev/shm of a running container in bytes (size 0: unlimited), and its DataLoader workers (None: not counted).
+
+    `peak_workers` are those that ran when `peak` was seen, None where only the reading's own are known.
+    """
 
     used: int
     peak: int
     size: int
     workers: int | None
+    peak_workers: int | None = None
 
 
 class Session(Protocol):

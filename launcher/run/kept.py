@@ -23,13 +23,16 @@ from typing import Any, NamedTuple
 
 from launcher import __version__
 from launcher.plan.launch_plan import LaunchPlan
+from launcher.run.backend import Peak
 from launcher.run.evidence import EndNote
 from launcher.run.keeping import RUN_ID, keeper_of
 from launcher.run.local.backend import state_root
 from launcher.run.local.files import UnusableState, private_folder
+from launcher.run.measured import highest
 
 FORGOTTEN_SECONDS = 30 * 24 * 3600.0
 MOST_SAID = 1_000
+MOST_COUNTED = 10**18
 _PARTS = re.compile(r"launcher\.(?:diagnostics|job|plan|policy)\b")
 _OTHERS_MAY_WRITE = stat.S_IWGRP | stat.S_IWOTH
 
@@ -86,6 +89,16 @@ class Kept:
         """Keep what was seen of an attempt's end."""
         self._append({"attempt": attempt, "end": note._asdict()})
 
+    def saw(self, attempt: int, node: int | None, peak: Peak | None) -> None:
+        """Keep a peak of /dev/shm that was seen in one container of an attempt, where it is the highest so far."""
+        if peak is not None and highest((peak, known := self.peak(attempt, node))) != known:
+            self._append({"attempt": attempt, "node": node, "peak": peak._asdict()})
+
+    def peak(self, attempt: int, node: int | None) -> Peak | None:
+        """Return the highest peak that was kept; None where nobody saw one from this host."""
+        own = (each.get("peak") for each in self._notes() if (each.get("attempt"), each.get("node")) == (attempt, node))
+        return highest(_peak_from(each) for each in own)
+
     def said(self) -> tuple[Said, ...]:
         """Return the lines that were said, oldest first."""
         notes = self._notes()
@@ -126,6 +139,17 @@ class Kept:
                 note = json.loads(line)
                 if isinstance(note, dict) and isinstance(note.get("at"), float):
                     yield note
+
+
+def _peak_from(noted: Any) -> Peak | None:
+    """Return a peak that was kept; None where it is none."""
+    if not isinstance(noted, dict) or not _is_count(noted.get("held")):
+        return None
+    return Peak(noted["held"], noted["workers"] if _is_count(noted.get("workers")) else None)
+
+
+def _is_count(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < MOST_COUNTED
 
 
 class _Plans(pickle.Unpickler):

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import math
 import os
 import re
 from pathlib import Path
 
-from launcher.plan.planned import Planned
 from launcher.run.backend import ShmReading, Started
-from launcher.units import KIB, MIB, human_size, round_up
+from launcher.units import KIB
 
 WORKER = "pt_data_worker"  # torch names its worker processes so, under fork and spawn
 PAGE = 4 * KIB
 _PAIR = re.compile(r"\b(used|peak|size)=(\d{1,18}|unlimited)(?!\d)", re.ASCII)
 _WORKERS = re.compile(r"\bworkers=(\d{1,9})(?!\d)", re.ASCII)
+_PEAK_WORKERS = re.compile(r"\bpeak_workers=(\d{1,9})(?!\d)", re.ASCII)  # target local's own
 
 
 def read_from_proc(container: Started, proc: Path = Path("/proc")) -> ShmReading | None:
@@ -49,8 +48,9 @@ def count_workers(proc: Path) -> int:
 def read_from_health(output: str) -> ShmReading | None:
     """Read the line that the health command prints: `used=… peak=… size=… workers=2/2`, sizes in bytes or unlimited."""
     pairs = dict(_PAIR.findall(output))
-    found = _WORKERS.search(output)
-    workers = int(found[1]) if found else None
+    workers, peak_workers = (
+        int(found[1]) if (found := each.search(output)) else None for each in (_WORKERS, _PEAK_WORKERS)
+    )
     if pairs.get("size") == "unlimited":  # the kernel counts no use of it
         return ShmReading(used=0, peak=0, size=0, workers=workers)
     if not {"used", "size"} <= pairs.keys():
@@ -61,24 +61,5 @@ def read_from_health(output: str) -> ShmReading | None:
         peak=max(used, int(pairs.get("peak", 0))),
         size=int(pairs["size"]),
         workers=workers,
-    )
-
-
-def suggestion(planned: Planned, peak: int) -> str:
-    """Return the lines that size an unsized job from its observed peak; empty where nothing was in /dev/shm.
-
-    At its fullest /dev/shm holds W·P queued batches and up to two that the loop holds. Dividing by W·P alone gives an
-    upper estimate of one batch; the sizing law then adds the two again and a margin of one storage a worker.
-    """
-    if not planned.queued_batches or peak < PAGE * planned.queued_batches:
-        return ""
-    batch = math.ceil(peak / planned.queued_batches)
-    step = MIB if batch >= 16 * MIB else PAGE
-    size = round_up(batch, step)
-    spelled = f"{size // MIB}Mi" if size % MIB == 0 else f"{size // KIB}Ki"
-    return (
-        f"the run was unsized; its /dev/shm peaked at {human_size(peak)} with {planned.queued_batches} batches queued, "
-        "so one batch is at most\n"
-        "data_loader:\n"
-        f"  batch_bytes: {{size: {spelled}, tensors: 1}}   # peak / (workers × prefetch_factor), an upper estimate"
+        peak_workers=peak_workers,
     )

@@ -9,6 +9,7 @@ import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 
 from launcher.diagnose.evidence import Evidence
 from launcher.errors import EXIT_BEFORE_START, LaunchError
@@ -17,11 +18,11 @@ from launcher.run.attempt import Attempt, Watched
 from launcher.run.backend import Backend, Say, Session, Started
 from launcher.run.evidence import EndNote, evidence_of
 from launcher.run.kept import Kept
+from launcher.run.measured import measured_line
 from launcher.run.multi_node import Prefixed, containers_of, deciding, prefix
-from launcher.run.observe import suggestion
 from launcher.run.retry import backoff, may_retry
 from launcher.run.signals import HANGUP, Event, Events, Presses
-from launcher.run.watch import HangWatch, Log, ShmWatch, planned_shm
+from launcher.run.watch import HangWatch, Log, Note, ShmWatch, planned_shm
 from launcher.run.wording import another_attempt, not_started, stopping
 from launcher.units import format_duration
 
@@ -93,7 +94,7 @@ class Supervisor:
         same = [each.created for each in self._backend.runs(now.job) if each.run == now.run]
         self._count_from(min([now.created, *same]))
         container = now.id if self._plan.nodes == 1 else now.project
-        attempt = Attempt(container, now.run, now.attempt, self._all_watched())
+        attempt = Attempt(container, now.run, now.attempt, self._all_watched(now.attempt))
         return self._to_the_last(attempt, self._backend.resume(container))
 
     def _count_from(self, begun: float) -> None:
@@ -102,7 +103,7 @@ class Supervisor:
             self._ends_at = time.monotonic() + begun + self._plan.job.active_deadline - time.time()
 
     def _started(self, run: str, number: int) -> tuple[Attempt, Session]:
-        attempt = Attempt(self._backend.create(self._plan, run, number), run, number, self._all_watched())
+        attempt = Attempt(self._backend.create(self._plan, run, number), run, number, self._all_watched(number))
         return attempt, self._backend.begin(attempt.container)
 
     def _to_the_last(self, attempt: Attempt, session: Session) -> Outcome:
@@ -162,16 +163,17 @@ class Supervisor:
         code = self._until_end(attempt.container)
         return self._outcome(attempt, code)
 
-    def _all_watched(self) -> dict[int | None, Watched]:
+    def _all_watched(self, attempt: int) -> dict[int | None, Watched]:
         nodes: list[int | None] = [None] if self._plan.nodes == 1 else [*range(self._plan.nodes)]
-        return {each: self._watched(each) for each in nodes}
+        return {each: self._watched(attempt, each) for each in nodes}
 
-    def _watched(self, node: int | None) -> Watched:
+    def _watched(self, attempt: int, node: int | None) -> Watched:
         def say(text: str) -> None:
             self._console.say(text if node is None else prefix(node).decode() + text)
 
+        note: Note = (lambda _: None) if self._kept is None else partial(self._kept.saw, attempt, node)
         log = Log(self._console.hangs, say)
-        return Watched(log, ShmWatch(self._backend, planned_shm(self._plan), log, say))
+        return Watched(log, ShmWatch(self._backend, planned_shm(self._plan), log, say, note))
 
     def _containers(self, attempt: Attempt) -> tuple[Started, ...]:
         run, number = attempt.run, attempt.number
@@ -267,7 +269,7 @@ class Supervisor:
         if code is None:
             return self._lost(ended.error)
         log, shm = attempt.watched[ended.node]
-        self._remark(shm, ended, code)
+        self._remark(attempt, ended, code)
         if not log.preflight_spoke and self._plan.job.image_entrypoint:
             self._console.say(NO_PREFLIGHT)
         note = EndNote(self._stopped_by, self._killed_by, shm.peak)
@@ -291,9 +293,8 @@ class Supervisor:
         self._console.say("somebody removed the run while it was followed")
         return Outcome(EXIT_BEFORE_START if code is None else code, None)
 
-    def _remark(self, watch: ShmWatch, ended: Started, code: int) -> None:
-        lines = [watch.fewer_workers() if code == 0 else ""]
-        if ended.planned.unsized and watch.peak is not None:
-            lines.append(suggestion(ended.planned, watch.peak) or watch.nothing_to_size())
+    def _remark(self, attempt: Attempt, ended: Started, code: int) -> None:
+        lines = [attempt.watched[ended.node].shm.fewer_workers() if code == 0 else ""]
+        lines.append(measured_line(ended.planned, attempt.peak(self._kept), size=ended.own_shm, exit_code=code))
         for line in filter(None, lines):
             self._console.say(line)

@@ -13,8 +13,9 @@ from launcher.diagnose.shm_advice import larger_shm
 from launcher.errors import LaunchError
 from launcher.plan.launch_plan import LaunchPlan, SharedMemory
 from launcher.plan.planned import Planned
-from launcher.run.backend import Chunk, Say, ShmReading, Started
+from launcher.run.backend import Chunk, Peak, Say, ShmReading, Started
 from launcher.run.evidence import TAIL_BYTES
+from launcher.run.measured import highest, peak_of
 from launcher.run.observe import PAGE, read_from_health
 from launcher.units import counted, human_size
 
@@ -30,7 +31,10 @@ SILENT_SECONDS = 60.0  # of log and of a full /dev/shm, after which a job counts
 COUNTS_BEFORE_FEWER_IS_SAID = 25  # a job that ends sooner may not have reached its first epoch
 _LOWERED = re.compile(r"preflight passed: .*\bnum_workers (\d{1,9})\b", re.ASCII)
 
+NOTED_STEP = 20  # a peak that has risen by less than a twentieth is noted at the end
+
 HangWatch = Callable[[str], str]
+Note = Callable[[Peak], None]
 
 
 class Log:
@@ -131,9 +135,12 @@ class ShmSource(Protocol):
 
 
 class ShmWatch:
-    """Samples /dev/shm and the workers of a running container in a thread of its own."""
+    """Samples /dev/shm and the workers of a running container in a thread of its own.
 
-    def __init__(self, backend: ShmSource, plan: PlannedShm, log: Log, say: Say) -> None:
+    `note` is told the peak as it rises, and at the end: other verbs are to know it too.
+    """
+
+    def __init__(self, backend: ShmSource, plan: PlannedShm, log: Log, say: Say, note: Note = lambda _: None) -> None:
         self._backend = backend
         self._plan = plan
         self.log = log
@@ -142,9 +149,15 @@ class ShmWatch:
         self._thread: threading.Thread | None = None
         self._full_said = self._stuck_said = self._more_said = self._unhealthy_said = False
         self._full_since: float | None = None
-        self._counts = self._last_workers = 0
-        self.peak: int | None = None
+        self._counts = self._last_workers = self._noted = 0
+        self._note = note
+        self.seen: Peak | None = None
         self.most_workers = 0
+
+    @property
+    def peak(self) -> int | None:
+        """The most bytes that were seen, None before the first reading."""
+        return None if self.seen is None else self.seen.held
 
     def start(self, container: Any) -> None:
         """Sample what the source can read, by its `id`, until `end`."""
@@ -176,13 +189,16 @@ class ShmWatch:
         self._ended.set()
         if self._thread is not None:
             self._thread.join(timeout=10)
-        last = read_from_health(health_output)
-        if last is not None:
-            self.peak = max(self.peak or 0, last.peak)
+        self.seen = highest((self.seen, peak_of(read_from_health(health_output))))
+        if self.seen is not None:
+            self._note(self.seen)
 
     def take(self, reading: ShmReading) -> None:
         """Judge one reading; each remark is made once."""
-        self.peak = max(self.peak or 0, reading.peak)
+        self.seen = highest((self.seen, peak_of(reading)))
+        if self.seen is not None and self.seen.held > self._noted + self._noted // NOTED_STEP:
+            self._noted = self.seen.held
+            self._note(self.seen)
         self._take_fill(reading)
         if reading.workers is None:
             return
@@ -227,7 +243,7 @@ class ShmWatch:
 
     def _way_out(self, reading: ShmReading) -> str:
         plan = self._plan
-        planned = Planned(need=plan.shm.need)
+        planned = Planned(need=plan.shm.need, unsized=plan.shm.unsized)
         return larger_shm(
             Evidence(None, shm_size=reading.size, memory=plan.memory, target=plan.target, planned=planned)
         )
@@ -241,10 +257,3 @@ class ShmWatch:
             f"{counted(self.most_workers, 'DataLoader worker')} ran at most and {planned} were planned: "
             "let the script pass TRAINLAUNCH_NUM_WORKERS to its DataLoader, or state data_loader.num_workers"
         )
-
-    def nothing_to_size(self) -> str:
-        """Return why an unsized run gave no batch_bytes."""
-        held = f"the run was unsized; /dev/shm held at most {human_size(self.peak or 0)}"
-        if self._counts and not self.most_workers:
-            return f"{held}, since no DataLoader worker was seen: there is nothing to size"
-        return f"{held}, too little for a batch"

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+from launcher.run.backend import Peak
 from launcher.run.local.backend import LocalBackend
 from launcher.run.local.files import replace_record
 from launcher.run.local.follow import frames_of
@@ -197,7 +198,7 @@ def test_a_reader_never_sees_half_a_record(tmp_path: Path) -> None:
     """A record is put in place whole, and a page that was never written is no record."""
     folder = RunFolder(tmp_path / "job" / "aaaaaaaa-1")
     folder.make({"name": "x"})
-    assert (folder.ended(), folder.started(), folder.peak(), folder.signals()) == (None, None, 0, ())
+    assert (folder.ended(), folder.started(), folder.peak(), folder.signals()) == (None, None, Peak(0), ())
     replace_record(folder.path / "run.json", {"name": "y"})
     assert folder.description() == {"name": "y"}
     assert sorted(each.name for each in folder.path.iterdir()) == ["end", "log", "peak", "run.json"]

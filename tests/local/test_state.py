@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from launcher.run.backend import Peak
 from launcher.run.local.backend import LocalBackend
 from launcher.run.local.files import UnusableState, private_folder, read_record, sealed
 from launcher.run.local.follow import frames_of
@@ -134,7 +135,7 @@ def test_one_flipped_bit_leaves_out_one_run(make_plan_of: MakePlan, backend: tup
     other = make_plan_of(command=["true"], name="other")
     whole = known.create(other, "bbbbbbbb", 1)
     folder.end(0, 1.0)
-    folder.note_peak(1 << 20)
+    folder.note_peak(Peak(1 << 20, 2))
     for name in ("run.json", "end", "peak"):
         data = (folder.path / name).read_bytes()
         length = len(data.rstrip())

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from launcher import __version__
+from launcher.run.backend import Peak
 from launcher.run.evidence import EndNote
 from launcher.run.keeping import hold, keeper_of
 from launcher.run.kept import Kept, plan_from
@@ -92,6 +93,23 @@ def test_damaged_notes_cost_their_line_alone(run: str, tmp_path: Path) -> None:
         file.write(b'{"at": 2.0, "attempt": 1, "end": {"peak": "9"}}\n{"at": 3.0, "said": "whole"}\n')
     assert [each.text for each in kept.said()] == ["whole"]
     assert kept.ended(1).peak is None
+
+
+def test_the_highest_peak_of_each_node_is_kept(run: str, tmp_path: Path) -> None:
+    """Whoever saw it; what is no peak is left out."""
+    kept = Kept(run, tmp_path)
+    kept.keep(plan_with(tmp_path / "job"))
+    for peak in (Peak(5, 2), Peak(9, 4), Peak(7, 1), None):
+        kept.saw(1, None, peak)
+    kept.saw(1, 1, Peak(11, None))
+    kept.saw(2, None, Peak(1, 1))
+    with (tmp_path / run / "notes").open("a") as file:
+        file.write('{"at": 2.0, "attempt": 1, "node": null, "peak": {"held": true}}\n')
+        file.write('{"at": 2.0, "attempt": 1, "node": null, "peak": 99}\n')
+        file.write('{"at": 2.0, "attempt": 1, "node": null, "peak": {"held": 10, "workers": -1}}\n')
+    assert [kept.peak(1, None), kept.peak(1, 1), kept.peak(2, None)] == [Peak(10), Peak(11), Peak(1, 1)]
+    assert kept.peak(3, None) is None
+    assert len((tmp_path / run / "notes").read_text().splitlines()) == 4 + 3
 
 
 class Planted:

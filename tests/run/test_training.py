@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import signal
 import subprocess
@@ -11,9 +12,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 from launcher.units import parse_size
-from tests.conftest import Runs
+from tests.conftest import ROOT, Runs
 from tests.run.test_up import Start, ended
 
 pytestmark = pytest.mark.docker
@@ -124,3 +126,82 @@ def test_an_unsized_job_gets_the_line_to_paste(trainlaunch: Runs, torch_job: Cal
     assert line is not None, done.stderr
     assert BATCH <= parse_size(line[1]) <= 2 * BATCH
     assert "batch_bytes: {size: " in trainlaunch("status", job).stdout
+
+
+EPOCHS = """
+import sys, time, torch
+from torch.utils.data import DataLoader, Dataset
+class Random(Dataset):
+    def __len__(self): return 12 * 4
+    def __getitem__(self, i): return torch.zeros(1, 1 << 18)
+if __name__ == "__main__":
+    loader = DataLoader(Random(), batch_size=4, num_workers={workers})
+    for epoch in range(3):
+        for batch in loader:
+            time.sleep({pause})
+    print("trained", flush=True)
+"""
+
+
+def measured(text: str) -> dict[str, Any]:
+    """Return the last data_loader block to paste in a text."""
+    block = re.findall(r"^data_loader:\n(?:  .*\n?)+", text, re.MULTILINE)[-1]
+    found: dict[str, Any] = yaml.safe_load(block)["data_loader"]
+    return found
+
+
+@pytest.mark.parametrize("workers", [2, 1, 4])
+def test_the_measured_line_is_one_and_trains_three_epochs(
+    trainlaunch: Runs, make_job: Callable[..., Path], torch_image: str, workers: int
+) -> None:
+    """`up`, `status` and `wait` give the same lines; with them, /dev/shm of the plan's multi_epoch is enough.
+
+    The script runs as many workers as were planned (2), fewer and more.
+    """
+    script = EPOCHS.format(workers=workers, pause=0.25)
+    resources = {"cpus": 2, "memory": "6Gi"}
+    unsized = {"resources": resources, "data_loader": {"num_workers": 2, "batch_size": 4}, "shm_size": None}
+    job = str(make_job(image=torch_image, command=["python3", "-c", script], **unsized))
+    done = trainlaunch("up", job)
+    assert (done.returncode, done.stdout) == (0, "trained\n"), done.stderr
+    told = measured(done.stderr)
+    assert BATCH <= parse_size(told["batch_bytes"]["size"]) <= 4 * BATCH
+    assert measured(trainlaunch("status", job).stdout) == told
+    assert measured(trainlaunch("wait", job).stderr) == told
+    pasted = [word for key, value in told.items() for word in ("--set", f"data_loader.{key}={json.dumps(value)}")]
+    planned = json.loads(trainlaunch("plan", job, *pasted, "--output", "json").stdout)
+    exactly = ("--set", f"shm_size={planned['shm']['multi_epoch'] // 1024}Ki")
+    again = trainlaunch("up", job, *pasted, *exactly)
+    assert (again.returncode, again.stdout) == (0, "trained\n"), again.stderr
+    assert "unsized" not in again.stderr
+
+
+LOCALLY = """
+job=/tmp/job.yaml; launch="python3 -m launcher"
+$launch up $job >/tmp/out 2>/tmp/up || { cat /tmp/up; exit 1; }
+$launch status $job >/tmp/status 2>&1; $launch wait $job >/tmp/wait 2>&1
+for each in up status wait; do sed -n '/^data_loader:/,/batch_bytes/p' /tmp/$each | tail -n 2; done
+size=$(sed -n 's/^  batch_bytes: {size: \\(.*\\), tensors.*/\\1/p' /tmp/up | tail -n 1)
+$launch up $job --set "data_loader.batch_bytes={size: $size, tensors: 1}" 2>/tmp/again || { cat /tmp/again; exit 1; }
+$launch plan $job --set "data_loader.batch_bytes={size: $size, tensors: 1}" --output json
+"""
+
+
+def test_the_measured_line_of_a_local_run_trains_three_epochs(torch_image: str, tmp_path: Path) -> None:
+    """The same on target local, whose host here is a container: what was seen is what its own processes held."""
+    script = EPOCHS.format(workers=2, pause=0.5)
+    job = {"name": "digits", "image": "none:1", "target": "local", "command": ["python3", "-c", script]}
+    job |= {"resources": {"cpus": 2, "memory": "4Gi"}, "data_loader": {"num_workers": 2, "batch_size": 4}}
+    (tmp_path / "job.yaml").write_text(json.dumps(job))
+    packages = Path(yaml.__file__).parents[1]
+    binds = {str(ROOT): "/repository", str(packages): "/packages", str(tmp_path / "job.yaml"): "/tmp/job.yaml"}
+    mounts = [f"--mount=type=bind,source={source},target={target},readonly" for source, target in binds.items()]
+    command = ("docker", "run", "--rm", "--init", "--shm-size=1g", "--env=PYTHONPATH=/repository:/packages", *mounts)
+    shell = ("--workdir=/repository", "--entrypoint=sh", torch_image, "-c", LOCALLY)
+    done = subprocess.run((*command, *shell), capture_output=True, text=True, timeout=300, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    up, status, wait, trained, plan = re.split(r"^(?=data_loader:|trained|\{)", done.stdout, flags=re.MULTILINE)[1:]
+    assert up == status == wait, done.stdout
+    assert BATCH <= parse_size(measured(up)["batch_bytes"]["size"]) <= 2 * BATCH
+    assert trained == "trained\n"
+    assert json.loads(plan)["shm"]["multi_epoch"] >= 7 * BATCH

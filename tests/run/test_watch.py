@@ -6,18 +6,15 @@ import re
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from launcher.job.spec import BatchBytes
 from launcher.plan.launch_plan import LaunchPlan
-from launcher.plan.planned import Planned
 from launcher.run.backend import Chunk, ShmReading
-from launcher.run.observe import PAGE, count_workers, read_from_health, read_from_proc, suggestion
+from launcher.run.observe import PAGE, count_workers, read_from_health, read_from_proc
 from launcher.run.watch import COUNTS_BEFORE_FEWER_IS_SAID, SILENT_SECONDS, TAIL_BYTES, Log, ShmWatch, planned_shm
 from launcher.units import GIB, MIB
-from tests.jobs import job_with, plan_with
+from tests.jobs import plan_with
 from tests.run.scripted import BLANK, Scripted
 
 IMAGES = {"batch_size": 64, "sample": [{"shape": [3, 224, 224], "dtype": "float32"}]}
@@ -153,39 +150,12 @@ def test_the_log_keeps_its_last_part(plan: LaunchPlan) -> None:
     assert len(log.text) == TAIL_BYTES
 
 
-def test_the_suggested_size_covers_the_observed_peak(tmp_path: Path) -> None:
-    """The line can be pasted, and the plan that it gives needs at least the peak and at most 2.5 times as much."""
-    unsized = plan_with(
-        tmp_path, data_loader={"num_workers": 2, "batch_size": 8}, resources={"cpus": 4, "memory": "8Gi"}
-    )
-    assert unsized.shm.unsized
-    for peak in (40 * 1024, 5 * MIB, 221 * MIB, 3 * GIB + 17):
-        text = suggestion(Planned(queued_batches=4, unsized=True), peak)
-        line = next(each for each in text.splitlines() if each.startswith("  batch_bytes:"))
-        size = line.partition("size: ")[2].partition(",")[0]
-        fields: dict[str, Any] = {"num_workers": 2, "batch_size": 8, "batch_bytes": {"size": size, "tensors": 1}}
-        sized = plan_with(tmp_path, data_loader=fields, resources={"cpus": 4, "memory": "16Gi"})
-        assert peak <= sized.shm.need <= 2.5 * peak + 32 * PAGE
-        spec = job_with(tmp_path, data_loader=fields).data_loader.loaders[0].batch_bytes
-        assert spec == BatchBytes(size=spec.size if spec else 0, tensors=1)
-
-
-@pytest.mark.parametrize("planned", [Planned(unsized=True), Planned(queued_batches=0, unsized=True)])
-def test_nothing_is_suggested_without_a_queue(planned: Planned) -> None:
-    """No workers, no batches in /dev/shm: a size would be made up."""
-    assert suggestion(planned, 300 * MIB) == ""
-
-
-def test_nothing_is_suggested_from_an_empty_shm() -> None:
-    """numpy batches go through a pipe; a few semaphores are no batch."""
-    assert suggestion(Planned(queued_batches=4, unsized=True), 3 * PAGE) == ""
-
-
 @pytest.mark.parametrize(
     ("output", "expected"),
     [
         ("shm used=10 peak=30 size=100 workers=4/4", ShmReading(10, 30, 100, 4)),
         ("shm used=50 peak=30 size=100 workers=0/4 ok\n", ShmReading(50, 50, 100, 0)),
+        ("shm used=0 peak=30 size=0 peak_workers=4", ShmReading(0, 30, 0, None, 4)),
         ("shm used=10 size=100", ShmReading(10, 10, 100, None)),
         ("shm used=unknown peak=unknown size=unlimited workers=3/4", ShmReading(0, 0, 0, 3)),
         ("/dev/shm is gone", None),
@@ -237,13 +207,3 @@ def test_a_hang_in_the_log_is_said_at_once() -> None:
     log.take(Chunk(True, b"Error: unable\n"))
     assert len(said) == 1
     assert re.fullmatch(r"since \d\d:\d\d:\d\d hung", said[0])
-
-
-def test_an_unsized_run_without_workers_is_told_apart(watch: tuple[ShmWatch, list[str]]) -> None:
-    """Without workers nothing crosses /dev/shm, as with auto on two CPUs; only who counted them may say so."""
-    watcher, _ = watch
-    assert watcher.nothing_to_size().endswith("too little for a batch")
-    watcher.take(reading(0, workers=0))
-    assert "no DataLoader worker was seen" in watcher.nothing_to_size()
-    watcher.take(reading(0, workers=1))
-    assert watcher.nothing_to_size().endswith("too little for a batch")

@@ -16,7 +16,7 @@ from launcher.run.kubernetes.pod_watch import PodWatch
 from launcher.run.kubernetes.pods import Pod, attempts_of
 from launcher.run.kubernetes.runs import ClusterRun, pods_of_run, runs_several
 from launcher.run.log_position import WHOLE, LogPart
-from launcher.run.observe import suggestion
+from launcher.run.measured import highest, measured_line
 from launcher.run.supervise import Console
 from launcher.run.watch import Log, PlannedShm, ShmWatch
 from launcher.run.wording import no_such_attempt
@@ -95,12 +95,11 @@ class Output:
 
     def remarks(self, *, succeeded: bool) -> list[str]:
         """Return what the readings of /dev/shm say about an unsized job, or of workers that did not run."""
-        said: list[str] = []
-        for uid, watch in self.watches.items():
-            pod = self._watch.pod(uid)
-            said.append(watch.fewer_workers() if succeeded else "")
-            if pod is not None and pod.planned.unsized and watch.peak is not None:
-                said.append(suggestion(pod.planned, watch.peak) or watch.nothing_to_size())
+        said = [watch.fewer_workers() for watch in self.watches.values() if succeeded]
+        pods = [pod for uid in self.watches if (pod := self._watch.pod(uid)) is not None]
+        peak = highest(watch.seen for watch in self.watches.values())
+        if pods:
+            said.append(measured_line(pods[0].planned, peak, size=pods[0].shm_size, exit_code=int(not succeeded)))
         return list(dict.fromkeys(each for each in said if each))
 
     def _read(self, pod: Pod, part: LogPart) -> None:

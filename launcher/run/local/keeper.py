@@ -21,9 +21,10 @@ from pathlib import Path
 from types import FrameType
 from typing import IO, Any
 
+from launcher.run.backend import Peak
 from launcher.run.local.log_times import TimesWriter
 from launcher.run.local.processes import descendants, identity_of
-from launcher.run.local.shm import held_bytes
+from launcher.run.local.shm import peak_now
 from launcher.run.local.state import RunFolder
 from launcher.run.stream import HEADER, STDERR
 
@@ -77,7 +78,7 @@ class Keeper:
         self._log = LogWriter(folder.log)
         self._selector = selectors.DefaultSelector()
         self._code: int | None = None
-        self._peak = 0
+        self._peak = Peak(0)
         # Before the fork below: a signal handler of Python is the default again in the job.
         self._woken = _wake_on_signals()
         self._job = subprocess.Popen(
@@ -150,8 +151,8 @@ class Keeper:
                 return
 
     def _look_at_shm(self) -> None:
-        peak = held_bytes(descendants(os.getpid()))
-        if peak > self._peak:
+        peak = peak_now(descendants(os.getpid()))
+        if peak.held > self._peak.held:
             self._peak = peak
             self._folder.note_peak(peak)
 

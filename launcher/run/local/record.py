@@ -91,8 +91,8 @@ def _state(folder: RunFolder, known: dict[str, Any], *, health: bool) -> Started
     status, error = _status(folder, known, started)
     ended = folder.ended()
     healthy, said = _health(known, started[2]) if health and started and status == "running" else ("", "")
-    if ended and folder.peak():  # as an engine keeps the last line of its health check
-        said = f"shm used=0 peak={folder.peak()} size=0"
+    if ended and (peak := folder.peak()).held:  # as an engine keeps the last line of its health check
+        said = f"shm used=0 peak={peak.held} size=0 peak_workers={peak.workers or 0}"
     return Started(
         id=folder.id,
         name=known["name"],

@@ -7,23 +7,31 @@ import os
 from collections.abc import Iterable
 from pathlib import Path
 
-from launcher.run.backend import ShmReading
+from launcher.run.backend import Peak, ShmReading
 from launcher.run.observe import WORKER
 
 SHM = "/dev/shm"
 _BLOCK = 512  # of st_blocks
 
 
-def read_host_shm(pids: Iterable[int], peak: int = 0) -> ShmReading:
+def read_host_shm(pids: Iterable[int], earlier: Peak) -> ShmReading:
     """Return the host's /dev/shm, with the peak of these processes alone and the DataLoader workers among them."""
     whole = os.statvfs(SHM)
-    mine = list(pids)
+    now = peak_now(pids)
+    peak = earlier if earlier.held >= now.held else now
     return ShmReading(
         used=(whole.f_blocks - whole.f_bfree) * whole.f_frsize,
-        peak=max(peak, held_bytes(mine)),
+        peak=peak.held,
         size=whole.f_blocks * whole.f_frsize,
-        workers=sum(_comm(pid) == WORKER for pid in mine),
+        workers=now.workers,
+        peak_workers=peak.workers,
     )
+
+
+def peak_now(pids: Iterable[int]) -> Peak:
+    """Return what these processes hold in /dev/shm now, and the DataLoader workers among them."""
+    mine = list(pids)
+    return Peak(held_bytes(mine), sum(_comm(pid) == WORKER for pid in mine))
 
 
 def held_bytes(pids: Iterable[int]) -> int:

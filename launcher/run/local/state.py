@@ -22,6 +22,7 @@ from typing import Any
 
 from launcher.diagnostics import Diagnostic, Explanation
 from launcher.errors import TargetUnavailable
+from launcher.run.backend import Peak
 from launcher.run.local.files import (
     UnusableState,
     open_own,
@@ -118,13 +119,15 @@ class RunFolder:
         record = self._page("end")
         return None if record is None else (int(record["exit_code"]), float(record["finished"]))
 
-    def note_peak(self, peak: int) -> None:
-        """Record the most bytes of /dev/shm that the run was seen to hold."""
-        self._fill("peak", {"peak": peak})
+    def note_peak(self, peak: Peak) -> None:
+        """Record the most of /dev/shm that the run was seen to hold."""
+        self._fill("peak", {"peak": peak.held, "workers": peak.workers})
 
-    def peak(self) -> int:
-        """Return the recorded peak in bytes, 0 before the first. Raises UnusableState."""
-        return int((self._page("peak") or {"peak": 0})["peak"])
+    def peak(self) -> Peak:
+        """Return the recorded peak, 0 bytes before the first. Raises UnusableState."""
+        record = self._page("peak") or {"peak": 0}
+        workers = record.get("workers")
+        return Peak(int(record["peak"]), None if workers is None else int(workers))
 
     def note_signal(self, number: int) -> None:
         """Append to the signals that were sent through us."""
