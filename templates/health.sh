@@ -1,5 +1,5 @@
 # trainlaunch health: /dev/shm as planned above, or one sentence and exit 1 (full is healthy: an idle queue is)
-set +eufC # a SHELLOPTS of the image would end it without a word
+set +eufCxv # a SHELLOPTS of the image would end it without a word
 tl_bad() { printf 'unhealthy: %s\n' "$1"; exit 1; }
 [ -d /dev/shm ] || tl_bad '/dev/shm is gone, so no batch can reach the training process'
 tl_shm=$(stat -f -c '%T %S*%b %S*%a' /dev/shm 2>/dev/null) || tl_bad 'the size of /dev/shm is not readable'

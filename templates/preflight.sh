@@ -4,15 +4,23 @@ tl_say() { printf 'trainlaunch: %s\n' "$1" >&2; }
 tl_stop() { # CODE SENTENCE
   tl_say "preflight stopped ($1): $2"
   [ ! -w /dev/termination-log ] || tl_say "preflight stopped ($1): $2" 2>/dev/termination-log; exit "$1"; }
-tl_number() { case $1 in *[!0-9]* | '' | ?????????????????*) return 1 ;; esac; } # TEXT: may arithmetic take it
-tl_makes() { (set -C && : >"$1/$tl_probe") 2>/dev/null && { rm -f "$1/$tl_probe" || :; }; } # FOLDER: a file there
+tl_number() { case $1 in 0) ;; *[!0-9]* | '' | 0* | ?????????????????*) return 1 ;; esac; } # may arithmetic take it
+tl_counts() { tl_number "$1" && [ "$1" -gt 0 ]; }
+tl_makes() { (set -C && : >"$1/$tl_probe" && { rm -f "$1/$tl_probe" || :; }) 2>/dev/null; } # FOLDER: a file there
+tl_room() { # FOLDER: sets the type of its file system, and the bytes that it has and has left
+  tl_list=$(stat -f -c '%T %S %b %a' "$1" 2>/dev/null) tl_type=${tl_list%% *} tl_list=${tl_list#* }
+  tl_key=${tl_list%% *} tl_free=${tl_list##* } tl_list=${tl_list#* } tl_all=${tl_list%% *}
+  { tl_counts "$tl_key" && tl_number "$tl_all" && tl_number "$tl_free"; } ||
+    tl_stop 78 "the image has no stat that tells a file system's size; install coreutils in it"
+  tl_all=$((tl_all * tl_key)) tl_free=$((tl_free * tl_key)); }
 tl_or() { if [ "$tl_shared" ]; then echo "$2"; else echo "$1"; fi; } # what to type: for a container, for this host
 tl_leftovers() { # FILE...: of a dead attempt where /dev/shm outlives its container, or of those who share it
   for tl_key; do [ ! -e "$tl_key" ] || tl_left=$((tl_left + 1)); done; [ "$tl_left" -gt 0 ] || return 0
   tl_say "warning: /dev/shm has $tl_left files of other runs, $(du -sk /dev/shm 2>/dev/null | cut -f1) KiB in all"
   if [ "${TRAINLAUNCH_CLEAN_SHM-}" = 1 ]; then printf '%s\0' "$@" | xargs -0 rm -f; fi; }
 tl_host='' tl_probe='' tl_list='' tl_quota='' tl_period='' tl_limit='' tl_use='' tl_idle=0 tl_busy=0 tl_cpus=0
-set +eufC; tl_user="uid $(id -u 2>/dev/null)" tl_left=0 tl_mem=unlimited tl_mib=$(((tl_size + 1048575) >> 20))
+set +eufCxv; tl_user="uid $(id -u 2>/dev/null || echo unknown)" tl_left=0 tl_mem=unlimited
+tl_mib=$(((tl_size + 1048575) >> 20))
 { read -r tl_host </proc/sys/kernel/hostname; read -r tl_probe </proc/sys/kernel/random/uuid; } 2>/dev/null
 tl_probe=.trainlaunch-${tl_probe:-$tl_host-$$} # nobody guesses it
 #: secrets
@@ -37,9 +45,9 @@ for tl_tmp in "${TMPDIR:-${TEMP:-${TMP:-/tmp}}}" /tmp /var/tmp /usr/tmp "$PWD" '
   tl_stop 78 "$tl_user can't make files in ${TMPDIR:-/tmp}, so workers would hang; set TMPDIR to /dev/shm"
 [ "${#tl_tmp}" -le 75 ] || tl_stop 78 "TMPDIR is ${#tl_tmp} long, a worker's socket allows 75; set it to /tmp"
 tl_leftovers /dev/shm/torch_* /dev/shm/nccl-* /dev/shm/psm_* /dev/shm/sem.*
-tl_shm=$(stat -f -c '%T %S*%b %S*%a' /dev/shm) || tl_stop 78 "the image has no stat; install coreutils in it"
-[ "${tl_shm%% *}" = tmpfs ] || tl_stop 78 "/dev/shm is ${tl_shm%% *}, not tmpfs: drop that mount; $tl_fix"
-tl_free=$((${tl_shm##* })) tl_shm=${tl_shm% *} tl_mount=$((${tl_shm##* })) tl_shm="$((tl_mount >> 20)) MiB"
+tl_room /dev/shm
+[ "$tl_type" = tmpfs ] || tl_stop 78 "/dev/shm is $tl_type, not tmpfs: drop that mount; $tl_fix"
+tl_mount=$tl_all tl_shm="$((tl_all >> 20)) MiB"
 if [ "$tl_mount" -eq 0 ]; then tl_shm=unlimited tl_mount=$tl_size tl_free=4611686018427387904; fi
 tl_least=$((tl_unsized ? tl_size : tl_need)); [ "$tl_mount" -ge "$tl_least" ] ||
   tl_stop 78 "/dev/shm has $tl_shm of the planned $(((tl_least + 1048575) >> 20)) MiB; $tl_fix"
@@ -51,8 +59,8 @@ tl_cg=/sys/fs/cgroup; { read -r tl_quota <$tl_cg/cpu/cpu.cfs_quota_us; read -r t
   read -r tl_limit <$tl_cg/memory/memory.limit_in_bytes; read -r tl_use <$tl_cg/memory/memory.usage_in_bytes
   read -r tl_quota tl_period <$tl_cg/cpu.max
   read -r tl_limit <$tl_cg/memory.max; read -r tl_use <$tl_cg/memory.current; } 2>/dev/null
-tl_number "${tl_period#0}" || tl_period=100000
-if tl_number "$tl_quota"; then tl_quota=$((tl_quota / tl_period)); else tl_quota=$tl_cpus; fi
+tl_counts "$tl_period" || tl_period=100000
+if tl_counts "$tl_quota"; then tl_quota=$((tl_quota / tl_period)); else tl_quota=$tl_cpus; fi
 tl_cpus=$((tl_quota < 1 ? 1 : tl_quota < tl_cpus ? tl_quota : tl_cpus))
 tl_per_rank=$((tl_cpus > tl_ranks ? tl_cpus / tl_ranks : 1))
 #: auto
@@ -72,7 +80,8 @@ tl_needs="$(((tl_need + 1048575) >> 20)) MiB"
 for tl_list in $tl_cg/memory/memory.stat $tl_cg/memory.stat; do # files that the kernel caches it gives back
   while read -r tl_key tl_file; do case $tl_key in
     *inactive_file) tl_idle=$tl_file ;; *active_file) tl_busy=$tl_file ;; esac; done <"$tl_list"; done 2>/dev/null
-if tl_number "$tl_limit" && tl_number "$tl_use"; then tl_mem="$((tl_limit >> 20)) MiB"
+tl_number "$tl_idle" || tl_idle=0; tl_number "$tl_busy" || tl_busy=0
+if tl_counts "$tl_limit" && tl_number "$tl_use"; then tl_mem="$((tl_limit >> 20)) MiB"
   [ $((tl_limit - tl_use + tl_idle + tl_busy)) -ge "$tl_need" ] || tl_stop $((tl_limit < tl_need ? 78 : 75)) \
     "/dev/shm needs $tl_needs of $tl_mem memory, $((tl_use >> 20)) are used; $(
     tl_or "set resources.memory to ${tl_memory}Mi" "end what else uses it, or lower num_workers")"; fi
@@ -99,6 +108,22 @@ tl_key=${JOB_COMPLETION_INDEX:-${RANK:-}} tl_list=${PET_RDZV_ENDPOINT%%[.:]*}
 if [ -z "$tl_key" ] && [ "$tl_list" != "$tl_host" ]; then tl_key=1; fi
 tl_key="join_timeout=1800,read_timeout=1800,is_host=$((${tl_key:-0} == 0))"
 export PET_RDZV_CONF="$tl_key${PET_RDZV_CONF:+,$PET_RDZV_CONF}"
+#: end
+#: identity
+# A uid that the image doesn't know has no name, which getpass.getuser() asks for, as torch.compile does. Podman
+# makes the number one.
+case $(id -un 2>/dev/null) in *[!0-9]*) ;; *) export USER="${USER:-trainlaunch}" LOGNAME="${LOGNAME:-trainlaunch}"
+#: home
+  if [ ! -w "${HOME:-/}" ] && [ "${tl_tmp#/dev/shm}" = "$tl_tmp" ]; then tl_list=$tl_tmp/trainlaunch-home
+    mkdir -m 700 "$tl_list" 2>/dev/null
+    if [ -O "$tl_list" ] && [ -d "$tl_list" ] && [ ! -L "$tl_list" ]; then # else somebody else's
+      export HOME="$tl_list" XDG_CACHE_HOME="${XDG_CACHE_HOME:-$tl_list/.cache}"
+      export TORCHINDUCTOR_CACHE_DIR="${TORCHINDUCTOR_CACHE_DIR:-$tl_list/.cache/torchinductor}"
+      export TRITON_CACHE_DIR="${TRITON_CACHE_DIR:-$tl_list/.cache/triton}"
+      export MPLCONFIGDIR="${MPLCONFIGDIR:-$tl_list/.cache/matplotlib}"; fi; fi
+#: end
+#: identity
+  ;; esac
 #: end
 [ -w "$PWD" ] || tl_say "warning: can't write to $PWD"
 [ "${HOME:-/}" = "$PWD" ] || [ -w "${HOME:-/}" ] || tl_say "warning: can't write to ${HOME:-/}"

@@ -60,7 +60,7 @@ def _kubernetes_key(key: str) -> str:
 
 
 class Security(NamedTuple):
-    """Whose the processes and volumes of a pod are; None leaves it to the image, or the volume as it is."""
+    """Whose the processes and volumes of a pod are; None leaves it to the cluster or image, the volume as it is."""
 
     uid: int | None
     gid: int | None
@@ -73,12 +73,15 @@ def security(job: JobSpec) -> Security:
     """Return the ids that the pod states: always under `restricted`, else those that the job asks for."""
     platform = job.kubernetes
     restricted = platform.pod_security == "restricted"
+    seccomp = platform.pod_security != "privileged"
+    if platform.run_as == "assigned":
+        return Security(None, None, None, restricted, seccomp)
     uid, gid = numeric_user(job.user) or (1000, 1000)
     if not restricted and job.user is None:
-        return Security(None, None, platform.fs_group, False, platform.pod_security != "privileged")
+        return Security(None, None, platform.fs_group, False, seccomp)
     fs_group = platform.fs_group if platform.fs_group is not None or not uid else 1000
     stated_gid = gid if restricted or ":" in str(job.user) else None
-    return Security(uid, stated_gid, fs_group, restricted, platform.pod_security != "privileged")
+    return Security(uid, stated_gid, fs_group, restricted, seccomp)
 
 
 def stated_in_pod(job: JobSpec) -> dict[str, str]:
@@ -89,7 +92,7 @@ def stated_in_pod(job: JobSpec) -> dict[str, str]:
 
 def needs_own_home(job: JobSpec) -> bool:
     """Return whether the processes have a uid that the image need not know."""
-    return bool(security(job).uid)
+    return job.kubernetes.run_as == "assigned" or bool(security(job).uid)
 
 
 def needs_local_address(job: JobSpec) -> bool:

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from launcher.container.secrets import path_variables, read_secrets, written_secrets
 from launcher.job.spec import JobSpec, LoaderSpec
+from launcher.plan.cpu_budget import shares_cpus
 from launcher.plan.launch_plan import LaunchPlan, Line
 from launcher.plan.workers import MOST_WORKERS_ON_CPU
 from launcher.templating.environment import constant_text
@@ -55,6 +56,8 @@ def _sections(plan: LaunchPlan) -> Iterator[tuple[str, bool]]:
     tokens = [each for each in job.command or () if _TOKEN.fullmatch(each)]
     yield "secrets", bool(job.secrets and (written_secrets(plan) or path_variables(plan) or read_secrets(plan)))
     yield "auto", _automatic(plan)
+    yield "identity", plan.target_record.starts_container
+    yield "home", plan.target_record.starts_container and "HOME" not in {*job.env, *job.secrets}
     yield "nvidia", bool(plan.gpus) and job.resources.gpu_vendor == "nvidia"
     yield "amd", bool(plan.gpus) and job.resources.gpu_vendor == "amd"
     yield "torchrun", job.torchrun is not None
@@ -85,7 +88,7 @@ def _numbers(plan: LaunchPlan) -> Iterator[str]:
     numbers: dict[str, object] = {
         "ranks": plan.ranks.value,
         "workers": min(workers, MOST_WORKERS_ON_CPU) if automatic and not plan.gpus else workers,
-        "stated": plan.stated_processes,
+        "stated": 0 if shares_cpus(plan) else plan.stated_processes,  # said once
         "batch": "" if loader.batch_size is None else loader.batch_size,
         "files": plan.open_files,
         "memory": round_up(shm.need + plan.memory.working_set.value, 512 * MIB) // MIB,

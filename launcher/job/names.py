@@ -31,8 +31,8 @@ _FOREIGN = {
 }
 
 
-def refuse_unknown_key(report: Report, key: Scalar, type_: Type, *, path: str, table: Type | None = None) -> None:
-    """Report a key that the object at `path` doesn't know, with the nearest name that it does.
+def refuse_unknown_key(report: Report, key: Scalar, type_: Type, *, path: str, table: Type | None = None) -> str | None:
+    """Report a key that the object at `path` doesn't know; return the nearest name that it does, None where none is.
 
     `table` is the type of the whole file; None: a job file.
     """
@@ -43,6 +43,7 @@ def refuse_unknown_key(report: Report, key: Scalar, type_: Type, *, path: str, t
     listed = ", ".join(known) if len(known) <= MOST_LISTED else f"the fields of {page}"
     fix = f"write {_nested(close, path)}" if close else f"write one of {listed}, or delete it"
     report.add("TL104", key, message=f"unknown key {shown(key.text)}{where}", fix=fix, field=path)
+    return close
 
 
 def _nested(name: str, path: str) -> str:

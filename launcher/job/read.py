@@ -76,15 +76,15 @@ def read_job(
     lock = read_lock(path, report) if use_lock else None
     if lock is not None:
         laid = locked(laid, lock, path, report)
-    values = ValueReader(report).read(JOB, laid, "")
+    reader = ValueReader(report)
+    values = reader.read(JOB, laid, "")
     _refuse_target(chosen, explicit=target is not None, report=report)
-    checked = Checked(values, laid, chosen, report)
+    checked = Checked(values, laid, chosen, report, frozenset(reader.misspelt))
     check_fields(checked)
     if chosen in TARGETS:
         check_target(checked)
-    found = report.sorted()
-    if found:
-        raise JobFileRejected(found)
+    if len(report):
+        raise JobFileRejected(report.sorted())
     spec = job_spec(values, laid, path=str(path), target=chosen, sets=sets)
     if values.get("patches"):
         from launcher.job.patch import patch_of  # few jobs have some

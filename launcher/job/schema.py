@@ -7,6 +7,7 @@ from typing import Any
 
 from launcher.job.fields.table import JOB, OVERRIDE, OVERRIDES
 from launcher.job.fields.types import Field, Type, spell
+from launcher.targets import TARGETS
 from launcher.units import SMALLEST_BARE_SIZE
 
 _SIZE = r"^[0-9]+(\.[0-9]+)?(Ki|Mi|Gi|Ti|[kmgt]b?)$|^[0-9]{7,}$"
@@ -21,8 +22,33 @@ _SCALARS = [
 
 
 def json_schema() -> dict[str, Any]:
-    """Return the schema, draft 2020-12. What needs two fields, a target or the source spelling is left to read_job."""
-    return schema_of("trainlaunch job file", JOB)
+    """Return the schema, draft 2020-12. What needs a target or the source spelling is left to read_job.
+
+    It asks for what a job needs; a file whose policy gives that is reported all the same.
+    """
+    needed = [_needed(field.name) for field in JOB.fields if field.required]
+    return {
+        **schema_of("trainlaunch job file", JOB),
+        "allOf": [*needed, _needed("command", "script"), _not_both("command", "script")],
+    }
+
+
+def _needed(*names: str) -> dict[str, Any]:
+    """Return that one of these is stated, unless an override states one: the file may be for that target alone."""
+    stated = _one_stated(names)
+    override = {"type": "object", **stated}
+    some = {"anyOf": [{"properties": {each: override}, "required": [each]} for each in TARGETS]}
+    elsewhere = {"properties": {OVERRIDES.name: some}, "required": [OVERRIDES.name]}
+    return {"if": {"not": elsewhere}, "then": stated}
+
+
+def _one_stated(names: tuple[str, ...]) -> dict[str, Any]:
+    each = [{"required": [name]} for name in names]
+    return each[0] if len(each) == 1 else {"anyOf": each}
+
+
+def _not_both(*names: str) -> dict[str, Any]:
+    return {"not": {"required": list(names)}}
 
 
 def schema_of(title: str, type_: Type, override: Type = OVERRIDE) -> dict[str, Any]:

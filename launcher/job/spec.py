@@ -210,6 +210,7 @@ class KubernetesSpec(NamedTuple):
     scheduler_name: str | None = None
     image_pull_secrets: tuple[str, ...] = ()
     fs_group: int | None = None
+    run_as: str = "uid"
     pod_security: str = "restricted"
     cpu_limit: bool = True
     annotations: Mapping[str, str] = {}

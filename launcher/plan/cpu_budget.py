@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from launcher.job.spec import JobSpec
+
+if TYPE_CHECKING:
+    from launcher.plan.launch_plan import LaunchPlan
 
 
 def whole_cpus(job: JobSpec) -> int | None:
@@ -10,3 +15,9 @@ def whole_cpus(job: JobSpec) -> int | None:
     if job.resources.cpus is None:
         return None
     return max(1, job.resources.cpus // 1000)
+
+
+def shares_cpus(plan: LaunchPlan) -> bool:
+    """Return whether the stated workers of one loader, over all ranks, outnumber `resources.cpus`, which is said."""
+    cpus = whole_cpus(plan.job)
+    return cpus is not None and plan.stated_processes > cpus

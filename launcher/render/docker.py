@@ -9,6 +9,7 @@ from launcher.container.container import container_of
 from launcher.container.devices import gpu_devices
 from launcher.container.paths import bind_source, has_relative_bind, host_source
 from launcher.container.secrets import mounted_secrets, secret_mounts
+from launcher.container.taken_name import taken_name
 from launcher.container.tmpfs import tmpfs_options
 from launcher.job.spec import Mount
 from launcher.plan.launch_plan import LaunchPlan
@@ -42,6 +43,7 @@ def text(plan: LaunchPlan, *, base: Path | None) -> str:
         starts_in_own_folder=base is not None and has_relative_bind(plan),
         job=job,
         container=container,
+        name_taken=taken_name(plan),
         names_files=any(secret.file is not None for secret in job.secrets.values()),
         secrets=shell_secrets(plan, base=base),
         secret_files=[(name, host_source(plan, str(secret.file), base)) for name, secret in mounted_secrets(plan)],

@@ -29,7 +29,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from launcher.diagnostics import Diagnostic, Severity
-from launcher.plan.cpu_budget import whole_cpus
+from launcher.plan.cpu_budget import shares_cpus, whole_cpus
 from launcher.plan.launch_plan import LaunchPlan
 from launcher.units import counted
 
@@ -45,13 +45,12 @@ GROUP = "defects"
 def check(plan: LaunchPlan) -> Iterator[Diagnostic]:
     """Yield a warning where the stated workers of one loader, over all ranks, outnumber the CPUs."""
     job, ranks = plan.job, plan.ranks.value
-    cpus = whole_cpus(job)
-    most = plan.stated_processes
-    if cpus is None or most <= cpus:
+    cpus = whole_cpus(job) or 0
+    if not shares_cpus(plan):
         return
     yield Diagnostic(
         CODE,
-        f"{counted(most, 'DataLoader worker')} ({counted(ranks, 'rank')}) share resources.cpus {cpus}",
+        f"{counted(plan.stated_processes, 'DataLoader worker')} ({counted(ranks, 'rank')}) share resources.cpus {cpus}",
         f"set data_loader.num_workers to {max(1, cpus // ranks)}, or delete it",
         why="workers beyond the CPUs only take turns, and each costs memory",
         severity=SEVERITY,

@@ -223,7 +223,10 @@ class ShmWatch:
             self._full_since = time.monotonic()
         if not self._full_said:
             self._full_said = True
-            self._say(f"/dev/shm is full: {self._filled(reading)}; workers now die or hang; {self._way_out(reading)}")
+            self._say(
+                f"/dev/shm was seen full at {clock()}: {self._filled(reading)}; a worker that finds no room for its "
+                f"next batch dies or hangs; {self._way_out(reading)}"
+            )
         full, silent = time.monotonic() - self._full_since, self.log.silent
         if min(full, silent) >= SILENT_SECONDS and not self._stuck_said:
             self._stuck_said = True

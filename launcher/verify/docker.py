@@ -8,6 +8,7 @@ from pathlib import Path
 
 from launcher.container.paths import has_relative_bind, host_source
 from launcher.container.secrets import mounted_secrets, passed_secrets
+from launcher.container.taken_name import taken_name
 from launcher.formats.docker.read import read_docker_run
 from launcher.formats.docker.words import statements
 from launcher.formats.workload import Known, MountPoint, Workload
@@ -70,7 +71,7 @@ def expected(plan: LaunchPlan, base: Path | None) -> Workload:
     """Return what the script says when it says what the plan says; `base` is the folder that it will lie in."""
     rest: dict[str, object] = {"command": "exec docker run", "--rm": True, "--init": True}
     before = tuple(_commands_before(plan, base))
-    return engine_workload(plan)._replace(rest=rest | ({"commands before": before} if before else {}))
+    return engine_workload(plan)._replace(rest=rest | {"commands before": before})
 
 
 def _commands_before(plan: LaunchPlan, base: Path | None) -> Iterator[tuple[str, ...]]:
@@ -99,6 +100,8 @@ def _commands_before(plan: LaunchPlan, base: Path | None) -> Iterator[tuple[str,
     yield from ((f"{name}=<${holder}>",) for name, holder in holders.items())
     if passed:
         yield ("export", *(name for name, _ in passed))
+    yield ("if", "docker", "container", "inspect", plan.name, "<>>", "</dev/null>", "<2>&>", "<1>")
+    yield from _stop_before(taken_name(plan))
 
 
 def _stop_before(message: str) -> Iterator[tuple[str, ...]]:

@@ -73,6 +73,7 @@ SETS = (
     "kubernetes.priority_class=high",
     "kubernetes.image_pull_secrets=[registry]",
     "kubernetes.fs_group=2000",
+    "kubernetes.run_as=assigned",
     "kubernetes.pod_security=baseline",
     "kubernetes.cpu_limit=false",
     "kubernetes.annotations={pod: y}",

@@ -13,7 +13,9 @@ import pytest
 import yaml
 
 from launcher.diagnostics import Report
+from launcher.errors import JobFileRejected
 from launcher.job.fields.table import JOB, child, default, rows
+from launcher.job.read import read_job
 from launcher.job.reference import reference_markdown
 from launcher.job.schema import json_schema
 from launcher.job.spec import Gpus
@@ -121,6 +123,7 @@ DESIGN_ROWS = {
     "kubernetes.priority_class": "none",
     "kubernetes.scheduler_name": "none",
     "kubernetes.image_pull_secrets": "[]",
+    "kubernetes.run_as": "uid",
     "kubernetes.fs_group": "1000",
     "kubernetes.pod_security": "restricted",
     "kubernetes.cpu_limit": "true",
@@ -242,3 +245,37 @@ def test_the_schema_takes_every_field() -> None:
 def test_the_schema_refuses_unknown_and_later_fields(path: Path) -> None:
     """What is wrong by name alone is wrong in the editor too."""
     assert complaints(as_json(path))
+
+
+SMALL = {"name": "digits", "image": "a:1", "data_loader": {"batch_size": 1, "sample": {"shape": [2], "dtype": "int8"}}}
+ARGV: dict[str, Any] = {"command": ["true"]}
+
+
+@pytest.mark.parametrize(
+    ("changed", "accepted"),
+    [
+        (ARGV, True),
+        ({"script": "true"}, True),
+        ({}, False),
+        (ARGV | {"image": None}, False),
+        (ARGV | {"name": None}, False),
+        (ARGV | {"script": "true"}, False),
+        ({"target_overrides": {"docker": ARGV}}, True),
+        (ARGV | {"image": None, "target_overrides": {"docker": {"image": "b:1"}}}, True),
+        (ARGV | {"image": None, "target_overrides": {"docker": {"user": "1"}}}, False),
+        (ARGV | {"target_overrides": {"docker": {"command": None, "script": "true"}}}, True),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, dict) else "",
+)
+def test_the_schema_asks_for_what_a_job_needs(tmp_path: Path, changed: dict[str, Any], *, accepted: bool) -> None:
+    """A missing image or command, and both command and script, are errors in the editor as they are of read_job."""
+    document = {key: value for key, value in (SMALL | changed).items() if value is not None}
+    path = tmp_path / "job.yaml"
+    path.write_text(yaml.safe_dump(document))
+    try:
+        read_job(path, target="docker")
+    except JobFileRejected:
+        read = False
+    else:
+        read = True
+    assert (not complaints(document), read) == (accepted, accepted)

@@ -7,9 +7,11 @@ from typing import Any
 
 import pytest
 
+from launcher.container.kubernetes import IDENTITY
 from launcher.container.preflight import STOP_MARKER, forwarded_signals, health_text, preflight_text
 from launcher.plan.launch_plan import LaunchPlan
 from launcher.plan.workers import CPUS_PER_WORKER_ON_CPU, FEWEST_CPUS_FOR_WORKERS
+from launcher.rules import judged
 from launcher.templating.environment import TEMPLATES, constant_text
 from tests.preflight.plans import LOADER, automatic, plan
 
@@ -37,10 +39,10 @@ SCRIPTS = ("preflight.sh", "health.sh")
 
 
 @EVERY_PLAN
-def test_wrapper_has_at_most_a_hundred_lines(each: LaunchPlan) -> None:
+def test_wrapper_is_short(each: LaunchPlan) -> None:
     """Every reviewer of a manifest reads it; the first lines are the job's numbers, all others are the same."""
     lines = preflight_text(each).splitlines()
-    assert len(lines) <= 106
+    assert len(lines) <= 130
     assert max(map(len, lines[3:])) <= 120
 
 
@@ -98,7 +100,7 @@ def test_wrapper_sets_no_variable_that_a_job_could_have() -> None:
     words = " ".join(each for each in lines if not each.startswith("#")).replace("=", "= ").split()
     assigned = {word[:-1] for word in words if word.endswith("=") and word[:-1].isidentifier()}
     others = {name for name in assigned if not name.startswith(("tl_", "TRAINLAUNCH_"))}
-    assert others == {"IFS", "PET_RDZV_CONF"}  # and by `tl_set`, thread variables that nobody set
+    assert others == {"IFS", "PET_RDZV_CONF", *IDENTITY}  # and by `tl_set`, thread variables that nobody set
 
 
 def test_stop_marker_stands_before_the_last_sentence() -> None:
@@ -149,3 +151,14 @@ def test_sized_job_must_get_its_need() -> None:
 def test_any_number_of_literals_renders(count: int) -> None:
     """`{{num_workers}}` and its three siblings may each stand alone or together."""
     assert "for tl_arg" in preflight_text(plan(command=["echo", *LITERALS[:count]]))
+
+
+def test_workers_beyond_the_jobs_own_cpus_are_said_once() -> None:
+    """`up` and `render` have warned of them; the wrapper warns where only the machine has too few CPUs."""
+    warned = plan(loader={"num_workers": 3}, resources={"cpus": 2})
+    assert "TL206" in {each.code for each in judged(warned)}
+    assert " tl_stated=0 " in preflight_text(warned)
+    for cpus in ({}, {"cpus": 3}):
+        quiet = plan(loader={"num_workers": 3}, resources=cpus)
+        assert "TL206" not in {each.code for each in judged(quiet)}
+        assert " tl_stated=3 " in preflight_text(quiet)

@@ -342,3 +342,27 @@ def test_the_users_own_app_label_wins(tmp_path: Path) -> None:
     """A job that sets a well-known label keeps it."""
     plan = plan_with(tmp_path, "kubernetes", resources=LIMITS, labels={"app.kubernetes.io/name": "mine"})
     assert manifest(plan)["metadata"]["labels"]["app.kubernetes.io/name"] == "mine"
+
+
+@pytest.mark.parametrize("level", ["restricted", "baseline", "privileged"])
+def test_assigned_ids_are_left_to_the_cluster(tmp_path: Path, level: str) -> None:
+    """OpenShift gives each namespace a range of uids and refuses pods that state others; name and home are needed."""
+    plan = plan_with(tmp_path, "kubernetes", resources=LIMITS, kubernetes={"run_as": "assigned", "pod_security": level})
+    spec = pod_spec(plan)
+    context = spec.get("securityContext", {})
+    assert not {"runAsUser", "runAsGroup", "fsGroup", "fsGroupChangePolicy"} & context.keys()
+    assert context.get("runAsNonRoot", False) is (level == "restricted")
+    env = {each["name"]: each["value"] for each in spec["containers"][0]["env"]}
+    assert IDENTITY.items() <= env.items()
+    assert {"name": "home", "emptyDir": {}} in spec["volumes"]
+
+
+@pytest.mark.parametrize(("field", "stated"), [("user", {"user": "1000"}), ("kubernetes.fs_group", {"fs_group": 7})])
+def test_assigned_ids_beside_stated_ones_are_an_error(tmp_path: Path, field: str, stated: dict[str, Any]) -> None:
+    """Of two wishes neither is dropped."""
+    own = {key: value for key, value in stated.items() if key == "fs_group"}
+    top = {key: value for key, value in stated.items() if key != "fs_group"}
+    with pytest.raises(JobFileRejected) as stopped:
+        plan_with(tmp_path, "kubernetes", resources=LIMITS, kubernetes={"run_as": "assigned", **own}, **top)
+    (found,) = stopped.value.diagnostics
+    assert (found.code, found.field) == ("TL109", field)

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from launcher.container.kubernetes import IDENTITY
 from launcher.errors import TargetUnavailable
 from launcher.plan.launch_plan import LaunchPlan
 from launcher.run.backend import Backend, Chunk, Session, Started
@@ -75,6 +76,26 @@ class ShmContract:
         assert reading is not None
         assert 5 << 20 <= reading.used < 6 << 20
         assert (reading.size, reading.workers) == (64 << 20, 2)
+
+
+class UserContract:
+    """Whose the processes are; apart, since target local has no user of its own."""
+
+    @pytest.mark.parametrize("read_only", [False, True], ids=["own-root", "read-only-root"])
+    def test_a_uid_without_a_name_has_a_name_and_a_home(
+        self, backend: Backend, begin: Begin, make_plan_of: MakePlan, read_only: bool
+    ) -> None:
+        """As in a pod: getpass.getuser() finds a name, and the caches of torch, Triton and matplotlib are writable."""
+        folders = " ".join(f'"${each}"' for each in IDENTITY if each not in {"HOME", "USER", "LOGNAME"})
+        script = f'echo "$USER $LOGNAME $MINE"; mkdir -p {folders}; cd "$HOME"; touch x; ls -A'
+        plan = make_plan_of(
+            command=["/bin/sh", "-euc", script], user="1042:1042", read_only=read_only, env={"MINE": "my-own"}
+        )
+        _, session = begin(plan)
+        chunks = list(session.chunks())
+        assert session.exit_code() == 0, chunks
+        assert joined(chunks, stderr=False) == b"trainlaunch trainlaunch my-own\n.cache\nx\n"
+        assert b"warning" not in joined(chunks, stderr=True).replace(b"warning: can't write to /\n", b"")
 
 
 class BackendContract(ShmContract):

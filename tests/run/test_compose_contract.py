@@ -12,11 +12,11 @@ import pytest
 from launcher.plan.launch_plan import LaunchPlan
 from launcher.run.compose.backend import ComposeBackend
 from tests.jobs import plan_with
-from tests.run.contract import BackendContract
+from tests.run.contract import BackendContract, UserContract
 
 
 @pytest.mark.docker
-class TestCompose(BackendContract):
+class TestCompose(UserContract, BackendContract):
     """Real containers that the real Compose makes."""
 
     @pytest.fixture

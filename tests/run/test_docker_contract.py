@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 
 from launcher.run.docker.backend import DockerBackend
-from tests.run.contract import BackendContract, ShmContract
+from tests.run.contract import BackendContract, ShmContract, UserContract
 
 
 @pytest.mark.docker
-class TestDocker(BackendContract):
+class TestDocker(UserContract, BackendContract):
     """Real containers on the engine that the docker command uses."""
 
     @pytest.fixture

@@ -114,3 +114,30 @@ def write_context(config: Path, name: str, host: str) -> None:
     folder.mkdir(parents=True)
     meta = {"Name": name, "Metadata": {}, "Endpoints": {"docker": {"Host": host, "SkipTLSVerify": False}}}
     (folder / "meta.json").write_text(json.dumps(meta))
+
+
+@pytest.mark.parametrize(
+    ("installed", "path", "why", "fix"),
+    [
+        (False, "/usr/bin", "the Python package paramiko, which is not installed", "pip install 'docker[ssh]'"),
+        (True, "/nowhere", "the program ssh, which is not on PATH", "install an SSH client"),
+    ],
+    ids=["paramiko", "ssh"],
+)
+def test_an_engine_over_ssh_says_what_is_missing(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, installed: bool, path: str, why: str, fix: str
+) -> None:
+    """The SDK needs a package that it doesn't bring, and the program; its own words name neither."""
+    for name in [each for each in sys.modules if each.partition(".")[0] == "paramiko"]:
+        monkeypatch.delitem(sys.modules, name)
+    if installed:
+        (tmp_path / "paramiko.py").touch()
+        monkeypatch.syspath_prepend(tmp_path)
+    else:
+        monkeypatch.setitem(sys.modules, "paramiko", None)
+    monkeypatch.setenv("PATH", path)
+    with pytest.raises(TargetUnavailable) as refused:
+        probe(Endpoint("ssh://me@build.example", "DOCKER_HOST"))
+    (finding,) = refused.value.diagnostics
+    assert why in finding.why
+    assert fix in finding.fix

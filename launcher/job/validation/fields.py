@@ -41,12 +41,16 @@ _ENGINES_OWN = frozenset({"/", "/proc", "/sys", "/dev"})
 
 
 class Checked(NamedTuple):
-    """A job that was read: its values, the tree that they came from, its target, and where errors go."""
+    """A job that was read: its values, the tree that they came from, its target, and where errors go.
+
+    `misspelt` are the fields that an unknown key, which has its own error, was taken for.
+    """
 
     values: dict[str, Any]
     root: MappingNode
     target: str
     report: Report
+    misspelt: frozenset[str] = frozenset()
 
     @property
     def target_record(self) -> Target:
@@ -121,7 +125,7 @@ def _check_process(job: Checked) -> None:
     if command and script:
         fix = "delete one of them; in target_overrides write null"
         job.add("TL109", "script", "command and script are both stated", fix=fix)
-    if not command and not script:
+    if not command and not script and not {"command", "script"} & job.misspelt:
         job.add("TL106", "", "command or script is missing", fix="add command: [python, train.py]")
     for field, example in (("command", "python"), ("image_entrypoint", "/entrypoint.sh")):
         argv = job.value(field)

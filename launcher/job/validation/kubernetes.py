@@ -99,6 +99,9 @@ def _check_devices(job: Checked) -> None:
 
 def _check_user(job: Checked) -> None:
     user = job.value("user")
+    if job.value("kubernetes.run_as") == "assigned":
+        _refuse_stated_ids(job)
+        return
     ids = numeric_user(user)
     if ids is None:
         cannot(
@@ -116,6 +119,16 @@ def _check_user(job: Checked) -> None:
             fix='write target_overrides.kubernetes.user: "1000", or set kubernetes.pod_security to baseline',
             why="a namespace that enforces restricted refuses the pod, and the Job waits without an error",
         )
+
+
+def _refuse_stated_ids(job: Checked) -> None:
+    """Report ids beside `run_as: assigned`: the cluster's own are a range that no job file knows."""
+    elsewhere = "write user under target_overrides.docker, or null under target_overrides.kubernetes"
+    for field, fix in (("user", elsewhere), ("kubernetes.fs_group", "delete it")):
+        if job.value(field) is not None:
+            message = f"kubernetes.run_as is assigned, and {field} is stated"
+            why = "a cluster that assigns ids refuses pods that state others"
+            job.add("TL109", field, message, fix=f"{fix}, or delete kubernetes.run_as", why=why)
 
 
 def _check_groups(job: Checked) -> None:

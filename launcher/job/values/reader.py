@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Set
 from typing import Any
 
 from launcher.diagnostics import Report
@@ -31,6 +31,7 @@ class ValueReader:
         self._partial = partial
         self._nulls = nulls
         self._scalars = ScalarReader(report)
+        self.misspelt: set[str] = set()  # dotted fields that an unknown key was taken for: one error says both
 
     def read(self, type_: Type, node: Node, path: str) -> Any:
         """Return the value of `node`: dicts of what is stated, tuples for lists, scalars as `Type` says."""
@@ -79,14 +80,16 @@ class ValueReader:
         if not isinstance(node, MappingNode):
             return self._wrong(type_, node, path)
         values: dict[str, Any] = {}
+        meant: set[str | None] = set()
         for name, (key, value) in node.items.items():
             field = type_.by_name.get(name)
             if field is None:
-                refuse_unknown_key(self._report, key, type_, path=path, table=self._table)
+                meant.add(refuse_unknown_key(self._report, key, type_, path=path, table=self._table))
             elif not (self._nulls and isinstance(value, Scalar) and value.null and not field.type.nullable):
                 values[name] = self._field(field, value, f"{path}.{name}" if path else name, key=key)
         if not self._partial:
-            self._require(type_, node, path, values=values)
+            self._require(type_, node, path, stated=values.keys() | meant)
+        self.misspelt |= {f"{path}.{each}" if path else each for each in meant if each}
         return values
 
     def _field(self, field: Field, value: Node, path: str, *, key: Scalar) -> Any:
@@ -95,9 +98,9 @@ class ValueReader:
             return BAD
         return self.read(field.type, value, path)
 
-    def _require(self, type_: Type, node: MappingNode, path: str, *, values: dict[str, Any]) -> None:
+    def _require(self, type_: Type, node: MappingNode, path: str, *, stated: Set[str | None]) -> None:
         for field in type_.fields:
-            if field.required and field.name not in values:
+            if field.required and field.name not in stated:
                 full = f"{path}.{field.name}" if path else field.name
                 self._report.add(
                     "TL106", node, message=f"{full} is missing", fix=f"add {field.name}: {field.example}", field=full

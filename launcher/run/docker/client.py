@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import contextlib
 import os
+import shlex
 import socket
+import sys
 import threading
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -209,9 +211,10 @@ def _default_endpoint() -> Endpoint:
 
 
 def probe(endpoint: Endpoint) -> None:
-    """Raise TargetUnavailable with the exact reason when a Unix socket can't be opened; the SDK does tcp and ssh."""
+    """Raise TargetUnavailable with the exact reason when a Unix socket can't be opened, or ssh:// can't be spoken."""
     path = endpoint.socket_path
     if path is None:
+        _probe_ssh(endpoint)
         return
     try:
         with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as sock:
@@ -227,18 +230,46 @@ def probe(endpoint: Endpoint) -> None:
         raise unreachable(endpoint, f"the socket {path}: {cause.strerror or cause}") from cause
 
 
-def unreachable(endpoint: Endpoint, why: str) -> TargetUnavailable:
-    """Return the error for an engine that doesn't answer (TL501)."""
-    if endpoint.named_by in {"DOCKER_HOST", "DOCKER_CONTEXT"}:
-        fix = f"unset {endpoint.named_by} to use {DEFAULT_HOST}, or start the engine that it names"
-    elif endpoint.named_by:
-        fix = f"run `docker context use default`, or start the engine of {endpoint.named_by}"
-    else:
-        fix = "run `sudo systemctl start docker` (or start Docker Desktop), or set DOCKER_HOST to where one listens"
+def _probe_ssh(endpoint: Endpoint) -> None:
+    """Raise TargetUnavailable where what the SDK needs for ssh:// is not here: a package, and the program itself."""
+    if not endpoint.host.startswith("ssh://"):
+        return
+    import shutil
+
+    forward = f"ssh -nNTL /tmp/docker.sock:/var/run/docker.sock {shlex.quote(endpoint.host)}"
+    besides = f"or run `{forward}` and set DOCKER_HOST to unix:///tmp/docker.sock"
+    if not _is_installed("paramiko"):
+        fix = f"run `{sys.executable} -m pip install 'docker[ssh]'`, {besides}"
+        raise unreachable(endpoint, "ssh:// needs the Python package paramiko, which is not installed", fix)
+    if shutil.which("ssh") is None:
+        fix = "install an SSH client, like openssh-client, or set DOCKER_HOST to where an engine listens"
+        raise unreachable(endpoint, "ssh:// needs the program ssh, which is not on PATH", fix)
+
+
+def _is_installed(package: str) -> bool:
+    import importlib.util
+
+    try:
+        return importlib.util.find_spec(package) is not None
+    except ValueError:  # somebody has put it out of the way
+        return False
+
+
+def unreachable(endpoint: Endpoint, why: str, fix: str = "") -> TargetUnavailable:
+    """Return the error for an engine that doesn't answer (TL501); `fix` where the caller knows a better one."""
     place = f"{endpoint.host} ({endpoint.named_by})" if endpoint.named_by else endpoint.host
-    return TargetUnavailable(
-        [Diagnostic(code=TL501.code, message=f"no Docker engine answers at {place}", why=why, fix=fix)]
-    )
+    message = f"no Docker engine answers at {place}"
+    return TargetUnavailable([Diagnostic(TL501.code, message, fix or _way_out(endpoint), why=why)])
+
+
+def _way_out(endpoint: Endpoint) -> str:
+    if endpoint.host.startswith("ssh://"):  # what ssh itself says stands above
+        return f"make `ssh {shlex.quote(endpoint.host)} docker version` work, without a question for a password"
+    if endpoint.named_by in {"DOCKER_HOST", "DOCKER_CONTEXT"}:
+        return f"unset {endpoint.named_by} to use {DEFAULT_HOST}, or start the engine that it names"
+    if endpoint.named_by:
+        return f"run `docker context use default`, or start the engine of {endpoint.named_by}"
+    return "run `sudo systemctl start docker` (or start Docker Desktop), or set DOCKER_HOST to where one listens"
 
 
 def _no_permission(path: str) -> Diagnostic:

@@ -14,7 +14,7 @@ from launcher.run.docker.backend import DockerBackend
 from launcher.run.podman.compose import HELPERS, PodmanCompose
 from tests.conftest import Runs
 from tests.run.conftest import containers_of, docker, networks_of
-from tests.run.contract import BackendContract, ShmContract
+from tests.run.contract import BackendContract, ShmContract, UserContract
 from tests.run.podman.conftest import CONF, Podman, configuration
 from tests.run.podman.test_podman import Without, without_docker  # noqa: F401 - a fixture
 from tests.run.test_compose import (  # noqa: F401 - collected here, where the fixtures give Podman
@@ -48,7 +48,7 @@ def _need(there: bool, package: str) -> None:
     pytest.skip(f"{package} is not installed")
 
 
-class TestPodmanCompose(ShmContract):
+class TestPodmanCompose(UserContract, ShmContract):
     """Of the contract of all backends what creating by Compose and Podman's own ways could break together."""
 
     make_plan_of = _OnCompose.make_plan_of

@@ -12,11 +12,11 @@ from launcher.run.backends import docker_backend
 from launcher.run.docker.backend import DockerBackend
 from launcher.run.docker.client import Engine, find_endpoint
 from launcher.run.podman.backend import PodmanBackend
-from tests.run.contract import BackendContract, ShmContract
+from tests.run.contract import BackendContract, ShmContract, UserContract
 
 
 @pytest.mark.docker
-class TestPodman(BackendContract):
+class TestPodman(UserContract, BackendContract):
     """Real containers of a rootful Podman, through its service."""
 
     @pytest.fixture

@@ -1,0 +1,84 @@
+"""What the wrapper gives to users that the image doesn't know, under each shell."""
+
+from __future__ import annotations
+
+import subprocess
+
+import pytest
+
+from launcher.container.kubernetes import IDENTITY
+from launcher.job.reserved import CLUSTER_HOME
+from tests.conftest import Runs
+from tests.preflight.containers import Case, run_cases
+from tests.preflight.plans import plan
+from tests.preflight.test_shm_in_containers import SHM
+
+pytestmark = pytest.mark.docker
+
+SHOWN = plan(command=["env", "-0"])
+HOME = "/tmp/trainlaunch-home"
+CLEAN = f"rm -rf {HOME}"
+
+
+def identity(case: Case, docker_run: Runs, image: str) -> list[dict[str, str]]:
+    """Return, per shell, the variables of a name and home that the job got."""
+    ended = run_cases(docker_run, image, [case], SHM)[0]
+    assert [each.code for each in ended] == [0] * len(ended), ended
+    return [{key: value for key, value in each.variables.items() if key in IDENTITY} for each in ended]
+
+
+def test_a_uid_without_a_name_gets_what_a_pod_states(docker_run: Runs, base_image: str) -> None:
+    """The same variables as on Kubernetes, below a folder that only this uid can read."""
+    shown = Case(SHOWN, user=1042, env={"HOME": "/"}, setup=CLEAN)
+    expected = {key: value.replace(CLUSTER_HOME, HOME) for key, value in IDENTITY.items()}
+    assert identity(shown, docker_run, base_image) == [expected] * 3
+    mode = Case(plan(command=["stat", "-c", "%a %u", HOME]), user=1042, env={"HOME": "/"}, setup=CLEAN)
+    assert [each.out for each in run_cases(docker_run, base_image, [mode], SHM)[0]] == ["700 1042\n"] * 3
+
+
+def test_what_is_set_stays(docker_run: Runs, base_image: str) -> None:
+    """A home that can be written is no reason for another, a stated one is the user's own affair, and so is a name."""
+    mine = {"USER": "me", "LOGNAME": "us", "XDG_CACHE_HOME": "/c", "HOME": "/"}
+    kept = identity(Case(SHOWN, user=1042, env=mine, setup=CLEAN), docker_run, base_image)
+    assert [(each["USER"], each["LOGNAME"], each["XDG_CACHE_HOME"], each["HOME"]) for each in kept] == [
+        ("me", "us", "/c", HOME)
+    ] * 3
+    writable = Case(SHOWN, user=1042, env={"HOME": "/tmp"}, setup=CLEAN)
+    named = {"HOME": "/tmp", "USER": "trainlaunch", "LOGNAME": "trainlaunch"}
+    assert identity(writable, docker_run, base_image) == [named] * 3
+    stated = Case(plan(command=["env", "-0"], env={"HOME": "/nowhere"}), user=1042, env={"HOME": "/nowhere"})
+    assert identity(stated, docker_run, base_image) == [named | {"HOME": "/nowhere"}] * 3
+    assert identity(Case(SHOWN, user=0, env={"HOME": "/nowhere"}), docker_run, base_image) == [{"HOME": "/nowhere"}] * 3
+
+
+@pytest.mark.parametrize(
+    "planted",
+    [f"mkdir {HOME}; chmod 777 {HOME}", f"mkdir /tmp/other; chown 1042 /tmp/other; ln -s /tmp/other {HOME}"],
+    ids=["folder", "link"],
+)
+def test_a_planted_home_is_not_taken(docker_run: Runs, base_image: str, planted: str) -> None:
+    """Caches hold code that is run: nobody else may have made their folder, where /tmp is shared."""
+    case = Case(SHOWN, user=1042, env={"HOME": "/"}, setup=f"rm -rf {HOME} /tmp/other; {planted}")
+    assert [each["HOME"] for each in identity(case, docker_run, base_image)] == ["/"] * 3
+
+
+def test_shm_is_no_home(docker_run: Runs, base_image: str) -> None:
+    """Its room is planned for batches."""
+    case = Case(SHOWN, user=1042, env={"HOME": "/", "TMPDIR": "/dev/shm"})
+    assert [each["HOME"] for each in identity(case, docker_run, base_image)] == ["/"] * 3
+
+
+def test_an_images_own_user_has_a_name(docker_run: Runs, base_image: str) -> None:
+    """A USER of the image counts as one that the job states: nobody sees it before the container runs."""
+    shown = plan(command=["python3", "-c", "import getpass; print(getpass.getuser())"])
+    argv = Case(shown).started_by("dash")["argv"]
+    assert isinstance(argv, list)
+    text = f"FROM {base_image}\nUSER 1042\n"
+    built = subprocess.run(["docker", "build", "--quiet", "-"], input=text, capture_output=True, text=True, check=True)
+    image = built.stdout.strip()
+    try:
+        done = docker_run(SHM, f"--entrypoint={argv[0]}", image, *argv[1:])
+        assert (done.returncode, done.stdout) == (0, "trainlaunch\n"), done.stderr
+        assert "warning: can't write to /\n" in done.stderr, "the folder that it starts in"
+    finally:
+        subprocess.run(["docker", "rmi", "--no-prune", image], capture_output=True, check=False)
