@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 
 from launcher.diagnostics import Edit
 from launcher.formats.docker import words as shell
@@ -10,8 +11,8 @@ from launcher.formats.docker.given import Source
 from launcher.formats.docker.line import parsed
 from launcher.formats.docker.read import workload_of
 from launcher.rules.written.evidence import engine_text
-from launcher.rules.written.model import DEVCONTAINER, Written, WrittenFile, at
-from launcher.yamltree.documents import Documents, Mapping, Scalar, Sequence
+from launcher.rules.written.model import DEVCONTAINER, Written, WrittenFile, at, below, text_at
+from launcher.yamltree.documents import Documents, Mapping, Node, Scalar, Sequence
 
 COMMAND = ("docker", "run")
 
@@ -24,11 +25,8 @@ def read_devcontainer(text: str, name: str, found: Documents) -> WrittenFile:
     if isinstance(root, Mapping) and at(root, "dockerComposeFile") is None:
         image, key = at(root, "image"), root.keys.get("image") or root.keys.get("build")
         if key is not None:
-            line = parsed(
-                COMMAND,
-                word_of(key),
-                [*_arguments(text, root), *([word_of(image)] if isinstance(image, Scalar) else [])],
-            )
+            words = [*_arguments(text, root), *_properties(root)]
+            line = parsed(COMMAND, word_of(key), [*words, *([word_of(image)] if isinstance(image, Scalar) else [])])
             workload = workload_of(line, source)._replace(place="container")
             containers = (Written(workload, own=root, add_shm=lambda size: _added(text, source, root, size)),)
     return WrittenFile(DEVCONTAINER, text, source, containers, found.nodes)
@@ -47,6 +45,32 @@ def _arguments(text: str, root: Mapping) -> list[shell.Word]:
         found = [it for it in shell.tokens(text, each.start, each.end) if isinstance(it, shell.Word)]
         words += found[:1]  # a string in double quotes is one word to a shell too
     return words
+
+
+def _properties(root: Mapping) -> Iterator[shell.Word]:
+    """Yield the flags that properties stand for: mounts, variables, init, privileged, and a GPU that is required."""
+    mounts, variables = at(root, "mounts"), at(root, "containerEnv")
+    for each in mounts.items if isinstance(mounts, Sequence) else ():
+        if isinstance(each, Mapping):
+            pairs = (f"{key}={value.text}" for key, value in each.items.items() if isinstance(value, Scalar))
+            yield from (_flag("--mount", each), _flag(",".join(pairs), each))
+        elif isinstance(each, Scalar):
+            yield from (_flag("--mount", each), word_of(each))
+    for key, value in variables.items.items() if isinstance(variables, Mapping) else ():
+        if isinstance(value, Scalar) and "${" not in value.text:
+            yield from (_flag("--env", value), _flag(f"{key}={value.text}", value))
+    for key in ("init", "privileged"):
+        if text_at(root, key) == "true":
+            yield _flag(f"--{key}", root.keys[key])
+    needed = at(root, "hostRequirements", "gpu")
+    listed = at(root, "runArgs")
+    stated = any(isinstance(each, Scalar) and each.text.startswith("--gpus") for each in below(listed))
+    if isinstance(needed, Mapping) or (isinstance(needed, Scalar) and needed.text == "true"):
+        yield from () if stated else (_flag("--gpus", needed), _flag("all", needed))
+
+
+def _flag(text: str, place: Node) -> shell.Word:
+    return shell.Word([shell.Piece(text, place.start, place.end, place.start, quoted=True)])
 
 
 def _added(text: str, source: Source, root: Mapping, size: int) -> tuple[Edit, ...]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from bisect import bisect_left, insort
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
@@ -10,6 +11,7 @@ from launcher.diagnostics import Edit
 from launcher.rules.written.model import Finding
 from launcher.yamltree.changes import Change, EditRefused
 from launcher.yamltree.editor import Editor
+from launcher.yamltree.edits import applied
 
 Place = tuple[int, int]
 # An edit is proved by reading the whole text again. So many characters are read for one text, and no hang follows.
@@ -37,9 +39,21 @@ def yaml_edits(text: str, name: str, changes: Sequence[Change], document: int) -
     """Return the edits that make these changes of a document; none where one would reach further than its place."""
     try:
         editor = _editor(text, name)
-        return tuple(edit for change in changes for edit in editor.edits(change, document))
+        edits = tuple(edit for change in changes for edit in editor.edits(change, document))
     except EditRefused:
         return ()
+    return edits if not is_json(text) or is_json(applied(text, edits)) else ()
+
+
+def is_json(text: str) -> bool:
+    """Return whether a text is JSON, and not only YAML that looks like it."""
+    if not text.lstrip().startswith(("{", "[")):
+        return False
+    try:
+        json.loads(text)
+    except (ValueError, RecursionError):
+        return False
+    return True
 
 
 def chosen(findings: Iterable[Finding]) -> tuple[Edit, ...]:

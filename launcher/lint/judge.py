@@ -9,7 +9,7 @@ from typing import NamedTuple
 from launcher.diagnostics import Diagnostic, Explanation, Severity, Span
 from launcher.lint.allowed import allowed
 from launcher.lint.edits import chosen
-from launcher.lint.kinds import TEMPLATE, Kind
+from launcher.lint.kinds import TEMPLATE, Kind, rendering_command
 from launcher.lint.read import Broken, read_text
 from launcher.rules.written.model import DEFECTS, Finding, WrittenFile
 from launcher.rules.written.registry import findings_of, in_order
@@ -78,12 +78,19 @@ def lint_text(text: str, name: str, kind: str | None = None, groups: Collection[
     """Return the findings of one text; `name` is its path, `kind` one that the caller states."""
     read = read_text(text, name, kind)
     if isinstance(read, WrittenFile):
-        return Linted(name, text, read.kind, in_order(allowed(read, findings_of(read, groups))))
+        own = [each for each in findings_of(read, groups) if _is_in(each, name)]
+        return Linted(name, text, read.kind, in_order(allowed(read, own)))
     if isinstance(read, Broken):
         return Linted(name, text, read.kind, (_broken(read),))
     if isinstance(read, Kind) and read.name == TEMPLATE:
-        return Linted(name, text, TEMPLATE, (_template(name),))
+        return Linted(name, text, TEMPLATE, (_template(name, text),))
     return Linted(name, text, None)
+
+
+def _is_in(finding: Finding, name: str) -> bool:
+    """Return whether a finding is about this file, and not about one that its reader lays over it."""
+    span = finding.diagnostic.span
+    return span is None or span.file == name
 
 
 def lint_file(path: Path, kind: str | None = None, groups: Collection[str] = (DEFECTS,)) -> Linted:
@@ -149,12 +156,12 @@ def _unreadable(name: str, what: str, fix: str, line: int = 1) -> Finding:
     return Finding(Diagnostic(TL393.code, f"{name} {what}", fix, span=Span(name, line, 1, line, 1)), TL393.name)
 
 
-def _template(name: str) -> Finding:
+def _template(name: str, text: str) -> Finding:
     return Finding(
         Diagnostic(
             TL394.code,
             "a template can't be judged before it is rendered",
-            "pipe the rendered text: helm template CHART | trainlaunch lint -",
+            f"pipe the rendered text: {rendering_command(name, text)} | trainlaunch lint -",
             severity=Severity.INFO,
             span=Span(name, 1, 1, 1, 1),
         ),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 from pathlib import PurePath
 from typing import NamedTuple
 
@@ -10,6 +11,7 @@ from launcher.rules.written.model import (
     COMPOSE,
     DEVCONTAINER,
     DOCKERFILE,
+    ECS,
     GITHUB,
     GITLAB,
     KUBERNETES,
@@ -17,6 +19,7 @@ from launcher.rules.written.model import (
     SHELL,
     TRAINING_SCRIPT,
     at,
+    text_at,
 )
 from launcher.yamltree.documents import Documents, Mapping, Node, Sequence, documents
 
@@ -32,9 +35,10 @@ KINDS = (
     GITHUB,
     GITLAB,
     SAGEMAKER,
+    ECS,
     TRAINING_SCRIPT,
 )
-YAML_KINDS = frozenset({COMPOSE, KUBERNETES, GITHUB, GITLAB, SAGEMAKER, DEVCONTAINER})
+YAML_KINDS = frozenset({COMPOSE, KUBERNETES, GITHUB, GITLAB, SAGEMAKER, DEVCONTAINER, ECS})
 TEMPLATE = "template"
 _DOCKERFILE = re.compile(r"(?:dockerfile|containerfile)(?:[.-].*)?|.*\.(?:dockerfile|containerfile)", re.IGNORECASE)
 _MAKEFILE = re.compile(r"(?:gnu)?makefile(?:\..*)?|.*\.mk", re.IGNORECASE)
@@ -45,10 +49,18 @@ _TEMPLATED = re.compile(r"^[ \t]*\{\{-?|:[ \t]*\{\{-?[ \t]*(?:\.|include|tpl|toY
 # A YAML text without any of these has no container in it; looking for them is faster than parsing.
 _MAY_HOLD = re.compile(
     r"^\s*(?:- )?\"?(?:containers|services|jobs|container_config|podSpec|script|steps|template|image)\"?:"
+    r"|\b[cC]ontainerDefinitions\b"
     r"|[{,] *\"?(?:containers|services|image)\"?:",
     re.MULTILINE,
 )
 _SUFFIXES = frozenset({".yaml", ".yml"})
+_OF_JSON = ("containers", "runArgs", "services", "containerDefinitions", "ContainerDefinitions")
+_TEMPLATES = frozenset({".tpl", ".tmpl", ".gotmpl", ".j2", ".jinja", ".jinja2"})
+_KUSTOMIZATIONS = frozenset({"kustomization.yaml", "kustomization.yml", "Kustomization"})
+# What of a kustomization changes containers that stand elsewhere.
+_CHANGES = re.compile(
+    r"^(?:patches|patchesStrategicMerge|patchesJson6902|components|helmCharts|transformers|replacements):", re.MULTILINE
+)
 
 
 class Kind(NamedTuple):
@@ -63,6 +75,8 @@ def kind_of(name: str, text: str, forced: str | None = None) -> Kind:
     if forced is not None:
         return Kind(forced, parsed(text, name, forced) if forced in YAML_KINDS else None)
     path = PurePath(name)
+    if path.name in _KUSTOMIZATIONS or path.suffix in _TEMPLATES:
+        return Kind(TEMPLATE if _is_rendered_elsewhere(path, text) else None)
     if path.suffix in _SUFFIXES:
         return _yaml_kind(path, text)
     if path.name in {"devcontainer.json", ".devcontainer.json"}:
@@ -72,11 +86,8 @@ def kind_of(name: str, text: str, forced: str | None = None) -> Kind:
     if path.suffix == ".py":
         return Kind(TRAINING_SCRIPT if "DataLoader" in text or "initial_seed" in text else None)
     by_name = _by_name(path)
-    if by_name is not None:
-        return Kind(by_name)
-    if name == "-" or not path.suffix:
-        return _by_content(path, text)
-    return Kind(None)
+    content = by_name is None and (name == "-" or not path.suffix)
+    return _by_content(path, text) if content else Kind(by_name)
 
 
 def _by_name(path: PurePath) -> str | None:
@@ -119,8 +130,19 @@ def _yaml_kind(path: PurePath, text: str) -> Kind:
     return Kind(_of_documents(found), found)
 
 
+def rendering_command(name: str, text: str) -> str:
+    """Return what prints the text that a template becomes, as far as its name and words tell."""
+    path = PurePath(name)
+    if path.name in _KUSTOMIZATIONS:
+        return f"kustomize build {shlex.quote(str(path.parent))}"
+    if "templates" in path.parts:
+        chart = PurePath(*path.parts[: len(path.parts) - 1 - path.parts[::-1].index("templates")])
+        return f"helm template {shlex.quote(str(chart))}"
+    return "helm template CHART" if ".Values" in text else "a command that renders it"
+
+
 def _json_kind(path: PurePath, text: str) -> Kind:
-    if '"containers"' not in text and '"runArgs"' not in text and '"services"' not in text:
+    if not any(f'"{key}"' in text for key in _OF_JSON):
         return Kind(None)
     found = parsed(text, str(path), DEVCONTAINER)
     return Kind(_of_documents(found), found)
@@ -135,6 +157,13 @@ def without_comments(text: str) -> str:
     """Return JSON with its comments as blanks of the same length."""
     pattern = re.compile(r'"(?:\\.|[^"\\])*"|//[^\n]*|/\*.*?\*/', re.DOTALL)
     return pattern.sub(lambda it: it[0] if it[0].startswith('"') else re.sub(r"[^\n]", " ", it[0]), text)
+
+
+def _is_rendered_elsewhere(path: PurePath, text: str) -> bool:
+    """Return whether a file of a template engine holds containers, or a kustomization changes some."""
+    if path.name in _KUSTOMIZATIONS:
+        return _CHANGES.search(text) is not None
+    return re.search(r"\{[{%]", text) is not None and _MAY_HOLD.search(text) is not None
 
 
 def _is_template(path: PurePath, text: str) -> bool:
@@ -169,6 +198,10 @@ def _of_documents(found: Documents) -> str | None:
 def _of_root(root: Mapping) -> str | None:
     if at(root, "local", "container_config") is not None:
         return SAGEMAKER
+    if at(root, "runs", "steps") is not None and at(root, "runs", "using") is not None:
+        return GITHUB  # a composite action
+    if at(root, "containerDefinitions") is not None or "AWS::ECS::TaskDefinition" in _types(root):
+        return ECS
     jobs = at(root, "jobs")
     if isinstance(jobs, Mapping) and any(at(each, "runs-on") or at(each, "uses") for each in jobs.items.values()):
         return GITHUB
@@ -180,6 +213,13 @@ def _of_root(root: Mapping) -> str | None:
     if any(isinstance(at(each, "script"), Sequence) for each in root.items.values()):
         return GITLAB
     return KUBERNETES if _has_pod(root, 0) else None
+
+
+def _types(root: Mapping) -> set[str | None]:
+    """Return the types of a CloudFormation stack's resources."""
+    resources = at(root, "Resources")
+    found = resources.items.values() if isinstance(resources, Mapping) else ()
+    return {text_at(each, "Type") for each in found}
 
 
 def _is_service(node: Node) -> bool:

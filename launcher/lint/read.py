@@ -8,6 +8,7 @@ from typing import NamedTuple
 from launcher.diagnostics import Span
 from launcher.lint import devcontainer, workflow, yaml_files
 from launcher.lint.dockerfile import read_dockerfile
+from launcher.lint.ecs import read_ecs
 from launcher.lint.kinds import MAKEFILE, MARKDOWN, Kind, kind_of
 from launcher.lint.shell import fences, read_regions, recipes, whole
 from launcher.lint.training_script import read_script
@@ -15,6 +16,7 @@ from launcher.rules.written.model import (
     COMPOSE,
     DEVCONTAINER,
     DOCKERFILE,
+    ECS,
     GITHUB,
     GITLAB,
     KUBERNETES,
@@ -31,6 +33,7 @@ _YAML: dict[str, Callable[[str, str, Documents], WrittenFile]] = {
     DEVCONTAINER: devcontainer.read_devcontainer,
     GITHUB: workflow.read_github,
     GITLAB: workflow.read_gitlab,
+    ECS: read_ecs,
     SAGEMAKER: lambda text, name, found: WrittenFile(SAGEMAKER, text, Source(text, name), nodes=found.nodes),
 }
 _REGIONS = {SHELL: whole, MARKDOWN: fences, MAKEFILE: recipes}

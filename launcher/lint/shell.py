@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 from launcher.diagnostics import Edit
 from launcher.formats.docker.given import Source
 from launcher.formats.docker.line import Line, commands, run_lines
 from launcher.formats.docker.read import workload_of
+from launcher.formats.docker.words import Word as ShellWord
 from launcher.formats.docker.words import tokens
 from launcher.rules.written.commands import argvs_of
 from launcher.rules.written.evidence import engine_text
@@ -17,7 +18,15 @@ from launcher.rules.written.model import SHELL, Word, Written, WrittenFile
 Region = tuple[int, int]
 _FENCE = re.compile(r"^[ \t]*(?P<mark>`{3,}|~{3,})[ \t]*(?P<word>[\w-]*)[^\n]*\n", re.MULTILINE)
 _SHELL_WORDS = frozenset({"", "sh", "bash", "shell", "console", "zsh", "shell-session", "terminal", "shellsession"})
-_RECIPE = re.compile(r"^\t(?:[^\n]*\\\n)*[^\n]*\n?", re.MULTILINE)
+# A variable of such a name is an image, and so one word.
+_IMAGE_NAME = re.compile(
+    r"\$[{(]?((?:\w+_)?(?:image|img)(?:_?(?:name|tag|uri|url|ref|full))?)[})]?(?!\w)", re.IGNORECASE | re.ASCII
+)
+_ASSIGNED = re.compile(r"([A-Za-z_]\w*)=(.*)", re.DOTALL)
+_OF_MAKE = re.compile(r"^(?:export[ ]+)?([A-Za-z_][\w.-]*)[ \t]*(?:[:?]{0,2}=)[ \t]*(.*?)[ \t]*(?:#.*)?$", re.MULTILINE)
+_DECLARING = frozenset({"export", "local", "readonly", "declare", "typeset"})
+_ONE_WORD = re.compile(r"[\w./:@${}()+][\w./:@${}()+%,=-]*")
+_RECIPE = re.compile(r"^(?:\t|[^\t\n#=:]+:(?!=)[^\n=;#]*;)((?:[^\n]*\\\n)*[^\n]*\n?)", re.MULTILINE)
 
 
 def whole(text: str) -> tuple[Region, ...]:
@@ -38,9 +47,9 @@ def fences(text: str) -> Iterator[Region]:
 
 
 def recipes(text: str) -> Iterator[Region]:
-    """Yield each recipe line of a Makefile, with the lines that continue it."""
+    """Yield each recipe line of a Makefile, with the lines that continue it, and what stands behind `target: ;`."""
     for match in _RECIPE.finditer(text):
-        yield match.span()
+        yield match.span(1)
 
 
 def read_regions(text: str, name: str, regions: Iterable[Region], kind: str = SHELL) -> WrittenFile:
@@ -48,11 +57,44 @@ def read_regions(text: str, name: str, regions: Iterable[Region], kind: str = SH
     source = Source(text, name)
     containers: list[Written] = []
     found: list[tuple[Word, ...]] = []
-    for start, end in regions:
-        for line in run_lines(text, start, end):
+    places = list(regions)
+    single = frozenset(_single(text, places))
+    for start, end in places:
+        for line in run_lines(text, start, end, single):
             containers.append(_written(line, source, len(containers)))
         found += commands_of(text, start, end)
     return WrittenFile(kind, text, source, tuple(containers), commands=tuple(found))
+
+
+def _single(text: str, regions: Iterable[Region]) -> Iterator[str]:
+    """Yield the variables that are one word wherever they stand: each value that the text gives them is one."""
+    if "$" not in text:
+        return
+    yield from (match[1] for match in _IMAGE_NAME.finditer(text))
+    values: dict[str, list[str]] = {}
+    for start, end in regions:
+        for words, _ in commands(tokens(text, start, end)):
+            for name, value in _assignments(words):
+                values.setdefault(name, []).append(value)
+    for match in _OF_MAKE.finditer(text) if "$(" in text else ():
+        values.setdefault(match[1], []).append(match[2].strip("\"'"))
+    for name, given in values.items():
+        if all(_ONE_WORD.fullmatch(_default(each)) for each in given):
+            yield name
+
+
+def _assignments(words: Sequence[ShellWord]) -> Iterator[tuple[str, str]]:
+    """Yield names and values of a command that only assigns."""
+    rest = words[1:] if words and words[0].text in _DECLARING else words
+    found = [_ASSIGNED.fullmatch(each.text) for each in rest if not each.text.startswith("-")]
+    if all(found):
+        yield from ((match[1], match[2]) for match in found if match is not None)
+
+
+def _default(value: str) -> str:
+    """Return what `${NAME:-value}` is where nobody sets NAME; any other text as it is."""
+    match = re.fullmatch(r"\$\{\w+:?[-=]([^{}]*)\}", value)
+    return match[1] if match else value
 
 
 def commands_of(text: str, start: int, end: int) -> Iterator[tuple[Word, ...]]:

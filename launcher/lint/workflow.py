@@ -29,7 +29,9 @@ def read_github(text: str, name: str, found: Documents) -> WrittenFile:
     listed = (
         [(key, job) for key, job in jobs.items.items() if isinstance(job, Mapping)] if isinstance(jobs, Mapping) else []
     )
-    scripts = [each for _, job in listed for each in _steps(job)]
+    runs = at(root, "runs")  # of a composite action
+    owners = [*(job for _, job in listed), *([runs] if isinstance(runs, Mapping) else [])]
+    scripts = [each for job in owners for each in _steps(job)]
     inside = read_regions(text, name, _regions(text, scripts), GITHUB)
     own = tuple(each for key, job in listed for each in _container(text, name, key, job))
     return inside._replace(containers=(*own, *inside.containers), nodes=found.nodes)

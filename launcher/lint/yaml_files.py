@@ -2,33 +2,39 @@
 
 from __future__ import annotations
 
+import posixpath
 from collections.abc import Callable, Iterator
+from pathlib import Path as FilePath
 from typing import Any
 
 from launcher.diagnostics import Edit
 from launcher.formats.compose.read import read_documents
 from launcher.formats.kubernetes import containers_of
 from launcher.formats.kubernetes.objects import read_object
+from launcher.formats.workload import Workload, stated
 from launcher.lint.edits import Budget, yaml_edits
-from launcher.rules.written.commands import argvs_of
+from launcher.rules.written.commands import SHELLS, Argv, argvs_of, commands_in
 from launcher.rules.written.evidence import engine_text
 from launcher.rules.written.model import COMPOSE, KUBERNETES, Written, WrittenFile, at, text_at
 from launcher.units import format_size
 from launcher.yamltree.changes import Change, Insert, Set
-from launcher.yamltree.documents import Documents, Mapping, Node, Scalar, Sequence, Source
+from launcher.yamltree.documents import Documents, Mapping, Node, Scalar, Sequence, Source, documents
 
 Path = tuple[str | int, ...]
 Adds = Callable[[int], tuple[Edit, ...]]
 VOLUME = "dshm"
+_BASES = frozenset({"compose.yaml", "compose.yml", "docker-compose.yaml", "docker-compose.yml"})
 
 
 def read_compose_file(text: str, name: str, found: Documents) -> WrittenFile:
-    """Return the services of a Compose file."""
+    """Return the services of a Compose file, as its override changes them."""
     roots = [(index, each) for index, each in enumerate(found.nodes) if isinstance(each, Mapping)]
     containers = []
     budget = Budget(text)
-    for workload in read_documents(found):
+    for workload in read_documents(_overridden(found, name)):
         service = workload.place.removeprefix("services.")
+        if not any(at(each, "services", service) for _, each in roots):
+            continue  # the override's alone
         document, own = next(
             (
                 (index, node)
@@ -40,6 +46,24 @@ def read_compose_file(text: str, name: str, found: Documents) -> WrittenFile:
         add = _service_adds(text, name, document, service)
         containers.append(Written(workload, argvs_of(workload), own, add_shm=_within(budget, add)))
     return WrittenFile(COMPOSE, text, Source(text, name), tuple(containers), found.nodes)
+
+
+def _overridden(found: Documents, name: str) -> Documents:
+    """Return the documents of a file over which Compose lays its override without being asked, and those of that."""
+    path = FilePath(name)
+    if path.name not in _BASES:
+        return found
+    stem = path.name.rpartition(".")[0]
+    for suffix in (".yml", ".yaml"):
+        beside = path.with_name(f"{stem}.override{suffix}")
+        try:
+            text = beside.read_text(encoding="utf-8") if beside.is_file() else ""
+        except (OSError, UnicodeDecodeError):
+            continue
+        over = documents(text, str(beside)) if text else None
+        if over is not None and over.broken is None:
+            return found._replace(nodes=(*found.nodes, *over.nodes))
+    return found
 
 
 def _within(budget: Budget, add: Adds | None) -> Adds | None:
@@ -84,7 +108,16 @@ def _containers(text: str, name: str, document: int, path: Path, node: Node) -> 
                 continue
             add = _pod_adds(text, name, document, pod, ((*path, *inner), _steps(place)))
             mapping = own if isinstance(own, Mapping) else None
-            yield Written(workload, argvs_of(workload), mapping, pod, found.kind, add)
+            yield Written(workload, _argvs(workload, mapping), mapping, pod, found.kind, add)
+
+
+def _argvs(workload: Workload, own: Mapping | None) -> tuple[Argv, ...]:
+    """Return what a container runs; one of Argo's with a `source` runs that, if its command is a shell."""
+    source = text_at(own, "source")
+    argv = stated(workload.entrypoint)
+    if source is None:
+        return argvs_of(workload)
+    return commands_in(source) if argv and posixpath.basename(argv[0]) in SHELLS else ()
 
 
 def _steps(place: str) -> Path:

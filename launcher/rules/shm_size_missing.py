@@ -32,8 +32,9 @@ from typing import NamedTuple
 from launcher.diagnostics import Diagnostic, Severity
 from launcher.formats.workload import ABSENT, Unknown
 from launcher.rules.written.commands import is_training, program_of, stated_workers
-from launcher.rules.written.evidence import gpu_count, has_gpu, is_torch_image, size_text, suggested_shm
-from launcher.rules.written.model import DEFECTS, DEVCONTAINER, GITHUB, KUBERNETES, Finding, Written, WrittenFile
+from launcher.rules.written.ecs_fields import is_fargate
+from launcher.rules.written.evidence import gpu_count, has_gpu, is_fragment, is_torch_image, size_text, suggested_shm
+from launcher.rules.written.model import DEFECTS, DEVCONTAINER, ECS, GITHUB, KUBERNETES, Finding, Written, WrittenFile
 
 CODE = "TL301"
 NAME = "shm-size-missing"
@@ -60,6 +61,8 @@ def check_written(file: WrittenFile) -> Iterator[Finding]:
         workload = written.workload
         if workload.shm.kind != ABSENT or workload.shm.span is not None or _is_set_up(written):
             continue
+        if is_fragment(written) or _is_of_ray(written):
+            continue
         workers = stated_workers(written.argvs, workload.env)
         severity, reason = _judged(written, workers, beside)
         if severity is not None:
@@ -72,6 +75,11 @@ def _is_set_up(written: Written) -> bool:
         return True
     programs = {program_of(each) for each in written.argvs}
     return bool(programs) and programs <= _WATCHERS
+
+
+def _is_of_ray(written: Written) -> bool:
+    """Return whether KubeRay adds /dev/shm itself: to the first container of each of its pods, at its memory limit."""
+    return written.object_kind.startswith("Ray") and written.workload.place.endswith(" containers[0]")
 
 
 def _judged(written: Written, workers: int | None, beside: _Beside) -> tuple[Severity | None, str]:
@@ -119,7 +127,11 @@ def _finding(file: WrittenFile, written: Written, workers: int | None, severity:
         "compose": f"add shm_size: {shown} to the service",
         "kubernetes": f"add the volume {{name: dshm, emptyDir: {{medium: Memory, sizeLimit: {shown}}}}} to the pod and "
         "mount it at /dev/shm",
+        "ecs": f"set linuxParameters.sharedMemorySize to {shown}",
     }.get(workload.format, f"add --shm-size={shown}")
+    if file.kind == ECS and is_fargate(written.pod):
+        fix = "run it with the launch type EC2: on Fargate /dev/shm has no size to state"
+        written = written._replace(add_shm=None)
     if file.kind == DEVCONTAINER:
         fix = f'add "--shm-size={shown}" to runArgs'
     elif file.kind == GITHUB and written.own is not None:

@@ -43,6 +43,7 @@ from collections.abc import Iterator
 
 from launcher.diagnostics import Diagnostic, Severity
 from launcher.formats.workload import SIZE, Known
+from launcher.rules.written.evidence import is_fragment
 from launcher.rules.written.model import DEFECTS, KUBERNETES, Finding, WrittenFile
 
 CODE = "TL308"
@@ -59,6 +60,8 @@ def check_written(file: WrittenFile) -> Iterator[Finding]:
         if workload.format != KUBERNETES or workload.shm.kind != SIZE or not isinstance(size, Known):
             continue
         if workload.memory is not None or asked is not None or written.object_kind.endswith("TrainingRuntime"):
+            continue
+        if is_fragment(written):
             continue
         yield Finding(
             Diagnostic(

@@ -21,6 +21,7 @@ _GLOBAL_VALUES = frozenset({
     *("--config", "--context", "--host", "--log-level", "--tlscacert", "--tlscert", "--tlskey", "-c", "-H", "-l"),
     *("--root", "--runroot", "--url", "--connection", "--storage-driver", "--cgroup-manager", "--namespace", "-n"),
 })  # fmt: skip
+_VARIABLE = re.compile(r"\$[{(]?(\w+)[})]?")
 _ASSIGNMENT = re.compile(r"[A-Za-z_]\w*\+?=")
 _TAGGED = re.compile(
     r"(?=[^:@]*[a-z])[a-z0-9][\w.-]*(?::\d+)?(?:/[\w.-]+)*(?::[A-Za-z_][\w.-]*|:\d[\w.-]*|@sha256:[0-9a-f]+)"
@@ -62,22 +63,27 @@ class Line(NamedTuple):
     carriage: bool = False
 
 
-def run_lines(text: str, start: int = 0, end: int | None = None) -> tuple[Line, ...]:
-    """Return the lines of a text, or of its characters `start` to `end`, that start a container, in their order."""
-    return tuple(_lines(text, start, len(text) if end is None else end, 0))
+def run_lines(
+    text: str, start: int = 0, end: int | None = None, single: frozenset[str] = frozenset()
+) -> tuple[Line, ...]:
+    """Return the lines of a text, or of its characters `start` to `end`, that start a container, in their order.
+
+    `single` are variables that are one word each where they stand unquoted, whatever their value.
+    """
+    return tuple(_lines(text, (start, len(text) if end is None else end), 0, single))
 
 
-def _lines(text: str, start: int, end: int, depth: int) -> Iterator[Line]:
+def _lines(text: str, place: tuple[int, int], depth: int, single: frozenset[str]) -> Iterator[Line]:
     found: list[Line] = []
     before: list[tuple[str, ...]] = []
     inner: list[Line] = []
     carriage = False
-    for words, operators in commands(tokens(text, start, end)):
-        line = _line(words)
+    for words, operators in commands(tokens(text, *place)):
+        line = _line(words, single)
         carriage = carriage or any("\r" in each.text for each in operators)
         shown = (*(each.marked for each in words), *(f"<{each.text}>" for each in operators if each.text not in "\n;"))
         if depth < _DEEPEST:
-            inner += _inside(text, words, depth)
+            inner += _inside(text, words, depth, single)
         if line is not None:
             active = tuple(f"<{each.text}>" for each in operators if each.text not in "\n;")
             after = (active,) if active else ()
@@ -91,7 +97,7 @@ def _lines(text: str, start: int, end: int, depth: int) -> Iterator[Line]:
     yield from sorted([*lines, *inner], key=lambda each: each.run.start)
 
 
-def _inside(text: str, words: Sequence[Word], depth: int) -> Iterator[Line]:
+def _inside(text: str, words: Sequence[Word], depth: int, single: frozenset[str]) -> Iterator[Line]:
     """Yield the lines in command substitutions."""
     for word in words:
         for piece in word.pieces:
@@ -99,7 +105,7 @@ def _inside(text: str, words: Sequence[Word], depth: int) -> Iterator[Line]:
                 opened, closing = ("$(", ")") if piece.text.startswith("$(") else ("`", "`")
                 begin = piece.inner + len(opened)
                 end = piece.inner + len(piece.text.removesuffix(closing))
-                yield from _lines(text, begin, max(begin, end), depth + 1)
+                yield from _lines(text, (begin, max(begin, end)), depth + 1, single)
 
 
 def commands(stream: Iterator[Word | Operator]) -> Iterator[tuple[list[Word], list[Operator]]]:
@@ -123,7 +129,7 @@ def commands(stream: Iterator[Word | Operator]) -> Iterator[tuple[list[Word], li
     yield words, operators
 
 
-def _line(words: Sequence[Word]) -> Line | None:
+def _line(words: Sequence[Word], single: frozenset[str]) -> Line | None:
     """Return the line that the words of a command are, None where they start no container."""
     at = _program(words)
     if at is None:
@@ -136,7 +142,7 @@ def _line(words: Sequence[Word]) -> Line | None:
     if run >= len(words) or words[run].text not in {"run", "create"}:
         return None
     command = tuple(each.marked for each in words[: run + 1])
-    return parsed(command, words[run], words[run + 1 :])
+    return parsed(command, words[run], words[run + 1 :], single)
 
 
 def _program(words: Sequence[Word]) -> int | None:
@@ -151,7 +157,7 @@ def _program(words: Sequence[Word]) -> int | None:
     return None
 
 
-def parsed(command: tuple[str, ...], run: Word, words: Sequence[Word]) -> Line:
+def parsed(command: tuple[str, ...], run: Word, words: Sequence[Word], single: frozenset[str] = frozenset()) -> Line:
     """Return the line that a command makes whose words behind `run` are flags, image and arguments."""
     flags: list[Given] = []
     unclear: list[Word] = []
@@ -162,7 +168,7 @@ def parsed(command: tuple[str, ...], run: Word, words: Sequence[Word]) -> Line:
         at += 1
         if word.text == "--" and word.known:
             break
-        if word.opaque:
+        if word.opaque and not is_single(word, single):
             unclear.append(word)
             certain = False
         elif word.text.startswith("-") and len(word.text) > 1:
@@ -181,6 +187,12 @@ def parsed(command: tuple[str, ...], run: Word, words: Sequence[Word]) -> Line:
     if not left and unclear and unclear[-1] is words[-1] and unclear[-1].opaque:
         return Line(command, run, tuple(flags), tuple(unclear), unclear[-1], ())
     return Line(command, run, tuple(flags), tuple(unclear), left[0] if left else None, left[1:])
+
+
+def is_single(word: Word, single: frozenset[str]) -> bool:
+    """Return whether a word is a variable of `single` and nothing else: `$IMAGE`, `${IMAGE}`, make's `$(IMAGE)`."""
+    name = _VARIABLE.fullmatch(word.text) if single else None
+    return name is not None and name[1] in single
 
 
 def _flag(word: Word, following: Sequence[Word], *, more: bool) -> tuple[list[Given], int]:

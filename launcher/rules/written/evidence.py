@@ -4,22 +4,39 @@ from __future__ import annotations
 
 import re
 
-from launcher.formats.workload import Workload, stated
-from launcher.rules.written.model import COMPOSE, KUBERNETES, Written
+from launcher.formats.workload import Unknown, Workload, stated
+from launcher.rules.written.model import COMPOSE, ECS, KUBERNETES, Written, at
 from launcher.units import GIB, MIB, docker_size, format_size
 
 _TORCH = re.compile(r"(?:^|[/_.-])(?:pytorch|torch|nemo|vllm|deepspeed|lightning|transformers-pytorch)(?:[/_.:@-]|$)")
+_DEVICE = re.compile(r"(?:(?:nvidia|amd)\.com/gpu=|/dev/nvidia)([0-9]+|all)")
 _DOCKER_DEFAULT = 64 * MIB
 _SUGGESTED = 2 * GIB
 _PER_WORKER = 512 * MIB
 
 
 def gpu_count(workload: Workload) -> int | None:
-    """Return how many GPUs a container states, 0 for none; None for all of the machine's."""
+    """Return how many GPUs a container states, 0 for none; None for all of the machine's, or an unknown number."""
+    if isinstance(workload.gpus, Unknown) and "unclear" not in workload.rest:
+        return None
     request = stated(workload.gpus)
     if request is None:
-        return 0
+        return _passed_through(workload)
     return None if request.all else len(request.ids) or request.number
+
+
+def _passed_through(workload: Workload) -> int | None:
+    """Return the GPUs that come as devices, or by NVIDIA's runtime and its variable."""
+    nodes = workload.devices.get("nodes", "").split()
+    named = {match[1] for each in nodes if (match := _DEVICE.match(each))}
+    if named or any(each.startswith("/dev/kfd") for each in nodes):
+        return None if "all" in named or not named else len(named)
+    if workload.rest.get("--runtime") != ("nvidia",):
+        return 0
+    visible = stated(workload.env.get("NVIDIA_VISIBLE_DEVICES"))
+    if visible in {"none", "void"}:
+        return 0
+    return None if visible in {None, "", "all"} else len(visible.split(","))
 
 
 def has_gpu(workload: Workload) -> bool:
@@ -31,6 +48,19 @@ def is_torch_image(workload: Workload) -> bool:
     """Return whether an image's name says PyTorch."""
     image = stated(workload.image)
     return image is not None and _TORCH.search(image.partition("@")[0].lower()) is not None
+
+
+def is_fragment(written: Written) -> bool:
+    """Return whether a container is part of one that stands elsewhere too: an overlay of Compose, a patch.
+
+    What such a text leaves out is unknown, not missing.
+    """
+    workload = written.workload
+    if workload.image is not None:
+        return False
+    if workload.format == COMPOSE:
+        return at(written.own, "build") is None
+    return workload.format == KUBERNETES and bool(written.object_kind)
 
 
 def suggested_shm(workload: Workload, workers: int | None) -> int:
@@ -51,4 +81,6 @@ def size_text(size: int, written: Written) -> str:
     """Return a size in the units of the text's own format."""
     if written.workload.format == KUBERNETES:
         return format_size(size)
+    if written.workload.format == ECS:
+        return f"{size // MIB} (MiB)"
     return engine_text(size) + ("b" if written.workload.format == COMPOSE else "")

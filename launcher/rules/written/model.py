@@ -18,7 +18,7 @@ from launcher.yamltree.documents import Mapping, Node, Scalar, Sequence
 DEFECTS, PRACTICE = "defects", "practice"
 SHELL, COMPOSE, KUBERNETES, DOCKERFILE = "shell", "compose", "kubernetes", "dockerfile"
 DEVCONTAINER, GITHUB, GITLAB, SAGEMAKER = "devcontainer", "github-actions", "gitlab-ci", "sagemaker"
-TRAINING_SCRIPT = "training-script"
+TRAINING_SCRIPT, ECS = "training-script", "ecs"
 
 
 class SpanSource(Protocol):
