@@ -62,9 +62,9 @@ _INTRODUCTION = """\
 <!-- written by `python -m launcher.cli.codes` from the manuals in launcher/; edit those -->
 
 `trainlaunch explain CODE` prints the same offline. 1xx is about the job file and the command line, 2xx about CPUs,
-memory and /dev/shm, 3xx about texts written by hand ([lint.md](lint.md)), 4xx about what a target does not support, 5xx
-about the machine and its engine, 6xx is the cause of a job's death ([troubleshooting.md](troubleshooting.md) has those
-in full), 9xx a bug of trainlaunch. Codes are never reused.
+memory and /dev/shm, 3xx about texts written by hand ([rules.md](rules.md) has those in full), 4xx about what a target
+does not support, 5xx about the machine and its engine, 6xx is the cause of a job's death
+([troubleshooting.md](troubleshooting.md) has those in full), 9xx a bug of trainlaunch. Codes are never reused.
 """
 # What a rule's docstring has for its author and reviewer, after what `explain` prints.
 _NOT_PRINTED = re.compile(r"\n\n\*\*Fix\*\*: .*", re.DOTALL)
@@ -133,17 +133,27 @@ def is_symptom(code: str) -> bool:
     return code.startswith("TL6")
 
 
+def _page(code: str) -> str:
+    """Return which other page of docs/ has a code in full; empty for those that docs/codes.md has."""
+    from launcher.rules.written.reference import is_of_texts_alone
+    from launcher.rules.written.registry import RULES
+
+    if any(code == each.CODE and is_of_texts_alone(each) for each in RULES):
+        return "rules.md"
+    return "troubleshooting.md" if is_symptom(code) else ""
+
+
 def codes_markdown() -> str:
-    """Return docs/codes.md: a table of all codes, then each that is no symptom in full."""
+    """Return docs/codes.md: a table of all codes, then each that no other page has in full."""
     known = explanations().values()
     rows = "".join(f"| [{each.code}]({_link(each)}) | {each.name} | {each.title} |\n" for each in known)
-    full = [each for each in known if not is_symptom(each.code)]
+    full = [each for each in known if not _page(each.code)]
     told = (f"## {each.code} {each.name}\n\n{each.title}\n\n{each.sections}" for each in full)
     return "\n".join([_INTRODUCTION, "| code | name | what it says |\n|---|---|---|\n" + rows, *told])
 
 
 def _link(each: Explanation) -> str:
-    return f"{'troubleshooting.md' * is_symptom(each.code)}#{each.code.lower()}-{each.name}"
+    return f"{_page(each.code)}#{each.code.lower()}-{each.name}"
 
 
 if __name__ == "__main__":

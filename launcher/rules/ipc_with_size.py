@@ -30,12 +30,13 @@ from collections.abc import Iterator
 
 from launcher.diagnostics import Diagnostic, Severity
 from launcher.formats.workload import CONTAINER, HOST, NONE
-from launcher.rules.written.model import COMPOSE, DEFECTS, Finding, WrittenFile
+from launcher.rules.written.model import COMPOSE, DEFECTS, ECS, Finding, WrittenFile
 
 CODE = "TL315"
 NAME = "ipc-with-size"
 SEVERITY = Severity.WARNING
 GROUP = DEFECTS
+_WORDS = {COMPOSE: ("ipc", "shm_size"), ECS: ("ipcMode", "sharedMemorySize")}
 
 
 def check_written(file: WrittenFile) -> Iterator[Finding]:
@@ -46,8 +47,7 @@ def check_written(file: WrittenFile) -> Iterator[Finding]:
             continue
         if "--pod" in workload.rest:
             continue
-        compose = workload.format == COMPOSE
-        mode, size = ("ipc", "shm_size") if compose else ("--ipc", "--shm-size")
+        mode, size = _WORDS.get(workload.format, ("--ipc", "--shm-size"))
         why = "the container then has the /dev/shm of what it shares, at that one's size"
         if written.podman:
             why = "podman stops with: cannot set shmsize when running in the {host } IPC Namespace (exit 125)"

@@ -91,7 +91,7 @@ def _judged(written: Written, workers: int | None, beside: _Beside) -> tuple[Sev
         return Severity.ERROR, f"{workers} DataLoader workers"
     if trains and gpus:
         return Severity.ERROR, "a training command with GPUs"
-    if gpus and _head(written) in beside.sized_objects:
+    if (gpus or trains) and _head(written) in beside.sized_objects:
         return Severity.ERROR, "another pod of the same object has a size"
     if trains and beside.sized_at_build:
         return Severity.ERROR, "a training command, and a size is given to `docker build` alone"

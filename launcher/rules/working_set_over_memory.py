@@ -31,15 +31,21 @@ data_loader:
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 from launcher.diagnostics import Diagnostic, Severity
 from launcher.plan.launch_plan import LaunchPlan
 from launcher.plan.memory import CHARGED, enough_memory
-from launcher.units import format_size, human_size
+from launcher.units import GIB, MIB, format_size, human_size, round_up
+
+if TYPE_CHECKING:
+    from launcher.rules.written.model import Finding, WrittenFile
 
 CODE = "TL204"
 NAME = "working-set-over-memory"
 SEVERITY = Severity.WARNING
+GROUP = "defects"
+_BESIDE_GPU, _BESIDE_CPU = 2 * GIB, 512 * MIB  # what one training process is estimated to use
 
 
 def check(plan: LaunchPlan) -> Iterator[Diagnostic]:
@@ -58,3 +64,33 @@ def check(plan: LaunchPlan) -> Iterator[Diagnostic]:
         span=job.span("resources.memory"),
         field="resources.memory",
     )
+
+
+def check_written(file: WrittenFile) -> Iterator[Finding]:
+    """Yield a warning for each container that trains whose memory limit leaves a process no room beside /dev/shm."""
+    from launcher.formats.workload import SIZE, TMPFS, Known
+    from launcher.rules.written.evidence import has_gpu, size_text, trains
+    from launcher.rules.written.model import Finding
+
+    for written in file.containers:
+        workload, size, limit = written.workload, written.workload.shm.size, written.workload.memory
+        if workload.shm.kind not in {SIZE, TMPFS} or not isinstance(size, Known) or not isinstance(limit, Known):
+            continue
+        beside = _BESIDE_GPU if has_gpu(workload) else _BESIDE_CPU
+        left = limit.value - size.value
+        if left <= 0 or left >= beside or not trains(written):
+            continue
+        more = size_text(round_up(size.value + 2 * beside, MIB), written)
+        yield Finding(
+            Diagnostic(
+                CODE,
+                f"beside a full /dev/shm of {size.text} the memory limit {limit.text} leaves {human_size(left)}; one "
+                f"training process takes about {human_size(beside)}",
+                f"set the memory limit to {more}",
+                why=CHARGED,
+                severity=SEVERITY,
+                span=limit.span,
+                field=workload.place,
+            ),
+            NAME,
+        )

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from launcher.rules.written.registry import RULES
-from tests.lint.texts import LIMIT, MOUNT, SIZED, codes, linted, pod
+from tests.lint import rule_cases
+from tests.lint.texts import DEFECTS, LIMIT, MOUNT, SIZED, codes, linted, pod
 
 RUN = "docker run --rm "
 GPU = "resources: {limits: {memory: 16Gi, nvidia.com/gpu: 1}}"
@@ -14,7 +15,7 @@ CLASS = "class A(%s):\n    def __init__(self):\n        self.f = %s\n    def __g
 LOADER = "x = DataLoader(A(), num_workers=%s)\n"
 SPAWN = "x = DataLoader(d, num_workers=2, multiprocessing_context='spawn'%s)\n"
 SCRIPT = "training-script"
-CASES: list[tuple[str, str, str, int]] = [
+OWN: list[tuple[str, str, str, int]] = [
     # rule, kind, text, how often it speaks
     ("shm-size-missing", "shell", RUN + "--gpus all t:1 torchrun train.py", 1),
     ("shm-size-missing", "shell", RUN + "t:1 python train.py --num_workers=4", 1),
@@ -221,6 +222,7 @@ CASES: list[tuple[str, str, str, int]] = [
         0,
     ),
 ]  # fmt: skip
+CASES = [*OWN, *rule_cases.CASES]
 
 
 @pytest.mark.parametrize(("rule", "kind", "text", "times"), CASES)
@@ -248,17 +250,17 @@ def test_every_rule_has_near_misses() -> None:
 )
 def test_a_missing_size_is_as_grave_as_what_the_text_says(text: str, severity: str) -> None:
     """Stated workers or training on a GPU are certain; a GPU alone may be inference, which is right without."""
-    (found,) = linted(text, "shell").findings
+    (found,) = linted(text, "shell", DEFECTS).findings
     assert (found.name, found.severity.value) == ("shm-size-missing", severity)
 
 
 def test_a_missing_size_is_said_at_the_word_run_and_at_the_name() -> None:
     """What isn't there has no place of its own."""
     text = RUN + "--gpus all t:1 torchrun train.py"
-    (shell,) = linted(text, "shell").findings
+    (shell,) = linted(text, "shell", DEFECTS).findings
     assert shell.diagnostic.span is not None
     assert text[shell.diagnostic.span.column - 1 : shell.diagnostic.span.end_column - 1] == "run"
-    (manifest,) = linted(pod(f"command: [torchrun, train.py]\n{GPU}"), "kubernetes").findings
+    (manifest,) = linted(pod(f"command: [torchrun, train.py]\n{GPU}"), "kubernetes", DEFECTS).findings
     assert manifest.diagnostic.span is not None
     assert (manifest.diagnostic.span.line, manifest.diagnostic.span.column) == (6, 11)
 
@@ -277,5 +279,5 @@ def test_a_size_of_one_pod_makes_its_lack_in_another_an_error() -> None:
         "mountPath: /dev/shm}]}], volumes: [{name: d, emptyDir: {medium: Memory, sizeLimit: 1Gi}}]}}}, "
         "Worker: {template: {spec: {containers: [{name: w, image: x, resources: {limits: {nvidia.com/gpu: 1}}}]}}}}}\n"
     )
-    found = [(each.severity.value, each.name) for each in linted(two, "kubernetes").findings]
+    found = [(each.severity.value, each.name) for each in linted(two, "kubernetes", DEFECTS).findings]
     assert found == [("error", "shm-size-missing")]

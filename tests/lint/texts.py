@@ -4,21 +4,22 @@ from __future__ import annotations
 
 from launcher.lint.judge import Linted, lint_text
 
-BOTH = ("defects", "practice")
+DEFECTS = ("defects",)
+BOTH = (*DEFECTS, "practice")
 KINDS = {"workflow": "github-actions"}
 NAMES = {"template": "chart/templates/pod.yaml"}
 
 
-def linted(text: str, fence: str) -> Linted:
+def linted(text: str, fence: str, groups: tuple[str, ...] = BOTH) -> Linted:
     """Return the findings of a text of the kind that a manual's fence names."""
     if fence in NAMES:
-        return lint_text(text, NAMES[fence], None, BOTH)
-    return lint_text(text, "text", KINDS.get(fence, fence), BOTH)
+        return lint_text(text, NAMES[fence], None, groups)
+    return lint_text(text, "text", KINDS.get(fence, fence), groups)
 
 
 def codes(text: str, fence: str) -> list[str]:
-    """Return the codes of a text's findings, in its order."""
-    return [each.diagnostic.code for each in linted(text, fence).findings]
+    """Return the codes of a text's defects, in its order."""
+    return [each.diagnostic.code for each in linted(text, fence, DEFECTS).findings]
 
 
 def pod(container: str = "", volumes: str = "", spec: str = "", image: str = "trainer:1", kind: str = "Pod") -> str:

@@ -19,6 +19,8 @@ _WORKERS = re.compile(
     r"--?(?:[\w.]*[-_.])?(?:num[-_]?workers|workers|data[-_]?loader[-_]workers|loader[-_]workers)(?:=(.*))?"
 )
 _OVERRIDE = re.compile(r"\+{0,2}(?:[\w.]+\.)?num_workers=(\d+)")  # Hydra's
+_RANKS = re.compile(r"--?(?:nproc[-_]per[-_]node|num[-_]processes|num[-_]gpus)(?:=(.*))?")
+_PREFETCH = re.compile(r"--?(?:[\w.]*[-_.])?prefetch[-_]factor(?:=(.*))?")
 _VARIABLES = re.compile(r"(?:\w+_)?(?:NUM_?WORKERS|DATALOADER_WORKERS)")
 _DEEPEST = 3
 _ENDS = frozenset({"&&", "||", "|", "|&", "&", ";;", ";&", ";;&", "(", ")", "\r\n"})
@@ -121,6 +123,26 @@ def stated_workers(argvs: Iterable[Argv], env: Mapping[str, Value[str]]) -> int 
         if _VARIABLES.fullmatch(name) and isinstance(value, Known) and re.fullmatch(r"\d{1,4}", value.value)
     ]
     return max(found, default=None)
+
+
+def stated_prefetch(argvs: Iterable[Argv]) -> int:
+    """Return the batches that each worker prefetches: what a command states, the least of several, or torch's 2."""
+    found = [int(each) for argv in argvs for each in _values_of(argv, _PREFETCH) if re.fullmatch(r"[1-9]\d{0,2}", each)]
+    return min(found, default=2)
+
+
+def stated_ranks(argvs: Iterable[Argv]) -> int | None:
+    """Return the training processes that a launcher starts here, the most of several; None where none says a number."""
+    found = [int(each) for argv in argvs for each in _values_of(argv, _RANKS) if re.fullmatch(r"[1-9]\d{0,2}", each)]
+    return max(found, default=None)
+
+
+def _values_of(argv: Argv, flag: re.Pattern[str]) -> Iterator[str]:
+    """Yield the values of a flag, joined by `=` or as the next word."""
+    for index, word in enumerate(argv):
+        match = flag.fullmatch(word)
+        if match:
+            yield match[1] if match[1] is not None else argv[index + 1] if index + 1 < len(argv) else ""
 
 
 def _workers_of(argv: Argv) -> Iterator[int]:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import re
 
-from launcher.formats.workload import Unknown, Workload, stated
+from launcher.diagnostics import Span
+from launcher.formats.workload import Known, Unknown, Workload, stated
+from launcher.rules.written.commands import is_training
 from launcher.rules.written.model import COMPOSE, ECS, KUBERNETES, Written, at
 from launcher.units import GIB, MIB, docker_size, format_size
 
@@ -42,6 +44,34 @@ def _passed_through(workload: Workload) -> int | None:
 def has_gpu(workload: Workload) -> bool:
     """Return whether a container states a GPU."""
     return gpu_count(workload) != 0
+
+
+def trains(written: Written) -> bool:
+    """Return whether one of a container's commands trains."""
+    return any(map(is_training, written.argvs))
+
+
+def command_span(workload: Workload) -> Span:
+    """Return where a container's command stands, or its entrypoint; without either the place for what is missing."""
+    places = (workload.command, workload.entrypoint)
+    return next((each.span for each in places if isinstance(each, Known)), workload.span)
+
+
+def is_privileged(workload: Workload) -> bool:
+    """Return whether a container has all capabilities."""
+    keys = ("--privileged", "service.privileged", "container.securityContext.privileged")
+    return any(workload.rest.get(key) is True for key in keys)
+
+
+def may_mount(workload: Workload) -> bool:
+    """Return whether a container may change its mounts: it is privileged, or has SYS_ADMIN or all capabilities."""
+    added = [value for key, value in workload.rest.items() if "cap-add" in key or "cap_add" in key or ".add." in key]
+    words = {str(each).upper().removeprefix("CAP_") for value in added for each in _items(value)}
+    return is_privileged(workload) or bool(words & {"SYS_ADMIN", "ALL"})
+
+
+def _items(value: object) -> tuple[object, ...]:
+    return value if isinstance(value, tuple) else (value,)
 
 
 def is_torch_image(workload: Workload) -> bool:
