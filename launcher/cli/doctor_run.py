@@ -3,22 +3,25 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from launcher.cli.causes import as_json, tell
-from launcher.cli.report import document
+from launcher.cli.causes import tell
+from launcher.cli.doctor_live import Running, tell_live
 from launcher.cli.run_argument import newest_run
 from launcher.cli.run_end import end_evidence
-from launcher.cli.runs import framed_diagnosis
-from launcher.cli.streams import Streams, coloured
+from launcher.cli.streams import Streams
 
 if TYPE_CHECKING:
-    from launcher.diagnose.diagnosis import Diagnosis
     from launcher.diagnose.evidence import Evidence
-    from launcher.run.backend import Backend, ShmReading, Started
+    from launcher.diagnose.live.facts import Look
+    from launcher.run.backend import Backend, Started
+    from launcher.run.kubernetes.client import Cluster
+    from launcher.run.kubernetes.pods import Pod
+    from launcher.run.kubernetes.runs import ClusterRun
 
-MOST_FULL = 0.97  # of /dev/shm, from which on the next batch may not fit
+MOST_PODS = 8  # a look takes two seconds each
 
 
 def explain_run(args: argparse.Namespace, streams: Streams) -> int:
@@ -34,7 +37,7 @@ def explain_run(args: argparse.Namespace, streams: Streams) -> int:
         if evidence is not None:
             return tell(evidence, streams, output=args.output)
         running = [each for each in containers if not each.ended]
-        return _live(backend, running, streams, output=args.output)
+        return tell_live([_running(backend, each) for each in running], streams, output=args.output)
 
 
 def _evidence(backend: Backend, container: Started) -> Evidence:
@@ -48,85 +51,58 @@ def _evidence(backend: Backend, container: Started) -> Evidence:
     return replace(evidence, scanned=facts, redact=redaction(Kept(container.run)), job=container.job)
 
 
-def _live(backend: Backend, running: list[Started], streams: Streams, *, output: str) -> int:
-    """Say what is wrong with containers that run: a log that shows a hang, a full /dev/shm, an unhealthy check."""
-    from launcher.diagnose import explain_hang
-
-    diagnoses: list[Diagnosis] = []
-    words: list[str] = []
-    for container in running:
-        evidence = _evidence(backend, container)
-        hang = explain_hang(evidence)
-        reading = backend.read_shm(container)
-        if hang is not None:
-            diagnoses.append(hang.redacted(evidence.redact))
-        elif reading is not None and _is_full(reading):
-            diagnoses.append(_full(evidence, reading))
-        words.append(_state(container, reading))
-    unhealthy = [each for each in running if each.health == "unhealthy"]
-    if output == "json":
-        streams.result(document({"diagnoses": [as_json(each) for each in diagnoses], "state": words}))
-    else:
-        for line in words:
-            streams.result(f"{line}\n")
-        for each in diagnoses:
-            streams.result(f"{framed_diagnosis(each, colour=coloured(streams.out))}\n")
-    return 1 if diagnoses or unhealthy else 0
+def _running(backend: Backend, container: Started) -> Running:
+    """Look at one container that runs."""
+    evidence = replace(_evidence(backend, container), look=backend.look(container))
+    shm = evidence.look.shm if evidence.look is not None else None
+    if shm is not None and shm.size and evidence.private_shm:
+        evidence = replace(evidence, shm_size=shm.size)
+    return Running(_state(container, evidence.look), container.health == "unhealthy", evidence)
 
 
-def _is_full(reading: ShmReading) -> bool:
-    return reading.size > 0 and reading.used >= MOST_FULL * reading.size
-
-
-def _full(evidence: Evidence, reading: ShmReading) -> Diagnosis:
-    from launcher.diagnose.diagnosis import POSSIBLE, Diagnosis, Seen
-    from launcher.diagnose.shm_advice import larger_shm, shm_commands
-    from launcher.units import human_size
-
-    seen = Seen("machine", 0, f"/dev/shm holds {human_size(reading.used)} of {human_size(reading.size)}")
-    sentence = "/dev/shm is full: the next batch has no room, unless a worker frees one first"
-    fix = larger_shm(replace(evidence, shm_size=reading.size))
-    return Diagnosis("TL605", "shm-exhausted", sentence, (seen,), fix, POSSIBLE, shm_commands(evidence))
-
-
-def _state(container: Started, reading: ShmReading | None) -> str:
-    from launcher.units import counted, human_size
+def _state(container: Started, look: Look | None) -> str:
+    from launcher.units import counted
 
     parts = [f"{container.noun} {container.name} runs"]
     if container.health:
         parts.append(container.health + (f" ({container.health_output.strip()})" if container.health_output else ""))
-    if reading is not None:
-        size = human_size(reading.size) if reading.size else "no limit"
-        parts.append(f"/dev/shm {human_size(reading.used)} of {size}")
-        if reading.workers is not None:
-            parts.append(counted(reading.workers, "DataLoader worker"))
+    if look is not None:
+        parts.append(counted(len(look.workers), "DataLoader worker"))
     return ", ".join(parts)
 
 
 def _of_cluster(args: argparse.Namespace, streams: Streams) -> int:
-    """Explain the newest run on a cluster: one that goes on by its log, one that has ended by its pod as well."""
+    """Explain the newest run on a cluster: one that goes on by its log and a look inside, an ended one by its pod."""
     from launcher.cli.cluster import cluster_job
     from launcher.cli.cluster_run import newest_run as newest_cluster_run
-    from launcher.diagnose import explain_hang, new_scanner
-    from launcher.diagnose.evidence import Evidence
     from launcher.run.kubernetes.exit_status import end_of_run, evidence_of_ended
-    from launcher.run.kubernetes.output import print_logs
     from launcher.run.kubernetes.runs import pods_of_run
-    from launcher.targets import KUBERNETES
 
     with cluster_job(args) as place:
         run = newest_cluster_run(args, place.cluster, streams.say)
+        pods = pods_of_run(place.cluster, run)
         if run.result.ended:
-            end = end_of_run(run.result, pods_of_run(place.cluster, run))
+            end = end_of_run(run.result, pods)
             return tell(evidence_of_ended(place.cluster, end, streams.say), streams, output=args.output)
-        scanner = new_scanner()
-        print_logs(place.cluster, run, scanner.feed, streams.say)
-    hang = explain_hang(Evidence(None, scanned=scanner.facts(), target=KUBERNETES.name))
-    found = [] if hang is None else [hang]
-    if args.output == "json":
-        streams.result(document({"diagnoses": [as_json(each) for each in found], "state": [f"{run.main} runs"]}))
-    else:
-        streams.result(f"{run.main} runs\n")
-        for each in found:
-            streams.result(f"{framed_diagnosis(each, colour=coloured(streams.out))}\n")
-    return 1 if found else 0
+        return tell_live(list(_running_pods(place.cluster, run, pods, streams)), streams, output=args.output)
+
+
+def _running_pods(cluster: Cluster, run: ClusterRun, pods: Sequence[Pod], streams: Streams) -> Iterator[Running]:
+    """Yield the run with the log of all its pods, then those of its pods that run, each with a look inside."""
+    from launcher.diagnose import new_scanner
+    from launcher.diagnose.evidence import Evidence
+    from launcher.run.kubernetes.exec import look_inside
+    from launcher.run.kubernetes.output import print_logs
+    from launcher.targets import KUBERNETES
+
+    scanner = new_scanner()
+    print_logs(cluster, run, scanner.feed, streams.say)
+    scanned = scanner.facts()
+    running = [each for each in pods if each.state == "running"]
+    if len(running) > MOST_PODS:
+        streams.say(f"looking at {MOST_PODS} of {len(running)} pods that run")
+    for pod in running[:MOST_PODS]:
+        evidence = Evidence(None, scanned=scanned, target=KUBERNETES.name, planned=pod.planned, shm_size=pod.shm_size)
+        yield Running(f"pod {pod.name} runs", False, replace(evidence, look=look_inside(cluster, pod, streams.say)))
+    if not running:
+        yield Running(f"{run.main} goes on, and no pod of it runs", False, Evidence(None, scanned=scanned))

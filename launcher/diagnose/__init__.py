@@ -13,14 +13,34 @@ from launcher.diagnose.diagnosis import Diagnosis
 from launcher.diagnose.evidence import Evidence
 from launcher.diagnose.ranking import ORDER, ranked
 from launcher.diagnose.scan import Scanner, scan_text
-from launcher.diagnose.symptoms import fork_deadlock, shm_exhausted_hang, tmpdir_unusable, unpicklable
+from launcher.diagnose.symptoms import (
+    dist_timeout_secondary,
+    fd_limit,
+    fork_deadlock,
+    oom_killed,
+    shm_exhausted,
+    shm_exhausted_hang,
+    slow_loading,
+    tmpdir_unusable,
+    unpicklable,
+)
 from launcher.diagnose.vocabulary import all_texts
 
 SYMPTOMS = ORDER
+# What shows in a job that goes on, hangs before what may end it later.
+LIVE = (
+    dist_timeout_secondary,
+    shm_exhausted_hang,
+    fork_deadlock,
+    slow_loading,
+    shm_exhausted,
+    oom_killed,
+    fd_limit,
+)
 MOST_SENTENCES = 2
 _FEEDER = r"queues\.py.*\b_feed\b"
 
-__all__ = ["SYMPTOMS", "all_causes", "causes_json", "explain_end", "explain_hang", "new_scanner"]
+__all__ = ["SYMPTOMS", "all_causes", "causes_json", "explain_end", "explain_hang", "explain_live", "new_scanner"]
 
 
 def new_scanner() -> Scanner:
@@ -54,6 +74,18 @@ def explain_hang(evidence: Evidence) -> Diagnosis | None:
     if case.first(tmpdir_unusable.NONE_USABLE, tmpdir_unusable.TOO_LONG, within=_FEEDER) is not None:
         return tmpdir_unusable.diagnose(case)
     return unpicklable.diagnose(case) if unpicklable.in_feeder(case) else None
+
+
+def explain_live(evidence: Evidence) -> tuple[Diagnosis, ...]:
+    """Return what is wrong with a run that goes on, by its log and by a look at its processes, the worst first."""
+    case = _case(evidence)
+    hang = explain_hang(evidence)
+    found = [] if hang is None else [hang]
+    if evidence.look is not None:
+        seen = (each.diagnose_live(case, evidence.look) for each in LIVE)
+        found += [each for each in seen if each is not None]
+    first = {each.symptom.removesuffix("-hang"): each for each in reversed(found)}  # a hang says what is full as well
+    return tuple(each.redacted(evidence.redact) for each in reversed(first.values()))
 
 
 def _case(evidence: Evidence) -> Case:

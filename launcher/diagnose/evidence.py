@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from launcher.diagnose.live.facts import Look
 from launcher.diagnose.log_facts import LogFacts
 from launcher.plan.planned import Planned
 from launcher.targets import DEFAULT_TARGET, TARGETS, Target
@@ -34,7 +35,7 @@ class Evidence:
 
     `shm_volume` is the pod's volume that is mounted at /dev/shm, `memory_volumes` are all those kept in memory.
     `pids_limit` and `nofile` are the container's own limits, 0 where unknown; `gpus` is how many it was given, None
-    where unknown; `job` is the file or the name of the job for commands to type.
+    where unknown; `job` is the file or the name of the job for commands to type, `look` what a run that goes on does.
     """
 
     exit_code: int | None
@@ -63,6 +64,7 @@ class Evidence:
     gpus: int | None = None
     image: str = ""
     job: str = ""
+    look: Look | None = None
 
     @property
     def where(self) -> Target:

@@ -66,6 +66,7 @@ from launcher.diagnose.symptoms import (
     shm_stale,
     shm_unlinked,
     shm_unwritable,
+    slow_loading,
     stopped,
     thread_limit,
     tmpdir_unusable,
@@ -142,6 +143,7 @@ ORDER: tuple[ModuleType, ...] = (
     ray_shm,
     iterable_length,
     oversubscription,
+    slow_loading,
     benign,
     unknown,
 )

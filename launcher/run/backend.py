@@ -8,11 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from launcher.plan.launch_plan import LaunchPlan
 from launcher.plan.planned import Planned
 from launcher.targets import DEFAULT_TARGET, TARGETS, Target
+
+if TYPE_CHECKING:
+    from launcher.diagnose.live.facts import Look
 
 Say = Callable[[str], None]
 
@@ -191,6 +194,9 @@ class Backend(Protocol):
 
     def read_shm(self, container: Started) -> ShmReading | None:
         """Read /dev/shm of a running container now; None where that is not possible."""
+
+    def look(self, container: Started) -> Look | None:
+        """Look at the processes of a running container now, for two seconds; None where that is not possible."""
 
     def close(self) -> None:
         """Close all connections; runs go on."""

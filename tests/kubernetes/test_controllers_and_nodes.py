@@ -7,11 +7,13 @@ import time
 
 import pytest
 
+from launcher.run import live
 from tests.kubernetes.contract.user import User, once
 from tests.kubernetes.pods import Pod
 from tests.kubernetes.scripts import prints
 from tests.kubernetes.server import FakeCluster
 from tests.kubernetes.websocket import Answer
+from tests.run.live.looks import IN_SAMPLE, WAITS, Proc, text, worker
 
 
 def test_an_eviction_is_named_and_replaced(user: User, fake: FakeCluster) -> None:
@@ -146,6 +148,28 @@ def test_status_shows_what_the_health_check_reads(user: User, fake: FakeCluster)
     assert "node-1" in shown
     fake.forbid("create", "pods/exec")
     refused = user.runs("status")
+    assert refused.process.returncode == 0, refused.words()
+    assert "pods/exec" in refused.words()
+    assert up.tell(signal.SIGINT).end() == 130
+
+
+def test_doctor_looks_into_a_running_pod(user: User, fake: FakeCluster) -> None:
+    """By its constant script, run in the pod; where that is forbidden it says so, and goes on with the log."""
+    look = text(Proc(7, stack=WAITS), worker(8, stack=IN_SAMPLE, kernel="hrtimer_nanosleep", ran=70_000.0))
+    asked = []
+
+    def answer(pod: object, command: list[str]) -> Answer:
+        asked.append(command)
+        return Answer(look.encode())
+
+    fake.exec = answer
+    up = user.up(script="echo ready; sleep 60").until("ready")
+    stuck = user.runs("doctor")
+    assert stuck.process.returncode == 1, stuck.words()
+    assert "worker 0 has been in `__getitem__` at /w/data.py:41 for 70 s" in bytes(stuck.out).decode()
+    assert [each for each in asked if "trainlaunch doctor" in each[2]] == [list(live.command())]
+    fake.forbid("create", "pods/exec")
+    refused = user.runs("doctor")
     assert refused.process.returncode == 0, refused.words()
     assert "pods/exec" in refused.words()
     assert up.tell(signal.SIGINT).end() == 130

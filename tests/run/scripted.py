@@ -155,6 +155,9 @@ class Scripted:
     def remove(self, container: str) -> None:
         """Remove nothing."""
 
+    def look(self, container: Started) -> None:
+        """Nothing to look at."""
+
     def read_shm(self, container: Started) -> ShmReading | None:
         """Nothing to read."""
         return None

@@ -11,7 +11,9 @@
 from __future__ import annotations
 
 from launcher.diagnose.case import Case
-from launcher.diagnose.diagnosis import LIKELY, Diagnosis, seen
+from launcher.diagnose.diagnosis import LIKELY, POSSIBLE, Diagnosis, Seen, seen
+from launcher.diagnose.live.facts import Look, Process
+from launcher.diagnose.live.waiting import IDLE, LONG, duration, place, slept
 from launcher.diagnose.texts import Text
 
 CODE = "TL654"
@@ -40,3 +42,32 @@ def diagnose(case: Case) -> Diagnosis | None:
         "timeout only waits longer"
     )
     return Diagnosis(CODE, NAME, sentence, seen(hit), fix, LIKELY)
+
+
+def diagnose_live(case: Case, look: Look) -> Diagnosis | None:
+    """Match a rank that waits for one that has ended, or that stands elsewhere."""
+    ranks = [each for each in look.mains if each.rank is not None and not each.dead]
+    waiting = [each for each in ranks if each.collective or (not each.stack and _does_nothing(each))]
+    if not waiting:
+        return None
+    first = waiting[0]
+    world = max((each.local_world or 0) for each in ranks)
+    gone = sorted(set(range(world)) - {each.local_rank for each in ranks if each.local_rank is not None})
+    others = [each for each in ranks if each.stack and not each.collective and slept(each) >= LONG]
+    who = f"rank {first.rank} waits" + (f" in {first.collective} {place(first)}" if first.collective else "")
+    shown = Seen("machine", 0, f"pid {first.pid}: in the kernel's {first.kernel or '?'}{duration(first)}")
+    if gone:
+        sentence = f"{who}, and local rank {', '.join(map(str, gone))} of {world} does not run any more"
+        fix = "look for that rank's own error in the log: it is the cause; end the run, which waits for ever"
+        return Diagnosis(CODE, NAME, sentence, (shown,), fix, LIKELY if first.collective else POSSIBLE)
+    if first.collective and others:
+        sentence = f"{who} for rank {others[0].rank}, which has been {place(others[0])}{duration(others[0])}"
+        return Diagnosis(CODE, NAME, sentence, (shown,), "look at what that rank waits for there", LIKELY)
+    if first.collective and len(waiting) == len(ranks) and slept(first) >= 6 * LONG:
+        sentence = f"{who}{duration(first)}: all ranks of this container do, so one elsewhere has not come"
+        return Diagnosis(CODE, NAME, sentence, (shown,), "look at the ranks of the other nodes", POSSIBLE)
+    return None
+
+
+def _does_nothing(process: Process) -> bool:
+    return process.cpu is not None and process.cpu < IDLE and slept(process) >= LONG

@@ -11,12 +11,14 @@ Files that a dataset opens and never closes use the same limit.
 from __future__ import annotations
 
 from launcher.diagnose.case import Case
-from launcher.diagnose.diagnosis import CERTAIN, LIKELY, Diagnosis, seen
+from launcher.diagnose.diagnosis import CERTAIN, LIKELY, Diagnosis, Seen, seen
+from launcher.diagnose.live.facts import Look
 from launcher.diagnose.texts import Text
 from launcher.targets import KUBERNETES
 
 CODE = "TL607"
 NAME = "fd-limit"
+NEARLY = 0.95  # of the limit
 ANCDATA = Text("rror: received", r"received \d+ items of ancdata")
 TORCH = Text("oo many open files", r"Too many open files\. Communication with the workers")
 TORCH_OPEN = Text("nable to open shared memory object", r"shared memory object <[^>]*>.*\(24\)")
@@ -37,6 +39,18 @@ def diagnose(case: Case) -> Diagnosis | None:
         return Diagnosis(CODE, NAME, sentence, seen(hit), fix, CERTAIN)
     sentence = "a process ran out of file descriptors"
     return Diagnosis(CODE, NAME, sentence, seen(hit), f"close what is opened for each sample, or {more}", LIKELY)
+
+
+def diagnose_live(case: Case, look: Look) -> Diagnosis | None:
+    """Match a process that is close to its limit."""
+    near = [each for each in look.processes if each.open_files and each.most_files]
+    near = [each for each in near if (each.open_files or 0) >= NEARLY * (each.most_files or 0)]
+    if not near:
+        return None
+    shown = Seen("machine", 0, f"process {near[0].pid} has {near[0].open_files} of {near[0].most_files} files open")
+    sentence = "a process will soon be out of file descriptors"
+    fix = f"keep `.clone()`s instead of the workers' own tensors, close what is opened, or {_raise_it(case)}"
+    return Diagnosis(CODE, NAME, sentence, (shown,), fix, LIKELY)
 
 
 def _raise_it(case: Case) -> str:

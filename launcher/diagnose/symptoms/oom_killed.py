@@ -12,12 +12,15 @@ used. Where the killed process was a child, the main process may go on and even 
 from __future__ import annotations
 
 from launcher.diagnose.case import Case
-from launcher.diagnose.diagnosis import Diagnosis, Seen, memory_story, more_memory, seen
+from launcher.diagnose.diagnosis import POSSIBLE, Diagnosis, Seen, memory_story, more_memory, seen
+from launcher.diagnose.live.facts import Look
 from launcher.diagnose.log_facts import Hit
 from launcher.diagnose.texts import Text
+from launcher.units import human_size
 
 CODE = "TL610"
 NAME = "oom-killed"
+NEARLY = 0.95  # of the limit, by what can't be given back
 SIGKILL_EXIT = 137
 _REASON = Text("OOM", r"\bOOMKilled\b(?!\W+false)")
 _KERNEL = Text("illed", r"(?:Memory cgroup out of memory|Out of memory|oom-kill:.*): Killed process \d+")
@@ -42,6 +45,19 @@ def diagnose(case: Case) -> Diagnosis | None:
     if evidence.memory and evidence.private_shm and evidence.shm_size >= evidence.memory:
         fix += "; in a pod the files in /dev/shm outlive a restart of the container: delete the pod"
     return Diagnosis(CODE, NAME, sentence, seen(_told(case), hit), fix)
+
+
+def diagnose_live(case: Case, look: Look) -> Diagnosis | None:
+    """Match a memory limit that is nearly used up by processes and /dev/shm; what files hold is given back."""
+    memory = look.memory
+    if memory is None or memory.limit is None or memory.anon is None:
+        return None
+    kept = memory.anon + (memory.shmem or 0)
+    if kept < NEARLY * memory.limit:
+        return None
+    shown = Seen("machine", 0, f"processes and /dev/shm hold {human_size(kept)} of {human_size(memory.limit)}")
+    sentence = "memory is nearly used up: the kernel kills a process of the job when it reaches its limit"
+    return Diagnosis(CODE, NAME, sentence, (shown,), more_memory(case.evidence), POSSIBLE)
 
 
 def _told(case: Case) -> Seen | Hit | str | None:

@@ -12,12 +12,15 @@ no disk is full; the texts with (0) and (11) report a stale errno.
 from __future__ import annotations
 
 from launcher.diagnose.case import Case
-from launcher.diagnose.diagnosis import Diagnosis, seen, shm_place
+from launcher.diagnose.diagnosis import POSSIBLE, Diagnosis, Seen, seen, shm_place
+from launcher.diagnose.live.facts import Look
 from launcher.diagnose.shm_advice import larger_shm, shm_commands
 from launcher.diagnose.texts import Text
+from launcher.units import human_size
 
 CODE = "TL605"
 NAME = "shm-exhausted"
+MOST_FULL = 0.97  # from which on the next batch may not fit
 RESERVE = Text("unable to allocate shared memory(shm)", r"\(shm\) for file <[^>]*>: .*\((?:0|11|28)\)")
 RESIZE = Text("unable to resize file </", r"unable to resize file <[^>]*>.*\((?:0|11|28)\)")
 WRITE = Text("unable to write to file </torch_", r"unable to write to file </torch_[^>]*>(?:: .*\(28\))?\s*$")
@@ -37,3 +40,13 @@ def diagnose(case: Case) -> Diagnosis | None:
     stale = "" if told else "; the error that the line ends in is a stale number of torch's"
     sentence = f"{shm_place(case.evidence)} is full and had no room for more{stale}"
     return Diagnosis(CODE, NAME, sentence, seen(hit), larger_shm(case.evidence), commands=shm_commands(case.evidence))
+
+
+def diagnose_live(case: Case, look: Look) -> Diagnosis | None:
+    """Match a /dev/shm that is full now."""
+    if look.shm is None or not look.shm.size or look.shm.used < MOST_FULL * look.shm.size:
+        return None
+    shown = Seen("machine", 0, f"/dev/shm holds {human_size(look.shm.used)} of {human_size(look.shm.size)}")
+    sentence = "/dev/shm is full: the next batch has no room, unless a worker frees one first"
+    fix = larger_shm(case.evidence)
+    return Diagnosis(CODE, NAME, sentence, (shown,), fix, POSSIBLE, shm_commands(case.evidence))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from launcher.diagnostics import Diagnostic
 from launcher.errors import TargetUnavailable
@@ -17,6 +17,7 @@ from launcher.run.docker.attached import AttachedSession
 from launcher.run.docker.checks import host_findings, shares_this_host, volume_findings
 from launcher.run.docker.client import CONFLICT, GONE, Engine, EngineRefused, find_endpoint
 from launcher.run.docker.create_body import create_body
+from launcher.run.docker.exec import execute, run_health_command
 from launcher.run.docker.image import ensure_image
 from launcher.run.docker.inspect import alien_label, started_from
 from launcher.run.docker.start import start_refused
@@ -25,6 +26,9 @@ from launcher.run.observe import read_from_health, read_from_proc
 from launcher.run.reconnect import LoggedSession, ReconnectingSession
 from launcher.run.stream import chunks_of
 from launcher.run.wording import NAME_TAKEN, held_by_same_job, may_move
+
+if TYPE_CHECKING:
+    from launcher.diagnose.live.facts import Look
 
 OK = 200
 # What an engine that shuts down sends to its containers, by how they ended; its events are forgotten with it.
@@ -250,25 +254,18 @@ class DockerBackend:
             if now is None or now.ended:
                 return None
             self._readable_proc = False
-        return read_from_health(self._run_health_command(container.id))
+        return read_from_health(run_health_command(self.engine, container.id, self._inspect(container.id) or {}))
+
+    def look(self, container: Started) -> Look | None:
+        """Look through /proc where the engine runs on this host and we may, else by a command inside."""
+        from launcher.run.live import look_at
+
+        return look_at(container, self._proc, lambda command: execute(self.engine, container.id, command))
 
     @property
     def sample_seconds(self) -> float:
         """Seconds between two readings: reading /proc is one system call, the health command is a process."""
         return 0.2 if self._readable_proc else 5.0
-
-    def _run_health_command(self, container: str) -> str:
-        found = self._inspect(container) or {}
-        test = (found.get("Config", {}).get("Healthcheck") or {}).get("Test") or []
-        if len(test) != 2 or test[0] != "CMD-SHELL" or not found["State"]["Running"]:
-            return ""
-        try:
-            with self.engine.attempting("run the health command") as client:
-                made = client.exec_create(container, ["/bin/sh", "-c", test[1]])
-                output: bytes = client.exec_start(made["Id"])
-        except EngineRefused:
-            return ""  # it ended meanwhile
-        return output.decode(errors="replace")
 
     @contextlib.contextmanager
     def _tolerating_gone(self, what: str, *more: int) -> Iterator[Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from launcher.diagnostics import Diagnostic
 from launcher.errors import TargetUnavailable
@@ -12,12 +13,27 @@ from launcher.run.kubernetes.client import Cluster, ExecRefused
 from launcher.run.kubernetes.pods import Pod
 from launcher.run.observe import read_from_health
 
+if TYPE_CHECKING:
+    from launcher.diagnose.live.facts import Look
+
 
 def read_shm(cluster: Cluster, pod: Pod) -> ShmReading | None:
     """Return what a pod's health command reads now; None where it has none. Raises ExecRefused."""
     if not pod.health_command or pod.state != "running":
         return None
     return read_from_health(cluster.execute(pod.name, pod.container, pod.health_command))
+
+
+def look_inside(cluster: Cluster, pod: Pod, say: Callable[[str], None]) -> Look | None:
+    """Look at a pod's processes by a command inside; None where that is not possible, which is said."""
+    from launcher.run.live import command
+    from launcher.run.live.text import read_look
+
+    try:
+        return read_look(cluster.execute(pod.name, pod.container, command()))
+    except ExecRefused as cause:
+        say(f"pod {pod.name} can't be looked into: {cause}")
+        return None
 
 
 class PodShm:

@@ -10,6 +10,7 @@ import shutil
 import signal
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from launcher.diagnostics import Diagnostic
 from launcher.errors import TargetUnavailable
@@ -21,14 +22,17 @@ from launcher.run.local.files import UnusableState
 from launcher.run.local.follow import LocalSession, frames_of, recorded_code, wait_for_end
 from launcher.run.local.log_part import part_of_log
 from launcher.run.local.process_spec import process_spec
-from launcher.run.local.processes import Identity, descendants, kill_marked, marked, send
-from launcher.run.local.record import Facts, describe, described, state_of
+from launcher.run.local.processes import Identity, kill_marked, send
+from launcher.run.local.record import Facts, describe, described, identities, run_pids, state_of
 from launcher.run.local.shm import read_host_shm
 from launcher.run.local.start import start_keeper
 from launcher.run.local.state import RunFolder, make_root, refuse_alien_state, state_is_writable
 from launcher.run.log_position import TimePosition
 from launcher.run.reconnect import LoggedSession
 from launcher.run.wording import NAME_TAKEN, held_by_same_job, may_move
+
+if TYPE_CHECKING:
+    from launcher.diagnose.live.facts import Look
 
 NO_PERMISSION = "TL502"
 NOT_STARTED = "TL508"
@@ -99,7 +103,7 @@ class LocalBackend:
         except TargetUnavailable:  # or a secret's source is gone since the checks
             self.remove(container)
             raise
-        known, facts = _identities(folder), self._facts(folder)
+        known, facts = identities(folder), self._facts(folder)
         if known is not None and facts is not None:
             self._begun[container] = (known[1], facts)
         return LocalSession(folder, self._say)
@@ -122,7 +126,7 @@ class LocalBackend:
         """Send SIGKILL to the job's first process; its keeper kills what it leaves, and we do where that is gone."""
         folder = self._folder(container)
         if self._send(folder, signal.SIGKILL):
-            keeper = _identities(folder)
+            keeper = identities(folder)
             if keeper is None or not keeper[0].alive:
                 kill_marked(folder.path)
 
@@ -133,7 +137,7 @@ class LocalBackend:
         return self._begun[folder.id][1] if folder.id in self._begun else None
 
     def _send(self, folder: RunFolder, number: int) -> bool:
-        state, known = self._usable(folder), _identities(folder)
+        state, known = self._usable(folder), identities(folder)
         if state is None or known is None:
             begun = self._begun.get(folder.id)
             if begun is not None:
@@ -200,14 +204,17 @@ class LocalBackend:
     def read_shm(self, container: Started) -> ShmReading | None:
         """Read the host's /dev/shm and the run's own share and workers."""
         folder = self._folder(container.id)
-        known = _identities(folder)
-        if known is None:
-            return None
-        keeper, process = known
-        pids = descendants(keeper.pid) if keeper.alive else marked(folder.path)
+        pids = run_pids(folder)
         with contextlib.suppress(UnusableState):
-            return read_host_shm(pids or [process.pid], folder.peak())
+            return read_host_shm(pids, folder.peak()) if pids else None
         return None
+
+    def look(self, container: Started) -> Look | None:
+        """Look at the run's processes on this host."""
+        from launcher.run.live import look_here
+
+        pids = run_pids(self._folder(container.id))
+        return look_here("/", pids) if pids else None
 
     def close(self) -> None:
         """Nothing is open."""
@@ -247,14 +254,6 @@ class LocalBackend:
         with lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
             yield
-
-
-def _identities(folder: RunFolder) -> tuple[Identity, Identity] | None:
-    """Return the keeper and the job's first process; None where no record of ours tells them."""
-    with contextlib.suppress(UnusableState):
-        if (started := folder.started()) is not None:
-            return started[:2]
-    return None
 
 
 def name_taken(plan: LaunchPlan, holder: Started) -> Diagnostic:

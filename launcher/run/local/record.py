@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import subprocess
@@ -14,7 +15,7 @@ from launcher.plan.launch_plan import LaunchPlan
 from launcher.plan.planned import Planned, planned_of
 from launcher.run.backend import Started
 from launcher.run.local.files import UnusableState
-from launcher.run.local.processes import Identity, boot_id, identity_of, marked
+from launcher.run.local.processes import Identity, boot_id, descendants, identity_of, marked
 from launcher.run.local.state import RunFolder
 from launcher.run.owner import OWNER_KEY, own_name
 from launcher.targets import LOCAL
@@ -161,3 +162,20 @@ def _health(known: dict[str, Any], started: float) -> tuple[str, str]:
     if not code:
         return "healthy", said
     return "starting" if time.time() - started < check["start_period"] else "unhealthy", said
+
+
+def identities(folder: RunFolder) -> tuple[Identity, Identity] | None:
+    """Return the keeper and the job's first process; None where no record of ours tells them."""
+    with contextlib.suppress(UnusableState):
+        if (started := folder.started()) is not None:
+            return started[:2]
+    return None
+
+
+def run_pids(folder: RunFolder) -> list[int]:
+    """Return the processes of a run, its first before those that it started; none where no record tells them."""
+    known = identities(folder)
+    if known is None:
+        return []
+    keeper, process = known
+    return (descendants(keeper.pid) if keeper.alive else marked(folder.path)) or [process.pid]

@@ -1,0 +1,86 @@
+"""Processes of this host that hang, made for real: `doctor` says who waits where, without a signal to any of them."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import Runs
+
+MakeJob = Callable[..., Path]
+# The frame in which torch's main process waits, without torch: what it does is read a pipe.
+LOADER = "import os\n\n\ndef _try_get_data(pipe):\n    return os.read(pipe, 1)\n"
+TRAINING = """\
+import ctypes, os, sys, threading, time
+sys.path.insert(0, sys.argv[1])
+from torch.utils.data.dataloader import _try_get_data
+
+LOCK = threading.Lock()
+READ, _ = os.pipe()
+
+
+def __getitem__(mode):
+    if mode == "asleep":
+        time.sleep(600)
+    with LOCK:
+        pass
+
+
+LOCK.acquire()
+if os.fork() == 0:
+    ctypes.CDLL(None).prctl(15, b"pt_data_worker", 0, 0, 0)
+    __getitem__(sys.argv[2])
+print("waiting", flush=True)
+_try_get_data(READ)
+"""
+
+
+@pytest.fixture
+def hung(tmp_path: Path, make_job: MakeJob, trainlaunch: Runs) -> Callable[[str], str]:
+    """Start a run whose worker hangs in one of two ways, and return its job file."""
+    package = tmp_path / "lib" / "torch" / "utils" / "data"
+    package.mkdir(parents=True)
+    (package / "dataloader.py").write_text(LOADER)
+    (tmp_path / "train.py").write_text(TRAINING)
+
+    def start(mode: str) -> str:
+        job = str(make_job(command=["python", str(tmp_path / "train.py"), str(tmp_path / "lib"), mode]))
+        assert trainlaunch("up", "-d", "--target", "local", job).returncode == 0
+        return job
+
+    return start
+
+
+@pytest.mark.parametrize(("mode", "symptom"), [("asleep", "slow-loading"), ("locked", "fork-deadlock")])
+def test_a_worker_that_hangs_is_found_and_goes_on(
+    mode: str, symptom: str, hung: Callable[[str], str], trainlaunch: Runs
+) -> None:
+    """Exit 1, the symptom, and the same processes before and after."""
+    job = hung(mode)
+    until = time.monotonic() + 60
+    while True:
+        done = trainlaunch("doctor", "--target", "local", "--output", "json", job)
+        document = json.loads(done.stdout)
+        if done.returncode == 1 or time.monotonic() > until:
+            break
+    assert [each["symptom"] for each in document["diagnoses"]] == [symptom], document
+    (live,) = document["live"]
+    (worker,) = [each for each in live["processes"] if each["worker"] is not None]
+    assert worker["asleep"] >= 5
+    assert worker["state"] == "S"
+    again = json.loads(trainlaunch("doctor", "--target", "local", "--output", "json", job).stdout)
+    assert {each["pid"] for each in again["live"][0]["processes"]} == {each["pid"] for each in live["processes"]}
+
+
+def test_a_run_that_works_is_well(make_job: MakeJob, trainlaunch: Runs) -> None:
+    """Exit 0, with its processes and what it uses."""
+    job = str(make_job(command=["python", "-c", "print('on', flush=True)\nwhile True: pass"]))
+    assert trainlaunch("up", "-d", "--target", "local", job).returncode == 0
+    done = trainlaunch("doctor", "--target", "local", job)
+    assert done.returncode == 0, done.stdout
+    assert "CPUs" in done.stdout
+    assert "/dev/shm" in done.stdout
