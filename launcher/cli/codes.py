@@ -30,6 +30,8 @@ RAISING: tuple[str, ...] = (
     "launcher.cli.main",
     "launcher.committed.compared",
     "launcher.init.script",
+    "launcher.init.takeover.choose",
+    "launcher.init.takeover.draft",
     "launcher.job.building.lock",
     "launcher.job.building.merge",
     "launcher.job.values.scalars",

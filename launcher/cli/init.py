@@ -1,10 +1,11 @@
-"""`trainlaunch init`: a commented job file, from flags or from a training script that is read and never run."""
+"""`trainlaunch init`: a job file from flags, a script that is never run, or a text that starts a job now."""
 
 from __future__ import annotations
 
 import argparse
 import os
 import re
+import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -18,8 +19,10 @@ from launcher.errors import JobFileRejected, UsageError
 EXAMPLES = (
     "trainlaunch init train.py --gpus 1 --cpus 8 --memory 32Gi --write-to job.yaml",
     "trainlaunch init --name resnet50 --image pytorch/pytorch:2.9.1-cuda12.8-cudnn9-runtime",
+    "trainlaunch init --from compose.yaml --pick train --write-to job.yaml",
+    "kubectl get job train -o yaml | trainlaunch init --from -",
 )
-EXIT_CODES = "0 fine, 1 a flag's value can't be, 2 usage, 70 a bug of ours, 130 interrupted"
+EXIT_CODES = "0 fine, 1 a flag's value or the text can't be, 2 usage, 70 a bug of ours, 130 interrupted"
 GENERIC = {"train", "main", "run", "trainer", "training", "script", "__main__"}
 LONGEST_NAME = 50  # leaves room for a target's suffix
 
@@ -27,6 +30,14 @@ LONGEST_NAME = 50  # leaves room for a target's suffix
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the script and the flags."""
     parser.add_argument("script", metavar="SCRIPT", nargs="?", help="the training script, like train.py")
+    parser.add_argument(
+        "--from",
+        dest="source",
+        metavar="FILE",
+        help="take over what FILE starts: a docker or podman run line, a Compose file, a Kubernetes manifest, a "
+        "devcontainer.json, a GitHub workflow, or a rendering; - is stdin",
+    )
+    parser.add_argument("--pick", metavar="NAME", help="which container of --from, where it starts several")
     parser.add_argument("--name", help="the job's name (default: the script's, or its folder's)")
     parser.add_argument("--image", help="the image, with a tag or digest")
     parser.add_argument("--cpus", help="limit, like 8 or 1.5")
@@ -38,11 +49,28 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace, streams: Streams) -> int:
     """Read, draft, plan the draft, then print or write it."""
-    from launcher.init import Asked, draft, read_script
-
     target: Path | None = args.write_to
     if target is not None and os.path.lexists(target):
         raise UsageError([_exists(target)])
+    if args.pick is not None and args.source is None:
+        raise UsageError(
+            [Diagnostic("TL118", "--pick names a container of --from, which is not given", "add --from FILE")]
+        )
+    text = _taken_over(args, streams) if args.source is not None else _drafted(args)
+    if target is None:
+        streams.result(text)
+    else:
+        write_files(target.parent, {target.name: text}, overwrite=False)
+        streams.say(f"wrote {target}; see what follows from it: trainlaunch plan {target}")
+    say_findings(_against_policy(text, args.policy, target or Path("job.yaml")), streams)
+    return 0
+
+
+def _drafted(args: argparse.Namespace) -> str:
+    """Return a draft from flags, and from the script where one is named."""
+    from launcher.init import Asked, draft, read_script
+
+    target: Path | None = args.write_to
     script = Path(args.script) if args.script else None
     facts = read_script(script) if script else None
     source, program = _seen_from(target.parent if target else Path(), script) if script else (".", "train.py")
@@ -57,13 +85,38 @@ def run(args: argparse.Namespace, streams: Streams) -> int:
     )
     text = draft(asked, facts)
     _plan(text)
-    if target is None:
-        streams.result(text)
-    else:
-        write_files(target.parent, {target.name: text}, overwrite=False)
-        streams.say(f"wrote {target}; see what follows from it: trainlaunch plan {target}")
-    say_findings(_against_policy(text, args.policy, target or Path("job.yaml")), streams)
-    return 0
+    return text
+
+
+def _taken_over(args: argparse.Namespace, streams: Streams) -> str:
+    """Return the job file of another text's container, and say what of it is not in the file."""
+    from launcher.init.takeover import take_over
+
+    if args.script:
+        message = f"--from takes {args.source} over, and {args.script} is another source"
+        raise UsageError([Diagnostic("TL118", message, "leave one of them out")])
+    names = ("name", "image", "cpus", "memory", "gpus")
+    stated = {name: str(value) for name in names if (value := getattr(args, name)) is not None}
+    folder = args.write_to.parent if args.write_to else Path()
+    taken = take_over(_bytes_of(args.source), args.source, pick=args.pick, folder=folder, stated=stated)
+    say_findings(taken.notes, streams)
+    return taken.text
+
+
+def _bytes_of(source: str) -> bytes:
+    """Return what a file holds, or stdin for `-`. Raises UsageError where it can't be read."""
+    from launcher.lint.judge import MOST_BYTES
+
+    if source == "-":
+        return sys.stdin.buffer.read(MOST_BYTES + 1)
+    try:
+        with Path(source).open("rb") as file:
+            return file.read(MOST_BYTES + 1)
+    except OSError as cause:
+        message = f"{source} can't be read: {cause.strerror or cause}"
+        raise UsageError(
+            [Diagnostic("TL118", message, "name a file that this user can read, or - for stdin")]
+        ) from cause
 
 
 def _seen_from(folder: Path, script: Path) -> tuple[str, str]:

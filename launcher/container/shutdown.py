@@ -20,7 +20,12 @@ def shutdown_timeout(plan: LaunchPlan) -> Derived | None:
         return None
     grace = job.stop_grace_period
     text = f"stop_grace_period {format_duration(grace)} − {_LEFT} s"
-    return Derived(max(1, grace - _LEFT), text, str(job.origin("stop_grace_period")))
+    return Derived(seconds_for_ranks(grace), text, str(job.origin("stop_grace_period")))
+
+
+def seconds_for_ranks(grace: int) -> int:
+    """Return how many of the container's seconds between SIGTERM and SIGKILL torchrun's ranks get."""
+    return max(1, grace - _LEFT)
 
 
 def shutdown_variables(plan: LaunchPlan) -> tuple[tuple[str, str], ...]:

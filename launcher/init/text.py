@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 import textwrap
 from collections.abc import Iterator
@@ -13,6 +12,7 @@ from launcher.init.loader_text import data_loader_block
 from launcher.init.tokens import arguments, token_options
 from launcher.job.fields.table import JOB, named
 from launcher.units import UnreadableValue, parse_cpus
+from launcher.yamltree.emitter import yaml_string
 
 WORKSPACE = "/workspace"
 _PLAIN = re.compile(r"[A-Za-z_/](?:[\w./@+-]|:(?=[\w]))*|-{1,2}[A-Za-z][\w-]*|\.{1,2}(?:/[\w.-]+)*", re.ASCII)
@@ -63,7 +63,7 @@ def scalar(text: str) -> str:
     """Return a string as YAML reads it back, in double quotes unless it is plainly a word or a path."""
     if _PLAIN.fullmatch(text) and not _WORDS.fullmatch(text):
         return text
-    return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\x7f")
+    return yaml_string(text)
 
 
 def _comment(text: str) -> list[str]:
@@ -119,7 +119,7 @@ def _mounts(asked: Asked) -> Iterator[str]:
 
 def _resources(asked: Asked, facts: ScriptFacts | None) -> Iterator[str]:
     stated = {"cpus": asked.cpus, "memory": asked.memory, "gpus": asked.gpus}
-    given = [f"{name}: {_resource(name, value)}" for name, value in stated.items() if value is not None]
+    given = [f"{name}: {resource(name, value)}" for name, value in stated.items() if value is not None]
     if given:
         yield f"resources: {{{', '.join(given)}}}"
     words = {
@@ -132,7 +132,7 @@ def _resources(asked: Asked, facts: ScriptFacts | None) -> Iterator[str]:
         yield from _comment(f"resources not stated: {', '.join(missing)}. Kubernetes requires cpus and memory.")
 
 
-def _resource(name: str, value: str) -> str:
+def resource(name: str, value: str) -> str:
     """Return a flag's value in a flow mapping: ids of GPUs as a list, anything else as it is spelled."""
     if name == "gpus" and "," in value:
         return f"[{', '.join(scalar(each.strip()) for each in value.split(','))}]"

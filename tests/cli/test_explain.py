@@ -158,9 +158,10 @@ def test_a_command_of_an_explanation_does_as_it_says(
     printed = run_sh(body, tmp_path)
     assert "Traceback" not in printed
     if part == "Example":
-        assert f"error[{code}]" in printed
+        assert f"error[{code}]" in printed or f"warning[{code}]" in printed
     else:
         assert "error[" not in printed
+        assert f"[{code}]" not in printed
 
 
 @pytest.mark.docker

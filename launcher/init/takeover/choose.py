@@ -1,0 +1,158 @@
+"""The one container of a text that becomes a job file."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from launcher.diagnostics import Diagnostic, Explanation, Severity, Span
+from launcher.errors import JobFileRejected
+from launcher.formats.workload import stated
+from launcher.job.reserved import KUBERNETES_LABEL_PREFIX, LABEL_PREFIX
+from launcher.lint.judge import MOST_BYTES, lint_bytes
+from launcher.lint.kinds import TEMPLATE, Kind
+from launcher.lint.read import Broken, read_text
+from launcher.rules.written.commands import is_training
+from launcher.rules.written.model import Written, WrittenFile
+
+TL382 = Explanation(
+    "TL382",
+    "nothing-to-take-over",
+    "The text that `init --from` was given starts no container that it can read, or none of the name that --pick has.",
+    """\
+**Why**: a job file is made of one container. A `docker run` or `podman run` line, a Compose service, a Kubernetes
+object with a pod, a devcontainer.json and a job of a GitHub workflow with a container are read.
+
+**Example**:
+
+```sh
+echo 'python train.py' | trainlaunch init --from -
+```
+
+**Write instead**:
+
+```sh
+echo 'docker run --shm-size=2g trainer:1 python train.py' | trainlaunch init --from -
+```
+""",
+)
+TL383 = Explanation(
+    "TL383",
+    "several-to-take-over",
+    "The text that `init --from` was given starts several containers, and a job file describes one.",
+    """\
+**Why**: which of them trains is not for a tool to guess; the error lists them.
+
+**Example**:
+
+```sh
+trainlaunch init --from - <<'END'
+services: {db: {image: "db:1"}, train: {image: "trainer:1", shm_size: 2gb, command: [python, train.py]}}
+END
+```
+
+**Write instead**:
+
+```sh
+trainlaunch init --from - --pick train <<'END'
+services: {db: {image: "db:1"}, train: {image: "trainer:1", shm_size: 2gb, command: [python, train.py]}}
+END
+```
+""",
+)
+
+_OURS = (LABEL_PREFIX, KUBERNETES_LABEL_PREFIX)
+
+
+class Found(NamedTuple):
+    """The container that was chosen, and the text around it."""
+
+    file: WrittenFile
+    written: Written
+
+
+def choose(data: bytes, name: str, pick: str | None) -> Found:
+    """Return the container of a text, the one called `pick` of several. Raises JobFileRejected."""
+    file = _read(data, name)
+    containers = [each for each in file.containers if not _is_init(each)]
+    if not containers:
+        fix = "name a text with a docker run line, a Compose service or a pod; for a script: trainlaunch init train.py"
+        raise _rejected(TL382.code, f"{name} starts no container that can be read", fix, Span(name, 1, 1, 1, 1))
+    names = _names(containers)
+    if pick is None:
+        if len(containers) == 1 or _are_nodes(containers):
+            return Found(file, containers[0])
+        return _only_training(file, containers, names, name)
+    chosen = [each for each, called in zip(containers, names, strict=True) if pick in called]
+    if len(chosen) == 1:
+        return Found(file, chosen[0])
+    what = "several containers" if chosen else "no container"
+    fix = f"write one of {', '.join(called[-1] for called in names)}"
+    raise _rejected(TL382.code, f"{name} has {what} called {pick}", fix, None)
+
+
+def _read(data: bytes, name: str) -> WrittenFile:
+    text = data.decode("utf-8", errors="replace")
+    read = read_text(text, name)
+    if isinstance(read, Kind) and read.name is None and name != "-":
+        read = _named(read_text(text, "-"), text, name)  # no name that tells: what it says does
+    kind = read.name if isinstance(read, Kind) else read.kind
+    if kind is None:
+        fix = "name a text with a docker run line, a Compose service or a pod; for a script: trainlaunch init train.py"
+        raise _rejected(TL382.code, f"{name} is not a text that can be taken over", fix, Span(name, 1, 1, 1, 1))
+    whole = len(data) <= MOST_BYTES and text.encode() == data
+    if isinstance(read, WrittenFile) and whole:
+        return read
+    # lint says why, and where.
+    found = [each.diagnostic for each in lint_bytes(data, name, None if kind == TEMPLATE else kind).findings[:1]]
+    fix = "pipe the rendered text: helm template CHART | trainlaunch init --from -"
+    raise JobFileRejected(
+        each._replace(severity=Severity.ERROR, fix=fix if kind == TEMPLATE else each.fix) for each in found
+    )
+
+
+def _named(read: WrittenFile | Broken | Kind, text: str, name: str) -> WrittenFile | Broken | Kind:
+    """Return what was read of a nameless text, with its places in `name`."""
+    kind = read.kind if isinstance(read, (WrittenFile, Broken)) else read.name
+    return read if kind is None or kind == TEMPLATE else read_text(text, name, kind)
+
+
+def _is_init(written: Written) -> bool:
+    return "initContainers[" in written.workload.place
+
+
+def _names(containers: list[Written]) -> list[tuple[str, ...]]:
+    """Return what each container may be called, the shortest that is its own last."""
+    names = [_called(each, number) for number, each in enumerate(containers, start=1)]
+    lasts = [each[-1] for each in names]
+    return [(*each, str(number)) if lasts.count(each[-1]) > 1 else each for number, each in enumerate(names, start=1)]
+
+
+def _called(written: Written, number: int) -> tuple[str, ...]:
+    workload = written.workload
+    inner = workload.rest.get("container.name")
+    name = stated(workload.name)
+    return tuple(str(each) for each in (str(number), workload.place, inner, name) if each)
+
+
+def _are_nodes(containers: list[Written]) -> bool:
+    """Return whether all are nodes of one rendered job: each has its label."""
+    labels = [{**each.workload.labels} for each in containers]
+    jobs = {stated(each.get(f"{start}job")) for each in labels for start in _OURS if f"{start}job" in each}
+    return len(jobs) == 1 and all(any(f"{start}job" in each for start in _OURS) for each in labels)
+
+
+def _only_training(file: WrittenFile, containers: list[Written], names: list[tuple[str, ...]], name: str) -> Found:
+    """Return the only container that trains beside others that don't, as a pod's is beside its sidecars."""
+    training = [each for each in containers if any(map(is_training, each.argvs))]
+    if len(training) == 1 and training[0].pod is not None and all(each.pod is training[0].pod for each in containers):
+        return Found(file, training[0])
+    listed = ", ".join(called[-1] for called in names)
+    example = next((called for each, called in zip(containers, names, strict=True) if each in training), names[0])
+    fix = f"add --pick with one of them, like --pick {example[-1]}"
+    raise _rejected(
+        TL383.code, f"{name} starts {len(containers)} containers: {listed}", fix, containers[1].workload.span
+    )
+
+
+def _rejected(code: str, message: str, fix: str, span: Span | None) -> JobFileRejected:
+    return JobFileRejected([Diagnostic(code, message, fix, span=span)])

@@ -1,0 +1,140 @@
+"""`init --from` gives the plan of each of our own renderings back: rendered again, it says the same."""
+
+from __future__ import annotations
+
+import posixpath
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from launcher.errors import JobFileRejected
+from launcher.init.takeover import take_over
+from launcher.kinds import KINDS
+from launcher.plan.launch_plan import LaunchPlan
+from launcher.policy import read_job
+from launcher.render import render
+from launcher.rules import plan_job
+from launcher.verify.reread import reread
+from tests.runners import ROOT
+
+EXAMPLES = sorted(ROOT.glob("examples/*/*.yaml"))
+WRITTEN_FOR_TESTS = [*sorted(ROOT.glob("tests/job/valid/*.yaml")), *sorted(ROOT.glob("tests/render/jobs/*.yaml"))]
+# What a kind can't do is left out of the job that has every field.
+_WITHOUT = {
+    "pod": ("restart.on_exit_codes=null", "kubernetes.queue=null"),
+    "trainjob": ("restart.on_exit_codes=null",),
+    "pytorchjob": ("restart.on_exit_codes=null", "restart.max_attempts=null"),
+}
+_HASH = re.compile(r"-[0-9a-f]{8}(?![0-9a-f])")
+_TOLD = re.compile(r'# Rendered by .*|# options: .*\n|# --shm-size is .*|(?<=m") # .*|(?<=Mi") # .*')
+
+
+def planned(job: Path, target: str, kind: str = "") -> LaunchPlan:
+    """Return the plan of a job for a target. Raises JobFileRejected for one that the target does not take."""
+    sets = [f"kubernetes.kind={kind}", *_WITHOUT.get(kind, ())] if kind else []
+    return plan_job(read_job(job, target=target, sets=sets), force=True)
+
+
+def takes(job: Path, target: str, kind: str) -> bool:
+    """Return whether a target takes a job."""
+    try:
+        planned(job, target, kind)
+    except JobFileRejected:
+        return False
+    return True
+
+
+TARGETS = [("docker", ""), ("compose", ""), *(("kubernetes", kind) for kind in KINDS)]
+CASES = [
+    pytest.param(job, *each, id=f"{job.parent.name}/{job.stem} {' '.join(each)}".strip())
+    for job in (*EXAMPLES, *WRITTEN_FOR_TESTS)
+    for each in TARGETS
+    if takes(job, *each)
+]
+
+
+def given_back(plan: LaunchPlan, folder: Path) -> tuple[LaunchPlan, list[str]]:
+    """Return the plan of the job that is made of a plan's rendering, and what is said of it."""
+    name = plan.target_record.file_name.format(name=plan.job.name)
+    taken = take_over(render(plan).encode(), str(folder / name), pick=None, folder=folder)
+    (folder / "taken.yaml").write_text(taken.text)
+    job = read_job(folder / "taken.yaml", target=plan.target)
+    return plan_job(job._replace(path=plan.job.path), force=True), [each.message for each in taken.notes]
+
+
+def said(plan: LaunchPlan) -> dict[str, Any]:
+    """Return what a plan's rendering says; the hash of a name is of fields that no manifest shows, too."""
+    found = reread(plan, render(plan), base=None)
+    return {key: _unhashed(value) for key, value in found.items()}
+
+
+def _unhashed(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _unhashed(each) for key, each in value.items()}
+    return _HASH.sub("-HASH", value) if isinstance(value, str) and len(value) < 200 else value
+
+
+@pytest.mark.parametrize(("job", "target", "kind"), CASES)
+def test_a_rendering_gives_its_plan_back(job: Path, target: str, kind: str, tmp_path: Path) -> None:
+    """Every value that a rendering says, the preflight's numbers and text included, and nothing is reported lost."""
+    plan = planned(job, target, kind)
+    again, lost = given_back(plan, tmp_path)
+    assert said(again) == said(plan)
+    assert lost == []
+
+
+def test_every_kind_and_target_has_the_job_with_every_field() -> None:
+    """Nothing is green because nothing ran."""
+    assert [each for each in TARGETS if not takes(ROOT / "tests/job/valid/every_field.yaml", *each)] == []
+
+
+@pytest.mark.parametrize(("target", "kind"), TARGETS, ids=[" ".join(each).strip() for each in TARGETS])
+def test_its_text_is_given_back_but_for_the_comments(target: str, kind: str, tmp_path: Path) -> None:
+    """The bytes are the same: the header and what explains the size are comments."""
+    plan = planned(ROOT / "tests/render/jobs/script.yaml", target, kind)
+    again, _ = given_back(plan, tmp_path)
+    texts = [_HASH.sub("-HASH", _TOLD.sub("", render(each))) for each in (again, plan)]
+    assert texts[0] == texts[1]
+
+
+def test_a_changed_number_is_not_passed_off_as_the_plan(tmp_path: Path) -> None:
+    """A need that no DataLoaders give is owned by something else, and the job says so in a field."""
+    plan = planned(ROOT / "examples/quickstart/job.yaml", "docker")
+    text = render(plan).replace("tl_need=180224", "tl_need=184320")
+    taken = take_over(text.encode(), str(tmp_path / "run.sh"), pick=None, folder=tmp_path)
+    (tmp_path / "job.yaml").write_text(taken.text)
+    assert plan_job(read_job(tmp_path / "job.yaml")).shm.need == 184320
+
+
+def test_what_no_loaders_explain_is_said(tmp_path: Path) -> None:
+    """Open files that fit to no batch: the job plans all the same, and a warning names the number."""
+    plan = planned(ROOT / "examples/quickstart/job.yaml", "docker")
+    text = re.sub(r"tl_files=\d+", "tl_files=9000001", render(plan))
+    taken = take_over(text.encode(), str(tmp_path / "run.sh"), pick=None, folder=tmp_path)
+    assert [each.message for each in taken.notes] == ["files of the plan is not taken over"]
+
+
+def test_secrets_come_back_by_their_sources_and_no_value_is_asked_for(tmp_path: Path) -> None:
+    """Variables, files, and those that the job sees as the other one."""
+    plan = planned(ROOT / "tests/render/jobs/secrets.yaml", "docker")
+    again, _ = given_back(plan, tmp_path)
+    wanted, found = (
+        {name: (each.env, each.file and posixpath.normpath(each.file), each.as_file) for name, each in secrets.items()}
+        for secrets in (plan.job.secrets, again.job.secrets)
+    )
+    assert found == wanted
+
+
+def test_a_patched_rendering_keeps_its_patch(tmp_path: Path) -> None:
+    """Flags after ours are the job's patch again."""
+    job = tmp_path / "job.yaml"
+    job.write_text(
+        "name: patched\nimage: trainer:1\ncommand: [python, train.py]\n"
+        "patches: {docker: {extra_args: [--cap-add, SYS_PTRACE, --network=host]}}\n"
+    )
+    plan = plan_job(read_job(job))
+    again, lost = given_back(plan, tmp_path)
+    assert lost == []
+    assert said(again)["rest"] == said(plan)["rest"]
