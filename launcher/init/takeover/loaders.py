@@ -43,7 +43,8 @@ def guesses(plan: Wrapped, planned: Planned) -> Iterator[Guess]:
         ranks=ranks,
         workers=_workers_of(plan),
         alive=(planned.processes or 0) // ranks,
-        stated=plan.number("stated") // ranks,
+        # Of workers that share the CPUs, which `plan` has said by then, the preflight has no number to say it again.
+        stated=plan.number("stated") // ranks or (0 if plan.lines("first") else plan.number("workers")),
         prefetch=plan.number("prefetch") or 2,
         files=plan.number("files"),
         need=plan.number("need"),
@@ -154,17 +155,17 @@ def _together(plan: Wrapped, known: _Known) -> Iterator[Guess]:
         units, odd = divmod(slope // known.ranks - 3 * PAGE * count, known.prefetch)
         rest_of_held = (rest - without) // known.ranks - 8 * PAGE * count
         held, beside = divmod(rest_of_held, units) if units > 0 else (0, 1)
-        if odd or units % PAGE or beside or not 0 < held <= _MOST_HELD or bool(stated) is not bool(known.stated):
+        if odd or units % PAGE or beside or not 0 < held <= _MOST_HELD:
             continue
         for tensors in _tensors(known, count, held):
             loaders = _same_but_for_units(known, units, count, tensors, held)
-            if not known.stated:
+            if not stated:
                 own = {"loaders": loaders} if count > 1 else loaders["loader-1"]
                 yield Guess(own, _extra(without))
                 continue
-            for other in _stated(known._replace(alive=stated, need=without)):
+            for other in _stated(known._replace(alive=stated, stated=known.stated or stated, need=without)):
                 yield Guess({"loaders": {**loaders, **_named(other.data_loader)}}, other.shm_extra)
-        if count > 1 and not known.stated:
+        if count > 1 and not stated:
             first = _batch(
                 known, units - (count - 1) * PAGE, max((known.files - SPARE) // (known.prefetch + 2), 1), held
             )
