@@ -34,6 +34,7 @@ RAISING: tuple[str, ...] = (
     "launcher.init.takeover.draft",
     "launcher.job.building.lock",
     "launcher.job.building.merge",
+    "launcher.job.validation.code",
     "launcher.job.values.scalars",
     "launcher.lint.allowed",
     "launcher.lint.judge",

@@ -23,7 +23,7 @@ from launcher.plan.launch_plan import Derived, LaunchPlan, SharedMemory
 from launcher.plan.shm_derivation import multi_epoch_derivation, need_derivation
 from launcher.plan.threads import alike
 from launcher.rules import judged
-from launcher.units import format_cpus, format_duration, format_size, human_size
+from launcher.units import counted, format_cpus, format_duration, format_size, human_size
 
 EXAMPLES = (
     "trainlaunch plan job.yaml",
@@ -61,6 +61,7 @@ def _rows(plan: LaunchPlan) -> Iterator[tuple[str, str, str, str]]:
     if job.patch is not None:
         count = len(job.patch.flags or job.patch.leaves or job.patch.operations)
         yield "patch", str(count), f"changes of the {plan.target} text", str(job.origin(f"patches.{plan.target}"))
+    yield from _code_rows(plan)
     if job.resources.cpus is not None:
         yield "cpus", format_cpus(job.resources.cpus), "", str(job.origin("resources.cpus"))
     if plan.memory.limit is not None:
@@ -79,6 +80,16 @@ def _rows(plan: LaunchPlan) -> Iterator[tuple[str, str, str, str]]:
     working = plan.memory.working_set
     yield "working set", human_size(working.value), working.derivation, working.origin
     yield from _thread_rows(plan)
+
+
+def _code_rows(plan: LaunchPlan) -> Iterator[tuple[str, str, str, str]]:
+    """Yield the code that a rendering brings to a cluster."""
+    for index, folder in plan.job.code.items():
+        mount = plan.job.mounts[index]
+        source = shown(str(mount.source))
+        whose = f"that git tracks in {source}" if folder.by_git else f"of {source}, which is in no git repository"
+        told = f"{counted(len(folder.files), 'file')} {whose}, at {shown(mount.target)}"
+        yield "code", human_size(folder.size), told, str(plan.job.origin(f"mounts.{index}.source"))
 
 
 def _shutdown_rows(plan: LaunchPlan) -> Iterator[tuple[str, str, str, str]]:
@@ -160,6 +171,10 @@ def plan_document(plan: LaunchPlan) -> dict[str, object]:
         "memory": {"limit": plan.memory.limit, "working_set": plan.memory.working_set.value},
         "gpus": {"count": plan.gpus.count, "ids": list(plan.gpus.ids), "all": plan.gpus.all, "vendor": vendor},
         "shm": _shm_document(shm),
+        "code": [
+            {"target": job.mounts[index].target, "size": each.size, "sha256": each.digest, "files": len(each.files)}
+            for index, each in job.code.items()
+        ],
         "threads": {name: threads.value for name, threads in plan.threads},
         "derivations": _derivations(plan),
         "policies": list(plan.job.policy.files) if plan.job.policy else [],

@@ -30,6 +30,7 @@ from launcher.committed.compared import (
 from launcher.container.template_hash import RENDERING_FORMAT
 from launcher.diagnostics import Diagnostic
 from launcher.errors import JobFileRejected, UsageError
+from launcher.job.reserved import HEADER_START
 from launcher.plan.launch_plan import LaunchPlan
 from launcher.policy import read_job
 from launcher.render import render
@@ -87,7 +88,7 @@ def _job_file(path: Path) -> str | None:
         head = file.read(HEAD).decode(errors="replace")
     if is_own_kustomization(path, head):
         return ""
-    if "# Rendered by trainlaunch from " not in head:
+    if HEADER_START not in head:
         return None
     job_file = named_job_file(head)
     # What only looks like a header is kept: compared says what is wrong with it.

@@ -23,7 +23,7 @@ RENDERING_FORMAT = 2  # raised when the same plan gives other bytes; the tool's 
 # Fields of a job that reach a pod only by the texts and numbers below, or not at all.
 _ELSEWHERE = frozenset({
     "path", "target", "origins", "sets", "policy", "patch", "script", "command", "data_loader", "shm_size", "shm_extra",
-    "ranks_per_container", "torchrun", "healthcheck", "backoff",
+    "ranks_per_container", "torchrun", "healthcheck", "backoff", "code",
 })  # fmt: skip
 _ELSEWHERE_ON_KUBERNETES = frozenset({"namespace", "queue", "stable_name", "cpu_limit"})
 
@@ -45,6 +45,8 @@ def template_hash(plan: LaunchPlan) -> str:
         "planned": planned_of(plan).text(),
         "patch": [each[:5] for each in _operations(plan) if _reaches(each, kind)],
     }
+    if job.code:  # a job without it keeps its name
+        values["code"] = [(index, each.digest) for index, each in job.code.items()]
     return hashlib.sha256(repr(values).encode()).hexdigest()[:HASH_DIGITS]
 
 

@@ -162,7 +162,10 @@ def _ranks(asked: Asked, facts: ScriptFacts | None) -> Iterator[str]:
 
 
 def _kubernetes(asked: Asked) -> Iterator[str]:
-    yield from _comment("A node of Kubernetes has no copy of the folder: put it on a claim, and name that here.")
+    yield from _comment(
+        "A node of Kubernetes has no copy of the folder: code brings the files that git tracks in it, read-only and up "
+        "to 900 KiB."
+    )
     yield "# target_overrides:"
     yield "#   kubernetes:"
-    yield f"#     mounts: [{{type: pvc, source: {asked.name}, target: {WORKSPACE}}}]"
+    yield f"#     mounts: [{{type: code, source: ., target: {WORKSPACE}}}]"

@@ -19,12 +19,14 @@ from launcher.job.spec import JobSpec
 from launcher.job.validation.fields import Checked, check_fields
 from launcher.job.validation.target import check_target
 from launcher.job.values.reader import ValueReader
+from launcher.job.values.scalars import BAD
 from launcher.targets import TARGETS
 from launcher.yamltree.source import MappingNode, Node, Scalar, parse_yaml
 from launcher.yamltree.text_file import read_text
 
 if TYPE_CHECKING:
     from launcher.job.ceilings import Policy
+    from launcher.job.code_folder import CodeFolder
 
 
 class Layer(Protocol):
@@ -83,9 +85,10 @@ def read_job(
     check_fields(checked)
     if chosen in TARGETS:
         check_target(checked)
+    code = _code(checked, path)
     if len(report):
         raise JobFileRejected(report.sorted())
-    spec = job_spec(values, laid, path=str(path), target=chosen, sets=sets)
+    spec = job_spec(values, laid, path=str(path), target=chosen, sets=sets)._replace(code=code)
     if values.get("patches"):
         from launcher.job.patch import patch_of  # few jobs have some
 
@@ -117,6 +120,16 @@ def _check_profile(laid: MappingNode, ruled: Layer | None, report: Report) -> No
         fix=f"write {close[0]}" if close else "write profiles: {NAME: {…}} in a policy, or delete profile",
         field="profile",
     )
+
+
+def _code(checked: Checked, path: Path) -> dict[int, CodeFolder]:
+    """Return the files of each mount of type code that the target has to be given."""
+    mounts = checked.value("mounts") or ()
+    if not any(each is not BAD and each.get("type") == "code" for each in mounts):
+        return {}
+    from launcher.job.validation.code import code_folders  # many jobs have none
+
+    return code_folders(checked, path.parent)
 
 
 def stated_images(path: Path, *, layer_of: LayerOf = no_layer) -> dict[str, Span]:

@@ -6,3 +6,4 @@ CLUSTER_HOME = "/trainlaunch"  # where a Kubernetes container has its writable h
 KUEUE_QUEUE_LABEL = "kueue.x-k8s.io/queue-name"
 SECRETS_FOLDER = "/run/secrets"  # where a container's secrets lie that it sees as files, as with Docker's own
 PREFLIGHT_PREFIX = "tl_"  # the preflight's own shell variables; it sets them before the job starts
+HEADER_START = "# Rendered by trainlaunch from "  # the first line of every rendering begins so

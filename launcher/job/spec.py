@@ -19,6 +19,7 @@ from launcher.targets import TARGETS, Target
 
 if TYPE_CHECKING:
     from launcher.job.ceilings import Limit, Policy
+    from launcher.job.code_folder import CodeFolder
     from launcher.job.patch import Patch
 
 
@@ -70,7 +71,10 @@ class Secret(NamedTuple):
 
 
 class Mount(NamedTuple):
-    """One mount; `type` is bind, volume, tmpfs, scratch, pvc or config; source is None for tmpfs and scratch."""
+    """One mount; `type` is bind, volume, tmpfs, scratch, pvc, config or code; source is None for tmpfs and scratch.
+
+    A target that mounts paths of this machine has a read-only bind where the job file says code.
+    """
 
     type: str
     source: str | None
@@ -259,6 +263,7 @@ class JobSpec(NamedTuple):
     sets: tuple[str, ...] = ()
     patch: Patch | None = None
     policy: Policy | None = None
+    code: Mapping[int, CodeFolder] = {}  # by the index of its mount, on a target that has no folder of this machine
 
     def ceiling(self, name: str) -> Limit | None:
         """Return the policies' ceiling of that name, or None where there is none."""

@@ -7,6 +7,7 @@ import shlex
 from pathlib import PurePath
 from typing import NamedTuple
 
+from launcher.job.reserved import HEADER_START
 from launcher.rules.written.model import (
     COMPOSE,
     DEVCONTAINER,
@@ -169,6 +170,7 @@ def _is_rendered_elsewhere(path: PurePath, text: str) -> bool:
 def _is_template(path: PurePath, text: str) -> bool:
     return (
         "{{" in text
+        and not text.startswith(HEADER_START)  # whose code may have braces, and nothing expands it
         and bool(_TEMPLATED.search(text))
         and not re.search(r"^['\"]?on['\"]?:", text, re.MULTILINE)
         and ".github" not in path.parts

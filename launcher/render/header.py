@@ -11,14 +11,16 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
+from launcher.container.code import code_maps
 from launcher.container.paths import has_relative_bind
 from launcher.container.template_hash import RENDERING_FORMAT
 from launcher.job.building.lock import lock_path
+from launcher.job.reserved import HEADER_START
 from launcher.plan.launch_plan import LaunchPlan
 from launcher.units import format_duration
 
 _RELATIVE_TO_JOB = "Relative mounts are relative to the folder of"
-_FIRST_LINE = re.compile(r"^# Rendered by trainlaunch from (.+) for ([a-z][a-z-]*): change that file", re.MULTILINE)
+_FIRST_LINE = re.compile(rf"^{HEADER_START}(.+) for ([a-z][a-z-]*): change that file", re.MULTILINE)
 _FORMAT = re.compile(r"^# rendering format (\d+)(?:,|\r?$)", re.MULTILINE)
 _OPTIONS = re.compile(r"^# options: (.+)$", re.MULTILINE)
 _TAKE_A_VALUE = frozenset({"--set", "--name", "--policy"})
@@ -127,7 +129,7 @@ def header_lines(plan: LaunchPlan, *, base: Path | None) -> tuple[str, ...]:
 
 def _origin(plan: LaunchPlan, base: Path | None) -> Iterator[str]:
     job_file = Path(plan.job.path).name if base is None else os.path.relpath(plan.job.path, base)
-    yield f"Rendered by trainlaunch from {job_file} for {plan.target}: change that file and render again."
+    yield f"{HEADER_START[2:]}{job_file} for {plan.target}: change that file and render again."
     yield f"rendering format {RENDERING_FORMAT}"
     options = _options(plan, base)
     if options:
@@ -139,6 +141,8 @@ def _origin(plan: LaunchPlan, base: Path | None) -> Iterator[str]:
     if from_lock:
         lock = lock_path(Path(job_file)).name
         yield f"{' and '.join(from_lock)} from {lock}, which `trainlaunch lock` writes."
+    if any(each.needs_server_side for each in code_maps(plan).values()):
+        yield "The code is large: `kubectl apply` takes it with --server-side alone."
     if plan.job.image_entrypoint is None:
         yield "image_entrypoint is not stated: an ENTRYPOINT that the image has is not run."
 

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
+from launcher.container.code import CodeItem, code_maps
 from launcher.container.container import container_of
 from launcher.container.kubernetes import (
     PULL_POLICIES,
@@ -34,7 +35,8 @@ from launcher.units import format_duration, kubernetes_cpus, kubernetes_size
 class Volume(NamedTuple):
     """A pod volume and its one mount.
 
-    `source` is the claim, the ConfigMap, the Secret's name/key, or the size of an emptyDir, in memory or not.
+    `source` is the claim, the ConfigMap, the Secret's name/key, or the size of an emptyDir, in memory or not. `items`
+    are the files that keys of the ConfigMap become, none where it is mounted as it is.
     """
 
     name: str
@@ -42,6 +44,7 @@ class Volume(NamedTuple):
     source: str | None
     target: str
     read_only: bool
+    items: tuple[CodeItem, ...] = ()
 
 
 def text(plan: LaunchPlan, *, base: Path | None) -> str:
@@ -57,6 +60,7 @@ def text(plan: LaunchPlan, *, base: Path | None) -> str:
         platform=job.kubernetes,
         as_stated=stated_in_pod(job),
         container=container,
+        code=list({each.name: each for each in code_maps(plan).values()}.values()),
         kind=kind,
         container_name=kind.container_name,
         name=name,
@@ -122,8 +126,11 @@ def kubernetes_volumes(plan: LaunchPlan) -> Iterator[Volume]:
         yield Volume("home", "scratch", None if disk is None else kubernetes_size(disk), CLUSTER_HOME, False)
     if needs_own_tmp(plan):
         yield Volume("tmp", "scratch", None, "/tmp", False)
+    code = code_maps(plan)
     for index, mount in enumerate(plan.job.mounts):
-        yield Volume(f"mount-{index}", mount.type, _source(plan, mount), mount.target, mount.read_only)
+        volume = Volume(f"mount-{index}", mount.type, _source(plan, mount), mount.target, mount.read_only)
+        of_code = code.get(index)
+        yield volume._replace(type="config", source=of_code.name, items=of_code.items) if of_code else volume
     for index, (name, secret) in enumerate(mounted_secrets(plan)):
         yield Volume(f"secret-{index}", "secret", secret.kubernetes, secret_path(name), True)
 

@@ -18,6 +18,7 @@ from launcher.plan import make_plan
 from launcher.plan.launch_plan import LaunchPlan
 from launcher.rules import (
     backoff_of_cluster,
+    code_untracked,
     image_entrypoint_unknown,
     image_tag_floating,
     name_shortened,
@@ -54,6 +55,7 @@ REMARKS: tuple[ModuleType, ...] = (
     image_tag_floating,
     shm_unsized,
     prefetch_without_workers,
+    code_untracked,
     backoff_of_cluster,
     image_entrypoint_unknown,
 )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from launcher.container.code import code_maps
 from launcher.container.container import container_of
 from launcher.container.kubernetes import (
     LOCAL_ADDRESS,
@@ -58,12 +59,25 @@ def expected_of(plan: LaunchPlan) -> Workload:
         labels={name: planned(value) for name, value in labels.items()},
         gpus=planned(GpuRequest(plan.gpus.count, resource=job.resources.gpu_resource)) if plan.gpus.count else None,
         devices=_devices(plan),
-        mounts=(*own, *common.mounts, *_mounted_secrets(plan)),
+        mounts=(*own, *_with_code(plan, common.mounts), *_mounted_secrets(plan)),
         health=planned(readiness_text(job, container.health)),
         health_times={key: value for key, value in common.health_times.items() if key != "start_period"},
         user=planned(f"{_shown(ids.uid)}:{_shown(ids.gid)}"),
         rest=rest | {"requests are limits": True if job.kubernetes.cpu_limit else ("cpu",)},
     )
+
+
+def _with_code(plan: LaunchPlan, mounts: tuple[MountPoint, ...]) -> Iterator[MountPoint]:
+    """Yield the job's mounts; one of code is a ConfigMap with the path of each key."""
+    code = code_maps(plan)
+    for index, mount in enumerate(mounts):
+        of_code = code.get(index)
+        if of_code is None:
+            yield mount
+            continue
+        listed = [{key: value for key, value in each._asdict().items() if value is not None} for each in of_code.items]
+        said = ", ".join(f"{path}={value}" for path, value in flat(listed, "items"))
+        yield mount._replace(type="config", source=planned(of_code.name), options=said)
 
 
 def _mounted_secrets(plan: LaunchPlan) -> Iterator[MountPoint]:
@@ -101,7 +115,7 @@ class _Expected:
         *before, main = objects
         annotations = self._template()["metadata"]["annotations"] if kind == "pod" else dict(self._job.annotations)
         return main | {
-            "before": before,
+            "before": [*self._code(), *before],
             "metadata": self._placed({"annotations": annotations}),
             "pods": 2 if kind == "pytorchjob" and self._gang else 1,
             "pod": self._pod_spec(),
@@ -122,6 +136,16 @@ class _Expected:
         """Return an object that serves the main one, and has its name."""
         metadata = {"name": self._name, "labels": self._labels, "annotations": dict(self._job.annotations)}
         return {"apiVersion": version, "kind": kind, "metadata": self._placed(metadata), "spec": spec}
+
+    def _code(self) -> list[_Document]:
+        """Return the ConfigMaps of the job's code."""
+        metadata = self._placed({"labels": self._labels, "annotations": dict(self._job.annotations)})
+        maps = {each.name: each for each in code_maps(self._plan).values()}
+        head = {"apiVersion": "v1", "kind": "ConfigMap", "immutable": True}
+        return [
+            {**head, "metadata": {"name": name, **metadata}, "data": each.texts, "binaryData": each.binary}
+            for name, each in maps.items()
+        ]
 
     def _timed(self, spec: _Document, *, deadline: bool = True, ttl: bool = True) -> _Document:
         """Return `spec` with what ends and removes the object."""

@@ -49,6 +49,7 @@ _OWNED: Mapping[str, tuple[tuple[str, str], ...]] = {
         (r"spec\.ttlSecondsAfterFinished", "ttl_after_finished"),
         (r"spec\.(completions|parallelism|completionMode|backoffLimitPerIndex)", "torchrun.nnodes"),
         (r"pod\.(shareProcessNamespace|hostIPC)|container\.name", ""),
+        (r"before\.\d+\.(data|binaryData)\..*|before\.\d+\.immutable", "mounts"),
         (r"requests are limits", "resources.memory and resources.cpus"),
     ),
 }

@@ -35,6 +35,8 @@ def block(page: str, number: int) -> str:
 def test_a_shown_job_file_renders(page: str, number: int, target: str, tmp_path: Path) -> None:
     """A whole job file as it stands, and fields alone under the README's job."""
     shown = block(page, number)
+    (tmp_path / "src").mkdir()
+    (tmp_path / "src" / "train.py").touch()
     job = tmp_path / "job.yaml"
     job.write_text(shown if re.search("^name:", shown, re.MULTILINE) else block("README.md", 0) + shown)
     plan = plan_job(read_job(job, target=target))

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import json
 import time
+import urllib.request
 from typing import Any
 
 import pytest
+import yaml
 from kubernetes import client as official
 
+from tests.kubernetes.kinds import RESOURCES
 from tests.kubernetes.logs import LogOptions
 from tests.kubernetes.server import FakeCluster
 
@@ -41,6 +44,19 @@ def create(api: Any, body: dict[str, Any], **query: str) -> Any:
     """Create a Job as raw JSON, as a client does that wants the server's own judgement."""
     jobs = official.CustomObjectsApi(api)
     return jobs.create_namespaced_custom_object("batch", "v1", "team", "jobs", body, **query)
+
+
+def apply(fake: FakeCluster, text: str) -> None:
+    """Create the objects of a manifest, as `kubectl apply` does for the first time."""
+    paths = {
+        each.kind: f"/api{'s' * bool(each.group)}/{each.api_version}/namespaces/team/{each.plural}"
+        for each in RESOURCES
+    }
+    for document in filter(None, yaml.safe_load_all(text)):
+        key = {"Authorization": f"Bearer {fake.token}"}
+        body = json.dumps(document).encode()
+        asked = urllib.request.Request(f"{fake.url}{paths[document['kind']]}", body, key)  # noqa: S310 - our own server
+        urllib.request.urlopen(asked).close()  # noqa: S310 - the same
 
 
 def refusal(api: Any, body: dict[str, Any], **query: str) -> dict[str, Any]:

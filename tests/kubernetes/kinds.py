@@ -39,6 +39,7 @@ RUNTIMES = Resource("trainer.kubeflow.org", "v1alpha1", "trainingruntimes", "Tra
 WORKLOADS = Resource("kueue.x-k8s.io", "v1beta1", "workloads", "Workload", True, ("wl",), ("status",))
 NAMESPACES = Resource("", "v1", "namespaces", "Namespace", False, ("ns",), ("status",))
 SERVICES = Resource("", "v1", "services", "Service", True, ("svc",), ("status",))
+CONFIG_MAPS = Resource("", "v1", "configmaps", "ConfigMap", True, ("cm",))
 REVIEWS = Resource("authorization.k8s.io", "v1", "selfsubjectaccessreviews", "SelfSubjectAccessReview", False)
 SELF_REVIEWS = Resource("authentication.k8s.io", "v1", "selfsubjectreviews", "SelfSubjectReview", False)
 
@@ -47,7 +48,7 @@ RESOURCES = (
     PODS,
     EVENTS,
     SERVICES,
-    Resource("", "v1", "configmaps", "ConfigMap", True, ("cm",)),
+    CONFIG_MAPS,
     Resource("", "v1", "secrets", "Secret"),
     Resource("", "v1", "serviceaccounts", "ServiceAccount", True, ("sa",)),
     Resource("", "v1", "persistentvolumeclaims", "PersistentVolumeClaim", True, ("pvc",)),

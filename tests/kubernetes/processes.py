@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import base64
 import os
 import signal
 import subprocess
 import tempfile
 import threading
-from typing import IO
+from pathlib import Path
+from typing import IO, Any
 
 from launcher.formats.kubernetes.expansion import expanded
-from tests.kubernetes.kinds import PODS
+from tests.kubernetes.kinds import CONFIG_MAPS, PODS
 from tests.kubernetes.pods import Pod
 
 PASSED = "trainlaunch: preflight passed: /dev/shm 64 MiB (needs 0), memory 256 MiB, 1 CPUs, num_workers 0\n"
@@ -31,11 +33,13 @@ def runs_its_command(pod: Pod) -> None:
     argv = [expanded(each, env) for each in container["args"]]
     with tempfile.TemporaryDirectory() as folder:
         env = {**os.environ, **env, "HOSTNAME": pod.name, "HOME": folder}
+        _mount(pod, container, Path(folder))
+        inside = Path(f"{folder}/{container.get('workingDir', '')}")
         try:
             process = subprocess.Popen(
                 argv,
                 env=env,
-                cwd=folder,
+                cwd=inside if inside.is_dir() else folder,
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.STDOUT,
@@ -48,6 +52,23 @@ def runs_its_command(pod: Pod) -> None:
         with process:
             code = _attended(pod, process)
     pod.exit(code)
+
+
+def _mount(pod: Pod, container: dict[str, Any], root: Path) -> None:
+    """Write the files of mounted ConfigMaps below a folder, as a kubelet does below the container's root."""
+    volumes = {each["name"]: each["configMap"] for each in pod.made["spec"].get("volumes", ()) if "configMap" in each}
+    for mount in container.get("volumeMounts") or ():
+        source = volumes.get(mount["name"])
+        found = pod.store.find(CONFIG_MAPS, pod.namespace, source["name"]) if source else None
+        if source is None or found is None:
+            continue
+        held = {key: text.encode() for key, text in (found.get("data") or {}).items()}
+        held |= {key: base64.b64decode(text) for key, text in (found.get("binaryData") or {}).items()}
+        for item in source.get("items") or [{"key": key, "path": key} for key in held]:
+            path = Path(f"{root}{mount['mountPath']}/{item['path']}")
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(held[item["key"]])
+            path.chmod(item.get("mode", 0o644))
 
 
 def _attended(pod: Pod, process: subprocess.Popen[bytes]) -> int:

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import json
-import urllib.request
 from typing import Any
 
-import yaml
-
 from launcher.run.kubernetes.identity import OWNER_KEY, owner_hash
+from tests.kubernetes.asking import apply
 from tests.kubernetes.contract.user import Running, User
 from tests.kubernetes.kinds import JOBS
 from tests.kubernetes.pods import Pod
@@ -74,12 +72,7 @@ def test_somebody_elses_run_is_left_alone(user: User, fake: FakeCluster) -> None
 def test_a_run_that_was_applied_by_hand_is_nobodys(user: User, fake: FakeCluster) -> None:
     """On a cluster it may be anybody's, so it is taken only where --owner says any."""
     user.writes(script="sleep 60")
-    text = bytes(verb(user, "render", "job.yaml").out).decode()
-    for each in filter(None, yaml.safe_load_all(text)):
-        url = f"{fake.url}/apis/batch/v1/namespaces/team/jobs"
-        key = {"Authorization": f"Bearer {fake.token}"}
-        asked = urllib.request.Request(url, json.dumps(each).encode(), key)  # noqa: S310 - the test's own server
-        urllib.request.urlopen(asked).close()  # noqa: S310 - the same
+    apply(fake, bytes(verb(user, "render", "job.yaml").out).decode())
     done = user.runs("down")
     assert (done.process.returncode, "TL119" in done.said, "no owner" in done.said) == (2, True, True), done.words()
     assert user.runs("down", "--owner", "any").process.returncode == 0
@@ -106,7 +99,8 @@ def test_one_of_two_runs_goes_with_its_own_parts(user: User, fake: FakeCluster) 
 
 
 def test_what_a_gone_run_left_is_removed_by_its_owner(user: User, fake: FakeCluster) -> None:
-    """ttl_after_finished takes the Job and leaves its Service."""
+    """Somebody who may not change a Service makes one that no Job owns, and the Job's ttl leaves it."""
+    fake.forbid("patch", "services")
     assert user.up("-d", script="sleep 60", torchrun={"nnodes": 2, "nproc_per_node": 1}).end() == 0
     (job,) = workloads(fake)
     fake.store.remove(JOBS, "team", job["metadata"]["name"])

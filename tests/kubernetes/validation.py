@@ -5,12 +5,13 @@ The rules that a rendered object can break, worded as the server words them; not
 
 from __future__ import annotations
 
+import base64
 import json
 import re
 from collections.abc import Iterator
 from typing import Any
 
-from tests.kubernetes.kinds import JOBS, PODS, SERVICES, Resource
+from tests.kubernetes.kinds import CONFIG_MAPS, JOBS, PODS, SERVICES, Resource
 from tests.kubernetes.schemas import quantity
 from tests.kubernetes.statuses import Cause
 
@@ -45,11 +46,27 @@ def problems(resource: Resource, thing: dict[str, Any]) -> list[Cause]:
         found += _pod(spec, "spec", job=False)
     elif resource == JOBS:
         found += _job(thing["metadata"].get("name", ""), spec)
+    elif resource == CONFIG_MAPS:
+        found += _config_map(thing)
     elif resource == SERVICES and not SERVICE.fullmatch(thing["metadata"].get("name", "")):
         found.append(
             invalid("metadata.name", thing["metadata"].get("name"), "a DNS-1035 label must start with a letter")
         )
     return found
+
+
+def _config_map(thing: dict[str, Any]) -> Iterator[Cause]:
+    texts, binary = thing.get("data") or {}, thing.get("binaryData") or {}
+    for field, keys in (("data", texts), ("binaryData", binary)):
+        for key in keys:
+            if len(key) > 253 or not re.fullmatch(r"[-._a-zA-Z0-9]+", key) or key == "." or key.startswith(".."):
+                yield invalid(f"{field}[{key}]", key, "a valid config key must consist of alphanumeric characters")
+            if key in texts and key in binary:
+                yield invalid(f"data[{key}]", key, "duplicate of key present in binaryData")
+    size = sum(len(each.encode()) for each in texts.values())
+    size += sum(len(base64.b64decode(each, validate=True)) for each in binary.values())
+    if size > 1 << 20:
+        yield Cause("FieldValueTooLong", "Too long: may not be more than 1048576 bytes", "")
 
 
 def invalid(field: str, value: object, why: str) -> Cause:

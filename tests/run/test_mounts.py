@@ -95,6 +95,17 @@ def test_read_only_mounts_cannot_be_written(run: Callable[..., str], tmp_path: P
 
 
 @pytest.mark.docker
+def test_code_is_the_folder_as_it_is_now_and_read_only(run: Callable[..., str], tmp_path: Path) -> None:
+    """Whether git knows a file or not; what is edited while the job runs is seen by it."""
+    (tmp_path / "src" / "pkg").mkdir(parents=True)
+    (tmp_path / "src" / "pkg" / "part").write_text("from a package\n")
+    mounts = [{"type": "code", "source": "./src", "target": "/workspace"}]
+    out = run("cat pkg/part; touch x 2>/dev/null || echo kept", mounts=mounts, working_dir="/workspace")
+    assert [each for each in out.splitlines() if each in {"from a package", "kept"}] == ["from a package", "kept"]
+    assert not (tmp_path / "src" / "x").exists()
+
+
+@pytest.mark.docker
 def test_a_volume_is_the_engines_own_and_outlives_its_runs(
     run: Callable[..., str], way: str, trainlaunch: Runs, job_name: str, volume: str
 ) -> None:

@@ -23,6 +23,7 @@ from launcher.job.spec import (
     Torchrun,
     Ulimit,
 )
+from launcher.targets import TARGETS
 from launcher.yamltree.source import MappingNode, Node, Scalar, SequenceNode
 
 _NO_GPU = Gpus(count=0, ids=(), all=False)
@@ -55,7 +56,7 @@ def job_spec(
         path=path,
         target=target,
         **{name: job.get(name) for name in _AS_STATED},
-        mounts=tuple(_record(Mount, each.get, read_only=each.get("read_only", False)) for each in job.get("mounts")),
+        mounts=tuple(_mount(each, target) for each in job.get("mounts")),
         secrets={
             name: _record(Secret, each.get, as_file=each.get("as") == "file")
             for name, each in job.get("secrets").items()
@@ -78,6 +79,13 @@ _AS_STATED = (
     "read_only", "stop_signal", "env", "labels", "annotations", "ranks_per_container", "shm_size", "active_deadline",
     "stop_grace_period", "ttl_after_finished", "profile",
 )  # fmt: skip
+
+
+def _mount(stated: Mapping[str, Any], target: str) -> Mount:
+    """Return a mount; code is a read-only bind where the target mounts paths of this machine."""
+    code = stated["type"] == "code"
+    kind = "bind" if code and TARGETS[target].mounts_host_paths else stated["type"]
+    return _record(Mount, stated.get, type=kind, read_only=code or stated.get("read_only", False))
 
 
 def _restart(restart: Stated) -> dict[str, Any]:

@@ -33,8 +33,10 @@ _KEY = (r"\S+", "a key without spaces")
 _RESOURCE_NAME = r"[a-z0-9](?:[-.a-z0-9]*[a-z0-9])?/[A-Za-z0-9](?:[-._A-Za-z0-9]*[A-Za-z0-9])?"
 _TYPES = (
     "bind: a path of this machine · volume: the engine's named volume · tmpfs: memory · scratch: node-local disk, "
-    "empty at the start · pvc: a PersistentVolumeClaim · config: a ConfigMap. bind and volume need docker or compose, "
-    "pvc and config need kubernetes; local takes binds that working_dir or an argument leads to"
+    "empty at the start · pvc: a PersistentVolumeClaim · config: a ConfigMap · code: a folder of this machine, read-"
+    "only; on Kubernetes an immutable ConfigMap of the files in it that git tracks ([code](kubernetes.md#code)). bind "
+    "and volume need docker or compose, pvc and config need kubernetes; local takes a bind or code that working_dir or "
+    "an argument leads to"
 )
 
 # One row a paragraph, as a table reads.
@@ -56,13 +58,14 @@ _SECRET = record(
 )
 
 _MOUNT = record(
-    Field("type", choice("bind", "volume", "tmpfs", "scratch", "pvc", "config"), _TYPES, required=True, example="bind"),
+    Field("type", choice("bind", "volume", "tmpfs", "scratch", "pvc", "config", "code"), _TYPES, required=True,
+          example="bind"),
     Field("source", STRING,
           "path, volume, claim or ConfigMap; none for tmpfs and scratch. A relative path is relative to the job file's "
           "folder"),
     Field("target", ABSOLUTE_PATH, "path in the container; /dev/shm is `shm_size`'s", required=True,
           example="/workspace"),
-    Field("read_only", BOOL, "whether the job can't write there", default=False),
+    Field("read_only", BOOL, "whether the job can't write there; always true of code", default=False),
 )
 
 _RESOURCES = record(

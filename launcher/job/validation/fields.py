@@ -247,6 +247,10 @@ def _check_source(job: Checked, path: str, mount: Mapping[str, Any]) -> None:
             job.add("TL109", field, f"a {kind} mount has no source", fix=f"delete {field}")
         return
     named, words = _NAMED_SOURCE.get(kind, ("", "a path of this machine, like ./src"))
+    if kind == "code" and mount.get("read_only") is False:
+        why = "it is the same everywhere, and a cluster's ConfigMap can't be written"
+        fix = f"delete {path}.read_only, or write type: bind on docker, compose and local"
+        job.add("TL109", f"{path}.read_only", f"{path} is a code mount, which is read-only", fix=fix, why=why)
     if source is None or source == "":
         job.add("TL106", path, f"{field} is missing; a {kind} mount needs one", fix=f"add source: {words}")
     elif named and not re.fullmatch(named, source):

@@ -25,7 +25,7 @@ def check(job: Checked) -> None:
     check_shared(
         job,
         instead={"bind": "pvc", "volume": "pvc"},
-        why="a cluster's nodes don't hold this machine's files",
+        why="a cluster's nodes don't hold this machine's files; type: code brings a folder of at most 900 KiB there",
         source_fix="add kubernetes: my-secret/{key} to {field}",
     )
     _require_limits(job)

@@ -13,6 +13,7 @@ from launcher.job.validation.shared import check_one_node, check_shared
 from launcher.job.values.scalars import BAD
 
 _WHY = "a process of this host sees the host's own paths; nothing is mounted for it"
+_BINDS = frozenset({"bind", "code"})
 _FIX = "state this host's own paths in target_overrides.local, with mounts: [] or the binds that are left"
 
 
@@ -29,12 +30,12 @@ def check(job: Checked) -> None:
 def _is_in_place(mount: Mapping[str, Any]) -> bool:
     """Whether the target is the source itself, so that the job finds there what a container would."""
     source = str(mount.get("source") or "")
-    return mount.get("type") == "bind" and posixpath.normpath(source) == posixpath.normpath(str(mount.get("target")))
+    return mount.get("type") in _BINDS and posixpath.normpath(source) == posixpath.normpath(str(mount.get("target")))
 
 
 def _check_mount(job: Checked, index: int, mount: Mapping[str, Any]) -> None:
     kind, target = mount.get("type"), str(mount.get("target"))
-    if kind != "bind":
+    if kind not in _BINDS:
         cannot(
             job, f"mounts.{index}", f"{kind} mounts, and mounts.{index} asks for one at {target}", why=_WHY, fix=_FIX
         )

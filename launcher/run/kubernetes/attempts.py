@@ -43,6 +43,6 @@ def follow_attempts(
             break
         console.say(another_attempt(attempt, limit, end.exit_code))
         ignored |= launch.leftovers()
-        launch.replace([run.main], lambda _: None)
+        launch.replace(launch.places(), lambda _: None)
         run = launch.make()
     return LastAttempt(end, evidence, follower.output)

@@ -129,7 +129,7 @@ class Cluster:
         url = f"{api.configuration.host}{path}" + (f"?{urlencode(query)}" if query else "")
         headers = {"Accept": "application/json, */*", "User-Agent": "trainlaunch", **self._authorization(api)}
         if body is not None:
-            headers["Content-Type"] = "application/json"
+            headers["Content-Type"] = "application/merge-patch+json" if method == "PATCH" else "application/json"
         try:
             return api.rest_client.pool_manager.request(
                 method,

@@ -26,6 +26,7 @@ from launcher.run.kubernetes.objects import (
     delete,
     found,
     listed,
+    own,
     reference_of,
     try_out,
     wait_until_gone,
@@ -175,7 +176,14 @@ class Launch:
             self._roll_back([place for place, _ in made])
             raise
         main, thing = next(each for kind in workloads() for each in made if each[0].kind == kind)
+        for place, _ in made:
+            if place != main:
+                self._hand_over(place, main, thing)
         return ClusterRun(self._job.name, main, {**thing, "kind": main.kind})
+
+    def places(self) -> list[Reference]:
+        """Return where all its objects are, or would be."""
+        return [reference_of(self.cluster, each) for each in self.documents]
 
     def leftovers(self) -> frozenset[str]:
         """Return the uids of pods that carry these labels before anything is made: they belong to an earlier run."""
@@ -194,6 +202,13 @@ class Launch:
         if _is_taken(refused):
             return TargetUnavailable([self._name_taken(reference_of(self.cluster, document))])
         return TargetUnavailable(refusals(self.cluster, self._job, document, refused))
+
+    def _hand_over(self, part: Reference, main: Reference, thing: Object) -> None:
+        """Make the run own an object that serves it, so that it goes with it, whoever deletes that one, or its ttl."""
+        try:
+            own(self.cluster, part, main, thing)
+        except LaunchError as cause:
+            self._say(f"{part} does not belong to {main}, and only `trainlaunch down` removes it: {cause}")
 
     def _roll_back(self, made: Sequence[Reference]) -> None:
         for place in reversed(made):

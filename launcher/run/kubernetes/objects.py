@@ -186,6 +186,19 @@ def delete(cluster: Cluster, place: Reference, *, grace: int | None = None) -> N
             raise
 
 
+def own(cluster: Cluster, part: Reference, main: Reference, thing: Object) -> None:
+    """Make the object `thing`, at `main`, the owner of another one, which then goes when it goes."""
+    owner = {
+        "apiVersion": objects()[main.kind].api_version,
+        "kind": main.kind,
+        "name": main.name,
+        "uid": thing["metadata"]["uid"],
+    }
+    body = {"metadata": {"ownerReferences": [owner]}}
+    query = (("fieldManager", FIELD_MANAGER),)
+    cluster.request("PATCH", part.own_path, query, body=body, what=f"let {part} belong to {main}")
+
+
 def wait_until_gone(
     cluster: Cluster, left: Callable[[], Sequence[Reference]], *, grace: int, say: Callable[[str], None]
 ) -> None:

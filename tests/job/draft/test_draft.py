@@ -79,7 +79,7 @@ def test_a_draft_plans_on_kubernetes_once_its_comments_are_fields(tmp_path: Path
     if "data_loader.batch_size" in job.origins or job.origins.keys() >= set(batches):
         told = told.replace("\n  # sample: ", "\n  sample: ")
     on_cluster = job_of(told, tmp_path, "kubernetes")
-    assert [mount.type for mount in on_cluster.mounts] == ["pvc"]
+    assert [mount.type for mount in on_cluster.mounts] == ["code"]
     assert (on_cluster.torchrun is not None) == (path.stem == "ddp")
 
 

@@ -1,0 +1,5 @@
+"""Trains."""
+
+from layers.width import WIDTH
+
+print(WIDTH, "$(HOME) $$ {{ braces }}")
