@@ -12,6 +12,7 @@ VERBS = {
     "lock": "pin the digest and the ENTRYPOINT of a job's images, as the engine has them",
     "init": "write a commented job file, from flags or from a training script that is read and never run",
     "schema": "print the JSON Schema of the job file or of a policy",
+    "policy": "export the policies in force as admission policies of a cluster",
     "explain": "tell what a code like TL201 means, why, and what to write instead",
     "completion": "print the completion script of a shell",
     "doctor": "tell why a run died or hangs, from the run or from a log; alone look at this machine",

@@ -8,7 +8,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from launcher.diagnostics import Report, Span
+from launcher.errors import JobFileRejected
 from launcher.job import read
+from launcher.job.ceilings import Policy
 from launcher.job.spec import JobSpec
 from launcher.policy.search import find_policies
 from launcher.yamltree.source import MappingNode
@@ -33,6 +35,19 @@ def read_job(
     """
     layer_of = functools.partial(_policies, policy, lying_at)
     return read.read_job(path, target=target, sets=sets, use_lock=use_lock, layer_of=layer_of)
+
+
+def policies_in(folder: Path, *, policy: Path | None = None) -> Policy | None:
+    """Return what the policies in force ask of jobs in a folder, or `policy` alone where it is named; None: nothing.
+
+    Raises JobFileRejected with what is wrong with them.
+    """
+    report = Report()
+    nothing = MappingNode({}, Span(str(folder), 1, 1, 1, 1))
+    layer = _policies(policy, None, folder / "job.yaml", nothing, report)
+    if len(report):
+        raise JobFileRejected(report.sorted())
+    return layer.asked if layer else None
 
 
 def stated_images(path: Path, *, policy: Path | None = None) -> dict[str, Span]:
