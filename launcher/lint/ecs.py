@@ -24,7 +24,7 @@ from launcher.formats.workload import (
     stated,
 )
 from launcher.lint.edits import is_json, yaml_edits
-from launcher.rules.written.commands import argvs_of
+from launcher.rules.written.commands import argv_of, argvs_of
 from launcher.rules.written.ecs_fields import field
 from launcher.rules.written.model import ECS, Written, WrittenFile, at
 from launcher.units import MIB
@@ -67,7 +67,8 @@ def _containers(text: str, name: str, place: Path, task: Mapping) -> Iterator[Wr
             workload = _workload(task, own, index)
             path = (*place[1:], key, index)
             add = _adds(text, name, (int(place[0]), path), own)
-            yield Written(workload, argvs_of(workload), own, task, "", add)
+            argv = argv_of(workload)
+            yield Written(workload, argvs_of(argv), own, task, "", add, argv=argv)
 
 
 def _workload(task: Mapping, own: Mapping, index: int) -> Workload:

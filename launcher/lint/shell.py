@@ -11,7 +11,7 @@ from launcher.formats.docker.line import Line, commands, run_lines
 from launcher.formats.docker.read import workload_of
 from launcher.formats.docker.words import Word as ShellWord
 from launcher.formats.docker.words import tokens
-from launcher.rules.written.commands import argvs_of
+from launcher.rules.written.commands import argv_of, argvs_of
 from launcher.rules.written.evidence import engine_text
 from launcher.rules.written.model import SHELL, Word, Written, WrittenFile
 
@@ -112,4 +112,6 @@ def _written(line: Line, source: Source, number: int) -> Written:
         return (Edit(place, f" --shm-size={engine_text(size)}"),)
 
     podman = any("podman" in each for each in line.command)
-    return Written(workload, argvs_of(workload), add_shm=add, podman=podman)
+    words = tuple(each.text for each in line.arguments) if line.image is not None else ()
+    argv = argv_of(workload, command=words)
+    return Written(workload, argvs_of(argv), add_shm=add, podman=podman, argv=argv)

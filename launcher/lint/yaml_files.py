@@ -9,11 +9,11 @@ from typing import Any
 
 from launcher.diagnostics import Edit
 from launcher.formats.compose.read import read_documents
+from launcher.formats.docker.words import statements
 from launcher.formats.kubernetes import containers_of
 from launcher.formats.kubernetes.objects import read_object
-from launcher.formats.workload import Workload, stated
 from launcher.lint.edits import Budget, yaml_edits
-from launcher.rules.written.commands import SHELLS, Argv, argvs_of, commands_in
+from launcher.rules.written.commands import SHELLS, Argv, argv_of, argvs_of, commands_in
 from launcher.rules.written.evidence import engine_text
 from launcher.rules.written.model import COMPOSE, KUBERNETES, Written, WrittenFile, at, text_at
 from launcher.units import format_size
@@ -44,7 +44,8 @@ def read_compose_file(text: str, name: str, found: Documents) -> WrittenFile:
             (0, None),
         )
         add = _service_adds(text, name, document, service)
-        containers.append(Written(workload, argvs_of(workload), own, add_shm=_within(budget, add)))
+        argv = argv_of(workload, _words(own, "entrypoint"), _words(own, "command"))
+        containers.append(Written(workload, argvs_of(argv), own, add_shm=_within(budget, add), argv=argv))
     return WrittenFile(COMPOSE, text, Source(text, name), tuple(containers), found.nodes)
 
 
@@ -108,16 +109,25 @@ def _containers(text: str, name: str, document: int, path: Path, node: Node) -> 
                 continue
             add = _pod_adds(text, name, document, pod, ((*path, *inner), _steps(place)))
             mapping = own if isinstance(own, Mapping) else None
-            yield Written(workload, _argvs(workload, mapping), mapping, pod, found.kind, add)
+            argv = argv_of(workload, _words(mapping, "command"), _words(mapping, "args"))
+            yield Written(workload, _argvs(argv, mapping), mapping, pod, found.kind, add, argv=argv)
 
 
-def _argvs(workload: Workload, own: Mapping | None) -> tuple[Argv, ...]:
+def _argvs(argv: Argv, own: Mapping | None) -> tuple[Argv, ...]:
     """Return what a container runs; one of Argo's with a `source` runs that, if its command is a shell."""
     source = text_at(own, "source")
-    argv = stated(workload.entrypoint)
     if source is None:
-        return argvs_of(workload)
+        return argvs_of(argv)
     return commands_in(source) if argv and posixpath.basename(argv[0]) in SHELLS else ()
+
+
+def _words(own: Mapping | None, key: str) -> Argv:
+    """Return the words of a command as they are written, whatever replaces a part of them later."""
+    node = at(own, key)
+    if isinstance(node, Scalar):
+        return tuple(word for words in statements(node.text) for word in words)
+    items = node.items if isinstance(node, Sequence) else ()
+    return tuple(each.text for each in items if isinstance(each, Scalar))
 
 
 def _steps(place: str) -> Path:

@@ -28,7 +28,6 @@ from collections.abc import Iterator
 
 from launcher.diagnostics import Diagnostic, Severity, Span
 from launcher.formats.docker.words import statements
-from launcher.formats.workload import stated
 from launcher.rules.written.commands import Argv, commands_in, is_training, shell_text
 from launcher.rules.written.evidence import command_span
 from launcher.rules.written.model import DEFECTS, Finding, WrittenFile
@@ -44,7 +43,7 @@ def check_written(file: WrittenFile) -> Iterator[Finding]:
     """Yield a warning for each shell's text that trains in the background and then waits for nothing certain."""
     for written in file.containers:
         workload = written.workload
-        text = shell_text((*(stated(workload.entrypoint) or ()), *(stated(workload.command) or ())))
+        text = shell_text(written.argv)
         if text is not None and _hides(text):
             yield _finding(command_span(workload), workload.place)
     for each in file.instructions:

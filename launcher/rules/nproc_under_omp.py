@@ -26,7 +26,8 @@ import re
 from collections.abc import Iterator
 
 from launcher.diagnostics import Diagnostic, Severity
-from launcher.formats.workload import Known, stated
+from launcher.formats.workload import stated
+from launcher.rules.written.evidence import command_span
 from launcher.rules.written.model import DEFECTS, Finding, WrittenFile
 
 CODE = "TL324"
@@ -41,9 +42,8 @@ def check_written(file: WrittenFile) -> Iterator[Finding]:
     for written in file.containers:
         workload = written.workload
         threads = stated(workload.env.get("OMP_NUM_THREADS"))
-        argv = (*(stated(workload.entrypoint) or ()), *(stated(workload.command) or ()))
-        place = next((each for each in (workload.command, workload.entrypoint) if isinstance(each, Known)), None)
-        if threads is None or place is None or not _NPROC.search(" ".join(argv)):
+        argv = written.argv
+        if threads is None or not _NPROC.search(" ".join(argv)):
             continue
         yield Finding(
             Diagnostic(
@@ -52,7 +52,7 @@ def check_written(file: WrittenFile) -> Iterator[Finding]:
                 "write the number of workers, or nproc --all",
                 why="coreutils' nproc obeys OMP_NUM_THREADS by design",
                 severity=SEVERITY,
-                span=place.span,
+                span=command_span(workload),
                 field=workload.place,
             ),
             NAME,

@@ -26,8 +26,8 @@ import re
 from collections.abc import Iterator
 
 from launcher.diagnostics import Diagnostic, Severity
-from launcher.formats.workload import Known, stated
 from launcher.rules.written.commands import commands_in, is_training, shell_text
+from launcher.rules.written.evidence import command_span
 from launcher.rules.written.model import PRACTICE, Finding, WrittenFile
 
 CODE = "TL329"
@@ -40,10 +40,9 @@ def check_written(file: WrittenFile) -> Iterator[Finding]:
     """Yield an info for each text of a shell that pipes training into something else without pipefail."""
     for written in file.containers:
         workload = written.workload
-        argv = (*(stated(workload.entrypoint) or ()), *(stated(workload.command) or ()))
+        argv = written.argv
         text = shell_text(argv)
-        place = next((each for each in (workload.command, workload.entrypoint) if isinstance(each, Known)), None)
-        if text is None or place is None or "pipefail" in text or "PIPESTATUS" in text:
+        if text is None or "pipefail" in text or "PIPESTATUS" in text:
             continue
         head, pipe, tail = re.sub(r"\|\|", "  ", text).partition("|")
         last = commands_in(head)[-1:]
@@ -56,7 +55,7 @@ def check_written(file: WrittenFile) -> Iterator[Finding]:
                 "write set -o pipefail; in front (bash), or let the engine keep the log",
                 why="a pipeline's status is that of its last command",
                 severity=SEVERITY,
-                span=place.span,
+                span=command_span(workload),
                 field=workload.place,
             ),
             NAME,

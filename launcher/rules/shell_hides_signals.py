@@ -32,8 +32,8 @@ import re
 from collections.abc import Iterator
 
 from launcher.diagnostics import Diagnostic, Severity
-from launcher.formats.workload import Known, stated
 from launcher.rules.written.commands import commands_in, is_training, shell_text
+from launcher.rules.written.evidence import command_span
 from launcher.rules.written.model import DEFECTS, KUBERNETES, Finding, Instruction, Written, WrittenFile, text_at
 
 CODE = "TL322"
@@ -77,7 +77,7 @@ def _shell_form(file: WrittenFile, each: Instruction) -> Iterator[Finding]:
 
 def _text(written: Written) -> Iterator[Finding]:
     workload = written.workload
-    argv = (*(stated(workload.entrypoint) or ()), *(stated(workload.command) or ()))
+    argv = written.argv
     text = shell_text(argv)
     if text is None or _HANDLED.search(text) or text_at(written.pod, "shareProcessNamespace") == "true":
         return
@@ -85,7 +85,6 @@ def _text(written: Written) -> Iterator[Finding]:
     trains = next((index for index, each in enumerate(commands) if is_training(each)), None)
     if trains is None or trains == len(commands) - 1 or re.search(r"\|(?!\|)|&(?!&)(?!\d)(?<!>&)", _unpaired(text)):
         return
-    place = next((each for each in (workload.command, workload.entrypoint) if isinstance(each, Known)), None)
     first, following = commands[trains][0], commands[trains + 1][0]
     fix = f"write exec in front of {first} and drop what follows"
     if workload.format == KUBERNETES:
@@ -97,7 +96,7 @@ def _text(written: Written) -> Iterator[Finding]:
             fix,
             why=_WHY,
             severity=SEVERITY,
-            span=place.span if place is not None else workload.span,
+            span=command_span(workload),
             field=workload.place,
         ),
         NAME,

@@ -27,7 +27,6 @@ import re
 from collections.abc import Iterator
 
 from launcher.diagnostics import Diagnostic, Severity
-from launcher.formats.workload import stated
 from launcher.rules.written.commands import SHELLS, Argv
 from launcher.rules.written.evidence import command_span
 from launcher.rules.written.model import DEFECTS, Finding, WrittenFile
@@ -43,7 +42,7 @@ def check_written(file: WrittenFile) -> Iterator[Finding]:
     """Yield an error for each container whose shell gets a program as its text, and the program's words behind it."""
     for written in file.containers:
         workload = written.workload
-        argv = (*(stated(workload.entrypoint) or ()), *(stated(workload.command) or ()))
+        argv = written.argv
         program = _split_text(argv)
         if program is None:
             continue

@@ -29,7 +29,6 @@ from launcher.diagnostics import Diagnostic, Severity
 from launcher.formats.workload import Known, stated
 from launcher.rules.written.commands import stated_ranks
 from launcher.rules.written.model import DEFECTS, KUBERNETES, Finding, WrittenFile, at
-from launcher.units import counted
 
 CODE = "TL355"
 NAME = "threads-exceed-cpus"
@@ -50,11 +49,11 @@ def check_written(file: WrittenFile) -> Iterator[Finding]:
         threads = int(value.value) * ranks
         if threads * 1000 <= milli or int(value.value) == 1:
             continue
+        several = f" in each of {ranks} ranks" if ranks > 1 else ""
         yield Finding(
             Diagnostic(
                 CODE,
-                f"OMP_NUM_THREADS {value.value} and {counted(ranks, 'rank')} are {threads} threads for a limit of "
-                f"{milli / 1000:g} CPUs",
+                f"OMP_NUM_THREADS {value.value}{several} is {threads} threads for a limit of {milli / 1000:g} CPUs",
                 f"set OMP_NUM_THREADS to {max(1, milli // 1000 // ranks)}",
                 why="threads beyond the limit are throttled while others wait for them",
                 severity=SEVERITY,

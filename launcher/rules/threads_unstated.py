@@ -45,6 +45,8 @@ def check_written(file: WrittenFile) -> Iterator[Finding]:
             continue
         if workload.format == KUBERNETES and at(written.own, "resources", "limits", "cpu") is None:
             continue
+        if any(name in word for word in written.argv for name in _SET):
+            continue  # a shell's text sets it, as our own preflight does
         if not any(program_of(each).startswith("python") for each in written.argvs):
             continue  # launchers of ranks set it
         yield Finding(

@@ -78,6 +78,8 @@ def check_written(file: WrittenFile) -> Iterator[Finding]:
             continue
         beside = _BESIDE_GPU if has_gpu(workload) else _BESIDE_CPU
         left = limit.value - size.value
+        if min(size.value, limit.value) < MIB:  # another mistake
+            continue
         if left <= 0 or left >= beside or not trains(written):
             continue
         more = size_text(round_up(size.value + 2 * beside, MIB), written)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from pathlib import Path
 
 import pytest
 
@@ -14,6 +15,13 @@ from tests.lint.test_fix import TEXTS
 from tests.lint.texts import BOTH
 
 CHANGED = 400  # of each kind's texts
+PUBLIC = {
+    "task.json": "ecs/task.json",
+    "stack.yaml": "ecs/stack.yaml",
+    ".gitlab-ci.yml": "ci/.gitlab-ci.yml",
+    "Makefile": "make/Makefile",
+    "README.md": "docs/README.md",
+}
 
 
 def texts() -> dict[str, list[str]]:
@@ -23,6 +31,9 @@ def texts() -> dict[str, list[str]]:
         found.setdefault(file_name(row), []).append(row["input"])
     for name, text in TEXTS.items():
         found.setdefault(name, []).append(text)
+    for kind, name in PUBLIC.items():
+        text = (Path(__file__).parent / "public" / name).read_text(encoding="utf-8")
+        found.setdefault(kind, []).append(text)
     return found
 
 

@@ -26,9 +26,18 @@ _DEEPEST = 3
 _ENDS = frozenset({"&&", "||", "|", "|&", "&", ";;", ";&", ";;&", "(", ")", "\r\n"})
 
 
-def argvs_of(workload: Workload) -> tuple[Argv, ...]:
-    """Return each command that a workload runs: its argv, or those inside the text of a shell."""
-    argv = (*(stated(workload.entrypoint) or ()), *(stated(workload.command) or ()))
+def argv_of(workload: Workload, entrypoint: Argv = (), command: Argv = ()) -> Argv:
+    """Return the words of a workload's process.
+
+    `entrypoint` and `command` are the words as they are written, for those of which a variable decides a part: what
+    the other words say holds all the same.
+    """
+    first, rest = stated(workload.entrypoint), stated(workload.command)
+    return (*(entrypoint if first is None else first), *(command if rest is None else rest))
+
+
+def argvs_of(argv: Argv) -> tuple[Argv, ...]:
+    """Return each command that a process runs: its argv, or those inside the text of a shell."""
     return tuple(_inside(argv, 0))
 
 

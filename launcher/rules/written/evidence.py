@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from launcher.diagnostics import Span
-from launcher.formats.workload import Known, Unknown, Workload, stated
+from launcher.formats.workload import Unknown, Workload, stated
 from launcher.rules.written.commands import is_training
 from launcher.rules.written.model import COMPOSE, ECS, KUBERNETES, Written, at
 from launcher.units import GIB, MIB, docker_size, format_size
@@ -54,7 +54,7 @@ def trains(written: Written) -> bool:
 def command_span(workload: Workload) -> Span:
     """Return where a container's command stands, or its entrypoint; without either the place for what is missing."""
     places = (workload.command, workload.entrypoint)
-    return next((each.span for each in places if isinstance(each, Known)), workload.span)
+    return next((each.span for each in places if each is not None), workload.span)
 
 
 def is_privileged(workload: Workload) -> bool:

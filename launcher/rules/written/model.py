@@ -54,8 +54,8 @@ class Instruction(NamedTuple):
 class Written(NamedTuple):
     """One container of a text: `own` is its mapping, `pod` that of its pod, `object_kind` the kind around it.
 
-    `argvs` are the commands that it runs, as far as the text says. `add_shm` returns the edits that state a size of
-    /dev/shm in bytes, none where the text takes no such edit; `add_words` is what to type for it.
+    `argv` is its process as far as the text says, `argvs` are the commands in it. `add_shm` returns the edits that
+    state a size of /dev/shm in bytes, none where the text takes no such edit.
     """
 
     workload: Workload
@@ -65,6 +65,7 @@ class Written(NamedTuple):
     object_kind: str = ""
     add_shm: Callable[[int], tuple[Edit, ...]] | None = None
     podman: bool = False
+    argv: Argv = ()
 
 
 class WrittenFile(NamedTuple):

@@ -1,0 +1,5 @@
+FROM node:22
+WORKDIR /app
+COPY . .
+RUN npm ci
+CMD npm start

@@ -1,0 +1,61 @@
+"""Files made after public ones of all kinds, and this repository's own: every finding in them was judged by hand."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from launcher.lint.files import files_of
+from launcher.lint.judge import Linted, fixed, lint_file
+from launcher.rules.written.registry import RULES
+from tests.lint.texts import BOTH
+
+ROOT = Path(__file__).resolve().parents[2]
+PUBLIC = Path("tests/lint/public")
+OWN = (Path("compose"), Path("examples"), Path("k8s"))
+EXPECTED = Path(__file__).with_name("public.txt")
+
+
+def linted(*folders: Path) -> Iterator[Linted]:
+    """Yield each file of folders that lint reads, as they are called from the root of the checkout."""
+    for path in files_of(folders):
+        found = lint_file(path, None, BOTH)
+        if found.kind is not None:
+            yield found
+
+
+def test_only_judged_findings_are_printed(golden: Callable[[Path, str], None], monkeypatch: pytest.MonkeyPatch) -> None:
+    """public.txt has a line for each finding, and files without any are right; read its diff as a reviewer."""
+    monkeypatch.chdir(ROOT)
+    group = {rule.NAME: rule.GROUP for rule in RULES}
+    lines: list[str] = []
+    for each in linted(*OWN, PUBLIC):
+        for finding in each.findings:
+            span = finding.diagnostic.span
+            assert span is not None
+            practice = " (practice)" if group.get(finding.name) == "practice" else ""
+            lines.append(f"{each.name}:{span.line}:{span.column}: {finding.severity.value} {finding.name}{practice}\n")
+    golden(EXPECTED, "".join(lines))
+
+
+def test_there_are_enough_files_of_every_kind(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Sixty at least, a third of them without a defect."""
+    monkeypatch.chdir(ROOT)
+    found = list(linted(PUBLIC))
+    assert len(found) >= 60
+    assert len({each.kind for each in found}) >= 9
+    practice = {rule.NAME for rule in RULES if rule.GROUP == "practice"}
+    right = [each for each in found if {finding.name for finding in each.findings} <= practice]
+    assert len(right) >= len(found) // 3
+
+
+def test_fixed_files_keep_their_other_findings_and_have_no_safe_fix_left(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A fix that brings a new finding would only move the mistake; the limit that a size needs can't be guessed."""
+    monkeypatch.chdir(ROOT)
+    for each in linted(PUBLIC):
+        after = fixed(each, None, BOTH)
+        assert not any(finding.safe for finding in after.findings), each.name
+        before = {finding.name for finding in each.findings} | {"shm-without-memory-limit"}
+        assert {finding.name for finding in after.findings} <= before, each.name
