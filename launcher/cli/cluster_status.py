@@ -130,6 +130,8 @@ def status(args: argparse.Namespace, streams: Streams) -> int:
     from launcher.cli.cluster_run import newest_run
     from launcher.run.kubernetes.pending import Reasons
     from launcher.run.kubernetes.runs import pods_of_run
+    from launcher.run.kubernetes.silence import is_silent
+    from launcher.run.preflight_line import NEVER_SPOKE
 
     with cluster_job(args) as place:
         run = newest_run(args, place.cluster, streams.say)
@@ -138,17 +140,21 @@ def status(args: argparse.Namespace, streams: Streams) -> int:
         waits = [] if run.result.ended else [each.sentence for each in reasons.waits(pods, run.thing)]
         readings = [_read_pod(place.cluster, pod) for pod in pods]
         evidence = _evidence(place.cluster, run, pods, streams) if run.result.ended else None
-    code = _code(run, pods)
+        code = _code(run, pods)
+        silent = code == 0 and is_silent(place.cluster, pods)
     if args.output == "json":
         causes = [] if evidence is None else causes_json(explain_end(evidence))
-        streams.result(document({**_status_json(place.cluster, run, readings, waits), "causes": causes}))
+        streams.result(
+            document({**_status_json(place.cluster, run, readings, waits), "never_ran": silent, "causes": causes})
+        )
     else:
         told = [f"waits      {each}" for each in waits]
+        told += [f"preflight  {NEVER_SPOKE}"] * silent
         for line in [*_lines(place.cluster, run, pods, code), *told, *_pod_lines(readings), *_suggested(readings)]:
             streams.show(line + "\n")
         if evidence is not None:
             say_diagnoses(evidence, streams, lambda line: streams.result(line + "\n"))
-    return 1 if code or run.result.state == "failed" else 0
+    return 1 if code or silent or run.result.state == "failed" else 0
 
 
 def _evidence(cluster: Cluster, run: ClusterRun, pods: Sequence[Pod], streams: Streams) -> Evidence:

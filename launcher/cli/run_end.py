@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from launcher.cli.runs import code_of_all, say_diagnoses
 from launcher.cli.streams import Streams
+from launcher.errors import EXIT_BEFORE_START
 
 if TYPE_CHECKING:
     from launcher.diagnose.evidence import Evidence
@@ -63,9 +64,28 @@ def follow_to_end(
         code = code_of_all(backend, containers, sessions, say)
         more = next_attempt(backend, containers[0])
         if not more:
-            return code, containers
+            return _code_of_job(backend, containers, code, say), containers
         say(another_attempt(containers[0].attempt, containers[0].max_attempts, code))
         containers, part = more, part._replace(tail=None, since=None)
+
+
+def _code_of_job(backend: Backend, containers: tuple[Started, ...], code: int, say: Callable[[str], None]) -> int:
+    """Return the exit code of a run; 125 instead of 0, and why, where nothing of its job ran."""
+    if code or not is_silent(backend, containers):
+        return code
+    from launcher.run.preflight_line import NEVER_SPOKE
+
+    say(NEVER_SPOKE)
+    return EXIT_BEFORE_START
+
+
+def is_silent(backend: Backend, containers: tuple[Started, ...]) -> bool:
+    """Return whether a run ended with 0 and never came to its preflight."""
+    from launcher.run.kept import Kept
+    from launcher.run.preflight_line import never_spoke
+
+    now = tuple(filter(None, (backend.inspect(each.id) for each in containers)))
+    return bool(now) and never_spoke(backend, now, Kept(now[0].run).ended(now[0].attempt))
 
 
 def _when_started(backend: Backend, containers: tuple[Started, ...]) -> tuple[Started, ...]:

@@ -40,26 +40,37 @@ class _Seen(NamedTuple):
 def run(args: argparse.Namespace, streams: Streams) -> int:
     """Show the containers of the job's newest run."""
     from launcher.cli.kept_by import kept_by
+    from launcher.cli.run_end import is_silent
 
     with newest_run(args, streams) as (backend, found):
         containers = found.newest
         seen = [_look(backend, each) for each in containers]
         whole = kept_by(backend, containers)
+        silent = is_silent(backend, containers)
     to_paste = _measured(seen)
     if args.output == "json":
         documents = [{**_document(each), "suggestion": to_paste or None} for each in seen]
         nodes = documents[0] if len(documents) == 1 else {"nodes": documents}
-        streams.result(document({**nodes, **whole.document()}))
+        streams.result(document({**nodes, "never_ran": silent, **whole.document()}))
     else:
         for each in seen:
             prefix = "" if len(seen) == 1 else f"[{each.container.node}] "
             for line in _lines(each):
                 streams.show(f"{prefix}{line}\n")
+        if silent:
+            streams.show(f"preflight  {_never_spoke()}\n")
         for line in to_paste.splitlines():
             streams.show(f"{line}\n")
         for line in whole.lines(colour=coloured(streams.out)):
             streams.result(f"{line}\n")
-    return 1 if any(each.health == "unhealthy" or each.exit_code or each.error for each in containers) else 0
+    bad = any(each.health == "unhealthy" or each.exit_code or each.error for each in containers)
+    return int(bad or silent)
+
+
+def _never_spoke() -> str:
+    from launcher.run.preflight_line import NEVER_SPOKE
+
+    return NEVER_SPOKE
 
 
 def _look(backend: Backend, container: Started) -> _Seen:

@@ -122,7 +122,7 @@ def _tell(outcome: Outcome, plan: LaunchPlan, redacted: Redactor, screen: Screen
     """Say how and why a run ended, and what is kept of it."""
     if outcome.evidence is None:
         return
-    if outcome.exit_code:
+    if outcome.exit_code and outcome.evidence.exit_code:
         node = "" if outcome.node is None else f" on node {outcome.node}"
         screen.say(f"the job ended with exit code {outcome.exit_code}{node}")
     said = replace(outcome.evidence, log=redacted(outcome.evidence.log), redact=redacted)

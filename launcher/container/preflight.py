@@ -19,6 +19,7 @@ from launcher.units import MIB, round_up
 
 # What stands before the preflight's last sentence, so that its 75 and 78 can be told from the job's own.
 STOP_MARKER = "trainlaunch: preflight stopped"
+SCRIPT_MARK = "# trainlaunch preflight,"  # how the wrapper's constant text begins
 FORWARDED = ("TERM", "INT", "HUP", "QUIT", "USR1", "USR2")
 TOKENS = ("num_workers", "prefetch_factor", "batch_size", "nproc_per_node")
 _TOKEN = re.compile(rf"(?:|.*=)\{{\{{?({'|'.join(TOKENS)})\}}\}}?", re.DOTALL)  # or its literal, {{num_workers}}
@@ -32,6 +33,13 @@ def preflight_text(plan: LaunchPlan) -> str:
     sections = dict(_sections(plan))
     lines = *_numbers(plan), *_settings(plan), *_names(plan)
     return "\n".join((*lines, _script("preflight.sh", sections)))
+
+
+def has_a_front(argv: Sequence[str]) -> bool:
+    """Return whether a process that runs our wrapper has a program of its image in front, which may not run it."""
+    words = ("/bin/sh", "-c")
+    at = next((index for index, word in enumerate(argv) if SCRIPT_MARK in word), None)
+    return at is not None and tuple(argv[:at]) != words
 
 
 def health_text(plan: LaunchPlan) -> str:

@@ -18,12 +18,20 @@ class Watched(NamedTuple):
 
 
 class Attempt(NamedTuple):
-    """One attempt of a run; `watched` has its containers by node, under None where there is one."""
+    """One attempt of a run; `watched` has its containers by node, under None where there is one.
+
+    `resumed`: somebody else started it, so its first output is the log's, as far as the log goes back.
+    """
 
     container: str
     run: str
     number: int
     watched: dict[int | None, Watched]
+    resumed: bool = False
+
+    def preflight(self, node: int | None) -> bool | None:
+        """Return whether the preflight of a container spoke; None where it may have, before what was seen."""
+        return self.watched[node].log.preflight_spoke or (None if self.resumed else False)
 
     def peak(self, kept: Kept | None) -> Peak | None:
         """Return the highest peak in /dev/shm of its containers that anyone saw: `status` may have seen more."""

@@ -46,7 +46,8 @@ class Started:
     `status` is created, running or exited; `exit_code` is None until it ended, and stays None where its first process
     never ran (`error` then has the engine's words). Times are seconds since the epoch, sizes bytes, 0 where unknown.
     `node` is its number where several containers run the job, `project` the Compose project that it belongs to.
-    `owner` is who started it, empty where it was started by hand.
+    `owner` is who started it, empty where it was started by hand. `fronted`: a program of the image
+    starts the preflight.
     """
 
     id: str
@@ -74,6 +75,7 @@ class Started:
     node: int | None = None
     project: str = ""
     owner: str = ""
+    fronted: bool = False
 
     def expired(self, now: float) -> bool:
         """Whether it ended longer than its ttl_after_finished ago; `now` is seconds since the epoch."""

@@ -16,11 +16,15 @@ TAIL_BYTES = 64 * 1024
 
 
 class EndNote(NamedTuple):
-    """What only its follower knew of an attempt's end; `peak` is bytes of /dev/shm, None where none was seen."""
+    """What only its follower knew of an attempt's end; `peak` is bytes of /dev/shm, None where none was seen.
+
+    `preflight` is whether it spoke, None where that is not known.
+    """
 
     stopped_by: str = ""
     killed_by: str = ""
     peak: int | None = None
+    preflight: bool | None = None
 
 
 NOTHING_NOTED = EndNote()

@@ -111,7 +111,9 @@ class Kept:
                 end = each["end"]
                 peak = end.get("peak")
                 known = isinstance(peak, int) and not isinstance(peak, bool)
-                return EndNote(str(end.get("stopped_by")), str(end.get("killed_by")), peak if known else None)
+                by = str(end.get("stopped_by")), str(end.get("killed_by"))
+                spoke = end.get("preflight")
+                return EndNote(*by, peak if known else None, spoke if isinstance(spoke, bool) else None)
         return EndNote()
 
     def remove(self) -> None:

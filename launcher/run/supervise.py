@@ -20,6 +20,7 @@ from launcher.run.evidence import EndNote, evidence_of
 from launcher.run.kept import Kept
 from launcher.run.measured import measured_line
 from launcher.run.multi_node import Prefixed, containers_of, deciding, prefix
+from launcher.run.preflight_line import NEVER_SPOKE, never_spoke
 from launcher.run.retry import backoff, may_retry
 from launcher.run.signals import HANGUP, Event, Events, Presses
 from launcher.run.watch import HangWatch, Log, Note, ShmWatch, planned_shm
@@ -28,9 +29,6 @@ from launcher.units import format_duration
 
 DEADLINE = "active_deadline"
 LOOK_SECONDS = 20.0  # between two looks at a run that waits; a Podman service of ours ends after 30 idle ones
-NO_PREFLIGHT = (
-    "no line of the preflight is in the log: where image_entrypoint starts nothing that follows it, the job never ran"
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +92,7 @@ class Supervisor:
         same = [each.created for each in self._backend.runs(now.job) if each.run == now.run]
         self._count_from(min([now.created, *same]))
         container = now.id if self._plan.nodes == 1 else now.project
-        attempt = Attempt(container, now.run, now.attempt, self._all_watched(now.attempt))
+        attempt = Attempt(container, now.run, now.attempt, self._all_watched(now.attempt), resumed=True)
         return self._to_the_last(attempt, self._backend.resume(container))
 
     def _count_from(self, begun: float) -> None:
@@ -270,13 +268,15 @@ class Supervisor:
             return self._lost(ended.error)
         log, shm = attempt.watched[ended.node]
         self._remark(attempt, ended, code)
-        if not log.preflight_spoke and self._plan.job.image_entrypoint:
-            self._console.say(NO_PREFLIGHT)
-        note = EndNote(self._stopped_by, self._killed_by, shm.peak)
+        note = EndNote(self._stopped_by, self._killed_by, shm.peak, attempt.preflight(ended.node))
         if self._kept is not None:
             self._kept.end(attempt.number, note)
         evidence = evidence_of(ended, log=log.text, signals=signals, note=note)
-        return Outcome(code, replace(evidence, exit_code=code, scanned=log.facts), ended.node)
+        evidence = replace(evidence, exit_code=code, scanned=log.facts)
+        if never_spoke(self._backend, containers, note):
+            self._console.say(NEVER_SPOKE)
+            code = EXIT_BEFORE_START
+        return Outcome(code, evidence, ended.node)
 
     def _end_watches(self, attempt: Attempt, containers: tuple[Started, ...]) -> None:
         last = {each.node: each.health_output for each in containers}

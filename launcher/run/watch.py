@@ -17,6 +17,7 @@ from launcher.run.backend import Chunk, Peak, Say, ShmReading, Started
 from launcher.run.evidence import TAIL_BYTES
 from launcher.run.measured import highest, peak_of
 from launcher.run.observe import PAGE, read_from_health
+from launcher.run.preflight_line import PreflightLine
 from launcher.units import counted, human_size
 
 if TYPE_CHECKING:
@@ -25,7 +26,6 @@ if TYPE_CHECKING:
 
 HEAD_BYTES = 8 * 1024
 WATCHED_BYTES = 8 * 1024
-PREFLIGHT = b"trainlaunch: preflight "  # so starts its last line, passed or stopped
 HEALTH_SECONDS = 5.0  # between two looks at the engine's health status
 SILENT_SECONDS = 60.0  # of log and of a full /dev/shm, after which a job counts as stuck
 COUNTS_BEFORE_FEWER_IS_SAID = 25  # a job that ends sooner may not have reached its first epoch
@@ -48,7 +48,7 @@ class Log:
         self._said = False
         self._scanner: Scanner | None = None
         self._last = time.monotonic()
-        self.preflight_spoke = False
+        self._preflight = PreflightLine()
 
     def take(self, chunk: Chunk) -> None:
         """Keep a chunk, and say once when it shows a job that will hang without ever ending."""
@@ -57,12 +57,17 @@ class Log:
             self._head += chunk.data[: HEAD_BYTES - len(self._head)]
         self._tail = (self._tail + chunk.data)[-TAIL_BYTES:]
         self._scan(chunk.data)
-        self.preflight_spoke = self.preflight_spoke or PREFLIGHT in chunk.data
+        self._preflight.take(chunk.stderr, chunk.data)
         if not self._said and chunk.stderr and b"Error" in chunk.data:
             sentence = self._hangs(self._tail[-WATCHED_BYTES:].decode(errors="replace"))
             if sentence:
                 self._said = True
                 self._say(f"since {clock()} {sentence}")
+
+    @property
+    def preflight_spoke(self) -> bool:
+        """Whether the preflight's last line has come."""
+        return self._preflight.seen
 
     def _scan(self, data: bytes) -> None:
         if self._scanner is None:

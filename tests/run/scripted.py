@@ -19,6 +19,9 @@ BLANK = Started(
 )  # fmt: skip
 
 
+SPOKE = Chunk(stderr=True, data=b"trainlaunch: preflight passed: of a script\n")
+
+
 @dataclass
 class End:
     """How one container goes: its output, then its code. `until` keeps it running until `stop` or `kill` is called.
@@ -39,6 +42,12 @@ class End:
     removed_late: bool = False
     refused: bool = False
     health_output: str = ""
+    silent: bool = False
+
+    @property
+    def printed(self) -> tuple[Chunk, ...]:
+        """All that it prints: what is not `silent` begins with the preflight's line."""
+        return self.output if self.silent else (SPOKE, *self.output)
 
 
 @dataclass
@@ -64,7 +73,7 @@ class Scripted:
 
         def chunks(self) -> Iterator[Chunk]:
             """Yield the scripted output, and close when the job ends."""
-            yield from self.end.output
+            yield from self.end.printed
             self.over.wait(30)
 
         def exit_code(self) -> int | None:
@@ -146,7 +155,7 @@ class Scripted:
 
     def logs(self, container: str, *, follow: bool, position: Position | None = None) -> Iterator[Chunk]:
         """Yield the scripted output."""
-        return iter(self._made[int(container)].end.output)
+        return iter(self._made[int(container)].end.printed)
 
     def wait(self, container: str) -> int | None:
         """Return the code."""

@@ -16,6 +16,7 @@ from launcher.errors import TargetUnavailable
 from launcher.plan.launch_plan import LaunchPlan
 from launcher.plan.planned import Planned
 from launcher.run.backend import Chunk
+from launcher.run.preflight_line import NEVER_SPOKE
 from launcher.run.retry import backoff
 from launcher.run.signals import Event, Events, trapped_signals
 from launcher.run.supervise import DEADLINE, Console, Outcome, Supervisor
@@ -73,7 +74,7 @@ def follow(tmp_path: Path) -> Callable[..., Followed]:
 def test_the_jobs_code_and_bytes_are_up_s(follow: Callable[..., Followed]) -> None:
     """Each stream has its own bytes, and the exit code is the container's."""
     output = (Chunk(False, b"a\xff"), Chunk(True, b"e"), Chunk(False, b"b"))
-    done = follow(End(code=3, output=output))
+    done = follow(End(code=3, output=output, silent=True))
     assert (done.outcome.exit_code, done.out, done.err) == (3, b"a\xffb", b"e")
 
 
@@ -305,13 +306,17 @@ def test_a_second_ctrl_c_is_told_as_one(follow: Callable[..., Followed]) -> None
     assert (done.outcome.evidence.stopped_by, done.outcome.evidence.killed_by) == ("Ctrl-C", "Ctrl-C")
 
 
-@pytest.mark.parametrize(
-    ("entrypoint", "line", "said"),
-    [(["/x"], b"hi\n", True), (["/x"], b"trainlaunch: preflight passed\n", False), ([], b"hi\n", False)],
-)
-def test_an_entrypoint_that_drops_the_job_is_said(
-    follow: Callable[..., Followed], entrypoint: list[str], line: bytes, said: bool
-) -> None:
-    """A shell-form ENTRYPOINT ends with 0 and has run nothing of the job."""
-    done = follow(End(output=(Chunk(True, line),)), image_entrypoint=entrypoint)
-    assert any("the job never ran" in each for each in done.said) is said
+@pytest.mark.parametrize("output", [(), (Chunk(True, b"hi\n"),)], ids=["nothing", "its-own-lines"])
+def test_a_run_whose_preflight_never_spoke_is_125(follow: Callable[..., Followed], output: tuple[Chunk, ...]) -> None:
+    """A shell-form ENTRYPOINT ends with 0 and has run nothing of the job; that is not tried again."""
+    done = follow(End(output=output, silent=True), restart={"max_attempts": 3})
+    assert done.outcome.exit_code == 125
+    assert [each for each in done.said if "preflight" in each] == [NEVER_SPOKE]
+    assert done.backend.calls == ["create 1"]
+
+
+@pytest.mark.parametrize("end", [End(), End(code=3, silent=True)], ids=["spoke", "failed"])
+def test_other_ends_keep_their_code(follow: Callable[..., Followed], end: End) -> None:
+    """A code of its own is told as it is, whatever was printed."""
+    done = follow(end)
+    assert (done.outcome.exit_code, NEVER_SPOKE in done.said) == (end.code, False)

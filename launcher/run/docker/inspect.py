@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+from launcher.container.preflight import has_a_front
 from launcher.job.reserved import LABEL_PREFIX
 from launcher.plan.planned import LABEL as PLAN_LABEL
 from launcher.plan.planned import planned_from, whole_number
@@ -61,6 +62,7 @@ def started_from(inspected: Mapping[str, Any]) -> Started:
         node=_number(labels, "node"),
         project=labels.get(COMPOSE_PROJECT, ""),
         owner=labels.get(LABEL_PREFIX + OWNER_KEY, ""),
+        fronted=has_a_front((inspected.get("Path") or "", *(inspected.get("Args") or ()))),
     )
 
 

@@ -67,10 +67,16 @@ def evidence_of_end(end: End, output: Output | None) -> Evidence:
         if pod is not None:
             reason, words = pod.reason, pod.words
     if pod is None:
-        return Evidence(end.exit_code, target=KUBERNETES.name, reason=reason, words=words, stopped_by=end.stopped_by)
+        return Evidence(
+            0 if end.silent else end.exit_code,
+            target=KUBERNETES.name,
+            reason=reason,
+            words=words,
+            stopped_by=end.stopped_by,
+        )
     stopped_by = end.stopped_by or ("a deletion of its pod" if _deleted(pod, reason) else "")
     return Evidence(
-        exit_code=None if end.how == "stuck" else end.exit_code,
+        exit_code=None if end.how == "stuck" else 0 if end.silent else end.exit_code,
         log=output.tail(pod) if output is not None else pod.termination_message,
         oom_killed=pod.oom_killed,
         shm_size=pod.shm_size,

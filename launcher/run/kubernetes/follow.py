@@ -5,7 +5,7 @@ from __future__ import annotations
 import queue
 import threading
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from launcher.errors import EXIT_BEFORE_START, EXIT_INTERRUPTED, LaunchError, TargetUnavailable
@@ -19,7 +19,9 @@ from launcher.run.kubernetes.pod_watch import PodWatch
 from launcher.run.kubernetes.pods import Pod, attempts_of, end_of, first_to_fail
 from launcher.run.kubernetes.polling import Observed, WorkloadPoller
 from launcher.run.kubernetes.runs import ClusterRun, Result, exit_code_of, result_of
+from launcher.run.kubernetes.silence import is_silent
 from launcher.run.log_position import WHOLE, LogPart
+from launcher.run.preflight_line import NEVER_SPOKE
 from launcher.run.signals import HANGUP, Event, Events, Presses
 from launcher.run.supervise import Console
 from launcher.run.watch import PlannedShm
@@ -38,6 +40,7 @@ class End:
     """How following ended: `how` is ended, detached, stuck (it never starts by itself), removed or lost.
 
     `pod` is the one that decides: the first to fail, or the one that is stuck; `error` is why the cluster was lost.
+    `silent`: it completed and its preflight never spoke, so the exit code is 125 and not the 0 of its pods.
     """
 
     how: str
@@ -48,6 +51,7 @@ class End:
     stopped_by: str = ""
     killed_by: str = ""
     error: TargetUnavailable | None = None
+    silent: bool = False
 
 
 class FollowOptions(NamedTuple):
@@ -104,11 +108,18 @@ class Follower:
             while True:
                 end = self._on_event(self._next()) or self._step()
                 if end is not None:
-                    return end
+                    return self._checked(end)
         finally:
             self._watch.end()
             self._poller.end()
             self.output.close()
+
+    def _checked(self, end: End) -> End:
+        """Return an end; 125 instead of 0, and why, where nothing of the job ran."""
+        if end.how != "ended" or end.exit_code or not is_silent(self._cluster, self._watch.pods()):
+            return end
+        self._console.say(NEVER_SPOKE)
+        return replace(end, exit_code=EXIT_BEFORE_START, silent=True)
 
     def _next(self) -> Event:
         """Return the next signal, or a change of the pods; many changes at once are one."""

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from launcher.container.preflight import has_a_front
 from launcher.formats.quantities import bytes_of
 from launcher.job.reserved import KUBERNETES_LABEL_PREFIX
 from launcher.plan.planned import LABEL as PLAN_LABEL
@@ -25,7 +26,8 @@ class Pod:
 
     `node` is the cluster's machine that it runs on, `node_index` which of the job's nodes it is (None: the only one).
     `reason` and `words` are the cluster's for where it is now: why it waits, or why it ended.
-    `exit_code` is None until its container ended, and where nobody knows it.
+    `exit_code` is None until its container ended, and where nobody knows it. `fronted`: a program of the image starts
+    the preflight.
     """
 
     uid: str
@@ -53,6 +55,7 @@ class Pod:
     shm_size: int
     planned: Planned
     labels: Mapping[str, str]
+    fronted: bool = False
 
     @property
     def id(self) -> str:
@@ -111,6 +114,7 @@ def pod_from(raw: Mapping[str, Any]) -> Pod:
             (meta.get("annotations") or {}).get(KUBERNETES_LABEL_PREFIX + PLAN_LABEL), size=_shm_size(spec, container)
         ),
         labels=meta.get("labels") or {},
+        fronted=has_a_front([*(container.get("command") or ()), *(container.get("args") or ())]),
     )
 
 
