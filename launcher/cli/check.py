@@ -110,7 +110,7 @@ class _Reporter:
             self._renderings.append({**entry, "policies": list(checked.policies), "diff": diff})
         elif self._output == "text":
             self._streams.show(diff)
-            self._streams.out.flush()  # before what stderr says of it, where both are one log
+            self._streams.finish()  # before what stderr says of it, where both are one log
         if status != "fixed":
             self._findings(checked.findings)
 

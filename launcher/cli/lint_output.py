@@ -22,7 +22,7 @@ _SARIF = "https://json.schemastore.org/sarif-2.1.0.json"
 def report(results: Sequence[Linted], output: str, streams: Streams, *, to_stderr: bool) -> None:
     """Print what was found, and the sum on stderr; `to_stderr` where stdout holds a text that was fixed."""
     findings = [finding for each in results for finding in each.findings]
-    write = streams.err.write if to_stderr else streams.result
+    write = (lambda text: streams.say(text.removesuffix("\n"))) if to_stderr else streams.result
     if output == "json":
         write(document({"findings": [_json(each) for each in findings]}))
     elif output == "sarif":
@@ -35,7 +35,7 @@ def report(results: Sequence[Linted], output: str, streams: Streams, *, to_stder
         for each in results:
             for finding in each.findings:
                 write(framed(printable(finding.diagnostic), colour=colour, text=each.text) + "\n\n")
-    streams.out.flush()
+    streams.finish()
     if output in {"text", "concise"}:
         streams.say(_sum(results, findings))
 

@@ -38,7 +38,7 @@ def run(args: argparse.Namespace, streams: Streams) -> int:
         containers = found.newest if args.attempt is None else found.of_attempt(args.attempt)
 
         def show(chunk: Chunk) -> None:
-            with streams.writable():
+            with streams.writable(stderr=chunk.stderr):
                 write_bytes(streams.err if chunk.stderr else streams.out, chunk.data)
 
         if not args.follow:

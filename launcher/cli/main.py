@@ -8,7 +8,7 @@ import re
 import sys
 from collections.abc import Callable, Sequence
 from types import ModuleType
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from launcher import __version__
 from launcher.cli.report import as_json, document, framed
@@ -73,10 +73,13 @@ USAGE_WIDTH = 78  # columns of a usage line; help takes the terminal's
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code."""
+    streams = standard_streams()
     try:
-        return _run(list(sys.argv[1:] if argv is None else argv), standard_streams())
+        return _run(list(sys.argv[1:] if argv is None else argv), streams)
     except KeyboardInterrupt:
         return EXIT_INTERRUPTED
+    finally:
+        streams.close()
 
 
 def _run(words: list[str], streams: Streams) -> int:
@@ -118,6 +121,15 @@ def _parsed(verb: str | None, module: ModuleType | None, words: list[str]) -> ar
 
 class _Parser(argparse.ArgumentParser):
     """Raises UsageError where argparse would end the process, so that a usage error reads like any other."""
+
+    def _print_message(self, message: str, file: Any = None) -> None:
+        """Write help or the version whole or raise UsageError, where argparse ignores what can't be written."""
+        if file is not sys.stdout:
+            super()._print_message(message, file)
+            return
+        streams = standard_streams()
+        streams.result(message)
+        streams.finish()
 
     def error(self, message: str, *, unknown: Sequence[str] = ()) -> NoReturn:
         """Print the usage and raise; `unknown` are the words that nothing takes."""

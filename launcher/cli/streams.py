@@ -31,36 +31,54 @@ class Streams(NamedTuple):
         with self.writable():
             self.out.flush()
 
+    def close(self) -> None:
+        """Let go of what no stream takes any more, so that the interpreter's own last flush can't fail."""
+        for each in self:
+            try:
+                each.flush()
+            except (OSError, ValueError):
+                _abandon(each)
+
     def abandon(self) -> None:
         """Let stdout's rest go nowhere, so that the interpreter's own last flush can't fail."""
-        with contextlib.suppress(OSError, ValueError):
-            os.dup2(os.open(os.devnull, os.O_WRONLY), self.out.fileno())
+        _abandon(self.out)
 
     @contextlib.contextmanager
-    def writable(self) -> Iterator[None]:
+    def writable(self, *, stderr: bool = False) -> Iterator[None]:
         """Turn a failed write into UsageError; a reader that went away stays BrokenPipeError."""
         try:
             yield
         except BrokenPipeError:
             raise
         except OSError as cause:
-            self.abandon()
-            raise UsageError([_cannot_write(cause)]) from cause
+            _abandon(self.err if stderr else self.out)
+            raise UsageError([_cannot_write("stderr" if stderr else "stdout", cause)]) from cause
 
     def say(self, text: str) -> None:
-        """Write one line to stderr; what is not Visible yet is made so."""
-        self.err.write(visible(text) + "\n")
-        self.err.flush()
+        """Write one line to stderr; what is not Visible yet is made so.
+
+        Where stderr takes no more, what we say goes nowhere: it ends no verb, and changes no exit code.
+        """
+        with contextlib.suppress(OSError):
+            self.err.write(visible(text) + "\n")
+            self.err.flush()
 
     def show(self, text: str) -> None:
         """Write a piece of the result that people read, made Visible. Raises UsageError as `result` does."""
         self.result(visible(text))
 
 
-def _cannot_write(cause: OSError) -> Diagnostic:
+def _abandon(stream: TextIO) -> None:
+    with contextlib.suppress(OSError, ValueError):
+        nothing = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nothing, stream.fileno())
+        os.close(nothing)
+
+
+def _cannot_write(name: str, cause: OSError) -> Diagnostic:
     return Diagnostic(
         "TL116",
-        f"stdout can't be written: {cause.strerror or cause}",
+        f"{name} can't be written: {cause.strerror or cause}",
         "send it to a file on a disk with space, or to a program that reads it",
         why="what was written so far is not the whole result",
     )

@@ -38,9 +38,15 @@ Events = queue.SimpleQueue  # the only queue whose put is safe inside a signal h
 
 @contextlib.contextmanager
 def trapped_signals(events: Events[Event]) -> Iterator[None]:
-    """Turn SIGINT, SIGTERM and SIGHUP into events; only the main thread can. One that is ignored (nohup) stays so."""
+    """Turn SIGINT, SIGTERM and SIGHUP into events; only the main thread can. One that is ignored (nohup) stays so.
+
+    One that came is ignored afterwards: the same again, a moment later, would take the job's exit code from a process
+    that is about to end with it.
+    """
+    came: set[int] = set()
 
     def handler(number: int, _frame: FrameType | None) -> None:
+        came.add(number)
         kind = HANGUP if number == signal.SIGHUP else "signal"
         events.put(Event(kind, NAMES[signal.Signals(number)], at=time.monotonic()))
 
@@ -50,7 +56,7 @@ def trapped_signals(events: Events[Event]) -> Iterator[None]:
         yield
     finally:
         for each, old in before.items():
-            signal.signal(each, old)
+            signal.signal(each, signal.SIG_IGN if each in came else old)
 
 
 class Presses:

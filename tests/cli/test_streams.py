@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -28,6 +29,37 @@ def test_a_full_stdout_is_one_clear_error(trainlaunch: Runs, tmp_path: Path) -> 
         assert done.stderr.startswith("error[TL116]: stdout can't be written")
         assert "Traceback" not in done.stderr
         assert "Exception" not in done.stderr
+
+
+FULL_JOB = {"target": "local", "command": ["/bin/sh", "-c", "echo out; echo err >&2; exit 4"], "name": "full"}
+
+
+@pytest.mark.parametrize("descriptor", ["1", "2"])
+def test_no_verb_breaks_on_a_full_disk(trainlaunch: Runs, tmp_path: Path, descriptor: str) -> None:
+    """Of stdout it is said, with a code of ours or the job's own; of stderr it changes no exit code. No traceback."""
+    job = str(write_job(tmp_path, **FULL_JOB))
+    (tmp_path / "run.sh").write_text("docker run --gpus all python:3 python train.py --num-workers 8\n")
+    assert trainlaunch("up", job).returncode == 4
+    verbs = [
+        (["--version"], 2, 0), (["plan", "--help"], 2, 0), (["plan", job], 2, 0),
+        (["render", job, "--target", "docker"], 2, 0), (["lint", str(tmp_path / "run.sh")], 2, None), (["explain", "TL201"], 2, 0),
+        (["schema"], 2, 0), (["completion", "zsh"], 2, 0), (["ps", "--target", "local"], 2, 0), (["status", "full"], 2, 1),
+        (["doctor", "full"], 2, 1), (["logs", "full"], 2, 2), (["logs", "-f", "full"], 2, 2), (["wait", "full"], 4, 4),
+        (["attach", "full"], 4, 4), (["up", job], 4, 4), (["bogus"], 2, 2), (["plan", "none.yaml"], 1, 1),
+        (["down", "full", "--all"], 0, 0),
+    ]  # fmt: skip
+    for words, out_full, err_full in verbs:
+        shell = f'exec "$0" -m launcher "$@" {descriptor}>/dev/full'
+        env = {**os.environ, "PYTHONPATH": str(ROOT)}
+        argv = ["/bin/sh", "-c", shell, sys.executable, *words]
+        done = subprocess.run(argv, env=env, capture_output=True, text=True, timeout=60, check=False)
+        expected = out_full if descriptor == "1" else err_full
+        assert expected is None or done.returncode == expected, (words, done)
+        assert done.returncode in {0, 1, 2, 4}, (words, done)
+        assert "Traceback" not in done.stdout + done.stderr, words
+        assert "Exception ignored" not in done.stdout + done.stderr, words
+        if descriptor == "1" and expected == 2 and words != ["bogus"]:
+            assert "stdout can't be written: No space left on device" in done.stderr, words
 
 
 @pytest.mark.parametrize(("closed", "code"), [(">&-", 0), ("2>&-", 0), (">&- 2>&-", 0)])

@@ -25,6 +25,7 @@ from tests.conftest import ROOT, Runs
 from tests.local.conftest import MakeJob, Start
 from tests.run.contract import WAITS, MakePlan
 from tests.run.test_up import ended, read_until
+from tests.users import ROOT_ONLY
 
 OnlyRun = Callable[[], RunFolder]
 MOMENTS = (0.1, 0.25, 0.4, 0.5, 0.6, 0.7, 0.8, 1.0, 1.5)  # seconds: before, while and after `up` starts the job
@@ -168,8 +169,9 @@ def test_a_full_disk_costs_output_and_neither_the_job_nor_its_code(tmp_path: Pat
         "import resource, signal, sys\n"
         "from pathlib import Path\n"
         "from launcher.run.local.keeper import LogWriter\n"
+        "from launcher.run.local.overflow import Overflow\n"
         "signal.signal(signal.SIGXFSZ, signal.SIG_IGN)\n"
-        "log = LogWriter(Path(sys.argv[1]))\n"
+        "log = LogWriter(Path(sys.argv[1]), Overflow())\n"
         "log.write(1, b'first\\n')\n"
         "resource.setrlimit(resource.RLIMIT_FSIZE, (50, resource.RLIM_INFINITY))\n"
         "log.write(1, b'x' * 200)\n"
@@ -182,6 +184,35 @@ def test_a_full_disk_costs_output_and_neither_the_job_nor_its_code(tmp_path: Pat
     frames = [(each.stderr, each.data) for each in frames_of(folder, follow=False)]
     lost = b"trainlaunch: 300 bytes of the log were lost: its disk was full\n"
     assert frames == [(False, b"first\n"), (True, lost), (False, b"last\n")]
+
+
+@ROOT_ONLY
+@pytest.mark.parametrize("verb", ["up", "logs"])
+def test_a_full_disk_is_said_at_once_and_hides_nothing_from_who_follows(
+    start: Start, make_job: MakeJob, trainlaunch: Runs, tmp_path: Path, state: Path, job_name: str, verb: str
+) -> None:
+    """The terminal has every byte and the code; the log says what it lacks, once there is room again."""
+    disk = state.parent
+    disk.mkdir(parents=True)
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=256k,mode=700", "tmpfs", disk], check=True)
+    try:
+        script = f"echo begun; while [ ! -e {tmp_path}/go ]; do sleep 0.1; done; seq 60000; echo last words >&2; exit 6"
+        job = str(make_job(command=["/bin/sh", "-c", script]))
+        up = start("up", *(["-d"] if verb == "logs" else []), job)
+        process = up
+        if verb == "logs":
+            assert ended(up)[0] == 0
+            process = start("logs", "-f", job_name)
+        read_until(process, b"begun\n")
+        (tmp_path / "go").touch()
+        code, out, err = ended(process)
+        assert (code, out) == (6, "".join(f"{number}\n" for number in range(1, 60001))), err
+        assert "the disk of the run's log is full: what comes now is shown and not kept" in err
+        assert "last words\n" in err
+        assert len(trainlaunch("logs", job_name).stdout) < 256 << 10
+        assert trainlaunch("down", job_name).returncode == 0
+    finally:
+        subprocess.run(["umount", "--lazy", disk], check=True)
 
 
 def test_the_end_needs_no_room_on_the_disk(tmp_path: Path) -> None:

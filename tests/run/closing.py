@@ -88,7 +88,8 @@ class ClosingContract:
             read_until(timed, b"ready\n")
             timed.send_signal(signal.SIGTERM)  # as its own alarm does: the same handler
             out, err = timed.communicate(timeout=120)
-            assert b"must wait longer than stop_grace_period 1m with SIGKILL" in err
+            assert b"must wait longer than stop_grace_period 1m with SIGKILL" in err, (timed.returncode, out, err)
+            assert (timed.returncode, out) == (5, b"saved\n"), err
             return out.decode()
 
         with ThreadPoolExecutor(TOGETHER) as pool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import signal
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -22,6 +23,7 @@ from launcher.run.signals import Event, Events, trapped_signals
 from launcher.run.supervise import DEADLINE, Console, Outcome, Supervisor
 from tests.jobs import plan_with
 from tests.run.scripted import End, Refusing, Scripted
+from tests.runners import ROOT, run_process
 
 NOTHING_PLANNED = Planned()
 OURS = Chunk(stderr=True, data=f"{STOP_MARKER} (78): no\n".encode())
@@ -268,6 +270,18 @@ def test_a_target_that_refuses_the_first_attempt_is_an_error(tmp_path: Path) -> 
         Supervisor(Refusing([]), plan_with(tmp_path), console, Events()).run("0123abcd")
 
 
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_that_comes_again_at_the_end_takes_no_exit_code(number: signal.Signals) -> None:
+    """`timeout` sends two; a loaded machine may deliver the second when `up` is about to end with the job's code."""
+    program = (
+        "import queue, signal, sys\nfrom launcher.run.signals import trapped_signals\n"
+        "with trapped_signals(queue.SimpleQueue()):\n    signal.raise_signal(int(sys.argv[1]))\n"
+        "signal.raise_signal(int(sys.argv[1]))\nsys.exit(7)"
+    )
+    done = run_process([sys.executable, "-c", program, str(int(number))], cwd=ROOT)
+    assert done.returncode == 7, done.stderr
+
+
 def test_a_signal_that_was_ignored_before_stays_ignored() -> None:
     """`nohup trainlaunch up` goes on when its terminal closes."""
     before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
@@ -282,12 +296,20 @@ def test_a_signal_that_was_ignored_before_stays_ignored() -> None:
 
 
 def test_signals_become_events_and_are_given_back() -> None:
-    """SIGINT, SIGTERM and SIGHUP, in order; afterwards the old handlers stand."""
-    before = [signal.getsignal(each) for each in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)]
+    """SIGINT, SIGTERM and SIGHUP, in order; afterwards the old handlers stand of those that did not come."""
+    numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+    before = [signal.getsignal(each) for each in numbers]
     events: Events[Event] = Events()
     with trapped_signals(events):
-        for each in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-            signal.raise_signal(each)
+        pass
+    assert before == [signal.getsignal(each) for each in numbers]
+    try:
+        with trapped_signals(events):
+            for each in numbers:
+                signal.raise_signal(each)
+    finally:
+        for each, old in zip(numbers, before, strict=True):
+            signal.signal(each, old)
     heard = [events.get_nowait() for _ in range(3)]
     assert [(each.kind, each.value) for each in heard] == [
         ("signal", "Ctrl-C"),
@@ -295,7 +317,6 @@ def test_signals_become_events_and_are_given_back() -> None:
         ("hangup", "SIGHUP"),
     ]
     assert all(each.at > 0 for each in heard)
-    assert before == [signal.getsignal(each) for each in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)]
 
 
 def test_a_second_ctrl_c_is_told_as_one(follow: Callable[..., Followed]) -> None:

@@ -23,11 +23,11 @@ Start = Callable[..., "subprocess.Popen[bytes]"]
 MakeJob = Callable[..., Path]
 # A handler that "checkpoints" for two seconds, as a training script's does.
 CHECKPOINTS = (
-    "import signal, sys, time\n"
+    "import os, signal, sys, time\n"
     "def save(*_):\n"
-    "    time.sleep(2); print('saved', flush=True); sys.exit(5)\n"
+    "    time.sleep(2); os.write(1, b'saved\\n'); sys.exit(5)\n"
     "signal.signal(signal.SIGTERM, save)\n"
-    "print('ready', flush=True)\n"
+    "os.write(1, b'ready\\n')\n"  # a print that a signal interrupts refuses another one
     "while True: time.sleep(0.1)\n"
 )
 DEAF = (

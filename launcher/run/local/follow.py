@@ -5,10 +5,12 @@ from __future__ import annotations
 import contextlib
 import os
 import time
+from collections import deque
 from collections.abc import Iterator
 
 from launcher.run.backend import Chunk, Say
 from launcher.run.local.files import UnusableState, open_own
+from launcher.run.local.overflow import OverflowReader
 from launcher.run.local.processes import kill_marked, marked
 from launcher.run.local.record import state_of
 from launcher.run.local.state import RunFolder
@@ -107,8 +109,9 @@ def frames_of(folder: RunFolder, *, follow: bool, start: int = 0) -> Iterator[Ch
 
 def placed_frames(folder: RunFolder, *, follow: bool, start: int = 0) -> Iterator[tuple[int, Chunk]]:
     """Yield each frame with its offset in the log, as `frames_of` does."""
-    end = _End(folder)
+    end, overflow = _End(folder), _Overflow(folder)
     pending, place = b"", start
+    lost: deque[tuple[int, Chunk]] = deque()
     try:
         log = os.fdopen(open_own(folder.log), "rb")
     except FileNotFoundError:  # removed meanwhile
@@ -122,6 +125,7 @@ def placed_frames(folder: RunFolder, *, follow: bool, start: int = 0) -> Iterato
             last = not follow or end.reached()  # asked first: what is written before the end is read after it
             data = log.read(READ_BYTES)
             pending += data
+            lost.extend(overflow.chunks() if follow else ())  # asked after: what is lost before a frame comes before it
             while len(pending) >= HEADER.size:
                 stream, length = HEADER.unpack_from(pending)
                 if stream not in STREAMS or length > LONGEST_FRAME:
@@ -129,13 +133,34 @@ def placed_frames(folder: RunFolder, *, follow: bool, start: int = 0) -> Iterato
                     return
                 if len(pending) < HEADER.size + length:
                     break
+                while lost and lost[0][0] <= place:
+                    yield lost.popleft()
                 yield place, Chunk(stderr=stream == STDERR, data=pending[HEADER.size : HEADER.size + length])
                 pending = pending[HEADER.size + length :]
                 place += HEADER.size + length
             if not data:
+                while lost:
+                    yield lost.popleft()
                 if last or not folder.path.exists():
                     return
                 time.sleep(POLL_SECONDS)
+
+
+class _Overflow:
+    """What a full disk doesn't take of a run, from when its keeper is known."""
+
+    def __init__(self, folder: RunFolder) -> None:
+        self._folder = folder
+        self._reader: OverflowReader | None = None
+
+    def chunks(self) -> Iterator[tuple[int, Chunk]]:
+        if self._reader is None:
+            with contextlib.suppress(UnusableState):
+                known, number = self._folder.started(), self._folder.overflow()
+                if known is not None and number >= 0:
+                    self._reader = OverflowReader(known[0], number)
+        if self._reader is not None:
+            yield from self._reader.chunks()
 
 
 def said(text: str) -> Chunk:

@@ -23,6 +23,7 @@ from typing import IO, Any
 
 from launcher.run.backend import Peak
 from launcher.run.local.log_times import TimesWriter
+from launcher.run.local.overflow import Overflow
 from launcher.run.local.processes import descendants, identity_of
 from launcher.run.local.shm import peak_now
 from launcher.run.local.state import RunFolder
@@ -32,34 +33,42 @@ STDOUT = 1
 CHUNK = 64 * 1024
 PEAK_SECONDS = 2.0  # between two looks at the /dev/shm of the run
 LAST_SECONDS = 10.0  # for killed processes to go; one in an uninterruptible wait may stay
+FULL = b"trainlaunch: the disk of the run's log is full: what comes now is shown and not kept\n"
+READ_SECONDS = 2.0
 _PDEATHSIG, _CHILD_SUBREAPER = 1, 36
 
 
 class LogWriter:
     """Appends frames to the log, and their times beside it.
 
-    On a full disk it drops output, and says so once there is room again.
+    What a full disk doesn't take goes to those who follow now, by `overflow`, and the log says so once there is room.
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, overflow: Overflow) -> None:
         self._file = os.open(path, os.O_WRONLY | os.O_APPEND)
         self._times = TimesWriter(path.parent)
-        self._lost = 0
+        self._overflow = overflow
+        self.lost = 0
 
     def write(self, stream: int, data: bytes) -> None:
         """Append one chunk whole, or nothing of it."""
-        if self._lost:
-            sentence = f"trainlaunch: {self._lost} bytes of the log were lost: its disk was full\n".encode()
-            if not self._append(STDERR, sentence):
-                self._lost += len(data)
+        if self.lost:
+            sentence = f"trainlaunch: {self.lost} bytes of the log were lost: its disk was full\n".encode()
+            if self._append(_frame(STDERR, sentence) + _frame(stream, data)):
+                self.lost = 0
                 return
-            self._lost = 0
-        if not self._append(stream, data):
-            self._lost += len(data)
+        elif self._append(_frame(stream, data)):
+            return
+        else:
+            self._overflow.write(self._end(), _frame(STDERR, FULL))
+        self.lost += len(data)
+        self._overflow.write(self._end(), _frame(stream, data))
 
-    def _append(self, stream: int, data: bytes) -> bool:
-        frame = HEADER.pack(stream, len(data)) + data
-        end = os.lseek(self._file, 0, os.SEEK_END)
+    def _end(self) -> int:
+        return os.lseek(self._file, 0, os.SEEK_END)
+
+    def _append(self, frame: bytes) -> bool:
+        end = self._end()
         self._times.note(end)  # first, so that who reads the frame finds its time
         try:
             if os.write(self._file, frame) == len(frame):
@@ -70,12 +79,17 @@ class LogWriter:
         return False
 
 
+def _frame(stream: int, data: bytes) -> bytes:
+    return HEADER.pack(stream, len(data)) + data
+
+
 class Keeper:
     """One job from its start to its end."""
 
     def __init__(self, folder: RunFolder, spec: dict[str, Any]) -> None:
         self._folder = folder
-        self._log = LogWriter(folder.log)
+        overflow = Overflow()
+        self._log = LogWriter(folder.log, overflow)
         self._selector = selectors.DefaultSelector()
         self._code: int | None = None
         self._peak = Peak(0)
@@ -92,7 +106,7 @@ class Keeper:
             preexec_fn=lambda: _prctl(_PDEATHSIG, signal.SIGKILL),  # noqa: PLW1509 - no other thread runs
         )
         try:
-            folder.start(identity_of(os.getpid()), identity_of(self._job.pid), time.time())
+            folder.start(identity_of(os.getpid()), identity_of(self._job.pid), time.time(), overflow.file)
         except OSError:  # `down` was faster
             self._job.kill()
             raise
@@ -113,6 +127,8 @@ class Keeper:
                 self._look_at_shm()
         self._end_the_rest()
         self._folder.end(self._code, time.time())
+        if self._log.lost:
+            time.sleep(READ_SECONDS)  # what followers have not read yet ends with this process
 
     def _copy(self, seconds: float) -> None:
         for key, _ in self._selector.select(seconds):

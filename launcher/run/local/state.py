@@ -95,9 +95,9 @@ class RunFolder:
             refuse_open(self.path)
         return read_record(self.path / "run.json")
 
-    def start(self, keeper: Identity, process: Identity, started: float) -> None:
-        """Record who runs it; raises OSError where the folder is gone."""
-        record = {"keeper": asdict(keeper), "process": asdict(process), "started": started}
+    def start(self, keeper: Identity, process: Identity, started: float, overflow: int = -1) -> None:
+        """Record who runs it, and the keeper's descriptor of its overflow; raises OSError where the folder is gone."""
+        record = {"keeper": asdict(keeper), "process": asdict(process), "started": started, "overflow": overflow}
         replace_record(self.path / "started.json", record)
 
     def started(self) -> tuple[Identity, Identity, float] | None:
@@ -109,6 +109,13 @@ class RunFolder:
             return Identity(**record["keeper"]), Identity(**record["process"]), float(record["started"])
         except (KeyError, TypeError, ValueError) as other:
             raise UnusableState("started.json is of another version of trainlaunch") from other
+
+    def overflow(self) -> int:
+        """Return the keeper's descriptor for what the disk doesn't take, -1 where none is known."""
+        with contextlib.suppress(UnusableState):
+            found = (read_record(self.path / "started.json") or {}).get("overflow")
+            return found if isinstance(found, int) else -1
+        return -1
 
     def end(self, exit_code: int, finished: float) -> None:
         """Record the end in place."""
