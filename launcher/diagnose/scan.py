@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from itertools import accumulate
 from typing import NamedTuple
 
@@ -20,6 +20,9 @@ MOST_SHAPES = 1 << 16  # of lines that say nothing, by what is left without thei
 MOST_REPEATS = 256  # tracebacks that are known again by the shapes of their lines
 MOST_TRIES = 20_000  # matches of one text, after which only its first are of interest
 LAST_LINES = 12
+MOST_NEW = 0.9  # of the lines of a part, above which the next parts are taken for new as well
+PASSES = 16  # how many of them
+PIECE_BYTES = 1 << 11
 _DIGITS = b"0123456789"
 _TOLD_BY_NUMBER = re.compile(rb"Xid|exitcode|rrno|% +/dev/shm|\(\d+\)")  # lines that differ by nothing else
 
@@ -45,6 +48,8 @@ class Scanner:
         self._dull: set[bytes] = set()
         self._repeats: dict[bytes, list[list[bytes]]] = {}
         self._remembered = 0
+        self._new = False  # whether most lines of the last part, or piece, were unlike all before
+        self._passes = 0  # parts that are taken for new before the next is asked
         self._facts = LogFacts()
         self._last = b""
 
@@ -72,7 +77,39 @@ class Scanner:
         return self._facts
 
     def _read(self, part: bytes) -> None:
-        """Look at the lines of a part that can matter, and pass over all others unread."""
+        """Read a part of whole lines; where most are new, those are not told from others."""
+        if self._passes:
+            self._passes -= 1
+            self._read_new(part)
+        else:
+            self._read_piece(part)
+            self._passes = PASSES * self._new
+        self._last = (self._last + part[-MOST_CHARACTERS:])[-MOST_CHARACTERS:]
+
+    def _read_new(self, part: bytes) -> None:
+        """Read the pieces of a part that begin with a line that has a root, and pass over all between them."""
+        at = 0
+        for place in [*([0] if self._open else []), *sorted(self._places(part)), len(part)]:
+            if place < at:
+                continue
+            start = part.rfind(b"\n", at, place) + 1 or at
+            self._line += part.count(b"\n", at, start)
+            at = start
+            while at < len(part) and (self._open or at <= place):
+                end = part.find(b"\n", max(at + PIECE_BYTES, place)) + 1 or len(part)
+                self._read_piece(part[at:end])
+                at = end
+
+    def _places(self, part: bytes) -> Iterator[int]:
+        """Yield where roots are, once a line for each."""
+        for root, _, _ in self._by_root:
+            at = part.find(root)
+            while at >= 0:
+                yield at
+                at = part.find(root, part.find(b"\n", at))
+
+    def _read_piece(self, part: bytes) -> None:
+        """Look at the lines of a piece that can matter, and pass over all others unread."""
         lines = part.split(b"\n")
         shapes = part.translate(None, _DIGITS).split(b"\n")
         lines.pop()
@@ -88,12 +125,12 @@ class Scanner:
             self._read_line(lines[at][:MOST_CHARACTERS], self._line + at + 1, candidate=False)
             at += 1
         self._line += len(lines)
-        self._last = (self._last + part[-MOST_CHARACTERS:])[-MOST_CHARACTERS:]
 
     def _candidates(self, lines: list[bytes], shapes: list[bytes]) -> list[int]:
         """Return which lines have a root, of those unlike all that said nothing before."""
         dull = self._dull
         novel = [index for index in range(len(lines)) if shapes[index] not in dull]
+        self._new = len(novel) > MOST_NEW * len(lines)
         if not novel:
             return []
         text = b"\n".join([lines[index] for index in novel])

@@ -58,6 +58,13 @@ def harmless(count: int, seed: int = 0) -> str:
     )
 
 
+def generated(count: int, seed: int = 0) -> str:
+    """Return lines of which no two are alike without their digits, as generated text is."""
+    letters = str.maketrans("0123456789", "qwtyuopkzj")
+    numbers = ((number, (number + seed) * 2_654_435_761 % 2**32, (number + seed) * 40_503) for number in range(count))
+    return "".join(f"sample {number} said: {one:x} of {other:x}\n".translate(letters) for number, one, other in numbers)
+
+
 DRESSES: dict[str, Callable[[str], str]] = {
     "plain": lambda line: line,
     "carriage returns": lambda line: f"{line}\r",

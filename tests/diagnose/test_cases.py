@@ -6,7 +6,7 @@ import pytest
 
 from launcher.diagnose import all_causes
 from launcher.diagnose.evidence import Evidence
-from tests.diagnose.corpus import DRESSES, dressed, evidence_for, harmless, rows
+from tests.diagnose.corpus import DRESSES, dressed, evidence_for, generated, harmless, rows
 
 ROWS = rows()
 BEFORE, AFTER = harmless(10_000), harmless(10_000, seed=3)
@@ -67,3 +67,15 @@ def test_inspect_shm_size_is_not_believed_with_ipc_host() -> None:
     assert "64 MiB" not in diagnosis.sentence + diagnosis.fix
     assert "host's /dev/shm" in diagnosis.sentence
     assert "ls -l /dev/shm" in diagnosis.fix
+
+
+@pytest.mark.parametrize("name", ROWS)
+def test_a_cause_is_found_in_megabytes_of_which_no_two_lines_are_alike(name: str) -> None:
+    """Such a log is read in another way; causes, their lines and their tracebacks are the same."""
+    row = ROWS[name]
+    before, after = generated(40_000), generated(5_000, seed=7)
+    found = all_causes(evidence_for(row, before + row["input"] + after))
+    plain = all_causes(evidence_for(row, harmless(10) + row["input"] + harmless(10)))
+    assert [each.symptom for each in found] == [each.symptom for each in plain]
+    lines = [[seen.line for seen in each.evidence if seen.source == "log"] for each in found]
+    assert lines == [[seen.line - 10 + 40_000 for seen in each.evidence if seen.source == "log"] for each in plain]
