@@ -147,6 +147,8 @@ def _said(end: End, place: ClusterJob, streams: Streams) -> int:
         raise end.error
     if end.how == "removed":
         streams.say("trainlaunch: somebody removed the job while it was waited for")
+    if end.how == "stuck" and end.wait is not None:
+        streams.say(f"trainlaunch: {end.wait.given_up}")
     if end.how == "ended" and end.exit_code == 125 and end.pod is None and not end.silent:
         why = end.result.words or end.result.reason if end.result else ""
         streams.say(f"trainlaunch: no process of it left an exit code{f': {why}' if why else ''}")

@@ -79,7 +79,7 @@ def _told(last: LastAttempt, place: ClusterJob, screen: Screen, streams: Streams
     elif end.how == "removed":
         say("somebody removed the job while it was followed")
     elif end.how == "stuck" and end.wait is not None:
-        say(f"no process of the job has started, and without help none will: {end.wait.sentence}")
+        say(end.wait.given_up)
     elif end.exit_code and end.error is None and end.how == "ended" and not end.silent:
         say(_failure(end, last.output))
     if end.how in {"ended", "stuck"}:

@@ -13,7 +13,7 @@ from tests.kubernetes.api import Answered, Request, error_of
 from tests.kubernetes.faults import Fault
 from tests.kubernetes.kinds import PODS, Resource
 from tests.kubernetes.logs import LogOptions
-from tests.kubernetes.statuses import ApiError, bad_request, internal, no_such_path, not_found, unauthorized
+from tests.kubernetes.statuses import ApiError, bad_request, internal, no_such_path, not_found, not_on_node, unauthorized
 from tests.kubernetes.store import Object
 from tests.kubernetes.streams import Cut, send_log, send_watch
 
@@ -132,11 +132,19 @@ class Handler(BaseHTTPRequestHandler):
             raise bad_request(f"a container name must be specified for pod {asked.name}, choose one of: [{listed}]")
         if name and name not in names:
             raise bad_request(f"container {name} is not valid for pod {asked.name}")
-        if pod["spec"].get("nodeName") in self.cluster.lost_nodes:
-            verb = "containerLogs" if asked.sub == "log" else asked.sub
-            where = f"https://10.0.0.1:10250/{verb}/{asked.namespace}/{asked.name}/{name or names[0]}"
-            raise internal(f'Get "{where}": dial tcp 10.0.0.1:10250: connect: no route to host')
+        self._on_node(pod, asked, name or names[0])
         return pod, name or names[0]
+
+    def _on_node(self, pod: Object, asked: Request, container: str) -> None:
+        """Raise what the API server answers where the pod's kubelet can't be reached, or does not know the pod."""
+        kubelet, lost = self.cluster.kubelet, pod["spec"].get("nodeName") in self.cluster.lost_nodes
+        if lost or kubelet.is_away:
+            verb = "containerLogs" if asked.sub == "log" else asked.sub
+            where = f"https://10.0.0.1:10250/{verb}/{asked.namespace}/{asked.name}/{container}"
+            why = "no route to host" if lost else "connection refused"
+            raise internal(f'Get "{where}": dial tcp 10.0.0.1:10250: connect: {why}')
+        if kubelet.knows_nothing:
+            raise not_on_node(asked.name, asked.sub)
 
     def _log(self, asked: Request, fault: Fault | None) -> None:
         pod, container = self._pod(asked)
@@ -154,7 +162,9 @@ class Handler(BaseHTTPRequestHandler):
         if asked.query.get("previous") in ("true", "1", "True"):
             raise bad_request(f'previous terminated container "{container}" in pod "{asked.name}" not found')
         options = LogOptions.of_query(asked.query, self.cluster.clock.time())
-        return send_log(self, self.cluster.kubelet.log_of(pod).read(options), fault)
+        kubelet = self.cluster.kubelet
+        began = kubelet.restarts
+        return send_log(self, kubelet.log_of(pod).read(options), fault, cut=lambda: kubelet.restarts != began)
 
     def _exec(self, asked: Request) -> None:
         pod, container = self._pod(asked)

@@ -8,6 +8,7 @@ script that doesn't catch it ends with 143.
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -209,6 +210,24 @@ class Kubelet:
         self.pods: dict[str, Pod] = {}
         self.failures: list[BaseException] = []
         self._seen: dict[tuple[str, int], int] = {}
+        self.restarts = 0
+        self._back_at = self._knows_at = 0.0
+
+    def restart(self, *, away: float = 1.0, blank: float = 1.0) -> None:
+        """Restart the node's kubelet while its pods go on: open logs end, it is away, and then knows no pod at first."""
+        self._back_at = time.monotonic() + away
+        self._knows_at = self._back_at + blank
+        self.restarts += 1
+
+    @property
+    def is_away(self) -> bool:
+        """Whether nothing listens at its port."""
+        return time.monotonic() < self._back_at
+
+    @property
+    def knows_nothing(self) -> bool:
+        """Whether it is there and has not heard of its pods yet."""
+        return self._back_at <= time.monotonic() < self._knows_at
 
     def reconcile(self) -> None:
         """One round: begin what is new, stop what is deleted."""

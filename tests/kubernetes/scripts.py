@@ -34,3 +34,15 @@ def counting(pause: float = 0.004, code: int = 0) -> Callable[[Pod], None]:
         pod.exit(code)
 
     return script
+
+
+def cannot_mount(volume: str, why: str) -> Callable[[Pod], None]:
+    """Return a script whose node can't mount a volume: ContainerCreating for ever, and the event again and again."""
+
+    def script(pod: Pod) -> None:
+        pod.schedule()
+        while True:
+            pod.event("Warning", "FailedMount", f'MountVolume.SetUp failed for volume "{volume}" : {why}')
+            pod.sleep(1.0)
+
+    return script

@@ -72,6 +72,12 @@ def not_found(resource: Resource, name: str) -> ApiError:
     return ApiError(404, "NotFound", f'{qualified(resource)} "{name}" not found', details=_of(resource, name))
 
 
+def not_on_node(name: str, sub: str) -> ApiError:
+    """404 that a kubelet gives for a pod which it does not know (yet), as the API server hands it on."""
+    message = f"the server could not find the requested resource ( pods/{sub} {name})"
+    return ApiError(404, "NotFound", message, details={"name": name, "kind": f"pods/{sub}"})
+
+
 def no_such_path() -> ApiError:
     """404 for a resource that the server doesn't serve, as of a CRD that isn't installed: plain text."""
     return ApiError(404, "NotFound", "404 page not found", text="404 page not found\n")

@@ -7,7 +7,7 @@ import select
 import socket
 import struct
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler
 from typing import Any
 
@@ -72,10 +72,14 @@ def reset(handler: BaseHTTPRequestHandler) -> None:
     handler.close_connection = True
 
 
-def send_log(handler: BaseHTTPRequestHandler, entries: Iterator[bytes], fault: Fault | None) -> None:
-    """Send a log; b"" in it is a pause."""
+def send_log(
+    handler: BaseHTTPRequestHandler, entries: Iterator[bytes], fault: Fault | None, *, cut: Callable[[], bool]
+) -> None:
+    """Send a log; b"" in it is a pause. It ends where `cut` says that its kubelet does."""
     stream, sent = Stream(handler, "text/plain"), 0
     for entry in entries:
+        if cut():
+            break
         if not entry:
             if not stream.alive():
                 raise Cut

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import threading
+import time
+
 import pytest
 
 from tests.kubernetes import statuses
-from tests.kubernetes.contract.user import User
-from tests.kubernetes.kinds import JOBS
+from tests.kubernetes.contract.user import User, once
+from tests.kubernetes.kinds import JOBS, PODS
 from tests.kubernetes.pods import Pod
-from tests.kubernetes.scripts import NUMBERS, counting, prints
+from tests.kubernetes.scripts import NUMBERS, cannot_mount, counting, prints
 from tests.kubernetes.server import FakeCluster
 
 
@@ -177,6 +180,46 @@ def test_what_only_explains_may_be_forbidden(user: User, fake: FakeCluster, verb
     assert up.lines == NUMBERS
 
 
+def test_a_kubelet_that_restarts_costs_no_line(user: User, fake: FakeCluster) -> None:
+    """Its log ends, then the API answers 500, then 404 for a second, then 200; the pod has printed on meanwhile."""
+    fake.pods_do(counting(pause=0.02, code=5))
+    up = user.up(command=["true"]).until("20\n")
+    fake.kubelet.restart(away=1.5, blank=1.5)
+    assert up.end() == 5, up.words()
+    assert up.lines == NUMBERS
+    assert "can't be read" not in up.said
+
+
+def test_a_node_that_does_not_know_a_pod_for_longer_is_said(user: User, fake: FakeCluster) -> None:
+    """The watch says that the pod is there, so 404 is no end; it is said once."""
+    fake.pods_do(counting(pause=0.05, code=5))
+    up = user.up(command=["true"]).until("20\n")
+    fake.kubelet.restart(away=0.5, blank=8)
+    assert up.end() == 5, up.words()
+    assert up.lines == NUMBERS
+    assert once(up.said, "its node does not know the pod")
+
+
+def test_a_log_that_is_printed_while_the_kubelet_restarts_is_whole(user: User, fake: FakeCluster) -> None:
+    """`logs` asks whether the pod is there before it takes a 404 for an end."""
+    fake.pods_do(counting(pause=0.0, code=5))
+    assert user.up(command=["true"]).end() == 5
+    fake.kubelet.restart(away=0.0, blank=1.5)
+    assert user.runs("logs").lines == NUMBERS
+
+
+def test_a_pod_that_is_gone_ends_its_log(user: User, fake: FakeCluster) -> None:
+    """404 and the watch's DELETED together are the end, at once."""
+    fake.pods_do(prints("ready", pause=60))
+    up = user.up(command=["true"]).until("ready")
+    fake.fail("get", "pods/log", answer=statuses.not_found(PODS, "digits-x"), times=50)
+    begin = time.monotonic()
+    assert user.runs("down").process.returncode == 0
+    assert up.end() != 0
+    assert time.monotonic() - begin < 15
+    assert "can't be read" not in up.said
+
+
 def test_logs_that_a_node_rotated_are_followed_on(user: User, fake: FakeCluster) -> None:
     """An open stream outlives a rotation."""
 
@@ -203,3 +246,31 @@ def test_a_cluster_whose_clock_is_off_is_followed_alike(user: User, fake: FakeCl
     up = user.up(command=["true"])
     assert up.end() == 3, up.words()
     assert up.lines == NUMBERS
+
+
+def test_a_key_that_a_mounted_secret_lacks_ends_with_125(user: User, fake: FakeCluster) -> None:
+    """The kubelet says the key and not the Secret; the cause says what to do, at the line of the job file."""
+    fake.pods_do(cannot_mount("secret-0", "references non-existent secret key: token"))
+    up = user.up(command=["true"], secrets={"HUB": {"kubernetes": "hub/token", "as": "file"}})
+    assert up.end() == 125, up.words()
+    assert "(secrets.HUB, job.yaml:" in up.said
+    assert "a Secret that the job mounts has no key token" in up.said
+
+
+def test_a_configmap_that_comes_in_time_is_waited_for(user: User, fake: FakeCluster) -> None:
+    """Somebody makes it while the wait is on: the job runs."""
+    made = threading.Event()
+
+    def script(pod: Pod) -> None:
+        pod.schedule()
+        pod.event("Warning", "FailedMount", 'MountVolume.SetUp failed for volume "mount-0" : configmap "c" not found')
+        made.wait(60)
+        pod.say("runs\n")
+        pod.exit(3)
+
+    fake.pods_do(script)
+    up = user.up(command=["true"], mounts=[{"type": "config", "source": "c", "target": "/c", "read_only": True}])
+    up.until("giving up after 20s", err=True)
+    made.set()
+    assert up.end() == 3, up.words()
+    assert up.lines == ["runs"]

@@ -15,8 +15,9 @@ from launcher.run.kubernetes.client import Cluster
 from launcher.run.kubernetes.follow import End
 from launcher.run.kubernetes.logs import PodLog
 from launcher.run.kubernetes.output import Output, with_last_word
+from launcher.run.kubernetes.pending import GRACE
 from launcher.run.kubernetes.pods import Pod, first_to_fail
-from launcher.run.kubernetes.runs import Result, exit_code_of
+from launcher.run.kubernetes.runs import Result, exit_code_of, pod_now
 from launcher.targets import KUBERNETES
 
 # A Job's own words that tell more than its pods': the others only say that a pod failed.
@@ -52,7 +53,7 @@ def _read(cluster: Cluster, pod: Pod, say: Say) -> tuple[str, LogFacts]:
         del tail[:-TAIL_BYTES]
         scanner.feed(data)
 
-    PodLog(cluster, pod, write, lambda: pod, say).read(follow=False, stop=threading.Event())
+    PodLog(cluster, pod, write, lambda: pod_now(cluster, pod), say).read(follow=False, stop=threading.Event())
     return tail.decode(errors="replace"), scanner.facts()
 
 
@@ -64,7 +65,7 @@ def evidence_of_end(end: End, output: Output | None) -> Evidence:
         reason, words = _OF_THE_WORKLOAD, result.words
     if end.how == "stuck" and end.wait is not None:
         reason, words = end.wait.reason, end.wait.sentence
-        if pod is not None:
+        if pod is not None and pod.reason in GRACE:  # of others the status only says that they wait
             reason, words = pod.reason, pod.words
     if pod is None:
         return Evidence(

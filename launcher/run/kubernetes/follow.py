@@ -206,15 +206,15 @@ class Follower:
         now = self._cluster.clock.now()
         begun = {pod.name for pod in pods if pod.state != "waiting"}
         waits = [wait for wait in seen.waits if wait.who not in begun]
+        one_ran = any(pod.ran for pod in pods)  # its end is the run's, however long the others wait
         for wait in waits:
             key = (wait.who, wait.reason)
             since, first = self._waiting_since.setdefault(key, (now, wait))
             if self._said.get(wait.who) != wait.reason:
                 self._said[wait.who] = wait.reason
-                patience = f"; giving up after {format_duration(wait.grace)}" if wait.grace else ""
-                self._console.say(wait.sentence + patience)
-            over = wait.grace is not None and now - since >= wait.grace
-            if over and not any(pod.ran for pod in pods):
+                patience = f"; giving up after {format_duration(wait.patience)}" if wait.patience else ""
+                self._console.say(wait.sentence + patience * (not one_ran))
+            if now - since >= wait.patience and not one_ran:
                 stuck = next((pod for pod in pods if pod.name == wait.who), None)
                 return End("stuck", EXIT_BEFORE_START, stuck, first)
         for key in self._waiting_since.keys() - {(wait.who, wait.reason) for wait in waits}:

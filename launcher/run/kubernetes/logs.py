@@ -22,6 +22,8 @@ from launcher.run.timestamps import SECOND, nanoseconds, seconds
 OVERLAP = 2  # seconds: stdout and stderr reach the file by two ways, a little out of order
 QUIET_SECONDS = 300.0  # a silent log is asked for again: something in between may have dropped it without a word
 SETTLE_SECONDS = 1.0
+# A kubelet that starts again knows none of its pods for a second or two, and says so with 404.
+UNKNOWN_SECONDS_UNTIL_SAID, UNKNOWN_SECONDS_OF_ENDED = 5.0, 15.0
 Say = Callable[[str], None]
 
 
@@ -95,38 +97,55 @@ class PodLog:
         self._before = part.since is not None
         self._seen = Seen()
         self._remarks: set[bytes] = set()
+        self._unknown_since: float | None = None
+        self._unknown_said = False
         self._path = f"/api/v1/namespaces/{cluster.namespace}/pods/{pod.name}/log"
 
     def read(self, *, follow: bool, stop: threading.Event) -> None:
         """Write it all; with `follow` until the container has ended, else what there is now."""
         failures = 0
         while not stop.is_set():
-            pod = self._now()
-            last = not follow or pod is None or pod.ended
+            last = not follow or self._over()
             try:
                 self._read_once(follow=follow and not last)
             except TargetUnavailable as cause:
-                if not self._may_go_on(cause, gone=pod is None):
+                if not self._may_go_on(cause, last=last):
                     return
                 stop.wait(self._cluster.clock.real(PAUSES[min(failures, len(PAUSES) - 1)]))
                 failures += 1
                 continue
-            failures = 0
+            failures, self._unknown_since = 0, None
             if last:
                 return
             stop.wait(self._cluster.clock.real(SETTLE_SECONDS))  # the log ends a moment before the pod's status says so
 
-    def _may_go_on(self, cause: TargetUnavailable, *, gone: bool) -> bool:
+    def _may_go_on(self, cause: TargetUnavailable, *, last: bool) -> bool:
         if isinstance(cause, ApiRefused) and cause.status == HTTP_NOT_FOUND:
-            return False
+            return self._comes_back(cause, last=last)
         if isinstance(cause, ApiRefused) and cause.status == HTTP_BAD_REQUEST:
-            return not gone and not self._ended()  # its container is not there yet
+            return not last and not self._over()  # its container is not there yet
         if passes(cause):
             return True
         self._say(f"the log of pod {self._pod.name} can't be read: {cause.diagnostics[0].why}")
         return False
 
-    def _ended(self) -> bool:
+    def _comes_back(self, refused: ApiRefused, *, last: bool) -> bool:
+        """Whether to ask again after a 404: a node that starts again forgets its pods; of one that is gone none comes."""
+        if self._now() is None:
+            return False
+        now = self._cluster.clock.now()
+        if self._unknown_since is None:
+            self._unknown_since = now
+        waited, name = now - self._unknown_since, self._pod.name
+        if last and waited >= UNKNOWN_SECONDS_OF_ENDED:
+            self._say(f"the log of pod {name} can't be read: its node does not have it any more ({refused.words})")
+            return False
+        if waited >= UNKNOWN_SECONDS_UNTIL_SAID and not self._unknown_said:
+            self._unknown_said = True
+            self._say(f"the log of pod {name} can't be read for now: its node does not know the pod; asking again")
+        return True
+
+    def _over(self) -> bool:
         pod = self._now()
         return pod is None or pod.ended
 

@@ -14,7 +14,7 @@ from launcher.run.kubernetes.exec import PodShm
 from launcher.run.kubernetes.logs import PodLog
 from launcher.run.kubernetes.pod_watch import PodWatch
 from launcher.run.kubernetes.pods import Pod, attempts_of
-from launcher.run.kubernetes.runs import ClusterRun, pods_of_run, runs_several
+from launcher.run.kubernetes.runs import ClusterRun, pod_now, pods_of_run, runs_several
 from launcher.run.log_position import WHOLE, LogPart
 from launcher.run.measured import highest, measured_line
 from launcher.run.supervise import Console
@@ -174,8 +174,8 @@ def print_logs(
         def write(data: bytes, pod: Pod = pod) -> None:
             out(prefixed(data, pod) if several else data)
 
-        def now(pod: Pod = pod) -> Pod:
-            return pod
+        def now(pod: Pod = pod) -> Pod | None:
+            return pod_now(cluster, pod)
 
         PodLog(cluster, pod, write, now, say, part).read(follow=False, stop=threading.Event())
     if not pods:

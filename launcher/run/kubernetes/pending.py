@@ -12,8 +12,10 @@ from launcher.job.spec import JobSpec
 from launcher.run.kubernetes.api_errors import ApiRefused
 from launcher.run.kubernetes.client import Cluster
 from launcher.run.kubernetes.field_lookup import field_in_words, span_of
+from launcher.run.kubernetes.missing_source import field_of_source, missing_source
 from launcher.run.kubernetes.objects import Object, Reference
 from launcher.run.kubernetes.pods import Pod
+from launcher.units import format_duration
 
 # Seconds after which `up` gives up, by the reason for which a container waits; others are waited for.
 GRACE: Mapping[str, int] = {
@@ -28,6 +30,13 @@ GRACE: Mapping[str, int] = {
     "SignatureValidationFailed": 20,
 }
 NO_SUCH_IMAGE_GRACE = 15
+MISSING_SOURCE_GRACE = GRACE["CreateContainerConfigError"]  # mounted or a variable, it is the same that is missing
+# What may pass by itself, as when a node becomes free, is waited for so long.
+PATIENCE: Mapping[str, int] = {
+    **dict.fromkeys(("FailedMount", "FailedAttachVolume", "FailedCreatePodSandBox"), 600),  # a lost node's disk: 6 min
+    **dict.fromkeys(("creating", "pulling"), 3600),
+}
+LONGEST_PATIENCE = 24 * 3600
 _NO_SUCH_IMAGE = re.compile(
     r"not found|manifest unknown|does not exist|denied|unauthorized|no match for platform|invalid reference", re.I
 )
@@ -49,6 +58,17 @@ class Wait:
     sentence: str
     grace: int | None = None
 
+    @property
+    def patience(self) -> int:
+        """For how many seconds it is waited for: its grace, else what it may take by itself."""
+        return PATIENCE.get(self.reason, LONGEST_PATIENCE) if self.grace is None else self.grace
+
+    @property
+    def given_up(self) -> str:
+        """The sentence for a follower that waits no longer."""
+        alone = f" within {format_duration(self.patience)}" if self.grace is None else ", and without help none will"
+        return f"no process of the job has started{alone}: {self.sentence}"
+
 
 def wait_of(pod: Pod, job: JobSpec | None) -> Wait | None:
     """Return why a pod waits by its own status; None where it says nothing."""
@@ -63,7 +83,7 @@ def wait_of(pod: Pod, job: JobSpec | None) -> Wait | None:
     # a pull that fails goes from one reason to the other and back: one cause, said once
     reason = "image" if pod.reason in IMAGE_REASONS else pod.reason
     words = words.partition("ErrImagePull: ")[2] or words  # the cause that a back-off repeats
-    why = f": {words}" if words else ""
+    why = f": {words}{_from(job, words)}" if words else ""
     what = "can't get its image" if reason == "image" else f"can't start its container ({pod.reason})"
     return Wait(pod.name, reason, f"pod {pod.name} {what}{why}", grace)
 
@@ -77,8 +97,11 @@ def grace_of(reason: str, words: str) -> int | None:
 
 def _from(job: JobSpec | None, words: str) -> str:
     """Return where in the job file that comes from, as a clause."""
-    field = field_in_words(job, words) if job is not None else ""
-    if job is None or not field:
+    if job is None:
+        return ""
+    missing = missing_source(words)
+    field = field_in_words(job, words) if missing is None else field_of_source(job, missing)
+    if not field:
         return ""
     span = span_of(job, field)
     return f" ({field}, {span.file}:{span.line})" if span is not None else f" ({field})"
@@ -123,7 +146,8 @@ class Reasons:
         if event["reason"] not in _TELLING_EVENTS:
             return None
         words = " ".join(str(event.get("message", "")).split())
-        return Wait(pod.name, event["reason"], f"pod {pod.name} waits: {words}{_from(self._job, words)}")
+        grace = MISSING_SOURCE_GRACE if event["reason"] == "FailedMount" and missing_source(words) else None
+        return Wait(pod.name, event["reason"], f"pod {pod.name} waits: {words}{_from(self._job, words)}", grace)
 
     def _of_main(self, pods: Sequence[Pod], main: Object | None) -> Iterator[Wait]:
         if main is None or any(not pod.ended for pod in pods) or not self._lasts("main", 1.0):

@@ -20,6 +20,7 @@ from launcher.run.kubernetes.objects import (
     is_everywhere,
     listed,
     owned,
+    pods_path,
 )
 from launcher.run.kubernetes.pods import Pod, first_to_fail, in_order, pod_from
 from launcher.run.timestamps import seconds
@@ -105,6 +106,13 @@ def _of_pod(pod: Pod) -> Result:
 def pods_of_run(cluster: Cluster, run: ClusterRun) -> tuple[Pod, ...]:
     """Return the pods of a run that the cluster still knows, oldest first."""
     return in_order(pod_from(thing) for _, thing in listed(cluster, POD.name, run.selector))
+
+
+def pod_now(cluster: Cluster, pod: Pod) -> Pod | None:
+    """Return a pod as it is now; None where the cluster has it no more, or another one of its name."""
+    thing = found(cluster, Reference(pods_path(cluster), POD.name, pod.name))
+    now = None if thing is None else pod_from(thing)
+    return now if now is not None and now.uid == pod.uid else None
 
 
 def all_runs(cluster: Cluster, job: str | None, say: Say) -> tuple[ClusterRun, ...]:

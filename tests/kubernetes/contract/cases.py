@@ -8,16 +8,20 @@ from __future__ import annotations
 
 import signal
 import time
+from typing import Any
 
 import pytest
 
 from tests.kubernetes.contract.things import everything, make_stranger
 from tests.kubernetes.contract.user import Place, User, job_lines, once
 from tests.kubernetes.pods import Pod
+from tests.kubernetes.scripts import cannot_mount
 from tests.run.keeper_contract import causes
 
 FOREVER = "trap 'echo stopping; exit 7' TERM; echo ready; while :; do sleep 0.1; done"
 LONG = "x" * 40_000
+NO_CONFIG = {"type": "config", "source": "no-such-config", "target": "/config", "read_only": True}
+NO_SECRET = {"kubernetes": "no-such-secret/key", "as": "file"}
 
 
 class RunContract:
@@ -175,6 +179,26 @@ class PendingContract:
         up = user.up(command=["true"], secrets={"KEY": {"kubernetes": "no-such-secret/key"}})
         assert up.end() == 125, up.words()
         assert missing in up.said
+
+    @pytest.mark.parametrize(
+        ("fields", "volume", "line", "words"),
+        [
+            ({"mounts": [NO_CONFIG]}, "mount-0", "mounts", 'configmap "no-such-config" not found'),
+            ({"secrets": {"KEY": NO_SECRET}}, "secret-0", "secrets", 'secret "no-such-secret" not found'),
+        ],
+        ids=["config", "secret"],
+    )
+    def test_what_is_mounted_and_missing_ends_with_125_too(
+        self, user: User, place: Place, fields: dict[str, Any], volume: str, line: str, words: str
+    ) -> None:
+        """The status says ContainerCreating for ever; an event names it, and the line of the job file stands there."""
+        place.pods_do(cannot_mount(volume, words))
+        up = user.up(command=["true"], **fields)
+        assert up.end() == 125, up.words()
+        assert words in up.said
+        assert f"{line}." in up.said
+        assert "job.yaml:" in up.said
+        assert "giving up after 20s" in up.said
 
     def test_no_room_on_any_node_is_waited_for_and_said_once(self, user: User, place: Place) -> None:
         """The scheduler's words, with the field of the job file that asks for it."""

@@ -10,6 +10,7 @@ from launcher.run.clock import WORLD
 from launcher.run.kubernetes.api_errors import ApiRefused
 from launcher.run.kubernetes.client import Query
 from launcher.run.kubernetes.kubeconfig import Access
+from launcher.run.kubernetes.missing_source import MissingSource, missing_source
 from launcher.run.kubernetes.objects import Reference
 from launcher.run.kubernetes.pending import Reasons, grace_of, wait_of
 from launcher.run.kubernetes.pods import Pod, pod_from
@@ -18,6 +19,7 @@ ACCESS = Access("gpu", "https://gpu", "team", "config")
 MAIN = Reference("/apis/batch/v1/namespaces/team/jobs", "Job", "job-1")
 JOB = {"kind": "Job", "metadata": {"name": "job-1", "uid": "j", "labels": {}}, "spec": {}}
 NOT_THERE = 'failed to pull and unpack image "a:1": docker.io/library/a:1: not found'
+SETUP = "MountVolume.SetUp failed for volume"
 BACK_OFF = f'Back-off pulling image "a:1": ErrImagePull: {NOT_THERE}'
 
 
@@ -137,3 +139,52 @@ def test_events_that_may_not_be_read_are_said_once_and_not_asked_for_again() -> 
     assert asked.waits([], JOB) == []
     assert asked.waits([], JOB) == []
     assert asked.refusals == ["events can't be read, so a pod that waits is not always explained: events is forbidden"]
+
+
+@pytest.mark.parametrize(
+    ("words", "missing"),
+    [
+        ('secret "hub" not found', MissingSource("secret", "hub")),
+        ('configmap "loader" not found', MissingSource("configmap", "loader")),
+        ("couldn't find key token in Secret team/hub", MissingSource("secret", "hub", "token")),
+        (f'{SETUP} "mount-0" : configmap "loader" not found', MissingSource("configmap", "loader", "", "mount-0")),
+        (f'{SETUP} "secret-1" : secret "hub" not found', MissingSource("secret", "hub", "", "secret-1")),
+        (
+            f'{SETUP} "secret-0" : references non-existent secret key: token',
+            MissingSource("secret", "", "token", "secret-0"),
+        ),
+        (f'{SETUP} "v" : references non-existent config key: a.json', MissingSource("configmap", "", "a.json", "v")),
+        (f'{SETUP} "mount-0" : object "team"/"loader" not registered', None),
+        (f'{SETUP} "mount-0" : failed to sync configmap cache: timed out waiting for the condition', None),
+        ("Unable to attach or mount volumes: unmounted volumes=[mount-0]: context deadline exceeded", None),
+        ('persistentvolumeclaim "data" not found', None),
+    ],
+)
+def test_what_is_missing_is_read_from_the_kubelets_words(words: str, missing: MissingSource | None) -> None:
+    """A variable's words stand in the status, a mount's in an event; what passes by itself is none of them."""
+    assert missing_source(words) == missing
+
+
+@pytest.mark.parametrize(
+    ("words", "seconds"),
+    [
+        (f'{SETUP} "mount-0" : configmap "loader" not found', 20),
+        (f'{SETUP} "secret-0" : references non-existent secret key: token', 20),
+        (f'{SETUP} "mount-0" : mount failed: exit status 32', 600),
+    ],
+)
+def test_a_mount_is_waited_for_as_long_as_it_may_heal(words: str, seconds: int) -> None:
+    """What is missing as long as a missing variable, what a node tries again longer, and both say it."""
+    (wait,) = reasons(Api(events=[event("FailedMount", words)])).waits([waiting("ContainerCreating")], JOB)
+    assert wait.patience == seconds
+
+
+def test_every_wait_has_an_end() -> None:
+    """Room on a node, a queue and a quota may take a day; nothing is waited for without one."""
+    unscheduled = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": "0/2 nodes"}
+    pod = pod_from({"metadata": {"name": "p", "uid": "p"}, "status": {"phase": "Pending", "conditions": [unscheduled]}})
+    (no_room,) = reasons(Api()).waits([pod], JOB)
+    (quota,) = reasons(Api(events=[event("FailedCreate", "exceeded quota")])).waits([], JOB)
+    (creating,) = reasons(Api()).waits([waiting("ContainerCreating")], JOB)
+    assert (no_room.patience, quota.patience, creating.patience) == (86400, 86400, 3600)
+    assert no_room.given_up.startswith("no process of the job has started within 24h: pod p waits for a node")
