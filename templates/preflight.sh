@@ -125,8 +125,8 @@ case $(id -un 2>/dev/null) in *[!0-9]*) ;; *) export USER="${USER:-trainlaunch}"
 #: identity
   ;; esac
 #: end
-[ -w "$PWD" ] || tl_say "warning: can't write to $PWD"
-[ "${HOME:-/}" = "$PWD" ] || [ -w "${HOME:-/}" ] || tl_say "warning: can't write to ${HOME:-/}"
+case $PWD in / | "${HOME:-/}") ;; *) [ -w "$PWD" ] || tl_say "warning: can't write to $PWD" ;; esac # nobody means /
+[ -w "${HOME:-/}" ] || tl_say "warning: can't write to ${HOME:-/}"
 #: disks
 set -f; IFS='
 '; for tl_key in $tl_disks; do [ -w "$tl_key" ] || tl_say "warning: can't write to $tl_key"; done; unset IFS; set +f

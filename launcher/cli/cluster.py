@@ -137,6 +137,12 @@ def _followed(args: argparse.Namespace, place: ClusterJob, streams: Streams, opt
     return _said(end, place, streams)
 
 
+def no_code_words(end: End) -> str:
+    """Return the sentence for an end without an exit code of a process that failed."""
+    why = (end.result.words or end.result.reason) if end.result else ""
+    return f"the job failed, and {end.no_code}{f' ({why})' if why else ''}"
+
+
 def _said(end: End, place: ClusterJob, streams: Streams) -> int:
     """Say what an exit code alone does not, and return it."""
     if end.how == "detached":
@@ -149,7 +155,6 @@ def _said(end: End, place: ClusterJob, streams: Streams) -> int:
         streams.say("trainlaunch: somebody removed the job while it was waited for")
     if end.how == "stuck" and end.wait is not None:
         streams.say(f"trainlaunch: {end.wait.given_up}")
-    if end.how == "ended" and end.exit_code == 125 and end.pod is None and not end.silent:
-        why = end.result.words or end.result.reason if end.result else ""
-        streams.say(f"trainlaunch: no process of it left an exit code{f': {why}' if why else ''}")
+    if end.no_code:
+        streams.say(f"trainlaunch: {no_code_words(end)}")
     return end.exit_code

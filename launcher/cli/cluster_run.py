@@ -10,6 +10,7 @@ from launcher.errors import TargetUnavailable
 from launcher.run.choice import Asked, matching, newest_allowed
 from launcher.run.kubernetes.client import Cluster
 from launcher.run.kubernetes.identity import who_am_i
+from launcher.run.kubernetes.objects import Unlisted
 from launcher.run.kubernetes.owned_runs import OwnedRun, owned_runs
 from launcher.run.kubernetes.removal import remove_left, remove_runs
 from launcher.run.kubernetes.runs import ClusterRun, no_such_run
@@ -25,7 +26,7 @@ def newest_run(args: argparse.Namespace, cluster: Cluster, say: Say) -> ClusterR
 
     Raises TargetUnavailable (TL510) where there is none, or none of the caller's.
     """
-    asked, found = _found(args, cluster, say)
+    asked, found = _found(args, cluster)
     if not found:
         raise TargetUnavailable([no_such_run(cluster, asked.job or asked.text, say)])
     chosen = found[0] if args.owner else newest_allowed(found)
@@ -41,13 +42,13 @@ def remove(args: argparse.Namespace, cluster: Cluster, say: Say) -> None:
 
     Raises UsageError (TL119), and TargetUnavailable (TL510) where there is nothing.
     """
-    asked, found = _found(args, cluster, say)
+    asked, found = _found(args, cluster)
     if found:
         return remove_runs(cluster, [each.run for each in chosen_for_removal(args, found)], say)
     hashes = None if args.owner == ANYONE else {who_am_i(cluster).hash}
     return remove_left(cluster, asked.job or asked.text, hashes, say)
 
 
-def _found(args: argparse.Namespace, cluster: Cluster, say: Say) -> tuple[Asked, Sequence[OwnedRun]]:
+def _found(args: argparse.Namespace, cluster: Cluster) -> tuple[Asked, Sequence[OwnedRun]]:
     asked = asked_run(args, target=KUBERNETES.name)
-    return asked, matching(owned_by(args.owner, owned_runs(cluster, say)), asked)
+    return asked, matching(owned_by(args.owner, owned_runs(cluster, Unlisted())), asked)

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
 def ps(args: argparse.Namespace, streams: Streams) -> int:
     """List every run that carries our labels in the namespace, newest first."""
+    from launcher.run.kubernetes.objects import Unlisted
     from launcher.run.kubernetes.owned_runs import owned_runs
     from launcher.run.kubernetes.runs import pods_of_run
 
@@ -37,8 +38,12 @@ def ps(args: argparse.Namespace, streams: Streams) -> int:
         cluster = place.cluster
 
         def found() -> Sequence[tuple[OwnedRun, Sequence[Pod]]]:
-            known = owned_by(args.owner, owned_runs(cluster, say_once))
-            return [(each, pods_of_run(cluster, each.run)) for each in known if each.running or not args.running]
+            unlisted = Unlisted()
+            known = owned_by(args.owner, owned_runs(cluster, unlisted))
+            shown = [each for each in known if each.running or not args.running]
+            if not shown and unlisted.plurals:
+                say_once(unlisted.line(cluster))
+            return [(each, pods_of_run(cluster, each.run)) for each in shown]
 
         if args.output == "json":
             return repeated(args, streams, lambda: streams.result(document({"runs": _documents(cluster, found())})))
@@ -158,7 +163,8 @@ def status(args: argparse.Namespace, streams: Streams) -> int:
 
 
 def _evidence(cluster: Cluster, run: ClusterRun, pods: Sequence[Pod], streams: Streams) -> Evidence:
-    from launcher.run.kubernetes.exit_status import end_of_run, evidence_of_ended
+    from launcher.run.kubernetes.exit_status import evidence_of_ended
+    from launcher.run.kubernetes.follow import end_of_run
 
     return evidence_of_ended(cluster, end_of_run(run.result, pods), streams.say)
 

@@ -5,12 +5,11 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING
 
-from launcher.cli.cluster import ClusterJob, named_cluster
+from launcher.cli.cluster import ClusterJob, named_cluster, no_code_words
 from launcher.cli.common import say_findings
 from launcher.cli.runs import hang_watch, hints, say_diagnoses, shown
 from launcher.cli.streams import Streams
 from launcher.cli.terminal import Screen
-from launcher.errors import EXIT_BEFORE_START
 from launcher.plan.launch_plan import LaunchPlan
 from launcher.rules import judged
 
@@ -99,9 +98,8 @@ def _told(last: LastAttempt, place: ClusterJob, screen: Screen, streams: Streams
 
 def _failure(end: End, output: Output) -> str:
     pod = end.pod
-    if pod is None or end.exit_code == EXIT_BEFORE_START != pod.exit_code:
-        why = (end.result.words or end.result.reason) if end.result else ""
-        return f"the job failed and no process of it left an exit code{f': {why}' if why else ''}"
+    if pod is None or end.no_code:
+        return no_code_words(end)
     if not output.several:
         return f"the job ended with exit code {end.exit_code} (pod {pod.name}, node {pod.node})"
     lines = [line for line in output.tail(pod).splitlines() if line.strip()][-LAST_LINES:]

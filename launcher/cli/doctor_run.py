@@ -75,7 +75,8 @@ def _of_cluster(args: argparse.Namespace, streams: Streams) -> int:
     """Explain the newest run on a cluster: one that goes on by its log and a look inside, an ended one by its pod."""
     from launcher.cli.cluster import cluster_job
     from launcher.cli.cluster_run import newest_run as newest_cluster_run
-    from launcher.run.kubernetes.exit_status import end_of_run, evidence_of_ended
+    from launcher.run.kubernetes.exit_status import evidence_of_ended
+    from launcher.run.kubernetes.follow import end_of_run
     from launcher.run.kubernetes.runs import pods_of_run
 
     with cluster_job(args) as place:

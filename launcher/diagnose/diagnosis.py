@@ -7,11 +7,12 @@ from dataclasses import dataclass, replace
 
 from launcher.diagnose.evidence import Evidence
 from launcher.diagnose.log_facts import Hit
-from launcher.units import GIB, format_size, human_size, round_up
+from launcher.units import GIB, MIB, format_size, human_size, round_up
 
 CERTAIN = "certain"
 LIKELY = "likely"
 POSSIBLE = "possible"
+LEAST_SHARE = MIB  # bytes of /dev/shm that a sentence about memory names; the health check's own file is a page
 _ONE_SYMPTOM = {"shm-exhausted-semaphore": "shm-exhausted", "shm-exhausted-bus-error": "shm-exhausted"}
 
 
@@ -86,11 +87,12 @@ def memory_story(evidence: Evidence) -> str:
     if not evidence.where.enforces_limits:
         return "the host's memory also pays for what is in /dev/shm"
     limit = f"the memory limit of {human_size(evidence.memory)}" if evidence.memory else "the memory limit"
+    if evidence.shm_peak is not None and evidence.shm_peak >= LEAST_SHARE:
+        return f"{limit} also pays for /dev/shm, which held up to {human_size(evidence.shm_peak)}"
     if evidence.private_shm and evidence.memory and evidence.shm_size >= evidence.memory:
         return f"{limit} also pays for /dev/shm, which alone may grow to {human_size(evidence.shm_size)}"
-    if evidence.shm_peak:
-        return f"{limit} also pays for /dev/shm, which held up to {human_size(evidence.shm_peak)}"
-    return f"{limit} also pays for what is in /dev/shm"
+    unused = evidence.shm_peak is not None or (evidence.planned.need == 0 and not evidence.planned.unsized)
+    return limit if unused else f"{limit} also pays for what is in /dev/shm"
 
 
 def more_memory(evidence: Evidence) -> str:

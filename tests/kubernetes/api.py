@@ -57,15 +57,25 @@ class Api:
         self.store = store
         self.kinds = kinds
         self.forbidden: set[tuple[str, str]] = set()
+        self.rules: list[dict[str, list[str]]] | None = None
         self.refuse_pods = ""
         self.queue_message = ""
         self.user = "system:serviceaccount:team:trainer"
 
     def authorize(self, asked: Request) -> None:
         """Raise ApiError (403) for what this user may not do."""
-        if (asked.verb, asked.what) in self.forbidden:
+        if not self.may(asked.verb, asked.resource.group, asked.what):
             path = (asked.namespace, asked.name, asked.sub)
             raise not_allowed(asked.resource, asked.verb, path, self.user)
+
+    def may(self, verb: str, group: str, what: str) -> bool:
+        """Whether the user's role allows it; everybody may ask who they are and what they may do."""
+        if what in (REVIEWS.plural, SELF_REVIEWS.plural):
+            return True
+        allowed = self.rules is None or any(
+            verb in rule["verbs"] and group in rule["apiGroups"] and what in rule["resources"] for rule in self.rules
+        )
+        return allowed and (verb, what) not in self.forbidden
 
     def answer(self, asked: Request) -> Answered:
         """Answer a request that is neither a watch, a log nor an exec."""
@@ -161,7 +171,7 @@ class Api:
     def _review(self, made: Object) -> Object:
         wanted = made.get("spec", {}).get("resourceAttributes", {})
         what = "/".join(filter(None, (wanted.get("resource", ""), wanted.get("subresource", ""))))
-        return made | {"status": {"allowed": (wanted.get("verb", ""), what) not in self.forbidden}}
+        return made | {"status": {"allowed": self.may(wanted.get("verb", ""), wanted.get("group", ""), what)}}
 
     def _list(self, asked: Request) -> Object:
         query, resource = asked.query, asked.resource

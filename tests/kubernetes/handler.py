@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from http.server import BaseHTTPRequestHandler
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 from urllib.parse import parse_qs, urlsplit
 
 from tests.kubernetes import websocket
@@ -13,7 +13,15 @@ from tests.kubernetes.api import Answered, Request, error_of
 from tests.kubernetes.faults import Fault
 from tests.kubernetes.kinds import PODS, Resource
 from tests.kubernetes.logs import LogOptions
-from tests.kubernetes.statuses import ApiError, bad_request, internal, no_such_path, not_found, not_on_node, unauthorized
+from tests.kubernetes.statuses import (
+    ApiError,
+    bad_request,
+    internal,
+    no_such_path,
+    not_found,
+    not_on_node,
+    unauthorized,
+)
 from tests.kubernetes.store import Object
 from tests.kubernetes.streams import Cut, send_log, send_watch
 
@@ -105,15 +113,20 @@ class Handler(BaseHTTPRequestHandler):
         if parts[0] == "namespaces" and len(parts) > 2:
             namespace, parts = parts[1], parts[2:]
         resource = self.cluster.kinds.find(group, version, parts[0])
-        if resource is None:
-            raise no_such_path()
         name, sub = [*parts[1:], "", ""][:2]
+        if resource is None:
+            self._unknown(Resource(group, version, parts[0], ""), (namespace, name, sub), query)
         verb = self._verb(resource, name, sub, query)
         return Request(verb, resource, namespace, name, sub, query, body)
 
+    def _unknown(self, resource: Resource, path: tuple[str, str, str], query: dict[str, str]) -> NoReturn:
+        """Refuse a kind that isn't there: whether somebody may ask for it is decided before that is looked up."""
+        self.cluster.api.authorize(Request(self._verb(resource, *path[1:], query), resource, *path, query))
+        raise no_such_path()
+
     def _verb(self, resource: Resource, name: str, sub: str, query: dict[str, str]) -> str:
         if resource == PODS and sub == "exec":
-            return "create"
+            return "get" if self.command == "GET" else "create"
         if self.command == "DELETE":
             return "delete" if name else "deletecollection"
         if self.command != "GET":
@@ -167,8 +180,9 @@ class Handler(BaseHTTPRequestHandler):
         return send_log(self, kubelet.log_of(pod).read(options), fault, cut=lambda: kubelet.restarts != began)
 
     def _exec(self, asked: Request) -> None:
+        self.cluster.api.authorize(asked._replace(verb="create"))  # beside that of its GET, since 1.35
         pod, container = self._pod(asked)
-        if pod["status"].get("phase") != "Running":
+        if pod["status"].get("phase") != "Running" or self.cluster.container_gone:
             raise internal(f'unable to upgrade connection: container not found ("{container}")')
         websocket.accept(self)
         command = parse_qs(urlsplit(self.path).query)["command"]

@@ -20,6 +20,7 @@ from tests.kubernetes.statuses import ApiError
 from tests.kubernetes.store import Object, Store
 
 INDEX = "batch.kubernetes.io/job-completion-index"
+LATE = "Pod was active on the node longer than the specified deadline"
 Script = Callable[["Pod"], None]
 
 
@@ -39,6 +40,8 @@ class Pod:
         self.namespace: str = made["metadata"]["namespace"]
         self.containers: list[dict[str, Any]] = made["spec"]["containers"]
         self.stopping = threading.Event()
+        self.deleted = threading.Event()
+        self.doomed: dict[str, str] = {}  # its status since the kubelet gave it up, while its containers still run
         self._started_at = ""
 
     @property
@@ -136,13 +139,24 @@ class Pod:
         self.log.end()
 
         def over(new: Object) -> None:
-            new["status"]["phase"] = "Failed" if code or status else "Succeeded"
+            new["status"]["phase"] = "Failed" if code or status or self.doomed else "Succeeded"
             new["status"]["containerStatuses"] = self._statuses({"terminated": ended})
             for kind in ("Ready", "ContainersReady"):
                 set_condition(new, self.store, (kind, "False", "PodFailed" if code else "PodCompleted", ""))
-            new["status"].update(status or {})
+            new["status"].update(status or self.doomed)
 
         self._update(over)
+
+    def go(self) -> None:
+        """Stop it because it was deleted: it then leaves the cluster."""
+        self.deleted.set()
+        self.stopping.set()
+
+    def doom(self, reason: str, message: str) -> None:
+        """Say Failed, as a kubelet does before it stops the containers that still run."""
+        self.doomed = {"reason": reason, "message": message}
+        self._update(lambda new: new["status"].update(phase="Failed", **self.doomed))
+        self.stopping.set()
 
     def evict(self, message: str) -> None:
         """The kubelet evicts it: its node is short of something."""
@@ -214,7 +228,7 @@ class Kubelet:
         self._back_at = self._knows_at = 0.0
 
     def restart(self, *, away: float = 1.0, blank: float = 1.0) -> None:
-        """Restart the node's kubelet while its pods go on: open logs end, it is away, and then knows no pod at first."""
+        """Restart the node's kubelet while its pods go on: open logs end, it is away, then at first knows no pod."""
         self._back_at = time.monotonic() + away
         self._knows_at = self._back_at + blank
         self.restarts += 1
@@ -235,11 +249,13 @@ class Kubelet:
         for uid, made in here.items():
             if uid not in self.pods:
                 self._begin(uid, made)
-            if "deletionTimestamp" in made["metadata"] or self._is_late(made):
-                self.pods[uid].stopping.set()
+            if "deletionTimestamp" in made["metadata"]:
+                self.pods[uid].go()
+            elif self._is_late(made) and not self.pods[uid].doomed:
+                self.pods[uid].doom("DeadlineExceeded", LATE)
         for uid, pod in self.pods.items():
             if uid not in here:
-                pod.stopping.set()
+                pod.go()
 
     def log_of(self, pod: Object) -> Log:
         """Return a pod's log."""
@@ -267,7 +283,7 @@ class Kubelet:
             self.failures.append(failure)
         finally:
             pod.log.end()
-        pod.stopping.wait()
+        pod.deleted.wait()
         take_out(self.store, pod.namespace, pod.name)
 
     def _follow_script(self, pod: Pod) -> None:
@@ -277,11 +293,8 @@ class Kubelet:
                 pod.sleep()
         except Stopped:
             now = pod.now()
-            if now["status"].get("phase") in ENDED:
+            if now["status"].get("phase") in ENDED and not pod.doomed:
                 return
-            if self._is_late(now):
-                said = "Pod was active on the node longer than the specified deadline"
-                pod.exit(143, status={"reason": "DeadlineExceeded", "message": said})
-            elif now["spec"].get("nodeName"):
+            if now["spec"].get("nodeName"):
                 pod.event("Normal", "Killing", f"Stopping container {pod.containers[0]['name']}")
                 pod.exit(143)

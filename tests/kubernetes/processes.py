@@ -91,6 +91,8 @@ def _attended(pod: Pod, process: subprocess.Popen[bytes]) -> int:
 
 def _grace(pod: Pod) -> float:
     found = pod.store.find(PODS, pod.namespace, pod.name)
+    if found and "deletionTimestamp" not in found["metadata"]:  # stopped by its kubelet alone
+        return float(found["spec"]["terminationGracePeriodSeconds"])
     return float(found["metadata"].get("deletionGracePeriodSeconds", 0)) if found else 0.0
 
 

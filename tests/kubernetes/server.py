@@ -57,6 +57,7 @@ class FakeCluster:
         self.requests: list[Request] = []
         self.lost_nodes: set[str] = set()
         self.exec: Exec = _health
+        self.container_gone = False  # for commands in it: it has ended, and no status says so yet
         self.port = 0
         self._http: _Http | None = None
         self._running = True
@@ -73,7 +74,7 @@ class FakeCluster:
     ) -> None:
         self._running = False
         for pod in list(self.kubelet.pods.values()):
-            pod.stopping.set()
+            pod.go()
         self.stop()
         if kind is None and self.kubelet.failures:
             raise self.kubelet.failures[0]
@@ -143,6 +144,10 @@ class FakeCluster:
     def forbid(self, verb: str, what: str) -> None:
         """Take a permission away: `forbid("create", "pods/exec")`."""
         self.api.forbidden.add((verb, what))
+
+    def grant(self, role: Object) -> None:
+        """Let the user do what a Role says, and nothing else."""
+        self.api.rules = role["rules"]
 
     def admit(self) -> None:
         """Let Kueue admit every Job that it holds, and hold none any more."""

@@ -12,7 +12,7 @@ from tests.kubernetes.contract.user import User, once
 from tests.kubernetes.kinds import JOBS, PODS
 from tests.kubernetes.pods import Pod
 from tests.kubernetes.scripts import NUMBERS, cannot_mount, counting, prints
-from tests.kubernetes.server import FakeCluster
+from tests.kubernetes.server import Answer, FakeCluster
 
 
 @pytest.mark.parametrize(
@@ -274,3 +274,71 @@ def test_a_configmap_that_comes_in_time_is_waited_for(user: User, fake: FakeClus
     made.set()
     assert up.end() == 3, up.words()
     assert up.lines == ["runs"]
+
+
+def test_an_end_with_0_at_the_deadline_is_not_denied(user: User, fake: FakeCluster) -> None:
+    """The job saved and ended well, and its Job failed all the same: both are said."""
+    up = user.up(script="trap 'exit 0' TERM; echo ready; while :; do sleep 0.1; done", active_deadline="3s")
+    assert up.end() == 125, up.words()
+    assert "all ended with exit code 0 (Job was active longer than specified deadline)" in up.said
+    assert "left an exit code" not in up.said
+    waited = user.runs("wait")
+    assert waited.process.returncode == 125, waited.words()
+    assert "its pods are gone, and their exit codes with them" in waited.said
+
+
+def test_a_container_that_ends_refuses_commands_and_nobody_says_so(user: User, fake: FakeCluster) -> None:
+    """The API server answers 500 to the WebSocket's handshake; the pod's status says a moment later that it ended."""
+
+    def script(pod: Pod) -> None:
+        pod.say("ready\n")
+        fake.container_gone = True
+        while not fake.asked("get", "pods/exec"):
+            pod.sleep(0.1)
+        pod.sleep(0.5)
+        pod.exit(3)
+
+    fake.pods_do(script)
+    up = user.up(command=["true"])
+    assert up.end() == 3, up.words()
+    assert "not watched" not in up.said
+    assert "Handshake" not in up.said
+
+
+def test_why_commands_are_refused_is_told_in_the_servers_words(user: User, fake: FakeCluster) -> None:
+    """By `status`, and by `up` where it goes on so; without the library's headers and numbers."""
+    fake.container_gone = True
+    fake.pods_do(prints("ready", pause=60))
+    user.up(command=["true"]).until("/dev/shm is not watched: ", err=True)
+    status = user.runs("status")
+    assert "Handshake" not in status.words()
+    assert 'not read: unable to upgrade connection: container not found ("train")' in bytes(status.out).decode()
+
+
+@pytest.mark.parametrize(
+    ("used", "says"),
+    [
+        (200 << 20, "also pays for /dev/shm, which held up to 200 MiB"),
+        (4096, "its memory limit: the memory limit of 256 MiB"),
+    ],
+)
+def test_an_oom_names_the_share_of_dev_shm(user: User, fake: FakeCluster, used: int, says: str) -> None:
+    """As a number where it was seen; one that is unused, but for the health check's own page, is not mentioned."""
+    seen = threading.Event()
+
+    def look(pod: object, command: list[str]) -> Answer:
+        seen.set()
+        return Answer(f"shm used={used} peak={used} size=1073741824 workers=0/0\n".encode())
+
+    def script(pod: Pod) -> None:
+        pod.say("ready\n")
+        seen.wait(60)
+        pod.sleep(1.0)
+        pod.exit(137, "OOMKilled")
+
+    fake.exec = look
+    fake.pods_do(script)
+    up = user.up(command=["true"])
+    assert up.end() == 137, up.words()
+    assert says in up.said
+    assert ("/dev/shm" in up.said.partition("cause[TL610]")[2].partition("= saw")[0]) is (used > 4096)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import json
 import logging
+import re
 import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -35,7 +36,21 @@ Query = Sequence[tuple[str, str]]
 
 
 class ExecRefused(Exception):
-    """A command could not be run in a pod: why, as a clause."""
+    """A command could not be run in a pod: why, as a clause; `forbidden` says that it never can be."""
+
+    def __init__(self, words: str, *, forbidden: bool = False) -> None:
+        self.forbidden = forbidden
+        super().__init__(words)
+
+
+def exec_refused(reason: str) -> ExecRefused:
+    """Return the error for what the WebSocket library says: `Handshake status 500 … -+-+- headers -+-+- body`."""
+    status, _, rest = " ".join(reason.split()).partition(" -+-+- ")
+    if f"status {HTTP_FORBIDDEN}" in status:
+        return ExecRefused("you may not run commands in pods (pods/exec is forbidden)", forbidden=True)
+    said = re.search(r'"message": ?"((?:[^"\\]|\\.)*)"', rest)
+    words = re.sub(r"\\+(.)", r"\1", said[1]) if said else status
+    return ExecRefused(words.strip()[:160] or "the connection broke")
 
 
 class Cluster:
@@ -183,10 +198,7 @@ class Cluster:
                 _request_timeout=EXEC_SECONDS,
             )
         except (ApiException, OSError, ValueError) as cause:
-            words = " ".join(str(getattr(cause, "reason", None) or cause).split())
-            if str(HTTP_FORBIDDEN) in words.partition("-+-")[0]:
-                raise ExecRefused("you may not run commands in pods (pods/exec is forbidden)") from cause
-            raise ExecRefused(words.partition("-+-")[0].strip()[:160] or type(cause).__name__) from cause
+            raise exec_refused(str(getattr(cause, "reason", None) or cause)) from cause
         return text
 
 

@@ -16,6 +16,9 @@ from launcher.run.observe import read_from_health
 if TYPE_CHECKING:
     from launcher.diagnose.live.facts import Look
 
+SAMPLE_SECONDS = 20.0
+FAILURES_UNTIL_SAID = 3
+
 
 def read_shm(cluster: Cluster, pod: Pod) -> ShmReading | None:
     """Return what a pod's health command reads now; None where it has none. Raises ExecRefused."""
@@ -39,19 +42,32 @@ def look_inside(cluster: Cluster, pod: Pod, say: Callable[[str], None]) -> Look 
 class PodShm:
     """Readings of one pod for the watch of /dev/shm: a process in the pod each time, so seldom."""
 
-    sample_seconds = 20.0
-
-    def __init__(self, cluster: Cluster, refused: Callable[[str], None]) -> None:
+    def __init__(self, cluster: Cluster, refused: Callable[[str], None], now: Callable[[Pod], Pod | None]) -> None:
         self._cluster = cluster
         self._refused = refused
+        self._now = now
+        self._failures = 0
+        self.sample_seconds = cluster.clock.real(SAMPLE_SECONDS)
 
     def read_shm(self, container: Pod) -> ShmReading | None:
-        """Read it; where that is forbidden say so, and raise TargetUnavailable so that nobody asks again."""
+        """Read it; where that is forbidden say so, and raise TargetUnavailable so that nobody asks again.
+
+        A container that ends refuses commands for a moment before its status says so, which is nothing to say.
+        """
+        now = self._now(container)
+        if now is None or now.state != "running" or now.deleting:
+            return None
         try:
-            return read_shm(self._cluster, container)
+            reading = read_shm(self._cluster, now)
         except ExecRefused as cause:
-            self._refused(str(cause))
-            raise TargetUnavailable([Diagnostic(FORBIDDEN, str(cause), "")]) from cause
+            self._failures += 1
+            if cause.forbidden or self._failures == FAILURES_UNTIL_SAID:
+                self._refused(str(cause))
+            if cause.forbidden:
+                raise TargetUnavailable([Diagnostic(FORBIDDEN, str(cause), "")]) from cause
+            return None
+        self._failures = 0
+        return reading
 
     def inspect(self, container: str) -> Started | None:
         """Return nothing: a pod's health comes from its own events."""

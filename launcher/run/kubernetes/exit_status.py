@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
 from dataclasses import replace
 
 from launcher.diagnose.evidence import Evidence
 from launcher.diagnose.log_facts import LogFacts
-from launcher.errors import EXIT_BEFORE_START
 from launcher.run.backend import Say
 from launcher.run.evidence import TAIL_BYTES
 from launcher.run.kubernetes.client import Cluster
@@ -16,8 +14,8 @@ from launcher.run.kubernetes.follow import End
 from launcher.run.kubernetes.logs import PodLog
 from launcher.run.kubernetes.output import Output, with_last_word
 from launcher.run.kubernetes.pending import GRACE
-from launcher.run.kubernetes.pods import Pod, first_to_fail
-from launcher.run.kubernetes.runs import Result, exit_code_of, pod_now
+from launcher.run.kubernetes.pods import Pod
+from launcher.run.kubernetes.runs import pod_now
 from launcher.targets import KUBERNETES
 
 # A Job's own words that tell more than its pods': the others only say that a pod failed.
@@ -33,13 +31,6 @@ def evidence_of_ended(cluster: Cluster, end: End, say: Say) -> Evidence:
     tail, facts = _read(cluster, end.pod, say)
     log = with_last_word(end.pod, tail)
     return replace(evidence, log=log, scanned=facts if log == tail else None)
-
-
-def end_of_run(result: Result, pods: Sequence[Pod]) -> End:
-    """Return how a workload that has ended did, as its follower would have."""
-    code = exit_code_of(result, pods)
-    deciding = first_to_fail(pods) if result.state == "failed" else None
-    return End("ended", EXIT_BEFORE_START if code is None else code, deciding, result=result)
 
 
 def _read(cluster: Cluster, pod: Pod, say: Say) -> tuple[str, LogFacts]:

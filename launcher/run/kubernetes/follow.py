@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import queue
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -18,7 +18,7 @@ from launcher.run.kubernetes.pending import Wait
 from launcher.run.kubernetes.pod_watch import PodWatch
 from launcher.run.kubernetes.pods import Pod, attempts_of, end_of, first_to_fail
 from launcher.run.kubernetes.polling import Observed, WorkloadPoller
-from launcher.run.kubernetes.runs import ClusterRun, Result, exit_code_of, result_of
+from launcher.run.kubernetes.runs import ClusterRun, Result, exit_code_of, no_code, result_of
 from launcher.run.kubernetes.silence import is_silent
 from launcher.run.log_position import WHOLE, LogPart
 from launcher.run.preflight_line import NEVER_SPOKE
@@ -40,7 +40,8 @@ class End:
     """How following ended: `how` is ended, detached, stuck (it never starts by itself), removed or lost.
 
     `pod` is the one that decides: the first to fail, or the one that is stuck; `error` is why the cluster was lost.
-    `silent`: it completed and its preflight never spoke, so the exit code is 125 and not the 0 of its pods.
+    `no_code` is why no process's exit code is the run's, where that is so. `silent`: it completed and its preflight
+    never spoke, so the exit code is 125 and not the 0 of its pods.
     """
 
     how: str
@@ -51,6 +52,7 @@ class End:
     stopped_by: str = ""
     killed_by: str = ""
     error: TargetUnavailable | None = None
+    no_code: str = ""
     silent: bool = False
 
 
@@ -275,9 +277,7 @@ class Follower:
     def _verdict(self, pods: tuple[Pod, ...], result: Result | None) -> End:
         pod = first_to_fail(pods)
         if result is not None and not self._stopped_by:
-            code = exit_code_of(result, pods)
-            deciding = pod if result.state == "failed" else None
-            return End("ended", EXIT_BEFORE_START if code is None else code, deciding, result=result)
+            return end_of_run(result, pods)
         codes = [each.exit_code for each in pods if each.exit_code is not None]
         if pod is not None and pod.exit_code is not None:
             code = pod.exit_code
@@ -285,6 +285,15 @@ class Follower:
             code = 0 if codes else EXIT_INTERRUPTED if self._stopped_by else EXIT_BEFORE_START
         how = "ended" if self._stopped_by else "removed"
         return End(how, code, pod, stopped_by=self._stopped_by, killed_by=self._killed_by)
+
+
+def end_of_run(result: Result, pods: Sequence[Pod]) -> End:
+    """Return how a workload that has ended did."""
+    code = exit_code_of(result, pods)
+    if code is None:
+        deciding = first_to_fail(pods)
+        return End("ended", EXIT_BEFORE_START, deciding, result=result, no_code=no_code(pods))
+    return End("ended", code, first_to_fail(pods) if result.state == "failed" else None, result=result)
 
 
 def _taken_away(pod: Pod) -> str:

@@ -130,7 +130,7 @@ class PodLog:
         return False
 
     def _comes_back(self, refused: ApiRefused, *, last: bool) -> bool:
-        """Whether to ask again after a 404: a node that starts again forgets its pods; of one that is gone none comes."""
+        """Whether to ask again after a 404: a node that starts again forgets its pods for a moment."""
         if self._now() is None:
             return False
         now = self._cluster.clock.now()

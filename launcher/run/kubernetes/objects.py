@@ -143,12 +143,27 @@ def found(cluster: Cluster, place: Reference) -> Object | None:
     return got
 
 
+class Unlisted:
+    """Kinds that this user may not list, collected to be said in one line where that may be why nothing was found.
+
+    A role of a namespace seldom names kinds that its cluster doesn't even have.
+    """
+
+    def __init__(self) -> None:
+        self.plurals: dict[str, None] = {}
+
+    def line(self, cluster: Cluster) -> str:
+        """Return the line, empty where everything could be listed."""
+        kinds = ", ".join(self.plurals)
+        return f"you may not list {kinds} in {cluster.words}, so they are not looked at" if kinds else ""
+
+
 def listed(
-    cluster: Cluster, kind: str, selector: str, *, say: Callable[[str], None] | None = None
+    cluster: Cluster, kind: str, selector: str, *, unlisted: Unlisted | None = None
 ) -> Iterator[tuple[Reference, Object]]:
     """Yield the objects of a kind that carry labels; none where the cluster lacks the kind.
 
-    With `say` a kind that may not be listed is said and passed over, where the cluster may have none of it anyway.
+    With `unlisted` a kind that may not be listed is collected there, and none of it are yielded.
     """
     record = objects()[kind]
     path = collection(record.api_version, record.plural, cluster.namespace)
@@ -159,8 +174,8 @@ def listed(
         except ApiRefused as refused:
             if refused.no_such_kind:
                 return
-            if say is not None and refused.denied_by_rbac:
-                say(f"you may not list {record.plural} in {cluster.words}, so none of them are considered")
+            if unlisted is not None and refused.denied_by_rbac:
+                unlisted.plurals[record.plural] = None
                 return
             raise
         for each in page.get("items") or ():

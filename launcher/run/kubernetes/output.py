@@ -124,7 +124,9 @@ class Output:
     def _sample(self, pod: Pod) -> None:
         if self._planned is None or pod.state != "running":
             return
-        watch = ShmWatch(PodShm(self._cluster, self._no_exec), self._planned, self.logs[pod.uid], self._console.say)
+        watch = ShmWatch(
+            PodShm(self._cluster, self._no_exec, self._now), self._planned, self.logs[pod.uid], self._console.say
+        )
         self.watches[pod.uid] = watch
         watch.start(pod)
 

@@ -7,7 +7,8 @@ from typing import NamedTuple
 
 from launcher.run.kubernetes.client import Cluster
 from launcher.run.kubernetes.identity import Identity, owner_of, who_am_i
-from launcher.run.kubernetes.runs import ClusterRun, Say, all_runs
+from launcher.run.kubernetes.objects import Unlisted
+from launcher.run.kubernetes.runs import ClusterRun, all_runs
 
 _HASHED = re.compile(r".-([0-9a-f]{8})$")
 
@@ -60,8 +61,8 @@ class OwnedRun(NamedTuple):
         return self.run.result.state
 
 
-def owned_runs(cluster: Cluster, say: Say) -> tuple[OwnedRun, ...]:
-    """Return the runs of all jobs in the namespace, newest first."""
-    runs = all_runs(cluster, None, say)
+def owned_runs(cluster: Cluster, unlisted: Unlisted) -> tuple[OwnedRun, ...]:
+    """Return the runs of all jobs in the namespace, newest first; `unlisted` gets the kinds that may not be listed."""
+    runs = all_runs(cluster, None, unlisted)
     me = who_am_i(cluster)
     return tuple(OwnedRun(each, me) for each in runs)

@@ -69,8 +69,8 @@ class Pod:
 
     @property
     def failed(self) -> bool:
-        """Whether it ended badly."""
-        return self.ended and (self.phase == "Failed" or bool(self.exit_code))
+        """Whether it ended badly, or is about to: its last process may still save its work."""
+        return self.phase == "Failed" or (self.ended and bool(self.exit_code))
 
     @property
     def ran(self) -> bool:
@@ -84,7 +84,8 @@ def pod_from(raw: Mapping[str, Any]) -> Pod:
     container = _training_container(spec)
     conditions = {each["type"]: each for each in status.get("conditions") or ()}
     own, ended = _states(status, str(container.get("name", "")))
-    state = "ended" if ended or status.get("phase") in ENDED else "running" if own.get("running") else "waiting"
+    # A kubelet calls a pod Failed at its deadline, or when it evicts it, and then stops what runs in it.
+    state = "running" if own.get("running") else "ended" if ended or status.get("phase") in ENDED else "waiting"
     reason, words = _reason(status, conditions, state, ended)
     return Pod(
         uid=str(meta.get("uid", "")),

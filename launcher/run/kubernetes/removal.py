@@ -8,12 +8,21 @@ from collections.abc import Callable, Collection, Sequence
 
 from launcher.errors import TargetUnavailable
 from launcher.job.reserved import KUBERNETES_LABEL_PREFIX
-from launcher.kinds import JOB, POD, workloads
+from launcher.kinds import JOB, POD, SERVICE, workloads
 from launcher.plan.planned import whole_number
 from launcher.run.kubernetes.client import Cluster
 from launcher.run.kubernetes.identity import OWNER_KEY, Identity
-from launcher.run.kubernetes.objects import JOB_LABEL, Object, Reference, delete, owned, wait_until_gone
-from launcher.run.kubernetes.runs import ClusterRun, all_runs, made_by, no_such_run
+from launcher.run.kubernetes.objects import (
+    JOB_LABEL,
+    Object,
+    Reference,
+    Unlisted,
+    delete,
+    listed,
+    owned,
+    wait_until_gone,
+)
+from launcher.run.kubernetes.runs import ClusterRun, all_runs, made_by, no_such_run, planned_pods, result_of
 from launcher.run.wording import expired
 
 TTL_ANNOTATION = KUBERNETES_LABEL_PREFIX + "ttl-after-finished"
@@ -30,7 +39,7 @@ def remove_runs(cluster: Cluster, runs: Sequence[ClusterRun], say: Say) -> None:
     """
     for job in dict.fromkeys(each.job for each in runs):
         chosen = {each.main.name for each in runs if each.job == job}
-        kept = {each.main.name for each in all_runs(cluster, job, say)} - chosen
+        kept = {each.main.name for each in all_runs(cluster, job, Unlisted())} - chosen
         owners = {_owner(each.thing) for each in runs if each.job == job}
         _remove(cluster, job, functools.partial(_goes, chosen, kept, owners), say)
 
@@ -52,7 +61,8 @@ def remove_left(cluster: Cluster, job: str, owners: Collection[str] | None, say:
 def _remove(cluster: Cluster, job: str, goes: Callable[[Reference, Object], bool], say: Say) -> bool:
     """Delete the objects of a job that go, and wait for it; returns whether there were any."""
     selector = f"{JOB_LABEL}={job}"
-    made = [each for each in made_by(cluster, selector, say) if goes(*each)]
+    unlisted = Unlisted()
+    made = [each for each in made_by(cluster, selector, unlisted) if goes(*each)]
     if not made:
         return False
     say(f"deleting job {job} in {cluster.words}")
@@ -62,13 +72,25 @@ def _remove(cluster: Cluster, job: str, goes: Callable[[Reference, Object], bool
     kinds = dict.fromkeys([*(place.kind for place, _ in made), JOB.name, POD.name])
 
     def left() -> list[Reference]:
-        known = made_by(cluster, selector, lambda _: None, kinds=kinds)
+        known = made_by(cluster, selector, unlisted, kinds=kinds)
         return [place for place, thing in known if goes(place, thing)]
 
     wait_until_gone(cluster, left, grace=_longest_grace(made), say=say)
     for each in tops:
         say(f"removed {each}")
+    if left_unseen := sorted(_parts_of(made) & unlisted.plurals.keys()):
+        words = ", ".join(left_unseen)
+        say(f"{words} of it may be left: you may not list {words} in {cluster.words}")
     return True
+
+
+def _parts_of(made: Made) -> set[str]:
+    """Return the kinds, as the API spells them, of what came with workloads and is none."""
+    kinds = [
+        (workloads()[place.kind], thing) for place, thing in made if place.kind in workloads() and not owned(thing)
+    ]
+    parts = {part.plural for kind, _ in kinds for part in kind.parts}
+    return parts | {SERVICE.plural for kind, thing in kinds if kind.own_service and planned_pods(thing) > 1}
 
 
 def _longest_start(name: str, known: Collection[str]) -> str:
@@ -83,17 +105,17 @@ def _owner(thing: Object) -> str:
 
 def remove_expired(cluster: Cluster, me: Identity, say: Say) -> None:
     """Delete the user's Pods that ended longer than their ttl_after_finished ago; a Job has a controller for it."""
-    for run in all_runs(cluster, None, say):
-        if not me.owns(run.thing):
-            continue
-        stated = (run.thing["metadata"].get("annotations") or {}).get(TTL_ANNOTATION, "")
+    if not me.name:
+        return
+    for place, thing in listed(cluster, POD.name, f"{JOB_LABEL},{OWNER_KEY}={me.hash}"):
+        stated = (thing["metadata"].get("annotations") or {}).get(TTL_ANNOTATION, "")
         ttl = whole_number(stated)
-        if run.main.kind != POD.name or ttl is None:
+        if ttl is None or owned(thing) or not me.owns(thing):
             continue
-        result = run.result
+        result = result_of(thing)
         if result.ended and result.finished + ttl <= time.time():
-            delete(cluster, run.main)
-            say(expired(str(run.main), ttl))
+            delete(cluster, place)
+            say(expired(str(place), ttl))
 
 
 def _tops(made: Made) -> list[Reference]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,6 +15,7 @@ from launcher.run.kubernetes.objects import (
     JOB_LABEL,
     Object,
     Reference,
+    Unlisted,
     collection,
     found,
     is_everywhere,
@@ -26,6 +27,7 @@ from launcher.run.kubernetes.pods import Pod, first_to_fail, in_order, pod_from
 from launcher.run.timestamps import seconds
 
 SUCCESS = frozenset({"Complete", "Completed", "Succeeded"})
+NO_CODE = "no process of it left an exit code"
 Say = Callable[[str], None]
 
 
@@ -115,30 +117,34 @@ def pod_now(cluster: Cluster, pod: Pod) -> Pod | None:
     return now if now is not None and now.uid == pod.uid else None
 
 
-def all_runs(cluster: Cluster, job: str | None, say: Say) -> tuple[ClusterRun, ...]:
-    """Return the runs of one job, or of all, newest first."""
+def all_runs(cluster: Cluster, job: str | None, unlisted: Unlisted) -> tuple[ClusterRun, ...]:
+    """Return the runs of one job, or of all, newest first; `unlisted` gets the kinds that may not be listed."""
     selector = JOB_LABEL if job is None else f"{JOB_LABEL}={job}"
     runs = []
     for kind in workloads():
-        for place, thing in listed(cluster, kind, selector, say=None if is_everywhere(kind) else say):
+        for place, thing in listed(cluster, kind, selector, unlisted=None if is_everywhere(kind) else unlisted):
             if not owned(thing):
                 runs.append(ClusterRun(thing["metadata"]["labels"][JOB_LABEL], place, thing))
     return tuple(sorted(runs, key=lambda run: run.created, reverse=True))
 
 
 def no_such_run(cluster: Cluster, job: str, say: Say) -> Diagnostic:
-    """Return the error for a job that has nothing in the namespace."""
+    """Return the error for a job that has nothing in the namespace, after a line on kinds that were not looked at."""
+    unlisted = Unlisted()
+    known = {run.job for run in all_runs(cluster, None, unlisted)}
+    if unlisted.plurals:
+        say(unlisted.line(cluster))
     fix = "start it with `trainlaunch up JOB --target kubernetes`, or look elsewhere with --namespace or --context"
-    return wording.no_such_run(cluster.words, job, {run.job for run in all_runs(cluster, None, say)}, fix=fix)
+    return wording.no_such_run(cluster.words, job, known, fix=fix)
 
 
 def made_by(
-    cluster: Cluster, selector: str, say: Say, *, kinds: Iterable[str] | None = None
+    cluster: Cluster, selector: str, unlisted: Unlisted, *, kinds: Iterable[str] | None = None
 ) -> list[tuple[Reference, Object]]:
     """Return every object with some labels, of every kind that a rendering may hold, workloads first."""
     made: list[tuple[Reference, Object]] = []
     for kind in objects() if kinds is None else kinds:
-        made += listed(cluster, kind, selector, say=None if is_everywhere(kind) else say)
+        made += listed(cluster, kind, selector, unlisted=None if is_everywhere(kind) else unlisted)
     return made
 
 
@@ -179,6 +185,14 @@ def values_at(thing: Any, path: Path) -> Iterator[Any]:
         inner = [thing[key]] if thing.get(key) is not None else []
     for each in inner:
         yield from values_at(each, tuple(rest))
+
+
+def no_code(pods: Sequence[Pod]) -> str:
+    """Return why a run that failed has no exit code of a process that did, as a clause about its pods."""
+    if not pods:
+        return "its pods are gone, and their exit codes with them"
+    codes = [each.exit_code for each in pods if each.exit_code is not None]
+    return "no process of it failed by itself: all ended with exit code 0" if codes and not any(codes) else NO_CODE
 
 
 def exit_code_of(result: Result, pods: Iterable[Pod]) -> int | None:

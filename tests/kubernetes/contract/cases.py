@@ -155,6 +155,20 @@ class EndContract:
         assert "active_deadline" in up.said
         assert "stopping" in up.lines
 
+    @pytest.mark.parametrize("kind", ["job", "pod"])
+    def test_a_deadline_denies_no_exit_code(self, user: User, kind: str) -> None:
+        """The handler's own 7 is told, and its last lines; a pod is called Failed before its process has ended."""
+        saving = (
+            "trap 'echo saving; sleep 2; echo saved; sleep 1; exit 7' TERM; echo ready; while :; do sleep 0.1; done"
+        )
+        fields = {"kubernetes": {"kind": kind}, "stop_grace_period": "20s"}
+        up = user.up(script=saving, active_deadline="5s", **fields)
+        assert up.end() == 7, up.words()
+        assert up.lines == ["ready", "saving", "saved"]
+        assert "with exit code 7" in up.said
+        assert "no process of it left an exit code" not in up.said
+        assert "active_deadline" in up.said
+
     def test_a_second_attempt_is_followed_too(self, user: User) -> None:
         """Two pods one after the other; the last one's code counts."""
         up = user.up(script="echo attempt; exit 2", restart={"max_attempts": 2})
@@ -225,6 +239,38 @@ class PendingContract:
         assert "must be between 0 and 2147483647, inclusive" in up.said
         assert "--> job.yaml:" in up.said
         assert everything(user.place) == before
+
+
+class RoleContract:
+    """What the Role of docs/kubernetes-runs.md is enough for: `user` has nothing else."""
+
+    def test_every_verb_works(self, user: User) -> None:
+        """Nothing is missing, and no line is about kinds that may not be listed."""
+        up = user.up(script="echo ready; sleep 3; echo last; sleep 1; exit 4")
+        assert up.end() == 4, up.words()
+        assert up.lines == ["ready", "last"]
+        done = [up, *(user.runs(verb) for verb in ("status", "logs", "wait", "attach", "down"))]
+        assert [each.process.returncode for each in done] == [4, 1, 0, 4, 4, 0], [each.words() for each in done]
+        ps = user.starts("ps", "--target", "kubernetes")
+        assert ps.end() == 0, ps.words()
+        assert not [each.words() for each in done if "you may not" in each.said]
+
+    def test_two_nodes_come_with_a_service(self, user: User) -> None:
+        """`up` makes it, `down` takes it along."""
+        up = user.up("-d", script="sleep 60", torchrun={"nnodes": 2, "nproc_per_node": 1})
+        assert up.end() == 0, up.words()
+        down = user.runs("down")
+        assert down.process.returncode == 0, down.words()
+        assert once(down.said, "removed Service")
+
+    def test_one_line_names_kinds_that_were_not_looked_at(self, user: User) -> None:
+        """Only where nothing was found: the run may be of such a kind."""
+        user.writes()
+        for verb in ("status", "down"):
+            done = user.starts(verb, "nothing-of-the-kind", "--target", "kubernetes")
+            assert done.end() == 3, done.words()
+            assert once(done.said, "you may not list")
+            assert "jobsets" in done.said
 
 
 def _killed_for_memory(pod: Pod) -> None:

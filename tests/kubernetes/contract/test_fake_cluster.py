@@ -7,9 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.kubernetes.contract.cases import EndContract, PendingContract, RunContract
+from tests.kubernetes.contract.cases import EndContract, PendingContract, RoleContract, RunContract
 from tests.kubernetes.contract.things import everything
 from tests.kubernetes.contract.user import Place, User
+from tests.kubernetes.role import documented_role
 from tests.kubernetes.server import NAMESPACE, FakeCluster
 
 
@@ -51,3 +52,12 @@ class TestEnds(EndContract):
 
 class TestPending(PendingContract):
     """Why nothing runs yet."""
+
+
+class TestRole(RoleContract):
+    """What the documented Role is enough for, on a server that allows exactly that."""
+
+    @pytest.fixture(autouse=True)
+    def granted(self, fake: FakeCluster) -> None:
+        """Take everything else away."""
+        fake.grant(documented_role())

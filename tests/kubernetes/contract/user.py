@@ -9,7 +9,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +32,10 @@ class Place:
     namespace: str
     image: str
     fake: FakeCluster | None = None
+
+    def with_kubeconfig(self, kubeconfig: str) -> Place:
+        """Return the same place for another user."""
+        return replace(self, kubeconfig=kubeconfig)
 
     def pods_do(self, *scripts: Script) -> None:
         """Direct the pods of a fake cluster; a real one runs the job."""
