@@ -15,6 +15,7 @@ from typing import Any
 from tests.kubernetes.contract.things import everything
 from tests.kubernetes.contract.user import Place, User, job_lines
 
+# A last line that is looked at is slept on: some runtimes lose what a process prints just before it ends.
 # The image's Python, whatever it is called, runs the program in $PROGRAM.
 RUNS = ["/bin/sh", "-c", 'exec "$(command -v python3 || command -v python)" -u -c "$PROGRAM"']
 ROOM = {"cpus": 0.5, "memory": "1Gi"}
@@ -29,11 +30,13 @@ shm = os.statvfs("/dev/shm")
 print("size", shm.f_blocks * shm.f_frsize)
 workers = int(os.environ["TRAINLAUNCH_NUM_WORKERS"])
 print("sum", sum(float(batch[:, 0, 0].sum()) for batch in DataLoader(Noise(), batch_size=8, num_workers=workers)))
+import time; time.sleep(1)
 """
 HANDLES = """
 import signal, sys, time
 def save(number, frame):
     print("checkpoint saved")
+    time.sleep(1)
     sys.exit(9)
 signal.signal(signal.SIGTERM, save)
 print("ready")
@@ -47,6 +50,7 @@ value = torch.tensor([float(rank + 1)])
 dist.all_reduce(value)
 print(f"rank {rank} of {dist.get_world_size()} has {value.item()}")
 dist.destroy_process_group()
+import time; time.sleep(1)
 """
 
 
@@ -112,7 +116,7 @@ def test_a_followed_log_is_the_jobs_output_byte_for_byte(user: User) -> None:
     """In bursts and in drips, past the runtime's 16 KiB, and again from another terminal afterwards."""
     script = (
         'i=0; while [ "$i" -lt 40 ]; do seq "$((i * 500))" "$((i * 500 + 499))"; sleep 0.2; i=$((i + 1)); done; '
-        "head -c 50000 /dev/zero | tr '\\0' z; echo; printf '\\316\\273\\t\\033[1mbold\\033[0m\\n'"
+        "head -c 50000 /dev/zero | tr '\\0' z; echo; printf '\\316\\273\\t\\033[1mbold\\033[0m\\n'; sleep 1"
     )
     expected = [str(each) for each in range(20_000)] + ["z" * 50_000, "λ\t\033[1mbold\033[0m"]
     up = user.up(script=script, resources=ROOM)
@@ -143,7 +147,7 @@ def test_down_leaves_nothing_of_a_running_job(user: User, place: Place) -> None:
 
 def test_a_job_survives_who_started_it(user: User) -> None:
     """The launcher is killed in the middle; another one follows to the end."""
-    up = user.up(script="echo ready; sleep 8; echo done; exit 3", resources=ROOM).until("ready")
+    up = user.up(script="echo ready; sleep 8; echo done; sleep 1; exit 3", resources=ROOM).until("ready")
     up.tell(signal.SIGKILL)
     up.process.wait(30)
     time.sleep(1)

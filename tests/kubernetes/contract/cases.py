@@ -18,7 +18,7 @@ from tests.kubernetes.pods import Pod
 from tests.kubernetes.scripts import cannot_mount
 from tests.run.keeper_contract import causes
 
-FOREVER = "trap 'echo stopping; exit 7' TERM; echo ready; while :; do sleep 0.1; done"
+FOREVER = "trap 'echo stopping; sleep 1; exit 7' TERM; echo ready; while :; do sleep 0.1; done"
 LONG = "x" * 40_000
 NO_CONFIG = {"type": "config", "source": "no-such-config", "target": "/config", "read_only": True}
 NO_SECRET = {"kubernetes": "no-such-secret/key", "as": "file"}
@@ -30,9 +30,7 @@ class RunContract:
     @pytest.mark.parametrize("code", [0, 3, 255])
     def test_up_ends_with_the_jobs_own_code(self, user: User, code: int) -> None:
         """Its exit code, and nothing of its output is lost, doubled or changed."""
-        script = (
-            f"echo first; echo; printf 'wide ü✓\\tand {LONG[:20_000]}{LONG[:20_000]}\\n'; echo last >&2; exit {code}"
-        )
+        script = f"echo first; echo; printf 'wide ü✓\\tand {LONG[:20_000]}{LONG[:20_000]}\\n'; echo last >&2; sleep 1; exit {code}"
         up = user.up(script=script)
         assert up.end() == code, up.words()
         expected = ["first", "", f"wide ü✓\tand {LONG}"]
@@ -41,13 +39,13 @@ class RunContract:
 
     def test_many_lines_come_once_each_and_in_order(self, user: User) -> None:
         """20,000 lines, as fast as a shell prints them."""
-        up = user.up(command=["seq", "1", "20000"])
+        up = user.up(script="seq 1 20000; sleep 1")
         assert up.end() == 0, up.words()
         assert up.lines == [str(each) for each in range(1, 20_001)]
 
     def test_logs_and_wait_tell_the_same_afterwards(self, user: User) -> None:
         """From any other terminal: the log's bytes and the exit code."""
-        up = user.up(script="seq 1 50; exit 4")
+        up = user.up(script="seq 1 50; sleep 1; exit 4")
         assert up.end() == 4, up.words()
         logs = user.runs("logs")
         assert job_lines(bytes(logs.out)) == up.lines
@@ -56,7 +54,7 @@ class RunContract:
     def test_every_verb_gives_the_same_causes(self, user: User) -> None:
         """`up`, `wait`, `status`, `logs -f` and `attach`: one diagnosis of one run."""
         says = "RuntimeError: unable to write to file </torch_1_2>: No space left on device (28)"
-        up = user.up(script=f"echo '{says}' >&2; exit 1")
+        up = user.up(script=f"echo '{says}' >&2; sleep 1; exit 1")
         assert up.end() == 1, up.words()
         first = causes(up.said)
         assert len(first) == 1
@@ -85,7 +83,7 @@ class RunContract:
     @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
     def test_a_signal_leaves_the_job_alone(self, user: User, number: signal.Signals) -> None:
         """A laptop's Ctrl-C must not stop a job of many machines: the commands to go on with are printed."""
-        up = user.up(script="echo ready; sleep 4; echo went on; exit 5").until("ready").tell(number)
+        up = user.up(script="echo ready; sleep 4; echo went on; sleep 1; exit 5").until("ready").tell(number)
         assert up.end() == 130, up.words()
         assert "trainlaunch logs" in up.said
         assert "trainlaunch down" in up.said
@@ -111,7 +109,7 @@ class RunContract:
 
     def test_replace_deletes_the_old_one_first(self, user: User) -> None:
         """The pod of the first is gone when that of the second starts."""
-        assert user.up(script="echo once; exit 9").end() == 9
+        assert user.up(script="echo once; sleep 1; exit 9").end() == 9
         again = user.starts("up", "job.yaml", "--replace")
         assert again.end() == 9, again.words()
         assert again.lines == ["once"]
@@ -171,7 +169,7 @@ class EndContract:
 
     def test_a_second_attempt_is_followed_too(self, user: User) -> None:
         """Two pods one after the other; the last one's code counts."""
-        up = user.up(script="echo attempt; exit 2", restart={"max_attempts": 2})
+        up = user.up(script="echo attempt; sleep 1; exit 2", restart={"max_attempts": 2})
         assert up.end() == 2, up.words()
         assert up.lines == ["attempt", "attempt"]
 

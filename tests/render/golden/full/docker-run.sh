@@ -203,8 +203,8 @@ case $(id -un 2>/dev/null) in *[!0-9]*) ;; *) export USER="${USER:-trainlaunch}"
       export TRITON_CACHE_DIR="${TRITON_CACHE_DIR:-$tl_list/.cache/triton}"
       export MPLCONFIGDIR="${MPLCONFIGDIR:-$tl_list/.cache/matplotlib}"; fi; fi
   ;; esac
-[ -w "$PWD" ] || tl_say "warning: can'\''t write to $PWD"
-[ "${HOME:-/}" = "$PWD" ] || [ -w "${HOME:-/}" ] || tl_say "warning: can'\''t write to ${HOME:-/}"
+case $PWD in / | "${HOME:-/}") ;; *) [ -w "$PWD" ] || tl_say "warning: can'\''t write to $PWD" ;; esac # nobody means /
+[ -w "${HOME:-/}" ] || tl_say "warning: can'\''t write to ${HOME:-/}"
 set -f; IFS='\''
 '\''; for tl_key in $tl_disks; do [ -w "$tl_key" ] || tl_say "warning: can'\''t write to $tl_key"; done; unset IFS; set +f
 # What the job reads; a thread variable that the image or the job sets stays as it is.
