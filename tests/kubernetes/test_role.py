@@ -13,15 +13,16 @@ from tests.kubernetes.processes import runs_its_command
 from tests.kubernetes.role import allowed, documented_role
 from tests.kubernetes.scripts import cannot_mount, prints
 from tests.kubernetes.server import FakeCluster
+from tests.kubernetes.statuses import not_on_node
 
 NODES = {"nnodes": 2, "nproc_per_node": 1}
 
 
 def test_the_role_is_what_is_asked_for(user: User, fake: FakeCluster) -> None:
-    """One node and two, replaced, killed by a second Ctrl-C, read through a kubelet that starts again."""
+    """One node and two, replaced, killed by a second Ctrl-C, read past a 404 of its node."""
     fake.grant(documented_role())
     assert user.up(script="sleep 6; exit 4").end() == 4  # /dev/shm is looked at meanwhile
-    fake.kubelet.restart(away=0.0, blank=3.0)
+    fake.fail("get", "pods/log", answer=not_on_node("digits", "log"))
     for verb in ("logs", "status", "wait", "down"):
         user.runs(verb)
     assert user.up("-d", script="sleep 60", torchrun=NODES).end() == 0

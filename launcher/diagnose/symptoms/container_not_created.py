@@ -55,8 +55,7 @@ def diagnose(case: Case) -> Diagnosis | None:
 def _told(reason: str, words: str) -> tuple[str, str]:
     missing = re.search(r'(secret|configmap) "([^"]+)" not found', words, re.I)
     if missing is not None:
-        kind = missing[1].lower()
-        make = "create secret generic" if kind == "secret" else "create configmap"
+        make = f"create {kind} generic" if (kind := missing[1].lower()) == "secret" else "create configmap"
         return (
             f"the job refers to the {kind} {missing[2]}, which its namespace does not have",
             f"run `kubectl {make} {missing[2]} …` in the job's namespace, or correct its name in the job file",
@@ -67,13 +66,9 @@ def _told(reason: str, words: str) -> tuple[str, str]:
             f"{key[2]} {key[3]} has no key {key[1]}",
             f"add the key {key[1]} to it, or correct what follows the slash in secrets",
         )
-    mounted = re.search(r"references non-existent (secret|config) key: ([-._a-zA-Z0-9]+)", words)
-    if mounted is not None:
-        kind, field = ("Secret", "secrets") if mounted[1] == "secret" else ("ConfigMap", "its mount")
-        return (
-            f"a {kind} that the job mounts has no key {mounted[2]}",
-            f"add the key {mounted[2]} to it, or correct {field} in the job file",
-        )
+    if mounted := re.search(r"references non-existent (secret|config) key: ([-._a-zA-Z0-9]+)", words):
+        kind = "Secret" if mounted[1] == "secret" else "ConfigMap"
+        return f"a {kind} that the job mounts has no key {mounted[2]}", "add that key to it, or correct the job file"
     if "runAsNonRoot" in words or "non-numeric user" in words or "will run as root" in words:
         return "the image runs as root, or as a user without a number", 'set user to a number, as in user: "1000"'
     if "/bin/sh" in words:

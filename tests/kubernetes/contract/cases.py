@@ -30,7 +30,8 @@ class RunContract:
     @pytest.mark.parametrize("code", [0, 3, 255])
     def test_up_ends_with_the_jobs_own_code(self, user: User, code: int) -> None:
         """Its exit code, and nothing of its output is lost, doubled or changed."""
-        script = f"echo first; echo; printf 'wide ü✓\\tand {LONG[:20_000]}{LONG[:20_000]}\\n'; echo last >&2; sleep 1; exit {code}"
+        script = f"echo first; echo; printf 'wide ü✓\\tand {LONG[:20_000]}{LONG[:20_000]}\\n'; "
+        script += f"echo last >&2; sleep 1; exit {code}"
         up = user.up(script=script)
         assert up.end() == code, up.words()
         expected = ["first", "", f"wide ü✓\tand {LONG}"]
