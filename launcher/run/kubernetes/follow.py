@@ -16,7 +16,7 @@ from launcher.run.kubernetes.objects import Reference, delete, pods_path
 from launcher.run.kubernetes.output import Output
 from launcher.run.kubernetes.pending import Wait
 from launcher.run.kubernetes.pod_watch import PodWatch
-from launcher.run.kubernetes.pods import Pod, attempts_of, end_of, first_to_fail
+from launcher.run.kubernetes.pods import Pod, attempts_of, end_of, first_to_fail, taken_away
 from launcher.run.kubernetes.polling import Observed, WorkloadPoller
 from launcher.run.kubernetes.runs import ClusterRun, Result, exit_code_of, no_code, result_of
 from launcher.run.kubernetes.silence import is_silent
@@ -228,7 +228,7 @@ class Follower:
         names = {pod.uid: pod.name for pod in pods}
         checks = (f"the health check of pod {names.get(uid)} says: {says}" for uid, says in seen.unhealthy.items())
         # Once one has failed its controller takes the others away.
-        taken = () if first_to_fail(pods) else (_taken_away(pod) for pod in pods if pod.deleting and not pod.ended)
+        taken = () if first_to_fail(pods) else (taken_away(pod) for pod in pods if pod.deleting and not pod.ended)
         for remark in (*seen.remarks, *checks, *taken):
             if remark not in self._remarked:
                 self._remarked.add(remark)
@@ -294,9 +294,3 @@ def end_of_run(result: Result, pods: Sequence[Pod]) -> End:
         deciding = first_to_fail(pods)
         return End("ended", EXIT_BEFORE_START, deciding, result=result, no_code=no_code(pods))
     return End("ended", code, first_to_fail(pods) if result.state == "failed" else None, result=result)
-
-
-def _taken_away(pod: Pod) -> str:
-    """Return what is said of a pod that still runs and will not for long; on a lost node that may take for ever."""
-    why = f" ({pod.reason}: {pod.words})" if pod.reason else ""
-    return f"pod {pod.name} on node {pod.node} is being taken away{why}"

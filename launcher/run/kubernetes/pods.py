@@ -224,6 +224,12 @@ def end_of(pod: Pod) -> str:
     return f"ended {code}{oom}{why}"
 
 
+def taken_away(pod: Pod) -> str:
+    """Return what is said of a pod that still runs and will not for long; on a lost node that may take for ever."""
+    why = f" ({pod.reason}: {pod.words})" if pod.reason else ""
+    return f"pod {pod.name} on node {pod.node} is being taken away{why}"
+
+
 def _health_command(container: Mapping[str, Any]) -> tuple[str, ...]:
     for kind in ("readinessProbe", "livenessProbe"):
         command = ((container.get(kind) or {}).get("exec") or {}).get("command")
