@@ -160,7 +160,7 @@ def plan_document(plan: LaunchPlan) -> dict[str, object]:
         "name": plan.name,
         "target": plan.target,
         "file": job.path,
-        "image": job.image,
+        "image": job.image or None,
         "image_entrypoint": job.image_entrypoint,
         "argv": list(plan.argv),
         "nodes": plan.nodes,

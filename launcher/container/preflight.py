@@ -5,11 +5,11 @@ Both are the same bytes on every target; a target only quotes them.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping, Sequence
 
 from launcher.container.secrets import path_variables, read_secrets, written_secrets
 from launcher.job.spec import JobSpec, LoaderSpec
+from launcher.job.tokens import has_token
 from launcher.plan.cpu_budget import shares_cpus
 from launcher.plan.launch_plan import LaunchPlan, Line
 from launcher.plan.workers import MOST_WORKERS_ON_CPU
@@ -20,9 +20,20 @@ from launcher.units import MIB, round_up
 # What stands before the preflight's last sentence, so that its 75 and 78 can be told from the job's own.
 STOP_MARKER = "trainlaunch: preflight stopped"
 SCRIPT_MARK = "# trainlaunch preflight,"  # how the wrapper's constant text begins
+_NO_LOADER = LoaderSpec(
+    name="",
+    batch_size=None,
+    sample=None,
+    batch_bytes=None,
+    num_workers=0,
+    prefetch_factor=2,
+    pin_memory=False,
+    persistent_workers=False,
+    timeout=0,
+    collate="none",
+    batches_held=1,
+)
 FORWARDED = ("TERM", "INT", "HUP", "QUIT", "USR1", "USR2")
-TOKENS = ("num_workers", "prefetch_factor", "batch_size", "nproc_per_node")
-_TOKEN = re.compile(rf"(?:|.*=)\{{\{{?({'|'.join(TOKENS)})\}}\}}?", re.DOTALL)  # or its literal, {{num_workers}}
 
 
 def preflight_text(plan: LaunchPlan) -> str:
@@ -61,7 +72,7 @@ def _script(name: str, sections: Mapping[str, bool]) -> str:
 
 def _sections(plan: LaunchPlan) -> Iterator[tuple[str, bool]]:
     job = plan.job
-    tokens = [each for each in job.command or () if _TOKEN.fullmatch(each)]
+    tokens = any(map(has_token, job.command or ()))
     yield "secrets", bool(job.secrets and (written_secrets(plan) or path_variables(plan) or read_secrets(plan)))
     yield "auto", _automatic(plan)
     yield "identity", plan.target_record.starts_container
@@ -72,7 +83,7 @@ def _sections(plan: LaunchPlan) -> Iterator[tuple[str, bool]]:
     yield "nodes", job.nodes > 1
     yield "disks", any(_disks(job))
     yield "inject", job.data_loader.inject != "off"
-    yield "tokens", bool(tokens)
+    yield "tokens", tokens
     # torchrun itself hands signals on to the script that it starts.
     script = job.script is not None and job.torchrun is None
     yield "script", script
@@ -156,7 +167,7 @@ def _assigned(values: Mapping[str, object]) -> str:
 def _loader(plan: LaunchPlan) -> LoaderSpec:
     """Return the loader whose values the job gets as variables: the first automatic one, else the first."""
     loaders = plan.job.data_loader.loaders
-    return next((each for each in loaders if each.num_workers is None), loaders[0])
+    return next((each for each in loaders if each.num_workers is None), loaders[0] if loaders else _NO_LOADER)
 
 
 def _disks(job: JobSpec) -> Iterator[str]:

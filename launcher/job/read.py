@@ -17,6 +17,7 @@ from launcher.job.fields.table import JOB, default
 from launcher.job.names import shown
 from launcher.job.spec import JobSpec
 from launcher.job.validation.fields import Checked, check_fields
+from launcher.job.validation.loaders import check_loaders
 from launcher.job.validation.target import check_target
 from launcher.job.values.reader import ValueReader
 from launcher.job.values.scalars import BAD
@@ -78,14 +79,11 @@ def read_job(
     lock = read_lock(path, report) if use_lock else None
     if lock is not None:
         laid = locked(laid, lock, path, report)
-    reader = ValueReader(report)
+    reader = ValueReader(report, optional=_needless(chosen))
     values = reader.read(JOB, laid, "")
     _refuse_target(chosen, explicit=target is not None, report=report)
     checked = Checked(values, laid, chosen, report, frozenset(reader.misspelt))
-    check_fields(checked)
-    if chosen in TARGETS:
-        check_target(checked)
-    code = _code(checked, path)
+    code = _code_once_checked(checked, path)
     if len(report):
         raise JobFileRejected(report.sorted())
     spec = job_spec(values, laid, path=str(path), target=chosen, sets=sets)._replace(code=code)
@@ -122,8 +120,17 @@ def _check_profile(laid: MappingNode, ruled: Layer | None, report: Report) -> No
     )
 
 
-def _code(checked: Checked, path: Path) -> dict[int, CodeFolder]:
-    """Return the files of each mount of type code that the target has to be given."""
+def _needless(target: str) -> frozenset[str]:
+    """Return the required fields that a target has no use for."""
+    return frozenset() if target not in TARGETS or TARGETS[target].starts_container else frozenset({"image"})
+
+
+def _code_once_checked(checked: Checked, path: Path) -> dict[int, CodeFolder]:
+    """Check all fields against each other, and return the files of mounts of type code that the target needs."""
+    check_fields(checked)
+    check_loaders(checked)
+    if checked.target in TARGETS:
+        check_target(checked)
     mounts = checked.value("mounts") or ()
     if not any(each is not BAD and each.get("type") == "code" for each in mounts):
         return {}

@@ -78,6 +78,8 @@ def _plain_words(type_: Type) -> str:
     ):
         kind = {"int": "integer", "cpus": "CPUs"}.get(type_.kind, type_.kind)
         return f"{kind} ≥ {spell(type_, type_.low)}"
+    if type_.instead:
+        return ", ".join((*type_.instead, "mapping"))
     return {"int": "integer ≥ 0", "map": "mapping", "object": "mapping", "any": "any"}.get(
         type_.kind, type_.what.removeprefix("an ").removeprefix("a ")
     )

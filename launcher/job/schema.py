@@ -38,7 +38,10 @@ def _needed(*names: str) -> dict[str, Any]:
     stated = _one_stated(names)
     override = {"type": "object", **stated}
     some = {"anyOf": [{"properties": {each: override}, "required": [each]} for each in TARGETS]}
-    elsewhere = {"properties": {OVERRIDES.name: some}, "required": [OVERRIDES.name]}
+    elsewhere: dict[str, Any] = {"properties": {OVERRIDES.name: some}, "required": [OVERRIDES.name]}
+    if names == ("image",):
+        without = [each.name for each in TARGETS.values() if not each.starts_container]
+        elsewhere = {"anyOf": [elsewhere, {"properties": {"target": {"enum": without}}, "required": ["target"]}]}
     return {"if": {"not": elsewhere}, "then": stated}
 
 
@@ -108,7 +111,8 @@ def _object(type_: Type, *, nulls: bool, whole: bool) -> dict[str, Any]:
         "properties": {field.name: _field(field, nulls=nulls, whole=whole) for field in type_.fields},
     }
     required = [field.name for field in type_.fields if field.required]
-    return {**schema, "required": required} if whole and required else schema
+    schema = {**schema, "required": required} if whole and required else schema
+    return {"anyOf": [schema, {"enum": list(type_.instead)}]} if type_.instead else schema
 
 
 def _map(type_: Type, *, nulls: bool, whole: bool) -> dict[str, Any]:

@@ -71,10 +71,7 @@ class Secret(NamedTuple):
 
 
 class Mount(NamedTuple):
-    """One mount; `type` is bind, volume, tmpfs, scratch, pvc, config or code; source is None for tmpfs and scratch.
-
-    A target that mounts paths of this machine has a read-only bind where the job file says code.
-    """
+    """One mount; source is None for tmpfs and scratch. Code is a bind where paths of this machine are mounted."""
 
     type: str
     source: str | None
@@ -223,7 +220,10 @@ class KubernetesSpec(NamedTuple):
 
 
 class JobSpec(NamedTuple):
-    """One job for one target, overrides and `sets` (as typed) applied. Built by `launcher.job.read_job` only."""
+    """One job for one target, overrides and `sets` (as typed) applied. Built by `launcher.job.read_job` only.
+
+    `image` is empty where the target starts none and the job file names none.
+    """
 
     path: str
     target: str

@@ -199,6 +199,14 @@ class _Bounds(NamedTuple):
     worst_case: int
 
 
+def _size_without_loaders(job: JobSpec, needed: int) -> Derived:
+    """Return what else is in /dev/shm, at least what every engine gives."""
+    others = ["NCCL"] * (needed > sum(each.size for each in job.shm_extra)) + ["shm_extra"] * bool(job.shm_extra)
+    size = round_up(max(SMALLEST, needed), MIB)
+    told = f"{' + '.join(others)} {human_size(needed)}" if others else "nothing else is known to use it"
+    return Derived(size, f"data_loader is none; max(64 MiB, {told})", str(job.origin("data_loader")))
+
+
 def _size(job: JobSpec, bounds: _Bounds, *, ranks: int | None) -> Derived:
     """Return the size that every rendering states: the job's own, or the automatic one rounded up to MiB.
 
@@ -206,6 +214,8 @@ def _size(job: JobSpec, bounds: _Bounds, *, ranks: int | None) -> Derived:
     """
     if job.shm_size is not None:
         return Derived(job.shm_size, "stated", str(job.origin("shm_size")))
+    if not job.data_loader.loaders:
+        return _size_without_loaders(job, bounds.worst_case)
     memory = job.resources.memory
     origin = str(job.origin("resources.memory")) if memory else "default"
     if ranks is None:

@@ -22,7 +22,7 @@ def need_derivation(job: JobSpec, shm: SharedMemory, ranks: int) -> str:
     pickled = round_up(job.data_loader.dataset_tensor_bytes, PAGE)
     if parts and pickled and job.data_loader.multiprocessing_context != "fork":
         parts.append(f"tensors of the dataset {human_size(pickled)}")
-    inner = "; ".join(parts) or "no workers"
+    inner = "; ".join(parts) or ("no workers" if shm.loaders else "no DataLoader")
     of_all_ranks = f"{ranks} ranks × [{inner}]" if ranks > 1 and parts else inner
     return " + ".join([of_all_ranks, *(f"{each.name} {human_size(each.size)}" for each in job.shm_extra)])
 

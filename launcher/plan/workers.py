@@ -36,6 +36,8 @@ def cpu_workers(job: JobSpec, ranks: int) -> Derived:
 
 def planned_workers(job: JobSpec, ranks: int) -> Derived:
     """Return the common number of automatic workers; 1 where a fixed shm_size holds not even one."""
+    if not job.data_loader.loaders:
+        return Derived(0, "data_loader is none", str(job.origin("data_loader")))
     if all(each.num_workers is not None for each in job.data_loader.loaders):
         return _stated(job)
     allowed = allowed_workers(job, ranks)

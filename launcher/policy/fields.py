@@ -28,7 +28,7 @@ def _extendable(type_: Type) -> Type:
     """Return a type whose lists take `{extend: […]}` too; what stands in a list replaces as a whole."""
     if type_.kind == "object":
         fields = (each._replace(type=_extendable(each.type)) for each in type_.fields)
-        return record(*fields)._replace(what=type_.what)
+        return record(*fields, instead=type_.instead)._replace(what=type_.what)
     if type_.kind == "map" and type_.item is not None:
         return type_._replace(item=_extendable(type_.item))
     return type_._replace(extends=True) if type_.kind == "list" else type_

@@ -7,6 +7,7 @@ of no other rule. Adding one: the module, its place below, `python -m launcher.c
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
 from types import ModuleType
 
@@ -21,6 +22,7 @@ from launcher.rules import (
     code_untracked,
     image_entrypoint_unknown,
     image_tag_floating,
+    interface_unstated,
     name_shortened,
     need_over_memory,
     not_applied_on_a_host,
@@ -56,9 +58,19 @@ REMARKS: tuple[ModuleType, ...] = (
     shm_unsized,
     prefetch_without_workers,
     code_untracked,
+    interface_unstated,
     backoff_of_cluster,
     image_entrypoint_unknown,
 )
+
+
+def _shell_rules(plan: LaunchPlan) -> tuple[ModuleType, ...]:
+    """Return the rules of a shell's text; most jobs have none, and the rules read one as `lint` does."""
+    if plan.job.script is None and not any(re.fullmatch(r"-[a-z]*c", each) for each in plan.job.command or ()):
+        return ()
+    from launcher.rules import background_hides_exit_code, pipe_hides_exit_code, shell_hides_signals
+
+    return (pipe_hides_exit_code, background_hides_exit_code, shell_hides_signals)
 
 
 def policy_rules() -> tuple[ModuleType, ...]:
@@ -110,7 +122,7 @@ def judged(plan: LaunchPlan) -> tuple[Diagnostic, ...]:
         problems += _severities(plan.job.policy)
     found = weighed(problems, plan.job.policy)
     if not errors_among(found):
-        found = (*found, *weighed(_found(REMARKS, plan), plan.job.policy))
+        found = (*found, *weighed(_found((*REMARKS, *_shell_rules(plan)), plan), plan.job.policy))
     if errors_among(found):
         raise JobFileRejected(found)
     return found

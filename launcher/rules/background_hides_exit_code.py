@@ -28,7 +28,8 @@ from collections.abc import Iterator
 
 from launcher.diagnostics import Diagnostic, Severity, Span
 from launcher.formats.docker.words import statements
-from launcher.rules.written.commands import Argv, commands_in, is_training, shell_text
+from launcher.plan.launch_plan import LaunchPlan
+from launcher.rules.written.commands import Argv, commands_in, is_training, shell_text, text_of_job
 from launcher.rules.written.evidence import command_span
 from launcher.rules.written.model import DEFECTS, Finding, WrittenFile
 
@@ -37,6 +38,21 @@ NAME = "background-hides-exit-code"
 SEVERITY = Severity.WARNING
 GROUP = DEFECTS
 _WAIT = re.compile(r"(?:^|[;&\n])\s*wait\s*(?:$|[;\n])")
+
+
+def check(plan: LaunchPlan) -> Iterator[Diagnostic]:
+    """Yield a warning where the job's own script, or its text for a shell, does."""
+    told = text_of_job(plan.job)
+    if told is None or not _hides(told[0]):
+        return
+    several = sum(words.count("<&>") for words in statements(told[0])) > 1
+    fix = (
+        """write pids= in front, pids="$pids $!" on a line behind each &, and in wait's place: """
+        """for pid in $pids; do wait "$pid" || exit; done"""
+        if several
+        else 'write in its place: wait "$!"'
+    )
+    yield _diagnostic(fix)._replace(span=plan.job.span(told[1]), field=told[1])
 
 
 def check_written(file: WrittenFile) -> Iterator[Finding]:
@@ -70,15 +86,15 @@ def _background(words: list[str]) -> Iterator[Argv]:
 
 
 def _finding(span: Span, place: str) -> Finding:
-    return Finding(
-        Diagnostic(
-            CODE,
-            "training runs in the background, and `wait` ends with 0 whatever it ended with",
-            "let torchrun start the ranks, or wait for each process by its number: wait $!",
-            why="a plain wait returns 0, and the shell passes no signal on",
-            severity=SEVERITY,
-            span=span,
-            field=place,
-        ),
-        NAME,
+    fix = "let torchrun start the ranks, or wait for each process by its number: wait $!"
+    return Finding(_diagnostic(fix)._replace(span=span, field=place), NAME)
+
+
+def _diagnostic(fix: str) -> Diagnostic:
+    return Diagnostic(
+        CODE,
+        "training runs in the background, and `wait` ends with 0 whatever it ended with",
+        fix,
+        why="a plain wait returns 0, and the shell passes no signal on",
+        severity=SEVERITY,
     )

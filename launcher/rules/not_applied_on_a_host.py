@@ -45,13 +45,18 @@ def check(plan: LaunchPlan) -> Iterator[Diagnostic]:
     stated += ["read_only"] * job.read_only
     stated += [f"mounts[{index}].read_only" for index, mount in enumerate(job.mounts) if mount.read_only]
     compared = [each for each in _ONLY_COMPARED if each in job.origins]
-    also = f"; {', '.join(compared)} {'is' if len(compared) == 1 else 'are'} no limit here, only compared with the host"
+    said = [f"target local does not apply {', '.join(stated)}"] * bool(stated)
+    no_limit = f"{'is' if len(compared) == 1 else 'are'} no limit here, only compared with the host"
+    said += [f"{', '.join(compared)} {no_limit}"] * bool(compared)
+    if not said:
+        return
+    first = (stated or compared)[0]
     yield Diagnostic(
         CODE,
-        f"target local does not apply {', '.join(stated)}{also * bool(compared)}",
+        "; ".join(said),
         "run it with `--target docker` where they matter",
         why="the job is a process of this host, without a container",
         severity=SEVERITY,
-        span=job.span("image"),
-        field="image",
+        span=job.span("image") or job.span(first),
+        field="image" if "image" in stated else first,
     )

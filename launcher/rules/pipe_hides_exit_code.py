@@ -22,11 +22,14 @@ docker run --gpus all --shm-size=16g trainer:1 bash -c 'set -o pipefail; python 
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
+from itertools import pairwise
+from typing import NamedTuple
 
 from launcher.diagnostics import Diagnostic, Severity
-from launcher.rules.written.commands import commands_in, is_training, shell_text
+from launcher.job.shell_commands import commands_of
+from launcher.plan.launch_plan import LaunchPlan
+from launcher.rules.written.commands import is_training, shell_text, text_of_job
 from launcher.rules.written.evidence import command_span
 from launcher.rules.written.model import PRACTICE, Finding, WrittenFile
 
@@ -36,27 +39,51 @@ SEVERITY = Severity.INFO
 GROUP = PRACTICE
 
 
+class _Pipe(NamedTuple):
+    """A training command on the left of a pipe, its program, and the program that it is piped into."""
+
+    command: str
+    program: str
+    into: str
+
+
+def check(plan: LaunchPlan) -> Iterator[Diagnostic]:
+    """Yield a warning where the job's own script, or its text for a shell, pipes training into something else."""
+    told = text_of_job(plan.job)
+    pipe = _pipe(told[0]) if told else None
+    if told is None or pipe is None:
+        return
+    fix = f"write the command without its pipe; `trainlaunch logs` has what it prints: {pipe.command}"
+    yield _diagnostic(pipe, fix)._replace(severity=Severity.WARNING, span=plan.job.span(told[1]), field=told[1])
+
+
 def check_written(file: WrittenFile) -> Iterator[Finding]:
     """Yield an info for each text of a shell that pipes training into something else without pipefail."""
     for written in file.containers:
         workload = written.workload
-        argv = written.argv
-        text = shell_text(argv)
-        if text is None or "pipefail" in text or "PIPESTATUS" in text:
-            continue
-        head, pipe, tail = re.sub(r"\|\|", "  ", text).partition("|")
-        last = commands_in(head)[-1:]
-        if not pipe or not last or not is_training(last[0]) or not tail.strip():
-            continue
-        yield Finding(
-            Diagnostic(
-                CODE,
-                f"the container ends with the exit code of {tail.split()[0]}, whatever {last[0][0]} ends with",
-                "write set -o pipefail; in front (bash), or let the engine keep the log",
-                why="a pipeline's status is that of its last command",
-                severity=SEVERITY,
-                span=command_span(workload),
-                field=workload.place,
-            ),
-            NAME,
-        )
+        text = shell_text(written.argv)
+        pipe = None if text is None else _pipe(text)
+        if pipe is not None:
+            found = _diagnostic(pipe, "write set -o pipefail; in front (bash), or let the engine keep the log")
+            yield Finding(found._replace(span=command_span(workload), field=workload.place), NAME)
+
+
+def _pipe(text: str) -> _Pipe | None:
+    """Return the first pipe of a shell's text that hides how training ended."""
+    if "pipefail" in text or "PIPESTATUS" in text:
+        return None
+    for command, into in pairwise(commands_of(text)):
+        if command.after in {"|", "|&"} and is_training(command.words):
+            typed = text[command.start : into.start].rstrip().removesuffix(command.after)
+            return _Pipe(" ".join(typed.split()), command.words[0], into.words[0])
+    return None
+
+
+def _diagnostic(pipe: _Pipe, fix: str) -> Diagnostic:
+    return Diagnostic(
+        CODE,
+        f"the container ends with the exit code of {pipe.into}, whatever {pipe.program} ends with",
+        fix,
+        why="a pipeline's status is that of its last command",
+        severity=SEVERITY,
+    )

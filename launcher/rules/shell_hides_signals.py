@@ -32,7 +32,8 @@ import re
 from collections.abc import Iterator
 
 from launcher.diagnostics import Diagnostic, Severity
-from launcher.rules.written.commands import commands_in, is_training, shell_text
+from launcher.plan.launch_plan import LaunchPlan
+from launcher.rules.written.commands import commands_in, is_training, shell_text, text_of_job
 from launcher.rules.written.evidence import command_span
 from launcher.rules.written.model import DEFECTS, KUBERNETES, Finding, Instruction, Written, WrittenFile, text_at
 
@@ -40,10 +41,21 @@ CODE = "TL322"
 NAME = "shell-hides-signals"
 SEVERITY = Severity.WARNING
 GROUP = DEFECTS
+_NO_SIGNAL = "a shell that waits for its child passes SIGTERM on to nobody; the grace period is spent for nothing"
 _WHY = (
     "the shell is process 1, waits for its child and passes SIGTERM on to nobody; the grace period is spent for nothing"
 )
 _HANDLED = re.compile(r"\b(?:trap|exec|wait)\b")
+
+
+def check(plan: LaunchPlan) -> Iterator[Diagnostic]:
+    """Yield a warning where the command is such a shell; a `script` has its signals from the preflight."""
+    told = text_of_job(plan.job)
+    waits = _waits(told[0]) if told and told[1] == "command" else None
+    if waits is not None:
+        first, following = waits
+        fix = f"write it as script, whose signals the preflight hands on, or exec in front of {first} and drop the rest"
+        yield _waiting(first, following, fix)._replace(why=_NO_SIGNAL, span=plan.job.span("command"), field="command")
 
 
 def check_written(file: WrittenFile) -> Iterator[Finding]:
@@ -79,28 +91,30 @@ def _text(written: Written) -> Iterator[Finding]:
     workload = written.workload
     argv = written.argv
     text = shell_text(argv)
-    if text is None or _HANDLED.search(text) or text_at(written.pod, "shareProcessNamespace") == "true":
+    waits = None if text is None or text_at(written.pod, "shareProcessNamespace") == "true" else _waits(text)
+    if waits is None:
         return
-    commands = commands_in(text)
-    trains = next((index for index, each in enumerate(commands) if is_training(each)), None)
-    if trains is None or trains == len(commands) - 1 or re.search(r"\|(?!\|)|&(?!&)(?!\d)(?<!>&)", _unpaired(text)):
-        return
-    first, following = commands[trains][0], commands[trains + 1][0]
+    first, following = waits
     fix = f"write exec in front of {first} and drop what follows"
     if workload.format == KUBERNETES:
         fix += ", or set shareProcessNamespace: true"
-    yield Finding(
-        Diagnostic(
-            CODE,
-            f"a shell waits for {first}, since {following} follows it, and passes no signal on",
-            fix,
-            why=_WHY,
-            severity=SEVERITY,
-            span=command_span(workload),
-            field=workload.place,
-        ),
-        NAME,
-    )
+    yield Finding(_waiting(first, following, fix)._replace(span=command_span(workload), field=workload.place), NAME)
+
+
+def _waits(text: str) -> tuple[str, str] | None:
+    """Return the training program that a shell's text waits for, and the one that follows it; None where none does."""
+    if _HANDLED.search(text):
+        return None
+    commands = commands_in(text)
+    trains = next((index for index, each in enumerate(commands) if is_training(each)), None)
+    if trains is None or trains == len(commands) - 1 or re.search(r"\|(?!\|)|&(?!&)(?!\d)(?<!>&)", _unpaired(text)):
+        return None
+    return commands[trains][0], commands[trains + 1][0]
+
+
+def _waiting(first: str, following: str, fix: str) -> Diagnostic:
+    message = f"a shell waits for {first}, since {following} follows it, and passes no signal on"
+    return Diagnostic(CODE, message, fix, why=_WHY, severity=SEVERITY)
 
 
 def _unpaired(text: str) -> str:

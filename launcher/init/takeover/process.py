@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import re
-
-from launcher.container.preflight import TOKENS
 from launcher.formats.workload import Known, Unknown, Workload
 from launcher.init.takeover.draft import Draft, flow
+from launcher.job.tokens import literal_of
 from launcher.rules.written.commands import stated_workers
 from launcher.rules.written.model import Written
 
 PLACEHOLDER = ("python", "train.py")
-_TOKEN = re.compile(rf"((?:|.*=))\{{({'|'.join(TOKENS)})\}}", re.DOTALL)
 
 
 def take_process(draft: Draft, written: Written) -> None:
@@ -31,7 +28,7 @@ def take_process(draft: Draft, written: Written) -> None:
         draft.note("the image's own command", why, fix, workload.span)
         draft.set("command", flow(PLACEHOLDER), "The text runs the image's own command: put that here.")
         return
-    draft.set("command", flow(tuple(map(_literal, words))))
+    draft.set("command", flow(tuple(map(literal_of, words))))
     if entrypoint is not None:
         draft.set("image_entrypoint", flow(()))
     else:
@@ -46,11 +43,6 @@ def take_process(draft: Draft, written: Written) -> None:
 
 def _image(workload: Workload) -> str:
     return workload.image.value if isinstance(workload.image, Known) else "IMAGE"
-
-
-def _literal(word: str) -> str:
-    """Return a word that says of itself what a token of ours would say in a job file."""
-    return _TOKEN.sub(r"\1{{\2}}", word) if _TOKEN.fullmatch(word) else word
 
 
 def _undecided(draft: Draft, value: Unknown) -> None:

@@ -55,6 +55,7 @@ def job_spec(
     return JobSpec(
         path=path,
         target=target,
+        image=job.get("image") or "",
         **{name: job.get(name) for name in _AS_STATED},
         mounts=tuple(_mount(each, target) for each in job.get("mounts")),
         secrets={
@@ -75,7 +76,7 @@ def job_spec(
 
 
 _AS_STATED = (
-    "name", "image", "pull_policy", "command", "script", "image_entrypoint", "working_dir", "user", "group_add",
+    "name", "pull_policy", "command", "script", "image_entrypoint", "working_dir", "user", "group_add",
     "read_only", "stop_signal", "env", "labels", "annotations", "ranks_per_container", "shm_size", "active_deadline",
     "stop_grace_period", "ttl_after_finished", "profile",
 )  # fmt: skip

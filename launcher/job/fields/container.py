@@ -103,7 +103,7 @@ CONTAINER = (
           example="my-job",
           docker="`--name`", compose="service, project", kubernetes="`metadata.name`"),
     Field("image", text("an image reference, like pytorch/pytorch:2.9.1", _IMAGE),
-          "image with a pinned tag or digest; `latest` or none is a finding", required=True,
+          "image with a pinned tag or digest; `latest` or none is a finding. Target local needs none", required=True,
           example="pytorch/pytorch:2.9.1-cuda12.8-cudnn9-runtime",
           docker="image", compose="`image`", kubernetes="`image`"),
     Field("pull_policy", choice("always", "missing", "never"), "when the image is pulled", default="missing",

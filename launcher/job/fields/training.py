@@ -66,7 +66,9 @@ TRAINING = (
               default="together"),
         Field("inject", choice("env", "off", later=("defaults",)), "env: variables and tokens · off: nothing",
               default="env"),
-    ), "the job's DataLoaders; sizes /dev/shm", default={}),
+        instead={"none": {"loaders": {}}},
+    ), "the job's DataLoaders; sizes /dev/shm. none: a job without one, which has no workers and 64 MiB, or what NCCL "
+       "and `shm_extra` need", default={}),
     Field("torchrun", record(
         Field("nproc_per_node", integer(1, 1024), "ranks per container", shown="gpus or 1"),
         Field("nnodes", integer(1, 1024), "containers, each with all resources; more than 1 on docker and local: TL401",

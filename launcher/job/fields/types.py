@@ -16,7 +16,8 @@ class Type(NamedTuple):
     `low` and `high` are inclusive, in the kind's unit; for lists and maps `low` counts items. `pattern` is a regular
     expression of the whole string and `what` says it in words. `keys` are the pattern and words of a map's keys.
     `later` are choices that a later version brings. `single` takes one bare item for a list of one.
-    `by_name` are the `fields` by their names. `extends`, of a policy's lists, takes `{extend: […]}` too.
+    `by_name` are the `fields` by their names; `instead` are words that stand for a whole object, each with its value.
+    `extends`, of a policy's lists, takes `{extend: […]}` too.
     """
 
     kind: str
@@ -34,6 +35,7 @@ class Type(NamedTuple):
     keys: tuple[str, str] = ("", "")
     by_name: Mapping[str, Field] = {}
     extends: bool = False
+    instead: Mapping[str, Mapping[str, object]] = {}
 
     @property
     def inner(self) -> Type:
@@ -118,9 +120,10 @@ def mapping(item: Type, key: str, words: str, *, low: int = 0) -> Type:
     return Type("map", "a mapping", low=low, item=item, keys=(key, words))
 
 
-def record(*fields: Field) -> Type:
-    """A mapping with known keys."""
-    return Type("object", "a mapping", fields=fields, by_name={each.name: each for each in fields})
+def record(*fields: Field, instead: Mapping[str, Mapping[str, object]] = {}) -> Type:
+    """A mapping with known keys; `instead` are words that stand for a whole value, each with that."""
+    what = " or ".join(("a mapping", *(f"the word {each}" for each in instead)))
+    return Type("object", what, fields=fields, by_name={each.name: each for each in fields}, instead=instead)
 
 
 BOOL = Type("bool", "true or false")

@@ -9,7 +9,6 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from launcher.diagnostics import Report
-from launcher.job.building.spec import inherited
 from launcher.job.entrypoint import drops_command, lines_without
 from launcher.job.fields.table import default
 from launcher.job.fields.types import SUBDOMAIN
@@ -117,7 +116,6 @@ def check_fields(job: Checked) -> None:
     _check_gpus(job)
     _check_mounts(job)
     _check_exit_codes(job)
-    _check_loaders(job)
 
 
 def _check_process(job: Checked) -> None:
@@ -260,39 +258,3 @@ def _check_source(job: Checked, path: str, mount: Mapping[str, Any]) -> None:
         why = "the shell expands ~, and no shell reads this file"
         fix = "write the whole path, or one relative to the job file"
         job.add("TL107", field, f"{field} starts with ~", why=why, fix=fix)
-
-
-def _check_loaders(job: Checked) -> None:
-    shared = job.value("data_loader") or {}
-    _check_one_measure(job, "data_loader", shared)
-    loaders = job.value("data_loader.loaders")
-    if loaders is None:
-        _check_batch_size(job, "data_loader", shared)
-        return
-    for name, own in loaders.items():
-        if own is not BAD:
-            path = f"data_loader.loaders.{name}"
-            _check_one_measure(job, path, own)
-            _check_batch_size(job, path, inherited(shared, own))
-
-
-def _check_one_measure(job: Checked, path: str, stated: Mapping[str, Any]) -> None:
-    if "sample" in stated and "batch_bytes" in stated:
-        job.add(
-            "TL109",
-            f"{path}.batch_bytes",
-            f"{path} states sample and batch_bytes",
-            why="each alone gives the bytes of a batch",
-            fix=f"delete {path}.sample, or {path}.batch_bytes",
-        )
-
-
-def _check_batch_size(job: Checked, path: str, values: Mapping[str, Any]) -> None:
-    if values.get("sample") and values.get("sample") is not BAD and "batch_size" not in values:
-        job.add(
-            "TL106",
-            path,
-            f"{path}.batch_size is missing, and a sample is stated",
-            why="a batch is batch_size samples; null says that the dataset yields batches and sample is one of them",
-            fix=f"add batch_size: 32 under {path}, or null",
-        )

@@ -21,15 +21,23 @@ class ValueReader:
 
     `partial` reads half a job (the file without its overrides, or one override): nothing is required; `nulls` lets null
     stand for a field's default, as overrides do. `table` is the file's whole type, where misplaced keys are looked up.
+    `optional` are the dotted fields that need not be stated though they are required elsewhere.
     """
 
     def __init__(
-        self, report: Report, *, partial: bool = False, nulls: bool = False, table: Type | None = None
+        self,
+        report: Report,
+        *,
+        partial: bool = False,
+        nulls: bool = False,
+        table: Type | None = None,
+        optional: Set[str] = frozenset(),
     ) -> None:
         self._report = report
         self._table = table
         self._partial = partial
         self._nulls = nulls
+        self._optional = optional
         self._scalars = ScalarReader(report)
         self.misspelt: set[str] = set()  # dotted fields that an unknown key was taken for: one error says both
 
@@ -77,6 +85,8 @@ class ValueReader:
         return BAD
 
     def _object(self, type_: Type, node: Node, path: str) -> Any:
+        if isinstance(node, Scalar) and node.text in type_.instead:
+            return dict(type_.instead[node.text])
         if not isinstance(node, MappingNode):
             return self._wrong(type_, node, path)
         values: dict[str, Any] = {}
@@ -102,6 +112,8 @@ class ValueReader:
         for field in type_.fields:
             if field.required and field.name not in stated:
                 full = f"{path}.{field.name}" if path else field.name
+                if full in self._optional:
+                    continue
                 self._report.add(
                     "TL106", node, message=f"{full} is missing", fix=f"add {field.name}: {field.example}", field=full
                 )

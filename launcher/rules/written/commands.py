@@ -9,6 +9,7 @@ from typing import TypeAlias
 
 from launcher.formats.docker.words import statements
 from launcher.formats.workload import Known, Value, Workload, stated
+from launcher.job.spec import JobSpec
 
 Argv: TypeAlias = tuple[str, ...]
 SHELLS = frozenset({"sh", "bash", "dash", "ash", "zsh", "ksh"})
@@ -86,6 +87,14 @@ def shell_text(argv: Argv) -> str | None:
         if re.fullmatch(r"-[a-z]*c", word):
             return argv[index + 1] if index + 1 < len(argv) else None
     return None
+
+
+def text_of_job(job: JobSpec) -> tuple[str, str] | None:
+    """Return what a job has a shell run, with the field that says it; None where its command runs no shell's text."""
+    if job.script is not None:
+        return job.script, "script"
+    text = shell_text(job.command or ())
+    return None if text is None else (text, "command")
 
 
 def program_of(argv: Argv) -> str:

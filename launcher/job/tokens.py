@@ -1,0 +1,32 @@
+"""Tokens of a command: what the preflight puts in the place of `{num_workers}`, where it is or ends an argument."""
+
+from __future__ import annotations
+
+import re
+
+TOKENS = ("num_workers", "prefetch_factor", "batch_size", "nproc_per_node")
+OF_LOADERS = TOKENS[:3]
+_TOKEN = re.compile(rf"(?:|.*=)(\{{?)\{{({'|'.join(TOKENS)})\}}(\}}?)", re.DOTALL)
+
+
+def token_of(argument: str) -> str | None:
+    """Return the name of the token that an argument is, or has right after its last `=`; None for none.
+
+    In doubled braces it is a literal, and has no name here.
+    """
+    match = _TOKEN.fullmatch(argument)
+    return match[2] if match and not match[1] and not match[3] else None
+
+
+def has_token(argument: str) -> bool:
+    """Return whether the preflight changes an argument: a token, or one in doubled braces, which loses one of each."""
+    match = _TOKEN.fullmatch(argument)
+    return match is not None and bool(match[1]) == bool(match[3])
+
+
+def literal_of(argument: str) -> str:
+    """Return how a command writes an argument so that it arrives as it is: a token of its own in doubled braces."""
+    match = _TOKEN.fullmatch(argument)
+    if match is None or match[1] or match[3]:
+        return argument
+    return f"{argument[: match.start(1)]}{{{{{match[2]}}}}}"
