@@ -2,12 +2,14 @@
 
     python bench/shm_accuracy.py                        every configuration, then the exactness of four shapes
     python bench/shm_accuracy.py --only two-ranks       one configuration (repeatable)
+    python bench/shm_accuracy.py --libraries            real libraries, with what docs/frameworks.md says to state
     python bench/shm_accuracy.py --output json          the same as one JSON document
 
 Each configuration of shm_accuracy/configurations.yaml becomes a job file; trainlaunch's own reader and planner give
-`need` and `worst_case`; the plan's argv then trains in a container whose /dev/shm is four times larger than `need`, so
-that nothing but the law limits it. Exit 1 when a peak exceeds worst_case, when need is above the peak by more than one
-batch of each loader + 1 MiB, when a program fails, or when exactly need fails or one page less passes.
+`need`, `multi_epoch` and `worst_case`; the plan's argv then trains in a container whose /dev/shm is four times larger
+than `need`, so that nothing but the law limits it, and where the file says `epochs` again in one of multi_epoch. Exit 1
+when a peak exceeds worst_case, or multi_epoch where the file says so, when need is above the peak by more than a batch
+of each loader + 1 MiB, when a program fails, or when exactly need fails or one page less passes.
 """
 
 from __future__ import annotations
@@ -37,13 +39,14 @@ from launcher.units import MIB  # noqa: E402
 
 HERE = Path(__file__).resolve().parent / "shm_accuracy"
 CONFIGURATIONS = HERE / "configurations.yaml"
+LIBRARIES = HERE / "libraries.yaml"
 INSIDE = "/bench"  # where HERE is mounted
 LARGER = 4
 SMALLEST = 64 * MIB
 EXACT_RUNS = 3
 DEADLINE = 300  # seconds; a container that takes longer hangs
 SLACK = MIB  # what need may be above the peak besides one batch of each loader
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 ENVIRONMENT = ("torch", "python", "kernel", "cpus", "page")  # what sample.py tells of where it runs
 
 
@@ -83,6 +86,7 @@ class Row:
 
     name: str
     need: int
+    multi_epoch: int
     worst_case: int
     peak: int
     difference: float | None
@@ -109,8 +113,8 @@ class Exactness:
 def main(argv: Sequence[str] | None = None) -> int:
     """Measure, print and return 0 when everything that was measured agrees with the plan, else 1."""
     args = _arguments(argv)
-    image = args.image or _local_image()
-    chosen = _chosen(args.only)
+    image = args.image or _local_image(libraries=args.libraries)
+    chosen = _chosen(args.only, LIBRARIES if args.libraries else CONFIGURATIONS)
     rows: list[Row] = []
     environment: dict[str, Any] = {"engine": _engine()}
     for each in chosen:
@@ -131,19 +135,20 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _arguments(argv: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--only", action="append", metavar="NAME", help="measure this configuration (repeatable)")
+    parser.add_argument("--libraries", action="store_true", help="measure real libraries instead (libraries.yaml)")
     parser.add_argument("--output", choices=("text", "json"), default="text", help="form of the result on stdout")
     parser.add_argument("--image", help="an image with python3 and torch; without it, the tests' own, made if missing")
     return parser.parse_args(argv)
 
 
-def _local_image() -> str:
-    from tests.engine.images import torch_image
+def _local_image(*, libraries: bool) -> str:
+    from tests.engine.images import examples_image, torch_image
 
-    return torch_image()
+    return examples_image() if libraries else torch_image()
 
 
-def _chosen(only: Sequence[str] | None) -> list[Configuration]:
-    every = {each.name: each for each in configurations(CONFIGURATIONS)}
+def _chosen(only: Sequence[str] | None, path: Path) -> list[Configuration]:
+    every = {each.name: each for each in configurations(path)}
     if unknown := sorted(set(only or ()) - set(every)):
         raise SystemExit(f"no configuration is called {', '.join(unknown)}; there are {', '.join(every)}")
     return [each for name, each in every.items() if not only or name in only]
@@ -218,7 +223,8 @@ def judged(configuration: Configuration, measured: Measured) -> Row:
         problem = f"peak {peak} exceeds multi_epoch {shm.multi_epoch}"
     elif not configuration.loose and shm.need - peak > unit + SLACK:
         problem = f"need {shm.need} is {shm.need - peak} above the peak, more than {unit} + {SLACK}"
-    return Row(configuration.name, shm.need, shm.worst_case, peak, (shm.need - peak) / unit if unit else None, problem)
+    difference = (shm.need - peak) / unit if unit else None
+    return Row(configuration.name, shm.need, shm.multi_epoch, shm.worst_case, peak, difference, problem)
 
 
 def exactness(image: str, configuration: Configuration, *, runs: int) -> Exactness:
@@ -250,7 +256,11 @@ def _progress(text: str) -> None:
 
 
 def _row_text(row: Row) -> str:
-    sizes = (f"{size / MIB:9.3f}" for size in (row.need, row.worst_case, row.peak))
+    widths = (9, 11, 10, 9)
+    sizes = (
+        f"{size / MIB:{width}.3f}"
+        for width, size in zip(widths, (row.need, row.multi_epoch, row.worst_case, row.peak), strict=True)
+    )
     difference = "       –" if row.difference is None else f"{row.difference:8.3f}"
     return " ".join((f"{row.name:38}", *sizes, difference, f" {row.problem or 'ok'}"))
 
@@ -259,7 +269,7 @@ def _text(rows: Sequence[Row], shapes: Sequence[Exactness], environment: Mapping
     lines = [
         ", ".join(f"{key} {value}" for key, value in environment.items()),
         "",
-        f"{'MiB':38} {'need':>9} {'worst_case':>10} {'peak':>9} {'batches':>8}",
+        f"{'MiB':38} {'need':>9} {'multi_epoch':>11} {'worst_case':>10} {'peak':>9} {'batches':>8}",
     ]
     lines += [_row_text(each) for each in rows]
     lines += [

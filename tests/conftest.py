@@ -151,7 +151,7 @@ def torch_image(engine: str) -> str:
 
 @pytest.fixture(scope="session")
 def examples_image(engine: str) -> str:
-    """Return the tag of the torch image with Hugging Face's transformers and accelerate and with Lightning."""
+    """Return the tag of the torch image with large libraries: Hugging Face's, Lightning and those of the bench."""
     return images.examples_image()
 
 

@@ -10,22 +10,15 @@ from __future__ import annotations
 
 import json
 import math
-import os
 import sys
-import time
-from collections import deque
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import torch
 import torch.distributed as dist
+from loops import SHM, Json, consume  # beside this program in the container
 from torch.utils.data import DataLoader, Dataset, IterableDataset, get_worker_info
-
-SHM = "/dev/shm"
-QUIET_SECONDS = 0.04  # /dev/shm unchanged for so long: the workers have filled their queues
-LONGEST_WAIT = 20.0
-Json = dict[str, Any]
 
 
 def value_of(spec: Json, rows: int | None = None) -> torch.Tensor:
@@ -102,8 +95,30 @@ def padded(samples: list[Any]) -> Any:
     return torch.nn.utils.rnn.pad_sequence(samples, batch_first=True)
 
 
+def sliced(samples: list[Any]) -> Any:
+    """Fill a buffer for twice as many and return the part that is used: the whole buffer travels."""
+    stacked = torch.stack(samples)
+    buffer = stacked.new_zeros(len(samples), 2 * stacked.shape[1])
+    buffer[:, : stacked.shape[1]] = stacked
+    return buffer[:, : stacked.shape[1]]
+
+
+def shifted(samples: list[Any]) -> Any:
+    """Return inputs and targets as two views of one storage, as language models have them."""
+    stacked = torch.stack(samples)
+    return stacked[:, :-1], stacked[:, 1:]
+
+
+def csr(sample: Any) -> Any:
+    """Make a sparse matrix of its three storages."""
+    rows, columns, values = sample
+    rows += torch.arange(len(rows)) * (len(values) // (len(rows) - 1))
+    return torch.sparse_csr_tensor(rows, columns, values, size=(len(rows) - 1, len(values)))
+
+
 COLLATE: dict[str, Callable[[list[Any]], Any]] = {
-    "list": as_list, "none": as_numpy, "own": own_stack, "padded": padded,
+    "list": as_list, "none": as_numpy, "own": own_stack, "padded": padded, "sliced": sliced, "shifted": shifted,
+    "csr": csr,
 }  # fmt: skip
 
 
@@ -138,108 +153,6 @@ def loader_of(loader: Json, program: Json, dataset: Dataset[Any]) -> DataLoader[
     )
 
 
-def used() -> int:
-    """Return the blocks of /dev/shm in use."""
-    now = os.statvfs(SHM)
-    return now.f_blocks - now.f_bfree
-
-
-def wait_until_full(program: Json) -> None:
-    """Return when /dev/shm has not changed for a while; at once for a fast consumer."""
-    if program.get("fast"):
-        return
-    if program.get("gloo"):
-        dist.barrier()
-    deadline = time.monotonic() + LONGEST_WAIT
-    last, since = used(), time.monotonic()
-    while time.monotonic() < min(since + QUIET_SECONDS, deadline):
-        time.sleep(0.004)
-        if (now := used()) != last:
-            last, since = now, time.monotonic()
-    if program.get("gloo"):
-        dist.barrier()
-
-
-def hold(iterators: list[Iterator[Any]], loaders: list[Json], program: Json) -> None:
-    """Take from all iterators in turn; of each, `batches_held` batches are alive, the newest included."""
-    held: list[deque[Any]] = [deque() for _ in iterators]
-    open_iterators = set(range(len(iterators)))
-    while open_iterators:
-        for i in sorted(open_iterators):
-            if len(held[i]) == loaders[i]["batches_held"]:
-                held[i].popleft()
-            try:
-                held[i].append(next(iterators[i]))
-            except StopIteration:
-                open_iterators.remove(i)
-            wait_until_full(program)
-
-
-def accumulate(iterator: Iterator[Any], count: int, program: Json) -> None:
-    """Take `count` batches at a time and drop the old ones after the last of them, as Hugging Face's Trainer does."""
-    group: list[Any] = []
-    while True:
-        new: list[Any] = []
-        for batch in iterator:
-            new.append(batch)
-            wait_until_full(program)
-            if len(new) == count:
-                break
-        group = new
-        if len(group) < count:
-            return
-
-
-def again(loader: DataLoader[Any], specs: list[Json], program: Json) -> None:
-    """Start over before the end; the old iterator lives until the new one exists (`drop`), or to the end (`keep`)."""
-    first = iter(loader)
-    held: deque[Any] = deque()
-    for _ in range(2 * specs[0]["num_workers"]):
-        if len(held) == specs[0]["batches_held"]:
-            held.popleft()
-        held.append(next(first))
-        wait_until_full(program)
-    second = iter(loader)
-    if program["again"] == "drop":
-        del first
-        held.clear()
-    hold([second], specs, program)
-
-
-def plain(loader: DataLoader[Any], program: Json) -> None:
-    """Train as most scripts do: one variable holds the last batch of an epoch while the next one forks its workers."""
-    for _ in range(program["epochs"]):
-        for batch in loader:
-            wait_until_full(program)
-            assert batch is not None
-
-
-def one_after_another(loaders: list[DataLoader[Any]], specs: list[Json], program: Json) -> None:
-    """Run each loop to its end before the next starts; what each of them held at its end lives until its next epoch."""
-    kept: list[deque[Any]] = [deque(maxlen=each["batches_held"] - 1) for each in specs]
-    for _ in range(program["epochs"]):
-        for loader, held in zip(loaders, kept, strict=True):
-            for batch in loader:
-                held.append(batch)
-                wait_until_full(program)
-
-
-def consume(loaders: list[DataLoader[Any]], specs: list[Json], program: Json) -> None:
-    """Run the configuration's epochs."""
-    if program.get("again"):
-        return again(loaders[0], specs, program)
-    if program.get("one_after_another"):
-        return one_after_another(loaders, specs, program)
-    if program.get("keeps_last_batch"):
-        return plain(loaders[0], program)
-    for _ in range(program.get("epochs", 1)):
-        if "accumulate" in program:
-            accumulate(iter(loaders[0]), program["accumulate"], program)
-        else:
-            hold([iter(each) for each in loaders], specs, program)
-    return None
-
-
 def main() -> None:
     """Build and consume what the only argument says."""
     told = json.loads(sys.argv[1])
@@ -247,10 +160,17 @@ def main() -> None:
     torch.set_num_threads(1)
     choose_strategy: Callable[[str], None] = torch.multiprocessing.set_sharing_strategy
     choose_strategy(program["sharing_strategy"])
+    if "library" in program:
+        from libraries import LIBRARIES
+
+        LIBRARIES[program["library"]](specs, program)
+        return
     if program.get("gloo"):
         dist.init_process_group("gloo")
     if "other_owner" in program:
         Path(SHM, "other-owner").write_bytes(b"\0" * program["other_owner"])
+    for number in range(program.get("small_files", 0)):
+        Path(SHM, f"small-{number}").write_bytes(b"\0")
     batches = max(math.ceil(batches_of(each) / program.get("epochs", 1)) for each in specs)
     batches = max(batches, *(each["num_workers"] * each["prefetch_factor"] + 4 for each in specs))
     datasets = [dataset_of(each, program, batches) for each in specs]

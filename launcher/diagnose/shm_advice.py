@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from launcher.diagnose.evidence import Evidence
+from launcher.plan.planned import Planned
 from launcher.targets import KUBERNETES
-from launcher.units import GIB, format_size, round_up
+from launcher.units import GIB, format_size, human_size, round_up
 
 
 def larger_shm(evidence: Evidence) -> str:
@@ -21,9 +22,18 @@ def larger_shm(evidence: Evidence) -> str:
         return "give the run its own /dev/shm with shm_size, without joining another container's"
     size = round_up(max(2 * evidence.shm_size, evidence.planned.need or 0, GIB), GIB)
     memory = f" and resources.memory to at least {format_size(evidence.memory + size - evidence.shm_size)}"
+    return f"set shm_size to {format_size(size)}{memory * bool(evidence.memory)}, or {_to_state(evidence.planned)}"
+
+
+def _to_state(planned: Planned) -> str:
+    """Return what to state of the job so that the plan is large enough."""
+    if planned.unsized:
+        return "state data_loader.sample so that trainlaunch computes it"
+    if planned.need is None:
+        return "correct data_loader.sample so that trainlaunch computes it"
     return (
-        f"set shm_size to {format_size(size)}{memory * bool(evidence.memory)}, or correct data_loader.sample so that "
-        "trainlaunch computes it"
+        f"state what the planned {human_size(planned.need)} leave out: every loader of the script "
+        "(data_loader.loaders), batches_held, whole storages where a batch has views (docs/frameworks.md)"
     )
 
 

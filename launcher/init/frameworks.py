@@ -88,12 +88,20 @@ def _trainer_notes(by_name: Mapping[str, Value], place: str) -> Iterator[str]:
             f"{place}: Hugging Face's Trainer loads with dataloader_num_workers, 0 unless stated. Let the script take "
             "it from its command line (HfArgumentParser) and pass --dataloader_num_workers={num_workers}."
         )
-    steps = by_name.get("gradient_accumulation_steps")
-    if steps and isinstance(steps.number, int) and steps.number > 1:
-        yield (
-            f"{place}: on CPU the Trainer holds 2 × gradient_accumulation_steps + 1 batches: "
-            f"data_loader.batches_held: {2 * steps.number + 1}."
-        )
+    stated = by_name.get("gradient_accumulation_steps", Value(KNOWN, 1)).number
+    steps = stated if isinstance(stated, int) and stated > 0 else 1
+    yield (
+        f"{place}: on CPU the Trainer holds 2 × gradient_accumulation_steps + 1 batches: "
+        f"data_loader.batches_held: {2 * steps + 1}. Both its loaders count together: it evaluates while the one "
+        "that trains is alive."
+    )
+
+
+def look_ahead(program: Program) -> tuple[str, ...]:
+    """Return the note of a script whose loaders Accelerate prepares."""
+    calls = Calls(program)
+    place = calls.first("Accelerator", of=("accelerate.",)) and calls.first(".prepare", ".prepare_data_loader")
+    return (f"{place}: on CPU Accelerate fetches one batch ahead: data_loader.batches_held: 3.",) if place else ()
 
 
 def starts_ranks(program: Program) -> tuple[str, int | None, str]:

@@ -7,7 +7,14 @@ from pathlib import Path
 from launcher.diagnostics import Diagnostic, Explanation, Span
 from launcher.errors import UsageError
 from launcher.init.facts import ScriptFacts
-from launcher.init.frameworks import expects_torchrun, hugging_face, names_cuda, shared_settings, starts_ranks
+from launcher.init.frameworks import (
+    expects_torchrun,
+    hugging_face,
+    look_ahead,
+    names_cuda,
+    shared_settings,
+    starts_ranks,
+)
 from launcher.init.loaders import loaders_of
 from launcher.init.options import options_of
 from launcher.init.resolve import Program
@@ -59,7 +66,7 @@ def _facts(path: Path, sources: tuple[Source, ...]) -> ScriptFacts:
         loaders=loaders_of(program) or loaders,
         options=options,
         shared=shared_settings(program),
-        notes=notes,
+        notes=notes or look_ahead(program),
         starts_ranks=f"{place}: {starter}" if starter else "",
         ranks=ranks,
         distributed="" if starter else expects_torchrun(program),

@@ -110,18 +110,21 @@ class Started:
 class Peak(NamedTuple):
     """The most bytes that a run was seen to hold in /dev/shm, and the DataLoader workers that ran then.
 
-    They are those of all ranks; None where nobody counted.
+    They are those of all ranks; None where nobody counted. `largest` is the largest storage that a process had mapped,
+    which a batch has at least; 0 where nobody looked.
     """
 
     held: int
     workers: int | None = None
+    largest: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class ShmReading:
     """/dev/shm of a running container in bytes (size 0: unlimited), and its DataLoader workers (None: not counted).
 
-    `peak_workers` are those that ran when `peak` was seen, None where only the reading's own are known.
+    `peak_workers` are those that ran when `peak` was seen, None where only the reading's own are known; `largest` is a
+    Peak's.
     """
 
     used: int
@@ -129,6 +132,7 @@ class ShmReading:
     size: int
     workers: int | None
     peak_workers: int | None = None
+    largest: int = 0
 
 
 class Session(Protocol):

@@ -147,7 +147,8 @@ def _peak_from(noted: Any) -> Peak | None:
     """Return a peak that was kept; None where it is none."""
     if not isinstance(noted, dict) or not _is_count(noted.get("held")):
         return None
-    return Peak(noted["held"], noted["workers"] if _is_count(noted.get("workers")) else None)
+    workers, largest = (noted[key] if _is_count(noted.get(key)) else None for key in ("workers", "largest"))
+    return Peak(noted["held"], workers, largest or 0)
 
 
 def _is_count(value: object) -> bool:

@@ -22,12 +22,18 @@ def peak_of(reading: ShmReading | None) -> Peak | None:
     """Return what a reading knows of the peak; no workers at all are those of an epoch that has ended."""
     if reading is None:
         return None
-    return Peak(reading.peak, reading.peak_workers or reading.workers or None)
+    return Peak(reading.peak, reading.peak_workers or reading.workers or None, reading.largest)
 
 
 def highest(peaks: Iterable[Peak | None]) -> Peak | None:
-    """Return the highest of several peaks, of equal ones that of fewest known workers; None without any."""
-    return max((each for each in peaks if each is not None), key=_rank, default=None)
+    """Return the highest of several peaks, of equal ones that of fewest known workers, with the largest storage of all.
+
+    None without any.
+    """
+    known = [each for each in peaks if each is not None]
+    if not known:
+        return None
+    return max(known, key=_rank)._replace(largest=max(each.largest for each in known))
 
 
 def _rank(peak: Peak) -> tuple[int, bool, int]:
@@ -44,7 +50,7 @@ def measured_line(planned: Planned, peak: Peak | None, *, size: int, exit_code: 
     queued = _queued(planned, peak.workers)
     if peak.held <= _own_files(planned, peak) or peak.held < PAGE * queued or not queued:
         return "" if exit_code is None else _nothing_to_size(peak)
-    batch = math.ceil(peak.held / queued)
+    batch = max(math.ceil(peak.held / queued), peak.largest)
     if exit_code and size and size - peak.held < batch:
         return (
             f"the run was unsized and filled its /dev/shm: {human_size(peak.held)} of {human_size(size)}, so its need "
@@ -78,14 +84,21 @@ def _nothing_to_size(peak: Peak) -> str:
 
 def _to_paste(planned: Planned, peak: Peak, queued: int, batch: int) -> str:
     ran = "" if peak.workers is None else f" of {counted(peak.workers, 'worker')}"
+    largest = f", its largest storage was {human_size(peak.largest)}" if peak.largest else ""
     workers = f"  num_workers: {peak.workers}\n" if planned.processes == 0 else ""
     return (
-        f"the run was unsized; its /dev/shm peaked at {human_size(peak.held)}, and the full queues{ran} have "
-        f"{queued} batches, so one batch is at most\n"
+        f"the run was unsized; its /dev/shm peaked at {human_size(peak.held)}{largest}, and full queues{ran} have "
+        f"{queued} batches: state\n"
         f"data_loader:\n{workers}"
-        f"  batch_bytes: {{size: {_size(batch)}, tensors: 1}}   # peak / (workers × prefetch_factor); "
-        "too small where the loop waited for each batch"
+        f"  batch_bytes: {{size: {_size(batch)}, tensors: 1}}   # {_why(peak)}"
     )
+
+
+def _why(peak: Peak) -> str:
+    share = "peak / (workers × prefetch_factor)"
+    if peak.largest:
+        return f"{share}, or the largest storage where that is more"
+    return f"{share}; too small where the loop waited for each batch"
 
 
 def _size(batch: int) -> str:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
+from collections.abc import Iterable
 from pathlib import Path
 
 from launcher.run.backend import ShmReading, Started
@@ -13,7 +15,10 @@ WORKER = "pt_data_worker"  # torch names its worker processes so, under fork and
 PAGE = 4 * KIB
 _PAIR = re.compile(r"\b(used|peak|size)=(\d{1,18}|unlimited)(?!\d)", re.ASCII)
 _WORKERS = re.compile(r"\bworkers=(\d{1,9})(?!\d)", re.ASCII)
-_PEAK_WORKERS = re.compile(r"\bpeak_workers=(\d{1,9})(?!\d)", re.ASCII)  # target local's own
+_PEAK_WORKERS = re.compile(r"\bpeak_workers=(\d{1,9})(?!\d)", re.ASCII)  # target local's own, as the next
+_LARGEST = re.compile(r"\blargest=(\d{1,18})(?!\d)", re.ASCII)
+SHM = "/dev/shm"
+STORAGE = f"{SHM}/torch_"  # so torch names the file of a storage, which it deletes at once
 
 
 def read_from_proc(container: Started, proc: Path = Path("/proc")) -> ShmReading | None:
@@ -26,23 +31,48 @@ def read_from_proc(container: Started, proc: Path = Path("/proc")) -> ShmReading
         if not container.pid or container.id not in (home / "cgroup").read_text():
             return None
         shm = os.statvfs(home / "root/dev/shm")
-        workers = count_workers(home / "root/proc")
+        names = process_names(home / "root/proc")
     except OSError:
         return None
     used = (shm.f_blocks - shm.f_bfree) * shm.f_frsize
-    return ShmReading(used=used, peak=used, size=shm.f_blocks * shm.f_frsize, workers=workers)
+    training = [each for each, name in names.items() if name != WORKER] if container.planned.unsized else []
+    return ShmReading(
+        used=used,
+        peak=used,
+        size=shm.f_blocks * shm.f_frsize,
+        workers=sum(name == WORKER for name in names.values()),
+        largest=largest_storage(training),
+    )
 
 
-def count_workers(proc: Path) -> int:
-    """Count the DataLoader workers among the processes of a /proc."""
-    count = 0
+def process_names(proc: Path) -> dict[Path, str]:
+    """Return the names of the processes of a /proc, by their folders."""
+    found = {}
     for each in proc.iterdir():
         if each.name.isdigit():
-            try:
-                count += (each / "comm").read_text().strip() == WORKER
-            except OSError:
-                continue  # it ended between the two reads
-    return count
+            with contextlib.suppress(OSError):  # it ended meanwhile
+                found[each] = (each / "comm").read_text().strip()
+    return found
+
+
+def largest_storage(processes: Iterable[Path]) -> int:
+    """Return the bytes of the largest storage that one of these processes, folders of a /proc, has mapped."""
+    largest = 0
+    for each in processes:
+        with contextlib.suppress(OSError):
+            largest = max([largest, *mapped_files(each / "maps", STORAGE).values()])
+    return largest
+
+
+def mapped_files(maps: Path, beginning: str) -> dict[int, int]:
+    """Return the mapped lengths of files whose path begins so, by inode; the parts of one file add up."""
+    found: dict[int, int] = {}
+    for line in maps.read_text(errors="replace").splitlines():
+        if f" {beginning}" in line:
+            span, _, _, _, inode, _ = line.split(maxsplit=5)
+            start, _, end = span.partition("-")
+            found[int(inode)] = found.get(int(inode), 0) + int(end, 16) - int(start, 16)
+    return found
 
 
 def read_from_health(output: str) -> ShmReading | None:
@@ -62,4 +92,5 @@ def read_from_health(output: str) -> ShmReading | None:
         size=int(pairs["size"]),
         workers=workers,
         peak_workers=peak_workers,
+        largest=int(found[1]) if (found := _LARGEST.search(output)) else 0,
     )

@@ -15,6 +15,10 @@ from launcher.units import MIB
 
 SIZING = Path(__file__).resolve().parents[2] / "docs" / "sizing.md"
 ALL = {each.name: each for each in bench.configurations(bench.CONFIGURATIONS)}
+LIBRARIES = {each.name: each for each in bench.configurations(bench.LIBRARIES)}
+BESIDE_AN_ITERATOR = {
+    *("nested-evaluation", "evaluation-by-steps", "evaluation-by-steps-persistent", "break-persistent")
+}
 TIGHT, LOOSE, TWO_RANKS = ALL["one-worker"], ALL["padding"], ALL["spawn-two-ranks-tensors-in-dataset"]
 
 
@@ -28,6 +32,19 @@ def test_at_least_25_configurations_and_four_exact_shapes_are_measured() -> None
     entries = bench.yaml.safe_load(bench.CONFIGURATIONS.read_text())
     assert len(entries) == len(ALL) >= 25
     assert sum(each.exact for each in ALL.values()) == 4
+
+
+def test_all_that_run_several_epochs_are_held_to_multi_epoch_but_loaders_beside_a_living_iterator() -> None:
+    """Whoever adds a loop of several epochs proves it in a container of exactly that, or names it here."""
+    several = {name for name, each in ALL.items() if each.program.get("epochs", 1) > 1}
+    assert several - {name for name, each in ALL.items() if each.epochs} == BESIDE_AN_ITERATOR
+    assert len(several) >= 20
+
+
+def test_need_multi_epoch_and_worst_case_are_in_order_in_each_row() -> None:
+    """Also where libraries are measured."""
+    for each in (*ALL.values(), *LIBRARIES.values()):
+        assert each.plan.shm.need <= each.plan.shm.multi_epoch <= each.plan.shm.worst_case, each.name
 
 
 def test_a_peak_of_hard_agrees_and_one_page_more_does_not() -> None:
@@ -125,9 +142,10 @@ def test_only_refuses_a_name_that_does_not_exist() -> None:
 
 def test_sizing_page_shows_the_need_and_hard_of_every_configuration() -> None:
     """The table in docs/sizing.md has one row for each configuration, with the numbers that the plan gives today."""
-    found = re.findall(r"^\| `([\w-]+)` \| ([\d.]+) \| ([\d.]+) \|", SIZING.read_text(), re.MULTILINE)
-    planned = [(each.name, each.plan.shm.need, each.plan.shm.worst_case) for each in ALL.values()]
-    assert found == [(name, f"{need / MIB:.3f}", f"{worst_case / MIB:.3f}") for name, need, worst_case in planned]
+    found = re.findall(r"^\| `([\w-]+)` \| ([\d.]+) \| ([\d.]+) \| ([\d.]+) \|", SIZING.read_text(), re.MULTILINE)
+    planned = [(each.name, each.plan.shm) for each in ALL.values()]
+    sizes = [(name, shm.need, shm.multi_epoch, shm.worst_case) for name, shm in planned]
+    assert found == [(name, *(f"{size / MIB:.3f}" for size in three)) for name, *three in sizes]
 
 
 @pytest.mark.docker
@@ -147,3 +165,14 @@ def test_need_suffices_and_one_page_less_does_not(torch_image: str) -> None:
     proved = bench.exactness(torch_image, ALL["prefetch-1"], runs=1)
     assert proved.holds, proved
     assert proved.ends == ("No space left on device",)
+
+
+@pytest.mark.libraries
+def test_real_libraries_agree_with_what_the_docs_say_to_state(
+    examples_image: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Peaks within worst_case, and exactly multi_epoch trains three epochs of each that docs/frameworks.md promises."""
+    done = bench.main(["--libraries", "--image", examples_image, "--output", "json"])
+    rows = json.loads(capsys.readouterr().out)["configurations"]
+    assert {each["name"]: each["problem"] for each in rows if each["problem"]} == {}
+    assert (done, {each["name"] for each in rows}) == (0, set(LIBRARIES))

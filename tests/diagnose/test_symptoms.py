@@ -239,6 +239,22 @@ def test_a_hang_is_told_with_the_memory_that_a_larger_shm_needs() -> None:
 
 
 @pytest.mark.parametrize(
+    ("planned", "to_state"),
+    [
+        (Planned(need=9 << 20), "state what the planned 9.0 MiB leave out: every loader of the script"),
+        (Planned(need=0, unsized=True), "state data_loader.sample so that trainlaunch computes it"),
+        (Planned(), "correct data_loader.sample so that trainlaunch computes it"),
+    ],
+)
+def test_a_full_shm_asks_for_what_the_plan_does_not_know(planned: Planned, to_state: str) -> None:
+    """A sample that was stated is rarely the wrong one: a loader, a look-ahead or a view is what the plan lacks."""
+    log = "RuntimeError: unable to allocate shared memory(shm) for file </torch_1>: No space left on device (28)\n"
+    (diagnosis,) = explain_end(Evidence(1, log, shm_size=64 << 20, planned=planned))
+    assert diagnosis.fix.startswith("set shm_size to 1Gi, or ")
+    assert to_state in diagnosis.fix
+
+
+@pytest.mark.parametrize(
     ("evidence", "fix"),
     [
         (cluster("Evicted", "low on resource: ephemeral-storage", 137), "set resources.ephemeral_storage"),

@@ -2,7 +2,8 @@
 
     trainlaunch-test:base       Debian 12: python3 (also as `python`), bash, dash, coreutils, a static busybox
     trainlaunch-test:torch      base + torch (CPU), numpy, scikit-learn, pip, torchrun
-    trainlaunch-test:examples   torch + Hugging Face's transformers and accelerate, Lightning
+    trainlaunch-test:examples   torch + Hugging Face's transformers and accelerate, Lightning, WebDataset, PyTorch
+                                Geometric, MONAI, torchdata
 
 The engine is the cache: an image carries the hash of its recipe, and one with the current hash is never made again.
 Run `python -m tests.engine.images` to make the first two; the third is made where `make libraries` asks for it.
@@ -33,7 +34,10 @@ DEBIAN_PACKAGES = ("python3", "ca-certificates", "busybox-static", "bash", "dash
 # What pip brings by itself; a wheel for CPUs is chosen where pip's configuration offers one.
 PYTHON_PACKAGES = ("torch==2.13.0", "numpy==2.4.6", "scikit-learn==1.9.1", "pip==25.1.1")
 
-EXAMPLE_PACKAGES = ("transformers==5.24.0", "accelerate==1.15.0", "lightning==2.6.6")
+EXAMPLE_PACKAGES = (
+    *("transformers==5.24.0", "accelerate==1.15.0", "lightning==2.6.6"),
+    *("webdataset==1.0.2", "torch_geometric==2.8.1", "monai==1.6.1", "torchdata==0.11.0"),
+)
 # All that these need and the image with torch lacks. Left to itself pip would fetch torch a second time.
 _NEEDED_BY_EXAMPLES = (
     *(
@@ -50,6 +54,8 @@ _NEEDED_BY_EXAMPLES = (
     *("pytorch-lightning==2.6.6", "PyYAML==6.0.4", "regex==2026.11.19", "rich==15.0.0", "safetensors==0.8.0"),
     *("shellingham==1.5.4", "tokenizers==0.23.3", "torchmetrics==1.9.0", "tqdm==4.70.1", "truststore==0.10.5"),
     *("typer==0.29.2", "typing-inspection==0.4.5", "yarl==1.25.1"),
+    *("braceexpand==0.1.7", "certifi==2026.10.19.post1", "charset-normalizer==3.5.3", "pyparsing==3.3.3"),
+    *("requests==2.34.2", "urllib3==2.8.0", "xxhash==4.1.0"),
 )
 
 CACHE = Path(__file__).resolve().parents[2] / ".cache"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import tempfile
 from pathlib import Path
 from typing import Any
@@ -117,6 +118,46 @@ def test_need_is_monotone(fields: dict[str, Any], workers: int, grown: str) -> N
     assert before.shm.need <= after.shm.need
     assert before.shm.multi_epoch <= after.shm.multi_epoch
     assert before.shm.worst_case <= after.shm.worst_case
+
+
+@settings(max_examples=80, deadline=None)
+@given(
+    st.lists(
+        st.fixed_dictionaries(
+            {
+                "num_workers": st.integers(0, 6),
+                "prefetch_factor": st.integers(1, 4),
+                "batches_held": st.integers(1, 6),
+                "persistent_workers": st.booleans(),
+                "batch_size": st.integers(1, 64),
+            }
+        ),
+        min_size=2,
+        max_size=4,
+    ),
+    st.sampled_from(("together", "in_turn")),
+    st.sampled_from(("fork", "spawn")),
+    st.integers(1, 3),
+)
+def test_one_loader_more_never_needs_less(
+    loaders: list[dict[str, Any]], loaders_run: str, context: str, ranks: int
+) -> None:
+    """Of any loaders, whichever way they run: what is stated is counted, and need ≤ multi_epoch ≤ worst_case."""
+
+    def shm(count: int) -> tuple[int, int, int]:
+        named = {f"loader{number}": each for number, each in enumerate(loaders[:count])}
+        spec = {"sample": {"shape": [1000], "dtype": "float32"}, "loaders": named, "loaders_run": loaders_run}
+        resources = {"cpus": 64, "memory": "4Ti"}
+        fields = {"data_loader": {**spec, "multiprocessing_context": context}, "resources": resources}
+        plan = planned({**fields, "torchrun": {"nproc_per_node": ranks}})
+        assert plan is not None
+        return plan.shm.need, plan.shm.multi_epoch, plan.shm.worst_case
+
+    sizes = [shm(count) for count in range(1, len(loaders) + 1)]
+    for each in sizes:
+        assert sorted(each) == list(each)
+    for fewer, more in itertools.pairwise(sizes):
+        assert all(one <= other for one, other in zip(fewer, more, strict=True))
 
 
 @settings(max_examples=60, deadline=None)

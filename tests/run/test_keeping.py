@@ -99,15 +99,15 @@ def test_the_highest_peak_of_each_node_is_kept(run: str, tmp_path: Path) -> None
     """Whoever saw it; what is no peak is left out."""
     kept = Kept(run, tmp_path)
     kept.keep(plan_with(tmp_path / "job"))
-    for peak in (Peak(5, 2), Peak(9, 4), Peak(7, 1), None):
+    for peak in (Peak(5, 2, 3), Peak(9, 4), Peak(7, 1), None):
         kept.saw(1, None, peak)
     kept.saw(1, 1, Peak(11, None))
     kept.saw(2, None, Peak(1, 1))
     with (tmp_path / run / "notes").open("a") as file:
         file.write('{"at": 2.0, "attempt": 1, "node": null, "peak": {"held": true}}\n')
         file.write('{"at": 2.0, "attempt": 1, "node": null, "peak": 99}\n')
-        file.write('{"at": 2.0, "attempt": 1, "node": null, "peak": {"held": 10, "workers": -1}}\n')
-    assert [kept.peak(1, None), kept.peak(1, 1), kept.peak(2, None)] == [Peak(10), Peak(11), Peak(1, 1)]
+        file.write('{"at": 2.0, "attempt": 1, "node": null, "peak": {"held": 10, "workers": -1, "largest": "3"}}\n')
+    assert [kept.peak(1, None), kept.peak(1, 1), kept.peak(2, None)] == [Peak(10, None, 3), Peak(11), Peak(1, 1)]
     assert kept.peak(3, None) is None
     assert len((tmp_path / run / "notes").read_text().splitlines()) == 4 + 3
 

@@ -108,10 +108,19 @@ def test_a_sized_run_is_told_nothing(planned: Planned) -> None:
     assert line(FOUR, None) == ""
 
 
+def test_a_batch_is_at_least_the_largest_storage() -> None:
+    """A loop that waits for each batch never fills the queue, and the batch that it has is still seen."""
+    told = line(FOUR, Peak(6 * MIB, 2, 4 * MIB))
+    assert pasted(told)["batch_bytes"]["size"] == "4Mi"
+    assert "its largest storage was 4.0 MiB" in told
+    assert pasted(line(FOUR, Peak(24 * MIB, 2, 4 * MIB)))["batch_bytes"]["size"] == "6Mi"
+
+
 def test_the_highest_peak_counts_whoever_saw_it() -> None:
     """With the workers of its own moment; of equal peaks that of fewest workers gives the larger batch."""
     peaks = [None, Peak(5, 9), Peak(7, None), Peak(7, 4), Peak(7, 2), Peak(6, 1)]
     assert highest(peaks) == Peak(7, 2)
+    assert highest([*peaks, Peak(1, 1, 5)]) == Peak(7, 2, 5)
     assert highest([None]) is None
 
 

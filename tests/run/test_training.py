@@ -133,7 +133,9 @@ import sys, time, torch
 from torch.utils.data import DataLoader, Dataset
 class Random(Dataset):
     def __len__(self): return 12 * 4
-    def __getitem__(self, i): return torch.zeros(1, 1 << 18)
+    def __getitem__(self, i):
+        time.sleep({loading})
+        return torch.zeros(1, 1 << 18)
 if __name__ == "__main__":
     loader = DataLoader(Random(), batch_size=4, num_workers={workers})
     for epoch in range(3):
@@ -150,15 +152,15 @@ def measured(text: str) -> dict[str, Any]:
     return found
 
 
-@pytest.mark.parametrize("workers", [2, 1, 4])
+@pytest.mark.parametrize(("workers", "pause", "loading"), [(2, 0.25, 0), (1, 0.25, 0), (4, 0.25, 0), (2, 0, 0.05)])
 def test_the_measured_line_is_one_and_trains_three_epochs(
-    trainlaunch: Runs, make_job: Callable[..., Path], torch_image: str, workers: int
+    trainlaunch: Runs, make_job: Callable[..., Path], torch_image: str, workers: int, pause: float, loading: float
 ) -> None:
     """`up`, `status` and `wait` give the same lines; with them, /dev/shm of the plan's multi_epoch is enough.
 
-    The script runs as many workers as were planned (2), fewer and more.
+    The script runs as many workers as were planned (2), fewer and more; the last loop waits for each batch.
     """
-    script = EPOCHS.format(workers=workers, pause=0.25)
+    script = EPOCHS.format(workers=workers, pause=pause, loading=loading)
     resources = {"cpus": 2, "memory": "6Gi"}
     unsized = {"resources": resources, "data_loader": {"num_workers": 2, "batch_size": 4}, "shm_size": None}
     job = str(make_job(image=torch_image, command=["python3", "-c", script], **unsized))
@@ -189,7 +191,7 @@ $launch plan $job --set "data_loader.batch_bytes={size: $size, tensors: 1}" --ou
 
 def test_the_measured_line_of_a_local_run_trains_three_epochs(torch_image: str, tmp_path: Path) -> None:
     """The same on target local, whose host here is a container: what was seen is what its own processes held."""
-    script = EPOCHS.format(workers=2, pause=0.5)
+    script = EPOCHS.format(workers=2, pause=0.5, loading=0)
     job = {"name": "digits", "image": "none:1", "target": "local", "command": ["python3", "-c", script]}
     job |= {"resources": {"cpus": 2, "memory": "4Gi"}, "data_loader": {"num_workers": 2, "batch_size": 4}}
     (tmp_path / "job.yaml").write_text(json.dumps(job))

@@ -10,8 +10,9 @@ from pathlib import Path
 import pytest
 
 from launcher.plan.launch_plan import LaunchPlan
+from launcher.plan.planned import Planned
 from launcher.run.backend import Chunk, ShmReading
-from launcher.run.observe import PAGE, count_workers, read_from_health, read_from_proc
+from launcher.run.observe import PAGE, read_from_health, read_from_proc
 from launcher.run.watch import COUNTS_BEFORE_FEWER_IS_SAID, SILENT_SECONDS, TAIL_BYTES, Log, ShmWatch, planned_shm
 from launcher.units import GIB, MIB
 from tests.jobs import plan_with
@@ -156,7 +157,7 @@ def test_the_log_keeps_its_last_part(plan: LaunchPlan) -> None:
     [
         ("shm used=10 peak=30 size=100 workers=4/4", ShmReading(10, 30, 100, 4)),
         ("shm used=50 peak=30 size=100 workers=0/4 ok\n", ShmReading(50, 50, 100, 0)),
-        ("shm used=0 peak=30 size=0 peak_workers=4", ShmReading(0, 30, 0, None, 4)),
+        ("shm used=0 peak=30 size=0 peak_workers=4 largest=9", ShmReading(0, 30, 0, None, 4, 9)),
         ("shm used=10 size=100", ShmReading(10, 10, 100, None)),
         ("shm used=unknown peak=unknown size=unlimited workers=3/4", ShmReading(0, 0, 0, 3)),
         ("/dev/shm is gone", None),
@@ -177,6 +178,12 @@ def fake_proc(folder: Path, container: str) -> Path:
         (home / "root/proc" / pid).mkdir(parents=True)
         (home / "root/proc" / pid / "comm").write_text(name + "\n")
     (home / "root/proc/meminfo").write_text("")
+    (home / "root/proc/10/maps").write_text(
+        "7f00-9f00 rw-s 00000000 00:5a 31    /dev/shm/torch_1_2_3 (deleted)\n"
+        "9f00-af00 rw-s 00002000 00:5a 31    /dev/shm/torch_1_2_3 (deleted)\n"
+        "af00-bf00 rw-s 00000000 00:5a 32    /dev/shm/torch_1_2_4 (deleted)\n"
+        "1000-9000 rw-s 00000000 00:5a 33    /dev/shm/nccl-x\n7000-7f00 r-xp 00000000 08:01 9    /usr/bin/python3\n"
+    )
     return folder
 
 
@@ -191,9 +198,12 @@ def test_proc_is_read_only_where_the_cgroup_names_the_container(tmp_path: Path) 
     assert read_from_proc(replace(BLANK, id="abc", pid=0), proc) is None
 
 
-def test_only_workers_are_counted(tmp_path: Path) -> None:
-    """By torch's own process name, of the whole process table."""
-    assert count_workers(fake_proc(tmp_path, "x") / "7/root/proc") == 2
+def test_the_largest_storage_of_an_unsized_run_is_looked_for(tmp_path: Path) -> None:
+    """In what training processes have mapped: torch's own files, all parts of one together. A sized run needs none."""
+    proc = fake_proc(tmp_path, "abc")
+    unsized, sized = (replace(BLANK, id="abc", pid=7, planned=Planned(unsized=each)) for each in (True, False))
+    found = [read_from_proc(each, proc) for each in (unsized, sized)]
+    assert [each.largest for each in found if each is not None] == [0x3000, 0]
 
 
 def test_a_hang_in_the_log_is_said_at_once() -> None:

@@ -5,7 +5,8 @@
 to file </torch_…>`.
 **Why**: since 2.10 torch reserves the pages of a batch before it writes them. `</torch_…>` is a file in /dev/shm,
 no disk is full; the texts with (0) and (11) report a stale errno.
-**Way out**: enlarge /dev/shm, and the memory limit by as much.
+**Way out**: enlarge /dev/shm, and the memory limit by as much; or state what the job has and the plan doesn't know:
+every loader of the script, the batches that its loop holds, whole storages behind views (docs/frameworks.md).
 **References**: pytorch/pytorch#161910, #176069, #10396.
 """
 

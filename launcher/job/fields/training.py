@@ -25,7 +25,8 @@ LOADER = (
     Field("batch_size", integer(1, nullable=True), "per rank and loader; null: the dataset yields batches",
           docker="env", compose="env", kubernetes="env"),
     Field("sample", listing(_TENSOR, low=1, single=True),
-          "tensors of one sample, a list or one mapping. This or `batch_bytes`"),
+          "tensors of one sample, a list or one mapping: storages, so a view counts as what it is a view of. This or "
+          "`batch_bytes`"),
     Field("batch_bytes", _BATCH_BYTES, "a measured batch. This or `sample`"),
     Field("num_workers", integer(0, 4096, auto=True), "worker processes", shown="auto",
           docker="env", compose="env", kubernetes="env"),
@@ -40,8 +41,8 @@ LOADER = (
     Field("collate", choice("stack", "list", "none"),
           "stack: one tensor per field · list: one per sample · none: no tensors (numpy, strings)", default="stack"),
     Field("batches_held", integer(1, 10**6),
-          "batches alive outside the queue: 2 for a for-loop; Hugging Face's Trainer on CPU: "
-          "2 × gradient_accumulation_steps + 1", default=2),
+          "batches alive outside the queue: 2 for a for-loop, 3 for Accelerate's on CPU, 2 × "
+          "gradient_accumulation_steps + 1 for Hugging Face's Trainer on CPU ([frameworks](frameworks.md))", default=2),
 )
 
 _LOADERS = mapping(
@@ -59,10 +60,12 @@ TRAINING = (
         Field("dataset_tensor_bytes", size(0), "bytes of tensors inside the dataset; counted for spawn and forkserver",
               default=0),
         Field("loaders", _LOADERS,
-              "every DataLoader of the script; each takes what it doesn't state from data_loader",
+              "every DataLoader of the script, those that evaluate too: others are not counted; each takes what it "
+              "doesn't state from data_loader",
               shown="{train: {}}"),
         Field("loaders_run", choice("together", "in_turn"),
-              "together: any may be alive with any other · in_turn: each loop runs to its end before the next starts",
+              "together: any may be alive with any other, as Hugging Face's Trainer's and Lightning's · in_turn: each "
+              "loop runs to its end before the next starts",
               default="together"),
         Field("inject", choice("env", "off", later=("defaults",)), "env: variables and tokens · off: nothing",
               default="env"),

@@ -12,7 +12,7 @@ from launcher.plan.launch_plan import LaunchPlan
 from launcher.run.amd_gpus import NO_GPU, amd_findings
 from launcher.run.docker.checks import gpu_nodes, mount_findings
 from launcher.run.local.process_spec import working_dir
-from launcher.run.local.shm import SHM
+from launcher.run.observe import SHM
 from launcher.run.secrets import secret_findings
 from launcher.units import counted, format_cpus, format_size, human_size
 

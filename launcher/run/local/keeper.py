@@ -25,7 +25,7 @@ from launcher.run.backend import Peak
 from launcher.run.local.log_times import TimesWriter
 from launcher.run.local.overflow import Overflow
 from launcher.run.local.processes import descendants, identity_of
-from launcher.run.local.shm import peak_now
+from launcher.run.local.shm import peak_now, risen
 from launcher.run.local.state import RunFolder
 from launcher.run.stream import HEADER, STDERR
 
@@ -167,8 +167,8 @@ class Keeper:
                 return
 
     def _look_at_shm(self) -> None:
-        peak = peak_now(descendants(os.getpid()))
-        if peak.held > self._peak.held:
+        peak = risen(self._peak, peak_now(descendants(os.getpid())))
+        if peak != self._peak:
             self._peak = peak
             self._folder.note_peak(peak)
 

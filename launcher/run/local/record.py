@@ -93,7 +93,7 @@ def _state(folder: RunFolder, known: dict[str, Any], *, health: bool) -> Started
     ended = folder.ended()
     healthy, said = _health(known, started[2]) if health and started and status == "running" else ("", "")
     if ended and (peak := folder.peak()).held:  # as an engine keeps the last line of its health check
-        said = f"shm used=0 peak={peak.held} size=0 peak_workers={peak.workers or 0}"
+        said = f"shm used=0 peak={peak.held} size=0 peak_workers={peak.workers or 0} largest={peak.largest}"
     return Started(
         id=folder.id,
         name=known["name"],

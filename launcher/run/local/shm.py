@@ -8,9 +8,8 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from launcher.run.backend import Peak, ShmReading
-from launcher.run.observe import WORKER
+from launcher.run.observe import SHM, WORKER, largest_storage, mapped_files
 
-SHM = "/dev/shm"
 _BLOCK = 512  # of st_blocks
 
 
@@ -18,20 +17,27 @@ def read_host_shm(pids: Iterable[int], earlier: Peak) -> ShmReading:
     """Return the host's /dev/shm, with the peak of these processes alone and the DataLoader workers among them."""
     whole = os.statvfs(SHM)
     now = peak_now(pids)
-    peak = earlier if earlier.held >= now.held else now
+    peak = risen(earlier, now)
     return ShmReading(
         used=(whole.f_blocks - whole.f_bfree) * whole.f_frsize,
         peak=peak.held,
         size=whole.f_blocks * whole.f_frsize,
         workers=now.workers,
         peak_workers=peak.workers,
+        largest=peak.largest,
     )
 
 
 def peak_now(pids: Iterable[int]) -> Peak:
     """Return what these processes hold in /dev/shm now, and the DataLoader workers among them."""
     mine = list(pids)
-    return Peak(held_bytes(mine), sum(_comm(pid) == WORKER for pid in mine))
+    workers = sum(_comm(pid) == WORKER for pid in mine)
+    return Peak(held_bytes(mine), workers, largest_storage(Path(f"/proc/{pid}") for pid in mine))
+
+
+def risen(earlier: Peak, now: Peak) -> Peak:
+    """Return the higher of two peaks, with the largest storage of both."""
+    return (earlier if earlier.held >= now.held else now)._replace(largest=max(earlier.largest, now.largest))
 
 
 def held_bytes(pids: Iterable[int]) -> int:
@@ -43,7 +49,7 @@ def held_bytes(pids: Iterable[int]) -> int:
     sizes: dict[int, int] = {}
     for pid in pids:
         with contextlib.suppress(OSError):
-            sizes |= _mapped(pid) | _open(pid, device)
+            sizes |= mapped_files(Path(f"/proc/{pid}/maps"), f"{SHM}/") | _open(pid, device)
     return sum(sizes.values())
 
 
@@ -55,17 +61,6 @@ def _open(pid: int, device: int) -> dict[int, int]:
                 known = each.stat()
                 if known.st_dev == device:
                     found[known.st_ino] = known.st_blocks * _BLOCK
-    return found
-
-
-def _mapped(pid: int) -> dict[int, int]:
-    """Return the mapped lengths by inode; the parts of one file add up."""
-    found: dict[int, int] = {}
-    for line in Path(f"/proc/{pid}/maps").read_text(errors="replace").splitlines():
-        if f" {SHM}/" in line:
-            span, _, _, _, inode, _ = line.split(maxsplit=5)
-            start, _, end = span.partition("-")
-            found[int(inode)] = found.get(int(inode), 0) + int(end, 16) - int(start, 16)
     return found
 
 

@@ -128,13 +128,13 @@ class RunFolder:
 
     def note_peak(self, peak: Peak) -> None:
         """Record the most of /dev/shm that the run was seen to hold."""
-        self._fill("peak", {"peak": peak.held, "workers": peak.workers})
+        self._fill("peak", {"peak": peak.held, "workers": peak.workers, "largest": peak.largest})
 
     def peak(self) -> Peak:
         """Return the recorded peak, 0 bytes before the first. Raises UnusableState."""
         record = self._page("peak") or {"peak": 0}
         workers = record.get("workers")
-        return Peak(int(record["peak"]), None if workers is None else int(workers))
+        return Peak(int(record["peak"]), None if workers is None else int(workers), int(record.get("largest", 0)))
 
     def note_signal(self, number: int) -> None:
         """Append to the signals that were sent through us."""
