@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import argparse
+import functools
 import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from launcher.cli.common import add_policy_argument
 from launcher.cli.streams import Streams
 from launcher.diagnostics import Diagnostic, Explanation, Severity
 from launcher.errors import EXIT_FINDINGS, UsageError
 
 if TYPE_CHECKING:
+    from launcher.job.ceilings import Policy
     from launcher.lint.judge import Linted
     from launcher.rules.written.model import Finding
 
@@ -75,6 +78,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--fix", action="store_true", help="make the safe fixes in the files, - on stdout")
     parser.add_argument("--diff", action="store_true", help="print the safe fixes as a diff and change nothing")
+    add_policy_argument(parser)
     parser.add_argument("--baseline", type=Path, metavar="FILE", help="leave out the findings that FILE holds")
     parser.add_argument("--write-baseline", type=Path, metavar="FILE", help="write all findings of today to FILE")
     parser.add_argument(
@@ -94,7 +98,8 @@ def run(args: argparse.Namespace, streams: Streams) -> int:
     known = _baseline(args.baseline)
     results: list[Linted] = []
     for linted in _linted(args, groups):
-        after = fixed(linted, args.kind, groups) if args.fix or args.diff else linted
+        policy = _policy(Path(linted.name).parent, args.policy)
+        after = fixed(linted, args.kind, groups, policy) if args.fix or args.diff else linted
         _write(linted, after, args, streams)
         results.append(after if args.fix else linted)
     if args.write_baseline is not None:
@@ -110,20 +115,28 @@ def _linted(args: argparse.Namespace, groups: tuple[str, ...]) -> Iterator[Linte
 
     named = [each for each in args.paths if str(each) != "-"]
     if len(named) < len(args.paths):
-        yield lint_bytes(sys.stdin.buffer.read(MOST_BYTES + 1), "-", args.kind, groups)
+        yield lint_bytes(sys.stdin.buffer.read(MOST_BYTES + 1), "-", args.kind, groups, _policy(Path(), args.policy))
     for path in named:
         if not path.exists():
             raise UsageError([_absent(path)])
     for path in files_of(named):
         kind = args.kind if path in named else None
         try:
-            linted = lint_file(path, kind, groups)
+            linted = lint_file(path, kind, groups, _policy(path.parent, args.policy))
         except OSError as cause:
             if path in named:
                 raise UsageError([_absent(path, cause.strerror or str(cause))]) from cause
             linted = unopened(path, cause.strerror or str(cause))
         if linted.kind is not None:
             yield linted
+
+
+@functools.lru_cache
+def _policy(folder: Path, asked: Path | None) -> Policy | None:
+    """Return what the policies in force ask of the texts of a folder. Raises JobFileRejected where one is wrong."""
+    from launcher.policy.read import policies_in
+
+    return policies_in(folder, policy=asked)
 
 
 def _absent(path: Path, reason: str = "") -> Diagnostic:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
 from launcher.diagnostics import Diagnostic, Explanation, Severity, Span
+from launcher.job.ceilings import Policy
 from launcher.lint.allowed import allowed
 from launcher.lint.edits import chosen
 from launcher.lint.kinds import TEMPLATE, Kind, rendering_command
@@ -74,11 +75,20 @@ class Linted(NamedTuple):
     findings: tuple[Finding, ...] = ()
 
 
-def lint_text(text: str, name: str, kind: str | None = None, groups: Collection[str] = (DEFECTS,)) -> Linted:
-    """Return the findings of one text; `name` is its path, `kind` one that the caller states."""
+def lint_text(
+    text: str,
+    name: str,
+    kind: str | None = None,
+    groups: Collection[str] = (DEFECTS,),
+    policy: Policy | None = None,
+) -> Linted:
+    """Return the findings of one text; `name` is its path, `kind` one that the caller states.
+
+    `policy` is what is in force in the text's folder: its ceilings hold, and its severities.
+    """
     read = read_text(text, name, kind)
     if isinstance(read, WrittenFile):
-        own = [each for each in findings_of(read, groups) if _is_in(each, name)]
+        own = [each for each in _found(read, groups, policy) if _is_in(each, name)]
         return Linted(name, text, read.kind, in_order(allowed(read, own)))
     if isinstance(read, Broken):
         return Linted(name, text, read.kind, (_broken(read),))
@@ -87,22 +97,43 @@ def lint_text(text: str, name: str, kind: str | None = None, groups: Collection[
     return Linted(name, text, None)
 
 
+def _found(file: WrittenFile, groups: Collection[str], policy: Policy | None) -> Iterator[Finding]:
+    """Yield what is to be said of a file, each as severe as the policy makes it."""
+    found = findings_of(file, groups)
+    if policy is None:
+        yield from found
+        return
+    from launcher.rules.weights import weighed
+    from launcher.rules.written.ceilings import above_ceilings
+
+    for each in (*found, *above_ceilings(file, policy)):
+        yield from (each._replace(diagnostic=diagnostic) for diagnostic in weighed([each.diagnostic], policy))
+
+
 def _is_in(finding: Finding, name: str) -> bool:
     """Return whether a finding is about this file, and not about one that its reader lays over it."""
     span = finding.diagnostic.span
     return span is None or span.file == name
 
 
-def lint_file(path: Path, kind: str | None = None, groups: Collection[str] = (DEFECTS,)) -> Linted:
+def lint_file(
+    path: Path, kind: str | None = None, groups: Collection[str] = (DEFECTS,), policy: Policy | None = None
+) -> Linted:
     """Return the findings of one file; one that is no text is of no kind, unless the caller states one.
 
     Raises OSError where it can't be opened.
     """
     with path.open("rb") as file:
-        return lint_bytes(file.read(MOST_BYTES + 1), str(path), kind, groups)
+        return lint_bytes(file.read(MOST_BYTES + 1), str(path), kind, groups, policy)
 
 
-def lint_bytes(data: bytes, name: str, kind: str | None = None, groups: Collection[str] = (DEFECTS,)) -> Linted:
+def lint_bytes(
+    data: bytes,
+    name: str,
+    kind: str | None = None,
+    groups: Collection[str] = (DEFECTS,),
+    policy: Policy | None = None,
+) -> Linted:
     """Return the findings of what a file holds, or of its first MOST_BYTES and one more."""
     if b"\0" in data[:1024] and kind is None:
         return Linted(name, "", None)
@@ -113,15 +144,20 @@ def lint_bytes(data: bytes, name: str, kind: str | None = None, groups: Collecti
     try:
         text = data.decode("utf-8")
     except UnicodeDecodeError as error:
-        linted = lint_text(data.decode("utf-8", errors="replace"), name, kind, groups)
+        linted = lint_text(data.decode("utf-8", errors="replace"), name, kind, groups, policy)
         if linted.kind is None:
             return linted
         line = data[: error.start].count(b"\n") + 1
         return Linted(name, "", linted.kind, (_unreadable(name, "is not UTF-8", "save it as UTF-8", line),))
-    return lint_text(text, name, kind, groups)
+    return lint_text(text, name, kind, groups, policy)
 
 
-def fixed(linted: Linted, kind: str | None = None, groups: Collection[str] = (DEFECTS,)) -> Linted:
+def fixed(
+    linted: Linted,
+    kind: str | None = None,
+    groups: Collection[str] = (DEFECTS,),
+    policy: Policy | None = None,
+) -> Linted:
     """Return a text with all its safe fixes made, and what is to be said of that.
 
     Fixes are made in rounds, since two may touch one place; a round after which the text can't be read is not made.
@@ -130,7 +166,7 @@ def fixed(linted: Linted, kind: str | None = None, groups: Collection[str] = (DE
         edits = chosen(linted.findings)
         if not edits:
             break
-        after = lint_text(applied(linted.text, edits), linted.name, kind or linted.kind, groups)
+        after = lint_text(applied(linted.text, edits), linted.name, kind or linted.kind, groups, policy)
         if after.text == linted.text or any(each.diagnostic.code == TL393.code for each in after.findings):
             break
         linted = after

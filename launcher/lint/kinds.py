@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 import shlex
-from pathlib import PurePath
+from collections.abc import Iterator
+from pathlib import Path, PurePath
 from typing import NamedTuple
 
 from launcher.job.reserved import HEADER_START
@@ -163,8 +164,20 @@ def without_comments(text: str) -> str:
 def _is_rendered_elsewhere(path: PurePath, text: str) -> bool:
     """Return whether a file of a template engine holds containers, or a kustomization changes some."""
     if path.name in _KUSTOMIZATIONS:
-        return _CHANGES.search(text) is not None
+        return _CHANGES.search(text) is not None and any(map(_MAY_HOLD.search, _with_patches(path, text)))
     return re.search(r"\{[{%]", text) is not None and _MAY_HOLD.search(text) is not None
+
+
+def _with_patches(path: PurePath, text: str) -> Iterator[str]:
+    """Yield the text of a kustomization and those of the files beside it that it names."""
+    yield text
+    if re.search(r"^(?:helmCharts|components|transformers):", text, re.MULTILINE):
+        yield "containers:"  # of files that stand elsewhere
+    for name in re.findall(r"(?:^|path:|-)[ \t]+[\"']?([\w./-]+\.ya?ml)\b", text, re.MULTILINE):
+        try:
+            yield Path(path.parent, name).read_text(encoding="utf-8", errors="replace")
+        except OSError:
+            continue
 
 
 def _is_template(path: PurePath, text: str) -> bool:

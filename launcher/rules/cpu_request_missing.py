@@ -45,8 +45,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from launcher.diagnostics import Diagnostic, Severity
-from launcher.rules.written.commands import stated_workers
-from launcher.rules.written.evidence import is_fragment
+from launcher.rules.written.evidence import is_fragment, workers_of
 from launcher.rules.written.model import KUBERNETES, PRACTICE, Finding, WrittenFile
 
 CODE = "TL354"
@@ -59,7 +58,7 @@ def check_written(file: WrittenFile) -> Iterator[Finding]:
     """Yield an info for each container with stated workers and no stated CPUs."""
     for written in file.containers if file.kind == KUBERNETES else ():
         workload = written.workload
-        workers = stated_workers(written.argvs, workload.env)
+        workers = workers_of(written)
         if not workers or workload.cpus is not None or is_fragment(written):
             continue
         yield Finding(

@@ -27,8 +27,8 @@ from collections.abc import Iterator
 
 from launcher.diagnostics import Diagnostic, Severity
 from launcher.formats.workload import SIZE, TMPFS, Known
-from launcher.rules.written.commands import stated_prefetch, stated_workers
-from launcher.rules.written.evidence import size_text, suggested_shm
+from launcher.rules.written.commands import stated_prefetch
+from launcher.rules.written.evidence import size_text, suggested_shm, workers_of
 from launcher.rules.written.model import DEFECTS, Finding, WrittenFile
 from launcher.units import MIB, human_size
 
@@ -45,7 +45,7 @@ def check_written(file: WrittenFile) -> Iterator[Finding]:
     """Yield a warning for each size above the default in which the stated workers' batches must be tiny."""
     for written in file.containers:
         workload, size = written.workload, written.workload.shm.size
-        workers = stated_workers(written.argvs, workload.env)
+        workers = workers_of(written)
         if not workers or workload.shm.kind not in {SIZE, TMPFS} or not isinstance(size, Known):
             continue
         batches = workers * stated_prefetch(written.argvs) + _HELD

@@ -31,9 +31,17 @@ from typing import NamedTuple
 
 from launcher.diagnostics import Diagnostic, Severity
 from launcher.formats.workload import ABSENT, Unknown
-from launcher.rules.written.commands import is_training, program_of, stated_workers
+from launcher.rules.written.commands import is_training, program_of
 from launcher.rules.written.ecs_fields import is_fargate
-from launcher.rules.written.evidence import gpu_count, has_gpu, is_fragment, is_torch_image, size_text, suggested_shm
+from launcher.rules.written.evidence import (
+    gpu_count,
+    has_gpu,
+    is_fragment,
+    is_torch_image,
+    size_text,
+    suggested_shm,
+    workers_of,
+)
 from launcher.rules.written.model import DEFECTS, DEVCONTAINER, ECS, GITHUB, KUBERNETES, Finding, Written, WrittenFile
 
 CODE = "TL301"
@@ -63,7 +71,7 @@ def check_written(file: WrittenFile) -> Iterator[Finding]:
             continue
         if is_fragment(written) or _is_of_ray(written):
             continue
-        workers = stated_workers(written.argvs, workload.env)
+        workers = workers_of(written)
         severity, reason = _judged(written, workers, beside)
         if severity is not None:
             yield _finding(file, written, workers, severity, reason)
@@ -89,7 +97,7 @@ def _judged(written: Written, workers: int | None, beside: _Beside) -> tuple[Sev
     count = gpu_count(workload)
     if workers:
         return Severity.ERROR, f"{workers} DataLoader workers"
-    if trains and gpus:
+    if trains and gpus and not (workers == 0 and count == 1):
         return Severity.ERROR, "a training command with GPUs"
     if (gpus or trains) and _head(written) in beside.sized_objects:
         return Severity.ERROR, "another pod of the same object has a size"
@@ -101,7 +109,7 @@ def _judged(written: Written, workers: int | None, beside: _Beside) -> tuple[Sev
         return Severity.WARNING, f"{count} GPUs, and NCCL puts its buffers there"
     if torch and written.object_kind.endswith("TrainingRuntime"):
         return Severity.WARNING, "a PyTorch image in a runtime that trains"
-    return (Severity.INFO, "a GPU; inference in one process is right without") if gpus else (None, "")
+    return (Severity.INFO, "a GPU; one process without workers is right without") if gpus else (None, "")
 
 
 def _head(written: Written) -> str:

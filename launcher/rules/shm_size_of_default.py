@@ -25,8 +25,7 @@ from collections.abc import Iterator
 
 from launcher.diagnostics import Diagnostic, Severity
 from launcher.formats.workload import SIZE, TMPFS, Known
-from launcher.rules.written.commands import stated_workers
-from launcher.rules.written.evidence import size_text, suggested_shm
+from launcher.rules.written.evidence import size_text, suggested_shm, workers_of
 from launcher.rules.written.model import DEFECTS, Finding, WrittenFile
 from launcher.units import MIB, counted
 
@@ -40,7 +39,7 @@ def check_written(file: WrittenFile) -> Iterator[Finding]:
     """Yield a warning for each stated size from 1 to 64 MiB beside stated workers."""
     for written in file.containers:
         workload, size = written.workload, written.workload.shm.size
-        workers = stated_workers(written.argvs, workload.env)
+        workers = workers_of(written)
         if workload.shm.kind not in {SIZE, TMPFS} or not isinstance(size, Known) or not workers:
             continue
         if not MIB <= size.value <= 64 * MIB:

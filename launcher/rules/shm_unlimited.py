@@ -46,8 +46,7 @@ from collections.abc import Iterator
 
 from launcher.diagnostics import Diagnostic, Severity
 from launcher.formats.workload import UNSIZED
-from launcher.rules.written.commands import stated_workers
-from launcher.rules.written.evidence import size_text, suggested_shm
+from launcher.rules.written.evidence import size_text, suggested_shm, workers_of
 from launcher.rules.written.model import DEFECTS, KUBERNETES, Finding, WrittenFile
 
 CODE = "TL307"
@@ -63,7 +62,7 @@ def check_written(file: WrittenFile) -> Iterator[Finding]:
         if workload.shm.kind != UNSIZED:
             continue
         limited = workload.memory is not None
-        size = size_text(suggested_shm(workload, stated_workers(written.argvs, workload.env)), written)
+        size = size_text(suggested_shm(workload, workers_of(written)), written)
         key = "sizeLimit" if workload.format == KUBERNETES else "size"
         fix = f"add {key} {size}" + ("" if limited else ", and a memory limit above it")
         bound = "the memory limit" if limited else "all the memory of the node"

@@ -40,6 +40,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from launcher.diagnostics import Diagnostic, Severity
+from launcher.formats.workload import ABSENT
 from launcher.rules.written.model import DEFECTS, Finding, Written, WrittenFile, at, text_at
 from launcher.yamltree.documents import Mapping, Node, Sequence
 
@@ -47,6 +48,7 @@ CODE = "TL310"
 NAME = "shm-volume-unmounted"
 SEVERITY = Severity.ERROR
 GROUP = DEFECTS
+_INJECTED = "gke-gcsfuse-"  # mounted by a sidecar that GKE adds
 
 
 def check_written(file: WrittenFile) -> Iterator[Finding]:
@@ -58,12 +60,19 @@ def check_written(file: WrittenFile) -> Iterator[Finding]:
     for containers in pods.values():
         pod = containers[0].pod
         volumes = at(pod, "volumes")
+        if any(each.workload.shm.kind != ABSENT for each in containers):
+            continue  # the pod sizes /dev/shm by another volume
         if pod is None or not isinstance(volumes, Sequence) or isinstance(at(pod, "volumeMounts"), Sequence):
             continue
         mounted = {text_at(each, "name") for written in containers for each in _mounts(written.own)}
         for volume in volumes.items:
             name = text_at(volume, "name")
-            if name and name not in mounted and text_at(volume, "emptyDir", "medium") == "Memory":
+            if (
+                name
+                and name not in mounted
+                and not name.startswith(_INJECTED)
+                and text_at(volume, "emptyDir", "medium") == "Memory"
+            ):
                 yield _finding(containers, volume, name)
 
 

@@ -28,8 +28,7 @@ from collections.abc import Iterator
 
 from launcher.diagnostics import Diagnostic, Severity
 from launcher.formats.workload import ABSENT, Known
-from launcher.rules.written.commands import stated_workers
-from launcher.rules.written.evidence import size_text, suggested_shm
+from launcher.rules.written.evidence import size_text, suggested_shm, workers_of
 from launcher.rules.written.model import DEFECTS, Finding, WrittenFile
 
 CODE = "TL363"
@@ -44,7 +43,7 @@ def check_written(file: WrittenFile) -> Iterator[Finding]:
         workload, shm = written.workload, written.workload.shm
         if shm.kind != ABSENT or not isinstance(shm.declared, Known) or shm.span is None:
             continue
-        workers = stated_workers(written.argvs, workload.env)
+        workers = workers_of(written)
         zero = shm.declared.value == 0
         yield Finding(
             Diagnostic(

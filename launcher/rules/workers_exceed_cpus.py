@@ -62,12 +62,12 @@ def check(plan: LaunchPlan) -> Iterator[Diagnostic]:
 def check_written(file: WrittenFile) -> Iterator[Finding]:
     """Yield a warning for each container of a written text whose stated workers outnumber its CPU limit."""
     from launcher.formats.workload import stated
-    from launcher.rules.written.commands import stated_workers
+    from launcher.rules.written.evidence import workers_of
     from launcher.rules.written.model import KUBERNETES, Finding, at
 
     for written in file.containers:
         workload = written.workload
-        workers, milli = stated_workers(written.argvs, workload.env), stated(workload.cpus)
+        workers, milli = workers_of(written), stated(workload.cpus)
         if workers is None or not milli or workers * 1000 <= milli or workers == 1:
             continue
         if workload.format == KUBERNETES and at(written.own, "resources", "limits", "cpu") is None:

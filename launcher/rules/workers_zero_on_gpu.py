@@ -25,8 +25,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from launcher.diagnostics import Diagnostic, Severity
-from launcher.rules.written.commands import stated_workers
-from launcher.rules.written.evidence import command_span, has_gpu, trains
+from launcher.rules.written.evidence import command_span, has_gpu, trains, workers_of
 from launcher.rules.written.model import DEFECTS, Finding, WrittenFile
 
 CODE = "TL353"
@@ -39,7 +38,7 @@ def check_written(file: WrittenFile) -> Iterator[Finding]:
     """Yield an info for each training container with a GPU whose command states 0 workers."""
     for written in file.containers:
         workload = written.workload
-        if not trains(written) or not has_gpu(workload) or stated_workers(written.argvs, workload.env) != 0:
+        if not trains(written) or not has_gpu(workload) or workers_of(written) != 0:
             continue
         yield Finding(
             Diagnostic(

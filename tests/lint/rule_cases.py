@@ -16,6 +16,7 @@ SIZE = ', "linuxParameters": {"sharedMemorySize": 1024}'
 JOB = "apiVersion: batch/v1\nkind: %s\nmetadata: {name: %s}\nspec: {}\n"
 GITLAB = "t:\n  image: x\n  script: [%s]\n"
 TWICE = "volumeMounts: [{name: dshm, mountPath: /dev/shm}, {name: dshm, mountPath: %s}]"
+RAY = "env: [{name: NUM_WORKERS, value: '4'}]\nresources: {limits: {cpu: %d}}"
 FULL = COMMAND + "resources: {limits: {memory: %s, nvidia.com/gpu: 1}}\n" + MOUNT
 CASES: list[tuple[str, str, str, int]] = [
     ("shm-size-below-workers", "shell", RUN + "--shm-size=128m" + TRAIN + " --num-workers 32", 1),
@@ -170,6 +171,9 @@ CASES: list[tuple[str, str, str, int]] = [
         pod(f"args: [serve]\nresources: {{limits: {{memory: 5Gi}}}}\n{MOUNT}", SIZED),
         0,
     ),
+    ("shm-volume-unmounted", "kubernetes", pod(LIMIT, SIZED.replace("dshm", "gke-gcsfuse-cache")), 0),
+    ("workers-exceed-cpus", "kubernetes", pod(RAY % 1, kind="RayJob"), 0),
+    ("workers-exceed-cpus", "kubernetes", pod(RAY % 1), 1),
     ("dollar-without-shell", "kubernetes", pod("args: [python, train.py, $E]\nenv: [{name: E, value: '3'}]"), 1),
     ("dollar-without-shell", "kubernetes", pod("args: [python, train.py, $(E)]\nenv: [{name: E, value: '3'}]"), 0),
     ("size-not-read", "shell", RUN + "--shm-size=1,5g t:1", 1),

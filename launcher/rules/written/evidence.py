@@ -6,7 +6,7 @@ import re
 
 from launcher.diagnostics import Span
 from launcher.formats.workload import Unknown, Workload, stated
-from launcher.rules.written.commands import is_training
+from launcher.rules.written.commands import is_training, stated_workers
 from launcher.rules.written.model import COMPOSE, ECS, KUBERNETES, Written, at
 from launcher.units import GIB, MIB, docker_size, format_size
 
@@ -49,6 +49,15 @@ def has_gpu(workload: Workload) -> bool:
 def trains(written: Written) -> bool:
     """Return whether one of a container's commands trains."""
     return any(map(is_training, written.argvs))
+
+
+def workers_of(written: Written) -> int | None:
+    """Return the DataLoader workers that a container states; None where it states none.
+
+    In Ray's objects variables like NUM_WORKERS count Ray's own workers.
+    """
+    env = {} if written.object_kind.startswith("Ray") else written.workload.env
+    return stated_workers(written.argvs, env)
 
 
 def command_span(workload: Workload) -> Span:
