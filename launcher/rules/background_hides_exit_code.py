@@ -37,6 +37,9 @@ CODE = "TL359"
 NAME = "background-hides-exit-code"
 SEVERITY = Severity.WARNING
 GROUP = DEFECTS
+_OPERATORS = frozenset({"<&>", "<&&>", "<||>", "<|>", "<(>", "<)>"})
+_MARKED = re.compile(r"<(\$[^<>]*)>")  # what a shell would expand
+_SCRIPT = re.compile(r"(?:^|/)(?:[^/.]+|[^/]+\.(?:sh|bash|sbatch))$")
 _WAIT = re.compile(r"(?:^|[;&\n])\s*wait\s*(?:$|[;\n])")
 
 
@@ -62,6 +65,9 @@ def check_written(file: WrittenFile) -> Iterator[Finding]:
         text = shell_text(written.argv)
         if text is not None and _hides(text):
             yield _finding(command_span(workload), workload.place)
+    waits = [each[0] for each in file.commands if len(each) == 1 and each[0].text == "wait"]
+    if waits and _SCRIPT.search(file.source.span(0, 0).file) and _hides(file.text):
+        yield _finding(file.source.span(waits[-1].start, waits[-1].end), "")
     for each in file.instructions:
         if each.name in {"CMD", "ENTRYPOINT"}:
             text = shell_text(tuple(word.text for word in each.words)) if each.exec_form else each.value
@@ -80,8 +86,8 @@ def _background(words: list[str]) -> Iterator[Argv]:
     start = 0
     for index, word in enumerate(words):
         if word == "<&>":
-            yield from commands_in(" ".join(words[start:index]))[-1:]
-        if word.startswith("<") and word.endswith(">"):
+            yield from commands_in(" ".join(_MARKED.sub(r"\1", each) for each in words[start:index]))[-1:]
+        if word in _OPERATORS:
             start = index + 1
 
 

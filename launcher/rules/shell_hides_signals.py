@@ -35,7 +35,7 @@ from launcher.diagnostics import Diagnostic, Severity
 from launcher.plan.launch_plan import LaunchPlan
 from launcher.rules.written.commands import commands_in, is_training, shell_text, text_of_job
 from launcher.rules.written.evidence import command_span
-from launcher.rules.written.model import DEFECTS, KUBERNETES, Finding, Instruction, Written, WrittenFile, text_at
+from launcher.rules.written.model import DEFECTS, KUBERNETES, SHELL, Finding, Instruction, Written, WrittenFile, text_at
 
 CODE = "TL322"
 NAME = "shell-hides-signals"
@@ -45,6 +45,7 @@ _NO_SIGNAL = "a shell that waits for its child passes SIGTERM on to nobody; the 
 _WHY = (
     "the shell is process 1, waits for its child and passes SIGTERM on to nobody; the grace period is spent for nothing"
 )
+_ENTRYPOINT = re.compile(r"(?:^|[/_-])(?:docker-?)?entry-?point(?:\.(?:sh|bash))?$", re.IGNORECASE)
 _HANDLED = re.compile(r"\b(?:trap|exec|wait)\b")
 
 
@@ -66,6 +67,25 @@ def check_written(file: WrittenFile) -> Iterator[Finding]:
             yield from _shell_form(file, each)
     for written in file.containers:
         yield from _text(written)
+    if file.kind == SHELL and _ENTRYPOINT.search(file.source.span(0, 0).file):
+        yield from _of_script(file)
+
+
+def _of_script(file: WrittenFile) -> Iterator[Finding]:
+    """Yield a warning where the last command of an image's entrypoint script trains, and the script waits for it."""
+    last = file.commands[-1] if file.commands else ()
+    argv = tuple(each.text for each in last)
+    if not is_training(argv) or _HANDLED.search(file.text[last[0].start : last[-1].end]) or "trap" in file.text:
+        return
+    diagnostic = Diagnostic(
+        CODE,
+        f"the script waits for {argv[0]} as process 1 and passes no signal on",
+        f"write exec in front of {argv[0]}",
+        why=_WHY,
+        severity=SEVERITY,
+        span=file.source.span(last[0].start, last[-1].end),
+    )
+    yield Finding(diagnostic, NAME)
 
 
 def _shell_form(file: WrittenFile, each: Instruction) -> Iterator[Finding]:

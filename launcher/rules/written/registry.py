@@ -24,6 +24,7 @@ from launcher.rules import (
     healthcheck_missing,
     image_tag_floating,
     init_missing,
+    interpolation_refused,
     ipc_of_host,
     ipc_of_none,
     ipc_with_size,
@@ -50,6 +51,7 @@ from launcher.rules import (
     shm_set_in_image,
     shm_size_at_build,
     shm_size_below_workers,
+    shm_size_in_environment,
     shm_size_in_swarm,
     shm_size_missing,
     shm_size_of_default,
@@ -156,6 +158,8 @@ RULES: tuple[ModuleType, ...] = (
     visible_devices_contradict,
     workers_zero_on_gpu,
     working_set_over_memory,
+    interpolation_refused,
+    shm_size_in_environment,
 )
 # A rule that says why a size is not in effect, and the rule that would then only say that it isn't.
 _CAUSES = {
@@ -166,6 +170,7 @@ _CAUSES = {
         flag_with_underscores,
         shm_at_wrong_place,
         remount_in_container,
+        shm_size_in_environment,
     ),
     shm_without_memory_limit: (size_in_thousandths,),
 }

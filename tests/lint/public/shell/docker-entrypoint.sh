@@ -1,0 +1,4 @@
+#!/bin/sh
+set -e
+pip install -q -r requirements.txt
+python train.py --num-workers "$WORKERS"
