@@ -50,7 +50,7 @@ def ps(args: argparse.Namespace, streams: Streams) -> int:
         if args.output == "names":
             return repeated(args, streams, lambda: streams.result(names([each for each, _ in found()])))
         nothing = f"there are no runs of trainlaunch in {cluster.words}"
-        shown = Table(streams, COLUMNS, shrinking=SHRINKING, nothing=nothing)
+        shown = Table(streams, COLUMNS, live=args.watch, shrinking=SHRINKING, nothing=nothing)
         return repeated(args, streams, lambda: shown.show([_row(run, pods) for run, pods in found()]))
 
 

@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
+import os
+import queue
+import signal
 import time
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
@@ -26,6 +30,7 @@ SHRINKING = 3  # of those the first may be cut, so that a line fits
 AGE = "AGE"
 WIDTH = 80
 LEAST_WIDTH = 8
+LEAST_ROWS = 3
 WATCH_SECONDS = 2.0
 _CLEAR = "\x1b[H\x1b[J"
 Row = tuple[str, ...]
@@ -59,28 +64,39 @@ def run(args: argparse.Namespace, streams: Streams) -> int:
             return repeated(args, streams, lambda: streams.result(document({"runs": _documents(runs())})))
         if args.output == "names":
             return repeated(args, streams, lambda: streams.result(names(runs())))
-        shown = Table(streams, COLUMNS, shrinking=SHRINKING, nothing="there are no runs of trainlaunch")
+        shown = Table(
+            streams, COLUMNS, live=args.watch, shrinking=SHRINKING, nothing="there are no runs of trainlaunch"
+        )
         return repeated(args, streams, lambda: shown.show([_row(each, time.time()) for each in runs()]))
 
 
 def repeated(args: argparse.Namespace, streams: Streams, show: Callable[[], None]) -> int:
-    """Show it, and with --watch again and again until Ctrl-C."""
+    """Show it, and with --watch again and again until Ctrl-C, at once where the terminal has another size."""
     show()
-    while args.watch:
-        streams.finish()
-        time.sleep(WATCH_SECONDS)
-        show()
+    if args.watch:
+        resized: queue.SimpleQueue[None] = queue.SimpleQueue()  # safe in a signal handler, as an Event is not
+        before = signal.signal(signal.SIGWINCH, lambda *_: resized.put(None))
+        try:
+            while True:
+                streams.finish()
+                with contextlib.suppress(queue.Empty):
+                    resized.get(timeout=WATCH_SECONDS)
+                show()
+        finally:
+            signal.signal(signal.SIGWINCH, before)
     return 0
 
 
 class Table:
     """Rows below their headings; shown again, it takes its own place on a terminal, else it adds the rows that are new.
 
-    The widest of the first `shrinking` columns are cut until a line has at most 80 characters.
+    The widest of the first `shrinking` columns are cut until a line has at most 80 characters, and a `live` table on a
+    terminal is cut to that.
     """
 
-    def __init__(self, streams: Streams, columns: Row, *, shrinking: int = 0, nothing: str) -> None:
+    def __init__(self, streams: Streams, columns: Row, *, live: bool, shrinking: int = 0, nothing: str) -> None:
         self._streams = streams
+        self._live = live
         self._columns = columns
         self._shrinking = shrinking
         self._nothing = nothing
@@ -90,15 +106,17 @@ class Table:
         """Show rows; where there are none that is said."""
         again, known = self._before is not None, self._before or set()
         self._before = {self._ageless(each) for each in rows}
-        live = self._streams.out.isatty()
+        live = self._streams.out.isatty() and self._live
         fresh = [each for each in rows if live or self._ageless(each) not in known]
-        if not rows and (live or known or not again):
-            self._streams.say(self._nothing)
         if live and again:
             self._streams.result(_CLEAR)
+            self._streams.finish()  # before what stderr says on the same terminal
+        if not rows and (live or known or not again):
+            self._streams.say(self._nothing)
         if fresh:
             headed = [] if again and not live else [self._columns]
-            self._streams.show(table([*headed, *fresh], shrinking=self._shrinking))
+            text = table([*headed, *fresh], shrinking=self._shrinking)
+            self._streams.show(cut(text, os.get_terminal_size(self._streams.out.fileno())) if live else text)
 
     def _ageless(self, row: Row) -> Row:
         """Return what of a row doesn't change by itself."""
@@ -112,6 +130,16 @@ def table(rows: Sequence[Row], *, shrinking: int = 0) -> str:
         widths[widths.index(max(widths[:shrinking]))] -= 1
     lines = ("  ".join(_cell(cell, width) for cell, width in zip(row, widths, strict=True)) for row in rows)
     return "".join(line.rstrip() + "\n" for line in lines)
+
+
+def cut(text: str, size: os.terminal_size) -> str:
+    """Return as much of some lines as a terminal shows at once, with the number of those that it doesn't."""
+    columns, rows = size.columns or WIDTH, size.lines or LEAST_ROWS
+    lines = [line if len(line) <= columns else f"{line[: columns - 1]}…" for line in text.splitlines()]
+    kept = max(LEAST_ROWS, rows - 1) - 1  # the cursor's own, and the one that says how many are left out
+    if len(lines) > kept + 1:
+        lines = [*lines[:kept], f"… and {len(lines) - kept} more"]
+    return "".join(f"{line}\n" for line in lines)
 
 
 def _cell(text: str, width: int) -> str:

@@ -42,9 +42,10 @@ def test_no_verb_breaks_on_a_full_disk(trainlaunch: Runs, tmp_path: Path, descri
     assert trainlaunch("up", job).returncode == 4
     verbs = [
         (["--version"], 2, 0), (["plan", "--help"], 2, 0), (["plan", job], 2, 0),
-        (["render", job, "--target", "docker"], 2, 0), (["lint", str(tmp_path / "run.sh")], 2, None), (["explain", "TL201"], 2, 0),
-        (["schema"], 2, 0), (["completion", "zsh"], 2, 0), (["ps", "--target", "local"], 2, 0), (["status", "full"], 2, 1),
-        (["doctor", "full"], 2, 1), (["logs", "full"], 2, 2), (["logs", "-f", "full"], 2, 2), (["wait", "full"], 4, 4),
+        (["render", job, "--target", "docker"], 2, 0), (["lint", str(tmp_path / "run.sh")], 2, None),
+        (["explain", "TL201"], 2, 0), (["schema"], 2, 0), (["completion", "zsh"], 2, 0),
+        (["ps", "--target", "local"], 2, 0), (["status", "full"], 2, 1), (["doctor", "full"], 2, 1),
+        (["logs", "full"], 2, 2), (["logs", "-f", "full"], 2, 2), (["wait", "full"], 4, 4),
         (["attach", "full"], 4, 4), (["up", job], 4, 4), (["bogus"], 2, 2), (["plan", "none.yaml"], 1, 1),
         (["down", "full", "--all"], 0, 0),
     ]  # fmt: skip
