@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import signal
 import time
+from typing import Any
 
 import pytest
 
 from launcher.run import live
 from tests.kubernetes.contract.user import User, once
-from tests.kubernetes.pods import Pod
+from tests.kubernetes.pods import INDEX, Pod
 from tests.kubernetes.scripts import prints
 from tests.kubernetes.server import FakeCluster
 from tests.kubernetes.websocket import Answer
@@ -151,6 +152,32 @@ def test_status_shows_what_the_health_check_reads(user: User, fake: FakeCluster)
     assert refused.process.returncode == 0, refused.words()
     assert "pods/exec" in refused.words()
     assert up.tell(signal.SIGINT).end() == 130
+
+
+def test_status_sizes_an_unsized_job_by_its_highest_pod(user: User, fake: FakeCluster) -> None:
+    """Two nodes, one line to paste: 20 MiB of two workers that hold four batches."""
+
+    def answer(pod: dict[str, Any], command: list[str]) -> Answer:
+        peak = 20 << 20 if pod["metadata"]["annotations"][INDEX] == "1" else 4 << 20
+        return Answer(f"shm used=1048576 peak={peak} size=67108864 workers=2/2\n".encode())
+
+    fake.exec = answer
+
+    def waits(pod: Pod) -> None:
+        pod.say("ready\n")
+        pod.stopping.wait(120)
+        pod.exit(143)
+
+    fake.pods_do(waits)
+    unsized = {"num_workers": 2, "batch_size": 4}
+    torchrun = {"nnodes": 2, "nproc_per_node": 1}
+    assert user.up("-d", script="sleep 60", torchrun=torchrun, data_loader=unsized, shm_size=None).end() == 0
+    shown, until = "", time.monotonic() + 40
+    while "size: 5Mi" not in shown and time.monotonic() < until:  # the second pod starts after the first
+        shown = bytes(user.runs("status").out).decode()
+    assert shown.count("data_loader:") == 1
+    assert "  batch_bytes: {size: 5Mi, tensors: 1}" in shown
+    assert user.runs("down").process.returncode == 0
 
 
 def test_doctor_looks_into_a_running_pod(user: User, fake: FakeCluster) -> None:
