@@ -16,6 +16,7 @@ IN_WORKER = Text("us error encountered in worker", r"Unexpected bus error encoun
 WORKER_KILLED = Text("killed by signal: Bus error", r"DataLoader worker \(.*\) is killed by signal: Bus error")
 PROCESS = Text("SIGBUS", r"Signal 7 \(SIGBUS\)|(?:signal|died with|terminated by).{0,20}SIGBUS")
 TORCHRUN = Text("exitcode", r"\bexitcode *[:=] *-7\b")
+DEEPSPEED = Text("return code = -", r"exits with return code = -7\b")
 SHELL = Text(
     "us error", r"^Bus error( \(core dumped\))?\s*$|: line \d+: +\d+ Bus error\b|^Fatal Python error: Bus error"
 )
@@ -34,7 +35,7 @@ class Sigbus(NamedTuple):
 def sigbus(case: Case) -> Sigbus | None:
     """Return the death of SIGBUS that a log or an exit code tells, None without one."""
     worker = case.first(IN_WORKER, WORKER_KILLED)
-    process = case.first(PROCESS, TORCHRUN, SHELL)
+    process = case.first(PROCESS, TORCHRUN, DEEPSPEED, SHELL)
     if worker is None and process is None and case.exit_code != SIGBUS_EXIT:
         return None
     shown = worker or process or "exit code 135, which is 128 + SIGBUS"

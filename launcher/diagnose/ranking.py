@@ -178,7 +178,9 @@ def ranked(case: Case) -> tuple[Diagnosis, ...]:
     if not causes and echoes:
         causes, echoes = echoes[:1], echoes[1:]
     if not causes:
+        shown = {seen.line for each in harmless for seen in each.evidence if seen.line}
         causes = [each for each in found if each.symptom in LAST_RESORTS - {"unknown", "benign"}]
+        causes = [each for each in causes if not shown.intersection(seen.line for seen in each.evidence if seen.line)]
     if not causes and not harmless:
         causes = [each for each in found if each.symptom in LAST_RESORTS][:1]
     causes = _without_repeats(sorted(causes, key=lambda each: each.confidence == POSSIBLE))

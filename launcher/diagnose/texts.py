@@ -47,6 +47,9 @@ ROOTS: tuple[str, ...] = (
     "o module named",
     "temporarily un",
     "exitcode",
+    "return code = -",
+    "MountVolume",
+    "TaintManager",
 )
 MOST_CHARACTERS = 4096  # of a line; what a program says of an error stands in its first page
 

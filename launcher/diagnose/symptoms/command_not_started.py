@@ -28,11 +28,14 @@ _INTERPRETER = Text("ot found", r"exec: (?:line \d+: )?/.*not found")
 _ENGINE = Text("ot found", r'exec: "[^"]+": executable file not found')
 _ENGINE_STAT = Text("o such file", r'exec: "[^"]+": stat .*no such file')
 _ENGINE_DENIED = Text("enied", r'exec: "[^"]+": permission denied')
+_RUNTIME = Text("rror: ", r"^Error: (?:crun|runc)\b(?!.*executable file)")  # Podman's 126 and 127 for a refusal
 
 
 def diagnose(case: Case) -> Diagnosis | None:
     """Match 126, 127, the engines' texts, and an image for another CPU; a script may return the codes itself."""
     engine = case.first(_ENGINE, _ENGINE_STAT, _ENGINE_DENIED)
+    if engine is None and case.first(_RUNTIME) is not None:
+        return None
     wrong_cpu = case.first(_FORMAT)
     if wrong_cpu is not None and case.exit_code != 0:
         sentence = "the program is built for another CPU than this machine's, or is a script without a `#!` line"

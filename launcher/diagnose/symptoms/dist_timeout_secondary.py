@@ -28,12 +28,13 @@ _GLOO = Text(
 _ABORTED = Text("NCCL", r"NCCL communicator (?:was|has been) aborted|ncclRemoteError|ncclInternalError.*remote")
 _REMOTE = Text("rror", r"remote process exited or there was a network error|ncclRemoteError")
 _HEARTBEAT = Text("NCCL", r"ProcessGroupNCCL's watchdog got stuck|HeartbeatMonitor|monitored.*heartbeat.*NCCL")
+_STORE = Text("rror", r"DistNetworkError: (?:failed to recv|.*Connection (?:reset|closed)|Broken pipe)")
 _BARRIER = Text("rror", r"(?:monitoredBarrier|store->get\('.*'\) got error|wait timeout after \d+ms, keys)")
 
 
 def diagnose(case: Case) -> Diagnosis | None:
     """Match the texts of NCCL's watchdog, gloo and the store."""
-    hit = case.first(_CAUGHT, _COLLECTIVE, _WATCHDOG, _GLOO, _ABORTED, _REMOTE, _HEARTBEAT, _BARRIER)
+    hit = case.first(_CAUGHT, _COLLECTIVE, _WATCHDOG, _GLOO, _ABORTED, _REMOTE, _HEARTBEAT, _STORE, _BARRIER)
     if hit is None:
         return None
     sentence = "a rank waited for another rank that did not come: the cause is what that rank did before"

@@ -35,12 +35,13 @@ _KERNEL = Text(
 )
 _ARCH = Text("rror", r"no kernel image is available for execution|invalid device function")
 _CAPABILITY = Text("CUDA", r"with CUDA capability sm_\d+ is not compatible")
+_TOOLKIT = Text("rror", r"nvidia-container-cli: (?:initialization|detection) error|nvml error: driver not loaded")
 _MISMATCH = Text("rror", r"[Dd]river/library version mismatch")
 
 
 def diagnose(case: Case) -> Diagnosis | None:
     """Match torch's, the image's and the driver's texts."""
-    hit = case.first(_OLD, _INSUFFICIENT, _FORWARD, _CONDITION, _KERNEL, _ARCH, _CAPABILITY, _MISMATCH)
+    hit = case.first(_OLD, _INSUFFICIENT, _FORWARD, _CONDITION, _KERNEL, _ARCH, _CAPABILITY, _MISMATCH, _TOOLKIT)
     if hit is None:
         return None
     sentence = (

@@ -22,6 +22,8 @@ _SIGNALS = {137: "SIGKILL", 143: "SIGTERM"}
 _RANK = Text("SIG", r"Signal (?:9|15) \(SIG(?:KILL|TERM)\) received by PID")
 _EXITCODE = Text("exitcode", r"\bexitcode *[:=] *-(?:9|15)\b")
 _SHELL = Text("illed", r"^Killed$|: line \d+: +\d+ Killed\b")
+_SPAWN = Text("SIG", r"process \d+ terminated with signal SIG(?:KILL|TERM)\b")
+_DEEPSPEED = Text("return code = -", r"exits with return code = -(?:9|15)\b")
 _BARE = "exit code {}, OOMKilled false, no signal sent through {}"
 
 
@@ -29,7 +31,7 @@ def diagnose(case: Case) -> Diagnosis | None:
     """Match 137 and 143, and the texts of SIGKILL, that nothing else explains."""
     evidence = case.evidence
     name = _SIGNALS.get(case.exit_code or 0)
-    hit = case.first(_RANK, _EXITCODE, _SHELL)
+    hit = case.first(_RANK, _EXITCODE, _SHELL, _SPAWN, _DEEPSPEED)
     if (name is None and hit is None) or evidence.oom_killed or evidence.stopped or evidence.reason:
         return None
     if name is None:

@@ -21,7 +21,9 @@ _WORDS = Text("Error", r"^(?:docker: )?Error(?: response from daemon)?: |^docker
 _DAEMON = Text("Error response from daemon", r"(?:^|docker: )Error response from daemon: ")
 _OCI = Text("rror:", r"OCI runtime (?:create|exec|run) failed|OCI runtime error: ")
 _SHMSIZE = Text("shm", r"cannot set shmsize when running in the .* IPC Namespace")
+_RUNTIME = Text("rror: ", r"^Error: (?:crun|runc): .*OCI (?:permission denied|runtime)")
 _FLAG = Text("rror:", r"^(?:docker|podman): .*(?:unknown flag|invalid argument|invalid reference format)")
+PODMANS = frozenset({126, 127})  # where its runtime refuses the container
 
 
 def diagnose(case: Case) -> Diagnosis | None:
@@ -29,8 +31,9 @@ def diagnose(case: Case) -> Diagnosis | None:
     evidence = case.evidence
     if not evidence.where.on_this_machine:
         return None  # a cluster's own reasons are symptoms of their own
-    hit = case.first(_DAEMON, _SHMSIZE, _OCI, _FLAG)
-    if case.exit_code not in {EXIT_BEFORE_START, None} or (case.exit_code is None and hit is None):
+    hit = case.first(_DAEMON, _SHMSIZE, _OCI, _RUNTIME, _FLAG)
+    refused = case.exit_code in {EXIT_BEFORE_START, None} or (case.exit_code in PODMANS and case.first(_RUNTIME))
+    if not refused or (case.exit_code is None and hit is None):
         return None
     told = evidence.error or hit or case.first(_WORDS)
     if told:

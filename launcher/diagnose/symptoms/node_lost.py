@@ -29,12 +29,13 @@ _STORIES = {
 }
 _SLURM = Text("rror", r"DUE TO NODE FAILURE|CANCELLED AT \S+ DUE TO NODE FAIL")
 _EVENT = Text("NodeNot", r"\bNodeNotReady\b.*\bnot ready\b|Node .* status is now: NodeNotReady|\bNodeLost\b")
+_TAINT = Text("TaintManager", r"\b(?:DeletionByTaintManager|TaintManagerEviction)\b")
 
 
 def diagnose(case: Case) -> Diagnosis | None:
     """Match the reasons that are about the node, and Slurm's."""
     event = case.event(*_STORIES)
-    hit = case.first(_SLURM, _EVENT)
+    hit = case.first(_SLURM, _EVENT, _TAINT)
     if event is None and hit is None:
         return None
     story = _STORIES[event.reason] if event is not None else "the node failed"

@@ -26,7 +26,7 @@ _REASON = Text("OOM", r"\bOOMKilled\b(?!\W+false)")
 _KERNEL = Text("illed", r"(?:Memory cgroup out of memory|Out of memory|oom-kill:.*): Killed process \d+")
 _CONSTRAINT = Text("OOM", r"OOM ?[Kk]ill(?:ed)? (?:event|detected)|CONSTRAINT_MEMCG")
 _SLURM = Text("rror:", r"Detected \d+ oom[-_]kill event|Exceeded (?:job|step) memory limit")
-_RAY = Text("OOM", r"killed due to (?:the node running low on memory|memory pressure \(OOM\))")
+_RAY = Text("illed", r"killed due to (?:the node running low on memory|memory pressure \(OOM\))")
 
 
 def diagnose(case: Case) -> Diagnosis | None:

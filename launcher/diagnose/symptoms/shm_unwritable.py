@@ -20,7 +20,8 @@ _DENIED = Text("rror: [Errno", r"(?:PermissionError: \[Errno 13\]|OSError: \[Err
 _MAKES = r"SemLock|_posixshmem|shared_memory\.py|synchronize\.py"
 _TORCH = Text("nable to open shared memory object", r"shared memory object <[^>]*>.*\((?:13|30)\)")
 _PATH = Text(
-    "/dev/shm", r"(?:Permission denied|Read-only file system).*/dev/shm\b|/dev/shm\S*: (?:Permission denied|Read-)"
+    "/dev/shm",
+    r"(?:Permission denied|Read-only file system).*/dev/shm\b|/dev/shm\S*(?:: | .*error: )(?:Permission denied|Read-)",
 )
 
 

@@ -19,6 +19,7 @@ SIGSEGV_EXIT = 139
 _WORKER = Text(" fault", r"segmentation fault encountered in worker|killed by signal: Segmentation fault")
 _PROCESS = Text("SIG", r"Signal 11 \(SIGSEGV\)|signal SIGSEGV|exitcode *: *-11\b")
 _TORCHRUN = Text("exitcode", r"\bexitcode *[:=] *-11\b")
+_DEEPSPEED = Text("return code = -", r"exits with return code = -11\b")
 _PYTHON = Text(
     " fault",
     r"Fatal Python error: Segmentation fault|^Segmentation fault(?: \(core dumped\))?\s*$|: line \d+: +\d+ Seg",
@@ -28,7 +29,7 @@ _PYTHON = Text(
 def diagnose(case: Case) -> Diagnosis | None:
     """Match torch's, torchrun's and Python's texts, and exit code 139."""
     worker = case.first(_WORKER)
-    process = case.first(_PROCESS, _TORCHRUN, _PYTHON)
+    process = case.first(_PROCESS, _TORCHRUN, _DEEPSPEED, _PYTHON)
     if worker:
         sentence = "a DataLoader worker crashed in native code, often a handle (LMDB, HDF5, cv2) opened before the fork"
         fix = "open the handle inside the worker, at first use in __getitem__"
