@@ -47,6 +47,7 @@ RAISING: tuple[str, ...] = (
     "launcher.run.docker.client",
     "launcher.run.docker.facts",
     "launcher.run.docker.image",
+    "launcher.run.gpu_holds",
     "launcher.run.kubernetes.api_errors",
     "launcher.run.kubernetes.kubeconfig",
     "launcher.run.kubernetes.launch",

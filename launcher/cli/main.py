@@ -116,6 +116,7 @@ def _parsed(verb: str | None, module: ModuleType | None, words: list[str]) -> ar
     args, unknown = parser.parse_known_args(words)
     if unknown:
         chosen.error(f"unrecognized arguments: {' '.join(unknown)}", unknown=unknown)
+    args.words = words
     return args
 
 

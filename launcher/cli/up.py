@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import argparse
+import shlex
 import time
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -38,6 +40,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("-d", "--detach", action="store_true", help="start it and return; print its name")
     add_place_arguments(parser)
     parser.add_argument(
+        "--share-gpus",
+        action="store_true",
+        help="docker, compose, local: start on a GPU that a running job of ours has",
+    )
+    parser.add_argument(
         "--replace", action="store_true", help="kubernetes: delete the same job first where it is there already"
     )
     parser.add_argument(
@@ -59,7 +66,18 @@ def run(args: argparse.Namespace, streams: Streams) -> int:
     with backend_of(plan.target) as backend:
         backend.prepare(plan, Screen(streams).say)
         _remove_expired(backend, streams)
-        return _detached(backend, plan, streams) if args.detach else _followed(backend, plan, streams)
+        start = _detached if args.detach else _followed
+        return start(backend, plan, streams, _claim_of(args, plan, streams))
+
+
+def _claim_of(args: argparse.Namespace, plan: LaunchPlan, streams: Streams) -> AbstractContextManager[None]:
+    """Return what keeps a job's GPUs its own while it is started; nothing where it has none, or shares them."""
+    if not plan.gpus or args.share_gpus:
+        return nullcontext()
+    from launcher.run.gpu_holds import claimed
+
+    typed = shlex.join(["trainlaunch", *args.words])
+    return claimed(plan, typed, lambda text: streams.say(f"trainlaunch: {text}"))
 
 
 def _verify_patch(plan: LaunchPlan) -> None:
@@ -84,7 +102,7 @@ def _remove_expired(backend: Backend, streams: Streams) -> None:
             streams.say(f"trainlaunch: {expired(run.name, run.ttl or 0)}")
 
 
-def _followed(backend: Backend, plan: LaunchPlan, streams: Streams) -> int:
+def _followed(backend: Backend, plan: LaunchPlan, streams: Streams, claim: AbstractContextManager[None]) -> int:
     from launcher.cli.keeper import placed, remove_when_due
     from launcher.run.keeping import holding
     from launcher.run.kept import Kept
@@ -110,7 +128,7 @@ def _followed(backend: Backend, plan: LaunchPlan, streams: Streams) -> int:
     events: Events[Event] = Events()
     with holding(run) as held:
         with trapped_signals(events):  # to the last line: a signal that comes twice must not take the job's code
-            outcome = Supervisor(backend, plan, console, events, kept).run(run)
+            outcome = Supervisor(backend, plan, console, events, kept).run(run, claim)
             held.over = True
             _tell(outcome, plan, redacted, screen, streams)
         if screen.left:
@@ -133,7 +151,7 @@ def _tell(outcome: Outcome, plan: LaunchPlan, redacted: Redactor, screen: Screen
     screen.say(f"its {kept} kept; `trainlaunch down {plan.job.name}` removes {them}")
 
 
-def _detached(backend: Backend, plan: LaunchPlan, streams: Streams) -> int:
+def _detached(backend: Backend, plan: LaunchPlan, streams: Streams, claim: AbstractContextManager[None]) -> int:
     from launcher.cli.keeper import leave_keeper, placed
     from launcher.run.kept import Kept
     from launcher.run.logout import at_logout
@@ -141,8 +159,9 @@ def _detached(backend: Backend, plan: LaunchPlan, streams: Streams) -> int:
     from launcher.run.wording import not_kept
 
     run = new_run_id()
-    Kept(run).keep(placed(plan))
-    backend.begin(backend.create(plan, run, 1)).close()
+    with claim:
+        Kept(run).keep(placed(plan))
+        backend.begin(backend.create(plan, run, 1)).close()
     problem = leave_keeper(plan, run)
     streams.result(plan.name + "\n")
     job = plan.job.name

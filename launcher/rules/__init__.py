@@ -64,6 +64,15 @@ REMARKS: tuple[ModuleType, ...] = (
 )
 
 
+def _device_rules(plan: LaunchPlan) -> tuple[ModuleType, ...]:
+    """Return the rule of variables that choose among GPUs; most jobs have none."""
+    if not any("VISIBLE_DEVICES" in name or name == "GPU_DEVICE_ORDINAL" for name in plan.job.env):
+        return ()
+    from launcher.rules import visible_devices_contradict
+
+    return (visible_devices_contradict,)
+
+
 def _shell_rules(plan: LaunchPlan) -> tuple[ModuleType, ...]:
     """Return the rules of a shell's text; most jobs have none, and the rules read one as `lint` does."""
     if plan.job.script is None and not any(re.fullmatch(r"-[a-z]*c", each) for each in plan.job.command or ()):
@@ -122,7 +131,7 @@ def judged(plan: LaunchPlan) -> tuple[Diagnostic, ...]:
         problems += _severities(plan.job.policy)
     found = weighed(problems, plan.job.policy)
     if not errors_among(found):
-        found = (*found, *weighed(_found((*REMARKS, *_shell_rules(plan)), plan), plan.job.policy))
+        found = (*found, *weighed(_found((*REMARKS, *_device_rules(plan), *_shell_rules(plan)), plan), plan.job.policy))
     if errors_among(found):
         raise JobFileRejected(found)
     return found

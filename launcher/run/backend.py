@@ -47,7 +47,7 @@ class Started:
     never ran (`error` then has the engine's words). Times are seconds since the epoch, sizes bytes, 0 where unknown.
     `node` is its number where several containers run the job, `project` the Compose project that it belongs to.
     `owner` is who started it, empty where it was started by hand. `fronted`: a program of the image
-    starts the preflight.
+    starts the preflight. `gpus` are those that it has, as `launcher.run.gpu_holds` writes them.
     """
 
     id: str
@@ -76,6 +76,7 @@ class Started:
     project: str = ""
     owner: str = ""
     fronted: bool = False
+    gpus: str = ""
 
     def expired(self, now: float) -> bool:
         """Whether it ended longer than its ttl_after_finished ago; `now` is seconds since the epoch."""

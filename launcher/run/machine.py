@@ -12,11 +12,11 @@ from launcher.diagnostics import Diagnostic
 from launcher.errors import LaunchError
 from launcher.run.docker.checks import (
     INSTALL_TOOLKIT,
-    gpu_nodes,
     has_gpu_runtime,
     shares_this_host,
     unenforced_limits,
 )
+from launcher.run.nvidia_gpus import gpu_nodes
 from launcher.units import MIB, human_size
 
 SHM = Path("/dev/shm")

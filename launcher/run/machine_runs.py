@@ -110,6 +110,11 @@ class Machine:
         return self._backends[target]
 
     @property
+    def targets(self) -> tuple[str, ...]:
+        """The targets that were reached."""
+        return tuple(self._backends)
+
+    @property
     def places(self) -> str:
         """What was looked at, as a sentence starts with it."""
         known = [each.place for each in self._backends.values()]

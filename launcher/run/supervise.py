@@ -8,6 +8,7 @@ import secrets
 import threading
 import time
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -63,10 +64,7 @@ def new_run_id() -> str:
 
 
 class Supervisor:
-    """Follows one run on one backend. `events` is fed by signals; clocks are only read for active_deadline.
-
-    `kept` takes down what nobody could find out later.
-    """
+    """Follows one run on one backend; `events` is fed by signals, `kept` takes down what nobody could tell later."""
 
     def __init__(
         self, backend: Backend, plan: LaunchPlan, console: Console, events: Events[Event], kept: Kept | None = None
@@ -81,10 +79,12 @@ class Supervisor:
         self._presses = Presses()
         self._ends_at: float | None = None
 
-    def run(self, run: str) -> Outcome:
-        """Run all attempts; `run` is the run's new id. Raises TargetUnavailable where one can't start."""
+    def run(self, run: str, claim: AbstractContextManager[None] | None = None) -> Outcome:
+        """Run all attempts; `claim` is held while the first starts. Raises TargetUnavailable where one can't."""
         self._count_from(time.time())
-        return self._to_the_last(*self._started(run, 1))
+        with claim or nullcontext():
+            first = self._started(run, 1)
+        return self._to_the_last(*first)
 
     def resume(self, containers: tuple[Started, ...]) -> Outcome:
         """Go on with an attempt that was started already, whose `containers` these are, and with those after it."""

@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from launcher.plan.launch_plan import LaunchPlan
-from launcher.run.docker.checks import gpu_nodes, host_findings, shares_this_host
+from launcher.run.docker.checks import host_findings, shares_this_host
+from launcher.run.nvidia_gpus import gpu_nodes
 from tests.jobs import plan_with
 
 ROOMY: dict[str, Any] = {"NCPU": 64, "MemTotal": 512 << 30, "Runtimes": {"runc": {}}}

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import shutil
 import socket
 from collections.abc import Iterator, Mapping
@@ -15,6 +14,7 @@ from launcher.diagnostics import Diagnostic, Explanation
 from launcher.plan.launch_plan import LaunchPlan
 from launcher.run.amd_gpus import NO_GPU, amd_findings
 from launcher.run.docker.client import Engine, EngineRefused
+from launcher.run.nvidia_gpus import gpu_nodes
 from launcher.run.secrets import secret_findings
 from launcher.units import counted, format_cpus, format_size
 
@@ -188,13 +188,6 @@ def _gpus(plan: LaunchPlan, info: Mapping[str, Any], *, local: bool) -> Iterator
             span=span,
             field="resources.gpus",
         )
-
-
-def gpu_nodes(dev: Path = Path("/dev")) -> int | None:
-    """Return how many GPUs have a device node; None on WSL, whose one node /dev/dxg stands for all."""
-    if (dev / "dxg").exists():
-        return None
-    return sum(1 for each in dev.glob("nvidia*") if re.fullmatch(r"nvidia\d+", each.name))
 
 
 def has_gpu_runtime(info: Mapping[str, Any], *, local: bool) -> bool:

@@ -12,6 +12,7 @@ from launcher.formats.docker.line import run_lines
 from launcher.job.reserved import LABEL_PREFIX
 from launcher.plan.launch_plan import LaunchPlan
 from launcher.render import render
+from launcher.run.gpus_held import GPUS, held_by
 from launcher.run.owner import OWNER_KEY, own_name
 from launcher.run.secrets import secret_value
 from launcher.verify import verified
@@ -37,6 +38,8 @@ def create_body(plan: LaunchPlan, *, run: str, attempt: int) -> dict[str, Any]:
 def run_labels(plan: LaunchPlan, *, run: str, attempt: int) -> dict[str, str]:
     """Return the labels that only a run has; `own_labels` are those that every rendering carries."""
     values = {"run": run, "attempt": str(attempt), "max-attempts": str(plan.job.max_attempts), OWNER_KEY: own_name()}
+    if plan.gpus:
+        values[GPUS] = held_by(plan)
     if plan.job.ttl_after_finished is not None:
         values["ttl-after-finished"] = str(plan.job.ttl_after_finished)
     return {LABEL_PREFIX + key: value for key, value in values.items()}

@@ -11,6 +11,7 @@ from launcher.job.reserved import LABEL_PREFIX
 from launcher.plan.planned import LABEL as PLAN_LABEL
 from launcher.plan.planned import planned_from, whole_number
 from launcher.run.backend import Started
+from launcher.run.gpus_held import GPUS, held_in
 from launcher.run.owner import OWNER_KEY
 from launcher.run.timestamps import seconds
 from launcher.targets import COMPOSE, DOCKER
@@ -21,6 +22,7 @@ _NAME = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
 _WHOLE = re.compile(r"[0-9]{1,18}")
 _FITTING = {
     "job": _NAME,
+    GPUS: re.compile(r"[-,:/A-Za-z0-9]{0,4096}"),
     "run": re.compile(r"[A-Za-z0-9-]{0,63}"),
     **dict.fromkeys(("attempt", "max-attempts", "ttl-after-finished", "node"), _WHOLE),
 }
@@ -62,6 +64,7 @@ def started_from(inspected: Mapping[str, Any]) -> Started:
         node=_number(labels, "node"),
         project=labels.get(COMPOSE_PROJECT, ""),
         owner=labels.get(LABEL_PREFIX + OWNER_KEY, ""),
+        gpus=labels.get(LABEL_PREFIX + GPUS) or held_in(host),
         fronted=has_a_front((inspected.get("Path") or "", *(inspected.get("Args") or ()))),
     )
 

@@ -10,8 +10,9 @@ from pathlib import Path
 from launcher.diagnostics import Diagnostic, Explanation
 from launcher.plan.launch_plan import LaunchPlan
 from launcher.run.amd_gpus import NO_GPU, amd_findings
-from launcher.run.docker.checks import gpu_nodes, mount_findings
+from launcher.run.docker.checks import mount_findings
 from launcher.run.local.process_spec import working_dir
+from launcher.run.nvidia_gpus import gpu_nodes
 from launcher.run.observe import SHM
 from launcher.run.secrets import secret_findings
 from launcher.units import counted, format_cpus, format_size, human_size

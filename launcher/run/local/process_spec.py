@@ -117,6 +117,18 @@ def _gpu_variables(plan: LaunchPlan, inherited: Mapping[str, str]) -> dict[str, 
     return visible | ({ORDER: "PCI_BUS_ID"} if gpus and counted_by_us and not amd else {})
 
 
+def visible_gpus(plan: LaunchPlan) -> tuple[str, ...] | None:
+    """Return the GPUs that the variables leave a job, as `resources.gpus` names them; None where they leave all."""
+    amd = plan.job.resources.gpu_vendor == "amd"
+    inherited, variable = environment(), AMD_VISIBLE if amd else VISIBLE
+    seen = {**inherited, **_gpu_variables(plan, inherited), **plan.job.env}.get(variable)
+    if seen is None:
+        return None
+    there = [str(each) for each in amd_gpus()] if amd else []
+    named = [each.strip() for each in seen.split(",") if each.strip()]
+    return tuple(there[int(each)] if each.isdecimal() and int(each) < len(there) else each for each in named)
+
+
 def _hip_ids(gpus: Gpus) -> tuple[str, ...]:
     """Return the ids as HIP counts: AMD's GPUs alone, while a job's ids count the render nodes of every maker."""
     there = amd_gpus() if gpus.ids else []

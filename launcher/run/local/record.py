@@ -14,6 +14,7 @@ from launcher.container.preflight import health_text
 from launcher.plan.launch_plan import LaunchPlan
 from launcher.plan.planned import Planned, planned_of
 from launcher.run.backend import Started
+from launcher.run.gpus_held import GPUS, held_by
 from launcher.run.local.files import UnusableState
 from launcher.run.local.processes import Identity, boot_id, descendants, identity_of, marked
 from launcher.run.local.state import RunFolder
@@ -41,6 +42,7 @@ def describe(plan: LaunchPlan, *, run: str, attempt: int) -> dict[str, Any]:
         "job": job.name,
         "run": run,
         OWNER_KEY: own_name(),
+        GPUS: held_by(plan),
         "attempt": attempt,
         "max_attempts": job.max_attempts,
         "ttl": job.ttl_after_finished,
@@ -118,6 +120,7 @@ def _state(folder: RunFolder, known: dict[str, Any], *, health: bool) -> Started
         ttl=known["ttl"],
         target=LOCAL.name,
         owner=known.get(OWNER_KEY, ""),
+        gpus=known.get(GPUS, ""),
     )
 
 
