@@ -1,4 +1,4 @@
-"""A value of a Compose file has a `${` that is no variable.
+"""A value of a Compose file has a `${` that is no variable of Compose's.
 
 **Why it matters**: Compose stops before anything starts: `invalid interpolation format … You may need to escape any $
 with another $`. `$(…)`, `$1` and `$?` are left as they are.
@@ -39,7 +39,7 @@ CODE = "TL372"
 NAME = "interpolation-refused"
 SEVERITY = Severity.ERROR
 GROUP = DEFECTS
-_REFUSED = re.compile(r"\$\{(?![A-Za-z_])[^}\s]{0,20}\}?|\$\{[A-Za-z_]\w*$")
+_REFUSED = re.compile(r"\$\{(?:(?![A-Za-z_])|[A-Za-z_]\w*(?!\w|\}|:?[-?+]))[^}\s]{0,20}\}?")
 
 
 def check_written(file: WrittenFile) -> Iterator[Finding]:

@@ -1,4 +1,4 @@
-"""A value is a number or a truth value to YAML where Kubernetes takes text alone.
+"""A value is a number or a truth value to YAML where Kubernetes or Compose takes text alone.
 
 **Why it matters**: the API server refuses the object: `cannot unmarshal number into Go struct field EnvVar.value of
 type string`. To kubectl `yes`, `on` and `off` are truth values too.
@@ -40,7 +40,7 @@ from collections.abc import Iterator
 
 from launcher.diagnostics import Diagnostic, Edit, Severity
 from launcher.formats.kubernetes.fields import is_null
-from launcher.rules.written.model import DEFECTS, KUBERNETES, Finding, Written, WrittenFile, at
+from launcher.rules.written.model import COMPOSE, DEFECTS, KUBERNETES, Finding, Written, WrittenFile, at
 from launcher.yamltree.documents import Mapping, Node, Scalar, Sequence
 from launcher.yamltree.scalars import value_of
 
@@ -48,10 +48,13 @@ CODE = "TL361"
 NAME = "number-for-text"
 SEVERITY = Severity.ERROR
 GROUP = DEFECTS
+_WHY = "the file is refused: `cannot unmarshal number` by Kubernetes, `must be a string` by Compose"
 
 
 def check_written(file: WrittenFile) -> Iterator[Finding]:
     """Yield an error for each variable, word of a command, label or annotation that is no text to kubectl."""
+    if file.kind == COMPOSE:
+        yield from _of_services(file)
     if file.kind != KUBERNETES:
         return
     seen: set[int] = set()
@@ -65,6 +68,16 @@ def check_written(file: WrittenFile) -> Iterator[Finding]:
             if node.start not in seen and _is_other(node):
                 seen.add(node.start)
                 yield _finding(what, node, "")
+
+
+def _of_services(file: WrittenFile) -> Iterator[Finding]:
+    """Yield an error for each word of a service's command that is no text to Compose."""
+    for written in file.containers:
+        for key in ("command", "entrypoint"):
+            words = at(written.own, key)
+            for each in words.items if isinstance(words, Sequence) else ():
+                if isinstance(each, Scalar) and not isinstance(value_of(each), str):
+                    yield _finding(f"a word of {key}", each, written.workload.place)
 
 
 def _texts(written: Written) -> Iterator[tuple[str, Scalar]]:
@@ -108,7 +121,7 @@ def _finding(what: str, node: Scalar, place: str) -> Finding:
             CODE,
             f"{what} is {node.raw}, {kind} to YAML, where text is expected",
             f'write "{node.raw}"',
-            why="the API server refuses the object: cannot unmarshal into a string",
+            why=_WHY,
             severity=SEVERITY,
             span=node.span,
             field=place,
