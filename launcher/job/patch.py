@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 from launcher.diagnostics import Span
 from launcher.formats.docker.flags import Flag, flags_of
+from launcher.kinds import DEFAULT_KIND
 from launcher.targets import TARGETS
 from launcher.yamltree.source import MappingNode, Node, SequenceNode
 
@@ -48,8 +49,10 @@ def patch_of(values: Mapping[str, Any], root: MappingNode, target: str) -> Patch
         return None
     tree = node.items[target][1]
     if isinstance(tree, SequenceNode):
-        operations = tuple(_operation(*each) for each in zip(stated, tree.items, range(len(stated)), strict=True))
-        return Patch((), (), operations)
+        kind = values.get("kubernetes", {}).get("kind", DEFAULT_KIND)
+        listed = zip(stated, tree.items, range(len(stated)), strict=True)
+        operations = tuple(_operation(*each) for each in listed if kind in each[0].get("kinds", (kind,)))
+        return Patch((), (), operations) if operations else None
     if not isinstance(tree, MappingNode):
         return None
     if TARGETS[target].patch == "merge":

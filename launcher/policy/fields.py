@@ -94,6 +94,8 @@ POLICY_FILE = record(
     Field("allowed_pod_security", listing(choice("restricted", "baseline", "privileged"), low=1),
           "`kubernetes.pod_security`; without `privileged` no patch makes a container privileged either",
           shown="[restricted, baseline]"),
+    Field("allowed_capabilities", _names("a Linux capability, like SYS_PTRACE", r"[A-Z][A-Z_]*"),
+          "capabilities that a patch may add", shown="none"),
     Field("allowed_patch_paths", listing(_PATCH_PATH, low=1),
           "what patches of kubernetes and compose may change, and all below it", shown="all"),
     Field("allowed_extra_args", _names("a flag of docker run, like --log-driver", r"--?[a-z][-a-z0-9]*"),

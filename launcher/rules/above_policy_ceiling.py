@@ -28,7 +28,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from launcher.diagnostics import Diagnostic, Severity, Span
-from launcher.formats.gpus import GPU_DEVICE, GPU_RESOURCE
+from launcher.formats.gpus import GPU_DEVICE, GPU_RESOURCE, gives_gpus
 from launcher.job.ceilings import Limit
 from launcher.job.spec import JobSpec
 from launcher.plan.launch_plan import LaunchPlan, SharedMemory
@@ -48,6 +48,8 @@ def check(plan: LaunchPlan) -> Iterator[Diagnostic]:
     yield from _gpus(job)
     yield from _workers(job)
     yield from _flags(job)
+    if plan.target_record.starts_container:
+        yield from _variables(job)
 
 
 def _place(span: Span) -> str:
@@ -150,13 +152,31 @@ def _all_gpus(job: JobSpec, name: str, most: Limit) -> Diagnostic:
     )
 
 
+def _variables(job: JobSpec) -> Iterator[Diagnostic]:
+    """Yield an error where the job's own variable asks NVIDIA's runtime for GPUs beside resources.gpus."""
+    name = next((each for each in ("gpus", "total_gpus") if job.ceiling(each)), None)
+    most, value = job.ceiling(name) if name else None, job.env.get("NVIDIA_VISIBLE_DEVICES")
+    if most is not None and value is not None and gives_gpus("NVIDIA_VISIBLE_DEVICES", value):
+        yield Diagnostic(
+            CODE,
+            f"env.NVIDIA_VISIBLE_DEVICES {value} can give the job any GPU, and the policy's max.{name} is {most.value} "
+            f"({_place(most.span)})",
+            "delete it, and write resources.gpus",
+            why="NVIDIA's runtime gives a container the GPUs that this variable names, whatever its flags say",
+            span=job.span("env.NVIDIA_VISIBLE_DEVICES"),
+            field="env.NVIDIA_VISIBLE_DEVICES",
+        )
+
+
 def _flags(job: JobSpec) -> Iterator[Diagnostic]:
     """Yield each flag of the docker patch that brings GPUs beside resources.gpus."""
     name = next((each for each in ("gpus", "total_gpus") if job.ceiling(each)), None)
     most = job.ceiling(name) if name else None
     for flag in job.patch.flags if job.patch and most else ():
-        devices = flag.name == "device" and GPU_DEVICE.search(flag.value or "")
-        if most and (devices or flag.name in {"privileged", "runtime", "device-cgroup-rule"}):
+        variable, _, value = (flag.value or "").partition("=")
+        device = flag.name == "device" and GPU_DEVICE.search(flag.value or "") is not None
+        device = device or (flag.name == "env" and gives_gpus(variable, value))
+        if most and (device or flag.name in {"privileged", "runtime", "device-cgroup-rule"}):
             yield Diagnostic(
                 CODE,
                 f"{' '.join(flag.words)} can give the job any GPU, and the policy's max.{name} is {most.value} "

@@ -25,14 +25,21 @@ trainlaunch plan job.yaml --set 'mounts=[{type: bind, source: /data/set, target:
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from typing import NamedTuple
 
 from launcher.diagnostics import Diagnostic, Severity, Span
+from launcher.formats.docker.flags import Flag
 from launcher.job.ceilings import Allowed
 from launcher.job.spec import JobSpec, Mount
 from launcher.plan.launch_plan import LaunchPlan
+from launcher.policy.grants import (
+    absolute,
+    is_privilege,
+    refused_capability,
+    refused_host_path,
+    refused_privilege,
+)
 
 CODE = "TL152"
 NAME = "not-allowed-by-policy"
@@ -113,22 +120,11 @@ def _mount(job: JobSpec, index: int, mount: Mount) -> Iterator[Diagnostic]:
 
 
 def _host_path(job: JobSpec, field: str, source: str, span: Span | None) -> Iterator[Diagnostic]:
-    """Yield an error where `source`, relative ones as seen from the job file, lies in no allowed folder.
-
-    Links are not followed: a text is checked on another machine than it runs on.
-    """
-    path = _absolute(job.path, source)
-    for values, place in _lists(job, "allowed_host_paths"):
-        folders = [_absolute(place.file, each) for each in values]
-        if not any(path == each or path.startswith(each.rstrip("/") + "/") for each in folders):
-            fix = f"take it from below {_either(values)}, or add its folder to {place.file}:{place.line}"
-            found = _error(job, field, f"{field} is {source}, a path of the host", fix, place, ", ".join(values))
-            yield found._replace(span=span)
-
-
-def _absolute(file: str, path: str) -> str:
-    """Return the path that `path` is, seen from the folder of `file`."""
-    return os.path.normpath(os.path.join(os.path.dirname(os.path.abspath(file)), path))  # noqa: PTH100, PTH118, PTH120
+    """Yield an error where `source`, relative ones as seen from the job file, lies in no allowed folder."""
+    for allowed, place in refused_host_path(job.policy, absolute(job.path, source)) if job.policy else ():
+        fix = f"take it from below {allowed}, or add its folder to {place.file}:{place.line}"
+        found = _error(job, field, f"{field} is {source}, a path of the host", fix, place, allowed)
+        yield found._replace(span=span)
 
 
 def _patch(job: JobSpec) -> Iterator[Diagnostic]:
@@ -145,6 +141,7 @@ def _patch(job: JobSpec) -> Iterator[Diagnostic]:
         source = flag.mount_source
         if source is not None:
             yield from _host_path(job, field, source, flag.span)
+        yield from (each._replace(span=flag.span) for each in _grant(job, field, flag))
     changed = [(each.field, each.span, each.keys) for each in job.patch.leaves]
     changed += [
         (each.field, each.span, _keys(path))
@@ -154,6 +151,20 @@ def _patch(job: JobSpec) -> Iterator[Diagnostic]:
     ]
     for field, span, keys in changed:
         yield from _patch_path(job, field, span, keys)
+
+
+def _grant(job: JobSpec, field: str, flag: Flag) -> Iterator[Diagnostic]:
+    """Yield an error for each list that a flag's privilege or capability isn't in."""
+    value = flag.value or ""
+    refused: Iterator[tuple[str, Span]] = iter(())
+    if job.policy is not None and flag.name == "cap-add":
+        refused = refused_capability(job.policy, value)
+    elif job.policy is not None and is_privilege(flag.name, value):
+        refused = refused_privilege(job.policy)
+    for allowed, place in refused:
+        name = "allowed_capabilities" if flag.name == "cap-add" else "allowed_pod_security"
+        fix = f"delete it, or allow it by {name} in {place.file}"
+        yield _error(job, field, f"{' '.join(flag.words)} is stated", fix, place, allowed)
 
 
 def _patch_path(job: JobSpec, field: str, span: Span, keys: tuple[str, ...]) -> Iterator[Diagnostic]:

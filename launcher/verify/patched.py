@@ -19,6 +19,7 @@ from launcher.render import unpatched
 from launcher.render.patched import documents_of, patched_documents, patched_texts, steps
 from launcher.units import format_size
 from launcher.verify.owned_by_plan import FIELDS, OPEN, owned_rest
+from launcher.verify.patchable import Refused, refused
 from launcher.verify.plain import ReadMount
 from launcher.verify.reread import reread
 from launcher.verify.sidecars import only_service, unlimited, without_sidecars
@@ -29,12 +30,16 @@ _IN_BYTES = frozenset({"shm_size", "memory"})
 
 
 class Change(NamedTuple):
-    """What a patch makes of something that the plan decided; `field` says where to decide it, or nothing."""
+    """What a patch makes of something that the plan decided; `field` says where to decide it, or nothing.
+
+    With `refused` it brings something that no patch may, and the rest is of no account.
+    """
 
     want: object
     have: object
     field: str
     by: str = "planned"
+    refused: Refused | None = None
 
 
 def without_patch(plan: LaunchPlan, text: str, *, base: Path | None) -> str:
@@ -95,6 +100,8 @@ def _changes(plan: LaunchPlan, bare: str, text: str, base: Path | None) -> dict[
 
 
 def _added(plan: LaunchPlan, bare: str, text: str) -> Iterator[tuple[str, Change]]:
+    for what, why_not in refused(plan.target, bare, text, plan.job.kubernetes.pod_security):
+        yield what, Change(None, why_not.said, "", refused=why_not)
     for name in unlimited(bare, text):
         yield f"container {name}", Change("a memory limit", None, "")
     if plan.job.policy is not None:
@@ -177,14 +184,22 @@ def _blamed(plan: LaunchPlan, bare: str, found: dict[str, Change], base: Path | 
         made_by |= {what: step for what, change in now.items() if before.get(what) != change}
         before = now
     said: set[tuple[str, str]] = set()
+    decided = {made_by[what].field for what, change in found.items() if change.field}
+    never = {made_by[what].field for what, change in found.items() if change.refused} - decided
     for what, change in found.items():
         step = made_by[what]
+        # A field to write instead says more than that no patch may, and that more than what else it changes.
+        if (change.refused and step.field in decided) or (not change.refused and step.field in never):
+            continue
         if (step.field, change.field or what) not in said:
             yield _changed(what, change, step.field)._replace(span=step.span)
         said.add((step.field, change.field or what))
 
 
 def _changed(what: str, change: Change, where: str) -> Diagnostic:
+    if change.refused is not None:
+        said, fix, why = change.refused
+        return Diagnostic("TL146", f"{where} {said}", fix, why=why, field=where)
     if change.field:
         fix = f"write {change.field} instead, and delete this part of the patch"
     elif what.startswith("container "):
@@ -193,9 +208,12 @@ def _changed(what: str, change: Change, where: str) -> Diagnostic:
         fix = "write strings in quotes and mappings in their long form, or delete this part of the patch"
     else:
         fix = "delete this part of the patch"
+    said = f"{what}: {change.by} is {_shown(change.want)}, and it becomes {_shown(change.have)}"
+    if what == "requests are limits":
+        said = "requests or limits, which a rendering keeps alike"
     return Diagnostic(
         "TL146",
-        f"{where} changes {what}: {change.by} is {_shown(change.want)}, and it becomes {_shown(change.have)}",
+        f"{where} changes {said}",
         fix,
         why="the plan decided it; the preflight, the labels and `plan` would say something else than what runs"
         if change.by == "planned"

@@ -15,7 +15,7 @@ def without_sidecars(bare: str, text: str) -> str:
     """Return a patched text without the containers that `bare` doesn't have; any text without pods as it is."""
     documents, ours = documents_of(text), _names(bare)
     changed = False
-    for pod in _pods(documents):
+    for pod in pods_of(documents):
         for name in _LISTS:
             kept = [each for each in pod.get(name) or () if each.get("name") in ours]
             changed = changed or len(kept) < len(pod.get(name) or ())
@@ -44,7 +44,7 @@ def unlimited(bare: str, text: str) -> Iterator[str]:
 
 def containers_of(documents: Any) -> Iterator[dict[str, Any]]:
     """Yield each container of each pod, also those that run before the others."""
-    for pod in _pods(documents):
+    for pod in pods_of(documents):
         for name in _LISTS:
             yield from pod.get(name) or ()
 
@@ -58,13 +58,13 @@ def _names(text: str) -> set[str]:
     return {each["name"] for each in containers_of(documents_of(text))}
 
 
-def _pods(value: Any) -> Iterator[dict[str, Any]]:
+def pods_of(value: Any) -> Iterator[dict[str, Any]]:
     """Yield each pod's spec in a document, wherever its kind has it."""
     if isinstance(value, list):
         for each in value:
-            yield from _pods(each)
+            yield from pods_of(each)
     elif isinstance(value, dict):
         if isinstance(value.get("containers"), list):
             yield value
         for each in value.values():
-            yield from _pods(each)
+            yield from pods_of(each)

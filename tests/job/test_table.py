@@ -144,7 +144,7 @@ DESIGN_ROWS = {
     "target": "docker",
 }
 # Not rows of the design's table; policies and their profiles are named beside it.
-KNOWN_BESIDES = {"policy": "none", "profile": "none"}
+KNOWN_BESIDES = {"policy": "none", "profile": "none", "patches.kubernetes[].kinds": "all"}
 NOT_YET = {
     "healthcheck.stall_after",
 }

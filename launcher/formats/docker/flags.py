@@ -46,6 +46,8 @@ class Flag(NamedTuple):
         fields = self.mount_fields
         if fields.get("type") == "bind":
             source = fields.get("source", "")
+        device = re.search(r"volume-opt=device=([^,\"]+)", value) if self.name == "mount" else None
+        source = device[1] if device else source  # a volume of the local driver that binds a folder
         return source if "/" in source else None
 
     @property

@@ -28,7 +28,7 @@ class Resources(NamedTuple):
 def read_resources(resources: Fields) -> Resources:
     """Take the limits, and those requests that are equal to them."""
     limits, requests = resources.within("limits"), resources.within("requests")
-    strange = [each for each in resources.names() if each not in {"requests", "limits"}]
+    strange = [each for each in resources.names() if each not in {"requests", "limits", "claims"}]
     names = dict.fromkeys((*requests.names(), *limits.names()))
     unequal = (*strange, *(each for each in names if not _same(limits.peek(each), requests.peek(each))))
     memory, cpu_limit = limits.quantity("memory"), limits.quantity("cpu", milli=True)

@@ -16,6 +16,7 @@ from launcher.job.fields.types import (
     record,
     text,
 )
+from launcher.kinds import KINDS
 from launcher.targets import DEFAULT_TARGET, TARGETS
 
 _ULIMITS = (
@@ -72,6 +73,7 @@ _OPERATION = record(
     Field("value", VERBATIM, "what add, replace and test need"),
     Field("kind", text("a kind, like Service", r"[A-Z][A-Za-z]*"), "which of several objects",
           shown="the one that runs the job"),
+    Field("kinds", listing(choice(*KINDS), low=1), "`kubernetes.kind` of the jobs that it is for", shown="all"),
 )
 
 PATCHES = Field("patches", record(

@@ -1,0 +1,364 @@
+"""No patch undoes the proof: what it may bring is listed, and every field of the official schemas is tried."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import kubernetes_validate
+import pytest
+
+from launcher.diagnostics import Diagnostic
+from launcher.errors import JobFileRejected
+from launcher.kinds import KINDS
+from launcher.render import render, unpatched
+from launcher.render.patched import documents_of
+from launcher.verify import verified
+from launcher.verify.pod_security import violations
+from launcher.verify.reread import reread
+from tests.conftest import ROOT
+from tests.jobs import plan_with
+from tests.verify.test_patched import CONFINED, POD, TRAIN, patched_plan
+
+SIDECAR = {"name": "x", "image": "a:1", "resources": {"limits": {"memory": "1Gi"}}, "securityContext": CONFINED}
+ROOT_POD = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "x"}, "spec": {"hostPID": True}}
+
+
+def said(folder: Path, target: str, patch: Any, **fields: Any) -> list[str]:
+    """Return the messages of a patch that is refused; none where it is taken."""
+    found = refusals(folder, target, patch, **fields)
+    assert {each.code for each in found} <= {"TL105", "TL140", "TL145", "TL146", "TL152"}
+    assert all(each.span is not None and each.fix for each in found)
+    return [each.message for each in found]
+
+
+def refusals(folder: Path, target: str, patch: Any, **fields: Any) -> tuple[Diagnostic, ...]:
+    """Return what is wrong with a patch."""
+    try:
+        plan = patched_plan(folder, target, patch, **fields)
+        verified(plan, render(plan))
+    except JobFileRejected as rejected:
+        return rejected.diagnostics
+    return ()
+
+
+def added(path: str, value: Any, op: str = "add") -> list[dict[str, Any]]:
+    """Return a patch of one operation."""
+    return [{"op": op, "path": path, "value": value}]
+
+
+ATTACKS = {
+    "items, which kubectl takes for a List": added("/items", [ROOT_POD]),
+    "another kind": added("/kind", "CronJob", "replace"),
+    "another apiVersion": added("/apiVersion", "v1", "replace"),
+    "the container as an init container": [
+        {"op": "add", "path": f"{POD}/initContainers", "value": []},
+        {"op": "move", "from": f"{POD}/containers/0", "path": f"{POD}/initContainers/0"},
+    ],
+    "the container twice": [
+        {"op": "add", "path": f"{POD}/initContainers", "value": []},
+        {"op": "copy", "from": f"{POD}/containers/0", "path": f"{POD}/initContainers/0"},
+    ],
+    "restartPolicy of the container": added(f"{TRAIN}/restartPolicy", "Always"),
+    "rules of restarts": added(f"{TRAIN}/restartPolicyRules", [{"action": "Restart"}]),
+    "a hook of the container": added(f"{TRAIN}/lifecycle", {"postStart": {"exec": {"command": ["true"]}}}),
+    "an ephemeral container": added(f"{POD}/ephemeralContainers", [SIDECAR]),
+    "limits of the whole pod": added(f"{POD}/resources", {"limits": {"memory": "64Gi"}}),
+    "a second pod template": added("/spec/another", {"spec": {"containers": [SIDECAR]}}),
+    "status": added("/status", {}),
+    "a privileged sidecar": added(f"{POD}/containers/-", {**SIDECAR, "securityContext": {"privileged": True}}),
+    "a sidecar that states nothing": added(f"{POD}/containers/-", {**SIDECAR, "securityContext": {}}),
+    "a folder of the host": added(f"{POD}/volumes/-", {"name": "h", "hostPath": {"path": "/"}}),
+    "processes of the host": added(f"{POD}/hostPID", True),
+    "network of the host": added(f"{POD}/hostNetwork", True),
+    "a capability": added(f"{TRAIN}/securityContext/capabilities/add", ["SYS_ADMIN"]),
+    "privileged": added(f"{TRAIN}/securityContext/privileged", True),
+    "escalation": added(f"{TRAIN}/securityContext/allowPrivilegeEscalation", True, "replace"),
+    "unconfined": added(f"{POD}/securityContext/seccompProfile/type", "Unconfined", "replace"),
+    "root": added(f"{TRAIN}/securityContext/runAsUser", 0),
+}
+
+
+@pytest.mark.parametrize("name", ATTACKS)
+def test_no_json_patch_undoes_the_proof(tmp_path: Path, name: str) -> None:
+    """Each was taken once, and gave other pods or other rights than the plan says."""
+    assert said(tmp_path, "kubernetes", ATTACKS[name])
+
+
+SERVICE_ATTACKS: dict[str, Any] = {
+    "provider": {"type": "sh", "options": {"c": "id"}},
+    "build": {"context": "."},
+    "scale": 2,
+    "env_file": [".env"],
+    "label_file": ["labels"],
+    "post_start": [{"command": ["true"]}],
+    "pre_stop": [{"command": ["true"]}],
+    "develop": {"watch": []},
+    "models": ["x"],
+    "extends": {"service": "y"},
+    "configs": [{"source": "x", "target": "/dev/shm"}],
+    "secrets": [{"source": "x", "target": "/dev/shm/y/../../shm"}],
+    "use_api_socket": True,
+    "stdin_open": True,
+    "mem_swapiness": 0,
+}
+
+
+@pytest.mark.parametrize("key", SERVICE_ATTACKS)
+def test_no_merge_patch_undoes_the_proof(tmp_path: Path, key: str) -> None:
+    """A provider is a program of the host that Compose starts as root, in place of any container."""
+    patch = {"services": {"digits": {key: SERVICE_ATTACKS[key]}}, "configs": {"x": {"content": "x"}}}
+    messages = said(tmp_path, "compose", patch, secrets={})
+    assert any("digits" in each for each in messages), messages
+
+
+@pytest.mark.parametrize("key", ["provider", "env_file", "extends", "use_api_socket"])
+def test_no_added_service_starts_what_nobody_reads(tmp_path: Path, key: str) -> None:
+    """Those beside the job's are the patch's, and containers."""
+    service = {"image": "a:1", key: SERVICE_ATTACKS[key]}
+    assert any(key in each for each in said(tmp_path, "compose", {"services": {"side": service}}))
+
+
+def test_a_misspelt_key_gets_the_nearest(tmp_path: Path) -> None:
+    """It would be dropped by the server, or refused there."""
+    (found,) = refusals(tmp_path, "kubernetes", added(f"{POD}/hostAlias", []))
+    assert "write hostAliases" in found.fix
+
+
+def test_privileges_are_stated_in_the_job_and_allowed_by_its_policies(tmp_path: Path) -> None:
+    """kubernetes.pod_security says that they are meant; a policy, where there is one, that they may be."""
+    patch = added(f"{TRAIN}/securityContext", {"privileged": True})
+    how: dict[str, Any] = {"kubernetes": {"pod_security": "privileged"}}
+    assert said(tmp_path, "kubernetes", patch)
+    assert not said(tmp_path, "kubernetes", patch, **how)
+    policy = tmp_path / "trainlaunch-policy.yaml"
+    policy.write_text("{}\n")
+    assert said(tmp_path, "kubernetes", patch, **how)
+    policy.write_text("allowed_pod_security: [privileged]\n")
+    assert not said(tmp_path, "kubernetes", patch, **how)
+
+
+BIND = {"type": "bind", "source": "/data", "target": "/in"}
+HOST: list[tuple[str, Any, str]] = [
+    ("docker", {"extra_args": ["--privileged"]}, "allowed_pod_security: [privileged]"),
+    ("docker", {"extra_args": ["--network=host"]}, "allowed_pod_security: [privileged]"),
+    ("docker", {"extra_args": ["--pid", "host"]}, "allowed_pod_security: [privileged]"),
+    ("docker", {"extra_args": ["--security-opt", "seccomp=unconfined"]}, "allowed_pod_security: [privileged]"),
+    ("docker", {"extra_args": ["--cap-add", "cap_sys_ptrace"]}, "allowed_capabilities: [SYS_PTRACE]"),
+    ("docker", {"extra_args": ["-v", "/data:/in"]}, "allowed_host_paths: [/data]"),
+    (
+        "docker",
+        {"extra_args": ["--mount", "type=volume,source=v,target=/in,volume-opt=o=bind,volume-opt=device=/data"]},
+        "allowed_host_paths: [/data]",
+    ),
+    ("compose", {"services": {"digits": {"privileged": True}}}, "allowed_pod_security: [privileged]"),
+    ("compose", {"services": {"digits": {"network_mode": "host"}}}, "allowed_pod_security: [privileged]"),
+    ("compose", {"services": {"digits": {"security_opt": ["label:disable"]}}}, "allowed_pod_security: [privileged]"),
+    ("compose", {"services": {"digits": {"cap_add": ["SYS_PTRACE"]}}}, "allowed_capabilities: [SYS_PTRACE]"),
+    (
+        "compose",
+        {"services": {"x": {"image": "a:1", "volumes": [BIND]}}},
+        "allowed_host_paths: [/data]",
+    ),
+    ("compose", {"volumes": {"v": {"driver_opts": {"device": "/data", "o": "bind"}}}}, "allowed_host_paths: [/data]"),
+    ("compose", {"secrets": {"s": {"file": "/data/x"}}}, "allowed_host_paths: [/data]"),
+    (
+        "kubernetes",
+        added(f"{POD}/volumes/-", {"name": "c", "persistentVolumeClaim": {"claimName": "c"}}),
+        "allowed_claims: [c, data]",
+    ),
+]
+
+
+@pytest.mark.parametrize(("target", "patch", "allowed"), HOST, ids=str)
+def test_what_reaches_beyond_the_container_needs_a_policys_list(
+    tmp_path: Path, target: str, patch: Any, allowed: str
+) -> None:
+    """Without a policy it is free; under one it needs its list, and another list is none."""
+    policy = tmp_path / "trainlaunch-policy.yaml"
+    assert not said(tmp_path, target, patch)
+    name = allowed.partition(":")[0]
+    other = {"allowed_pod_security": "[baseline]", "allowed_capabilities": "[KILL]", "allowed_host_paths": "[/other]"}
+    policy.write_text(f"{name}: {other.get(name, '[data]')}\n")
+    assert said(tmp_path, target, patch)
+    policy.write_text(f"{allowed}\n")
+    assert not said(tmp_path, target, patch)
+
+
+SERVICE = {"image": "a:1", "mem_limit": "1g"}
+ALL_GPUS = {"name": "NVIDIA_VISIBLE_DEVICES", "value": "all"}
+GPU_DOORS: list[tuple[str, Any]] = [
+    ("docker", {"extra_args": ["--device", "nvidia.com/gpu=all"]}),
+    ("docker", {"extra_args": ["--device=/dev/nvidia0:/dev/nvidia0:rwm"]}),
+    ("docker", {"extra_args": ["-e", "NVIDIA_VISIBLE_DEVICES=all"]}),
+    ("docker", {"extra_args": ["--env=NVIDIA_VISIBLE_DEVICES=0"]}),
+    ("compose", {"services": {"digits": {"environment": {"NVIDIA_VISIBLE_DEVICES": "all"}}}}),
+    (
+        "compose",
+        {"services": {"x": {**SERVICE, "environment": {"NVIDIA_VISIBLE_DEVICES": "0"}}}},
+    ),
+    ("compose", {"services": {"x": {**SERVICE, "devices": ["nvidia.com/gpu=0"]}}}),
+    ("kubernetes", added(f"{TRAIN}/env/-", ALL_GPUS)),
+    ("kubernetes", added(f"{TRAIN}/resources/claims", [{"name": "gpu"}])),
+    (
+        "kubernetes",
+        added(f"{POD}/containers/-", {**SIDECAR, "env": [ALL_GPUS]}),
+    ),
+]
+
+
+@pytest.mark.parametrize(("target", "patch"), GPU_DOORS, ids=str)
+def test_gpus_by_every_door_count_against_a_ceiling(tmp_path: Path, target: str, patch: Any) -> None:
+    """And are free without one."""
+    assert not said(tmp_path, target, patch)
+    (tmp_path / "trainlaunch-policy.yaml").write_text("max: {gpus: 1}\n")
+    assert said(tmp_path, target, patch)
+
+
+def test_the_jobs_own_variable_is_a_door_too(tmp_path: Path) -> None:
+    """NVIDIA's runtime reads it from whoever states it; none asks for nothing."""
+    (tmp_path / "trainlaunch-policy.yaml").write_text("max: {gpus: 1}\n")
+    with pytest.raises(JobFileRejected) as caught:
+        plan_with(tmp_path, env={"NVIDIA_VISIBLE_DEVICES": "all"})
+    assert caught.value.diagnostics[0].field == "env.NVIDIA_VISIBLE_DEVICES"
+    assert plan_with(tmp_path, env={"NVIDIA_VISIBLE_DEVICES": "none"})
+
+
+def test_a_claim_gives_a_gpu(tmp_path: Path) -> None:
+    """Dynamic resource allocation has no field of the job file; a patch asks for it."""
+    patch = [
+        {"op": "add", "path": f"{POD}/resourceClaims", "value": [{"name": "gpu", "resourceClaimTemplateName": "gpu"}]},
+        {"op": "add", "path": f"{TRAIN}/resources/claims", "value": [{"name": "gpu"}]},
+    ]
+    assert not said(tmp_path, "kubernetes", patch)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_patch_says_which_kinds_it_is_for(tmp_path: Path, kind: str) -> None:
+    """A policy gives one to jobs of every kind, and each takes its own."""
+    path = {
+        "pod": "/spec",
+        "job": POD,
+        "jobset": f"/spec/replicatedJobs/0/template{POD}",
+        "trainjob": f"/spec/template/spec/replicatedJobs/0/template{POD}",
+        "pytorchjob": "/spec/pytorchReplicaSpecs/Master/template/spec",
+    }
+    value = [{"ip": "10.0.0.1", "hostnames": ["data"]}]
+    patch = [
+        {"op": "add", "path": f"{each}/hostAliases", "value": value, "kinds": [word]}
+        | ({"kind": "TrainingRuntime"} if word == "trainjob" else {})
+        for word, each in path.items()
+    ]
+    plan = patched_plan(tmp_path, "kubernetes", patch, kubernetes={"kind": kind})
+    assert "10.0.0.1" in verified(plan, render(plan))
+
+
+def test_requests_and_limits_are_named_as_fields(tmp_path: Path) -> None:
+    """Not as a value of ours."""
+    (message,) = said(tmp_path, "kubernetes", added(f"{TRAIN}/resources/requests/memory", "1Gi", "replace"))
+    assert message.endswith("changes requests or limits, which a rendering keeps alike")
+
+
+DEFINITIONS = json.loads(
+    next(
+        Path(kubernetes_validate.__file__).parent.glob("kubernetes-json-schema/v1.36*-local/_definitions.json")
+    ).read_text()
+)["$defs"]
+VALUES = {"string": "x", "integer": 1, "boolean": True, "number": 1}
+
+
+def example(schema: dict[str, Any], depth: int = 3) -> Any:
+    """Return a value of a definition's property, with all its required and first optional fields."""
+    if "$ref" in schema:
+        return example(DEFINITIONS[schema["$ref"].rpartition("/")[2]], depth)
+    kind = schema.get("type")
+    kind = next((each for each in kind if each != "null"), None) if isinstance(kind, list) else kind
+    if kind == "array":
+        return [example(schema.get("items", {}), depth - 1)] if depth else []
+    if kind == "object" or "properties" in schema:
+        named = schema.get("properties", {})
+        return {name: example(each, depth - 1) for name, each in list(named.items())[:4]} if depth else {}
+    return VALUES.get(str(kind), "x")
+
+
+def fields_of(name: str) -> Iterator[tuple[str, Any]]:
+    """Yield each property of a Kubernetes definition with a value of its type."""
+    definition = next(each for key, each in DEFINITIONS.items() if key.endswith(name))
+    for key, schema in definition["properties"].items():
+        yield key, example(schema)
+        if example(schema) is True:
+            yield key, False
+
+
+PLACES = {
+    "io.k8s.api.core.v1.PodSpec": POD,
+    "io.k8s.api.core.v1.Container": TRAIN,
+    "io.k8s.api.core.v1.PodSecurityContext": f"{POD}/securityContext",
+    "io.k8s.api.core.v1.SecurityContext": f"{TRAIN}/securityContext",
+    "io.k8s.api.core.v1.ResourceRequirements": f"{TRAIN}/resources",
+    "io.k8s.api.batch.v1.JobSpec": "/spec",
+    "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta": "/metadata",
+    "io.k8s.api.batch.v1.Job": "",
+    "io.k8s.api.core.v1.PodTemplateSpec": "/spec/template",
+    "io.k8s.api.core.v1.Volume": f"{POD}/volumes/0",
+    "io.k8s.api.core.v1.VolumeMount": f"{TRAIN}/volumeMounts/0",
+}
+TRIED = [(f"{path}/{key}", value) for name, path in PLACES.items() for key, value in fields_of(name)]
+# What each reading has beside fields: what a patch may add to them is the patch's own.
+ADDABLE = {"rest", "env", "mounts", "labels", "groups"}
+
+
+@pytest.mark.parametrize(("path", "value"), TRIED, ids=lambda each: str(each)[:60])
+def test_every_field_of_the_official_schema_is_refused_or_changes_nothing_of_ours(path: str, value: Any) -> None:
+    """Accepted: the text read back says what the plan says, and its pod passes restricted."""
+    with TemporaryDirectory() as folder:
+        if said(Path(folder), "kubernetes", added(path, value)):
+            return
+        plan = patched_plan(Path(folder), "kubernetes", added(path, value))
+        text, bare = render(plan), unpatched(plan, base=None)
+        before, after = reread(plan, bare, base=None), reread(plan, text, base=None)
+        assert {key: each for key, each in before.items() if key not in ADDABLE} == {
+            key: each for key, each in after.items() if key not in ADDABLE
+        }
+        key = path.rpartition("/")[2]
+        differ = [name for name in after["rest"] if after["rest"][name] != before["rest"].get(name)]
+        assert [name for name in differ if key not in name] == []
+        (document,) = documents_of(text)
+        assert list(violations(document["spec"]["template"]["spec"], "restricted")) == []
+
+
+COMPOSE = json.loads((ROOT / "tests" / "schemas" / "compose-spec.json").read_text())["definitions"]["service"][
+    "properties"
+]
+SAMPLES: list[Any] = ["x", 1, True, ["x"], [{"source": "x", "target": "/x"}], {"x": "y"}]
+
+
+@pytest.mark.parametrize("key", COMPOSE)
+def test_every_key_of_a_compose_service_is_refused_or_changes_nothing_of_ours(key: str) -> None:
+    """Whatever shape its value has."""
+    for value in SAMPLES:
+        with TemporaryDirectory() as folder:
+            patch = {"services": {"digits": {key: value}}}
+            if said(Path(folder), "compose", patch):
+                continue
+            plan = patched_plan(Path(folder), "compose", patch)
+            before, after = (reread(plan, each, base=None) for each in (unpatched(plan, base=None), render(plan)))
+            for field in ("shm_size", "process", "memory", "cpus", "health", "image", "user"):
+                assert before[field] == after[field]
+
+
+def test_the_lists_name_what_the_schemas_have() -> None:
+    """A misspelt name on a list would allow nothing."""
+    from launcher.verify import patchable_keys as keys
+
+    for allowed, names in (
+        (keys.POD, {key for key, _ in fields_of("io.k8s.api.core.v1.PodSpec")}),
+        (keys.CONTAINER, {key for key, _ in fields_of("io.k8s.api.core.v1.Container")}),
+        (keys.RESOURCES, {key for key, _ in fields_of("io.k8s.api.core.v1.ResourceRequirements")}),
+        (keys.SERVICE, set(COMPOSE)),
+        (keys.NEVER_IN_SERVICES, set(COMPOSE)),
+    ):
+        assert allowed <= names
