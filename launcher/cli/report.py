@@ -9,6 +9,8 @@ from pathlib import Path
 from launcher.diagnostics import Diagnostic, Severity, Span
 from launcher.visible import Visible, one_line, visible
 
+MOST_QUOTED = 8_000  # characters of a sentence: a traceback, a command to paste
+MOST_SHOWN = 240  # columns of a line that an error is in
 SCHEMA_VERSION = 2  # of every JSON document that trainlaunch prints
 # Inside JSON's strings alone: what a terminal obeys beyond ASCII's own controls, and CI's `##[`.
 _OBEYED = re.compile(
@@ -27,8 +29,8 @@ def framed(diagnostic: Diagnostic, *, colour: bool, text: str | None = None) -> 
         # The line of a mistake in secrets may hold the secret itself.
         secret = diagnostic.field.partition(".")[0] == "secrets"
         lines += [visible(f"  --> {diagnostic.span}")] if secret else _excerpt(diagnostic.span, text)
-    lines += [f"   = why: {visible(diagnostic.why)}"] * bool(diagnostic.why)
-    lines += [f"   = fix: {visible(diagnostic.fix)}"] * bool(diagnostic.fix)
+    lines += [f"   = why: {visible(_short(diagnostic.why))}"] * bool(diagnostic.why)
+    lines += [f"   = fix: {visible(_short(diagnostic.fix))}"] * bool(diagnostic.fix)
     lines += [help_line(diagnostic.code)]
     return Visible("\n".join(lines))
 
@@ -91,7 +93,12 @@ def _headline(diagnostic: Diagnostic, *, colour: bool) -> str:
     head = f"{diagnostic.severity.value}[{diagnostic.code}]"
     if colour:
         head = f"\x1b[1;{_COLOURS[diagnostic.severity]}m{head}\x1b[0m"
-    return f"{head}: {visible(diagnostic.message)}"
+    return f"{head}: {visible(_short(diagnostic.message))}"
+
+
+def _short(text: str) -> str:
+    """Return a part of a frame, without its middle where it quotes what fills a terminal for minutes."""
+    return text if len(text) <= MOST_QUOTED else f"{text[: MOST_QUOTED // 2]} … {text[-MOST_QUOTED // 4 :]}"
 
 
 def _excerpt(span: Span, whole: str | None) -> list[str]:
@@ -100,11 +107,16 @@ def _excerpt(span: Span, whole: str | None) -> list[str]:
     if text is None:
         return lines
     last = span.end_column if span.end_line == span.line else len(text) + 1
-    marks = "^" * max(1, min(last, len(text) + 1) - span.column)
-    width = len(str(span.line))
-    gutter = " " * width
-    shown = _one_wide(text)
-    return [*lines, f"{gutter} |", f"{span.line} | {shown}", f"{gutter} | {' ' * (span.column - 1)}{marks}"]
+    marked = max(1, min(last, len(text) + 1) - span.column)
+    gutter = " " * len(str(span.line))
+    first = max(0, span.column - 1 - MOST_SHOWN // 2) if len(text) > MOST_SHOWN else 0
+    shown = _one_wide(text[first : first + MOST_SHOWN])
+    if len(text) > MOST_SHOWN:
+        shown = ("…" + shown[1:]) * bool(first) or shown
+        shown += "…" * (first + MOST_SHOWN < len(text))
+    before = span.column - 1 - first
+    marks = "^" * min(marked, MOST_SHOWN - before)
+    return [*lines, f"{gutter} |", f"{span.line} | {shown}", f"{gutter} | {' ' * before}{marks}"]
 
 
 def _one_wide(text: str) -> str:

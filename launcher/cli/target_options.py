@@ -49,7 +49,7 @@ def job_file(argument: str, *, policy: Path | None, target: str | None = None) -
     A file that has an error by now still names its job. Raises JobFileRejected where nothing in it does.
     """
     path = Path(argument)
-    if path.suffix not in {".yaml", ".yml"} and "/" not in argument and not path.is_file():
+    if path.suffix not in {".yaml", ".yml"} and "/" not in argument and not _is_file(path):
         return None
     from launcher.policy import read_job
 
@@ -63,6 +63,14 @@ def job_file(argument: str, *, policy: Path | None, target: str | None = None) -
             raise
         return NamedJob(name, target or stated or DEFAULT_TARGET, problem=rejected.diagnostics[0].code)
     return NamedJob(job.name, job.target, job.kubernetes.namespace)
+
+
+def _is_file(path: Path) -> bool:
+    """Whether it is one; a name that is longer than any file's is none."""
+    try:
+        return path.is_file()
+    except OSError:
+        return False
 
 
 def _names_a_place(args: argparse.Namespace) -> bool:

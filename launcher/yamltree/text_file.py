@@ -12,7 +12,7 @@ MAX_BYTES = MIB
 
 def read_text(path: Path, report: Report, noun: str = "job file") -> str | None:
     """Return the text of a file, which `noun` calls, or None once `report` says why not."""
-    if noun != "job file" and path.is_fifo():  # a job file may be a shell's <(…); nobody names these by hand
+    if _would_be_waited_for(path, noun):
         message = f"the {noun} {path} is a FIFO, which would be waited for"
         report.take(Diagnostic(code="TL101", message=message, fix=f"put a file in its place, or name another {noun}"))
         return None
@@ -42,6 +42,16 @@ def read_text(path: Path, report: Report, noun: str = "job file") -> str | None:
             )
         )
         return None
+
+
+def _would_be_waited_for(path: Path, noun: str) -> bool:
+    """Whether it is a FIFO; a job file may be a shell's <(…), which stands in /dev/fd and has its writer already."""
+    if noun == "job file" and path.parent.as_posix() in {"/dev/fd", "/proc/self/fd", "/dev"}:
+        return False
+    try:
+        return path.is_fifo()
+    except OSError:
+        return False  # the reading says why
 
 
 def _unreadable(path: Path, error: OSError | ValueError, noun: str) -> tuple[str, str]:
