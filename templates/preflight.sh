@@ -131,6 +131,16 @@ case $PWD in / | "${HOME:-/}") ;; *) [ -w "$PWD" ] || tl_say "warning: can't wri
 set -f; IFS='
 '; for tl_key in $tl_disks; do [ -w "$tl_key" ] || tl_say "warning: can't write to $tl_key"; done; unset IFS; set +f
 #: end
+#: checkpoints
+# What this attempt saves the next one reads: proved now, not after the first epoch.
+[ -d "$tl_saves" ] || mkdir -p "$tl_saves" 2>/dev/null
+tl_makes "$tl_saves" ||
+  tl_stop 78 "$tl_user can't make files in checkpoint_dir $tl_saves; let it write there, or set user"
+if [ "$tl_bytes" -gt 0 ]; then tl_room "$tl_saves"
+  [ "$tl_all" -eq 0 ] || [ "$tl_free" -ge "$tl_bytes" ] || tl_stop $((tl_all < tl_bytes ? 78 : 75)) \
+    "checkpoint_dir $tl_saves has $((tl_free >> 20)) MiB free of the $(((tl_bytes + 1048575) >> 20)) asked; make room"; fi
+export TRAINLAUNCH_CHECKPOINT_DIR="$tl_saves"
+#: end
 #: inject
 # What the job reads; a thread variable that the image or the job sets stays as it is.
 tl_set() { eval "export $1=\"\${$1-\$2}\""; } # NAME VALUE

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
+from launcher.container.checkpoints import checkpoint_dir
 from launcher.container.secrets import path_variables, read_secrets, written_secrets
 from launcher.job.spec import JobSpec, LoaderSpec
 from launcher.job.tokens import has_token
@@ -82,6 +83,7 @@ def _sections(plan: LaunchPlan) -> Iterator[tuple[str, bool]]:
     yield "torchrun", job.torchrun is not None
     yield "nodes", job.nodes > 1
     yield "disks", any(_disks(job))
+    yield "checkpoints", job.checkpoint_dir is not None
     yield "inject", job.data_loader.inject != "off"
     yield "tokens", tokens
     # torchrun itself hands signals on to the script that it starts.
@@ -155,6 +157,9 @@ def _names(plan: LaunchPlan) -> Iterator[str]:
     if dict(_sections(plan))["secrets"]:
         lists = {"written": written_secrets(plan), "paths": path_variables(plan), "read": read_secrets(plan)}
         yield _assigned({key: " ".join(names) for key, names in lists.items()})
+    saves = checkpoint_dir(plan)
+    if saves is not None:
+        yield _assigned({"saves": saves, "bytes": job.checkpoint_bytes or 0})
     disks = tuple(_disks(job))
     if disks:
         yield _assigned({"disks": "\n".join(disks)})

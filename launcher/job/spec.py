@@ -254,6 +254,8 @@ class JobSpec(NamedTuple):
     max_attempts: int
     on_exit_codes: tuple[int, ...] | None
     backoff: int | None
+    checkpoint_dir: str | None
+    checkpoint_bytes: int | None
     active_deadline: int | None
     stop_grace_period: int
     ttl_after_finished: int | None

@@ -18,6 +18,7 @@ from launcher.job.spec import JobSpec
 from launcher.plan import make_plan
 from launcher.plan.launch_plan import LaunchPlan
 from launcher.rules import (
+    attempts_without_checkpoint,
     backoff_of_cluster,
     code_untracked,
     image_entrypoint_unknown,
@@ -59,6 +60,7 @@ REMARKS: tuple[ModuleType, ...] = (
     prefetch_without_workers,
     code_untracked,
     interface_unstated,
+    attempts_without_checkpoint,
     backoff_of_cluster,
     image_entrypoint_unknown,
 )

@@ -66,11 +66,16 @@ def job(name: str) -> dict[str, Any]:
     return read
 
 
+def _own_volume(mount: dict[str, Any]) -> dict[str, Any]:
+    """Return a mount; a volume is the tests' own, and none that a user's run has filled."""
+    return {**mount, "source": f"trainlaunch-test.{mount['source']}"} if mount["type"] == "volume" else mount
+
+
 def settings_of(example: str, **changed: object) -> list[str]:
     """Return `--set` arguments that run an example's job beside its measuring, on a machine with two CPUs."""
     measured = {"type": "bind", "source": str(MEASURED), "target": "/measured", "read_only": True}
     every = {
-        "mounts": json.dumps([*job(example)["mounts"], measured]),
+        "mounts": json.dumps([*map(_own_volume, job(example)["mounts"]), measured]),
         "env.PYTHONPATH": "/measured",
         "resources.cpus": 2,
         **changed,
@@ -118,6 +123,9 @@ def trained(image_of: Callable[[str], str], trainlaunch: Runs, own_label: str) -
         changed = settings_of(name, image=image_of(name), name=run, **{f"labels.{key}": value})
         done = trainlaunch("up", "job.yaml", *changed, cwd=EXAMPLES / name, timeout=SECONDS)
         assert trainlaunch("down", run).returncode == 0
+        volumes = [_own_volume(each)["source"] for each in job(name)["mounts"] if each["type"] == "volume"]
+        if volumes:
+            subprocess.run(["docker", "volume", "rm", *volumes], capture_output=True, check=True, timeout=60)
         told = re.findall(r"^measured (\{.*\})$", done.stderr, re.MULTILINE)
         return Trained(done.returncode, done.stdout, done.stderr, tuple(json.loads(each) for each in told))
 

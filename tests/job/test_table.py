@@ -106,6 +106,8 @@ DESIGN_ROWS = {
     "restart.max_attempts": "1",
     "restart.on_exit_codes": "any",
     "restart.backoff": "none",
+    "checkpoint_dir": "none",
+    "checkpoint_bytes": "none",
     "active_deadline": "none",
     "stop_grace_period": "30s",
     "ttl_after_finished": "none",

@@ -17,7 +17,8 @@ from tests.jobs import job_with, plan_with
 
 def spec(folder: Path, **fields: Any) -> ProcessSpec:
     """Return what a job's local run starts."""
-    return process_spec(plan_with(folder, "local", **fields), run_id="digits-0-1", folder=Path("/state/digits/0-1"))
+    plan = plan_with(folder, "local", **fields)
+    return process_spec(plan, run_id="digits-0-1", attempt=1, folder=Path("/state/digits/0-1"))
 
 
 def codes(folder: Path, **fields: Any) -> list[tuple[str, str]]:

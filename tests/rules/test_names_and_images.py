@@ -90,3 +90,11 @@ def test_a_backoff_on_kubernetes_is_its_controllers(
     """It is in effect on the other targets, where nothing is said."""
     limits = {"cpus": 1, "memory": "1Gi"}
     assert ("TL405" in codes_of(plan_with(tmp_path, target, resources=limits, restart=restart))) is said
+
+
+def test_attempts_without_a_checkpoint_are_a_warning(tmp_path: Path) -> None:
+    """Each would train from the start; one attempt, and a folder to go on from, say nothing."""
+    saved: dict[str, Any] = {"mounts": [{"type": "volume", "source": "saved", "target": "/s"}], "checkpoint_dir": "/s"}
+    assert "TL213" in codes_of(plan_with(tmp_path, restart={"max_attempts": 2}))
+    assert "TL213" not in codes_of(plan_with(tmp_path, restart={"max_attempts": 1}))
+    assert "TL213" not in codes_of(plan_with(tmp_path, restart={"max_attempts": 2}, **saved))

@@ -164,6 +164,17 @@ class BackendContract(ShmContract):
         assert got[-401:] == [b"ready", *(b"%d" % number for number in range(501, 901))]
         assert len(got) in {403, 404}
 
+    def test_an_attempt_knows_its_number(self, backend: Backend, make_plan_of: MakePlan) -> None:
+        """Beside the folder of its checkpoints; what the job sets itself stays."""
+        for env, number in (({}, b"2\n"), ({"TRAINLAUNCH_ATTEMPT": "mine"}, b"mine\n")):
+            plan = make_plan_of(command=["/bin/sh", "-c", 'echo "$TRAINLAUNCH_ATTEMPT"'], env=env)
+            container = backend.create(plan, "0123abcd", 2)
+            session = backend.begin(container)
+            assert joined(list(session.chunks()), stderr=False) == number
+            assert session.exit_code() == 0
+            session.close()
+            backend.remove(container)
+
     @pytest.mark.parametrize("code", [0, 75, 127, 255])
     def test_exit_codes_are_the_jobs_own(
         self, backend: Backend, begin: Begin, make_plan_of: MakePlan, code: int

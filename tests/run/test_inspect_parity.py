@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from launcher.container.checkpoints import ATTEMPT
 from launcher.errors import TargetUnavailable
 from launcher.formats.docker.table import FOR_UP
 from launcher.job.reserved import LABEL_PREFIX
@@ -69,7 +70,7 @@ def creating_docker(tmp_path: Path) -> Path:
     folder = tmp_path / "bin"
     folder.mkdir()
     shim = folder / "docker"
-    shim.write_text(f'#!/bin/sh\nshift\nexec {real} create "$@"\n')
+    shim.write_text(f'#!/bin/sh\n[ "$1" = run ] || exec {real} "$@"\nshift\nexec {real} create "$@"\n')
     shim.chmod(0o755)
     return folder
 
@@ -126,7 +127,7 @@ def described_and_removed(container: str) -> dict[str, Any]:
         if mount["Type"] == "volume":
             del mount["Name"], mount["Source"]
     # Sets: the engine keeps mounts in a map, the CLI sends env and binds in the order of one, and sorts ulimits.
-    found["Config"]["Env"] = sorted(found["Config"]["Env"] or [])
+    found["Config"]["Env"] = sorted(each for each in found["Config"]["Env"] or [] if not each.startswith(ATTEMPT))
     found["Mounts"].sort(key=lambda each: each["Destination"])
     (found["HostConfig"]["Binds"] or []).sort()
     found["HostConfig"]["Ulimits"] = sorted(found["HostConfig"]["Ulimits"] or [], key=lambda each: each["Name"])

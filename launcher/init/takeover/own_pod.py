@@ -46,6 +46,8 @@ def take_own_pod(draft: Draft, written: Written, plan: Wrapped) -> None:
 def _drop_identity(draft: Draft, own: dict[str, Any]) -> None:
     """Take out the uid, the group of volumes and the variables that the default gives."""
     env = draft.fields.get("env", {})
+    if "user" not in draft.fields and any(env.get(name) == value for name, value in IDENTITY.items()):
+        own["run_as"] = "assigned"
     for name, value in IDENTITY.items():
         if env.get(name) == value:
             del env[name]

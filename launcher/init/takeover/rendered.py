@@ -19,7 +19,7 @@ from launcher.job.spec import secret_path
 from launcher.plan.planned import LABEL, Planned, planned_from
 from launcher.plan.ranks import SCRIPT_ARGV, SCRIPT_NAME
 from launcher.targets import TARGETS
-from launcher.units import format_duration, parse_duration
+from launcher.units import format_duration, format_size, parse_duration
 
 _SCRIPT_START = re.compile(r"trap 'set -- \$\?; wait; exit \$1' [A-Z0-9+ ]+; trap : [A-Z0-9 ]*\n")
 _TORCHRUN = re.compile(r"--([a-z-]+)=(.*)", re.DOTALL)
@@ -72,6 +72,10 @@ def take_rendered(draft: Draft, workload: Workload, plan: Wrapped, text: str) ->
     _take_process(draft, plan, text)
     _drop_variables(draft, plan)
     _take_secrets(draft, plan)
+    if plan.numbers.get("saves"):
+        draft.set("checkpoint_dir", plan.numbers["saves"])
+    if plan.number("bytes"):
+        draft.set("checkpoint_bytes", word(format_size(plan.number("bytes"))))
     for key, usual in _HEALTH.items():
         value = stated(workload.health_times.get(key))
         if value is not None and value != usual:

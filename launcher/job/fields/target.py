@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from launcher.job.fields.kubernetes import KUBERNETES
 from launcher.job.fields.types import (
+    ABSOLUTE_PATH,
     NAME,
     VERBATIM,
     Field,
@@ -14,6 +15,7 @@ from launcher.job.fields.types import (
     listing,
     mapping,
     record,
+    size,
     text,
 )
 from launcher.kinds import KINDS
@@ -55,6 +57,10 @@ RUNNING = (
         Field("backoff", duration(1), "wait before the second attempt, twice as long before each further one",
               docker="`up`", compose="`up`", kubernetes="comment: 10 s, then twice as long"),
     ), "attempts", default={}),
+    Field("checkpoint_dir", ABSOLUTE_PATH,
+          "where attempts leave what the next one goes on from: below a bind, volume or pvc that can be written. The "
+          "preflight proves it and exports TRAINLAUNCH_CHECKPOINT_DIR"),
+    Field("checkpoint_bytes", size(), "room that the preflight asks for there"),
     Field("active_deadline", duration(1), "longest run",
           docker="`up`; comment", compose="`up`; comment", kubernetes="`activeDeadlineSeconds`"),
     Field("stop_grace_period", duration(), "time between the stop signal and the kill", default=30,

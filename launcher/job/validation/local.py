@@ -54,7 +54,7 @@ def _arguments(job: Checked) -> list[tuple[str, str]]:
 
 def _mapped_texts(job: Checked) -> list[str]:
     """Return the texts in which a path is mapped."""
-    return [*(each for _, each in _arguments(job)), *filter(None, [job.value("working_dir")])]
+    return [*(each for _, each in _arguments(job)), *filter(None, map(job.value, ("working_dir", "checkpoint_dir")))]
 
 
 def _texts(job: Checked) -> Iterator[tuple[str, str]]:

@@ -24,6 +24,10 @@ def check_shared(
     """
     _check_mount_types(job, instead, why)
     _check_reserved_labels(job)
+    if job.value("checkpoint_dir") is not None or job.value("checkpoint_bytes") is not None:
+        from launcher.job.validation.checkpoints import check_checkpoints  # few jobs have some
+
+        check_checkpoints(job)
     if job.value("secrets"):
         from launcher.job.validation.secrets import check_secrets  # many jobs have none
 

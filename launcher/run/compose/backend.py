@@ -10,6 +10,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from launcher.container.checkpoints import attempt_variables
 from launcher.diagnostics import Diagnostic
 from launcher.errors import LaunchError, TargetUnavailable
 from launcher.job.reserved import LABEL_PREFIX
@@ -67,9 +68,12 @@ class ComposeBackend(DockerBackend):
             if holder.project:  # a network of each ended run would use up the engine's address ranges
                 self._remove_networks(COMPOSE_PROJECT, holder.project)
         project = f"{plan.name}-{run}" if attempt == 1 else f"{plan.name}-{run}-{attempt}"
-        labels = run_labels(plan, run=run, attempt=attempt)
+        more = {
+            "labels": run_labels(plan, run=run, attempt=attempt),
+            "environment": attempt_variables(plan, attempt),
+        }
         text, variables = verified(plan, render(plan)), self.engine.endpoint.variables
-        said = self.compose.create(plan, text, project=project, labels=labels, variables=variables)
+        said = self.compose.create(plan, text, project=project, more=more, variables=variables)
         made = self._members(project)
         if len(made) == plan.nodes:
             return made[0].id if plan.nodes == 1 else project

@@ -10,7 +10,7 @@ import subprocess
 import tempfile
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from launcher.diagnostics import Diagnostic, Explanation
 from launcher.errors import TargetUnavailable
@@ -55,19 +55,20 @@ class Compose(NamedTuple):
         return f"`{' '.join(self.words)}` {self.version}"
 
     def create(
-        self, plan: LaunchPlan, text: str, *, project: str, labels: Mapping[str, str], variables: Mapping[str, str]
+        self, plan: LaunchPlan, text: str, *, project: str, more: Mapping[str, Any], variables: Mapping[str, str]
     ) -> str:
-        """Create, and don't start, the containers of `text` as a project with more labels; return what Compose said.
+        """Create, and don't start, the containers of `text` as a project; return what Compose said.
 
-        `variables` name the engine to it, where its own search would find another or none.
+        `more` is laid over each service, its strings literal. `variables` name the engine to it, where its own search
+        would find another or none.
         Its exit code is no proof (a packaged wrapper ends with 0 for everything): the caller asks the engine.
         Secrets go to it by its environment alone. A `.env` file beside the job is not read: it would be another source.
         """
-        literal = {key: value.replace("$", "$$") for key, value in labels.items()}  # Compose expands variables in it
-        services = {name: {"labels": literal} for name in node_names(plan.name, plan.nodes)}
-        with _written(json.dumps({"services": services})) as more:
+        literal = json.dumps(more).replace("$", "$$")  # Compose expands variables in it
+        services = {name: json.loads(literal) for name in node_names(plan.name, plan.nodes)}
+        with _written(json.dumps({"services": services})) as overlay:
             command = [
-                *(*self.words, "--project-name", project, "--file", "-", "--file", more),
+                *(*self.words, "--project-name", project, "--file", "-", "--file", overlay),
                 *("--project-directory", str(Path(plan.job.path).absolute().parent), "--env-file", os.devnull),
                 *("create", "--pull", "never"),
             ]
@@ -94,10 +95,10 @@ def _written(text: str) -> Iterator[str]:
     with contextlib.ExitStack() as stack:
         try:
             folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="trainlaunch-")))
-            (folder / "labels.json").write_text(text, encoding="utf-8")
+            (folder / "run.json").write_text(text, encoding="utf-8")
         except OSError as cause:
             raise TargetUnavailable([_no_temporary_file(cause)]) from cause
-        yield str(folder / "labels.json")
+        yield str(folder / "run.json")
 
 
 def find_compose() -> Compose:
@@ -156,7 +157,7 @@ def _no_compose(old: str) -> Diagnostic:
 def _no_temporary_file(cause: OSError) -> Diagnostic:
     return Diagnostic(
         code="TL116",
-        message=f"the file of a run's labels can't be written: {cause.strerror or cause}",
+        message=f"the file of a run's own values can't be written: {cause.strerror or cause}",
         why="Compose reads the run's id and attempt from a file in TMPDIR; nothing was created",
         fix="set TMPDIR to a folder that you can write to, on a disk with space",
     )

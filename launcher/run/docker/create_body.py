@@ -6,6 +6,7 @@ import os
 from pathlib import Path
 from typing import Any
 
+from launcher.container.checkpoints import attempt_variables
 from launcher.container.secrets import passed_secrets
 from launcher.formats.docker.create_request import request_of
 from launcher.formats.docker.line import run_lines
@@ -32,6 +33,8 @@ def create_body(plan: LaunchPlan, *, run: str, attempt: int) -> dict[str, Any]:
     (line,) = run_lines(verified(plan, render(plan)))
     body = request_of(line, folder=Path(plan.job.path).parent, variable=variable)
     body["Labels"] |= run_labels(plan, run=run, attempt=attempt)
+    own = (f"{key}={value}" for key, value in attempt_variables(plan, attempt).items())
+    body["Env"] = [*(body.get("Env") or ()), *own]
     return body
 
 

@@ -96,7 +96,7 @@ class LocalBackend:
         folder, plan = self._folder(container), self._plans.pop(container)
         run, _, attempt = folder.path.name.rpartition("-")
         try:
-            spec = process_spec(plan, run_id=f"{plan.name}-{run}-{attempt}", folder=folder.path)
+            spec = process_spec(plan, run_id=f"{plan.name}-{run}-{attempt}", attempt=int(attempt), folder=folder.path)
             problem = start_keeper(folder, spec)
             if problem:
                 raise TargetUnavailable([_not_started(plan, problem)])  # noqa: TRY301 - it leaves nothing either

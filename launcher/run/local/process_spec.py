@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from launcher.container.checkpoints import attempt_variables
 from launcher.container.paths import absolute_bind, absolute_source
 from launcher.container.preflight import preflight_text
 from launcher.container.shutdown import shutdown_variables
@@ -36,9 +37,9 @@ class ProcessSpec:
     files: Mapping[str, str]
 
 
-def process_spec(plan: LaunchPlan, *, run_id: str, folder: Path) -> ProcessSpec:
+def process_spec(plan: LaunchPlan, *, run_id: str, attempt: int, folder: Path) -> ProcessSpec:
     """Return what to start for a plan; `run_id` is unique on this host, `folder` marks the run's processes."""
-    env = _environment(plan, run_id=run_id, folder=folder)
+    env = _environment(plan, run_id=run_id, attempt=attempt, folder=folder)
     return ProcessSpec(
         argv=("/bin/sh", "-c", preflight_text(plan), "trainlaunch", *_arguments(plan, env.get("PATH", ""))),
         env=env,
@@ -75,7 +76,7 @@ def _arguments(plan: LaunchPlan, path: str) -> tuple[str, ...]:
     return (*plan.argv[:own], *command)
 
 
-def _environment(plan: LaunchPlan, *, run_id: str, folder: Path) -> dict[str, str]:
+def _environment(plan: LaunchPlan, *, run_id: str, attempt: int, folder: Path) -> dict[str, str]:
     """Return the shell's variables, ours, the job's, its secrets; each wins over those before it.
 
     A variable of the shell that the job shall see as a file is none of the job's.
@@ -92,6 +93,7 @@ def _environment(plan: LaunchPlan, *, run_id: str, folder: Path) -> dict[str, st
         **inherited,
         **_gpu_variables(plan, inherited),
         f"{OWN_PREFIX}RUN_ID": run_id,
+        **attempt_variables(plan, attempt),
         **plan.job.env,
         **{name: secret_value(plan, name) for name, each in secrets if not each.as_file},
         **{path_variable(name): path for name, path in _secret_files(plan).items()},

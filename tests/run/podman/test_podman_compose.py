@@ -56,6 +56,7 @@ class TestPodmanCompose(UserContract, ShmContract):
     test_an_ended_run_is_kept_beside_the_next = BackendContract.test_an_ended_run_is_kept_beside_the_next
     test_stop_lets_the_jobs_handler_run = BackendContract.test_stop_lets_the_jobs_handler_run
     test_stop_kills_after_the_grace_period = BackendContract.test_stop_kills_after_the_grace_period
+    test_an_attempt_knows_its_number = BackendContract.test_an_attempt_knows_its_number
     test_kill_does_not_ask = BackendContract.test_kill_does_not_ask
     test_plan_and_attempt_are_on_record = BackendContract.test_plan_and_attempt_are_on_record
     test_what_is_removed_is_gone = BackendContract.test_what_is_removed_is_gone

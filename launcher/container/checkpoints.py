@@ -1,0 +1,23 @@
+"""Where an attempt leaves what the next one goes on from, and which attempt it is."""
+
+from __future__ import annotations
+
+from launcher.container.paths import absolute_bind
+from launcher.job.host_paths import host_path
+from launcher.plan.launch_plan import LaunchPlan
+
+ATTEMPT = "TRAINLAUNCH_ATTEMPT"
+
+
+def checkpoint_dir(plan: LaunchPlan) -> str | None:
+    """Return the folder as the job sees it: a process of this host sees the source of its bind."""
+    job = plan.job
+    if job.checkpoint_dir is None or plan.target_record.starts_container:
+        return job.checkpoint_dir
+    binds = {mount.target: absolute_bind(plan, mount) for mount in job.mounts if mount.type == "bind"}
+    return host_path(job.checkpoint_dir, binds)
+
+
+def attempt_variables(plan: LaunchPlan, attempt: int) -> dict[str, str]:
+    """Return the variable that tells an attempt's number, from 1; none where the job sets it itself."""
+    return {} if ATTEMPT in {*plan.job.env, *plan.job.secrets} else {ATTEMPT: str(attempt)}
