@@ -49,7 +49,7 @@ def take_over(data: bytes, name: str, *, pick: str | None, folder: Path, stated:
     origin = Path(name).parent if name != "-" else Path()
     target = _TARGETS[workload.format]
     draft = empty("the text" if name == "-" else Path(name).name, os.path.relpath(origin, folder), target)
-    if target == "compose":
+    if draft.record.patch == "merge":
         draft.set("target", word(target))
     own = rendered.as_verified(workload, found.file.text, origin, target)
     plan = wrapped(own) if own is not None else None
@@ -76,9 +76,9 @@ def _take_foreign(draft: Draft, found: Found) -> None:
     written = written._replace(workload=without_unclear(written.workload))
     take_container(draft, written.workload)
     take_process(draft, written)
-    if draft.target == "kubernetes":
+    if draft.record.has_kinds:
         take_pod(draft, written)
-    elif draft.target == "compose":
+    elif draft.record.patch == "merge":
         take_keys(draft, written.workload, written.own)
         name_volumes(draft, found.file.nodes, written.workload.span)
     else:
@@ -89,9 +89,9 @@ def _take_own(draft: Draft, found: Found, own: Workload, plan: Wrapped) -> None:
     """State what a rendering of ours says, in the fields that it was rendered from."""
     written = found.written
     rendered.take_rendered(draft, own, plan, found.file.text)
-    if draft.target == "kubernetes":
+    if draft.record.has_kinds:
         take_own_pod(draft, written._replace(workload=own), plan)
-    elif draft.target == "compose":
+    elif draft.record.patch == "merge":
         take_keys(draft, written.workload, written.own)
     else:
         take_flags(draft, written.workload._replace(rest=_without_guards(written.workload.rest)))

@@ -137,7 +137,7 @@ def _take_env(draft: Draft, workload: Workload) -> None:
             texts[name] = value
     _take_texts(draft, "env", texts)
     for name, found in workload.secrets.items():
-        if draft.target == "kubernetes":
+        if draft.record.has_kinds:
             draft.set(f"secrets.{name}", {"kubernetes": found})
         elif _VARIABLE.fullmatch(found) or found.startswith("file "):
             draft.set(f"secrets.{name}", {"env": found})

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 from launcher.diagnostics import Diagnostic, Explanation, Severity, Span
 from launcher.init.text import scalar
 from launcher.job.fields.table import JOB, named
+from launcher.targets import TARGETS, Target
 from launcher.units import format_size
 from launcher.yamltree.emitter import Quoted
 
@@ -49,6 +50,11 @@ class Draft(NamedTuple):
     comments: dict[str, str]
     notes: list[Diagnostic]
     kept: set[str]
+
+    @property
+    def record(self) -> Target:
+        """What is so of the target."""
+        return TARGETS[self.target]
 
     def set(self, field: str, value: Any, comment: str = "") -> None:
         """State a field, with a comment for what is assumed in it. Its name is dotted: `resources.cpus`."""

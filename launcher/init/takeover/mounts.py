@@ -47,7 +47,7 @@ def _as_secret(draft: Draft, mount: MountPoint, target: str) -> bool:
         return False
     if folder != SECRETS_FOLDER or not _VARIABLE.fullmatch(name) or not isinstance(source, Known) or mount.options:
         return False
-    on_cluster = mount.type == "secret" and draft.target == "kubernetes"
+    on_cluster = mount.type == "secret" and not draft.record.mounts_host_paths
     path = source.value if on_cluster else _path(draft, source.value)
     draft.set(f"secrets.{name}", {"kubernetes" if on_cluster else "file": path, "as": "file"})
     return True
@@ -63,7 +63,7 @@ def _mount(draft: Draft, mount: MountPoint) -> dict[str, Any] | None:
     if (
         not isinstance(target, Known)
         or mount.type not in _TAKEN
-        or (mount.type == "bind" and draft.target == "kubernetes")
+        or (mount.type == "bind" and not draft.record.mounts_host_paths)
     ):
         _without(draft, mount, where)
         return None

@@ -64,7 +64,7 @@ def _relative(source: str, text: str, folder: Path) -> str:
 
 def take_rendered(draft: Draft, workload: Workload, plan: Wrapped, text: str) -> None:
     """State what a rendering's container says; what the plan itself adds is left out."""
-    take_container(draft, _bare(workload, plan))
+    take_container(draft, _bare(draft, workload, plan))
     draft.set("name", word(plan.numbers.get("name", "")) or draft.fields["name"])
     draft.comments.pop("name", None)
     if draft.fields.get("pull_policy") == "missing":
@@ -96,7 +96,7 @@ def planned(workload: Workload) -> Planned:
     return planned_from(None if found is None else str(found), size=None)
 
 
-def _bare(workload: Workload, plan: Wrapped) -> Workload:
+def _bare(draft: Draft, workload: Workload, plan: Wrapped) -> Workload:
     """Return a container without the parts that every rendering gets."""
     labels = {key: value for key, value in workload.labels.items() if key not in _OWN_LABELS}
     paths = {name: secret_path(name.removesuffix("_FILE")) for name in plan.names("paths")}
@@ -108,19 +108,19 @@ def _bare(workload: Workload, plan: Wrapped) -> Workload:
         labels=labels,
         env=env,
         gpus=gpus,
-        mounts=_mounts(workload, plan),
+        mounts=_mounts(draft, workload, plan),
         health=None,
     )
 
 
-def _mounts(workload: Workload, plan: Wrapped) -> tuple[MountPoint, ...]:
+def _mounts(draft: Draft, workload: Workload, plan: Wrapped) -> tuple[MountPoint, ...]:
     """Return the job's own mounts; a text has those in memory first, and the preflight the order of all empty ones."""
     own = [
         each._replace(size=None)
         for each in workload.mounts
         if not _is_added(each, read_only=_is_true(workload.read_only))
     ]
-    in_memory = {stated(each.target): each for each in own if each.type == "tmpfs" and workload.format != "kubernetes"}
+    in_memory = {stated(each.target): each for each in own if each.type == "tmpfs" and draft.record.mounts_host_paths}
     found = [each for each in own if each not in in_memory.values()]
     at = len(found)
     for target in reversed(plan.numbers.get("disks", "").split("\n")):
