@@ -24,6 +24,8 @@ class Target(NamedTuple):
     else in a cluster. `mounts_host_paths`: paths of this machine are mounted, so a text depends on its folder.
     `has_kinds`: a run is an object of one of `launcher.kinds`, which says what it does by itself.
 
+    `ends_at_deadline`: its text ends a run at active_deadline; on engines `up` does.
+
     `one_node` says why it can't run several, empty where it can. `secret_sources` are the places of a secret that it
     can read, and `mounted_secrets` which of them, and as what the job sees it, are mounted as files: all others are
     variables when the container starts.
@@ -41,6 +43,7 @@ class Target(NamedTuple):
     on_this_machine: bool = True
     mounts_host_paths: bool = True
     has_kinds: bool = False
+    ends_at_deadline: bool = False
     one_node: str = ""
     secret_sources: tuple[str, ...] = ("env", "file")
     mounted_secrets: frozenset[tuple[str, str]] = frozenset({("file", "file")})
@@ -49,7 +52,7 @@ class Target(NamedTuple):
 
     def module(self, room: str) -> Any:
         """Return the target's own module of a room like `launcher.render`, imported when it is first asked for."""
-        return import_module(f"{room}.{self.name}")
+        return import_module(f"{room}.{self.name.replace('-', '_')}")
 
 
 DOCKER = Target("docker", file_name="{name}.docker-run.sh", patch="flags", one_node="docker run starts one container")
@@ -82,6 +85,49 @@ LOCAL = Target(
 )
 TARGETS = {each.name: each for each in (DOCKER, COMPOSE, KUBERNETES, LOCAL)}
 DEFAULT_TARGET = DOCKER.name
+
+# Texts that somebody else's tool runs: `render` writes them and `check` keeps them, `up` and a job's own `target` don't
+# know them. They name paths by the repository's root, since that is what a runner has.
+_OF_A_REPOSITORY: dict[str, Any] = {
+    "mounts_host_paths": False,
+    "secret_sources": ("env",),
+    "mounted_secrets": frozenset(),
+}
+GITHUB = Target(
+    "github-actions",
+    file_name="{name}.github-actions.yaml",
+    ends_at_deadline=True,
+    one_node="a GitHub job is one container",
+    keeper="the runner",
+    noun="job",
+    **_OF_A_REPOSITORY,
+)
+GITLAB = Target(
+    "gitlab-ci",
+    file_name="{name}.gitlab-ci.yml",
+    ends_at_deadline=True,
+    one_node="a GitLab job is one container",
+    keeper="the runner",
+    noun="job",
+    **_OF_A_REPOSITORY,
+)
+DEVCONTAINER = Target(
+    "devcontainer", file_name="devcontainer.json", one_node="a devcontainer is one container", **_OF_A_REPOSITORY
+)
+DOCKERFILE = Target(
+    "dockerfile", file_name="{name}.Dockerfile", one_node="docker run starts one container", **_OF_A_REPOSITORY
+)
+TEXTS = {each.name: each for each in (GITHUB, GITLAB, DEVCONTAINER, DOCKERFILE)}
+
+
+def target_record(name: str) -> Target:
+    """Return the record of a target or of a text that only `render` and `check` know. Raises KeyError."""
+    return TARGETS.get(name) or TEXTS[name]
+
+
+def is_rendered(name: str) -> bool:
+    """Return whether `render` writes a text for that name."""
+    return name in TEXTS or (name in TARGETS and TARGETS[name].has_text)
 
 
 def text_targets() -> tuple[str, ...]:

@@ -23,8 +23,9 @@ TL123 = Explanation(
     "nothing-to-check",
     "No rendering is in the folders that `check` was to look into.",
     """\
-**Why**: a check of nothing would be green for ever. Files ending in .yaml, .yml and .sh with the header
-of a rendering are looked for; hidden folders are not entered.
+**Why**: a check of nothing would be green for ever. Files ending in .yaml, .yml, .sh, .json and
+.Dockerfile with the header of a rendering are looked for; of hidden folders .github, .gitlab and .devcontainer are
+entered.
 
 **Example**:
 
@@ -59,7 +60,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         type=Path,
         default=[Path()],
         metavar="PATH",
-        help="renderings, or folders that hold some (default: the current folder; hidden folders are not entered)",
+        help="renderings, or folders that hold some (default: the current folder; of hidden ones .github, .gitlab and "
+        ".devcontainer are entered)",
     )
     add_policy_argument(parser)
     parser.add_argument("--fix", action="store_true", help="write those that differ again")
@@ -159,5 +161,6 @@ def _nothing(paths: Iterable[Path]) -> Diagnostic:
         TL123.code,
         f"no rendering of trainlaunch is in {', '.join(map(str, paths))}",
         "name the folder that holds them, or write some with `trainlaunch render JOB --write-to DIR`",
-        why="*.yaml, *.yml and *.sh files whose first lines say `Rendered by trainlaunch from` are looked for",
+        why="*.yaml, *.yml, *.sh, *.json and *.Dockerfile files are looked for whose first lines say `Rendered by "
+        "trainlaunch from`",
     )

@@ -12,7 +12,7 @@ from launcher.cli.target_options import refuse_place_elsewhere
 from launcher.diagnostics import Diagnostic
 from launcher.errors import JobFileRejected, UsageError
 from launcher.plan.launch_plan import LaunchPlan
-from launcher.targets import KUBERNETES, TARGETS, text_targets
+from launcher.targets import KUBERNETES, TARGETS, TEXTS, text_targets
 
 EXAMPLES = (
     "trainlaunch render job.yaml | sh",
@@ -25,7 +25,7 @@ EXIT_CODES = CONTRACT_EXIT_CODES
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add this verb's arguments."""
-    add_job_arguments(parser, targets=(*TARGETS, "all"))
+    add_job_arguments(parser, targets=(*TARGETS, *TEXTS, "all"))
     add_kind_argument(parser)
     parser.add_argument("--namespace", help="kubernetes: the namespace (default: kubernetes.namespace, else none)")
     parser.add_argument(

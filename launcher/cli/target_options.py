@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from launcher.diagnostics import Diagnostic
 from launcher.errors import JobFileRejected, UsageError
-from launcher.targets import DEFAULT_TARGET, TARGETS
+from launcher.targets import DEFAULT_TARGET, TARGETS, target_record
 
 
 def add_place_arguments(parser: argparse.ArgumentParser) -> None:
@@ -79,7 +79,7 @@ def _names_a_place(args: argparse.Namespace) -> bool:
 
 def refuse_place_elsewhere(args: argparse.Namespace, target: str) -> None:
     """Raise UsageError where --context, --namespace or --kind is given for a target that has no cluster."""
-    if not TARGETS[target].on_this_machine:
+    if not target_record(target).on_this_machine:
         return
     means = {"context": "names a place in a cluster", "namespace": "names a place in a cluster"}
     for option, what in (means | {"kind": "names an object of a cluster"}).items():

@@ -37,10 +37,13 @@ from launcher.render import render
 from launcher.render.header import Header, named_job_file, read_header
 from launcher.render.kustomize import is_own_kustomization, kustomization_text, resources_in
 from launcher.rules import plan_job
-from launcher.targets import text_targets
+from launcher.targets import is_rendered
 from launcher.verify import verified
 
-SUFFIXES = (".yaml", ".yml", ".sh")  # of files that are looked into while walking a folder
+SUFFIXES = (".yaml", ".yml", ".sh", ".json", ".Dockerfile")  # of files that are looked into while walking a folder
+HIDDEN = frozenset(
+    {".github", ".gitlab", ".devcontainer"}
+)  # where CI and editors keep their files; no other is entered
 RENDERINGS_PER_PROCESS = 150  # fewer than these cost less than the start of a process
 RENDERINGS_PER_CHUNK = 48  # a multiple of the targets, whose renderings of one job then share a parsed file mostly
 
@@ -48,8 +51,8 @@ RENDERINGS_PER_CHUNK = 48  # a multiple of the targets, whose renderings of one 
 def find_renderings(paths: Iterable[Path]) -> list[Path]:
     """Return the files that hold a rendering, ordered by job file: `paths` themselves, and those in folders below them.
 
-    Hidden folders and links to folders are not entered, and only regular files are read there. Raises UsageError for
-    what can't be read, and for a named file that is not a rendering.
+    Links to folders are not entered, nor hidden ones but HIDDEN; only regular files are read there. Raises UsageError
+    for what can't be read, and for a named file that is not a rendering.
     """
     found: dict[Path, str] = {}
     problems: list[Diagnostic] = []
@@ -75,7 +78,7 @@ def _files_below(folder: Path, problems: list[Diagnostic]) -> Iterator[Path]:
         problems.append(unreadable(Path(cause.filename), cause))
 
     for parent, folders, files in os.walk(folder, onerror=closed):
-        folders[:] = [each for each in folders if not each.startswith(".")]
+        folders[:] = [each for each in folders if not each.startswith(".") or each in HIDDEN]
         for each in files:
             path = Path(parent, each)
             if each.endswith(SUFFIXES) and path.is_file():  # a pipe would be read for ever
@@ -88,7 +91,7 @@ def _job_file(path: Path) -> str | None:
         head = file.read(HEAD).decode(errors="replace")
     if is_own_kustomization(path, head):
         return ""
-    if HEADER_START not in head:
+    if HEADER_START[1:] not in head:
         return None
     job_file = named_job_file(head)
     # What only looks like a header is kept: compared says what is wrong with it.
@@ -188,7 +191,7 @@ def _base(path: Path, header: Header) -> Path | None:
 
 def _refused(path: Path, header: Header, job: str) -> Diagnostic | None:
     """Return why the job isn't even read, or None."""
-    if header.target not in text_targets():
+    if not is_rendered(header.target):
         return bad_header(path, f"it names the target {header.target}, which has no text", line=header.line)
     if header.format > RENDERING_FORMAT:
         return of_newer_format(path, header)

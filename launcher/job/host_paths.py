@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import posixpath
 import re
+from pathlib import Path
 
 
 def host_path(argument: str, binds: dict[str, str]) -> str:
@@ -34,3 +36,16 @@ def _at_or_below(target: str) -> re.Pattern[str]:
     return re.compile(
         rf"(?P<before>(?:[-+\w.]+=)?){re.escape(posixpath.normpath(target))}(?P<rest>(?:/[^\s;&|<>$`\"'()*?]*)?)"
     )
+
+
+def repository_root(job_file: str) -> Path:
+    """Return the nearest folder above a job file that is a repository's root; its own folder outside of one."""
+    folder = Path(os.path.normpath(Path(job_file).absolute().parent))
+    return next((each for each in (folder, *folder.parents) if (each / ".git").exists()), folder)
+
+
+def below_repository(job_file: str, source: str) -> str | None:
+    """Return a path relative to a job file's folder as seen from its repository's root; None for one outside."""
+    root = repository_root(job_file)
+    path = os.path.relpath(Path(job_file).absolute().parent / source, root)
+    return None if path == ".." or path.startswith("../") else path

@@ -21,7 +21,7 @@ from launcher.job.validation.loaders import check_loaders
 from launcher.job.validation.target import check_target
 from launcher.job.values.reader import ValueReader
 from launcher.job.values.scalars import BAD
-from launcher.targets import TARGETS
+from launcher.targets import TARGETS, TEXTS
 from launcher.yamltree.source import MappingNode, Node, Scalar, parse_yaml
 from launcher.yamltree.text_file import read_text
 
@@ -129,7 +129,7 @@ def _code_once_checked(checked: Checked, path: Path) -> dict[int, CodeFolder]:
     """Check all fields against each other, and return the files of mounts of type code that the target needs."""
     check_fields(checked)
     check_loaders(checked)
-    if checked.target in TARGETS:
+    if checked.target in TARGETS or checked.target in TEXTS:
         check_target(checked)
     mounts = checked.value("mounts") or ()
     if not any(each is not BAD and each.get("type") == "code" for each in mounts):
@@ -222,7 +222,7 @@ def _with_early(laid: MappingNode, field: str, sets: Sequence[str]) -> MappingNo
 
 
 def _refuse_target(target: str, *, explicit: bool, report: Report) -> None:
-    if target in TARGETS or not explicit:
+    if target in TARGETS or target in TEXTS or not explicit:
         return
     known = ", ".join(TARGETS)
     message = f"there is no target {target!r}; the targets are {known}"

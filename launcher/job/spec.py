@@ -15,7 +15,7 @@ from launcher.job.reserved import SECRETS_FOLDER
 from launcher.job.starter import Starter
 from launcher.job.starter_search import starter_of
 from launcher.kinds import KINDS, Kind
-from launcher.targets import TARGETS, Target
+from launcher.targets import Target, target_record
 
 if TYPE_CHECKING:
     from launcher.job.ceilings import Limit, Policy
@@ -274,7 +274,7 @@ class JobSpec(NamedTuple):
     @property
     def target_record(self) -> Target:
         """What is so of its target."""
-        return TARGETS[self.target]
+        return target_record(self.target)
 
     @property
     def kind(self) -> Kind | None:

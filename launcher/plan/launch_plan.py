@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from launcher.job.spec import Gpus, JobSpec
-from launcher.targets import TARGETS, Target
+from launcher.targets import Target, target_record
 
 
 class Derived(NamedTuple):
@@ -122,7 +122,7 @@ class LaunchPlan(NamedTuple):
     @property
     def target_record(self) -> Target:
         """What is so of its target."""
-        return TARGETS[self.target]
+        return target_record(self.target)
 
     @property
     def nodes(self) -> int:

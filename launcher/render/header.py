@@ -20,9 +20,9 @@ from launcher.plan.launch_plan import LaunchPlan
 from launcher.units import format_duration
 
 _RELATIVE_TO_JOB = "Relative mounts are relative to the folder of"
-_FIRST_LINE = re.compile(rf"^{HEADER_START}(.+) for ([a-z][a-z-]*): change that file", re.MULTILINE)
-_FORMAT = re.compile(r"^# rendering format (\d+)(?:,|\r?$)", re.MULTILINE)
-_OPTIONS = re.compile(r"^# options: (.+)$", re.MULTILINE)
+_FIRST_LINE = re.compile(rf"^(?:#|//) {HEADER_START[2:]}(.+) for ([a-z][a-z-]*): change that file", re.MULTILINE)
+_FORMAT = re.compile(r"^(?:#|//) rendering format (\d+)(?:,|\r?$)", re.MULTILINE)
+_OPTIONS = re.compile(r"^(?:#|//) options: (.+)$", re.MULTILINE)
 _TAKE_A_VALUE = frozenset({"--set", "--name", "--policy"})
 _WORD = re.compile(r'"(?:[^"\\]|\\.)*"|[^\s"]\S*')
 _PLAIN_WORD = re.compile(r"[\w./:=,+@%-]+", re.ASCII)
@@ -61,9 +61,9 @@ def read_header(text: str) -> Header | None:
     if first is None:
         return None
     # The plain search first: a regular expression takes long to find nothing in a whole rendering.
-    if text.find("# Rendered by ", first.end()) >= 0 and _FIRST_LINE.search(text, first.end()):
+    if text.find(" Rendered by ", first.end()) >= 0 and _FIRST_LINE.search(text, first.end()):
         raise ValueError("it holds several renderings; keep one in each file")
-    block = re.compile(r"(?:# .*\n)*").match(text, first.start())
+    block = re.compile(r"(?:(?:#|//) .*\n)*").match(text, first.start())
     said = block.group() if block else ""
     version, line = _FORMAT.search(said), _OPTIONS.search(said)
     if version is None:
@@ -166,7 +166,7 @@ def _only_up(plan: LaunchPlan) -> Iterator[str]:
         yield f"restart.max_attempts {attempts}: only `trainlaunch up` starts another attempt, this text runs one."
     if job.backoff is not None and kind is not None:
         yield f"restart.backoff {format_duration(job.backoff)} is not in effect: {kind.between_attempts}."
-    if job.active_deadline is not None and kind is None:
+    if job.active_deadline is not None and kind is None and not plan.target_record.ends_at_deadline:
         yield f"active_deadline {format_duration(job.active_deadline)}: only `trainlaunch up` ends the job then."
     if ttl is not None and (kind is None or not kind.removed_after_ttl):
         yield f"ttl_after_finished {format_duration(ttl)}: the next `trainlaunch up` after that removes its run."

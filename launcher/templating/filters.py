@@ -7,8 +7,11 @@ from collections.abc import Callable, Mapping
 from launcher.templating.quoting import (
     compose_variable,
     dollars,
+    exec_form,
+    instruction,
     kubernetes_dollars,
     number,
+    plain,
     sh_name,
     sh_variable,
     sh_word,
@@ -39,6 +42,9 @@ QUOTING_FILTERS: Mapping[str, Callable[..., Quoted]] = {
     "yaml_text": yaml_text,
     "yaml_block": yaml_block,
     "number": number,
+    "plain": plain,
+    "instruction": instruction,
+    "exec_form": exec_form,
     "comment": comment,
 }
 FILTERS: Mapping[str, Callable[..., object]] = {

@@ -69,3 +69,29 @@ def number(value: int) -> Quoted:
     if type(value) is not int:
         raise TypeError(f"{value!r} is not an integer")
     return Quoted(str(value))
+
+
+def plain(value: str) -> Quoted:
+    """Return a word that nobody reads anything into, as an image or a duration; raises ValueError for any other."""
+    if not _PLAIN_SHELL_WORD.fullmatch(value):
+        raise ValueError(f"{value!r} is not a plain word")
+    return Quoted(value)
+
+
+def instruction(value: str) -> Quoted:
+    """Return a value in double quotes as ENV, LABEL and WORKDIR of a Dockerfile read it; it has no line breaks."""
+    return Quoted('"' + re.sub(r'(["\\$])', r"\\\1", value) + '"')
+
+
+def exec_form(words: tuple[str, ...]) -> Quoted:
+    """Return words as JSON; each line of a long text is a line of its own.
+
+    Docker drops an empty line and one that starts with `#`, and joins behind a backslash: so a line begins with the
+    escape of the line break before it, and a backslash that ends one is written by its number. So is one before a
+    quotation mark, after which hadolint would see no JSON.
+    """
+    import json  # only a Dockerfile has some
+
+    whole = json.dumps(words, ensure_ascii=False)
+    whole = re.sub(r'(?<!\\)((?:\\\\)+)(?=\\n|\\?")', lambda it: "\\u005c" * (len(it[1]) // 2), whole)
+    return Quoted(re.sub(r"(?<!\\)\\n", "\\\n\\\\n", whole))

@@ -16,7 +16,7 @@ from launcher.job.reserved import PREFLIGHT_PREFIX
 from launcher.job.starter import Starter
 from launcher.job.starter_search import starter_of
 from launcher.job.values.scalars import BAD
-from launcher.targets import TARGETS, Target
+from launcher.targets import Target, target_record
 from launcher.yamltree.source import MappingNode, Node, SequenceNode
 
 _NAMED_SOURCE = {
@@ -54,7 +54,7 @@ class Checked(NamedTuple):
     @property
     def target_record(self) -> Target:
         """What is so of its target."""
-        return TARGETS[self.target]
+        return target_record(self.target)
 
     def value(self, path: str) -> Any:
         """Return the value of a dotted field, None where it is unstated or can't be read."""

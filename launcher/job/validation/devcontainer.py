@@ -1,0 +1,18 @@
+"""Checks what a devcontainer.json does not support."""
+
+from __future__ import annotations
+
+from launcher.job.validation.fields import Checked
+from launcher.job.validation.repository import check_text, refuse_characters
+
+_VARIABLES = (
+    r"\$\{(?:env|localEnv|containerEnv|localWorkspaceFolder|localWorkspaceFolderBasename|containerWorkspaceFolder"
+    r"|containerWorkspaceFolderBasename|devcontainerId)(?::[^}]*)?\}"
+)
+_WHY = "a devcontainer replaces it by its own value, and has no way to write it literally"
+
+
+def check(job: Checked) -> None:
+    """Report each stated field that a devcontainer.json has no property for."""
+    check_text(job)
+    refuse_characters(job, _VARIABLES, _WHY, ("env.", "labels.", "mounts.", "working_dir", "command.", "script"))

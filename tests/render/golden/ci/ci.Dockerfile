@@ -1,0 +1,184 @@
+# Rendered by trainlaunch from job.yaml for dockerfile: change that file and render again.
+# rendering format 2
+# image_entrypoint is not stated: an ENTRYPOINT that the image has is not run.
+# active_deadline 12h: only `trainlaunch up` ends the job then.
+# Build it from the repository's root: docker build -f THIS_FILE -t NAME .
+# --shm-size is worst_case: multi_epoch 1.6 GiB + one storage per worker + 64 KiB pages + NCCL.
+# An image can't size /dev/shm, limit memory or take GPUs; who starts it does:
+# docker run --rm --init --shm-size 2468m --memory 32768m --cpus 8 --gpus '"device=0,1"' --ulimit memlock=-1:-1 --group-add video --tmpfs /fast:exec,size=32768m --mount type=bind,source=/data/imagenet,target=/data,readonly --mount type=volume,source=cache,target=/cache --mount type=volume,target=/scratch --env WANDB_API_KEY --stop-timeout 30 resnet50:local
+FROM pytorch/pytorch:2.9.1-cuda12.8-cudnn9-runtime
+ENV WANDB_MODE="offline"
+ENV NOTE="a \"b\" \$c \\d \${{ x }} #"
+COPY ["jobs/requirements.txt", "/workspace/requirements.txt"]
+RUN ["python", "-m", "pip", "install", "--no-cache-dir", "--requirement", "/workspace/requirements.txt"]
+COPY ["jobs/", "/workspace/"]
+WORKDIR "/workspace"
+USER "1000:1000"
+HEALTHCHECK --interval=30s --timeout=10s --start-period=30m --retries=3 CMD ["/bin/sh", "-c", "tl_least=1541652480 tl_planned=8 tl_shared=\
+\n# trainlaunch health: /dev/shm as planned above, or one sentence and exit 1 (full is healthy: an idle queue is)\
+\nset +eufCxv # a SHELLOPTS of the image would end it without a word\
+\ntl_bad() { printf 'unhealthy: %s\\n' \"$1\"; exit 1; }\
+\n[ -d /dev/shm ] || tl_bad '/dev/shm is gone, so no batch can reach the training process'\
+\ntl_shm=$(stat -f -c '%T %S*%b %S*%a' /dev/shm 2>/dev/null) || tl_bad 'the size of /dev/shm is not readable'\
+\n[ \"${tl_shm%% *}\" = tmpfs ] || tl_bad \"/dev/shm is ${tl_shm%% *}, not tmpfs: it is mounted over\"\
+\ntl_free=$((${tl_shm##* })) tl_mount=${tl_shm% *} tl_mount=$((${tl_mount##* }))\
+\n[ \"$tl_mount\" -eq 0 ] || [ \"$tl_mount\" -ge \"$tl_least\" ] ||\
+\n  tl_bad \"/dev/shm has $tl_mount bytes, below the planned $tl_least: it was replaced or shrunk\"\
+\ntl_probe='' tl_peak='' tl_workers=0 tl_used=$((tl_mount - tl_free))\
+\n{ read -r tl_probe </proc/sys/kernel/random/uuid; } 2>/dev/null\
+\ntl_probe=/dev/shm/.trainlaunch-${tl_probe:-$$} # nobody guesses it, and no link is followed\
+\n(set -C && : >\"$tl_probe\") 2>/dev/null || tl_bad \"uid $(id -u) can't make files in /dev/shm, as batches are\"\
+\nrm -f \"$tl_probe\"\
+\nfor tl_comm in /proc/[0-9]*/comm; do\
+\n  { read -r tl_name <\"$tl_comm\"; } 2>/dev/null || continue # it ended meanwhile\
+\n  if [ \"$tl_name\" = pt_data_worker ]; then tl_workers=$((tl_workers + 1)); fi\
+\ndone\
+\nif [ \"$tl_mount\" -eq 0 ]; then # size=0 has no limit, and the kernel then counts no use\
+\n  echo \"shm used=unknown peak=unknown size=unlimited workers=$tl_workers/$tl_planned\"\
+\n  exit\
+\nfi\
+\nif [ \"$tl_shared\" ]; then # its other users' files and workers count here too\
+\n  echo \"shm used=$tl_used size=$tl_mount of the host, workers=$tl_workers on the host\"\
+\n  exit\
+\nfi\
+\ntl_own=/dev/shm/.trainlaunch; mkdir -m 700 \"$tl_own\" 2>/dev/null\
+\nif [ -O \"$tl_own\" ] && [ ! -L \"$tl_own\" ]; then # else somebody made it who isn't this job\
+\n  { read -r tl_peak <\"$tl_own/peak\"; } 2>/dev/null\
+\n  case $tl_peak in *[!0-9]* | '') tl_peak=-1 ;; esac\
+\n  if [ \"$tl_used\" -gt \"$tl_peak\" ]; then\
+\n    tl_peak=$tl_used # in place: a full /dev/shm still has the first check's page\
+\n    { printf '%-20d\\n' \"$tl_peak\" 1<>\"$tl_own/peak\"; } 2>/dev/null\
+\n  fi\
+\nfi\
+\necho \"shm used=$tl_used peak=${tl_peak:-$tl_used} size=$tl_mount workers=$tl_workers/$tl_planned\"\
+\n"]
+ENTRYPOINT ["/bin/sh", "-c", "tl_ranks=2 tl_workers=4 tl_stated=0 tl_batch=128 tl_files=72 tl_memory=6144 tl_need=1541652480 tl_size=2587885568 tl_first=308322304:308363264 tl_every=308346880:462577664 tl_without=0\
+\ntl_name=resnet50 tl_prefetch=2 tl_persistent=0 tl_timeout=0 tl_pin=1 tl_gpus=nvidia tl_shared= tl_unsized=0 tl_asks= tl_signals='TERM INT HUP QUIT USR1 USR2'\
+\ntl_disks='/scratch\
+\n/fast'\
+\n# trainlaunch preflight, after the job's own numbers: proves this container, then becomes the job.\
+\n# It exits with 78 when the files are wrong, with 75 when this machine is (docs/preflight.md).\
+\ntl_say() { printf 'trainlaunch: %s\\n' \"$1\" >&2; }\
+\ntl_stop() { # CODE SENTENCE\
+\n  tl_say \"preflight stopped ($1): $2\"\
+\n  [ ! -w /dev/termination-log ] || tl_say \"preflight stopped ($1): $2\" 2>/dev/termination-log; exit \"$1\"; }\
+\ntl_number() { case $1 in 0) ;; *[!0-9]* | '' | 0* | ?????????????????*) return 1 ;; esac; } # may arithmetic take it\
+\ntl_counts() { tl_number \"$1\" && [ \"$1\" -gt 0 ]; }\
+\ntl_makes() { (set -C && : >\"$1/$tl_probe\" && { rm -f \"$1/$tl_probe\" || :; }) 2>/dev/null; } # FOLDER: a file there\
+\ntl_room() { # FOLDER: sets the type of its file system, and the bytes that it has and has left\
+\n  tl_list=$(stat -f -c '%T %S %b %a' \"$1\" 2>/dev/null) tl_type=${tl_list%% *} tl_list=${tl_list#* }\
+\n  tl_key=${tl_list%% *} tl_free=${tl_list##* } tl_list=${tl_list#* } tl_all=${tl_list%% *}\
+\n  { tl_counts \"$tl_key\" && tl_number \"$tl_all\" && tl_number \"$tl_free\"; } ||\
+\n    tl_stop 78 \"the image has no stat that tells a file system's size; install coreutils in it\"\
+\n  tl_all=$((tl_all * tl_key)) tl_free=$((tl_free * tl_key)); }\
+\ntl_or() { if [ \"$tl_shared\" ]; then echo \"$2\"; else echo \"$1\"; fi; } # what to type: for a container, for this host\
+\ntl_leftovers() { # FILE...: of a dead attempt where /dev/shm outlives its container, or of those who share it\
+\n  for tl_key; do [ ! -e \"$tl_key\" ] || tl_left=$((tl_left + 1)); done; [ \"$tl_left\" -gt 0 ] || return 0\
+\n  tl_say \"warning: /dev/shm has $tl_left files of other runs, $(du -sk /dev/shm 2>/dev/null | cut -f1) KiB in all\"\
+\n  if [ \"${TRAINLAUNCH_CLEAN_SHM-}\" = 1 ]; then printf '%s\\0' \"$@\" | xargs -0 rm -f; fi; }\
+\ntl_host='' tl_probe='' tl_list='' tl_quota='' tl_period='' tl_limit='' tl_use='' tl_idle=0 tl_busy=0 tl_cpus=0\
+\nset +eufCxv; tl_user=\"uid $(id -u 2>/dev/null || echo unknown)\" tl_left=0 tl_mem=unlimited\
+\ntl_mib=$(((tl_size + 1048575) >> 20))\
+\n{ read -r tl_host </proc/sys/kernel/hostname; read -r tl_probe </proc/sys/kernel/random/uuid; } 2>/dev/null\
+\ntl_probe=.trainlaunch-${tl_probe:-$tl_host-$$} # nobody guesses it\
+\n# A batch is a file in /dev/shm, passed through a socket in the temporary directory that Python would pick.\
+\ntl_fix=\"batches pass through it, and without room workers die or hang; $(\
+\n  tl_or \"set shm_size to ${tl_mib}Mi\" \"as root, mount -o remount,size=${tl_mib}m /dev/shm\")\"\
+\n[ -d /dev/shm ] || tl_stop 78 \"/dev/shm is missing, as with ipc none; $tl_fix\"\
+\ntl_makes /dev/shm ||\
+\n  tl_stop 78 \"$tl_user can't make files in /dev/shm, and batches are files; mount it writable, mode 1777\"\
+\nfor tl_tmp in \"${TMPDIR:-${TEMP:-${TMP:-/tmp}}}\" /tmp /var/tmp /usr/tmp \"$PWD\" ''; do\
+\n  if [ -z \"$tl_tmp\" ] || tl_makes \"$tl_tmp\"; then break; fi; done\
+\n[ \"${TMPDIR:-$tl_tmp}\" = \"${tl_tmp:-none}\" ] ||\
+\n  tl_stop 78 \"$tl_user can't make files in ${TMPDIR:-/tmp}, so workers would hang; set TMPDIR to /dev/shm\"\
+\n[ \"${#tl_tmp}\" -le 75 ] || tl_stop 78 \"TMPDIR is ${#tl_tmp} long, a worker's socket allows 75; set it to /tmp\"\
+\ntl_leftovers /dev/shm/torch_* /dev/shm/nccl-* /dev/shm/psm_* /dev/shm/sem.*\
+\ntl_room /dev/shm\
+\n[ \"$tl_type\" = tmpfs ] || tl_stop 78 \"/dev/shm is $tl_type, not tmpfs: drop that mount; $tl_fix\"\
+\ntl_mount=$tl_all tl_shm=\"$((tl_all >> 20)) MiB\"\
+\nif [ \"$tl_mount\" -eq 0 ]; then tl_shm=unlimited tl_mount=$tl_size tl_free=4611686018427387904; fi\
+\ntl_least=$((tl_unsized ? tl_size : tl_need)); [ \"$tl_mount\" -ge \"$tl_least\" ] ||\
+\n  tl_stop 78 \"/dev/shm has $tl_shm of the planned $(((tl_least + 1048575) >> 20)) MiB; $tl_fix\"\
+\n# CPUs by affinity and cpuset, then by the quota, which neither nproc nor Python sees; cgroup v1, then v2.\
+\nwhile read -r tl_key tl_list; do [ \"$tl_key\" != Cpus_allowed_list: ] || break; done </proc/self/status\
+\nIFS=,; for tl_key in ${tl_list:-1-$(grep -c ^processor /proc/cpuinfo)}; do\
+\n  tl_cpus=$((tl_cpus + ${tl_key#*-} - ${tl_key%-*} + 1)); done; unset IFS\
+\ntl_cg=/sys/fs/cgroup; { read -r tl_quota <$tl_cg/cpu/cpu.cfs_quota_us; read -r tl_period <$tl_cg/cpu/cpu.cfs_period_us\
+\n  read -r tl_limit <$tl_cg/memory/memory.limit_in_bytes; read -r tl_use <$tl_cg/memory/memory.usage_in_bytes\
+\n  read -r tl_quota tl_period <$tl_cg/cpu.max\
+\n  read -r tl_limit <$tl_cg/memory.max; read -r tl_use <$tl_cg/memory.current; } 2>/dev/null\
+\ntl_counts \"$tl_period\" || tl_period=100000\
+\nif tl_counts \"$tl_quota\"; then tl_quota=$((tl_quota / tl_period)); else tl_quota=$tl_cpus; fi\
+\ntl_cpus=$((tl_quota < 1 ? 1 : tl_quota < tl_cpus ? tl_quota : tl_cpus))\
+\ntl_per_rank=$((tl_cpus > tl_ranks ? tl_cpus / tl_ranks : 1))\
+\n# num_workers is never raised; it is lowered to what CPUs and free /dev/shm allow. A GPU job keeps one.\
+\ntl_most=$tl_per_rank; [ \"$tl_gpus\" ] || tl_most=$((tl_cpus < 4 ? 0 : tl_cpus / (4 * tl_ranks)))\
+\nfor tl_key in $tl_every; do tl_list=$(((tl_free - ${tl_key#*:}) / ${tl_key%:*})) # A:B, A*W + B bytes of W workers\
+\n  tl_most=$((tl_list >= tl_most ? tl_most : tl_list > 1 ? tl_list : tl_most > 0)); done\
+\ntl_workers=$((tl_most < tl_workers ? tl_most : tl_workers)) tl_need=$tl_without\
+\nif [ \"$tl_workers\" -eq 0 ]; then tl_first='' tl_prefetch='' tl_persistent=0 tl_timeout=0; fi # refused without workers\
+\nfor tl_key in $tl_first; do tl_list=$((${tl_key%:*} * tl_workers + ${tl_key#*:})) # likewise, of one epoch\
+\n  tl_need=$((tl_list > tl_need ? tl_list : tl_need)); done\
+\n[ \"$tl_stated\" -le \"$tl_cpus\" ] || tl_say \"warning: $tl_stated DataLoader workers share $tl_cpus CPUs\"\
+\ntl_needs=\"$(((tl_need + 1048575) >> 20)) MiB\"\
+\n[ \"$tl_free\" -ge \"$tl_need\" ] ||\
+\n  tl_stop 75 \"/dev/shm has $((tl_free >> 20)) of $tl_shm free, the job needs $tl_needs; end what else uses it\"\
+\nfor tl_list in $tl_cg/memory/memory.stat $tl_cg/memory.stat; do # files that the kernel caches it gives back\
+\n  while read -r tl_key tl_file; do case $tl_key in\
+\n    *inactive_file) tl_idle=$tl_file ;; *active_file) tl_busy=$tl_file ;; esac; done <\"$tl_list\"; done 2>/dev/null\
+\ntl_number \"$tl_idle\" || tl_idle=0; tl_number \"$tl_busy\" || tl_busy=0\
+\nif tl_counts \"$tl_limit\" && tl_number \"$tl_use\"; then tl_mem=\"$((tl_limit >> 20)) MiB\"\
+\n  [ $((tl_limit - tl_use + tl_idle + tl_busy)) -ge \"$tl_need\" ] || tl_stop $((tl_limit < tl_need ? 78 : 75)) \u005c\
+\n    \"/dev/shm needs $tl_needs of $tl_mem memory, $((tl_use >> 20)) are used; $(\
+\n    tl_or \"set resources.memory to ${tl_memory}Mi\" \"end what else uses it, or lower num_workers\")\"; fi\
+\ntl_list=$(ulimit -H -n) && ulimit -S -n \"$tl_list\"\
+\nif tl_number \"$tl_list\" && [ \"$tl_list\" -lt \"$tl_files\" ]; then\
+\n  tl_stop 78 \"$tl_list open files allowed, tensors need $tl_files; $(\
+\n    tl_or \"set ulimits.nofile to $tl_files\" \"raise nofile in /etc/security/limits.conf\")\"; fi\
+\nfor tl_key in /dev/nvidia[0-9]* /dev/dxg /dev/nvmap ''; do if [ -e \"$tl_key\" ]; then break; fi; done\
+\n[ \"$tl_key\" ] || tl_stop 75 \"no /dev/nvidia0 is here, but the job asks for GPUs; start it where they are\"\
+\n# A uid that the image doesn't know has no name, which getpass.getuser() asks for, as torch.compile does. Podman\
+\n# makes the number one.\
+\ncase $(id -un 2>/dev/null) in *[!0-9]*) ;; *) export USER=\"${USER:-trainlaunch}\" LOGNAME=\"${LOGNAME:-trainlaunch}\"\
+\n  if [ ! -w \"${HOME:-/}\" ] && [ \"${tl_tmp#/dev/shm}\" = \"$tl_tmp\" ]; then tl_list=$tl_tmp/trainlaunch-home\
+\n    mkdir -m 700 \"$tl_list\" 2>/dev/null\
+\n    if [ -O \"$tl_list\" ] && [ -d \"$tl_list\" ] && [ ! -L \"$tl_list\" ]; then # else somebody else's\
+\n      export HOME=\"$tl_list\" XDG_CACHE_HOME=\"${XDG_CACHE_HOME:-$tl_list/.cache}\"\
+\n      export TORCHINDUCTOR_CACHE_DIR=\"${TORCHINDUCTOR_CACHE_DIR:-$tl_list/.cache/torchinductor}\"\
+\n      export TRITON_CACHE_DIR=\"${TRITON_CACHE_DIR:-$tl_list/.cache/triton}\"\
+\n      export MPLCONFIGDIR=\"${MPLCONFIGDIR:-$tl_list/.cache/matplotlib}\"; fi; fi\
+\n  ;; esac\
+\n[ -w \"$PWD\" ] || tl_say \"warning: can't write to $PWD\"\
+\n[ \"${HOME:-/}\" = \"$PWD\" ] || [ -w \"${HOME:-/}\" ] || tl_say \"warning: can't write to ${HOME:-/}\"\
+\nset -f; IFS='\
+\n'; for tl_key in $tl_disks; do [ -w \"$tl_key\" ] || tl_say \"warning: can't write to $tl_key\"; done; unset IFS; set +f\
+\n# What the job reads; a thread variable that the image or the job sets stays as it is.\
+\ntl_set() { eval \"export $1=\u005c\"\\${$1-\\$2}\u005c\"\"; } # NAME VALUE\
+\nexport TRAINLAUNCH_NUM_WORKERS=\"$tl_workers\" TRAINLAUNCH_PREFETCH_FACTOR=\"$tl_prefetch\" \u005c\
+\n  TRAINLAUNCH_PIN_MEMORY=\"$tl_pin\" TRAINLAUNCH_SHM_BYTES=\"$tl_mount\"\
+\nexport TRAINLAUNCH_BATCH_SIZE=\"$tl_batch\" TRAINLAUNCH_PERSISTENT_WORKERS=\"$tl_persistent\"\
+\nexport TRAINLAUNCH_TIMEOUT=\"$tl_timeout\" TRAINLAUNCH_RUN_ID=\"${TRAINLAUNCH_RUN_ID:-$tl_name-$tl_host}\"\
+\ntl_threads=$((tl_per_rank > tl_workers ? tl_per_rank - tl_workers : 1))\
+\n[ -z \"$tl_gpus\" ] || tl_threads=$((tl_per_rank < 8 ? 1 : tl_per_rank < 16 ? tl_per_rank / 4 : 4))\
+\nfor tl_key in OMP MKL; do tl_set \"${tl_key}_NUM_THREADS\" \"$tl_threads\"; done\
+\ntl_set TORCHINDUCTOR_COMPILE_THREADS \"$tl_per_rank\"\
+\nif [ \"$tl_workers\" -gt 0 ]; then tl_set OPENCV_FOR_THREADS_NUM 1\
+\n  for tl_key in OPENBLAS NUMEXPR RAYON; do tl_set \"${tl_key}_NUM_THREADS\" 1; done; fi\
+\nfor tl_arg; do tl_key=${tl_arg##*=}; case $tl_key in # a token stands alone or ends its argument after an equals sign\
+\n  '{num_workers}') tl_list=$tl_workers ;; '{prefetch_factor}') tl_list=$tl_prefetch ;;\
+\n  '{batch_size}') tl_list=$tl_batch ;; '{nproc_per_node}') tl_list=$tl_ranks ;;\
+\n  '{{num_workers}}' | '{{prefetch_factor}}' | '{{batch_size}}' | '{{nproc_per_node}}') # a literal\
+\n    tl_list=${tl_key#?} tl_list=${tl_list%?} ;;\
+\n  *) tl_list=$tl_key ;;\
+\n  esac; shift; set -- \"$@\" \"${tl_arg%\"$tl_key\"}$tl_list\"; done\
+\ntl_say \"preflight passed: /dev/shm $tl_shm (${tl_asks:-needs $tl_needs}), memory $tl_mem, \u005c\
+\n$tl_cpus CPUs, num_workers $tl_workers\"\
+\nif [ $$ -ne 1 ]; then exec \"$@\"; fi\
+\n# As pid 1 the job would miss signals that it doesn't handle: stay, hand them on, return the job's code.\
+\ntl_pass() { kill -s \"$1\" \"$!\" && tl_again=yes; } 2>/dev/null\
+\nif env --default-signal=INT true 2>/dev/null; then set -- env --default-signal=INT,QUIT \"$@\"; fi\
+\nfor tl_key in $tl_signals; do eval \"trap 'tl_pass $tl_key' $tl_key\"; done\
+\n{ (exec \"$@\") <&3 3<&- & } 3<&0 # in the background a shell would read nothing and ignore INT\
+\nuntil tl_again=''; wait \"$!\"; tl_code=$?; [ -z \"$tl_again\" ]; do :; done; exit \"$tl_code\"\
+\n", "trainlaunch"]
+CMD ["python", "train.py", "--workers", "{num_workers}", "it's \"quoted\" ${{ github.token }} $HOME"]
