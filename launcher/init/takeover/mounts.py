@@ -67,6 +67,11 @@ def _mount(draft: Draft, mount: MountPoint) -> dict[str, Any] | None:
     ):
         _without(draft, mount, where)
         return None
+    if mount.type == "config" and mount.options.startswith("items."):
+        why = "a ConfigMap holds their content, and a job names the folder that they come from"
+        fix = f"add {{type: code, source: FOLDER, target: {where}}} to mounts"
+        draft.note(f"the folder of files at {where}", why, fix, place)
+        return None
     path: str | None = None
     if mount.type not in _NO_SOURCE:
         path = _source(draft, mount)

@@ -23,7 +23,7 @@ from launcher.job.spec import (
     Torchrun,
     Ulimit,
 )
-from launcher.targets import TARGETS
+from launcher.targets import target_record
 from launcher.yamltree.source import MappingNode, Node, Scalar, SequenceNode
 
 _NO_GPU = Gpus(count=0, ids=(), all=False)
@@ -83,9 +83,9 @@ _AS_STATED = (
 
 
 def _mount(stated: Mapping[str, Any], target: str) -> Mount:
-    """Return a mount; code is a read-only bind where the target mounts paths of this machine."""
+    """Return a mount; code is a read-only bind but in a cluster, which has no folder of this machine."""
     code = stated["type"] == "code"
-    kind = "bind" if code and TARGETS[target].mounts_host_paths else stated["type"]
+    kind = "bind" if code and target_record(target).on_this_machine else stated["type"]
     return _record(Mount, stated.get, type=kind, read_only=code or stated.get("read_only", False))
 
 

@@ -30,7 +30,7 @@ def check(job: Checked) -> None:
     refuse_characters(job, r"[\x00-\x08\x0a-\x1f\x7f]", _LINE, ("env.", "labels.", "working_dir", "mounts."))
     for index, mount in mounts_of(job):
         source, target = str(mount.get("source") or "."), str(mount.get("target"))
-        copied = mount.get("type") == "bind" and not source.startswith("/")
+        copied = mount.get("type") in {"bind", "code"} and not source.startswith("/")
         odd = re.search(r"[*?\[\]$\\]", source + target) if copied else None
         if odd:
             cannot(

@@ -14,6 +14,7 @@ from launcher.job.validation.shared import check_one_node, check_shared
 from launcher.job.values.scalars import BAD
 
 _SOURCE = "add env: {name} to {field}: the variable, or the secret of CI, that holds it"
+_PATHS = frozenset({"bind", "code"})
 _CLUSTERS = frozenset({"pvc", "config"})
 _HEALTH = ("interval", "timeout", "retries", "start_period")
 
@@ -28,7 +29,7 @@ def check_text(job: Checked) -> None:
         if kind in _CLUSTERS:
             fix = f"give it another one, like --set mounts.{index}.type=bind --set mounts.{index}.source=./data"
             cannot(job, f"mounts.{index}", f"{kind} mounts, and mounts.{index} asks for one", fix=fix)
-        elif kind == "bind" and not source.startswith("/") and below_repository(job.root.span.file, source) is None:
+        elif kind in _PATHS and not source.startswith("/") and below_repository(job.root.span.file, source) is None:
             why = "a runner has the repository alone, at a path that it chooses"
             fix = "move it into the repository, or write the whole path that the runner's machine has"
             cannot(
@@ -64,10 +65,12 @@ def refuse_read_only_clone(job: Checked) -> None:
     """Report parts of the repository that the job may not write to: a runner clones it into the container itself."""
     for index, mount in mounts_of(job):
         source = str(mount.get("source") or ".")
-        if mount.get("type") == "bind" and not source.startswith("/") and mount.get("read_only"):
+        read_only = mount.get("read_only") or mount.get("type") == "code"
+        if mount.get("type") in _PATHS and not source.startswith("/") and read_only:
             what = f"read-only folder of the repository (mounts.{index})"
             why = "its runner clones the repository into the container, where the job may write to it"
-            cannot(job, f"mounts.{index}.read_only", what, why=why, fix=f"add --set mounts.{index}.read_only=false")
+            fix = f"add --set mounts.{index}.type=bind --set mounts.{index}.read_only=false"
+            cannot(job, f"mounts.{index}.read_only", what, why=why, fix=fix)
 
 
 def refuse_characters(job: Checked, pattern: str, why: str, fields: tuple[str, ...]) -> None:

@@ -148,8 +148,8 @@ ENTRYPOINT ["/bin/sh", "-c", "tl_ranks=2 tl_workers=4 tl_stated=0 tl_batch=128 t
 \n      export TRITON_CACHE_DIR=\"${TRITON_CACHE_DIR:-$tl_list/.cache/triton}\"\
 \n      export MPLCONFIGDIR=\"${MPLCONFIGDIR:-$tl_list/.cache/matplotlib}\"; fi; fi\
 \n  ;; esac\
-\n[ -w \"$PWD\" ] || tl_say \"warning: can't write to $PWD\"\
-\n[ \"${HOME:-/}\" = \"$PWD\" ] || [ -w \"${HOME:-/}\" ] || tl_say \"warning: can't write to ${HOME:-/}\"\
+\ncase $PWD in / | \"${HOME:-/}\") ;; *) [ -w \"$PWD\" ] || tl_say \"warning: can't write to $PWD\" ;; esac # nobody means /\
+\n[ -w \"${HOME:-/}\" ] || tl_say \"warning: can't write to ${HOME:-/}\"\
 \nset -f; IFS='\
 \n'; for tl_key in $tl_disks; do [ -w \"$tl_key\" ] || tl_say \"warning: can't write to $tl_key\"; done; unset IFS; set +f\
 \n# What the job reads; a thread variable that the image or the job sets stays as it is.\
