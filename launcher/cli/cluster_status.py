@@ -170,8 +170,8 @@ def _evidence(cluster: Cluster, run: ClusterRun, pods: Sequence[Pod], streams: S
 
 
 def _read_pod(cluster: Cluster, pod: Pod) -> _PodShm:
-    from launcher.run.kubernetes.client import ExecRefused
     from launcher.run.kubernetes.exec import read_shm
+    from launcher.run.kubernetes.execution import ExecRefused
 
     try:
         return _PodShm(pod, read_shm(cluster, pod), "")

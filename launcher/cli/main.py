@@ -13,7 +13,7 @@ from typing import Any, NoReturn
 from launcher import __version__
 from launcher.cli.report import as_json, document, framed
 from launcher.cli.streams import Streams, coloured, standard_streams
-from launcher.cli.verbs import VERBS, VERBS_ON_CLUSTERS, VERBS_WITH_THE_JOBS_CODE
+from launcher.cli.verbs import VERBS, VERBS_ON_CLUSTERS, VERBS_WITH_A_COMMAND, VERBS_WITH_THE_JOBS_CODE
 from launcher.diagnostics import Diagnostic, Explanation
 from launcher.errors import (
     EXIT_BEFORE_START,
@@ -111,11 +111,16 @@ def _unknown_verb(verb: str, words: Sequence[str], streams: Streams) -> int:
 
 def _parsed(verb: str | None, module: ModuleType | None, words: list[str]) -> argparse.Namespace:
     """Return the arguments; what no verb takes is said beside the usage of the chosen one. Raises UsageError."""
+    command: list[str] = []
+    if verb in VERBS_WITH_A_COMMAND and "--" in words:  # argparse would look for options of ours in it
+        words, command = words[: words.index("--")], words[words.index("--") + 1 :]
     asks_help = bool({"-h", "--help"} & {*words})
     parser, chosen = _parser(verb, module, asks_help=asks_help)
     args, unknown = parser.parse_known_args(words)
     if unknown:
         chosen.error(f"unrecognized arguments: {' '.join(unknown)}", unknown=unknown)
+    if command:
+        args.command = [*args.command, *command]
     args.words = words
     return args
 

@@ -21,10 +21,13 @@ VERBS = {
     "logs": "print a run's log",
     "attach": "take a run up again; where no process keeps it, one does from then on",
     "wait": "wait until a run ends; the exit code is the job's own",
+    "shell": "open a shell, or run a command, in a container like the job's, or in the one that runs",
     "down": "stop a run and remove all that it made",
 }
 # Verbs whose exit code is the job's: anything that stops them before the job has one is 125.
-VERBS_WITH_THE_JOBS_CODE = {"up", "wait", "attach"}
+VERBS_WITH_THE_JOBS_CODE = {"up", "wait", "attach", "shell"}
+# Verbs that run what stands after `--`.
+VERBS_WITH_A_COMMAND = {"shell"}
 # The module whose function of the verb's name acts on target kubernetes; `up` knows its target from the plan.
 VERBS_ON_CLUSTERS = {
     "ps": "launcher.cli.cluster_status",
@@ -32,5 +35,6 @@ VERBS_ON_CLUSTERS = {
     "logs": "launcher.cli.cluster",
     "wait": "launcher.cli.cluster",
     "attach": "launcher.cli.cluster",
+    "shell": "launcher.cli.cluster_shell",
     "down": "launcher.cli.cluster",
 }

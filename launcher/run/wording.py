@@ -125,3 +125,13 @@ def not_yours(what: str, found: Sequence[Candidate]) -> Diagnostic:
         "add `--owner any`, or `--owner NAME` with one of those",
         why=f"it has {counted(len(found), 'run')} of {owners}",
     )
+
+
+def nothing_runs(what: str) -> Diagnostic:
+    """Return the error for a RUN of which nothing of the caller's runs now (TL510)."""
+    return Diagnostic(
+        TL510.code,
+        f"nothing of yours that {what} means runs now",
+        "give the job file for a container of its own: `trainlaunch shell job.yaml`; `trainlaunch ps` lists runs",
+        why="a shell enters a container that runs; one that has ended can't be entered",
+    )

@@ -8,7 +8,7 @@ from http.server import BaseHTTPRequestHandler
 from typing import TYPE_CHECKING, Any, NoReturn
 from urllib.parse import parse_qs, urlsplit
 
-from tests.kubernetes import websocket
+from tests.kubernetes import interactive, websocket
 from tests.kubernetes.api import Answered, Request, error_of
 from tests.kubernetes.faults import Fault
 from tests.kubernetes.kinds import PODS, Resource
@@ -184,8 +184,15 @@ class Handler(BaseHTTPRequestHandler):
         pod, container = self._pod(asked)
         if pod["status"].get("phase") != "Running" or self.cluster.container_gone:
             raise internal(f'unable to upgrade connection: container not found ("{container}")')
-        websocket.accept(self)
-        command = parse_qs(urlsplit(self.path).query)["command"]
+        chosen = websocket.accept(self)
+        command = parse_qs(urlsplit(self.path).query, keep_blank_values=True)["command"]
+        if asked.query.get("stdin") in ("true", "True", "1"):
+            env = {
+                each["name"]: each["value"] for each in pod["spec"]["containers"][0].get("env") or () if "value" in each
+            }
+            terminal = asked.query.get("tty") in ("true", "True", "1")
+            interactive.serve(self, command, env, terminal=terminal, closes=chosen.startswith("v5"))
+            return
         websocket.answer_exec(self, self.cluster.exec(pod, command))
 
     def _refuse(self, refused: ApiError) -> None:

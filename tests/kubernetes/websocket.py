@@ -14,7 +14,7 @@ from tests.kubernetes.statuses import bad_request
 
 PROTOCOLS = ("v5.channel.k8s.io", "v4.channel.k8s.io")
 _GUID = "258EAFA5-E914-47DA-95CA-C5AB0DC85B11"
-_TEXT, _BINARY, _CLOSE = 1, 2, 8
+_BINARY, CLOSE = 2, 8
 _OUT, _ERR, _ERROR = 1, 2, 3
 
 
@@ -45,17 +45,23 @@ def accept(handler: BaseHTTPRequestHandler) -> str:
 
 def answer_exec(handler: BaseHTTPRequestHandler, answer: Answer) -> None:
     """Send a command's output and its end over an accepted connection, then close it."""
-    for channel, data in ((_OUT, answer.out), (_ERR, answer.err), (_ERROR, json.dumps(_status(answer.code)).encode())):
+    for channel, data in ((_OUT, answer.out), (_ERR, answer.err), (_ERROR, json.dumps(status(answer.code)).encode())):
         if data:
-            handler.wfile.write(_frame(_BINARY, bytes([channel]) + data))
-    handler.wfile.write(_frame(_CLOSE, struct.pack(">H", 1000)))
+            handler.wfile.write(frame(bytes([channel]) + data))
+    handler.wfile.write(closing())
     handler.connection.settimeout(2)
     with contextlib.suppress(OSError):
         handler.rfile.read(2)  # the client's own close
     handler.close_connection = True
 
 
-def _frame(opcode: int, payload: bytes) -> bytes:
+def closing() -> bytes:
+    """Return the frame that ends a connection."""
+    return frame(struct.pack(">H", 1000), CLOSE)
+
+
+def frame(payload: bytes, opcode: int = _BINARY) -> bytes:
+    """Return a frame of the server's."""
     head = bytes([0x80 | opcode])
     if len(payload) < 126:
         return head + bytes([len(payload)]) + payload
@@ -64,7 +70,8 @@ def _frame(opcode: int, payload: bytes) -> bytes:
     return head + bytes([127]) + struct.pack(">Q", len(payload)) + payload
 
 
-def _status(code: int) -> dict[str, Any]:
+def status(code: int) -> dict[str, Any]:
+    """Return the Status that an ended command has."""
     if code == 0:
         return {"metadata": {}, "status": "Success"}
     causes = [{"reason": "ExitCode", "message": str(code)}]

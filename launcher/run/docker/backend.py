@@ -51,6 +51,16 @@ class DockerBackend:
 
     def prepare(self, plan: LaunchPlan, say: Say) -> None:
         """Check the host, then the name, then get the image."""
+        self._check_host(plan, say)
+        self._holders(plan)
+        ensure_image(self.engine, plan, say)
+
+    def check(self, plan: LaunchPlan, say: Say) -> None:
+        """Check the host and get the image, for a container that has another name than the job's."""
+        self._check_host(plan, say)
+        ensure_image(self.engine, plan, say)
+
+    def _check_host(self, plan: LaunchPlan, say: Say) -> None:
         self._say = say
         with self.engine.attempting("read the engine's info") as client:
             info = client.info()
@@ -58,8 +68,6 @@ class DockerBackend:
         findings = (*host_findings(plan, info, local=local), *volume_findings(plan, self.engine))
         if findings:
             raise TargetUnavailable(findings)
-        self._holders(plan)
-        ensure_image(self.engine, plan, say)
 
     def create(self, plan: LaunchPlan, run: str, attempt: int) -> str:
         """Rename an ended earlier container of this job, then take its name; the engine lets one of two racers win."""

@@ -20,7 +20,16 @@ from launcher.verify import verified
 
 
 def create_body(plan: LaunchPlan, *, run: str, attempt: int) -> dict[str, Any]:
-    """Return the JSON body of `POST /containers/create`; secret values are read now.
+    """Return the JSON body of `POST /containers/create` for an attempt of a run; raises as `plain_body`."""
+    body = plain_body(plan)
+    body["Labels"] |= run_labels(plan, run=run, attempt=attempt)
+    own = (f"{key}={value}" for key, value in attempt_variables(plan, attempt).items())
+    body["Env"] = [*(body.get("Env") or ()), *own]
+    return body
+
+
+def plain_body(plan: LaunchPlan) -> dict[str, Any]:
+    """Return the JSON body of a container that is no run's; secret values are read now.
 
     A relative bind source is relative to the job file's folder. Raises TargetUnavailable for a secret whose source is
     gone since the checks.
@@ -31,11 +40,7 @@ def create_body(plan: LaunchPlan, *, run: str, attempt: int) -> dict[str, Any]:
         return secret_value(plan, name) if name in passed else os.environ.get(name)
 
     (line,) = run_lines(verified(plan, render(plan)))
-    body = request_of(line, folder=Path(plan.job.path).parent, variable=variable)
-    body["Labels"] |= run_labels(plan, run=run, attempt=attempt)
-    own = (f"{key}={value}" for key, value in attempt_variables(plan, attempt).items())
-    body["Env"] = [*(body.get("Env") or ()), *own]
-    return body
+    return request_of(line, folder=Path(plan.job.path).parent, variable=variable)
 
 
 def run_labels(plan: LaunchPlan, *, run: str, attempt: int) -> dict[str, str]:

@@ -8,49 +8,33 @@ from __future__ import annotations
 import contextlib
 import json
 import logging
-import re
 import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from launcher.diagnostics import Diagnostic
 from launcher.errors import TargetUnavailable
 from launcher.run.clock import WORLD, Clock
 from launcher.run.kubernetes.api_errors import (
+    FORBIDDEN,
     HTTP_BAD_REQUEST,
-    HTTP_FORBIDDEN,
     HTTP_SERVER_ERROR,
     HTTP_TOO_MANY,
     HTTP_UNAUTHORIZED,
+    REFUSED,
     ApiRefused,
     answer_of,
     no_answer,
     not_logged_in,
 )
+from launcher.run.kubernetes.execution import ExecRefused, Execution, exec_refused
 from launcher.run.kubernetes.kubeconfig import Access
 
 CONNECT_SECONDS, READ_SECONDS, EXEC_SECONDS = 10.0, 30.0, 20.0
 MOST_TRIES = 6
 LONGEST_PAUSE = 30.0
 Query = Sequence[tuple[str, str]]
-
-
-class ExecRefused(Exception):
-    """A command could not be run in a pod: why, as a clause; `forbidden` says that it never can be."""
-
-    def __init__(self, words: str, *, forbidden: bool = False) -> None:
-        self.forbidden = forbidden
-        super().__init__(words)
-
-
-def exec_refused(reason: str) -> ExecRefused:
-    """Return the error for what the WebSocket library says: `Handshake status 500 … -+-+- headers -+-+- body`."""
-    status, _, rest = " ".join(reason.split()).partition(" -+-+- ")
-    if f"status {HTTP_FORBIDDEN}" in status:
-        return ExecRefused("you may not run commands in pods (pods/exec is forbidden)", forbidden=True)
-    said = re.search(r'"message": ?"((?:[^"\\]|\\.)*)"', rest)
-    words = re.sub(r"\\+(.)", r"\1", said[1]) if said else status
-    return ExecRefused(words.strip()[:160] or "the connection broke")
 
 
 class Cluster:
@@ -181,25 +165,38 @@ class Cluster:
 
     def execute(self, pod: str, container: str, command: Sequence[str]) -> str:
         """Return what a command prints in a running container. Raises ExecRefused with the reason."""
+        text: str = self._exec(pod, container, command, stdin=False, stderr=False, _request_timeout=EXEC_SECONDS)
+        return text
+
+    def open_command(self, pod: str, container: str, command: Sequence[str], *, terminal: bool) -> Execution:
+        """Start a command in a running container, its streams open. Raises TargetUnavailable (TL525, TL526)."""
+        streams = {"stdin": True, "stderr": not terminal, "tty": terminal}
+        try:
+            return Execution(self._exec(pod, container, command, **streams, binary=True, _preload_content=False))
+        except ExecRefused as refused:
+            code = FORBIDDEN if refused.forbidden else REFUSED
+            fix = (
+                "ask for a role that may `get` and `create` pods/exec" if refused.forbidden else "try again, if it runs"
+            )
+            message = f"no command can be run in pod {pod} in {self.words}"
+            raise TargetUnavailable([Diagnostic(code, message, fix, why=str(refused))]) from refused
+
+    def _exec(self, pod: str, container: str, command: Sequence[str], **options: Any) -> Any:
         from kubernetes.client import ApiException, CoreV1Api
         from kubernetes.stream import stream
 
         try:
-            text: str = stream(
+            return stream(
                 CoreV1Api(self._client()).connect_get_namespaced_pod_exec,
                 pod,
                 self.namespace,
                 container=container,
                 command=list(command),
-                stdin=False,
                 stdout=True,
-                stderr=False,
-                tty=False,
-                _request_timeout=EXEC_SECONDS,
+                **{"tty": False, **options},
             )
         except (ApiException, OSError, ValueError) as cause:
             raise exec_refused(str(getattr(cause, "reason", None) or cause)) from cause
-        return text
 
 
 def _connected(access: Access) -> Any:

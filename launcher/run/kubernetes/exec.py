@@ -9,7 +9,8 @@ from launcher.diagnostics import Diagnostic
 from launcher.errors import TargetUnavailable
 from launcher.run.backend import ShmReading, Started
 from launcher.run.kubernetes.api_errors import FORBIDDEN
-from launcher.run.kubernetes.client import Cluster, ExecRefused
+from launcher.run.kubernetes.client import Cluster
+from launcher.run.kubernetes.execution import ExecRefused
 from launcher.run.kubernetes.pods import Pod
 from launcher.run.observe import read_from_health
 

@@ -17,6 +17,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 from types import FrameType
 from typing import IO, Any
@@ -97,13 +98,13 @@ class Keeper:
         self._woken = _wake_on_signals()
         self._job = subprocess.Popen(
             spec["argv"],
-            env={**spec["env"], **{name: _in_memory(text) for name, text in spec["files"].items()}},
+            env={**spec["env"], **{name: in_memory(text) for name, text in spec["files"].items()}},
             cwd=spec["cwd"],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             start_new_session=True,
-            preexec_fn=lambda: _prctl(_PDEATHSIG, signal.SIGKILL),  # noqa: PLW1509 - no other thread runs
+            preexec_fn=when_parent_dies(signal.SIGKILL),  # noqa: PLW1509 - no other thread runs
         )
         try:
             folder.start(identity_of(os.getpid()), identity_of(self._job.pid), time.time(), overflow.file)
@@ -173,7 +174,12 @@ class Keeper:
             self._folder.note_peak(peak)
 
 
-def _in_memory(text: str) -> str:
+def when_parent_dies(number: signal.Signals) -> Callable[[], None]:
+    """Return what a new process calls to get a signal when the one that started it ends, however that does."""
+    return lambda: _prctl(_PDEATHSIG, number)
+
+
+def in_memory(text: str) -> str:
     """Return the path of a file with `text` that is on no disk, for this user's processes, and gone when we are."""
     file = os.memfd_create("trainlaunch")
     os.fchmod(file, 0o400)

@@ -41,12 +41,15 @@ class PodmanBackend(DockerBackend):
 
     def prepare(self, plan: LaunchPlan, say: Say) -> None:
         """Refuse what Podman would leave out or misread; then as on Docker."""
-        nvidia = plan.gpus and plan.job.resources.gpu_vendor == "nvidia"  # AMD's are plain device nodes
-        refused = [*([_no_gpus(plan)] if nvidia else ()), *_misread_mounts(plan)]
-        if refused:
-            raise TargetUnavailable(refused)
+        _refuse(plan)
         with in_podmans_words():
             super().prepare(plan, say)
+
+    def check(self, plan: LaunchPlan, say: Say) -> None:
+        """Refuse and check likewise."""
+        _refuse(plan)
+        with in_podmans_words():
+            super().check(plan, say)
 
     def create(self, plan: LaunchPlan, run: str, attempt: int) -> str:
         """Create as on Docker."""
@@ -127,6 +130,13 @@ class PodmanBackend(DockerBackend):
             return replace(started, health=UNCHECKED, health_output=NO_TIMER)
         unnoticed = started.ended and started.memory and not started.oom_killed
         return replace(started, oom_killed=True) if unnoticed and killed_for_memory(started.id) else started
+
+
+def _refuse(plan: LaunchPlan) -> None:
+    nvidia = plan.gpus and plan.job.resources.gpu_vendor == "nvidia"  # AMD's are plain device nodes
+    refused = [*([_no_gpus(plan)] if nvidia else ()), *_misread_mounts(plan)]
+    if refused:
+        raise TargetUnavailable(refused)
 
 
 def _is_unchecked(found: Mapping[str, Any], started: Started) -> bool:
