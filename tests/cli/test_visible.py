@@ -15,6 +15,7 @@ from launcher.cli.ps import table
 from launcher.cli.report import annotation, document, framed
 from launcher.cli.runs import bare_evidence, framed_diagnosis, shown
 from launcher.cli.status import _lines as status_lines
+from launcher.cli.status import _Seen as Looked
 from launcher.cli.streams import Streams
 from launcher.cli.terminal import Screen
 from launcher.diagnose.diagnosis import Diagnosis, Seen
@@ -77,7 +78,7 @@ def status_text() -> str:
     """Return what `status` prints of a container."""
     into = streams()
     for each in (started(), started(status="running", health="unhealthy")):
-        for line in status_lines(each, None, None):
+        for line in status_lines(Looked(each, None, None)):
             into.show(line + "\n")
     return str(into.out.getvalue())  # type: ignore[attr-defined]
 

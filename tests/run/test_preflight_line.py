@@ -60,18 +60,20 @@ def test_a_front_is_told_from_the_wrappers_own_shell(tmp_path: Path) -> None:
 
 
 @pytest.mark.docker
+@pytest.mark.parametrize("target", ["docker", "compose"])
 def test_a_job_that_never_ran_is_125_for_every_verb(
-    trainlaunch: Runs, make_job: Callable[..., Path], job_name: str, tmp_path: Path
+    trainlaunch: Runs, make_job: Callable[..., Path], job_name: str, tmp_path: Path, compose: str, target: str
 ) -> None:
     """For who kept it, and for who has only the engine's log."""
-    done = trainlaunch("up", str(make_job(image_entrypoint=SWALLOWS, command=["echo", "trained"])))
+    job = make_job(image_entrypoint=SWALLOWS, command=["echo", "trained"], target=target)
+    done = trainlaunch("up", str(job))
     assert (done.returncode, done.stdout[:8]) == (125, "serving "), done.stderr
     assert NEVER_SPOKE in done.stderr
     for state in ({}, {"XDG_STATE_HOME": str(tmp_path / "another-machine")}):
         for verb in (["wait"], ["logs", "-f"], ["attach"]):
-            done = trainlaunch(*verb, job_name, env=state)
+            done = trainlaunch(*verb, job_name, "--target", target, env=state)
             assert (done.returncode, NEVER_SPOKE in done.stderr) == (125, True), (verb, done.stderr)
-        status = trainlaunch("status", job_name, env=state)
+        status = trainlaunch("status", job_name, "--target", target, env=state)
         assert (status.returncode, NEVER_SPOKE in status.stdout) == (1, True)
 
 

@@ -28,6 +28,9 @@ from tests.run.test_compose import (  # noqa: F401 - collected here, where the f
     test_the_first_node_to_fail_ends_the_job,
 )
 from tests.run.test_compose_contract import TestCompose as _OnCompose
+from tests.run.test_preflight_line import (  # noqa: F401 - likewise
+    test_a_job_that_never_ran_is_125_for_every_verb,
+)
 
 MakeJob = Callable[..., Path]
 AARDVARK = Path(HELPERS["netavark"].folders[-1], HELPERS["netavark"].name)
