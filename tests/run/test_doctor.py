@@ -29,6 +29,24 @@ UNPICKLABLE = (
     "if __name__ == '__main__':\n"
     "    m.get_context('spawn').Process(target=lambda: 1).start()"
 )
+FORKS = "import multiprocessing as m, time; [m.Process(target=time.sleep, args=(3,)).start() for _ in range(99)]"
+NO_TMP = "import tempfile; tempfile._candidate_tempdir_list = lambda: ['/nowhere']; tempfile.mkdtemp()"
+FULL_DISK = "import shutil; shutil.copyfile('/etc/hostname', '/dev/full')"  # the kernel's own ENOSPC
+MANY_TENSORS = {"num_workers": 2, "batch_size": 1, "sample": [{"shape": [1], "dtype": "float32"}] * 40}
+# With torch, and so in its image.
+WORKERS = """\
+import os, sys, torch
+from torch.utils.data import DataLoader, Dataset
+class Data(Dataset):
+    def __len__(self): return 64
+    def __getitem__(self, index):
+        if sys.argv[1] == 'eats': return len([bytes(1 << 24) for _ in iter(int, 1)])
+        if sys.argv[1] == 'exits': os._exit(3)
+        if sys.argv[1] == 'raises': raise ZeroDivisionError('in a sample')
+        return torch.zeros(1)
+if sys.argv[1] == 'cuda': torch.zeros(1).cuda()
+for batch in DataLoader(Data(), num_workers=1): pass
+"""
 ONE_GIB = {"resources": {"memory": "1Gi"}}
 FEW_FILES = {"ulimits": {"nofile": 64}}
 DEATHS: dict[str, tuple[dict[str, Any], str]] = {
@@ -48,6 +66,17 @@ DEATHS: dict[str, tuple[dict[str, Any], str]] = {
         {"command": ["python3", "-c", "open('/etc/shadow').read()"], "user": "1234:1234"},
         "permission-denied",
     ),
+    "a fork too many": (
+        {"command": ["python3", "-c", FORKS], "patches": {"docker": {"extra_args": ["--pids-limit=16"]}}},
+        "thread-limit",
+    ),
+    "no folder for temporary files": ({"command": ["python3", "-c", NO_TMP]}, "tmpdir-unusable"),
+    "a full disk": ({"command": ["python3", "-c", FULL_DISK]}, "disk-full"),
+    "a crash in native code": ({"command": ["python3", "-c", "import ctypes; ctypes.string_at(0)"]}, "worker-segfault"),
+    "fewer files than its batches need": (
+        {"command": ["true"], "ulimits": {"nofile": 64}, "resources": {"memory": "1Gi"}, "data_loader": MANY_TENSORS},
+        "config-refused",
+    ),
     "a plain exception": ({"command": ["python3", "-c", "raise ValueError('lr')"]}, "python-exception"),
 }  # fmt: skip
 
@@ -64,6 +93,30 @@ def test_up_names_a_death_and_doctor_the_same(trainlaunch: Runs, make_job: MakeJ
     assert done.returncode == 0, done.stdout + done.stderr
     first = json.loads(done.stdout)["diagnoses"][0]
     assert first["symptom"] == symptom, (up.stderr, first)
+    assert first["code"] == codes[0]
+
+
+@pytest.mark.parametrize(
+    ("how", "symptoms"),
+    [
+        ("eats", {"oom-killed-worker", "oom-killed"}),
+        ("exits", {"worker-exited"}),
+        ("raises", {"worker-exception"}),
+        ("cuda", {"gpu-missing"}),
+    ],
+)
+def test_a_death_of_a_worker_is_named_by_up_and_by_doctor(
+    how: str, symptoms: set[str], trainlaunch: Runs, make_job: MakeJob, torch_image: str
+) -> None:
+    """With torch itself: its memory, its exit, its exception; and a GPU that is not there."""
+    loader = {"num_workers": 1, "batch_size": 1, "sample": [{"shape": [1], "dtype": "float32"}]}
+    command = ["python3", "-c", WORKERS, how]
+    job = str(make_job(image=torch_image, command=command, data_loader=loader, resources={"memory": "512Mi"}))
+    up = trainlaunch("up", job)
+    assert up.returncode not in {0, 125}, up.stderr
+    codes = re.findall(r"cause\[(TL\d+)\]", up.stderr)
+    first = json.loads(trainlaunch("doctor", job, "--output", "json").stdout)["diagnoses"][0]
+    assert first["symptom"] in symptoms, (up.stderr, first)
     assert first["code"] == codes[0]
 
 
