@@ -189,6 +189,17 @@ def test_status_says_that_no_health_check_runs(trainlaunch: Runs, make_job: Make
     assert told.returncode == 0
 
 
+def test_doctor_looks_at_a_run_that_goes_on(trainlaunch: Runs, make_job: MakeJob) -> None:
+    """Through this host's /proc, where Podman's cgroups name their containers too."""
+    job = str(make_job(command=["sleep", "60"]))
+    assert trainlaunch("up", "-d", job).returncode == 0
+    done = trainlaunch("doctor", job, "--output", "json")
+    assert done.returncode == 0, done.stdout + done.stderr
+    (live,) = json.loads(done.stdout)["live"]
+    assert live["shm"]["size"] == 64 << 20
+    assert "sleep" in {each["name"] for each in live["processes"]}
+
+
 def test_what_can_not_be_pulled_is_told_in_podmans_words(trainlaunch: Runs, make_job: MakeJob) -> None:
     """The commands to type are podman's."""
     done = trainlaunch("up", str(make_job(image="127.0.0.1:9/trainer:1")))
