@@ -119,8 +119,9 @@ def bare_evidence(evidence: Evidence) -> str:
     peak = "unknown" if evidence.shm_peak is None else human_size(evidence.shm_peak)
     size = human_size(evidence.shm_size) if evidence.private_shm and evidence.shm_size else "unknown"
     reason = f"{evidence.reason}: {shown(evidence.words)}, " if evidence.reason else ""
+    code = "unknown" if evidence.exit_code is None else evidence.exit_code
     return (
-        f"{reason}exit code {evidence.exit_code}, OOMKilled {str(evidence.oom_killed).lower()}, memory limit {memory}, "
+        f"{reason}exit code {code}, OOMKilled {str(evidence.oom_killed).lower()}, memory limit {memory}, "
         f"/dev/shm peak {peak} of {size}, {_last_words(evidence.log)}"
     )
 
