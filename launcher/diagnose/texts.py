@@ -50,6 +50,8 @@ ROOTS: tuple[str, ...] = (
     "return code = -",
     "MountVolume",
     "TaintManager",
+    "to pull image",
+    "o matching manifest",
 )
 MOST_CHARACTERS = 4096  # of a line; what a program says of an error stands in its first page
 

@@ -165,6 +165,41 @@ VARIANTS: dict[str, tuple[str, int | None, str]] = {
         1,
         "worker-aborted",
     ),
+    "a worker that somebody ends": (
+        "RuntimeError: DataLoader worker (pid 71) is killed by signal: Terminated. \n",
+        1,
+        "killed-from-outside",
+    ),
+    "a worker that divides by zero in C": (
+        "RuntimeError: DataLoader worker (pid 71) is killed by signal: Floating point exception. \n",
+        1,
+        "worker-segfault",
+    ),
+    "28 inside of HDF5's own words": (
+        FRAMES + "OSError: [Errno 28] Can't write data (errno = 28, error message = 'No space left on device')\n",
+        1,
+        "disk-full",
+    ),
+    "a watchdog that gave up": (
+        "[rank0]:[F1 x.cpp:1534] Terminating the process, due to ProcessGroupNCCL watchdog hang.\n",
+        1,
+        "dist-timeout-secondary",
+    ),
+    "a registry that wants a login": (
+        'Failed to pull image "ghcr.io/x/y:1": failed to authorize: 401 Unauthorized\n',
+        None,
+        "image-not-pulled",
+    ),
+    "an image of another platform": (
+        "no matching manifest for linux/arm64/v8 in the manifest list entries\n",
+        1,
+        "image-not-pulled",
+    ),
+    "a node out of memory": (
+        "  Warning  SystemOOM  10s  kubelet  System OOM encountered, victim process: python\n",
+        None,
+        "oom-killed",
+    ),
     "a launcher that only repeats": (
         "Traceback (most recent call last):\n  File \"/w/train.py\", line 4, in <module>\nNameError: name 'y' is not "
         'defined\nTraceback (most recent call last):\n  File "/opt/bin/accelerate", line 8, in <module>\n'

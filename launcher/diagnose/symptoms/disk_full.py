@@ -18,7 +18,7 @@ from launcher.diagnose.texts import Text
 
 CODE = "TL641"
 NAME = "disk-full"
-_ENOSPC = Text("o space left on device", r"(?:\[Errno 28\] |: |^|error: )[Nn]o space left on device")
+_ENOSPC = Text("o space left on device", r"(?:\[Errno 28\] |: |^|error: |error message = ')[Nn]o space left on device")
 _QUOTA_ERROR = Text("rror: [Errno 122]")
 _TORCH = Text(
     "rror", r"PytorchStreamWriter failed writing file|inline_container\.cc.*(?:unexpected pos|file write failed)"

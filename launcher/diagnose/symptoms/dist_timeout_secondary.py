@@ -27,7 +27,10 @@ _GLOO = Text(
 )
 _ABORTED = Text("NCCL", r"NCCL communicator (?:was|has been) aborted|ncclRemoteError|ncclInternalError.*remote")
 _REMOTE = Text("rror", r"remote process exited or there was a network error|ncclRemoteError")
-_HEARTBEAT = Text("NCCL", r"ProcessGroupNCCL's watchdog got stuck|HeartbeatMonitor|monitored.*heartbeat.*NCCL")
+_HEARTBEAT = Text(
+    "NCCL",
+    r"ProcessGroupNCCL(?:'s watchdog got stuck| watchdog hang)|HeartbeatMonitor|monitored.*heartbeat.*NCCL",
+)
 _STORE = Text("rror", r"DistNetworkError: (?:failed to recv|.*Connection (?:reset|closed)|Broken pipe)")
 _BARRIER = Text("rror", r"(?:monitoredBarrier|store->get\('.*'\) got error|wait timeout after \d+ms, keys)")
 

@@ -26,6 +26,8 @@ _ENGINE = Text(
     r"Error response from daemon: .*(?:pull access denied|manifest (?:for .* not found|unknown)|no such image"
     r"|repository .* not found|no matching manifest|Head \"?https|Get \"?https|toomanyrequests)",
 )
+_PULL = Text("to pull image", r"[Ff]ailed to pull image ")
+_PLATFORM = Text("o matching manifest", r"no matching manifest for \S+ in the manifest list")
 _DENIED = Text("enied", r"pull access denied for|requested access to the resource is denied")
 _LATER = "try again later"
 _LOGIN = r"denied|unauthorized|authentication|authorization failed|\b40[13]\b"
@@ -34,14 +36,14 @@ _LOGIN = r"denied|unauthorized|authentication|authorization failed|\b40[13]\b"
 def diagnose(case: Case) -> Diagnosis | None:
     """Match the reasons for which a container waits for its image, and the engines' refusals to pull."""
     event = case.event(*_REASONS)
-    hit = case.first(_POD, _ENGINE, _DENIED)
+    hit = case.first(_POD, _ENGINE, _PULL, _PLATFORM, _DENIED)
     if event is None and hit is None:
         return None
     if event is not None:
         reason, words = event.reason, event.words
         shown = seen(Seen("events", 0, f"{reason}: {words}".rstrip(": ")))
     else:
-        words = " ".join(each.text for each in case.hits(_POD, _ENGINE, _DENIED))
+        words = " ".join(each.text for each in case.hits(_POD, _ENGINE, _PULL, _PLATFORM, _DENIED))
         reason = next((each for each in _REASONS[2:] if each in words), "")
         shown = seen(hit)
     sentence, fix = _told(reason, words)

@@ -11,6 +11,8 @@ and named.
 
 from __future__ import annotations
 
+import re
+
 from launcher.diagnose.case import Case
 from launcher.diagnose.diagnosis import LIKELY, POSSIBLE, Diagnosis, more_memory, seen
 from launcher.diagnose.log_facts import Hit
@@ -23,6 +25,8 @@ _RANK = Text("SIG", r"Signal (?:9|15) \(SIG(?:KILL|TERM)\) received by PID")
 _EXITCODE = Text("exitcode", r"\bexitcode *[:=] *-(?:9|15)\b")
 _SHELL = Text("illed", r"^Killed$|: line \d+: +\d+ Killed\b")
 _SPAWN = Text("SIG", r"process \d+ terminated with signal SIG(?:KILL|TERM)\b")
+_WORKER = Text("illed", r"DataLoader worker \(.*\) is killed by signal: (?:Terminated|Hangup|Interrupt)")
+_ASKED = re.compile(r"SIGTERM|Terminated|Hangup|Interrupt|-15\b")
 _DEEPSPEED = Text("return code = -", r"exits with return code = -(?:9|15)\b")
 _BARE = "exit code {}, OOMKilled false, no signal sent through {}"
 
@@ -31,7 +35,7 @@ def diagnose(case: Case) -> Diagnosis | None:
     """Match 137 and 143, and the texts of SIGKILL, that nothing else explains."""
     evidence = case.evidence
     name = _SIGNALS.get(case.exit_code or 0)
-    hit = case.first(_RANK, _EXITCODE, _SHELL, _SPAWN, _DEEPSPEED)
+    hit = case.first(_RANK, _EXITCODE, _SHELL, _SPAWN, _DEEPSPEED, _WORKER)
     if (name is None and hit is None) or evidence.oom_killed or evidence.stopped or evidence.reason:
         return None
     if name is None:
@@ -42,6 +46,9 @@ def diagnose(case: Case) -> Diagnosis | None:
 
 
 def _process(case: Case, hit: Hit | None) -> Diagnosis:
+    if hit is not None and _ASKED.search(hit.text):
+        sentence = "a process of the job was ended by a signal from outside, as by a stop of the job"
+        return Diagnosis(CODE, NAME, sentence, seen(hit), _look(case, "SIGTERM"), POSSIBLE)
     sentence = "a process of the job was killed by a signal from outside, for memory most often"
     return Diagnosis(CODE, NAME, sentence, seen(hit), _look(case, "SIGKILL"), POSSIBLE)
 

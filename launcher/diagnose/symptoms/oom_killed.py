@@ -24,7 +24,7 @@ NEARLY = 0.95  # of the limit, by what can't be given back
 SIGKILL_EXIT = 137
 _REASON = Text("OOM", r"\bOOMKilled\b(?!\W+false)")
 _KERNEL = Text("illed", r"(?:Memory cgroup out of memory|Out of memory|oom-kill:.*): Killed process \d+")
-_CONSTRAINT = Text("OOM", r"OOM ?[Kk]ill(?:ed)? (?:event|detected)|CONSTRAINT_MEMCG")
+_CONSTRAINT = Text("OOM", r"System OOM encountered|OOM ?[Kk]ill(?:ed)? (?:event|detected)|CONSTRAINT_MEMCG")
 _SLURM = Text("rror:", r"Detected \d+ oom[-_]kill event|Exceeded (?:job|step) memory limit")
 _RAY = Text("illed", r"killed due to (?:the node running low on memory|memory pressure \(OOM\))")
 

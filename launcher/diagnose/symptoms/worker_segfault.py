@@ -17,6 +17,7 @@ CODE = "TL613"
 NAME = "worker-segfault"
 SIGSEGV_EXIT = 139
 _WORKER = Text(" fault", r"segmentation fault encountered in worker|killed by signal: Segmentation fault")
+_TRAP = Text("illed", r"killed by signal: (?:Floating point exception|Illegal instruction|Trace)")
 _PROCESS = Text("SIG", r"Signal 11 \(SIGSEGV\)|signal SIGSEGV|exitcode *: *-11\b")
 _TORCHRUN = Text("exitcode", r"\bexitcode *[:=] *-11\b")
 _DEEPSPEED = Text("return code = -", r"exits with return code = -11\b")
@@ -28,7 +29,7 @@ _PYTHON = Text(
 
 def diagnose(case: Case) -> Diagnosis | None:
     """Match torch's, torchrun's and Python's texts, and exit code 139."""
-    worker = case.first(_WORKER)
+    worker = case.first(_WORKER, _TRAP)
     process = case.first(_PROCESS, _TORCHRUN, _DEEPSPEED, _PYTHON)
     if worker:
         sentence = "a DataLoader worker crashed in native code, often a handle (LMDB, HDF5, cv2) opened before the fork"
