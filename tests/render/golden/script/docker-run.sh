@@ -167,7 +167,7 @@ if [ "$tl_workers" -gt 0 ]; then tl_set OPENCV_FOR_THREADS_NUM 1
 tl_say "preflight passed: /dev/shm $tl_shm (${tl_asks:-needs $tl_needs}), memory $tl_mem, \
 $tl_cpus CPUs, num_workers $tl_workers"
 # The script'\''s shell passes no signal on to its child: stay, hand each to both unless exec made them one.
-tl_pass() { kill -s "$1" "$!" && tl_again=yes; read -r tl_key <"/proc/$!/comm"
+tl_pass() { tl_again=yes; kill -s "$1" "$!"; read -r tl_key <"/proc/$!/comm"
   for tl_stat in /proc/[0-9]*/stat; do read -r tl_pid tl_comm _ tl_parent _ <"$tl_stat"
     # tee ends with what it reads: killed first, it would break the pipe of a job that is still saving.
     if [ "$tl_parent $tl_key" = "$! sh" ] && [ "$tl_comm" != '\''(tee)'\'' ]; then kill -s "$1" "$tl_pid"; fi; done
@@ -175,7 +175,10 @@ tl_pass() { kill -s "$1" "$!" && tl_again=yes; read -r tl_key <"/proc/$!/comm"
 if env --default-signal=INT true 2>/dev/null; then set -- env --default-signal=INT,QUIT "$@"; fi
 for tl_key in $tl_signals; do eval "trap '\''tl_pass $tl_key'\'' $tl_key"; done
 { (exec "$@") <&3 3<&- & } 3<&0 # in the background a shell would read nothing and ignore INT
-until tl_again='\'''\''; wait "$!"; tl_code=$?; [ -z "$tl_again" ]; do :; done; exit "$tl_code"
+# A wait that a signal cut short has that signal'\''s code, the next one the job'\''s; one too many has 127, bash'\''s -1.
+tl_code=127
+until tl_again='\'''\''; wait "$!" 2>/dev/null; tl_stat=$?
+  case $tl_stat in 127 | -1) ;; *) tl_code=$tl_stat ;; esac; [ -z "$tl_again" ]; do :; done; exit "$tl_code"
 ' \
   trainlaunch \
   /bin/sh -eu -c 'trap '\''set -- $?; wait; exit $1'\'' TERM INT HUP QUIT; trap : USR1 USR2

@@ -229,11 +229,14 @@ tl_say "preflight passed: /dev/shm $tl_shm (${tl_asks:-needs $tl_needs}), memory
 $tl_cpus CPUs, num_workers $tl_workers"
 if [ $$ -ne 1 ]; then exec "$@"; fi
 # As pid 1 the job would miss signals that it doesn'\''t handle: stay, hand them on, return the job'\''s code.
-tl_pass() { kill -s "$1" "$!" && tl_again=yes; } 2>/dev/null
+tl_pass() { tl_again=yes; kill -s "$1" "$!"; } 2>/dev/null
 if env --default-signal=INT true 2>/dev/null; then set -- env --default-signal=INT,QUIT "$@"; fi
 for tl_key in $tl_signals; do eval "trap '\''tl_pass $tl_key'\'' $tl_key"; done
 { (exec "$@") <&3 3<&- & } 3<&0 # in the background a shell would read nothing and ignore INT
-until tl_again='\'''\''; wait "$!"; tl_code=$?; [ -z "$tl_again" ]; do :; done; exit "$tl_code"
+# A wait that a signal cut short has that signal'\''s code, the next one the job'\''s; one too many has 127, bash'\''s -1.
+tl_code=127
+until tl_again='\'''\''; wait "$!" 2>/dev/null; tl_stat=$?
+  case $tl_stat in 127 | -1) ;; *) tl_code=$tl_stat ;; esac; [ -z "$tl_again" ]; do :; done; exit "$tl_code"
 ' \
   trainlaunch \
   python upload.py
