@@ -53,8 +53,8 @@ class Loader:
 class ScriptFacts:
     """All that was found. `notes` are whole sentences for the job file; `shared` are data_loader's own settings.
 
-    `starts_ranks`: what starts one process per GPU itself (Lightning, accelerate, mp.spawn), `distributed`: where the
-    script expects torchrun to, `cuda`: where it names CUDA; each a place, or ``.
+    `starts_ranks`: what starts one process per GPU itself (Lightning, mp.spawn), `distributed`: where the
+    script expects torchrun to, `cuda`: where it names CUDA; each a place, or ``. `read` are the files that were read.
     """
 
     path: str
@@ -66,3 +66,4 @@ class ScriptFacts:
     ranks: int | None = None
     distributed: str = ""
     cuda: str = ""
+    read: tuple[str, ...] = ()

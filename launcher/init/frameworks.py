@@ -1,4 +1,7 @@
-"""Frameworks that a script uses: Hugging Face's Trainer, Lightning, accelerate, torch.distributed."""
+"""Frameworks that a script uses: Hugging Face's Trainer, Lightning, Accelerate, torch.distributed.
+
+Lightning and mp.spawn start the ranks themselves; the Trainer and Accelerate join those that torchrun starts.
+"""
 
 from __future__ import annotations
 
@@ -35,7 +38,7 @@ class Calls:
         """Yield the calls whose name ends in one of `ends` and begins with one of `of`."""
         for source in self.program.sources:
             for node, called in source.calls:
-                if called.startswith(of) and called.endswith(ends):
+                if called.startswith(of) and called.endswith(ends) and self.program.runs(source, node):
                     yield node, source
 
     def first(self, *ends: str, of: tuple[str, ...] = ("",)) -> str:
@@ -113,7 +116,6 @@ def starts_ranks(program: Program) -> tuple[str, int | None, str]:
         return "Lightning", _count(value), source.place(call)
     for name, ends, of in (
         ("Lightning", ("LightningCLI",), _LIGHTNING),
-        ("accelerate", ("Accelerator",), ("accelerate.",)),
         ("torch.multiprocessing.spawn", ("multiprocessing.spawn",), ("torch.",)),
     ):
         place = calls.first(*ends, of=of)
@@ -131,9 +133,14 @@ def _count(value: Value | None) -> int | None:
 
 def expects_torchrun(program: Program) -> str:
     """Return the place where a script expects torchrun to have started one process per GPU, `` without one."""
-    place = Calls(program).first(*_EXPECTS_TORCHRUN, of=("torch.",))
-    if place:
-        return place
+    calls = Calls(program)
+    for ends, of in (
+        (_EXPECTS_TORCHRUN, ("torch.",)),
+        (("Accelerator",), ("accelerate.",)),
+        (("Trainer",), _HUGGING_FACE),
+    ):
+        if place := calls.first(*ends, of=of):
+            return place
     return _first_text(program, {"LOCAL_RANK"})
 
 

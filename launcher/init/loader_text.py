@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from launcher.init.facts import AUTO, KNOWN, OPTION, Loader, ScriptFacts, Value
 from launcher.init.tokens import takes_auto, token_options
 
+_OF_WORKERS = frozenset({"prefetch_factor", "persistent_workers", "timeout"})
 _CONTEXTS = {"fork", "spawn", "forkserver"}
 _FIELD = re.compile(r"^# (?=[a-z_]+: )")  # in a block that is all comments, fields lose theirs and words keep it
 _SAMPLE = (
@@ -53,10 +54,16 @@ def data_loader_block(facts: ScriptFacts | None, *, workers_certain: bool) -> li
         body.append("loaders:")
         for loader, lines in zip(loaders, per_loader, strict=True):
             body += [f"  {each}" for each in _own(loader, [line for line in lines if not _has(common, line)])]
+    none = (
+        f"No DataLoader was found in {', '.join(facts.read)}; `data_loader: none` where the job has none."
+        if facts
+        else ""
+    )
     if not loaders:
         body[:0] = [] if body[0].startswith("batch_size") else ["# batch_size: 32 # per process and loader"]
     head = "data_loader:" if stated else "# data_loader:"
-    return [head, *(f"  {line}" if stated else f"#   {_FIELD.sub('', line)}" for line in body)]
+    said = [f"# {line}" for line in textwrap.wrap(none, 110)] if not loaders else []
+    return [*said, head, *(f"  {line}" if stated else f"#   {_FIELD.sub('', line)}" for line in body)]
 
 
 def _by_name(facts: ScriptFacts) -> list[str]:
@@ -100,8 +107,10 @@ def _lines(loader: Loader, *, workers_certain: bool) -> Iterator[Line]:
         "collate_fn": _collate,
         "batch_sampler": _batch_sampler,
     }
+    workers = loader.settings.get("num_workers", _NONE)
+    alone = workers.kind == KNOWN and workers.literal == 0  # torch refuses what only workers have
     for field, read in readers.items():
-        if field in loader.settings:
+        if field in loader.settings and not (alone and field in _OF_WORKERS):
             line = read(loader, loader.settings[field])
             if line is not None:
                 yield line

@@ -27,7 +27,8 @@ MOST_LOADERS = 12
 
 def loaders_of(program: Program) -> tuple[Loader, ...]:
     """Return one Loader for each DataLoader that is alive, in the order of the text, names unique."""
-    found = [loader for source in program.sources for call in _calls(source) for loader in _made(program, source, call)]
+    calls = ((source, call) for source in program.sources for call in _calls(source) if program.runs(source, call))
+    found = [loader for source, call in calls for loader in _made(program, source, call)]
     names = unique([each.name for each in found[:MOST_LOADERS]])
     return tuple(replace(each, name=name) for each, name in zip(found, names, strict=False))
 

@@ -18,7 +18,7 @@ from launcher.init.frameworks import (
 from launcher.init.loaders import loaders_of
 from launcher.init.options import options_of
 from launcher.init.resolve import Program
-from launcher.init.source import Source, beside, parse
+from launcher.init.source import Source, imported, parse
 from launcher.units import MIB
 
 TL132 = Explanation(
@@ -42,11 +42,12 @@ trainlaunch init train.py
 """,
 )
 MAX_BYTES = MIB
+_DATA = frozenset({".yaml", ".yml", ".json", ".ipynb", ".toml"})  # JSON is an expression of Python too
 
 
 def read_script(path: Path) -> ScriptFacts:
     """Return what a script and the modules beside it that it imports say. Raises UsageError."""
-    sources = beside(path, _parsed(path))
+    sources = imported(path, _parsed(path))
     try:
         return _facts(path, sources)
     except (RecursionError, MemoryError) as cause:
@@ -71,10 +72,14 @@ def _facts(path: Path, sources: tuple[Source, ...]) -> ScriptFacts:
         ranks=ranks,
         distributed="" if starter else expects_torchrun(program),
         cuda=names_cuda(program),
+        read=tuple(each.name for each in sources),
     )
 
 
 def _parsed(path: Path) -> Source:
+    if path.suffix.lower() in _DATA and path.exists():
+        fix = f"name the training script, or write `trainlaunch init --from {path}` where that file starts a job"
+        raise _unreadable(f"{path} is a file of data and not a training script", fix)
     try:
         data = path.read_bytes()
     except (OSError, ValueError) as cause:

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import ast
+import os
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 MOST_FILES = 30
+MOST_ABOVE = 3  # folders above the script's, up to the top of its project
+_TOP_OF_PROJECT = (".git", "pyproject.toml", "setup.py", "setup.cfg")
 
 
 @dataclass(frozen=True)
@@ -93,27 +96,47 @@ def parse(text: str, name: str) -> Source:
         return Source(name, ast.parse(text))
 
 
-def beside(path: Path, first: Source) -> tuple[Source, ...]:
-    """Return a script and the modules of its own folder that it imports, and theirs; what can't be read is left out."""
-    found, waiting = {path.stem: first}, [first]
+def imported(path: Path, first: Source) -> tuple[Source, ...]:
+    """Return a script and the modules that it imports from its folder or one above, and theirs.
+
+    Names of places are as seen from the script's folder. What can't be read is left out.
+    """
+    found, waiting = {path.resolve(): first}, [(path, first)]
     while waiting and len(found) < MOST_FILES:
-        for name in dict.fromkeys(waiting.pop(0).imports.values()):
-            module = next((each for each in _files(path.parent, name.lstrip("."))), None)
-            if module is None or module.stem in found:
+        importer, source = waiting.pop(0)
+        for name in dict.fromkeys(source.imports.values()):
+            module = next(_files(_roots(path, importer), name.lstrip(".")), None)
+            if module is None or module.resolve() in found:
                 continue
             try:
-                source = parse(module.read_text(encoding="utf-8"), module.relative_to(path.parent).as_posix())
+                text = module.read_text(encoding="utf-8")
+                read = parse(text, Path(os.path.relpath(module, path.parent)).as_posix())
             except (OSError, ValueError, SyntaxError, RecursionError, MemoryError):
                 continue
-            found[module.stem] = source
-            waiting.append(source)
+            found[module.resolve()] = read
+            waiting.append((module, read))
     return tuple(found.values())
 
 
-def _files(folder: Path, name: str) -> Iterator[Path]:
-    """Yield the files that an imported name may mean: `data.loaders.build` is data/loaders.py, or data.py."""
+def _roots(script: Path, importer: Path) -> Iterator[Path]:
+    """Yield the folders in which an import is looked for: the file's own, the script's, then those of its project."""
+    yield from dict.fromkeys((importer.parent, script.parent))
+    for folder in script.resolve().parents[: 1 + MOST_ABOVE]:
+        yield from (folder, folder / "src")
+        if any((folder / mark).exists() for mark in _TOP_OF_PROJECT):
+            return
+
+
+def _files(roots: Iterable[Path], name: str) -> Iterator[Path]:
+    """Yield the files that an imported name may mean: `data.loaders.build` is data/loaders.py, or data/__init__.py."""
     parts = name.split(".")
-    for count in range(len(parts), 0, -1):
-        path = folder.joinpath(*parts[:count]).with_suffix(".py")
-        if all(part.isidentifier() for part in parts[:count]) and path.is_file():
-            yield path
+    if not parts[0]:
+        return
+    for root in roots:
+        for count in range(len(parts), 0, -1):
+            if not all(part.isidentifier() for part in parts[:count]):
+                continue
+            folder = root.joinpath(*parts[:count])
+            for path in (folder.with_suffix(".py"), folder / "__init__.py"):
+                if path.is_file():
+                    yield path

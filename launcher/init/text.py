@@ -36,6 +36,12 @@ class Asked:
     program: str = "train.py"
 
     @property
+    def gpu_count(self) -> int:
+        """The number of GPUs that are asked for; 0 for none, and for all of a machine."""
+        ids = (self.gpus or "").split(",")
+        return len(ids) if len(ids) > 1 else int(ids[0]) if ids[0].isdecimal() else 0
+
+    @property
     def workers_certain(self) -> bool:
         """Whether the plan gives auto loaders at least one worker: a GPU job, or at least 4 CPUs."""
         try:
@@ -153,12 +159,19 @@ def _ranks(asked: Asked, facts: ScriptFacts | None) -> Iterator[str]:
                 "say ranks_per_container: 2."
             )
     elif facts.distributed:
-        count = asked.gpus if asked.gpus and asked.gpus.isdecimal() and int(asked.gpus) > 1 else "2"
+        count = asked.gpu_count
         yield from _comment(
-            f"{facts.distributed} uses torch.distributed. This block starts that many processes with torchrun, in "
-            "front of the same command:"
+            f"{facts.distributed} joins the processes that a launcher starts. This block starts that many with "
+            "torchrun, in front of the same command:"
         )
-        yield f"# torchrun: {{nproc_per_node: {count}}}"
+        yield f"{'' if count > 1 else '# '}torchrun: {{nproc_per_node: {max(count, 2)}}}"
+    elif asked.gpu_count > 1:
+        yield "ranks_per_container: 1 # the training processes"
+        yield from _comment(
+            f"Nothing in the script starts or joins several processes, so it trains on one of {asked.gpu_count} GPUs. "
+            "Once it does (torch.distributed, Accelerate), write instead of that line: "
+            f"torchrun: {{nproc_per_node: {asked.gpu_count}}}"
+        )
 
 
 def _kubernetes(asked: Asked) -> Iterator[str]:
@@ -168,4 +181,4 @@ def _kubernetes(asked: Asked) -> Iterator[str]:
     )
     yield "# target_overrides:"
     yield "#   kubernetes:"
-    yield f"#     mounts: [{{type: code, source: ., target: {WORKSPACE}}}]"
+    yield f"#     mounts: [{{type: code, source: {scalar(asked.source)}, target: {WORKSPACE}}}]"

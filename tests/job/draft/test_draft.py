@@ -80,7 +80,8 @@ def test_a_draft_plans_on_kubernetes_once_its_comments_are_fields(tmp_path: Path
         told = told.replace("\n  # sample: ", "\n  sample: ")
     on_cluster = job_of(told, tmp_path, "kubernetes")
     assert [mount.type for mount in on_cluster.mounts] == ["code"]
-    assert (on_cluster.torchrun is not None) == (path.stem == "ddp")
+    joins = {"ddp", "accelerated", "hugging_face", "hugging_face_fixed"}
+    assert (on_cluster.torchrun is not None) == (path.stem in joins)
 
 
 def test_a_draft_without_a_script_plans_once_its_comments_are_fields(tmp_path: Path) -> None:
@@ -187,7 +188,8 @@ def test_prefetch_is_passed_only_where_workers_are_certain(tmp_path: Path) -> No
 
 def test_distributed_use_suggests_the_torchrun_block() -> None:
     """With as many processes as GPUs are asked; Lightning starts its own and gets none."""
-    assert "# torchrun: {nproc_per_node: 4}" in drafted(SCRIPTS / "ddp.py", gpus="4")
+    assert "\ntorchrun: {nproc_per_node: 4}" in drafted(SCRIPTS / "ddp.py", gpus="4")
+    assert "\n# torchrun: {nproc_per_node: 2}" in drafted(SCRIPTS / "ddp.py", gpus="1")
     assert "torchrun" not in drafted(SCRIPTS / "lightning_module.py")
 
 

@@ -1,0 +1,115 @@
+"""What `init` takes from a script's program: its modules, its live functions, who starts its ranks."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from launcher.errors import UsageError
+from launcher.init import Asked, draft, read_script
+
+LOADER = "from torch.utils.data import DataLoader\n"
+
+
+def drafted(folder: Path, files: dict[str, str], script: str = "train.py", **asked: str) -> str:
+    """Return the draft for a script among some files."""
+    for name, text in files.items():
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    return draft(Asked(name="digits", program=script, **asked), read_script(folder / script))  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("starter", "block"),
+    [
+        ("from accelerate import Accelerator\nAccelerator()\n", "torchrun: {nproc_per_node: 4}"),
+        ("from transformers import Trainer\nTrainer().train()\n", "torchrun: {nproc_per_node: 4}"),
+        ("import torch.distributed as dist\ndist.init_process_group()\n", "torchrun: {nproc_per_node: 4}"),
+        ("import lightning as L\nL.Trainer(devices=4)\n", "ranks_per_container: 4"),
+        ("import torch.multiprocessing as mp\nmp.spawn(f, nprocs=4)\n", ""),
+        ("print('alone')\n", "ranks_per_container: 1"),
+    ],
+)
+def test_torchrun_is_drafted_where_nothing_else_starts_the_ranks(tmp_path: Path, starter: str, block: str) -> None:
+    """Accelerate and the Trainer join what a launcher starts; Lightning and mp.spawn are launchers themselves."""
+    lines = drafted(tmp_path, {"train.py": starter}, gpus="4").splitlines()
+    found = [each.partition(" #")[0] for each in lines if each.startswith(("torchrun:", "ranks_per_container:"))]
+    assert found == [block] * bool(block)
+
+
+def test_one_gpu_leaves_the_block_a_comment(tmp_path: Path) -> None:
+    """One process needs no launcher."""
+    text = drafted(tmp_path, {"train.py": "from accelerate import Accelerator\nAccelerator()\n"}, gpus="1")
+    assert "# torchrun: {nproc_per_node: 2}" in text
+    assert "\ntorchrun:" not in text
+
+
+def test_nothing_is_taken_from_functions_that_nobody_calls(tmp_path: Path) -> None:
+    """Not from one that only a dead one calls either; methods are a framework's to call, aliases are followed."""
+    files = {
+        "train.py": LOADER + "from data import live as build\n"
+        "def unused():\n    return dead()\ndef dead():\n    return DataLoader(d, batch_size=11)\n"
+        "class Module:\n    def train_dataloader(self):\n        return DataLoader(d, batch_size=22)\n"
+        "if __name__ == '__main__':\n    build()\n",
+        "data.py": LOADER + "def live():\n    return DataLoader(d, batch_size=33)\n"
+        "def other():\n    return DataLoader(d, batch_size=44)\n",
+    }
+    text = drafted(tmp_path, files)
+    assert [number for number in (11, 22, 33, 44) if f"batch_size: {number}" in text] == [22, 33]
+
+
+@pytest.mark.parametrize(
+    ("script", "module", "line"),
+    [
+        ("train.py", "data/__init__.py", "import data; data.build()"),
+        ("train.py", "lib/data/loaders.py", "from lib.data.loaders import build; build()"),
+        ("scripts/train.py", "digits/data.py", "from digits.data import build; build()"),
+        ("scripts/train.py", "src/digits/__init__.py", "from digits import build; build()"),
+    ],
+)
+def test_packages_beside_and_above_the_script_are_read(tmp_path: Path, script: str, module: str, line: str) -> None:
+    """As far as the top of the project; a place names the file as seen from the script."""
+    files = {
+        script: f"{line.partition(';')[0]}\n{line.partition('; ')[2]}\n",
+        module: LOADER + "def build():\n    return DataLoader(d, batch_size=33)\n",
+        "pyproject.toml": "",
+    }
+    assert "batch_size: 33" in drafted(tmp_path, files, script)
+
+
+def test_modules_above_the_project_are_not(tmp_path: Path) -> None:
+    """They are somebody else's."""
+    files = {
+        "project/pyproject.toml": "",
+        "project/train.py": "import data\ndata.build()\n",
+        "data.py": LOADER + "def build():\n    return DataLoader(d, batch_size=33)\n",
+    }
+    assert "batch_size: 33" not in drafted(tmp_path, files, "project/train.py")
+
+
+def test_what_was_not_found_is_said_with_where_it_was_looked_for(tmp_path: Path) -> None:
+    """So that nobody takes a missing block for a job without loaders."""
+    text = drafted(tmp_path, {"train.py": "import helper\n", "helper.py": "x = 1\n"})
+    assert "# No DataLoader was found in train.py, helper.py; " in text
+    assert "No DataLoader was found" not in drafted(tmp_path, {"train.py": LOADER + "DataLoader(d)\n"})
+
+
+def test_what_only_workers_have_is_not_drafted_for_none(tmp_path: Path) -> None:
+    """torch refuses it, so that the script can't mean it for these loaders."""
+    call = "DataLoader(d, num_workers={}, prefetch_factor=4, persistent_workers=True)\n"
+    text = drafted(tmp_path, {"train.py": LOADER + call.format(0)})
+    assert "prefetch_factor: 4" not in text
+    assert "persistent_workers" not in text
+    assert "prefetch_factor: 4" in drafted(tmp_path, {"train.py": LOADER + call.format(2)})
+
+
+@pytest.mark.parametrize("name", ["config.json", "job.yaml", "compose.yml", "nb.ipynb"])
+def test_a_file_of_data_is_no_script(tmp_path: Path, name: str) -> None:
+    """JSON is an expression of Python, and would be the program of the command."""
+    (tmp_path / name).write_text("{}")
+    with pytest.raises(UsageError) as caught:
+        read_script(tmp_path / name)
+    assert caught.value.diagnostics[0].code == "TL132"
+    assert f"--from {tmp_path / name}" in caught.value.diagnostics[0].fix
