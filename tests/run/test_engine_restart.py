@@ -187,7 +187,7 @@ def test_a_run_that_dies_of_a_restart_was_stopped_by_the_engine(
     code, _, err = ended(process)
     assert code == 143, err
     assert "cause[TL611]: someone through the engine stopped the job" in err
-    assert "attempt" not in err
+    assert "starting attempt" not in err
 
 
 def test_a_run_past_its_ttl_is_removed_by_the_next_up(
