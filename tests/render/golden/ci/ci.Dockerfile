@@ -175,10 +175,13 @@ ENTRYPOINT ["/bin/sh", "-c", "tl_ranks=2 tl_workers=4 tl_stated=0 tl_batch=128 t
 \n$tl_cpus CPUs, num_workers $tl_workers\"\
 \nif [ $$ -ne 1 ]; then exec \"$@\"; fi\
 \n# As pid 1 the job would miss signals that it doesn't handle: stay, hand them on, return the job's code.\
-\ntl_pass() { kill -s \"$1\" \"$!\" && tl_again=yes; } 2>/dev/null\
+\ntl_pass() { tl_again=yes; kill -s \"$1\" \"$!\"; } 2>/dev/null\
 \nif env --default-signal=INT true 2>/dev/null; then set -- env --default-signal=INT,QUIT \"$@\"; fi\
 \nfor tl_key in $tl_signals; do eval \"trap 'tl_pass $tl_key' $tl_key\"; done\
 \n{ (exec \"$@\") <&3 3<&- & } 3<&0 # in the background a shell would read nothing and ignore INT\
-\nuntil tl_again=''; wait \"$!\"; tl_code=$?; [ -z \"$tl_again\" ]; do :; done; exit \"$tl_code\"\
+\n# A wait that a signal cut short has that signal's code, the next one the job's; one too many has 127, bash's -1.\
+\ntl_code=127\
+\nuntil tl_again=''; wait \"$!\" 2>/dev/null; tl_stat=$?\
+\n  case $tl_stat in 127 | -1) ;; *) tl_code=$tl_stat ;; esac; [ -z \"$tl_again\" ]; do :; done; exit \"$tl_code\"\
 \n", "trainlaunch"]
 CMD ["python", "train.py", "--workers", "{num_workers}", "it's \"quoted\" ${{ github.token }} $HOME"]
