@@ -85,7 +85,7 @@ def reread(text: str, folder: Path) -> Workload:
         env={key: planned(value) for key, value in pairs["ENV"].items()},
         labels={key: planned(value) for key, value in pairs["LABEL"].items()},
         working_dir=planned(_unquoted(once["WORKDIR"])) if "WORKDIR" in once else None,
-        user=planned(_unquoted(once["USER"])) if "USER" in once else None,
+        user=planned(once.get("USER")),
         stop_signal=planned(once.get("STOPSIGNAL")),
         health=planned(check[2] if check[:2] == ["/bin/sh", "-c"] and len(check) == 3 else str(check)),
         health_times={key.replace("-", "_"): planned(_time(value)) for key, value in _OPTION.findall(options)},

@@ -38,10 +38,10 @@ def renderings() -> Rendered:
 def cases() -> Iterator[list[str]]:
     """Yield the arguments of each `render`."""
     from launcher.kinds import KINDS
-    from launcher.targets import KUBERNETES, text_targets
+    from launcher.targets import KUBERNETES, TEXTS, text_targets
 
     for job in sorted([*ROOT.glob("examples/*/*.yaml"), *ROOT.glob("tests/render/jobs/*.yaml")]):
-        for target in text_targets():
+        for target in (*text_targets(), *TEXTS):
             of_kind = [["--kind", kind] for kind in KINDS] if target == KUBERNETES.name else [[]]
             yield from ([str(job), "--target", target, *kind] for kind in of_kind)
 

@@ -13,7 +13,7 @@ COPY ["jobs/requirements.txt", "/workspace/requirements.txt"]
 RUN ["python", "-m", "pip", "install", "--no-cache-dir", "--requirement", "/workspace/requirements.txt"]
 COPY ["jobs/", "/workspace/"]
 WORKDIR "/workspace"
-USER "1000:1000"
+USER 1000:1000
 HEALTHCHECK --interval=30s --timeout=10s --start-period=30m --retries=3 CMD ["/bin/sh", "-c", "tl_least=1541652480 tl_planned=8 tl_shared=\
 \n# trainlaunch health: /dev/shm as planned above, or one sentence and exit 1 (full is healthy: an idle queue is)\
 \nset +eufCxv # a SHELLOPTS of the image would end it without a word\
