@@ -95,7 +95,7 @@ def _remove_expired(backend: Backend, streams: Streams) -> None:
     from launcher.run.wording import expired
 
     now = time.time()
-    for run in backend.runs():
+    for run in backend.expiring():
         if run.expired(now) and is_mine(run.owner):
             backend.remove(run.id)
             Kept(run.run).remove()

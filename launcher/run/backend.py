@@ -184,6 +184,9 @@ class Backend(Protocol):
     def signals(self, container: Started) -> tuple[int, ...]:
         """Return the signals that were sent to it through the target by whomever, in order."""
 
+    def expiring(self) -> tuple[Started, ...]:
+        """Return the containers of all jobs that state a ttl_after_finished, newest first."""
+
     def runs(self, job: str | None = None) -> tuple[Started, ...]:
         """Return all containers of one job, or of all, newest first."""
 

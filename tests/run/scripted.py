@@ -145,6 +145,10 @@ class Scripted:
         """Return what was sent."""
         return self._made[int(container.id)].signals
 
+    def expiring(self) -> tuple[Started, ...]:
+        """Return none."""
+        return ()
+
     def runs(self, job: str | None = None) -> tuple[Started, ...]:
         """List nothing."""
         return ()

@@ -19,11 +19,12 @@ from launcher.plan.names import node_names
 from launcher.render import render
 from launcher.run.backend import Say, Session, Started
 from launcher.run.compose.command import Compose, find_compose
-from launcher.run.docker.backend import DockerBackend, name_taken
+from launcher.run.docker.backend import DockerBackend
 from launcher.run.docker.client import GONE, REFUSED, Engine, EngineRefused
 from launcher.run.docker.create_body import run_labels
 from launcher.run.docker.flags import NOT_FOR_UP
 from launcher.run.docker.inspect import COMPOSE_PROJECT
+from launcher.run.docker.start import name_taken
 from launcher.run.multi_node import SessionGroup, by_node
 from launcher.verify import verified
 
@@ -118,9 +119,8 @@ class ComposeBackend(DockerBackend):
         self._asked_to_stop.add(container)
         self._each(super().kill, container)
 
-    def runs(self, job: str | None = None) -> tuple[Started, ...]:
-        """Return the containers with our job label that Compose made, newest first, by hand or by `up`."""
-        return tuple(each for each in self._labelled(JOB, job) if each.project)
+    def _is_of_this_target(self, container: Started) -> bool:
+        return bool(container.project)
 
     def remove(self, container: str) -> None:
         """Remove a container with its anonymous volumes, and networks of its job that no run has any more."""

@@ -7,7 +7,6 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from launcher.diagnostics import Diagnostic
 from launcher.errors import TargetUnavailable
 from launcher.job.reserved import LABEL_PREFIX
 from launcher.plan.launch_plan import LaunchPlan
@@ -20,17 +19,18 @@ from launcher.run.docker.create_body import create_body
 from launcher.run.docker.exec import execute, run_health_command
 from launcher.run.docker.image import ensure_image
 from launcher.run.docker.inspect import alien_label, started_from
-from launcher.run.docker.start import start_refused
+from launcher.run.docker.start import name_taken, start_refused
 from launcher.run.log_position import BytePosition
 from launcher.run.observe import read_from_health, read_from_proc
 from launcher.run.reconnect import LoggedSession, ReconnectingSession
 from launcher.run.stream import chunks_of
-from launcher.run.wording import NAME_TAKEN, held_by_same_job, may_move
+from launcher.run.wording import may_move
 
 if TYPE_CHECKING:
     from launcher.diagnose.live.facts import Look
 
 OK = 200
+TTL_LABEL = LABEL_PREFIX + "ttl-after-finished"
 # What an engine that shuts down sends to its containers, by how they ended; its events are forgotten with it.
 SHUTDOWN: dict[int | None, tuple[int, ...]] = {143: (15,), 137: (15, 9)}
 EVENT_LAG = 0.2  # seconds by which the engine may note a kill after the end that it caused
@@ -70,16 +70,24 @@ class DockerBackend:
             raise TargetUnavailable(findings)
 
     def create(self, plan: LaunchPlan, run: str, attempt: int) -> str:
-        """Rename an ended earlier container of this job, then take its name; the engine lets one of two racers win."""
-        self._make_way(plan)
+        """Take the job's name, from an ended earlier container of it too; the engine lets one of two racers win."""
         body = create_body(plan, run=run, attempt=attempt)
+        created = self._created(plan, body)
+        if created is None:  # mostly nothing holds the name, and nobody need ask
+            self._make_way(plan)
+            created = self._created(plan, body)
+        if created is None:
+            raise TargetUnavailable([name_taken(plan, self.inspect(plan.name))])
+        return created
+
+    def _created(self, plan: LaunchPlan, body: dict[str, Any]) -> str | None:
+        """Return the id of a new container; None where something holds its name."""
         try:
             with self.engine.attempting(f"create container {plan.name}") as client:
-                created: str = client.create_container_from_config(body, plan.name)["Id"]
-                return created
+                return str(client.create_container_from_config(body, plan.name)["Id"])
         except EngineRefused as refused:
             if refused.status == CONFLICT:
-                raise TargetUnavailable([name_taken(plan, self.inspect(plan.name))]) from refused
+                return None
             raise
 
     def close(self) -> None:
@@ -189,9 +197,16 @@ class DockerBackend:
             return SHUTDOWN.get(container.exit_code, ())
         return found
 
+    def expiring(self) -> tuple[Started, ...]:
+        """Ask the engine for them alone: it describes containers one by one."""
+        return tuple(each for each in self._labelled(TTL_LABEL, None) if self._is_of_this_target(each))
+
     def runs(self, job: str | None = None) -> tuple[Started, ...]:
         """Return the containers with our job label, newest first, those of rendered `docker run` texts included."""
-        return tuple(each for each in self._labelled(f"{LABEL_PREFIX}job", job) if not each.project)
+        return tuple(each for each in self._labelled(f"{LABEL_PREFIX}job", job) if self._is_of_this_target(each))
+
+    def _is_of_this_target(self, container: Started) -> bool:
+        return not container.project
 
     def _labelled(self, label: str, value: str | None) -> tuple[Started, ...]:
         """Return the containers with a label, of that value or any, newest first."""
@@ -283,17 +298,3 @@ class DockerBackend:
         except EngineRefused as refused:
             if refused.status not in {GONE, *more}:
                 raise
-
-
-def name_taken(plan: LaunchPlan, holder: Started | None) -> Diagnostic:
-    """Return the error for a name that something else holds (TL506)."""
-    if holder is not None and holder.job == plan.job.name:
-        return held_by_same_job(holder, plan.name)
-    other = f"job {holder.job}" if holder is not None and holder.job else "something that trainlaunch did not start"
-    name = plan.name if holder is None else holder.name
-    return Diagnostic(
-        code=NAME_TAKEN,
-        message=f"the container name {name} is held by {other}",
-        why="a container's name is unique on an engine",
-        fix=f"give `--name {plan.name}-2`, or remove the other one with `docker rm {name}`",
-    )

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from launcher.diagnostics import Diagnostic
 from launcher.errors import TargetUnavailable
+from launcher.plan.launch_plan import LaunchPlan
 from launcher.run.amd_gpus import INSTALL_AMDGPU, NO_GPU
+from launcher.run.backend import Started
 from launcher.run.docker.checks import INSTALL_TOOLKIT
 from launcher.run.docker.client import EngineRefused
+from launcher.run.wording import NAME_TAKEN, held_by_same_job
 
 
 def start_refused(refused: EngineRefused) -> TargetUnavailable:
@@ -23,4 +26,18 @@ def start_refused(refused: EngineRefused) -> TargetUnavailable:
                 fix=INSTALL_AMDGPU if amd else INSTALL_TOOLKIT,
             )
         ]
+    )
+
+
+def name_taken(plan: LaunchPlan, holder: Started | None) -> Diagnostic:
+    """Return the error for a name that something else holds (TL506)."""
+    if holder is not None and holder.job == plan.job.name:
+        return held_by_same_job(holder, plan.name)
+    other = f"job {holder.job}" if holder is not None and holder.job else "something that trainlaunch did not start"
+    name = plan.name if holder is None else holder.name
+    return Diagnostic(
+        code=NAME_TAKEN,
+        message=f"the container name {name} is held by {other}",
+        why="a container's name is unique on an engine",
+        fix=f"give `--name {plan.name}-2`, or remove the other one with `docker rm {name}`",
     )

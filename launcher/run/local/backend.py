@@ -163,6 +163,10 @@ class LocalBackend:
             return self._folder(container.id).signals()
         return ()
 
+    def expiring(self) -> tuple[Started, ...]:
+        """Look through all: they are files."""
+        return tuple(each for each in self.runs() if each.ttl is not None)
+
     def runs(self, job: str | None = None) -> tuple[Started, ...]:
         """Return the runs of this host, newest first; one that can't be used is said and left out."""
         refuse_alien_state(self._root)
