@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from launcher.policy import read_job
-from tests.conftest import Runs
+from tests.conftest import ROOT, Runs
 from tests.runners import run_started
 
 LINE = "docker run --shm-size=2g -m 8g trainer:1 python train.py\n"
@@ -97,6 +97,15 @@ def test_a_text_that_can_not_be_taken_over_is_one_error(
     assert done.stderr.count("error[") == 1
     assert f"error[{code}]" in done.stderr
     assert f"--> {place}" in done.stderr
+
+
+@pytest.mark.parametrize("name", ["ci.github-actions.yaml", "ci.gitlab-ci.yml", "devcontainer.json", "ci.Dockerfile"])
+def test_a_text_for_a_tool_of_others_names_its_job_file(name: str, trainlaunch: Runs, tmp_path: Path) -> None:
+    """It is not taken back half; where it came from is in its header."""
+    done = trainlaunch("init", "--from", str(ROOT / "tests" / "render" / "golden" / "ci" / name), cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert "error[TL382]" in done.stderr
+    assert "rendered from: job.yaml" in done.stderr
 
 
 @pytest.mark.parametrize(

@@ -11,8 +11,10 @@ from launcher.job.reserved import KUBERNETES_LABEL_PREFIX, LABEL_PREFIX
 from launcher.lint.judge import MOST_BYTES, lint_bytes
 from launcher.lint.kinds import TEMPLATE, Kind
 from launcher.lint.read import Broken, read_text
+from launcher.render.header import read_header
 from launcher.rules.written.commands import is_training
 from launcher.rules.written.model import Written, WrittenFile
+from launcher.targets import TEXTS
 
 TL382 = Explanation(
     "TL382",
@@ -92,6 +94,7 @@ def choose(data: bytes, name: str, pick: str | None) -> Found:
 
 def _read(data: bytes, name: str) -> WrittenFile:
     text = data.decode("utf-8", errors="replace")
+    _refuse_text_of_others(text, name)
     read = read_text(text, name)
     if isinstance(read, Kind) and read.name is None and name != "-":
         read = _named(read_text(text, "-"), text, name)  # no name that tells: what it says does
@@ -108,6 +111,18 @@ def _read(data: bytes, name: str) -> WrittenFile:
     raise JobFileRejected(
         each._replace(severity=Severity.ERROR, fix=fix if kind == TEMPLATE else each.fix) for each in found
     )
+
+
+def _refuse_text_of_others(text: str, name: str) -> None:
+    """Raise JobFileRejected for a rendering that another tool runs: it holds the job in pieces of that tool's own."""
+    try:
+        header = read_header(text)
+    except ValueError:  # somebody changed it, or put several into one file
+        return
+    if header is not None and header.target in TEXTS:
+        message = f"{name} is a rendering for {header.target}, which is not taken back"
+        fix = f"use the job file that it was rendered from: {header.job_file}"
+        raise _rejected(TL382.code, message, fix, Span(name, header.line, 1, header.line, 1))
 
 
 def _named(read: WrittenFile | Broken | Kind, text: str, name: str) -> WrittenFile | Broken | Kind:
