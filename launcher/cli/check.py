@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,7 +13,7 @@ from launcher.cli.common import add_policy_argument
 from launcher.cli.report import annotation, as_json, document, framed
 from launcher.cli.streams import Streams, coloured
 from launcher.cli.write import replace_file
-from launcher.diagnostics import Diagnostic, Explanation
+from launcher.diagnostics import Diagnostic, Explanation, Severity
 from launcher.errors import EXIT_FINDINGS
 
 if TYPE_CHECKING:
@@ -64,6 +65,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         ".devcontainer are entered)",
     )
     add_policy_argument(parser)
+    parser.add_argument("--strict", action="store_true", help="fail on warnings too, those of the jobs among them")
+    parser.add_argument(
+        "--all-rendered", action="store_true", help="fail on a job file in these folders that has no rendering there"
+    )
     parser.add_argument("--fix", action="store_true", help="write those that differ again")
     parser.add_argument(
         "-o", "--output", choices=("text", "json", "github"), default="text", help="format of the result (text: a diff)"
@@ -73,11 +78,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace, streams: Streams) -> int:
     """Find, render again, compare; print the differences or write them."""
     from launcher.committed.check import compare_all, find_renderings, rewritten
+    from launcher.committed.review import not_rendered, of_all, without_header
 
     counts: Counter[str] = Counter()
     reporter = _Reporter(args.output, streams)
-    for checked in compare_all(find_renderings(args.paths), policy=args.policy):
+    found, everything = find_renderings(args.paths), []
+    for checked in compare_all(found.renderings, policy=args.policy):
         status = checked.status
+        everything.append(replace(checked, text="", now=""))
         if args.fix and status == "differs":
             replace_file(checked.path, rewritten(checked, policy=args.policy))
             status = "fixed"
@@ -86,8 +94,12 @@ def run(args: argparse.Namespace, streams: Streams) -> int:
     if not counts:
         reporter.nothing(args.paths)
         return EXIT_FINDINGS
+    said = [*of_all(everything), *filter(None, map(without_header, found.others))]
+    reporter.findings([*said, *(not_rendered(args.paths, everything) if args.all_rendered else ())])
     reporter.end(counts)
-    return EXIT_FINDINGS if counts["differs"] or counts["rejected"] else 0
+    worst = {each.severity for each in reporter.said}
+    fails = counts["differs"] or counts["rejected"] or Severity.ERROR in worst
+    return EXIT_FINDINGS if fails or (args.strict and Severity.WARNING in worst) else 0
 
 
 class _Reporter:
@@ -96,7 +108,7 @@ class _Reporter:
     def __init__(self, output: str, streams: Streams) -> None:
         self._output = output
         self._streams = streams
-        self._said: dict[Diagnostic, None] = {}
+        self.said: dict[Diagnostic, None] = {}
         self._renderings: list[Mapping[str, object]] = []
         self._policies: dict[str, None] = {}
 
@@ -113,14 +125,15 @@ class _Reporter:
         elif self._output == "text":
             self._streams.show(diff)
             self._streams.finish()  # before what stderr says of it, where both are one log
-        if status != "fixed":
-            self._findings(checked.findings)
+        told_by_fix = status == "fixed"  # then the first, that it differs, is no longer so
+        self.findings(checked.findings[told_by_fix:])
 
-    def _findings(self, findings: Iterable[Diagnostic]) -> None:
+    def findings(self, findings: Iterable[Diagnostic]) -> None:
+        """Report findings, each once."""
         for finding in findings:
-            if finding in self._said:
+            if finding in self.said:
                 continue
-            self._said[finding] = None
+            self.said[finding] = None
             if self._output == "github":
                 self._streams.result(annotation(finding) + "\n")
             elif self._output == "text":
@@ -128,13 +141,13 @@ class _Reporter:
 
     def nothing(self, paths: Iterable[Path]) -> None:
         """Report that there was nothing to compare, which is no success."""
-        self._findings([_nothing(paths)])
+        self.findings([_nothing(paths)])
         self.end(Counter())
 
     def end(self, counts: Mapping[str, int]) -> None:
         """Report the sum."""
         if self._output == "json":
-            findings = as_json(self._said)
+            findings = as_json(self.said)
             self._streams.result(document({"renderings": self._renderings, "findings": findings}))
         if not counts:
             return

@@ -29,6 +29,7 @@ RAISING: tuple[str, ...] = (
     "launcher.cli.lock",
     "launcher.cli.main",
     "launcher.committed.compared",
+    "launcher.committed.review",
     "launcher.init.script",
     "launcher.init.takeover.choose",
     "launcher.init.takeover.draft",

@@ -11,6 +11,7 @@ import signal
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import NamedTuple
 
 from launcher.committed.compared import (
     CURRENT,
@@ -27,8 +28,9 @@ from launcher.committed.compared import (
     older_format,
     unreadable,
 )
+from launcher.committed.review import of_one
 from launcher.container.template_hash import RENDERING_FORMAT
-from launcher.diagnostics import Diagnostic
+from launcher.diagnostics import Diagnostic, Severity
 from launcher.errors import JobFileRejected, UsageError
 from launcher.job.reserved import HEADER_START
 from launcher.plan.launch_plan import LaunchPlan
@@ -36,7 +38,7 @@ from launcher.policy import read_job
 from launcher.render import render
 from launcher.render.header import Header, named_job_file, read_header
 from launcher.render.kustomize import is_own_kustomization, kustomization_text, resources_in
-from launcher.rules import plan_job
+from launcher.rules import plan_and_findings
 from launcher.targets import is_rendered
 from launcher.verify import verified
 
@@ -48,14 +50,22 @@ RENDERINGS_PER_PROCESS = 150  # fewer than these cost less than the start of a p
 RENDERINGS_PER_CHUNK = 48  # a multiple of the targets, whose renderings of one job then share a parsed file mostly
 
 
-def find_renderings(paths: Iterable[Path]) -> list[Path]:
-    """Return the files that hold a rendering, ordered by job file: `paths` themselves, and those in folders below them.
+class Found(NamedTuple):
+    """The files that hold a rendering, ordered by job file, and the `others` of their endings in the same folders."""
+
+    renderings: list[Path]
+    others: list[Path]
+
+
+def find_renderings(paths: Iterable[Path]) -> Found:
+    """Return the files that hold a rendering: `paths` themselves, and those in folders below them.
 
     Links to folders are not entered, nor hidden ones but HIDDEN; only regular files are read there. Raises UsageError
     for what can't be read, and for a named file that is not a rendering.
     """
     found: dict[Path, str] = {}
     problems: list[Diagnostic] = []
+    others: list[Path] = []
     for path in paths:
         candidates: Iterable[Path] = _files_below(path, problems) if path.is_dir() else (path,)
         for each in candidates:
@@ -68,9 +78,11 @@ def find_renderings(paths: Iterable[Path]) -> list[Path]:
                 found[each] = job_file
             elif each is path:
                 problems.append(no_rendering(path))
+            else:
+                others.append(each)
     if problems:
         raise UsageError(problems)
-    return sorted(found, key=lambda path: (found[path], str(path)))
+    return Found(sorted(found, key=lambda path: (found[path], str(path))), others)
 
 
 def _files_below(folder: Path, problems: list[Diagnostic]) -> Iterator[Path]:
@@ -142,18 +154,20 @@ def compared(path: Path, *, policy: Path | None = None) -> Checked:
     if refused:
         return replace(checked, status=REJECTED, findings=(refused,))
     try:
-        plan = _plan(checked, header, policy)
+        plan, findings = _plan(checked, header, policy)
         now = render(plan, base=_base(path, header))
         if plan.job.patch is not None:  # unlike our own templates, it is new with each job
             verified(plan, now, base=_base(path, header))
     except JobFileRejected as rejected:
-        findings = (*rejected.diagnostics, no_longer_renders(path, header, job))
-        return replace(checked, status=REJECTED, findings=findings)
-    checked = replace(checked, policies=plan.job.policy.files if plan.job.policy else ())
+        errors = (*rejected.diagnostics, no_longer_renders(path, header, job))
+        return replace(checked, status=REJECTED, findings=errors)
+    policies = plan.job.policy.files if plan.job.policy else ()
+    checked = replace(checked, policies=policies, name=plan.job.name)
+    said = (*(each for each in findings if each.severity is Severity.WARNING), *of_one(checked))
     if now.encode() == data:
-        return checked
+        return replace(checked, findings=said)
     finding = older_format(checked) if checked.outdated else differs(checked, text, now)
-    return replace(checked, status=DIFFERS, text=text, now=now, findings=(finding,))
+    return replace(checked, status=DIFFERS, text=text, now=now, findings=(finding, *said))
 
 
 def _compared_kustomization(path: Path, text: str) -> Checked:
@@ -173,16 +187,16 @@ def rewritten(checked: Checked, *, policy: Path | None = None) -> str:
         raise ValueError(f"{checked.path} does not differ")
     if checked.header is None:
         return checked.now  # a kustomization.yaml, which no plan decides
-    plan = _plan(checked, checked.header, policy)
+    plan, _ = _plan(checked, checked.header, policy)
     return verified(plan, checked.now, base=_base(checked.path, checked.header))
 
 
-def _plan(checked: Checked, header: Header, policy: Path | None) -> LaunchPlan:
+def _plan(checked: Checked, header: Header, policy: Path | None) -> tuple[LaunchPlan, tuple[Diagnostic, ...]]:
     if policy is None and header.policy is not None:
         absolute = header.policy.startswith("/")  # and stays so, whatever folder this is called in
         policy = Path(header.policy if absolute else os.path.relpath(checked.path.parent / header.policy))
     spec = read_job(Path(checked.job), target=header.target, sets=header.sets, policy=policy)
-    return plan_job(spec, name=header.name, force=header.force)
+    return plan_and_findings(spec, name=header.name, force=header.force)
 
 
 def _base(path: Path, header: Header) -> Path | None:

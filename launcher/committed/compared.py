@@ -114,7 +114,8 @@ class Checked:
     """One rendering. `status` is current, differs or rejected: it could not be compared, and `findings` say why.
 
     `job` and `target` are empty, and `header` is None, where its header can't be read. `text` is the file's, `now` what
-    it should be; both are empty unless it differs. `policies` are the files in force for its job.
+    it should be; both are empty unless it differs. `policies` are the files in force for its job,
+    and `name` is the job's.
     """
 
     path: Path
@@ -126,6 +127,7 @@ class Checked:
     now: str = ""
     findings: tuple[Diagnostic, ...] = ()
     policies: tuple[str, ...] = ()
+    name: str = ""
 
     @property
     def format(self) -> int:

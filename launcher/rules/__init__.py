@@ -117,9 +117,15 @@ def plan_job(job: JobSpec, *, name: str | None = None, force: bool = False) -> L
 
     Raises JobFileRejected with every error that the numbers have.
     """
+    return plan_and_findings(job, name=name, force=force)[0]
+
+
+def plan_and_findings(
+    job: JobSpec, *, name: str | None = None, force: bool = False
+) -> tuple[LaunchPlan, tuple[Diagnostic, ...]]:
+    """Return the plan of `job` as `plan_job` does, and what `judged` says of it."""
     plan = make_plan(job, name=name, force=force)
-    judged(plan)
-    return plan
+    return plan, judged(plan)
 
 
 def judged(plan: LaunchPlan) -> tuple[Diagnostic, ...]:

@@ -1,0 +1,51 @@
+"""Which files of a folder are job files: told by their top-level keys, since nothing else marks them."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+from launcher.job.fields.table import JOB
+from launcher.policy.search import FILE_NAME as POLICY_NAME
+
+_SUFFIXES = (".yaml", ".yml")
+_KEY = re.compile(r"^([A-Za-z_][A-Za-z0-9_]*)[ \t]*:(?:[ \t]|$)", re.MULTILINE)
+_MOST_BYTES = 1024 * 1024
+_FIELDS = frozenset(each.name for each in JOB.fields)
+# A text of another kind has some of these beside a name; a job has fields of ours that they don't have.
+_OTHERS = frozenset({"apiVersion", "services", "jobs", "on", "runs", "steps", "repos", "hooks", "version"})
+_TELLING = frozenset({"command", "script", "data_loader", "profile", "torchrun", "resources", "target_overrides"})
+
+
+def find_jobs(paths: Iterable[Path]) -> list[Path]:
+    """Return job files: `paths` that are no folders as they are, and those in folders below them, in order.
+
+    Hidden folders and links to folders are not entered. Raises OSError for a folder that can't be read.
+    """
+    found: dict[Path, None] = {}
+    for path in paths:
+        each: Iterable[Path] = _files_below(path) if path.is_dir() else (path,)
+        found |= dict.fromkeys(each)
+    return list(found)
+
+
+def _files_below(folder: Path) -> Iterator[Path]:
+    def closed(cause: OSError) -> None:
+        raise cause
+
+    for parent, folders, files in os.walk(folder, onerror=closed):
+        folders[:] = sorted(each for each in folders if not each.startswith("."))
+        for name in sorted(files):
+            path = Path(parent, name)
+            if name.endswith(_SUFFIXES) and name != POLICY_NAME and path.is_file() and _is_job(path):
+                yield path
+
+
+def _is_job(path: Path) -> bool:
+    """Return whether a file has a job's keys; one with a mistake in it is a job all the same."""
+    with path.open("rb") as file:
+        text = file.read(_MOST_BYTES).decode(errors="replace")
+    keys = set(_KEY.findall(text))
+    return "name" in keys and not keys & _OTHERS and bool(keys & _TELLING) and len(keys & _FIELDS) * 2 > len(keys)

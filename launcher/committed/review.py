@@ -1,0 +1,179 @@
+"""What is to be said of committed renderings beside their bytes: headers, options, names, and jobs without any."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+
+from launcher.committed.compared import HEAD, Checked
+from launcher.committed.jobs import find_jobs
+from launcher.diagnostics import Diagnostic, Explanation, Severity, Span
+from launcher.job.reserved import HEADER_START, KUBERNETES_LABEL_PREFIX, LABEL_PREFIX
+
+TL155 = Explanation(
+    "TL155",
+    "rendering-without-header",
+    "A file looks like a rendering, and the lines that say what it was made from are not on top of it.",
+    """\
+**Why**: `check` finds renderings by the first lines. Without them a file is compared with nothing, and a change made by
+hand stays.
+
+**Example**:
+
+```sh
+trainlaunch render job.yaml --write-to out
+sed -i 1,2d out/*.sh
+trainlaunch check out
+```
+
+**Write instead**:
+
+```sh
+trainlaunch render job.yaml --write-to out && trainlaunch check out
+```
+""",
+)
+TL156 = Explanation(
+    "TL156",
+    "rendering-of-other-values",
+    "A committed rendering was made with a `--set` that changes the image or a size, or from a job file outside of its "
+    "repository.",
+    """\
+**Why**: a reviewer of the job file sees other values than what runs, or none at all.
+
+**Example**:
+
+```sh
+git init -q repo && cp job.yaml repo
+cd repo && trainlaunch render job.yaml --set shm_size=1Gi --write-to out
+trainlaunch check out --strict
+```
+
+**Write instead**:
+
+```sh
+git init -q repo && cp job.yaml repo
+cd repo && echo 'shm_size: 1Gi' >> job.yaml && trainlaunch render job.yaml --write-to out
+trainlaunch check out --strict
+```
+""",
+)
+TL157 = Explanation(
+    "TL157",
+    "one-name-twice",
+    "Two job files have one name and renderings for one target, or a job file has no rendering at all.",
+    """\
+**Why**: two jobs of one name take each other's place where they are applied; a job without a rendering is one that
+nobody reviewed, and `check --all-rendered` says so.
+
+**Example**:
+
+```sh
+trainlaunch render job.yaml --write-to out
+cp job.yaml other.yaml
+trainlaunch check . --all-rendered
+```
+
+**Write instead**:
+
+```sh
+trainlaunch render job.yaml --write-to out
+trainlaunch check . --all-rendered
+```
+""",
+)
+_OURS = re.compile(rf'"?(?:{re.escape(KUBERNETES_LABEL_PREFIX)}job|{re.escape(LABEL_PREFIX)}job)"?\s*[:=]')
+_VALUES = re.compile(r"(image|shm_size|shm_extra|resources|data_loader|torchrun|ranks_per_container)\b")
+
+
+def without_header(path: Path) -> Diagnostic | None:
+    """Return what is said of a file that has no header on top, None where it is none of ours.
+
+    A header that stands further down counts as none: whatever is above it is nobody's.
+    """
+    with path.open("rb") as file:
+        head = file.read(HEAD).decode(errors="replace")
+        if HEADER_START in head:
+            return None
+        text = head + file.read().decode(errors="replace")
+    below = text.find(HEADER_START)
+    if below < 0 and not _OURS.search(text):
+        return None
+    line = text.count("\n", 0, below) + 1 if below >= 0 else 1
+    where = f"has its header in line {line}" if below >= 0 else "has no header"
+    return Diagnostic(
+        TL155.code,
+        f"{path} looks like a rendering and {where}; it is compared with nothing",
+        "render it again with `trainlaunch render JOB --target TARGET --write-to DIR --overwrite`, or delete it",
+        why="the first lines of a rendering say which job file, target and options it was made from",
+        span=Span(str(path), line, 1, line, 1),
+    )
+
+
+def of_one(checked: Checked) -> Iterator[Diagnostic]:
+    """Yield what is to be said of one rendering's header."""
+    if checked.header is None:
+        return
+    span = Span(str(checked.path), checked.header.line, 1, checked.header.line, 1)
+    changed = [each.partition("=")[0] for each in checked.header.sets if _VALUES.match(each)]
+    if changed:
+        yield Diagnostic(
+            TL156.code,
+            f"{checked.path} was rendered with --set {', '.join(changed)}, which {checked.job} does not say",
+            "write it into the job file, a profile or a policy, and render again",
+            why="who reviews the job file sees other values than what runs",
+            severity=Severity.WARNING,
+            span=span,
+        )
+    root = _repository(checked.path)
+    if root is not None and not Path(os.path.abspath(checked.job)).is_relative_to(root):  # noqa: PTH100
+        yield Diagnostic(
+            TL156.code,
+            f"{checked.path} was rendered from {checked.job}, outside of its repository {root}",
+            "move the job file into the repository, and render again",
+            why="another checkout has another file there, or none",
+            severity=Severity.WARNING,
+            span=span,
+        )
+
+
+def _repository(path: Path) -> Path | None:
+    """Return the folder with .git above `path`, None where there is none."""
+    for folder in Path(os.path.abspath(path)).parents:  # noqa: PTH100 - links lead out of a checkout
+        if os.path.lexists(folder / ".git"):
+            return folder
+    return None
+
+
+def of_all(found: Sequence[Checked]) -> Iterator[Diagnostic]:
+    """Yield what is to be said of renderings together: two job files that have one name for one target."""
+    first: dict[tuple[str, str], Checked] = {}
+    for each in found:
+        if not each.name:
+            continue
+        other = first.setdefault((each.name, each.target), each)
+        if other.job != each.job:
+            yield Diagnostic(
+                TL157.code,
+                f"{each.job} and {other.job} have the name {each.name}, and both are rendered for {each.target}",
+                f"give one of them another name; {other.path} and {each.path} take each other's place",
+                why="a name is what an engine and a cluster know a job by",
+                severity=Severity.WARNING,
+                span=Span(str(each.path), 1, 1, 1, 1),
+            )
+
+
+def not_rendered(paths: Iterable[Path], found: Iterable[Checked]) -> Iterator[Diagnostic]:
+    """Yield an error for each job file below `paths` that no rendering was made from."""
+    rendered = {os.path.realpath(each.job) for each in found if each.job}
+    for path in find_jobs(each for each in paths if each.is_dir()):
+        if os.path.realpath(path) not in rendered:
+            yield Diagnostic(
+                TL157.code,
+                f"{path} is a job file, and no rendering here was made from it",
+                f"run `trainlaunch render {path} --write-to DIR`, or delete it",
+                why="--all-rendered asks for one of each",
+                span=Span(str(path), 1, 1, 1, 1),
+            )
