@@ -39,9 +39,14 @@ trainlaunch plan job.yaml --name my-job
 CONTRACT_EXIT_CODES = "0 fine, 1 a bad job file, 2 usage, 3 target unavailable, 70 a bug of ours, 130 interrupted"
 
 
-def add_job_arguments(parser: argparse.ArgumentParser, *, targets: Iterable[str] = TARGETS) -> None:
-    """Add the job file and the options of every verb that plans it."""
-    parser.add_argument("job", metavar="JOB", help="the job file, like job.yaml")
+def add_job_arguments(
+    parser: argparse.ArgumentParser, *, targets: Iterable[str] = TARGETS, several: bool = False
+) -> None:
+    """Add the job file, or with `several` files and folders, and the options of every verb that plans it."""
+    if several:
+        parser.add_argument("jobs", nargs="+", metavar="JOB", help="job files, or folders of some")
+    else:
+        parser.add_argument("job", metavar="JOB", help="the job file, like job.yaml")
     parser.add_argument(
         "--target", choices=tuple(targets), help="where it runs (default: the job's target, else docker)"
     )

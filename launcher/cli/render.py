@@ -18,6 +18,7 @@ EXAMPLES = (
     "trainlaunch render job.yaml | sh",
     "trainlaunch render job.yaml --target compose | docker compose -f - up",
     "trainlaunch render job.yaml --target all --write-to deploy/",
+    "trainlaunch render jobs/ --target all --write-to deploy/ --overwrite",
     "trainlaunch render job.yaml --layout kustomize --write-to base/ && kubectl apply -k base/",
 )
 EXIT_CODES = CONTRACT_EXIT_CODES
@@ -25,7 +26,7 @@ EXIT_CODES = CONTRACT_EXIT_CODES
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add this verb's arguments."""
-    add_job_arguments(parser, targets=(*TARGETS, *TEXTS, "all"))
+    add_job_arguments(parser, targets=(*TARGETS, *TEXTS, "all"), several=True)
     add_kind_argument(parser)
     parser.add_argument("--namespace", help="kubernetes: the namespace (default: kubernetes.namespace, else none)")
     parser.add_argument(
@@ -44,6 +45,11 @@ def run(args: argparse.Namespace, streams: Streams) -> int:
     from launcher.rules import judged
     from launcher.verify import verified
 
+    if len(args.jobs) > 1 or Path(args.jobs[0]).is_dir():
+        from launcher.cli.render_many import render_many
+
+        return render_many(args, streams)
+    args.job = args.jobs[0]
     if args.namespace:
         args.sets = [*args.sets, f"kubernetes.namespace={args.namespace}"]
     if args.layout == "kustomize":

@@ -40,6 +40,24 @@ def write_files(
     return list(staged)
 
 
+def write_over(path: Path, text: str, *, overwrite: bool) -> bool:
+    """Write one of many texts to `path` whole or not at all, with its folders; return whether that changed anything.
+
+    Raises UsageError, with nothing written, where a file differs and `overwrite` is not given, and where it can't be.
+    """
+    try:
+        if path.exists() and not _differs(path, text):
+            return False
+        if path.exists() and not overwrite:
+            raise UsageError([_would_overwrite(path)])
+        path.parent.mkdir(parents=True, exist_ok=True)
+        temporary = _stage(path.parent, text, lasting=False)
+        temporary.replace(path)
+    except OSError as cause:
+        raise UsageError([_cannot_write(path, cause, "name a folder that you can write to, with space")]) from cause
+    return True
+
+
 def replace_file(path: Path, text: str) -> None:
     """Write `text` to `path` whole or not at all, with the mode that the file there has; a link stays one.
 
@@ -63,7 +81,8 @@ def _differs(path: Path, text: str) -> bool:
     return path.exists() and path.read_bytes() != text.encode()
 
 
-def _stage(folder: Path, text: str) -> Path:
+def _stage(folder: Path, text: str, *, lasting: bool = True) -> Path:
+    """Return a new file with the text; unless `lasting`, a machine that loses its power may lose it."""
     import tempfile  # few results are files
 
     handle, name = tempfile.mkstemp(dir=folder, prefix=".trainlaunch-")
@@ -72,7 +91,8 @@ def _stage(folder: Path, text: str) -> Path:
         with os.fdopen(handle, "wb") as file:
             file.write(text.encode())
             file.flush()
-            os.fsync(file.fileno())
+            if lasting:
+                os.fsync(file.fileno())
         temporary.chmod(0o644)
     except OSError:
         temporary.unlink(missing_ok=True)

@@ -48,7 +48,8 @@ class Policy(NamedTuple):
 
     `files` are theirs, the nearest first; `option` is that of --policy where nothing else would name it. `fixed` are
     those named by an absolute path, which is the same wherever the job's folder lies. `allowed` has by field the lists
-    that a value must be in, every one of them. Spans are None for what none of them asks.
+    that a value must be in, every one of them. Spans are None for what none of them asks. `render_path` and
+    `render_targets` are the nearest file's: where the renderings of many jobs belong, and for which targets they are.
     """
 
     files: tuple[str, ...]
@@ -61,4 +62,6 @@ class Policy(NamedTuple):
     severities: Mapping[str, Weight]
     digest_span: Span | None
     token_span: Span | None
+    render_path: tuple[str, Span] | None
+    render_targets: tuple[str, ...]
     given: tuple[Given, ...] = ()

@@ -139,6 +139,17 @@ def _code_once_checked(checked: Checked, path: Path) -> dict[int, CodeFolder]:
     return code_folders(checked, path.parent)
 
 
+def stated_target(path: Path, *, sets: Sequence[str] = (), layer_of: LayerOf = no_layer) -> tuple[str, Policy | None]:
+    """Return the target that a job file or its policies state, else the default, and what its policies ask.
+
+    Nothing else of the file is judged. Raises JobFileRejected where it or a policy can't be read.
+    """
+    report = Report()
+    base, _ = _read_file(path, report)
+    ruled = _layer(layer_of, path, base, report)
+    return _target(ruled.beneath(base) if ruled else base, None, sets), ruled.of(base) if ruled else None
+
+
 def stated_images(path: Path, *, layer_of: LayerOf = no_layer) -> dict[str, Span]:
     """Return the images that a job file or its policy names, for all targets, each with its place.
 

@@ -101,6 +101,8 @@ def strictest(asked: Iterable[Policy]) -> Policy:
         severities=_strictest_weights(item for one in each for item in one.severities.items()),
         digest_span=next((one.digest_span for one in each if one.digest_span), None),
         token_span=next((one.token_span for one in each if one.token_span), None),
+        render_path=next((one.render_path for one in each if one.render_path), None),
+        render_targets=next((one.render_targets for one in each if one.render_targets), ()),
     )
 
 

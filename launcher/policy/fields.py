@@ -18,6 +18,7 @@ from launcher.job.fields.types import (
     size,
     text,
 )
+from launcher.targets import TEXTS, text_targets
 from launcher.units import MIB
 
 OWN = ("name", "policy")
@@ -100,6 +101,14 @@ POLICY_FILE = record(
           "what patches of kubernetes and compose may change, and all below it", shown="all"),
     Field("allowed_extra_args", _names("a flag of docker run, like --log-driver", r"--?[a-z][-a-z0-9]*"),
           "flags that `patches.docker.extra_args` may have", shown="all"),
+    Field("render", record(
+        Field("path", text("a path in which {target}, {name} and {file} stand for a rendering's own",
+                           r"(?!/)(?:[^{}\0]|\{(?:target|name|file)\})*\{(?:name|file)\}(?:[^{}\0]|\{(?:target|name|file)\})*"),
+              "where renderings of many jobs belong, relative to this file; `{file}` is the target's usual name",
+              example='"{target}/{name}.yaml"'),
+        Field("targets", listing(choice(*text_targets(), *TEXTS), low=1), "what they are rendered for",
+              shown="the job's target"),
+    ), "what `render` does with several jobs", default={}),
     Field("severities", mapping(choice("error", "warning", "info", OFF), r"TL[0-9]{3}", "a code, like TL206"),
           "how much a finding of `plan` matters; its errors stay errors", default={}),
 )

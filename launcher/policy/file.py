@@ -201,6 +201,7 @@ def _asked(path: str, values: Mapping[str, Any], root: MappingNode) -> Policy:
     """Return what one file asks; its place among others, and whether an option named it, are said later."""
     labels: Mapping[str, str] = values.get("required_labels", {})
     weights: Mapping[str, str] = values.get("severities", {})
+    layout: Mapping[str, Any] = values.get("render", {})
     return Policy(
         files=(path,),
         option=None,
@@ -215,6 +216,8 @@ def _asked(path: str, values: Mapping[str, Any], root: MappingNode) -> Policy:
         },
         digest_span=_span(root, "require_digest") if values.get("require_digest") else None,
         token_span=_span(root, "forbid_token") if values.get("forbid_token") else None,
+        render_path=(layout["path"], _span(root, "render", "path")) if "path" in layout else None,
+        render_targets=layout.get("targets", ()),
     )
 
 

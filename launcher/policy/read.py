@@ -50,6 +50,15 @@ def policies_in(folder: Path, *, policy: Path | None = None) -> Policy | None:
     return layer.asked if layer else None
 
 
+def rendered_targets(path: Path, *, sets: Sequence[str] = (), policy: Path | None = None) -> tuple[str, ...]:
+    """Return what a job file is rendered for among many: what its policies say, else its own target.
+
+    Raises JobFileRejected where it or a policy can't be read.
+    """
+    target, asked = read.stated_target(path, sets=sets, layer_of=functools.partial(_policies, policy, None))
+    return (asked.render_targets if asked else ()) or (target,)
+
+
 def stated_images(path: Path, *, policy: Path | None = None) -> dict[str, Span]:
     """Return the images that a job file or its policy names, for all targets, each with its place.
 
