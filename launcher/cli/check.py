@@ -91,12 +91,13 @@ def run(args: argparse.Namespace, streams: Streams) -> int:
             status = "fixed"
         counts[status] += 1
         reporter.take(checked, status)
-    if not counts:
-        reporter.nothing(args.paths)
-        return EXIT_FINDINGS
     said = [*of_all(everything), *filter(None, map(without_header, found.others))]
     reporter.findings([*said, *(not_rendered(args.paths, everything) if args.all_rendered else ())])
+    if not counts and not reporter.said:
+        reporter.findings([_nothing(args.paths)])
     reporter.end(counts)
+    if not counts:
+        return EXIT_FINDINGS
     worst = {each.severity for each in reporter.said}
     fails = counts["differs"] or counts["rejected"] or Severity.ERROR in worst
     return EXIT_FINDINGS if fails or (args.strict and Severity.WARNING in worst) else 0
@@ -138,11 +139,6 @@ class _Reporter:
                 self._streams.result(annotation(finding) + "\n")
             elif self._output == "text":
                 self._streams.say(framed(finding, colour=coloured(self._streams.err)))
-
-    def nothing(self, paths: Iterable[Path]) -> None:
-        """Report that there was nothing to compare, which is no success."""
-        self.findings([_nothing(paths)])
-        self.end(Counter())
 
     def end(self, counts: Mapping[str, int]) -> None:
         """Report the sum."""

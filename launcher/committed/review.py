@@ -24,7 +24,7 @@ hand stays.
 
 ```sh
 trainlaunch render job.yaml --write-to out
-sed -i 1,2d out/*.sh
+sed -i 2,3d out/*.sh
 trainlaunch check out
 ```
 

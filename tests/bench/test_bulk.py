@@ -50,7 +50,8 @@ def test_many_renderings_are_compared_in_order_by_several_processes(trainlaunch:
     (tmp_path / "jobs" / "job-00040.yaml").write_text("name: [\n")
     done = trainlaunch("check", "--output", "github", cwd=tmp_path)
     assert done.returncode == 1
-    named = [line.split("file=")[1].split(",")[0] for line in done.stdout.splitlines()]
+    errors = [line for line in done.stdout.splitlines() if line.startswith("::error ")]
+    named = [line.split("file=")[1].split(",")[0] for line in errors]
     changed = [
         f"{target}/job-{number:05d}." for number in (3, 60, 109) for target in ("compose", "docker", "kubernetes")
     ]

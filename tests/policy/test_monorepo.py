@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
 import sys
@@ -89,7 +90,8 @@ def test_a_program_renders_by_the_api() -> None:
 
     script = ROOT / "examples" / "scheduler" / "nightly.py"
     job = str(ROOT / "examples" / "quickstart" / "job.yaml")
-    done = subprocess.run([sys.executable, script, job], capture_output=True, text=True, check=True, cwd=ROOT)
+    here = {**os.environ, "PYTHONPATH": str(ROOT)}
+    done = subprocess.run([sys.executable, script, job], capture_output=True, text=True, check=True, cwd=ROOT, env=here)
     named = [each["metadata"]["labels"]["trainlaunch.dev/job"] for each in yaml.safe_load_all(done.stdout) if each]
     assert named == ["nightly-digits", "nightly-letters"]
     assert all(getattr(api, name).__doc__ for name in api.__all__)
