@@ -50,6 +50,17 @@ class Loader:
 
 
 @dataclass(frozen=True, slots=True)
+class Turns:
+    """Whether the text shows that each loop over a loader ends before the next starts.
+
+    `why` has the places of the loops, else what speaks against it, `` where it was not asked.
+    """
+
+    shown: bool = False
+    why: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class ScriptFacts:
     """All that was found. `notes` are whole sentences for the job file; `shared` are data_loader's own settings.
 
@@ -59,6 +70,7 @@ class ScriptFacts:
 
     path: str
     loaders: tuple[Loader, ...] = ()
+    turns: Turns = Turns()
     options: tuple[Option, ...] = ()
     shared: Mapping[str, str] = field(default_factory=dict)
     notes: tuple[str, ...] = ()

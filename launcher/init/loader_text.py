@@ -8,7 +8,7 @@ import textwrap
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from launcher.init.facts import AUTO, KNOWN, OPTION, Loader, ScriptFacts, Value
+from launcher.init.facts import AUTO, KNOWN, OPTION, Loader, ScriptFacts, Turns, Value
 from launcher.init.tokens import takes_auto, token_options
 
 _OF_WORKERS = frozenset({"prefetch_factor", "persistent_workers", "timeout"})
@@ -48,10 +48,8 @@ def data_loader_block(facts: ScriptFacts | None, *, workers_certain: bool) -> li
     stated = any(not line.startswith("#") for line in body)
     if len(loaders) > 1:
         stated = True
-        body.append(
-            "# Every loader of the script. Add `loaders_run: in_turn` if each loop ends before the next starts."
-        )
-        body.append("loaders:")
+        body += _run(facts.turns) if facts else []
+        body.append("loaders: # every one of the script")
         for loader, lines in zip(loaders, per_loader, strict=True):
             body += [f"  {each}" for each in _own(loader, [line for line in lines if not _has(common, line)])]
     none = (
@@ -64,6 +62,18 @@ def data_loader_block(facts: ScriptFacts | None, *, workers_certain: bool) -> li
     head = "data_loader:" if stated else "# data_loader:"
     said = [f"# {line}" for line in textwrap.wrap(none, 110)] if not loaders else []
     return [*said, head, *(f"  {line}" if stated else f"#   {_FIELD.sub('', line)}" for line in body)]
+
+
+def _run(turns: Turns) -> Iterator[str]:
+    """Yield how the loops follow each other."""
+    if turns.shown:
+        yield f"loaders_run: in_turn # each loop over a loader ends before the next starts: {turns.why}"
+        return
+    if turns.why:
+        words = (
+            f"They count together, since {turns.why}. Add `loaders_run: in_turn` where each loop ends before the next"
+        )
+        yield from (f"# {line}" for line in textwrap.wrap(f"{words} starts.", 106, break_long_words=False))
 
 
 def _by_name(facts: ScriptFacts) -> list[str]:

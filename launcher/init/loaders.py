@@ -27,10 +27,14 @@ MOST_LOADERS = 12
 
 def loaders_of(program: Program) -> tuple[Loader, ...]:
     """Return one Loader for each DataLoader that is alive, in the order of the text, names unique."""
-    calls = ((source, call) for source in program.sources for call in _calls(source) if program.runs(source, call))
-    found = [loader for source, call in calls for loader in _made(program, source, call)]
+    found = [loader for source, call in calls_of(program) for loader in _made(program, source, call)]
     names = unique([each.name for each in found[:MOST_LOADERS]])
     return tuple(replace(each, name=name) for each, name in zip(found, names, strict=False))
+
+
+def calls_of(program: Program) -> Iterator[tuple[Source, ast.Call]]:
+    """Yield the calls that make a DataLoader and may run, in the order of the text."""
+    return ((source, call) for source in program.sources for call in _calls(source) if program.runs(source, call))
 
 
 def _calls(source: Source) -> Iterator[ast.Call]:

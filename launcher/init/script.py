@@ -6,7 +6,8 @@ from pathlib import Path
 
 from launcher.diagnostics import Diagnostic, Explanation, Span
 from launcher.errors import UsageError
-from launcher.init.facts import ScriptFacts
+from launcher.init.callees import Site
+from launcher.init.facts import ScriptFacts, Turns
 from launcher.init.frameworks import (
     expects_torchrun,
     hugging_face,
@@ -15,10 +16,11 @@ from launcher.init.frameworks import (
     shared_settings,
     starts_ranks,
 )
-from launcher.init.loaders import loaders_of
+from launcher.init.loaders import calls_of, loaders_of
 from launcher.init.options import options_of
 from launcher.init.resolve import Program
 from launcher.init.source import Source, imported, parse
+from launcher.init.turns import turns_of
 from launcher.units import MIB
 
 TL132 = Explanation(
@@ -58,13 +60,16 @@ def read_script(path: Path) -> ScriptFacts:
 
 def _facts(path: Path, sources: tuple[Source, ...]) -> ScriptFacts:
     declared = options_of(sources)
-    loaders, added, notes = hugging_face(Program(sources, {each.dest: each for each in declared}))
+    trainers, added, notes = hugging_face(Program(sources, {each.dest: each for each in declared}))
     options = (*declared, *(each for each in added if each.dest not in {other.dest for other in declared}))
     program = Program(sources, {each.dest: each for each in options})
     starter, ranks, place = starts_ranks(program)
+    loaders = loaders_of(program)
+    several = len(loaders) > 1 and not trainers  # a Trainer's own run as it likes
     return ScriptFacts(
         path=path.as_posix(),
-        loaders=loaders_of(program) or loaders,
+        loaders=loaders or trainers,
+        turns=turns_of(program, [Site(*each) for each in calls_of(program)]) if several else Turns(),
         options=options,
         shared=shared_settings(program),
         notes=notes or look_ahead(program),

@@ -7,7 +7,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from launcher.diagnostics import Diagnostic, Explanation, Severity, Span
-from launcher.rules.written.model import DEVCONTAINER, Finding, WrittenFile
+from launcher.kinds import CONFIG_MAP
+from launcher.rules.written.model import DEVCONTAINER, KUBERNETES, Finding, WrittenFile, at, below, text_at
+from launcher.yamltree.documents import Scalar
 
 TL391 = Explanation(
     "TL391",
@@ -81,13 +83,22 @@ def allowed(file: WrittenFile, findings: Sequence[Finding]) -> Iterator[Finding]
 
 
 def _comments(file: WrittenFile, lines: Iterable[str]) -> Iterator[_Comment]:
-    at = 0
+    carried = tuple(_carried(file))
+    begin = 0
     for number, line in enumerate(lines, start=1):
         match = _ALLOW.search(line) if "trainlaunch:" in line else None
-        if match:
-            span = file.source.span(at + match.start(), at + len(line.rstrip()))
+        if match and not any(begin + match.start() in each for each in carried):
+            span = file.source.span(begin + match.start(), begin + len(line.rstrip()))
             yield _Comment(number, span, match[1], match[2])
-        at += len(line) + 1
+        begin += len(line) + 1
+
+
+def _carried(file: WrittenFile) -> Iterator[range]:
+    """Yield where the text only carries files of others, whose comments are theirs: the data of ConfigMaps."""
+    for node in (each for root in file.nodes for each in below(root)) if file.kind == KUBERNETES else ():
+        if text_at(node, "kind") == CONFIG_MAP.name:
+            held = below(at(node, "data"))
+            yield from (range(each.start, each.end) for each in held if isinstance(each, Scalar))
 
 
 def _at(lines: Sequence[str], finding: Finding, comments: Iterable[_Comment]) -> Iterator[_Comment]:

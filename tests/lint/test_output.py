@@ -114,6 +114,19 @@ def test_a_comment_without_reason_or_use_is_a_finding(comment: str, found: list[
     assert sorted(codes(f"{comment}\n{BAD}", "shell")) == sorted(found)
 
 
+def test_comments_in_files_that_a_config_map_carries_are_not_its_own() -> None:
+    """They belong to the script in it, whatever its style; those beside the keys and in a pod's shell are lint's."""
+    carries = (
+        "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: code}\ndata:\n  a.py: |\n"
+        '    # trainlaunch: allow=TL315 of the script\n    x = 1\n  b.sh: "echo # trainlaunch: allow=TL315 too"\n'
+    )
+    assert codes(carries, "kubernetes") == []
+    listed = "apiVersion: v1\nkind: List\nitems:\n- " + carries.replace("\n", "\n  ").rstrip() + "\n"
+    assert codes(listed, "kubernetes") == []
+    assert codes(carries.replace("data:", "# trainlaunch: allow=TL315 here\ndata:"), "kubernetes") == ["TL392"]
+    assert codes(carries.replace("ConfigMap", "Other"), "kubernetes") == ["TL392", "TL392"]
+
+
 def test_a_baseline_leaves_only_what_is_new(trainlaunch: Runs, script: Path, tmp_path: Path) -> None:
     """Lines above may come and go; a second one of the same kind is new."""
     baseline = tmp_path / "baseline.json"

@@ -230,6 +230,15 @@ def test_lint_takes_a_rendering_with_braces_in_its_code_for_no_template(
     assert "TL394" not in trainlaunch("lint", str(tmp_path / "out.yaml")).stdout
 
 
+def test_lint_leaves_an_allowance_in_the_code_alone(src: Path, tmp_path: Path, trainlaunch: Runs) -> None:
+    """It is about the script, which lint reads where it stands."""
+    (src / "train.py").write_text("x = 1\n# trainlaunch: allow=TL351 a test\n")
+    job = write_job(tmp_path, mounts=[CODE], resources=LIMITS)
+    (tmp_path / "out.yaml").write_text(trainlaunch("render", str(job), "--target", "kubernetes").stdout)
+    done = trainlaunch("lint", str(tmp_path / "out.yaml"))
+    assert (done.returncode, done.stdout) == (0, "")
+
+
 def test_large_code_says_how_kubectl_takes_it(src: Path, tmp_path: Path) -> None:
     """`kubectl apply` copies what it applies into an annotation of at most 256 KiB."""
     (src / "table.py").write_text("#" * 240 * 1024)
