@@ -110,5 +110,5 @@ POLICY_FILE = record(
               shown="the job's target"),
     ), "what `render` does with several jobs", default={}),
     Field("severities", mapping(choice("error", "warning", "info", OFF), r"TL[0-9]{3}", "a code, like TL206"),
-          "how much a finding of `plan` matters; its errors stay errors", default={}),
+          "how much a finding of `plan` or `lint` matters; errors of `plan` stay errors", default={}),
 )
