@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import NamedTuple
 
 from launcher.init.resolve import Program
@@ -82,6 +82,8 @@ class Callees:
         """Return the functions that an expression may name: a call of it would run them."""
         if not isinstance(node, (ast.Name, ast.Attribute)):
             return ()
+        if isinstance(node, ast.Name) and owner_of(source, node, node.id) is not source.tree:
+            return ()  # a function's own variable; where it was given to that, the function's name stands
         name = source.dotted(node).rpartition(".")[2]
         root: ast.expr = node
         while isinstance(root, ast.Attribute):
@@ -119,3 +121,22 @@ class Callees:
 def _called(source: Source, node: ast.AST) -> bool:
     parent = source.parents.get(node)
     return isinstance(parent, ast.Attribute) or (isinstance(parent, ast.Call) and parent.func is node)
+
+
+def owner_of(source: Source, node: ast.AST, name: str) -> ast.AST:
+    """Return the function whose variable a name is, else the module."""
+    inside = (each for each in source.around(node) if isinstance(each, Function))
+    return next((each for each in inside if name in _variables(each)), source.tree)
+
+
+@lru_cache(maxsize=4096)
+def _variables(function: Function) -> frozenset[str]:
+    found = {each.arg for each in ast.walk(function.args) if isinstance(each, ast.arg)}
+    waiting: list[ast.AST] = list(function.body)
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+            found.add(node.id)
+        if not isinstance(node, (Function, ast.ClassDef)):
+            waiting += ast.iter_child_nodes(node)
+    return frozenset(found)

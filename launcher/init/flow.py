@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from launcher.init.callees import Callee, Callees, Site
+from launcher.init.callees import Callee, Callees, Site, owner_of
 from launcher.init.source import Function, Source
 
 _DATA_LOADERS = frozenset({"torch.utils.data.DataLoader", "torch.utils.data.dataloader.DataLoader"})
@@ -117,7 +116,7 @@ class _Flow:
         scope = next((each for each in source.around(node) if isinstance(each, (Function, ast.ClassDef))), None)
         if isinstance(scope, ast.ClassDef) or any(_declares(each.node, name) for each in self.callees.nodes):
             raise Unproved(target, f"keeps the loader {name} where any function may change it")
-        self._uses(source, _owner(source, node, name), name, held)
+        self._uses(source, owner_of(source, node, name), name, held)
         for each in self.callees.nodes if scope is None else ():
             if each.source is not source and _reads_of_module(each, name):
                 raise Unproved(each, f"takes the loader {name} of another module")
@@ -127,7 +126,7 @@ class _Flow:
         if self._first_time(owner, name, held):
             for each in self.callees.read.get(name, ()):
                 here = each.source is source and isinstance(each.node, ast.Name)
-                if here and _owner(source, each.node, name) is owner:
+                if here and owner_of(source, each.node, name) is owner:
                     self.follow(each, held)
 
     def _attribute(self, name: str, held: _Places | None) -> None:
@@ -201,23 +200,6 @@ def _parameter(function: Callee, at: int | str) -> str | None:
     bound = isinstance(function.source.parents[function.node], ast.ClassDef) and not static
     place = at + bound
     return names[place] if place < len(names) else None
-
-
-def _owner(source: Source, node: ast.AST, name: str) -> ast.AST:
-    """Return the function whose variable a name is, else the module."""
-    inside = (each for each in source.around(node) if isinstance(each, Function))
-    return next((each for each in inside if name in _bound(each)), source.tree)
-
-
-def _bound(function: Function) -> Iterator[str]:
-    yield from (each.arg for each in ast.walk(function.args) if isinstance(each, ast.arg))
-    waiting: list[ast.AST] = list(function.body)
-    while waiting:
-        node = waiting.pop()
-        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
-            yield node.id
-        if not isinstance(node, (Function, ast.ClassDef)):
-            waiting += ast.iter_child_nodes(node)
 
 
 def _declares(node: ast.AST, name: str) -> bool:

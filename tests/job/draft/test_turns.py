@@ -55,6 +55,8 @@ IN_TURN = {
     + "for x in train:\n    try:\n        f(x)\n    except ValueError:\n        continue\nfor x in val:\n    f(x)\n",
     "main under try": FUNCTIONS + "def main():\n    fit(m, train)\n    evaluate(m, val)\n"
     "try:\n    main()\nexcept KeyboardInterrupt:\n    print()\n",
+    "a flag of the name": FUNCTIONS
+    + "def data(fit, root):\n    return root if fit else None\ndata(True, 'x')\nfit(m, train)\nevaluate(m, val)\n",
     "ranks of their own": "import torch.multiprocessing as mp\n"
     + FUNCTIONS
     + "def work(rank):\n    fit(m, train)\n    evaluate(m, val)\nmp.spawn(work, nprocs=2)\n",
@@ -68,6 +70,7 @@ def test_loops_one_after_another_are_in_turn(tmp_path: Path, text: str) -> None:
 
 
 LOOP = "for x in val:\n    f(x)\n"
+SCORE = MADE + "def score():\n    for x in val:\n        f(x)\n"
 TOGETHER = {
     "break": (
         MADE + "for x in train:\n    if x:\n        break\n" + LOOP,
@@ -101,10 +104,14 @@ TOGETHER = {
         FUNCTIONS + "def every(step):\n    if step:\n        evaluate(m, val)\nfor x in train:\n    every(1)\n",
         "loads data inside the loop of train.py:15",
     ),
-    "inside, by an alias": (FUNCTIONS + "check = evaluate\nfor x in train:\n    check(m, val)\n", ""),
+    "inside, by an alias": (SCORE + "check = score\nfor x in train:\n    check()\n", "passes score on"),
+    "inside, by a parameter": (
+        SCORE + "def run(loader, score):\n    for x in loader:\n        score()\nrun(train, score)\n",
+        "train.py:11 passes score on, which loads data whenever it is called",
+    ),
     "a thread": (
-        "import threading\n" + FUNCTIONS + "threading.Thread(target=evaluate, args=(m, val)).start()\nfit(m, train)\n",
-        "",
+        "import threading\n" + SCORE + "threading.Thread(target=score).start()\nfor x in train:\n    f(x)\n",
+        "train.py:9 passes score on",
     ),
     "a callback": (
         FUNCTIONS + "engine.on('epoch', lambda: evaluate(m, val))\nfit(m, train)\n",
