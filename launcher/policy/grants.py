@@ -11,18 +11,33 @@ from collections.abc import Iterator
 from launcher.diagnostics import Span
 from launcher.job.ceilings import Policy
 
-_HOST = frozenset({"network", "network_mode", "pid", "uts", "userns", "userns_mode", "cgroupns", "cgroup"})
+_NAMESPACES = frozenset({"network", "network_mode", "pid", "ipc", "uts", "userns", "userns_mode", "cgroupns", "cgroup"})
 _SECURITY = frozenset({"security-opt", "security_opt"})
+# Options that confine: another profile or label may be one that lets everything pass.
+_CONFINES = frozenset({"no-new-privileges", "no-new-privileges=true", "seccomp=builtin", "apparmor=docker-default"})
+# The engine itself; any node of the host, which MKNOD makes; what other containers mount.
+_ALWAYS = frozenset({"use-api-socket", "device-cgroup-rule", "device_cgroup_rules", "volumes_from"})
 _ONLY_CONFINED = "no privileges beyond restricted and baseline"
 
 
 def is_privilege(key: str, value: str) -> bool:
     """Return whether a flag of docker run or a key of a Compose service, with one of its values, is a privilege."""
-    if key == "privileged":
+    if key == "privileged" or key in _ALWAYS:
         return value.lower() not in {"false", "f", "0"}
     if key in _SECURITY:
-        return "unconfined" in value or value.replace(":", "=").startswith("label=disable")
-    return key in _HOST and value == "host"
+        return value.replace(":", "=", 1) not in _CONFINES
+    return key in _NAMESPACES and any(_of_others(each) for each in (value, *_named(value)))
+
+
+def _named(value: str) -> Iterator[str]:
+    """Yield the network of the long form `name=NETWORK,alias=…`."""
+    parts = (each.partition("=") for each in value.split(","))
+    yield from (name for key, _, name in parts if key.strip().lower() == "name")
+
+
+def _of_others(namespace: str) -> bool:
+    """Return whether a namespace is the host's or another container's, which may be the host's too."""
+    return namespace.strip().lower() == "host" or namespace.startswith("container:")
 
 
 def refused_privilege(policy: Policy) -> Iterator[tuple[str, Span]]:

@@ -28,7 +28,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from launcher.diagnostics import Diagnostic, Severity, Span
-from launcher.formats.gpus import GPU_DEVICE, GPU_RESOURCE, gives_gpus
+from launcher.formats.gpus import CDI_ANNOTATION, GPU_RESOURCE, gives_gpu_nodes, gives_gpus
 from launcher.job.ceilings import Limit
 from launcher.job.spec import JobSpec
 from launcher.plan.launch_plan import LaunchPlan, SharedMemory
@@ -155,16 +155,18 @@ def _all_gpus(job: JobSpec, name: str, most: Limit) -> Diagnostic:
 def _variables(job: JobSpec) -> Iterator[Diagnostic]:
     """Yield an error where the job's own variable asks NVIDIA's runtime for GPUs beside resources.gpus."""
     name = next((each for each in ("gpus", "total_gpus") if job.ceiling(each)), None)
-    most, value = job.ceiling(name) if name else None, job.env.get("NVIDIA_VISIBLE_DEVICES")
-    if most is not None and value is not None and gives_gpus("NVIDIA_VISIBLE_DEVICES", value):
+    most = job.ceiling(name) if name else None
+    field = "secrets" if "NVIDIA_VISIBLE_DEVICES" in job.secrets else "env"
+    value = job.env.get("NVIDIA_VISIBLE_DEVICES", None if field == "secrets" else "")
+    if most is not None and gives_gpus("NVIDIA_VISIBLE_DEVICES", value):
         yield Diagnostic(
             CODE,
-            f"env.NVIDIA_VISIBLE_DEVICES {value} can give the job any GPU, and the policy's max.{name} is {most.value} "
-            f"({_place(most.span)})",
+            f"{field}.NVIDIA_VISIBLE_DEVICES{f' {value}' if value else ''} can give the job any GPU, "
+            f"and the policy's max.{name} is {most.value} ({_place(most.span)})",
             "delete it, and write resources.gpus",
             why="NVIDIA's runtime gives a container the GPUs that this variable names, whatever its flags say",
-            span=job.span("env.NVIDIA_VISIBLE_DEVICES"),
-            field="env.NVIDIA_VISIBLE_DEVICES",
+            span=job.span(f"{field}.NVIDIA_VISIBLE_DEVICES"),
+            field=f"{field}.NVIDIA_VISIBLE_DEVICES",
         )
 
 
@@ -173,9 +175,10 @@ def _flags(job: JobSpec) -> Iterator[Diagnostic]:
     name = next((each for each in ("gpus", "total_gpus") if job.ceiling(each)), None)
     most = job.ceiling(name) if name else None
     for flag in job.patch.flags if job.patch and most else ():
-        variable, _, value = (flag.value or "").partition("=")
-        device = flag.name == "device" and GPU_DEVICE.search(flag.value or "") is not None
-        device = device or (flag.name == "env" and gives_gpus(variable, value))
+        variable, stated, value = (flag.value or "").partition("=")
+        device = flag.name == "device" and gives_gpu_nodes(flag.value or "")
+        device = device or (flag.name == "env" and gives_gpus(variable, value if stated else None))
+        device = device or (flag.name == "annotation" and variable.startswith(CDI_ANNOTATION))
         if most and (device or flag.name in {"privileged", "runtime", "device-cgroup-rule"}):
             yield Diagnostic(
                 CODE,

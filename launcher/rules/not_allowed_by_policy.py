@@ -138,8 +138,7 @@ def _patch(job: JobSpec) -> Iterator[Diagnostic]:
                 yield _error(job, field, f"--{flag.name} is stated", fix, span, ", ".join(values))._replace(
                     span=flag.span
                 )
-        source = flag.mount_source
-        if source is not None:
+        for source in flag.host_paths:
             yield from _host_path(job, field, source, flag.span)
         yield from (each._replace(span=flag.span) for each in _grant(job, field, flag))
     changed = [(each.field, each.span, each.keys) for each in job.patch.leaves]

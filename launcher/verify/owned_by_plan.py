@@ -49,12 +49,16 @@ _OWNED: Mapping[str, tuple[tuple[str, str], ...]] = {
         (r"spec\.ttlSecondsAfterFinished", "ttl_after_finished"),
         (r"spec\.(completions|parallelism|completionMode|backoffLimitPerIndex)", "torchrun.nnodes"),
         (r"pod\.(shareProcessNamespace|hostIPC)|container\.name", ""),
+        # A policy bounds these by their fields.
+        (r"pod\.serviceAccountName", "kubernetes.service_account"),
+        (r"pod\.automountServiceAccountToken", "kubernetes.token"),
+        (r"pod\.priorityClassName", "kubernetes.priority_class"),
         (r"before\.\d+\.(data|binaryData)\..*|before\.\d+\.immutable", "mounts"),
         (r"requests are limits", "resources.memory and resources.cpus"),
     ),
 }
 # How several nodes find each other; a job of one container leaves them to the patch.
-_MEETING = frozenset({"service.hostname", "service.depends_on.0"})
+_MEETING = frozenset({"service.hostname", "service.depends_on.0", "pod.subdomain"})
 # Paths below which a patch may add keys, though those that are there are the plan's.
 _MAY_ADD = re.compile(r"(metadata|spec\.template\.metadata)\.(labels|annotations)\..*")
 

@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from launcher.formats.docker.flags import takes_shm
+from launcher.job.reserved import KUBERNETES_LABEL_PREFIX, LABEL_PREFIX
 from launcher.render.patched import documents_of
 from launcher.verify.patchable_keys import (
     BESIDE_PODS,
@@ -27,6 +28,8 @@ from launcher.verify.patchable_keys import (
     TOP,
 )
 from launcher.verify.pod_security import items, violations
+
+_DECIDED = "how many pods there are, how long they run and what is done when one fails are the plan's"
 
 
 class Refused(NamedTuple):
@@ -63,27 +66,37 @@ def _identity(document: dict[str, Any]) -> tuple[object, ...]:
 
 
 def _object(before: dict[str, Any], after: dict[str, Any]) -> Iterator[tuple[str, Refused]]:
-    """Yield each key of an object outside its pods that is new and on no list."""
-    allowed = re.compile(rf"(?:{METADATA}|{BESIDE_PODS.get(str(before.get('kind')), METADATA)})(?:\..*)?")
-    for path in _new_keys(before, after, ""):
-        if not allowed.fullmatch(path):
+    """Yield each key of an object outside its pods that is new and on no list, and each value that is changed."""
+    beside = BESIDE_PODS.get(str(before.get("kind")), METADATA)
+    free, added = re.compile(rf"{beside}(?:\..*)?"), re.compile(rf"(?:{METADATA}|{beside})(?:\..*)?")
+    for path, is_new in _differences(before, after, ""):
+        if is_new and not (added.fullmatch(path) and KUBERNETES_LABEL_PREFIX not in path):
             yield path, Refused(f"adds {path}, which no patch may", "delete this part of the patch")
+        elif not is_new and (beside == METADATA or not free.fullmatch(path)):
+            yield (
+                path,
+                Refused(f"changes {path}, which the rendering decides", "delete this part of the patch", _DECIDED),
+            )
 
 
-def _new_keys(before: object, after: object, path: str) -> Iterator[str]:
-    """Yield the outermost keys that only `after` has, outside of pods."""
+def _differences(before: object, after: object, path: str) -> Iterator[tuple[str, bool]]:
+    """Yield the outermost keys that differ outside of pods, and whether only `after` has them."""
     if isinstance(before, dict) and isinstance(after, dict):
         if "containers" in before or "containers" in after:
             return  # a pod, which has a list of its own
-        for key, value in after.items():
-            inner = f"{path}.{key}" if path else str(key)
-            if key not in before:
-                yield inner
-            else:
-                yield from _new_keys(before[key], value, inner)
+        one, two = before, after
     elif isinstance(before, list) and isinstance(after, list):
-        for index, (one, two) in enumerate(zip(before, after, strict=False)):
-            yield from _new_keys(one, two, f"{path}.{index}")
+        one, two = dict(enumerate(before)), dict(enumerate(after))
+    else:
+        if before != after:
+            yield path, False
+        return
+    for key in {**one, **two}:
+        inner = f"{path}.{key}" if path else str(key)
+        if key in one and key in two:
+            yield from _differences(one[key], two[key], inner)
+        else:
+            yield inner, key in two
 
 
 def _pods(before: object, after: object, level: str) -> Iterator[tuple[str, Refused]]:
@@ -172,6 +185,10 @@ def _compose(before: dict[str, Any], after: dict[str, Any]) -> Iterator[tuple[st
         for key in sorted(NEVER_IN_SERVICES & service.keys()):
             said = f"adds {key} to services.{name}, which no patch may"
             yield f"services.{name}.{key}", Refused(said, "delete this part of the patch")
+        labels = service.get("labels")
+        if any(str(each).startswith(LABEL_PREFIX) for each in labels or ()):
+            said = f"gives services.{name} a label of trainlaunch's own, by which containers of a job are found"
+            yield f"services.{name}.labels", Refused(said, "delete the label")
 
 
 def _targets(path: str, service: dict[str, Any]) -> Iterator[tuple[str, Refused]]:

@@ -7,8 +7,9 @@ from collections.abc import Iterator
 from typing import Any
 
 from launcher.diagnostics import Span
+from launcher.formats.docker.mounts import is_path, volume_paths
 from launcher.formats.engine_values import engine_bytes
-from launcher.formats.gpus import GPU_RESOURCE, gives_gpus
+from launcher.formats.gpus import CDI_ANNOTATION, GPU_RESOURCE, gives_gpu_nodes, gives_gpus
 from launcher.formats.quantities import parse_quantity, quantity_text
 from launcher.job.ceilings import Limit, Policy
 from launcher.policy.grants import is_privilege, refused_capability, refused_host_path, refused_privilege
@@ -16,6 +17,8 @@ from launcher.policy.registry import in_registry
 from launcher.render.patched import documents_of
 from launcher.units import format_size
 from launcher.verify.sidecars import containers_of, pods_of
+
+_BUILT = "BUILT-HERE/image"  # no registry has it, and no digest
 
 
 def broken_by_parts(policy: Policy, bare: str, text: str) -> Iterator[tuple[str, str, str]]:
@@ -26,6 +29,8 @@ def broken_by_parts(policy: Policy, bare: str, text: str) -> Iterator[tuple[str,
         image = part.get("image")
         if isinstance(image, str) and image != known.get("image"):
             yield from _image(policy, name, image)
+        if "build" in part:
+            yield from _image(policy, name, _BUILT)
         for grant in _grants(part):
             if grant not in set(_grants(known)):
                 yield from _gpus(policy, name, grant)
@@ -57,9 +62,12 @@ def _grants(part: dict[str, Any]) -> Iterator[str]:
     """Yield what gives a service or container GPUs beside resources.gpus."""
     if part.get("privileged") is True or (part.get("securityContext") or {}).get("privileged") is True:
         yield "privileged: true"
-    for key in ("devices", "runtime", "gpus", "device_cgroup_rules"):
+    for key in ("runtime", "gpus", "device_cgroup_rules"):
         if part.get(key):
             yield f"{key}: {part[key]}"
+    yield from (f"device {each}" for each in _nodes(part) if gives_gpu_nodes(each))
+    annotations = part.get("annotations")
+    yield from (f"annotation {each}" for each in annotations or () if str(each).startswith(CDI_ANNOTATION))
     yield from (f"{name}={value}" for name, value in _environment(part) if gives_gpus(name, value))
     if (part.get("resources") or {}).get("claims"):
         yield f"claims: {part['resources']['claims']}"
@@ -71,16 +79,23 @@ def _grants(part: dict[str, Any]) -> Iterator[str]:
     yield from (f"{each}: {limits[each]}" for each in limits if GPU_RESOURCE.fullmatch(each))
 
 
-def _environment(part: dict[str, Any]) -> Iterator[tuple[str, str]]:
-    """Yield the variables of a service or container."""
+def _nodes(part: dict[str, Any]) -> Iterator[str]:
+    """Yield each device of a service: a node of the host, or a CDI name."""
+    for each in part.get("devices") or ():
+        yield str(each.get("source")) if isinstance(each, dict) else str(each).partition(":")[0]
+
+
+def _environment(part: dict[str, Any]) -> Iterator[tuple[str, str | None]]:
+    """Yield the variables of a service or container; None for a value that stands elsewhere."""
     stated = part.get("environment")
     if isinstance(stated, dict):
-        yield from ((str(name), str(value)) for name, value in stated.items())
+        yield from ((str(name), None if value is None else str(value)) for name, value in stated.items())
     elif isinstance(stated, list):
-        yield from ((name, value) for name, _, value in (str(each).partition("=") for each in stated))
+        parts = (str(each).partition("=") for each in stated)
+        yield from ((name, value if equals else None) for name, equals, value in parts)
     for each in part.get("env") or ():
         if isinstance(each, dict):
-            yield str(each.get("name")), str(each.get("value", ""))
+            yield str(each.get("name")), None if "valueFrom" in each else str(each.get("value", ""))
 
 
 def _gpus(policy: Policy, name: str, grant: str) -> Iterator[tuple[str, str, str]]:
@@ -110,12 +125,21 @@ def _privileges(
 
 def _stated(part: dict[str, Any]) -> Iterator[tuple[str, str]]:
     """Yield what a service or container states of privileges, in Compose's words."""
-    for key in ("privileged", "network_mode", "pid", "uts", "userns_mode", "cgroup"):
+    for key in ("privileged", "network_mode", "pid", "ipc", "uts", "userns_mode", "cgroup"):
         if key in part:
             yield key, str(part[key])
-    for key in ("security_opt", "cap_add"):
+    for key in ("security_opt", "cap_add", "device_cgroup_rules", "volumes_from"):
         value = part.get(key)
         yield from ((key, str(each)) for each in (value if isinstance(value, list) else ()))
+    for key in ("post_start", "pre_stop"):
+        hooks = part.get(key)
+        for each in hooks if isinstance(hooks, list) else ():
+            if isinstance(each, dict) and "privileged" in each:
+                yield "privileged", str(each["privileged"])
+    build = part.get("build")
+    if isinstance(build, dict):
+        yield "privileged", str(bool(build.get("privileged") or build.get("entitlements")))
+        yield "network_mode", str(build.get("network"))
     context = part.get("securityContext")
     if isinstance(context, dict):
         if "privileged" in context:
@@ -137,20 +161,24 @@ def _volumes(policy: Policy, bare: str, text: str) -> Iterator[tuple[str, str, s
             for values, span in policy.allowed.get("allowed_claims", ()):
                 if source not in values:
                     yield "the claims", f"{', '.join(values)} ({_place(span)})", source
-        else:
+        elif kind == "image":
             yield from _image(policy, "a volume", source)
+        elif kind == "devices":
+            yield from _gpus(policy, "the pod", f"resourceClaims: {source}")
+        elif policy.token_span is not None:
+            yield "the tokens of the API", f"none ({_place(policy.token_span)})", f"volume {source}"
+    for name in sorted(_host_networks(text) - _host_networks(bare)):
+        for allowed, span in refused_privilege(policy):
+            yield f"the network {name}", f"{allowed} ({_place(span)})", "host"
 
 
 def _sources(text: str) -> Iterator[tuple[str, str]]:
-    """Yield each folder of the host, claim and image that something is mounted from."""
+    """Yield each folder of the host, claim and image that something is mounted from, and each token of the API."""
     documents = documents_of(text)
     for document in documents:
         yield from (("folder", each) for each in _files_of_host(document))
         for service in (document.get("services") or {}).values():
-            for each in service.get("volumes") or () if isinstance(service, dict) else ():
-                source = each.get("source") if isinstance(each, dict) else str(each).partition(":")[0]
-                if isinstance(source, str) and "/" in source:
-                    yield "folder", source
+            yield from _of_service(service if isinstance(service, dict) else {})
     for pod in pods_of(documents):
         for volume in pod.get("volumes") or ():
             if "hostPath" in volume:
@@ -159,17 +187,47 @@ def _sources(text: str) -> Iterator[tuple[str, str]]:
                 yield "claim", str((volume["persistentVolumeClaim"] or {}).get("claimName"))
             if "image" in volume:
                 yield "image", str((volume["image"] or {}).get("reference"))
+            projected = (volume.get("projected") or {}).get("sources") or ()
+            yield from (("token", str(volume.get("name"))) for each in projected if "serviceAccountToken" in each)
+        yield from (("devices", str(each.get("name"))) for each in pod.get("resourceClaims") or ())
+
+
+def _of_service(service: dict[str, Any]) -> Iterator[tuple[str, str]]:
+    for each in service.get("volumes") or ():
+        known = each if isinstance(each, dict) else {"source": str(each).partition(":")[0]}
+        source = str(known.get("source"))
+        if known.get("type") == "image":
+            yield "image", source
+        elif known.get("type") == "bind" or is_path(source) or "/" in source:
+            yield "folder", source
+    yield from (("folder", each) for each in _nodes(service) if each.startswith("/"))
+    build = service.get("build")
+    if build is not None:
+        yield "folder", str(build.get("context", ".") if isinstance(build, dict) else build)
 
 
 def _files_of_host(document: dict[str, Any]) -> Iterator[str]:
     """Yield what named volumes, secrets and configs of a Compose file are on the host."""
-    for key, inner in (("volumes", "driver_opts"), ("secrets", "file"), ("configs", "file")):
+    for key in ("secrets", "configs"):
         named = document.get(key)
         for each in named.values() if isinstance(named, dict) else ():
-            value = each.get(inner) if isinstance(each, dict) else None
-            device = value.get("device") if isinstance(value, dict) else value
-            if isinstance(device, str):
-                yield device
+            if isinstance(each, dict) and isinstance(each.get("file"), str):
+                yield each["file"]
+    volumes = document.get("volumes")
+    for each in volumes.values() if isinstance(volumes, dict) else ():
+        options = each.get("driver_opts") if isinstance(each, dict) else None
+        yield from volume_paths({str(name): str(value) for name, value in (options or {}).items()})
+
+
+def _host_networks(text: str) -> set[str]:
+    """Return the networks of a Compose file that are the host's by their name."""
+    networks = documents_of(text)[0].get("networks")
+    named = networks if isinstance(networks, dict) else {}
+    return {
+        key
+        for key, each in named.items()
+        if isinstance(each, dict) and "host" in (each.get("name", key), each.get("driver"))
+    }
 
 
 def _sizes(policy: Policy, name: str, part: dict[str, Any]) -> Iterator[tuple[str, str, str]]:

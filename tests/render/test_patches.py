@@ -273,10 +273,10 @@ def test_an_operation_that_cannot_be_done_is_an_error(tmp_path: Path, operation:
 def test_a_kind_chooses_the_object(tmp_path: Path) -> None:
     """Named as the manifest names it; without one it is the object that runs the job, pod or job."""
     for kind in ("job", "pod"):
-        operation = {"op": "add", "path": "/metadata/finalizers", "value": ["x"]}
+        operation = {"op": "add", "path": "/metadata/labels/example.com~1x", "value": "chosen"}
         for chosen in ({}, {"kind": kind.title()}):
             plan = patched_plan(tmp_path, "kubernetes", [{**operation, **chosen}], kubernetes={"kind": kind})
-            assert '  finalizers:\n    - "x"\n' in text_of(plan)
+            assert text_of(plan).count("chosen") == 1
 
 
 def test_a_service_of_another_name_needs_an_image(tmp_path: Path) -> None:

@@ -39,16 +39,19 @@ class Flag(NamedTuple):
         return self.mount_fields.get("target", "") if self.name == "mount" else None
 
     @property
-    def mount_source(self) -> str | None:
-        """The path of the host that --mount or --volume takes; None for a named volume and any other flag."""
+    def host_paths(self) -> tuple[str, ...]:
+        """The paths of the host that --device, --mount and --volume take; none for named volumes and other flags."""
+        from launcher.formats.docker.mounts import volume_options, volume_paths  # few jobs have one
+
         value = self.value or ""
-        source = value.partition(":")[0] if self.name == "volume" and ":" in value else ""
-        fields = self.mount_fields
-        if fields.get("type") == "bind":
-            source = fields.get("source", "")
-        device = re.search(r"volume-opt=device=([^,\"]+)", value) if self.name == "mount" else None
-        source = device[1] if device else source  # a volume of the local driver that binds a folder
-        return source if "/" in source else None
+        if self.name in {"device", "volume"}:
+            source, colon, _ = value.partition(":")
+            return (source,) if "/" in source and (source.startswith("/") or colon) and "=" not in source else ()
+        if self.name != "mount":
+            return ()
+        source = self.mount_fields.get("source", "")
+        bound = (source,) if self.mount_fields.get("type") == "bind" and source else ()
+        return (*bound, *volume_paths(volume_options(value)))
 
     @property
     def mount_fields(self) -> dict[str, str]:

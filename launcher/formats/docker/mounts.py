@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 _FIELD = re.compile(r'"((?:[^"]|"")*)"(?=,|\Z)|([^,"]*)(?=,|\Z)')
@@ -46,6 +47,29 @@ def mount_key(field: Field) -> str:
 def mount_fields(value: str) -> dict[str, str]:
     """Return the fields of a --mount by their first names; a bare one is `true`. Raises ValueError as csv_fields."""
     return {mount_key(each): "true" if each.value is None else each.value for each in csv_fields(value)}
+
+
+def volume_options(value: str) -> dict[str, str]:
+    """Return what a --mount says to its volume's driver; nothing where docker couldn't read it."""
+    try:
+        stated = [each.value or "" for each in csv_fields(value) if each.key.lower() == "volume-opt"]
+    except ValueError:
+        return {}
+    return dict(each.partition("=")[::2] for each in stated)
+
+
+def volume_paths(options: Mapping[str, str]) -> Iterator[str]:
+    """Yield each path that a volume of the local driver takes from the host, by the driver's options.
+
+    The engine mounts them from its own folder, which is /. Another machine's export is as it is written.
+    """
+    given = [each.partition("=") for each in options.get("o", "").split(",")]
+    device, binds = options.get("device", ""), any(name in {"bind", "rbind"} for name, _, _ in given)
+    if device and (binds or options.get("type") not in {"tmpfs", "overlay"}):
+        yield device if ":" in device else f"/{device.lstrip('/')}"
+    for name, _, folders in given:
+        if name in {"lowerdir", "upperdir", "workdir"}:
+            yield from folders.split(":")
 
 
 def is_path(source: str) -> bool:
