@@ -22,13 +22,16 @@ _TELLING = frozenset({"command", "script", "data_loader", "profile", "torchrun",
 def find_jobs(paths: Iterable[Path]) -> list[Path]:
     """Return job files: `paths` that are no folders as they are, and those in folders below them, in order.
 
-    Hidden folders and links to folders are not entered. Raises OSError for a folder that can't be read.
+    A file and links to it are one. Hidden folders and links to folders are not entered. Raises OSError for a folder
+    that can't be read.
     """
-    found: dict[Path, None] = {}
+    found: dict[str, Path] = {}
     for path in paths:
-        each: Iterable[Path] = _files_below(path) if path.is_dir() else (path,)
-        found |= dict.fromkeys(each)
-    return list(found)
+        for each in _files_below(path) if path.is_dir() else (path,):
+            other = found.setdefault(os.path.realpath(each), each)
+            if other.is_symlink() and not each.is_symlink():
+                found[os.path.realpath(each)] = each
+    return list(found.values())
 
 
 def _files_below(folder: Path) -> Iterator[Path]:
@@ -44,8 +47,11 @@ def _files_below(folder: Path) -> Iterator[Path]:
 
 
 def _is_job(path: Path) -> bool:
-    """Return whether a file has a job's keys; one with a mistake in it is a job all the same."""
-    with path.open("rb") as file:
-        text = file.read(_MOST_BYTES).decode(errors="replace")
+    """Return whether a file has a job's keys; one with a mistake in it, or closed to us, is one all the same."""
+    try:
+        with path.open("rb") as file:
+            text = file.read(_MOST_BYTES).decode(errors="replace")
+    except OSError:
+        return True  # it is said where it is read as a job, and stops no other
     keys = set(_KEY.findall(text))
     return "name" in keys and not keys & _OTHERS and bool(keys & _TELLING) and len(keys & _FIELDS) * 2 > len(keys)

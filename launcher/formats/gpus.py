@@ -9,7 +9,7 @@ GPU_RESOURCE = re.compile(r"nvidia\.com/(?:gpu|mig-).*|amd\.com/(?:gpu|cpx|dpx|s
 # Nodes of the host that are no GPU; any other may be one by another name, as /dev/char/195:0 is.
 _OTHER_NODES = re.compile(r"/dev/(?:infiniband|fuse|kvm|net|null|zero|full|random|urandom)(?:/[\w-]+)?")
 CDI_ANNOTATION = "cdi.k8s.io/"  # runtimes give a container the devices that such an annotation names
-_NONE = frozenset({"", "none", "void", "-1"})
+NO_GPUS = frozenset({"", "none", "void", "-1"})  # values of NVIDIA_VISIBLE_DEVICES
 
 
 def gives_gpus(variable: str, value: str | None) -> bool:
@@ -17,7 +17,7 @@ def gives_gpus(variable: str, value: str | None) -> bool:
 
     None is a value that stands elsewhere, which may be any.
     """
-    return variable == "NVIDIA_VISIBLE_DEVICES" and (value is None or value.strip().lower() not in _NONE)
+    return variable == "NVIDIA_VISIBLE_DEVICES" and (value is None or value.strip().lower() not in NO_GPUS)
 
 
 def gives_gpu_nodes(device: str) -> bool:

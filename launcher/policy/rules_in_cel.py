@@ -10,7 +10,7 @@ import json
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
-from launcher.formats.gpus import GPU_RESOURCE
+from launcher.formats.gpus import GPU_RESOURCE, NO_GPUS
 from launcher.job.ceilings import Policy
 from launcher.job.reserved import KUBERNETES_LABEL_PREFIX, KUEUE_QUEUE_LABEL
 from launcher.kinds import POD, PYTORCH_JOB, TRAIN_JOB, Kind, Part
@@ -22,7 +22,9 @@ _GPU = json.dumps(f"^(?:{GPU_RESOURCE.pattern})$")
 _IS_GPU = "k.matches(variables.gpu)"
 _ASKS = f"(c.?resources.?limits.orValue({{}}).exists(k, {_IS_GPU}) || c.?resources.?claims.orValue([]).size() > 0)"
 _LIMIT = "c.?resources.?limits[?%s].or(p.spec.?resources.?limits[?%s])"
-_IS_SHM = 'm.mountPath.matches("^/dev/shm/*$") && !m.?readOnly.orValue(false) && !m.?subPath.hasValue()'
+_WHOLE = "!m.?readOnly.orValue(false) && !m.?subPath.hasValue() && !m.?subPathExpr.hasValue()"
+_IS_SHM = f'm.mountPath.matches("^/dev/shm/*$") && {_WHOLE}'
+_AT_SHM = 'm.mountPath.matches("^/+dev/+(?:.*/)?shm/*$")'  # another spelling of it would lie above the first
 _IN_MEMORY = 'v.name == m.name && v.?emptyDir.?medium.orValue("") == "Memory"'
 _SIZE = "v.?emptyDir.?sizeLimit"
 _LIMITED = f'{_SIZE}.hasValue() && quantity(string({_SIZE}.value())).isGreaterThan(quantity("0"))'
@@ -44,7 +46,7 @@ def variables(kinds: Iterable[Kind | Part]) -> dict[str, str]:
     cases = [f'object.kind == "{each.name}" ? {_pods(each)}' for each in kinds if each.pod_template]
     pods = "[object]" if tuple(kinds) == (POD,) else " :\n".join((*cases, "[]"))
     concerned = (
-        f"variables.pods.filter(p, p.?metadata.?labels[?{_OURS}].hasValue() ||\n  p.spec.containers.exists(c, {_ASKS}))"
+        f"variables.pods.filter(p, p.?metadata.?labels[?{_OURS}].hasValue() ||\n  {_ALL_CONTAINERS}.exists(c, {_ASKS}))"
     )
     return {"gpu": _GPU, "pods": pods, "concerned": concerned}
 
@@ -75,9 +77,9 @@ def shm_rules() -> Iterator[Rule]:
 
 
 def _shm(condition: str) -> str:
-    return (
-        f"c.?volumeMounts.orValue([]).exists(m, {_IS_SHM} &&\n    p.spec.?volumes.orValue([]).exists(v, {condition}))"
-    )
+    of_it = f"p.spec.?volumes.orValue([]).exists(v, {condition})"
+    alone = f"c.volumeMounts.filter(m, {_AT_SHM}).size() == 1"
+    return f"c.?volumeMounts.orValue([]).exists(m, {_IS_SHM} &&\n    {of_it}) && {alone}"
 
 
 def _training(condition: str) -> str:
@@ -121,19 +123,32 @@ def _ceilings(policy: Policy) -> Iterator[Rule]:
             _each(f"!p.spec.?volumes.orValue([]).exists(v, {memory} && {above})"),
             f"a volume in memory may have a sizeLimit of at most {most}",
         )
-    if "gpus" in policy.max:
-        most = str(policy.max["gpus"].value)
-        above = f'{_IS_GPU} && quantity(string(c.resources.limits[k])).isGreaterThan(quantity("{most}"))'
-        yield Rule(
-            _each(
-                f"!{_ALL_CONTAINERS}.exists(c, c.?resources.?limits.orValue({{}}).exists(k, {above})) &&\n"
-                f"  {_ALL_CONTAINERS}.filter(c, {_ASKS}).size() <= 1"
-            ),
-            f"one container of a pod may ask for GPUs, and for at most {most}",
-        )
-    if "gpus" in policy.max or "total_gpus" in policy.max:
-        no_claims = _each("p.spec.?resourceClaims.orValue([]).size() == 0")
-        yield Rule(no_claims, "resource claims may be GPUs that no ceiling counts")
+    ceilings = [policy.max[name].value for name in ("gpus", "total_gpus") if name in policy.max]
+    if ceilings:
+        yield from _gpus(min(ceilings))
+
+
+def _gpus(most: int) -> Iterator[Rule]:
+    """Yield that one container of a pod has GPUs, so many at most, and that nothing else gives it any."""
+    limits = "c.?resources.?limits.orValue({})"
+    above = f'{_IS_GPU} && quantity(string(c.resources.limits[k])).isGreaterThan(quantity("{most}"))'
+    yield Rule(
+        _each(
+            f"!{_ALL_CONTAINERS}.exists(c, {limits}.exists(k, {above})) &&\n"
+            f"  {_ALL_CONTAINERS}.filter(c, {_ASKS}).size() <= 1 &&\n"
+            f"  {_ALL_CONTAINERS}.all(c, {limits}.filter(k, {_IS_GPU}).size() <= 1)"
+        ),
+        f"one container of a pod may ask for GPUs, under one name, and for at most {most}",
+    )
+    yield Rule(
+        _each("p.spec.?resourceClaims.orValue([]).size() == 0"), "resource claims may be GPUs that no ceiling counts"
+    )
+    none = json.dumps(sorted(NO_GPUS))
+    variable = f'e.name != "NVIDIA_VISIBLE_DEVICES" || (!e.?valueFrom.hasValue() && e.?value.orValue("") in {none})'
+    yield Rule(
+        _each(f"{_ALL_CONTAINERS}.all(c, c.?env.orValue([]).all(e, {variable}))"),
+        "NVIDIA_VISIBLE_DEVICES gives a container GPUs that no ceiling counts",
+    )
 
 
 def _images(policy: Policy) -> Iterator[Rule]:
@@ -165,11 +180,25 @@ def _lists(policy: Policy) -> Iterator[Rule]:
         claim = "v.?persistentVolumeClaim.?claimName"
         within = f"!{claim}.hasValue() || {claim}.value() in {json.dumps(allowed.values)}"
         yield Rule(_each(f"p.spec.?volumes.orValue([]).all(v, {within})"), f"claims are {', '.join(allowed.values)}")
+    yield from _rights(policy)
+
+
+def _rights(policy: Policy) -> Iterator[Rule]:
     if policy.token_span is not None:
         yield Rule(
             _each("!p.spec.?automountServiceAccountToken.orValue(true)"),
             "automountServiceAccountToken must be false: training needs no access to the API",
         )
+        held = "v.?projected.?sources.orValue([]).exists(s, s.?serviceAccountToken.hasValue())"
+        yield Rule(
+            _each(f"!p.spec.?volumes.orValue([]).exists(v, {held})"),
+            "no volume may hold a serviceAccountToken: training needs no access to the API",
+        )
+    for allowed in policy.allowed.get("allowed_capabilities", ()):
+        names = json.dumps([f"{prefix}{each}" for each in allowed.values for prefix in ("", "CAP_")])
+        added = "c.?securityContext.?capabilities.?add.orValue([])"
+        said = f"capabilities are {', '.join(allowed.values)}"
+        yield Rule(_each(f"{_ALL_CONTAINERS}.all(c, {added}.all(k, k in {names}))"), said)
     if any("privileged" not in allowed.values for allowed in policy.allowed.get("allowed_pod_security", ())):
         privileged = "c.?securityContext.?privileged.orValue(false)"
         yield Rule(
@@ -236,20 +265,28 @@ def _total(most: int) -> str:
     """Return CEL for the GPUs of all pods, where one group of an object asks for some; of PyTorchJob all do."""
     above = f"{_IS_GPU} && %s * int(string(c.resources.limits[k])) > {most}"
     gpus = f"c.?resources.?limits.orValue({{}}).exists(k, {above})"
-    groups = (f"object.spec.pytorchReplicaSpecs.?{each}.?replicas" for each in ("Master", "Worker"))
-    replicas = " + ".join(f"{each}.orValue(0)" for each in groups)
-    of_pytorch = f"!variables.pods.exists(p, p.spec.containers.exists(c, {gpus % f'({replicas})'}))"
-    of_job = f"!object.spec.template.spec.containers.exists(c, {gpus % 'object.spec.?parallelism.orValue(1)'})"
+    groups = [f"object.spec.pytorchReplicaSpecs.{each}" for each in ("Master", "Worker")]
+    replicas = " + ".join(f"(has({each}) ? {each}.?replicas.orValue(1) : 0)" for each in groups)
+    of_pytorch = f"!variables.pods.exists(p, {_ALL_CONTAINERS}.exists(c, {gpus % f'({replicas})'}))"
+    of_job = f"!{_containers('object.spec.template')}.exists(c, {gpus % 'object.spec.?parallelism.orValue(1)'})"
     count = "r.?replicas.orValue(1) * r.template.spec.?parallelism.orValue(1)"
-    group = f"r.template.spec.template.spec.containers.exists(c, {gpus % f'({count})'})"
-    asking = f"%s.filter(r, r.template.spec.template.spec.containers.exists(c, {_ASKS})).size() <= 1"
+    of_group = _containers("r.template.spec.template")
+    group = f"{of_group}.exists(c, {gpus % f'({count})'})"
+    asking = f"%s.filter(r, {of_group}.exists(c, {_ASKS})).size() <= 1"
     sets = "object.spec.replicatedJobs"
     inner = "object.spec.template.spec.replicatedJobs"
     nodes = "object.spec.?mlPolicy.?numNodes.orValue(1)"
-    of_runtime = f"!{inner}.exists(r, r.template.spec.template.spec.containers.exists(c, {gpus % nodes}))"
+    of_runtime = f"!{inner}.exists(r, {of_group}.exists(c, {gpus % nodes}))"
+    # What a node of it has is in a runtime that an object of another name holds: at least one GPU.
+    of_train_job = f"object.spec.?trainer.?numNodes.orValue(1) <= {most}"
     return (
         f'object.kind == "Job" ? {of_job} :\n'
         f'object.kind == "JobSet" ? !{sets}.exists(r, {group}) && {asking % sets} :\n'
         f'object.kind == "{PYTORCH_JOB.name}" ? {of_pytorch} :\n'
-        f'object.kind == "TrainingRuntime" ? {of_runtime} && {asking % inner} : true'
+        f'object.kind == "TrainingRuntime" ? {of_runtime} && {asking % inner} : {of_train_job}'
     )
+
+
+def _containers(template: str) -> str:
+    """Return CEL for all containers of a pod template."""
+    return f"({template}.spec.containers + {template}.spec.?initContainers.orValue([]))"

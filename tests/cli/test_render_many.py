@@ -132,6 +132,35 @@ def test_job_files_are_told_from_others(tmp_path: Path) -> None:
     assert examples >= {path.parent.name for path in (ROOT / "examples").glob("*/job.yaml")}
 
 
+def test_a_link_to_a_job_file_is_no_second_job(tmp_path: Path) -> None:
+    """It was rendered twice, and the link took the file's place."""
+    write(tmp_path / "job.yaml")
+    (tmp_path / "current.yaml").symlink_to("job.yaml")
+    write(tmp_path / "elsewhere" / "other.yaml")
+    (tmp_path / "a").mkdir()
+    (tmp_path / "a" / "linked.yaml").symlink_to("../elsewhere/other.yaml")
+    assert find_jobs([tmp_path / "a", tmp_path / "job.yaml", tmp_path / "a" / ".." / "job.yaml"]) == [
+        tmp_path / "a" / "linked.yaml",
+        tmp_path / "job.yaml",
+    ]
+    assert find_jobs([tmp_path]) == [tmp_path / "job.yaml", tmp_path / "elsewhere" / "other.yaml"]
+
+
+def test_a_closed_file_stops_no_other(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nobody can tell whether it is a job; reading it as one says that it is closed."""
+    write(tmp_path / "job.yaml")
+    write(tmp_path / "closed.yaml")
+    opened = Path.open
+
+    def closed(path: Path, *args: Any, **how: Any) -> Any:
+        if path.name == "closed.yaml":
+            raise PermissionError(13, "Permission denied", str(path))
+        return opened(path, *args, **how)
+
+    monkeypatch.setattr(Path, "open", closed)
+    assert [path.name for path in find_jobs([tmp_path])] == ["closed.yaml", "job.yaml"]
+
+
 @pytest.mark.parametrize("change", ["deleted", "pushed down"])
 def test_a_header_that_is_gone_is_found(trainlaunch: Runs, repo: Path, change: str) -> None:
     """The file would be compared with nothing for ever."""

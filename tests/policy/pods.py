@@ -59,6 +59,8 @@ NGINX = f"nginx@{DIGEST.partition('@')[2]}"
 NO_GPU = {"memory": "32Gi", "cpu": "1"}
 OURS = changed("metadata.labels", {"trainlaunch.dev/job": "x", "team": "a"})
 BARE = changed("metadata.labels", None, changed("spec.volumes", None))
+PROJECTED = {"name": "t", "projected": {"sources": [{"serviceAccountToken": {"path": "token"}}]}}
+TWO_NAMES = {"nvidia.com/mig-1g.5gb": 8, "nvidia.com/gpu": 8, "memory": "32Gi", "cpu": "1"}
 OWNED = {"name": "x", "namespace": "training", "ownerReferences": [{}]}
 WEB: dict[str, Any] = {
     "apiVersion": "v1",
@@ -76,6 +78,19 @@ OF_SHM = {
     "mounted read-only": (changed(f"{MOUNT}.readOnly", True), {WITHOUT_SHM, UNSIZED, NOT_BELOW}),
     "mounted by subPath": (changed(f"{MOUNT}.subPath", "x"), {WITHOUT_SHM, UNSIZED, NOT_BELOW}),
     "another volume's name": (changed(f"{MOUNT}.name", "data"), {WITHOUT_SHM, UNSIZED, NOT_BELOW}),
+    "mounted by subPathExpr": (changed(f"{MOUNT}.subPathExpr", "x"), {WITHOUT_SHM, UNSIZED, NOT_BELOW}),
+    "hidden by another": (
+        changed("spec.containers.0.volumeMounts.1", {"name": "data", "mountPath": "/dev//shm/"}),
+        {WITHOUT_SHM, UNSIZED, NOT_BELOW},
+    ),
+    "GPUs of a sidecar that starts before": (
+        changed(
+            "spec.initContainers",
+            [{**SIDECAR, "resources": {"limits": {"nvidia.com/gpu": 1, "memory": "1Gi"}}}],
+            changed(LIMITS, {"memory": "32Gi"}, changed("spec.containers.0.volumeMounts", [])),
+        ),
+        {WITHOUT_SHM, UNSIZED, NOT_BELOW},
+    ),
     "on disk": (changed(f"{SHM}.medium", None), {WITHOUT_SHM, UNSIZED, NOT_BELOW}),
     "huge pages": (changed(f"{SHM}.medium", "HugePages"), {WITHOUT_SHM, UNSIZED, NOT_BELOW}),
     "a host path": (
@@ -120,6 +135,12 @@ OF_SHM = {
 PASSES = {
     "as it is": gpu_pod(),
     "quantities as numbers": changed(f"{SHM}.sizeLimit", 1 << 30, changed(f"{LIMITS}.memory", 32 << 30)),
+    "a capability that is allowed": changed(
+        "spec.containers.0.securityContext", {"capabilities": {"add": ["SYS_PTRACE"]}}
+    ),
+    "a variable that gives none": changed(
+        "spec.containers.0.env", [{"name": "NVIDIA_VISIBLE_DEVICES", "value": "void"}, {"name": "A"}]
+    ),
     "a slash behind": changed(f"{MOUNT}.mountPath", "/dev/shm/"),
     "a limit of the pod": changed("spec.resources", {"limits": {"memory": "32Gi"}}, changed(f"{LIMITS}.memory", None)),
     "a sidecar without GPU": changed("spec.containers.1", SIDECAR),
@@ -188,6 +209,28 @@ ASKED = [
     ("another priority", changed("spec.priorityClassName", "high"), "priority classes are low"),
     ("another claim", changed("spec.volumes.1.persistentVolumeClaim.claimName", "secrets"), "claims are data"),
     ("a token", changed("spec.automountServiceAccountToken", True), "automountServiceAccountToken"),
+    ("a token in a volume", changed("spec.volumes.2", PROJECTED), "no volume may hold a serviceAccountToken"),
+    ("GPUs of two names", changed(LIMITS, TWO_NAMES), "under one name"),
+    (
+        "GPUs of a sidecar that starts before",
+        changed("spec.initContainers", [{**SIDECAR, "resources": {"limits": TWO_NAMES}}]),
+        "one container of a pod may ask for GPUs",
+    ),
+    (
+        "a variable that gives GPUs",
+        changed("spec.containers.0.env", [{"name": "NVIDIA_VISIBLE_DEVICES", "value": "all"}]),
+        "NVIDIA_VISIBLE_DEVICES",
+    ),
+    (
+        "a variable from elsewhere",
+        changed("spec.containers.0.env", [{"name": "NVIDIA_VISIBLE_DEVICES", "valueFrom": {}}]),
+        "NVIDIA_VISIBLE_DEVICES",
+    ),
+    (
+        "a capability",
+        changed("spec.containers.0.securityContext", {"capabilities": {"add": ["SYS_ADMIN"]}}),
+        "capabilities are SYS_PTRACE",
+    ),
     ("a token by default", changed("spec.automountServiceAccountToken", None), "automountServiceAccountToken"),
     ("privileged", changed("spec.containers.0.securityContext", {"privileged": True}), "privileged"),
     ("host network", changed("spec.hostNetwork", True), "privileged"),
@@ -226,6 +269,12 @@ def pytorch_job(workers: int) -> dict[str, Any]:
     return {**job(), "apiVersion": "kubeflow.org/v1", "kind": "PyTorchJob", "spec": spec}
 
 
+def train_job(nodes: int) -> dict[str, Any]:
+    """Return a TrainJob whose runtime is another object."""
+    spec = {"activeDeadlineSeconds": 60, "runtimeRef": {"name": "x"}, "trainer": {"numNodes": nodes}}
+    return {**job(), "apiVersion": "trainer.kubeflow.org/v1alpha1", "kind": "TrainJob", "spec": spec}
+
+
 MAKERS = [
     ("a Job", job(), None),
     ("a Job of two", job(parallelism=2), None),
@@ -258,5 +307,25 @@ MAKERS = [
         changed("spec.pytorchReplicaSpecs.Worker.template.spec.volumes.0.emptyDir", {}, copy.deepcopy(pytorch_job(1))),
         WITHOUT_SHM,
     ),
+    (
+        "a PyTorchJob of workers whose number is the default",
+        changed(
+            "spec.pytorchReplicaSpecs.Worker.template.spec.containers.0.resources.limits",
+            {"memory": "32Gi", "cpu": "1", "nvidia.com/gpu": 17},
+            changed("spec.pytorchReplicaSpecs.Worker.replicas", None, copy.deepcopy(pytorch_job(1))),
+        ),
+        "at most 16 GPUs",
+    ),
+    (
+        "a Job of three whose GPUs are a sidecar's",
+        changed(
+            "spec.template.spec.initContainers",
+            [{**SIDECAR, "resources": {"limits": {"nvidia.com/gpu": 8, "memory": "1Gi", "cpu": "1"}}}],
+            changed("spec.template.spec.containers.0.resources.limits", NO_GPU, job(parallelism=3)),
+        ),
+        "at most 16 GPUs",
+    ),
+    ("a TrainJob of many nodes", train_job(17), "at most 16 GPUs"),
+    ("a TrainJob", train_job(2), None),
     ("a PyTorchJob without deadline", changed("spec.runPolicy", {}, pytorch_job(1)), "activeDeadlineSeconds"),
 ]
