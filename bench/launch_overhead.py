@@ -4,11 +4,11 @@
     python bench/launch_overhead.py --image my/torch:1   your own image, with /bin/sh in it
     python bench/launch_overhead.py --output json        the same as one JSON document
 
-A round runs the rendered `docker run` text and `trainlaunch up` once each, of a job whose command is `true`, so what is
-left is the start: Python, reading the job, the checks of the host, the engine's calls and the end. Both remove their
-container within the measured time (`docker run` by --rm; after `up`, `down` removes it outside of it). What is compared
-is the median by the clock, which needs a machine that does nothing else: the table shows the quartiles too. Exit 1 when
-`up` adds more than 0.3 s.
+It builds the wheel and measures that, installed: what users start. A round runs the rendered `docker run` text and
+`trainlaunch up` once each, of a job whose command is `true`, so what is left is the start: Python, reading the job, the
+checks of the host, the engine's calls and the end. `docker run` removes its container within the measured time, by
+--rm; after `up`, `down` removes it outside of it. What is compared is the median by the clock, which needs a machine
+that does nothing else: the table shows the quartiles too. Exit 1 when `up` adds more than 0.3 s.
 """
 
 from __future__ import annotations
@@ -27,6 +27,9 @@ from typing import NamedTuple
 
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
+
+from tests.engine.images import base_image  # noqa: E402 - the checkout's own
+from tests.installed.wheel import install_wheel  # noqa: E402
 
 ROUNDS = 20
 MOST_SECONDS = 0.3
@@ -49,16 +52,16 @@ class Timed(NamedTuple):
     cpu: float
 
 
-def launch(*words: str) -> list[str]:
-    """Return the argv of a command of ours."""
-    return [sys.executable, "-m", "launcher", *words]
+def own_environment() -> dict[str, str]:
+    """Return this process's variables without Python's: one would let a start compile everything again."""
+    return {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
 
 
 def run_once(argv: Sequence[str], folder: Path) -> tuple[float, float]:
     """Return seconds by the clock and of CPU of one process. Raises SystemExit where it fails."""
     begin = time.perf_counter()
     with subprocess.Popen(
-        argv, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, env={**os.environ, "PYTHONPATH": str(ROOT)}, cwd=folder
+        argv, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, env=own_environment(), cwd=folder
     ) as process:
         said = process.stderr.read() if process.stderr else b""
         _, status, used = os.wait4(process.pid, 0)
@@ -69,23 +72,21 @@ def run_once(argv: Sequence[str], folder: Path) -> tuple[float, float]:
     return wall, used.ru_utime + used.ru_stime
 
 
-def measure(folder: Path, rounds: int) -> list[Timed]:
-    """Return the times of both ways, each run once a round after one that doesn't count."""
-    job = str(folder / "job.yaml")
-    text = subprocess.run(
-        launch("render", job), check=True, capture_output=True, env={**os.environ, "PYTHONPATH": str(ROOT)}
-    ).stdout
-    (folder / "job.sh").write_bytes(text)
+def measure(python: Path, folder: Path, rounds: int) -> list[Timed]:
+    """Return the times of both ways, each run once a round after one that doesn't count; `python` has the wheel."""
+    job, launch = str(folder / "job.yaml"), [str(python), "-m", "launcher"]
+    rendering = subprocess.run([*launch, "render", job], check=True, capture_output=True, env=own_environment())
+    (folder / "job.sh").write_bytes(rendering.stdout)
     ways: dict[str, Callable[[], tuple[float, float]]] = {
         "docker run": lambda: run_once(["sh", "job.sh"], folder),
-        "trainlaunch up": lambda: run_once(launch("up", job), folder),
+        "trainlaunch up": lambda: run_once([*launch, "up", job], folder),
     }
     taken: dict[str, list[tuple[float, float]]] = {name: [] for name in ways}
     for number in range(rounds + 1):
         for name, way in ways.items():
             times = way()
             if name != "docker run":
-                run_once(launch("down", job), folder)
+                run_once([*launch, "down", job], folder)
             if number:
                 taken[name].append(times)
     return [timed(name, times) for name, times in taken.items()]
@@ -123,13 +124,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     args = parser.parse_args(argv)
     image = args.image
     if image is None:
-        from tests.engine.images import base_image
-
         image = base_image()
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         (folder / "job.yaml").write_text(JOB.format(name=NAME, image=image), encoding="utf-8")
-        results = measure(folder, args.rounds)
+        results = measure(install_wheel(folder), folder, args.rounds)
     failures = list(missed(results))
     if args.output == "json":
         told = {"schema_version": SCHEMA_VERSION, "results": [each._asdict() for each in results], "missed": failures}

@@ -80,12 +80,12 @@ def hang_watch(plan: LaunchPlan, redacted: Callable[[str], str] = str) -> HangWa
 
     `redacted` takes secrets out of a log before it is quoted.
     """
-    from launcher.diagnose import explain_hang
-    from launcher.diagnose.evidence import Evidence
-
     memory = plan.job.resources.memory or 0
 
     def hangs(log: str) -> str:
+        from launcher.diagnose import explain_hang
+        from launcher.diagnose.evidence import Evidence
+
         known = Evidence(None, redacted(log), shm_size=plan.shm.size.value, memory=memory, target=plan.target)
         diagnosis = explain_hang(known)
         return f"{diagnosis.sentence}; {diagnosis.fix}" if diagnosis else ""

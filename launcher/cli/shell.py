@@ -104,11 +104,11 @@ def _of_its_own(plan: LaunchPlan, streams: Streams) -> int:
 
 
 def _as_one_container(plan: LaunchPlan, streams: Streams) -> LaunchPlan:
-    """Return the plan of another engine target as target docker's: the same container, without Compose's patch."""
+    """Return the plan of target compose as target docker's: the same container, without what is of Compose alone."""
     if plan.target == DOCKER.name:
         return plan
-    if plan.job.patch is not None:
-        streams.say(f"trainlaunch: patches.{plan.target} are of its text, and a shell's container is made without it")
+    patch = "" if plan.job.patch is None else f" and patches.{plan.target}"
+    streams.say(f"trainlaunch: a shell's container is made without the job's network{patch}")
     return plan._replace(target=DOCKER.name, job=plan.job._replace(target=DOCKER.name, patch=None))
 
 

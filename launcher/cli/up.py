@@ -104,12 +104,12 @@ def _remove_expired(backend: Backend, streams: Streams) -> None:
 
 def _followed(backend: Backend, plan: LaunchPlan, streams: Streams, claim: AbstractContextManager[None]) -> int:
     from launcher.cli.keeper import placed, remove_when_due
-    from launcher.run.keeping import holding
+    from launcher.run.keeping import holding, new_run_id
     from launcher.run.kept import Kept
     from launcher.run.logout import at_logout
     from launcher.run.secrets import Redactor
     from launcher.run.signals import Event, Events, trapped_signals
-    from launcher.run.supervise import Console, Supervisor, new_run_id
+    from launcher.run.supervise import Console, Supervisor
 
     screen, redacted, run = Screen(streams), Redactor(plan), new_run_id()
     kept = Kept(run)
@@ -153,9 +153,9 @@ def _tell(outcome: Outcome, plan: LaunchPlan, redacted: Redactor, screen: Screen
 
 def _detached(backend: Backend, plan: LaunchPlan, streams: Streams, claim: AbstractContextManager[None]) -> int:
     from launcher.cli.keeper import leave_keeper, placed
+    from launcher.run.keeping import new_run_id
     from launcher.run.kept import Kept
     from launcher.run.logout import at_logout
-    from launcher.run.supervise import new_run_id
     from launcher.run.wording import not_kept
 
     run = new_run_id()

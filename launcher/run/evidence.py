@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-from launcher.diagnose.evidence import Evidence
-from launcher.diagnose.log_facts import LogFacts
 from launcher.run.backend import Backend, Started
 from launcher.run.multi_node import deciding
 from launcher.run.observe import read_from_health
+
+if TYPE_CHECKING:
+    from launcher.diagnose.evidence import Evidence
+    from launcher.diagnose.log_facts import LogFacts
 
 TAIL_BYTES = 64 * 1024
 
@@ -34,6 +36,8 @@ def evidence_of(
     container: Started, *, log: str, signals: tuple[int, ...] = (), note: EndNote = NOTHING_NOTED
 ) -> Evidence:
     """Return what the target, and the follower's `note`, tell about a container."""
+    from launcher.diagnose.evidence import Evidence  # with all symptoms, which no start needs
+
     return Evidence(
         exit_code=container.exit_code,
         log=log,

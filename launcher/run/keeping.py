@@ -11,6 +11,7 @@ import contextlib
 import json
 import pwd
 import re
+import secrets
 import socket
 import struct
 import threading
@@ -22,6 +23,11 @@ RUN_ID = re.compile(r"[0-9a-f]{8}")
 _ANSWER_SECONDS = 2.0
 _CREDENTIALS = struct.Struct("3i")  # pid, uid, gid
 _MOST_BYTES = 4096
+
+
+def new_run_id() -> str:
+    """Return the id that all attempts of one `up` share: 8 hex digits."""
+    return secrets.token_hex(4)
 
 
 class Keeper(NamedTuple):

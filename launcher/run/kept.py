@@ -26,8 +26,7 @@ from launcher.plan.launch_plan import LaunchPlan
 from launcher.run.backend import Peak
 from launcher.run.evidence import EndNote
 from launcher.run.keeping import RUN_ID, keeper_of
-from launcher.run.local.backend import state_root
-from launcher.run.local.files import UnusableState, private_folder
+from launcher.run.local.files import UnusableState, private_folder, state_root
 from launcher.run.measured import highest
 
 FORGOTTEN_SECONDS = 30 * 24 * 3600.0

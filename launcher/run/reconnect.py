@@ -48,6 +48,7 @@ class ReconnectingSession:
         self._container = container
         self._position = position
         self._notice = notice
+        self._ended = threading.Event()  # the target's wait has answered
         self._looking = threading.Lock()  # the reader and the waiter notice it at once
         self._absences = 0
         self._given_up = False
@@ -64,6 +65,8 @@ class ReconnectingSession:
     def exit_code(self) -> int | None:
         """Return the exit code, None where the engine doesn't come back or has forgotten the run."""
         code = self._session.exit_code()
+        if code is not None:
+            self._ended.set()
         while self._is_there() and code is None:
             try:
                 code = self._backend.wait(self._container)
@@ -88,7 +91,10 @@ class ReconnectingSession:
                 return False
             if now.ended or self._absences > known:
                 return self._absences > known
-            time.sleep(LOOK_SECONDS / 10)
+            if self._ended.is_set():
+                time.sleep(LOOK_SECONDS / 10)  # its description lags behind its answer
+            else:
+                self._ended.wait(LOOK_SECONDS / 10)
         return True
 
     def _is_there(self) -> bool:

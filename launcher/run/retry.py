@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
-from launcher.diagnose.evidence import Evidence
+from typing import TYPE_CHECKING
+
 from launcher.errors import EXIT_FILES_WRONG, EXIT_TRY_ELSEWHERE
 from launcher.job.spec import JobSpec
+
+if TYPE_CHECKING:
+    from launcher.diagnose.evidence import Evidence
 
 # 78 says that the files are wrong, whoever says it; of the others no process of the job ever ran.
 NEVER_RETRIED = frozenset({0, EXIT_FILES_WRONG, 125, 126, 127})

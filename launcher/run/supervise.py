@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import math
 import queue
-import secrets
 import threading
 import time
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from functools import partial
+from typing import TYPE_CHECKING
 
-from launcher.diagnose.evidence import Evidence
 from launcher.errors import EXIT_BEFORE_START, LaunchError
 from launcher.plan.launch_plan import LaunchPlan
 from launcher.run.attempt import Attempt, Watched
@@ -24,9 +23,12 @@ from launcher.run.multi_node import Prefixed, containers_of, deciding, prefix
 from launcher.run.preflight_line import NEVER_SPOKE, never_spoke
 from launcher.run.retry import backoff, may_retry
 from launcher.run.signals import HANGUP, Event, Events, Presses
-from launcher.run.watch import HangWatch, Log, Note, ShmWatch, planned_shm
+from launcher.run.watch import HangWatch, Log, Note, ShmWatch, load_symptoms, planned_shm
 from launcher.run.wording import another_attempt, not_started, stopping
 from launcher.units import format_duration
+
+if TYPE_CHECKING:
+    from launcher.diagnose.evidence import Evidence
 
 DEADLINE = "active_deadline"
 LOOK_SECONDS = 20.0  # between two looks at a run that waits; a Podman service of ours ends after 30 idle ones
@@ -56,11 +58,6 @@ class Outcome:
     exit_code: int
     evidence: Evidence | None
     node: int | None = None
-
-
-def new_run_id() -> str:
-    """Return the id that all attempts of one `up` share: 8 hex digits."""
-    return secrets.token_hex(4)
 
 
 class Supervisor:
@@ -102,6 +99,7 @@ class Supervisor:
 
     def _started(self, run: str, number: int) -> tuple[Attempt, Session]:
         attempt = Attempt(self._backend.create(self._plan, run, number), run, number, self._all_watched(number))
+        self._spawn(load_symptoms)  # while the target starts it
         return attempt, self._backend.begin(attempt.container)
 
     def _to_the_last(self, attempt: Attempt, session: Session) -> Outcome:

@@ -8,8 +8,6 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
-from launcher.diagnose.evidence import Evidence
-from launcher.diagnose.shm_advice import larger_shm
 from launcher.errors import LaunchError
 from launcher.plan.launch_plan import LaunchPlan, SharedMemory
 from launcher.plan.planned import Planned
@@ -35,6 +33,13 @@ NOTED_STEP = 20  # a peak that has risen by less than a twentieth is noted at th
 
 HangWatch = Callable[[str], str]
 Note = Callable[[Peak], None]
+
+
+def load_symptoms() -> None:
+    """Load what reads a log, which the first output needs; a target takes longer to start a container than this."""
+    from launcher.diagnose import new_scanner  # all symptoms; a start needs none
+
+    new_scanner()
 
 
 class Log:
@@ -71,7 +76,7 @@ class Log:
 
     def _scan(self, data: bytes) -> None:
         if self._scanner is None:
-            from launcher.diagnose import new_scanner  # all symptoms; a run that prints nothing needs none
+            from launcher.diagnose import new_scanner
 
             self._scanner = new_scanner()
         self._scanner.feed(data)
@@ -250,6 +255,9 @@ class ShmWatch:
         return f"{human_size(reading.used)} of {human_size(reading.size)} used{against}"
 
     def _way_out(self, reading: ShmReading) -> str:
+        from launcher.diagnose.evidence import Evidence
+        from launcher.diagnose.shm_advice import larger_shm
+
         plan = self._plan
         planned = Planned(need=plan.shm.need, unsized=plan.shm.unsized)
         return larger_shm(

@@ -15,14 +15,14 @@ def timed(name: str, wall: float) -> bench.Timed:
 
 
 @pytest.mark.docker
-def test_both_ways_start_the_job(base_image: str, tmp_path: Path) -> None:
+def test_both_ways_start_the_job(base_image: str, installed: Path, tmp_path: Path) -> None:
     """A container that doesn't start, or ends with another code than 0, is no figure but an error."""
     job = tmp_path / "job.yaml"
     job.write_text(bench.JOB.format(name="launch-overhead-test", image=base_image))
-    assert [each.name for each in bench.measure(tmp_path, 2)] == ["docker run", "trainlaunch up"]
+    assert [each.name for each in bench.measure(installed, tmp_path, 2)] == ["docker run", "trainlaunch up"]
     job.write_text(job.read_text().replace('"true"', '"false"'))
     with pytest.raises(SystemExit, match=r"exit code 1 of sh job\.sh"):
-        bench.measure(tmp_path, 2)
+        bench.measure(installed, tmp_path, 2)
 
 
 @pytest.mark.parametrize(("ours", "words"), [(0.79, []), (0.81, ["`up` adds 0.31 s"])])

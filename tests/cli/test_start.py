@@ -49,3 +49,14 @@ def test_plan_loads_nothing_costly_and_no_renderer(installed: Path) -> None:
     loaded = loaded_by(installed, "plan", str(JOB))
     assert loaded & COSTLY == set()
     assert not any(each.startswith(("launcher.render", "launcher.verify", "launcher.templat")) for each in loaded)
+
+
+def test_what_starts_a_run_loads_nothing_for_its_end(installed: Path) -> None:
+    """The symptoms are loaded while the engine starts the container, and other targets' backends not at all."""
+    needed = "launcher.cli.keeper, launcher.run.docker.backend, launcher.run.kept, launcher.run.supervise"
+    program = f"import sys, launcher.cli.up, {needed}; print('\\n'.join(sys.modules))"
+    done = subprocess.run([str(installed), "-I", "-c", program], capture_output=True, text=True, timeout=60, check=True)
+    loaded = set(done.stdout.splitlines())
+    assert "launcher.run.supervise" in loaded
+    unneeded = ("launcher.diagnose", "launcher.run.local.backend", "launcher.run.kubernetes", "docker", "jinja2")
+    assert {each for each in loaded if each.startswith(unneeded)} == set()

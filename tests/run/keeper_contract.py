@@ -17,7 +17,7 @@ from typing import Any
 
 import pytest
 
-from launcher.run.local.backend import state_root
+from launcher.run.local.files import state_root
 from tests.conftest import Runs
 from tests.run.test_up import CHECKPOINTS, ended, read_until
 

@@ -96,6 +96,13 @@ class TestCompose(ShellContract):
         with shells(job.parent, ["--target", "compose"]) as found:
             yield found
 
+    def test_what_it_is_made_without_is_said(self, shell: Shells, job: Path) -> None:
+        """The network of the job's project, and a patch of its text."""
+        assert b"made without the job's network\n" in shell.on_pipes("true").stderr
+        patch = 'patches.compose={"volumes": {"cache": {"name": "other"}}}'
+        with shells(job.parent, ["--target", "compose", "--set", patch]) as patched:
+            assert b"made without the job's network and patches.compose\n" in patched.on_pipes("true").stderr
+
 
 class TestLocal(ShellContract):
     """Target local: a process of this host on the terminal itself."""

@@ -19,6 +19,7 @@ from launcher.run.docker.create_body import create_body
 from launcher.run.docker.exec import execute, run_health_command
 from launcher.run.docker.image import ensure_image
 from launcher.run.docker.inspect import alien_label, started_from
+from launcher.run.docker.kills import signals_sent
 from launcher.run.docker.start import name_taken, start_refused
 from launcher.run.log_position import BytePosition
 from launcher.run.observe import read_from_health, read_from_proc
@@ -33,7 +34,6 @@ OK = 200
 TTL_LABEL = LABEL_PREFIX + "ttl-after-finished"
 # What an engine that shuts down sends to its containers, by how they ended; its events are forgotten with it.
 SHUTDOWN: dict[int | None, tuple[int, ...]] = {143: (15,), 137: (15, 9)}
-EVENT_LAG = 0.2  # seconds by which the engine may note a kill after the end that it caused
 
 
 class DockerBackend:
@@ -183,17 +183,9 @@ class DockerBackend:
             raise
 
     def signals(self, container: Started) -> tuple[int, ...]:
-        """Return the signals of the engine's kill events; it remembers the last 256 events of all kinds."""
-        if not container.finished:
-            return ()
-        kinds = {"container": container.id, "event": ["kill"]}
-        until = f"{container.finished + EVENT_LAG:.6f}"
-        with self.engine.attempting("read events") as client:
-            events = client.events(since=f"{container.started:.6f}", until=until, filters=kinds, decode=True)
-            with contextlib.closing(events):
-                attributes = [each.get("Actor", {}).get("Attributes", {}) for each in events]
-        found = tuple(int(each["signal"]) for each in attributes if str(each.get("signal", "")).isdigit())
-        if not found and self._was_away and not container.oom_killed:
+        """Return the signals of the engine's kill events, or those that it sends when it shuts down."""
+        found = signals_sent(self.engine, container)
+        if not found and self._was_away and container.finished and not container.oom_killed:
             return SHUTDOWN.get(container.exit_code, ())
         return found
 

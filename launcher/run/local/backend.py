@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
-import os
 import shlex
 import shutil
 import signal
@@ -18,7 +17,7 @@ from launcher.plan.launch_plan import LaunchPlan
 from launcher.rules import not_applied_on_a_host
 from launcher.run.backend import Chunk, Position, Say, Session, ShmReading, Started
 from launcher.run.local.checks import comparison, local_findings
-from launcher.run.local.files import UnusableState
+from launcher.run.local.files import UnusableState, state_root
 from launcher.run.local.follow import LocalSession, frames_of, recorded_code, wait_for_end
 from launcher.run.local.log_part import part_of_log
 from launcher.run.local.process_spec import process_spec
@@ -37,15 +36,6 @@ if TYPE_CHECKING:
 NO_PERMISSION = "TL502"
 NOT_STARTED = "TL508"
 SECONDS_TO_DIE = 20.0  # after SIGKILL; the keeper takes 10 of them for what is left
-
-
-def state_root() -> Path:
-    """Return the folder of all local runs of this user."""
-    base, home = os.environ.get("XDG_STATE_HOME", ""), os.path.expanduser("~")  # noqa: PTH111 - home() raises
-    if not base.startswith("/"):
-        # A uid without a passwd entry keeps its ~; a shared /tmp would let others plant runs.
-        base = f"{home if home.startswith('/') else ''}/.local/state"
-    return Path(base) / "trainlaunch" / "runs"
 
 
 class LocalBackend:

@@ -23,6 +23,15 @@ class UnusableState(Exception):
     """A file or folder of state is not used; its text says why, as a clause."""
 
 
+def state_root() -> Path:
+    """Return the folder of all local runs of this user."""
+    base, home = os.environ.get("XDG_STATE_HOME", ""), os.path.expanduser("~")  # noqa: PTH111 - home() raises
+    if not base.startswith("/"):
+        # A uid without a passwd entry keeps its ~; a shared /tmp would let others plant runs.
+        base = f"{home if home.startswith('/') else ''}/.local/state"
+    return Path(base) / "trainlaunch" / "runs"
+
+
 def private_folder(path: Path) -> None:
     """Make a folder that only this user can open, and those above it that are missing, whatever the umask.
 

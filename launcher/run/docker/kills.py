@@ -1,0 +1,30 @@
+"""The signals that an engine has sent to a container, by its events."""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+
+from launcher.run.backend import Started
+from launcher.run.docker.client import Engine
+
+KILL, END = "kill", "die"  # the engine's events
+END_LAG = 0.2  # seconds by which the engine may note an end after it
+
+
+def signals_sent(engine: Engine, container: Started) -> tuple[int, ...]:
+    """Return the signals of the engine's kill events, in order; it remembers the last 256 events of all kinds.
+
+    It notes a kill before the end that it causes, and an end before it describes the container as ended: what follows
+    the end need not be waited for. Where the end is forgotten the engine closes its answer END_LAG after it.
+    """
+    if not container.finished:
+        return ()
+    kinds = {"container": container.id, "event": [KILL, END]}
+    since, until = f"{container.started:.6f}", f"{container.finished + END_LAG:.6f}"
+    with engine.attempting("read events") as client:
+        events = client.events(since=since, until=until, filters=kinds, decode=True)
+        with contextlib.closing(events):
+            kills = itertools.takewhile(lambda event: event.get("Action") != END, events)
+            attributes = [each.get("Actor", {}).get("Attributes", {}) for each in kills]
+    return tuple(int(each["signal"]) for each in attributes if str(each.get("signal", "")).isdigit())
