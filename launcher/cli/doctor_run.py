@@ -107,7 +107,15 @@ def _running_pods(cluster: Cluster, run: ClusterRun, pods: Sequence[Pod], stream
     if len(running) > MOST_PODS:
         streams.say(f"looking at {MOST_PODS} of {len(running)} pods that run")
     for pod in running[:MOST_PODS]:
-        evidence = Evidence(None, scanned=scanned, target=KUBERNETES.name, planned=pod.planned, shm_size=pod.shm_size)
+        evidence = Evidence(
+            None,
+            scanned=scanned,
+            target=KUBERNETES.name,
+            planned=pod.planned,
+            shm_size=pod.shm_size,
+            container=pod.name,
+            namespace=cluster.namespace,
+        )
         yield Running(f"pod {pod.name} runs", False, replace(evidence, look=look_inside(cluster, pod, streams.say)))
     if not running:
         yield Running(f"{run.main} goes on, and no pod of it runs", False, Evidence(None, scanned=scanned))

@@ -115,13 +115,15 @@ def framed_diagnosis(diagnosis: Diagnosis, *, colour: bool) -> str:
 
 def bare_evidence(evidence: Evidence) -> str:
     """Return what is known about an end, without a guess."""
-    memory = human_size(evidence.memory) if evidence.memory else "none"
+    asked = evidence.oom_killed is not None
+    memory = human_size(evidence.memory) if evidence.memory else "none" if asked else "unknown"
+    killed = str(evidence.oom_killed).lower() if asked else "unknown"
     peak = "unknown" if evidence.shm_peak is None else human_size(evidence.shm_peak)
     size = human_size(evidence.shm_size) if evidence.private_shm and evidence.shm_size else "unknown"
     reason = f"{evidence.reason}: {shown(evidence.words)}, " if evidence.reason else ""
     code = "unknown" if evidence.exit_code is None else evidence.exit_code
     return (
-        f"{reason}exit code {code}, OOMKilled {str(evidence.oom_killed).lower()}, memory limit {memory}, "
+        f"{reason}exit code {code}, OOMKilled {killed}, memory limit {memory}, "
         f"/dev/shm peak {peak} of {size}, {_last_words(evidence.log)}"
     )
 

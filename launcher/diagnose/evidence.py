@@ -26,21 +26,23 @@ class Event(NamedTuple):
 class Evidence:
     """Facts only. `exit_code` None: it has not ended, or nobody knows; sizes are bytes, 0 or None where unknown.
 
-    `stopped_by` names who ended it through us (`Ctrl-C`, `active_deadline`), `killed_by` who would not wait for its
-    grace period to be over, `signals` are those sent through the target, `private_shm` says that `shm_size` is in
-    effect, `log` is the last part of both streams. `reason` and `words` are a cluster's own for an end, or a wait, that
-    the container did not bring about, as `Evicted`.
+    `oom_killed` is the engine's or the cluster's word, None where nobody asked for it. `stopped_by` names who ended it
+    through us (`Ctrl-C`, `active_deadline`), `killed_by` who would not wait for its grace period to be over, `signals`
+    are those sent through the target, `private_shm` says that `shm_size` is in effect, `log` is the last part of both
+    streams. `reason` and `words` are a cluster's own for an end, or a wait, that the container did not bring about, as
+    `Evicted`.
     `scanned` is the whole log where it was read as it came; `log` then is only its last part.
     `redact` takes secrets out of what is quoted of it.
 
     `shm_volume` is the pod's volume that is mounted at /dev/shm, `memory_volumes` are all those kept in memory.
     `pids_limit` and `nofile` are the container's own limits, 0 where unknown; `gpus` is how many it was given, None
-    where unknown; `job` is the file or the name of the job for commands to type, `look` what a run that goes on does.
+    where unknown; `look` is what a run that goes on does. For commands to type, `` where unknown: `job` is the file or
+    the name of the job, `container` the name of the container, or of the pod in `namespace`, `engine` its program.
     """
 
     exit_code: int | None
     log: str = ""
-    oom_killed: bool = False
+    oom_killed: bool | None = None
     error: str = ""
     private_shm: bool = True
     ipc_mode: str = ""
@@ -64,6 +66,9 @@ class Evidence:
     gpus: int | None = None
     image: str = ""
     job: str = ""
+    container: str = ""
+    namespace: str = ""
+    engine: str = "docker"
     look: Look | None = None
 
     @property

@@ -80,7 +80,9 @@ def _engine(evidence: Evidence, each: Mapping[str, Any]) -> Evidence:
     return replace(
         evidence,
         exit_code=evidence.exit_code if evidence.exit_code is not None or not ended else _number(state["ExitCode"]),
-        oom_killed=evidence.oom_killed or state.get("OOMKilled") is True,
+        oom_killed=evidence.oom_killed or _told(state, "OOMKilled", evidence.oom_killed),
+        container=str(each.get("Name") or "").removeprefix("/") or evidence.container,
+        engine="podman" if "OCIRuntime" in each else evidence.engine,
         error=evidence.error or str(state.get("Error") or ""),
         ipc_mode=ipc,
         private_shm=ipc in _PRIVATE,
@@ -108,6 +110,8 @@ def _workload(evidence: Evidence, each: Mapping[str, Any]) -> Evidence:
     evidence = replace(evidence, events=(*evidence.events, *told))
     if "containers" not in spec and "containerStatuses" not in status:
         return evidence
+    name, namespace = (str(_mapping(each, "metadata").get(key) or "") for key in ("name", "namespace"))
+    evidence = replace(evidence, container=name, namespace=namespace)
     for container in status.get("containerStatuses") or ():
         evidence = _container_status(evidence, container)
     return _pod_spec(evidence, spec)
@@ -120,7 +124,8 @@ def _container_status(evidence: Evidence, container: Any) -> Evidence:
         reason, words = str(ended.get("reason") or ""), str(ended.get("message") or "")
         if evidence.exit_code is None and ended.get("exitCode"):
             evidence = replace(evidence, exit_code=_number(ended["exitCode"]))
-        evidence = replace(evidence, oom_killed=evidence.oom_killed or reason == _OOM)
+        if ended:
+            evidence = replace(evidence, oom_killed=evidence.oom_killed or reason == _OOM)
         if reason not in {"", "Error", "Completed", _OOM}:
             evidence = replace(evidence, events=(*evidence.events, Event(reason, words)))
         if waits.get("reason") not in {None, "ContainerCreating", "PodInitializing", "CrashLoopBackOff"}:
@@ -171,6 +176,10 @@ def _numbers(evidence: Evidence, each: Mapping[str, Any]) -> Evidence:
         if each.get("target") in {"docker", "compose", "kubernetes", "local"}
         else (KUBERNETES.name if size else evidence.target),
     )
+
+
+def _told(value: Mapping[str, Any], key: str, unknown: bool | None) -> bool | None:
+    return value[key] if isinstance(value.get(key), bool) else unknown
 
 
 def _mapping(value: Any, key: str) -> Mapping[str, Any]:

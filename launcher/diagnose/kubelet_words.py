@@ -6,6 +6,16 @@ import re
 
 _STORIES = (
     (
+        "GPU is lost",
+        "a GPU of the node has failed",
+        "run on another node, and have this one looked at (`kubectl cordon NODE`, then `dmesg | grep -i xid` on it)",
+    ),
+    (
+        "Allocate failed due to .*(?:rpc|plugin)",
+        "a device plugin of the node refused the pod's devices",
+        "look at that plugin's pod on the node, and at what the words after `desc =` want",
+    ),
+    (
         "runAsNonRoot|non-numeric user|will run as root",
         "the image runs as root, or as a user without a number",
         'set user to a number, as in user: "1000"',
@@ -47,9 +57,14 @@ def refusal(reason: str, words: str) -> tuple[str, str]:
     if mounted := re.search(r"references non-existent (secret|config) key: ([-._a-zA-Z0-9]+)", words):
         kind = "Secret" if mounted[1] == "secret" else "ConfigMap"
         return f"a {kind} that the job mounts has no key {mounted[2]}", "add that key to it, or correct the job file"
-    if reason.startswith("OutOf") or reason == "UnexpectedAdmissionError":
-        return "the node had no room for the pod when it arrived", "start it again, or set restart.max_attempts to 2"
+    if devices := re.search(r"devices unavailable for ([\w./-]+)\. Requested: (\d+), Available: (\d+)", words):
+        return (
+            f"the node had {devices[3]} of {devices[1]} free when the pod arrived, which asks for {devices[2]}",
+            "start it again; where the node has that many, look at the device plugin's pod there",
+        )
     told = next((each[1:] for each in _STORIES if re.search(each[0], words)), None)
+    if told is None and (reason.startswith("OutOf") or reason == "UnexpectedAdmissionError" or "Allocate" in words):
+        return "the node had no room for the pod when it arrived", "start it again, or set restart.max_attempts to 2"
     return told or (
         "the node can't create the container",
         "change what the node names; it tries again by itself until then",

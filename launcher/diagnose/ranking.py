@@ -193,7 +193,7 @@ def _counts(case: Case, diagnosis: Diagnosis) -> bool:
     if case.exit_code != 0:
         return True
     if diagnosis.symptom == "oom-killed":
-        return case.evidence.oom_killed
+        return case.evidence.oom_killed is True
     return diagnosis.symptom in WITH_SUCCESS
 
 

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import re
+
 from launcher.diagnose.evidence import Evidence
 from launcher.plan.planned import Planned
 from launcher.targets import KUBERNETES
 from launcher.units import GIB, format_size, human_size, round_up
+
+_NAME = re.compile(r"[A-Za-z0-9][\w.-]*", re.ASCII)
 
 
 def larger_shm(evidence: Evidence) -> str:
@@ -38,7 +42,20 @@ def _to_state(planned: Planned) -> str:
 
 
 def shm_commands(evidence: Evidence) -> tuple[str, ...]:
-    """Return what shows how full /dev/shm is, where the run is."""
+    """Return what shows how full /dev/shm is where the run is; of one that has ended, which /dev/shm it had."""
+    named = _NAME.fullmatch(evidence.container) is not None  # it goes to a shell
+    name = evidence.container if named else "NAME"
+    ended = named and evidence.exit_code is not None
     if evidence.target == KUBERNETES.name:
-        return ("kubectl exec POD -- df -h /dev/shm",)
-    return ("df -h /dev/shm",) if not evidence.where.starts_container else ("docker exec CONTAINER df -h /dev/shm",)
+        kubectl = f"kubectl -n {evidence.namespace}" if _NAME.fullmatch(evidence.namespace) else "kubectl"
+        look = f"{kubectl} get pod {name} -o jsonpath='{{.spec.volumes}}'" if ended else ""
+        look = look or f"{kubectl} exec {name} -- df -h /dev/shm"
+        names = f"{kubectl} get pods"
+    elif not evidence.where.starts_container:
+        return ("df -h /dev/shm",)
+    else:
+        fields = "{{.HostConfig.IpcMode}} {{.HostConfig.ShmSize}}"
+        look = f"{evidence.engine} inspect -f '{fields}' {name}" if ended else ""
+        look = look or f"{evidence.engine} exec {name} df -h /dev/shm"
+        names = f"{evidence.engine} ps"
+    return (look if named else f"{look}  # while it runs; `{names}` shows its NAME",)

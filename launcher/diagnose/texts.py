@@ -52,6 +52,7 @@ ROOTS: tuple[str, ...] = (
     "TaintManager",
     "to pull image",
     "o matching manifest",
+    "llocate failed due to",
 )
 MOST_CHARACTERS = 4096  # of a line; what a program says of an error stands in its first page
 

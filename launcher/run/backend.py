@@ -47,7 +47,8 @@ class Started:
     never ran (`error` then has the engine's words). Times are seconds since the epoch, sizes bytes, 0 where unknown.
     `node` is its number where several containers run the job, `project` the Compose project that it belongs to.
     `owner` is who started it, empty where it was started by hand. `fronted`: a program of the image
-    starts the preflight. `gpus` are those that it has, as `launcher.run.gpu_holds` writes them.
+    starts the preflight. `gpus` are those that it has, as `launcher.run.gpu_holds` writes them. `engine` is the program
+    whose commands know it.
     """
 
     id: str
@@ -77,6 +78,7 @@ class Started:
     owner: str = ""
     fronted: bool = False
     gpus: str = ""
+    engine: str = "docker"
 
     def expired(self, now: float) -> bool:
         """Whether it ended longer than its ttl_after_finished ago; `now` is seconds since the epoch."""

@@ -53,6 +53,8 @@ def evidence_of(
         stopped_by=note.stopped_by,
         killed_by=note.killed_by,
         planned=container.planned,
+        container=container.name,
+        engine=container.engine,
     )
 
 

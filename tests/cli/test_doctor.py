@@ -180,3 +180,26 @@ def test_each_look_at_this_machine_tells_what_it_saw() -> None:
     assert {"engine", "GPUs", "/dev/shm", "open files", "memory", "cluster"} <= {each.name for each in found}
     assert all(each.seen for each in found)
     assert all(each.wrong.fix for each in found if each.wrong is not None)
+
+
+def test_what_nobody_asked_an_engine_about_is_unknown(trainlaunch: Runs, tmp_path: Path) -> None:
+    """Without an inspection it is not said that there was no OOM, nor that there was no limit."""
+    log, inspected = tmp_path / "log", tmp_path / "inspect.json"
+    log.write_text("step 3\n")
+    done = trainlaunch("doctor", "--log", str(log), "--exit-code", "3")
+    assert "exit code 3, OOMKilled unknown, memory limit unknown" in done.stdout
+    state = {"Status": "exited", "ExitCode": 3, "OOMKilled": False}
+    inspected.write_text(json.dumps([{"Name": "/mnist", "State": state, "HostConfig": {"Memory": 0}}]))
+    done = trainlaunch("doctor", "--log", str(log), "--inspect", str(inspected))
+    assert "exit code 3, OOMKilled false, memory limit none" in done.stdout
+
+
+def test_a_command_names_the_container_of_an_inspection(trainlaunch: Runs, tmp_path: Path) -> None:
+    """Podman's has no slash before it, and its own program."""
+    inspected = tmp_path / "inspect.json"
+    log = tmp_path / "log"
+    log.write_text("RuntimeError: unable to write to file </torch_18692_1954506624>\n")
+    state = {"Status": "running", "OOMKilled": False}
+    inspected.write_text(json.dumps([{"Name": "mnist", "OCIRuntime": "crun", "State": state, "HostConfig": {}}]))
+    done = trainlaunch("doctor", "--log", str(log), "--inspect", str(inspected))
+    assert "= run: podman exec mnist df -h /dev/shm\n" in done.stdout

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from launcher.diagnose import all_causes
@@ -195,6 +197,57 @@ VARIANTS: dict[str, tuple[str, int | None, str]] = {
         1,
         "image-not-pulled",
     ),
+    "torch makes a segment where /dev/shm is missing": (
+        FRAMES + '  File "/x/torch/storage.py", line 527, in _share_fd_cpu_\n    return super()._share_fd_cpu_()\n'
+        f"RuntimeError: {OBJECT}: No such file or directory (2)\n",
+        1,
+        "shm-missing",
+    ),
+    "torch opens a segment that is gone": (
+        FRAMES + '  File "/x/torch/multiprocessing/reductions.py", line 490, in rebuild_storage_filename\n'
+        "    storage = torch.UntypedStorage._new_shared_filename_cpu(manager, handle, size)\n"
+        f"RuntimeError: {OBJECT}: No such file or directory (2)\n",
+        1,
+        "shm-manager",
+    ),
+    "streaming's directory of another dataset": (
+        FRAMES
+        + "ValueError: Reused local directory: ['/data'] vs ['/data']. Provide a different one. If using a unique\n",
+        1,
+        "shm-name-collision",
+    ),
+    "streaming's directory that one list names twice": (
+        FRAMES + "ValueError: Reused local directory: ['/data']. Provide a different one.\n",
+        1,
+        "python-exception",
+    ),
+    "a GPU that another process holds": (
+        FRAMES + "torch.AcceleratorError: CUDA error: CUDA-capable device(s) is/are busy or unavailable\n",
+        1,
+        "gpu-missing",
+    ),
+    "all GPUs held by others": (
+        FRAMES + "RuntimeError: CUDA error: all CUDA-capable devices are busy or unavailable\n",
+        1,
+        "gpu-missing",
+    ),
+    "a torch that warned of no driver, and failed": (
+        "UserWarning: CUDA initialization: Found no NVIDIA driver on your system. Please check that you have one\n",
+        1,
+        "gpu-missing",
+    ),
+    "a module that is not there": (FRAMES + "ModuleNotFoundError: No module named 'apex'\n", 1, "module-missing"),
+    "a kubelet without free GPUs": (
+        "Pod was rejected: Allocate failed due to requested number of devices unavailable for nvidia.com/gpu. "
+        "Requested: 2, Available: 1, which is unexpected\n",
+        None,
+        "container-not-created",
+    ),
+    "a device plugin that refuses": (
+        "Allocate failed due to rpc error: code = Unknown desc = no binding pod found, which is unexpected\n",
+        None,
+        "container-not-created",
+    ),
     "a node out of memory": (
         "  Warning  SystemOOM  10s  kubelet  System OOM encountered, victim process: python\n",
         None,
@@ -230,6 +283,7 @@ def test_a_variant_gets_its_own_cause(name: str) -> None:
         "val_error: 0.665, rmse_error: 1.2",
         "UserWarning: This overload of add_ is deprecated; exception handling of hooks is unchanged",
         "HTTP Error 404 thrown while requesting HEAD https://huggingface.co/m/resolve/main/adapter_config.json",
+        "malloc: allocate failed due to race, try again",
         "process 12 returned 0; SIGUSR1 handler installed; Signal handlers: SIGTERM SIGINT",
     ],
 )
@@ -237,3 +291,51 @@ def test_an_ordinary_line_names_nothing(line: str) -> None:
     """In a run that goes on, and in one that ended with 0."""
     for code in (None, 0):
         assert all_causes(Evidence(code, f"{line}\n" * 3)) == ()
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (
+            "requested number of devices unavailable for nvidia.com/gpu. Requested: 2, Available: 1",
+            "1 of nvidia.com/gpu",
+        ),
+        ("device plugin Allocate rpc failed with err: rpc error: code = Unknown desc = GPU is lost", "GPU of the node"),
+        ("rpc error: code = Unknown desc = at most 1 nvidia.com/gpu can be requested", "device plugin"),
+        ("not enough memory to satisfy the request", "no room"),
+    ],
+)
+def test_a_refused_admission_is_told_by_its_own_words(words: str, told: str) -> None:
+    """In a pod's event as in a pasted line."""
+    line = f"Allocate failed due to {words}, which is unexpected"
+    event = Evidence(None, target="kubernetes", reason="UnexpectedAdmissionError", words=line)
+    for evidence in (event, Evidence(None, line)):
+        assert told in all_causes(evidence)[0].sentence
+
+
+FULL = "RuntimeError: unable to allocate shared memory(shm) for file </torch_8_1>: No space left on device (28)\n"
+
+
+@pytest.mark.parametrize(
+    ("known", "command"),
+    [
+        ({"container": "mnist"}, "docker inspect -f '{{.HostConfig.IpcMode}} {{.HostConfig.ShmSize}}' mnist"),
+        ({"container": "mnist", "exit_code": None}, "docker exec mnist df -h /dev/shm"),
+        ({"container": "mnist", "exit_code": None, "engine": "podman"}, "podman exec mnist df -h /dev/shm"),
+        ({}, "docker exec NAME df -h /dev/shm  # while it runs; `docker ps` shows its NAME"),
+        ({"container": "$(reboot)"}, "docker exec NAME df -h /dev/shm  # while it runs; `docker ps` shows its NAME"),
+        (
+            {"container": "mnist-0", "namespace": "ml", "target": "kubernetes", "exit_code": None},
+            "kubectl -n ml exec mnist-0 -- df -h /dev/shm",
+        ),
+        (
+            {"container": "mnist-0", "namespace": "ml", "target": "kubernetes"},
+            "kubectl -n ml get pod mnist-0 -o jsonpath='{.spec.volumes}'",
+        ),
+        ({"target": "local"}, "df -h /dev/shm"),
+    ],
+)
+def test_a_command_to_type_names_the_container(known: dict[str, Any], command: str) -> None:
+    """One that can be typed as it is: no `exec` into what has ended, and no text of others into a shell."""
+    evidence = Evidence(**{"exit_code": 1, "log": FULL, **known})
+    assert all_causes(evidence)[0].commands == (command,)

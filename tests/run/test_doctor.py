@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import subprocess
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -77,6 +78,16 @@ DEATHS: dict[str, tuple[dict[str, Any], str]] = {
         {"command": ["true"], "ulimits": {"nofile": 64}, "resources": {"memory": "1Gi"}, "data_loader": MANY_TENSORS},
         "config-refused",
     ),
+    "a machine whose /dev/shm is taken": (
+        {
+            "command": ["true"],
+            "image_entrypoint": ["sh", "-c", 'head -c 60000000 /dev/zero > /dev/shm/old; exec "$0" "$@"'],
+            "shm_size": "64Mi",
+            "resources": {"memory": "1Gi"},
+            "data_loader": {"num_workers": 1, "batch_size": 1, "sample": [{"shape": [1 << 20], "dtype": "float32"}]},
+        },
+        "machine-refused",
+    ),
     "a plain exception": ({"command": ["python3", "-c", "raise ValueError('lr')"]}, "python-exception"),
 }  # fmt: skip
 
@@ -118,6 +129,28 @@ def test_a_death_of_a_worker_is_named_by_up_and_by_doctor(
     first = json.loads(trainlaunch("doctor", job, "--output", "json").stdout)["diagnoses"][0]
     assert first["symptom"] in symptoms, (up.stderr, first)
     assert first["code"] == codes[0]
+
+
+def test_an_image_without_tmp_is_refused_before_its_workers_hang(
+    trainlaunch: Runs, make_job: MakeJob, base_image: str, tmp_path: Path
+) -> None:
+    """Nothing of /tmp, /var/tmp and /usr/tmp is in it, and its user may make none."""
+    tag = f"{base_image.partition(':')[0]}:without-tmp-{tmp_path.name.replace('_', '-')}"[:120]
+    recipe = f"FROM {base_image}\nRUN rm -rf /tmp /var/tmp /usr/tmp\n"
+    subprocess.run(["docker", "build", "--tag", tag, "-"], input=recipe.encode(), check=True, capture_output=True)
+    try:
+        job = str(
+            make_job(image=tag, user="1234:1234", command=["python3", "-c", "import tempfile; tempfile.mkdtemp()"])
+        )
+        up = trainlaunch("up", job)
+        assert up.returncode == 78
+        assert "cause[TL601]" in up.stderr
+        assert "set TMPDIR to /dev/shm" in up.stderr
+        first = json.loads(trainlaunch("doctor", job, "--output", "json").stdout)["diagnoses"][0]
+        assert (first["symptom"], first["code"]) == ("config-refused", "TL601")
+    finally:
+        trainlaunch("down", job)
+        subprocess.run(["docker", "rmi", tag], check=False, capture_output=True)
 
 
 def test_a_first_cause_is_not_lost_under_a_megabyte_of_what_follows(trainlaunch: Runs, make_job: MakeJob) -> None:

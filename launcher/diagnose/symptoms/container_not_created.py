@@ -1,7 +1,7 @@
 """The node has the pod and can't start its container: something that it refers to is missing, or the image can't run.
 
 **What you see**: `CreateContainerConfigError`, `CreateContainerError`, `StartError`, `OutOfcpu` or
-`UnexpectedAdmissionError`, and no line of a log.
+`UnexpectedAdmissionError` (`Allocate failed due to …, which is unexpected`), and no line of a log.
 **Why**: a Secret or ConfigMap that the job names is not in the namespace, or lacks the key; the image wants to run as
 root and the cluster forbids it; the image has no /bin/sh; or the node has no room after all. The first two are tried
 again for ever, without an end that a Job would count.
@@ -35,7 +35,8 @@ _MOUNT = Text("nable to attach or mount volumes")
 _SETUP = Text("MountVolume", r"MountVolume\.\w+ failed for volume")
 _ATTACH = Text("rror", r"Multi-Attach error for volume")
 _NAMED = Text("ot found", r'(?i)(?:secret|configmap|persistentvolumeclaim|serviceaccount) "[^"]+" not found')
-_TEXTS = (_POD, _MOUNT, _SETUP, _ATTACH, _NAMED)
+_ALLOCATE = Text("llocate failed due to", r"(?:^|\W)Allocate failed due to .*, which is unexpected")
+_TEXTS = (_POD, _MOUNT, _SETUP, _ATTACH, _NAMED, _ALLOCATE)
 
 
 def diagnose(case: Case) -> Diagnosis | None:

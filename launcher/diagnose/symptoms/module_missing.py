@@ -19,7 +19,8 @@ _LIBRARY = Text("rror: lib", r"ImportError: (?P<library>lib[\w.+-]+): cannot ope
 _OSERROR = Text("rror: lib", r"OSError: (?P<library>lib[\w.+-]+): cannot open shared object file")
 _MODULE = Text(
     "o module named",
-    r"(?:ModuleNotFoundError|ImportError): No module named '?(?P<module>[\w.]+)|: No module named (?P<bare>[\w.]+)$",
+    r"(?:ModuleNotFoundError|ImportError): No module named '?(?P<module>[\w.]+)(?![\w.]|'?,)"
+    r"|: No module named (?P<bare>[\w.]+)$",
 )
 
 

@@ -13,11 +13,11 @@ from __future__ import annotations
 
 from launcher.diagnose.case import Case
 from launcher.diagnose.diagnosis import Diagnosis, seen
+from launcher.diagnose.symptoms.shm_missing import TORCH, torch_makes
 from launcher.diagnose.texts import Text
 
 CODE = "TL646"
 NAME = "shm-manager"
-_GONE = Text("nable to open shared memory object", r"unable to open shared memory object <[^>]*>.*\(2\)")
 _MANAGER = Text("rror", r"Shared memory manager connection has timed out|[Ss]hared memory manager.*(?:died|closed)")
 _PROCESS = Text(
     "shm", r"error executing torch_shm_manager|torch_shm_manager.*(?:no response|Permission denied|no such file)"
@@ -25,8 +25,9 @@ _PROCESS = Text(
 
 
 def diagnose(case: Case) -> Diagnosis | None:
-    """Match ENOENT of a name of torch's, and the manager's texts."""
-    hit = case.first(_GONE, _MANAGER, _PROCESS)
+    """Match ENOENT of a name of torch's that another process made, and the manager's texts."""
+    opened = next((each for each in case.hits(TORCH) if not torch_makes(case, each)), None)
+    hit = opened or case.first(_MANAGER, _PROCESS)
     if hit is None:
         return None
     sentence = (

@@ -1,7 +1,7 @@
 """Two runs that share a /dev/shm want the same name in it.
 
 **What you see**: `FileExistsError: [Errno 17] File exists: '/NAME'` out of `multiprocessing/shared_memory.py`, Mosaic
-Streaming's `Reused local directory`, or torch's `unable to open shared memory object … File exists (17)`.
+Streaming's `Reused local directory: […] vs […]`, or torch's `unable to open shared memory object … File exists (17)`.
 **Why**: a segment's name counts for all who share the mount: all runs of a host with ipc host, all containers of a pod.
 **Way out**: give each run its own /dev/shm, or let Python choose the name.
 **References**: docs.python.org/3/library/multiprocessing.shared_memory.html.
@@ -17,15 +17,32 @@ CODE = "TL632"
 NAME = "shm-name-collision"
 _EXISTS = Text("FileExistsError: [Errno 17]", r"File exists: '/[^/']+'")
 _TORCH = Text("nable to open shared memory object", r"shared memory object <[^>]*>.*\(17\)")
-_REUSED = Text("rror: Reused local directory")
+_REUSED = Text(
+    "rror: Reused local directory", r"rror: Reused local directory: \[.*\] vs "
+)  # else a list names one twice
 _MAKES = r"shared_memory\.py|_posixshmem|SemLock"
 
 
 def diagnose(case: Case) -> Diagnosis | None:
     """Match EEXIST for a name of one part, as segments have it: a file's path has several."""
-    hit = case.first(_EXISTS, within=_MAKES) or case.first(_EXISTS) or case.first(_TORCH, _REUSED)
+    hit = case.first(_EXISTS, within=_MAKES) or case.first(_EXISTS) or case.first(_TORCH)
     if hit is None:
-        return None
+        return _streaming(case)
     sentence = "another process that shares this /dev/shm already has a segment of that name, or left one"
     fix = "give each run its own /dev/shm with shm_size, without ipc host; or leave the name to Python (name=None)"
+    return Diagnosis(CODE, NAME, sentence, seen(hit), fix, LIKELY)
+
+
+def _streaming(case: Case) -> Diagnosis | None:
+    hit = case.first(_REUSED)
+    if hit is None:
+        return None
+    sentence = (
+        "streaming keeps the local directories of its datasets in /dev/shm, and one there already has this job's: "
+        "another dataset of the script, a run that shares this /dev/shm, or one that died"
+    )
+    fix = (
+        "give each dataset a local directory of its own; after a run that died call "
+        "streaming.base.util.clean_stale_shared_memory() once before the datasets are made"
+    )
     return Diagnosis(CODE, NAME, sentence, seen(hit), fix, LIKELY)

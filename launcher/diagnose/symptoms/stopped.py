@@ -23,6 +23,10 @@ _TORCHRUN = Text(
 _GOT = Text("SIG", r"SignalException: Process \d+ got signal")
 _SCANCEL = Text("rror", r"(?:JOB|STEP) \S+ ON \S+ CANCELLED AT [\d:T-]+(?: \*+)?\s*$")
 _AGAIN = "start it again with `trainlaunch up` when it should go on"
+_DEADLINE = "active_deadline"
+_LONGER = (
+    "raise active_deadline; `trainlaunch doctor JOB` while it runs again tells whether it works, or waits for what"
+)
 _INTERRUPTED = 130
 
 
@@ -38,7 +42,7 @@ def diagnose(case: Case) -> Diagnosis | None:
     saw = f"signals sent: {names}"
     if not evidence.where.on_this_machine:
         saw = f"the pod was deleted and ended with exit code {evidence.exit_code}"
-    fix = _AGAIN
+    fix = _LONGER if evidence.stopped_by == _DEADLINE else _AGAIN
     if evidence.killed_by:
         again = f"a second {by}" if evidence.killed_by == by else evidence.killed_by
         sentence = f"{by} stopped the job, and {again} killed it before its grace period was over"

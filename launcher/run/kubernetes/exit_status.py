@@ -25,7 +25,7 @@ _OVERDUE = "longer than specified deadline"
 
 def evidence_of_ended(cluster: Cluster, end: End, say: Say) -> Evidence:
     """Return the evidence of an end whose logs nobody read to the end: the deciding pod's is read now."""
-    evidence = evidence_of_end(end, None)
+    evidence = replace(evidence_of_end(end, None), namespace=cluster.namespace)
     if end.pod is None or not end.pod.ran:
         return evidence
     tail, facts = _read(cluster, end.pod, say)
@@ -81,6 +81,7 @@ def evidence_of_end(end: End, output: Output | None) -> Evidence:
         reason=reason,
         words=words,
         planned=pod.planned,
+        container=pod.name,
     )
 
 

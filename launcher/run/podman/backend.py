@@ -125,7 +125,7 @@ class PodmanBackend(DockerBackend):
         )
 
     def _described(self, found: Mapping[str, Any]) -> Started:
-        started = super()._described(found)
+        started = replace(super()._described(found), engine="podman")
         if _is_unchecked(found, started):
             return replace(started, health=UNCHECKED, health_output=NO_TIMER)
         unnoticed = started.ended and started.memory and not started.oom_killed
