@@ -15,7 +15,7 @@ MakeJob = Callable[..., Path]
 # The frame in which torch's main process waits, without torch: what it does is read a pipe.
 LOADER = "import os\n\n\ndef _try_get_data(pipe):\n    return os.read(pipe, 1)\n"
 TRAINING = """\
-import ctypes, os, sys, threading, time
+import ctypes, multiprocessing, os, sys, threading, time
 sys.path.insert(0, sys.argv[1])
 from torch.utils.data.dataloader import _try_get_data
 
@@ -30,10 +30,13 @@ def __getitem__(mode):
         pass
 
 
-LOCK.acquire()
-if os.fork() == 0:
+def worker(mode):
     ctypes.CDLL(None).prctl(15, b"pt_data_worker", 0, 0, 0)
-    __getitem__(sys.argv[2])
+    __getitem__(mode)
+
+
+LOCK.acquire()
+multiprocessing.get_context("fork").Process(target=worker, args=(sys.argv[2],)).start()
 print("waiting", flush=True)
 _try_get_data(READ)
 """
@@ -65,10 +68,11 @@ def test_a_worker_that_hangs_is_found_and_goes_on(
     while True:
         done = trainlaunch("doctor", "--target", "local", "--output", "json", job)
         document = json.loads(done.stdout)
-        if done.returncode == 1 or time.monotonic() > until:
+        (live,) = document["live"]
+        asleep = max((each["asleep"] or 0 for each in live["processes"] if each["worker"] is not None), default=0)
+        if (done.returncode == 1 and asleep >= 5) or time.monotonic() > until:  # earlier it may be a slow storage
             break
     assert [each["symptom"] for each in document["diagnoses"]] == [symptom], document
-    (live,) = document["live"]
     (worker,) = [each for each in live["processes"] if each["worker"] is not None]
     assert worker["asleep"] >= 5
     assert worker["state"] == "S"
