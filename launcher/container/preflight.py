@@ -5,6 +5,7 @@ Both are the same bytes on every target; a target only quotes them.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterator, Mapping, Sequence
 
 from launcher.container.checkpoints import checkpoint_dir
@@ -42,9 +43,8 @@ def preflight_text(plan: LaunchPlan) -> str:
 
     It is a prologue of the job's own numbers, then templates/preflight.sh with the sections that the job needs.
     """
-    sections = dict(_sections(plan))
     lines = *_numbers(plan), *_settings(plan), *_names(plan)
-    return "\n".join((*lines, _script("preflight.sh", sections)))
+    return "\n".join((*lines, _script("preflight.sh", tuple(_sections(plan)))))
 
 
 def has_a_front(argv: Sequence[str]) -> bool:
@@ -57,15 +57,16 @@ def has_a_front(argv: Sequence[str]) -> bool:
 def health_text(plan: LaunchPlan) -> str:
     """Return the health command: one line of text and exit 0 while /dev/shm is as planned, else a reason and exit 1."""
     numbers = {"least": plan.shm.minimum, "planned": plan.processes, "shared": _shared(plan)}
-    return "\n".join((_assigned(numbers), _script("health.sh", {})))
+    return "\n".join((_assigned(numbers), _script("health.sh", ())))
 
 
-def _script(name: str, sections: Mapping[str, bool]) -> str:
+@functools.lru_cache(maxsize=64)
+def _script(name: str, sections: tuple[tuple[str, bool], ...]) -> str:
     """Return a constant script without its marks, and without the sections, `#: NAME` to `#: end`, that are False."""
-    kept, wanted = [], True
+    kept, wanted, stated = [], True, dict(sections)
     for line in constant_text(name).splitlines(keepends=True):
         if line.startswith("#: "):
-            wanted = sections.get(line[3:].strip(), True)
+            wanted = stated.get(line[3:].strip(), True)
         elif wanted:
             kept.append(line)
     return "".join(kept)
