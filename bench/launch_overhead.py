@@ -134,7 +134,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         told = {"schema_version": SCHEMA_VERSION, "results": [each._asdict() for each in results], "missed": failures}
         print(json.dumps(told, indent=2))
     else:
-        print("\n".join([*table(results), *(f"missed: {each}" for each in failures)] or ["no goal missed"]))
+        print("\n".join(table(results)))
+        print("\n".join(f"missed: {each}" for each in failures) or "no goal missed")
     return 1 if failures else 0
 
 
