@@ -45,7 +45,8 @@ class Kind(NamedTuple):
     `acts_on_readiness`: a pod that is not ready counts as none. `can_wait`: a queue can hold it back, and
     `suspend` leads to what then says so.
     `needs_parts_first`: its API refuses it while `parts` are missing. `ancestor_label`: the label by which its
-    controller finds the trainer among the Jobs of a JobSet.
+    controller finds the trainer among the Jobs of a JobSet. `restarts_label`: the label of a pod with the number of
+    times that the job was started again before, from 0; empty where no label of its pods says it.
 
     `one_node`, `no_attempts` and `no_attempts_of_several` say why it can't run several nodes, or be started again;
     empty where it can. `groups` leads to its groups of pods, `counts` in each to the factors of their number, 1 where
@@ -80,6 +81,7 @@ class Kind(NamedTuple):
     suspend: Path = ("spec", "suspend")
     needs_parts_first: bool = False
     ancestor_label: str = ""
+    restarts_label: str = ""
     one_node: str = ""
     no_attempts: str = ""
     no_attempts_of_several: str = ""
@@ -101,6 +103,7 @@ class Kind(NamedTuple):
 
 
 _TRAINER = "Kubeflow Trainer (kubeflow.org/docs/components/trainer)"
+_JOB_SETS_RESTARTS = "jobset.sigs.k8s.io/restart-attempt"
 _IN_JOB_SET = ("spec", "replicatedJobs", "*", "template", "spec", "template")
 
 SERVICE = Part("Service", "v1", "services")
@@ -169,6 +172,7 @@ JOB_SET = Kind(
     letter_first=True,
     restarts_together=True,
     deadline_of_pods=True,
+    restarts_label=_JOB_SETS_RESTARTS,
     groups=("spec", "replicatedJobs", "*"),
     counts=(("replicas",), ("template", "spec", "parallelism")),
     pod_failure_policy=True,
@@ -192,6 +196,7 @@ TRAIN_JOB = Kind(
     removed_after_ttl=False,
     needs_parts_first=True,
     ancestor_label="trainer.kubeflow.org/trainjob-ancestor-step",
+    restarts_label=_JOB_SETS_RESTARTS,
     counts=(("trainer", "numNodes"),),
 )
 PYTORCH_JOB = Kind(

@@ -141,6 +141,10 @@ if [ "$tl_bytes" -gt 0 ]; then tl_room "$tl_saves"
     "checkpoint_dir $tl_saves has $((tl_free >> 20)) MiB free of the $(((tl_bytes + 1048575) >> 20)) asked; make room"; fi
 export TRAINLAUNCH_CHECKPOINT_DIR="$tl_saves"
 #: end
+#: restarts
+case ${TRAINLAUNCH_RESTARTS-} in "" | *[!0-9]* | 0?*) ;;
+*) export TRAINLAUNCH_ATTEMPT=$((TRAINLAUNCH_RESTARTS + 1)) ;; esac
+#: end
 #: inject
 # What the job reads; a thread variable that the image or the job sets stays as it is.
 tl_set() { eval "export $1=\"\${$1-\$2}\""; } # NAME VALUE

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from launcher.container.paths import absolute_bind
 from launcher.job.host_paths import host_path
+from launcher.kinds import KINDS
 from launcher.plan.launch_plan import LaunchPlan
 
 ATTEMPT = "TRAINLAUNCH_ATTEMPT"
+RESTARTS = "TRAINLAUNCH_RESTARTS"  # how often the cluster started it again; the preflight makes ATTEMPT of it
 
 
 def checkpoint_dir(plan: LaunchPlan) -> str | None:
@@ -21,3 +23,16 @@ def checkpoint_dir(plan: LaunchPlan) -> str | None:
 def attempt_variables(plan: LaunchPlan, attempt: int) -> dict[str, str]:
     """Return the variable that tells an attempt's number, from 1; none where the job sets it itself."""
     return {} if ATTEMPT in {*plan.job.env, *plan.job.secrets} else {ATTEMPT: str(attempt)}
+
+
+def restarts_field(plan: LaunchPlan) -> str:
+    """Return the field of a pod from which an attempt learns its number on a cluster, `` where it doesn't.
+
+    Only a job that goes on from a checkpoint asks, and not one that sets one of both variables itself.
+    """
+    job = plan.job
+    label = KINDS[job.kubernetes.kind].restarts_label if plan.target_record.has_kinds else ""
+    resumes = job.checkpoint_dir is not None and job.max_attempts > 1
+    if not label or not resumes or {ATTEMPT, RESTARTS} & {*job.env, *job.secrets}:
+        return ""
+    return f"metadata.labels['{label}']"

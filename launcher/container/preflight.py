@@ -8,7 +8,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Iterator, Mapping, Sequence
 
-from launcher.container.checkpoints import checkpoint_dir
+from launcher.container.checkpoints import checkpoint_dir, restarts_field
 from launcher.container.secrets import path_variables, read_secrets, written_secrets
 from launcher.job.spec import JobSpec, LoaderSpec
 from launcher.job.tokens import has_token
@@ -85,6 +85,7 @@ def _sections(plan: LaunchPlan) -> Iterator[tuple[str, bool]]:
     yield "nodes", job.nodes > 1
     yield "disks", any(_disks(job))
     yield "checkpoints", job.checkpoint_dir is not None
+    yield "restarts", bool(restarts_field(plan))
     yield "inject", job.data_loader.inject != "off"
     yield "tokens", tokens
     # torchrun itself hands signals on to the script that it starts.

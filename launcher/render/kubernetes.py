@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
+from launcher.container.checkpoints import restarts_field
 from launcher.container.code import CodeItem, code_maps
 from launcher.container.container import container_of
 from launcher.container.kubernetes import (
@@ -72,6 +73,7 @@ def text(plan: LaunchPlan, *, base: Path | None) -> str:
         pod_annotations=pod_annotations(plan, container.notes),
         env=dict(container.env) | missing_identity(plan),
         local_address=needs_local_address(job),
+        restarts_field=restarts_field(plan),
         security=security(job),
         stated_security=security(job)[:3] != (None, None, None) or security(job).seccomp or bool(job.group_add),
         tolerations=list(tolerations(plan)),

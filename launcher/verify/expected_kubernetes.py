@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from launcher.container.checkpoints import RESTARTS, restarts_field
 from launcher.container.code import code_maps
 from launcher.container.container import container_of
 from launcher.container.kubernetes import (
@@ -48,6 +49,8 @@ def expected_of(plan: LaunchPlan) -> Workload:
     sources = {name: str(secret.kubernetes) for name, secret in container.secrets}
     if needs_local_address(job):
         sources[LOCAL_ADDRESS] = "field status.podIP"
+    if restarts_field(plan):
+        sources[RESTARTS] = f"field {restarts_field(plan)}"
     labels = kubernetes_labels(plan, container.labels)
     env = {**dict(container.env), **missing_identity(plan)}
     rest = dict(flat(_Expected(plan, labels).rest()))

@@ -99,6 +99,18 @@ def test_its_text_is_given_back_but_for_the_comments(target: str, kind: str, tmp
     assert texts[0] == texts[1]
 
 
+def test_what_a_pod_learns_of_itself_is_no_secret_of_the_job(tmp_path: Path) -> None:
+    """Its address on a node's network, and how often it was started again."""
+    sets = ["kubernetes.host_network=true", "kubernetes.pod_security=privileged", "torchrun.nnodes=2"]
+    resumes = ["restart.max_attempts=3", "checkpoint_dir=/saved", "mounts.0={type: pvc, source: s, target: /saved}"]
+    job = ROOT / "tests/render/jobs/minimal.yaml"
+    for more in (sets, [*resumes, "kubernetes.kind=jobset"]):
+        plan = plan_job(read_job(job, target="kubernetes", sets=more), force=True)
+        assert "fieldRef" in render(plan)
+        again, lost = given_back(plan, tmp_path)
+        assert (said(again), lost) == (said(plan), [])
+
+
 def test_code_in_a_manifest_is_named_and_not_invented(tmp_path: Path) -> None:
     """A ConfigMap has the files; the folder that they came from is not in the text."""
     _, lost = given_back(planned(ROOT / "tests/render/jobs/code.yaml", "kubernetes"), tmp_path)

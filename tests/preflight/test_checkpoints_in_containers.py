@@ -49,3 +49,21 @@ def test_room_that_is_taken_is_the_machines_and_a_small_disk_the_files(docker_ru
     taken, small = run_cases(docker_run, base_image, cases, SHM, "--tmpfs=/saved:size=24m")
     stopped(taken, EXIT_TRY_ELSEWHERE, "has 16 MiB free of the 20 asked")
     stopped(small, EXIT_FILES_WRONG, "of the 25 asked")
+
+
+def test_an_attempt_on_a_cluster_knows_its_number(docker_run: Runs, base_image: str) -> None:
+    """The controller counts restarts from 0; what is no number of its tells nothing."""
+    again = plan(
+        target="kubernetes",
+        mounts=[{"type": "pvc", "source": "saved", "target": "/saved"}],
+        checkpoint_dir=FOLDER,
+        restart={"max_attempts": 3},
+        kubernetes={"kind": "jobset"},
+        resources={"cpus": 1, "memory": "1Gi"},
+        command=prints("TRAINLAUNCH_ATTEMPT"),
+    )
+    told = {"0": "1", "1": "2", "11": "12", "": "", "08": "", "1; exit 3": ""}
+    cases = [Case(again, env={"TRAINLAUNCH_RESTARTS": each}) for each in told]
+    ended = run_cases(docker_run, base_image, [*cases, Case(again)], SHM, "--tmpfs=/saved:size=24m")
+    for each, number in zip(ended, (*told.values(), ""), strict=True):
+        passed(each, f"{number}\n")

@@ -305,6 +305,49 @@ def test_a_hosts_network_needs_the_level_that_allows_it(tmp_path: Path) -> None:
     validate(documents(plan)[1], VERSIONS[-1])
 
 
+RESUMES = {
+    "mounts": [{"type": "pvc", "source": "saved", "target": "/saved"}],
+    "checkpoint_dir": "/saved",
+    "restart": {"max_attempts": 3},
+    "resources": LIMITS,
+}
+
+
+@pytest.mark.parametrize("kind", ["pod", "job", "jobset", "trainjob"])
+def test_an_attempt_learns_its_number_where_the_pods_have_it(tmp_path: Path, kind: str) -> None:
+    """The JobSet controller labels its pods with it; a Job's says nothing, and nothing is invented."""
+    plan = plan_with(tmp_path, "kubernetes", kubernetes={"kind": kind}, **RESUMES)
+    env = templates(plan)[0]["spec"]["containers"][0].get("env", [])
+    found = [each["valueFrom"] for each in env if each["name"] == "TRAINLAUNCH_RESTARTS"]
+    label = {"fieldRef": {"fieldPath": "metadata.labels['jobset.sigs.k8s.io/restart-attempt']"}}
+    assert found == [label] * (kind in {"jobset", "trainjob"})
+    text = verified(plan, render(plan))
+    assert ("TRAINLAUNCH_RESTARTS + 1" in text) is bool(found)
+    for document in documents(plan):
+        validate(document, VERSIONS[-1])
+    if found:
+        with pytest.raises(RenderingDisagrees, match="TRAINLAUNCH_RESTARTS"):
+            verified(plan, text.replace("restart-attempt", "job-index"))
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"restart": None},
+        {"checkpoint_dir": None},
+        {"env": {"TRAINLAUNCH_ATTEMPT": "mine"}},
+        {"env": {"TRAINLAUNCH_RESTARTS": "9"}},
+    ],
+)
+def test_who_asks_for_no_number_gets_none(tmp_path: Path, fields: dict[str, Any]) -> None:
+    """One attempt, nothing to go on from, or a variable of the job's own: the text stays as it was."""
+    stated = {key: value for key, value in {**RESUMES, **fields}.items() if value is not None}
+    plan = plan_with(tmp_path, "kubernetes", kubernetes={"kind": "jobset"}, **stated)
+    text = verified(plan, render(plan))
+    assert "restart-attempt" not in text
+    assert "TRAINLAUNCH_RESTARTS +" not in text
+
+
 def test_no_pod_ever_asks_for_the_hosts_ipc() -> None:
     """The node's /dev/shm would be everybody's."""
     for kind, nodes in CASES:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from launcher.container.checkpoints import RESTARTS
 from launcher.container.kubernetes import IDENTITY, LOCAL_ADDRESS
 from launcher.errors import EXIT_TRY_ELSEWHERE
 from launcher.formats.workload import stated
@@ -51,7 +52,12 @@ def _drop_identity(draft: Draft, own: dict[str, Any]) -> None:
     for name, value in IDENTITY.items():
         if env.get(name) == value:
             del env[name]
-    env.pop(LOCAL_ADDRESS, None)
+    secrets = draft.fields.get("secrets", {})
+    for name in (LOCAL_ADDRESS, RESTARTS):
+        if str(secrets.get(name, {}).get("kubernetes", "")).startswith("field "):
+            del secrets[name]
+    if not secrets:
+        draft.fields.pop("secrets", None)
     restricted = "pod_security" not in own
     if restricted and draft.fields.get("user") == f"{_DEFAULT_ID}:{_DEFAULT_ID}":
         del draft.fields["user"]

@@ -9,13 +9,13 @@ from typing import Any
 from launcher.container.preflight import has_a_front
 from launcher.formats.quantities import bytes_of
 from launcher.job.reserved import KUBERNETES_LABEL_PREFIX
+from launcher.kinds import JOB_SET
 from launcher.plan.planned import LABEL as PLAN_LABEL
 from launcher.plan.planned import Planned, planned_from, whole_number
 from launcher.run.timestamps import seconds
 
 INDEX_LABELS = ("batch.kubernetes.io/job-completion-index", "jobset.sigs.k8s.io/job-global-index")
 REPLICA_INDEX, REPLICA_TYPE = "training.kubeflow.org/replica-index", "training.kubeflow.org/replica-type"
-RESTART_ATTEMPT = "jobset.sigs.k8s.io/restart-attempt"
 ENDED = frozenset({"Succeeded", "Failed"})
 NEVER_STARTED = frozenset({"ContainerCannotRun", "StartError"})  # the runtime's own 127 or 128: no process has it
 
@@ -91,7 +91,7 @@ def pod_from(raw: Mapping[str, Any]) -> Pod:
         uid=str(meta.get("uid", "")),
         name=str(meta["name"]),
         node_index=node_index_of(meta),
-        restart_attempt=whole_number((meta.get("labels") or {}).get(RESTART_ATTEMPT)),
+        restart_attempt=whole_number((meta.get("labels") or {}).get(JOB_SET.restarts_label)),
         created=_time(meta.get("creationTimestamp")),
         node=str(spec.get("nodeName") or ""),
         phase=str(status.get("phase") or "Pending"),
