@@ -56,7 +56,7 @@ def refused_capability(policy: Policy, name: str) -> Iterator[tuple[str, Span]]:
     if not lists:
         yield "no capability", Span(policy.files[0], 1, 1, 1, 1)
     for values, span in lists:
-        if name.upper().removeprefix("CAP_") not in values:
+        if name.upper().removeprefix("CAP_") not in {each.removeprefix("CAP_") for each in values}:
             yield ", ".join(values), span
 
 

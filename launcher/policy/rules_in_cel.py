@@ -195,7 +195,9 @@ def _rights(policy: Policy) -> Iterator[Rule]:
             "no volume may hold a serviceAccountToken: training needs no access to the API",
         )
     for allowed in policy.allowed.get("allowed_capabilities", ()):
-        names = json.dumps([f"{prefix}{each}" for each in allowed.values for prefix in ("", "CAP_")])
+        names = json.dumps(
+            [f"{prefix}{each.removeprefix('CAP_')}" for each in allowed.values for prefix in ("", "CAP_")]
+        )
         added = "c.?securityContext.?capabilities.?add.orValue([])"
         said = f"capabilities are {', '.join(allowed.values)}"
         yield Rule(_each(f"{_ALL_CONTAINERS}.all(c, {added}.all(k, k in {names}))"), said)

@@ -29,7 +29,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from launcher.diagnostics import Diagnostic, Severity, Span
-from launcher.formats.docker.flags import Flag
+from launcher.formats.docker.flags import Flag, flag_name
 from launcher.job.ceilings import Allowed
 from launcher.job.spec import JobSpec, Mount
 from launcher.plan.launch_plan import LaunchPlan
@@ -133,7 +133,7 @@ def _patch(job: JobSpec) -> Iterator[Diagnostic]:
     for flag in job.patch.flags:
         field = f"patches.docker.extra_args.{flag.at}"
         for values, span in _lists(job, "allowed_extra_args"):
-            if f"--{flag.name}" not in values:
+            if flag.name not in {flag_name(each)[0] for each in values}:
                 fix = f"delete it, or add --{flag.name} to {span.file}:{span.line}"
                 yield _error(job, field, f"--{flag.name} is stated", fix, span, ", ".join(values))._replace(
                     span=flag.span

@@ -229,7 +229,7 @@ ASKED = [
     (
         "a capability",
         changed("spec.containers.0.securityContext", {"capabilities": {"add": ["SYS_ADMIN"]}}),
-        "capabilities are SYS_PTRACE",
+        "capabilities are CAP_SYS_PTRACE",
     ),
     ("a token by default", changed("spec.automountServiceAccountToken", None), "automountServiceAccountToken"),
     ("privileged", changed("spec.containers.0.securityContext", {"privileged": True}), "privileged"),

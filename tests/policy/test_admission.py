@@ -28,7 +28,7 @@ POLICY: dict[str, Any] = {
     "allowed_namespaces": ["training"],
     "allowed_service_accounts": ["trainer"],
     "allowed_claims": ["data"],
-    "allowed_capabilities": ["SYS_PTRACE"],
+    "allowed_capabilities": ["CAP_SYS_PTRACE"],
     "allowed_priority_classes": ["low"],
     "allowed_pod_security": ["restricted"],
     "forbid_token": True,

@@ -109,13 +109,14 @@ def test_claims_are_listed(tmp_path: Path) -> None:
     ("flags", "said"),
     [
         (["--log-driver", "none"], None),
+        (["--network", "x", "--env", "A=b"], None),
         (["--log-opt", "max-size=1m"], "--log-opt is stated"),
         (["--volume", "/data/x:/x"], "--volume is stated"),
     ],
 )
 def test_extra_args_are_listed(tmp_path: Path, flags: list[str], said: str | None) -> None:
     """By their long name, however they are spelled."""
-    policy = {"allowed_extra_args": ["--log-driver"]}
+    policy = {"allowed_extra_args": ["--log-driver", "--net", "-e"]}
     patches = {"docker": {"extra_args": flags}}
     if said is None:
         allowed(tmp_path, policy, patches=patches)

@@ -140,6 +140,7 @@ BEYOND: list[tuple[str, Any, str, str]] = [
         "allowed_registries: [docker.io]",
         HOST,
     ),
+    ("docker", flags("--cap-add", "SYS_PTRACE"), "{}", "allowed_capabilities: [CAP_SYS_PTRACE]"),
     ("kubernetes", added(f"{POD}/volumes/-", TOKEN), "forbid_token: true", "forbid_token: false"),
 ]
 

@@ -74,7 +74,7 @@ def flags_of(node: SequenceNode, report: Report | None) -> Iterator[Flag]:
     words = [each for each in node.items if isinstance(each, Scalar)]
     left = iter(enumerate(words))
     for index, word in left:
-        name, value = _name(word.text)
+        name, value = flag_name(word.text)
         if name is None or name not in FLAGS:
             if report is not None:
                 _refuse(report, word, name)
@@ -90,7 +90,7 @@ def flags_of(node: SequenceNode, report: Report | None) -> Iterator[Flag]:
         yield Flag(name, value, index, word.span)
 
 
-def _name(word: str) -> tuple[str | None, str | None]:
+def flag_name(word: str) -> tuple[str | None, str | None]:
     """Return the long name that a word starts with, and the value in it; no name for what is no flag."""
     long = re.fullmatch(r"--([a-z0-9][-a-z0-9]*)(?:=([\s\S]*))?", word)
     if long:
