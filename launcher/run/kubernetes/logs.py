@@ -95,6 +95,8 @@ class PodLog:
         self._say = say
         self._part = part
         self._before = part.since is not None
+        self._first: int | None = None  # nanoseconds of the first line of a tail
+        self._resumed = False
         self._seen = Seen()
         self._remarks: set[bytes] = set()
         self._unknown_since: float | None = None
@@ -153,6 +155,7 @@ class PodLog:
         query = [("container", self._pod.container), ("timestamps", "true")]
         query += [("follow", "true")] if follow else []
         since = self._seen.resume()
+        self._resumed = since is not None
         if since is None:
             query += self._beginning()
         else:
@@ -186,7 +189,7 @@ class PodLog:
             stamp, _, text = line.partition(b" ")
             if not _is_stamp(stamp):
                 self._remark(line)
-            elif self._seen.is_new(stamp, text):
+            elif self._in_tail(stamp) and self._seen.is_new(stamp, text):
                 if self._seen.gap():
                     self._say(
                         f"lines of pod {self._pod.name} may be missing before the next one: its node rotated the log "
@@ -195,6 +198,15 @@ class PodLog:
                 new.append(self._shown(stamp, text))
         if any(new):
             self._write(b"".join(new))
+
+    def _in_tail(self, stamp: bytes) -> bool:
+        """Whether a line is none of those before the last ones that were asked for: a log goes on from a second."""
+        if self._part.tail is None:
+            return True
+        moment = nanoseconds(stamp.decode())
+        if not self._resumed:
+            self._first = moment if self._first is None else min(self._first, moment)
+        return self._first is None or moment >= self._first
 
     def _remark(self, line: bytes) -> None:
         """Say what the kubelet itself puts into a log, once: it has no timestamp."""
