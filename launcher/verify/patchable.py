@@ -174,6 +174,7 @@ def _beyond(path: str, before: object, after: object, allowed: frozenset[str]) -
 
 def _compose(before: dict[str, Any], after: dict[str, Any]) -> Iterator[tuple[str, Refused]]:
     yield from _beyond("the file", before, after, TOP)
+    yield from _named(before, after)
     had, found = before["services"], after.get("services")
     for name, service in found.items() if isinstance(found, dict) else ():
         if not isinstance(service, dict):
@@ -189,6 +190,21 @@ def _compose(before: dict[str, Any], after: dict[str, Any]) -> Iterator[tuple[st
         if any(str(each).startswith(LABEL_PREFIX) for each in labels or ()):
             said = f"gives services.{name} a label of trainlaunch's own, by which containers of a job are found"
             yield f"services.{name}.labels", Refused(said, "delete the label")
+
+
+def _named(before: dict[str, Any], after: dict[str, Any]) -> Iterator[tuple[str, Refused]]:
+    """Yield what a volume, secret or network of the job no longer says; volumes and networks may say more."""
+    for key in ("volumes", "secrets", "networks"):
+        found = after.get(key)
+        for name, ours in (before.get(key) or {}).items():
+            theirs = found.get(name) if isinstance(found, dict) else None
+            for path, is_new in _differences(ours or {}, theirs or {}, f"{key}.{name}"):
+                if not is_new or key == "secrets":
+                    said = f"changes {path}, which the rendering decides"
+                    yield (
+                        path,
+                        Refused(said, "delete this part of the patch", "the job's mounts and secrets are its own"),
+                    )
 
 
 def _targets(path: str, service: dict[str, Any]) -> Iterator[tuple[str, Refused]]:

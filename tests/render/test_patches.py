@@ -200,12 +200,12 @@ def test_a_text_that_the_editor_gets_wrong_is_a_bug_of_ours(tmp_path: Path, monk
     assert caught.value.diagnostics[0].code == "TL902"
 
 
-def test_null_deletes_what_is_not_the_plans(tmp_path: Path) -> None:
-    """A merge patch of a merge patch: added by a policy's default, or by the template."""
+def test_a_merge_patch_adds_to_a_volume(tmp_path: Path) -> None:
+    """Its name stays: the plan mounts that one."""
     job = plan_with(tmp_path, "compose", **FIELDS, mounts=[{"type": "volume", "source": "cache", "target": "/cache"}],
-                    patches={"compose": {"volumes": {"cache": {"name": "other"}}}})  # fmt: skip
+                    patches={"compose": {"volumes": {"cache": {"driver": "local"}}}})  # fmt: skip
     (document,) = documents_of(text_of(job))
-    assert document["volumes"] == {"cache": {"name": "other"}}
+    assert document["volumes"] == {"cache": {"name": "cache", "driver": "local"}}
 
 
 KUBERNETES: list[dict[str, Any]] = [

@@ -199,3 +199,25 @@ def test_a_secret_is_a_door_too(tmp_path: Path) -> None:
 def test_no_added_service_has_a_label_of_ours(tmp_path: Path) -> None:
     """Containers of a job are found by them."""
     assert said(tmp_path, "compose", side(labels={"dev.trainlaunch.job": "digits"}))
+
+
+@pytest.mark.parametrize(
+    "patch",
+    [
+        {"volumes": {"data": {"name": "another"}}},
+        {"volumes": {"data": None}},
+        {"networks": {"default": {"labels": None}}},
+        {"networks": {"default": {"labels": {"dev.trainlaunch.job": "another"}}}},
+    ],
+    ids=str,
+)
+def test_no_merge_patch_puts_another_volume_in_place_of_the_jobs(tmp_path: Path, patch: dict[str, Any]) -> None:
+    """The mount says the same name, and another team's data would be behind it."""
+    assert said(tmp_path, "compose", patch)
+
+
+def test_a_merge_patch_adds_to_networks_and_volumes(tmp_path: Path) -> None:
+    """A smaller MTU, and where a volume lies, have no field of the job file."""
+    nfs = {"type": "nfs", "o": "addr=10.0.0.1", "device": ":/data"}
+    assert not said(tmp_path, "compose", {"volumes": {"data": {"driver_opts": nfs}}})
+    assert not said(tmp_path, "compose", {"networks": {"default": {"driver_opts": {"mtu": "1400"}}}})
