@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import functools
 import os
-import signal
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+from launcher.committed.shared_out import shared_out
 from launcher.diagnostics import Diagnostic, Severity
 from launcher.errors import JobFileRejected
 from launcher.job.spec import JobSpec
@@ -47,21 +47,8 @@ class Rendered(NamedTuple):
 
 def render_all(jobs: Sequence[Path], asked: Asked) -> Iterator[tuple[Rendered, ...]]:
     """Yield the texts of each job, in order; many jobs are shared out among the CPUs of this process."""
-    workers = min(len(os.sched_getaffinity(0)), len(jobs) // JOBS_PER_PROCESS)
     rendered = functools.partial(of_job, asked=asked)
-    if workers < 2:
-        yield from map(rendered, jobs)
-        return
-    import multiprocessing
-    from concurrent.futures import ProcessPoolExecutor
-
-    # A forked child has all that is needed in memory already; this process has no threads yet.
-    context = multiprocessing.get_context("fork")
-    pool = ProcessPoolExecutor(workers, context, initializer=signal.signal, initargs=(signal.SIGINT, signal.SIG_IGN))
-    try:
-        yield from pool.map(rendered, jobs, chunksize=JOBS_PER_CHUNK)
-    finally:
-        pool.shutdown(cancel_futures=True)
+    yield from shared_out(rendered, jobs, per_process=JOBS_PER_PROCESS, chunk=JOBS_PER_CHUNK)
 
 
 def of_job(job: Path, *, asked: Asked) -> tuple[Rendered, ...]:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import functools
 import os
-import signal
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -29,6 +28,7 @@ from launcher.committed.compared import (
     unreadable,
 )
 from launcher.committed.review import of_one
+from launcher.committed.shared_out import shared_out
 from launcher.container.template_hash import RENDERING_FORMAT
 from launcher.diagnostics import Diagnostic, Severity
 from launcher.errors import JobFileRejected, UsageError
@@ -112,25 +112,8 @@ def _job_file(path: Path) -> str | None:
 
 def compare_all(paths: Sequence[Path], *, policy: Path | None = None) -> Iterator[Checked]:
     """Yield how each rendering compares, in order; many of them are shared out among the CPUs of this process."""
-    workers = min(_cpus(), len(paths) // RENDERINGS_PER_PROCESS)
     compare = functools.partial(compared, policy=policy)
-    if workers < 2:
-        yield from map(compare, paths)
-        return
-    import multiprocessing
-    from concurrent.futures import ProcessPoolExecutor
-
-    # A forked child has all that is needed in memory already; this process has no threads yet.
-    context = multiprocessing.get_context("fork")
-    pool = ProcessPoolExecutor(workers, context, initializer=signal.signal, initargs=(signal.SIGINT, signal.SIG_IGN))
-    try:
-        yield from pool.map(compare, paths, chunksize=RENDERINGS_PER_CHUNK)
-    finally:
-        pool.shutdown(cancel_futures=True)
-
-
-def _cpus() -> int:
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 1
+    yield from shared_out(compare, paths, per_process=RENDERINGS_PER_PROCESS, chunk=RENDERINGS_PER_CHUNK)
 
 
 def compared(path: Path, *, policy: Path | None = None) -> Checked:
