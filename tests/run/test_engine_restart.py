@@ -151,11 +151,15 @@ def test_who_only_looks_outlives_a_restart(
     assert trainlaunch("up", "-d", job, env=env).returncode == 0
     waiting, followed = start("wait", job_name, **env), start("logs", "-f", job_name, **env)
     seen = read_until(followed, b"\n5\n").decode()
+    read_until(
+        waiting, b" to end\n", stderr=True
+    )  # one that has not reached the engine yet would be told that it is away
     live_engine.end(signal.SIGTERM)
     live_engine.start("--live-restore")
     code, rest, err = ended(followed)
     assert (code, seen + rest) == (9, ALL), err
-    assert ended(waiting)[0] == 9
+    code, _, err = ended(waiting)
+    assert code == 9, err
     assert "the engine is back, and the job goes on" in trainlaunch("status", job_name, env=env).stdout
 
 
