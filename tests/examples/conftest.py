@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import subprocess
+import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import cache
@@ -112,6 +113,18 @@ def image_of(engine: str, own_label: str) -> Iterator[Callable[[str], str]]:
         subprocess.run(["docker", "image", "rm", "--force", *made], capture_output=True, check=True, timeout=60)
 
 
+def _remove(volumes: list[str]) -> None:
+    """Remove volumes, which an engine lets go of a moment after their last container."""
+    for _ in range(20):
+        gone = subprocess.run(
+            ["docker", "volume", "rm", "--force", *volumes], capture_output=True, text=True, check=False, timeout=60
+        )
+        if gone.returncode == 0:
+            return
+        time.sleep(0.5)
+    pytest.fail(gone.stderr)
+
+
 @pytest.fixture(scope="session")
 def trained(image_of: Callable[[str], str], trainlaunch: Runs, own_label: str) -> Callable[[str], Trained]:
     """Return how an example's job went, which `up` ran once with the example's own arguments."""
@@ -125,7 +138,7 @@ def trained(image_of: Callable[[str], str], trainlaunch: Runs, own_label: str) -
         assert trainlaunch("down", run).returncode == 0
         volumes = [_own_volume(each)["source"] for each in job(name)["mounts"] if each["type"] == "volume"]
         if volumes:
-            subprocess.run(["docker", "volume", "rm", *volumes], capture_output=True, check=True, timeout=60)
+            _remove(volumes)
         told = re.findall(r"^measured (\{.*\})$", done.stderr, re.MULTILINE)
         return Trained(done.returncode, done.stdout, done.stderr, tuple(json.loads(each) for each in told))
 

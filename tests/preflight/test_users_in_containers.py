@@ -79,6 +79,6 @@ def test_an_images_own_user_has_a_name(docker_run: Runs, base_image: str) -> Non
     try:
         done = docker_run(SHM, f"--entrypoint={argv[0]}", image, *argv[1:])
         assert (done.returncode, done.stdout) == (0, "trainlaunch\n"), done.stderr
-        assert "warning: can't write to /\n" in done.stderr, "the folder that it starts in"
+        assert "warning: can't write to" not in done.stderr, "the folder / of an image that names none is no finding"
     finally:
         subprocess.run(["docker", "rmi", "--no-prune", image], capture_output=True, check=False)

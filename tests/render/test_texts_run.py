@@ -121,12 +121,12 @@ def test_a_github_job_runs_as_its_runner_runs_it(repository: Path) -> None:
     workflows.mkdir(parents=True)
     (workflows / "texts.yaml").write_text(text)
     base = "ubuntu-24.04=trainlaunch-test:base"
-    ran = done([act, "workflow_dispatch", "--pull=false", "-P", base], repository, stdin=subprocess.DEVNULL)
+    ran = done([act, "workflow_dispatch", "--rm", "--pull=false", "-P", base], repository, stdin=subprocess.DEVNULL)
     assert ran.returncode == 0, ran.stdout + ran.stderr
     assert SAID in ran.stdout
     assert "preflight passed: /dev/shm 96 MiB" in ran.stdout
     (workflows / "texts.yaml").write_text(text.replace("--shm-size 96m", "--shm-size 1m"))
-    stopped = done([act, "workflow_dispatch", "--pull=false", "-P", base], repository, stdin=subprocess.DEVNULL)
+    stopped = done([act, "workflow_dispatch", "--rm", "--pull=false", "-P", base], repository, stdin=subprocess.DEVNULL)
     assert stopped.returncode != 0
     assert "exitcode '78'" in stopped.stdout
 

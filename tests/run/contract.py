@@ -155,7 +155,7 @@ class BackendContract(ShmContract):
         self, backend: Backend, begin: Begin, make_plan_of: MakePlan
     ) -> None:
         """Each line that comes afterwards comes once."""
-        script = "seq 1 500; echo ready; sleep 1; seq 501 900"
+        script = "seq 1 500; echo ready; sleep 4; seq 501 900"
         container, session = begin(make_plan_of(command=["/bin/sh", "-c", script]))
         wait_until_ready(session)
         position = position_of(LogPart(tail=3))

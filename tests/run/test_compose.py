@@ -67,7 +67,8 @@ def described(container: str) -> dict[str, Any]:
     found = {key: value for key, value in inspected(container).items() if key not in {*NOT_ASKED_FOR, "Name"}}
     labels = found["Config"]["Labels"].items()
     others = {key: value for key, value in labels if key not in RUN_LABELS and not key.startswith("com.docker.")}
-    found["Config"] |= {"Labels": others, "Env": sorted(found["Config"]["Env"])}
+    stated = [each for each in found["Config"]["Env"] if not each.startswith("TRAINLAUNCH_ATTEMPT=")]  # of `up` alone
+    found["Config"] |= {"Labels": others, "Env": sorted(stated)}
     del found["Config"]["Hostname"], found["HostConfig"]["NetworkMode"]
     for mount in found["Mounts"]:
         if mount["Type"] == "volume":
@@ -441,7 +442,7 @@ def test_without_a_temporary_file_nothing_is_made(make_job: MakeJob, job_name: s
         [sys.executable, "-c", program, "up", job], cwd=ROOT, capture_output=True, text=True, check=False
     )
     assert done.returncode == 125, done.stderr
-    assert "error[TL116]: the file of a run's labels can't be written" in done.stderr
+    assert "error[TL116]: the file of a run's own values can't be written" in done.stderr
     assert (containers_of(job_name), networks_of(job_name)) == ([], [])
 
 

@@ -49,6 +49,7 @@ class LogWriter:
         self._file = os.open(path, os.O_WRONLY | os.O_APPEND)
         self._times = TimesWriter(path.parent)
         self._overflow = overflow
+        self.overflowed = False
         self.lost = 0
 
     def write(self, stream: int, data: bytes) -> None:
@@ -63,6 +64,7 @@ class LogWriter:
         else:
             self._overflow.write(self._end(), _frame(STDERR, FULL))
         self.lost += len(data)
+        self.overflowed = True
         self._overflow.write(self._end(), _frame(stream, data))
 
     def _end(self) -> int:
@@ -128,7 +130,7 @@ class Keeper:
                 self._look_at_shm()
         self._end_the_rest()
         self._folder.end(self._code, time.time())
-        if self._log.lost:
+        if self._log.overflowed:
             time.sleep(READ_SECONDS)  # what followers have not read yet ends with this process
 
     def _copy(self, seconds: float) -> None:
