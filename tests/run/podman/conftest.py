@@ -111,7 +111,12 @@ def _need_cgroups(podman: Podman, image: str) -> None:
     """Skip with the runtime's own sentence where it can't start a container under this host's cgroups, as crun can't
     under hybrid ones. Whatever else keeps a container from starting is a failure.
     """
-    done = subprocess.run([podman.command, "run", "--rm", image, "true"], capture_output=True, text=True, check=False)
+    argv = [podman.command, "run", "--rm", image, "true"]
+    for _ in range(5):  # Docker and netavark write one table of iptables, and each may find the other's chain half made
+        done = subprocess.run(argv, capture_output=True, text=True, check=False)
+        if done.returncode == 0 or "iptables" not in done.stderr:
+            break
+        time.sleep(1)
     said = done.stderr.strip()
     if done.returncode and "cgroup" in said:
         pytest.skip(f"Podman can't start a container on this host: {said.splitlines()[-1]}")
