@@ -10,6 +10,7 @@ from pathlib import Path
 from launcher.committed.compared import HEAD, Checked
 from launcher.committed.jobs import find_jobs
 from launcher.diagnostics import Diagnostic, Explanation, Severity, Span
+from launcher.job.host_paths import repository_of
 from launcher.job.reserved import HEADER_START, KUBERNETES_LABEL_PREFIX, LABEL_PREFIX
 
 TL155 = Explanation(
@@ -127,7 +128,7 @@ def of_one(checked: Checked) -> Iterator[Diagnostic]:
             severity=Severity.WARNING,
             span=span,
         )
-    root = _repository(checked.path)
+    root = repository_of(str(checked.path))
     if root is not None and not Path(os.path.abspath(checked.job)).is_relative_to(root):  # noqa: PTH100
         yield Diagnostic(
             TL156.code,
@@ -137,14 +138,6 @@ def of_one(checked: Checked) -> Iterator[Diagnostic]:
             severity=Severity.WARNING,
             span=span,
         )
-
-
-def _repository(path: Path) -> Path | None:
-    """Return the folder with .git above `path`, None where there is none."""
-    for folder in Path(os.path.abspath(path)).parents:  # noqa: PTH100 - links lead out of a checkout
-        if os.path.lexists(folder / ".git"):
-            return folder
-    return None
 
 
 def of_all(found: Sequence[Checked]) -> Iterator[Diagnostic]:

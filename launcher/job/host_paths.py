@@ -38,10 +38,15 @@ def _at_or_below(target: str) -> re.Pattern[str]:
     )
 
 
+def repository_of(file: str) -> Path | None:
+    """Return the nearest folder above a file that is a repository's root, None outside of one; links stay links."""
+    folder = Path(os.path.normpath(Path(file).absolute().parent))
+    return next((each for each in (folder, *folder.parents) if (each / ".git").exists()), None)
+
+
 def repository_root(job_file: str) -> Path:
-    """Return the nearest folder above a job file that is a repository's root; its own folder outside of one."""
-    folder = Path(os.path.normpath(Path(job_file).absolute().parent))
-    return next((each for each in (folder, *folder.parents) if (each / ".git").exists()), folder)
+    """Return the root of a job file's repository; its own folder outside of one."""
+    return repository_of(job_file) or Path(os.path.normpath(Path(job_file).absolute().parent))
 
 
 def below_repository(job_file: str, source: str) -> str | None:

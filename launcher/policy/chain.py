@@ -10,7 +10,6 @@ from launcher.diagnostics import Report, Severity, Span
 from launcher.job.ceilings import Allowed, Limit, Policy, Weight
 from launcher.policy.file import PolicyFile, read_policy
 from launcher.policy.layer import PolicyLayer
-from launcher.policy.search import find_policies
 from launcher.yamltree.source import MappingNode, Scalar
 from launcher.yamltree.text_file import read_text
 
@@ -18,14 +17,15 @@ NOUN = "policy"
 _STRICTNESS = (None, Severity.INFO, Severity.WARNING, Severity.ERROR)
 
 
-def policies_of(job_file: Path, root: MappingNode, asked: Path | None, report: Report) -> PolicyLayer | None:
-    """Return the policies of a job: `asked` alone, else the one that the job names and all those upward; None: none.
+def policies_of(
+    job_file: Path, root: MappingNode, asked: Path | None, found: list[Path], report: Report
+) -> PolicyLayer | None:
+    """Return the policies of a job: `asked` alone, else the one that it names over those `found` upward; None: none.
 
     Each brings those that it extends. What is wrong with them is put in `report`.
     """
     node = root.items["policy"][1] if "policy" in root.items else None
     stated = node if isinstance(node, Scalar) and not node.null else None
-    found = find_policies(job_file, Report() if asked else report)
     otherwise = [*([Path(os.path.normpath(job_file.parent / stated.text))] if stated else []), *found]
     chain = _Chain(report, stated.span if stated and not asked else None)
     for path in otherwise if asked is None else [asked]:

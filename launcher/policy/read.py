@@ -72,9 +72,9 @@ def _policies(
 ) -> PolicyLayer | None:
     """Return the policies of a job; what is wrong with them is put in `report`."""
     path = lying_at or path
-    before = len(report)
-    if asked is None and "policy" not in base.items and not find_policies(path, report) and len(report) == before:
+    found = find_policies(path, report if asked is None else Report())
+    if asked is None and "policy" not in base.items and not found:
         return None
     from launcher.policy.chain import policies_of  # most jobs have none
 
-    return policies_of(path, base, asked, report)
+    return policies_of(path, base, asked, found, report)
