@@ -123,22 +123,27 @@ class DockerBackend:
 
     def begin(self, container: str) -> Session:
         """Attach and wait before the start, so that neither the first byte nor a quick end is missed."""
-        with contextlib.ExitStack() as opened:
-            try:
-                with self.engine.attempting(f"attach to container {container[:12]}") as client:
-                    attached = self._stream(client.post, container, "attach", stream=1, stdout=1, stderr=1)
-                    opened.callback(attached.close)
-                    waiting = self._stream(client.post, container, "wait", condition="next-exit")
-                    opened.callback(waiting.close)
-                with self.engine.attempting(f"start container {container[:12]}") as client:
-                    client.start(container)
-            except EngineRefused as refused:  # Podman prepares the container, and refuses, at the attach already
-                self.remove(container)
-                raise start_refused(refused) from refused
-            opened.pop_all()
+        try:
+            attached, waiting = self._started(container)
+        except EngineRefused as refused:
+            self.remove(container)
+            raise start_refused(refused) from refused
         position = BytePosition()
         session = AttachedSession(self.engine, attached, waiting, position)
         return ReconnectingSession(session, self, container, position, notice=self._notice)
+
+    def _started(self, container: str) -> tuple[Any, Any]:
+        """Start a container; return the streams of its output and of its end."""
+        with contextlib.ExitStack() as opened:
+            with self.engine.attempting(f"attach to container {container[:12]}") as client:
+                attached = self._stream(client.post, container, "attach", stream=1, stdout=1, stderr=1)
+                opened.callback(attached.close)
+                waiting = self._stream(client.post, container, "wait", condition="next-exit")
+                opened.callback(waiting.close)
+            with self.engine.attempting(f"start container {container[:12]}") as client:
+                client.start(container)
+            opened.pop_all()
+        return attached, waiting
 
     def resume(self, container: str) -> Session:
         """Read the log from its first byte and wait, over restarts of the engine as after a start."""

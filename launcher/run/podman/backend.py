@@ -29,6 +29,7 @@ UNCHECKED = "unchecked"
 NO_TIMER = "no health check has run: Podman leaves them to timers of systemd, and none came"
 LOOK_SECONDS = 0.1
 WAITERS_LOOK_SECONDS = 0.5  # Podman's own wait looks four times a second
+FIREWALL_TRIES, FIREWALL_SECONDS = 5, 1.0
 SIGKILL, SIGKILL_EXIT = 9, 137
 NANO = 1_000_000_000
 SLACK = 5.0  # seconds within which what is due has happened
@@ -60,6 +61,17 @@ class PodmanBackend(DockerBackend):
         """Begin as on Docker."""
         with in_podmans_words():
             return super().begin(container)
+
+    def _started(self, container: str) -> tuple[Any, Any]:
+        """Start it as on Docker; Podman prepares it, and may refuse, at the attach already."""
+        for _ in range(FIREWALL_TRIES - 1):
+            try:
+                return super()._started(container)
+            except EngineRefused as refused:
+                if not _of_firewall(refused):
+                    raise
+            time.sleep(FIREWALL_SECONDS)
+        return super()._started(container)
 
     def stop(self, container: str) -> None:
         """Send both signals ourselves: Podman notes a kill as an event, and a stop only sometimes."""
@@ -137,6 +149,11 @@ def _refuse(plan: LaunchPlan) -> None:
     refused = [*([_no_gpus(plan)] if nvidia else ()), *_misread_mounts(plan)]
     if refused:
         raise TargetUnavailable(refused)
+
+
+def _of_firewall(refused: EngineRefused) -> bool:
+    """Whether its network's rules could not be written, as while Docker, which has the same table, writes its own."""
+    return "netavark" in refused.explanation and "iptables" in refused.explanation
 
 
 def _is_unchecked(found: Mapping[str, Any], started: Started) -> bool:
