@@ -1,7 +1,8 @@
 """Diagnostics as values: what is wrong, where, why, and the value to type.
 
 Codes are one number space (`TLnnn`) and are never reused: 1xx job file, 2xx CPU, memory and /dev/shm, 3xx text written
-by hand, 4xx the target does not support it, 5xx environment and engine, 6xx symptoms of a dead run, 9xx our own bugs.
+by hand, 4xx the target does not support it, 5xx environment and engine, 6xx symptoms of a dead run, 7xx what was
+measured of a script, 9xx our own bugs.
 """
 
 from __future__ import annotations

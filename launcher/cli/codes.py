@@ -1,6 +1,7 @@
 """What each code means. Each manual stands in one place, and all are gathered here:
 
 - a rule's in the docstring of its module in launcher/rules, a symptom's likewise in launcher/diagnose/symptoms
+- a finding's of probe in its module in launcher/measure/findings
 - where one module raises a code, in that module: a constant of the code's name that holds an Explanation
 - where several do, in launcher/explanations/CODE.md
 
@@ -69,7 +70,8 @@ _INTRODUCTION = """\
 `trainlaunch explain CODE` prints the same offline. 1xx is about the job file and the command line, 2xx about CPUs,
 memory and /dev/shm, 3xx about texts written by hand ([rules.md](rules.md) has those in full), 4xx about what a target
 does not support, 5xx about the machine and its engine, 6xx is the cause of a job's death
-([troubleshooting.md](troubleshooting.md) has those in full), 9xx a bug of trainlaunch. Codes are never reused.
+([troubleshooting.md](troubleshooting.md) has those in full), 7xx is what a measurement found in a script, 9xx a bug of
+trainlaunch. Codes are never reused.
 """
 # What a rule's docstring has for its author and reviewer, after what `explain` prints.
 _NOT_PRINTED = re.compile(r"\n\n\*\*Fix\*\*: .*", re.DOTALL)
@@ -87,6 +89,7 @@ def manuals() -> Iterator[Explanation]:
     yield from _beside_the_raise()
     yield from _of_rules()
     yield from _of_symptoms()
+    yield from _of_findings()
 
 
 def explanation(asked: str) -> Explanation | None:
@@ -125,6 +128,12 @@ def _of_symptoms() -> Iterator[Explanation]:
     for symptom in SYMPTOMS:
         title, sections = _docstring(symptom)
         yield Explanation(symptom.CODE, symptom.NAME, title, sections.replace("\n**", "\n\n**") + "\n")
+
+
+def _of_findings() -> Iterator[Explanation]:
+    from launcher.measure.finding import defects, manual_of
+
+    yield from (manual for each in defects() if (manual := manual_of(each)) is not None)
 
 
 def _docstring(module: ModuleType) -> tuple[str, str]:

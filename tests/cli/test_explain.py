@@ -13,6 +13,7 @@ import pytest
 from launcher.cli.codes import FOLDER, RAISING, codes_markdown, explanation, explanations, is_symptom, manuals
 from launcher.diagnose import SYMPTOMS
 from launcher.diagnostics import Explanation
+from launcher.measure.finding import defects, module_of
 from tests.conftest import ROOT, Runs
 
 MANUAL = re.compile(r"^(TL\d{3} = Explanation)\($.*?^\)$", re.MULTILINE | re.DOTALL)
@@ -109,7 +110,8 @@ def test_every_code_has_one_manual() -> None:
 def test_a_manual_stands_where_its_code_is_raised() -> None:
     """In the module that alone raises a code, and that `explain` is told of; in explanations/ where several do."""
     holding = {code: module for code, modules in naming(r"^(TL\d{3}) = Explanation\($").items() for module in modules}
-    assert sorted(set(holding.values())) == sorted(RAISING)
+    findings = [str(module.__name__) for each in defects() if (module := module_of(each))]
+    assert sorted(set(holding.values())) == sorted([*RAISING, *findings])
     assert {code: raising(code) for code in holding} == {code: {module} for code, module in holding.items()}
     assert [path.stem for path in FOLDER.glob("*.md") if len(raising(path.stem)) < 2] == []
 
