@@ -31,7 +31,7 @@ def read_compose_file(text: str, name: str, found: Documents) -> WrittenFile:
     roots = [(index, each) for index, each in enumerate(found.nodes) if isinstance(each, Mapping)]
     containers = []
     budget = Budget(text)
-    for workload in read_documents(_overridden(found, name)):
+    for workload in read_documents(_overridden(found, name), _extended):
         service = workload.place.removeprefix("services.")
         if not any(at(each, "services", service) for _, each in roots):
             continue  # the override's alone
@@ -56,15 +56,25 @@ def _overridden(found: Documents, name: str) -> Documents:
         return found
     stem = path.name.rpartition(".")[0]
     for suffix in (".yml", ".yaml"):
-        beside = path.with_name(f"{stem}.override{suffix}")
-        try:
-            text = beside.read_text(encoding="utf-8") if beside.is_file() else ""
-        except (OSError, UnicodeDecodeError):
-            continue
-        over = documents(text, str(beside)) if text else None
-        if over is not None and over.broken is None:
+        over = _documents_of(path.with_name(f"{stem}.override{suffix}"))
+        if over is not None:
             return found._replace(nodes=(*found.nodes, *over.nodes))
     return found
+
+
+def _extended(path: str, named_by: str) -> Documents | None:
+    """Return the documents of a file that another one extends, its path relative to that one, as Compose takes it."""
+    return _documents_of(FilePath(posixpath.normpath(posixpath.join(posixpath.dirname(named_by), path))))
+
+
+def _documents_of(path: FilePath) -> Documents | None:
+    """Return the documents of a file beside; None where there is none that can be read."""
+    try:
+        text = path.read_text(encoding="utf-8") if path.is_file() else ""
+    except (OSError, ValueError):
+        return None
+    found = documents(text, str(path)) if text else None
+    return found if found is not None and found.broken is None else None
 
 
 def _within(budget: Budget, add: Adds | None) -> Adds | None:

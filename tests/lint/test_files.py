@@ -114,3 +114,26 @@ def test_a_path_that_is_not_there_or_holds_nothing_is_an_error(trainlaunch: Runs
     """A look at nothing would be green for ever."""
     (tmp_path / "folder").mkdir()
     assert trainlaunch("lint", str(tmp_path / what)).returncode in {1, 2}
+
+
+def test_a_base_in_another_file_is_read_where_it_is(tmp_path: Path, trainlaunch: Runs) -> None:
+    """Over two files and back to the first; one that isn't there leaves all that it may say unknown."""
+    (tmp_path / "sub").mkdir()
+    train = tmp_path / "train.yaml"
+    train.write_text(
+        "services:\n  train:\n    extends: {file: sub/base.yaml, service: gpu}\n    command: python t.py --num-workers 8\n"
+    )
+    unknown = trainlaunch("lint", str(train))
+    assert (unknown.returncode, unknown.stdout) == (0, "")
+    base = tmp_path / "sub/base.yaml"
+    base.write_text("services:\n  gpu:\n    gpus: all\n    extends: {file: ../train.yaml, service: train}\n")
+    missing = trainlaunch("lint", str(train))
+    assert missing.returncode == 1
+    assert "error[TL301]" in missing.stdout
+    assert f"{train}:2:3" in missing.stdout
+    base.write_text("services:\n  gpu:\n    gpus: all\n    shm_size: 4g\n    mem_limit: 32g\n")
+    stated = trainlaunch("lint", str(train))
+    assert (stated.returncode, stated.stdout) == (0, "")
+    base.write_text("services: [\n")
+    broken = trainlaunch("lint", str(train))
+    assert (broken.returncode, broken.stdout) == (0, "")

@@ -7,12 +7,13 @@ from typing import Any, TypeVar
 
 from launcher.formats.compose.command import read_argv
 from launcher.formats.compose.environment import read_environment, read_labels
+from launcher.formats.compose.extends import Files, extended, no_files, services_of
 from launcher.formats.compose.layers import Layers, flat, items_of
 from launcher.formats.compose.mounts import read_mounts
 from launcher.formats.compose.process import read_health, read_seconds, read_ulimits
 from launcher.formats.compose.resources import read_resources
 from launcher.formats.compose.shm import read_shm
-from launcher.formats.compose.values import known, literal, plain, read_bool, read_string, spelled, unknown
+from launcher.formats.compose.values import known, plain, read_bool, read_string, spelled
 from launcher.formats.workload import ABSENT, SIZE, Shm, Unknown, Value, Workload
 from launcher.yamltree.documents import Documents, Mapping, Node, Scalar, documents
 
@@ -26,35 +27,35 @@ _READ = _COLLECTIONS | {
     "devices", "tmpfs", "user", "working_dir", "read_only", "stop_signal", "stop_grace_period",
 }  # fmt: skip
 _INHERITED = ("image", "entrypoint", "command", "memory", "cpus", "gpus")
-_MOST_EXTENDED = 50
 
 
-def read_compose(text: str, file: str) -> tuple[Workload, ...]:
+def read_compose(text: str, file: str, files: Files = no_files) -> tuple[Workload, ...]:
     """Return what each service of a Compose file starts; empty for any other text.
 
     Where the text is no YAML, `documents(text, file).broken` says why. Of several documents the later ones win, as in
     Compose. In `rest`, a service's own keys have the prefix `service.`, and `refused service.` those whose value
-    Compose refuses; what stands beside the services has none and is in the first one's.
+    Compose refuses; what stands beside the services has none and is in the first one's. A base of `extends` that is
+    in another file is read by `files`.
     """
-    return read_documents(documents(text, file))
+    return read_documents(documents(text, file), files)
 
 
-def read_documents(found: Documents) -> tuple[Workload, ...]:
+def read_documents(found: Documents, files: Files = no_files) -> tuple[Workload, ...]:
     """Return what `read_compose` does, of documents that are parsed already."""
     if found.broken is not None:
         return ()
-    document = Layers(tuple(each for each in reversed(found.nodes) if isinstance(each, Mapping)))
-    services = document.below("services")
-    workloads = [_service(name, services, document) for name in services.names() if services.below(name).mappings]
+    document, services = services_of(found)
+    extends = {name: extended(name, services, files) for name in services.names() if services.below(name).mappings}
+    workloads = [_service(name, services.key(name), each, document) for name, each in extends.items()]
     if not workloads:
         return ()
     beside = dict(_beside(document, services, found))
     return (workloads[0]._replace(rest={**workloads[0].rest, **beside}), *workloads[1:])
 
 
-def _service(name: str, services: Layers, document: Layers) -> Workload:
-    service, elsewhere = _extended(name, services)
-    key = services.key(name)
+def _service(name: str, key: Scalar, over: tuple[Layers, Unknown | None], document: Layers) -> Workload:
+    """Return what a service starts; `over` is it over those that it extends, and what is left in another file."""
+    service, elsewhere = over
     mounts = read_mounts(service, document)
     workload = Workload(
         format="compose",
@@ -118,25 +119,6 @@ def _refused(workload: Workload, service: Layers) -> Iterator[tuple[str, object]
 def _read(service: Layers, key: str, read: Callable[[Node], Value[T]]) -> Value[T]:
     node = service.get(key)
     return None if node is None else read(node)
-
-
-def _extended(name: str, services: Layers) -> tuple[Layers, Unknown | None]:
-    """Return a service over those that it extends, and the reference to one that is not in this text."""
-    mappings: list[Mapping] = []
-    seen: set[str] = set()
-    while name not in seen and len(seen) < _MOST_EXTENDED:
-        seen.add(name)
-        own = services.below(name)
-        mappings += own.mappings
-        base = own.get("extends")
-        if base is None:
-            break
-        reference = Layers((base,)) if isinstance(base, Mapping) else None
-        named = reference.get("service") if reference else base
-        name = (literal(spelled(named)) if isinstance(named, Scalar) else None) or ""
-        if name not in services.names() or (reference and reference.get("file")):
-            return Layers(tuple(mappings)), unknown(base)
-    return Layers(tuple(mappings)), None
 
 
 def _from_elsewhere(workload: Workload, base: Unknown) -> Workload:
