@@ -121,17 +121,20 @@ def test_a_base_in_another_file_is_read_where_it_is(tmp_path: Path, trainlaunch:
     (tmp_path / "sub").mkdir()
     train = tmp_path / "train.yaml"
     train.write_text(
-        "services:\n  train:\n    extends: {file: sub/base.yaml, service: gpu}\n    command: python t.py --num-workers 8\n"
+        "services:\n  train:\n    extends: {file: sub/base.yaml, service: gpu}\n"
+        "    command: python t.py --num-workers 8\n"
     )
     unknown = trainlaunch("lint", str(train))
     assert (unknown.returncode, unknown.stdout) == (0, "")
     base = tmp_path / "sub/base.yaml"
-    base.write_text("services:\n  gpu:\n    gpus: all\n    extends: {file: ../train.yaml, service: train}\n")
+    base.write_text(
+        "services:\n  gpu:\n    image: trainer:1\n    gpus: all\n    extends: {file: ../train.yaml, service: train}\n"
+    )
     missing = trainlaunch("lint", str(train))
     assert missing.returncode == 1
     assert "error[TL301]" in missing.stdout
     assert f"{train}:2:3" in missing.stdout
-    base.write_text("services:\n  gpu:\n    gpus: all\n    shm_size: 4g\n    mem_limit: 32g\n")
+    base.write_text("services:\n  gpu:\n    image: trainer:1\n    gpus: all\n    shm_size: 4g\n    mem_limit: 32g\n")
     stated = trainlaunch("lint", str(train))
     assert (stated.returncode, stated.stdout) == (0, "")
     base.write_text("services: [\n")
