@@ -44,6 +44,15 @@ for tl_tmp in "${TMPDIR:-${TEMP:-${TMP:-/tmp}}}" /tmp /var/tmp /usr/tmp "$PWD" '
 [ "${TMPDIR:-$tl_tmp}" = "${tl_tmp:-none}" ] ||
   tl_stop 78 "$tl_user can't make files in ${TMPDIR:-/tmp}, so workers would hang; set TMPDIR to /dev/shm"
 [ "${#tl_tmp}" -le 75 ] || tl_stop 78 "TMPDIR is ${#tl_tmp} long, a worker's socket allows 75; set it to /tmp"
+#: inside
+# Python that the job's own processes import: in a folder that this uid made and nobody else can enter.
+tl_inside=/dev/shm/.trainlaunch${tl_shared:+-${TRAINLAUNCH_RUN_ID:-$tl_name-$tl_host}}
+mkdir -m 700 "$tl_inside" 2>/dev/null
+if [ -O "$tl_inside" ] && [ -d "$tl_inside" ] && [ ! -L "$tl_inside" ] && chmod 700 "$tl_inside" 2>/dev/null; then
+  for tl_key in sitecustomize.py trainlaunch_inside __pycache__; do # of an earlier attempt of this run
+    rm -rf "${tl_inside:?}/$tl_key"; done
+else tl_say "warning: $tl_inside is not of $tl_user, so $tl_parts is off"; tl_inside=''; fi
+#: end
 tl_leftovers /dev/shm/torch_* /dev/shm/nccl-* /dev/shm/psm_* /dev/shm/sem.*
 tl_room /dev/shm
 [ "$tl_type" = tmpfs ] || tl_stop 78 "/dev/shm is $tl_type, not tmpfs: drop that mount; $tl_fix"
@@ -158,6 +167,14 @@ for tl_key in OMP MKL; do tl_set "${tl_key}_NUM_THREADS" "$tl_threads"; done
 tl_set TORCHINDUCTOR_COMPILE_THREADS "$tl_per_rank"
 if [ "$tl_workers" -gt 0 ]; then tl_set OPENCV_FOR_THREADS_NUM 1
   for tl_key in OPENBLAS NUMEXPR RAYON; do tl_set "${tl_key}_NUM_THREADS" 1; done; fi
+#: end
+#: inside
+if [ -z "$tl_inside" ]; then :
+elif ( # bash keeps a long text in TMPDIR; a file __pycache__ stops Python from making a folder of that name
+  set -C; umask 077; TMPDIR=$tl_inside; cd "$tl_inside" && : >__pycache__ || exit 1
+  #: files
+) 2>/dev/null; then export TRAINLAUNCH_INSIDE="$tl_parts" PYTHONPATH="$tl_inside${PYTHONPATH:+:$PYTHONPATH}"
+else tl_say "warning: $tl_user can't write $tl_inside, so $tl_parts is off"; fi
 #: end
 #: tokens
 for tl_arg; do tl_key=${tl_arg##*=}; case $tl_key in # a token stands alone or ends its argument after an equals sign

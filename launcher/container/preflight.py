@@ -9,6 +9,7 @@ import functools
 from collections.abc import Iterator, Mapping, Sequence
 
 from launcher.container.checkpoints import checkpoint_dir, restarts_field
+from launcher.container.inside import unpacking
 from launcher.container.secrets import path_variables, read_secrets, written_secrets
 from launcher.job.spec import JobSpec, LoaderSpec
 from launcher.job.tokens import has_token
@@ -22,6 +23,7 @@ from launcher.units import MIB, round_up
 # What stands before the preflight's last sentence, so that its 75 and 78 can be told from the job's own.
 STOP_MARKER = "trainlaunch: preflight stopped"
 SCRIPT_MARK = "# trainlaunch preflight,"  # how the wrapper's constant text begins
+FILES = "  #: files\n"  # where the script unpacks Python of ours
 _NO_LOADER = LoaderSpec(
     name="",
     batch_size=None,
@@ -44,7 +46,10 @@ def preflight_text(plan: LaunchPlan) -> str:
     It is a prologue of the job's own numbers, then templates/preflight.sh with the sections that the job needs.
     """
     lines = *_numbers(plan), *_settings(plan), *_names(plan)
-    return "\n".join((*lines, _script("preflight.sh", tuple(_sections(plan)))))
+    script = _script("preflight.sh", tuple(_sections(plan)))
+    if plan.inside.parts:
+        script = script.replace(FILES, unpacking(plan))
+    return "\n".join((*lines, script))
 
 
 def has_a_front(argv: Sequence[str]) -> bool:
@@ -87,6 +92,7 @@ def _sections(plan: LaunchPlan) -> Iterator[tuple[str, bool]]:
     yield "checkpoints", job.checkpoint_dir is not None
     yield "restarts", bool(restarts_field(plan))
     yield "inject", job.data_loader.inject != "off"
+    yield "inside", bool(plan.inside.parts)
     yield "tokens", tokens
     # torchrun itself hands signals on to the script that it starts.
     script = job.script is not None and job.torchrun is None
@@ -165,6 +171,10 @@ def _names(plan: LaunchPlan) -> Iterator[str]:
     disks = tuple(_disks(job))
     if disks:
         yield _assigned({"disks": "\n".join(disks)})
+    if plan.inside.parts:
+        yield _assigned({"parts": " ".join(plan.inside.parts)})
+    for name, value in plan.inside.settings:
+        yield f"export {name}={sh_word(value)}"
 
 
 def _assigned(values: Mapping[str, object]) -> str:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from launcher.job.spec import Gpus, JobSpec
+from launcher.plan.inside import Inside
 from launcher.targets import Target, target_record
 
 
@@ -118,6 +119,7 @@ class LaunchPlan(NamedTuple):
     argv: tuple[str, ...]
     name_fixed: bool
     forced: bool = False
+    inside: Inside = Inside()
 
     @property
     def target_record(self) -> Target:

@@ -1,0 +1,48 @@
+"""The files that the wrapper unpacks for the parts of a plan, and the text that does it."""
+
+from __future__ import annotations
+
+import functools
+from pathlib import Path, PurePosixPath
+
+from launcher.plan.inside import PROBE, TUNE
+from launcher.plan.launch_plan import LaunchPlan
+
+PACKAGE = "trainlaunch_inside"
+END_OF_FILE = "TRAINLAUNCH_FILE_ENDS"
+_SOURCES = Path(__file__).resolve().parent.parent / "inside"
+
+
+def inside_files(plan: LaunchPlan) -> tuple[tuple[str, str], ...]:
+    """Return (path, text) of each file, relative to the folder in front of PYTHONPATH; none without parts."""
+    return _files(plan.inside.parts)
+
+
+@functools.lru_cache(maxsize=16)
+def _files(parts: tuple[str, ...]) -> tuple[tuple[str, str], ...]:
+    if not parts:
+        return ()
+    reports = {PROBE, TUNE}.intersection(parts)
+    found = [_SOURCES / "__init__.py", *([_SOURCES / "marked.py"] if reports else [])]
+    for part in parts:
+        folder = _SOURCES / part
+        found += sorted(folder.rglob("*.py")) if folder.is_dir() else [folder.with_suffix(".py")]
+    named = [(f"{PACKAGE}/{path.relative_to(_SOURCES).as_posix()}", path) for path in found]
+    return tuple((name, _delivered(path)) for name, path in [("sitecustomize.py", _SOURCES / "site.py"), *named])
+
+
+def _delivered(path: Path) -> str:
+    """Return a module's text under the name that its package has in the container."""
+    return path.read_text(encoding="utf-8").replace("launcher.inside", PACKAGE)
+
+
+def unpacking(plan: LaunchPlan) -> str:
+    """Return the lines of shell that write the files into the current folder, which has none of them yet."""
+    files = inside_files(plan)
+    folders = {str(each) for name, _ in files for each in PurePosixPath(name).parents} - {"."}
+    made = " ".join(sorted(folders))
+    return f"mkdir {made} || exit 1\n" + "".join(_written(name, text) for name, text in files)
+
+
+def _written(name: str, text: str) -> str:
+    return f"cat >{name} <<'{END_OF_FILE}' || exit 1\n{text}{END_OF_FILE}\n"

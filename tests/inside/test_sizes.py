@@ -1,0 +1,47 @@
+"""How much text a delivery adds to a wrapper and to a manifest."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from launcher.container.inside import END_OF_FILE, inside_files
+from launcher.container.preflight import preflight_text
+from launcher.kinds import KINDS
+from launcher.plan.inside import PROBE, TUNE, Inside
+from tests.inside.test_site import SITE
+from tests.render.jobs import FOLDER
+from tests.render.kinds import documents, kind_plan
+
+LONGEST_ARGUMENT = 131_072  # bytes of one element of argv, its end included
+WRAPPER = 96 * 1024
+MAIN_OBJECT = 250_000  # kubectl apply keeps it once more in an annotation, of which 262,144 bytes are allowed
+JOB = FOLDER / "jobs" / "cluster.yaml"
+
+
+def is_there(part: str) -> bool:
+    return (SITE.parent / part).is_dir() or (SITE.parent / f"{part}.py").is_file()
+
+
+DELIVERIES = [(each,) for each in (PROBE, TUNE) if is_there(each)]
+EVERY_DELIVERY = pytest.mark.parametrize("parts", DELIVERIES, ids="-".join)
+
+
+@EVERY_DELIVERY
+def test_a_wrapper_stays_one_argument(parts: tuple[str, ...]) -> None:
+    """Under 96 KiB, so that what a target escapes in it fits as well."""
+    made = kind_plan(JOB, "job", 1)._replace(inside=Inside(parts))
+    assert len(preflight_text(made).encode()) <= WRAPPER < LONGEST_ARGUMENT
+    assert END_OF_FILE not in "".join(each for _, each in inside_files(made))
+
+
+@EVERY_DELIVERY
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_manifest_can_be_applied(kind: str, parts: tuple[str, ...]) -> None:
+    """kubectl's own annotation holds the whole object."""
+    nodes = 1 if kind == "pod" else 3
+    made = kind_plan(JOB, kind, nodes)._replace(inside=Inside(parts))
+    sizes = [len(json.dumps(each).encode()) for each in documents(made)]
+    assert max(sizes) <= MAIN_OBJECT
+    assert len(preflight_text(made).splitlines()) > 200
