@@ -71,7 +71,7 @@ def inside(docker_run: Runs, torch_image: str, tmp_path: Path) -> Inner:
     with torch unless `image` names another.
     """
 
-    def run(  # noqa: PLR0913
+    def run(
         script: str,
         part: str = "probe",
         *,

@@ -1,0 +1,1 @@
+"""What the script's loaders do, measured from inside: batches, what is held of them, and what is wrong with them."""

@@ -1,0 +1,52 @@
+"""What can be wrong with a loader: one function for each defect, which runs after the script's last batch.
+
+A function gets what was seen of one loader and yields the facts of each thing that it finds. It runs in the process,
+and mostly in the thread, that iterated the loader, and that ends afterwards: it may build loaders and change anything.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Iterable, Iterator
+from typing import Any, NamedTuple
+
+from launcher.inside.probe.limits import Late, limited
+from launcher.inside.probe.seen import Seen
+
+
+class Check(NamedTuple):
+    """`function(seen)` of `module`, a module of this package, yields what it finds of `defect` within `seconds`."""
+
+    defect: str
+    module: str
+    function: str = "check"
+    seconds: float = 20.0
+
+
+CHECKS: tuple[Check, ...] = ()
+
+
+def run(loaders: Iterable[Seen], checks: tuple[Check, ...] | None = None) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yield (kind, facts) of records: `finding` of each that is found, `off` of each check that raised or was late."""
+    loaders = list(loaders)
+    for check in CHECKS if checks is None else checks:
+        for seen in loaders:
+            yield from _found(check, seen)
+
+
+def _found(check: Check, seen: Seen) -> Iterator[tuple[str, dict[str, Any]]]:
+    stated = {"defect": check.defect, "loader": seen.number, "place": seen.place}
+    found: list[dict[str, Any]] = []
+    try:
+        with limited(check.seconds):
+            module = importlib.import_module(f"{__name__}.{check.module}")
+            for facts in getattr(module, check.function)(seen):
+                found.append(facts)
+        problem = ""
+    except Late:
+        problem = f"not done after {check.seconds:g} s"
+    except Exception as error:
+        problem = f"{type(error).__name__}: {error}"
+    yield from (("finding", {**stated, "facts": facts}) for facts in found)
+    if problem:
+        yield "off", {**stated, "reason": problem[:500]}

@@ -1,0 +1,39 @@
+"""Where in the user's own code something happens."""
+
+from __future__ import annotations
+
+import os
+import sys
+import sysconfig
+
+_FOLDER = os.getcwd()  # scripts change it
+_OURS = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+_PACKAGES = (f"{os.sep}site-packages{os.sep}", f"{os.sep}dist-packages{os.sep}")
+
+
+def caller() -> str:
+    """Return the innermost frame outside libraries as FILE:LINE, relative to the folder that the script began in.
+
+    Where all code is a library's, it is the innermost one outside torch; empty where there is none.
+    """
+    frame, fallback = sys._getframe(1), ""
+    while frame is not None:
+        path = frame.f_code.co_filename
+        if not path.startswith("<frozen "):
+            path = os.path.join(_FOLDER, path) if not path.startswith("<") else path
+            if not _is_library(path):
+                return _named(path, frame.f_lineno)
+            if not fallback and not path.startswith(_OURS + os.sep) and f"{os.sep}torch{os.sep}" not in path:
+                fallback = _named(path, frame.f_lineno)
+        frame = frame.f_back  # type: ignore[assignment]
+    return fallback
+
+
+def _is_library(path: str) -> bool:
+    stdlib = (sysconfig.get_path("stdlib"), sysconfig.get_path("platstdlib"), _OURS)
+    return any(each in path for each in _PACKAGES) or any(path.startswith(each + os.sep) for each in stdlib)
+
+
+def _named(path: str, line: int) -> str:
+    inside = path.startswith(_FOLDER.rstrip(os.sep) + os.sep)
+    return f"{os.path.relpath(path, _FOLDER) if inside else path}:{line}"
