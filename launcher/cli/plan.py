@@ -17,9 +17,12 @@ from launcher.cli.report import as_json, document
 from launcher.cli.streams import Streams
 from launcher.container.shutdown import USUAL, shutdown_timeout
 from launcher.diagnostics import Severity
+from launcher.job.building.lock import KIND
 from launcher.job.ceilings import Given
 from launcher.job.names import shown
+from launcher.job.spec import Origin
 from launcher.plan.launch_plan import Derived, LaunchPlan, SharedMemory
+from launcher.plan.measured import fresh_probe, fresh_tune
 from launcher.plan.shm_derivation import multi_epoch_derivation, need_derivation
 from launcher.plan.threads import alike
 from launcher.rules import judged
@@ -72,14 +75,22 @@ def _rows(plan: LaunchPlan) -> Iterator[tuple[str, str, str, str]]:
     yield from _shutdown_rows(plan)
     yield _derived("num_workers", plan.num_workers)
     need = human_size(shm.need) if not shm.unsized else f"≥ {human_size(shm.need)}"
-    yield "shm need", need, need_derivation(job, shm, plan.ranks.value), str(job.origin("data_loader"))
+    sized_by = str(_sized_by(plan))
+    yield "shm need", need, need_derivation(job, shm, plan.ranks.value), sized_by
     lasting = multi_epoch_derivation(job, shm, plan.ranks.value)
     if shm.multi_epoch > shm.need:
-        yield "multi_epoch", human_size(shm.multi_epoch), lasting, str(job.origin("data_loader"))
+        yield "multi_epoch", human_size(shm.multi_epoch), lasting, sized_by
     yield "shm_size", format_size(shm.size.value), shm.size.derivation, shm.size.origin
     working = plan.memory.working_set
     yield "working set", human_size(working.value), working.derivation, working.origin
     yield from _thread_rows(plan)
+
+
+def _sized_by(plan: LaunchPlan) -> Origin:
+    """Return where the bytes of batches come from: the lock where a probe measured one, else data_loader."""
+    fields = (f"data_loader.loaders.{each.name}.storages" for each in plan.job.data_loader.loaders)
+    measured = (plan.job.origins[each] for each in fields if each in plan.job.origins)
+    return next(measured, plan.job.origin("data_loader"))
 
 
 def _code_rows(plan: LaunchPlan) -> Iterator[tuple[str, str, str, str]]:
@@ -126,6 +137,15 @@ def _locked_rows(plan: LaunchPlan) -> Iterator[tuple[str, str, str, str]]:
     for field, value in (("image", job.image), ("image_entrypoint", shlex.join(job.image_entrypoint or ()) or "none")):
         if job.origin(field).kind == "lock":
             yield field, "locked", value, str(job.origin(field))
+    probe = fresh_probe(job)
+    if probe is None:
+        return
+    took = f"measured on {probe.target} with torch {shown(probe.torch)}; loaders ran {probe.loaders_run}"
+    yield "probe", "fresh", took, str(Origin(KIND, probe.span))
+    for need, spec, seen in zip(plan.shm.loaders, job.data_loader.loaders, probe.loaders, strict=True):
+        if spec.storages is not None:
+            took = f"{spec.name} at {shown(seen.at)}: {counted(need.tensors, 'tensor')}, {spec.batches_held} held"
+            yield "batch", human_size(need.unit), took, str(job.origin(f"data_loader.loaders.{spec.name}.storages"))
 
 
 def _thread_rows(plan: LaunchPlan) -> Iterator[tuple[str, str, str, str]]:
@@ -176,6 +196,7 @@ def plan_document(plan: LaunchPlan) -> dict[str, object]:
             for index, each in job.code.items()
         ],
         "threads": {name: threads.value for name, threads in plan.threads},
+        "measured": _measured_document(plan),
         "derivations": _derivations(plan),
         "policies": list(plan.job.policy.files) if plan.job.policy else [],
         "profile": plan.job.profile,
@@ -207,14 +228,25 @@ def _shm_document(shm: SharedMemory) -> dict[str, object]:
     }
 
 
+def _measured_document(plan: LaunchPlan) -> dict[str, str | None]:
+    """Return of each part of the lock that was measured whether it is `fresh` or `stale`; None where there is none."""
+    measured = plan.job.measured
+    probe = None if measured is None or measured.probe is None else fresh_probe(plan.job) is not None
+    tune = None if measured is None or measured.tune is None else fresh_tune(plan.job) is not None
+    words = {True: "fresh", False: "stale", None: None}
+    return {"probe": words[probe], "tune": words[tune]}
+
+
 def _derivations(plan: LaunchPlan) -> dict[str, dict[str, str]]:
     job, shm, ranks = plan.job, plan.shm, plan.ranks.value
+    origin = _sized_by(plan)
+    sized_by = str(origin) if origin.kind == KIND else "data_loader"
     numbers = {
         "ranks": plan.ranks,
         "num_workers": plan.num_workers,
         "shm.size": plan.shm.size,
-        "shm.need": Derived(shm.need, need_derivation(job, shm, ranks), "data_loader"),
-        "shm.multi_epoch": Derived(shm.multi_epoch, multi_epoch_derivation(job, shm, ranks), "data_loader"),
+        "shm.need": Derived(shm.need, need_derivation(job, shm, ranks), sized_by),
+        "shm.multi_epoch": Derived(shm.multi_epoch, multi_epoch_derivation(job, shm, ranks), sized_by),
         "memory.working_set": plan.memory.working_set,
         **{f"threads.{name}": threads for name, threads in plan.threads},
     }

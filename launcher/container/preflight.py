@@ -11,7 +11,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from launcher.container.checkpoints import checkpoint_dir, restarts_field
 from launcher.container.inside import unpacking
 from launcher.container.secrets import path_variables, read_secrets, written_secrets
-from launcher.job.spec import JobSpec, LoaderSpec
+from launcher.job.loader_spec import LoaderSpec
+from launcher.job.spec import JobSpec
 from launcher.job.tokens import has_token
 from launcher.plan.cpu_budget import shares_cpus
 from launcher.plan.launch_plan import LaunchPlan, Line

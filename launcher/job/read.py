@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -9,13 +10,13 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from launcher.diagnostics import Diagnostic, Report, Span
 from launcher.errors import JobFileRejected
-from launcher.job.building.lock import locked, read_lock
+from launcher.job.building.lock import Lock, locked, read_lock
 from launcher.job.building.merge import apply_sets, merged
 from launcher.job.building.overrides import split
 from launcher.job.building.spec import job_spec
 from launcher.job.fields.table import JOB, default
 from launcher.job.names import shown
-from launcher.job.spec import JobSpec
+from launcher.job.spec import JobSpec, Measured
 from launcher.job.validation.fields import Checked, check_fields
 from launcher.job.validation.loaders import check_loaders
 from launcher.job.validation.target import check_target
@@ -86,12 +87,23 @@ def read_job(
     code = _code_once_checked(checked, path)
     if len(report):
         raise JobFileRejected(report.sorted())
-    spec = job_spec(values, laid, path=str(path), target=chosen, sets=sets)._replace(code=code)
+    measured = lock and _measured(lock, chosen, functools.partial(read_job, path, sets=sets, layer_of=layer_of))
+    spec = job_spec(values, laid, path=str(path), target=chosen, sets=sets)._replace(code=code, measured=measured)
     if values.get("patches"):
         from launcher.job.patch import patch_of  # few jobs have some
 
         spec = spec._replace(patch=patch_of(values, laid, chosen))
     return spec._replace(policy=ruled.of(laid)) if ruled else spec
+
+
+def _measured(lock: Lock, target: str, read: Callable[..., JobSpec]) -> Measured | None:
+    """Return what was measured of a job for `target`, and the job as it is where it was probed; None for nothing."""
+    probe, tune, probed = lock.probe, lock.tunes.get(target), None
+    if probe is None:
+        return Measured(None, tune, None) if tune else None
+    with contextlib.suppress(JobFileRejected):
+        probed = read(target=probe.target, use_lock=False)
+    return Measured(probe, tune, probed)
 
 
 def _laid(ruled: Layer, job: MappingNode, target: str, sets: Sequence[str], report: Report) -> MappingNode:

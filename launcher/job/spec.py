@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from launcher.diagnostics import Span
+from launcher.job.loader_spec import DataLoaderSpec
 from launcher.job.reserved import SECRETS_FOLDER
 from launcher.job.starter import Starter
 from launcher.job.starter_search import starter_of
@@ -20,6 +21,7 @@ from launcher.targets import Target, target_record
 if TYPE_CHECKING:
     from launcher.job.ceilings import Limit, Policy
     from launcher.job.code_folder import CodeFolder
+    from launcher.job.measured import Probe, Tune
     from launcher.job.patch import Patch
 
 
@@ -114,58 +116,6 @@ class ShmExtra(NamedTuple):
     size: int
 
 
-class TensorSpec(NamedTuple):
-    """One tensor of a sample: `shape` after padding, without the batch dimension, and torch's dtype name."""
-
-    shape: tuple[int, ...]
-    dtype: str
-
-
-class BatchBytes(NamedTuple):
-    """A measured batch: `size` bytes in all, in `tensors` separate storages."""
-
-    size: int
-    tensors: int
-
-
-class LoaderSpec(NamedTuple):
-    """One DataLoader; `batch_size` None means that the dataset yields batches, `num_workers` None means auto."""
-
-    name: str
-    batch_size: int | None
-    sample: tuple[TensorSpec, ...] | None
-    batch_bytes: BatchBytes | None
-    num_workers: int | None
-    prefetch_factor: int
-    pin_memory: bool
-    persistent_workers: bool
-    timeout: int
-    collate: str
-    batches_held: int
-
-    @property
-    def sized(self) -> bool:
-        """Whether the bytes of a batch are known."""
-        return self.sample is not None or self.batch_bytes is not None
-
-    @property
-    def unsized(self) -> bool:
-        """Whether it may put batches into /dev/shm of which nobody stated what they take."""
-        return not self.sized and self.collate != "none" and self.num_workers != 0
-
-
-class DataLoaderSpec(NamedTuple):
-    """All DataLoaders of one rank, whether they run `together` or `in_turn`, and what they share."""
-
-    loaders: tuple[LoaderSpec, ...]
-    loaders_run: str
-    max_workers: int
-    sharing_strategy: str
-    multiprocessing_context: str
-    dataset_tensor_bytes: int
-    inject: str
-
-
 class Torchrun(NamedTuple):
     """torchrun's own arguments; `nproc_per_node` None means GPUs, else 1."""
 
@@ -219,6 +169,17 @@ class KubernetesSpec(NamedTuple):
     stable_name: bool = False
 
 
+class Measured(NamedTuple):
+    """What a job's lock has of measurements of its script: a probe, and what tune found on the job's target.
+
+    `probed` is the job as it is on the probe's target; None where it is no job for that target any more.
+    """
+
+    probe: Probe | None
+    tune: Tune | None
+    probed: JobSpec | None
+
+
 class JobSpec(NamedTuple):
     """One job for one target, overrides and `sets` (as typed) applied. Built by `launcher.job.read_job` only.
 
@@ -265,6 +226,7 @@ class JobSpec(NamedTuple):
     sets: tuple[str, ...] = ()
     patch: Patch | None = None
     policy: Policy | None = None
+    measured: Measured | None = None
     code: Mapping[int, CodeFolder] = {}  # by the index of its mount, on a target that has no folder of this machine
 
     def ceiling(self, name: str) -> Limit | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from launcher.job.spec import JobSpec
 from launcher.plan.launch_plan import LaunchPlan
+from launcher.plan.measured import with_measured
 from launcher.plan.memory import planned_memory
 from launcher.plan.open_files import open_files
 from launcher.plan.ranks import argv_of, ranks_of
@@ -16,6 +17,7 @@ __all__ = ["make_plan"]
 
 def make_plan(job: JobSpec, *, name: str | None = None, force: bool = False) -> LaunchPlan:
     """Return the plan of `job`, judged by nobody yet; `name` fixes its name, `force` is kept for those who judge it."""
+    job = with_measured(job)
     ranks = ranks_of(job)
     workers = planned_workers(job, ranks.value)
     shm = shared_memory(job, ranks.value, Workers(workers.value))

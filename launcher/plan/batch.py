@@ -9,7 +9,7 @@ import functools
 import math
 from typing import NamedTuple
 
-from launcher.job.spec import BatchBytes, LoaderSpec
+from launcher.job.loader_spec import BatchBytes, LoaderSpec
 from launcher.units import round_up
 
 FILE_SYSTEM_HEADER = 64  # bytes that sharing strategy file_system puts in front of each storage
@@ -64,7 +64,9 @@ def batch_pages(loader: LoaderSpec, page: int, *, file_system: bool) -> BatchPag
 
 
 def _storages(loader: LoaderSpec) -> list[tuple[int, int]]:
-    """Return (bytes, copies) of each storage: stacking makes one per tensor, a list keeps one per sample."""
+    """Return (bytes, copies) of each storage: those measured; else one a tensor, and in a list one a sample."""
+    if loader.storages is not None:
+        return [(size, 1) for size in loader.storages]
     samples = loader.batch_size or 1
     stacked = loader.collate == "stack"
     return [

@@ -21,7 +21,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple
 
-from launcher.job.spec import DataLoaderSpec, JobSpec, LoaderSpec, Origin
+from launcher.job.loader_spec import DataLoaderSpec, LoaderSpec
+from launcher.job.spec import JobSpec, Origin
 from launcher.plan.batch import batch_pages
 from launcher.plan.launch_plan import Derived, Line, LoaderNeed, SharedMemory
 from launcher.units import GIB, KIB, MIB, format_size, human_size, round_up
@@ -226,6 +227,10 @@ def _size(job: JobSpec, bounds: _Bounds, *, ranks: int | None) -> Derived:
     tight = memory is not None and bounds.worst_case > memory // 2
     wanted = bounds.multi_epoch if tight else bounds.worst_case
     lasting = f"multi_epoch {human_size(bounds.multi_epoch)}"
+    larger = _for_larger_batches(job, wanted)
+    if floor < larger > wanted:
+        reason = f"{'multi_epoch' if tight else 'worst_case'} {human_size(wanted)} × 1.5, since batches vary in size"
+        return Derived(round_up(larger, MIB), reason, origin)
     if wanted <= floor:
         reason = (
             f"the floor min(2 GiB, memory/2), above {'multi_epoch' if tight else 'worst_case'} {human_size(wanted)}"
@@ -238,6 +243,18 @@ def _size(job: JobSpec, bounds: _Bounds, *, ranks: int | None) -> Derived:
         nccl = " + NCCL" if nccl_of_a_rank(job, ranks) else ""
         reason = f"worst_case: {lasting} + one storage per worker + 64 KiB pages{nccl}"
     return Derived(round_up(max(wanted, floor), MIB), reason, origin)
+
+
+def _for_larger_batches(job: JobSpec, wanted: int) -> int:
+    """Return an automatic size with room for batches larger than those measured, where those were of several sizes.
+
+    That is only room: it stays within half of the memory limit, and is no need.
+    """
+    if not any(each.varying for each in job.data_loader.loaders):
+        return wanted
+    memory = job.resources.memory
+    most = wanted + wanted // 2
+    return most if memory is None else max(wanted, min(most, memory // 2))
 
 
 def _under_ceiling(job: JobSpec, size: Derived) -> Derived:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from launcher.job.building.lock import KIND
 from launcher.job.spec import JobSpec, Origin
 from launcher.plan.cpu_budget import whole_cpus
 from launcher.plan.launch_plan import Derived
+from launcher.plan.measured import fresh_tune
 from launcher.plan.shared_memory import Workers, container_need, size_for_all_epochs
 from launcher.units import counted, format_size
 
@@ -53,8 +55,12 @@ def planned_workers(job: JobSpec, ranks: int) -> Derived:
 
 
 def allowed_workers(job: JobSpec, ranks: int) -> Derived:
-    """Return the automatic number that CPUs and policy allow, whether it fits /dev/shm or not."""
-    return _under_ceiling(job, cpu_workers(job, ranks))
+    """Return the automatic number that tune found, else the CPUs allow, under the policy's, whether it fits or not."""
+    tune = fresh_tune(job)
+    if tune is None:
+        return _under_ceiling(job, cpu_workers(job, ranks))
+    found = Derived(tune.num_workers, "the fastest that `trainlaunch tune` found", str(Origin(KIND, tune.span)))
+    return _under_ceiling(job, found)
 
 
 def _under_ceiling(job: JobSpec, allowed: Derived) -> Derived:

@@ -84,6 +84,13 @@ def _shell_rules(plan: LaunchPlan) -> tuple[ModuleType, ...]:
     return (pipe_hides_exit_code, background_hides_exit_code, shell_hides_signals)
 
 
+def measured_rules() -> tuple[ModuleType, ...]:
+    """Return the rules of a plan whose lock has measurements; most have none."""
+    from launcher.rules import larger_than_stated, probe_stale, tune_stale
+
+    return (probe_stale, tune_stale, larger_than_stated)
+
+
 def policy_rules() -> tuple[ModuleType, ...]:
     """Return the rules of a plan under a policy; most jobs have none."""
     from launcher.rules import (
@@ -109,7 +116,7 @@ def all_rules() -> tuple[ModuleType, ...]:
     """Return every rule, those of written texts too."""
     from launcher.rules.written.registry import RULES
 
-    return tuple(dict.fromkeys((*NUMBERS, *SIZES, *policy_rules(), *REMARKS, *RULES)))
+    return tuple(dict.fromkeys((*NUMBERS, *SIZES, *policy_rules(), *REMARKS, *measured_rules(), *RULES)))
 
 
 def plan_job(job: JobSpec, *, name: str | None = None, force: bool = False) -> LaunchPlan:
@@ -139,7 +146,9 @@ def judged(plan: LaunchPlan) -> tuple[Diagnostic, ...]:
         problems += _severities(plan.job.policy)
     found = weighed(problems, plan.job.policy)
     if not errors_among(found):
-        found = (*found, *weighed(_found((*REMARKS, *_device_rules(plan), *_shell_rules(plan)), plan), plan.job.policy))
+        rules = (*REMARKS, *_device_rules(plan), *_shell_rules(plan))
+        rules += measured_rules() if plan.job.measured else ()
+        found = (*found, *weighed(_found(rules, plan), plan.job.policy))
     if errors_among(found):
         raise JobFileRejected(found)
     return found

@@ -69,6 +69,7 @@ NOT_RUN = {
     "TL515",
     "TL516",
     "TL520",
+    "TL727",
     "TL901",
     "TL902",
     *(f"TL52{digit}" for digit in "3456789"),

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
 import yaml
 
+from launcher.cli.measured_lock import keep_probe, keep_tune
 from launcher.committed.lock import ImageFacts, lock_text
 from launcher.container.container import container_of
+from launcher.diagnostics import Report
 from launcher.errors import JobFileRejected
-from launcher.job.building.lock import part_texts
+from launcher.job.building.lock import part_texts, read_lock, with_part
+from launcher.job.measured import Probe, ProbedLoader, Tune
 from launcher.policy import read_job, stated_images
 from launcher.render import render
 from launcher.rules import plan_job
@@ -183,7 +187,32 @@ def test_the_page_shows_what_lock_writes() -> None:
     assert lock_text(Path("job.yaml"), facts) == block
 
 
-PROBE = "probe:\n  # by hand\n  train:\n    batch_bytes: {size: 1Mi, tensors: 2}\n"
+PROBE = """\
+probe:
+  # measured on the old machine
+  input: "sha256:0"
+  target: docker
+  torch: "2.9.1"
+  python: "3.11.7"
+  start_method: fork
+  loaders_run: together
+  batches_seen: 20
+  loaders:
+    - at: "train.py:48"
+      num_workers: 2
+      batches_held: 2
+      batch: {storages: [4096, 512], varying: true}
+      script: {num_workers: 2, prefetch_factor: 4, persistent_workers: false}
+  dataset_tensor_bytes: 0
+"""
+TUNE = """\
+tune:
+  docker:
+    input: "sha256:0"
+    cpus: 1.5
+    num_workers: 3
+    prefetch_factor: 2
+"""
 
 
 @pytest.mark.parametrize("text", ["version: 2\n", "version: 2\nimages: {}\n", f"version: 2\n{PROBE}"])
@@ -203,7 +232,7 @@ def test_a_lock_of_version_1_is_read(tmp_path: Path) -> None:
     assert read_job(job_file).image_entrypoint == ("/front",)
 
 
-@pytest.mark.parametrize("other", [PROBE, f"{PROBE}tune:\n  num_workers: 3", f"tune: {{}}\n\n{PROBE}\n\n"])
+@pytest.mark.parametrize("other", [PROBE, f"{PROBE}{TUNE}", f"tune: {{}}\n\n{PROBE}\n\n"])
 def test_other_parts_are_kept_byte_for_byte(tmp_path: Path, other: str) -> None:
     """Each writer rewrites its own part: images before or after them, comments and all, and twice the same."""
     job_file = write_job(tmp_path)
@@ -216,7 +245,7 @@ def test_other_parts_are_kept_byte_for_byte(tmp_path: Path, other: str) -> None:
         after = lock_text(job_file, {"trainer:1": ImageFacts(DIGEST, ())}, parts)
         assert PROBE in after
         assert "/old" not in after
-        assert ("num_workers: 3" in after) is ("num_workers" in other)
+        assert ("num_workers: 3" in after) is (TUNE in other)
         assert lock_text(job_file, {"trainer:1": ImageFacts(DIGEST, ())}, part_texts(after, lock)) == after
         lock.write_text(after)
         assert read_job(job_file).image == f"trainer:1@{DIGEST}"
@@ -238,3 +267,85 @@ def test_two_jobs_with_one_lock_are_refused(trainlaunch: Runs, tmp_path: Path) -
     assert done.returncode == 2
     assert "TL128" in done.stderr
     assert not (tmp_path / "job.lock.yaml").exists()
+
+
+IMAGES = f"images:\n  'trainer:1':\n    digest: {DIGEST}\n    entrypoint: []\n"
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        (f"# mine\nversion: 2\n{IMAGES}# of tune\n{TUNE}", f"# mine\nversion: 2\n{IMAGES}# of tune\n{TUNE}{PROBE}"),
+        (f"version: 2\n{PROBE.replace('48', '7')}\n# of tune\n{TUNE}", f"version: 2\n{PROBE}\n# of tune\n{TUNE}"),
+        (f"version: 2\n{TUNE}{PROBE.replace('48', '7')}", f"version: 2\n{TUNE}{PROBE}"),
+        (f"version: 1\n{IMAGES}", f"version: 2\n{IMAGES}{PROBE}"),
+        (f"version: 2\n{IMAGES.rstrip()}", f"version: 2\n{IMAGES}{PROBE}"),
+    ],
+    ids=["new", "replaced", "last", "of version 1", "without an end of line"],
+)
+def test_a_measurement_replaces_its_own_part_alone(tmp_path: Path, before: str, after: str) -> None:
+    """Whoever measures writes what was measured; the pinned images and comments are other people's."""
+    lock = tmp_path / "job.lock.yaml"
+    assert with_part(before, lock, "probe", PROBE) == after
+    assert with_part(after, lock, "probe", PROBE) == after
+
+
+@pytest.mark.parametrize("text", ["{version: 2, images: {}}\n", "<<<<<<<\n", "version: 9\n", "probe: 1\n"])
+def test_a_measurement_is_not_written_into_what_is_no_lock(tmp_path: Path, text: str) -> None:
+    """None; the verb says so, and the file stays."""
+    assert with_part(text, tmp_path / "job.lock.yaml", "probe", PROBE) is None
+
+
+def test_what_was_measured_is_read_as_it_was_written(tmp_path: Path) -> None:
+    """Places aside; twice the same bytes."""
+    job_file = write_job(tmp_path)
+    own = ProbedLoader("train.py:48", 2, 2, (4096, 512), True, own_workers=2, own_prefetch=4, own_persistent=False)
+    plain = ProbedLoader('odd "name"\\n.py:1', 0, 1, (), False, None, None, None)
+    probe = Probe("sha256:0", "local", "2.9.1", "3.11.7", "spawn", "in_turn", 20, (own, plain), 7)
+    tunes = {"docker": Tune("sha256:1", 1500, 3, 2), "local": Tune("sha256:2", None, 0, 4)}
+    keep_probe(job_file, probe)
+    for target, tune in tunes.items():
+        lock = keep_tune(job_file, target, tune)
+    text = lock.read_text()
+    keep_probe(job_file, probe)
+    assert lock.read_text() == text
+    report = Report()
+    read = read_lock(job_file, report)
+    assert read is not None
+    assert read.probe is not None
+    loaders = tuple(each._replace(span=None) for each in read.probe.loaders)
+    assert read.probe._replace(span=None, loaders=loaders) == probe
+    assert {target: each._replace(span=None) for target, each in read.tunes.items()} == tunes
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ('  torch: "2.9.1"\n', ""),
+        ("target: docker", "target: github-actions"),
+        ("start_method: fork", "start_method: thread"),
+        ("loaders_run: together", "loaders_run: [together]"),
+        ("batches_seen: 20", "batches_seen: 1e3"),
+        ("batches_held: 2", "batches_held: 0"),
+        ("[4096, 512]", "[4096, -1]"),
+        ("[4096, 512]", "[4096, 99999999999999999999999999]"),
+        ("[4096, 512]", "4096"),
+        ("dataset_tensor_bytes: 0", "dataset_tensor_bytes: ~"),
+        ("varying: true", "varying: 1"),
+        ("cpus: 1.5", "cpus: many"),
+        ("tune:\n  docker", "tune:\n  github-actions"),
+        ("prefetch_factor: 2", "prefetch_factor: 0"),
+    ],
+)
+def test_a_damaged_measurement_is_one_clear_error(trainlaunch: Runs, tmp_path: Path, old: str, new: str) -> None:
+    """It says which part and where; nothing of it is guessed."""
+    job_file = write_job(tmp_path)
+    whole = f"version: 2\n{PROBE}{TUNE}"
+    assert old in whole
+    job_file.with_name("job.lock.yaml").write_text(whole.replace(old, new, 1))
+    done = trainlaunch("plan", str(job_file))
+    assert done.returncode == 1
+    assert done.stderr.count("error[") == 1
+    assert "error[TL126]" in done.stderr
+    assert re.search(r"has a part (probe|tune) that is not what `trainlaunch \1` writes", done.stderr)
+    assert "job.lock.yaml:" in done.stderr

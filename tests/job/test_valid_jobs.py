@@ -9,20 +9,8 @@ from pathlib import Path
 import pytest
 
 from launcher.errors import JobFileRejected
-from launcher.job.spec import (
-    DEFAULT,
-    BatchBytes,
-    Gpus,
-    HealthCheck,
-    JobSpec,
-    LoaderSpec,
-    Mount,
-    Secret,
-    ShmExtra,
-    TensorSpec,
-    Torchrun,
-    Ulimit,
-)
+from launcher.job.loader_spec import BatchBytes, LoaderSpec, TensorSpec
+from launcher.job.spec import DEFAULT, Gpus, HealthCheck, JobSpec, Mount, Secret, ShmExtra, Torchrun, Ulimit
 from launcher.policy import read_job
 from launcher.units import GIB, MIB
 

@@ -1,7 +1,7 @@
 """The lock of a job file: what was asked or measured once, beside the job file, so that reading a job needs neither.
 
-Its parts are optional: `images` has the registry digest and the ENTRYPOINT of each image, `probe` and `tune` are kept
-for what measures the job. Version 1, which is still read, has `images` alone.
+Its parts are optional: `images` has the registry digest and the ENTRYPOINT of each image, `probe` and `tune` what was
+measured of the script. Version 1, which is still read, has `images` alone.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from launcher.diagnostics import Diagnostic, Explanation, Report, Span
+from launcher.job.measured import Probe, Tune
 from launcher.yamltree.source import MappingNode, Node, Scalar, SequenceNode, parse_yaml
 
 TL125 = Explanation(
@@ -71,10 +72,12 @@ class LockedImage(NamedTuple):
 
 
 class Lock(NamedTuple):
-    """A lock file, by image as the job file spells it."""
+    """A lock file: images as the job file spells them, what `probe` measured, and what `tune` did by target."""
 
     path: Path
     images: Mapping[str, LockedImage]
+    probe: Probe | None = None
+    tunes: Mapping[str, Tune] = {}
 
 
 def lock_path(job_file: Path) -> Path:
@@ -90,17 +93,35 @@ def read_lock(job_file: Path, report: Report) -> Lock | None:
     except FileNotFoundError:
         return None
     except (OSError, ValueError) as cause:
-        report.take(_unreadable(job_file, f"can't be read: {cause}"))
+        report.take(unreadable_lock(job_file, f"can't be read: {cause}"))
         return None
     before = len(report)
     root = parse_yaml(text, str(path), report)
     if len(report) > before:
         return None
-    images = _images(root)
+    lock, problem = _lock_of(root, path)
+    if lock is None:
+        said, span = problem or ("is not what `trainlaunch lock` writes", root.span if root else None)
+        report.take(unreadable_lock(job_file, said, span))
+    return lock
+
+
+def _lock_of(root: Node | None, path: Path) -> tuple[Lock | None, tuple[str, Span] | None]:
+    """Return the lock, or None where the file has another form, and which part of a measurement shows that."""
+    images, top = _images(root), _parts(root) or {}
     if images is None:
-        report.take(_unreadable(job_file, "is not what `trainlaunch lock` writes", root.span if root else None))
-        return None
-    return Lock(path, images)
+        return None, None
+    if not {"probe", "tune"} & top.keys():
+        return Lock(path, images), None
+    from launcher.job.building.measured import NotAsWritten, probe_of, tunes_of  # most locks have images alone
+
+    part = "probe"
+    try:
+        probe = probe_of(top["probe"]) if "probe" in top else None
+        part = "tune"
+        return Lock(path, images, probe, tunes_of(top["tune"]) if "tune" in top else {}), None
+    except NotAsWritten as problem:
+        return None, (f"has a part {part} that is not what `trainlaunch {part}` writes: {problem}", problem.node.span)
 
 
 def locked(root: MappingNode, lock: Lock, job_file: Path, report: Report) -> MappingNode:
@@ -167,19 +188,62 @@ def part_texts(text: str, path: Path) -> dict[str, str] | None:
 
     None where it is no lock, or none whose parts have lines of their own.
     """
-    report = Report()
-    root = parse_yaml(text, str(path), report)
-    if len(report) or _images(root) is None or not isinstance(root, MappingNode):
+    root = _lock_tree(text, path)
+    if root is None:
         return None
     if set(root.items) <= {"version", "images"}:
         return {}
+    lines = text.split("\n")
+    blocks = {name: lines[start:end] for name, (start, end) in (_blocks(root, text) or {}).items()}
+    kept = {name: "\n".join(block).rstrip("\n") + "\n" for name, block in blocks.items() if name in PARTS}
+    return kept if blocks else None
+
+
+def with_part(text: str, path: Path, part: str, block: str) -> str | None:
+    """Return a lock's text with `block` as its part of that name; all other lines stay byte for byte.
+
+    None where it is no lock, or none whose parts have lines of their own.
+    """
+    root = _lock_tree(text, path)
+    blocks = None if root is None else _blocks(root, text)
+    if root is None or blocks is None:
+        return None
+    lines = text.split("\n")
+    start, end = blocks.get(part, (len(lines), len(lines)))
+    while end > start + 1 and not lines[end - 1].startswith(" "):
+        end -= 1  # blank lines and comments at the margin stand before what follows
+    if part not in blocks:
+        return _of_version_2(root, text.rstrip("\n") + "\n") + block
+    rest = "\n".join(lines[end:])
+    return _of_version_2(root, "\n".join([*lines[:start], ""])) + block + rest
+
+
+def _of_version_2(root: MappingNode, text: str) -> str:
+    """Return the first lines of a lock with the version that has more parts than images."""
+    line = root.items["version"][0].span.line - 1
+    lines = text.split("\n")
+    lines[line] = lines[line].replace("1", str(VERSION), 1)
+    return "\n".join(lines)
+
+
+def _lock_tree(text: str, path: Path) -> MappingNode | None:
+    report = Report()
+    root = parse_yaml(text, str(path), report)
+    is_lock = not len(report) and _lock_of(root, path)[0] is not None
+    return root if is_lock and isinstance(root, MappingNode) else None
+
+
+def _blocks(root: MappingNode, text: str) -> dict[str, tuple[int, int]] | None:
+    """Return the lines of each of a lock's keys, the first and the one after the last, from 0.
+
+    None where some share a line.
+    """
     starts = sorted((key.span.line, key.span.column, name) for name, (key, _) in root.items.items())
     lines = text.split("\n")
     if any(column != 1 for _, column, _ in starts) or len(text.splitlines()) > len(lines):
         return None  # in braces, or with line breaks that only YAML knows
     ends = [line for line, _, _ in starts[1:]] + [len(lines) + 1]
-    blocks = {name: lines[line - 1 : end - 1] for (line, _, name), end in zip(starts, ends, strict=True)}
-    return {name: "\n".join(block).rstrip("\n") + "\n" for name, block in blocks.items() if name in PARTS}
+    return {name: (line - 1, end - 1) for (line, _, name), end in zip(starts, ends, strict=True)}
 
 
 def _values(node: Node | None, names: set[str]) -> dict[str, Node]:
@@ -189,7 +253,8 @@ def _values(node: Node | None, names: set[str]) -> dict[str, Node]:
     return {name: value for name, (_, value) in node.items.items()}
 
 
-def _unreadable(job_file: Path, problem: str, span: Span | None = None) -> Diagnostic:
+def unreadable_lock(job_file: Path, problem: str, span: Span | None = None) -> Diagnostic:
+    """Return what is said of a lock that is there and is of no use; `problem` goes on where its path ends."""
     return Diagnostic(
         TL126.code,
         f"the lock {lock_path(job_file)} {problem}",

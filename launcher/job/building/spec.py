@@ -6,20 +6,17 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, TypeVar
 
 from launcher.job.fields.table import default
+from launcher.job.loader_spec import BatchBytes, DataLoaderSpec, LoaderSpec, TensorSpec
 from launcher.job.spec import (
-    BatchBytes,
-    DataLoaderSpec,
     Gpus,
     HealthCheck,
     JobSpec,
     KubernetesSpec,
-    LoaderSpec,
     Mount,
     Origin,
     Resources,
     Secret,
     ShmExtra,
-    TensorSpec,
     Torchrun,
     Ulimit,
 )
@@ -64,7 +61,7 @@ def job_spec(
         },
         resources=_resources(job.below("resources"), gpus),
         shm_extra=tuple(ShmExtra(**each) for each in job.get("shm_extra")),
-        data_loader=_data_loader(job.below("data_loader"), bool(gpus)),
+        data_loader=_data_loader(job.below("data_loader"), bool(gpus), root.items.get("data_loader", (None, None))[1]),
         torchrun=_record(Torchrun, job.below("torchrun").get) if "torchrun" in values else None,
         ulimits=tuple(Ulimit(name, *limits) for name, limits in values.get("ulimits", {}).items()),
         healthcheck=_record(HealthCheck, job.below("healthcheck").get),
@@ -110,10 +107,19 @@ def _resources(stated: Stated, gpus: Gpus) -> Resources:
     return _record(Resources, stated.get, gpus=gpus, gpu_resource=named)
 
 
-def _data_loader(shared: Stated, gpus: bool) -> DataLoaderSpec:
+def _data_loader(shared: Stated, gpus: bool, node: Node | None) -> DataLoaderSpec:
     loaders = shared.values.get("loaders", {"train": {}})
     made = tuple(_loader(name, inherited(shared.values, own), gpus) for name, own in loaders.items())
-    return _record(DataLoaderSpec, shared.get, loaders=made)
+    return _record(DataLoaderSpec, shared.get, loaders=made, stated="" if node is None else _in_one_line(node))
+
+
+def _in_one_line(node: Node) -> str:
+    """Return what a node holds, the same for the same values in any order of keys, style and place."""
+    if isinstance(node, Scalar):
+        return repr(node.text)
+    if isinstance(node, SequenceNode):
+        return f"[{', '.join(map(_in_one_line, node.items))}]"
+    return f"{{{', '.join(f'{name!r}: {_in_one_line(value)}' for name, (_, value) in sorted(node.items.items()))}}}"
 
 
 def inherited(shared: Mapping[str, Any], own: Mapping[str, Any]) -> dict[str, Any]:
@@ -139,6 +145,8 @@ def _loader(name: str, values: Mapping[str, Any], gpus: bool) -> LoaderSpec:
         name=name,
         sample=tuple(TensorSpec(**each) for each in sample) if sample else None,
         batch_bytes=BatchBytes(**measured) if measured else None,
+        storages=None,
+        varying=False,
         pin_memory=values.get("pin_memory", gpus),
     )
 

@@ -1,0 +1,49 @@
+"""Keeps what `probe` and `tune` measured in the lock beside the job file; the other's part stays as it is."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from launcher.cli.write import replace_file
+from launcher.diagnostics import Report
+from launcher.errors import JobFileRejected
+from launcher.job.measured import Probe, Tune
+
+
+def keep_probe(job_file: Path, probe: Probe) -> Path:
+    """Write the part `probe` of the lock of `job_file` and return its path.
+
+    Raises JobFileRejected for a lock that can't be read, and UsageError where it can't be written.
+    """
+    from launcher.committed.lock import lock_with_probe
+
+    return _replaced(job_file, lock_with_probe(job_file, _current(job_file), probe))
+
+
+def keep_tune(job_file: Path, target: str, tune: Tune) -> Path:
+    """Write what was found on one target into the part `tune`, as keep_probe does; other targets' stay."""
+    from launcher.committed.lock import lock_with_tunes
+    from launcher.job.building.lock import read_lock
+
+    current, report = _current(job_file), Report()
+    lock = read_lock(job_file, report)
+    if len(report):
+        raise JobFileRejected(report.sorted())
+    tunes = {**(lock.tunes if lock else {}), target: tune}
+    return _replaced(job_file, lock_with_tunes(job_file, current, tunes))
+
+
+def _current(job_file: Path) -> str | None:
+    from launcher.job.building.lock import lock_path
+
+    path = lock_path(job_file)
+    return path.read_bytes().decode(errors="replace") if path.exists() else None
+
+
+def _replaced(job_file: Path, text: str | None) -> Path:
+    from launcher.job.building.lock import lock_path, unreadable_lock
+
+    if text is None:
+        raise JobFileRejected([unreadable_lock(job_file, "has parts that can't be told apart, line by line")])
+    replace_file(lock_path(job_file), text)
+    return lock_path(job_file)
