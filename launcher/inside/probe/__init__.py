@@ -1,1 +1,160 @@
 """What the script's loaders do, measured from inside: batches, what is held of them, and what is wrong with them."""
+
+from __future__ import annotations
+
+import functools
+import os
+import sys
+import threading
+import time
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from launcher.inside.probe.ending import Ending
+    from launcher.inside.probe.loops import Loops
+    from launcher.inside.probe.seen import Fetched
+
+
+class Probe:
+    """The hooks in torch's classes. One that raises ends the measuring, said in one line, and the script goes on."""
+
+    def __init__(self) -> None:
+        self.off = False
+        self._follows = False
+        self._make()
+
+    def _make(self, parent: Loops | None = None) -> None:
+        from launcher.inside.probe import settings
+        from launcher.inside.probe.ending import Ending
+        from launcher.inside.probe.loops import Loops
+
+        self.settings = settings.read()
+        self.loops: Loops = Loops(parent)
+        self.ending: Ending = Ending(self.loops, self.settings)
+
+    def guarded(self, call: Any, *args: Any) -> Any:
+        """Return what a hook returns, None where it raises or measuring is off."""
+        if self.off:
+            return None
+        try:
+            return call(*args)
+        except Exception as problem:
+            self.off = True
+            reason = f"{type(problem).__name__}: {' '.join(str(problem).split())}"
+            print(f"trainlaunch: probe is off in process {os.getpid()}: {reason}", file=sys.stderr)
+            return None
+
+    def begins(self, iterator: Any, loader: Any) -> None:
+        """An iterator is built."""
+        from launcher.inside.probe import training
+
+        if self._is_script() and not self.loops.paused:
+            if not self._follows:
+                training.follow(self.trains)
+                self._follows = True
+            self.ending.begins()
+            self.loops.begins(iterator, loader)
+
+    def built(self, loader: Any) -> None:
+        """The script builds a loader."""
+        if self._is_script():
+            self.loops.built(loader)
+
+    def _is_script(self) -> bool:
+        """Return whether this process is none of our loaders' workers; begin anew in one that the script has forked."""
+        from torch.utils.data import get_worker_info
+
+        if get_worker_info() is not None:
+            return False
+        if self.loops.pid != os.getpid():
+            self._make(self.loops)
+        return True
+
+    def fetched(self, fetched: Fetched) -> None:
+        """Take what was measured of a batch."""
+        self.loops.fetched(fetched)
+
+    def trains(self) -> None:
+        """The script made a backward or a step."""
+        self.guarded(self.loops.trains)
+
+    def ends(self) -> None:
+        """The script ends by itself."""
+        self.guarded(self.ending.ends)
+
+    def wrap(self, module: Any) -> None:
+        """Follow the loaders and iterators of torch's module from now on."""
+        build, begin, following = (
+            module.DataLoader.__init__,
+            module._BaseDataLoaderIter.__init__,
+            module._BaseDataLoaderIter.__next__,
+        )
+
+        @functools.wraps(build)
+        def built(loader: Any, *args: Any, **kw: Any) -> None:
+            build(loader, *args, **kw)
+            self.guarded(self.built, loader)
+
+        @functools.wraps(begin)
+        def begun(iterator: Any, loader: Any, *args: Any, **kw: Any) -> None:
+            self.guarded(self.begins, iterator, loader)
+            begin(iterator, loader, *args, **kw)
+
+        @functools.wraps(following)
+        def asked(iterator: Any) -> Any:
+            return following(iterator) if self.off else self._next(iterator, following)
+
+        module.DataLoader.__init__ = built
+        module._BaseDataLoaderIter.__init__ = begun
+        module._BaseDataLoaderIter.__next__ = asked
+
+    def _next(self, iterator: Any, following: Any) -> Any:
+        found = self.guarded(self.loops.enters, iterator)
+        if found is not None:
+            self.guarded(self.ending.comes, found.seen)
+            if self.settings.through and found.count >= self.settings.batches:
+                self.guarded(_shut, iterator)
+                self.guarded(self.loops.leaves)
+                self.guarded(self.loops.ends, found)
+                raise StopIteration
+        begun = time.perf_counter()
+        try:
+            batch = following(iterator)
+        except StopIteration:
+            if found is not None:
+                self.guarded(self.loops.ends, found)
+            raise
+        except BaseException as problem:
+            if found is not None:
+                found.seen.problem = problem
+            raise
+        finally:
+            self.guarded(self.loops.leaves)
+        if found is not None:
+            self.guarded(self.loops.returns, found, batch, time.perf_counter() - begun)
+        return batch
+
+
+def _shut(iterator: Any) -> None:
+    """End workers as a loop's last batch does, where they don't wait for the next epoch."""
+    if getattr(iterator, "_workers", None) and not iterator._persistent_workers:
+        iterator._shutdown_workers()
+
+
+def install() -> None:
+    """Follow what this process does with DataLoaders; as a worker, measure its batches."""
+    from launcher.inside.probe.fetching import Measuring
+
+    probe = Probe()
+    module = sys.modules["torch.utils.data.dataloader"]
+    probe.wrap(module)
+    fetch = sys.modules["torch.utils.data._utils.fetch"]
+    measuring = Measuring(probe.fetched)
+    measuring.wrap(fetch._MapDatasetFetcher)
+    measuring.wrap(fetch._IterableDatasetFetcher)
+    at_end = getattr(threading, "_register_atexit", None)  # before Python refuses new threads and processes
+    if at_end is None:
+        import atexit
+
+        at_end = atexit.register
+    at_end(probe.ends)

@@ -14,12 +14,13 @@ class Fetched(NamedTuple):
     pid: int
     worker: int  # -1: the script's own process
     samples: int | None  # None where the dataset makes whole batches
-    pages: int  # bytes in /dev/shm, in pages of 4 KiB
     size: int  # bytes of its storages
+    pages: int  # the same in pages of 4 KiB
     storages: list[int] | None  # of the largest batch so far in its process; None for the others
     pickled: int
     fetch_seconds: float  # all of it, collate included
     collate_seconds: float
+    problem: str = ""  # why it could not be measured; sizes are 0 then
 
 
 class Seen:

@@ -22,6 +22,11 @@ class Weight(NamedTuple):
     pickled: int
 
     @property
+    def size(self) -> int:
+        """Return the bytes of the storages."""
+        return sum(self.storages)
+
+    @property
     def pages(self) -> int:
         """Return the bytes that the storages take in /dev/shm with pages of 4 KiB."""
         return sum(-(-each // PAGE) * PAGE for each in self.storages)
@@ -70,6 +75,6 @@ def walk(value: Any, note: Callable[[Any], None]) -> int:
     sink = _Sink()
     pickler: Any = ForkingPickler(sink, 5, True, sink.buffer)
     changed = {torch.UntypedStorage: storage, torch.Tensor: tensor}
-    pickler.dispatch_table = pickler.dispatch_table.new_child(changed)  # ForkingPickler shares its own with all others
+    pickler.dispatch_table = {**pickler.dispatch_table, **changed}
     pickler.dump(value)
     return sink.length

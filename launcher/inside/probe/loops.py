@@ -1,0 +1,173 @@
+"""Follows the script's loops over its loaders, from torch's own iterators."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+import weakref
+from typing import Any
+
+from launcher.inside.probe.places import caller
+from launcher.inside.probe.results import Results
+from launcher.inside.probe.seen import Fetched, Seen
+
+
+class Pass:
+    """One iterator of a loader, from its first batch to its last; a persistent one begins again."""
+
+    def __init__(self, seen: Seen) -> None:
+        self.seen = seen
+        self.open = False
+        self.count = 0
+        self.returned_at: float | None = None
+
+
+class Loops:
+    """All loaders that this process has built, and the iterators that are alive; not those it was forked with."""
+
+    def __init__(self, parent: Loops | None = None) -> None:
+        self.pid = os.getpid()
+        self.seen: list[Seen] = []
+        self.results = Results()
+        self.results_opened = False
+        self._places: weakref.WeakKeyDictionary[Any, str] = weakref.WeakKeyDictionary()
+        self._inherited = weakref.WeakSet(parent._places if parent else ())
+        self._passes: weakref.WeakKeyDictionary[Any, Pass] = weakref.WeakKeyDictionary()
+        self._pending: list[Pass] = []
+        self._inside = threading.local()  # .stack: whose __next__ this thread is in
+        self.paused = False  # checks build iterators of their own
+
+    def built(self, loader: Any) -> None:
+        """Note where the script builds a loader."""
+        self._places[loader] = caller()
+
+    def never_iterated(self, alive: list[Any]) -> list[Seen]:
+        """Return those of `alive` whose dataset no loop has touched, numbered on."""
+        touched = [dataset for each in self.seen for dataset in (each.dataset, getattr(each.dataset, "dataset", None))]
+        own = (each for each in alive if each not in self._inherited)
+        found = [each for each in own if not any(each.dataset is dataset for dataset in touched)]
+        numbered = enumerate(found, start=len(self.seen))
+        return [Seen(number, each, self._places.get(each, "")) for number, each in numbered]
+
+    def begins(self, iterator: Any, loader: Any) -> None:
+        """Note that an iterator is built, unless the dataset or a check of ours builds it."""
+        if self.paused or any(each is not None for each in self._stack()):
+            return
+        if not self.results_opened:
+            self.results.open()
+            self.results_opened = True
+        seen = self._seen_of(loader)
+        seen.iterators += 1
+        self._passes[iterator] = Pass(seen)
+
+    def _seen_of(self, loader: Any) -> Seen:
+        """Return what is known of a loader: the same one, the one that this one replaces, or a new one."""
+        place = self._places.get(loader) or caller()
+        for each in self.seen:
+            if each.loader is loader:
+                return each
+        for each in self.seen:
+            if each.loader is None and _replaces(loader, each, place):
+                each.take(loader)
+                return each
+        new = Seen(len(self.seen), loader, place)
+        new.order = len(self.seen)
+        self.seen.append(new)
+        return new
+
+    def enters(self, iterator: Any) -> Pass | None:
+        """Note that a batch is asked for; None where the iterator isn't one of the script's own loops."""
+        found = None if self.paused or self.pid != os.getpid() else self._passes.get(iterator)
+        self._stack().append(found)
+        if found is None:
+            return None
+        now = time.monotonic()
+        if found.returned_at is not None:
+            found.seen.steps.append(now - found.returned_at)
+            found.returned_at = None
+        found.seen.waiting_since = now
+        found.seen.pids.update({each.pid: number for number, each in enumerate(getattr(iterator, "_workers", ()))})
+        if not found.open:
+            self._opens(found)
+        return found
+
+    def _opens(self, opened: Pass) -> None:
+        for each in list(self._passes.values()):
+            if each.open and each.seen is not opened.seen:
+                each.seen.together.add(opened.seen.number)
+                opened.seen.together.add(each.seen.number)
+        opened.open = True
+        opened.count = 0
+        opened.seen.passes.append(0)
+
+    def leaves(self) -> None:
+        """Note that __next__ is left, however."""
+        found = self._stack().pop()
+        if found is not None:
+            found.seen.waiting_since = None
+
+    def returns(self, found: Pass, batch: Any, waited: float) -> None:
+        """Note a batch that the script gets."""
+        import torch
+
+        found.count += 1
+        found.seen.passes[-1] += 1
+        found.seen.waits.append(waited)
+        if torch.is_grad_enabled():
+            found.seen.with_grad += 1
+            self._pending.append(found)
+        found.returned_at = time.monotonic()
+        try:
+            found.seen.held.comes(batch)
+        except Exception:
+            return  # what can't be pickled is a check's business
+
+    def ends(self, found: Pass) -> None:
+        """Note that a loop has come to its end."""
+        found.open = False
+        self._pending = [each for each in self._pending if each is not found]
+
+    def trains(self) -> None:
+        """Note a backward or a step: it belongs to all loops that got a batch since the last one."""
+        pending, self._pending = self._pending, []
+        for each in pending:
+            each.seen.trained += 1
+
+    def fetched(self, fetched: Fetched) -> None:
+        """Take what was measured of a batch: here without workers, else for the process that reads the file."""
+        if fetched.worker >= 0:
+            self.results.add(fetched)
+            return
+        stack = self._stack()
+        if stack and stack[-1] is not None:
+            stack[-1].seen.fetched.append(fetched)
+
+    def collect(self) -> None:
+        """Take what workers have measured so far."""
+        if not self.results_opened:
+            return
+        owners = {pid: each for each in self.seen for pid in each.pids}
+        for fetched in self.results.read():
+            if fetched.pid in owners:
+                owners[fetched.pid].fetched.append(fetched)
+
+    def _stack(self) -> list[Pass | None]:
+        if not hasattr(self._inside, "stack"):
+            self._inside.stack = []
+        stack: list[Pass | None] = self._inside.stack
+        return stack
+
+
+def _replaces(loader: Any, seen: Seen, place: str) -> bool:
+    """Return whether a script that builds its loaders anew for each epoch would build this one after that one."""
+    mine = (place, type(loader), type(loader.dataset), loader.num_workers, _length(loader.dataset))
+    theirs = (seen.place, seen.kind, type(seen.dataset), seen.num_workers, _length(seen.dataset))
+    return mine == theirs and loader.batch_size in (seen.batch_size, None)
+
+
+def _length(dataset: Any) -> int | None:
+    try:
+        return len(dataset)
+    except Exception:
+        return None
