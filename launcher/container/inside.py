@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import base64
 import functools
+import json
+import zlib
 from pathlib import Path, PurePosixPath
 
 from launcher.plan.inside import PROBE, TUNE
 from launcher.plan.launch_plan import LaunchPlan
 
 PACKAGE = "trainlaunch_inside"
+PACKED = "packed.txt"  # as launcher/inside/packed.py reads it
 END_OF_FILE = "TRAINLAUNCH_FILE_ENDS"
 _SOURCES = Path(__file__).resolve().parent.parent / "inside"
 
@@ -28,12 +32,22 @@ def _files(parts: tuple[str, ...]) -> tuple[tuple[str, str], ...]:
         folder = _SOURCES / part
         found += sorted(folder.rglob("*.py")) if folder.is_dir() else [folder.with_suffix(".py")]
     named = [(f"{PACKAGE}/{path.relative_to(_SOURCES).as_posix()}", path) for path in found]
-    return tuple((name, _delivered(path)) for name, path in [("sitecustomize.py", _SOURCES / "site.py"), *named])
+    delivered = {name: _delivered(path) for name, path in named}
+    if reports:  # nobody reviews what runs once; written out it would be too long for one argument
+        package = _delivered(_SOURCES / "packed.py")
+        del delivered[f"{PACKAGE}/__init__.py"]
+        delivered = {f"{PACKAGE}/__init__.py": package, f"{PACKAGE}/{PACKED}": _packed(delivered)}
+    return (("sitecustomize.py", _delivered(_SOURCES / "site.py")), *delivered.items())
 
 
 def _delivered(path: Path) -> str:
     """Return a module's text under the name that its package has in the container."""
     return path.read_text(encoding="utf-8").replace("launcher.inside", PACKAGE)
+
+
+def _packed(modules: dict[str, str]) -> str:
+    data = base64.b64encode(zlib.compress(json.dumps(modules).encode("ascii"), 9)).decode("ascii")
+    return "".join(f"{data[at : at + 120]}\n" for at in range(0, len(data), 120))
 
 
 def unpacking(plan: LaunchPlan) -> str:
