@@ -75,6 +75,11 @@ tl_per_rank=$((tl_cpus > tl_ranks ? tl_cpus / tl_ranks : 1))
 #: auto
 # num_workers is never raised; it is lowered to what CPUs and free /dev/shm allow. A GPU job keeps one.
 tl_most=$tl_per_rank; [ "$tl_gpus" ] || tl_most=$((tl_cpus < 4 ? 0 : tl_cpus / (4 * tl_ranks)))
+#: end
+#: tuned
+[ "$tl_cpus" -lt "$tl_tuned" ] || tl_most=$tl_workers # measured with so many CPUs: the rule knows less
+#: end
+#: auto
 for tl_key in $tl_every; do tl_list=$(((tl_free - ${tl_key#*:}) / ${tl_key%:*})) # A:B, A*W + B bytes of W workers
   tl_most=$((tl_list >= tl_most ? tl_most : tl_list > 1 ? tl_list : tl_most > 0)); done
 tl_workers=$((tl_most < tl_workers ? tl_most : tl_workers)) tl_need=$tl_without

@@ -14,7 +14,7 @@ LAYERS = (
     *("units", "visible", "diagnostics", "errors", "targets", "kinds"),
     *("yamltree", "formats", "templating", "job", "policy", "plan", "container", "rules", "render", "verify"),
     *("committed", "lint", "diagnose"),
-    *("api", "run", "measure", "init", "inside", "cli"),
+    *("inside", "api", "run", "measure", "init", "cli"),
 )
 ONE_PLACE = {"docker": "run", "kubernetes": "run", "jinja2": "templating", "torch": "inside"}
 MODULES = sorted(PACKAGE.rglob("*.py"))

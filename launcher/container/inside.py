@@ -15,6 +15,7 @@ PACKAGE = "trainlaunch_inside"
 PACKED = "packed.txt"  # as launcher/inside/packed.py reads it
 END_OF_FILE = "TRAINLAUNCH_FILE_ENDS"
 _SOURCES = Path(__file__).resolve().parent.parent / "inside"
+_OF_OTHERS = {TUNE: ("probe/__init__.py", "probe/places.py")}  # what a part takes from another one
 
 
 def inside_files(plan: LaunchPlan) -> tuple[tuple[str, str], ...]:
@@ -29,6 +30,7 @@ def _files(parts: tuple[str, ...]) -> tuple[tuple[str, str], ...]:
     reports = {PROBE, TUNE}.intersection(parts)
     found = [_SOURCES / "__init__.py", *([_SOURCES / "marked.py"] if reports else [])]
     for part in parts:
+        found += [_SOURCES / each for each in _OF_OTHERS.get(part, ()) if PROBE not in parts]
         folder = _SOURCES / part
         found += sorted(folder.rglob("*.py")) if folder.is_dir() else [folder.with_suffix(".py")]
     named = [(f"{PACKAGE}/{path.relative_to(_SOURCES).as_posix()}", path) for path in found]

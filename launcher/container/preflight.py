@@ -14,8 +14,9 @@ from launcher.container.secrets import path_variables, read_secrets, written_sec
 from launcher.job.loader_spec import LoaderSpec
 from launcher.job.spec import JobSpec
 from launcher.job.tokens import has_token
-from launcher.plan.cpu_budget import shares_cpus
+from launcher.plan.cpu_budget import shares_cpus, whole_cpus
 from launcher.plan.launch_plan import LaunchPlan, Line
+from launcher.plan.measured import fresh_tune
 from launcher.plan.workers import MOST_WORKERS_ON_CPU
 from launcher.templating.environment import constant_text
 from launcher.templating.quoting import sh_word
@@ -83,6 +84,7 @@ def _sections(plan: LaunchPlan) -> Iterator[tuple[str, bool]]:
     tokens = any(map(has_token, job.command or ()))
     yield "secrets", bool(job.secrets and (written_secrets(plan) or path_variables(plan) or read_secrets(plan)))
     yield "auto", _automatic(plan)
+    yield "tuned", _tuned(plan) is not None
     yield "identity", plan.target_record.starts_container
     yield "home", plan.target_record.starts_container and "HOME" not in {*job.env, *job.secrets}
     yield "nvidia", bool(plan.gpus) and job.resources.gpu_vendor == "nvidia"
@@ -106,6 +108,11 @@ def _automatic(plan: LaunchPlan) -> bool:
     return plan.auto_workers and plan.num_workers.value > 0
 
 
+def _tuned(plan: LaunchPlan) -> int | None:
+    """Return the whole CPUs with which `tune` found an automatic num_workers; None where the rule gives it."""
+    return whole_cpus(plan.job) if _automatic(plan) and fresh_tune(plan.job) is not None else None
+
+
 def _shared(plan: LaunchPlan) -> str:
     """Return `yes` where /dev/shm is the host's own, which others use too; empty where the container has its own."""
     return "" if plan.target_record.private_shm else "yes"
@@ -114,10 +121,11 @@ def _shared(plan: LaunchPlan) -> str:
 def _numbers(plan: LaunchPlan) -> Iterator[str]:
     """Yield the line that changes with what the job asks for; bytes, and MiB of memory."""
     shm, loader, workers = plan.shm, _loader(plan), plan.num_workers.value
-    automatic = _automatic(plan)
+    automatic, tuned = _automatic(plan), _tuned(plan)
+    ruled = automatic and tuned is None and not plan.gpus
     numbers: dict[str, object] = {
         "ranks": plan.ranks.value,
-        "workers": min(workers, MOST_WORKERS_ON_CPU) if automatic and not plan.gpus else workers,
+        "workers": min(workers, MOST_WORKERS_ON_CPU) if ruled else workers,
         "stated": 0 if shares_cpus(plan) else plan.stated_processes,  # said once
         "batch": "" if loader.batch_size is None else loader.batch_size,
         "files": plan.open_files,
@@ -125,6 +133,8 @@ def _numbers(plan: LaunchPlan) -> Iterator[str]:
         "need": shm.need,
         "size": max(shm.size.value, shm.minimum),
     }
+    if tuned is not None:
+        numbers["tuned"] = tuned
     if automatic:
         numbers |= {"first": _pairs(shm.first_epoch), "every": _pairs(shm.every_epoch), "without": shm.without_workers}
     yield _assigned(numbers)

@@ -6,7 +6,11 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
+from launcher.job.measured import Tune
+from launcher.job.spec import Measured
+from launcher.plan import make_plan
 from launcher.plan.launch_plan import LaunchPlan
+from launcher.plan.measured import input_of
 from launcher.units import MIB
 from tests.jobs import plan_with
 
@@ -36,3 +40,9 @@ def automatic(*, loader: dict[str, Any] | None = None, **fields: Any) -> LaunchP
 def prints(*names: str) -> list[str]:
     """Return a command that prints these variables on one line."""
     return ["sh", "-c", "echo " + " ".join(f'"${name}"' for name in names)]
+
+
+def tuned(made: LaunchPlan, workers: int) -> LaunchPlan:
+    """Return the plan of the same job where its lock has a tune with so many workers."""
+    found = Tune(input_of(made.job), made.job.resources.cpus, workers, prefetch_factor=2)
+    return make_plan(made.job._replace(measured=Measured(None, found, None)))

@@ -9,7 +9,7 @@ from launcher.errors import EXIT_FILES_WRONG, EXIT_TRY_ELSEWHERE
 from launcher.units import MIB
 from tests.conftest import Runs
 from tests.preflight.containers import Case, Ended, run_cases
-from tests.preflight.plans import automatic, plan, prints
+from tests.preflight.plans import automatic, plan, prints, tuned
 
 pytestmark = pytest.mark.docker
 
@@ -213,3 +213,15 @@ def test_shm_of_another_container_counts_with_what_is_in_it(docker_run: Runs, ba
     cases = [Case(STATED, setup="until [ -e /dev/shm/x ]; do sleep 0.1; done")]
     ended = run_cases(docker_run, base_image, cases, f"--ipc=container:{donor}", SHM)[0]
     stopped(ended, EXIT_TRY_ELSEWHERE, "has 16 of 24 MiB free")
+
+
+def test_tuned_workers_are_lowered_only_with_fewer_cpus_than_they_were_measured_with(
+    docker_run: Runs, base_image: str
+) -> None:
+    """Three on two CPUs are what tune found there, where the rule says none; on one CPU it counts again."""
+    job = tuned(automatic(resources={"cpus": 2}, command=prints("TRAINLAUNCH_NUM_WORKERS")), 3)
+    assert job.num_workers.value == 3
+    full = "head -c 234M /dev/zero >/dev/shm/other"  # 22 MiB are left: 6 MiB a worker and 6 MiB besides, twice held
+    cases = [Case(job, allowed_cpus=cpus, setup=setup) for cpus, setup in (("0-1", ":"), ("0", ":"), ("0-1", full))]
+    for ended, workers in zip(run_cases(docker_run, base_image, cases, SHM), (3, 0, 2), strict=True):
+        passed(ended, f"{workers}\n")

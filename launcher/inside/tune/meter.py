@@ -1,0 +1,123 @@
+"""Counters of this process, its workers and its cgroup: CPU time, throttling, bytes read, /dev/shm."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterable
+from typing import NamedTuple
+
+SHM = "/dev/shm"
+CGROUP = "/sys/fs/cgroup"
+_TICK = os.sysconf("SC_CLK_TCK")
+_NS = 1e9
+_US = 1e6
+
+
+class Counters(NamedTuple):
+    """Totals since some beginning: seconds of CPU, periods of the quota and bytes; None where nothing counts them.
+
+    `cpu` is that of the job (of the cgroup where it is this job's alone), `worker_cpu` that of worker processes.
+    `read` are bytes that workers, or without some the process itself, have read from anything.
+    """
+
+    clock: float
+    cpu: float
+    worker_cpu: float
+    periods: int | None
+    throttled: int | None
+    throttled_seconds: float | None
+    read: int | None
+
+
+def counters(workers: Iterable[int], *, own_cgroup: bool) -> Counters:
+    """Read all counters; `workers` are the pids of the worker processes that are alive."""
+    alive = list(workers)
+    times = os.times()
+    of_workers = times.children_user + times.children_system + sum(map(_cpu_of, alive))
+    cpu = times.user + times.system + of_workers
+    whole = _cgroup_cpu() if own_cgroup else None
+    stat = _throttling()
+    return Counters(
+        clock=time.monotonic(),
+        cpu=cpu if whole is None else whole,
+        worker_cpu=of_workers,
+        periods=stat.get("nr_periods"),
+        throttled=stat.get("nr_throttled"),
+        throttled_seconds=_throttled_seconds(stat),
+        read=_read_by(alive or [os.getpid()]),
+    )
+
+
+def shm_used() -> int:
+    """Return the bytes in /dev/shm now, of whomever; 0 where there is none."""
+    try:
+        found = os.statvfs(SHM)
+    except OSError:
+        return 0
+    return (found.f_blocks - found.f_bfree) * found.f_frsize
+
+
+def usable_cpus() -> float:
+    """Return the CPUs that affinity and quota leave this process."""
+    there = float(len(os.sched_getaffinity(0)))
+    quota, _, period = (_first_of("cpu.max").strip() or _v1("cpu.cfs_quota_us").strip()).partition(" ")
+    period = period or _v1("cpu.cfs_period_us").strip()
+    if not (quota.isdigit() and period.isdigit() and int(quota) and int(period)):
+        return there
+    return min(there, int(quota) / int(period))
+
+
+def _cpu_of(pid: int) -> float:
+    fields = _text(f"/proc/{pid}/stat").rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / _TICK if len(fields) > 12 else 0.0
+
+
+def _read_by(pids: list[int]) -> int | None:
+    totals = []
+    for pid in pids:
+        lines = dict(line.split(": ") for line in _text(f"/proc/{pid}/io").splitlines() if ": " in line)
+        if "rchar" not in lines:
+            return None
+        totals.append(int(lines["rchar"]))
+    return sum(totals)
+
+
+def _cgroup_cpu() -> float | None:
+    """Return the CPU seconds of the cgroup, of version 2 or 1; None where it has no counter."""
+    found = _numbers(_first_of("cpu.stat")).get("usage_usec")
+    if found is not None:
+        return found / _US
+    old = _text(CGROUP + "/cpuacct/cpuacct.usage") or _text(CGROUP + "/cpu,cpuacct/cpuacct.usage")
+    return int(old) / _NS if old.strip().isdigit() else None
+
+
+def _throttling() -> dict[str, int]:
+    return _numbers(_first_of("cpu.stat") or _v1("cpu.stat"))
+
+
+def _throttled_seconds(stat: dict[str, int]) -> float | None:
+    if "throttled_usec" in stat:
+        return stat["throttled_usec"] / _US
+    return stat["throttled_time"] / _NS if "throttled_time" in stat else None
+
+
+def _first_of(name: str) -> str:
+    return _text(f"{CGROUP}/{name}")
+
+
+def _v1(name: str) -> str:
+    return _text(f"{CGROUP}/cpu/{name}") or _text(f"{CGROUP}/cpu,cpuacct/{name}")
+
+
+def _numbers(text: str) -> dict[str, int]:
+    pairs = (line.split() for line in text.splitlines())
+    return {pair[0]: int(pair[1]) for pair in pairs if len(pair) == 2 and pair[1].isdigit()}
+
+
+def _text(path: str) -> str:
+    try:
+        with open(path, encoding="ascii", errors="replace") as file:
+            return file.read()
+    except OSError:
+        return ""

@@ -1,0 +1,218 @@
+"""Times settings of the loader that trains: one after the other under its loop, or one that the host names."""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import os
+import sys
+import time
+import warnings
+from collections.abc import Callable
+from typing import Any
+from weakref import WeakKeyDictionary
+
+from launcher.inside.marked import emit
+from launcher.inside.tune.gpu import busy_reader
+from launcher.inside.tune.hooks import watch_optimizers
+from launcher.inside.tune.loops import Loop, length_of
+from launcher.inside.tune.meter import usable_cpus
+from launcher.inside.tune.safety import give, ranks, reason_against, retire, worker_pids
+from launcher.inside.tune.search import Timed, next_setting
+from launcher.inside.tune.task import Setting, Task
+from launcher.inside.tune.window import Window
+
+MARK = "_trainlaunch_loop"
+FEWEST_OF_A_SCRIPT = 3  # batches, where the script itself ends sooner than its timing
+
+
+class Tuner:
+    """Told by the hooks; `_outer` is the iterator that the script's loop has, `_inner` the one that gives batches."""
+
+    def __init__(self, task: Task) -> None:
+        self._task = task
+        self._loops: WeakKeyDictionary[Any, Loop] = WeakKeyDictionary()
+        self._steps = 0
+        self._target: Loop | None = None
+        self._loader: Any = None
+        self._outer: Any = None
+        self._inner: Any = None
+        self._window: Window | None = None
+        self._busy: Callable[[], int | None] | None = None
+        self._timed: list[Timed] = []
+        self._in_place = False  # whether other iterators may take the place of the script's own
+        self._begun = 0.0
+        self._pid = os.getpid()
+        atexit.register(self._script_ended)
+
+    def stepped(self) -> None:
+        """An optimizer has stepped."""
+        self._steps += 1
+
+    def before_build(self, loader: Any) -> None:
+        """Give the loader that the host names its setting."""
+        loop = self._loop(loader)
+        if self._task.setting is not None and loop.key == self._task.loader:
+            give(loader, self._task.setting, loop.timeout)
+            self._set_threads(self._task.setting)
+
+    def built(self, iterator: Any, loader: Any) -> None:
+        """Remember whose iterator it is; the one that trains begins an epoch."""
+        loop = self._loop(loader)
+        setattr(iterator, MARK, loop)
+        if loop is self._target and ranks()[0] == 0:
+            if self._window is not None:
+                self._window.end_pass(exhausted=False)
+                self._window.begin_pass(loader.num_workers + 1)
+            self._loader, self._outer, self._inner = loader, iterator, iterator
+
+    def next(self, iterator: Any, fetch: Callable[[Any], Any]) -> Any:
+        """Return the next batch, from the iterator itself or the one that took its place."""
+        loop = getattr(iterator, MARK, None)
+        if loop is None or os.getpid() != self._pid:
+            return fetch(iterator)
+        if self._target is None:
+            loop.asked(self._steps)
+            if self._is_the_one(loop) and ranks()[0] == 0:
+                self._choose(loop, iterator)
+        if loop is not self._target or iterator is not self._outer:
+            return fetch(iterator)
+        return self._timed_batch(fetch)
+
+    def _loop(self, loader: Any) -> Loop:
+        if not self._loops:
+            watch_optimizers(self)
+        if loader not in self._loops:
+            self._loops[loader] = Loop(loader)
+        return self._loops[loader]
+
+    def _is_the_one(self, loop: Loop) -> bool:
+        if self._task.setting is not None:
+            return loop.key == self._task.loader
+        return loop.trains(self._steps)
+
+    def _choose(self, loop: Loop, iterator: Any) -> None:
+        self._loader = next(loader for loader, each in self._loops.items() if each is loop)
+        self._target, self._outer, self._inner = loop, iterator, iterator
+        self._in_place = self._task.setting is None and not reason_against(self._loader)
+        self._busy = busy_reader()
+        emit("tune-loader", loop.facts(self._loader, usable_cpus()))
+        setting = self._task.setting or loop.own
+        self._begin(setting)
+        queued = setting.num_workers * setting.prefetch_factor if loop.batches > 1 else setting.num_workers
+        assert self._window is not None  # noqa: S101 - for the type checker
+        self._window.begin_pass(queued + 1, whole=False)
+
+    def _begin(self, setting: Setting) -> None:
+        emit("tune-start", {"setting": list(setting)})
+        self._begun = time.monotonic()
+        own = self._task.own_cgroup
+        self._window = Window(setting, own_cgroup=own, workers=lambda: worker_pids(self._inner))
+
+    def _timed_batch(self, fetch: Callable[[Any], Any]) -> Any:
+        window = self._window
+        if window is not None and window.over(self._task.each):
+            self._report(window)
+            self._follow()
+        while True:
+            assert self._window is not None  # noqa: S101 - for the type checker
+            before = time.monotonic()
+            try:
+                batch = fetch(self._inner)
+            except StopIteration:
+                self._window.end_pass(exhausted=True)
+                if not self._in_place:
+                    raise
+                self._build()
+            except Exception as problem:
+                if self._inner is self._outer:
+                    raise
+                self._failed(problem)
+            else:
+                self._window.batch(time.monotonic() - before, self._busy)
+                return batch
+
+    def _report(self, window: Window, **more: Any) -> None:
+        loader = self._loader
+        facts = window.facts(length_of(loader), persistent=bool(loader.persistent_workers))
+        self._timed.append(Timed(window.setting, facts["rate"]))
+        emit("tune-setting", {"setting": list(window.setting), **facts, **more})
+
+    def _failed(self, problem: Exception) -> None:
+        """A setting that raises is none to take; the script never hears of it."""
+        assert self._window is not None  # noqa: S101 - for the type checker
+        text = f"{type(problem).__name__}: {problem}"
+        emit("tune-setting", {"setting": list(self._window.setting), "rate": 0.0, "error": text[-2000:]})
+        self._timed.append(Timed(self._window.setting, 0.0))
+        self._follow()
+
+    def _follow(self) -> None:
+        """Go on with the next setting, or end the script."""
+        if not self._in_place:
+            self._end("seconds")
+        since = time.monotonic() - self._begun
+        left = int((self._task.seconds - _age()) / max(since, self._task.each))
+        setting = next_setting(self._task.space, self._timed, left)
+        if setting is None:
+            self._end("done")
+            return
+        retire(self._loader, self._inner)
+        self._begin(setting)
+        assert self._target is not None  # noqa: S101 - for the type checker
+        give(self._loader, setting, self._target.timeout)
+        self._set_threads(setting)
+        try:
+            self._build()
+        except Exception as problem:
+            self._failed(problem)
+
+    def _build(self) -> None:
+        """Let a new iterator give the batches of the script's own."""
+        outer, loader, before = self._outer, self._loader, self._inner
+        if loader.persistent_workers and loader.num_workers and before is not outer and not _stopped(before):
+            before._reset(loader)
+            return
+        retire(loader, before)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # more workers than CPUs are tried on purpose
+            self._inner = loader._get_iterator()
+        self._outer = outer
+
+    def _set_threads(self, setting: Setting) -> None:
+        """Give the step the threads that the plan gives it beside so many workers, unless the script has its own."""
+        import torch
+
+        threads = self._task.threads.get(setting.num_workers)
+        if threads is not None and torch.get_num_threads() in {*self._task.threads.values()}:
+            torch.set_num_threads(threads)
+
+    def _script_ended(self) -> None:
+        if os.getpid() != self._pid or ranks()[0]:
+            return
+        window = self._window
+        if window is not None and window.timed_batches >= FEWEST_OF_A_SCRIPT:
+            self._report(window, script_ended=True)
+        seen = [{"at": each.place, "batches": each.batches} for each in self._loops.values()]
+        emit("tune-end", {"reason": "script", "loaders": seen})
+
+    def _end(self, reason: str) -> None:
+        """End the process here: with several ranks the launcher ends all, since this one alone would break the rest."""
+        emit("tune-end", {"reason": reason})
+        for stream in (sys.stdout, sys.stderr):
+            with contextlib.suppress(OSError, ValueError):
+                stream.flush()
+        while ranks()[1] > 1:
+            time.sleep(1)
+        os._exit(0)
+
+
+def _stopped(iterator: Any) -> bool:
+    return bool(getattr(iterator, "_shutdown", False))
+
+
+def _age() -> float:
+    """Return the seconds since this process began."""
+    with open("/proc/self/stat", encoding="ascii", errors="replace") as stat:
+        begun = int(stat.read().rpartition(")")[2].split()[19]) / os.sysconf("SC_CLK_TCK")
+    with open("/proc/uptime", encoding="ascii") as uptime:
+        return float(uptime.read().split()[0]) - begun
