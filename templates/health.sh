@@ -12,6 +12,27 @@ tl_probe='' tl_peak='' tl_workers=0 tl_used=$((tl_mount - tl_free))
 tl_probe=/dev/shm/.trainlaunch-${tl_probe:-$$} # nobody guesses it, and no link is followed
 (set -C && : >"$tl_probe") 2>/dev/null || tl_bad "uid $(id -u) can't make files in /dev/shm, as batches are"
 rm -f "$tl_probe"
+#: heartbeat
+# Each process that loads data has a line: pid, rank, the second of /proc/uptime since which it waits or 0, batches.
+tl_page=/dev/shm/.trainlaunch${tl_shared:+-${TRAINLAUNCH_RUN_ID-}}/heartbeat
+tl_waits() { # sets the longest wait, and in tl_stuck whose is too long
+  tl_wait='' tl_stuck=''; read -r tl_now _ </proc/uptime
+  while read -r tl_pid tl_rank tl_since tl_got; do
+    tl_lives=''; IFS= read -r tl_lives <"/proc/$tl_pid/cmdline"
+    [ "$tl_lives" ] || continue # one that ended waits for nothing
+    case $tl_since:$tl_got in *[!0-9:]* | :* | *:) continue ;; esac
+    tl_long=$((tl_since ? ${tl_now%%.*} - tl_since : 0)) tl_most=$((tl_got < 2 ? tl_first : tl_stall))
+    [ "$tl_long" -le "${tl_wait:--1}" ] || tl_wait=$tl_long
+    [ "$tl_long" -lt "$tl_most" ] || tl_stuck="$tl_rank $tl_since $tl_most" tl_late=$tl_long
+  done <"$tl_page"
+} 2>/dev/null
+tl_waits
+if [ "$tl_stuck" ]; then # unless that number was read while it was written
+  tl_twice=$tl_stuck; tl_waits; [ "$tl_stuck" != "$tl_twice" ] ||
+    tl_bad "rank ${tl_stuck%% *} has waited $tl_late s for one batch, ${tl_stuck##* } s are allowed (stall_after)"
+fi
+printf 'longest_wait=%s ' "${tl_wait:-unknown}"
+#: end
 for tl_comm in /proc/[0-9]*/comm; do
   { read -r tl_name <"$tl_comm"; } 2>/dev/null || continue # it ended meanwhile
   if [ "$tl_name" = pt_data_worker ]; then tl_workers=$((tl_workers + 1)); fi

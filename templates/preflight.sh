@@ -49,7 +49,7 @@ for tl_tmp in "${TMPDIR:-${TEMP:-${TMP:-/tmp}}}" /tmp /var/tmp /usr/tmp "$PWD" '
 tl_inside=/dev/shm/.trainlaunch${tl_shared:+-${TRAINLAUNCH_RUN_ID:-$tl_name-$tl_host}}
 mkdir -m 700 "$tl_inside" 2>/dev/null
 if [ -O "$tl_inside" ] && [ -d "$tl_inside" ] && [ ! -L "$tl_inside" ] && chmod 700 "$tl_inside" 2>/dev/null; then
-  for tl_key in sitecustomize.py trainlaunch_inside __pycache__; do # of an earlier attempt of this run
+  for tl_key in sitecustomize.py trainlaunch_inside __pycache__ heartbeat; do # of an earlier attempt of this run
     rm -rf "${tl_inside:?}/$tl_key"; done
 else tl_say "warning: $tl_inside is not of $tl_user, so $tl_parts is off"; tl_inside=''; fi
 #: end

@@ -114,11 +114,12 @@ def down(args: argparse.Namespace, streams: Streams) -> int:
 def _followed(args: argparse.Namespace, place: ClusterJob, streams: Streams, options: FollowOptions) -> int:
     """Follow the job's newest run to its end, say why it ended, and return its exit code."""
     from launcher.cli.cluster_run import newest_run
+    from launcher.run.console import Console
     from launcher.run.kubernetes.exit_status import evidence_of_end, evidence_of_ended
     from launcher.run.kubernetes.follow import Follower
+    from launcher.run.kubernetes.liveness import with_liveness
     from launcher.run.log_position import WHOLE
     from launcher.run.signals import Event, Events, trapped_signals
-    from launcher.run.supervise import Console
 
     screen = Screen(streams)
     run = newest_run(args, place.cluster, screen.say)
@@ -131,8 +132,10 @@ def _followed(args: argparse.Namespace, place: ClusterJob, streams: Streams, opt
         end = follower.follow()
         if end.how in {"ended", "stuck"}:
             read_whole = options.logs and options.part == WHOLE
-            known = evidence_of_end(end, follower.output) if read_whole else None
-            evidence = known or evidence_of_ended(place.cluster, end, screen.say)
+            if read_whole:
+                evidence = with_liveness(place.cluster, evidence_of_end(end, follower.output), end.pod)
+            else:
+                evidence = evidence_of_ended(place.cluster, end, screen.say)
             say_diagnoses(evidence, streams, screen.line)
     return _said(end, place, streams)
 

@@ -24,12 +24,12 @@ LAST_LINES = 10
 
 def up(args: argparse.Namespace, plan: LaunchPlan, streams: Streams) -> int:
     """Show where, let the API server check everything, create, then follow or leave it."""
+    from launcher.run.console import Console
     from launcher.run.kubernetes.attempts import follow_attempts
     from launcher.run.kubernetes.identity import who_am_i
     from launcher.run.kubernetes.launch import Launch
     from launcher.run.kubernetes.removal import remove_expired
     from launcher.run.signals import Events, trapped_signals
-    from launcher.run.supervise import Console
 
     say_findings(judged(plan), streams)
     screen = Screen(streams)

@@ -23,11 +23,12 @@ from launcher.cli.runs import hang_watch
 from launcher.errors import LaunchError, TargetUnavailable
 from launcher.run import secrets
 from launcher.run.backends import backend_named
+from launcher.run.console import Console
 from launcher.run.keeping import Held, hold
 from launcher.run.kept import Kept, plan_from
 from launcher.run.multi_node import containers_of_run
 from launcher.run.signals import Event, Events
-from launcher.run.supervise import Console, Supervisor
+from launcher.run.supervise import Supervisor
 
 if TYPE_CHECKING:
     from launcher.plan.launch_plan import LaunchPlan

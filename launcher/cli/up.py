@@ -19,8 +19,8 @@ from launcher.rules import judged
 from launcher.run.backend import Backend
 
 if TYPE_CHECKING:
+    from launcher.run.console import Outcome
     from launcher.run.secrets import Redactor
-    from launcher.run.supervise import Outcome
 
 EXAMPLES = (
     "trainlaunch up job.yaml",
@@ -104,12 +104,13 @@ def _remove_expired(backend: Backend, streams: Streams) -> None:
 
 def _followed(backend: Backend, plan: LaunchPlan, streams: Streams, claim: AbstractContextManager[None]) -> int:
     from launcher.cli.keeper import placed, remove_when_due
+    from launcher.run.console import Console
     from launcher.run.keeping import holding, new_run_id
     from launcher.run.kept import Kept
     from launcher.run.logout import at_logout
     from launcher.run.secrets import Redactor
     from launcher.run.signals import Event, Events, trapped_signals
-    from launcher.run.supervise import Console, Supervisor
+    from launcher.run.supervise import Supervisor
 
     screen, redacted, run = Screen(streams), Redactor(plan), new_run_id()
     kept = Kept(run)

@@ -8,7 +8,7 @@ import json
 import zlib
 from pathlib import Path, PurePosixPath
 
-from launcher.plan.inside import PROBE, TUNE
+from launcher.plan.inside import HEARTBEAT, PROBE, TUNE
 from launcher.plan.launch_plan import LaunchPlan
 
 PACKAGE = "trainlaunch_inside"
@@ -57,7 +57,8 @@ def unpacking(plan: LaunchPlan) -> str:
     files = inside_files(plan)
     folders = {str(each) for name, _ in files for each in PurePosixPath(name).parents} - {"."}
     made = " ".join(sorted(folders))
-    return f"mkdir {made} || exit 1\n" + "".join(_written(name, text) for name, text in files)
+    page = "printf '%4096s' '' >heartbeat || exit 1\n" if HEARTBEAT in plan.inside.parts else ""
+    return f"mkdir {made} || exit 1\n{page}" + "".join(_written(name, text) for name, text in files)
 
 
 def _written(name: str, text: str) -> str:

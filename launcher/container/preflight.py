@@ -15,6 +15,7 @@ from launcher.job.loader_spec import LoaderSpec
 from launcher.job.spec import JobSpec
 from launcher.job.tokens import has_token
 from launcher.plan.cpu_budget import shares_cpus, whole_cpus
+from launcher.plan.inside import HEARTBEAT
 from launcher.plan.launch_plan import LaunchPlan, Line
 from launcher.plan.measured import fresh_tune
 from launcher.plan.workers import MOST_WORKERS_ON_CPU
@@ -63,8 +64,12 @@ def has_a_front(argv: Sequence[str]) -> bool:
 
 def health_text(plan: LaunchPlan) -> str:
     """Return the health command: one line of text and exit 0 while /dev/shm is as planned, else a reason and exit 1."""
-    numbers = {"least": plan.shm.minimum, "planned": plan.processes, "shared": _shared(plan)}
-    return "\n".join((_assigned(numbers), _script("health.sh", ())))
+    numbers: dict[str, object] = {"least": plan.shm.minimum, "planned": plan.processes, "shared": _shared(plan)}
+    beats = HEARTBEAT in plan.inside.parts
+    if beats:
+        longest = plan.job.healthcheck.stall_after or 0
+        numbers |= {"stall": longest, "first": max(longest, plan.job.healthcheck.start_period)}
+    return "\n".join((_assigned(numbers), _script("health.sh", (("heartbeat", beats),))))
 
 
 @functools.lru_cache(maxsize=64)

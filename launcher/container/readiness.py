@@ -1,10 +1,12 @@
-"""The readiness check of a pod: the health check, unless something acts on readiness."""
+"""The probes of a pod: readiness is the health check, unless something acts on it; liveness ends an unhealthy job."""
 
 from __future__ import annotations
 
 from launcher.job.spec import JobSpec
 from launcher.kinds import KINDS
 
+# A probe runs in the job's own cgroup, and gets CPU beside all of its processes: a slow one must end no job.
+LEAST_LIVENESS_TIMEOUT = 60
 _RECORDS_ONLY = "trap 'exit 0' EXIT # something acts on readiness here, so this check only records\n"
 
 
@@ -15,3 +17,8 @@ def readiness_text(job: JobSpec, health: str) -> str:
     """
     acted_upon = job.nodes > 1 or job.kubernetes.queue or KINDS[job.kubernetes.kind].acts_on_readiness
     return _RECORDS_ONLY + health if acted_upon else health
+
+
+def liveness_timeout(job: JobSpec) -> int:
+    """Return the seconds that the liveness check may take."""
+    return max(LEAST_LIVENESS_TIMEOUT, job.healthcheck.timeout)

@@ -39,7 +39,7 @@ def template_hash(plan: LaunchPlan) -> str:
         "kubernetes": _stated(platform, _ELSEWHERE_ON_KUBERNETES),
         "resources": _stated(resources, frozenset()),
         "limited": platform.cpu_limit or resources.cpus is None,
-        "health": (readiness_text(job, health_text(plan)), *job.healthcheck[:3]),
+        "health": (readiness_text(job, health_text(plan)), *job.healthcheck[:3], *["stop"] * job.healthcheck.stops),
         "process": (preflight_text(plan), plan.argv, plan.nodes, *_torchrun(plan)),
         "size": plan.shm.size.value,
         "planned": planned_of(plan).text(),

@@ -27,7 +27,8 @@ class Evidence:
     """Facts only. `exit_code` None: it has not ended, or nobody knows; sizes are bytes, 0 or None where unknown.
 
     `oom_killed` is the engine's or the cluster's word, None where nobody asked for it. `stopped_by` names who ended it
-    through us (`Ctrl-C`, `active_deadline`), `killed_by` who would not wait for its grace period to be over, `signals`
+    through us (`Ctrl-C`, `active_deadline`), `killed_by` who would not wait for its grace period to be over,
+    `unhealthy` what the health check had against it where it was stopped for that, `signals`
     are those sent through the target, `private_shm` says that `shm_size` is in effect, `log` is the last part of both
     streams. `reason` and `words` are a cluster's own for an end, or a wait, that the container did not bring about, as
     `Evicted`.
@@ -52,6 +53,7 @@ class Evidence:
     signals: tuple[int, ...] = ()
     stopped_by: str = ""
     killed_by: str = ""
+    unhealthy: str = ""
     target: str = DEFAULT_TARGET
     reason: str = ""
     words: str = ""
@@ -78,5 +80,8 @@ class Evidence:
 
     @property
     def stopped(self) -> bool:
-        """Whether somebody ended it on purpose; SIGUSR1 and the like ask a job for something else."""
-        return bool(self.stopped_by) or not ENDING_SIGNALS.isdisjoint(self.signals)
+        """Whether somebody ended it on purpose; SIGUSR1 and the like ask a job for something else.
+
+        One that was stopped because it was unhealthy has failed.
+        """
+        return bool(self.stopped_by) or (not self.unhealthy and not ENDING_SIGNALS.isdisjoint(self.signals))

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from launcher.diagnostics import Span
+from launcher.job.healthcheck import HealthCheck
 from launcher.job.loader_spec import DataLoaderSpec
 from launcher.job.reserved import SECRETS_FOLDER
 from launcher.job.starter import Starter
@@ -132,16 +133,6 @@ class Ulimit(NamedTuple):
     name: str
     soft: int
     hard: int
-
-
-class HealthCheck(NamedTuple):
-    """How the engine asks after the container; all durations in seconds."""
-
-    interval: int
-    timeout: int
-    retries: int
-    start_period: int
-    on_unhealthy: str
 
 
 class KubernetesSpec(NamedTuple):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from launcher.job.spec import JobSpec
+from launcher.plan.inside import inside_of
 from launcher.plan.launch_plan import LaunchPlan
 from launcher.plan.measured import with_measured
 from launcher.plan.memory import planned_memory
@@ -37,4 +38,5 @@ def make_plan(job: JobSpec, *, name: str | None = None, force: bool = False) -> 
         memory=planned_memory(job, ranks.value, shm),
         open_files=open_files(job, shm),
         argv=argv,
+        inside=inside_of(job),
     )

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from launcher.job.spec import JobSpec
+
 HEARTBEAT, WORKERS, PROBE, TUNE = "heartbeat", "workers", "probe", "tune"
+PAGES = 16  # of /dev/shm that the files of a job's own parts take at most, those of the health check among them
 
 
 class Inside(NamedTuple):
@@ -19,3 +22,8 @@ class Inside(NamedTuple):
     def with_part(self, part: str, *settings: tuple[str, str]) -> Inside:
         """Return it with one more part and its variables."""
         return Inside((*self.parts, part), (*self.settings, *settings))
+
+
+def inside_of(job: JobSpec) -> Inside:
+    """Return what the job itself asks for."""
+    return Inside((HEARTBEAT,) if job.healthcheck.stall_after is not None else ())

@@ -13,7 +13,7 @@ in turn: need = max (D + s), a persistent loader's s always  each loop ends befo
     multi_epoch = max (D + s + Σ of the others' r·U) + Σ s   otherwise: nothing is inherited, and still held
 
     worst_case = multi_epoch with G = 64 KiB + W·M + NCCL    M: its largest storage; W·M as sum or as maximum
-    container = ranks × (the above + dataset tensors under spawn and forkserver) + shm_extra
+    container = ranks × (the above + dataset tensors under spawn and forkserver) + shm_extra + 16 G for files of ours
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from typing import NamedTuple
 from launcher.job.loader_spec import DataLoaderSpec, LoaderSpec
 from launcher.job.spec import JobSpec, Origin
 from launcher.plan.batch import batch_pages
+from launcher.plan.inside import PAGES, inside_of
 from launcher.plan.launch_plan import Derived, Line, LoaderNeed, SharedMemory
 from launcher.units import GIB, KIB, MIB, format_size, human_size, round_up
 
@@ -112,8 +113,13 @@ def _terms(job: JobSpec, ranks: int, workers: Workers, law: _Law, page: int = PA
     pickled = 0
     if parts and spec.multiprocessing_context != "fork":
         pickled = round_up(spec.dataset_tensor_bytes, page)
-    extra = sum(round_up(each.size, page) for each in job.shm_extra)
+    extra = sum(round_up(each.size, page) for each in job.shm_extra) + own_bytes(job, page)
     return tuple(ranks * (term + pickled) + extra for term in law(parts, spec) or (0,))
+
+
+def own_bytes(job: JobSpec, page: int = PAGE) -> int:
+    """Return what the wrapper's own files take in /dev/shm; 0 where nothing is delivered."""
+    return PAGES * page if inside_of(job).parts else 0
 
 
 def _lines(job: JobSpec, ranks: int, law: _Law) -> tuple[Line, ...]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from launcher.job.spec import JobSpec
 from launcher.plan.launch_plan import LoaderNeed, SharedMemory
-from launcher.plan.shared_memory import PAGE, semaphores
+from launcher.plan.shared_memory import PAGE, own_bytes, semaphores
 from launcher.units import counted, human_size, round_up
 
 
@@ -24,7 +24,9 @@ def need_derivation(job: JobSpec, shm: SharedMemory, ranks: int) -> str:
         parts.append(f"tensors of the dataset {human_size(pickled)}")
     inner = "; ".join(parts) or ("no workers" if shm.loaders else "no DataLoader")
     of_all_ranks = f"{ranks} ranks × [{inner}]" if ranks > 1 and parts else inner
-    return " + ".join([of_all_ranks, *(f"{each.name} {human_size(each.size)}" for each in job.shm_extra)])
+    others = [f"{each.name} {human_size(each.size)}" for each in job.shm_extra]
+    others += [f"trainlaunch's own files {human_size(own)}"] if (own := own_bytes(job)) else []
+    return " + ".join([of_all_ranks, *others])
 
 
 def multi_epoch_derivation(job: JobSpec, shm: SharedMemory, ranks: int) -> str:

@@ -168,5 +168,7 @@ def _only_up(plan: LaunchPlan) -> Iterator[str]:
         yield f"restart.backoff {format_duration(job.backoff)} is not in effect: {kind.between_attempts}."
     if job.active_deadline is not None and kind is None and not plan.target_record.ends_at_deadline:
         yield f"active_deadline {format_duration(job.active_deadline)}: only `trainlaunch up` ends the job then."
+    if job.healthcheck.stops and kind is None:
+        yield "healthcheck.on_unhealthy stop: only `trainlaunch up` stops the job then, this text reports it."
     if ttl is not None and (kind is None or not kind.removed_after_ttl):
         yield f"ttl_after_finished {format_duration(ttl)}: the next `trainlaunch up` after that removes its run."

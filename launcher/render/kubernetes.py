@@ -20,7 +20,7 @@ from launcher.container.kubernetes import (
     security,
     stated_in_pod,
 )
-from launcher.container.readiness import readiness_text
+from launcher.container.readiness import liveness_timeout, readiness_text
 from launcher.container.secrets import mounted_secrets
 from launcher.container.tmpfs import needs_own_tmp
 from launcher.errors import EXIT_TRY_ELSEWHERE
@@ -52,7 +52,6 @@ def text(plan: LaunchPlan, *, base: Path | None) -> str:
     """Return the manifest of the kind that the job names; `base` is the folder that it will lie in."""
     job, name = plan.job, kubernetes_name(plan)
     container = container_of(plan)
-    labels = kubernetes_labels(plan, container.labels)
     kind = KINDS[job.kubernetes.kind]
     return template_text(
         kind.template,
@@ -68,7 +67,7 @@ def text(plan: LaunchPlan, *, base: Path | None) -> str:
         nodes=job.nodes,
         gang=job.nodes > 1,
         subdomain=name if kind.own_service and job.nodes > 1 else None,
-        labels=labels,
+        labels=kubernetes_labels(plan, container.labels),
         queue_label=KUEUE_QUEUE_LABEL,
         pod_annotations=pod_annotations(plan, container.notes),
         env=dict(container.env) | missing_identity(plan),
@@ -84,6 +83,7 @@ def text(plan: LaunchPlan, *, base: Path | None) -> str:
         shm_derivation=plan.shm.size.derivation,
         health=readiness_text(job, container.health),
         start_period=format_duration(job.healthcheck.start_period),
+        liveness_timeout=liveness_timeout(job),
         backoff_limit=0 if kind.restarts_together else job.max_attempts - 1,
         retried_codes=sorted({EXIT_TRY_ELSEWHERE, *(job.on_exit_codes or ())}),
         deadline_of_pods=kind.deadline_of_pods and job.active_deadline is not None,

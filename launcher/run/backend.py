@@ -183,6 +183,9 @@ class Backend(Protocol):
     def inspect(self, container: str) -> Started | None:
         """Describe one container; None when it is gone."""
 
+    def checked(self, container: str) -> Started | None:
+        """Describe one with what its health check says, which is run where nobody else does; None: nothing new."""
+
     def signals(self, container: Started) -> tuple[int, ...]:
         """Return the signals that were sent to it through the target by whomever, in order."""
 

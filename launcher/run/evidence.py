@@ -20,13 +20,14 @@ TAIL_BYTES = 64 * 1024
 class EndNote(NamedTuple):
     """What only its follower knew of an attempt's end; `peak` is bytes of /dev/shm, None where none was seen.
 
-    `preflight` is whether it spoke, None where that is not known.
+    `preflight` is whether it spoke, None where that is not known. `unhealthy` is why it was stopped as unhealthy.
     """
 
     stopped_by: str = ""
     killed_by: str = ""
     peak: int | None = None
     preflight: bool | None = None
+    unhealthy: str = ""
 
 
 NOTHING_NOTED = EndNote()
@@ -52,6 +53,7 @@ def evidence_of(
         signals=signals,
         stopped_by=note.stopped_by,
         killed_by=note.killed_by,
+        unhealthy=note.unhealthy,
         planned=container.planned,
         container=container.name,
         engine=container.engine,

@@ -112,7 +112,8 @@ class Kept:
                 known = isinstance(peak, int) and not isinstance(peak, bool)
                 by = str(end.get("stopped_by")), str(end.get("killed_by"))
                 spoke = end.get("preflight")
-                return EndNote(*by, peak if known else None, spoke if isinstance(spoke, bool) else None)
+                spoke = spoke if isinstance(spoke, bool) else None
+                return EndNote(*by, peak if known else None, spoke, str(end.get("unhealthy") or ""))
         return EndNote()
 
     def remove(self) -> None:

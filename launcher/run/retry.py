@@ -20,7 +20,9 @@ def may_retry(exit_code: int, evidence: Evidence | None, codes: tuple[int, ...] 
 
     `codes` are those of restart.on_exit_codes, None for any; 75 says that another machine may do.
     """
-    if evidence is None or evidence.stopped or exit_code in NEVER_RETRIED:
+    if evidence is None or evidence.stopped:
+        return False
+    if exit_code in NEVER_RETRIED and not (evidence.unhealthy and exit_code == 0):  # it saved, and did not finish
         return False
     return codes is None or exit_code in {*codes, EXIT_TRY_ELSEWHERE}
 

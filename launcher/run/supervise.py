@@ -8,56 +8,31 @@ import threading
 import time
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
 from launcher.errors import EXIT_BEFORE_START, LaunchError
 from launcher.plan.launch_plan import LaunchPlan
 from launcher.run.attempt import Attempt, Watched
-from launcher.run.backend import Backend, Say, Session, Started
+from launcher.run.backend import Backend, Session, Started
+from launcher.run.console import Console, Outcome
 from launcher.run.evidence import EndNote, evidence_of
 from launcher.run.kept import Kept
 from launcher.run.measured import measured_line
 from launcher.run.multi_node import Prefixed, containers_of, deciding, prefix
 from launcher.run.preflight_line import NEVER_SPOKE, never_spoke
 from launcher.run.retry import backoff, may_retry
-from launcher.run.signals import HANGUP, Event, Events, Presses
-from launcher.run.watch import HangWatch, Log, Note, ShmWatch, load_symptoms, planned_shm
+from launcher.run.signals import HANGUP, UNHEALTHY, Event, Events, Presses
+from launcher.run.watch import Log, Note, ShmWatch, load_symptoms, planned_shm
 from launcher.run.wording import another_attempt, not_started, stopping
 from launcher.units import format_duration
 
 if TYPE_CHECKING:
-    from launcher.diagnose.evidence import Evidence
+    pass
 
 DEADLINE = "active_deadline"
 LOOK_SECONDS = 20.0  # between two looks at a run that waits; a Podman service of ours ends after 30 idle ones
-
-
-@dataclass(frozen=True, slots=True)
-class Console:
-    """Where a followed job's bytes go, and our own lines; `hangs` names a log that will never end.
-
-    `leave` is told why the terminal is gone; nothing is shown from then on.
-    """
-
-    out: Callable[[bytes], None]
-    err: Callable[[bytes], None]
-    say: Say
-    hangs: HangWatch
-    leave: Say = lambda _: None
-
-
-@dataclass(frozen=True, slots=True)
-class Outcome:
-    """How a run ended: its exit code, and the evidence (None: the target was lost).
-
-    `node` is the one of several that the exit code is from.
-    """
-
-    exit_code: int
-    evidence: Evidence | None
-    node: int | None = None
 
 
 class Supervisor:
@@ -73,6 +48,7 @@ class Supervisor:
         self._kept = kept
         self._stopped_by = ""
         self._killed_by = ""
+        self._unhealthy = ""  # what was said against the attempt that goes on
         self._presses = Presses()
         self._ends_at: float | None = None
 
@@ -156,6 +132,7 @@ class Supervisor:
             attempt.watched[started.node].shm.start(started)
         self._spawn(self._read, session, attempt.watched)
         self._spawn(self._wait, session)
+        self._unhealthy = ""
         code = self._until_end(attempt.container)
         return self._outcome(attempt, code)
 
@@ -169,7 +146,11 @@ class Supervisor:
 
         note: Note = (lambda _: None) if self._kept is None else partial(self._kept.saw, attempt, node)
         log = Log(self._console.hangs, say)
-        return Watched(log, ShmWatch(self._backend, planned_shm(self._plan), log, say, note))
+        return Watched(log, ShmWatch(self._backend, planned_shm(self._plan), log, say, note, self._found_unhealthy))
+
+    def _found_unhealthy(self, why: str) -> None:
+        if self._plan.job.healthcheck.stops:
+            self._events.put(Event(UNHEALTHY, why))
 
     def _containers(self, attempt: Attempt) -> tuple[Started, ...]:
         run, number = attempt.run, attempt.number
@@ -213,6 +194,8 @@ class Supervisor:
                 self._console.say(event.value)
             elif event.kind == HANGUP:
                 self._console.leave(event.value)
+            elif event.kind == UNHEALTHY:
+                self._end_unhealthy(container, event.value, exited=exited)
             elif exited:
                 self._stopped_by = event.value
                 break  # the job is over, and whoever reads our stdout does not read
@@ -239,6 +222,15 @@ class Supervisor:
         reason = by
         if by == DEADLINE:
             reason = f"active_deadline {format_duration(self._plan.job.active_deadline or 0)} is over"
+        self._end(container, reason, by=by)
+
+    def _end_unhealthy(self, container: str, why: str, *, exited: bool) -> None:
+        """Stop an attempt as one that failed; the next one follows where restart.max_attempts has one left."""
+        if not (exited or self._stopped_by or self._unhealthy):
+            self._unhealthy = why
+            self._end(container, why, by=UNHEALTHY)
+
+    def _end(self, container: str, reason: str, *, by: str) -> None:
         self._console.say(stopping(reason, self._plan.job.stop_grace_period, by=by))
         self._spawn(self._attempt_to, lambda: self._backend.stop(container))
 
@@ -266,7 +258,8 @@ class Supervisor:
             return self._lost(ended.error)
         log, shm = attempt.watched[ended.node]
         self._remark(attempt, ended, code)
-        note = EndNote(self._stopped_by, self._killed_by, shm.peak, attempt.preflight(ended.node))
+        spoke = attempt.preflight(ended.node)
+        note = EndNote(self._stopped_by, self._killed_by, shm.peak, spoke, self._unhealthy)
         if self._kept is not None:
             self._kept.end(attempt.number, note)
         evidence = evidence_of(ended, log=log.text, signals=signals, note=note)

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from launcher.diagnose.scan import Scanner
 
 HEAD_BYTES = 8 * 1024
+UNHEALTHY = "unhealthy: "  # how the health command begins what it has against a run
 WATCHED_BYTES = 8 * 1024
 HEALTH_SECONDS = 5.0  # between two looks at the engine's health status
 SILENT_SECONDS = 60.0  # of log and of a full /dev/shm, after which a job counts as stuck
@@ -140,17 +141,27 @@ class ShmSource(Protocol):
     def read_shm(self, container: Any) -> ShmReading | None:
         """Read /dev/shm now; None where that is not possible."""
 
-    def inspect(self, container: str) -> Started | None:
-        """Describe the container by its id."""
+    def checked(self, container: str) -> Started | None:
+        """Describe it, by its id, with what its health check says; None where there is nothing new."""
 
 
 class ShmWatch:
     """Samples /dev/shm and the workers of a running container in a thread of its own.
 
-    `note` is told the peak as it rises, and at the end: other verbs are to know it too.
+    `note` is told the peak as it rises, and at the end: other verbs are to know it too. `unhealthy` is told why the
+    health check found the run unhealthy, in the check's own words: one that took too long says nothing of the job.
     """
 
-    def __init__(self, backend: ShmSource, plan: PlannedShm, log: Log, say: Say, note: Note = lambda _: None) -> None:
+    def __init__(
+        self,
+        backend: ShmSource,
+        plan: PlannedShm,
+        log: Log,
+        say: Say,
+        note: Note = lambda _: None,
+        unhealthy: Say = lambda _: None,
+    ) -> None:
+        self._unhealthy = unhealthy
         self._backend = backend
         self._plan = plan
         self.log = log
@@ -182,7 +193,7 @@ class ShmWatch:
                 reading = self._backend.read_shm(container)
                 if since_health >= HEALTH_SECONDS:
                     since_health = 0.0
-                    self.take_health(self._backend.inspect(container.id))
+                    self.take_health(self._backend.checked(container.id))
             except LaunchError:
                 continue  # the follower says it when the engine is away
             if reading is not None and not self._ended.is_set():
@@ -193,6 +204,8 @@ class ShmWatch:
         if now is not None and now.health == "unhealthy" and not self._unhealthy_said:
             self._unhealthy_said = True
             self._say(f"the health check says: {now.health_output or 'unhealthy'}")
+        if now is not None and now.health == "unhealthy" and now.health_output.startswith(UNHEALTHY):
+            self._unhealthy(now.health_output.removeprefix(UNHEALTHY))
 
     def end(self, health_output: str = "") -> None:
         """Stop sampling; the health check's last line may know a higher peak."""

@@ -20,7 +20,7 @@ from launcher.container.kubernetes import (
     security,
     stated_in_pod,
 )
-from launcher.container.readiness import readiness_text
+from launcher.container.readiness import liveness_timeout, readiness_text
 from launcher.container.secrets import mounted_secrets
 from launcher.container.tmpfs import needs_own_tmp
 from launcher.formats.workload import GpuRequest, MountPoint, Workload
@@ -28,6 +28,7 @@ from launcher.job.reserved import CLUSTER_HOME
 from launcher.job.spec import secret_path
 from launcher.kinds import KINDS
 from launcher.plan.launch_plan import LaunchPlan
+from launcher.templating.quoting import kubernetes_dollars
 from launcher.verify.plain import flat, planned
 from launcher.verify.planned import planned_workload
 
@@ -252,7 +253,16 @@ class _Expected:
     def _container(self) -> _Document:
         contained = {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}}
         restricted = self._platform.pod_security == "restricted"
-        return {"name": self._container_name(), "securityContext": contained if restricted else {}}
+        context = contained if restricted else {}
+        return {"name": self._container_name(), "securityContext": context, **self._liveness()}
+
+    def _liveness(self) -> _Document:
+        check = self._job.healthcheck
+        if not check.stops:
+            return {}
+        command = ["/bin/sh", "-c", kubernetes_dollars(container_of(self._plan).health)]
+        times = {"periodSeconds": check.interval, "timeoutSeconds": liveness_timeout(self._job)}
+        return {"livenessProbe": {**times, "failureThreshold": check.retries, "exec": {"command": command}}}
 
     def _pod_spec(self) -> _Document:
         platform, job = self._platform, self._job

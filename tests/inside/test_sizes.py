@@ -9,12 +9,14 @@ import pytest
 from launcher.container.inside import END_OF_FILE, inside_files
 from launcher.container.preflight import preflight_text
 from launcher.kinds import KINDS
-from launcher.plan.inside import PROBE, TUNE, Inside
+from launcher.plan.inside import HEARTBEAT, PAGES, PROBE, TUNE, WORKERS, Inside
+from launcher.units import round_up
 from tests.inside.test_site import SITE
 from tests.render.jobs import FOLDER
 from tests.render.kinds import documents, kind_plan
 
 LONGEST_ARGUMENT = 131_072  # bytes of one element of argv, its end included
+PYTHON_OF_RENDERINGS = 16 * 1024
 WRAPPER = 96 * 1024
 MAIN_OBJECT = 250_000  # kubectl apply keeps it once more in an annotation, of which 262,144 bytes are allowed
 JOB = FOLDER / "jobs" / "cluster.yaml"
@@ -24,7 +26,8 @@ def is_there(part: str) -> bool:
     return (SITE.parent / part).is_dir() or (SITE.parent / f"{part}.py").is_file()
 
 
-DELIVERIES = [(each,) for each in (PROBE, TUNE) if is_there(each)]
+COMMITTED = tuple(each for each in (HEARTBEAT, WORKERS) if is_there(each))
+DELIVERIES = [COMMITTED, *((*COMMITTED, each) for each in (PROBE, TUNE) if is_there(each))]
 EVERY_DELIVERY = pytest.mark.parametrize("parts", DELIVERIES, ids="-".join)
 
 
@@ -45,3 +48,17 @@ def test_a_manifest_can_be_applied(kind: str, parts: tuple[str, ...]) -> None:
     sizes = [len(json.dumps(each).encode()) for each in documents(made)]
     assert max(sizes) <= MAIN_OBJECT
     assert len(preflight_text(made).splitlines()) > 200
+
+
+def test_a_rendering_carries_little_python() -> None:
+    """Whoever reviews a manifest reads it."""
+    made = kind_plan(JOB, "job", 1)._replace(inside=Inside(COMMITTED))
+    assert sum(len(text.encode()) for _, text in inside_files(made)) <= PYTHON_OF_RENDERINGS
+
+
+@pytest.mark.parametrize("page", [4096, 65536])
+def test_planned_pages_hold_the_files(page: int) -> None:
+    """Theirs, the heartbeat's and the health check's peak; an empty file takes none."""
+    made = kind_plan(JOB, "job", 1)._replace(inside=Inside(COMMITTED))
+    files = sum(round_up(len(text.encode()), page) for _, text in inside_files(made))
+    assert files + 2 * page <= PAGES * page

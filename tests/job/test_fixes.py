@@ -100,12 +100,6 @@ def test_a_missing_bracket_at_the_end_is_a_missing_bracket(tmp_path: Path) -> No
     assert fix == "write the value, or close the bracket that is open"
 
 
-def test_a_field_of_a_later_version_is_never_a_suggestion(tmp_path: Path) -> None:
-    """What would be refused at once is no help."""
-    [(_, _, fix)] = findings(tmp_path, f"{WHOLE}stallAfter: 30m\n")
-    assert "stall_after" not in fix
-
-
 def test_a_target_in_quotes_is_that_target(tmp_path: Path) -> None:
     """--set takes a YAML value, and both spellings are the same one; null is the default."""
     path = tmp_path / "job.yaml"

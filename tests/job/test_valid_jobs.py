@@ -94,13 +94,13 @@ def test_every_field_arrives_typed() -> None:
     assert found.mounts[3] == Mount("scratch", None, "/scratch", False)
     assert found.torchrun == Torchrun(2, 1, "c10d", 29501, 1)
     assert found.ulimits == (Ulimit("memlock", -1, -1), Ulimit("nofile", 1024, 65536))
-    assert found.healthcheck == HealthCheck(60, 5, 5, 5400, "report")
+    assert found.healthcheck == HealthCheck(60, 5, 5, 5400, "stop", 2700)
     assert (found.active_deadline, found.stop_grace_period, found.ttl_after_finished) == (172800, 90, 3600)
     assert found.script == "set -x\nexec python train.py --lr=1e-3\n"
     assert found.command is None
     assert found.image_entrypoint == ("/opt/entrypoint.sh",)
     assert found.data_loader.dataset_tensor_bytes == MIB
-    assert found.data_loader.inject == "off"
+    assert found.data_loader.inject == "env"
 
 
 def test_strings_keep_their_source_spelling() -> None:

@@ -12,7 +12,7 @@ from launcher.run import live
 from tests.kubernetes.contract.user import User, once
 from tests.kubernetes.pods import INDEX, Pod
 from tests.kubernetes.scripts import prints
-from tests.kubernetes.server import FakeCluster
+from tests.kubernetes.server import FakeCluster, Script
 from tests.kubernetes.websocket import Answer
 from tests.run.live.looks import IN_SAMPLE, WAITS, Proc, text, worker
 
@@ -211,3 +211,54 @@ def test_ps_lists_runs_of_the_namespace(user: User, fake: FakeCluster) -> None:
     before = len(fake.requests)
     assert user.starts("ps", "--target", "local").end() == 0
     assert len(fake.requests) == before
+
+
+STALL = "rank 0 has waited 612 s for one batch, 600 s are allowed (stall_after)"
+
+
+def stalled(code: int, ended: str = "failed liveness probe, will be restarted") -> Script:
+    """Return a script whose kubelet finds it unhealthy and ends it."""
+
+    def script(pod: Pod) -> None:
+        pod.say("ready\n")
+        pod.event("Warning", "Unhealthy", f"Liveness probe failed: unhealthy: {STALL}\n")
+        pod.event("Normal", "Killing", f"Container {pod.containers[0]['name']} {ended}")
+        pod.exit(code)
+
+    return script
+
+
+WATCHED: dict[str, Any] = {"command": ["true"], "healthcheck": {"stall_after": "10m", "on_unhealthy": "stop"}}
+
+
+def test_a_kubelet_ends_a_stalled_job_and_the_cause_is_named(user: User, fake: FakeCluster) -> None:
+    """Its pod says exit code 137 and nothing else: events have the sentence, for `up` and for who looks later."""
+    fake.pods_do(stalled(137))
+    up = user.up(**WATCHED)
+    assert up.end() == 137, up.words()
+    assert "cause[TL671]" in up.said
+    assert STALL in up.said
+    wait = user.runs("wait")
+    assert "cause[TL671]" in wait.words()
+
+
+def test_a_stalled_attempt_is_followed_by_the_next(user: User, fake: FakeCluster) -> None:
+    """It counts as any failure."""
+    fake.pods_do(stalled(143), prints("trained"))
+    up = user.up(**WATCHED, restart={"max_attempts": 2})
+    assert (up.end(), up.lines[-1]) == (0, "trained"), up.words()
+
+
+@pytest.mark.parametrize(
+    ("script", "fields"),
+    [(stalled(137, "was stopped"), WATCHED), (stalled(1), WATCHED), (stalled(137), {"command": ["true"]})],
+    ids=["another-kill", "own-code", "no-probe"],
+)
+def test_another_end_of_a_pod_that_was_unhealthy_is_not_the_kubelets(
+    user: User, fake: FakeCluster, script: Script, fields: dict[str, Any]
+) -> None:
+    """What was said against it before is not what ended it."""
+    fake.pods_do(script)
+    up = user.up(**fields)
+    assert up.end() != 0
+    assert "TL671" not in up.said

@@ -42,6 +42,7 @@ class End:
     removed_late: bool = False
     refused: bool = False
     health_output: str = ""
+    unhealthy: str = ""
     silent: bool = False
 
     @property
@@ -140,6 +141,12 @@ class Scripted:
         end = made.end
         ended = replace(made.started, status="exited", exit_code=made.code)
         return replace(ended, oom_killed=end.oom_killed, health_output=end.health_output)
+
+    def checked(self, container: str) -> Started | None:
+        """Describe it; a running one has the health that its End says."""
+        now = self.inspect(container)
+        ill = self._made[int(container)].end.unhealthy if now is not None and not now.ended else ""
+        return replace(now, health="unhealthy", health_output=ill) if now is not None and ill else now
 
     def signals(self, container: Started) -> tuple[int, ...]:
         """Return what was sent."""

@@ -17,10 +17,11 @@ from launcher.errors import TargetUnavailable
 from launcher.plan.launch_plan import LaunchPlan
 from launcher.plan.planned import Planned
 from launcher.run.backend import Chunk
+from launcher.run.console import Console, Outcome
 from launcher.run.preflight_line import NEVER_SPOKE
 from launcher.run.retry import backoff
 from launcher.run.signals import Event, Events, trapped_signals
-from launcher.run.supervise import DEADLINE, Console, Outcome, Supervisor
+from launcher.run.supervise import DEADLINE, Supervisor
 from tests.jobs import plan_with
 from tests.run.scripted import End, Refusing, Scripted
 from tests.runners import ROOT, run_process
@@ -341,3 +342,64 @@ def test_other_ends_keep_their_code(follow: Callable[..., Followed], end: End) -
     """A code of its own is told as it is, whatever was printed."""
     done = follow(end)
     assert (done.outcome.exit_code, NEVER_SPOKE in done.said) == (end.code, False)
+
+
+ILL = "unhealthy: rank 0 has waited 12 s for one batch, 10 s are allowed (stall_after)"
+STOPPING: dict[str, Any] = {"healthcheck": {"stall_after": "10s", "on_unhealthy": "stop"}}
+
+
+@pytest.fixture
+def _at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("launcher.run.watch.HEALTH_SECONDS", 0.01)
+
+
+@pytest.mark.usefixtures("_at_once")
+def test_an_unhealthy_job_is_stopped_and_has_failed(follow: Callable[..., Followed]) -> None:
+    """Another attempt follows, as a cluster makes one; the diagnosis has the check's words."""
+    stalls, ends = End(code=143, until_stopped=True, unhealthy=ILL), End(code=0)
+    done = follow(stalls, ends, attempts=2, **STOPPING)
+    assert (done.backend.calls, done.outcome.exit_code) == (["create 1", "stop", "create 2"], 0)
+    reason = ILL.removeprefix("unhealthy: ")
+    assert [each for each in done.said if reason in each] == [
+        f"the health check says: {ILL}",
+        f"{reason}: stopping the job; it has 30s to end, Ctrl-C pressed twice kills it",
+    ]
+    done = follow(End(code=143, until_stopped=True, unhealthy=ILL), **STOPPING)
+    assert done.outcome.evidence is not None
+    (diagnosis,) = explain_end(done.outcome.evidence)
+    assert (diagnosis.symptom, diagnosis.evidence[0].text) == ("unhealthy", reason)
+
+
+@pytest.mark.usefixtures("_at_once")
+def test_a_job_that_saves_and_ends_well_when_it_is_stopped_has_another_attempt(follow: Callable[..., Followed]) -> None:
+    """Its code is 0, and it has not finished."""
+    saves = End(code=0, until_stopped=True, unhealthy=ILL)
+    assert follow(saves, End(code=0), attempts=2, **STOPPING).backend.calls == ["create 1", "stop", "create 2"]
+
+
+@pytest.mark.usefixtures("_at_once")
+@pytest.mark.parametrize(
+    ("said", "fields"),
+    [
+        (ILL, {"healthcheck": {"stall_after": "10s"}}),
+        ("Health check exceeded timeout (10s)", STOPPING),
+        ("", STOPPING),
+    ],
+    ids=["report", "slow-check", "silent-check"],
+)
+def test_a_job_is_stopped_for_what_its_check_said_alone(
+    follow: Callable[..., Followed], said: str, fields: dict[str, Any]
+) -> None:
+    """Not by default, nor for a check that a busy machine didn't finish."""
+    waits = End(code=3, until_stopped=True, unhealthy=said, output=(Chunk(True, b"x"),))
+    done = follow(waits, active_deadline="1s", **fields)
+    assert done.outcome.evidence is not None
+    assert (done.outcome.evidence.stopped_by, done.outcome.evidence.unhealthy) == (DEADLINE, "")
+
+
+@pytest.mark.usefixtures("_at_once")
+def test_a_stop_by_somebody_is_no_failure_of_an_unhealthy_job(follow: Callable[..., Followed]) -> None:
+    """Ctrl-C ends it for good."""
+    ill = End(code=130, until_stopped=True, unhealthy=ILL)
+    done = follow(ill, End(), attempts=2, events=(Event("signal", "Ctrl-C"),), **STOPPING)
+    assert done.backend.calls == ["create 1", "stop"]

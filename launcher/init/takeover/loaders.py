@@ -38,6 +38,7 @@ class _Known(NamedTuple):
 
 def guesses(plan: Wrapped, planned: Planned) -> Iterator[Guess]:
     """Yield what may have been the job's DataLoaders, the simplest first."""
+    plan = plan.without_own_files()
     ranks = max(plan.number("ranks"), 1)
     known = _Known(
         ranks=ranks,

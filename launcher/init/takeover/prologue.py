@@ -8,6 +8,8 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from launcher.formats.workload import Known, Workload
+from launcher.plan.inside import PAGES
+from launcher.plan.shared_memory import PAGE
 
 _ASSIGNED = re.compile(r"tl_([a-z]+)=(.*)", re.DOTALL)
 
@@ -36,6 +38,19 @@ class Wrapped(NamedTuple):
     def names(self, name: str) -> frozenset[str]:
         """Return the words of a variable."""
         return frozenset(self.numbers.get(name, "").split())
+
+    def without_own_files(self) -> Wrapped:
+        """Return it with numbers of the job alone: without the room in /dev/shm that files of trainlaunch take."""
+        if not self.numbers.get("parts"):
+            return self
+        own = PAGES * PAGE
+        lines: dict[str, str] = {
+            key: " ".join(f"{slope}:{rest - own}" for slope, rest in self.lines(key))
+            for key in ("first", "every")
+            if key in self.numbers
+        }
+        needs: dict[str, str] = {key: str(self.number(key) - own) for key in ("need", "without") if key in self.numbers}
+        return self._replace(numbers={**self.numbers, **lines, **needs})
 
 
 def _is_int(text: str) -> bool:

@@ -30,8 +30,10 @@ _COMMENTS = {
     "restart.max_attempts": re.compile(r"^(?:#|//) restart\.max_attempts (\d+):", re.MULTILINE),
     "restart.backoff": re.compile(r"^(?:#|//) restart\.backoff (\w+) is", re.MULTILINE),
     "active_deadline": re.compile(r"^(?:#|//) active_deadline (\w+):", re.MULTILINE),
+    "healthcheck.on_unhealthy": re.compile(r"^ *# healthcheck\.on_unhealthy (\w+):", re.MULTILINE),
     "ttl_after_finished": re.compile(r"^(?:#|//) ttl_after_finished (\w+):", re.MULTILINE),
 }
+_STALL = re.compile(r"\btl_stall=(\d{1,9})\b", re.ASCII)  # in the prologue of the health check
 ENTRYPOINT_UNSTATED = "image_entrypoint is not stated"
 
 
@@ -80,6 +82,9 @@ def take_rendered(draft: Draft, workload: Workload, plan: Wrapped, text: str) ->
         value = stated(workload.health_times.get(key))
         if value is not None and value != usual:
             draft.set(f"healthcheck.{key}", value if key == "retries" else word(format_duration(value)))
+    longest = _STALL.search(stated(workload.health) or "")
+    if longest:
+        draft.set("healthcheck.stall_after", word(format_duration(int(longest[1]))))
     for field, pattern in _COMMENTS.items():
         match = pattern.search(text)
         if match and match[1] != "30m":

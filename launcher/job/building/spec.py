@@ -6,10 +6,10 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, TypeVar
 
 from launcher.job.fields.table import default
+from launcher.job.healthcheck import HealthCheck
 from launcher.job.loader_spec import BatchBytes, DataLoaderSpec, LoaderSpec, TensorSpec
 from launcher.job.spec import (
     Gpus,
-    HealthCheck,
     JobSpec,
     KubernetesSpec,
     Mount,

@@ -39,8 +39,10 @@ _HEALTHCHECK = record(
           docker="`--health-retries`", compose="`retries`", kubernetes="`failureThreshold`"),
     Field("start_period", duration(), "time in which failures don't count", default=30 * 60,
           docker="`--health-start-period`", compose="`start_period`", kubernetes="readiness only reports"),
-    Field("stall_after", duration(1), "longest wait for one batch", later=True, shown="30m"),
-    Field("on_unhealthy", choice("report", later=("stop",)), "what becomes of an unhealthy job", default="report"),
+    Field("stall_after", duration(1), "longest wait of a rank for one batch; one that waits longer is unhealthy "
+          "(docs/health.md)", shown="not watched"),
+    Field("on_unhealthy", choice("report", "stop"), "what becomes of an unhealthy job; stop needs stall_after",
+          default="report", docker="`up`; comment", compose="`up`; comment", kubernetes="`livenessProbe`"),
 )
 
 RUNNING = (

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from launcher.job.validation.fields import Checked
+from launcher.job.validation.fields import Checked, cannot
 from launcher.job.validation.repository import check_text, refuse_characters
 
 _VARIABLES = (
@@ -15,4 +15,7 @@ _WHY = "a devcontainer replaces it by its own value, and has no way to write it 
 def check(job: Checked) -> None:
     """Report each stated field that a devcontainer.json has no property for."""
     check_text(job)
+    if job.value("healthcheck.stall_after") is not None:
+        what = "health check, which alone would tell (healthcheck.stall_after)"
+        cannot(job, "healthcheck.stall_after", what, fix="delete it", why="nobody asks after a devcontainer's health")
     refuse_characters(job, _VARIABLES, _WHY, ("env.", "labels.", "mounts.", "working_dir", "command.", "script"))

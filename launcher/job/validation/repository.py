@@ -16,7 +16,7 @@ from launcher.job.values.scalars import BAD
 _SOURCE = "add env: {name} to {field}: the variable, or the secret of CI, that holds it"
 _PATHS = frozenset({"bind", "code"})
 _CLUSTERS = frozenset({"pvc", "config"})
-_HEALTH = ("interval", "timeout", "retries", "start_period")
+_HEALTH = ("interval", "timeout", "retries", "start_period", "stall_after")
 
 
 def check_text(job: Checked) -> None:
@@ -24,6 +24,10 @@ def check_text(job: Checked) -> None:
     check_shared(job, source_fix=_SOURCE)
     check_one_node(job)
     check_engine(job)
+    if job.value("healthcheck.on_unhealthy") == "stop":
+        why = "whoever runs this text asks after the job's health at most; `trainlaunch up` and a kubelet stop it"
+        what = "way to stop an unhealthy job (healthcheck.on_unhealthy: stop)"
+        cannot(job, "healthcheck.on_unhealthy", what, fix="write report", why=why)
     for index, mount in mounts_of(job):
         kind, source = mount.get("type"), str(mount.get("source") or ".")
         if kind in _CLUSTERS:

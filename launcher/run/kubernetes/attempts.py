@@ -5,14 +5,15 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from launcher.diagnose.evidence import Evidence
+from launcher.run.console import Console
 from launcher.run.kubernetes.exit_status import evidence_of_end
 from launcher.run.kubernetes.follow import End, Follower, FollowOptions
 from launcher.run.kubernetes.launch import Launch
+from launcher.run.kubernetes.liveness import with_liveness
 from launcher.run.kubernetes.output import Output
 from launcher.run.kubernetes.runs import ClusterRun
 from launcher.run.retry import may_retry
 from launcher.run.signals import Event, Events
-from launcher.run.supervise import Console
 from launcher.run.wording import another_attempt
 
 
@@ -38,7 +39,7 @@ def follow_attempts(
     for attempt in range(1, limit + 1):
         follower = Follower(launch.cluster, run, console, events, options=options, ignored=ignored)
         end = follower.follow()
-        evidence = evidence_of_end(end, follower.output)
+        evidence = with_liveness(launch.cluster, evidence_of_end(end, follower.output), end.pod)
         if attempt == limit or end.how != "ended" or not may_retry(end.exit_code, evidence):
             break
         console.say(another_attempt(attempt, limit, end.exit_code))

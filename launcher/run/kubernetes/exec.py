@@ -70,6 +70,6 @@ class PodShm:
         self._failures = 0
         return reading
 
-    def inspect(self, container: str) -> Started | None:
+    def checked(self, container: str) -> Started | None:
         """Return nothing: a pod's health comes from its own events."""
         return None

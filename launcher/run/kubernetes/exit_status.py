@@ -11,6 +11,7 @@ from launcher.run.backend import Say
 from launcher.run.evidence import TAIL_BYTES
 from launcher.run.kubernetes.client import Cluster
 from launcher.run.kubernetes.follow import End
+from launcher.run.kubernetes.liveness import with_liveness
 from launcher.run.kubernetes.logs import PodLog
 from launcher.run.kubernetes.output import Output, with_last_word
 from launcher.run.kubernetes.pending import GRACE
@@ -25,7 +26,7 @@ _OVERDUE = "longer than specified deadline"
 
 def evidence_of_ended(cluster: Cluster, end: End, say: Say) -> Evidence:
     """Return the evidence of an end whose logs nobody read to the end: the deciding pod's is read now."""
-    evidence = replace(evidence_of_end(end, None), namespace=cluster.namespace)
+    evidence = with_liveness(cluster, replace(evidence_of_end(end, None), namespace=cluster.namespace), end.pod)
     if end.pod is None or not end.pod.ran:
         return evidence
     tail, facts = _read(cluster, end.pod, say)

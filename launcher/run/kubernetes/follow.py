@@ -11,6 +11,7 @@ from typing import NamedTuple
 from launcher.errors import EXIT_BEFORE_START, EXIT_INTERRUPTED, LaunchError, TargetUnavailable
 from launcher.job.spec import JobSpec
 from launcher.kinds import POD
+from launcher.run.console import Console
 from launcher.run.kubernetes.client import Cluster
 from launcher.run.kubernetes.objects import Reference, delete, pods_path
 from launcher.run.kubernetes.output import Output
@@ -23,7 +24,6 @@ from launcher.run.kubernetes.silence import is_silent
 from launcher.run.log_position import WHOLE, LogPart
 from launcher.run.preflight_line import NEVER_SPOKE
 from launcher.run.signals import HANGUP, Event, Events, Presses
-from launcher.run.supervise import Console
 from launcher.run.watch import PlannedShm
 from launcher.run.wording import stopping
 from launcher.units import format_duration

@@ -9,6 +9,7 @@ from typing import Any
 from launcher.diagnose.log_facts import LogFacts
 from launcher.errors import TargetUnavailable
 from launcher.run.backend import Chunk, Say
+from launcher.run.console import Console
 from launcher.run.kubernetes.client import Cluster
 from launcher.run.kubernetes.exec import PodShm
 from launcher.run.kubernetes.logs import PodLog
@@ -17,7 +18,6 @@ from launcher.run.kubernetes.pods import Pod, attempts_of
 from launcher.run.kubernetes.runs import ClusterRun, pod_now, pods_of_run, runs_several
 from launcher.run.log_position import WHOLE, LogPart
 from launcher.run.measured import highest, measured_line
-from launcher.run.supervise import Console
 from launcher.run.watch import Log, PlannedShm, ShmWatch
 from launcher.run.wording import no_such_attempt
 

@@ -56,6 +56,7 @@ class Pod:
     planned: Planned
     labels: Mapping[str, str]
     fronted: bool = False
+    has_liveness: bool = False
 
     @property
     def id(self) -> str:
@@ -115,6 +116,7 @@ def pod_from(raw: Mapping[str, Any]) -> Pod:
             (meta.get("annotations") or {}).get(KUBERNETES_LABEL_PREFIX + PLAN_LABEL), size=_shm_size(spec, container)
         ),
         labels=meta.get("labels") or {},
+        has_liveness="livenessProbe" in container,
         fronted=has_a_front([*(container.get("command") or ()), *(container.get("args") or ())]),
     )
 

@@ -23,10 +23,11 @@ from launcher.run.local.log_part import part_of_log
 from launcher.run.local.process_spec import process_spec
 from launcher.run.local.processes import Identity, kill_marked, send
 from launcher.run.local.record import Facts, describe, described, identities, run_pids, state_of
-from launcher.run.local.shm import read_host_shm
+from launcher.run.local.shm import read_host_shm, remove_own_folder, run_id
 from launcher.run.local.start import start_keeper
 from launcher.run.local.state import RunFolder, make_root, refuse_alien_state, state_is_writable
 from launcher.run.log_position import TimePosition
+from launcher.run.own_checks import OwnChecks
 from launcher.run.reconnect import LoggedSession
 from launcher.run.wording import NAME_TAKEN, held_by_same_job, may_move
 
@@ -48,6 +49,7 @@ class LocalBackend:
         self._root = root or state_root()
         self._plans: dict[str, LaunchPlan] = {}
         self._say = say
+        self._checks = OwnChecks()
         self._begun: dict[str, tuple[Identity, Facts]] = {}  # what stops a run whose folder somebody removed
 
     def prepare(self, plan: LaunchPlan, say: Say) -> None:
@@ -86,7 +88,9 @@ class LocalBackend:
         folder, plan = self._folder(container), self._plans.pop(container)
         run, _, attempt = folder.path.name.rpartition("-")
         try:
-            spec = process_spec(plan, run_id=f"{plan.name}-{run}-{attempt}", attempt=int(attempt), folder=folder.path)
+            spec = process_spec(
+                plan, run_id=run_id(plan.name, run, int(attempt)), attempt=int(attempt), folder=folder.path
+            )
             problem = start_keeper(folder, spec)
             if problem:
                 raise TargetUnavailable([_not_started(plan, problem)])  # noqa: TRY301 - it leaves nothing either
@@ -147,6 +151,17 @@ class LocalBackend:
         """Describe a run; the health command is run where it is running."""
         return self._usable(self._folder(container), health=True)
 
+    def checked(self, container: str) -> Started | None:
+        """Run the health command when the next check is due."""
+        known = (self._folder(container).description() or {}).get("health") or {}
+        if not self._checks.due(container, known.get("interval", 0)):
+            return None
+        state = self.inspect(container)
+        if state is None:
+            return None
+        ill = self._checks.unhealthy(container, failed=state.health == "unhealthy", retries=known.get("retries", 1))
+        return state if ill or state.health != "unhealthy" else None
+
     def signals(self, container: Started) -> tuple[int, ...]:
         """Return what was sent through trainlaunch; what `kill` sends leaves no trace on a host."""
         with contextlib.suppress(UnusableState):
@@ -185,6 +200,8 @@ class LocalBackend:
         """
         folder = self._folder(container)
         kill_marked(folder.path)
+        with contextlib.suppress(UnusableState):
+            remove_own_folder(str(((folder.description() or {}).get("health") or {}).get("run_id", "")))
         self._clear(folder)
         if folder.path.exists():
             with state_is_writable(folder.path):

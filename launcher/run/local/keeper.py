@@ -26,7 +26,7 @@ from launcher.run.backend import Peak
 from launcher.run.local.log_times import TimesWriter
 from launcher.run.local.overflow import Overflow
 from launcher.run.local.processes import descendants, identity_of
-from launcher.run.local.shm import peak_now, risen
+from launcher.run.local.shm import RUN_ID, peak_now, remove_own_folder, risen
 from launcher.run.local.state import RunFolder
 from launcher.run.stream import HEADER, STDERR
 
@@ -95,6 +95,7 @@ class Keeper:
         self._log = LogWriter(folder.log, overflow)
         self._selector = selectors.DefaultSelector()
         self._code: int | None = None
+        self._run_id = str(spec["env"].get(RUN_ID, ""))
         self._peak = Peak(0)
         # Before the fork below: a signal handler of Python is the default again in the job.
         self._woken = _wake_on_signals()
@@ -129,6 +130,7 @@ class Keeper:
                 looked = time.monotonic()
                 self._look_at_shm()
         self._end_the_rest()
+        remove_own_folder(self._run_id)
         self._folder.end(self._code, time.time())
         if self._log.overflowed:
             time.sleep(READ_SECONDS)  # what followers have not read yet ends with this process

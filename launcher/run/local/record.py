@@ -17,6 +17,7 @@ from launcher.run.backend import Started
 from launcher.run.gpus_held import GPUS, held_by
 from launcher.run.local.files import UnusableState
 from launcher.run.local.processes import Identity, boot_id, descendants, identity_of, marked
+from launcher.run.local.shm import RUN_ID, run_id
 from launcher.run.local.state import RunFolder
 from launcher.run.owner import OWNER_KEY, own_name
 from launcher.targets import LOCAL
@@ -57,6 +58,9 @@ def describe(plan: LaunchPlan, *, run: str, attempt: int) -> dict[str, Any]:
             "command": health_text(plan),
             "timeout": job.healthcheck.timeout,
             "start_period": job.healthcheck.start_period,
+            "interval": job.healthcheck.interval,
+            "retries": job.healthcheck.retries,
+            "run_id": run_id(plan.name, run, attempt),
         },
     }
 
@@ -152,6 +156,7 @@ def _health(known: dict[str, Any], started: float) -> tuple[str, str]:
     try:
         done = subprocess.run(
             ["/bin/sh", "-c", check["command"]],
+            env={**os.environ, RUN_ID: str(check.get("run_id", ""))},
             capture_output=True,
             text=True,
             errors="replace",

@@ -16,6 +16,7 @@ from launcher.run.local.checks import local_findings
 from launcher.run.local.keeper import in_memory, when_parent_dies
 from launcher.run.local.process_spec import process_spec
 from launcher.run.local.processes import RUN_MARK
+from launcher.run.local.shm import RUN_ID, remove_own_folder
 from launcher.run.shell.commands import MARK
 
 PASSED_ON = (signal.SIGTERM, signal.SIGHUP)
@@ -33,7 +34,10 @@ def run_shell(plan: LaunchPlan, token: str, say: Say) -> int:
     spec = process_spec(plan, run_id=f"{plan.name}-shell-{token[:8]}", folder=Path("/nowhere"), attempt=1)
     env = {name: value for name, value in spec.env.items() if name != RUN_MARK}
     files = {name: in_memory(text) for name, text in spec.files.items()}
-    return _to_its_end(spec.argv, {**env, **files, MARK: token}, spec.cwd)
+    try:
+        return _to_its_end(spec.argv, {**env, **files, MARK: token}, spec.cwd)
+    finally:
+        remove_own_folder(env[RUN_ID])
 
 
 def in_folder_of(pid: int, command: Sequence[str], token: str) -> int:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import contextlib
 import os
+import shutil
 from collections.abc import Iterable
 from pathlib import Path
 
 from launcher.run.backend import Peak, ShmReading
 from launcher.run.observe import SHM, WORKER, largest_storage, mapped_files
 
+RUN_ID = "TRAINLAUNCH_RUN_ID"  # the variable whose value ends the name of a run's folder in /dev/shm
 _BLOCK = 512  # of st_blocks
 
 
@@ -26,6 +28,19 @@ def read_host_shm(pids: Iterable[int], earlier: Peak) -> ShmReading:
         peak_workers=peak.workers,
         largest=peak.largest,
     )
+
+
+def run_id(name: str, run: str, attempt: int) -> str:
+    """Return what tells an attempt of a run from all others of this host."""
+    return f"{name}-{run}-{attempt}"
+
+
+def remove_own_folder(run_id: str) -> None:
+    """Remove what the wrapper unpacked for a run; another user's folder stays. It is there by a health check too."""
+    folder = Path(SHM, f".trainlaunch-{run_id}")
+    with contextlib.suppress(OSError):
+        if run_id and folder.lstat().st_uid == os.geteuid():
+            shutil.rmtree(folder)
 
 
 def peak_now(pids: Iterable[int]) -> Peak:

@@ -20,9 +20,12 @@ from launcher.run.amd_gpus import NO_GPU
 from launcher.run.backend import Chunk, Position, Say, Session, Started
 from launcher.run.docker.backend import DockerBackend
 from launcher.run.docker.client import EngineRefused
+from launcher.run.docker.exec import run_health_command
 from launcher.run.kernel_log import killed_for_memory
 from launcher.run.log_position import BytePosition, TimePosition
+from launcher.run.own_checks import OwnChecks
 from launcher.run.podman.log import followed
+from launcher.run.watch import UNHEALTHY
 
 NOT_EXPRESSIBLE = "TL401"
 UNCHECKED = "unchecked"
@@ -39,6 +42,10 @@ class PodmanBackend(DockerBackend):
     """Runs jobs on Podman's service. Containers outlive it: each has a process of its own that keeps it."""
 
     place = "this Podman"
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        self._checks = OwnChecks()
 
     def prepare(self, plan: LaunchPlan, say: Say) -> None:
         """Refuse what Podman would leave out or misread; then as on Docker."""
@@ -86,6 +93,20 @@ class PodmanBackend(DockerBackend):
                 break
             time.sleep(LOOK_SECONDS)
         time.sleep(WAITERS_LOOK_SECONDS)  # else who waits in another process finds it removed, and has no exit code
+
+    def checked(self, container: str) -> Started | None:
+        """Describe it; where no timer makes the checks, run the health command when the next one is due."""
+        now = self.inspect(container)
+        if now is None or now.health != UNCHECKED:
+            return now
+        found = self._inspect(container) or {}
+        check = (found.get("Config") or {}).get("Healthcheck") or {}
+        if not self._checks.due(container, check.get("Interval", 0) / NANO):
+            return None
+        said = run_health_command(self.engine, container, found).strip()
+        failed = said.startswith(UNHEALTHY) and time.time() - now.started >= check.get("StartPeriod", 0) / NANO
+        ill = self._checks.unhealthy(container, failed=failed, retries=check.get("Retries") or 1)
+        return replace(now, health="unhealthy", health_output=said) if ill else None
 
     def signals(self, container: Started) -> tuple[int, ...]:
         """Return what its events of the last moments tell; they have no numbers, so the exit code has to say more."""

@@ -1,0 +1,35 @@
+"""The health check found the job unhealthy, and healthcheck.on_unhealthy: stop ended it.
+
+**What you see**: `rank 0 has waited 1834 s for one batch, 1800 s are allowed (stall_after)`, or another sentence of the
+health check; then exit code 143 or 137. On Kubernetes an event `Liveness probe failed`.
+**Why**: a DataLoader whose workers hang waits for ever and ends by no error: a full /dev/shm under a custom collate_fn,
+a lock held across fork, storage that doesn't answer.
+**Way out**: `trainlaunch doctor JOB` while it waits shows where; raise healthcheck.stall_after where a batch may take
+longer.
+**References**: docs/health.md; github.com/pytorch/pytorch/issues/1355.
+"""
+
+from __future__ import annotations
+
+from launcher.diagnose.case import Case
+from launcher.diagnose.diagnosis import Diagnosis, Seen, seen
+
+CODE = "TL671"
+NAME = "unhealthy"
+_LIVENESS = "liveness probe failed: "
+_STALL = "for one batch"
+
+
+def diagnose(case: Case) -> Diagnosis | None:
+    """Match a stop of ours for that reason, and a kubelet's."""
+    words = case.evidence.unhealthy
+    event = case.event("Unhealthy")
+    if not words and event is not None and event.words.lower().startswith(_LIVENESS):
+        words = event.words[len(_LIVENESS) :].removeprefix("unhealthy: ")
+    if not words:
+        return None
+    fix = "put right what the sentence says; docs/health.md has all of them"
+    if _STALL in words:
+        fix = "while it waits, `trainlaunch doctor JOB` shows where; a batch that may take longer: raise stall_after"
+    sentence = "the health check found the job unhealthy, and it was stopped"
+    return Diagnosis(CODE, NAME, sentence, seen(Seen("inspect", 0, words)), fix)

@@ -1,0 +1,116 @@
+"""What the health check makes of the heartbeat's page, under each shell, and of a real DataLoader."""
+
+from __future__ import annotations
+
+import shlex
+
+import pytest
+
+from launcher.container.preflight import health_text, preflight_text
+from launcher.plan.launch_plan import LaunchPlan
+from tests.conftest import Runs
+from tests.preflight.plans import plan
+
+pytestmark = pytest.mark.docker
+
+FOLDER = "/dev/shm/.trainlaunch"
+UP = "$(cut -d. -f1 </proc/uptime)"
+FIRST, STALL = 90, 30
+
+
+def watched(**health: object) -> LaunchPlan:
+    return plan(healthcheck={"stall_after": f"{STALL}s", "start_period": f"{FIRST}s", **health})
+
+
+def checked(docker_run: Runs, image: str, *lines: str, user: int = 1000) -> list[tuple[int, str]]:
+    """Return the check's code and text under each shell, of a page with these lines; words are shell text."""
+    wrote = "; ".join(f'printf "%-63s\\n" "{each}"' for each in lines) or ":"
+    page = f"mkdir -m 700 {FOLDER}; {{ {wrote}; printf '%4096s' ''; }} >{FOLDER}/heartbeat"
+    runs = "; ".join(f'{shell} -c "$0"; echo "$?"' for shell in ("dash", "busybox sh", "bash --posix"))
+    script = f"sleep 1000 & live=$!\n{page}\n{runs}\nkill $live"
+    done = docker_run("--shm-size=64m", f"--user={user}", image, "sh", "-c", script, health_text(watched()))
+    assert done.stderr == ""
+    found = done.stdout.splitlines()
+    return [(int(code), said) for said, code in zip(found[::2], found[1::2], strict=True)]
+
+
+def test_a_rank_that_waits_too_long_is_unhealthy(docker_run: Runs, base_image: str) -> None:
+    """Named with how long, and how long it may."""
+    for code, said in checked(docker_run, base_image, "$live 3 0 2", f"$live 7 $(({UP} - 45)) 2"):
+        assert code == 1
+        words = said.split()
+        assert words[:5] == ["unhealthy:", "rank", "7", "has", "waited"]
+        assert 45 <= int(words[5]) <= 60
+        assert said.endswith(f"s for one batch, {STALL} s are allowed (stall_after)")
+
+
+@pytest.mark.parametrize(
+    ("lines", "longest"),
+    [
+        ((), "unknown"),
+        (("$live 0 0 2",), "0"),
+        ((f"$live 0 $(({UP} - 12)) 2",), "1"),
+        ((f"$live 0 $(({UP} - 45)) 1", f"$live 0 $(({UP} - 45)) 0"), "4"),
+        ((f"$live 0 $(({UP} + 500)) 2",), ""),
+        (("99999 0 1 2",), "unknown"),
+        (("$live 0 x 2", "$live 0", "x"), "unknown"),
+    ],
+    ids=["nobody", "trains", "waits", "first-batches", "other-clock", "dead", "garbage"],
+)
+def test_other_processes_are_healthy(docker_run: Runs, base_image: str, lines: tuple[str, ...], longest: str) -> None:
+    """Who works, who waits less, who has not had two batches, and who ended while waiting."""
+    for code, said in checked(docker_run, base_image, *lines):
+        assert code == 0, said
+        assert said.startswith(f"longest_wait={longest}"), said
+        assert " shm used=" in said
+
+
+def test_first_batches_may_take_the_start_period(docker_run: Runs, base_image: str) -> None:
+    """Workers start, caches are filled, files are opened."""
+    for code, said in checked(docker_run, base_image, f"$live 0 $(({UP} - {FIRST})) 1"):
+        assert (code, said.rpartition(", ")[2]) == (1, f"{FIRST} s are allowed (stall_after)")
+
+
+def test_a_page_that_is_missing_is_unknown(docker_run: Runs, base_image: str) -> None:
+    """Python with -I, or another program, writes none; nothing is wrong then."""
+    text = health_text(watched())
+    assert text.count("heartbeat") == 1
+    done = docker_run("--shm-size=64m", base_image, "sh", "-c", text)
+    assert (done.returncode, done.stdout.split()[0]) == (0, "longest_wait=unknown")
+
+
+TRAIN = """
+import time, torch
+from torch.utils.data import DataLoader, Dataset
+class Data(Dataset):
+    def __len__(self): return 64
+    def __getitem__(self, index):
+        if index == 40: time.sleep(1000)
+        return torch.zeros(4)
+if __name__ == "__main__":
+    loader = DataLoader(Data(), batch_size=4, num_workers=WORKERS, multiprocessing_context=CONTEXT)
+    for step, batch in enumerate(loader):
+        print("step", step, flush=True)
+"""
+
+
+@pytest.mark.parametrize(("workers", "context"), [(0, None), (2, "fork"), (2, "spawn"), (1, "forkserver")])
+def test_a_worker_that_hangs_is_noticed(docker_run: Runs, torch_image: str, workers: int, context: str | None) -> None:
+    """By what the wrapper delivers to uid 1000 on a read-only root, under each start method."""
+    script = TRAIN.replace("WORKERS", str(workers)).replace("CONTEXT", repr(context))
+    made = plan(
+        healthcheck={"stall_after": "3s", "start_period": "3s"},
+        read_only=True,
+        command=["sh", "-c", f"printf %s {shlex.quote(script)} >/tmp/train.py; exec python /tmp/train.py"],
+    )
+    watching = (
+        'sh -c "$0" trainlaunch "$@" & job=$!; for n in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do '
+        f'said=$({shlex.join(["sh", "-c", health_text(made)])}) || break; sleep 1; done; echo "$said"; kill $job'
+    )
+    flags = ("--shm-size=64m", "--user=1000", "--read-only", "--tmpfs=/tmp", "--env=HOME=/tmp")
+    done = docker_run(*flags, torch_image, "sh", "-c", watching, preflight_text(made), *made.argv)
+    assert "step 8" in done.stdout
+    last = done.stdout.splitlines()[-1]
+    assert last.startswith("unhealthy: rank 0 has waited "), done
+    assert "trainlaunch: warning: " not in done.stderr
+    assert " is off " not in done.stderr
