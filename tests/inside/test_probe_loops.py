@@ -211,3 +211,48 @@ def test_a_process_that_is_forked_has_loaders_of_its_own(inside: Inner) -> None:
     ran = inside(script, batches=100)
     counts = {each["pid"]: (each["count"], each["storages"]) for each in ran.of("batches")}
     assert sorted(counts.values(), key=str) == [(3, [2 * MIB]), (3, [2 * MIB]), (48, [MIB])]
+
+
+def test_what_is_kept_after_a_loop_is_what_the_next_workers_inherit(inside: Inner) -> None:
+    """One batch where a variable of the module holds it, none where the loop stands in a function."""
+    in_functions = IN_TURN.replace(
+        "        with torch.no_grad():\n            for held_out in val: pass\n",
+        "        look(val)\n",
+    ).replace("if __name__", "def look(loader):\n    for batch in loader: pass\n\nif __name__")
+    kept = [
+        [loader(ran, number)["batches_kept"] for number in range(3)]
+        for ran in (inside(script, batches=4, through=True) for script in (IN_TURN, in_functions))
+    ]
+    assert kept == [[1, 1, 1], [1, 1, 0]]
+
+
+def test_an_abandoned_queue_beside_a_loader_holds_nothing_of_it(inside: Inner) -> None:
+    """As after Lightning's sanity check: the other's workers have made their batches, and nobody takes them."""
+    script = IN_TURN.replace("        for batch in first: pass\n", "        rest = iter(first); next(rest)\n")
+    first, train = (loader(inside(script, batches=4), number) for number in (0, 1))
+    assert (first["together_with"], first["batches_held"], train["batches_held"]) == ([1, 2], 1, 2)
+
+
+def test_a_loader_that_a_library_builds_for_each_evaluation_is_one(inside: Inner) -> None:
+    """Also while the old ones wait for Python's garbage collection."""
+    script = IN_TURN.replace("in val:", "in again(val.dataset):").replace(
+        "if __name__",
+        """kept_alive = []
+def again(dataset):
+    kept_alive.append(DataLoader(dataset, batch_size=3, num_workers=2))
+    return kept_alive[-1]
+
+if __name__""",
+    )
+    ran = inside(script, batches=4, through=True)
+    assert [each["iterators"] for each in ran.of("batches")] == [1, 2, 2]
+
+
+def test_a_most_that_came_up_once_is_given_a_standard_deviation_more(inside: Inner) -> None:
+    """As of a shuffle buffer, whose most is a draw; one that comes again and again is exact."""
+    body = "kept.append(batch)\ndel batch\nsize = next(sizes)\nwhile len(kept) > size: kept.popleft()\nstep(kept[-1])"
+    held = []
+    for sizes in ("[1, 2, 3, 4, 5, 6, 1, 1, 1, 1, 1, 1]", "[1, 2, 3, 4, 5, 6, 6, 6, 1, 1, 1, 1]"):
+        script = loop(body).replace("maxlen=3", "").replace("if __name__", f"sizes = iter({sizes} * 4)\nif __name__")
+        held.append(loader(inside(script, batches=12))["batches_held"])
+    assert held == [9, 7]

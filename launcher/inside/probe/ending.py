@@ -77,11 +77,11 @@ class Ending:
         self._loops.paused = True
         self._loops.collect()
         trains = _trains(self._loops.seen)
+        unseen = self._loops.never_iterated(_loaders_alive()) if rank() == 0 else []
         for seen in self._loops.seen:
             emit("loader", records.loader(seen, seen is trains))
             _guarded("batches", seen, lambda seen=seen: [("batches", records.batches(seen))])
         if rank() == 0:
-            unseen = self._loops.never_iterated(_loaders_alive())
             for seen in unseen:
                 _guarded("batches", seen, lambda seen=seen: _directly(seen, self._loops.seen))
             for seen in (*self._loops.seen, *unseen):
@@ -93,13 +93,12 @@ class Ending:
 
 
 def _directly(seen: Seen, others: list[Seen]) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yield the records of a loader that no loop has come to yet, which is taken to be alive beside the others."""
+    """Yield the records of a loader that no loop has come to yet."""
     fetch_directly(seen)
     alike = next((each for each in others if each.kind is seen.kind and each.batches > 1), None)
     yield "loader", records.loader(seen, trains=False)
     held = records.batches_held(alike) if alike else None
-    facts = {"batches_held": held, "together_with": [each.number for each in others]}
-    yield "batches", {**records.batches(seen), **facts}
+    yield "batches", {**records.batches(seen), "batches_held": held}
 
 
 def _guarded(what: str, seen: Seen, make: Any) -> None:

@@ -24,13 +24,14 @@ class Held:
 
     def __init__(self) -> None:
         self._batches: list[_Batch] = []
+        self.size = 0
+        """Bytes of the batch that came last."""
         self.series: list[float] = []
         """Batches alive each time that one came, itself included."""
 
     def comes(self, batch: Any) -> None:
         """Note a batch that the script now gets. Raises what pickle raises."""
-        self._batches = [each for each in self._batches if each.alive(frozenset())]
-        self.series.append(1 + sum(each.alive(frozenset()) for each in self._batches))
+        self.series.append(1 + self.alive())
         found: dict[int, tuple[Any, int, int]] = {}
 
         def note(storage: Any) -> None:
@@ -38,9 +39,11 @@ class Held:
                 found[storage._cdata] = (StorageWeakRef(storage), storage._cdata, storage.nbytes())
 
         walk(batch, note)
+        self.size = sum(size for _, _, size in found.values())
         if found:
-            self._batches.append(_Batch(list(found.values()), sum(size for _, _, size in found.values())))
+            self._batches.append(_Batch(list(found.values()), self.size))
 
-    def now(self, excluded: frozenset[int] = frozenset()) -> float:
-        """Return the batches alive, one that would come next included; storages of these numbers don't count."""
-        return 1 + sum(each.alive(excluded) for each in self._batches)
+    def alive(self, excluded: frozenset[int] = frozenset()) -> float:
+        """Return how many batches are alive; storages of these numbers don't count."""
+        self._batches = [each for each in self._batches if each.alive(frozenset())]
+        return sum(each.alive(excluded) for each in self._batches)

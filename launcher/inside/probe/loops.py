@@ -12,6 +12,8 @@ from launcher.inside.probe.places import caller
 from launcher.inside.probe.results import Results
 from launcher.inside.probe.seen import Fetched, Seen
 
+_AS_IF_TWO = 4  # batches: two workers that prefetch two each
+
 
 class Pass:
     """One iterator of a loader, from its first batch to its last; a persistent one begins again."""
@@ -19,6 +21,7 @@ class Pass:
     def __init__(self, seen: Seen) -> None:
         self.seen = seen
         self.open = False
+        self.ended = False
         self.count = 0
         self.returned_at: float | None = None
 
@@ -43,12 +46,18 @@ class Loops:
         self._places[loader] = caller()
 
     def never_iterated(self, alive: list[Any]) -> list[Seen]:
-        """Return those of `alive` whose dataset no loop has touched, numbered on."""
+        """Return those of `alive` whose dataset no loop has touched, numbered on, as if alive beside all others."""
         touched = [dataset for each in self.seen for dataset in (each.dataset, getattr(each.dataset, "dataset", None))]
         own = (each for each in alive if each not in self._inherited)
         found = [each for each in own if not any(each.dataset is dataset for dataset in touched)]
         numbered = enumerate(found, start=len(self.seen))
-        return [Seen(number, each, self._places.get(each, "")) for number, each in numbered]
+        new = [Seen(number, each, self._places.get(each, "")) for number, each in numbered]
+        for seen in new:
+            for each in (*self.seen, *new):
+                if each is not seen:
+                    each.together.add(seen.number)
+                    seen.together.add(each.number)
+        return new
 
     def begins(self, iterator: Any, loader: Any) -> None:
         """Note that an iterator is built, unless the dataset or a check of ours builds it."""
@@ -59,7 +68,22 @@ class Loops:
             self.results_opened = True
         seen = self._seen_of(loader)
         seen.iterators += 1
+        self._note_kept(seen)
         self._passes[iterator] = Pass(seen)
+
+    def _open(self) -> set[Seen]:
+        """Return the loaders whose loops have not ended."""
+        return {each.seen for each in list(self._passes.values()) if each.open}
+
+    def _note_kept(self, beginning: Seen) -> None:
+        """Note what is held of loops that have ended: workers that are forked now inherit it.
+
+        Persistent ones keep what is held of loops that go on, too.
+        """
+        running = set() if beginning.persistent_workers else self._open()
+        for each in self.seen:
+            if each.passes and each not in running:
+                each.kept = max(each.kept or 0.0, each.held.alive())
 
     def _seen_of(self, loader: Any) -> Seen:
         """Return what is known of a loader: the same one, the one that this one replaces, or a new one."""
@@ -67,8 +91,10 @@ class Loops:
         for each in self.seen:
             if each.loader is loader:
                 return each
+        busy = self._open()
         for each in self.seen:
-            if each.loader is None and _replaces(loader, each, place):
+            dropped = each.loader is None or (each.dataset is loader.dataset and each not in busy)
+            if dropped and _replaces(loader, each, place):
                 each.take(loader)
                 return each
         new = Seen(len(self.seen), loader, place)
@@ -97,6 +123,8 @@ class Loops:
             if each.open and each.seen is not opened.seen:
                 each.seen.together.add(opened.seen.number)
                 opened.seen.together.add(each.seen.number)
+        if opened.ended:
+            self._note_kept(opened.seen)
         opened.open = True
         opened.count = 0
         opened.seen.passes.append(0)
@@ -122,10 +150,22 @@ class Loops:
             found.seen.held.comes(batch)
         except Exception:
             return  # what can't be pickled is a check's business
+        self._note_moment()
+
+    def _note_moment(self) -> None:
+        """Note how much is in flight and held of all loaders together."""
+        alive = {each: each.held.alive() for each in self.seen}
+        running = [
+            (each.seen, _outstanding(iterator, each)) for iterator, each in list(self._passes.items()) if each.open
+        ]
+        total = sum(count * each.held.size for each, count in alive.items())
+        total += sum(count * each.held.size for each, count in running)
+        for each, _ in running:
+            each.fullest = max(each.fullest, (total, alive[each]))
 
     def ends(self, found: Pass) -> None:
         """Note that a loop has come to its end."""
-        found.open = False
+        found.open, found.ended = False, True
         self._pending = [each for each in self._pending if each is not found]
 
     def trains(self) -> None:
@@ -164,6 +204,14 @@ def _replaces(loader: Any, seen: Seen, place: str) -> bool:
     mine = (place, type(loader), type(loader.dataset), loader.num_workers, _length(loader.dataset))
     theirs = (seen.place, seen.kind, type(seen.dataset), seen.num_workers, _length(seen.dataset))
     return mine == theirs and loader.batch_size in (seen.batch_size, None)
+
+
+def _outstanding(iterator: Any, of: Pass) -> int:
+    """Return how many batches its workers have made or make; without workers, how many two of them would."""
+    if of.seen.num_workers:
+        return int(getattr(iterator, "_tasks_outstanding", 0))
+    rest = _length(iterator)
+    return _AS_IF_TWO if rest is None else max(0, min(_AS_IF_TWO, rest - of.count))
 
 
 def _length(dataset: Any) -> int | None:

@@ -12,6 +12,7 @@ from typing import Any
 from launcher.inside.probe.seen import Seen
 from launcher.inside.probe.storages import walk, weigh
 
+_BOUND = 3  # times that a number comes up before it is one
 _WHOLE = 0.02  # of a batch: a label or a loss that is kept is no batch
 
 
@@ -67,6 +68,7 @@ def batches(seen: Seen) -> dict[str, Any]:
         "median_bytes": _median([each.size for each in measured]),
         "pickled_bytes": max((each.pickled for each in measured), default=None),
         "batches_held": batches_held(seen),
+        "batches_kept": batches_kept(seen),
         "iterators": seen.iterators,
         "passes": len(seen.passes),
         "fetch_seconds": _median([each.fetch_seconds for each in seen.fetched]),
@@ -80,16 +82,28 @@ def batches(seen: Seen) -> dict[str, Any]:
 def batches_held(seen: Seen) -> int | None:
     """Return how many batches the script holds at most when one comes, that one included; None before a second one.
 
-    Without workers, batches may be views of the dataset, which holds them itself: those don't count.
+    Beside other loaders it is how many are held at the moment when all take most. A most that came up once or twice is
+    a draw, as of a shuffle buffer, and others will be larger: it is given one standard deviation more. Without workers,
+    batches may be views of the dataset, which holds them itself: those don't count.
     """
-    if len(seen.held.series) < 2:
+    series = seen.held.series
+    if len(series) < 2 and not (series and seen.together):
         return None
-    most = max(*seen.held.series, seen.held.now())
+    most = max(*series, 1 + seen.held.alive())
     if most > 2 + _WHOLE and not seen.num_workers:
         owned: set[int] = set()
         walk(seen.dataset, lambda storage: owned.add(storage._cdata))
-        most = seen.held.now(frozenset(owned))
+        most = 1 + seen.held.alive(frozenset(owned))
+    elif seen.together:
+        most = seen.fullest[1]
+    elif sum(each > most - _WHOLE for each in series) < _BOUND:
+        most += statistics.pstdev(series[len(series) // 2 :])
     return max(1, math.ceil(most - _WHOLE))
+
+
+def batches_kept(seen: Seen) -> int | None:
+    """Return how many batches are still held after a loop has ended, None where no loop began after one."""
+    return None if seen.kept is None else math.ceil(seen.kept - _WHOLE)
 
 
 def dataset(seen: Seen) -> dict[str, Any]:

@@ -42,6 +42,8 @@ class Seen:
         self.waits: list[float] = []  # seconds in __next__
         self.steps: list[float] = []  # seconds from there to the next __next__
         self.held = Held()
+        self.fullest = (0.0, 0.0)  # bytes of all loaders at the fullest moment of this one's loops; batches held then
+        self.kept: float | None = None  # batches alive after a loop's end, when workers of any loop begin
         self.pids: dict[int, int] = {}  # of its workers, to the worker's number
         self.fetched: list[Fetched] = []
         self.waiting_since: float | None = None  # time.monotonic() of a __next__ that hasn't returned
