@@ -88,6 +88,8 @@ def _loader_lines(loader: ProbedLoader) -> Iterator[str]:
     yield f"- at: {yaml_string(loader.at)}"
     yield f"  num_workers: {loader.num_workers}"
     yield f"  batches_held: {loader.batches_held}"
+    if loader.batches_kept is not None:
+        yield f"  batches_kept: {loader.batches_kept}"
     yield "  batch:"
     yield f"    storages: [{', '.join(map(str, loader.storages))}]"
     if loader.varying:

@@ -23,7 +23,7 @@ class LoaderSpec(NamedTuple):
     """One DataLoader; `batch_size` None means that the dataset yields batches, `num_workers` None means auto.
 
     `storages` are the bytes of each storage of the largest batch that was measured, where the job states no sample;
-    `varying`: batches of several sizes were seen.
+    `varying`: batches of several sizes were seen. `batches_kept` was measured too, with batches_held.
     """
 
     name: str
@@ -39,6 +39,12 @@ class LoaderSpec(NamedTuple):
     batches_held: int
     storages: tuple[int, ...] | None = None
     varying: bool = False
+    batches_kept: int | None = None
+
+    @property
+    def kept(self) -> int:
+        """How many batches its loop still holds when it ends: all but the one that comes, unless that was measured."""
+        return self.batches_held - 1 if self.batches_kept is None else self.batches_kept
 
     @property
     def stated_size(self) -> bool:

@@ -14,7 +14,8 @@ class ProbedLoader(NamedTuple):
     """One loader of the script; it stands where its loader in the job file does.
 
     `at` is the script's line, like train.py:48. `storages` are the bytes of each of the largest batch, whole pages.
-    `varying`: batches were of several sizes. The script's own numbers are None where they are the job's:
+    `varying`: batches were of several sizes. `batches_kept`: what the loop still held after its end, None where no
+    other began then. The script's own numbers are None where they are the job's:
     `own_workers`, `own_prefetch`, `own_persistent`.
     """
 
@@ -26,6 +27,7 @@ class ProbedLoader(NamedTuple):
     own_workers: int | None
     own_prefetch: int | None
     own_persistent: bool | None
+    batches_kept: int | None = None
     span: Span | None = None
 
 

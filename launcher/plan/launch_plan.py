@@ -21,7 +21,7 @@ class Derived(NamedTuple):
 
 
 class LoaderNeed(NamedTuple):
-    """What one loader of one rank puts in /dev/shm. Bytes, except `workers`, `prefetch_factor` and `batches_held`.
+    """What one loader of one rank puts in /dev/shm. Bytes, except `workers` and what counts batches.
 
     `unit` is one batch rounded to pages (U), `largest` its largest storage (M). `need` and `worst_case` are those of a
     container with this loader alone.
@@ -32,6 +32,7 @@ class LoaderNeed(NamedTuple):
     auto: bool
     prefetch_factor: int
     batches_held: int
+    batches_kept: int
     persistent: bool
     unit: int
     largest: int

@@ -108,6 +108,7 @@ class _Filled:
                 "prefetch_factor": probed.own_prefetch,
                 "persistent_workers": probed.own_persistent,
                 "batches_held": probed.batches_held,
+                "batches_kept": None if states(self.job, spec, "batches_held") else probed.batches_kept,
             }
             measured |= {field: (value, probed.span) for field, value in own.items() if value is not None}
         opened = {field: each for field, each in measured.items() if not states(self.job, spec, field)}

@@ -4,7 +4,7 @@ Per loader with W > 0 workers, prefetch P, page G (measured in real containers, 
 
     D = (W·P + batches_held)·U                               U: one batch in pages
     s = (3·W + 8)·G                                          semaphores
-    r = batches_held − 1                                     batches that a loop still holds when it ends
+    r = batches_held − 1, or as measured                     batches that a loop still holds when it ends
 
 together: need = Σ (D + s)                                   any loader may be alive with any other
     multi_epoch = need + Σ (r·U + s)                         fork: workers of a later epoch inherit what the loop holds
@@ -163,7 +163,7 @@ def _part(job: JobSpec, loader: LoaderSpec, workers: int, page: int) -> _Part:
     return _Part(
         batches=(workers * loader.prefetch_factor + loader.batches_held) * pages.unit,
         semaphores=semaphores(workers) * page,
-        kept=(loader.batches_held - 1) * pages.unit,
+        kept=loader.kept * pages.unit,
         late=workers * pages.largest,
         persistent=loader.persistent_workers,
     )
@@ -184,6 +184,7 @@ def _loader_need(job: JobSpec, loader: LoaderSpec, workers: int) -> LoaderNeed:
         auto=loader.num_workers is None,
         prefetch_factor=loader.prefetch_factor,
         batches_held=loader.batches_held,
+        batches_kept=loader.kept,
         persistent=loader.persistent_workers,
         unit=pages.unit,
         largest=pages.largest,

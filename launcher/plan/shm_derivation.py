@@ -34,7 +34,7 @@ def multi_epoch_derivation(job: JobSpec, shm: SharedMemory, ranks: int) -> str:
     alive, forked = _alive(shm), job.data_loader.multiprocessing_context == "fork"
     if not alive or not (forked or shm.in_turn):
         return "need: nothing is inherited"
-    kept = "; ".join(f"{each.name}: {each.batches_held - 1}·{human_size(each.unit)}" for each in alive)
+    kept = "; ".join(f"{each.name}: {each.batches_kept}·{human_size(each.unit)}" for each in alive)
     pages = counted(sum(semaphores(each.workers) for each in alive), "page")
     if not shm.in_turn:
         inherited = f"[{kept}, {pages}] that workers of later epochs inherit"

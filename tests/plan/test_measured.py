@@ -256,3 +256,18 @@ def test_a_stale_probe_warns_in_check_and_fails_with_strict(trainlaunch: Runs, t
     fresh = probed(tmp_path)
     trainlaunch("render", str(fresh), "--write-to", str(tmp_path / "out"), "--overwrite")
     assert "TL726" not in trainlaunch("check", "--strict", str(tmp_path / "out")).stderr
+
+
+def test_what_a_loop_keeps_after_its_end_is_what_was_measured(tmp_path: Path) -> None:
+    """Nothing of a loop in a function: workers of later epochs inherit the semaphores' pages alone."""
+    unit, pages = 3 * MIB + 4096, 14 * 4096
+    for kept, expected in ((0, 0), (1, unit), (None, 2 * unit)):
+        shm = planned(probed(tmp_path, TRAIN._replace(batches_held=3, batches_kept=kept))).shm
+        assert (shm.need, shm.multi_epoch) == (7 * unit + pages, 7 * unit + expected + 2 * pages)
+
+
+def test_batches_held_that_the_job_states_are_kept_as_it_says(tmp_path: Path) -> None:
+    """A stated value wins, and what follows from it."""
+    fields = {"num_workers": 2, "batches_held": 4}
+    shm = planned(probed(tmp_path, TRAIN._replace(batches_kept=0), data_loader=fields)).shm
+    assert shm.multi_epoch - shm.need == 3 * (3 * MIB + 4096) + 14 * 4096

@@ -61,7 +61,7 @@ def _tune(node: Node) -> Tune:
 
 
 def _loader(node: Node) -> ProbedLoader:
-    facts = _mapping(node, {"at", "num_workers", "batches_held", "batch"}, optional={"script"})
+    facts = _mapping(node, {"at", "num_workers", "batches_held", "batch"}, optional={"batches_kept", "script"})
     batch = _mapping(facts["batch"], {"storages"}, optional={"varying"})
     own = _mapping(facts["script"], set(), optional=_OWN) if "script" in facts else {}
     return ProbedLoader(
@@ -73,6 +73,7 @@ def _loader(node: Node) -> ProbedLoader:
         own_workers=_number(own["num_workers"]) if "num_workers" in own else None,
         own_prefetch=_number(own["prefetch_factor"], least=1) if "prefetch_factor" in own else None,
         own_persistent=_truth(own["persistent_workers"]) if "persistent_workers" in own else None,
+        batches_kept=_number(facts["batches_kept"]) if "batches_kept" in facts else None,
         span=node.span,
     )
 

@@ -147,6 +147,7 @@ def _loader(name: str, values: Mapping[str, Any], gpus: bool) -> LoaderSpec:
         batch_bytes=BatchBytes(**measured) if measured else None,
         storages=None,
         varying=False,
+        batches_kept=None,
         pin_memory=values.get("pin_memory", gpus),
     )
 
