@@ -6,7 +6,7 @@ import argparse
 from typing import TYPE_CHECKING
 
 from launcher.cli.cluster import ClusterJob, named_cluster, no_code_words
-from launcher.cli.common import say_findings
+from launcher.cli.common import say_findings, say_unsized
 from launcher.cli.runs import hang_watch, hints, say_diagnoses, shown
 from launcher.cli.streams import Streams
 from launcher.cli.terminal import Screen
@@ -32,6 +32,7 @@ def up(args: argparse.Namespace, plan: LaunchPlan, streams: Streams) -> int:
     from launcher.run.signals import Events, trapped_signals
 
     say_findings(judged(plan), streams)
+    say_unsized(plan, streams)
     screen = Screen(streams)
     with named_cluster(args, namespace=plan.job.kubernetes.namespace, name=plan.job.name) as place:
         cluster = place.cluster

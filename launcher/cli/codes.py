@@ -29,6 +29,7 @@ RAISING: tuple[str, ...] = (
     "launcher.cli.lint",
     "launcher.cli.lock",
     "launcher.cli.main",
+    "launcher.cli.probe",
     "launcher.committed.compared",
     "launcher.committed.review",
     "launcher.init.script",

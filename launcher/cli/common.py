@@ -14,6 +14,7 @@ from launcher.job.spec import JobSpec
 from launcher.kinds import KINDS
 from launcher.plan.launch_plan import LaunchPlan
 from launcher.targets import TARGETS
+from launcher.units import human_size
 
 TL114 = Explanation(
     "TL114",
@@ -116,6 +117,16 @@ def _checked_name(name: str | None) -> str | None:
             )
         ]
     )
+
+
+def say_unsized(plan: LaunchPlan, streams: Streams) -> None:
+    """Say once how to size a job of which nobody stated or measured what its batches take."""
+    if not plan.shm.unsized:
+        return
+    from launcher.plan.measured import probe_command
+
+    size = human_size(plan.shm.size.value)
+    streams.say(f"trainlaunch: /dev/shm is unsized, a cap of {size}: `{probe_command(plan.job)}` measures its need")
 
 
 def say_findings(findings: Iterable[Diagnostic], streams: Streams, *, least: Severity = Severity.WARNING) -> None:

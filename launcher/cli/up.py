@@ -9,7 +9,7 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from launcher.cli.common import add_job_arguments, add_kind_argument, plan_of, say_findings
+from launcher.cli.common import add_job_arguments, add_kind_argument, plan_of, say_findings, say_unsized
 from launcher.cli.runs import backend_of, hang_watch, hints, say_diagnoses
 from launcher.cli.streams import Streams
 from launcher.cli.target_options import add_place_arguments, refuse_place_elsewhere
@@ -63,6 +63,7 @@ def run(args: argparse.Namespace, streams: Streams) -> int:
     if plan.job.patch is not None:
         _verify_patch(plan)
     say_findings(judged(plan), streams)
+    say_unsized(plan, streams)
     with backend_of(plan.target) as backend:
         backend.prepare(plan, Screen(streams).say)
         _remove_expired(backend, streams)

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 class Console:
     """Where a followed job's bytes go, and our own lines; `hangs` names a log that will never end.
 
-    `leave` is told why the terminal is gone; nothing is shown from then on.
+    `leave` is told why the terminal is gone; nothing is shown from then on. `compares`: what isn't as planned is said.
     """
 
     out: Callable[[bytes], None]
@@ -25,6 +25,7 @@ class Console:
     say: Say
     hangs: HangWatch
     leave: Say = lambda _: None
+    compares: bool = True
 
 
 @dataclass(frozen=True, slots=True)

@@ -142,7 +142,8 @@ class Supervisor:
 
     def _watched(self, attempt: int, node: int | None) -> Watched:
         def say(text: str) -> None:
-            self._console.say(text if node is None else prefix(node).decode() + text)
+            if self._console.compares:
+                self._console.say(text if node is None else prefix(node).decode() + text)
 
         note: Note = (lambda _: None) if self._kept is None else partial(self._kept.saw, attempt, node)
         log = Log(self._console.hangs, say)
@@ -287,5 +288,5 @@ class Supervisor:
     def _remark(self, attempt: Attempt, ended: Started, code: int) -> None:
         lines = [attempt.watched[ended.node].shm.fewer_workers() if code == 0 else ""]
         lines.append(measured_line(ended.planned, attempt.peak(self._kept), size=ended.own_shm, exit_code=code))
-        for line in filter(None, lines):
+        for line in filter(None, lines if self._console.compares else ()):
             self._console.say(line)

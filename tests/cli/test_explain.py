@@ -70,6 +70,7 @@ NOT_RUN = {
     "TL516",
     "TL520",
     "TL727",
+    "TL728",
     "TL901",
     "TL902",
     *(f"TL52{digit}" for digit in "3456789"),

@@ -1,0 +1,220 @@
+"""`trainlaunch probe`: run the job's own script for some batches, and say what its loaders need and what is wrong."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import json
+import os
+import shlex
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from launcher.cli.common import add_job_arguments, add_kind_argument, add_output_argument, job_of, say_findings
+from launcher.cli.streams import Streams
+from launcher.cli.target_options import add_place_arguments, refuse_place_elsewhere
+from launcher.diagnostics import Diagnostic, Explanation
+from launcher.errors import EXIT_FINDINGS, EXIT_INTERRUPTED
+
+if TYPE_CHECKING:
+    from launcher.job.spec import JobSpec
+    from launcher.measure.records import Measurement, Records
+    from launcher.measure.run import Ran
+    from launcher.plan.launch_plan import LaunchPlan
+    from launcher.run.kubernetes.client import Cluster
+
+TL728 = Explanation(
+    "TL728",
+    "probe-without-loader",
+    "The script was probed, and no DataLoader of it could be measured.",
+    """\
+**Why**: `probe` follows torch's DataLoader in the Python that the job starts. It sees none where the script ends before
+its first batch, builds loaders later than `--seconds` or the job's own active_deadline allow, starts Python with `-S`,
+`-I` or an environment of its own, or reads data some other way.
+
+**Example**:
+
+```text
+trainlaunch probe job.yaml    # whose command is [python, -I, train.py]
+```
+
+**Write instead**:
+
+```text
+trainlaunch probe job.yaml    # [python, train.py]; or `data_loader: none` where the job has no DataLoader
+```
+""",
+)
+EXAMPLES = (
+    "trainlaunch probe job.yaml",
+    "trainlaunch probe job.yaml --write          # keeps the result in job.lock.yaml, which plan, render and up use",
+    "trainlaunch probe job.yaml --through --batches 8 --target kubernetes -o json",
+)
+EXIT_CODES = (
+    "0 measured and nothing wrong, 1 findings, no loader measured or a bad job file, 2 usage, 3 target unavailable, "
+    "70 a bug of ours, 130 interrupted"
+)
+WHAT_RUNS = (
+    "the job's own command runs once on the target, under the job's limits and with its mounts and secrets, under a "
+    "name of its own: what it writes before its first batches it writes. It ends after --batches of the loader that "
+    "trains, without a word to the script, so that nothing is saved. With --through it goes on to its own end and each "
+    "loop is cut short: its evaluation and saving run. The job's output goes to stderr; the run is removed afterwards."
+)
+BATCHES, SECONDS = 32, 60
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add this verb's arguments."""
+    add_job_arguments(parser)
+    add_kind_argument(parser)
+    add_output_argument(parser)
+    add_place_arguments(parser)
+    asked = parser.add_argument_group("what runs", WHAT_RUNS)
+    asked.add_argument(
+        "--batches",
+        type=_from_one,
+        default=BATCHES,
+        metavar="N",
+        help=f"of the loader that trains (default: {BATCHES})",
+    )
+    asked.add_argument(
+        "--seconds",
+        type=_from_one,
+        default=SECONDS,
+        metavar="T",
+        help=f"at most so long after the first batch was asked for (default: {SECONDS})",
+    )
+    asked.add_argument(
+        "--through", action="store_true", help="let the script come to its end, each loop cut to N batches"
+    )
+    asked.add_argument("--write", action="store_true", help="keep the result in the lock beside the job file")
+
+
+def _from_one(text: str) -> int:
+    if not (text.isascii() and text.isdigit() and int(text[:9]) >= 1 and len(text) <= 9):
+        raise argparse.ArgumentTypeError(f"expected a whole number from 1, not {text!r}")
+    return int(text)
+
+
+def run(args: argparse.Namespace, streams: Streams) -> int:
+    """Plan as `up` does, run once with a large /dev/shm, and say what was seen."""
+    from launcher.measure.records import Records
+    from launcher.rules import judged
+
+    job = _unmeasured(job_of(args))
+    plan = _planned(args, job)
+    refuse_place_elsewhere(args, plan.target)
+    say_findings(judged(plan), streams)
+    records = Records()
+    with _place(args, plan) as cluster:
+        ran = _run(args, plan, streams, records, cluster)
+    if ran.interrupted:
+        streams.say(f"trainlaunch: {ran.interrupted}: nothing was measured to its end, and nothing is written")
+        return EXIT_INTERRUPTED
+    return _told(args, plan, ran, records.measured(), streams)
+
+
+def _unmeasured(job: JobSpec) -> JobSpec:
+    """Return the job without what an earlier probe found: it is measured anew."""
+    return job if job.measured is None else job._replace(measured=job.measured._replace(probe=None, probed=None))
+
+
+def _planned(args: argparse.Namespace, job: JobSpec) -> LaunchPlan:
+    from launcher.rules import plan_job
+
+    return plan_job(job, force=args.force)
+
+
+def _measuring(args: argparse.Namespace, plan: LaunchPlan) -> LaunchPlan:
+    """Return the plan of the run that measures."""
+    from launcher.measure.planned import measuring_name, measuring_sets
+    from launcher.plan.inside import PROBE
+    from launcher.policy import read_job
+
+    host = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    name = args.name or measuring_name(plan.name, "probe")
+    ours = measuring_sets(plan, name, seconds=args.seconds, host_memory=host)
+    job = _unmeasured(read_job(Path(args.job), target=plan.target, sets=[*plan.job.sets, *ours], policy=args.policy))
+    planned = _planned(args, job)
+    asked = json.dumps({"batches": args.batches, "seconds": args.seconds, "through": args.through})
+    return planned._replace(inside=planned.inside.with_part(PROBE, ("TRAINLAUNCH_PROBE", asked)))
+
+
+@contextlib.contextmanager
+def _place(args: argparse.Namespace, plan: LaunchPlan) -> Iterator[Cluster | None]:
+    """Give the cluster that the job runs in, None for a target on this machine."""
+    if plan.target_record.on_this_machine:
+        yield None
+        return
+    from launcher.cli.cluster import named_cluster
+
+    with named_cluster(args, namespace=plan.job.kubernetes.namespace, name=plan.job.name) as place:
+        yield place.cluster
+
+
+def _run(
+    args: argparse.Namespace, plan: LaunchPlan, streams: Streams, records: Records, cluster: Cluster | None
+) -> Ran:
+    from launcher.cli.terminal import Screen
+    from launcher.measure.run import Shown, run_measuring
+
+    screen = Screen(streams)
+    measuring = _measuring(args, plan)
+    screen.say(f"probing {plan.job.name} on {plan.target} as {measuring.name}, {_until(args)}")
+    if plan.nodes > 1:
+        screen.say(f"one of its {plan.nodes} nodes runs: each loads batches of the same kind")
+    typed = shlex.join(["trainlaunch", *args.words])
+    return run_measuring(measuring, records.take, Shown(screen.err, screen.say), typed, cluster)
+
+
+def _until(args: argparse.Namespace) -> str:
+    if args.through:
+        return f"to its own end, each loop cut to {args.batches} batches: its own saving and evaluation run"
+    return f"until {args.batches} batches or {args.seconds} s; nothing that it saves later is saved"
+
+
+def _told(args: argparse.Namespace, plan: LaunchPlan, ran: Ran, measured: Measurement, streams: Streams) -> int:
+    """Print what was seen, keep it where asked, and return the exit code."""
+    from launcher.cli.measured_lock import keep_probe
+    from launcher.cli.probe_result import Result, as_document, as_text
+    from launcher.cli.report import document
+    from launcher.measure.probe import probe_of
+
+    probe = probe_of(plan, measured, ran.workers)
+    written = keep_probe(Path(args.job), probe) if args.write and probe is not None else None
+    result = Result(plan, measured, probe, written, tuple(_problems(args, ran, measured)))
+    if args.output == "json":
+        streams.result(document(as_document(result)))
+    else:
+        streams.show(as_text(result))
+    _explain(ran, measured, streams)
+    return EXIT_FINDINGS if result.problems or result.findings or probe is None else 0
+
+
+def _problems(args: argparse.Namespace, ran: Ran, measured: Measurement) -> Iterator[Diagnostic]:
+    """Yield what kept loaders from being measured."""
+    if measured.loaders:
+        return
+    how = f"the script ended with exit code {ran.exit_code}"
+    fix = (
+        "let it build its DataLoader in the Python that `command` starts, without -S or -I; write `data_loader: none` "
+        "where the job has no DataLoader"
+    )
+    if ran.deadline:
+        how, fix = "the script was stopped at its active_deadline", "give it a longer active_deadline by --set"
+    elif ran.exit_code:
+        fix = f"look at its own words above; `trainlaunch up {shlex.quote(args.job)}` must come to the first batch"
+    yield Diagnostic(TL728.code, f"{how} before any DataLoader gave a batch", fix, why=_WHY)
+
+
+_WHY = "probe follows torch's DataLoader from inside the script, and measures the batches that it gives"
+
+
+def _explain(ran: Ran, measured: Measurement, streams: Streams) -> None:
+    """Say why a script died that did not come to its end."""
+    if ran.evidence is None or measured.reason or not ran.exit_code:
+        return
+    from launcher.cli.runs import say_diagnoses
+
+    say_diagnoses(ran.evidence, streams, streams.say)

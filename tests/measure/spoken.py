@@ -1,0 +1,54 @@
+"""What the processes of a probed job report, as tests make it up."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+
+def spoken(*records: dict[str, Any]) -> str:
+    """Return records as launcher.inside.marked writes them, each in one chunk."""
+    return "".join(f"\x1etrainlaunch t-{at} 1/1 {json.dumps(each)}\x1f\n" for at, each in enumerate(records))
+
+
+def a_loader(number: int = 0, *, rank: int = 0, pid: int = 7, **facts: Any) -> list[dict[str, Any]]:
+    """Return the records of one loader; `facts` replace those of either record."""
+    who = {"rank": rank, "pid": pid, "loader": number}
+    built = {
+        "at": f"train.py:{48 + number}",
+        "class": "torch.utils.data.DataLoader",
+        "order": number,
+        "trains": number == 0,
+        "batch_size": 32,
+        "num_workers": 2,
+        "prefetch_factor": 2,
+        "persistent_workers": False,
+        "pin_memory": False,
+        "start_method": "fork",
+    }
+    batches = {
+        "count": 32,
+        "storages": [3 << 20, 512],
+        "largest_bytes": (3 << 20) + 512,
+        "median_bytes": (3 << 20) + 512,
+        "batches_held": 2,
+        "fetch_seconds": 0.01,
+        "collate_seconds": 0.002,
+        "wait_seconds": 0.001,
+        "step_seconds": 0.2,
+        "together_with": [],
+        "problem": None,
+    }
+    return [
+        {"kind": "loader", **who, **{name: facts.get(name, value) for name, value in built.items()}},
+        {"kind": "batches", **who, **{name: facts.get(name, value) for name, value in batches.items()}},
+        {"kind": "dataset", **who, "tensor_bytes": facts.get("tensor_bytes", 0)},
+    ]
+
+
+def a_probe(*loaders: list[dict[str, Any]], rank: int = 0, pid: int = 7) -> list[dict[str, Any]]:
+    """Return the records of one process: its start, its loaders (one where none are given), its end."""
+    who = {"rank": rank, "pid": pid}
+    start = {"kind": "start", **who, "python": "3.11.7", "torch": "2.9.1", "world": 1, "start_method": "fork"}
+    end = {"kind": "end", **who, "reason": "batches", "seconds": 4.2}
+    return [start, *(each for loader in (loaders or (a_loader(rank=rank, pid=pid),)) for each in loader), end]

@@ -1,0 +1,174 @@
+"""Which loader of the script is which of the job file, and what the lock then keeps."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from launcher.job.measured import Probe
+from launcher.measure.planned import measuring_name, measuring_sets
+from launcher.measure.probe import assigned, host_findings, probe_of, stated_lines, with_probe
+from launcher.measure.records import Records
+from launcher.plan.launch_plan import LaunchPlan
+from launcher.policy import read_job
+from launcher.rules import plan_job
+from launcher.units import GIB, MIB
+from tests.jobs import job_with, plan_with, write_job
+from tests.measure.spoken import a_loader, a_probe
+
+LIMITS = {"resources": {"cpus": 2, "memory": "4Gi"}}
+
+
+def seen(*loaders: list[dict[str, Any]]) -> Any:
+    """Return the measurement of a process with these loaders."""
+    records = Records()
+    for each in a_probe(*loaders):
+        records.take(each)
+    return records.measured()
+
+
+def probed(plan: LaunchPlan, *loaders: list[dict[str, Any]], workers: int | None = None) -> Probe:
+    """Return what the lock keeps of such a measurement."""
+    probe = probe_of(plan, seen(*loaders), workers)
+    assert probe is not None
+    return probe
+
+
+def test_the_loader_that_trains_is_the_jobs_first(tmp_path: Path) -> None:
+    """Lightning looks at the validation loader first."""
+    job = job_with(tmp_path, data_loader={"loaders": {"train": {}, "val": {}}})
+    loaders = seen(a_loader(0, trains=False), a_loader(1, trains=True)).loaders
+    assert [each.number for each in assigned(job, loaders)] == [1, 0]
+
+
+def test_others_are_told_apart_by_batch_size(tmp_path: Path) -> None:
+    """However late each comes."""
+    named = {"train": {}, "val": {"batch_size": 64}, "test": {"batch_size": 1}}
+    job = job_with(tmp_path, data_loader={"batch_size": 32, "loaders": named})
+    loaders = seen(a_loader(0), a_loader(1, batch_size=1), a_loader(2, batch_size=64)).loaders
+    assert [each.number for each in assigned(job, loaders)] == [0, 2, 1]
+
+
+@pytest.mark.parametrize("sizes", [(64, 64), (None, None), (8, 9)])
+def test_where_batch_size_tells_nothing_the_first_iteration_does(tmp_path: Path, sizes: tuple[Any, Any]) -> None:
+    """Equal ones, none (Accelerate hides it), or others than the job's; one that was never iterated comes last."""
+    named = {"train": {}, "val": {"batch_size": 64}, "test": {"batch_size": 64}}
+    job = job_with(tmp_path, data_loader={"loaders": named})
+    loaders = seen(
+        a_loader(0), a_loader(1, order=None, batch_size=sizes[0]), a_loader(2, order=1, batch_size=sizes[1])
+    ).loaders
+    assert [each.number for each in assigned(job, loaders)] == [0, 2, 1]
+
+
+@pytest.mark.parametrize("built", [1, 3])
+def test_another_number_of_loaders_is_a_finding_and_kept_nowhere(tmp_path: Path, built: int) -> None:
+    """Which is which can't be told."""
+    plan = plan_with(tmp_path, data_loader={"loaders": {"train": {}, "val": {}}}, **LIMITS)
+    loaders = [a_loader(number) for number in range(built)]
+    (finding,) = host_findings(plan.job, seen(*loaders).loaders)
+    assert (finding.facts["seen"], finding.facts["stated"]) == (built, 2)
+    assert probe_of(plan, seen(*loaders), None) is None
+
+
+def test_a_loader_without_a_batch_is_kept_nowhere(tmp_path: Path) -> None:
+    """Zero bytes would be a size."""
+    assert probe_of(plan_with(tmp_path, **LIMITS), seen(a_loader(storages=None)), None) is None
+
+
+def test_what_the_script_states_itself_is_told_from_what_it_took(tmp_path: Path) -> None:
+    """The plan gives 0 workers on two CPUs: a script that runs two has them from nobody else."""
+    plan = plan_with(tmp_path, **LIMITS)
+    (own,) = probed(plan, a_loader(prefetch_factor=4, persistent_workers=True)).loaders
+    assert (own.own_workers, own.own_prefetch, own.own_persistent) == (2, 4, True)
+    (took,) = probed(plan, a_loader(num_workers=0, prefetch_factor=None)).loaders
+    assert (took.own_workers, took.own_prefetch, took.own_persistent) == (None, None, None)
+
+
+def test_workers_that_the_preflight_lowered_are_the_plans(tmp_path: Path) -> None:
+    """Without resources.cpus the plan has 16, the machine two, and the script follows."""
+    plan = plan_with(tmp_path)
+    assert plan.num_workers.value == 16
+    assert probed(plan, a_loader(), workers=2).loaders[0].own_workers is None
+
+
+def test_loaders_are_together_or_in_turn(tmp_path: Path) -> None:
+    """As they were seen; one that was built and not iterated may be with any other."""
+    plan = plan_with(tmp_path, data_loader={"loaders": {"a": {}, "b": {}}}, **LIMITS)
+    run = [
+        probed(plan, a_loader(0, tensor_bytes=5), a_loader(1, tensor_bytes=7, **how))
+        for how in ({}, {"together_with": [0]}, {"order": None})
+    ]
+    assert [each.loaders_run for each in run] == ["in_turn", "together", "together"]
+    assert [each.dataset_tensor_bytes for each in run] == [7, 12, 12]
+
+
+@pytest.mark.parametrize(
+    ("data_loader", "loaders"),
+    [
+        ({}, [a_loader()]),
+        ({}, [a_loader(prefetch_factor=3, persistent_workers=True, batches_held=4, start_method="spawn")]),
+        ({}, [a_loader(storages=[])]),
+        ({"loaders": {"train": {}, "val": {}}}, [a_loader(0), a_loader(1, num_workers=1)]),
+        ({"loaders": {"train": {}, "val": {}}}, [a_loader(0), a_loader(1, together_with=[0])]),
+    ],
+)
+def test_the_lines_to_paste_plan_what_the_lock_would(
+    tmp_path: Path, data_loader: dict[str, Any], loaders: list[list[dict[str, Any]]]
+) -> None:
+    """At least as much, and at most some pages more, since only the sum of the storages is stated."""
+    plan = plan_with(tmp_path, data_loader=data_loader, **LIMITS)
+    probe = probed(plan, *loaders)
+    locked = plan_job(with_probe(plan.job, probe)).shm
+    assert locked.unsized is False
+    pasted = yaml.safe_load("\n".join(stated_lines(plan.job, probe)))
+    stated = plan_with(tmp_path / "stated", **pasted, **LIMITS).shm
+    assert locked.multi_epoch <= stated.multi_epoch <= locked.multi_epoch + MIB
+
+
+def test_a_run_that_measures_has_the_jobs_limits_and_a_larger_shm(tmp_path: Path) -> None:
+    """Another name, one attempt, no longer grace than it needs; data_loader is as it was."""
+    job_file = write_job(tmp_path, restart={"max_attempts": 3}, shm_size="1Gi", torchrun={"nnodes": 2}, **LIMITS)
+    plan = plan_job(read_job(job_file, target="compose"))
+    sets = measuring_sets(plan, measuring_name(plan.name, "probe"), seconds=60, host_memory=8 * GIB)
+    measuring = plan_job(read_job(job_file, target="compose", sets=sets))
+    assert measuring.job.name.startswith("digits-probe-")
+    assert (measuring.job.max_attempts, measuring.nodes, measuring.memory.limit) == (1, 1, 4 * GIB)
+    assert measuring.shm.size.value == 4 * GIB - MIB
+    assert (measuring.job.stop_grace_period, measuring.job.active_deadline) == (10, 1860)
+    assert measuring.job.data_loader == plan.job.data_loader
+    assert measuring.ranks == plan.ranks
+
+
+def test_without_a_memory_limit_half_of_the_machine_is_a_cap(tmp_path: Path) -> None:
+    """At least what the plan has."""
+    plan = plan_with(tmp_path)
+    for host, size in ((64 * GIB, 32 * GIB), (2 * GIB, plan.shm.size.value)):
+        assert f"shm_size={size}" in measuring_sets(plan, "x-probe", seconds=1, host_memory=host)
+
+
+def test_a_host_keeps_its_own_shm(tmp_path: Path) -> None:
+    """Target local can't have another one."""
+    plan = plan_with(tmp_path, target="local")
+    assert not any(each.startswith("shm_size") for each in measuring_sets(plan, "x", seconds=1, host_memory=GIB))
+
+
+@pytest.mark.parametrize("kind", ["jobset", "pytorchjob", "job"])
+def test_one_node_of_a_cluster_is_a_job(tmp_path: Path, kind: str) -> None:
+    """Whatever controller the job itself needs."""
+    job_file = write_job(tmp_path, target="kubernetes", kubernetes={"kind": kind}, **LIMITS)
+    plan = plan_job(read_job(job_file))
+    sets = measuring_sets(plan, "x-probe", seconds=1, host_memory=GIB)
+    measuring = plan_job(read_job(job_file, sets=sets)).job
+    assert measuring.kind is not None
+    assert measuring.kind.word == "job"
+
+
+def test_a_long_name_stays_one(tmp_path: Path) -> None:
+    """A label of at most 63 characters, whatever the job's is."""
+    for name in ("a", "a" * 63, f"{'a' * 39}-b"):
+        made = measuring_name(name, "probe")
+        assert len(made) <= 63
+        assert plan_job(read_job(write_job(tmp_path, name=made))).name == made

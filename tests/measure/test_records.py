@@ -1,0 +1,94 @@
+"""Records of all ranks become one picture, and what a container says is taken only where it makes sense."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from launcher.measure.records import Measurement, Records
+from tests.measure.spoken import a_loader, a_probe
+
+
+def measured(*records: dict[str, Any]) -> Measurement:
+    """Return what records say."""
+    all_of_them = Records()
+    for each in records:
+        all_of_them.take(each)
+    return all_of_them.measured()
+
+
+def test_a_loader_is_what_its_process_said() -> None:
+    """Each fact at its place."""
+    found = measured(*a_probe())
+    assert (found.torch, found.python, found.reason, found.seconds) == ("2.9.1", "3.11.7", "batches", 4.2)
+    (loader,) = found.loaders
+    assert (loader.at, loader.trains, loader.storages, loader.batches_held) == ("train.py:48", True, (3 << 20, 512), 2)
+    assert loader.varying is False
+
+
+def test_only_the_end_of_rank_0_says_that_it_is_enough() -> None:
+    """And only the first: two processes may both call themselves rank 0."""
+    records = Records()
+    ends = [{"kind": "end", "rank": rank, "pid": rank} for rank in (1, 0, 0)]
+    assert [records.take(each) for each in ends] == [False, True, False]
+    assert records.ended
+
+
+def test_the_largest_batch_of_all_ranks_counts() -> None:
+    """Rank 1 got the long texts, and held three of them."""
+    more = a_loader(rank=1, pid=9, storages=[9 << 20], largest_bytes=9 << 20, median_bytes=1 << 20, batches_held=3)
+    (loader,) = measured(*a_probe(), *a_probe(more, rank=1, pid=9)).loaders
+    assert (loader.storages, loader.batches_held, loader.varying) == ((9 << 20,), 3, True)
+
+
+def test_a_process_without_loaders_hides_none() -> None:
+    """mp.spawn: the parent is rank 0 as its children are, and trains nothing."""
+    parent = [{"kind": "start", "rank": 0, "pid": 1, "python": "3", "torch": "2", "world": 1}]
+    found = measured(*parent, *a_probe())
+    assert [each.at for each in found.loaders] == ["train.py:48"]
+
+
+def test_a_smaller_last_batch_is_no_other_size() -> None:
+    """The median is the largest, so batches don't vary."""
+    assert measured(*a_probe(a_loader(median_bytes=1 << 20))).loaders[0].varying
+    assert not measured(*a_probe(a_loader(median_bytes=None))).loaders[0].varying
+
+
+def test_a_finding_of_several_ranks_is_one() -> None:
+    """Its place and its loader tell it from another."""
+    finding = {"kind": "finding", "defect": "none-sample", "loader": 0, "place": "train.py:3", "facts": {"index": 7}}
+    found = measured(*({**finding, "rank": rank, "pid": rank} for rank in (0, 1)), {**finding, "place": "b.py:1"})
+    assert [each.place for each in found.findings] == ["train.py:3", "b.py:1"]
+    assert found.findings[0].facts == {"index": 7}
+
+
+def test_a_check_that_could_not_run_is_said() -> None:
+    """Once, with its reason."""
+    off = {"kind": "off", "defect": "worker-hang", "loader": 0, "place": "train.py:48", "reason": "TypeError: x"}
+    assert measured(off, off).off == ("worker-hang at train.py:48 could not be looked for: TypeError: x",)
+
+
+@pytest.mark.parametrize("odd", [None, "x", -1, 1.5, True, [], {}, 10**30, float("nan"), [1, -1], [1, "2"]])
+@pytest.mark.parametrize("field", ["storages", "order", "num_workers", "batches_held", "together_with", "median_bytes"])
+def test_values_of_another_type_are_unknown(field: str, odd: object) -> None:
+    """A hostile container, or one of another release, breaks nothing."""
+    (loader,) = measured(*a_probe(a_loader(**{field: odd}))).loaders
+    assert loader.storages is None or all(isinstance(each, int) and each >= 0 for each in loader.storages)
+    assert loader.num_workers >= 0
+    assert loader.batches_held is None or loader.batches_held >= 0
+
+
+@pytest.mark.parametrize("record", [{}, {"kind": []}, {"kind": "loader"}, {"kind": "finding"}, {"kind": "end"}])
+def test_records_without_a_sense_are_left_out(record: dict[str, Any]) -> None:
+    """They are no loaders."""
+    assert measured(record, {"kind": "end", "rank": "0", "reason": 3}).loaders == ()
+
+
+def test_a_flood_of_records_is_bounded() -> None:
+    """A script that prints them for ever fills no memory, and its end is still heard."""
+    records = Records()
+    for number in range(30_000):
+        records.take({"kind": "loader", "loader": number})
+    assert records.take({"kind": "end", "rank": 0})
+    assert len(records.measured().loaders) == 20_000
