@@ -215,6 +215,7 @@ def _probe_json(probe: Probe) -> dict[str, Any]:
             "at": each.at,
             "num_workers": each.num_workers,
             "batches_held": each.batches_held,
+            **({} if each.batches_kept is None else {"batches_kept": each.batches_kept}),
             "batch": {"storages": list(each.storages), **({"varying": True} if each.varying else {})},
         }
         for each in probe.loaders

@@ -91,6 +91,7 @@ def _probed(job: JobSpec, spec: LoaderSpec, seen: LoaderSeen, auto: int) -> Prob
         batches_held=max(1, seen.batches_held or spec.batches_held),
         storages=seen.storages or (),
         varying=seen.varying,
+        batches_kept=seen.batches_kept,
         own_workers=seen.num_workers if seen.num_workers != planned else None,
         own_prefetch=prefetch if prefetch != spec.prefetch_factor else None,
         own_persistent=persistent if persistent != spec.persistent_workers else None,
@@ -118,7 +119,7 @@ def stated_lines(job: JobSpec, probe: Probe) -> list[str]:
         size = format_size(round_up(sum(each.storages), KIB))
         batch = f"batch_bytes: {{size: {size}, tensors: {len(each.storages)}}}" if each.storages else "collate: none"
         facts = {
-            "batches_held": each.batches_held,
+            "batches_held": max(each.batches_held, (each.batches_kept or 0) + 1),  # no field says what is kept
             "num_workers": each.own_workers,
             "prefetch_factor": each.own_prefetch,
             "persistent_workers": None if each.own_persistent is None else str(each.own_persistent).lower(),

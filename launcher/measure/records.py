@@ -18,8 +18,8 @@ class LoaderSeen(NamedTuple):
     """One loader of the script, as its rank with most batches and its largest batch over all ranks show it.
 
     `order` counts first iterations, None: the script built it and never looped over it. `storages` are those of the
-    largest batch, None where no batch could be measured; `problem` says why then, where that is known. Times are
-    seconds, medians. None stands for what nobody could see.
+    largest batch, None where no batch could be measured; `problem` says why then, where that is known. `batches_kept`
+    are those that its loop still held after its end. Times are seconds, medians. None stands for what nobody could see.
     """
 
     number: int
@@ -38,6 +38,7 @@ class LoaderSeen(NamedTuple):
     largest_bytes: int | None
     median_bytes: int | None
     batches_held: int | None
+    batches_kept: int | None
     fetch_seconds: float | None
     collate_seconds: float | None
     wait_seconds: float | None
@@ -143,6 +144,7 @@ def _loader(
         largest_bytes=_whole(batches, "largest_bytes"),
         median_bytes=_median(batches),
         batches_held=_whole(batches, "batches_held"),
+        batches_kept=_whole(batches, "batches_kept"),
         fetch_seconds=_seconds(batches, "fetch_seconds"),
         collate_seconds=_seconds(batches, "collate_seconds"),
         wait_seconds=_seconds(batches, "wait_seconds"),
@@ -160,10 +162,17 @@ def _largest(loader: LoaderSeen, others: Iterable[tuple[LoaderSeen, ...]]) -> Lo
     if not measured:
         return loader
     most = max(measured, key=lambda each: sum(each.storages or ()))
-    held = max((each.batches_held for each in measured if each.batches_held is not None), default=None)
+    held, kept = (
+        max((number for each in measured if (number := getattr(each, field)) is not None), default=None)
+        for field in ("batches_held", "batches_kept")
+    )
     median = most.median_bytes if any(each.varying for each in measured) else most.largest_bytes
     return loader._replace(
-        storages=most.storages, largest_bytes=most.largest_bytes, median_bytes=median, batches_held=held
+        storages=most.storages,
+        largest_bytes=most.largest_bytes,
+        median_bytes=median,
+        batches_held=held,
+        batches_kept=kept,
     )
 
 

@@ -32,6 +32,7 @@ def a_loader(number: int = 0, *, rank: int = 0, pid: int = 7, **facts: Any) -> l
         "largest_bytes": (3 << 20) + 512,
         "median_bytes": (3 << 20) + 512,
         "batches_held": 2,
+        "batches_kept": None,
         "fetch_seconds": 0.01,
         "collate_seconds": 0.002,
         "wait_seconds": 0.001,

@@ -87,6 +87,14 @@ def test_what_the_script_states_itself_is_told_from_what_it_took(tmp_path: Path)
     assert (took.own_workers, took.own_prefetch, took.own_persistent) == (None, None, None)
 
 
+def test_what_a_loop_keeps_is_kept(tmp_path: Path) -> None:
+    """A loop in a function holds nothing after its end."""
+    plan = plan_with(tmp_path, **LIMITS)
+    none, one = (plan_job(with_probe(plan.job, probed(plan, a_loader(batches_kept=each)))).shm for each in (0, 1))
+    assert one.multi_epoch - none.multi_epoch == (3 << 20) + 4096
+    assert one.need == none.need
+
+
 def test_workers_that_the_preflight_lowered_are_the_plans(tmp_path: Path) -> None:
     """Without resources.cpus the plan has 16, the machine two, and the script follows."""
     plan = plan_with(tmp_path)
@@ -126,6 +134,16 @@ def test_the_lines_to_paste_plan_what_the_lock_would(
     pasted = yaml.safe_load("\n".join(stated_lines(plan.job, probe)))
     stated = plan_with(tmp_path / "stated", **pasted, **LIMITS).shm
     assert locked.multi_epoch <= stated.multi_epoch <= locked.multi_epoch + MIB
+
+
+@pytest.mark.parametrize("kept", [0, 1, 4])
+def test_the_lines_to_paste_have_room_for_what_a_loop_keeps(tmp_path: Path, kept: int) -> None:
+    """No field says it alone."""
+    plan = plan_with(tmp_path, **LIMITS)
+    probe = probed(plan, a_loader(batches_kept=kept))
+    pasted = yaml.safe_load("\n".join(stated_lines(plan.job, probe)))
+    stated = plan_with(tmp_path / "stated", **pasted, **LIMITS).shm
+    assert plan_job(with_probe(plan.job, probe)).shm.multi_epoch <= stated.multi_epoch
 
 
 def test_a_run_that_measures_has_the_jobs_limits_and_a_larger_shm(tmp_path: Path) -> None:

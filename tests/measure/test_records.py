@@ -37,9 +37,12 @@ def test_only_the_end_of_rank_0_says_that_it_is_enough() -> None:
 
 def test_the_largest_batch_of_all_ranks_counts() -> None:
     """Rank 1 got the long texts, and held three of them."""
-    more = a_loader(rank=1, pid=9, storages=[9 << 20], largest_bytes=9 << 20, median_bytes=1 << 20, batches_held=3)
+    more = a_loader(
+        rank=1, pid=9, storages=[9 << 20], largest_bytes=9 << 20, median_bytes=1 << 20, batches_held=3, batches_kept=1
+    )
     (loader,) = measured(*a_probe(), *a_probe(more, rank=1, pid=9)).loaders
-    assert (loader.storages, loader.batches_held, loader.varying) == ((9 << 20,), 3, True)
+    assert (loader.storages, loader.batches_held, loader.batches_kept) == ((9 << 20,), 3, 1)
+    assert loader.varying
 
 
 def test_a_process_without_loaders_hides_none() -> None:
