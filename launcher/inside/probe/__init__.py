@@ -61,10 +61,12 @@ class Probe:
             self.loops.built(loader)
 
     def _is_script(self) -> bool:
-        """Return whether this process is none of our loaders' workers; begin anew in one that the script has forked."""
+        """Return whether this process is no worker and no copy; begin anew in one that the script has forked."""
         from torch.utils.data import get_worker_info
 
-        if get_worker_info() is not None:
+        from launcher.inside.probe import apart
+
+        if get_worker_info() is not None or apart.in_copy:
             return False
         if self.loops.pid != os.getpid():
             self._make(self.loops)

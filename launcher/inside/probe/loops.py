@@ -8,6 +8,7 @@ import time
 import weakref
 from typing import Any
 
+from launcher.inside.probe import norms
 from launcher.inside.probe.places import caller
 from launcher.inside.probe.results import Results
 from launcher.inside.probe.seen import Fetched, Seen
@@ -144,6 +145,8 @@ class Loops:
         found.seen.waits.append(waited)
         if torch.is_grad_enabled():
             found.seen.with_grad += 1
+            if found.seen.with_grad == 1:
+                norms.watch()
             self._pending.append(found)
         found.returned_at = time.monotonic()
         try:

@@ -23,7 +23,21 @@ class Check(NamedTuple):
     seconds: float = 20.0
 
 
-CHECKS: tuple[Check, ...] = ()
+# Those that read samples in this process come last: what they open is open in workers that are forked afterwards.
+CHECKS: tuple[Check, ...] = (
+    Check("worker-dependent-samples", "worker_dependent_samples", seconds=60.0),
+    Check("repeated-augmentation", "repeated_augmentation", seconds=60.0),
+    Check("repeated-epochs", "repeated_epochs", seconds=60.0),
+    Check("unsharded-iterable", "unsharded_iterable", seconds=60.0),
+    Check("idle-workers", "idle_workers", seconds=60.0),
+    Check("batchnorm-last-batch", "batchnorm_last_batch"),
+    Check("validation-drop-last", "validation_drop_last"),
+    Check("iterators-rebuilt", "iterators_rebuilt", seconds=60.0),
+    Check("no-persistent-workers", "no_persistent_workers", seconds=60.0),
+    Check("no-pin-memory", "no_pin_memory"),
+    Check("slow-collate", "slow_collate"),
+    Check("padding-waste", "padding_waste", seconds=30.0),
+)
 
 
 def run(loaders: Iterable[Seen], checks: tuple[Check, ...] | None = None) -> Iterator[tuple[str, dict[str, Any]]]:

@@ -1,0 +1,81 @@
+"""Generators of random numbers of a map-style dataset, over two epochs with workers that start anew."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+from launcher.inside.probe.apart import apart
+from launcher.inside.probe.digest import states
+from launcher.inside.probe.objects import held
+from launcher.inside.probe.seen import Seen
+from launcher.inside.probe.trial import first_indices, trial_loader
+
+SECONDS = 60.0
+# How far a generator came: [before the first fetch, after it, after the same sample was fetched once more].
+Course = list[str]
+
+
+class Draws(NamedTuple):
+    """The course of each generator in two workers in each of two epochs: `epochs[1][0]["dataset.rng"]`."""
+
+    epochs: list[list[dict[str, Course]]]
+
+    def advancing(self) -> Iterator[str]:
+        """Yield the paths of those that each fetch moves on; one that is seeded from the index stays where it is."""
+        passed = set()
+        for path, (before, once, twice) in self.epochs[0][0].items():
+            if once not in (before, twice) and (before, once, twice) not in passed:
+                passed.add((before, once, twice))  # or the same generator would count by each of its names
+                yield path
+
+
+class _Watcher:
+    """The collate_fn and worker_init_fn of a trial: returns the states of generators instead of a batch."""
+
+    def __init__(self, seen: Seen) -> None:
+        self.init, self.collate = seen.worker_init_fn, seen.collate_fn
+        self.states: dict[str, str] = {}
+
+    def start(self, worker: int) -> None:
+        if self.init is not None:
+            self.init(worker)
+        self.states = self._states()
+
+    def __call__(self, data: Any) -> Any:
+        with contextlib.suppress(Exception):  # a collate_fn may want more samples than one
+            self.collate(data)  # it may draw too
+        before, self.states = self.states, self._states()
+        return before, self.states
+
+    def _states(self) -> dict[str, str]:
+        from torch.utils.data import get_worker_info
+
+        return states(get_worker_info().dataset, self.collate)
+
+
+_known: dict[int, tuple[Seen, Draws]] = {}  # with what is seen, or another could get its id
+
+
+def draws(seen: Seen) -> Draws:
+    """Return what two workers draw in two epochs; measured once a loader. Raises what `apart` raises."""
+    key = id(seen)
+    if key not in _known:
+        _known[key] = seen, Draws(apart(lambda: [_epoch(seen, number) for number in range(2)], SECONDS))
+    return _known[key][1]
+
+
+def _epoch(seen: Seen, number: int) -> list[dict[str, Course]]:
+    for each in held(seen.dataset):
+        set_epoch = getattr(each.value, "set_epoch", None)
+        if callable(set_epoch):
+            set_epoch(number)
+    index, watcher = first_indices(seen, 1), _Watcher(seen)
+    given = list(trial_loader(seen, 2, watcher, watcher.start, [index] * 4))  # by turns: of worker 0, of worker 1
+    return [_courses(given[worker], given[worker + 2]) for worker in range(2)]
+
+
+def _courses(first: Any, second: Any) -> dict[str, Course]:
+    (before, once), (_, twice) = first, second
+    return {path: [before[path], once[path], twice[path]] for path in before if path in once and path in twice}

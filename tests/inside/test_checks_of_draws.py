@@ -1,0 +1,119 @@
+"""Which generators of random numbers repeat themselves between workers and between epochs, with real torch."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.inside.conftest import Inner
+from tests.inside.probe_cases import Told, told
+
+pytestmark = pytest.mark.docker
+
+SCRIPT = """
+class Data(Dataset):
+    def __len__(self): return 64
+
+class Generator(Data):
+    def __init__(self): self.rng = np.random.default_rng(0)
+    def __getitem__(self, i): return float(self.rng.random())
+
+class Compose:
+    def __init__(self): self.random = random.Random(137)
+    def __call__(self, x): return x + self.random.random()
+
+class Transformed(Data):
+    def __init__(self): self.transform = Compose()
+    def __getitem__(self, i): return self.transform(float(i))
+
+class OfTorch(Data):
+    def __init__(self): self.generator = torch.Generator().manual_seed(3)
+    def __getitem__(self, i): return torch.rand(1, generator=self.generator)
+
+class OfClass(Data):
+    state = np.random.RandomState(0)
+    def __getitem__(self, i): return self.state.rand()
+
+module_rng = np.random.default_rng(3)
+
+class OfModule(Data):
+    def __getitem__(self, i): return module_rng.random()
+
+class Global(Data):
+    def __getitem__(self, i): return np.random.randint(1, 10000), random.random(), torch.rand(2)
+
+class FromIndex(Generator):
+    def __getitem__(self, i):
+        self.rng = np.random.default_rng((3, i))
+        return float(self.rng.random())
+
+class SeededLate(Generator):
+    worker = None
+    def __getitem__(self, i):
+        info = get_worker_info()
+        if self.worker is None and info is not None:
+            self.worker, self.rng = info.id, np.random.default_rng(info.seed)
+        return float(self.rng.random())
+
+class Epochs(Generator):
+    def set_epoch(self, epoch): self.rng = np.random.default_rng(epoch)
+
+class Unused(Generator):
+    def __getitem__(self, i): return float(i)
+
+class Mixed:
+    def __init__(self): self.rng = np.random.default_rng(1)
+    def __call__(self, batch):
+        self.rng.random()
+        return default_collate(batch)
+
+def divided(worker): np.random.seed(torch.initial_seed() // 2**32 + worker)
+def remainder(worker): np.random.seed(torch.initial_seed() % 2**32)
+def by_number(worker): np.random.seed(worker)
+def alike(worker): np.random.seed(0)
+def seed_dataset(worker): get_worker_info().dataset.rng = np.random.default_rng(torch.initial_seed())
+
+def case(name, dataset, known=(), **options):
+    return name, DataLoader(dataset, **{"batch_size": 8, "num_workers": 2, **options}), dict(known)
+
+CASES = [
+    case("generator", Generator()), case("transform", Transformed()), case("of torch", OfTorch()),
+    case("of class", OfClass()), case("of module", OfModule()), case("global", Global()),
+    case("from index", FromIndex()), case("seeded late", SeededLate()), case("epochs", Epochs()),
+    case("unused", Unused()), case("divided", Global(), worker_init_fn=divided),
+    case("remainder", Global(), worker_init_fn=remainder), case("by number", Global(), worker_init_fn=by_number),
+    case("alike", Global(), worker_init_fn=alike), case("seeded", Generator(), worker_init_fn=seed_dataset),
+    case("divided, unused", Unused(), worker_init_fn=divided),
+    case("persistent", Generator(), persistent_workers=True), case("collate", Unused(), collate_fn=Mixed()),
+    case("unbatched", Generator(), batch_size=None), case("no workers", Generator(), num_workers=0),
+    case("spawned", Generator(), multiprocessing_context="spawn"),
+    case("evaluation", Generator(), {"trained": 0}),
+]
+"""
+
+
+@pytest.fixture
+def found(inside: Inner) -> Told:
+    """Return what the two checks say of every case."""
+    return told(inside, SCRIPT, "repeated_augmentation", "repeated_epochs")
+
+
+def test_generators_that_repeat_are_found_where_they_are_and_no_others(found: Told) -> None:
+    """By their states in real workers: what is seeded by index, worker or epoch is fine, and so is what torch seeds."""
+    paths = {name: [[each["generator"] for each in defect] for defect in defects] for name, defects in found.items()}
+    both = {"generator": "dataset.rng", "transform": "dataset.transform.random", "of torch": "dataset.generator"}
+    both |= {"of class": "dataset.state", "of module": "__main__.module_rng", "alike": "numpy.random"}
+    both |= {"collate": "collate_fn.rng", "unbatched": "dataset.rng", "no workers": "dataset.rng"}
+    both |= {"spawned": "dataset.rng"}
+    silent = ("global", "from index", "seeded late", "unused", "remainder", "seeded", "divided, unused", "evaluation")
+    assert paths == {
+        **{name: [[path], [path]] for name, path in both.items()},
+        **{name: [[], []] for name in silent},
+        "epochs": [["dataset.rng"], []],
+        "persistent": [["dataset.rng"], []],
+        "by number": [[], ["numpy.random"]],
+        "divided": [["numpy.random"], []],
+    }
+    assert found["of torch"][0][0] == {
+        **{"generator": "dataset.generator", "class": "torch.Generator", "how": "equal", "num_workers": 2}
+    }
+    assert (found["divided"][0][0]["how"], found["no workers"][1][0]["num_workers"]) == ("low bits", 0)
