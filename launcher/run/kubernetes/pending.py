@@ -218,13 +218,15 @@ def _stable(words: str) -> str:
     return re.sub(r'pods? "[^"]*"', "pod", words)
 
 
-def _moment(event: Mapping[str, Any]) -> str:
-    """Return when an event was last seen, as text that sorts."""
-    series = event.get("series") or {}
-    return str(
+def _moment(event: Mapping[str, Any]) -> tuple[str, int]:
+    """Return when an event was last seen, as something that sorts: most have whole seconds, and a version besides."""
+    series, metadata = event.get("series") or {}, event.get("metadata") or {}
+    stamp = (
         series.get("lastObservedTime")
         or event.get("lastTimestamp")
         or event.get("eventTime")
-        or (event.get("metadata") or {}).get("creationTimestamp")
+        or metadata.get("creationTimestamp")
         or ""
     )
+    version = str(metadata.get("resourceVersion") or "")
+    return str(stamp), int(version) if version.isascii() and version.isdigit() else 0
