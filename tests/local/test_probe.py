@@ -15,21 +15,9 @@ from launcher.cli import probe as verb
 from launcher.measure import run as measuring
 from tests.conftest import Runs
 from tests.local.conftest import MakeJob, Start
-from tests.measure.spoken import a_loader, a_probe
+from tests.measure.spoken import a_loader, a_probe, reporting
 from tests.run.test_up import ended, read_until
 
-# Reports as the part in the container does, then does as `{then}` says; `say` writes a record.
-REPORTS = """
-import json, os, sys, time
-from trainlaunch_inside.marked import emit
-def say(record):
-    record = dict(record)
-    emit(record.pop("kind"), record)
-print("trained", flush=True)
-for record in json.loads({records!r}):
-    say(record)
-{then}
-"""
 FINDING = {"kind": "finding", "rank": 0, "pid": 7, "defect": "loaders-differ", "loader": 0, "place": "train.py:3"}
 
 Probed = Callable[..., Path]
@@ -41,7 +29,7 @@ def probed(make_job: MakeJob, tmp_path: Path) -> Probed:
 
     def make(*records: dict[str, Any], then: str = "", **over: Any) -> Path:
         script = tmp_path / "reports.py"
-        script.write_text(REPORTS.format(records=json.dumps(records), then=then))
+        script.write_text(reporting(*records, then=then))
         return make_job(command=["python3", str(script)], data_loader={}, **over)
 
     return make

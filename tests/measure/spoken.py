@@ -5,6 +5,23 @@ from __future__ import annotations
 import json
 from typing import Any
 
+_REPORTS = """
+import json, os, sys, time
+from trainlaunch_inside.marked import emit
+def say(record):
+    record = dict(record)
+    emit(record.pop("kind"), record)
+print("trained", flush=True)
+for record in json.loads({records!r}):
+    say(record)
+{then}
+"""
+
+
+def reporting(*records: dict[str, Any], then: str = "") -> str:
+    """Return a script without torch that reports as the part inside does, then does as `then` says."""
+    return _REPORTS.format(records=json.dumps(records), then=then)
+
 
 def spoken(*records: dict[str, Any]) -> str:
     """Return records as launcher.inside.marked writes them, each in one chunk."""

@@ -4,6 +4,11 @@ from __future__ import annotations
 
 import pytest
 
+from tests.run.test_probe_ends import (  # noqa: F401
+    test_a_probe_beside_the_job_leaves_it_alone,
+    test_a_probe_leaves_no_container,
+    test_an_interrupted_probe_leaves_no_container,
+)
 from tests.run.test_up import (  # noqa: F401 - collected here, where the fixtures give Podman
     test_a_command_that_can_not_start_is_told,
     test_a_removed_container_ends_up_and_its_attempts,
