@@ -36,17 +36,15 @@ def test_a_probe_leaves_no_container(trainlaunch: Runs, make_job: Callable[..., 
 
 
 def test_a_probe_beside_the_job_leaves_it_alone(
-    trainlaunch: Runs, make_job: Callable[..., Path], job_name: str, tmp_path: Path
+    trainlaunch: Runs, make_job: Callable[..., Path], job_name: str
 ) -> None:
     """The job runs under its own name, and `down` of it finds it alone."""
     script = "import time\nif not __import__('os').environ.get('TRAINLAUNCH_PROBE'): time.sleep(100)\n"
     job_file = make_job(command=["python3", "-c", script + reporting(*a_probe())], **UNSIZED)
     assert trainlaunch("up", "--detach", str(job_file)).returncode == 0
     assert trainlaunch("probe", str(job_file)).returncode == 0
-    (running,) = (
-        each for each in json.loads(trainlaunch("ps", "-o", "json").stdout)["runs"] if each["job"] == job_name
-    )
-    assert running["status"] == "running"
+    found = json.loads(trainlaunch("ps", "-o", "json").stdout)["runs"]
+    assert [each["exit_code"] for each in found if each["job"] == job_name] == [None]
     assert trainlaunch("down", str(job_file)).returncode == 0
 
 
