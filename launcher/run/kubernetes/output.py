@@ -21,6 +21,8 @@ from launcher.run.measured import highest, measured_line
 from launcher.run.watch import Log, PlannedShm, ShmWatch
 from launcher.run.wording import no_such_attempt
 
+LAST_WRITE_SECONDS = 2.0  # for a write that has begun; one that nobody reads is left
+
 
 class Output:
     """Reads each pod's log in a thread of its own, from the moment that its container runs.
@@ -75,8 +77,10 @@ class Output:
         return self._cluster.clock.now() - self._wrote_at
 
     def close(self) -> None:
-        """Read no more."""
+        """Read no more, and write no more: a thread that still wrote when Python ends would abort it."""
         self._stop.set()
+        if self._lock.acquire(timeout=LAST_WRITE_SECONDS):
+            self._lock.release()
         for each in self.watches.values():
             each.end()
 
@@ -119,7 +123,8 @@ class Output:
         self.logs[pod.uid].take(Chunk(stderr=True, data=data))
         self._wrote_at = self._cluster.clock.now()
         with self._lock:
-            self._console.out(prefixed(data, pod) if self.several else data)
+            if not self._stop.is_set():
+                self._console.out(prefixed(data, pod) if self.several else data)
 
     def _sample(self, pod: Pod) -> None:
         if self._planned is None or pod.state != "running":
