@@ -212,7 +212,9 @@ _WHY = "probe follows torch's DataLoader from inside the script, and measures th
 
 
 def _explain(ran: Ran, measured: Measurement, streams: Streams) -> None:
-    """Say why a script died that did not come to its end."""
+    """Say why a script died that did not come to its end, or that it failed after all that was measured."""
+    if measured.reason == "script" and ran.exit_code:
+        streams.say(f"trainlaunch: the script itself ended with exit code {ran.exit_code}")
     if ran.evidence is None or measured.reason or not ran.exit_code:
         return
     from launcher.cli.runs import say_diagnoses

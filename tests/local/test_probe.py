@@ -13,6 +13,7 @@ import pytest
 
 from launcher.cli import probe as verb
 from launcher.measure import run as measuring
+from launcher.run.local.backend import LocalBackend
 from tests.conftest import Runs
 from tests.local.conftest import MakeJob, Start
 from tests.measure.spoken import a_loader, a_probe, reporting
@@ -21,6 +22,7 @@ from tests.run.test_up import ended, read_until
 FINDING = {"kind": "finding", "rank": 0, "pid": 7, "defect": "loaders-differ", "loader": 0, "place": "train.py:3"}
 
 Probed = Callable[..., Path]
+Left = Callable[[], list[str]]
 
 
 @pytest.fixture
@@ -35,13 +37,13 @@ def probed(make_job: MakeJob, tmp_path: Path) -> Probed:
     return make
 
 
-def left(trainlaunch: Runs) -> list[Any]:
-    """Return the runs that are on this host."""
-    found = json.loads(trainlaunch("ps", "-o", "json").stdout)
-    return [each for each in found["runs"] if "-probe-" in each["job"]]
+@pytest.fixture
+def left(state: Path) -> Left:
+    """Return what lists the runs that this host has by now."""
+    return lambda: [each.job for each in LocalBackend(state).runs()]
 
 
-def test_a_probe_says_what_was_seen_and_how_to_keep_it(trainlaunch: Runs, probed: Probed) -> None:
+def test_a_probe_says_what_was_seen_and_how_to_keep_it(trainlaunch: Runs, probed: Probed, left: Left) -> None:
     """stdout is the result, the job's own output goes to stderr, records nowhere, and no run is left."""
     job_file = probed(*a_probe())
     done = trainlaunch("probe", str(job_file))
@@ -54,7 +56,7 @@ def test_a_probe_says_what_was_seen_and_how_to_keep_it(trainlaunch: Runs, probed
     assert "\x1e" not in done.stdout + done.stderr
     assert max(map(len, done.stdout.splitlines())) <= 80
     assert not job_file.with_name("job.lock.yaml").exists()
-    assert left(trainlaunch) == []
+    assert left() == []
 
 
 def test_what_is_kept_is_planned(trainlaunch: Runs, probed: Probed) -> None:
@@ -129,7 +131,9 @@ def test_another_number_of_loaders_is_found_and_not_written(trainlaunch: Runs, p
         ("raise SystemExit(3)", "ended with exit code 3 before any DataLoader gave a batch"),
     ],
 )
-def test_a_script_without_a_loader_is_told_kindly(trainlaunch: Runs, probed: Probed, then: str, says: str) -> None:
+def test_a_script_without_a_loader_is_told_kindly(
+    trainlaunch: Runs, probed: Probed, then: str, says: str, left: Left
+) -> None:
     """What to do differs: look at its own words, or at where its loader is built."""
     done = trainlaunch("probe", str(probed(then=then)), "--write")
     assert done.returncode == 1
@@ -138,18 +142,29 @@ def test_a_script_without_a_loader_is_told_kindly(trainlaunch: Runs, probed: Pro
     document = json.loads(trainlaunch("probe", str(probed(then=then)), "-o", "json").stdout)
     assert [each["code"] for each in document["findings"]] == ["TL728"]
     assert document["probe"] is None
-    assert left(trainlaunch) == []
+    assert left() == []
 
 
-def test_a_deadline_ends_a_script_that_loads_nothing(trainlaunch: Runs, probed: Probed) -> None:
+def test_a_script_that_fails_after_all_was_measured_is_told(trainlaunch: Runs, probed: Probed) -> None:
+    """What was measured stands; with --through its loops were cut, which a script may not like."""
+    records = a_probe()
+    records[-1]["reason"] = "script"
+    done = trainlaunch("probe", str(probed(*records, then="sys.exit(3)")), "--through")
+    assert done.returncode == 0
+    assert "the script itself ended with exit code 3" in done.stderr
+
+
+def test_a_deadline_ends_a_script_that_loads_nothing(trainlaunch: Runs, probed: Probed, left: Left) -> None:
     """The job's own, else half an hour after --seconds."""
     done = trainlaunch("probe", str(probed(then="time.sleep(100)", active_deadline="2s", stop_grace_period="1s")))
     assert done.returncode == 1
     assert "was stopped at its active_deadline" in " ".join(done.stdout.split())
-    assert left(trainlaunch) == []
+    assert left() == []
 
 
-def test_ranks_that_go_on_are_ended(trainlaunch: Runs, probed: Probed, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_ranks_that_go_on_are_ended(
+    trainlaunch: Runs, probed: Probed, monkeypatch: pytest.MonkeyPatch, left: Left
+) -> None:
     """Rank 0 has what it needs; what the others print as they die is nobody's business."""
     monkeypatch.setattr(measuring, "LET_END_SECONDS", 0.2)
     begun = time.monotonic()
@@ -159,12 +174,12 @@ def test_ranks_that_go_on_are_ended(trainlaunch: Runs, probed: Probed, monkeypat
     assert done.returncode == 0, done.stderr
     assert time.monotonic() - begun < 60
     assert "last words" not in done.stderr
-    assert left(trainlaunch) == []
+    assert left() == []
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_a_signal_ends_it_and_leaves_nothing(
-    start: Start, trainlaunch: Runs, probed: Probed, number: signal.Signals
+    start: Start, trainlaunch: Runs, probed: Probed, number: signal.Signals, left: Left
 ) -> None:
     """Ctrl-C, `timeout`, a closed terminal: 130, no run, no lock."""
     job_file = probed(then="time.sleep(100)", stop_grace_period="1s")
@@ -174,7 +189,7 @@ def test_a_signal_ends_it_and_leaves_nothing(
     code, out, err = ended(process)
     assert code == 130, err
     assert out == ""
-    assert left(trainlaunch) == []
+    assert left() == []
     assert not job_file.with_name("job.lock.yaml").exists()
 
 

@@ -13,8 +13,10 @@ from launcher.job.measured import Probe, ProbedLoader, Tune
 from launcher.plan.launch_plan import LaunchPlan
 from launcher.plan.measured import input_of
 from launcher.policy import read_job
+from launcher.render import render
 from launcher.rules import judged, plan_job
 from launcher.units import GIB, MIB
+from launcher.verify import verified
 from tests.conftest import Runs
 from tests.jobs import write_job
 
@@ -243,6 +245,15 @@ def test_plan_says_that_a_probe_was_used(trainlaunch: Runs, tmp_path: Path) -> N
     assert '"probe": "fresh"' in trainlaunch("plan", str(job_file), "-o", "json").stdout
     stale = trainlaunch("plan", str(job_file), "--set", "image=x:1", "-o", "json").stdout
     assert '"probe": "stale"' in stale
+
+
+def test_a_rendering_says_that_the_lock_decides_its_size(tmp_path: Path) -> None:
+    """A reviewer finds the numbers there; a stated batch, or a stale probe, leaves no such line."""
+    line = "What data_loader leaves open is from job.lock.yaml, as `trainlaunch probe` or `tune` measured it."
+    job_file = probed(tmp_path)
+    plan = planned(job_file)
+    assert line in verified(plan, render(plan))
+    assert line not in render(planned(job_file, sets=("image=other:1",)))
 
 
 def test_a_stale_probe_warns_in_check_and_fails_with_strict(trainlaunch: Runs, tmp_path: Path) -> None:
