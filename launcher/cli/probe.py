@@ -183,18 +183,26 @@ def _told(args: argparse.Namespace, plan: LaunchPlan, ran: Ran, measured: Measur
 
     probe = probe_of(plan, measured, ran.workers)
     written = keep_probe(Path(args.job), probe) if args.write and probe is not None else None
-    result = Result(plan, measured, probe, written, tuple(_problems(args, ran, measured)))
+    result = Result(plan, measured, probe, written, tuple(_problems(args, plan, ran, measured)))
     if args.output == "json":
         streams.result(document(as_document(result)))
     else:
         streams.show(as_text(result))
     _explain(ran, measured, streams)
+    if _has_none(plan, ran, measured):
+        streams.say("trainlaunch: no DataLoader was seen, as `data_loader: none` says")
+        return 0
     return EXIT_FINDINGS if result.problems or result.findings or probe is None else 0
 
 
-def _problems(args: argparse.Namespace, ran: Ran, measured: Measurement) -> Iterator[Diagnostic]:
+def _has_none(plan: LaunchPlan, ran: Ran, measured: Measurement) -> bool:
+    """Return whether a job without DataLoaders has come to its end."""
+    return not (plan.job.data_loader.loaders or measured.loaders or ran.exit_code or ran.deadline)
+
+
+def _problems(args: argparse.Namespace, plan: LaunchPlan, ran: Ran, measured: Measurement) -> Iterator[Diagnostic]:
     """Yield what kept loaders from being measured."""
-    if measured.loaders:
+    if measured.loaders or _has_none(plan, ran, measured):
         return
     how = f"the script ended with exit code {ran.exit_code}"
     fix = (

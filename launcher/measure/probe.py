@@ -11,9 +11,11 @@ from launcher.measure.finding import Finding
 from launcher.measure.records import LoaderSeen, Measurement
 from launcher.plan.launch_plan import LaunchPlan
 from launcher.plan.measured import input_of, states
+from launcher.plan.shared_memory import PAGE
 from launcher.units import KIB, format_size, round_up
 
 LOADERS_DIFFER = "loaders-differ"
+MOST_STORAGES = 1000  # of one loader: a lock with 10,000 values can't be read
 
 
 def assigned(job: JobSpec, seen: Sequence[LoaderSeen]) -> tuple[LoaderSeen, ...]:
@@ -89,13 +91,21 @@ def _probed(job: JobSpec, spec: LoaderSpec, seen: LoaderSeen, auto: int) -> Prob
         at=seen.at,
         num_workers=seen.num_workers,
         batches_held=max(1, seen.batches_held or spec.batches_held),
-        storages=seen.storages or (),
+        storages=_bounded(seen.storages or ()),
         varying=seen.varying,
         batches_kept=seen.batches_kept,
         own_workers=seen.num_workers if seen.num_workers != planned else None,
         own_prefetch=prefetch if prefetch != spec.prefetch_factor else None,
         own_persistent=persistent if persistent != spec.persistent_workers else None,
     )
+
+
+def _bounded(storages: tuple[int, ...]) -> tuple[int, ...]:
+    """Return storages that take the same pages and aren't too many: several small ones then stand as one."""
+    if len(storages) <= MOST_STORAGES:
+        return storages
+    by_size = sorted((round_up(each, PAGE) for each in storages), reverse=True)
+    return tuple(sum(by_size[start::MOST_STORAGES]) for start in range(MOST_STORAGES))
 
 
 def with_probe(job: JobSpec, probe: Probe) -> JobSpec:

@@ -175,10 +175,11 @@ def _on_cluster(
     launch = Launch(cluster, plan, who_am_i(cluster), console.say)
     console.say(f"{cluster.access.words} ({cluster.access.server}), namespace {cluster.namespace}: {launch.words}")
     launch.refuse_taken(launch.check())
-    with trapped_signals(events), _removing_objects(cluster, launch, console.say):
-        run = launch.make()
-        options = FollowOptions(job=plan.job, stop_on_interrupt=True, grace=plan.job.stop_grace_period)
-        last = follow_attempts(launch, run, console, events, options=options, ignored=frozenset())
+    options = FollowOptions(job=plan.job, stop_on_interrupt=True, grace=plan.job.stop_grace_period)
+    with trapped_signals(events):
+        run = launch.make()  # where it fails it deletes what it made itself, and what holds a name is not ours
+        with _removing_objects(cluster, launch, console.say):
+            last = follow_attempts(launch, run, console, events, options=options, ignored=frozenset())
     if last.end.error is not None:
         raise last.end.error
     if last.end.how == "stuck" and last.end.wait is not None:

@@ -32,7 +32,7 @@ def probed(make_job: MakeJob, tmp_path: Path) -> Probed:
     def make(*records: dict[str, Any], then: str = "", **over: Any) -> Path:
         script = tmp_path / "reports.py"
         script.write_text(reporting(*records, then=then))
-        return make_job(command=["python3", str(script)], data_loader={}, **over)
+        return make_job(command=["python3", str(script)], **{"data_loader": {}, **over})
 
     return make
 
@@ -143,6 +143,15 @@ def test_a_script_without_a_loader_is_told_kindly(
     assert [each["code"] for each in document["findings"]] == ["TL728"]
     assert document["probe"] is None
     assert left() == []
+
+
+def test_a_job_without_loaders_is_right_to_have_none(trainlaunch: Runs, probed: Probed) -> None:
+    """`data_loader: none`: nothing is wrong, and a loader is."""
+    done = trainlaunch("probe", str(probed(data_loader="none")))
+    assert (done.returncode, done.stdout) == (0, ""), done.stderr
+    assert "as `data_loader: none` says" in done.stderr
+    done = trainlaunch("probe", str(probed(*a_probe(), data_loader="none")))
+    assert (done.returncode, "TL723" in done.stdout) == (1, True)
 
 
 def test_a_script_that_fails_after_all_was_measured_is_told(trainlaunch: Runs, probed: Probed) -> None:

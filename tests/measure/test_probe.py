@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 import yaml
 
+from launcher.cli.measured_lock import keep_probe
 from launcher.job.measured import Probe
 from launcher.measure.planned import measuring_name, measuring_sets
 from launcher.measure.probe import assigned, host_findings, probe_of, stated_lines, with_probe
@@ -15,7 +16,7 @@ from launcher.measure.records import Records
 from launcher.plan.launch_plan import LaunchPlan
 from launcher.policy import read_job
 from launcher.rules import plan_job
-from launcher.units import GIB, MIB
+from launcher.units import GIB, MIB, round_up
 from tests.jobs import job_with, plan_with, write_job
 from tests.measure.spoken import a_loader, a_probe
 
@@ -85,6 +86,16 @@ def test_what_the_script_states_itself_is_told_from_what_it_took(tmp_path: Path)
     assert (own.own_workers, own.own_prefetch, own.own_persistent) == (2, 4, True)
     (took,) = probed(plan, a_loader(num_workers=0, prefetch_factor=None)).loaders
     assert (took.own_workers, took.own_prefetch, took.own_persistent) == (None, None, None)
+
+
+def test_a_batch_of_many_tensors_makes_no_lock_that_cannot_be_read(tmp_path: Path) -> None:
+    """Detection lists: thousands of small storages; the pages are the same."""
+    job_file = write_job(tmp_path, **LIMITS)
+    plan = plan_job(read_job(job_file))
+    storages = [*range(1, 12_001), 3 << 20]
+    keep_probe(job_file, probed(plan, a_loader(storages=storages)))
+    need = plan_job(read_job(job_file)).shm.loaders[0]
+    assert need.unit == sum(round_up(each, 4096) for each in storages)
 
 
 def test_what_a_loop_keeps_is_kept(tmp_path: Path) -> None:

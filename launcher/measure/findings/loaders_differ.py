@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from launcher.diagnostics import Diagnostic, Explanation, Severity
 from launcher.measure.finding import Finding
+from launcher.units import counted
 
 TL723 = Explanation(
     "TL723",
@@ -35,9 +36,10 @@ def said(finding: Finding) -> Diagnostic:
     """Facts: `seen` and `stated`, numbers of loaders; `names`, of those stated; `places`, of those seen."""
     seen, stated = int(finding.facts["seen"]), int(finding.facts["stated"])
     names, places = ", ".join(finding.facts["names"]), ", ".join(finding.facts["places"])
+    said = f"data_loader.loaders names {stated} ({names})" if stated else "data_loader is none"
     return Diagnostic(
         TL723.code,
-        f"the script ran {seen} loaders ({places}), and data_loader.loaders names {stated} ({names})",
+        f"the script ran {counted(seen, 'loader')} ({places}), and {said}",
         "name every loader of the script in data_loader.loaders, then probe again",
         why="/dev/shm is sized for the loaders that are named; what was measured can't be assigned to them",
         severity=Severity.WARNING,
