@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import os
 import time
+import weakref
 from collections.abc import Callable
 from typing import Any
 
@@ -17,7 +18,7 @@ class Measuring:
 
     def __init__(self, sink: Callable[[Fetched], None]) -> None:
         self._sink: Callable[[Fetched], None] | None = sink
-        self._largest = -1
+        self._largest: weakref.WeakKeyDictionary[Any, int] = weakref.WeakKeyDictionary()  # bytes, by fetcher
 
     def wrap(self, fetcher: Any) -> None:
         """Measure what the class `fetcher` fetches from now on."""
@@ -41,12 +42,12 @@ class Measuring:
                 batch = fetch(this, index)
             finally:
                 this.collate_fn = collate
-            self._measure(batch, index if this.auto_collation else None, time.perf_counter() - begun, spent[0])
+            self._measure(this, batch, index if this.auto_collation else None, time.perf_counter() - begun, spent[0])
             return batch
 
         fetcher.fetch = measured
 
-    def _measure(self, batch: Any, indices: Any, seconds: float, collate_seconds: float) -> None:
+    def _measure(self, fetcher: Any, batch: Any, indices: Any, seconds: float, collate_seconds: float) -> None:
         from torch.utils.data import get_worker_info
 
         sink = self._sink
@@ -59,8 +60,8 @@ class Measuring:
                 weight = weigh(batch)
             except Exception as error:
                 problem = f"{type(error).__name__}: {error}"[:200]
-            pages, largest = weight.pages, weight.pages > self._largest
-            self._largest = max(pages, self._largest)
+            pages, before = weight.pages, self._largest.get(fetcher, -1)
+            largest, self._largest[fetcher] = pages > before, max(pages, before)
             storages = weight.storages if largest and not problem else None
             count, worker = None if indices is None else len(indices), -1 if info is None else info.id
             times = (seconds, collate_seconds)

@@ -16,7 +16,7 @@ class Fetched(NamedTuple):
     samples: int | None  # None where the dataset makes whole batches
     size: int  # bytes of its storages
     pages: int  # the same in pages of 4 KiB
-    storages: list[int] | None  # of the largest batch so far in its process; None for the others
+    storages: list[int] | None  # of the largest batch so far of its fetcher; None for the others
     pickled: int
     fetch_seconds: float  # all of it, collate included
     collate_seconds: float
