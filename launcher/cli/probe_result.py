@@ -19,7 +19,7 @@ from launcher.measure.records import LoaderSeen, Measurement
 from launcher.plan.launch_plan import LaunchPlan, SharedMemory
 from launcher.plan.measured import probe_command
 from launcher.rules import plan_job
-from launcher.units import counted, format_size, human_size
+from launcher.units import format_size, human_size
 from launcher.visible import one_line
 
 WIDTH = 80
@@ -84,7 +84,7 @@ def _loaders(result: Result) -> str:
     if not measured.loaders:
         return ""
     trains = next((each for each in measured.loaders if each.trains), measured.loaders[0])
-    head = f"{counted(trains.batches, 'batch').replace('batchs', 'batches')} in {measured.seconds:.1f} s"
+    head = f"{trains.batches} batches in {measured.seconds:.1f} s"
     alive = "alive together" if any(each.together_with for each in measured.loaders) else "in turn"
     alive = f", {alive}" if len(measured.loaders) > 1 else ""
     about = f"{plan.job.name} on {plan.target}: {head}, torch {measured.torch}, {trains.start_method}{alive}"
