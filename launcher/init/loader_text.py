@@ -16,7 +16,7 @@ _CONTEXTS = {"fork", "spawn", "forkserver"}
 _FIELD = re.compile(r"^# (?=[a-z_]+: )")  # in a block that is all comments, fields lose theirs and words keep it
 _SAMPLE = (
     "# The tensors of one sample, after padding and without the batch, size /dev/shm. Until they are stated it is half",
-    "# of the memory limit, or 8 GiB, and `trainlaunch up` prints the measured line to paste instead.",
+    "# of the memory limit, or 8 GiB; `trainlaunch probe` measures them on the script itself.",
     "# sample: [{shape: [3, 224, 224], dtype: float32}, {shape: [], dtype: int64}]",
 )
 
