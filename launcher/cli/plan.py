@@ -21,6 +21,7 @@ from launcher.job.building.lock import KIND
 from launcher.job.ceilings import Given
 from launcher.job.names import shown
 from launcher.job.spec import Origin
+from launcher.plan.inside import HEARTBEAT, INJECTED, WORKERS
 from launcher.plan.launch_plan import Derived, LaunchPlan, SharedMemory
 from launcher.plan.measured import fresh_probe, fresh_tune
 from launcher.plan.shm_derivation import multi_epoch_derivation, need_derivation
@@ -84,6 +85,7 @@ def _rows(plan: LaunchPlan) -> Iterator[tuple[str, str, str, str]]:
     working = plan.memory.working_set
     yield "working set", human_size(working.value), working.derivation, working.origin
     yield from _thread_rows(plan)
+    yield from _inside_rows(plan)
 
 
 def _sized_by(plan: LaunchPlan) -> Origin:
@@ -154,6 +156,18 @@ def _thread_rows(plan: LaunchPlan) -> Iterator[tuple[str, str, str, str]]:
         yield "threads", str(threads.value), f"{threads.derivation}: {' '.join(names)}", threads.origin
     if not plan.threads and plan.job.data_loader.inject != "off":
         yield "threads", "auto", "set by the preflight from the CPUs that it finds", "resources.cpus is not stated"
+
+
+def _inside_rows(plan: LaunchPlan) -> Iterator[tuple[str, str, str, str]]:
+    """Yield what runs inside the job's own processes."""
+    if HEARTBEAT in plan.inside.parts:
+        told = "the longest wait of a rank for one batch, which its DataLoader notes"
+        longest = format_duration(plan.job.healthcheck.stall_after or 0)
+        yield "stall_after", longest, told, str(plan.job.origin("healthcheck.stall_after"))
+    if WORKERS in plan.inside.parts:
+        most = counted(len(plan.job.data_loader.loaders), "DataLoader")
+        told = f"given to at most {most} of the script, where none is stated; results differ from those without workers"
+        yield "inject", INJECTED, told, str(plan.job.origin("data_loader.inject"))
 
 
 def _derived(name: str, number: Derived) -> tuple[str, str, str, str]:

@@ -1,7 +1,7 @@
 """Says since when each process of the job waits for a batch, in a page of text that the health check reads.
 
-A process has a line: its pid, its rank, the second of /proc/uptime since which it waits (0: it doesn't wait), and how
-many batches it got, counted to 2. Evaluation, compilation and checkpoints are no wait.
+A process has a line: its pid, its rank, the second of /proc/uptime since which it waits (0: it doesn't), and how many
+batches it got, counted to 2.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ PAGE = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))),
 
 
 class Heartbeat:
-    """The line of this process, which it takes with its first batch. `on` is False where there is none to take."""
+    """The line of this process, taken with its first batch. `on` is False where there is none to take."""
 
     def __init__(self, page: str) -> None:
         self._path = page
@@ -80,7 +80,7 @@ class Heartbeat:
 
 
 def _free_line(page: mmap.mmap) -> int:
-    """Return where the first line begins that nobody has, or that a dead process left. Raises ValueError."""
+    """Return where the first line begins that no living process has. Raises ValueError."""
     for at in range(0, LINE * LINES, LINE):
         owner = page[at : at + 12].strip().decode("ascii", "replace")
         if not owner or owner == str(os.getpid()) or not os.path.exists("/proc/" + owner):
@@ -89,7 +89,7 @@ def _free_line(page: mmap.mmap) -> int:
 
 
 def _rank() -> int:
-    """Return this process's rank as its launcher states it, else torch's own; 0 where there is one process."""
+    """Return this process's rank as its launcher states it, else torch's own."""
     for name in ("RANK", "SLURM_PROCID", "OMPI_COMM_WORLD_RANK", "LOCAL_RANK"):
         text = os.environ.get(name, "")
         if text.isascii() and text.isdigit() and len(text) < 10:

@@ -37,7 +37,7 @@ def refuse_unknown_key(report: Report, key: Scalar, type_: Type, *, path: str, t
     `table` is the type of the whole file; None: a job file.
     """
     where = f" in {path}" if path else ""
-    known = [field.name for field in type_.fields if not field.later]
+    known = [field.name for field in type_.fields]
     close = nearest_name(key.text, known, path, table) if len(report) < SUGGEST_UNTIL else None
     page = "docs/job-file.md" if table is None else "docs/policy.md"
     listed = ", ".join(known) if len(known) <= MOST_LISTED else f"the fields of {page}"
@@ -63,7 +63,7 @@ def nearest_name(name: str, known: list[str], path: str, table: Type | None = No
 
     letters = (f"_{letter.lower()}" if letter.isupper() else letter for letter in name[:64])
     snake = "".join(letters).lstrip("_").replace("-", "_")
-    fixed = [each for each, field in rows(table or JOB) if not field.later and "[" not in each and "NAME" not in each]
+    fixed = [each for each, field in rows(table or JOB) if "[" not in each and "NAME" not in each]
     if snake in fixed and "." in snake:
         return snake
     close = difflib.get_close_matches(snake, known, n=1, cutoff=0.7)

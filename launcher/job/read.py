@@ -140,7 +140,7 @@ def _needless(target: str) -> frozenset[str]:
 def _code_once_checked(checked: Checked, path: Path) -> dict[int, CodeFolder]:
     """Check all fields against each other, and return the files of mounts of type code that the target needs."""
     check_fields(checked)
-    if checked.value("healthcheck") is not None:
+    if checked.value("healthcheck") is not None or checked.value("data_loader.inject") is not None:
         from launcher.job.validation.inside import check_inside  # few jobs have it
 
         check_inside(checked)

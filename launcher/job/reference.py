@@ -26,7 +26,6 @@ One YAML mapping. Written by `launcher/job/reference.py` from the table of field
   lock`) fills what all of these leave open: the image's digest and `image_entrypoint`. Ceilings of the policy come last
   ([policy.md](policy.md)); [patches](patches.md) change the final text in what the plan does not decide.
 - No key stands twice. Anchors, aliases and `<<` work; tags don't. At most 1 MiB and 10,000 values.
-- *Not yet* marks what a later version brings. It is an error, never ignored.
 """
 _HEAD = "| field | type | default | meaning | docker run | Compose | Kubernetes |\n|---|---|---|---|---|---|---|\n"
 
@@ -38,14 +37,11 @@ def reference_markdown() -> str:
 
 
 def _row(path: str, field: Field) -> str:
-    meaning = f"*Not yet.* {field.meaning}" if field.later else field.meaning
-    if field.type.later:
-        meaning += f". *Not yet:* {', '.join(field.type.later)}"
     cells = (
         f"`{path}`",
         type_words(field.type),
         field.default_text,
-        meaning,
+        field.meaning,
         field.docker,
         field.compose,
         field.kubernetes or (f"`{field.pod_key}`" if field.pod_key else ""),

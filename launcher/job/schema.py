@@ -62,12 +62,8 @@ def schema_of(title: str, type_: Type, override: Type = OVERRIDE) -> dict[str, A
 
 
 def _field(field: Field, *, nulls: bool, whole: bool) -> dict[str, Any]:
-    if field.later:
-        return _later(field)
     if field.name == OVERRIDES.name:
-        known = {
-            each.name: {"$ref": "#/$defs/override"} if not each.later else _later(each) for each in field.type.fields
-        }
+        known = {each.name: {"$ref": "#/$defs/override"} for each in field.type.fields}
         closed = {"type": "object", "additionalProperties": False}
         return {"description": field.meaning, **closed, "properties": known}
     schema = _type(field.type, nulls=nulls, whole=whole)
@@ -77,11 +73,6 @@ def _field(field: Field, *, nulls: bool, whole: bool) -> dict[str, Any]:
     if field.default is not None:
         schema["default"] = _plain(field.type, field.default)
     return schema
-
-
-def _later(field: Field) -> dict[str, Any]:
-    """Return a schema that explains a known field and takes no value for it, as `read_job` does."""
-    return {"description": f"{field.meaning}; not supported yet, a later version brings it", "not": {}}
 
 
 def _plain(type_: Type, value: object) -> object:

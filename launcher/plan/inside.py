@@ -7,6 +7,7 @@ from typing import NamedTuple
 from launcher.job.spec import JobSpec
 
 HEARTBEAT, WORKERS, PROBE, TUNE = "heartbeat", "workers", "probe", "tune"
+INJECTED = "num_workers"  # the word of data_loader.inject that asks for WORKERS
 PAGES = 16  # of /dev/shm that the files of a job's own parts take at most, those of the health check among them
 
 
@@ -26,4 +27,12 @@ class Inside(NamedTuple):
 
 def inside_of(job: JobSpec) -> Inside:
     """Return what the job itself asks for."""
-    return Inside((HEARTBEAT,) if job.healthcheck.stall_after is not None else ())
+    made = Inside()
+    if job.healthcheck.stall_after is not None:
+        made = made.with_part(HEARTBEAT)
+    if job.data_loader.inject == INJECTED:
+        import json  # few jobs ask for it
+
+        loaders = [{"batch_size": each.batch_size, "num_workers": each.num_workers} for each in job.data_loader.loaders]
+        made = made.with_part(WORKERS, ("TRAINLAUNCH_WORKERS", json.dumps(loaders)))
+    return made

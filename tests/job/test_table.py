@@ -147,17 +147,11 @@ DESIGN_ROWS = {
 }
 # Not rows of the design's table; policies and their profiles are named beside it.
 KNOWN_BESIDES = {"policy": "none", "profile": "none", "patches.kubernetes[].kinds": "all"}
-NOT_YET: set[str] = set()
 
 
 def test_the_table_has_the_rows_of_the_design() -> None:
     """Names and defaults, row by row."""
     assert {path: field.default_text for path, field in rows()} == {**DESIGN_ROWS, **KNOWN_BESIDES}
-
-
-def test_later_fields_are_those_of_later_issues() -> None:
-    """What this version refuses as not yet, and nothing else."""
-    assert {path for path, field in rows() if field.later} == NOT_YET
 
 
 def test_the_design_text_names_every_field() -> None:
@@ -205,10 +199,10 @@ def test_the_reference_page_is_current(golden: Callable[[Path, str], None]) -> N
 
 
 def wrong_by_name(path: Path) -> bool:
-    """Return whether an invalid job states an unknown or later field, or none where a value is asked."""
+    """Return whether an invalid job states an unknown field, or none where a value is asked."""
     beside = path.with_suffix(".txt")  # not there yet for a new file, whose own test says so
     expected = beside.read_text(encoding="utf-8") if beside.is_file() else ""
-    return bool(re.search(r"^\d.*(TL104|TL110|has no value)", expected, re.MULTILINE))
+    return bool(re.search(r"^\d.*(TL104|has no value)", expected, re.MULTILINE))
 
 
 def as_json(path: Path) -> Any:
@@ -240,7 +234,7 @@ def test_the_schema_takes_every_field() -> None:
 
 
 @pytest.mark.parametrize("path", [each for each in INVALID if wrong_by_name(each)], ids=lambda path: path.stem)
-def test_the_schema_refuses_unknown_and_later_fields(path: Path) -> None:
+def test_the_schema_refuses_unknown_fields(path: Path) -> None:
     """What is wrong by name alone is wrong in the editor too."""
     assert complaints(as_json(path))
 

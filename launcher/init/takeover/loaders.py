@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 from launcher.init.takeover.draft import size, word
 from launcher.init.takeover.prologue import Wrapped
+from launcher.plan.inside import INJECTED, WORKERS
 from launcher.plan.open_files import SPARE
 from launcher.plan.planned import Planned
 from launcher.plan.shared_memory import PAGE, semaphores
@@ -89,6 +90,8 @@ def _common(plan: Wrapped, known: _Known) -> dict[str, Any]:
     fields["pin_memory"] = plan.numbers.get("pin") == "1"
     if "export TRAINLAUNCH_NUM_WORKERS=" not in plan.text:
         fields["inject"] = word("off")
+    if WORKERS in plan.names("parts"):
+        fields["inject"] = word(INJECTED)
     if known.alive and not known.files:
         fields["sharing_strategy"] = word("file_system")
     return fields

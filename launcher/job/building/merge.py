@@ -165,7 +165,7 @@ class _Setter:
         return SequenceNode(tuple(items), node.span, node.kind)
 
     def _unknown(self, name: str, type_: Type) -> None:
-        known = [field.name for field in type_.fields if not field.later]
+        known = [field.name for field in type_.fields]
         close = nearest_name(name, known, "")
         listed = ", ".join(known) if len(known) <= MOST_LISTED else "the fields of docs/job-file.md"
         fix = f"write {self._corrected(name, close)}" if close else f"write one of {listed}"

@@ -67,7 +67,9 @@ TRAINING = (
               "together: any may be alive with any other, as Hugging Face's Trainer's and Lightning's · in_turn: each "
               "loop runs to its end before the next starts",
               default="together"),
-        Field("inject", choice("env", "off", later=("defaults",)), "env: variables and tokens · off: nothing",
+        Field("inject", choice("env", "num_workers", "off"),
+              "env: variables and tokens · num_workers: and DataLoaders that state none get theirs, which changes "
+              "results ([inject](inject.md)) · off: nothing",
               default="env"),
         instead={"none": {"loaders": {}}},
     ), "the job's DataLoaders; sizes /dev/shm. none: a job without one, which has no workers and 64 MiB, or what NCCL "

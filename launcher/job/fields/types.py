@@ -15,7 +15,7 @@ class Type(NamedTuple):
     map, object, any, verbatim.
     `low` and `high` are inclusive, in the kind's unit; for lists and maps `low` counts items. `pattern` is a regular
     expression of the whole string and `what` says it in words. `keys` are the pattern and words of a map's keys.
-    `later` are choices that a later version brings. `single` takes one bare item for a list of one.
+    `single` takes one bare item for a list of one.
     `by_name` are the `fields` by their names; `instead` are words that stand for a whole object, each with its value.
     `extends`, of a policy's lists, takes `{extend: […]}` too.
     """
@@ -26,7 +26,6 @@ class Type(NamedTuple):
     high: int | None = None
     pattern: str = ""
     choices: tuple[str, ...] = ()
-    later: tuple[str, ...] = ()
     auto: bool = False
     nullable: bool = False
     single: bool = False
@@ -46,8 +45,8 @@ class Type(NamedTuple):
 class Field(NamedTuple):
     """One row of the table of fields.
 
-    `default` is the value of an unstated field, None where `shown` says in words what happens then. `later` marks a
-    field that a later version brings: it is known, and refused. `example` is what to type for a required one.
+    `default` is the value of an unstated field, None where `shown` says in words what happens then. `example` is
+    what to type for a required one.
     `docker`, `compose` and `kubernetes` say where it stands there; `pod_key`, of a field of `kubernetes`, is the key of
     a pod's spec that has its value as it is.
     """
@@ -58,7 +57,6 @@ class Field(NamedTuple):
     default: object = None
     shown: str = "none"
     required: bool = False
-    later: bool = False
     example: str = ""
     docker: str = ""
     compose: str = ""
@@ -105,9 +103,9 @@ def duration(low: int = 0) -> Type:
     return Type("duration", "a duration", low=low, high=2**31 - 1)
 
 
-def choice(*choices: str, later: tuple[str, ...] = ()) -> Type:
+def choice(*choices: str) -> Type:
     """One of a few words."""
-    return Type("choice", f"one of {', '.join(choices)}", choices=choices, later=later)
+    return Type("choice", f"one of {', '.join(choices)}", choices=choices)
 
 
 def listing(item: Type, *, low: int = 0, single: bool = False) -> Type:

@@ -96,17 +96,11 @@ class ValueReader:
             if field is None:
                 meant.add(refuse_unknown_key(self._report, key, type_, path=path, table=self._table))
             elif not (self._nulls and isinstance(value, Scalar) and value.null and not field.type.nullable):
-                values[name] = self._field(field, value, f"{path}.{name}" if path else name, key=key)
+                values[name] = self.read(field.type, value, f"{path}.{name}" if path else name)
         if not self._partial:
             self._require(type_, node, path, stated=values.keys() | meant)
         self.misspelt |= {f"{path}.{each}" if path else each for each in meant if each}
         return values
-
-    def _field(self, field: Field, value: Node, path: str, *, key: Scalar) -> Any:
-        if field.later:
-            refuse_later(self._report, key, path)
-            return BAD
-        return self.read(field.type, value, path)
 
     def _require(self, type_: Type, node: MappingNode, path: str, *, stated: Set[str | None]) -> None:
         for field in type_.fields:
@@ -239,15 +233,3 @@ _READERS: Mapping[str, Callable[[ValueReader, Type, Node, str], Any]] = {
     "verbatim": ValueReader._verbatim,
     "any": lambda _reader, _type, _node, _path: BAD,
 }
-
-
-def refuse_later(report: Report, at: Scalar, path: str) -> None:
-    """Say that `path` is known and that this version does not do it."""
-    report.add(
-        "TL110",
-        at,
-        message=f"{path} is not supported yet; a later version brings it",
-        why="a field that nothing acts on would be dropped in silence",
-        fix=f"delete {path}",
-        field=path,
-    )

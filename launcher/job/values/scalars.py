@@ -152,11 +152,6 @@ class ScalarReader:
     def _choice(self, type_: Type, node: Scalar, path: str) -> Any:
         if node.text in type_.choices:
             return node.text
-        if node.text in type_.later:
-            message = f"{path}: {node.text} is not supported yet; a later version brings it"
-            fix = f"write {' or '.join(type_.choices)}, or delete {path}"
-            self._add(node, path, message, fix=fix, code="TL110")
-            return BAD
         import difflib  # only on the way to an error
 
         meant = _OTHER_WORDS.get(node.text.lower().removeprefix("torch."), node.text.lower().removeprefix("torch."))

@@ -103,7 +103,7 @@ def _example(type_: Type) -> str:
     required = [f"{each.name}: {each.example}" for each in type_.fields if each.required]
     if required:
         return f"a mapping, {{{', '.join(required)}}}"
-    first = next((each for each in type_.fields if not each.later), None)
+    first = next(iter(type_.fields), None)
     if first is None:
         return "a mapping, {name: value}"
     known = f"{first.name}: {spell(first.type, first.default)}" if isinstance(first.default, (int, str)) else ""
