@@ -51,6 +51,7 @@ class Ending:
     def ends(self) -> None:
         """Report at the script's own end."""
         if self._begun is not None and self._loops.pid == os.getpid() and self._once.acquire(blocking=False):
+            _limit()
             self._report("script")
 
     def _late(self) -> bool:
@@ -65,7 +66,7 @@ class Ending:
 
     def _exit(self, reason: str) -> NoReturn:
         if self._once.acquire(blocking=False):
-            threading.Thread(target=_leave_late, name="trainlaunch-probe-end", daemon=True).start()
+            _limit()
             try:
                 self._report(reason)
             finally:
@@ -122,6 +123,11 @@ def _loaders_alive() -> list[Any]:
     from torch.utils.data import DataLoader
 
     return [each for each in gc.get_objects() if issubclass(type(each), DataLoader)]
+
+
+def _limit() -> None:
+    """End the process where what follows the last batch takes too long."""
+    threading.Thread(target=_leave_late, name="trainlaunch-probe-end", daemon=True).start()
 
 
 def _leave_late() -> None:
