@@ -9,6 +9,10 @@ from tests.run.test_probe_ends import (  # noqa: F401
     test_a_probe_leaves_no_container,
     test_an_interrupted_probe_leaves_no_container,
 )
+from tests.run.test_stall import (  # noqa: F401 - where no timers of systemd are, `up` makes the checks itself
+    test_a_keeper_stops_a_detached_run,
+    test_a_long_evaluation_is_no_stall,
+)
 from tests.run.test_up import (  # noqa: F401 - collected here, where the fixtures give Podman
     test_a_command_that_can_not_start_is_told,
     test_a_removed_container_ends_up_and_its_attempts,
