@@ -4,6 +4,7 @@ LaunchError
 ├── JobFileRejected      the job file, or the plan it asks for, has errors (all of them at once)
 ├── UsageError           the command line is wrong
 ├── TargetUnavailable    the engine or cluster can't take the job; before its first process
+├── NotMeasured          a measured script ended, or ran, without what was to be measured
 └── RenderingDisagrees   a rendering does not say what the plan says: a bug of trainlaunch or of a template
 """
 
@@ -49,6 +50,12 @@ class TargetUnavailable(LaunchError):
     """The target can't take this job now; nothing of the job has run."""
 
     exit_code = EXIT_TARGET_UNAVAILABLE
+
+
+class NotMeasured(LaunchError):
+    """A script was run to be measured and gave nothing to measure."""
+
+    exit_code = EXIT_FINDINGS
 
 
 class RenderingDisagrees(LaunchError):

@@ -15,6 +15,7 @@ from launcher.cli.terminal import Screen, write_bytes
 from launcher.targets import KUBERNETES
 
 if TYPE_CHECKING:
+    from launcher.plan.launch_plan import LaunchPlan
     from launcher.run.kubernetes.client import Cluster
     from launcher.run.kubernetes.follow import End, FollowOptions
 
@@ -161,3 +162,13 @@ def _said(end: End, place: ClusterJob, streams: Streams) -> int:
     if end.no_code:
         streams.say(f"trainlaunch: {no_code_words(end)}")
     return end.exit_code
+
+
+@contextlib.contextmanager
+def cluster_of(args: argparse.Namespace, plan: LaunchPlan) -> Iterator[Cluster | None]:
+    """Give the cluster that the arguments name for a plan's target, None for a target on this machine."""
+    if plan.target_record.on_this_machine:
+        yield None
+        return
+    with named_cluster(args, namespace=plan.job.kubernetes.namespace, name=plan.job.name) as place:
+        yield place.cluster

@@ -41,6 +41,7 @@ RAISING: tuple[str, ...] = (
     "launcher.job.values.scalars",
     "launcher.lint.allowed",
     "launcher.lint.judge",
+    "launcher.measure.tune.failures",
     "launcher.policy.file",
     "launcher.policy.search",
     "launcher.rules.weights",

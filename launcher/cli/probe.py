@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import contextlib
 import json
 import os
 import shlex
@@ -99,6 +98,7 @@ def _from_one(text: str) -> int:
 
 def run(args: argparse.Namespace, streams: Streams) -> int:
     """Plan as `up` does, run once with a large /dev/shm, and say what was seen."""
+    from launcher.cli.cluster import cluster_of
     from launcher.measure.records import Records
     from launcher.rules import judged
 
@@ -107,7 +107,7 @@ def run(args: argparse.Namespace, streams: Streams) -> int:
     refuse_place_elsewhere(args, plan.target)
     say_findings(judged(plan), streams)
     records = Records()
-    with _place(args, plan) as cluster:
+    with cluster_of(args, plan) as cluster:
         ran = _run(args, plan, streams, records, cluster)
     if ran.interrupted:
         streams.say(f"trainlaunch: {ran.interrupted}: nothing was measured to its end, and nothing is written")
@@ -139,18 +139,6 @@ def _measuring(args: argparse.Namespace, plan: LaunchPlan) -> LaunchPlan:
     planned = _planned(args, job)
     asked = json.dumps({"batches": args.batches, "seconds": args.seconds, "through": args.through})
     return planned._replace(inside=planned.inside.with_part(PROBE, ("TRAINLAUNCH_PROBE", asked)))
-
-
-@contextlib.contextmanager
-def _place(args: argparse.Namespace, plan: LaunchPlan) -> Iterator[Cluster | None]:
-    """Give the cluster that the job runs in, None for a target on this machine."""
-    if plan.target_record.on_this_machine:
-        yield None
-        return
-    from launcher.cli.cluster import named_cluster
-
-    with named_cluster(args, namespace=plan.job.kubernetes.namespace, name=plan.job.name) as place:
-        yield place.cluster
 
 
 def _run(

@@ -10,6 +10,7 @@ VERBS = {
     "check": "compare committed renderings with what their job files render now",
     "lint": "find what is wrong with docker lines, Compose files, manifests and CI jobs written by hand, and repair it",
     "probe": "run the script for some batches: what its loaders need of /dev/shm, and what is wrong with them",
+    "tune": "run the job's script with several settings of its DataLoader, and find the fastest",
     "lock": "pin the digest and the ENTRYPOINT of a job's images, as the engine has them",
     "init": "write a commented job file, from flags or from a training script that is read and never run",
     "schema": "print the JSON Schema of the job file or of a policy",

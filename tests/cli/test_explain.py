@@ -76,6 +76,8 @@ NOT_RUN = {
     *(f"TL52{digit}" for digit in "3456789"),
     "TL530",
     "TL531",
+    "TL740",
+    "TL741",
 }
 WRITTEN = [each for each in explanations().values() if not is_symptom(each.code)]
 PARTS = [

@@ -61,9 +61,8 @@ with torch.no_grad():
     for step, batch in enumerate(checked):
         if step == 60:
             break
-loader = DataLoader(Data(), 2, shuffle=True)
 for epoch in range(100):
-    train(loader)
+    train(DataLoader(Data(), 2, shuffle=True))
 print("the script ended")
 """
     ran = tuned(inside, script)
@@ -80,6 +79,15 @@ print("the script ended")
     assert two["batches"] >= 8
     assert two["seconds"] >= 1.0
     assert {"cpus_used", "worker_cpus", "startup_seconds", "steady_rate"} <= two.keys()
+
+
+def test_what_there_is_no_time_for_is_told(inside: Inner) -> None:
+    """The search ends with the first setting once more, and says that it is not all."""
+    space = {**SPACE, "workers": list(range(12)), "enough": 12}
+    ran = tuned(inside, "train(DataLoader(Data(), 2))", seconds=1.0, space=space)
+    assert ran.one("tune-end")["reason"] == "time"
+    assert settings(ran)[-1] == 0
+    assert 3 <= len(settings(ran)) < 12
 
 
 def test_a_setting_that_raises_is_none_to_take_and_the_script_goes_on(inside: Inner) -> None:
@@ -126,6 +134,13 @@ def test_where_the_loop_has_a_state_one_setting_is_timed(inside: Inner, script: 
     assert other.one("tune-setting")["setting"] == [2, 4, None]
     assert other.one("tune-loader")["setting"] == [0, 2, None]  # the script's own
     assert other.code == first.code == 0
+
+
+def test_a_loader_that_is_built_for_each_epoch_is_one(inside: Inner) -> None:
+    """Also where its settings can't change under the loop."""
+    ran = tuned(inside, "while True:\n    train(DataLoader(Stream(), 2), 12)")
+    assert (ran.code, settings(ran)) == (0, [0])
+    assert ran.one("tune-setting")["batches"] >= 20
 
 
 def test_a_script_that_ends_by_itself_says_so(inside: Inner) -> None:

@@ -17,11 +17,13 @@ _US = 1e6
 class Counters(NamedTuple):
     """Totals since some beginning: seconds of CPU, periods of the quota and bytes; None where nothing counts them.
 
-    `cpu` is that of the job (of the cgroup where it is this job's alone), `worker_cpu` that of worker processes.
-    `read` are bytes that workers, or without some the process itself, have read from anything.
+    `queued` are seconds that this process and its workers could have run and had no CPU. `cpu` is that of the job (of
+    the cgroup where it is this job's alone), `worker_cpu` that of worker processes. `read` are bytes that workers, or
+    without some the process itself, have read from anything.
     """
 
     clock: float
+    queued: float
     cpu: float
     worker_cpu: float
     periods: int | None
@@ -40,6 +42,7 @@ def counters(workers: Iterable[int], *, own_cgroup: bool) -> Counters:
     stat = _throttling()
     return Counters(
         clock=time.monotonic(),
+        queued=sum(map(_queued, (os.getpid(), *alive))),
         cpu=cpu if whole is None else whole,
         worker_cpu=of_workers,
         periods=stat.get("nr_periods"),
@@ -71,6 +74,11 @@ def usable_cpus() -> float:
 def _cpu_of(pid: int) -> float:
     fields = _text(f"/proc/{pid}/stat").rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / _TICK if len(fields) > 12 else 0.0
+
+
+def _queued(pid: int) -> float:
+    fields = _text(f"/proc/{pid}/schedstat").split()
+    return int(fields[1]) / _NS if len(fields) > 2 else 0.0
 
 
 def _read_by(pids: list[int]) -> int | None:

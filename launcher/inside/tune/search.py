@@ -16,7 +16,6 @@ GAIN = 1.03  # what counts as faster: less is noise
 CLOSE = 0.93  # of the best rate: timed once more
 ALIKE = 0.98  # of the best rate: fewer workers are taken
 RETIMED = 3
-RESERVED = 1 + RETIMED  # settings' time that is kept for the last ones
 
 
 class Timed(NamedTuple):
@@ -34,7 +33,8 @@ def next_setting(space: Space, timed: Sequence[Timed], left: int) -> Setting | N
     first = timed[0].setting
     if left <= 0 or (len(timed) > 1 and timed[-1].setting == first):
         return None
-    if left > RESERVED and len({each.setting for each in timed}) == len(timed):
+    reserved = 1 + min(RETIMED, (left + len(timed)) // 5)  # settings' time that is kept for the last stages
+    if left > reserved and len({each.setting for each in timed}) == len(timed):
         for stage in (_more_workers, _between, _more_prefetch, _other_pinning):
             found = stage(space, timed)
             if found is not None:

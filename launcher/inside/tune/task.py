@@ -30,9 +30,9 @@ class Task(NamedTuple):
     """One run of the script.
 
     Without `setting` the loader is found, timed as the script has it, and then the space is searched under its loop
-    where that is safe, for `seconds` since the process began. With one, `loader` gets it and nothing else is timed.
-    `each` is how many seconds a setting is timed. `threads` are torch's own by the number of workers, if the plan sets
-    them; `own_cgroup`: the counters of the cgroup are this job's alone.
+    where that is safe; of `seconds` since the process began it leaves what two more runs take. With one, `loader` gets
+    it and nothing else is timed. `each` is how many seconds a setting is timed. `threads` are torch's own by the number
+    of workers, if the plan sets them; `own_cgroup`: the counters of the cgroup are this job's alone.
     """
 
     each: float

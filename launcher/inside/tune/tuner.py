@@ -22,7 +22,9 @@ from launcher.inside.tune.search import Timed, next_setting
 from launcher.inside.tune.task import Setting, Task
 from launcher.inside.tune.window import Window
 
-MARK = "_trainlaunch_loop"
+MARK = "_trainlaunch_loop"  # of an iterator: its Loop, and the loader, which may have no other name in the script
+MANY = 1000  # more settings than any search takes
+SHORTEST = 8  # settings that there is time for, whatever the script's start took
 FEWEST_OF_A_SCRIPT = 3  # batches, where the script itself ends sooner than its timing
 
 
@@ -40,8 +42,9 @@ class Tuner:
         self._window: Window | None = None
         self._busy: Callable[[], int | None] | None = None
         self._timed: list[Timed] = []
+        self._short = False  # whether there was no time for a setting
         self._in_place = False  # whether other iterators may take the place of the script's own
-        self._begun = 0.0
+        self._begun = self._until = 0.0
         self._pid = os.getpid()
         atexit.register(self._script_ended)
 
@@ -59,7 +62,7 @@ class Tuner:
     def built(self, iterator: Any, loader: Any) -> None:
         """Remember whose iterator it is; the one that trains begins an epoch."""
         loop = self._loop(loader)
-        setattr(iterator, MARK, loop)
+        setattr(iterator, MARK, (loop, loader))
         if loop is self._target and ranks()[0] == 0:
             if self._window is not None:
                 self._window.end_pass(exhausted=False)
@@ -68,13 +71,13 @@ class Tuner:
 
     def next(self, iterator: Any, fetch: Callable[[Any], Any]) -> Any:
         """Return the next batch, from the iterator itself or the one that took its place."""
-        loop = getattr(iterator, MARK, None)
+        loop, loader = getattr(iterator, MARK, (None, None))
         if loop is None or os.getpid() != self._pid:
             return fetch(iterator)
         if self._target is None:
             loop.asked(self._steps)
             if self._is_the_one(loop) and ranks()[0] == 0:
-                self._choose(loop, iterator)
+                self._choose(loop, loader, iterator)
         if loop is not self._target or iterator is not self._outer:
             return fetch(iterator)
         return self._timed_batch(fetch)
@@ -83,7 +86,9 @@ class Tuner:
         if not self._loops:
             watch_optimizers(self)
         if loader not in self._loops:
-            self._loops[loader] = Loop(loader)
+            made, target = Loop(loader), self._target
+            same = target is not None and target.key == made.key  # a script may build it anew for each epoch
+            self._loops[loader] = target if same and target else made
         return self._loops[loader]
 
     def _is_the_one(self, loop: Loop) -> bool:
@@ -91,10 +96,12 @@ class Tuner:
             return loop.key == self._task.loader
         return loop.trains(self._steps)
 
-    def _choose(self, loop: Loop, iterator: Any) -> None:
-        self._loader = next(loader for loader, each in self._loops.items() if each is loop)
+    def _choose(self, loop: Loop, loader: Any, iterator: Any) -> None:
+        self._loader = loader
         self._target, self._outer, self._inner = loop, iterator, iterator
         self._in_place = self._task.setting is None and not reason_against(self._loader)
+        age, each = _age(), self._task.each
+        self._until = max(age + SHORTEST * (each + 1), self._task.seconds - 2 * (age + 2 * each))
         self._busy = busy_reader()
         emit("tune-loader", loop.facts(self._loader, usable_cpus()))
         setting = self._task.setting or loop.own
@@ -151,10 +158,11 @@ class Tuner:
         if not self._in_place:
             self._end("seconds")
         since = time.monotonic() - self._begun
-        left = int((self._task.seconds - _age()) / max(since, self._task.each))
+        left = int((self._until - _age()) / max(since, self._task.each))
         setting = next_setting(self._task.space, self._timed, left)
+        self._short = self._short or next_setting(self._task.space, self._timed, MANY) != setting
         if setting is None:
-            self._end("done")
+            self._end("time" if self._short else "done")
             return
         retire(self._loader, self._inner)
         self._begin(setting)

@@ -140,6 +140,7 @@ class Window:
         periods, throttled = grown("periods"), grown("throttled")
         read, stood = grown("read"), grown("throttled_seconds")
         return {
+            "cpus_queued": max(0.0, last.queued - first.queued) / seconds,
             "cpus_used": (last.cpu - first.cpu) / seconds,
             "worker_cpus": (last.worker_cpu - first.worker_cpu) / seconds,
             "throttled_share": throttled / periods if periods and throttled is not None else None,

@@ -1,0 +1,199 @@
+"""`trainlaunch tune`: run the job's script with several settings of its DataLoader, and say which is fastest."""
+
+from __future__ import annotations
+
+import argparse
+import textwrap
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from launcher.cli.common import (
+    CONTRACT_EXIT_CODES,
+    add_job_arguments,
+    add_kind_argument,
+    add_output_argument,
+    plan_of,
+)
+from launcher.cli.streams import Streams
+from launcher.cli.target_options import add_place_arguments, refuse_place_elsewhere
+from launcher.diagnostics import Diagnostic
+from launcher.errors import JobFileRejected, UsageError
+from launcher.units import UnreadableValue, format_duration, parse_duration
+
+if TYPE_CHECKING:
+    from launcher.inside.tune.task import Setting
+    from launcher.measure.tune.result import Tuned
+    from launcher.plan.launch_plan import LaunchPlan
+
+BUDGET = "3m"
+SHORTEST = 20  # seconds: a process must start and time some settings
+EXAMPLES = (
+    "trainlaunch tune job.yaml",
+    "trainlaunch tune job.yaml --budget 10m --write --html tune.html",
+)
+EXIT_CODES = CONTRACT_EXIT_CODES
+DESCRIPTION = (
+    "Runs the job's own script, its training steps included, within the job's CPU and memory limits, and times the "
+    "DataLoader that trains with several num_workers, prefetch_factor and, on GPUs, pin_memory. The script runs once, "
+    "or once for each setting where its loop can't be given another one, then once or twice more to confirm the "
+    "result. A run is ended once it has told enough: what it would save at the end of training it doesn't save, but "
+    "evaluation and checkpoints of epochs that end sooner do run. It takes the budget, and a minute more where the "
+    "script starts slowly."
+)
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add this verb's arguments."""
+    parser.description = DESCRIPTION
+    add_job_arguments(parser)
+    add_kind_argument(parser)
+    parser.add_argument(
+        "--budget", default=BUDGET, metavar="TIME", help=f"how long it may take, like 90s or 10m (default: {BUDGET})"
+    )
+    parser.add_argument(
+        "--write", action="store_true", help="keep the result in the lock beside the job file, where plan and up use it"
+    )
+    parser.add_argument(
+        "--html", type=Path, metavar="FILE", help="write a page with plots, one file that needs no other"
+    )
+    add_output_argument(parser)
+    add_place_arguments(parser)
+
+
+def run(args: argparse.Namespace, streams: Streams) -> int:
+    """Time, tell, keep."""
+    from launcher.cli.write import replace_file
+    from launcher.measure.tune.failures import refusal
+    from launcher.measure.tune.report import report
+
+    budget = _seconds(args.budget)
+    plan = plan_of(args)
+    refuse_place_elsewhere(args, plan.target)
+    refused = refusal(plan)
+    if refused is not None:
+        raise JobFileRejected([refused])
+    if args.html is not None:
+        _refuse_alien(args.html)
+    tuned = _tuned(args, plan, streams, budget)
+    if args.html is not None:
+        replace_file(args.html, report(tuned))
+        streams.say(f"wrote {args.html}")
+    written = _written(args, plan, tuned) if args.write else None
+    _tell(tuned, written, args, streams)
+    return 0
+
+
+def _seconds(text: str) -> int:
+    """Return the budget in seconds. Raises UsageError for what is none, or too short."""
+    try:
+        seconds = parse_duration(text)
+    except UnreadableValue as wrong:
+        raise UsageError([Diagnostic("TL118", f"--budget: {wrong}", wrong.fix)]) from wrong
+    if seconds < SHORTEST:
+        least = format_duration(SHORTEST)
+        why = "the script must start, and some settings must be timed"
+        raise UsageError([Diagnostic("TL118", f"--budget {text} is below {least}", f"write {BUDGET}", why=why)])
+    return seconds
+
+
+def _refuse_alien(path: Path) -> None:
+    """Raise UsageError, before anything runs, where --html names a file that `tune` has not written, or no file."""
+    from launcher.measure.tune.report import is_report
+
+    problem = ""
+    if path.is_dir() or not path.absolute().parent.is_dir():
+        problem = "is a folder" if path.is_dir() else "is in a folder that does not exist"
+    elif path.exists() and not is_report(path.read_bytes()[:4096].decode(errors="replace")):
+        problem = "exists, and is no page that `trainlaunch tune` wrote"
+    if problem:
+        raise UsageError([Diagnostic("TL118", f"--html: {path} {problem}", "name another file")])
+
+
+def _tuned(args: argparse.Namespace, plan: LaunchPlan, streams: Streams, budget: int) -> Tuned:
+    from launcher.cli.cluster import cluster_of
+    from launcher.cli.tune_progress import Progress
+    from launcher.cli.tune_runs import Runs, measuring_fields
+    from launcher.measure.tune.space import limited_space
+    from launcher.measure.tune.tuning import Plans, Tuning
+
+    ours = measuring_fields(args, plan, budget)
+
+    def plan_with(setting: Setting) -> LaunchPlan | None:
+        return _with_sets(args, _setting_sets(plan, setting))
+
+    def measuring(setting: Setting | None) -> LaunchPlan | None:
+        own = [] if setting is None else _setting_sets(plan, setting)
+        return _with_sets(args, [*own, *ours])
+
+    progress = Progress(streams, budget, plan.ranks.value)
+    with cluster_of(args, plan) as cluster, progress:
+        runs = Runs(args, progress.say, cluster)
+        limited = limited_space(plan, plan_with)
+        tuning = Tuning(Plans(plan, plan_with, measuring), limited, runs.start, budget=budget)
+        tuning.seen, tuning.begins = progress.seen, progress.begins
+        return tuning.run()
+
+
+def _setting_sets(plan: LaunchPlan, setting: Setting) -> list[str]:
+    """Return, as --set takes it, a setting of the loader that trains, which is the job's first."""
+    values = {"num_workers": str(setting.num_workers)}
+    if setting.num_workers:
+        values["prefetch_factor"] = str(setting.prefetch_factor)
+    if setting.pin_memory is not None:
+        values["pin_memory"] = str(setting.pin_memory).lower()
+    own = f"data_loader.loaders.{plan.job.data_loader.loaders[0].name}"
+    paths = {name: f"{own}.{name}" if f"{own}.{name}" in plan.job.origins else f"data_loader.{name}" for name in values}
+    return [f"{paths[name]}={value}" for name, value in values.items()]
+
+
+def _with_sets(args: argparse.Namespace, sets: list[str]) -> LaunchPlan | None:
+    """Return the job's plan with these sets as the last; None where it has errors then."""
+    try:
+        return plan_of(argparse.Namespace(**{**vars(args), "sets": [*args.sets, *sets], "name": None}))
+    except JobFileRejected:
+        return None
+
+
+def _written(args: argparse.Namespace, plan: LaunchPlan, tuned: Tuned) -> Path:
+    """Keep the result in the lock beside the job file and return its path."""
+    from launcher.cli.measured_lock import keep_tune
+    from launcher.job.measured import Tune
+    from launcher.plan.measured import input_of
+
+    best = tuned.best
+    found = Tune(input_of(plan.job), plan.job.resources.cpus, best.num_workers, best.prefetch_factor)
+    return keep_tune(Path(args.job), plan.target, found)
+
+
+def _tell(tuned: Tuned, written: Path | None, args: argparse.Namespace, streams: Streams) -> None:
+    from launcher.cli.report import document
+    from launcher.measure.tune.result import tuned_document
+    from launcher.measure.tune.table import WIDTH, summary, table
+
+    if args.output == "json":
+        streams.result(document({**tuned_document(tuned), "written": str(written) if written else None}))
+        return
+    streams.show("\n".join([f"{tuned.loader.kind} at {tuned.loader.at}", *table(tuned), ""]) + "\n")
+    for line in (*summary(tuned), *_advice(tuned, args, written)):
+        streams.show(textwrap.fill(line, WIDTH, subsequent_indent="  ", break_long_words=False) + "\n")
+
+
+def _advice(tuned: Tuned, args: argparse.Namespace, written: Path | None) -> Iterator[str]:
+    """Yield what to type so that the job has the result."""
+    best = tuned.best
+    if tuned.takes_it is False:
+        yield (
+            "the script does not take num_workers from trainlaunch: it has its own where the plan has others; "
+            "write {num_workers} in command, or data_loader.inject: num_workers"
+        )
+    if best.pin_memory != tuned.as_it_is.pin_memory:
+        yield f"write data_loader.pin_memory: {str(best.pin_memory).lower()} as well; the lock has no place for it"
+    if written is not None:
+        yield f"wrote {written}: plan, render and up use it where num_workers and prefetch_factor are auto"
+        return
+    if best != tuned.as_it_is:
+        typed = f"num_workers: {best.num_workers}" + f", prefetch_factor: {best.prefetch_factor}" * bool(
+            best.num_workers
+        )
+        yield f"keep it: add --write, or write data_loader: {{{typed}}} in the job file"

@@ -1,0 +1,56 @@
+"""The runs that `tune` makes: under a name of their own, with the job's own limits, shown only where one fails."""
+
+from __future__ import annotations
+
+import argparse
+import math
+import os
+import shlex
+from collections import deque
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from launcher.measure.planned import PREPARES, measuring_name, measuring_sets
+from launcher.measure.tune.hearing import Ended
+
+if TYPE_CHECKING:
+    from launcher.plan.launch_plan import LaunchPlan
+    from launcher.run.kubernetes.client import Cluster
+
+KEPT = 64  # pieces of output: the last lines are shown where a run fails
+
+
+def measuring_fields(args: argparse.Namespace, plan: LaunchPlan, budget: int) -> tuple[str, ...]:
+    """Return, as --set takes them, what all runs have other than the job."""
+    host = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    return measuring_sets(plan, args.name or measuring_name(plan.name, "tune"), seconds=budget, host_memory=host)
+
+
+class Runs:
+    """Makes runs one after the other. Lines of ours about them go to `say`, each once."""
+
+    def __init__(self, args: argparse.Namespace, say: Callable[[str], None], cluster: Cluster | None) -> None:
+        self._typed = shlex.join(["trainlaunch", *args.words])
+        self._say, self._cluster = say, cluster
+        self._said: set[str] = set()
+
+    def start(self, plan: LaunchPlan, take: Callable[[Mapping[str, Any]], bool], seconds: float) -> Ended:
+        """Run `plan` to its end, or until `take` returns True, for `seconds` at most once it is scheduled.
+
+        Raises KeyboardInterrupt where the user ended it, and TargetUnavailable where it can't be started.
+        """
+        from launcher.measure.run import Shown, run_measuring
+
+        output: deque[bytes] = deque(maxlen=KEPT)
+        limit = math.ceil(seconds) + (PREPARES if self._cluster is not None else 0)
+        limited = plan._replace(job=plan.job._replace(active_deadline=limit))
+        ran = run_measuring(limited, take, Shown(output.append, self._say_once), self._typed, self._cluster)
+        if ran.interrupted:
+            self._say(f"{ran.interrupted}: nothing more is timed, and nothing is written")
+            raise KeyboardInterrupt
+        return Ended(None if ran.deadline else ran.exit_code, b"".join(output).decode(errors="replace"))
+
+    def _say_once(self, text: str) -> None:
+        if text not in self._said:
+            self._said.add(text)
+            self._say(text)

@@ -1,0 +1,56 @@
+"""Takes the records of one run of the script as they come."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+from launcher.inside.tune.task import Setting
+from launcher.measure.tune.trial import Trial, TunedLoader, loader_of, setting_of, trial_of
+
+
+class Ended(NamedTuple):
+    """How a run ended: its exit code (None: it was stopped, or nobody knows) and the last lines of its output."""
+
+    code: int | None
+    log: str
+
+
+class Hearing:
+    """What a run has told so far. `seen` is told of each timing; records of ranks other than 0 are not taken."""
+
+    def __init__(self, seen: Callable[[Trial, TunedLoader], None], *, fresh: bool) -> None:
+        self._seen, self._fresh = seen, fresh
+        self._begun = time.monotonic()
+        self.loader: TunedLoader | None = None
+        self.trials: list[Trial] = []
+        self.now: Setting | None = None  # what is being timed
+        self.startup = 0.0  # seconds until the first timing began
+        self.ended = ""
+        self.loaders: list[str] = []  # of a script that ended before one was chosen
+
+    def take(self, record: Mapping[str, Any]) -> bool:
+        """Take a record; return whether the run has told all."""
+        if record.get("rank") != 0:
+            return False
+        kind = record.get("kind")
+        if kind == "tune-loader":
+            self.loader = self.loader or loader_of(record)
+        elif kind == "tune-start":
+            self.now = setting_of(record.get("setting"))
+            self.startup = self.startup or time.monotonic() - self._begun
+        elif kind == "tune-setting":
+            self._take_trial(record)
+        elif kind == "tune-end":
+            self.ended = str(record.get("reason", ""))
+            seen = record.get("loaders")
+            self.loaders = [str(each.get("at")) for each in seen if isinstance(each, dict)] if seen else []
+        return bool(self.ended)
+
+    def _take_trial(self, record: Mapping[str, Any]) -> None:
+        trial = trial_of(record, fresh=self._fresh)
+        self.now = None
+        if trial is not None and self.loader is not None:
+            self.trials.append(trial)
+            self._seen(trial, self.loader)

@@ -1,0 +1,39 @@
+"""What is said to limit the fastest setting, from its figures."""
+
+from __future__ import annotations
+
+import pytest
+
+from launcher.measure.tune.limit import LIMITS, limit_of
+from tests.measure.tune.made import LOADER, trial
+
+CPU = LOADER._replace(cuda=False, cpus=2.0)
+
+
+@pytest.mark.parametrize(
+    ("figures", "ends", "limit", "words"),
+    [
+        ({"wait_share": 0.05}, "", "step", "on the CPU"),
+        ({"wait_share": 0.6, "cpus_used": 1.9}, "", "cpu", "1.90 of 2 CPUs are busy"),
+        ({"wait_share": 0.6, "cpus_used": 1.9, "throttled_share": 0.8}, "", "quota", "in 80 % of its periods"),
+        ({"wait_share": 0.6, "cpus_used": 1.9, "throttled_share": 0.1}, "", "cpu", "1.90 of 2 CPUs"),
+        ({"wait_share": 0.6, "cpus_used": 0.5, "cpus_queued": 2.0}, "", "cpu", "2.0 processes on average wait for one"),
+        ({"wait_share": 0.6, "cpus_used": 0.5, "cpus_queued": 0.1}, "", "io", "29 MiB/s"),
+        ({"wait_share": 0.6, "cpus_used": None, "read_per_second": None}, "", "io", "storage, the network or a lock"),
+        ({"wait_share": 0.6, "cpus_used": 0.5}, "max_workers", "max_workers", "raise data_loader.max_workers"),
+        ({"wait_share": 0.6, "cpus_used": 0.5}, "memory", "memory", "raise resources.memory"),
+        ({"wait_share": 0.6, "cpus_used": 1.9}, "memory", "cpu", "1.90"),
+    ],
+)
+def test_the_limit_follows_from_the_figures(figures: dict[str, float], ends: str, limit: str, words: str) -> None:
+    """The CPUs before the last number of workers that was allowed: more of them would only share."""
+    found = limit_of(trial(4, 8.0, **{"cpus_queued": 0.0, **figures}), CPU, at_the_end=ends)
+    assert found.what == limit
+    assert words in found.why
+    assert found.what in LIMITS
+
+
+def test_a_busy_gpu_is_the_limit_whatever_the_cpus_do() -> None:
+    """The loop hardly waits."""
+    found = limit_of(trial(4, 8.0, wait_share=0.04, gpu_busy=96.0), LOADER, at_the_end="memory")
+    assert (found.what, "the GPU is busy 96 %" in found.why) == ("gpu", True)

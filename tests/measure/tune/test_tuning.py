@@ -1,0 +1,265 @@
+"""How a search goes on over several runs of a script: what each is asked, and what follows from what it tells."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from launcher.errors import JobFileRejected, NotMeasured
+from launcher.inside.tune.search import next_setting
+from launcher.inside.tune.task import Setting, Space
+from launcher.measure.tune.hearing import Ended
+from launcher.measure.tune.result import Tuned, tuned_document
+from launcher.measure.tune.space import limited_space
+from launcher.measure.tune.table import WIDTH, summary, table
+from launcher.measure.tune.trial import trial_of
+from launcher.measure.tune.tuning import Plans, Tuning
+from launcher.plan.launch_plan import LaunchPlan
+from launcher.units import MIB
+from tests.jobs import plan_with as planned
+
+SAMPLE = {"shape": [3, 64, 64], "dtype": "float32"}
+Take = Callable[[Mapping[str, Any]], bool]
+
+
+class Script:
+    """A script with a rate for each number of workers, run as its container would; `dies` with some of them.
+
+    `in_place`: settings change under its loop. `own` is its own number of workers where it takes none from the plan.
+    """
+
+    def __init__(
+        self, rates: Mapping[int, float], *, in_place: bool = True, dies: Mapping[int, int] | None = None
+    ) -> None:
+        self.rates, self.in_place, self.dies = rates, in_place, dies or {}
+        self.own: int | None = None
+        self.fresh_rates: Mapping[int, float] = rates
+        self.tasks: list[dict[str, Any]] = []
+        self.plans: list[LaunchPlan] = []
+
+    def start(self, plan: LaunchPlan, take: Take, seconds: float) -> Ended:
+        task = json.loads(dict(plan.inside.settings)["TRAINLAUNCH_TUNE"])
+        self.tasks.append(task)
+        self.plans.append(plan)
+        assert seconds > 0
+        workers = plan.num_workers.value if self.own is None else self.own
+        own = Setting(workers)
+        take(
+            self.record("loader", own, key="train.py:9 key", batch_size=64, cpus=2.0, at="train.py:9", **{"class": "L"})
+        )
+        setting = task.get("setting")
+        if setting is not None:
+            assert task["loader"] == "train.py:9 key"
+            return self.timed(take, Setting(*setting), self.fresh_rates)
+        done = [Setting(workers)]
+        if self.in_place:
+            space = Space(**{**task["space"], "prefetch": tuple(map(tuple, task["space"]["prefetch"]))})
+            return self.search(take, space, own)
+        return self.timed(take, done[0], self.rates)
+
+    def search(self, take: Take, space: Space, own: Setting) -> Ended:
+        from launcher.inside.tune.search import Timed
+
+        timed: list[Timed] = []
+        setting: Setting | None = own
+        while setting is not None:
+            ended = self.timed(take, setting, self.rates, last=False)
+            if ended.code:
+                return ended
+            timed.append(Timed(setting, self.rates[setting.num_workers]))
+            setting = next_setting(space, timed, 30 - len(timed))
+        take({"kind": "tune-end", "rank": 0, "reason": "done"})
+        return Ended(0, "")
+
+    def timed(self, take: Take, setting: Setting, rates: Mapping[int, float], *, last: bool = True) -> Ended:
+        take({"kind": "tune-start", "rank": 0, "setting": list(setting)})
+        take({"kind": "tune-start", "rank": 1, "setting": [7, 7, None]})  # another rank's is nobody's
+        if setting.num_workers in self.dies:
+            return Ended(self.dies[setting.num_workers], "Bus error")
+        take(self.record("setting", setting, rate=rates[setting.num_workers], wait_share=0.5, cpus_used=0.4))
+        if last:
+            take({"kind": "tune-end", "rank": 0, "reason": "seconds"})
+        return Ended(0, "")
+
+    def record(self, kind: str, setting: Setting, **more: object) -> dict[str, Any]:
+        facts = {"changes_in_place": self.in_place, "reason": "" if self.in_place else "the dataset is a stream"}
+        return {"kind": f"tune-{kind}", "rank": 0, "setting": list(setting), **facts, **more}
+
+
+def searched(folder: Path, script: Script, *, budget: float = 180.0, **fields: Any) -> Tuned:
+    """Return what a search over a script finds, of a job with 2 CPUs."""
+    resources = fields.pop("resources", {"cpus": 2, "memory": "8Gi"})
+
+    def plan(setting: Setting) -> LaunchPlan | None:
+        try:
+            return plan_of(setting)
+        except JobFileRejected:
+            return None
+
+    def plan_of(setting: Setting | None) -> LaunchPlan:
+        stated = {"num_workers": setting.num_workers, "prefetch_factor": setting.prefetch_factor} if setting else {}
+        loader = {"batch_size": 64, "sample": SAMPLE, "max_workers": 8, **stated}
+        return planned(folder, "docker", data_loader=loader, resources=resources, **fields)
+
+    as_it_is = plan_of(None)
+    limited = limited_space(as_it_is, plan)
+    return Tuning(Plans(as_it_is, plan, plan_of), limited, script.start, budget=budget).run()
+
+
+RATES = {0: 10.0, 1: 9.0, 2: 18.0, 3: 21.0, 4: 21.1, 5: 21.0, 6: 21.2, 7: 20.0, 8: 20.0}
+
+
+def test_one_run_searches_and_two_confirm(tmp_path: Path) -> None:
+    """The winner and the setting as it is, each in a process of its own with the threads of its plan."""
+    script = Script(RATES)
+    tuned = searched(tmp_path, script)
+    assert tuned.best == Setting(3)  # alike to 4 and 6, with fewer workers
+    assert [each.get("setting") for each in script.tasks] == [None, [3, 2, None], [0, 2, None]]
+    assert tuned.confirmed is not None
+    assert tuned.was is not None
+    assert (tuned.gain, tuned.takes_it) == (2.1, True)
+    first = script.tasks[0]
+    assert first["space"]["workers"] == [0, 1, 2, 3, 4, 6, 8]
+    assert first["threads"] == {"0": 2, "1": 1, "2": 1, "3": 1, "4": 1, "6": 1, "8": 1}
+    assert first["own_cgroup"] is True
+    assert dict(script.plans[1].threads)["OMP_NUM_THREADS"].value == 1
+    assert dict(script.plans[2].threads)["OMP_NUM_THREADS"].value == 2
+    assert script.plans[1].inside.parts == ("tune",)
+
+
+def test_a_winner_that_does_not_win_alone_is_not_taken(tmp_path: Path) -> None:
+    """In a fresh process the setting as it is was as fast: nothing is changed."""
+    script = Script(RATES)
+    script.fresh_rates = {**RATES, 0: 25.0}
+    tuned = searched(tmp_path, script)
+    assert (tuned.best, tuned.confirmed and tuned.confirmed.rate) == (Setting(0), 25.0)
+    assert next(summary(tuned)) == "fastest: num_workers 0, as it is"
+
+
+def test_a_script_that_takes_no_workers_from_the_plan_is_told(tmp_path: Path) -> None:
+    """It had its own in the fresh run."""
+    script = Script(RATES)
+    script.own = 1
+    assert searched(tmp_path, script).takes_it is False
+
+
+def test_where_the_loop_has_a_state_each_setting_has_a_run(tmp_path: Path) -> None:
+    """The same search, and no further run to confirm: all were fresh."""
+    script = Script(RATES, in_place=False)
+    tuned = searched(tmp_path, script)
+    asked = [each.get("setting") for each in script.tasks]
+    assert asked[:6] == [None, [1, 2, None], [2, 2, None], [3, 2, None], [4, 2, None], [6, 2, None]]
+    assert asked[-1] == [0, 2, None]
+    assert (tuned.best, tuned.confirmed and tuned.confirmed.fresh) == (Setting(3), True)
+
+
+def test_a_setting_in_which_the_container_dies_is_not_taken(tmp_path: Path) -> None:
+    """What was timed before stands, and the reason is said."""
+    tuned = searched(tmp_path, Script(RATES, dies={3: 137}))
+    assert tuned.best == Setting(2)
+    assert tuned.unfinished == "the script ended with exit code 137 while 3 workers were timed"
+    assert any("exit code 137" in line for line in table(tuned))
+    alone = searched(tmp_path, Script(RATES, in_place=False, dies={3: 137}))
+    assert alone.best == Setting(4)
+
+
+@pytest.mark.parametrize(
+    ("ended", "records", "words"),
+    [
+        (Ended(3, "ModuleNotFoundError: No module named 'x'"), [], "exit code 3 before a loader was timed"),
+        (Ended(None, ""), [], "nothing was timed within the budget of 30s"),
+        (
+            Ended(0, ""),
+            [{"kind": "tune-end", "rank": 0, "reason": "script", "loaders": [{"at": "a.py:3"}]}],
+            "the script ended before a loader was timed",
+        ),
+    ],
+    ids=["fails", "late", "short"],
+)
+def test_nothing_to_time_is_one_error(tmp_path: Path, ended: Ended, records: list[dict[str, Any]], words: str) -> None:
+    """With the script's own last words."""
+
+    class Silent(Script):
+        def start(self, plan: LaunchPlan, take: Take, seconds: float) -> Ended:
+            for each in records:
+                take(each)
+            return ended
+
+    with pytest.raises(NotMeasured) as raised:
+        searched(tmp_path, Silent(RATES), budget=30)
+    (said,) = raised.value.diagnostics
+    assert words in said.message
+    assert ended.log in said.why
+
+
+def test_what_does_not_fit_is_not_tried(tmp_path: Path) -> None:
+    """Neither in a stated /dev/shm nor beside the processes' memory; the largest prefetch factor has its own bound."""
+    script = Script(RATES)
+    tuned = searched(tmp_path, script, shm_size="31Mi")
+    assert script.tasks[0]["space"]["workers"] == [0, 1, 2, 3]
+    assert script.tasks[0]["space"]["prefetch"] == [[4, 1]]
+    assert (tuned.best, tuned.limit.what) == (Setting(3), "shm_size")
+    script = Script(RATES)
+    searched(tmp_path, script, resources={"cpus": 2, "memory": "800Mi"})
+    assert script.tasks[0]["space"]["workers"] == [0, 1, 2, 3, 4]
+
+
+def test_no_time_is_left_to_confirm(tmp_path: Path) -> None:
+    """Which the result says; a winner that isn't the setting as it is has a minute more."""
+
+    class Slow(Script):
+        def search(self, take: Take, space: Space, own: Setting) -> Ended:
+            time.sleep(2.1)
+            return super().search(take, space, own)
+
+    tuned = searched(tmp_path, Slow(dict.fromkeys(RATES, 10.0)), budget=2.0)
+    assert tuned.confirmed is None
+    assert any("not confirmed in a fresh run" in line for line in summary(tuned))
+
+
+def test_the_table_fits_eighty_columns_and_the_document_has_it_all(tmp_path: Path) -> None:
+    """Rows by workers, a star at the one to take."""
+    tuned = searched(tmp_path, Script({key: rate * 98_765 for key, rate in RATES.items()}))
+    lines = list(table(tuned))
+    assert max(map(len, lines)) < WIDTH
+    assert [line for line in lines if line.startswith("*")] == [
+        next(line for line in lines if line.split()[1:2] == ["3"])
+    ]
+    document = json.loads(json.dumps(tuned_document(tuned)))
+    assert document["chosen"] == {"num_workers": 3, "prefetch_factor": 2, "pin_memory": None}
+    assert len(document["timings"]) == len(tuned.trials)
+    assert document["limit"]["what"] == "io"
+
+
+@pytest.mark.parametrize(
+    "record",
+    [
+        {},
+        {"setting": [1, 2], "rate": 1},
+        {"setting": [1, 2, None]},
+        {"setting": [-1, 2, None], "rate": 1.0},
+        {"setting": [True, 2, None], "rate": 1.0},
+        {"setting": [1, 2, "yes"], "rate": 1.0},
+        {"setting": [1, 2, None], "rate": float("nan")},
+        {"setting": [1, 2, None], "rate": float("inf")},
+        {"setting": [1, 2, None], "rate": "1"},
+        {"setting": {"a": 1}, "rate": 1.0},
+    ],
+)
+def test_records_that_are_none_are_left_out(record: dict[str, Any]) -> None:
+    """They come from the job's container."""
+    assert trial_of(record, fresh=False) is None
+
+
+def test_figures_that_are_none_cost_only_themselves() -> None:
+    """A rate is enough."""
+    odd = {"setting": [1, 2, None], "rate": 2.0, "shm_peak": -1, "cpus_used": "2", "wait_share": 7.0, "gpu_busy": [1]}
+    trial = trial_of(odd, fresh=True)
+    assert trial is not None
+    assert (trial.shm_peak, trial.cpus_used, trial.wait_share, trial.gpu_busy) == (0, None, 1.0, None)
+    assert trial_of({"setting": [1, 2, None], "rate": 2.0, "shm_peak": MIB}, fresh=True) is not None
