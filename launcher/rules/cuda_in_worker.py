@@ -43,6 +43,8 @@ CODE = "TL341"
 NAME = "cuda-in-worker"
 SEVERITY = Severity.ERROR
 GROUP = DEFECTS
+FIX = "return tensors of the CPU, and move each batch in the training loop"
+WHY = "CUDA can't be used in a forked process whose parent has used it"
 
 
 def check_written(file: WrittenFile) -> Iterator[Finding]:
@@ -57,8 +59,8 @@ def check_written(file: WrittenFile) -> Iterator[Finding]:
                     Diagnostic(
                         CODE,
                         "__getitem__ uses CUDA, and it runs in the workers of the loader",
-                        "return tensors of the CPU, and move each batch in the training loop",
-                        why="CUDA can't be used in a forked process whose parent has used it",
+                        FIX,
+                        why=WHY,
                         severity=SEVERITY,
                         span=span_of(file, node),
                     ),

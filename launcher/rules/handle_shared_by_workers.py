@@ -50,6 +50,8 @@ CODE = "TL340"
 NAME = "handle-shared-by-workers"
 SEVERITY = Severity.ERROR
 GROUP = DEFECTS
+FIX = "open it in __getitem__, or once in each worker where it is still None"
+WHY = "forked workers share the file's offset and read each other's samples, without an error"
 _OPENS = frozenset({"open", "io.open", "h5py.File", "lmdb.open", "tarfile.open", "zipfile.ZipFile", "sqlite3.connect"})
 
 
@@ -85,8 +87,8 @@ def _finding(file: WrittenFile, name: str, value: ast.Call) -> Finding:
         Diagnostic(
             CODE,
             f"{name} is opened in __init__ and read in __getitem__, so all workers share one handle",
-            "open it in __getitem__, or once in each worker where it is still None",
-            why="forked workers share the file's offset and read each other's samples, without an error",
+            FIX,
+            why=WHY,
             severity=SEVERITY,
             span=span_of(file, value),
         ),

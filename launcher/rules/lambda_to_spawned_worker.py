@@ -37,6 +37,8 @@ CODE = "TL343"
 NAME = "lambda-to-spawned-worker"
 SEVERITY = Severity.ERROR
 GROUP = DEFECTS
+FIX = "write a function of the module"
+WHY = "spawn and forkserver pickle the data set and the functions for each worker"
 
 
 def check_written(file: WrittenFile) -> Iterator[Finding]:
@@ -50,8 +52,8 @@ def check_written(file: WrittenFile) -> Iterator[Finding]:
                     Diagnostic(
                         CODE,
                         f"{name} is a lambda, which can't be pickled for workers that {method} starts",
-                        "write a function of the module",
-                        why="spawn and forkserver pickle the data set and the functions for each worker",
+                        FIX,
+                        why=WHY,
                         severity=SEVERITY,
                         span=span_of(file, value),
                     ),

@@ -18,7 +18,7 @@ from launcher.diagnose.texts import Text
 
 CODE = "TL648"
 NAME = "fork-deadlock"
-_FIX = (
+FIX = (
     "set data_loader.multiprocessing_context to forkserver, or start threads (Ray, gRPC, cv2, tokenizers) after the "
     "workers"
 )
@@ -35,7 +35,7 @@ def diagnose(case: Case) -> Diagnosis | None:
     if hit is None:
         return None
     sentence = "a worker waits for a lock that was held when it was forked"
-    return Diagnosis(CODE, NAME, sentence, seen(hit), _FIX, POSSIBLE)
+    return Diagnosis(CODE, NAME, sentence, seen(hit), FIX, POSSIBLE)
 
 
 def diagnose_live(case: Case, look: Look) -> Diagnosis | None:
@@ -48,4 +48,4 @@ def diagnose_live(case: Case, look: Look) -> Diagnosis | None:
     sentence = f"worker {look.number(first)} has waited for a lock {place(first)}{duration(first)}: most often one "
     sentence += "that another thread held when the worker was forked, and that nobody will release"
     shown = Seen("machine", 0, f"pid {first.pid}: in the kernel's {first.kernel}; {len(stuck)} workers stand so")
-    return Diagnosis(CODE, NAME, sentence, (shown,), _FIX, LIKELY if first.stack else POSSIBLE)
+    return Diagnosis(CODE, NAME, sentence, (shown,), FIX, LIKELY if first.stack else POSSIBLE)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from launcher.inside.probe.ending import Ending
     from launcher.inside.probe.loops import Loops
-    from launcher.inside.probe.seen import Fetched
+    from launcher.inside.probe.seen import Fetched, Seen
 
 
 class Probe:
@@ -125,16 +125,32 @@ class Probe:
         except StopIteration:
             if found is not None:
                 self.guarded(self.loops.ends, found)
+                self.guarded(_ends, found.seen)
             raise
         except BaseException as problem:
             if found is not None:
                 found.seen.problem = problem
+                self.guarded(_timed_out, found.seen, problem)
             raise
         finally:
             self.guarded(self.loops.leaves)
         if found is not None:
             self.guarded(self.loops.returns, found, batch, time.perf_counter() - begun)
         return batch
+
+
+def _ends(seen: Seen) -> None:
+    """Look at what is kept of the batches of a loop."""
+    from launcher.inside.probe.checks.kept_batches import ends
+
+    ends(seen)
+
+
+def _timed_out(seen: Seen, problem: BaseException) -> None:
+    """Ask workers that torch gave up where they stand."""
+    from launcher.inside.probe.checks.worker_hang import timed_out
+
+    timed_out(seen, problem)
 
 
 def _shut(iterator: Any) -> None:

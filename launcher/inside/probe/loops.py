@@ -9,6 +9,7 @@ import weakref
 from typing import Any
 
 from launcher.inside.probe import norms
+from launcher.inside.probe.noticing import notice
 from launcher.inside.probe.places import caller
 from launcher.inside.probe.results import Results
 from launcher.inside.probe.seen import Fetched, Seen
@@ -68,6 +69,8 @@ class Loops:
             self.results.open()
             self.results_opened = True
         seen = self._seen_of(loader)
+        if not seen.iterators:
+            notice(seen)
         seen.iterators += 1
         self._note_kept(seen)
         self._passes[iterator] = Pass(seen)

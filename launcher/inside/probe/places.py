@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import sysconfig
+from typing import Any, NamedTuple
 
 _FOLDER = os.getcwd()  # scripts change it
 _OURS = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
@@ -27,6 +28,34 @@ def caller() -> str:
                 fallback = _named(path, frame.f_lineno)
         frame = frame.f_back  # type: ignore[assignment]
     return fallback
+
+
+class Frame(NamedTuple):
+    """A place of code and the name of its function."""
+
+    at: str
+    function: str
+
+
+def frame_of_script(trace: Any) -> Frame:
+    """Return the innermost frame of a traceback in the user's own code, else the innermost of all."""
+    found, last = None, Frame("", "")
+    while trace is not None:
+        code = trace.tb_frame.f_code
+        last = Frame(place(code.co_filename, trace.tb_lineno), code.co_name)
+        found = last if is_of_script(code.co_filename) else found
+        trace = trace.tb_next
+    return found or last
+
+
+def is_of_script(path: str) -> bool:
+    """Whether a file of code is the user's own: not a library's, not Python's, not ours."""
+    return not path.startswith("<") and not _is_library(os.path.join(_FOLDER, path))
+
+
+def place(path: str, line: int) -> str:
+    """Return a place of code as FILE:LINE, relative to the folder that the script began in."""
+    return _named(os.path.join(_FOLDER, path), line)
 
 
 def _is_library(path: str) -> bool:

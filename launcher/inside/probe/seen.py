@@ -48,6 +48,7 @@ class Seen:
         self.fetched: list[Fetched] = []
         self.waiting_since: float | None = None  # time.monotonic() of a __next__ that hasn't returned
         self.problem: BaseException | None = None  # what __next__ raised last, other than its end
+        self.noticed: dict[str, Any] = {}  # by the modules of noticing.py, before the first workers start
 
     def take(self, loader: Any) -> None:
         """Note the loader that the script has now built here."""

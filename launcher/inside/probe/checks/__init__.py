@@ -23,8 +23,14 @@ class Check(NamedTuple):
     seconds: float = 20.0
 
 
-# Those that read samples in this process come last: what they open is open in workers that are forked afterwards.
 CHECKS: tuple[Check, ...] = (
+    Check("worker-hang", "worker_hang"),
+    Check("threads-before-fork", "threads_before_fork"),
+    Check("kept-batches", "kept_batches"),
+    Check("stale-dataset", "stale_dataset"),
+    Check("unpicklable", "unpicklable"),
+    Check("copy-on-write-growth", "memory", "growth"),
+    Check("in-memory-dataset", "memory", "copies"),
     Check("worker-dependent-samples", "worker_dependent_samples", seconds=60.0),
     Check("repeated-augmentation", "repeated_augmentation", seconds=60.0),
     Check("repeated-epochs", "repeated_epochs", seconds=60.0),
@@ -37,6 +43,13 @@ CHECKS: tuple[Check, ...] = (
     Check("no-pin-memory", "no_pin_memory"),
     Check("slow-collate", "slow_collate"),
     Check("padding-waste", "padding_waste", seconds=30.0),
+    # Those that read samples in this process come last: what they open is open in workers that are forked afterwards.
+    Check("cache-per-rank", "caching"),
+    Check("handle-in-init", "handle_in_init"),
+    Check("sample-exception", "samples", "raised", 40.0),
+    Check("none-sample", "samples", "none"),
+    Check("zero-sample", "samples", "empty"),
+    Check("unpicklable", "unpicklable", "batch"),
 )
 
 

@@ -1,0 +1,11 @@
+"""How findings name one sample."""
+
+from __future__ import annotations
+
+from launcher.measure.finding import Finding
+
+
+def sample(finding: Finding) -> str:
+    """Return a sample's name by the facts `index` and `file`: `sample 17 (cats/17.jpg)`."""
+    file = finding.facts["file"]
+    return f"sample {finding.facts['index']}" + (f" ({file})" if file else "")

@@ -1,0 +1,95 @@
+"""What workers can't get, share, wait for, or don't see."""
+
+from __future__ import annotations
+
+from launcher.diagnostics import Severity
+from launcher.rules import cuda_in_worker, handle_shared_by_workers
+from tests.measure.findings.saying import saying
+
+
+def test_what_cannot_be_pickled() -> None:
+    """A warning while the script forks; an error where its workers need the pickle, batches always."""
+    facts = {"part": "dataset", "path": "dataset.steps[1]", "class": "function", "name": "D.<locals>.<lambda>"}
+    facts = {**facts, "at": "train.py:6", "num_workers": 2}
+    said = saying("unpicklable", **facts, start_method="fork")
+    assert (said.code, said.severity) == ("TL701", Severity.WARNING)
+    assert said.message == "dataset.steps[1] is a lambda (train.py:6), which can't be pickled"
+    assert "Python 3.14" in said.why
+    assert said.fix == 'write a function of the module, or state multiprocessing_context="fork"'
+    assert saying("unpicklable", **facts, start_method="spawn").severity is Severity.ERROR
+    said = saying(
+        "unpicklable", **{**facts, "part": "batch", "class": "generator", "path": "batch[0]"}, start_method="fork"
+    )
+    assert said.severity is Severity.ERROR
+    assert said.message == "batch[0] is of class generator, which can't be pickled"
+    assert "for ever" in said.why
+
+
+def test_handles_of_each_kind() -> None:
+    """Who shares them, in the words of lint where it is the same defect."""
+    facts = {"path": "dataset.file", "file": "x.bin", "locked": False, "start_method": "fork"}
+    said = saying("handle-in-init", **facts, kind="file", num_workers=4)
+    assert (said.code, said.severity) == ("TL702", Severity.ERROR)
+    assert said.message == "dataset.file is an open file of x.bin, and 4 forked workers share it"
+    assert (said.why, said.fix) == (handle_shared_by_workers.WHY, handle_shared_by_workers.FIX)
+    said = saying("handle-in-init", **facts, kind="h5py", num_workers=0)
+    assert said.severity is Severity.WARNING
+    assert said.message == "dataset.file is an open h5py handle of x.bin, and workers would share it"
+    said = saying("handle-in-init", **{**facts, "start_method": "spawn"}, kind="sqlite3", num_workers=1)
+    assert said.message == "dataset.file is an open sqlite3 handle of x.bin, and spawn can't pickle it for 1 workers"
+    assert saying("handle-in-init", **facts, kind="lock", num_workers=4).severity is Severity.WARNING
+    assert saying("handle-in-init", **{**facts, "locked": True}, kind="lock", num_workers=4).severity is Severity.ERROR
+    assert saying("handle-in-init", **facts, kind="CUDA", num_workers=4).fix == cuda_in_worker.FIX
+
+
+def test_threads_are_named() -> None:
+    """With the place of the script's own, and the package of a library's."""
+    threads = [{"name": "reporter", "at": "train.py:4", "package": ""}, {"name": "grpc", "at": "", "package": "grpc"}]
+    said = saying("threads-before-fork", threads=threads, count=7, num_workers=2)
+    assert (said.code, said.severity) == ("TL703", Severity.WARNING)
+    assert said.message == ("7 threads run while 2 workers are forked: reporter (train.py:4), grpc (grpc) and 5 more")
+    assert "forkserver" in said.fix
+
+
+def test_a_worker_that_hangs() -> None:
+    """Where it stands, and the thread that had the lock, where there was one."""
+    facts = {
+        "waited": 20.04,
+        "batches": 1,
+        "worker": 0,
+        "at": "train.py:11",
+        "function": "__getitem__",
+        "num_workers": 2,
+    }
+    said = saying("worker-hang", **facts, start_method="fork", threads=["reporter"])
+    assert (said.code, said.severity) == ("TL707", Severity.ERROR)
+    assert said.message == (
+        "2 workers gave no batch for 20 s, after 1 batches; worker 0 stands at train.py:11 in __getitem__"
+    )
+    assert said.why == "a lock that reporter held when the worker was forked is never released in it"
+    said = saying("worker-hang", **{**facts, "at": ""}, start_method="spawn", threads=[])
+    assert said.message == "2 workers gave no batch for 20 s, after 1 batches"
+    assert "timeout=120" in said.fix
+
+
+def test_batches_that_are_kept() -> None:
+    """The variable, how many, and the line that keeps copies."""
+    said = saying("kept-batches", name="outputs", at="train.py:6", held=100, batches=100, bytes=2**20, tensors=2)
+    assert (said.code, said.severity) == ("TL724", Severity.WARNING)
+    assert said.message == "outputs (train.py:6) holds 100 of 100 batches, 100 MiB of /dev/shm, and grows with each"
+    assert "outputs.append(batch.clone())" in said.fix
+    assert saying("kept-batches", name="", at="", held=20, batches=20, bytes=1, tensors=1).message.startswith(
+        "the script"
+    )
+
+
+def test_a_dataset_that_workers_do_not_see_changed() -> None:
+    """By what was seen to change, or by set_epoch."""
+    said = saying("stale-dataset", path="dataset.epoch", first=0, now=2, method="", num_workers=2)
+    assert (said.code, said.severity) == ("TL725", Severity.WARNING)
+    assert said.message == "dataset.epoch has become 2 in the script's process alone; 2 persistent workers keep 0"
+    said = saying("stale-dataset", path="dataset.epoch", first=0, now=None, method="dataset.set_epoch", num_workers=1)
+    assert said.message == (
+        "dataset.set_epoch changes dataset.epoch in the script's process alone; 1 persistent workers keep 0"
+    )
+    assert "share_memory_()" in said.fix
