@@ -8,6 +8,7 @@ from launcher.job.spec import JobSpec
 
 HEARTBEAT, WORKERS, PROBE, TUNE = "heartbeat", "workers", "probe", "tune"
 INJECTED = "num_workers"  # the word of data_loader.inject that asks for WORKERS
+SETTING = "TRAINLAUNCH_WORKERS"  # has the job's loaders for WORKERS, as JSON
 PAGES = 16  # of /dev/shm that the files of a job's own parts take at most, those of the health check among them
 
 
@@ -34,5 +35,5 @@ def inside_of(job: JobSpec) -> Inside:
         import json  # few jobs ask for it
 
         loaders = [{"batch_size": each.batch_size, "num_workers": each.num_workers} for each in job.data_loader.loaders]
-        made = made.with_part(WORKERS, ("TRAINLAUNCH_WORKERS", json.dumps(loaders)))
+        made = made.with_part(WORKERS, (SETTING, json.dumps(loaders)))
     return made

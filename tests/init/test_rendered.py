@@ -17,6 +17,7 @@ from launcher.policy import read_job
 from launcher.render import render
 from launcher.rules import plan_job
 from launcher.verify.reread import reread
+from tests.jobs import write_job
 from tests.runners import ROOT
 
 EXAMPLES = sorted(ROOT.glob("examples/*/*.yaml"))
@@ -156,3 +157,20 @@ def test_a_patched_rendering_keeps_its_patch(tmp_path: Path) -> None:
     again, lost = given_back(plan, tmp_path)
     assert lost == []
     assert said(again)["rest"] == said(plan)["rest"]
+
+
+@pytest.mark.parametrize("target", ["docker", "compose", "kubernetes"])
+def test_what_runs_inside_the_job_is_given_back(tmp_path: Path, target: str) -> None:
+    """The heartbeat, the stop, and the loaders that get workers, each with its batch_size."""
+    loader = {"batch_size": 8, "sample": {"shape": [3], "dtype": "float32"}, "inject": "num_workers"}
+    job = write_job(
+        tmp_path / "job",
+        resources={"cpus": 8, "memory": "4Gi"},
+        data_loader={**loader, "loaders": {"train": {}, "val": {"batch_size": 4}}},
+        healthcheck={"stall_after": "10m", "on_unhealthy": "stop"},
+    )
+    plan = planned(job, target)
+    again, lost = given_back(plan, tmp_path)
+    assert (again.inside, again.job.healthcheck) == (plan.inside, plan.job.healthcheck)
+    assert said(again) == said(plan)
+    assert lost == []

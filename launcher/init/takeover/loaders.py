@@ -62,10 +62,23 @@ def guesses(plan: Wrapped, planned: Planned) -> Iterator[Guess]:
     for guess in found:
         for context in _CONTEXTS if known.alive else _CONTEXTS[:1]:
             given = {} if context == "fork" else {"multiprocessing_context": word(context)}
-            loaders = {**common, **given, **guess.data_loader}
+            loaders = _with_sizes({**common, **given, **guess.data_loader}, plan.injected())
             yield guess._replace(data_loader=loaders)
             if plan.lines("first"):
                 yield guess._replace(data_loader={**loaders, "max_workers": known.workers})
+
+
+def _with_sizes(fields: dict[str, Any], injected: list[dict[str, Any]]) -> dict[str, Any]:
+    """Return data_loader with the batch_size of each loader, which texts that give workers to loaders carry."""
+    loaders = fields.get("loaders") or {}
+    if not loaders or len(loaders) != len(injected):
+        return fields
+    sizes = dict(zip(loaders, (each.get("batch_size") for each in injected), strict=True))
+    named = {
+        name: each if sizes[name] == fields["batch_size"] else {"batch_size": sizes[name], **each}
+        for name, each in loaders.items()
+    }
+    return {**fields, "loaders": named}
 
 
 def _workers_of(plan: Wrapped) -> int:

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
+import json
 import re
 import shlex
 from collections.abc import Iterable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from launcher.formats.workload import Known, Workload
-from launcher.plan.inside import PAGES
+from launcher.plan.inside import PAGES, SETTING
 from launcher.plan.shared_memory import PAGE
 
+_INJECTED = re.compile(rf"^export {SETTING}='([^']*)'$", re.MULTILINE)
 _ASSIGNED = re.compile(r"tl_([a-z]+)=(.*)", re.DOTALL)
 
 
@@ -38,6 +41,14 @@ class Wrapped(NamedTuple):
     def names(self, name: str) -> frozenset[str]:
         """Return the words of a variable."""
         return frozenset(self.numbers.get(name, "").split())
+
+    def injected(self) -> list[dict[str, Any]]:
+        """Return the job's loaders as the module has them that gives them workers; none where it is not delivered."""
+        found = _INJECTED.search(self.text)
+        with contextlib.suppress(ValueError):
+            loaders = json.loads(found[1]) if found else []
+            return [each for each in loaders if isinstance(each, dict)] if isinstance(loaders, list) else []
+        return []
 
     def without_own_files(self) -> Wrapped:
         """Return it with numbers of the job alone: without the room in /dev/shm that files of trainlaunch take."""
