@@ -144,9 +144,3 @@ def test_ranks_say_it_once(inside: Inner) -> None:
     """The first rank speaks."""
     ran = train(inside, "show(DataLoader(Data()))", env={"RANK": "1"})
     assert (ran.out, told(ran)) == ("DataLoader 2 64\n", [])
-
-
-def test_the_heartbeat_and_workers_go_together(inside: Inner) -> None:
-    """Both change the same classes."""
-    ran = train(inside, "show(DataLoader(Data()))", env={"TRAINLAUNCH_INSIDE": "heartbeat workers"})
-    assert ran.out == "DataLoader 2 64\n"

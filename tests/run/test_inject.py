@@ -37,5 +37,6 @@ def test_an_untouched_script_gets_the_planned_workers(
     job = make_job(command=["python3", "-c", TRAIN], image=torch_image, **fields)
     done = trainlaunch("up", str(job))
     assert (done.returncode, done.stdout) == (0, "2 0 64\n"), done.stderr
+    assert " is off " not in done.stderr
     assert "<string>:5 num_workers 0 → 2" in done.stderr
     assert "left alone: /dev/shm is not sized for its batch_size 4" in done.stderr or "fewer than 64" in done.stderr
