@@ -3,7 +3,7 @@
     trainlaunch-test:base       Debian 12: python3 (also as `python`), bash, dash, coreutils, a static busybox
     trainlaunch-test:torch      base + torch (CPU), numpy, scikit-learn, pip, torchrun
     trainlaunch-test:examples   torch + Hugging Face's transformers and accelerate, Lightning, WebDataset, PyTorch
-                                Geometric, MONAI, torchdata
+                                Geometric, MONAI, torchdata, torchvision, timm, Mosaic Streaming
 
 The engine is the cache: an image carries the hash of its recipe, and one with the current hash is never made again.
 Run `python -m tests.engine.images` to make the first two; the third is made where `make libraries` asks for it.
@@ -37,6 +37,7 @@ PYTHON_PACKAGES = ("torch==2.13.0", "numpy==2.4.6", "scikit-learn==1.9.1", "pip=
 EXAMPLE_PACKAGES = (
     *("transformers==5.24.0", "accelerate==1.15.0", "lightning==2.6.6"),
     *("webdataset==1.0.2", "torch_geometric==2.8.1", "monai==1.6.1", "torchdata==0.11.0"),
+    *("torchvision==0.28.0", "timm==1.0.31", "mosaicml-streaming==0.13.0"),
 )
 # All that these need and the image with torch lacks. Left to itself pip would fetch torch a second time.
 _NEEDED_BY_EXAMPLES = (
@@ -56,6 +57,8 @@ _NEEDED_BY_EXAMPLES = (
     *("typer==0.29.2", "typing-inspection==0.4.5", "yarl==1.25.1"),
     *("braceexpand==0.1.7", "certifi==2026.10.19.post1", "charset-normalizer==3.5.3", "pyparsing==3.3.3"),
     *("requests==2.34.2", "urllib3==2.8.0", "xxhash==4.1.0"),
+    *("pillow==13.0.0", "brotli==1.2.1", "catalogue==2.0.10", "python-snappy==0.7.3", "cramjam==2.14.0"),
+    *("zstd==1.5.7.2",),
 )
 
 CACHE = Path(__file__).resolve().parents[2] / ".cache"
@@ -86,6 +89,7 @@ COPY packages /usr/local/lib/python{PYTHON}/dist-packages
 RUN python3 -m compileall -q -j 0 -x "/tests/|/torch/|/transformers/models/(?!auto/|bert/)[^/]+/" \
     /usr/local/lib/python{PYTHON}/dist-packages
 """
+_SHAPES_OF_OPERATORS = "torchvision/_meta_registrations.py"
 _ENTRY_POINTS = {"pip": "pip._internal.cli.main", "torchrun": "torch.distributed.run"}
 
 
@@ -118,7 +122,7 @@ def torch_recipe() -> str:
 
 def examples_recipe() -> str:
     """Return the hash of everything that decides what is in the image of the examples."""
-    return _hash(torch_recipe(), *EXAMPLE_PACKAGES, *_NEEDED_BY_EXAMPLES, _EXAMPLES_DOCKERFILE)
+    return _hash(torch_recipe(), *EXAMPLE_PACKAGES, *_NEEDED_BY_EXAMPLES, _EXAMPLES_DOCKERFILE, _SHAPES_OF_OPERATORS)
 
 
 def _hash(*parts: str) -> str:
@@ -190,6 +194,8 @@ def _make_torch(recipe: str, folder: Path) -> None:
 def _make_examples(recipe: str, folder: Path) -> None:
     packages = _installed(folder, "--no-deps", *EXAMPLE_PACKAGES, *_NEEDED_BY_EXAMPLES)
     _remove(packages, ("bin",))
+    # torchvision's operators may be those for GPUs, and don't load then; its transforms and images need none of them.
+    (packages / _SHAPES_OF_OPERATORS).write_text("")
     _build(EXAMPLES_IMAGE, recipe, folder, _EXAMPLES_DOCKERFILE)
 
 
