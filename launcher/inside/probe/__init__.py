@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 import os
 import sys
-import threading
 import time
 from typing import TYPE_CHECKING, Any
 
@@ -161,6 +160,7 @@ def _shut(iterator: Any) -> None:
 
 def install() -> None:
     """Follow what this process does with DataLoaders; as a worker, measure its batches."""
+    from launcher.inside.probe import at_end
     from launcher.inside.probe.fetching import Measuring
 
     probe = Probe()
@@ -170,9 +170,4 @@ def install() -> None:
     measuring = Measuring(probe.fetched)
     measuring.wrap(fetch._MapDatasetFetcher)
     measuring.wrap(fetch._IterableDatasetFetcher)
-    at_end = getattr(threading, "_register_atexit", None)  # before Python refuses new threads and processes
-    if at_end is None:
-        import atexit
-
-        at_end = atexit.register
-    at_end(probe.ends)
+    at_end.call(probe.ends)

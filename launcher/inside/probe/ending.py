@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import gc
+import math
 import os
 import sys
 import threading
@@ -32,6 +33,7 @@ class Ending:
         self._settings = settings
         self._begun: float | None = None
         self._once = threading.Lock()
+        self._leave_at = math.inf  # time.monotonic() at which the process ends, whatever it still does
 
     def begins(self) -> None:
         """Start the clock, with the first iterator."""
@@ -39,7 +41,8 @@ class Ending:
             return
         self._begun = time.monotonic()
         emit("start", records.start())
-        threading.Thread(target=self._watch, name="trainlaunch-probe", daemon=True).start()
+        for run in (self._watch, self._guard):  # both now: at a script's end Python starts no thread any more
+            threading.Thread(target=run, name="trainlaunch-probe", daemon=True).start()
 
     def comes(self, seen: Seen) -> None:
         """End the script where a batch is asked for and enough was seen; in the thread that asks."""
@@ -51,8 +54,9 @@ class Ending:
     def ends(self) -> None:
         """Report at the script's own end."""
         if self._begun is not None and self._loops.pid == os.getpid() and self._once.acquire(blocking=False):
-            _limit()
+            self._leave_at = time.monotonic() + _LAST
             self._report("script")
+            self._leave_at = math.inf
 
     def _late(self) -> bool:
         return self._begun is not None and time.monotonic() - self._begun > self._settings.seconds
@@ -64,9 +68,16 @@ class Ending:
         time.sleep(_GRACE)
         self._exit("seconds")
 
+    def _guard(self) -> None:
+        """End checks that take too long."""
+        while time.monotonic() < self._leave_at:
+            time.sleep(1.0)
+        emit("end", {"reason": "checks", "seconds": time.monotonic() - (self._begun or 0.0)})
+        _leave()
+
     def _exit(self, reason: str) -> NoReturn:
         if self._once.acquire(blocking=False):
-            _limit()
+            self._leave_at = time.monotonic() + _LAST
             try:
                 self._report(reason)
             finally:
@@ -123,17 +134,6 @@ def _loaders_alive() -> list[Any]:
     from torch.utils.data import DataLoader
 
     return [each for each in gc.get_objects() if issubclass(type(each), DataLoader)]
-
-
-def _limit() -> None:
-    """End the process where what follows the last batch takes too long."""
-    threading.Thread(target=_leave_late, name="trainlaunch-probe-end", daemon=True).start()
-
-
-def _leave_late() -> None:
-    time.sleep(_LAST)
-    emit("end", {"reason": "checks", "seconds": _LAST})
-    _leave()
 
 
 def _leave() -> NoReturn:

@@ -1,0 +1,41 @@
+"""The end of a script, while Python still starts processes and threads for checks."""
+
+from __future__ import annotations
+
+import atexit
+import sys
+import threading
+from collections.abc import Callable
+from typing import Any
+
+
+def call(function: Callable[[], None]) -> None:
+    """Call `function` when the script has ended, once or more.
+
+    From Python 3.12 on no worker starts once the interpreter ends, so there the return of the script's own module
+    counts; one that ends by sys.exit or an exception is late all the same.
+    """
+    register = getattr(threading, "_register_atexit", None) or atexit.register
+    register(function)
+    monitoring, code = getattr(sys, "monitoring", None), _script()
+    tool = next((each for each in range(6) if monitoring and monitoring.get_tool(each) is None), None)
+    if monitoring is None or code is None or tool is None:
+        return
+
+    def returns(*_: Any) -> Any:
+        function()
+        return monitoring.DISABLE
+
+    monitoring.use_tool_id(tool, "trainlaunch-probe")
+    monitoring.register_callback(tool, monitoring.events.PY_RETURN, returns)
+    monitoring.set_local_events(tool, code, monitoring.events.PY_RETURN)
+
+
+def _script() -> Any:
+    """Return the code of the script's own module, which is now being run; None where it isn't."""
+    frame, main = sys._getframe(1), vars(sys.modules["__main__"])
+    while frame is not None:
+        if frame.f_globals is main and frame.f_code.co_name == "<module>":
+            return frame.f_code
+        frame = frame.f_back  # type: ignore[assignment]
+    return None
