@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from launcher.cli.common import (
-    CONTRACT_EXIT_CODES,
     add_job_arguments,
     add_kind_argument,
     add_output_argument,
@@ -32,33 +31,35 @@ EXAMPLES = (
     "trainlaunch tune job.yaml",
     "trainlaunch tune job.yaml --budget 10m --write --html tune.html",
 )
-EXIT_CODES = CONTRACT_EXIT_CODES
-DESCRIPTION = (
-    "Runs the job's own script, its training steps included, within the job's CPU and memory limits, and times the "
-    "DataLoader that trains with several num_workers, prefetch_factor and, on GPUs, pin_memory. The script runs once, "
-    "or once for each setting where its loop can't be given another one, then once or twice more to confirm the "
-    "result. A run is ended once it has told enough: what it would save at the end of training it doesn't save, but "
-    "evaluation and checkpoints of epochs that end sooner do run. It takes the budget, and a minute more where the "
-    "script starts slowly."
+EXIT_CODES = (
+    "0 timed, 1 nothing could be timed or a bad job file, 2 usage, 3 target unavailable, 70 a bug of ours, "
+    "130 interrupted"
 )
+WHAT_RUNS = """\
+The job's own script, its training steps included, on the job's target and within
+its CPU and memory limits. It runs once, or once for each setting where its loop
+can't be given another one, then once or twice more to confirm the result. A run is
+ended once it has told enough: what the script saves at the end of training it
+doesn't save, but evaluation and checkpoints of epochs that end sooner do run. It
+takes the budget, and a minute more where the script starts slowly."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add this verb's arguments."""
-    parser.description = DESCRIPTION
     add_job_arguments(parser)
     add_kind_argument(parser)
-    parser.add_argument(
-        "--budget", default=BUDGET, metavar="TIME", help=f"how long it may take, like 90s or 10m (default: {BUDGET})"
-    )
-    parser.add_argument(
-        "--write", action="store_true", help="keep the result in the lock beside the job file, where plan and up use it"
-    )
-    parser.add_argument(
-        "--html", type=Path, metavar="FILE", help="write a page with plots, one file that needs no other"
-    )
     add_output_argument(parser)
     add_place_arguments(parser)
+    asked = parser.add_argument_group("what runs", WHAT_RUNS)
+    asked.add_argument(
+        "--budget", default=BUDGET, metavar="TIME", help=f"how long it may take, like 90s or 10m (default: {BUDGET})"
+    )
+    asked.add_argument(
+        "--write", action="store_true", help="keep the result in the lock beside the job file, where plan and up use it"
+    )
+    asked.add_argument(
+        "--html", type=Path, metavar="FILE", help="write a page with plots, one file that needs no other"
+    )
 
 
 def run(args: argparse.Namespace, streams: Streams) -> int:
@@ -131,7 +132,7 @@ def _tuned(args: argparse.Namespace, plan: LaunchPlan, streams: Streams, budget:
         runs = Runs(args, progress.say, cluster)
         limited = limited_space(plan, plan_with)
         tuning = Tuning(Plans(plan, plan_with, measuring), limited, runs.start, budget=budget)
-        tuning.seen, tuning.begins = progress.seen, progress.begins
+        tuning.begins, tuning.times, tuning.seen = progress.begins, progress.times, progress.seen
         return tuning.run()
 
 

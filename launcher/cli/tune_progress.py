@@ -7,13 +7,14 @@ import time
 from typing import TYPE_CHECKING
 
 from launcher.cli.streams import Streams
-from launcher.measure.tune.table import HEAD, trial_line
+from launcher.measure.tune.table import HEAD, trial_line, words
 from launcher.units import format_duration
 from launcher.visible import one_line
 
 if TYPE_CHECKING:
     from types import TracebackType
 
+    from launcher.inside.tune.task import Setting
     from launcher.measure.tune.trial import Trial, TunedLoader
 
 TICK = 1.0
@@ -55,6 +56,12 @@ class Progress:
             self._show()
         else:
             self._streams.say(f"trainlaunch: timing {what}")
+
+    def times(self, setting: Setting) -> None:
+        """The timing of a setting begins, in the run that goes on."""
+        self._now = words(setting)
+        if self._terminal:
+            self._show()
 
     def seen(self, trial: Trial, loader: TunedLoader) -> None:
         """A setting was timed."""

@@ -18,10 +18,15 @@ class Ended(NamedTuple):
 
 
 class Hearing:
-    """What a run has told so far. `seen` is told of each timing; records of ranks other than 0 are not taken."""
+    """What a run has told so far. Records of ranks other than 0 are not taken.
 
-    def __init__(self, seen: Callable[[Trial, TunedLoader], None], *, fresh: bool) -> None:
-        self._seen, self._fresh = seen, fresh
+    `seen` is told of each timing, `begins` of each setting whose timing begins.
+    """
+
+    def __init__(
+        self, seen: Callable[[Trial, TunedLoader], None], begins: Callable[[Setting], None], *, fresh: bool
+    ) -> None:
+        self._seen, self._begins, self._fresh = seen, begins, fresh
         self._begun = time.monotonic()
         self.loader: TunedLoader | None = None
         self.trials: list[Trial] = []
@@ -40,6 +45,8 @@ class Hearing:
         elif kind == "tune-start":
             self.now = setting_of(record.get("setting"))
             self.startup = self.startup or time.monotonic() - self._begun
+            if self.now is not None:
+                self._begins(self.now)
         elif kind == "tune-setting":
             self._take_trial(record)
         elif kind == "tune-end":

@@ -45,7 +45,10 @@ class Plans(NamedTuple):
 
 
 class Tuning:
-    """One job's search within `budget` seconds. `seen` is told of each timing, `begins` of each run before it."""
+    """One job's search within `budget` seconds.
+
+    `begins` is told of each run, `times` of each setting that a run begins to time, `seen` of each timing.
+    """
 
     def __init__(self, plans: Plans, limited: Limited, start: Start, *, budget: float) -> None:
         self._plans, self._limited, self._start = plans, limited, start
@@ -57,6 +60,7 @@ class Tuning:
         self._unfinished = ""
         self._takes_it: bool | None = None
         self.seen: Callable[[Trial, TunedLoader], None] = lambda *_: None
+        self.times: Callable[[Setting], None] = lambda _: None
         self.begins: Callable[[str], None] = lambda _: None
 
     def run(self) -> Tuned:
@@ -92,7 +96,7 @@ class Tuning:
         return self._until - time.monotonic()
 
     def _first_run(self) -> TunedLoader:
-        heard = Hearing(self.seen, fresh=False)
+        heard = Hearing(self.seen, self.times, fresh=False)
         plan = self._plans.measuring(None) or self._plans.as_it_is
         ended = self._start(self._with_task(plan, self._task()), heard.take, self._budget + OVER)
         self._trials += heard.trials
@@ -121,17 +125,21 @@ class Tuning:
             if self._left() < self._run_seconds and (best == first or self._run_seconds > OVER):
                 return best, None, None
             confirmed = self._fresh(best, loader)
+            if confirmed is None:
+                return best, None, None
             if confirmed.rate:
                 break
-            self._trials = [each for each in self._trials if each.setting != best] + [confirmed]
-            if not any(each.rate for each in self._trials):
-                return best, None, None
-        if best == first or not confirmed.rate or self._left() < self._run_seconds:
-            return best, confirmed if confirmed.rate else None, confirmed if best == first else None
+            dead = [each._replace(rate=0.0, error=confirmed.error) for each in self._trials]
+            pairs = zip(self._trials, dead, strict=True)
+            self._trials = [gone if each.setting == best else each for each, gone in pairs]
+        else:
+            return best_of(tuple(self._trials)), None, None
+        if best == first or self._left() < self._run_seconds:
+            return best, confirmed, confirmed if best == first else None
         was = self._fresh(first, loader)
-        if was.rate >= confirmed.rate:
+        if was is not None and was.rate >= confirmed.rate:
             return first, was, was
-        return best, confirmed, was if was.rate else None
+        return best, confirmed, was if was is not None and was.rate else None
 
     def _one_by_one(self, loader: TunedLoader) -> None:
         while True:
@@ -142,25 +150,33 @@ class Tuning:
                     enough = format_duration(round(self._run_seconds * (len(self._limited.space.workers) + 4)))
                     self._unfinished = f"each setting is a run of its own here; --budget {enough} has room for all"
                 return
-            self._trials.append(self._fresh(setting, loader))
+            trial = self._fresh(setting, loader)
+            if trial is None:
+                return
+            self._trials.append(trial)
 
-    def _fresh(self, setting: Setting, loader: TunedLoader) -> Trial:
-        """Return the timing of a setting in a process of its own, with the threads that the plan gives it."""
+    def _fresh(self, setting: Setting, loader: TunedLoader) -> Trial | None:
+        """Return the timing of a setting in a process of its own, with the threads that the plan gives it.
+
+        None where that process was too late, which tells nothing of the setting.
+        """
         own = setting == self._trials[0].setting
         self.begins(f"a fresh process with {setting.num_workers} workers")
         plan = self._plans.measuring(None if own else setting)
         if plan is None:
             return Trial(setting, 0.0, 0.0, 0, error="the job can't have this setting")
-        heard = Hearing(self.seen, fresh=True)
+        heard = Hearing(self.seen, self.times, fresh=True)
         task = self._task(setting=list(setting), loader=loader.key)
-        seconds = max(self._left(), self._run_seconds) + self._each
+        seconds = max(self._left(), 2 * self._run_seconds) + self._each
         ended = self._start(self._with_task(plan, task), heard.take, seconds)
         if not own and heard.loader is not None:
             self._takes_it = heard.loader.setting.num_workers == setting.num_workers
         if heard.trials:
             return heard.trials[-1]
-        told = "it gave no batch in time" if ended.code is None else f"the script ended with exit code {ended.code}"
-        return Trial(setting, 0.0, 0.0, 0, error=told, fresh=True)
+        if ended.code is None:
+            self._unfinished = f"a fresh process with {setting.num_workers} workers did not train in time"
+            return None
+        return Trial(setting, 0.0, 0.0, 0, error=f"the script ended with exit code {ended.code}", fresh=True)
 
     def _task(self, **more: object) -> str:
         space = self._limited.space

@@ -148,6 +148,31 @@ def test_a_script_that_takes_no_workers_from_the_plan_is_told(tmp_path: Path) ->
     assert searched(tmp_path, script).takes_it is False
 
 
+def test_a_fresh_process_that_is_late_says_nothing_of_its_setting(tmp_path: Path) -> None:
+    """What was timed under one loop stands, and is not confirmed."""
+
+    class Late(Script):
+        def timed(self, take: Take, setting: Setting, rates: Mapping[int, float], *, last: bool = True) -> Ended:
+            return Ended(None, "") if last else super().timed(take, setting, rates, last=last)
+
+    tuned = searched(tmp_path, Late(RATES))
+    assert (tuned.best, tuned.confirmed, tuned.rates[Setting(3)]) == (Setting(3), None, 21.0)
+    assert tuned.unfinished == "a fresh process with 3 workers did not train in time"
+
+
+def test_a_winner_that_dies_alone_leaves_it_to_the_next(tmp_path: Path) -> None:
+    """And the setting as it is stays the first."""
+
+    class Dies(Script):
+        def timed(self, take: Take, setting: Setting, rates: Mapping[int, float], *, last: bool = True) -> Ended:
+            dead = last and setting.num_workers == 3
+            return Ended(137, "") if dead else super().timed(take, setting, rates, last=last)
+
+    tuned = searched(tmp_path, Dies(RATES))
+    assert (tuned.best, tuned.as_it_is, tuned.rates[Setting(3)]) == (Setting(4), Setting(0), 0.0)
+    assert tuned.confirmed is not None
+
+
 def test_where_the_loop_has_a_state_each_setting_has_a_run(tmp_path: Path) -> None:
     """The same search, and no further run to confirm: all were fresh."""
     script = Script(RATES, in_place=False)
