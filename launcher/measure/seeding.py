@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 
 def seeding(generator: str, kind: str) -> str:
     """Return the line of a worker_init_fn that seeds a generator of that class differently in each worker and epoch."""
@@ -18,3 +21,9 @@ def seeding(generator: str, kind: str) -> str:
         "torch.Generator": f"{own}.manual_seed(torch.initial_seed())",
     }
     return made[kind]
+
+
+def more(facts: Mapping[str, Any]) -> str:
+    """Return which `others` repeat beside the generator that is named; empty where none does."""
+    others = [str(each) for each in facts.get("others", ())]
+    return f", and from {', '.join(others)}" if others else ""

@@ -33,6 +33,9 @@ class OfClass(Data):
     state = np.random.RandomState(0)
     def __getitem__(self, i): return self.state.rand()
 
+class OverClass(OfClass):
+    def __init__(self): self.state = np.random.RandomState(7)
+
 module_rng = np.random.default_rng(3)
 
 class OfModule(Data):
@@ -60,6 +63,10 @@ class Epochs(Generator):
 class Unused(Generator):
     def __getitem__(self, i): return float(i)
 
+class Two(Generator):
+    def __init__(self): self.rng, self.other = np.random.default_rng(0), random.Random(1)
+    def __getitem__(self, i): return float(self.rng.random()), self.other.random()
+
 class Mixed:
     def __init__(self): self.rng = np.random.default_rng(1)
     def __call__(self, batch):
@@ -77,9 +84,10 @@ def case(name, dataset, known=(), **options):
 
 CASES = [
     case("generator", Generator()), case("transform", Transformed()), case("of torch", OfTorch()),
-    case("of class", OfClass()), case("of module", OfModule()), case("global", Global()),
+    case("of class", OfClass()), case("over class", OverClass()), case("of module", OfModule()),
+    case("global", Global()),
     case("from index", FromIndex()), case("seeded late", SeededLate()), case("epochs", Epochs()),
-    case("unused", Unused()), case("divided", Global(), worker_init_fn=divided),
+    case("two", Two()), case("unused", Unused()), case("divided", Global(), worker_init_fn=divided),
     case("remainder", Global(), worker_init_fn=remainder), case("by number", Global(), worker_init_fn=by_number),
     case("alike", Global(), worker_init_fn=alike), case("seeded", Generator(), worker_init_fn=seed_dataset),
     case("divided, unused", Unused(), worker_init_fn=divided),
@@ -101,9 +109,14 @@ def test_generators_that_repeat_are_found_where_they_are_and_no_others(found: To
     """By their states in real workers: what is seeded by index, worker or epoch is fine, and so is what torch seeds."""
     paths = {name: [[each["generator"] for each in defect] for defect in defects] for name, defects in found.items()}
     both = {"generator": "dataset.rng", "transform": "dataset.transform.random", "of torch": "dataset.generator"}
-    both |= {"of class": "dataset.state", "of module": "__main__.module_rng", "alike": "numpy.random"}
+    both |= {
+        "of class": "dataset.state",
+        "over class": "dataset.state",
+        "of module": "__main__.module_rng",
+        "alike": "numpy.random",
+    }
     both |= {"collate": "collate_fn.rng", "unbatched": "dataset.rng", "no workers": "dataset.rng"}
-    both |= {"spawned": "dataset.rng"}
+    both |= {"spawned": "dataset.rng", "two": "dataset.rng"}
     silent = ("global", "from index", "seeded late", "unused", "remainder", "seeded", "divided, unused", "evaluation")
     assert paths == {
         **{name: [[path], [path]] for name, path in both.items()},
@@ -114,6 +127,7 @@ def test_generators_that_repeat_are_found_where_they_are_and_no_others(found: To
         "divided": [["numpy.random"], []],
     }
     assert found["of torch"][0][0] == {
-        **{"generator": "dataset.generator", "class": "torch.Generator", "how": "equal", "num_workers": 2}
+        **{"generator": "dataset.generator", "class": "torch.Generator", "how": "equal", "others": [], "num_workers": 2}
     }
+    assert [defect[0]["others"] for defect in found["two"]] == [["dataset.other"]] * 2
     assert (found["divided"][0][0]["how"], found["no workers"][1][0]["num_workers"]) == ("low bits", 0)

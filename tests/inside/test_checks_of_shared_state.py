@@ -37,6 +37,12 @@ class Augmented(Dataset):
     def __len__(self): return 100
     def __getitem__(self, i): return torch.ones(4) * i + torch.rand(4)
 
+class Flipped(Augmented):
+    def __getitem__(self, i): return i if random.random() < 0.1 else -i
+
+class Rarely(Records):
+    def __getitem__(self, i): return super().__getitem__(i), float(torch.rand(1))
+
 class ByWorker(Augmented):
     def __getitem__(self, i):
         info = get_worker_info()
@@ -62,7 +68,8 @@ if __name__ == "__main__":
 CASES = [
     case("records", Records()), case("unbatched", Records(), batch_size=None), case("lazy", Lazy()),
     case("in turn", InTurn()), case("positional", Positional()), case("augmented", Augmented()),
-    case("by worker", ByWorker()), case("fails", FailsInWorkers()), case("plain", Plain()),
+    case("by worker", ByWorker()), case("flipped", Flipped()), case("random records", Rarely()),
+    case("fails", FailsInWorkers()), case("plain", Plain()),
     case("no workers, unknown before", Lazy(), num_workers=0), case("not run", Records(), {"order": None}),
 ] if __name__ == "__main__" else []
 """
@@ -71,10 +78,11 @@ CASES = [
 def test_samples_that_workers_spoil_are_found_and_no_others(inside: Inner) -> None:
     """Wrong bytes of a shared position, and what only a worker raises; never randomness, whoever seeds it."""
     found = {name: checks[0] for name, checks in told(inside, SCRIPT, "worker_dependent_samples").items()}
-    assert [name for name, facts in found.items() if facts] == ["records", "unbatched", "fails"]
+    assert [name for name, facts in found.items() if facts] == ["records", "unbatched", "random records", "fails"]
     shared = found["records"][0]
     assert shared["files"] == ["/tmp/records"]
     assert 0 < shared["wrong"] < shared["read"]
     assert 0 <= shared["index"] < 4000
     assert found["fails"][0]["raised"] == ["KeyError: 'bad object header version number'"]
     assert found["fails"][0]["wrong"] == 0
+    assert (found["random records"][0]["wrong"], found["random records"][0]["files"]) == (0, ["/tmp/records"])

@@ -75,11 +75,11 @@ def _generators(roots: Iterable[Any]) -> Iterator[tuple[str, Any]]:
     for name, root in zip(("dataset", "collate_fn"), roots):
         for each in held(root, name):
             yield each.path, each.value
-            function = isinstance(each.value, (types.FunctionType, type))
+            function, own = isinstance(each.value, (types.FunctionType, type)), getattr(each.value, "__dict__", {})
             for owner in (each.value,) if function else type(each.value).__mro__:
                 modules.append(getattr(owner, "__module__", None) or "")
                 if not function:
-                    yield from ((f"{each.path}.{key}", value) for key, value in list(vars(owner).items()))
+                    yield from ((f"{each.path}.{key}", value) for key, value in vars(owner).items() if key not in own)
     for module in dict.fromkeys(modules):
         if module.split(".")[0] not in ("torch", "numpy", "random", "builtins"):
             found = getattr(sys.modules.get(module), "__dict__", {})

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from launcher.diagnostics import Diagnostic, Explanation, Severity
 from launcher.measure.finding import Finding
-from launcher.measure.seeding import seeding
+from launcher.measure.seeding import more, seeding
 
 TL708 = Explanation(
     "TL708",
@@ -48,7 +48,7 @@ loader = DataLoader(Images(files), num_workers=4, worker_init_fn=seed)
 
 
 def said(finding: Finding) -> Diagnostic:
-    """Facts: `generator`, its path; `class`; `how`, `equal` or `low bits`; `num_workers` of the script."""
+    """Facts: `generator`, its path; `class`; paths of `others`; `how`: `equal` or `low bits`; `num_workers`."""
     generator, workers = str(finding.facts["generator"]), int(finding.facts["num_workers"])
     if finding.facts["how"] == "low bits":
         return Diagnostic(
@@ -61,7 +61,7 @@ def said(finding: Finding) -> Diagnostic:
     draw = f"all {workers} workers draw" if workers > 1 else "with num_workers above 1, all workers would draw"
     return Diagnostic(
         TL708.code,
-        f"{draw} the same random numbers from {generator} ({finding.facts['class']})",
+        f"{draw} the same random numbers from {generator} ({finding.facts['class']}){more(finding.facts)}",
         f"in worker_init_fn: {seeding(generator, str(finding.facts['class']))}",
         why="each worker gets a copy of the generator in the same state, and torch seeds only torch, random and "
         "numpy.random in workers",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from launcher.diagnostics import Diagnostic, Explanation, Severity
 from launcher.measure.finding import Finding
-from launcher.measure.seeding import seeding
+from launcher.measure.seeding import more, seeding
 
 TL709 = Explanation(
     "TL709",
@@ -41,13 +41,13 @@ loader = DataLoader(Images(files, Compose(steps)), num_workers=4, worker_init_fn
 
 
 def said(finding: Finding) -> Diagnostic:
-    """Facts: `generator`, its path; `class`; `num_workers` of the script."""
+    """Facts: `generator`, its path; `class`; paths of `others`; `num_workers` of the script."""
     generator, kind = str(finding.facts["generator"]), str(finding.facts["class"])
     workers = int(finding.facts["num_workers"])
     draw = "draws" if workers else "would with num_workers above 0 draw"
     return Diagnostic(
         TL709.code,
-        f"each epoch {draw} the random numbers of the first again from {generator} ({kind})",
+        f"each epoch {draw} the random numbers of the first again from {generator} ({kind}){more(finding.facts)}",
         f"in worker_init_fn: {seeding(generator, kind)}",
         why="each epoch's workers start from a copy of the main process, where the generator has not moved; "
         "torch.initial_seed() is another in each epoch",

@@ -21,6 +21,15 @@ def test_workers_that_draw_alike_are_an_error_with_the_line_to_type() -> None:
     )
 
 
+def test_generators_that_repeat_together_are_one_finding() -> None:
+    """A pipeline of ten transforms has ten."""
+    others = ["dataset.flip", "dataset.t[1].R"]
+    said = saying("repeated-augmentation", how="equal", num_workers=4, others=others, **GENERATOR)
+    assert said.message.endswith("dataset.rng (numpy.random.Generator), and from dataset.flip, dataset.t[1].R")
+    said = saying("repeated-epochs", num_workers=4, others=["dataset.flip"], **GENERATOR)
+    assert said.message.endswith("again from dataset.rng (numpy.random.Generator), and from dataset.flip")
+
+
 def test_a_script_without_workers_is_warned_of_what_they_would_do() -> None:
     """A plan may give it some."""
     said = saying("repeated-augmentation", how="equal", num_workers=0, **GENERATOR)

@@ -8,11 +8,11 @@ from typing import Any
 from launcher.inside.probe.seen import Seen
 from launcher.inside.probe.starting import batch_seconds, batches_of_epoch, start_seconds
 
-SECONDS, SHARE = 0.5, 0.2
+SECONDS, SHARE = 1.0, 0.2
 
 
 def check(seen: Seen) -> Iterator[dict[str, Any]]:
-    """Yield one finding where starting takes half a second or more, and a fifth of the epoch."""
+    """Yield one finding where starting takes a second or more, and a fifth of the epoch."""
     batches, each = batches_of_epoch(seen), batch_seconds(seen)
     if not (seen.num_workers and seen.trained and batches and each) or seen.persistent_workers:
         return

@@ -13,19 +13,20 @@ from launcher.inside.probe.draws import draws
 from launcher.inside.probe.seen import Seen
 
 SECONDS = 10.0
+MOST = 10  # paths that are named
 GLOBAL = ("numpy.random", "random")
 
 
 def check(seen: Seen) -> Iterator[dict[str, Any]]:
-    """Yield each generator that starts equal in all workers, moves on with each sample, and stays equal."""
+    """Yield one finding of generators that start equal in all workers, move on with each sample, and stay equal."""
     if seen.iterable or not seen.trained:
         return
     found = draws(seen)
     first, second = found.epochs[0]
     advancing = list(found.advancing())
-    for path in advancing:
-        if second.get(path) == first[path]:
-            yield _facts(seen, path, first[path], "equal")
+    equal = [path for path in advancing if second.get(path) == first[path]]
+    if equal:
+        yield {**_facts(seen, equal[0], first[equal[0]], "equal"), "others": equal[1:MOST]}
     if seen.worker_init_fn is not None:
         ignoring = apart(lambda: _ignoring(seen), SECONDS)
         for path in ignoring:

@@ -8,14 +8,17 @@ from typing import Any
 from launcher.inside.probe.draws import draws
 from launcher.inside.probe.seen import Seen
 
+MOST = 10  # paths that are named
+
 
 def check(seen: Seen) -> Iterator[dict[str, Any]]:
-    """Yield each generator that begins every epoch where it began the first; not of workers that live on."""
+    """Yield one finding of generators that begin each epoch where they began the first; not of workers that live on."""
     if seen.iterable or not seen.trained or seen.persistent_workers:
         return
     found = draws(seen)
     first, second = (epoch[0] for epoch in found.epochs)
-    for path in found.advancing():
-        if second.get(path) == first[path]:
-            kind = first[path][0].split(" ")[0]
-            yield {"generator": path, "class": kind, "num_workers": seen.num_workers}
+    equal = [path for path in found.advancing() if second.get(path) == first[path]]
+    if equal:
+        kind = first[equal[0]][0].split(" ")[0]
+        facts = {"generator": equal[0], "class": kind, "others": equal[1:MOST]}
+        yield {**facts, "num_workers": seen.num_workers}

@@ -2,22 +2,29 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import random
 import stat
 import time
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 from launcher.inside.probe.apart import apart
-from launcher.inside.probe.digest import digest
+from launcher.inside.probe.digest import digest, states
 from launcher.inside.probe.objects import held
 from launcher.inside.probe.seen import Seen
 from launcher.inside.probe.trial import spread_indices, trial_loader
 
 SECONDS, WORKERS, SAMPLES, BATCH, MOST_RAISED = 40.0, 4, 64, 16, 20
 ALONE, READING, BRIEFLY = 1.0, 3.0, 0.5  # seconds of reading; briefly where no file is open that workers could share
+
+
+class _Alone(NamedTuple):
+    """(index, hash) of samples as one process reads them; whether they are random, and whether some raise."""
+
+    samples: list[tuple[Any, str]]
+    random: bool  # a generator moved, or a sample differed: chance may make the others equal
+    raised: bool
 
 
 def notice(seen: Seen) -> dict[int, tuple[str, int]]:
@@ -32,28 +39,33 @@ def check(seen: Seen) -> Iterator[dict[str, Any]]:
     """
     if seen.iterable or seen.order is None or (not seen.num_workers and _opened_since(seen)):
         return
-    right = apart(lambda: _alone(seen), SECONDS)
-    found = apart(lambda: _together(seen, right), SECONDS) if right else None
+    alone = _Alone(*apart(lambda: _alone(seen), SECONDS))
+    found = apart(lambda: _together(seen, alone), SECONDS) if alone.samples else None
     if found and (found["wrong"] or found["raised"] or (found["files"] and not _has_lock(seen))):
         yield {**found, "workers": WORKERS, "num_workers": seen.num_workers}
 
 
-def _alone(seen: Seen) -> list[tuple[Any, str]]:
-    """Return (index, hash) of samples that one process reads twice alike."""
-    found, deadline = [], time.monotonic() + ALONE
-    several = getattr(seen.dataset, "__getitems__", None)
+def _alone(seen: Seen) -> _Alone:
+    """Read samples in this process, each twice."""
+    several, before = getattr(seen.dataset, "__getitems__", None), states(seen.dataset)
+    found, raised, differs, deadline = [], False, False, time.monotonic() + ALONE
     for index in spread_indices(seen, SAMPLES):
-        with contextlib.suppress(Exception):  # what is raised here isn't for a worker's sake
+        try:
             once, twice = (digest(several([index])[0] if several else seen.dataset[index]) for _ in range(2))
-            if once == twice:
-                found.append((index, once))
+        except Exception:  # what is raised here isn't for a worker's sake
+            raised = True
+            continue
+        differs = differs or once != twice
+        found.append((index, once))
         if time.monotonic() > deadline:
             break
-    return found
+    after = states(seen.dataset)
+    return _Alone(found, differs or any(after.get(path) != state for path, state in before.items()), raised)
 
 
-def _together(seen: Seen, right: list[tuple[Any, str]]) -> dict[str, Any]:
+def _together(seen: Seen, alone: _Alone) -> dict[str, Any]:
     """Read the samples over and over in several workers at once, and return what of that was wrong."""
+    right = alone.samples
     chosen, batch = random.Random(0), min(BATCH, len(right)) if seen.batch_sampler is not None else 1  # noqa: S311
     orders = [chosen.sample(range(len(right)), batch) for _ in range(400)] * 50
     before = _positions()
@@ -72,10 +84,16 @@ def _together(seen: Seen, right: list[tuple[Any, str]]) -> dict[str, Any]:
             raised.append(_last_line(problem))
         if time.monotonic() > deadline or len(raised) > MOST_RAISED:
             break
-    wrong, after = _wrong(samples, [value for _, value in right]), _positions()
+    wrong, after = [] if alone.random else _wrong(samples, [value for _, value in right]), _positions()
     moved = [name for each, (name, at) in before.items() if each in after and _moved((name, at), after[each])]
     index = right[wrong[0]][0] if wrong else None
-    return {"wrong": len(wrong), "read": len(samples), "index": index, "raised": raised[:1], "files": moved[:3]}
+    return {
+        "wrong": len(wrong),
+        "read": len(samples),
+        "index": index,
+        "raised": raised[: not alone.raised],
+        "files": moved[:3],
+    }
 
 
 class _Hashes:
