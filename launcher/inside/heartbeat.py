@@ -31,7 +31,7 @@ class Heartbeat:
         self.begin()
 
     def begin(self) -> None:
-        """Begin as a process that has no line yet: a forked one has its parent's."""
+        """Begin without a line: a forked process has its parent's."""
         self.on = True
         self._page: Any = None
         self._at = self._batches = self._ahead = 0
@@ -39,7 +39,7 @@ class Heartbeat:
         self._lock = threading.Lock()
 
     def enter(self) -> int:
-        """Note that a wait begins, and return its number; threads, and loaders inside loaders, wait at once."""
+        """Note that a wait begins, and return its number; several may last at once."""
         number = next(self._numbers)
         with self._lock:
             if self._page is None:
@@ -50,7 +50,7 @@ class Heartbeat:
         return number
 
     def leave(self, number: int, *, batch: bool) -> None:
-        """Note that it is over, with or without a batch; the longest other wait goes on."""
+        """Note that it is over; the longest other wait goes on."""
         with self._lock:
             if self._waits.pop(number, None) is None:
                 return  # a process that was forked meanwhile
@@ -107,7 +107,7 @@ def install() -> None:
 
 
 def follow(base: Any, heartbeat: Heartbeat, worker: Any) -> None:
-    """Put the notes around `base.__next__`; `worker` tells whether this process is a DataLoader's worker."""
+    """Put the notes around `base.__next__`; `worker` is torch's get_worker_info."""
     take = base.__next__
     os.register_at_fork(after_in_child=heartbeat.begin)
 

@@ -1,6 +1,6 @@
 """Gives num_workers, and nothing else, to DataLoaders that state none: `data_loader.inject: num_workers`.
 
-One line on standard error for each says what was done, or why it was left alone.
+One line on standard error for each says which, or why it was left alone.
 """
 
 from __future__ import annotations
@@ -37,8 +37,8 @@ class Workers:
     def number(self, given: dict[str, Any]) -> int | None:
         """Return the workers of a loader with these arguments, None where it is left alone; says which."""
         place, call, library = _place()
-        if library and given.get("num_workers") in self._given:
-            return None  # it passes on what another loader got
+        if (library and given.get("num_workers") in self._given) or library == "threading":
+            return None  # it passes on what another loader got; or a check of ours builds it
         reason, found = self._reason(given, library), None
         if not reason:
             reason = "another loader was built there before" if call in self._calls else ""
@@ -101,7 +101,7 @@ class Workers:
 
 
 def batches(given: dict[str, Any]) -> int:
-    """Return how many batches it has. Raises what parts without a length raise."""
+    """Return how many there are. Raises where a part has no length."""
     if given.get("batch_sampler") is not None:
         return len(given["batch_sampler"])
     samples = len(given["dataset"] if given.get("sampler") is None else given["sampler"])
@@ -117,16 +117,18 @@ def say(text: str) -> None:
 
 
 def _place() -> tuple[str, Any, str]:
-    """Return the line of the job's own code, as `train.py:48`, its call, and the library called."""
+    """Return the job's own line, as `train.py:48`, its call, and the library called."""
     frame: Any = sys._getframe(1)
-    library = ""
-    while frame.f_back is not None:
+    library, nearest = "", frame
+    while frame is not None:
         file = frame.f_code.co_filename
         if not os.path.realpath(file).startswith(_NOT_THE_JOBS) and not file.startswith(_NOT_THE_JOBS):
             break
         name = str(frame.f_globals.get("__name__", "")).partition(".")[0]
-        library = name if name not in ("torch", "launcher", "trainlaunch_inside") else library
+        if name not in ("torch", "launcher", "trainlaunch_inside"):
+            library, nearest = name, nearest if library else frame
         frame = frame.f_back
+    frame = frame or nearest  # an installed program has no file of its own
     file, here = os.path.realpath(frame.f_code.co_filename), os.getcwd() + os.sep
     shown = file[len(here) :] if file.startswith(here) else file
     return f"{shown}:{frame.f_lineno}", (frame.f_code, frame.f_lasti), library

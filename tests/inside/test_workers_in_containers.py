@@ -144,3 +144,15 @@ def test_ranks_say_it_once(inside: Inner) -> None:
     """The first rank speaks."""
     ran = train(inside, "show(DataLoader(Data()))", env={"RANK": "1"})
     assert (ran.out, told(ran)) == ("DataLoader 2 64\n", [])
+
+
+def test_an_installed_program_is_named_by_its_own_file(inside: Inner) -> None:
+    """`python -m` of a package beside torch has no file that is the job's alone."""
+    program = HEAD + "if __name__ == '__main__': show(DataLoader(Data()))\n"
+    place = (
+        "import sys, sysconfig, pathlib; pathlib.Path(sysconfig.get_path('purelib'), 'mine.py').write_text(sys.argv[1])"
+    )
+    command = ("sh", "-c", 'python -c "$0" "$1" && exec python -m mine', place, program)
+    ran = train(inside, "", command=command)
+    assert ran.out == "DataLoader 2 64\n", ran.err
+    assert f"/mine.py:{LINE} num_workers 0 → 2" in told(ran)[0]
