@@ -17,8 +17,8 @@ from launcher.cli.report import as_json, document
 from launcher.cli.streams import Streams
 from launcher.container.shutdown import USUAL, shutdown_timeout
 from launcher.diagnostics import Severity
-from launcher.job.building.lock import KIND
 from launcher.job.ceilings import Given
+from launcher.job.measured import KIND
 from launcher.job.names import shown
 from launcher.job.spec import Origin
 from launcher.plan.inside import HEARTBEAT, INJECTED, WORKERS

@@ -158,7 +158,8 @@ def _run(
 
 def _until(args: argparse.Namespace) -> str:
     if args.through:
-        return f"to its own end, each loop cut to {args.batches} batches: its own saving and evaluation run"
+        ends = f"to its own end, or {args.seconds} s"
+        return f"{ends}, each loop cut to {args.batches} batches: its own saving and evaluation run"
     return f"until {args.batches} batches or {args.seconds} s; nothing that it saves later is saved"
 
 

@@ -9,6 +9,8 @@ from typing import NamedTuple
 
 from launcher.diagnostics import Span
 
+KIND = "lock"  # of an Origin that stands in the lock
+
 
 class ProbedLoader(NamedTuple):
     """One loader of the script; it stands where its loader in the job file does.

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from launcher.run.kubernetes.launch import Launch
 
 LET_END_SECONDS = 5.0  # for all ranks to end by themselves once rank 0 has what it needs
+OWN_END_SECONDS = 300.0  # for a script that comes to its own end: it may still save, and send to a tracker
 ENOUGH = "rank 0 has measured enough"
 _WORKERS = re.compile(rb"trainlaunch: preflight passed: [^\n]*\bnum_workers (\d{1,9})\b")
 _HEAD = 64 * 1024  # bytes of output in which the preflight's line stands
@@ -51,9 +52,12 @@ class Shown(NamedTuple):
 
 
 class _Listener:
-    """Takes records out of both streams, and shows the rest until rank 0 has ended: what comes then is its echo."""
+    """Takes records out of both streams, and shows the rest until rank 0 was ended: what comes then is its echo.
 
-    def __init__(self, take: Take, shown: Shown, enough: Callable[[], None]) -> None:
+    `enough` is told how many seconds all of it may still take.
+    """
+
+    def __init__(self, take: Take, shown: Shown, enough: Callable[[float], None]) -> None:
         self._take, self._shown, self._enough = take, shown, enough
         self._streams = {each: MarkedStream(self._record) for each in (False, True)}
         self._head = b""
@@ -81,9 +85,10 @@ class _Listener:
             self._shown.output(data)
 
     def _record(self, record: dict[str, Any]) -> None:
-        if self._take(record) and not self.over:
-            self.over = True
-            self._enough()
+        if self._take(record):
+            itself = record.get("reason") == "script"
+            self.over = not itself
+            self._enough(OWN_END_SECONDS if itself else LET_END_SECONDS)
 
 
 def run_measuring(plan: LaunchPlan, take: Take, shown: Shown, typed: str, cluster: Cluster | None = None) -> Ran:
@@ -94,8 +99,8 @@ def run_measuring(plan: LaunchPlan, take: Take, shown: Shown, typed: str, cluste
     events: Events[Event] = Events()
     timers: list[threading.Timer] = []
 
-    def enough() -> None:
-        timer = threading.Timer(LET_END_SECONDS, lambda: events.put(Event("signal", ENOUGH)))
+    def enough(seconds: float) -> None:
+        timer = threading.Timer(seconds, lambda: events.put(Event("signal", ENOUGH)))
         timer.daemon = True
         timers.append(timer)
         timer.start()

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from launcher.diagnostics import Span
-from launcher.job.building.lock import KIND
 from launcher.job.loader_spec import DataLoaderSpec, LoaderSpec
-from launcher.job.measured import Probe, ProbedLoader, Tune
+from launcher.job.measured import KIND, Probe, ProbedLoader, Tune
 from launcher.job.spec import JobSpec, Origin
 from launcher.plan.ranks import ranks_of, torchrun_prefix
 from launcher.targets import TARGETS

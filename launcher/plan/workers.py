@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from launcher.job.building.lock import KIND
+from launcher.job.measured import KIND
 from launcher.job.spec import JobSpec, Origin
 from launcher.plan.cpu_budget import whole_cpus
 from launcher.plan.launch_plan import Derived

@@ -108,3 +108,12 @@ def findings(inside: Inner, script: str) -> set[str]:
 def test_a_script_has_its_defect_and_no_other(inside: Inner, script: str, defects: set[str]) -> None:
     """Found while the script trains, from its own loaders."""
     assert findings(inside, script) == defects
+
+
+def test_loops_that_probe_itself_cuts_are_not_left_by_the_script(inside: Inner) -> None:
+    """With `--through` each of them ends after the batches that were asked for."""
+    data = "TensorDataset(torch.rand(640, 4))"
+    ran = inside(f"{START}train(DataLoader({data}, 8, num_workers=2), epochs=8)", batches=4, through=True)
+    assert ran.code == 0, ran.err
+    assert ran.findings("iterators-rebuilt") == []
+    assert ran.one("batches")["passes"] == 8

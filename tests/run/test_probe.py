@@ -26,7 +26,7 @@ class Random(Dataset):
     def __getitem__(self, i): return torch.zeros(1 << 15), i
 if __name__ == "__main__":
     model = torch.nn.Linear(1, 1)
-    loader = DataLoader(Random(), batch_size=8, num_workers=2)
+    loader = DataLoader(Random(), batch_size=8, num_workers=2, persistent_workers=True)
     for epoch in range(3):
         for x, y in loader:
             model(x[:1, :1]).sum().backward()

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from launcher.diagnostics import Diagnostic, Explanation, Report, Span
-from launcher.job.measured import Probe, Tune
+from launcher.job.measured import KIND, Probe, Tune
 from launcher.yamltree.source import MappingNode, Node, Scalar, SequenceNode, parse_yaml
 
 TL125 = Explanation(
@@ -60,7 +60,6 @@ rm job.lock.yaml && trainlaunch plan job.yaml
 )
 VERSION = 2
 PARTS = ("images", "probe", "tune")
-KIND = "lock"  # of an Origin
 DIGEST = re.compile(r"sha256:[0-9a-f]{64}")
 
 

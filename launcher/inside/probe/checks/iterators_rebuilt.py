@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from launcher.inside.probe import settings
 from launcher.inside.probe.seen import Seen
 from launcher.inside.probe.starting import batches_of_epoch, start_seconds
 
@@ -15,7 +16,8 @@ def check(seen: Seen) -> Iterator[dict[str, Any]]:
     """Yield one finding where loops that were left early cost more than a tenth of the time in new workers."""
     if not seen.num_workers or seen.iterators < FEWEST:
         return
-    left = seen.passes[:-1]
+    asked = settings.read()
+    left = [each for each in seen.passes[:-1] if not (asked.through and each >= asked.batches)]  # probe ended those
     length = batches_of_epoch(seen)
     if not left or (length is not None and max(left) * 2 > length):
         return
