@@ -31,6 +31,7 @@ class Images(Dataset):
 def kept(samples):
     return default_collate([each for each in samples if each is not None])
 
+
 loader = DataLoader(dataset, batch_size=32, collate_fn=kept)
 ```
 """,

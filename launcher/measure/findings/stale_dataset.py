@@ -22,6 +22,7 @@ class Shuffled(Dataset):
     def set_epoch(self, epoch):
         self.epoch = epoch
 
+
 loader = DataLoader(Shuffled(), num_workers=4, persistent_workers=True)
 ```
 
@@ -34,6 +35,7 @@ class Shuffled(Dataset):
 
     def set_epoch(self, epoch):
         self.epoch.fill_(epoch)
+
 
 loader = DataLoader(Shuffled(), num_workers=4, persistent_workers=True)
 ```

@@ -31,6 +31,7 @@ class Images(Dataset):
 def scaled(image):
     return image / 255
 
+
 class Images(Dataset):
     def __init__(self):
         self.transform = scaled

@@ -23,10 +23,12 @@ forked is the most frequent reason.
 lock = threading.Lock()
 threading.Thread(target=report, args=(lock,), daemon=True).start()
 
+
 class Images(Dataset):
     def __getitem__(self, index):
         with lock:  # held at the fork, and never released in the worker
             return decode(self.paths[index])
+
 
 loader = DataLoader(Images(), num_workers=4)
 ```
