@@ -25,6 +25,7 @@ import yaml
 
 ROOT = Path(__file__).resolve().parents[1]
 PROGRAM = ROOT / "bench" / "gpu_workers" / "train.py"
+KEPT = ("--write", "-o", "json")
 RATE = re.compile(r"^images per second ([\d.]+)$", re.MULTILINE)
 
 
@@ -42,9 +43,14 @@ def written_job(folder: Path, *, seconds: float, device: str, inject: str) -> Pa
         "name": "gpu-workers",
         "target": "local",
         "image": "none:1",
-        "command": [sys.executable, str(folder / "train.py"), str(folder / "jpeg"), str(seconds), "--device", device],
+        "command": [sys.executable, str(folder / "train.py"), str(folder / "jpeg"), "--device", device],
+        "env": {"SECONDS": str(seconds)},
         "resources": {"cpus": cpus, "memory": "16Gi" if device == "cpu" else "64Gi", "gpus": int(device == "cuda")},
-        "data_loader": {"batch_size": 128, "sample": [{"shape": [3, 224, 224], "dtype": "uint8"}], "inject": inject},
+        "data_loader": {
+            "batch_size": 128 if device == "cuda" else 4,
+            "sample": [{"shape": [3, 224, 224], "dtype": "uint8"}],
+            "inject": inject,
+        },
     }
     path = folder / "job.yaml"
     path.write_text(yaml.safe_dump(job), encoding="utf-8")
@@ -78,7 +84,7 @@ def main() -> int:
         job = written_job(folder, seconds=args.seconds, device=args.device, inject="num_workers")
         planned = json.loads(trainlaunch("plan", str(job), "-o", "json"))["num_workers"]
         print(f"| inject: num_workers | {planned} | {rate_of(job):.0f} |", flush=True)
-        found = json.loads(trainlaunch("tune", str(job), "--budget", args.budget, "--write", "-o", "json"))
+        found = json.loads(trainlaunch("tune", str(job), "--set", "env.SECONDS='3600'", "--budget", args.budget, *KEPT))
         chosen = found["chosen"]
         told = f"{chosen['num_workers']}, prefetch_factor {chosen['prefetch_factor']}"
         print(f"| inject and tune | {told} | {rate_of(job):.0f} |", flush=True)

@@ -1,6 +1,6 @@
 """Trains ResNet-50 on JPEGs of 500×375 that are decoded, cropped and resized, and prints images per second to the end.
 
-    python train.py FOLDER SECONDS [--workers N] [--device cpu]
+    SECONDS=15 python train.py FOLDER [--workers N] [--device cpu]
 
 The DataLoader states no num_workers without --workers, as many scripts do.
 """
@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import io
+import os
 import random
 import time
 from pathlib import Path
@@ -16,7 +17,7 @@ from pathlib import Path
 import torch
 from PIL import Image
 from torch.utils.data import DataLoader, Dataset
-from torchvision.models import resnet50
+from torchvision.models import resnet18, resnet50
 from torchvision.transforms import v2
 
 COUNT, EPOCH = 256, 1 << 20
@@ -54,14 +55,14 @@ def main() -> None:
     """Train for so long, then print the rate without the first ten batches."""
     parser = argparse.ArgumentParser()
     parser.add_argument("folder", type=Path)
-    parser.add_argument("seconds", type=float)
     parser.add_argument("--workers", type=int)
     parser.add_argument("--device", default="cuda")
     args = parser.parse_args()
+    seconds = float(os.environ["SECONDS"])
     stated = {} if args.workers is None else {"num_workers": args.workers}
     batch = BATCH if args.device == "cuda" else 4
     loader = DataLoader(Photographs(args.folder), batch, shuffle=True, pin_memory=args.device == "cuda", **stated)
-    model = resnet50().to(args.device, memory_format=torch.channels_last)
+    model = (resnet50 if args.device == "cuda" else resnet18)().to(args.device, memory_format=torch.channels_last)
     optimizer = torch.optim.SGD(model.parameters(), 0.1)
     begun = count = 0.0
     for number, (images, labels) in enumerate(loader):
@@ -75,7 +76,7 @@ def main() -> None:
             loss.item()
             begun = time.perf_counter()
         count += batch * (begun > 0)
-        if begun and time.perf_counter() - begun > args.seconds:
+        if begun and time.perf_counter() - begun > seconds:
             break
     loss.item()
     print(f"images per second {(count - batch) / (time.perf_counter() - begun):.1f}", flush=True)
