@@ -191,6 +191,8 @@ CASES = {
 def test_handles_of_datasets_that_know_how_are_no_finding(inside: Inner) -> None:
     """Opened in the worker, read at an offset, mapped, read once, opened in each process, or left out of pickles."""
     told = found(inside, HANDLES_USED_WELL)
+    # A map is right under fork, and Python 3.14's default can't pickle it.
+    assert told["mapped"].pop("unpicklable")["path"] == "dataset.map"
     assert {name: each for name, each in told.items() if each} == {}
 
 
@@ -444,6 +446,9 @@ PICKLES = """
 class Lambda(Base):
     def __init__(self): self.steps = [abs, functools.partial(max, key=lambda x: -x)]
     def __getitem__(self, i): return i
+class BesideHandle(Base):
+    def __init__(self): self.db, self.step = sqlite3.connect("rows.db"), lambda x: x
+    def __getitem__(self, i): return self.step(i)
 class Generator(Base):
     def __getitem__(self, i): return (each for each in "abc")
 class Plain(Base):
@@ -461,6 +466,7 @@ class Epoch(Base):
     def __getitem__(self, i): return self.epoch * 1000 + i
 
 CASES = {
+    "beside a handle": lambda: loader(BesideHandle()),
     "lambda": lambda: loader(Lambda()), "spawned": lambda: loader(Lambda(), multiprocessing_context="spawn"),
     "forkserver": lambda: loader(Plain(), multiprocessing_context="forkserver", worker_init_fn=lambda worker: None),
     "local": lambda: loader(Plain(), collate_fn=local(), num_workers=0),
@@ -474,21 +480,12 @@ CASES = {
 def test_what_cannot_be_pickled_and_what_workers_do_not_see(inside: Inner) -> None:
     """Each with the path of the innermost part; a set_epoch is tried, and its value put back."""
     told = found(inside, PICKLES)
-    paths = {name: each.get("unpicklable", {}).get("path") for name, each in told.items()}
-    assert paths == {
-        **dict.fromkeys(("lambda", "spawned"), "dataset.steps[1].key"),
-        **{
-            "forkserver": "worker_init_fn",
-            "local": "collate_fn",
-            "batch": "batch[0]",
-            "epoch": None,
-            "epoch anew": None,
-            "tensor": None,
-        },
+    unpicklable = {name: each["unpicklable"] for name, each in told.items() if "unpicklable" in each}
+    assert {name: (each["path"], each["start_method"]) for name, each in unpicklable.items()} == {
+        **{"lambda": ("dataset.steps[1].key", "fork"), "spawned": ("dataset.steps[1].key", "spawn")},
+        **{"forkserver": ("worker_init_fn", "forkserver"), "local": ("collate_fn", "fork")},
+        **{"batch": ("batch[0]", "fork"), "beside a handle": ("dataset.step", "fork")},
     }
-    assert {
-        name: each["unpicklable"]["start_method"] for name, each in told.items() if each and "epoch" not in name
-    } == {**{"lambda": "fork", "spawned": "spawn", "forkserver": "forkserver", "local": "fork", "batch": "fork"}}
     assert told["epoch anew"] == {}
     assert told["tensor"]["stale-dataset"]["path"] == "dataset.epoch"
     stale = told["epoch"]["stale-dataset"]

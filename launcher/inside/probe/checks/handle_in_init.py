@@ -8,9 +8,9 @@ import sys
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
-from launcher.inside.probe.checks.unpicklable import pickle_error
 from launcher.inside.probe.noticing import noticed
 from launcher.inside.probe.objects import Held, held
+from launcher.inside.probe.pickling import pickle_error
 from launcher.inside.probe.places import is_of_script
 from launcher.inside.probe.reading import names_of_function, names_of_holder
 from launcher.inside.probe.records import start_method

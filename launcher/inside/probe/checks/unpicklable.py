@@ -6,16 +6,15 @@ import pickle
 import time
 import types
 from collections.abc import Iterator
-from multiprocessing import context
 from typing import Any
 
 from launcher.inside.probe.noticing import noticed
-from launcher.inside.probe.objects import children, is_array
+from launcher.inside.probe.objects import children
+from launcher.inside.probe.pickling import pickle_error
 from launcher.inside.probe.places import place
 from launcher.inside.probe.records import start_method
 from launcher.inside.probe.sampling import samples
 from launcher.inside.probe.seen import Seen
-from launcher.inside.probe.storages import walk
 
 PARTS = ("dataset", "collate_fn", "worker_init_fn")
 BATCH = 4  # samples of the batch that is tried
@@ -25,10 +24,11 @@ DEPTH = 24
 
 def check(seen: Seen) -> Iterator[dict[str, Any]]:
     """Yield each part that can't be pickled, with the path of the innermost object that can't."""
+    # A finding of their own where they break anything, with the same way out.
     handles = tuple(each.held.path for each in noticed(seen, "handle_in_init") or ())
     for part in PARTS:
-        found = culprit(getattr(seen, part), part)
-        if found is None or found[0].startswith(handles):  # a handle is a finding of its own, with the same way out
+        found = culprit(getattr(seen, part), part, handles)
+        if found is None:
             continue
         # Made for fork, as its locks are by default: under another default they are made for that.
         if not (type(found[1]).__module__.startswith("multiprocessing.") and start_method(seen) == "fork"):
@@ -50,50 +50,26 @@ def batch(seen: Seen) -> Iterator[dict[str, Any]]:
         yield _facts(seen, "batch", *told)
 
 
-def culprit(value: Any, path: str) -> tuple[str, Any, Exception] | None:
-    """Return path, object and error of the innermost thing that can't be pickled; None where all can."""
+def culprit(value: Any, path: str, known: tuple[str, ...] = ()) -> tuple[str, Any, Exception] | None:
+    """Return path, object and error of the innermost thing that can't be pickled; None where all but `known` can."""
     error = pickle_error(value)
     if error is None:
         return None
     deadline = time.monotonic() + SECONDS
     for _ in range(DEPTH):
-        inner = _failing_part(value, deadline)
+        inner = _failing_part(value, path, known, deadline)
         if inner is None:
-            break
+            return None if any(each.startswith(path) for each in known) else (path, value, error)
         suffix, value, error = inner
         path += suffix
     return path, value, error
 
 
-def pickle_error(value: Any) -> Exception | None:
-    """Return what pickling `value` for another process raises; None where it can be pickled."""
-    if is_array(value) and str(value.dtype) != "object":
-        return None
-    before = context.get_spawning_popen()
-    child: Any = _Child()
-    context.set_spawning_popen(child)  # what multiprocessing shares is pickled for a child alone
-    try:
-        walk(value, lambda storage: None)
-    except Exception as error:  # PicklingError, and whatever a class's own methods raise
-        return error
-    finally:
-        context.set_spawning_popen(before)
-    return None
-
-
-class _Child:
-    """Stands for the child that multiprocessing would start."""
-
-    def duplicate_for_child(self, descriptor: int) -> int:
-        """Return the number under which the child would have a descriptor."""
-        return descriptor
-
-
-def _failing_part(value: Any, deadline: float) -> tuple[str, Any, Exception] | None:
+def _failing_part(value: Any, path: str, known: tuple[str, ...], deadline: float) -> tuple[str, Any, Exception] | None:
     for suffix, each in _parts(value):
         if time.monotonic() > deadline:
             return None
-        error = pickle_error(each)
+        error = pickle_error(each) if path + suffix not in known else None
         if error is not None:
             return suffix, each, error
     return None

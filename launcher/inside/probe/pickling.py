@@ -1,0 +1,33 @@
+"""Pickles as multiprocessing does for a worker, into nothing: no tensor is moved to shared memory."""
+
+from __future__ import annotations
+
+from multiprocessing import context
+from typing import Any
+
+from launcher.inside.probe.objects import is_array
+from launcher.inside.probe.storages import walk
+
+
+def pickle_error(value: Any) -> Exception | None:
+    """Return what pickling `value` for another process raises; None where it can be pickled."""
+    if is_array(value) and str(value.dtype) != "object":
+        return None
+    before = context.get_spawning_popen()
+    child: Any = _Child()
+    context.set_spawning_popen(child)  # what multiprocessing shares is pickled for a child alone
+    try:
+        walk(value, lambda storage: None)
+    except Exception as error:  # PicklingError, and whatever a class's own methods raise
+        return error
+    finally:
+        context.set_spawning_popen(before)
+    return None
+
+
+class _Child:
+    """Stands for the child that multiprocessing would start."""
+
+    def duplicate_for_child(self, descriptor: int) -> int:
+        """Return the number under which the child would have a descriptor."""
+        return descriptor
