@@ -9,7 +9,7 @@ from launcher.units import format_cpus, human_size
 
 IDLE = 0.1  # of the loop's time: it hardly waits
 FULL = 0.85  # of the CPUs
-QUEUED = 0.5  # processes without a CPU for each that is busy
+RUNNABLE = 0.5  # of the loop's process and its workers: they run, or only want for a CPU
 OFTEN_THROTTLED = 0.25  # of the quota's periods
 LIMITS = {
     "gpu": "the GPU",
@@ -46,7 +46,7 @@ def limit_of(best: Trial, loader: TunedLoader, *, at_the_end: str) -> Limit:
     if used is not None and used >= FULL * loader.cpus:
         return Limit("cpu", f"{waits}, and {busy}")
     queued = best.cpus_queued or 0.0
-    if used is not None and queued >= QUEUED * max(1.0, used):
+    if used is not None and queued > used and queued + used >= RUNNABLE * (1 + best.setting.num_workers):
         return Limit("cpu", f"{waits}, {busy}, and {queued:.1f} processes on average wait for one that others have")
     if at_the_end:
         fix = {

@@ -18,6 +18,7 @@ CPU = LOADER._replace(cuda=False, cpus=2.0)
         ({"wait_share": 0.6, "cpus_used": 1.9, "throttled_share": 0.8}, "", "quota", "in 80 % of its periods"),
         ({"wait_share": 0.6, "cpus_used": 1.9, "throttled_share": 0.1}, "", "cpu", "1.90 of 2 CPUs"),
         ({"wait_share": 0.6, "cpus_used": 0.5, "cpus_queued": 2.0}, "", "cpu", "2.0 processes on average wait for one"),
+        ({"wait_share": 0.9, "cpus_used": 0.1, "cpus_queued": 0.9}, "", "io", "only 0.10 of 2 CPUs"),
         ({"wait_share": 0.6, "cpus_used": 0.5, "cpus_queued": 0.1}, "", "io", "29 MiB/s"),
         ({"wait_share": 0.6, "cpus_used": None, "read_per_second": None}, "", "io", "storage, the network or a lock"),
         ({"wait_share": 0.6, "cpus_used": 0.5}, "max_workers", "max_workers", "raise data_loader.max_workers"),
