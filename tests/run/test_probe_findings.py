@@ -33,7 +33,9 @@ TRAIN = """
 if __name__ == "__main__":
     loader = make()
     for epoch in range(3):
+        if hasattr(loader.dataset, "set_epoch"): loader.dataset.set_epoch(epoch)
         for batch in loader:
+            if "keep" in globals(): keep(batch)
             optimizer.zero_grad()
             (weight * batch.float().mean()).sum().backward()
             optimizer.step()
@@ -104,6 +106,49 @@ ROWS = {
         "def make(): return DataLoader(D(), 8, num_workers=2)",
         "open('/tmp/data', 'rb')",
         "None",
+    ),
+    "a database that workers share": Row(
+        "handle-in-init",
+        "class D(Data):\n    def __init__(self): self.db = {}\n    def __getitem__(self, i):\n"
+        "        if self.db is None: self.db = sqlite3.connect('/tmp/data.db')\n"
+        "        return self.db.execute('select ?', (i,)).fetchone()[0]\n"
+        "def make(): return DataLoader(D(), 8, num_workers=2)",
+        "sqlite3.connect('/tmp/data.db')",
+        "None",
+    ),
+    "an exception that torch can't raise again": Row(
+        "sample-exception",
+        "class Broken(Exception):\n    def __init__(self, a, b): super().__init__(a, b)\n"
+        "class D(Data):\n    def __getitem__(self, i):\n        if i == {}: raise Broken(i, 'x')\n        return i\n"
+        "def make(): return DataLoader(D(), 8, num_workers=2)",
+        "63",
+        "64",
+    ),
+    "a copy of the first epoch": Row(
+        "stale-dataset",
+        "class D(Data):\n    epoch = 0\n    def __len__(self): return 16\n"
+        "    def set_epoch(self, epoch): self.epoch = epoch\n"
+        "    def __getitem__(self, i): return self.epoch * 1000 + i\n"
+        "def make(): return DataLoader(D(), 8, num_workers=2, persistent_workers={})",
+        "True",
+        "False",
+    ),
+    "a lambda that Python 3.14 can't send": Row(
+        "unpicklable",
+        "def double(x): return x * 2\n"
+        "class D(Data):\n    def __init__(self): self.transform = {}\n"
+        "    def __getitem__(self, i): return self.transform(i)\n"
+        "def make(): return DataLoader(D(), 8, num_workers=2)",
+        "lambda x: x * 2",
+        "double",
+    ),
+    "batches that are kept": Row(
+        "kept-batches",
+        "kept = []\ndef keep(batch): kept.append({})\n"
+        "class D(Data):\n    def __getitem__(self, i): return torch.full((4096,), i)\n"
+        "def make(): return DataLoader(D(), 8, num_workers=2)",
+        "batch",
+        "batch.clone()",
     ),
 }
 # What torch has made right is nothing to report.

@@ -8,7 +8,14 @@ from typing import Any
 from launcher.inside.probe.limits import Late, limited
 from launcher.inside.probe.seen import Seen
 
-MODULES = ("handle_in_init", "threads_before_fork", "stale_dataset", "caching", "worker_hang")
+MODULES = (
+    "handle_in_init",
+    "threads_before_fork",
+    "stale_dataset",
+    "caching",
+    "worker_hang",
+    "worker_dependent_samples",
+)
 _SECONDS = 3.0
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import time
 from collections.abc import Iterator
 from typing import Any
@@ -51,9 +50,14 @@ def _measured(seen: Seen) -> tuple[str, list[Padded]]:
     found: dict[str, list[Padded]] = {}
     asked = None if seen.iterable else list(first_batches(seen, BATCHES))
     size, deadline = 0, time.monotonic() + READING
-    for own, tensors in itertools.islice(
-        trial_loader(seen, 1, _Measure(seen), None, asked, seen.batch_size or 1), BATCHES
-    ):
+    loading = iter(trial_loader(seen, 1, _Measure(seen), None, asked, seen.batch_size or 1))
+    for _ in range(BATCHES):
+        try:
+            own, tensors = next(loading)
+        except StopIteration:
+            break
+        except Exception:  # of a sample, which another check names
+            continue
         size += own
         for each in tensors:
             found.setdefault(each.path, []).append(each)

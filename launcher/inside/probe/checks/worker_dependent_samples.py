@@ -135,8 +135,8 @@ def _moved(before: tuple[str, int], after: tuple[str, int]) -> bool:
 
 def _opened_since(seen: Seen) -> bool:
     """Whether a file was opened while this process read samples: a worker would open its own."""
-    before = getattr(seen, "noticed", {}).get("worker_dependent_samples")
-    return before is None or bool({name for name, _ in _positions().values()} - {name for name, _ in before.values()})
+    before = seen.noticed.get("worker_dependent_samples")
+    return before is None or any(before.get(each, ("",))[0] != name for each, (name, _) in _positions().items())
 
 
 def _has_lock(seen: Seen) -> bool:
