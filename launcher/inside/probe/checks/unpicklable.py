@@ -8,6 +8,7 @@ import types
 from collections.abc import Iterator
 from typing import Any
 
+from launcher.inside.probe.checks.handle_in_init import kind_of
 from launcher.inside.probe.noticing import noticed
 from launcher.inside.probe.objects import children
 from launcher.inside.probe.pickling import pickle_error
@@ -28,8 +29,8 @@ def check(seen: Seen) -> Iterator[dict[str, Any]]:
     handles = tuple(each.held.path for each in noticed(seen, "handle_in_init") or ())
     for part in PARTS:
         found = culprit(getattr(seen, part), part, handles)
-        if found is None:
-            continue
+        if found is None or (not seen.num_workers and kind_of(found[1]) is not None):
+            continue  # a handle that this process opened while it read samples: a worker opens its own
         # Made for fork, as its locks are by default: under another default they are made for that.
         if not (type(found[1]).__module__.startswith("multiprocessing.") and start_method(seen) == "fork"):
             yield _facts(seen, part, *found)
