@@ -12,6 +12,7 @@ import pytest
 
 from launcher.run.docker.facts import _digest
 from tests.conftest import Runs
+from tests.job.test_lock import PROBE
 from tests.run.conftest import docker
 from tests.run.registry import Image, digest_of, image_of, registry_of
 
@@ -102,14 +103,13 @@ def test_several_jobs_are_locked_and_other_parts_stay(trainlaunch: Runs, make_jo
     job = make_job(image=reference, command=["echo", "hello"], working_dir="/")
     second = job.with_name("second.yaml")
     second.write_bytes(job.read_bytes())
-    probe = "probe:\n  train: {batches: 3}\n"
-    job.with_name("job.lock.yaml").write_text(f"version: 2\n{probe}")
+    job.with_name("job.lock.yaml").write_text(f"version: 2\n{PROBE}")
     docker("pull", "--quiet", reference)
     done = trainlaunch("lock", str(job), str(second))
     assert done.returncode == 0, done.stderr
     first, other = (job.with_name(f"{each}.lock.yaml").read_text() for each in ("job", "second"))
-    assert first.endswith(probe)
-    assert first.split("version: 2\n")[1] == other.split("version: 2\n")[1] + probe
+    assert first.endswith(PROBE)
+    assert first.split("version: 2\n")[1] == other.split("version: 2\n")[1] + PROBE
     assert trainlaunch("lock", "--check", str(job), str(second)).returncode == 0
 
 

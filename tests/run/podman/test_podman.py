@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import re
-import shutil
 import subprocess
 import sys
 import time
@@ -15,6 +15,8 @@ from typing import Any
 
 import pytest
 
+from launcher.run.docker.backend import DockerBackend
+from launcher.run.docker.client import EngineRefused
 from tests.conftest import Runs
 from tests.jobs import write_job
 from tests.run.conftest import ROOT, SMALL
@@ -330,35 +332,27 @@ def command_lines() -> list[str]:
     return found
 
 
-@pytest.fixture
-def busy_firewall(podman: Podman, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """Talk to a Podman whose iptables refuses as often as a file has lines, as where Docker writes the same table."""
-    refusals = tmp_path / "refusals"
-    tools = tmp_path / "tools"
-    tools.mkdir()
-    real = shutil.which("iptables")
-    refuse = f"sed -i 1d {refusals}; echo 'iptables: No chain/target/match by that name.' >&2; exit 1"
-    appends = 'case "$*" in *"-A "*) true ;; *) false ;; esac'
-    (tools / "iptables").write_text(
-        f'#!/bin/sh\nif {appends} && [ -s {refusals} ]; then {refuse}; fi\nexec {real} "$@"\n'
-    )
-    (tools / "iptables").chmod(0o755)
-    service = podman.serve("firewall.sock", PATH=f"{tools}:{os.environ['PATH']}")
-    monkeypatch.setenv("DOCKER_HOST", f"unix://{podman.folder}/firewall.sock")
-    yield refusals
-    service.terminate()
-    service.wait(timeout=30)
-
-
 @pytest.mark.parametrize(("refused", "exit_code"), [(1, 0), (1000, 125)])
 def test_a_start_is_tried_again_while_another_writes_the_firewall(
-    refused: int, exit_code: int, trainlaunch: Runs, make_job: MakeJob, busy_firewall: Path
+    refused: int, exit_code: int, trainlaunch: Runs, make_job: MakeJob, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Once refused is not heard of; a firewall that goes on refusing is said with Podman's words, none is kept."""
-    busy_firewall.write_text("no\n" * refused)
+    tries = itertools.count(1)
+    start = DockerBackend._started
+
+    def busy(backend: DockerBackend, container: str) -> tuple[Any, Any]:
+        if next(tries) <= refused:
+            words = "netavark: unable to append rule: iptables: No chain/target/match by that name."
+            raise EngineRefused("attach to container", words, 500)
+        return start(backend, container)
+
+    monkeypatch.setattr(DockerBackend, "_started", busy)
+    monkeypatch.setattr("launcher.run.podman.backend.FIREWALL_SECONDS", 0.1)
     job = make_job(command=["echo", "hello"])
     done = trainlaunch("up", str(job))
     assert done.returncode == exit_code, done.stderr
-    assert len(busy_firewall.read_text().splitlines()) < refused
+    assert next(tries) == (3 if exit_code == 0 else 6)
     assert ("No chain/target/match" in done.stderr) == bool(exit_code), done.stderr
-    assert (done.stdout == "hello\n") == (not exit_code)
+    assert done.stdout == ("" if exit_code else "hello\n")
+    trainlaunch("down", str(job), "--all")
+    assert trainlaunch("ps", "--target", "docker").stdout == ""
