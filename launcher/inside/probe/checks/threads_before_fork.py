@@ -36,7 +36,9 @@ _PACKAGES = {
 
 def notice(seen: Seen) -> list[dict[str, Any]]:
     """Return the threads beside the calling one: of the script, and of libraries known to break under fork."""
-    frames, own = sys._current_frames(), threading.get_ident()
+    own = threading.get_ident()
+    # Our own frame in here would be a circle, and keep the script's frames below it with the batches that they hold.
+    frames = {ident: frame for ident, frame in sys._current_frames().items() if ident != own}
     found = []
     for thread in threading.enumerate():
         if thread.ident != own and thread.ident is not None and thread is not threading.main_thread():
