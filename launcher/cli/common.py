@@ -123,10 +123,12 @@ def say_unsized(plan: LaunchPlan, streams: Streams) -> None:
     """Say once how to size a job of which nobody stated or measured what its batches take."""
     if not plan.shm.unsized:
         return
-    from launcher.plan.measured import probe_command
+    from launcher.plan.measured import measuring_command
 
     size = human_size(plan.shm.size.value)
-    streams.say(f"trainlaunch: /dev/shm is unsized, a cap of {size}: `{probe_command(plan.job)}` measures its need")
+    streams.say(
+        f"trainlaunch: /dev/shm is unsized, a cap of {size}: `{measuring_command('probe', plan.job)}` measures its need"
+    )
 
 
 def say_findings(findings: Iterable[Diagnostic], streams: Streams, *, least: Severity = Severity.WARNING) -> None:

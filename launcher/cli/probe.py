@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import shlex
 from collections.abc import Iterator
 from pathlib import Path
@@ -54,12 +53,14 @@ EXIT_CODES = (
     "0 measured and nothing wrong, 1 findings, no loader measured or a bad job file, 2 usage, 3 target unavailable, "
     "70 a bug of ours, 130 interrupted"
 )
-WHAT_RUNS = (
-    "the job's own command runs once on the target, under the job's limits and with its mounts and secrets, under a "
-    "name of its own: what it writes before its first batches it writes. It ends after --batches of the loader that "
-    "trains, without a word to the script, so that nothing is saved. With --through it goes on to its own end and each "
-    "loop is cut short: its evaluation and saving run. The job's output goes to stderr; the run is removed afterwards."
-)
+WHAT_RUNS = """\
+The job's own command runs once on the target, under the job's limits and
+with its mounts and secrets, under a name of its own: what it writes before
+its first batches it writes. It ends after --batches of the loader that
+trains, without a word to the script, so that nothing is saved. With
+--through it goes on to its own end and each loop is cut short: its
+evaluation and saving run. The job's output goes to stderr; the run is
+removed afterwards."""
 BATCHES, SECONDS = 32, 60
 
 
@@ -128,13 +129,11 @@ def _planned(args: argparse.Namespace, job: JobSpec) -> LaunchPlan:
 
 def _measuring(args: argparse.Namespace, plan: LaunchPlan) -> LaunchPlan:
     """Return the plan of the run that measures."""
-    from launcher.measure.planned import measuring_name, measuring_sets
+    from launcher.cli.measuring import measuring_fields
     from launcher.plan.inside import PROBE
     from launcher.policy import read_job
 
-    host = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    name = args.name or measuring_name(plan.name, "probe")
-    ours = measuring_sets(plan, name, seconds=args.seconds, host_memory=host)
+    ours = measuring_fields(args, plan, "probe", args.seconds)
     job = _unmeasured(read_job(Path(args.job), target=plan.target, sets=[*plan.job.sets, *ours], policy=args.policy))
     planned = _planned(args, job)
     asked = json.dumps({"batches": args.batches, "seconds": args.seconds, "through": args.through})

@@ -17,7 +17,7 @@ from launcher.measure.finding import Finding, diagnosed
 from launcher.measure.probe import host_findings, stated_lines, with_probe
 from launcher.measure.records import LoaderSeen, Measurement
 from launcher.plan.launch_plan import LaunchPlan, SharedMemory
-from launcher.plan.measured import probe_command
+from launcher.plan.measured import measuring_command
 from launcher.rules import plan_job
 from launcher.units import format_size, human_size
 from launcher.visible import one_line
@@ -144,9 +144,8 @@ def _kept(result: Result) -> Iterator[str]:
     if result.written is not None:
         yield _wrapped(f"wrote {result.written}: plan, render and up use it while the job stays the same")
         return
-    yield _wrapped(
-        f"`{probe_command(plan.job, plan.target)}` keeps it in {lock_path(Path(plan.job.path)).name}, or state"
-    )
+    typed, lock = measuring_command("probe", plan.job, plan.target), lock_path(Path(plan.job.path)).name
+    yield _wrapped(f"`{typed}` keeps it in {lock}, or state")
     yield from stated_lines(plan.job, probe)
 
 

@@ -36,12 +36,13 @@ EXIT_CODES = (
     "130 interrupted"
 )
 WHAT_RUNS = """\
-The job's own script, its training steps included, on the job's target and within
-its CPU and memory limits. It runs once, or once for each setting where its loop
-can't be given another one, then once or twice more to confirm the result. A run is
-ended once it has told enough: what the script saves at the end of training it
-doesn't save, but evaluation and checkpoints of epochs that end sooner do run. It
-takes the budget, and a minute more where the script starts slowly."""
+The job's own script, its training steps included, on the job's target and
+within its CPU and memory limits. It runs once, or once for each setting
+where its loop can't be given another one, then once or twice more to
+confirm the result. A run is ended once it has told enough: what the script
+saves at the end of training it doesn't save, but evaluation and checkpoints
+of epochs that end sooner do run. It takes the budget, and a minute more
+where the script starts slowly."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -113,12 +114,13 @@ def _refuse_alien(path: Path) -> None:
 
 def _tuned(args: argparse.Namespace, plan: LaunchPlan, streams: Streams, budget: int) -> Tuned:
     from launcher.cli.cluster import cluster_of
+    from launcher.cli.measuring import measuring_fields
     from launcher.cli.tune_progress import Progress
-    from launcher.cli.tune_runs import Runs, measuring_fields
+    from launcher.cli.tune_runs import Runs
     from launcher.measure.tune.space import limited_space
     from launcher.measure.tune.tuning import Plans, Tuning
 
-    ours = measuring_fields(args, plan, budget)
+    ours = measuring_fields(args, plan, "tune", budget)
 
     def plan_with(setting: Setting) -> LaunchPlan | None:
         return _with_sets(args, _setting_sets(plan, setting))
@@ -143,9 +145,8 @@ def _setting_sets(plan: LaunchPlan, setting: Setting) -> list[str]:
         values["prefetch_factor"] = str(setting.prefetch_factor)
     if setting.pin_memory is not None:
         values["pin_memory"] = str(setting.pin_memory).lower()
-    own = f"data_loader.loaders.{plan.job.data_loader.loaders[0].name}"
-    paths = {name: f"{own}.{name}" if f"{own}.{name}" in plan.job.origins else f"data_loader.{name}" for name in values}
-    return [f"{paths[name]}={value}" for name, value in values.items()]
+    trains = plan.job.data_loader.loaders[0].name
+    return [f"{plan.job.loader_field(trains, name)}={value}" for name, value in values.items()]
 
 
 def _with_sets(args: argparse.Namespace, sets: list[str]) -> LaunchPlan | None:

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import argparse
 import math
-import os
 import shlex
 from collections import deque
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from launcher.measure.planned import PREPARES, measuring_name, measuring_sets
+from launcher.measure.planned import PREPARES
 from launcher.measure.tune.hearing import Ended
 
 if TYPE_CHECKING:
@@ -18,12 +17,6 @@ if TYPE_CHECKING:
     from launcher.run.kubernetes.client import Cluster
 
 KEPT = 64  # pieces of output: the last lines are shown where a run fails
-
-
-def measuring_fields(args: argparse.Namespace, plan: LaunchPlan, budget: int) -> tuple[str, ...]:
-    """Return, as --set takes them, what all runs have other than the job."""
-    host = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    return measuring_sets(plan, args.name or measuring_name(plan.name, "tune"), seconds=budget, host_memory=host)
 
 
 class Runs:

@@ -248,6 +248,11 @@ class JobSpec(NamedTuple):
         """Return where the value of a dotted field came from: `data_loader.loaders.val.batch_size`."""
         return self.origins.get(field, DEFAULT)
 
+    def loader_field(self, loader: str, field: str) -> str:
+        """Return the dotted field where a loader's value was stated: its own, else the one that all loaders share."""
+        own = f"data_loader.loaders.{loader}.{field}"
+        return own if own in self.origins else f"data_loader.{field}"
+
     def span(self, field: str) -> Span | None:
         """Return the place of a dotted field in its file, or None where it was not stated there."""
         return self.origin(field).span

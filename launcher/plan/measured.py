@@ -39,13 +39,16 @@ def fresh_tune(job: JobSpec) -> Tune | None:
     return tune if fits else None
 
 
-def probe_command(job: JobSpec, target: str | None = None) -> str:
-    """Return the line that measures a job on `target`, else on its own where it runs there, and keeps the result."""
+def measuring_command(verb: str, job: JobSpec, target: str | None = None) -> str:
+    """Return the line by which `probe` or `tune` measures a job and keeps the result.
+
+    It is for `target`, else for the job's own where that runs something.
+    """
     import shlex  # few plans say it
 
     target = target or (job.target if job.target in TARGETS else None)
     where = ["--target", target] if target else []
-    return shlex.join(["trainlaunch", "probe", job.path, *where, "--write"])
+    return shlex.join(["trainlaunch", verb, job.path, *where, "--write"])
 
 
 def states(job: JobSpec, loader: LoaderSpec | None, field: str) -> bool:

@@ -87,6 +87,4 @@ def _fits(job: JobSpec, ranks: int, count: int, size: int) -> bool:
 
 def _stated(job: JobSpec) -> Derived:
     loader = job.data_loader.loaders[0]
-    own = f"data_loader.loaders.{loader.name}.num_workers"
-    field = own if own in job.origins else "data_loader.num_workers"
-    return Derived(loader.num_workers or 0, "stated", str(job.origin(field)))
+    return Derived(loader.num_workers or 0, "stated", str(job.origin(job.loader_field(loader.name, "num_workers"))))

@@ -195,8 +195,7 @@ def _workers(job: JobSpec) -> Iterator[Diagnostic]:
     most = job.ceiling("num_workers")
     said: set[str] = set()
     for loader in job.data_loader.loaders if most is not None else ():
-        own = f"data_loader.loaders.{loader.name}.num_workers"
-        field = own if own in job.origins else "data_loader.num_workers"
+        field = job.loader_field(loader.name, "num_workers")
         if most is not None and (loader.num_workers or 0) > most.value and field not in said:
             said.add(field)
             yield _above(job, field, "num_workers", (loader.num_workers or 0, most), str)

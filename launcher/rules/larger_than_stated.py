@@ -96,6 +96,5 @@ def _size(measured: int) -> str:
 
 
 def _warning(plan: LaunchPlan, loader: LoaderSpec | None, field: str, said: str, fix: str) -> Diagnostic:
-    own = f"data_loader.loaders.{loader.name}.{field}" if loader else ""
-    path = own if own in plan.job.origins else f"data_loader.{field}"
+    path = plan.job.loader_field(loader.name, field) if loader else f"data_loader.{field}"
     return Diagnostic(CODE, said, fix, why=_WHY, severity=SEVERITY, span=plan.job.span(path), field=path)

@@ -45,7 +45,7 @@ from collections.abc import Iterator
 
 from launcher.diagnostics import Diagnostic, Severity
 from launcher.plan.launch_plan import LaunchPlan
-from launcher.plan.measured import fresh_probe, probe_command
+from launcher.plan.measured import fresh_probe, measuring_command
 
 CODE = "TL726"
 NAME = "probe-stale"
@@ -64,7 +64,7 @@ def check(plan: LaunchPlan) -> Iterator[Diagnostic]:
     yield Diagnostic(
         CODE,
         f"what the lock's probe measured is not used: {changed}",
-        f"run `{probe_command(plan.job, target)}`, or delete `probe:` there",
+        f"run `{measuring_command('probe', plan.job, target)}`, or delete `probe:` there",
         why="the bytes of a batch and what is alive together follow from those, and a /dev/shm that is too small ends "
         "in 'Bus error'",
         severity=SEVERITY,

@@ -28,7 +28,7 @@ from collections.abc import Iterator
 
 from launcher.diagnostics import Diagnostic, Severity
 from launcher.plan.launch_plan import LaunchPlan
-from launcher.plan.measured import probe_command
+from launcher.plan.measured import measuring_command
 from launcher.units import human_size
 
 CODE = "TL209"
@@ -43,7 +43,7 @@ def check(plan: LaunchPlan) -> Iterator[Diagnostic]:
     yield Diagnostic(
         CODE,
         f"/dev/shm is unsized: {human_size(plan.shm.size.value)} is a cap, not a need, since data_loader has no sample",
-        f"run `{probe_command(plan.job)}` to measure it, or state data_loader.sample",
+        f"run `{measuring_command('probe', plan.job)}` to measure it, or state data_loader.sample",
         why="the size follows from workers × prefetch_factor × the bytes of one batch; a cap costs nothing until used",
         severity=SEVERITY,
         span=plan.job.span("data_loader"),

@@ -32,12 +32,11 @@ trainlaunch plan job.yaml
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Iterator
 
 from launcher.diagnostics import Diagnostic, Severity
 from launcher.plan.launch_plan import LaunchPlan
-from launcher.plan.measured import fresh_tune
+from launcher.plan.measured import fresh_tune, measuring_command
 from launcher.units import format_cpus
 
 CODE = "TL729"
@@ -58,7 +57,7 @@ def check(plan: LaunchPlan) -> Iterator[Diagnostic]:
     yield Diagnostic(
         CODE,
         f"what the lock's tune found on {job.target} is not used: {changed}",
-        f"run `trainlaunch tune {shlex.quote(job.path)} --target {job.target} --write`, or delete it there",
+        f"run `{measuring_command('tune', job)}`, or delete it there",
         why="how many workers are fastest follows from the script and from its CPUs",
         severity=SEVERITY,
         span=tune.span,

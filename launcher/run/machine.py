@@ -16,6 +16,7 @@ from launcher.run.docker.checks import (
     shares_this_host,
     unenforced_limits,
 )
+from launcher.run.local.checks import host_memory
 from launcher.run.nvidia_gpus import gpu_nodes
 from launcher.units import MIB, human_size
 
@@ -107,7 +108,7 @@ def _files() -> Iterator[Look]:
 
 
 def _memory() -> Iterator[Look]:
-    total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    total = host_memory()
     version = "v2" if Path("/sys/fs/cgroup/cgroup.controllers").exists() else "v1"
     cpus = len(os.sched_getaffinity(0))
     yield Look("memory", f"{human_size(total)}, cgroup {version}, {cpus} of {os.cpu_count()} CPUs for this process")

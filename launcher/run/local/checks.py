@@ -79,14 +79,16 @@ def comparison(plan: LaunchPlan) -> str:
     shm = os.statvfs(SHM)
     parts = [
         _beside(counted(len(os.sched_getaffinity(0)), "CPU"), "resources.cpus", asked.cpus and format_cpus(asked.cpus)),
-        _beside(f"{human_size(_memory())} of memory", "resources.memory", asked.memory and format_size(asked.memory)),
+        _beside(
+            f"{human_size(host_memory())} of memory", "resources.memory", asked.memory and format_size(asked.memory)
+        ),
         _beside(f"/dev/shm of {human_size(shm.f_blocks * shm.f_frsize)}", "shm_size", format_size(plan.shm.size.value)),
     ]
     short = [
         name
         for name, there, wanted in (
             ("resources.cpus", len(os.sched_getaffinity(0)) * 1000, asked.cpus or 0),
-            ("resources.memory", _memory(), asked.memory or 0),
+            ("resources.memory", host_memory(), asked.memory or 0),
         )
         if wanted > there
     ]
@@ -97,7 +99,8 @@ def _beside(there: str, field: str, asked: str | int | None) -> str:
     return f"{there} ({field} {asked})" if asked else there
 
 
-def _memory() -> int:
+def host_memory() -> int:
+    """Return the bytes of memory that this host has."""
     return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
 
 
