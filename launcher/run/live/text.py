@@ -75,7 +75,7 @@ def _processes(
     cpus = {pid: _cpus(words) for pid, words in lines.by_pid("status") if words.startswith("Cpus_allowed_list:")}
     inner = inner_pids(lines)
     for moment, pid, ran, delay, stat in _samples(lines):
-        if moment != "b":
+        if moment != "b" or (inner and pid not in inner):  # it ended during the look
             continue
         fields, first = stat["rest"].split(), before.get(pid)
         known = ranks.get(pid, {})

@@ -2,11 +2,13 @@
 
     python run.py '[["train.py", "--epochs", "1"], ["other.py"]]'
 
-It prints, as one line of JSON, the exit code, stdout and stderr of each. Each runs in a process of its own.
+It prints, as one line of JSON, the exit code, stdout and stderr of each. Each runs in a process of its own; one that
+hangs is ended, and its stderr tells where its threads stood.
 """
 
 from __future__ import annotations
 
+import faulthandler
 import json
 import os
 import runpy
@@ -21,6 +23,7 @@ import torch._dynamo  # what an optimizer's first step imports
 
 assert sklearn.datasets
 assert torch._dynamo
+SECONDS = 300  # for one script, on a machine that does much else
 
 
 def run(argv: list[str]) -> int:
@@ -47,6 +50,7 @@ def forked(argv: list[str]) -> tuple[int, str, str]:
         if not child:
             os.dup2(out.fileno(), 1)
             os.dup2(err.fileno(), 2)
+            faulthandler.dump_traceback_later(SECONDS, exit=True, file=2)
             code = run(argv)
             sys.stdout.flush()
             sys.stderr.flush()

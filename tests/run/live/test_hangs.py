@@ -105,13 +105,15 @@ def test_a_hang_is_named_while_the_container_goes_on(
 ) -> None:
     """By its processes, not by a signal to any: all of them are still there afterwards."""
     fields, symptom = HANGS[name]
-    job = make_hanging(**fields)
-    assert trainlaunch("up", "-d", job).returncode == 0
-    document = trainlaunch_until(job)
+    path = make_hanging(**fields)
+    assert trainlaunch("up", "-d", path).returncode == 0
+    document = trainlaunch_until(path)
     assert [each["symptom"] for each in document["diagnoses"]] == [symptom], document
-    again = json.loads(trainlaunch("doctor", job, "--output", "json").stdout)
-    pids = [{each["pid"] for each in one["live"][0]["processes"]} for one in (document, again)]
-    assert pids[0] == pids[1]
+    again = json.loads(trainlaunch("doctor", path, "--output", "json").stdout)
+    first, second = ({each["pid"]: each for each in one["live"][0]["processes"]} for one in (document, again))
+    job = {pid for pid, each in first.items() if each["name"].startswith(("python", "pt_", "torchrun"))}
+    assert len(job) >= 2  # and no health check, which comes and goes
+    assert job <= second.keys()
 
 
 @pytest.mark.skipif(shutil.which("py-spy") is None, reason="py-spy is not installed")

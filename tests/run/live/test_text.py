@@ -52,6 +52,14 @@ def test_a_container_counts_pids_as_its_job_does() -> None:
     assert [(each.pid, each.parent) for each in found.processes] == [(7, 0), (8, 7)]
 
 
+def test_a_process_that_ended_during_the_look_is_none_of_it() -> None:
+    """A health check's, say: its stat was read, its status no more, so nobody knows its number in the container."""
+    shown = text(Proc(7), Proc(4008)).replace("status 4008 NSpid:", "status 4008 gone:")
+    found = read_look(shown)
+    assert found is not None
+    assert [each.pid for each in found.processes] == [7]
+
+
 def test_a_name_with_spaces_and_parentheses_is_one_name() -> None:
     """A process may call itself so."""
     (found,) = look(Proc(7, name="a) S 1 (b")).processes
