@@ -215,6 +215,7 @@ def _probe_json(probe: Probe) -> dict[str, Any]:
             "num_workers": each.num_workers,
             "batches_held": each.batches_held,
             **({} if each.batches_kept is None else {"batches_kept": each.batches_kept}),
+            **({"against_workers": list(each.against_workers)} if each.against_workers else {}),
             "batch": {"storages": list(each.storages), **({"varying": True} if each.varying else {})},
         }
         for each in probe.loaders

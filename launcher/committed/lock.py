@@ -90,6 +90,8 @@ def _loader_lines(loader: ProbedLoader) -> Iterator[str]:
     yield f"  batches_held: {loader.batches_held}"
     if loader.batches_kept is not None:
         yield f"  batches_kept: {loader.batches_kept}"
+    if loader.against_workers:
+        yield f"  against_workers: [{', '.join(loader.against_workers)}]"
     yield "  batch:"
     yield f"    storages: [{', '.join(map(str, loader.storages))}]"
     if loader.varying:

@@ -35,10 +35,10 @@ class Workers:
         self._built: Any = weakref.WeakSet()
 
     def number(self, given: dict[str, Any]) -> int | None:
-        """Return the workers of a loader with these arguments, None where it is left alone; says which."""
+        """Return the workers of a loader with these arguments, None where it is left alone; says so."""
         place, call, library = _place()
         if (library and given.get("num_workers") in self._given) or library == "threading":
-            return None  # it passes on what another loader got; or a check of ours builds it
+            return None  # it passes on another's; or a check of ours builds it
         reason, found = self._reason(given, library), None
         if not reason:
             reason = "another loader was built there before" if call in self._calls else ""
@@ -83,13 +83,13 @@ class Workers:
             return None, f"/dev/shm is not sized for its batch_size {size}; state it in data_loader"
         if found is None:
             return None, "data_loader.loaders has no more; add this one"
-        return (found, "") if self._number_of(found) else (None, "0 workers are planned")
+        return (found, "") if self._number_of(found) else (None, found.get("why", "0 workers are planned"))
 
     def _number_of(self, planned: Any) -> int:
         return int(self._automatic if planned["num_workers"] is None else planned["num_workers"])
 
     def built(self, loader: Any, begins: bool = False) -> None:
-        """Remember a loader that torch built; say of another kind, when it `begins`, that it is left."""
+        """Remember what torch built; say of another kind, when it `begins`, that it is left."""
         try:
             known = loader in self._built
             self._built.add(loader)

@@ -24,6 +24,7 @@ class LoaderSpec(NamedTuple):
 
     `storages` are the bytes of each storage of the largest batch that was measured, where the job states no sample;
     `varying`: batches of several sizes were seen. `batches_kept` was measured too, with batches_held.
+    `against_workers`: defects that a probe found of it and that workers bring out.
     """
 
     name: str
@@ -40,6 +41,7 @@ class LoaderSpec(NamedTuple):
     storages: tuple[int, ...] | None = None
     varying: bool = False
     batches_kept: int | None = None
+    against_workers: tuple[str, ...] = ()
 
     @property
     def kept(self) -> int:

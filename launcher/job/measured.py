@@ -17,8 +17,8 @@ class ProbedLoader(NamedTuple):
 
     `at` is the script's line, like train.py:48. `storages` are the bytes of each of the largest batch, whole pages.
     `varying`: batches were of several sizes. `batches_kept`: what the loop still held after its end, None where no
-    other began then. The script's own numbers are None where they are the job's:
-    `own_workers`, `own_prefetch`, `own_persistent`.
+    other began then. `against_workers`: defects that were found of it and that workers bring out. The script's own
+    numbers are None where they are the job's: `own_workers`, `own_prefetch`, `own_persistent`.
     """
 
     at: str
@@ -30,6 +30,7 @@ class ProbedLoader(NamedTuple):
     own_prefetch: int | None
     own_persistent: bool | None
     batches_kept: int | None = None
+    against_workers: tuple[str, ...] = ()
     span: Span | None = None
 
 

@@ -15,6 +15,19 @@ from launcher.plan.shared_memory import PAGE
 from launcher.units import KIB, format_size, round_up
 
 LOADERS_DIFFER = "loaders-differ"
+# What a loader gets by its workers: wrong samples, the same draws again, a wait without end, a /dev/shm that fills.
+AGAINST_WORKERS = frozenset(
+    {
+        "handle-in-init",
+        "kept-batches",
+        "repeated-augmentation",
+        "repeated-epochs",
+        "stale-dataset",
+        "threads-before-fork",
+        "worker-dependent-samples",
+        "worker-hang",
+    }
+)
 MOST_STORAGES = 1000  # of one loader: a lock with 10,000 values can't be read
 
 
@@ -72,9 +85,18 @@ def probe_of(plan: LaunchPlan, measured: Measurement, workers: int | None) -> Pr
         start_method=loaders[0].start_method,
         loaders_run="together" if together else "in_turn",
         batches_seen=loaders[0].batches,
-        loaders=tuple(_probed(job, spec, each, auto) for spec, each in pairs),
+        loaders=tuple(
+            _probed(job, spec, each, auto)._replace(against_workers=_against(each, measured.findings))
+            for spec, each in pairs
+        ),
         dataset_tensor_bytes=sum(tensors) if together else max(tensors),
     )
+
+
+def _against(seen: LoaderSeen, findings: Sequence[Finding]) -> tuple[str, ...]:
+    """Return the defects of a loader, or of the whole script, that workers bring out."""
+    own = {each.defect for each in findings if each.loader in {seen.number, None}}
+    return tuple(sorted(own & AGAINST_WORKERS))
 
 
 def _together(loaders: Sequence[LoaderSeen]) -> bool:

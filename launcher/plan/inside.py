@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from launcher.job.loader_spec import LoaderSpec
 from launcher.job.spec import JobSpec
 
 HEARTBEAT, WORKERS, PROBE, TUNE = "heartbeat", "workers", "probe", "tune"
@@ -34,6 +35,14 @@ def inside_of(job: JobSpec) -> Inside:
     if job.data_loader.inject == INJECTED:
         import json  # few jobs ask for it
 
-        loaders = [{"batch_size": each.batch_size, "num_workers": each.num_workers} for each in job.data_loader.loaders]
+        loaders = [_planned(each) for each in job.data_loader.loaders]
         made = made.with_part(WORKERS, (SETTING, json.dumps(loaders)))
     return made
+
+
+def _planned(loader: LoaderSpec) -> dict[str, int | str | None]:
+    """Return what WORKERS is told of a loader: none, and why, where a probe found what workers would bring out."""
+    told: dict[str, int | str | None] = {"batch_size": loader.batch_size, "num_workers": loader.num_workers}
+    if loader.against_workers:
+        told |= {"num_workers": 0, "why": f"probe found {', '.join(loader.against_workers)}"}
+    return told

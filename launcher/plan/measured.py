@@ -116,6 +116,8 @@ class _Filled:
         opened = {field: each for field, each in measured.items() if not states(self.job, spec, field)}
         if probed is not None and not states_batch(self.job, spec):
             opened |= {field: (getattr(probed, field), probed.span) for field in ("storages", "varying")}
+        if probed is not None and probed.against_workers:
+            opened["against_workers"] = probed.against_workers, probed.span
         for field, (value, span) in opened.items():
             self._note(f"data_loader.loaders.{spec.name}", {field: value}, span)
         return spec._replace(**{field: value for field, (value, _) in opened.items()})  # type: ignore[arg-type]

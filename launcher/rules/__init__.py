@@ -86,9 +86,9 @@ def _shell_rules(plan: LaunchPlan) -> tuple[ModuleType, ...]:
 
 def measured_rules() -> tuple[ModuleType, ...]:
     """Return the rules of a plan whose lock has measurements; most have none."""
-    from launcher.rules import larger_than_stated, probe_stale, tune_stale
+    from launcher.rules import larger_than_stated, probe_stale, tune_stale, workers_not_injected
 
-    return (probe_stale, tune_stale, larger_than_stated)
+    return (probe_stale, tune_stale, larger_than_stated, workers_not_injected)
 
 
 def policy_rules() -> tuple[ModuleType, ...]:

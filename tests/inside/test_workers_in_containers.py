@@ -102,6 +102,13 @@ def test_no_more_loaders_get_workers_than_are_planned(inside: Inner) -> None:
     assert told(ran)[1].endswith("left alone: data_loader.loaders has no more; add this one")
 
 
+def test_a_loader_that_probe_found_something_against_is_left_with_its_words(inside: Inner) -> None:
+    """The plan hands them over."""
+    planned = [{"batch_size": None, "num_workers": 0, "why": "probe found handle-in-init"}]
+    ran = train(inside, "show(DataLoader(Data()))", planned)
+    assert (ran.out, told(ran)) == ("DataLoader 0 64\n", [f"train.py:{LINE} left alone: probe found handle-in-init"])
+
+
 def test_loaders_are_told_apart_by_batch_size(inside: Inner) -> None:
     """Each has its own number; a size that nobody planned for has none."""
     planned = [{"batch_size": 4, "num_workers": 1}, {"batch_size": 2, "num_workers": None}]

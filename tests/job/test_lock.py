@@ -300,6 +300,7 @@ def test_what_was_measured_is_read_as_it_was_written(tmp_path: Path) -> None:
     """Places aside; twice the same bytes."""
     job_file = write_job(tmp_path)
     own = ProbedLoader("train.py:48", 2, 2, (4096, 512), True, own_workers=2, own_prefetch=4, own_persistent=False)
+    own = own._replace(against_workers=("handle-in-init", "worker-hang"))
     plain = ProbedLoader('odd "name"\\n.py:1', 0, 1, (), False, None, None, None)
     probe = Probe("sha256:0", "local", "2.9.1", "3.11.7", "spawn", "in_turn", 20, (own, plain), 7)
     tunes = {"docker": Tune("sha256:1", 1500, 3, 2), "local": Tune("sha256:2", None, 0, 4)}
@@ -332,6 +333,8 @@ def test_what_was_measured_is_read_as_it_was_written(tmp_path: Path) -> None:
         ("[4096, 512]", "4096"),
         ("dataset_tensor_bytes: 0", "dataset_tensor_bytes: ~"),
         ("varying: true", "varying: 1"),
+        ("batches_held: 2", 'batches_held: 2\n      against_workers: ["handle\\e[31m"]'),
+        ("batches_held: 2", "batches_held: 2\n      against_workers: handle-in-init"),
         ("cpus: 1.5", "cpus: many"),
         ("tune:\n  docker", "tune:\n  github-actions"),
         ("prefetch_factor: 2", "prefetch_factor: 0"),

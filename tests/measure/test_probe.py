@@ -10,8 +10,9 @@ import yaml
 
 from launcher.cli.measured_lock import keep_probe
 from launcher.job.measured import Probe
+from launcher.measure.finding import Finding, defects
 from launcher.measure.planned import measuring_name, measuring_sets
-from launcher.measure.probe import assigned, host_findings, probe_of, stated_lines, with_probe
+from launcher.measure.probe import AGAINST_WORKERS, assigned, host_findings, probe_of, stated_lines, with_probe
 from launcher.measure.records import Records
 from launcher.plan.launch_plan import LaunchPlan
 from launcher.policy import read_job
@@ -72,6 +73,23 @@ def test_another_number_of_loaders_is_a_finding_and_kept_nowhere(tmp_path: Path,
     (finding,) = host_findings(plan.job, seen(*loaders).loaders)
     assert (finding.facts["seen"], finding.facts["stated"]) == (built, 2)
     assert probe_of(plan, seen(*loaders), None) is None
+
+
+def test_what_workers_bring_out_is_kept_of_the_loader_that_has_it(tmp_path: Path) -> None:
+    """A finding of the whole script is of each; what has nothing to do with workers is of none."""
+    records = Records()
+    for each in a_probe(a_loader(0), a_loader(1)):
+        records.take(each)
+    found = (("handle-in-init", 1), ("slow-collate", 0), ("threads-before-fork", None), ("handle-in-init", 1))
+    findings = tuple(Finding(defect, loader, "train.py:48", {}) for defect, loader in found)
+    plan = plan_with(tmp_path, data_loader={"loaders": {"train": {}, "val": {}}}, **LIMITS)
+    probe = probe_of(plan, records.measured()._replace(findings=findings), None)
+    assert probe is not None
+    assert [each.against_workers for each in probe.loaders] == [
+        ("threads-before-fork",),
+        ("handle-in-init", "threads-before-fork"),
+    ]
+    assert set(defects()) >= AGAINST_WORKERS
 
 
 def test_a_loader_without_a_batch_is_kept_nowhere(tmp_path: Path) -> None:

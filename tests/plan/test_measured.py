@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -200,6 +201,34 @@ def test_batches_of_several_sizes_get_half_as_much_again_and_no_larger_need(tmp_
 def test_the_floor_stays(tmp_path: Path) -> None:
     """Batches of a page don't make /dev/shm smaller than two GiB."""
     assert planned(probed(tmp_path, TRAIN._replace(storages=(512,), varying=True))).shm.size.value == 2 * GIB
+
+
+@pytest.mark.parametrize("inject", ["num_workers", "env"])
+def test_a_loader_that_a_probe_found_something_against_is_injected_no_workers(tmp_path: Path, inject: str) -> None:
+    """Its neighbour gets them; where nothing is injected nothing is said."""
+    bad = TRAIN._replace(against_workers=("handle-in-init", "repeated-epochs"))
+    spec = {"inject": inject, "loaders": {"train": {}, "val": {}}}
+    plan = planned(probed(tmp_path, bad, TRAIN, data_loader=spec))
+    settings = dict(plan.inside.settings)
+    if inject == "env":
+        assert (settings, said(plan, "TL730")) == ({}, [])
+        return
+    train, val = json.loads(settings["TRAINLAUNCH_WORKERS"])
+    assert (train["num_workers"], train["why"]) == (0, "probe found handle-in-init, repeated-epochs")
+    assert val == {"batch_size": None, "num_workers": None}
+    (found,) = said(plan, "TL730")
+    assert found.message.startswith("train is given no workers: at train.py:48 probe found handle-in-init, repeated-")
+    assert found.fix.endswith(f"trainlaunch probe {tmp_path}/job.yaml --target docker --write")
+
+
+def test_a_stale_probe_keeps_no_workers_from_a_loader(tmp_path: Path) -> None:
+    """It was of another script; a warning says so."""
+    job_file = probed(
+        tmp_path, TRAIN._replace(against_workers=("handle-in-init",)), data_loader={"inject": "num_workers"}
+    )
+    plan = planned(job_file, sets=("image=other:1",))
+    assert json.loads(dict(plan.inside.settings)["TRAINLAUNCH_WORKERS"]) == [{"batch_size": None, "num_workers": None}]
+    assert (len(said(plan, "TL726")), said(plan, "TL730")) == (1, [])
 
 
 def test_a_probe_of_another_number_of_loaders_is_not_used(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Set
 
 from launcher.job.measured import Probe, ProbedLoader, Tune
@@ -14,6 +15,8 @@ START_METHODS = frozenset({"fork", "spawn", "forkserver"})
 TURNS = frozenset({"together", "in_turn"})
 # What a script may state itself, other than the job's plan.
 _OWN = frozenset({"num_workers", "prefetch_factor", "persistent_workers"})
+_OPTIONAL = frozenset({"batches_kept", "against_workers", "script"})
+_DEFECT = re.compile(r"[a-z]+(-[a-z]+)*")
 
 
 class NotAsWritten(Exception):
@@ -61,7 +64,7 @@ def _tune(node: Node) -> Tune:
 
 
 def _loader(node: Node) -> ProbedLoader:
-    facts = _mapping(node, {"at", "num_workers", "batches_held", "batch"}, optional={"batches_kept", "script"})
+    facts = _mapping(node, {"at", "num_workers", "batches_held", "batch"}, optional=_OPTIONAL)
     batch = _mapping(facts["batch"], {"storages"}, optional={"varying"})
     own = _mapping(facts["script"], set(), optional=_OWN) if "script" in facts else {}
     return ProbedLoader(
@@ -74,6 +77,7 @@ def _loader(node: Node) -> ProbedLoader:
         own_prefetch=_number(own["prefetch_factor"], least=1) if "prefetch_factor" in own else None,
         own_persistent=_truth(own["persistent_workers"]) if "persistent_workers" in own else None,
         batches_kept=_number(facts["batches_kept"]) if "batches_kept" in facts else None,
+        against_workers=tuple(map(_defect, _list(facts["against_workers"]))) if "against_workers" in facts else (),
         span=node.span,
     )
 
@@ -102,6 +106,13 @@ def _scalar(node: Node) -> Scalar:
 
 def _text(node: Node) -> str:
     return _scalar(node).text
+
+
+def _defect(node: Node) -> str:
+    text = _text(node)
+    if not _DEFECT.fullmatch(text) or len(text) > 40:
+        raise NotAsWritten(node, "expected the name of a defect like handle-in-init")
+    return text
 
 
 def _number(node: Node, *, least: int = 0) -> int:

@@ -148,6 +148,7 @@ def _loader(name: str, values: Mapping[str, Any], gpus: bool) -> LoaderSpec:
         storages=None,
         varying=False,
         batches_kept=None,
+        against_workers=(),
         pin_memory=values.get("pin_memory", gpus),
     )
 
