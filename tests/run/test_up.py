@@ -152,7 +152,7 @@ def test_of_two_ups_exactly_one_wins(start: Start, make_job: MakeJob, job_name: 
     docker("wait", job_name)
     racers = [start("up", job) for _ in range(3)]
     results = [ended(each) for each in racers]
-    assert sorted(each[0] for each in results) == [0, 125, 125]
+    assert sorted(each[0] for each in results) == [0, 125, 125], results
     assert sum("error[TL506]" in each[2] for each in results) == 2
 
 

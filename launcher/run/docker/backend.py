@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from launcher.diagnose.live.facts import Look
 
 OK = 200
+NAME_TRIES = 3  # for a name that other starts of the job move away and take meanwhile
 TTL_LABEL = LABEL_PREFIX + "ttl-after-finished"
 # What an engine that shuts down sends to its containers, by how they ended; its events are forgotten with it.
 SHUTDOWN: dict[int | None, tuple[int, ...]] = {143: (15,), 137: (15, 9)}
@@ -72,13 +73,12 @@ class DockerBackend:
     def create(self, plan: LaunchPlan, run: str, attempt: int) -> str:
         """Take the job's name, from an ended earlier container of it too; the engine lets one of two racers win."""
         body = create_body(plan, run=run, attempt=attempt)
-        created = self._created(plan, body)
-        if created is None:  # mostly nothing holds the name, and nobody need ask
-            self._make_way(plan)
+        for _ in range(NAME_TRIES):
             created = self._created(plan, body)
-        if created is None:
-            raise TargetUnavailable([name_taken(plan, self.inspect(plan.name))])
-        return created
+            if created is not None:  # mostly nothing holds the name, and nobody need ask
+                return created
+            self._make_way(plan)
+        raise TargetUnavailable([name_taken(plan, self.inspect(plan.name))])
 
     def _created(self, plan: LaunchPlan, body: dict[str, Any]) -> str | None:
         """Return the id of a new container; None where something holds its name."""
