@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from launcher.cli.look import Look, look
 from launcher.cli.report import document
 from launcher.cli.runs import bare_evidence, framed_diagnosis, shown
-from launcher.cli.streams import Streams, coloured
+from launcher.cli.streams import Streams
 
 if TYPE_CHECKING:
     from launcher.diagnose.diagnosis import Diagnosis, Seen
@@ -22,10 +23,10 @@ def tell(evidence: Evidence, streams: Streams, *, output: str) -> int:
     if output == "json":
         streams.result(document({"diagnoses": [as_json(each) for each in causes]}))
         return 0 if named else 1
-    colour = coloured(streams.out)
+    seen_as = look(streams.out)
     for each in causes:
         if each.symptom != "unknown":
-            streams.result(f"{_told(each, colour=colour)}\n")
+            streams.result(f"{_told(each, seen_as)}\n")
     if not named:
         streams.result(f"no known cause; {bare_evidence(evidence)}\n")
     return 0 if named else 1
@@ -49,10 +50,10 @@ def _seen(seen: Seen) -> dict[str, object]:
     return {"source": seen.source, "line": seen.line, "text": shown(seen.text)}
 
 
-def _told(diagnosis: Diagnosis, *, colour: bool) -> str:
+def _told(diagnosis: Diagnosis, seen_as: Look) -> str:
     if diagnosis.echo_of:
         return f"an echo of {diagnosis.echo_of}: {shown(diagnosis.sentence)} ({shown(diagnosis.saw)})"
-    text = framed_diagnosis(diagnosis, colour=colour)
+    text = framed_diagnosis(diagnosis, seen_as)
     places = ", ".join(f"line {each.line}" for each in diagnosis.evidence if each.line)
     more = f"\n   = at: {places} of the log" if places else ""
     return text + more + "".join(f"\n   = run: {each}" for each in diagnosis.commands)

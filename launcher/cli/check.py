@@ -10,8 +10,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from launcher.cli.common import add_policy_argument
+from launcher.cli.look import look
 from launcher.cli.report import annotation, as_json, document, framed
-from launcher.cli.streams import Streams, coloured
+from launcher.cli.streams import Streams
 from launcher.cli.write import replace_file
 from launcher.diagnostics import Diagnostic, Explanation, Severity
 from launcher.errors import EXIT_FINDINGS
@@ -45,7 +46,7 @@ trainlaunch render job.yaml --write-to out && trainlaunch check out
 EXAMPLES = (
     "trainlaunch check",
     "trainlaunch check deploy/ k8s/ --fix",
-    "trainlaunch check --output github    # in a GitHub workflow: one annotation a finding",
+    "trainlaunch check --output github    # in a GitHub workflow: annotations",
 )
 EXIT_CODES = (
     "0 all are current (with --fix: now), 1 one differs or can't be compared, or there is nothing to check, 2 usage, "
@@ -138,7 +139,7 @@ class _Reporter:
             if self._output == "github":
                 self._streams.result(annotation(finding) + "\n")
             elif self._output == "text":
-                self._streams.say(framed(finding, colour=coloured(self._streams.err)))
+                self._streams.say(framed(finding, look(self._streams.err)))
 
     def end(self, counts: Mapping[str, int]) -> None:
         """Report the sum."""

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
+from launcher.cli.look import look
 from launcher.cli.report import framed
-from launcher.cli.streams import Streams, coloured
+from launcher.cli.streams import Streams
 from launcher.diagnostics import Diagnostic, Explanation, Severity
 from launcher.errors import UsageError
 from launcher.job.spec import JobSpec
@@ -40,16 +41,21 @@ trainlaunch plan job.yaml --name my-job
 CONTRACT_EXIT_CODES = "0 fine, 1 a bad job file, 2 usage, 3 target unavailable, 70 a bug of ours, 130 interrupted"
 
 
-def add_job_arguments(
-    parser: argparse.ArgumentParser, *, targets: Iterable[str] = TARGETS, several: bool = False
-) -> None:
-    """Add the job file, or with `several` files and folders, and the options of every verb that plans it."""
+def add_job_arguments(parser: argparse.ArgumentParser, *, targets: Sequence[str] = (), several: bool = False) -> None:
+    """Add the job file, or with `several` files and folders, and the options of every verb that plans it.
+
+    `targets` are all that --target takes, for a verb that takes more than those that run a job.
+    """
     if several:
         parser.add_argument("jobs", nargs="+", metavar="JOB", help="job files, or folders of some")
     else:
         parser.add_argument("job", metavar="JOB", help="the job file, like job.yaml")
+    named = f": {', '.join(targets)}" if targets else ""
     parser.add_argument(
-        "--target", choices=tuple(targets), help="where it runs (default: the job's target, else docker)"
+        "--target",
+        choices=targets or tuple(TARGETS),
+        metavar="TARGET" if targets else None,
+        help=f"where it runs{named} (default: the job's target, else docker)",
     )
     parser.add_argument(
         "--set",
@@ -136,4 +142,4 @@ def say_findings(findings: Iterable[Diagnostic], streams: Streams, *, least: Sev
     shown = {Severity.ERROR, Severity.WARNING} | ({Severity.INFO} if least is Severity.INFO else set())
     for finding in findings:
         if finding.severity in shown:
-            streams.say(framed(finding, colour=coloured(streams.err)))
+            streams.say(framed(finding, look(streams.err)))

@@ -7,7 +7,7 @@ import argparse
 from launcher.cli.streams import Streams
 
 EXAMPLES = (
-    "source <(trainlaunch completion bash)  # in ~/.bashrc, or zsh and ~/.zshrc after compinit",
+    "source <(trainlaunch completion bash)  # in ~/.bashrc; zsh: after compinit",
     "trainlaunch completion fish > ~/.config/fish/completions/trainlaunch.fish",
 )
 EXIT_CODES = "0 fine, 2 usage, 70 a bug of ours, 130 interrupted"

@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, BinaryIO
 
 from launcher.cli.causes import tell
 from launcher.cli.common import add_output_argument, add_policy_argument
+from launcher.cli.look import look
 from launcher.cli.report import document, framed
 from launcher.cli.run_argument import CLUSTER_TARGETS, RUN_TARGETS, add_owner_argument
-from launcher.cli.streams import Streams, coloured
+from launcher.cli.streams import Streams
 from launcher.cli.target_options import add_place_arguments
 from launcher.diagnostics import Diagnostic
 from launcher.errors import UsageError
@@ -172,7 +173,7 @@ def _machine(args: argparse.Namespace, streams: Streams) -> int:
     for each in found:
         streams.result(f"{each.name:12} {each.seen}\n")
     for each_wrong in wrong:
-        streams.result(f"{framed(each_wrong, colour=coloured(streams.out))}\n")
+        streams.result(f"{framed(each_wrong, look(streams.out))}\n")
     return 1 if wrong else 0
 
 

@@ -6,9 +6,10 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from launcher.cli.causes import as_json
+from launcher.cli.look import look
 from launcher.cli.report import document
 from launcher.cli.runs import framed_diagnosis, shown
-from launcher.cli.streams import Streams, coloured
+from launcher.cli.streams import Streams
 from launcher.units import counted, human_size
 
 if TYPE_CHECKING:
@@ -49,7 +50,7 @@ def _print(running: Sequence[Running], diagnoses: Sequence[Diagnosis], streams: 
         for name, words in _lines(each.evidence):
             streams.result(f"  {name:11} {shown(words)}\n")
     for one in diagnoses:
-        streams.result(f"{framed_diagnosis(one, colour=coloured(streams.out))}\n")
+        streams.result(f"{framed_diagnosis(one, look(streams.out))}\n")
         for command in one.commands:
             streams.result(f"   = run: {command}\n")
 

@@ -8,7 +8,8 @@ import re
 from collections.abc import Iterator
 
 from launcher.cli.codes import explanation, explanations
-from launcher.cli.streams import Streams, coloured
+from launcher.cli.look import coloured
+from launcher.cli.streams import Streams
 from launcher.diagnostics import Diagnostic, Explanation
 from launcher.errors import UsageError
 

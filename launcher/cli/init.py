@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import os
 import re
+import shlex
 import sys
 import tempfile
 from collections.abc import Iterator
@@ -18,7 +19,7 @@ from launcher.errors import JobFileRejected, UsageError
 
 EXAMPLES = (
     "trainlaunch init train.py --gpus 1 --cpus 8 --memory 32Gi --write-to job.yaml",
-    "trainlaunch init --name resnet50 --image pytorch/pytorch:2.9.1-cuda12.8-cudnn9-runtime",
+    "trainlaunch init --name resnet50 --image registry.example/trainer:1.4",
     "trainlaunch init --from compose.yaml --pick train --write-to job.yaml",
     "kubectl get job train -o yaml | trainlaunch init --from -",
 )
@@ -61,7 +62,7 @@ def run(args: argparse.Namespace, streams: Streams) -> int:
         streams.result(text)
     else:
         write_files(target.parent, {target.name: text}, overwrite=False)
-        streams.say(f"wrote {target}; see what follows from it: trainlaunch plan {target}")
+        streams.say(f"wrote {target}; `trainlaunch plan {shlex.quote(str(target))}` shows what follows from it")
     say_findings(_against_policy(text, args.policy, target or Path("job.yaml")), streams)
     return 0
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from launcher.cli.look import Look
 from launcher.cli.run_end import end_evidence
 from launcher.cli.runs import bare_evidence, framed_diagnosis, shown
 from launcher.diagnose import causes_json, explain_end
@@ -33,7 +34,7 @@ class KeptBy(NamedTuple):
     causes: tuple[Diagnosis, ...]
     unexplained: str
 
-    def lines(self, *, colour: bool) -> Iterator[str]:
+    def lines(self, seen_as: Look) -> Iterator[str]:
         """Yield the lines of `status`."""
         if self.keeper is not None:
             yield f"keeper     {self.keeper}{self.limits}"
@@ -42,7 +43,7 @@ class KeptBy(NamedTuple):
         for each in self.said[-MOST_SAID:]:
             yield from (f"said       {shown(line)}" for line in str(each).splitlines())
         for cause in self.causes:
-            yield framed_diagnosis(cause, colour=colour)
+            yield framed_diagnosis(cause, seen_as)
         if self.unexplained:
             yield self.unexplained
 

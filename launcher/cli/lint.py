@@ -69,7 +69,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="PATH",
         help="files, folders, or - for stdin (default: the current folder; what .gitignore names is left out)",
     )
-    parser.add_argument("--kind", choices=KINDS, help="what the named files are, where neither name nor content tells")
+    parser.add_argument(
+        "--kind",
+        choices=KINDS,
+        metavar="KIND",
+        help=f"what the named files are, where neither name nor content tells: {', '.join(KINDS)}",
+    )
     parser.add_argument(
         "--select", choices=tuple(_GROUPS), default="defects", help="which rules: defects, practice, or all"
     )

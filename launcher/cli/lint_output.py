@@ -7,8 +7,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from launcher import __version__
+from launcher.cli.look import look
 from launcher.cli.report import annotation, as_json, concise, document, framed, printable, span_json
-from launcher.cli.streams import Streams, coloured
+from launcher.cli.streams import Streams
 from launcher.diagnostics import Severity
 
 if TYPE_CHECKING:
@@ -31,10 +32,10 @@ def report(results: Sequence[Linted], output: str, streams: Streams, *, to_stder
         line = annotation if output == "github" else concise
         write("".join(f"{line(each.diagnostic)}\n" for each in findings))
     else:
-        colour = coloured(streams.err if to_stderr else streams.out)
+        seen_as = look(streams.err if to_stderr else streams.out)
         for each in results:
             for finding in each.findings:
-                write(framed(printable(finding.diagnostic), colour=colour, text=each.text) + "\n\n")
+                write(framed(printable(finding.diagnostic), seen_as, text=each.text) + "\n\n")
     streams.finish()
     if output in {"text", "concise"}:
         streams.say(_sum(results, findings))

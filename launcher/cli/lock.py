@@ -11,8 +11,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from launcher.cli.common import add_policy_argument
+from launcher.cli.look import look
 from launcher.cli.report import framed
-from launcher.cli.streams import Streams, coloured
+from launcher.cli.streams import Streams
 from launcher.cli.write import replace_file
 from launcher.diagnostics import Diagnostic, Explanation
 from launcher.errors import EXIT_FINDINGS, UsageError
@@ -126,7 +127,7 @@ def _locked(job: Path, facts: Mapping[str, ImageFacts], streams: Streams, *, che
         return 0
     lines = difflib.unified_diff(list(io.StringIO(had)), list(io.StringIO(text)), str(path), f"{path} (engine)")
     streams.result("".join(line if line.endswith("\n") else f"{line}\n" for line in lines))
-    streams.say(framed(_stale(job, path, missing=current is None), colour=coloured(streams.err)))
+    streams.say(framed(_stale(job, path, missing=current is None), look(streams.err)))
     return EXIT_FINDINGS
 
 

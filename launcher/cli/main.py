@@ -8,12 +8,14 @@ import importlib
 import re
 import sys
 from collections.abc import Callable, Sequence
+from itertools import groupby
 from types import ModuleType
 from typing import Any, NoReturn
 
 from launcher import __version__
+from launcher.cli.look import look
 from launcher.cli.report import as_json, document, framed
-from launcher.cli.streams import Streams, coloured, standard_streams
+from launcher.cli.streams import Streams, standard_streams
 from launcher.cli.verbs import VERBS, VERBS_ON_CLUSTERS, VERBS_WITH_A_COMMAND, VERBS_WITH_THE_JOBS_CODE
 from launcher.diagnostics import Diagnostic, Explanation
 from launcher.errors import (
@@ -130,6 +132,18 @@ def _parsed(verb: str | None, module: ModuleType | None, words: list[str]) -> ar
     return args
 
 
+class _Help(argparse.HelpFormatter):
+    """Wraps paragraphs; an indented line, as of an example, stays as it is."""
+
+    def _fill_text(self, text: str, width: int, indent: str) -> str:
+        """Return a description or an epilog."""
+        lines: list[str] = []
+        for prose, group in groupby(text.splitlines(), lambda line: line[:1] not in {"", " "}):
+            said = list(group)
+            lines += [super()._fill_text(" ".join(said), width, indent)] if prose else said
+        return "\n".join(lines)
+
+
 class _Parser(argparse.ArgumentParser):
     """Raises UsageError where argparse would end the process, so that a usage error reads like any other."""
 
@@ -180,7 +194,7 @@ def _parser(verb: str | None, module: ModuleType | None, *, asks_help: bool) -> 
 
     def formatter(prog: str) -> argparse.HelpFormatter:
         # argparse makes one for each argument, and one without a width loads shutil to measure the terminal.
-        return argparse.RawDescriptionHelpFormatter(prog, width=None if asks_help else USAGE_WIDTH)
+        return _Help(prog, width=None if asks_help else USAGE_WIDTH)
 
     parser = _Parser(
         prog="trainlaunch",
@@ -249,9 +263,9 @@ def _stopped(stop: LaunchError, streams: Streams, *, as_document: bool) -> int:
 
 def _say_all(diagnostics: Sequence[Diagnostic], streams: Streams) -> None:
     """Say the first of them: a file of another kind has hundreds, and their end would be all that a terminal shows."""
-    colour = coloured(streams.err)
+    shown = look(streams.err)
     for diagnostic in diagnostics[:MOST_SAID]:
-        streams.say(framed(diagnostic, colour=colour))
+        streams.say(framed(diagnostic, shown))
     if len(diagnostics) > 1:
         first = f"; these are the first {MOST_SAID}" if len(diagnostics) > MOST_SAID else ""
         streams.say(f"{len(diagnostics)} problems{first}")

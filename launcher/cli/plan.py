@@ -13,6 +13,7 @@ from launcher.cli.common import (
     plan_of,
     say_findings,
 )
+from launcher.cli.look import columns_of, wrapped
 from launcher.cli.report import as_json, document
 from launcher.cli.streams import Streams
 from launcher.container.shutdown import USUAL, shutdown_timeout
@@ -31,7 +32,8 @@ from launcher.units import counted, format_cpus, format_duration, format_size, h
 
 EXAMPLES = (
     "trainlaunch plan job.yaml",
-    "trainlaunch plan job.yaml --target kubernetes --set data_loader.num_workers=8 -o json",
+    "trainlaunch plan job.yaml --target kubernetes --set data_loader.num_workers=8",
+    "trainlaunch plan job.yaml -o json",
 )
 EXIT_CODES = CONTRACT_EXIT_CODES
 _SHOWN_ANYWAY = {"shm_size", "resources.cpus", "resources.memory", "resources.gpus"}
@@ -49,7 +51,7 @@ def run(args: argparse.Namespace, streams: Streams) -> int:
     if args.output == "json":
         streams.result(document(plan_document(plan)))
         return 0
-    streams.show("\n".join(_table(list(_rows(plan)))) + "\n")
+    streams.show("\n".join(_table(list(_rows(plan)), columns_of(streams.out))) + "\n")
     say_findings(judged(plan), streams, least=Severity.INFO)
     return 0
 
@@ -178,12 +180,13 @@ def _gpu_origin(plan: LaunchPlan) -> str:
     return str(plan.job.origin("resources.gpus"))
 
 
-def _table(rows: list[tuple[str, str, str, str]]) -> Iterator[str]:
-    """Yield lines `what  value  = derivation  (origin)`."""
+def _table(rows: list[tuple[str, str, str, str]], columns: int | None) -> Iterator[str]:
+    """Yield lines `what  value  = derivation  (origin)`, wrapped below their derivation on a terminal."""
     names, values = (max(len(row[column]) for row in rows) for column in (0, 1))
     for name, value, derivation, origin in rows:
         told = f"= {derivation}  " if derivation else ""
-        yield f"{name:<{names}}  {value:<{values}}  {told}({origin})"
+        line = f"{name:<{names}}  {value:<{values}}  {told}({origin})"
+        yield wrapped(line, columns, names + values + len("    = "))
 
 
 def plan_document(plan: LaunchPlan) -> dict[str, object]:

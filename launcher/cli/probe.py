@@ -46,7 +46,7 @@ trainlaunch probe job.yaml    # [python, train.py]; or `data_loader: none` where
 )
 EXAMPLES = (
     "trainlaunch probe job.yaml",
-    "trainlaunch probe job.yaml --write          # keeps the result in job.lock.yaml, which plan, render and up use",
+    "trainlaunch probe job.yaml --write    # keeps it in job.lock.yaml",
     "trainlaunch probe job.yaml --through --batches 8 --target kubernetes -o json",
 )
 EXIT_CODES = (
@@ -55,12 +55,11 @@ EXIT_CODES = (
 )
 WHAT_RUNS = """\
 The job's own command runs once on the target, under the job's limits and
-with its mounts and secrets, under a name of its own: what it writes before
-its first batches it writes. It ends after --batches of the loader that
-trains, without a word to the script, so that nothing is saved. With
---through it goes on to its own end and each loop is cut short: its
-evaluation and saving run. The job's output goes to stderr; the run is
-removed afterwards."""
+with its mounts and secrets, under a name of its own. It ends after --batches
+of the loader that trains, without a word to the script: files that it writes
+before are written, and nothing later is. With --through it goes on to its
+own end and each loop is cut short: its evaluation and saving run. The job's
+output goes to stderr; the run is removed afterwards."""
 BATCHES, SECONDS = 32, 60
 
 

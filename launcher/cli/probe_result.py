@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import textwrap
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from launcher.cli.look import wrapped
 from launcher.cli.ps import table
 from launcher.cli.report import as_json, help_line
 from launcher.diagnostics import Diagnostic
@@ -158,9 +158,7 @@ def _why_nothing(result: Result) -> str:
 
 
 def _wrapped(text: str, indent: int = 0) -> str:
-    return textwrap.fill(
-        one_line(text), WIDTH, subsequent_indent=" " * indent, break_long_words=False, break_on_hyphens=False
-    )
+    return wrapped(one_line(text), WIDTH, indent)
 
 
 def as_document(result: Result) -> dict[str, Any]:

@@ -19,7 +19,7 @@ EXAMPLES = (
     "trainlaunch render job.yaml --target compose | docker compose -f - up",
     "trainlaunch render job.yaml --target all --write-to deploy/",
     "trainlaunch render jobs/ --target all --write-to deploy/ --overwrite",
-    "trainlaunch render job.yaml --layout kustomize --write-to base/ && kubectl apply -k base/",
+    "trainlaunch render job.yaml --layout kustomize --write-to base/",
 )
 EXIT_CODES = CONTRACT_EXIT_CODES
 

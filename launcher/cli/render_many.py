@@ -7,8 +7,9 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from launcher.cli.look import look
 from launcher.cli.report import framed
-from launcher.cli.streams import Streams, coloured
+from launcher.cli.streams import Streams
 from launcher.cli.write import write_over
 from launcher.committed.batch import Asked, Rendered, render_all
 from launcher.committed.jobs import find_jobs
@@ -32,7 +33,7 @@ def render_many(args: argparse.Namespace, streams: Streams) -> int:
             counts[status] += 1
             for finding in (each for each in findings if each not in said):
                 said[finding] = None
-                streams.say(framed(finding, colour=coloured(streams.err)))
+                streams.say(framed(finding, look(streams.err)))
     words = {"written": "written", "current": "as they were", "refused": "not rendered"}
     told = ", ".join(f"{counts[each]} {word}" for each, word in words.items() if counts[each])
     streams.say(f"{len(jobs)} jobs, {sum(counts.values())} renderings: {told}")

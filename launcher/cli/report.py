@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
+from launcher.cli.look import Look, wrapped
 from launcher.diagnostics import Diagnostic, Severity, Span
 from launcher.visible import Visible, one_line, visible
 
@@ -16,23 +17,35 @@ SCHEMA_VERSION = 2  # of every JSON document that trainlaunch prints
 _OBEYED = re.compile(
     r"[\x7f-\x9f\xad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff]|#(?=#(?:\[|vso\[|teamcity\[))"
 )
-_COLOURS = {Severity.ERROR: "31", Severity.WARNING: "33", Severity.INFO: "36"}
+_COLOURS = {"error": "31", "warning": "33", "info": "36", "cause": "31"}
 
 
-def framed(diagnostic: Diagnostic, *, colour: bool, text: str | None = None) -> str:
+def framed(diagnostic: Diagnostic, look: Look, *, text: str | None = None) -> str:
     """Return the full form: headline, place, the line itself, why, fix and where to read more.
 
     `text` is the file's, where the caller has it; else the line is read from the file.
     """
-    lines = [_headline(diagnostic, colour=colour)]
+    lines = [headline(diagnostic.severity.value, diagnostic.code, diagnostic.message, look)]
     if diagnostic.span is not None:
         # The line of a mistake in secrets may hold the secret itself.
         secret = diagnostic.field.partition(".")[0] == "secrets"
-        lines += [visible(f"  --> {diagnostic.span}")] if secret else _excerpt(diagnostic.span, text)
-    lines += [f"   = why: {visible(_short(diagnostic.why))}"] * bool(diagnostic.why)
-    lines += [f"   = fix: {visible(_short(diagnostic.fix))}"] * bool(diagnostic.fix)
+        lines += [visible(f"  --> {diagnostic.span}")] if secret else _excerpt(diagnostic.span, text, look.columns)
+    lines += parts({"why": diagnostic.why, "fix": diagnostic.fix}, look)
     lines += [help_line(diagnostic.code)]
     return Visible("\n".join(lines))
+
+
+def headline(kind: str, code: str, message: str, look: Look) -> str:
+    """Return the first line of a frame: what kind of thing it is, its code and its sentence."""
+    head = f"{kind}[{code}]"
+    text = wrapped(f"{head}: {visible(_short(message))}", look.columns, 2)
+    return text.replace(head, f"\x1b[1;{_COLOURS[kind]}m{head}\x1b[0m", 1) if look.colour else text
+
+
+def parts(told: Mapping[str, str], look: Look) -> list[str]:
+    """Return the lines below the place of a frame, each with its name; what is empty has none."""
+    named = (f"   = {name}: {visible(_short(text))}" for name, text in told.items() if text)
+    return [wrapped(each, look.columns, 8) for each in named]
 
 
 def help_line(code: str) -> str:
@@ -89,19 +102,12 @@ def document(content: Mapping[str, object]) -> str:
     return _OBEYED.sub(lambda found: f"\\u{ord(found[0]):04x}", text) + "\n"
 
 
-def _headline(diagnostic: Diagnostic, *, colour: bool) -> str:
-    head = f"{diagnostic.severity.value}[{diagnostic.code}]"
-    if colour:
-        head = f"\x1b[1;{_COLOURS[diagnostic.severity]}m{head}\x1b[0m"
-    return f"{head}: {visible(_short(diagnostic.message))}"
-
-
 def _short(text: str) -> str:
     """Return a part of a frame, without its middle where it quotes what fills a terminal for minutes."""
     return text if len(text) <= MOST_QUOTED else f"{text[: MOST_QUOTED // 2]} … {text[-MOST_QUOTED // 4 :]}"
 
 
-def _excerpt(span: Span, whole: str | None) -> list[str]:
+def _excerpt(span: Span, whole: str | None, columns: int | None) -> list[str]:
     lines: list[str] = [visible(f"  --> {span}")]
     text = _source_line(span, whole)
     if text is None:
@@ -109,13 +115,14 @@ def _excerpt(span: Span, whole: str | None) -> list[str]:
     last = span.end_column if span.end_line == span.line else len(text) + 1
     marked = max(1, min(last, len(text) + 1) - span.column)
     gutter = " " * len(str(span.line))
-    first = max(0, span.column - 1 - MOST_SHOWN // 2) if len(text) > MOST_SHOWN else 0
-    shown = _one_wide(text[first : first + MOST_SHOWN])
-    if len(text) > MOST_SHOWN:
+    most = MOST_SHOWN if columns is None else min(MOST_SHOWN, columns - len(f"{gutter} | …"))
+    first = max(0, span.column - 1 - most // 2) if len(text) > most else 0
+    shown = _one_wide(text[first : first + most])
+    if len(text) > most:
         shown = ("…" + shown[1:]) * bool(first) or shown
-        shown += "…" * (first + MOST_SHOWN < len(text))
+        shown += "…" * (first + most < len(text))
     before = span.column - 1 - first
-    marks = "^" * min(marked, MOST_SHOWN - before)
+    marks = "^" * min(marked, most - before)
     return [*lines, f"{gutter} |", f"{span.line} | {shown}", f"{gutter} | {' ' * before}{marks}"]
 
 

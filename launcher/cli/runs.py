@@ -8,9 +8,10 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from launcher.cli.report import help_line
+from launcher.cli.look import Look, look
+from launcher.cli.report import headline, help_line, parts
 from launcher.cli.run_argument import say_once
-from launcher.cli.streams import Streams, coloured
+from launcher.cli.streams import Streams
 from launcher.errors import EXIT_BEFORE_START
 from launcher.units import human_size
 from launcher.visible import Visible, one_line, visible
@@ -99,18 +100,17 @@ def say_diagnoses(evidence: Evidence, streams: Streams, line: Callable[[str], No
 
     diagnoses = explain_end(evidence)
     for diagnosis in diagnoses:
-        line(framed_diagnosis(diagnosis, colour=coloured(streams.err)))
+        line(framed_diagnosis(diagnosis, look(streams.err)))
     if not diagnoses and evidence.exit_code:
         line(f"trainlaunch: no known cause; {bare_evidence(evidence)}")
 
 
-def framed_diagnosis(diagnosis: Diagnosis, *, colour: bool) -> str:
+def framed_diagnosis(diagnosis: Diagnosis, seen_as: Look) -> str:
     """Return a diagnosis in the frame that errors have."""
-    head = f"cause[{diagnosis.code}]"
-    head = f"\x1b[1;31m{head}\x1b[0m" if colour else head
     sure = "" if diagnosis.confidence == "certain" else f" ({diagnosis.confidence})"
-    told = f"   = saw: {shown(diagnosis.saw)}\n   = fix: {visible(diagnosis.fix)}\n{help_line(diagnosis.code)}"
-    return Visible(f"{head}: {visible(diagnosis.sentence)}{sure}\n{told}")
+    told = {"saw": shown(diagnosis.saw), "fix": visible(diagnosis.fix)}
+    head = headline("cause", diagnosis.code, f"{diagnosis.sentence}{sure}", seen_as)
+    return Visible("\n".join([head, *parts(told, seen_as), help_line(diagnosis.code)]))
 
 
 def bare_evidence(evidence: Evidence) -> str:

@@ -8,10 +8,11 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from launcher.cli.common import add_output_argument
+from launcher.cli.look import look
 from launcher.cli.ps import age, as_json
 from launcher.cli.report import document
 from launcher.cli.run_argument import add_run_argument, newest_run
-from launcher.cli.streams import Streams, coloured
+from launcher.cli.streams import Streams
 from launcher.run.backend import Backend, Peak, ShmReading, Started
 from launcher.run.measured import highest, measured_line
 from launcher.units import human_size
@@ -61,7 +62,7 @@ def run(args: argparse.Namespace, streams: Streams) -> int:
             streams.show(f"preflight  {_never_spoke()}\n")
         for line in to_paste.splitlines():
             streams.show(f"{line}\n")
-        for line in whole.lines(colour=coloured(streams.out)):
+        for line in whole.lines(look(streams.out)):
             streams.result(f"{line}\n")
     bad = any(each.health == "unhealthy" or each.exit_code or each.error for each in containers)
     return int(bad or silent)

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple, TextIO
 
+from launcher.cli.look import columns_of, wrapped
 from launcher.diagnostics import Diagnostic
 from launcher.errors import UsageError
 from launcher.visible import visible
@@ -60,12 +61,18 @@ class Streams(NamedTuple):
         Where stderr takes no more, what we say goes nowhere: it ends no verb, and changes no exit code.
         """
         with contextlib.suppress(OSError):
-            self.err.write(visible(text) + "\n")
+            self.err.write(fitted(text, self.err) + "\n")
             self.err.flush()
 
     def show(self, text: str) -> None:
         """Write a piece of the result that people read, made Visible. Raises UsageError as `result` does."""
         self.result(visible(text))
+
+
+def fitted(text: str, stream: TextIO) -> str:
+    """Return a line of ours as it is written to a stream: Visible, and wrapped where a terminal is narrower."""
+    shown = visible(text)
+    return wrapped(shown, columns_of(stream), 2) if shown.startswith("trainlaunch: ") else shown
 
 
 def _abandon(stream: TextIO) -> None:
@@ -96,12 +103,3 @@ def standard_streams() -> Streams:
 
 def _open(stream: TextIO | None) -> TextIO:
     return Path(os.devnull).open("w", encoding="utf-8") if stream is None else stream
-
-
-def coloured(stream: TextIO) -> bool:
-    """Return whether to colour one stream: NO_COLOR, then FORCE_COLOR, then whether it is a terminal."""
-    if os.environ.get("NO_COLOR"):
-        return False
-    if os.environ.get("FORCE_COLOR"):
-        return True
-    return stream.isatty()

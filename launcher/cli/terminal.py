@@ -8,8 +8,7 @@ import os
 from collections.abc import Callable
 from typing import TextIO
 
-from launcher.cli.streams import Streams
-from launcher.visible import visible
+from launcher.cli.streams import Streams, fitted
 
 OTHER = {"stdout": "stderr", "stderr": "stdout"}
 GOES_ON = "the job goes on, and `trainlaunch logs` has it all"
@@ -68,7 +67,7 @@ class Screen:
     def _line(self, name: str, text: str) -> None:
         unfinished = self._last[name] != b"\n" or (self._one_terminal and self._last[OTHER[name]] != b"\n")
         stream = self._streams[name]
-        shown = "\n" * unfinished + visible(text)
+        shown = "\n" * unfinished + fitted(text, stream)
         self._attempt(name, lambda: _write_line(stream, shown), b"\n")
         if self._one_terminal:
             self._last[OTHER[name]] = b"\n"

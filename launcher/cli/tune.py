@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import textwrap
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -14,6 +13,7 @@ from launcher.cli.common import (
     add_output_argument,
     plan_of,
 )
+from launcher.cli.look import wrapped
 from launcher.cli.streams import Streams
 from launcher.cli.target_options import add_place_arguments, refuse_place_elsewhere
 from launcher.diagnostics import Diagnostic
@@ -178,7 +178,7 @@ def _tell(tuned: Tuned, written: Path | None, args: argparse.Namespace, streams:
         return
     streams.show("\n".join([f"{tuned.loader.kind} at {tuned.loader.at}", *table(tuned), ""]) + "\n")
     for line in (*summary(tuned), *_advice(tuned, args, written)):
-        streams.show(textwrap.fill(line, WIDTH, subsequent_indent="  ", break_long_words=False) + "\n")
+        streams.show(wrapped(line, WIDTH, 2) + "\n")
 
 
 def _advice(tuned: Tuned, args: argparse.Namespace, written: Path | None) -> Iterator[str]:

@@ -203,5 +203,6 @@ def _collate(loader: Loader, value: Value) -> Line | None:
     if value.kind == KNOWN:
         words = "its collate function keeps a tensor per sample"
         return Line("collate", "list", f"{loader.place}: {words}") if value.literal == "list" else None
-    words = f"{loader.place} collates with {value.text}: stack, the default, is one tensor per field; say here"
-    return Line("collate", None, f"{words} collate: list where it keeps one per sample, none where it makes no tensors")
+    words = f"{loader.place} has collate_fn={value.text}; say here what it makes: collate: list where it keeps a tensor"
+    rest = "per sample, collate: none where it makes no tensors; the default, stack, is one tensor per field"
+    return Line("collate", None, f"{words} {rest}")

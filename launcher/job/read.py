@@ -216,6 +216,12 @@ def _stated(text: str, path: str) -> tuple[tuple[MappingNode, dict[str, MappingN
 
 def _root(text: str, path: str, report: Report) -> MappingNode | None:
     """Return the file's tree, or None where nothing more can be said about it."""
+    if path.endswith(".py"):
+        import shlex  # only on the way to an error
+
+        fix = f"`{shlex.join(['trainlaunch', 'init', path, '--write-to', 'job.yaml'])}` drafts a job file from it"
+        report.take(Diagnostic("TL101", f"{path} is a Python script, not a job file", fix))
+        return None
     before = len(report)
     node = parse_yaml(text, path, report)
     if isinstance(node, MappingNode):

@@ -54,9 +54,21 @@ def _would_be_waited_for(path: Path, noun: str) -> bool:
         return False  # the reading says why
 
 
+def _existing(path: Path, noun: str) -> str:
+    """Return what to write for a file that does not exist: the name beside it that is nearest."""
+    import difflib  # only on the way to an error
+
+    try:
+        names = sorted(each.name for each in path.parent.iterdir() if each.suffix in {".yaml", ".yml"})
+    except OSError:
+        names = []
+    close = difflib.get_close_matches(path.name, (each for each in names if ".lock." not in each), n=1)
+    return f"write {path.with_name(close[0])}" if close else f"name a {noun} that exists"
+
+
 def _unreadable(path: Path, error: OSError | ValueError, noun: str) -> tuple[str, str]:
     if isinstance(error, FileNotFoundError):
-        return f"the {noun} {path} does not exist", f"name a {noun} that exists"
+        return f"the {noun} {path} does not exist", _existing(path, noun)
     if isinstance(error, IsADirectoryError):
         return f"{path} is a folder, not a {noun}", f"name the file in it, like {path / 'job.yaml'}"
     if isinstance(error, PermissionError):

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import re
+import shlex
 from pathlib import Path
 
 import pytest
@@ -188,6 +190,30 @@ def test_a_missing_file_is_one_clear_error(trainlaunch: Runs) -> None:
     done = trainlaunch("plan", "nowhere.yaml")
     assert done.returncode == 1
     assert "nowhere.yaml does not exist" in done.stderr
+
+
+def test_a_missing_file_is_told_the_nearest_one(trainlaunch: Runs, tmp_path: Path) -> None:
+    """Swapped letters are the commonest slip here too; a lock is no job file."""
+    write_job(tmp_path)
+    (tmp_path / "jbo.lock.yaml").write_text("")
+    assert f"fix: write {tmp_path / 'job.yaml'}\n" in trainlaunch("plan", str(tmp_path / "jbo.yaml")).stderr
+
+
+@pytest.mark.parametrize("verb", ["plan", "up", "probe", "tune"])
+def test_a_script_in_the_place_of_a_job_file_is_told_what_drafts_one(
+    trainlaunch: Runs, tmp_path: Path, verb: str
+) -> None:
+    """The command can be pasted, whatever the folder is called."""
+    script = tmp_path / "my jobs" / "train.py"
+    script.parent.mkdir()
+    script.write_text('"""Trains."""\n')
+    done = trainlaunch(verb, str(script))
+    assert done.returncode == (125 if verb == "up" else 1)
+    (command,) = re.findall("fix: `(.*)` drafts a job file", done.stderr)
+    assert shlex.split(command) == ["trainlaunch", "init", str(script), "--write-to", "job.yaml"]
+    drafted = trainlaunch(*shlex.split(command)[1:], cwd=tmp_path)
+    assert drafted.returncode == 0
+    assert "`trainlaunch plan job.yaml` shows what follows" in drafted.stderr
 
 
 def test_the_schema_is_json(trainlaunch: Runs) -> None:

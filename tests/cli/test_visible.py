@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from launcher.cli.look import Look
 from launcher.cli.ps import table
 from launcher.cli.report import annotation, document, framed
 from launcher.cli.runs import bare_evidence, framed_diagnosis, shown
@@ -62,7 +63,7 @@ def started(**over: Any) -> Started:
 
 def framed_text(diagnostic: Diagnostic) -> str:
     """Return a diagnostic as it is printed."""
-    return framed(diagnostic, colour=False)
+    return framed(diagnostic, Look())
 
 
 def said(text: str) -> str:
@@ -89,7 +90,7 @@ SOURCES: dict[str, Callable[[], str]] = {
     "a sentence": lambda: said(NASTY),
     "an error's words": lambda: framed_text(Diagnostic("TL508", NASTY, NASTY, why=NASTY)),
     "a place": lambda: framed_text(Diagnostic("TL101", "m", "f", span=Span(NASTY, 1, 1, 1, 2))),
-    "a diagnosis": lambda: framed_diagnosis(DIAGNOSIS, colour=False),
+    "a diagnosis": lambda: framed_diagnosis(DIAGNOSIS, Look()),
     "a log": lambda: said(bare_evidence(Evidence(1, NASTY, reason=NASTY, words=NASTY))),
     "a label of ps": lambda: table([("JOB", "OWNER"), (NASTY, NASTY)]),
     "a container of status": status_text,

@@ -130,3 +130,13 @@ def test_an_empty_required_name_is_not_told_to_be_an_empty_string(tmp_path: Path
     """An empty string is only offered where one would be taken."""
     [(_, _, fix)] = findings(tmp_path, "name:\nimage: a:1\ncommand: [x]\n")
     assert '""' not in fix
+
+
+@pytest.mark.parametrize(("value", "differs"), [("08", True), ("1e1", True), ("many", False)])
+def test_only_a_look_alike_is_read_apart(tmp_path: Path, value: str, differs: bool) -> None:
+    """A word is no number to any reader of YAML, so there is no such reason to give."""
+    path = tmp_path / "job.yaml"
+    path.write_text(f"{WHOLE}data_loader: {{batch_size: {value}}}\n", encoding="utf-8")
+    with pytest.raises(JobFileRejected) as caught:
+        read_job(path)
+    assert [bool(each.why) for each in caught.value.diagnostics] == [differs]

@@ -48,6 +48,8 @@ _TRUE = ("true", "True", "TRUE")
 _FALSE = ("false", "False", "FALSE")
 _MEANT_TRUE = frozenset({"yes", "y", "on", "1"})
 _MEANT_FALSE = frozenset({"no", "n", "off", "0"})
+_MEANT_BOOL = _MEANT_TRUE | _MEANT_FALSE | {"true", "false"}
+_READ_APART = "readers of YAML take this spelling for different values"
 # torch's and Kubernetes' other words for choices of ours.
 _OTHER_WORDS = {
     "float": "float32",
@@ -145,7 +147,8 @@ class ScalarReader:
     def _look_alike(self, type_: Type, node: Scalar, path: str, *, fix: str) -> None:
         spelled = node.text if node.plain else f"the string {quoted(node.text)}"
         spelled = quoted(node.text) if node.plain and len(node.text) > 60 else spelled
-        why = "readers of YAML take this spelling for different values" if node.plain else "quotes make it a string"
+        alike = re.search("[0-9]", node.text) or node.text.lower() in _MEANT_BOOL
+        why = "quotes make it a string" if not node.plain else _READ_APART if alike else ""
         message = f"{path} is {spelled}; expected {article_of(type_)}"
         self._add(node, path, message, fix=fix, why=why, code="TL105")
 
