@@ -48,7 +48,7 @@ def check(plan: LaunchPlan) -> Iterator[Diagnostic]:
             yield Diagnostic(
                 CODE,
                 f"{loader.name} is given no workers: at {probed.at} probe found {found}",
-                f"mend it as probe says, then: {again}",
+                f"mend it as probe says, then run `{again}`",
                 why=_WHY,
                 severity=SEVERITY,
                 span=plan.job.span("data_loader.inject"),
