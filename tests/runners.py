@@ -8,6 +8,8 @@ from __future__ import annotations
 import contextlib
 import io
 import os
+import resource
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping
@@ -58,6 +60,15 @@ def run_here(*args: str, **kw: Any) -> subprocess.CompletedProcess[str]:
         except SystemExit as ended:  # argparse ends the program after --help and --version
             code = ended.code if isinstance(ended.code, int) else int(ended.code is not None)
     return subprocess.CompletedProcess([*args], code, out.text(), err.text())
+
+
+def no_file_may_grow() -> None:
+    """Let every write to a file fail with EFBIG, as a full disk does with ENOSPC; pipes stay writable.
+
+    It is for `preexec_fn`.
+    """
+    signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))
 
 
 class _Stream(io.TextIOWrapper):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from launcher.cli.write import replace_file
+from launcher.cli.write import refuse_unwritable, replace_file
 from launcher.diagnostics import Report
 from launcher.errors import JobFileRejected
 from launcher.job.measured import Probe, Tune
@@ -31,6 +31,13 @@ def keep_tune(job_file: Path, target: str, tune: Tune) -> Path:
         raise JobFileRejected(report.sorted())
     tunes = {**(lock.tunes if lock else {}), target: tune}
     return _replaced(job_file, lock_with_tunes(job_file, current, tunes))
+
+
+def refuse_unwritable_lock(job_file: Path) -> None:
+    """Raise what `keep_probe` and `keep_tune` would, as far as it is known before minutes of measuring."""
+    from launcher.job.building.lock import lock_path
+
+    refuse_unwritable(lock_path(job_file))
 
 
 def _current(job_file: Path) -> str | None:

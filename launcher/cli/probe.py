@@ -13,9 +13,10 @@ from launcher.cli.common import add_job_arguments, add_kind_argument, add_output
 from launcher.cli.streams import Streams
 from launcher.cli.target_options import add_place_arguments, refuse_place_elsewhere
 from launcher.diagnostics import Diagnostic, Explanation
-from launcher.errors import EXIT_FINDINGS, EXIT_INTERRUPTED
+from launcher.errors import EXIT_FINDINGS, EXIT_INTERRUPTED, LaunchError
 
 if TYPE_CHECKING:
+    from launcher.job.measured import Probe
     from launcher.job.spec import JobSpec
     from launcher.measure.records import Measurement, Records
     from launcher.measure.run import Ran
@@ -99,12 +100,15 @@ def _from_one(text: str) -> int:
 def run(args: argparse.Namespace, streams: Streams) -> int:
     """Plan as `up` does, run once with a large /dev/shm, and say what was seen."""
     from launcher.cli.cluster import cluster_of
+    from launcher.cli.measured_lock import refuse_unwritable_lock
     from launcher.measure.records import Records
     from launcher.rules import judged
 
     job = _unmeasured(job_of(args))
     plan = _planned(args, job)
     refuse_place_elsewhere(args, plan.target)
+    if args.write:
+        refuse_unwritable_lock(Path(args.job))
     say_findings(judged(plan), streams)
     records = Records()
     with cluster_of(args, plan) as cluster:
@@ -163,14 +167,14 @@ def _until(args: argparse.Namespace) -> str:
 
 def _told(args: argparse.Namespace, plan: LaunchPlan, ran: Ran, measured: Measurement, streams: Streams) -> int:
     """Print what was seen, keep it where asked, and return the exit code."""
-    from launcher.cli.measured_lock import keep_probe
     from launcher.cli.probe_result import Result, as_document, as_text
     from launcher.cli.report import document
     from launcher.measure.probe import probe_of
 
     probe = probe_of(plan, measured, ran.workers)
-    written = keep_probe(Path(args.job), probe) if args.write and probe is not None else None
-    result = Result(plan, measured, probe, written, tuple(_problems(args, plan, ran, measured)))
+    written, failed = _kept(args, probe)
+    problems = (*_problems(args, plan, ran, measured), *(failed.diagnostics if failed else ()))
+    result = Result(plan, measured, probe, written, problems)
     if args.output == "json":
         streams.result(document(as_document(result)))
     else:
@@ -179,7 +183,21 @@ def _told(args: argparse.Namespace, plan: LaunchPlan, ran: Ran, measured: Measur
     if _has_none(plan, ran, measured):
         streams.say("trainlaunch: no DataLoader was seen, as `data_loader: none` says")
         return 0
+    if failed is not None:
+        return failed.exit_code
     return EXIT_FINDINGS if result.problems or result.findings or probe is None else 0
+
+
+def _kept(args: argparse.Namespace, probe: Probe | None) -> tuple[Path | None, LaunchError | None]:
+    """Write the lock where that is asked for; return its path, or why it can't be written."""
+    from launcher.cli.measured_lock import keep_probe
+
+    if not args.write or probe is None:
+        return None, None
+    try:
+        return keep_probe(Path(args.job), probe), None
+    except LaunchError as failed:
+        return None, failed
 
 
 def _has_none(plan: LaunchPlan, ran: Ran, measured: Measurement) -> bool:

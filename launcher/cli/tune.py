@@ -13,11 +13,11 @@ from launcher.cli.common import (
     add_output_argument,
     plan_of,
 )
-from launcher.cli.look import wrapped
+from launcher.cli.look import look, wrapped
 from launcher.cli.streams import Streams
 from launcher.cli.target_options import add_place_arguments, refuse_place_elsewhere
 from launcher.diagnostics import Diagnostic
-from launcher.errors import JobFileRejected, UsageError
+from launcher.errors import JobFileRejected, LaunchError, UsageError
 from launcher.units import UnreadableValue, format_duration, parse_duration
 
 if TYPE_CHECKING:
@@ -65,9 +65,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace, streams: Streams) -> int:
     """Time, tell, keep."""
-    from launcher.cli.write import replace_file
+    from launcher.cli.measured_lock import refuse_unwritable_lock
+    from launcher.cli.write import refuse_unwritable
     from launcher.measure.tune.failures import refusal
-    from launcher.measure.tune.report import report
 
     budget = _seconds(args.budget)
     plan = plan_of(args)
@@ -77,13 +77,13 @@ def run(args: argparse.Namespace, streams: Streams) -> int:
         raise JobFileRejected([refused])
     if args.html is not None:
         _refuse_alien(args.html)
+        refuse_unwritable(args.html)
+    if args.write:
+        refuse_unwritable_lock(Path(args.job))
     tuned = _tuned(args, plan, streams, budget)
-    if args.html is not None:
-        replace_file(args.html, report(tuned))
-        streams.say(f"wrote {args.html}")
-    written = _written(args, plan, tuned) if args.write else None
-    _tell(tuned, written, args, streams)
-    return 0
+    written, failed = _saved(args, plan, tuned, streams)
+    _tell(tuned, written, failed, args, streams)
+    return failed.exit_code if failed else 0
 
 
 def _seconds(text: str) -> int:
@@ -157,7 +157,25 @@ def _with_sets(args: argparse.Namespace, sets: list[str]) -> LaunchPlan | None:
         return None
 
 
-def _written(args: argparse.Namespace, plan: LaunchPlan, tuned: Tuned) -> Path:
+def _saved(
+    args: argparse.Namespace, plan: LaunchPlan, tuned: Tuned, streams: Streams
+) -> tuple[Path | None, LaunchError | None]:
+    """Write lock and page where they are asked for; return the lock, and why one can't be written."""
+    from launcher.cli.write import replace_file
+    from launcher.measure.tune.report import report
+
+    written = None
+    try:
+        written = _kept(args, plan, tuned) if args.write else None
+        if args.html is not None:
+            replace_file(args.html, report(tuned))
+            streams.say(f"wrote {args.html}")
+    except LaunchError as failed:
+        return written, failed
+    return written, None
+
+
+def _kept(args: argparse.Namespace, plan: LaunchPlan, tuned: Tuned) -> Path:
     """Keep the result in the lock beside the job file and return its path."""
     from launcher.cli.measured_lock import keep_tune
     from launcher.job.measured import Tune
@@ -168,13 +186,20 @@ def _written(args: argparse.Namespace, plan: LaunchPlan, tuned: Tuned) -> Path:
     return keep_tune(Path(args.job), plan.target, found)
 
 
-def _tell(tuned: Tuned, written: Path | None, args: argparse.Namespace, streams: Streams) -> None:
-    from launcher.cli.report import document
+def _tell(
+    tuned: Tuned, written: Path | None, failed: LaunchError | None, args: argparse.Namespace, streams: Streams
+) -> None:
+    """Print what was timed, and what could not be written of it."""
+    from launcher.cli.report import as_json, document, framed
     from launcher.measure.tune.result import tuned_document
     from launcher.measure.tune.table import WIDTH, summary, table
 
+    wrong = failed.diagnostics if failed else ()
+    for each in wrong:
+        streams.say(framed(each, look(streams.err)))
     if args.output == "json":
-        streams.result(document({**tuned_document(tuned), "written": str(written) if written else None}))
+        kept = {"written": str(written) if written else None, "findings": as_json(wrong)}
+        streams.result(document({**tuned_document(tuned), **kept}))
         return
     streams.show("\n".join([f"{tuned.loader.kind} at {tuned.loader.at}", *table(tuned), ""]) + "\n")
     for line in (*summary(tuned), *_advice(tuned, args, written)):

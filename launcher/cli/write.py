@@ -9,6 +9,8 @@ from pathlib import Path
 from launcher.diagnostics import Diagnostic
 from launcher.errors import UsageError
 
+_SOME = 8192  # bytes: more than most locks
+
 
 def write_files(
     folder: Path, files: Mapping[str, str], *, overwrite: bool, replaceable: Collection[str] = ()
@@ -73,8 +75,20 @@ def replace_file(path: Path, text: str) -> None:
         finally:
             temporary.unlink(missing_ok=True)
     except OSError as cause:
-        fix = f"let this user write to {target.parent}, on a disk with space"
-        raise UsageError([_cannot_write(path, cause, fix)]) from cause
+        raise UsageError([_cannot_write(path, cause, _let_write(target))]) from cause
+
+
+def refuse_unwritable(path: Path) -> None:
+    """Raise UsageError where `replace_file` could not write some KiB to `path` now; nothing is left of the attempt."""
+    target = path.resolve()
+    try:
+        _stage(target.parent, " " * _SOME, lasting=False).unlink()
+    except OSError as cause:
+        raise UsageError([_cannot_write(path, cause, _let_write(target))]) from cause
+
+
+def _let_write(target: Path) -> str:
+    return f"let this user write to {target.parent}, on a disk with space"
 
 
 def _differs(path: Path, text: str) -> bool:

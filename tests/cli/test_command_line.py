@@ -13,6 +13,7 @@ import pytest
 from launcher.cli.verbs import VERBS
 from tests.conftest import Runs
 from tests.jobs import write_job
+from tests.runners import no_file_may_grow
 
 PORTABLE = {"resources": {"cpus": 4, "memory": "8Gi"}, "image_entrypoint": []}
 
@@ -151,19 +152,10 @@ def test_render_leaves_nothing_half_written_on_a_full_disk(trainlaunch: Runs, tm
     if not full.exists():
         pytest.skip("this machine has no /dev/full")
     job, out = write_job(tmp_path, **PORTABLE), tmp_path / "out"
-    done = trainlaunch("render", str(job), "--target", "docker", "--write-to", str(out), preexec_fn=_no_file_may_grow)
+    done = trainlaunch("render", str(job), "--target", "docker", "--write-to", str(out), preexec_fn=no_file_may_grow)
     assert done.returncode == 2
     assert "TL116" in done.stderr
     assert list(out.iterdir()) == []
-
-
-def _no_file_may_grow() -> None:
-    """Let every write to a file fail with EFBIG, as a full disk does with ENOSPC; pipes stay writable."""
-    import resource
-    import signal
-
-    signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))
 
 
 def test_a_reader_that_goes_away_is_no_traceback(trainlaunch: Runs, tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import signal
 import time
 from collections.abc import Callable
@@ -11,7 +12,10 @@ from typing import Any
 
 import pytest
 
+from launcher.cli import measured_lock
 from launcher.cli import probe as verb
+from launcher.diagnostics import Diagnostic
+from launcher.errors import UsageError
 from launcher.measure import run as measuring
 from launcher.run.local.backend import LocalBackend
 from tests.conftest import Runs
@@ -38,8 +42,9 @@ def probed(make_job: MakeJob, tmp_path: Path) -> Probed:
 
 
 def widest(text: str) -> int:
-    """Return the columns of the widest line that could be broken: a path of the tests may be longer than a line."""
-    return max(len(line) for line in text.splitlines() if len(line.split()) > 1)
+    """Return the columns of the widest line that could be broken: a path, or a command to paste, may be longer."""
+    lines = (re.sub("`[^`]*`", "``", line) for line in text.splitlines())
+    return max(len(line) for line in lines if len(line.split()) > 1)
 
 
 @pytest.fixture
@@ -79,6 +84,27 @@ def test_what_is_kept_is_planned(trainlaunch: Runs, probed: Probed) -> None:
     assert plan["shm"]["need"] == 6 * ((3 << 20) + 4096) + 14 * 4096
     trainlaunch("probe", str(job_file), "--write")
     assert lock.read_text() == text
+
+
+@pytest.mark.parametrize("output", ["text", "json"])
+def test_what_was_seen_is_shown_where_it_can_not_be_kept(
+    trainlaunch: Runs, probed: Probed, monkeypatch: pytest.MonkeyPatch, output: str
+) -> None:
+    """The disk is full by then: the numbers can be stated in the job file."""
+
+    def refuse(path: Path, text: str) -> None:
+        raise UsageError([Diagnostic("TL116", f"{path.name} can't be written: No space left on device", "make room")])
+
+    monkeypatch.setattr(measured_lock, "replace_file", refuse)
+    done = trainlaunch("probe", str(probed(*a_probe())), "--write", "-o", output)
+    assert done.returncode == 2
+    if output == "json":
+        found = json.loads(done.stdout)
+        assert [each["code"] for each in found["findings"]] == ["TL116"]
+        assert (found["written"], found["shm"]["need"]) == (None, 6 * ((3 << 20) + 4096) + 14 * 4096)
+    else:
+        assert "error[TL116]: job.lock.yaml can't be written: No space left on device" in done.stdout
+        assert "batch_bytes: {size: 3073Ki, tensors: 2}" in done.stdout
 
 
 def test_json_has_loaders_findings_and_the_part_of_the_lock(trainlaunch: Runs, probed: Probed) -> None:

@@ -77,7 +77,9 @@ def choose(data: bytes, name: str, pick: str | None) -> Found:
     file = _read(data, name)
     containers = [each for each in file.containers if not _is_init(each)]
     if not containers:
-        fix = "name a text with a docker run line, a Compose service or a pod; for a script: `trainlaunch init train.py`"
+        fix = (
+            "name a text with a docker run line, a Compose service or a pod; for a script: `trainlaunch init train.py`"
+        )
         raise _rejected(TL382.code, f"{name} starts no container that can be read", fix, Span(name, 1, 1, 1, 1))
     names = _names(containers)
     if pick is None:
@@ -100,7 +102,9 @@ def _read(data: bytes, name: str) -> WrittenFile:
         read = _named(read_text(text, "-"), text, name)  # no name that tells: what it says does
     kind = read.name if isinstance(read, Kind) else read.kind
     if kind is None:
-        fix = "name a text with a docker run line, a Compose service or a pod; for a script: `trainlaunch init train.py`"
+        fix = (
+            "name a text with a docker run line, a Compose service or a pod; for a script: `trainlaunch init train.py`"
+        )
         raise _rejected(TL382.code, f"{name} is not a text that can be taken over", fix, Span(name, 1, 1, 1, 1))
     whole = len(data) <= MOST_BYTES and text.encode() == data
     if isinstance(read, WrittenFile) and whole:
