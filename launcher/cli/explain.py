@@ -5,10 +5,11 @@ from __future__ import annotations
 import argparse
 import difflib
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from itertools import groupby
 
 from launcher.cli.codes import explanation, explanations
-from launcher.cli.look import coloured
+from launcher.cli.look import Look, look, wrapped
 from launcher.cli.streams import Streams
 from launcher.diagnostics import Diagnostic, Explanation
 from launcher.errors import UsageError
@@ -35,6 +36,7 @@ trainlaunch explain TL201
 )
 EXAMPLES = ("trainlaunch explain TL201", "trainlaunch explain shm-exhausted")
 EXIT_CODES = "0 fine, 2 no such code or name, 70 a bug of ours, 130 interrupted"
+WIDEST = 120  # columns that are easily read
 _MARKS = re.compile(r"\*\*(.+?)\*\*")
 
 
@@ -51,7 +53,7 @@ def run(args: argparse.Namespace, streams: Streams) -> int:
     found = explanation(args.code)
     if found is None:
         raise UsageError([_unknown(args.code)])
-    streams.result(_text(found, colour=coloured(streams.out)))
+    streams.result(_text(found, look(streams.out)))
     return 0
 
 
@@ -64,12 +66,20 @@ def _unknown(asked: str) -> Diagnostic:
     return Diagnostic(TL131.code, f"trainlaunch has no code or name {asked}", fix)
 
 
-def _text(found: Explanation, *, colour: bool) -> str:
+def _text(found: Explanation, shown_as: Look) -> str:
     """Return an explanation for a terminal: examples indented, and no Markdown."""
-    heading = f"{found.code} {found.name}"
-    body = "\n".join(_lines(found.sections))
-    bold = "\x1b[1m\\1\x1b[0m" if colour else r"\1"
-    return f"{_MARKS.sub(bold, f'**{heading}**')}\n\n{found.title}\n\n{_MARKS.sub(bold, body)}\n"
+    lines = [f"**{found.code} {found.name}**", "", found.title, "", *_lines(found.sections)]
+    bold = "\x1b[1m\\1\x1b[0m" if shown_as.colour else r"\1"
+    return _MARKS.sub(bold, "\n".join(_filled(lines, shown_as.columns))) + "\n"
+
+
+def _filled(lines: Iterable[str], columns: int | None) -> Iterator[str]:
+    """Yield the lines; on a terminal, whose width is `columns`, those of a paragraph are filled again."""
+    for prose, group in groupby(lines, lambda line: bool(line) and not line.startswith("    ")):
+        if prose and columns is not None:
+            yield wrapped(" ".join(group), min(columns, WIDEST))
+        else:
+            yield from group
 
 
 def _lines(markdown: str) -> Iterator[str]:

@@ -18,7 +18,7 @@ from launcher.cli.report import framed
 from launcher.cli.verbs import VERBS
 from launcher.diagnostics import Diagnostic, Span
 from tests.jobs import write_job
-from tests.runners import ROOT
+from tests.runners import ROOT, run_started
 
 LONG = "the size follows from the workers, what each keeps ready, and the bytes of one batch; a cap costs nothing"
 
@@ -111,3 +111,13 @@ def test_help_is_wrapped_to_a_narrow_terminal() -> None:
     """All but usage words and examples, which are one word or are pasted."""
     lines = on_a_terminal(60, "probe", "--help").splitlines()
     assert [each for each in lines if len(each) > 60 and not each.startswith("  trainlaunch")] == []
+
+
+@pytest.mark.parametrize("code", ["TL702", "TL209"])
+def test_an_explanation_fits_a_terminal(code: str) -> None:
+    """Its paragraphs are filled again, and no example is touched."""
+    told = on_a_terminal(60, "explain", code).splitlines()
+    assert [each for each in told if len(each) > 60 and not each.startswith("    ")] == []
+    wide = run_started("explain", code).stdout
+    assert " ".join(" ".join(told).split()) == " ".join(wide.split())
+    assert [each for each in wide.splitlines() if each.startswith("    ") and each not in told] == []
