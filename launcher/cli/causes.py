@@ -28,7 +28,8 @@ def tell(evidence: Evidence, streams: Streams, *, output: str) -> int:
         if each.symptom != "unknown":
             streams.result(f"{_told(each, seen_as)}\n")
     if not named:
-        streams.result(f"no known cause; {bare_evidence(evidence)}\n")
+        well = ": exit code 0 is that of a job that ended well" if evidence.exit_code == 0 else ""
+        streams.row(f"no known cause{well}; {bare_evidence(evidence)}")
     return 0 if named else 1
 
 

@@ -171,7 +171,7 @@ def _machine(args: argparse.Namespace, streams: Streams) -> int:
         streams.result(document({"diagnoses": diagnoses, "machine": machine}))
         return 1 if wrong else 0
     for each in found:
-        streams.result(f"{each.name:12} {each.seen}\n")
+        streams.row(f"{each.name:12} {each.seen}", 13)
     for each_wrong in wrong:
         streams.result(f"{framed(each_wrong, look(streams.out))}\n")
     return 1 if wrong else 0

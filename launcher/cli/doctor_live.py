@@ -46,9 +46,9 @@ def tell_live(running: Sequence[Running], streams: Streams, *, output: str) -> i
 
 def _print(running: Sequence[Running], diagnoses: Sequence[Diagnosis], streams: Streams) -> None:
     for each in running:
-        streams.result(f"{shown(each.state)}\n")
+        streams.row(shown(each.state))
         for name, words in _lines(each.evidence):
-            streams.result(f"  {name:11} {shown(words)}\n")
+            streams.row(f"  {name:11} {shown(words)}", 14)
     for one in diagnoses:
         streams.result(f"{framed_diagnosis(one, look(streams.out))}\n")
         for command in one.commands:

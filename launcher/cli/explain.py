@@ -48,7 +48,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace, streams: Streams) -> int:
     """Print one explanation, or the list of codes with their titles."""
     if args.code is None:
-        streams.result("".join(f"{each.code}  {each.name}: {each.title}\n" for each in explanations().values()))
+        for each in explanations().values():
+            streams.row(f"{each.code}  {each.name}: {each.title}", 7)
         return 0
     found = explanation(args.code)
     if found is None:

@@ -18,6 +18,7 @@ from launcher.run.measured import highest, measured_line
 from launcher.units import human_size
 
 EXAMPLES = ("trainlaunch status job.yaml", "trainlaunch status mnist --output json")
+FACTS = 11  # columns before what a line of `status` says
 EXIT_CODES = (
     "0 it runs or ended well, 1 it is unhealthy, ended with another code than 0, or the job file is bad, 2 usage, "
     "3 no such run, engine or cluster, 70 a bug of ours, 130 interrupted"
@@ -57,13 +58,13 @@ def run(args: argparse.Namespace, streams: Streams) -> int:
         for each in seen:
             prefix = "" if len(seen) == 1 else f"[{each.container.node}] "
             for line in _lines(each):
-                streams.show(f"{prefix}{line}\n")
+                streams.row(f"{prefix}{line}", len(prefix) + FACTS)
         if silent:
-            streams.show(f"preflight  {_never_spoke()}\n")
+            streams.row(f"preflight  {_never_spoke()}", FACTS)
         for line in to_paste.splitlines():
             streams.show(f"{line}\n")
         for line in whole.lines(look(streams.out)):
-            streams.result(f"{line}\n")
+            streams.row(line, FACTS)
     bad = any(each.health == "unhealthy" or each.exit_code or each.error for each in containers)
     return int(bad or silent)
 

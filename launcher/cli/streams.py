@@ -64,6 +64,10 @@ class Streams(NamedTuple):
             self.err.write(fitted(text, self.err) + "\n")
             self.err.flush()
 
+    def row(self, text: str, indent: int = 2) -> None:
+        """Write a line of the result that people read; what a terminal has no room for goes on below, indented."""
+        self.result(wrapped(visible(text), columns_of(self.out), indent) + "\n")
+
     def show(self, text: str) -> None:
         """Write a piece of the result that people read, made Visible. Raises UsageError as `result` does."""
         self.result(visible(text))

@@ -6,8 +6,9 @@ import threading
 import time
 from typing import TYPE_CHECKING
 
+from launcher.cli.look import columns_of
 from launcher.cli.streams import Streams
-from launcher.measure.tune.table import HEAD, trial_line, words
+from launcher.measure.tune.table import HEAD, WIDTH, trial_line, words
 from launcher.units import format_duration
 from launcher.visible import one_line
 
@@ -85,7 +86,9 @@ class Progress:
         spent = format_duration(round(time.monotonic() - self._begun) or 1)
         with self._lock:
             if not self._over.is_set():
-                self._write(f"\r\x1b[K{spent} of {format_duration(self._budget)}: timing {one_line(self._now)}"[:90])
+                now = f"{spent} of {format_duration(self._budget)}: timing {one_line(self._now)}"
+                room = (columns_of(self._streams.err) or WIDTH) - 1  # a line that goes on below can't be taken away
+                self._write(f"\r\x1b[K{now[:room]}")
 
     def _clear(self) -> None:
         if self._terminal:

@@ -83,6 +83,15 @@ def test_nothing_known_is_1_and_no_guess(trainlaunch: Runs, tmp_path: Path) -> N
     assert document["diagnoses"] == []
 
 
+def test_a_job_that_ended_well_is_told_so(trainlaunch: Runs, tmp_path: Path) -> None:
+    """Whoever asks why it died learns that it didn't."""
+    log = tmp_path / "a.log"
+    log.write_text("accuracy 0.98\n")
+    done = trainlaunch("doctor", "--log", str(log), "--exit-code", "0")
+    assert done.returncode == 1
+    assert "no known cause: exit code 0 is that of a job that ended well; exit code 0, " in done.stdout
+
+
 @pytest.mark.parametrize(
     ("words", "cause"),
     [
