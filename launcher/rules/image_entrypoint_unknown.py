@@ -23,6 +23,7 @@ image_entrypoint: []
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator
 
 from launcher.diagnostics import Diagnostic, Severity
@@ -38,10 +39,11 @@ def check(plan: LaunchPlan) -> Iterator[Diagnostic]:
     job = plan.job
     if job.image_entrypoint is not None or not plan.target_record.starts_container:
         return
+    command = shlex.join(["trainlaunch", "lock", job.path])
     yield Diagnostic(
         CODE,
         "image_entrypoint is not stated, so an ENTRYPOINT of the image is replaced by the preflight",
-        "set image_entrypoint to the image's ENTRYPOINT, or to [] where it has none",
+        f"run `{command}`, which asks the engine, or state it: image_entrypoint: [] where the image has none",
         why="the preflight takes the ENTRYPOINT's place; `up` asks the image and stops for one, a rendering can't",
         severity=SEVERITY,
         span=job.span("image"),
