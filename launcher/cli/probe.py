@@ -215,9 +215,14 @@ def _problems(args: argparse.Namespace, plan: LaunchPlan, ran: Ran, measured: Me
         "where the job has no DataLoader"
     )
     if ran.deadline:
-        how, fix = "the script was stopped at its active_deadline", "give it a longer active_deadline by --set"
+        how, fix = (
+            "the script was stopped at its active_deadline",
+            "give it a longer one, as with `--set active_deadline=2h`",
+        )
     elif ran.exit_code:
-        fix = f"look at its own words above; `trainlaunch up {shlex.quote(args.job)}` must come to the first batch"
+        fix = (
+            f"mend what its own words above say; `trainlaunch up {shlex.quote(args.job)}` must come to the first batch"
+        )
     yield Diagnostic(TL728.code, f"{how} before any DataLoader gave a batch", fix, why=_WHY)
 
 

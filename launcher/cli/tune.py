@@ -223,4 +223,4 @@ def _advice(tuned: Tuned, args: argparse.Namespace, written: Path | None) -> Ite
         typed = f"num_workers: {best.num_workers}" + f", prefetch_factor: {best.prefetch_factor}" * bool(
             best.num_workers
         )
-        yield f"keep it: add --write, or write data_loader: {{{typed}}} in the job file"
+        yield f"keep it: add --write, or write `data_loader: {{{typed}}}` in the job file"

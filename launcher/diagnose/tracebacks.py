@@ -15,6 +15,7 @@ _RAISED = re.compile(
 # Code that the user did not write; a frame in it is passed on to who called it.
 _LIBRARY = re.compile(
     r"(?:site|dist)-packages/|/lib(?:64)?/python\d|^<frozen |^<string>$|/runpy\.py$"
+    r"|^/dev/shm/\.trainlaunch(?:-[\w.-]+)?/"  # what `probe`, `tune` and `inject` bring into the job
     r"|(?:^|/)(?:torch|torchvision|numpy|multiprocessing|concurrent|asyncio|ray|lightning|pytorch_lightning|transformers"
     r"|accelerate|deepspeed)/(?:[\w]+/)*\w+\.py$"
 )

@@ -58,4 +58,4 @@ def test_what_was_timed_is_shown(
         assert [each["code"] for each in document["findings"]] == ["TL116"]
     else:
         assert "fastest: num_workers 14" in done.stdout
-        assert "write data_loader: {num_workers: 14, prefetch_factor: 4} in the job file" in done.stdout
+        assert "`data_loader: {num_workers: 14, prefetch_factor: 4}`" in done.stdout

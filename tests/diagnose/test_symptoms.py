@@ -288,3 +288,20 @@ def test_a_bus_error_beside_gigabytes_that_are_free_is_a_mapped_file() -> None:
         ["truncated-mmap"],
         ["shm-exhausted"],
     ]
+
+
+@pytest.mark.parametrize("folder", ["/dev/shm/.trainlaunch", "/dev/shm/.trainlaunch-3f9a2c11"])
+def test_what_trainlaunch_brings_into_a_job_is_not_the_authors_to_correct(folder: str) -> None:
+    """A function of ours around DataLoader.__init__ stands between the script and torch."""
+    log = (
+        "Traceback (most recent call last):\n"
+        '  File "/workspace/seq.py", line 67, in main\n'
+        "    loader = DataLoader(data, prefetch_factor=4)\n"
+        f'  File "{folder}/trainlaunch_inside/probe/__init__.py", line 96, in built\n'
+        '  File "/usr/lib/python3/dist-packages/torch/utils/data/dataloader.py", line 288, in __init__\n'
+        "    raise ValueError(\n"
+        "ValueError: prefetch_factor option could only be specified in multiprocessing.\n"
+    )
+    (found,) = explain_end(Evidence(1, log))
+    assert "at /workspace/seq.py:67" in found.sentence
+    assert "line 67" in found.fix

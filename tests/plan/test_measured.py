@@ -218,7 +218,7 @@ def test_a_loader_that_a_probe_found_something_against_is_injected_no_workers(tm
     assert val == {"batch_size": None, "num_workers": None}
     (found,) = said(plan, "TL730")
     assert found.message.startswith("train is given no workers: at train.py:48 probe found handle-in-init, repeated-")
-    assert found.fix.endswith(f"trainlaunch probe {tmp_path}/job.yaml --target docker --write")
+    assert found.fix.endswith(f"`trainlaunch probe {tmp_path}/job.yaml --target docker --write`")
 
 
 def test_a_stale_probe_keeps_no_workers_from_a_loader(tmp_path: Path) -> None:
