@@ -35,8 +35,11 @@ def keep_tune(job_file: Path, target: str, tune: Tune) -> Path:
 
 def refuse_unwritable_lock(job_file: Path) -> None:
     """Raise what `keep_probe` and `keep_tune` would, as far as it is known before minutes of measuring."""
+    from launcher.committed.lock import lock_with_tunes
     from launcher.job.building.lock import lock_path
 
+    if lock_with_tunes(job_file, _current(job_file), {}) is None:
+        raise _mixed(job_file)
     refuse_unwritable(lock_path(job_file))
 
 
@@ -48,9 +51,16 @@ def _current(job_file: Path) -> str | None:
 
 
 def _replaced(job_file: Path, text: str | None) -> Path:
-    from launcher.job.building.lock import lock_path, unreadable_lock
+    from launcher.job.building.lock import lock_path
 
     if text is None:
-        raise JobFileRejected([unreadable_lock(job_file, "has parts that can't be told apart, line by line")])
+        raise _mixed(job_file)
     replace_file(lock_path(job_file), text)
     return lock_path(job_file)
+
+
+def _mixed(job_file: Path) -> JobFileRejected:
+    """Return the error for a lock of which no part can be replaced."""
+    from launcher.job.building.lock import unreadable_lock
+
+    return JobFileRejected([unreadable_lock(job_file, "has parts that can't be told apart, line by line")])

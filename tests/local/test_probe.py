@@ -245,12 +245,13 @@ def test_a_damaged_lock_stops_it_before_anything_runs(trainlaunch: Runs, probed:
 
 
 def test_a_lock_in_braces_is_left_alone(trainlaunch: Runs, probed: Probed) -> None:
-    """Its parts share a line, so one of them can't be replaced."""
+    """Its parts share a line, so one of them can't be replaced; that is said before anything runs."""
     job_file = probed(*a_probe())
     lock = job_file.with_name("job.lock.yaml")
     lock.write_text("{version: 2, images: {}}\n")
     done = trainlaunch("probe", str(job_file), "--write")
     assert (done.returncode, "error[TL126]" in done.stderr) == (1, True)
+    assert "trained" not in done.stderr
     assert lock.read_text() == "{version: 2, images: {}}\n"
 
 
