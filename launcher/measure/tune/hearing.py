@@ -52,7 +52,8 @@ class Hearing:
         elif kind == "tune-end":
             self.ended = str(record.get("reason", ""))
             seen = record.get("loaders")
-            self.loaders = [str(each.get("at")) for each in seen if isinstance(each, dict)] if seen else []
+            found = seen if isinstance(seen, list) else []
+            self.loaders = [str(each.get("at")) for each in found if isinstance(each, dict)]
         return bool(self.ended)
 
     def _take_trial(self, record: Mapping[str, Any]) -> None:

@@ -203,8 +203,18 @@ def test_a_setting_in_which_the_container_dies_is_not_taken(tmp_path: Path) -> N
             [{"kind": "tune-end", "rank": 0, "reason": "script", "loaders": [{"at": "a.py:3"}]}],
             "the script ended before a loader was timed",
         ),
+        (
+            Ended(0, ""),
+            [
+                {"kind": "tune-start", "rank": 0, "setting": [1, 2, []]},
+                {"kind": "tune-loader", "rank": 0, "setting": [1, 2, {}], "cpus": {}},
+                {"kind": ["tune-end"], "rank": 0},
+                {"kind": "tune-end", "rank": 0, "reason": "script", "loaders": 5},
+            ],
+            "the script ended before a loader was timed",
+        ),
     ],
-    ids=["fails", "late", "short"],
+    ids=["fails", "late", "short", "not-ours"],
 )
 def test_nothing_to_time_is_one_error(tmp_path: Path, ended: Ended, records: list[dict[str, Any]], words: str) -> None:
     """With the script's own last words."""
