@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from launcher.cli.write import refuse_unwritable, replace_file
 from launcher.diagnostics import Report
 from launcher.errors import JobFileRejected
 from launcher.job.measured import Probe, Tune
+
+if TYPE_CHECKING:
+    from launcher.job.building.lock import Lock
 
 
 def keep_probe(job_file: Path, probe: Probe) -> Path:
@@ -17,20 +21,17 @@ def keep_probe(job_file: Path, probe: Probe) -> Path:
     """
     from launcher.committed.lock import lock_with_probe
 
-    return _replaced(job_file, lock_with_probe(job_file, _current(job_file), probe))
+    lock = _lock_of(job_file)
+    return _replaced(job_file, lock_with_probe(job_file, lock.text if lock else None, probe))
 
 
 def keep_tune(job_file: Path, target: str, tune: Tune) -> Path:
     """Write what was found on one target into the part `tune`, as keep_probe does; other targets' stay."""
     from launcher.committed.lock import lock_with_tunes
-    from launcher.job.building.lock import read_lock
 
-    current, report = _current(job_file), Report()
-    lock = read_lock(job_file, report)
-    if len(report):
-        raise JobFileRejected(report.sorted())
+    lock = _lock_of(job_file)
     tunes = {**(lock.tunes if lock else {}), target: tune}
-    return _replaced(job_file, lock_with_tunes(job_file, current, tunes))
+    return _replaced(job_file, lock_with_tunes(job_file, lock.text if lock else None, tunes))
 
 
 def refuse_unwritable_lock(job_file: Path) -> None:
@@ -38,16 +39,20 @@ def refuse_unwritable_lock(job_file: Path) -> None:
     from launcher.committed.lock import lock_with_tunes
     from launcher.job.building.lock import lock_path
 
-    if lock_with_tunes(job_file, _current(job_file), {}) is None:
+    lock = _lock_of(job_file)
+    if lock_with_tunes(job_file, lock.text if lock else None, {}) is None:
         raise _mixed(job_file)
     refuse_unwritable(lock_path(job_file))
 
 
-def _current(job_file: Path) -> str | None:
-    from launcher.job.building.lock import lock_path
+def _lock_of(job_file: Path) -> Lock | None:
+    from launcher.job.building.lock import read_lock
 
-    path = lock_path(job_file)
-    return path.read_bytes().decode(errors="replace") if path.exists() else None
+    report = Report()
+    lock = read_lock(job_file, report)
+    if len(report):
+        raise JobFileRejected(report.sorted())
+    return lock
 
 
 def _replaced(job_file: Path, text: str | None) -> Path:

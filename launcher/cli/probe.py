@@ -9,9 +9,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from launcher.cli.common import add_job_arguments, add_kind_argument, add_output_argument, job_of, say_findings
+from launcher.cli.common import job_of, say_findings
+from launcher.cli.measuring import add_measuring_arguments, measuring_fields
 from launcher.cli.streams import Streams
-from launcher.cli.target_options import add_place_arguments, refuse_place_elsewhere
+from launcher.cli.target_options import refuse_place_elsewhere
 from launcher.diagnostics import Diagnostic, Explanation
 from launcher.errors import EXIT_FINDINGS, EXIT_INTERRUPTED, LaunchError
 
@@ -66,11 +67,7 @@ BATCHES, SECONDS = 32, 60
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add this verb's arguments."""
-    add_job_arguments(parser)
-    add_kind_argument(parser)
-    add_output_argument(parser)
-    add_place_arguments(parser)
-    asked = parser.add_argument_group("what runs", WHAT_RUNS)
+    asked = add_measuring_arguments(parser, WHAT_RUNS)
     asked.add_argument(
         "--batches",
         type=_from_one,
@@ -88,7 +85,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     asked.add_argument(
         "--through", action="store_true", help="let the script come to its end, each loop cut to N batches"
     )
-    asked.add_argument("--write", action="store_true", help="keep the result in the lock beside the job file")
 
 
 def _from_one(text: str) -> int:
@@ -132,7 +128,6 @@ def _planned(args: argparse.Namespace, job: JobSpec) -> LaunchPlan:
 
 def _measuring(args: argparse.Namespace, plan: LaunchPlan) -> LaunchPlan:
     """Return the plan of the run that measures."""
-    from launcher.cli.measuring import measuring_fields
     from launcher.plan.inside import PROBE
     from launcher.policy import read_job
 

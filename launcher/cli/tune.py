@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from launcher.cli.common import (
-    add_job_arguments,
-    add_kind_argument,
-    add_output_argument,
-    plan_of,
-)
+from launcher.cli.common import job_of, plan_of
 from launcher.cli.look import look, wrapped
+from launcher.cli.measuring import add_measuring_arguments, measuring_fields
 from launcher.cli.streams import Streams
-from launcher.cli.target_options import add_place_arguments, refuse_place_elsewhere
+from launcher.cli.target_options import refuse_place_elsewhere
 from launcher.diagnostics import Diagnostic
 from launcher.errors import JobFileRejected, LaunchError, UsageError
 from launcher.units import UnreadableValue, format_duration, parse_duration
@@ -27,6 +23,7 @@ if TYPE_CHECKING:
 
 BUDGET = "3m"
 SHORTEST = 20  # seconds: a process must start and time some settings
+LONGEST = 24 * 3600
 EXAMPLES = (
     "trainlaunch tune job.yaml",
     "trainlaunch tune job.yaml --budget 10m --write --html tune.html",
@@ -47,16 +44,9 @@ where the script starts slowly."""
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add this verb's arguments."""
-    add_job_arguments(parser)
-    add_kind_argument(parser)
-    add_output_argument(parser)
-    add_place_arguments(parser)
-    asked = parser.add_argument_group("what runs", WHAT_RUNS)
+    asked = add_measuring_arguments(parser, WHAT_RUNS)
     asked.add_argument(
         "--budget", default=BUDGET, metavar="TIME", help=f"how long it may take, like 90s or 10m (default: {BUDGET})"
-    )
-    asked.add_argument(
-        "--write", action="store_true", help="keep the result in the lock beside the job file, where plan and up use it"
     )
     asked.add_argument(
         "--html", type=Path, metavar="FILE", help="write a page with plots, one file that needs no other"
@@ -92,10 +82,11 @@ def _seconds(text: str) -> int:
         seconds = parse_duration(text)
     except UnreadableValue as wrong:
         raise UsageError([Diagnostic("TL118", f"--budget: {wrong}", wrong.fix)]) from wrong
-    if seconds < SHORTEST:
-        least = format_duration(SHORTEST)
-        why = "the script must start, and some settings must be timed"
-        raise UsageError([Diagnostic("TL118", f"--budget {text} is below {least}", f"write {BUDGET}", why=why)])
+    if not SHORTEST <= seconds <= LONGEST:
+        short = seconds < SHORTEST
+        bound = f"below {format_duration(SHORTEST)}" if short else f"above {format_duration(LONGEST)}"
+        why = "the script must start, and some settings must be timed" if short else "no search takes so long"
+        raise UsageError([Diagnostic("TL118", f"--budget {text} is {bound}", f"write {BUDGET}", why=why)])
     return seconds
 
 
@@ -104,17 +95,24 @@ def _refuse_alien(path: Path) -> None:
     from launcher.measure.tune.report import is_report
 
     problem = ""
-    if path.is_dir() or not path.absolute().parent.is_dir():
-        problem = "is a folder" if path.is_dir() else "is in a folder that does not exist"
-    elif path.exists() and not is_report(path.read_bytes()[:4096].decode(errors="replace")):
-        problem = "exists, and is no page that `trainlaunch tune` wrote"
+    try:
+        if path.is_dir() or not path.absolute().parent.is_dir():
+            problem = "is a folder" if path.is_dir() else "is in a folder that does not exist"
+        elif path.exists() and not (path.is_file() and is_report(_head(path))):
+            problem = "exists, and is no page that `trainlaunch tune` wrote"
+    except OSError as cause:
+        problem = f"can't be read: {cause.strerror or cause}"
     if problem:
         raise UsageError([Diagnostic("TL118", f"--html: {path} {problem}", "name another file")])
 
 
+def _head(path: Path) -> str:
+    with path.open("rb") as file:
+        return file.read(4096).decode(errors="replace")
+
+
 def _tuned(args: argparse.Namespace, plan: LaunchPlan, streams: Streams, budget: int) -> Tuned:
     from launcher.cli.cluster import cluster_of
-    from launcher.cli.measuring import measuring_fields
     from launcher.cli.tune_progress import Progress
     from launcher.cli.tune_runs import Runs
     from launcher.measure.tune.space import limited_space
@@ -123,17 +121,16 @@ def _tuned(args: argparse.Namespace, plan: LaunchPlan, streams: Streams, budget:
     ours = measuring_fields(args, plan, "tune", budget)
 
     def plan_with(setting: Setting) -> LaunchPlan | None:
-        return _with_sets(args, _setting_sets(plan, setting))
+        return _fitting(args, _setting_sets(plan, setting))
 
-    def measuring(setting: Setting | None) -> LaunchPlan | None:
-        own = [] if setting is None else _setting_sets(plan, setting)
-        return _with_sets(args, [*own, *ours])
+    def measuring_with(setting: Setting) -> LaunchPlan | None:
+        return _fitting(args, [*_setting_sets(plan, setting), *ours])
 
+    plans = Plans(plan, plan_with, _with_sets(args, ours), measuring_with)
     progress = Progress(streams, budget, plan.ranks.value)
     with cluster_of(args, plan) as cluster, progress:
         runs = Runs(args, progress.say, cluster)
-        limited = limited_space(plan, plan_with)
-        tuning = Tuning(Plans(plan, plan_with, measuring), limited, runs.start, budget=budget)
+        tuning = Tuning(plans, limited_space(plan, plan_with), runs.start, budget=budget)
         tuning.begins, tuning.times, tuning.seen = progress.begins, progress.times, progress.seen
         return tuning.run()
 
@@ -149,10 +146,15 @@ def _setting_sets(plan: LaunchPlan, setting: Setting) -> list[str]:
     return [f"{plan.job.loader_field(trains, name)}={value}" for name, value in values.items()]
 
 
-def _with_sets(args: argparse.Namespace, sets: list[str]) -> LaunchPlan | None:
-    """Return the job's plan with these sets as the last; None where it has errors then."""
+def _with_sets(args: argparse.Namespace, sets: Sequence[str]) -> LaunchPlan:
+    """Return the job's plan with these sets as the last. Raises JobFileRejected where it has errors then."""
+    return plan_of(argparse.Namespace(**{**vars(args), "sets": [*args.sets, *sets], "name": None}))
+
+
+def _fitting(args: argparse.Namespace, sets: Sequence[str]) -> LaunchPlan | None:
+    """Return the job's plan with a setting; None where the job can't have it."""
     try:
-        return plan_of(argparse.Namespace(**{**vars(args), "sets": [*args.sets, *sets], "name": None}))
+        return _with_sets(args, sets)
     except JobFileRejected:
         return None
 
@@ -206,6 +208,18 @@ def _tell(
         streams.show(wrapped(line, WIDTH, 2) + "\n")
 
 
+def _is_plain(args: argparse.Namespace) -> bool:
+    """Return whether what was written is of the job file as it stands, and not only of what --set makes of it."""
+    from launcher.plan.measured import fresh_tune
+
+    if not args.sets:
+        return True
+    try:
+        return fresh_tune(job_of(argparse.Namespace(**{**vars(args), "sets": []}))) is not None
+    except JobFileRejected:
+        return False
+
+
 def _advice(tuned: Tuned, args: argparse.Namespace, written: Path | None) -> Iterator[str]:
     """Yield what to type so that the job has the result."""
     best = tuned.best
@@ -217,7 +231,8 @@ def _advice(tuned: Tuned, args: argparse.Namespace, written: Path | None) -> Ite
     if best.pin_memory != tuned.as_it_is.pin_memory:
         yield f"write data_loader.pin_memory: {str(best.pin_memory).lower()} as well; the lock has no place for it"
     if written is not None:
-        yield f"wrote {written}: plan, render and up use it where num_workers and prefetch_factor are auto"
+        same = "" if _is_plain(args) else ", with the same --set"
+        yield f"wrote {written}: plan, render and up use it where num_workers and prefetch_factor are auto{same}"
         return
     if best != tuned.as_it_is:
         typed = f"num_workers: {best.num_workers}" + f", prefetch_factor: {best.prefetch_factor}" * bool(

@@ -7,7 +7,8 @@ from collections.abc import Callable
 from typing import Any
 
 _LIBRARY = "libnvidia-ml.so.1"
-_AMD = "/sys/bus/pci/devices/{}/gpu_busy_percent"
+_NVIDIA = "{:08X}:{:02X}:{:02X}.0"  # as nvmlPciInfo_t.busId has it
+_AMD = "/sys/bus/pci/devices/{:04x}:{:02x}:{:02x}.0/gpu_busy_percent"
 
 
 class _Utilization(ctypes.Structure):
@@ -15,7 +16,7 @@ class _Utilization(ctypes.Structure):
 
 
 def busy_reader() -> Callable[[], int | None] | None:
-    """Return a function that reads how many percent of the last second the process's GPU was busy.
+    """Return a function that reads how many percent of the driver's last period, a second at most, the GPU was busy.
 
     None without a GPU that this process already uses, or where its driver doesn't tell: a MIG instance, an old torch.
     """
@@ -25,8 +26,8 @@ def busy_reader() -> Callable[[], int | None] | None:
         return None
     try:
         facts = torch.cuda.get_device_properties(torch.cuda.current_device())
-        bus = f"{facts.pci_domain_id:04x}:{facts.pci_bus_id:02x}:{facts.pci_device_id:02x}.0"
-        return _by_file(_AMD.format(bus)) if torch.version.hip else _by_library(bus)
+        place = (facts.pci_domain_id, facts.pci_bus_id, facts.pci_device_id)
+        return _by_file(_AMD.format(*place)) if torch.version.hip else _by_library(_NVIDIA.format(*place))
     except Exception:
         return None
 

@@ -24,26 +24,30 @@ class Watcher(Protocol):
 
 
 def watch(watcher: Watcher) -> None:
-    """Patch torch's classes in place, so that names which scripts imported before mean the same."""
+    """Patch torch's classes in place, so that names which scripts imported before mean the same.
+
+    A worker that iterates loaders of its own tells of none.
+    """
     from torch.utils.data import dataloader
 
-    base = dataloader._BaseDataLoaderIter
+    base, worker = dataloader._BaseDataLoaderIter, dataloader.get_worker_info
     begin, fetch = base.__init__, base.__next__
 
     @functools.wraps(begin)
     def init(self: Any, loader: Any, *args: Any, **named: Any) -> None:
         begin(self, loader, *args, **named)
-        watcher.built(self, loader)
+        if worker() is None:
+            watcher.built(self, loader)
 
     @functools.wraps(fetch)
     def following(self: Any) -> Any:
-        return watcher.next(self, fetch)
+        return watcher.next(self, fetch) if worker() is None else fetch(self)
 
     base.__init__, base.__next__ = init, following
-    _watch_building(dataloader.DataLoader, watcher)
+    _watch_building(dataloader.DataLoader, lambda loader: watcher.before_build(loader) if worker() is None else None)
 
 
-def _watch_building(base: Any, watcher: Watcher) -> None:
+def _watch_building(base: Any, before: Callable[[Any], None]) -> None:
     """Wrap _get_iterator of DataLoader and of each class that is derived from it later, as torchdata's is."""
 
     def wrap(owner: Any) -> None:
@@ -53,7 +57,7 @@ def _watch_building(base: Any, watcher: Watcher) -> None:
 
         @functools.wraps(build)
         def get_iterator(self: Any, *args: Any, **named: Any) -> Any:
-            watcher.before_build(self)
+            before(self)
             return build(self, *args, **named)
 
         owner._get_iterator = get_iterator

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import multiprocessing
 import os
 import sys
 from typing import Any
@@ -62,9 +64,20 @@ def retire(loader: Any, iterator: Any) -> None:
     """End the workers of an iterator that nobody asks for a batch again."""
     stop = getattr(iterator, "_shutdown_workers", None)
     if stop is not None:
-        stop()
+        with contextlib.suppress(Exception):  # of one whose building failed halfway it ends those there are, and raises
+            stop()
     if getattr(loader, "_iterator", None) is iterator:
         loader._iterator = None
+
+
+def end_copy_of_main() -> None:
+    """End this process where it is a worker that runs the script itself again, which has no main guard, and trains.
+
+    That is how workers start by spawn and by forkserver; the loop that waits for the worker hears of its end.
+    """
+    if getattr(multiprocessing.current_process(), "_inheriting", False):
+        print("trainlaunch: a worker has come to train: the script has no main guard", file=sys.stderr, flush=True)
+        os._exit(1)
 
 
 def worker_pids(iterator: Any) -> tuple[int, ...]:

@@ -71,12 +71,13 @@ class LockedImage(NamedTuple):
 
 
 class Lock(NamedTuple):
-    """A lock file: images as the job file spells them, what `probe` measured, and what `tune` did by target."""
+    """A lock file: images as the job file spells them, what `probe` measured, what `tune` did by target, its text."""
 
     path: Path
     images: Mapping[str, LockedImage]
     probe: Probe | None = None
     tunes: Mapping[str, Tune] = {}
+    text: str = ""
 
 
 def lock_path(job_file: Path) -> Path:
@@ -102,7 +103,8 @@ def read_lock(job_file: Path, report: Report) -> Lock | None:
     if lock is None:
         said, span = problem or ("is not what `trainlaunch lock` writes", root.span if root else None)
         report.take(unreadable_lock(job_file, said, span))
-    return lock
+        return None
+    return lock._replace(text=text)
 
 
 def _lock_of(root: Node | None, path: Path) -> tuple[Lock | None, tuple[str, Span] | None]:

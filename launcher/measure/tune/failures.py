@@ -14,8 +14,8 @@ TL740 = Explanation(
     "`trainlaunch tune` ran the script, and none of its loaders was trained on for long enough to be timed.",
     """\
 **Why**: what is timed is the loader after whose batches an optimizer of torch steps; a script without such an
-optimizer needs 50 batches of one loader. An import that takes minutes uses the budget up, a script that ends after some
-batches gives too few, and one that fails gives none.
+optimizer needs a loop of 50 batches and 20 seconds, or of 4 batches and a minute. An import that takes minutes uses the
+budget up, a script that ends after some batches gives too few, and one that fails gives none.
 
 **Example**:
 
@@ -52,22 +52,29 @@ trainlaunch tune job.yaml --target compose --set torchrun.nnodes=1
 """,
 )
 LINES = 20  # of the script's output
+_NOTHING_TRAINED = (
+    "by then no optimizer of torch had stepped after two batches of a loader, and no loop without one had had 50 "
+    "batches in 20 s, or 4 in 60 s"
+)
 
 
 def never_timed(plan: LaunchPlan, heard: Hearing, ended: Ended, budget: float) -> NotMeasured:
     """Return the error of a run that gave no rate."""
     fix, why = f"run `trainlaunch up {plan.job.path}` first and see it train", ""
-    if heard.ended == "script":
-        seen = ", ".join(heard.loaders)
+    seen = ", ".join(dict.fromkeys(heard.loaders))
+    late = heard.told_all or (ended.code is None and heard.ended != "script")
+    if late:
+        message = f"nothing was timed within the budget of {format_duration(round(budget))}"
+        why = "its batches take long"
+        if heard.loader is None:
+            why = f"{_NOTHING_TRAINED}; it iterated loaders at {seen}" if seen else _NOTHING_TRAINED
+        fix = f"write --budget {format_duration(round(budget) * 3)}"
+    elif ended.code:
+        message = f"the script ended with exit code {ended.code} before a loader was timed"
+    else:
         message = "the script ended before a loader was timed"
         why = f"loaders at {seen} gave too few batches" if seen else "it iterated no DataLoader of torch"
         fix = "let it train longer, or state num_workers yourself"
-    elif ended.code is None:
-        message = f"nothing was timed within the budget of {format_duration(round(budget))}"
-        why = "the script had not trained on two batches by then" if heard.loader is None else "its batches take long"
-        fix = f"write --budget {format_duration(round(budget) * 3)}"
-    else:
-        message = f"the script ended with exit code {ended.code} before a loader was timed"
     lines = ended.log.strip().splitlines()[-LINES:]
     quoted = "\n".join(lines) if lines else ""
     why = "; its last lines are:\n".join(filter(None, (why, quoted))) if quoted and why else why or quoted

@@ -32,7 +32,8 @@ class Hearing:
         self.trials: list[Trial] = []
         self.now: Setting | None = None  # what is being timed
         self.startup = 0.0  # seconds until the first timing began
-        self.ended = ""
+        self.ended = ""  # why: "script" where that came to its own end
+        self.ended_at = 0.0  # when, by the clock that only goes on
         self.loaders: list[str] = []  # of a script that ended before one was chosen
 
     def take(self, record: Mapping[str, Any]) -> bool:
@@ -50,11 +51,22 @@ class Hearing:
         elif kind == "tune-setting":
             self._take_trial(record)
         elif kind == "tune-end":
-            self.ended = str(record.get("reason", ""))
-            seen = record.get("loaders")
-            found = seen if isinstance(seen, list) else []
-            self.loaders = [str(each.get("at")) for each in found if isinstance(each, dict)]
-        return bool(self.ended)
+            return self._take_end(record)
+        return False
+
+    def _take_end(self, record: Mapping[str, Any]) -> bool:
+        """Take the end of a process. A command may go on after that of one script, so that only our own end is all."""
+        if not self.told_all:
+            self.ended, self.ended_at = str(record.get("reason", "")), time.monotonic()
+        seen = record.get("loaders")
+        if isinstance(seen, list):
+            self.loaders += [str(each.get("at")) for each in seen if isinstance(each, dict)]
+        return self.told_all
+
+    @property
+    def told_all(self) -> bool:
+        """Whether the search, or the timing that was asked for, came to its end."""
+        return self.ended not in {"", "script"}
 
     def _take_trial(self, record: Mapping[str, Any]) -> None:
         trial = trial_of(record, fresh=self._fresh)

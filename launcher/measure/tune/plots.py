@@ -8,8 +8,9 @@ from html import escape
 from typing import NamedTuple
 
 WIDTH, HEIGHT = 340, 210
-LEFT, RIGHT, TOP, BOTTOM = 52, 12, 14, 34
+LEFT, RIGHT, TOP, BOTTOM = 58, 16, 14, 34
 TICKS = 4
+SMALLEST = 1e-9  # step of an axis: what is below it is drawn as nothing
 
 
 class Point(NamedTuple):
@@ -66,9 +67,9 @@ class _Scale(NamedTuple):
 
 def _axis(most: float) -> tuple[float, float]:
     """Return a round step and the top of an axis that holds `most`."""
-    if most <= 0:
-        return 1.0, 1.0
     rough = most / TICKS
+    if rough < SMALLEST:
+        return 1.0, 1.0
     power = 10.0 ** math.floor(math.log10(rough))
     step = next(each * power for each in (1, 2, 2.5, 5, 10) if each * power >= rough * 0.999)
     return step, step * math.ceil(most / step * 0.999)

@@ -84,6 +84,7 @@ def tuned_document(tuned: Tuned) -> dict[str, object]:
             "batch_size": loader.batch_size,
             "changes_in_place": loader.changes_in_place,
             "reason": loader.reason or None,
+            "optimizer_stepped": loader.stepped,
         },
         "cpus": loader.cpus,
         "ranks": tuned.ranks,

@@ -21,8 +21,7 @@ def trial_line(trial: Trial, loader: TunedLoader, ranks: int = 1) -> str:
     pinned = {None: "-", True: "yes", False: "no"}[setting.pin_memory]
     start = f"{setting.num_workers:>7}  {prefetch:>8}  {pinned:>3}"
     if trial.error or not trial.rate:
-        told = trial.error.splitlines()[0] if trial.error else "no batch was timed"
-        return f"{start}  {told}"[: WIDTH - 1]
+        return f"{start}  {_problem(trial.error)}"[: WIDTH - 1]
     samples = "-" if loader.batch_size is None else _fitting(trial.rate * loader.batch_size * ranks, 1)
     used = "-" if trial.cpus_used is None else f"{trial.cpus_used:.2f}"
     busy = "-" if trial.gpu_busy is None else f"{trial.gpu_busy:.0f} %"
@@ -30,6 +29,12 @@ def trial_line(trial: Trial, loader: TunedLoader, ranks: int = 1) -> str:
         f"{start}  {_fitting(trial.rate, 2):>9}  {samples:>10}  {percent(trial.wait_share):>5}"
         f"  {used:>5}  {human_size(trial.shm_peak):>10}  {busy:>5}"
     )
+
+
+def _problem(error: str) -> str:
+    """Return the line of an error that tells most: a worker's own is the last one of its traceback."""
+    lines = error.strip().splitlines() or ["no batch was timed"]
+    return lines[-1].strip() if any("Traceback (most recent call last)" in each for each in lines) else lines[0]
 
 
 def _fitting(rate: float, decimals: int) -> str:
@@ -57,6 +62,8 @@ def summary(tuned: Tuned) -> Iterator[str]:
         gain = tuned.gain
         times = f", {gain:.2f} × as it is ({was})" if gain is not None else f"; as it is: {was}"
         yield f"fastest: {best}{times}"
+    if not tuned.loader.stepped:
+        yield "no optimizer of torch stepped, so the loop that went on longest was timed"
     yield f"limited by {LIMITS[tuned.limit.what]}: {tuned.limit.why}"
     if tuned.confirmed is not None:
         beside = "" if tuned.was is None else f", as it is {tuned.was.rate:.2f}"

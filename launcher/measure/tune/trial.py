@@ -9,6 +9,7 @@ from launcher.inside.tune.search import Timed
 from launcher.inside.tune.task import Setting
 
 MOST = 1 << 53  # of any number: beyond it is no measurement
+LONGEST = 2000  # characters of a text
 
 
 class Trial(NamedTuple):
@@ -46,7 +47,7 @@ class TunedLoader(NamedTuple):
 
     `key` names it to the next process. `setting` is the script's own; `changes_in_place`: others can be timed under
     its loop, else `reason` says why not. `cpus` are those that the process may use. `batch_size` None: the dataset
-    yields batches.
+    yields batches. `stepped`: an optimizer of torch stepped after its batches; else it went on longest.
     """
 
     at: str
@@ -58,6 +59,7 @@ class TunedLoader(NamedTuple):
     reason: str
     cuda: bool
     cpus: float
+    stepped: bool = True
 
 
 def trial_of(record: Mapping[str, Any], *, fresh: bool) -> Trial | None:
@@ -79,7 +81,7 @@ def trial_of(record: Mapping[str, Any], *, fresh: bool) -> Trial | None:
         gpu_busy=_number(record.get("gpu_busy")),
         batches=int(batches or 0),
         seconds=_number(record.get("seconds")) or 0.0,
-        error=str(record.get("error", "")),
+        error=_text(record.get("error", "")),
         fresh=fresh,
     )
 
@@ -90,15 +92,16 @@ def loader_of(record: Mapping[str, Any]) -> TunedLoader | None:
     if setting is None or not cpus:
         return None
     return TunedLoader(
-        at=str(record.get("at", "")),
+        at=_text(record.get("at", "")),
         key=str(record.get("key", "")),
-        kind=str(record.get("class", "")),
+        kind=_text(record.get("class", "")),
         batch_size=size if isinstance(size, int) and 0 < size < MOST else None,
         setting=setting,
         changes_in_place=record.get("changes_in_place") is True,
-        reason=str(record.get("reason", "")),
+        reason=_text(record.get("reason", "")),
         cuda=record.get("cuda") is True,
         cpus=cpus,
+        stepped=record.get("stepped") is not False,
     )
 
 
@@ -107,13 +110,18 @@ def setting_of(value: object) -> Setting | None:
     if not (isinstance(value, list) and len(value) == 3):
         return None
     workers, prefetch, pinned = value
-    if not (_is_count(workers) and _is_count(prefetch) and pinned in (True, False, None)):
+    if not (_is_count(workers) and _is_count(prefetch) and pinned in {True, False, None}):
         return None
     return Setting(workers, prefetch, pinned)
 
 
 def _is_count(value: object) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 10_000
+
+
+def _text(value: object) -> str:
+    """Return a text that can be written to a file: names of files that are no UTF-8 come with half characters."""
+    return str(value)[:LONGEST].encode("utf-8", "backslashreplace").decode()
 
 
 def _number(value: object) -> float | None:

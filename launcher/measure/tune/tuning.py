@@ -37,11 +37,12 @@ class Start(Protocol):
 
 
 class Plans(NamedTuple):
-    """The plans of a job: as it is, with a setting, and those of runs that time it, None for the setting as it is."""
+    """The plans of a job: as it is and with a setting, and those of the runs that time it so."""
 
     as_it_is: LaunchPlan
     plan_with: PlanWith
-    measuring: Callable[[Setting | None], LaunchPlan | None]
+    measuring: LaunchPlan
+    measuring_with: PlanWith
 
 
 class Tuning:
@@ -58,6 +59,7 @@ class Tuning:
         self._trials: list[Trial] = []
         self._run_seconds = 0.0
         self._unfinished = ""
+        self._script_ended = False  # before its first run had timed all
         self._takes_it: bool | None = None
         self.seen: Callable[[Trial, TunedLoader], None] = lambda *_: None
         self.times: Callable[[Setting], None] = lambda _: None
@@ -67,16 +69,15 @@ class Tuning:
         """Time all that there is time for. Raises NotMeasured where the script gives nothing to time."""
         self.begins("the script, with the setting that it has")
         loader = self._first_run()
-        confirmed = was = None
-        if loader.changes_in_place:
+        if loader.changes_in_place and not self._script_ended:
             best, confirmed, was = self._confirm(loader)
         else:
             self._one_by_one(loader)
-            best = best_of(tuple(self._trials))
-            last = {each.setting: each for each in self._trials if each.rate and each.fresh}
-            confirmed, was = last.get(best), last.get(self._trials[0].setting)
+            best, confirmed, was = self._of_own_runs(loader)
         of_best = confirmed or next(each for each in reversed(self._trials) if each.setting == best)
-        ends = best.num_workers == self._limited.space.workers[-1] if self._limited.space.workers else False
+        most = max(self._limited.space.workers, default=0)
+        if {*self._limited.space.workers} <= {self._trials[0].setting.num_workers}:
+            self._unfinished = f"{self._limited.ended_by} leaves no other number of workers to try"
         plan = self._plans.as_it_is
         return Tuned(
             job=plan.job.name,
@@ -85,7 +86,7 @@ class Tuning:
             loader=loader,
             trials=tuple(self._trials),
             best=best,
-            limit=limit_of(of_best, loader, at_the_end=self._limited.ended_by if ends else ""),
+            limit=limit_of(of_best, loader, at_the_end=self._limited.ended_by if best.num_workers >= most else ""),
             confirmed=confirmed,
             was=was,
             takes_it=self._takes_it,
@@ -97,16 +98,18 @@ class Tuning:
 
     def _first_run(self) -> TunedLoader:
         heard = Hearing(self.seen, self.times, fresh=False)
-        plan = self._plans.measuring(None) or self._plans.as_it_is
-        ended = self._start(self._with_task(plan, self._task()), heard.take, self._budget + OVER)
+        ended = self._start(self._with_task(self._plans.measuring, self._task()), heard.take, self._budget + OVER)
+        ending = time.monotonic() - heard.ended_at if heard.ended_at else 0.0
         self._trials += heard.trials
-        self._run_seconds = heard.startup + self._each * 1.3
+        self._run_seconds = heard.startup + self._each * 1.3 + ending
         if heard.loader is None or not any(each.rate for each in self._trials):
             raise never_timed(self._plans.as_it_is, heard, ended, self._budget)
-        if not heard.ended:
-            self._died(heard, ended)
-        elif heard.ended == "time":
+        if heard.ended == "time":
             self._unfinished = f"--budget {format_duration(round(self._budget) * 3)} has room for more settings"
+        elif ended.code == 0 and not heard.told_all:
+            self._script_ended = True
+        elif not heard.told_all:
+            self._died(heard, ended)
         return heard.loader
 
     def _died(self, heard: Hearing, ended: Ended) -> None:
@@ -141,6 +144,14 @@ class Tuning:
             return first, was, was
         return best, confirmed, was if was is not None and was.rate else None
 
+    def _of_own_runs(self, loader: TunedLoader) -> tuple[Setting, Trial | None, Trial | None]:
+        """Return what _confirm does, from timings in processes of their own."""
+        best = best_of(tuple(self._trials))
+        last = {each.setting: each for each in self._trials if each.rate and each.fresh}
+        if best not in last and loader.changes_in_place:
+            return self._confirm(loader)
+        return best, last.get(best), last.get(self._trials[0].setting)
+
     def _one_by_one(self, loader: TunedLoader) -> None:
         while True:
             left = int(self._left() / max(self._run_seconds, 0.1))
@@ -162,7 +173,7 @@ class Tuning:
         """
         own = setting == self._trials[0].setting
         self.begins(f"a fresh process with {setting.num_workers} workers")
-        plan = self._plans.measuring(None if own else setting)
+        plan = self._plans.measuring if own else self._plans.measuring_with(setting)
         if plan is None:
             return Trial(setting, 0.0, 0.0, 0, error="the job can't have this setting")
         heard = Hearing(self.seen, self.times, fresh=True)
@@ -176,7 +187,8 @@ class Tuning:
         if ended.code is None:
             self._unfinished = f"a fresh process with {setting.num_workers} workers did not train in time"
             return None
-        return Trial(setting, 0.0, 0.0, 0, error=f"the script ended with exit code {ended.code}", fresh=True)
+        why = f"with exit code {ended.code}" if ended.code else "too soon to be timed"
+        return Trial(setting, 0.0, 0.0, 0, error=f"the script ended {why}", fresh=True)
 
     def _task(self, **more: object) -> str:
         space = self._limited.space

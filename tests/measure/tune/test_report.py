@@ -113,6 +113,17 @@ def test_a_script_on_cpus_with_one_setting_has_plots_of_what_was_measured(tmp_pa
     assert all(len(figure["points"]) == 2 for figure in seen["figures"])
 
 
+@pytest.mark.parametrize(("rate", "peak"), [(float(1 << 53), 1 << 53), (5e-324, 0), (0.0001, 1)])
+def test_numbers_that_nobody_expects_are_drawn_within_a_phone(tmp_path: Path, rate: float, peak: int) -> None:
+    """What a script reports may be anything."""
+    trials = tuple(trial(each, rate, shm_peak=peak, cpus_used=rate) for each in (0, 9999))
+    seen = looked_at(report(tuned(trials=trials, best=trials[0].setting)), tmp_path, width=360)
+    assert seen["width"] == 360
+    for figure in seen["figures"]:
+        assert all(inside(each[1:], figure["svg"]) for each in figure["points"] + figure["texts"])
+        assert apart(figure["texts"])
+
+
 def test_a_page_of_ours_is_known_again() -> None:
     """So that --html replaces it, and nothing else."""
     assert is_report(report(tuned())[:4096])

@@ -16,12 +16,13 @@ from launcher.inside.tune.task import Setting, Space
 from launcher.measure.tune.hearing import Ended
 from launcher.measure.tune.result import Tuned, tuned_document
 from launcher.measure.tune.space import limited_space
-from launcher.measure.tune.table import WIDTH, summary, table
+from launcher.measure.tune.table import WIDTH, summary, table, trial_line
 from launcher.measure.tune.trial import trial_of
 from launcher.measure.tune.tuning import Plans, Tuning
 from launcher.plan.launch_plan import LaunchPlan
 from launcher.units import MIB
 from tests.jobs import plan_with as planned
+from tests.measure.tune import made
 
 SAMPLE = {"shape": [3, 64, 64], "dtype": "float32"}
 Take = Callable[[Mapping[str, Any]], bool]
@@ -108,7 +109,7 @@ def searched(folder: Path, script: Script, *, budget: float = 180.0, **fields: A
 
     as_it_is = plan_of(None)
     limited = limited_space(as_it_is, plan)
-    return Tuning(Plans(as_it_is, plan, plan_of), limited, script.start, budget=budget).run()
+    return Tuning(Plans(as_it_is, plan, as_it_is, plan), limited, script.start, budget=budget).run()
 
 
 RATES = {0: 10.0, 1: 9.0, 2: 18.0, 3: 21.0, 4: 21.1, 5: 21.0, 6: 21.2, 7: 20.0, 8: 20.0}
@@ -203,18 +204,19 @@ def test_a_setting_in_which_the_container_dies_is_not_taken(tmp_path: Path) -> N
             [{"kind": "tune-end", "rank": 0, "reason": "script", "loaders": [{"at": "a.py:3"}]}],
             "the script ended before a loader was timed",
         ),
+        (Ended(0, ""), [], "the script ended before a loader was timed"),
+        (
+            Ended(1, ""),
+            [{"kind": "tune-end", "rank": 0, "reason": "script", "loaders": [{"at": "a.py:3"}]}],
+            "exit code 1 before a loader was timed",
+        ),
         (
             Ended(0, ""),
-            [
-                {"kind": "tune-start", "rank": 0, "setting": [1, 2, []]},
-                {"kind": "tune-loader", "rank": 0, "setting": [1, 2, {}], "cpus": {}},
-                {"kind": ["tune-end"], "rank": 0},
-                {"kind": "tune-end", "rank": 0, "reason": "script", "loaders": 5},
-            ],
-            "the script ended before a loader was timed",
+            [{"kind": "tune-end", "rank": 0, "reason": "nothing", "loaders": [{"at": "a.py:3"}]}],
+            "nothing was timed within the budget of 30s",
         ),
     ],
-    ids=["fails", "late", "short", "not-ours"],
+    ids=["fails", "late", "short", "none", "raises", "only-evaluates"],
 )
 def test_nothing_to_time_is_one_error(tmp_path: Path, ended: Ended, records: list[dict[str, Any]], words: str) -> None:
     """With the script's own last words."""
@@ -232,6 +234,25 @@ def test_nothing_to_time_is_one_error(tmp_path: Path, ended: Ended, records: lis
     assert ended.log in said.why
 
 
+def test_a_workers_own_error_is_what_its_row_shows() -> None:
+    """Torch puts its traceback around it."""
+    text = (
+        "ValueError: Caught ValueError in DataLoader worker process 0.\nOriginal Traceback (most recent call last):\n"
+    )
+    failed = made.trial(2, 0.0, error=f'{text}  File "train.py", line 3\nValueError: a handle that no worker has\n')
+    assert trial_line(failed, made.LOADER).endswith("  ValueError: a handle that no worker has")
+    plain = made.trial(2, 0.0, error="RuntimeError: it takes several lines\nto say so")
+    assert trial_line(plain, made.LOADER).endswith("  RuntimeError: it takes several lines")
+    assert len(trial_line(made.trial(2, 0.0, error="x" * 500), made.LOADER)) < WIDTH
+
+
+def test_a_loader_without_an_optimizer_is_said_to_be_one() -> None:
+    """Below the table, and in the document."""
+    told = made.tuned(made.LOADER._replace(stepped=False))
+    assert any("no optimizer of torch stepped" in line for line in summary(told))
+    assert not any("no optimizer of torch stepped" in line for line in summary(made.tuned()))
+
+
 def test_what_does_not_fit_is_not_tried(tmp_path: Path) -> None:
     """Neither in a stated /dev/shm nor beside the processes' memory; the largest prefetch factor has its own bound."""
     script = Script(RATES)
@@ -242,6 +263,13 @@ def test_what_does_not_fit_is_not_tried(tmp_path: Path) -> None:
     script = Script(RATES)
     searched(tmp_path, script, resources={"cpus": 2, "memory": "800Mi"})
     assert script.tasks[0]["space"]["workers"] == [0, 1, 2, 3, 4]
+
+
+def test_a_limit_that_leaves_nothing_to_try_is_said(tmp_path: Path) -> None:
+    """Not that storage were slow."""
+    alone = searched(tmp_path, Script(RATES), resources={"cpus": 2, "memory": "256Mi"})
+    assert (alone.best, alone.limit.what) == (Setting(0), "memory")
+    assert "not all was timed: memory leaves no other number of workers to try" in list(summary(alone))
 
 
 def test_no_time_is_left_to_confirm(tmp_path: Path) -> None:
