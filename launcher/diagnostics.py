@@ -32,6 +32,11 @@ class Span(NamedTuple):
     def __str__(self) -> str:
         return f"{self.file}:{self.line}:{self.column}"
 
+    @property
+    def span(self) -> Span:
+        """The place itself, as of anything that stands at one."""
+        return self
+
 
 class Edit(NamedTuple):
     """A change of a text as data: what stands at `span` becomes `text`; an empty span is an insertion."""

@@ -13,13 +13,16 @@ tl_probe=/dev/shm/.trainlaunch-${tl_probe:-$$} # nobody guesses it, and no link 
 (set -C && : >"$tl_probe") 2>/dev/null || tl_bad "uid $(id -u) can't make files in /dev/shm, as batches are"
 rm -f "$tl_probe"
 #: heartbeat
-# Each process that loads data has a line: pid, rank, the second of /proc/uptime since which it waits or 0, batches.
+# A process that loads data has a line: pid, its start, rank, the second of /proc/uptime since which it waits, batches.
 tl_page=/dev/shm/.trainlaunch${tl_shared:+-${TRAINLAUNCH_RUN_ID-}}/heartbeat
 tl_waits() { # sets the longest wait, and in tl_stuck whose is too long
   tl_wait='' tl_stuck=''; read -r tl_now _ </proc/uptime
-  while read -r tl_pid tl_rank tl_since tl_got; do
-    tl_lives=''; IFS= read -r tl_lives <"/proc/$tl_pid/cmdline"
-    [ "$tl_lives" ] || continue # one that ended waits for nothing
+  while read -r tl_pid tl_start tl_rank tl_since tl_got; do
+    tl_stat='' tl_nth=0; read -r tl_stat <"/proc/$tl_pid/stat"
+    for tl_word in ${tl_stat##*) }; do tl_nth=$((tl_nth + 1)) # behind its name
+      case $tl_nth in 1) tl_state=$tl_word ;; 20) break ;; esac; done
+    # One that ended waits for nothing, nor does a later one that has its pid.
+    [ "$tl_nth $tl_word" = "20 $tl_start" ] || continue; [ "$tl_state" != Z ] || continue
     case $tl_since:$tl_got in *[!0-9:]* | :* | *:) continue ;; esac
     tl_long=$((tl_since ? ${tl_now%%.*} - tl_since : 0)) tl_most=$((tl_got < 2 ? tl_first : tl_stall))
     [ "$tl_long" -le "${tl_wait:--1}" ] || tl_wait=$tl_long

@@ -48,12 +48,16 @@ def write_over(path: Path, text: str, *, overwrite: bool) -> bool:
     Raises UsageError, with nothing written, where a file differs and `overwrite` is not given, and where it can't be.
     """
     try:
-        if path.exists() and not _differs(path, text):
-            return False
-        if path.exists() and not overwrite:
-            raise UsageError([_would_overwrite(path)])
-        path.parent.mkdir(parents=True, exist_ok=True)
-        temporary = _stage(path.parent, text, lasting=False)
+        if path.exists():
+            if not _differs(path, text):
+                return False
+            if not overwrite:
+                raise UsageError([_would_overwrite(path)])
+        try:
+            temporary = _stage(path.parent, text, lasting=False)
+        except FileNotFoundError:  # only the first of many texts meets a folder that is not there
+            path.parent.mkdir(parents=True, exist_ok=True)
+            temporary = _stage(path.parent, text, lasting=False)
         temporary.replace(path)
     except OSError as cause:
         raise UsageError([_cannot_write(path, cause, "name a folder that you can write to, with space")]) from cause
@@ -103,11 +107,11 @@ def _stage(folder: Path, text: str, *, lasting: bool = True) -> Path:
     temporary = Path(name)
     try:
         with os.fdopen(handle, "wb") as file:
+            os.fchmod(handle, 0o644)
             file.write(text.encode())
             file.flush()
             if lasting:
                 os.fsync(file.fileno())
-        temporary.chmod(0o644)
     except OSError:
         temporary.unlink(missing_ok=True)
         raise

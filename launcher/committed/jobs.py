@@ -9,6 +9,7 @@ from pathlib import Path
 
 from launcher.job.fields.table import JOB
 from launcher.policy.search import FILE_NAME as POLICY_NAME
+from launcher.yamltree.text_file import read_at_most
 
 _SUFFIXES = (".yaml", ".yml")
 _KEY = re.compile(r"^([A-Za-z_][A-Za-z0-9_]*)[ \t]*:(?:[ \t]|$)", re.MULTILINE)
@@ -29,7 +30,7 @@ def find_jobs(paths: Iterable[Path]) -> list[Path]:
     for path in paths:
         for each in _files_below(path) if path.is_dir() else (path,):
             other = found.setdefault(os.path.realpath(each), each)
-            if other.is_symlink() and not each.is_symlink():
+            if other is not each and other.is_symlink() and not each.is_symlink():
                 found[os.path.realpath(each)] = each
     return list(found.values())
 
@@ -50,7 +51,7 @@ def _is_job(path: Path) -> bool:
     """Return whether a file has a job's keys; one with a mistake in it, or closed to us, is one all the same."""
     try:
         with path.open("rb") as file:
-            text = file.read(_MOST_BYTES).decode(errors="replace")
+            text = read_at_most(file, _MOST_BYTES).decode(errors="replace")
     except OSError:
         return True  # it is said where it is read as a job, and stops no other
     keys = set(_KEY.findall(text))

@@ -26,10 +26,11 @@ def shared_out(
     import multiprocessing
     from concurrent.futures import ProcessPoolExecutor
 
-    # A forked child has all that is needed in memory already.
+    # What the first one imports and compiles, forked children have in memory already.
+    yield function(items[0])
     context = multiprocessing.get_context("fork")
     pool = ProcessPoolExecutor(workers, context, initializer=signal.signal, initargs=(signal.SIGINT, signal.SIG_IGN))
     try:
-        yield from pool.map(function, items, chunksize=chunk)
+        yield from pool.map(function, items[1:], chunksize=chunk)
     finally:
         pool.shutdown(cancel_futures=True)

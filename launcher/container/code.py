@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from launcher.container.kubernetes import kubernetes_name
 from launcher.plan.launch_plan import LaunchPlan
 from launcher.plan.names import HASH_DIGITS
+from launcher.plan.once import once_for_plan
 
 if TYPE_CHECKING:
     from launcher.job.code_folder import CodeFile, CodeFolder
@@ -43,6 +44,7 @@ class CodeMap(NamedTuple):
         return len(json.dumps([self.texts, self.binary], ensure_ascii=False).encode()) > MOST_APPLIED - 8192
 
 
+@once_for_plan
 def code_maps(plan: LaunchPlan) -> dict[int, CodeMap]:
     """Return the ConfigMap of each mount of type code by the mount's index; two of the same content are one."""
     return {index: _code_map(plan, folder) for index, folder in plan.job.code.items()}

@@ -11,6 +11,7 @@ from launcher.container.shutdown import shutdown_variables
 from launcher.job.reserved import LABEL_PREFIX
 from launcher.job.spec import Secret
 from launcher.plan.launch_plan import LaunchPlan
+from launcher.plan.once import once_for_plan
 from launcher.plan.planned import LABEL as PLAN_LABEL
 from launcher.plan.planned import planned_of
 
@@ -32,6 +33,7 @@ class Container(NamedTuple):
     health: str
 
 
+@once_for_plan
 def container_of(plan: LaunchPlan) -> Container:
     """Return what `plan` starts."""
     job = plan.job

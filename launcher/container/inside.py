@@ -25,7 +25,7 @@ def _files(parts: tuple[str, ...]) -> tuple[tuple[str, str], ...]:
     if not parts:
         return ()
     reports = {PROBE, TUNE}.intersection(parts)
-    found = [_SOURCES / "__init__.py", *([_SOURCES / "marked.py"] if reports else [])]
+    found = [_SOURCES / "__init__.py", _SOURCES / "process.py", *([_SOURCES / "marked.py"] if reports else [])]
     for part in parts:
         found += [_SOURCES / each for each in _OF_OTHERS.get(part, ()) if PROBE not in parts]
         folder = _SOURCES / part
@@ -57,9 +57,9 @@ def unpacking(plan: LaunchPlan) -> str:
     """Return the lines of shell that write the files into the current folder, which has none of them yet."""
     files = inside_files(plan)
     folders = {str(each) for name, _ in files for each in PurePosixPath(name).parents} - {"."}
-    made = " ".join(sorted(folders))
+    made = "".join(f"mkdir {each} && : >{each}/__pycache__ || exit 1\n" for each in sorted(folders))
     page = "printf '%4096s' '' >heartbeat || exit 1\n" if HEARTBEAT in plan.inside.parts else ""
-    return f"mkdir {made} || exit 1\n{page}" + "".join(_written(name, text) for name, text in files)
+    return made + page + "".join(_written(name, text) for name, text in files)
 
 
 def _written(name: str, text: str) -> str:

@@ -18,6 +18,7 @@ from launcher.plan.cpu_budget import shares_cpus, whole_cpus
 from launcher.plan.inside import HEARTBEAT
 from launcher.plan.launch_plan import LaunchPlan, Line
 from launcher.plan.measured import fresh_tune
+from launcher.plan.once import once_for_plan
 from launcher.plan.workers import MOST_WORKERS_ON_CPU
 from launcher.templating.environment import constant_text
 from launcher.templating.quoting import sh_word
@@ -43,6 +44,7 @@ _NO_LOADER = LoaderSpec(
 FORWARDED = ("TERM", "INT", "HUP", "QUIT", "USR1", "USR2")
 
 
+@once_for_plan
 def preflight_text(plan: LaunchPlan) -> str:
     """Return the wrapper: proves the container, exports what the job reads, then becomes `"$@"`, the plan's argv.
 

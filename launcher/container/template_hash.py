@@ -16,6 +16,7 @@ from launcher.job.patch import Operation
 from launcher.kinds import KINDS, Kind, Path
 from launcher.plan.launch_plan import LaunchPlan
 from launcher.plan.names import HASH_DIGITS
+from launcher.plan.once import once_for_plan
 from launcher.plan.planned import planned_of
 
 RENDERING_FORMAT = 2  # raised when the same plan gives other bytes; the tool's version is not in any rendering
@@ -28,6 +29,7 @@ _ELSEWHERE = frozenset({
 _ELSEWHERE_ON_KUBERNETES = frozenset({"namespace", "queue", "stable_name", "cpu_limit"})
 
 
+@once_for_plan
 def template_hash(plan: LaunchPlan) -> str:
     """Return 8 hex digits that change with what the API server lets nobody change in the plan's kind of object."""
     job, kind = plan.job, KINDS[plan.job.kubernetes.kind]

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Generic, NamedTuple, TypeVar
 
-from launcher.diagnostics import Span
+from launcher.diagnostics import Placed, Span
 
 T = TypeVar("T")
 
@@ -18,14 +18,20 @@ class Known(Generic[T]):
     """A value that the text states. `text` is its source spelling, which `span` cuts out of the file exactly.
 
     A value that several places make together (an argv, an env list) has the span from the first to the last of them.
+    Lines and columns are counted when someone asks for the span, since most values only get compared.
     """
 
-    __slots__ = ("span", "text", "value")
+    __slots__ = ("_at", "text", "value")
 
-    def __init__(self, value: T, text: str, span: Span) -> None:
+    def __init__(self, value: T, text: str, at: Placed) -> None:
         self.value = value
         self.text = text
-        self.span = span
+        self._at = at
+
+    @property
+    def span(self) -> Span:
+        """The place of `text`."""
+        return self._at.span
 
     def __repr__(self) -> str:
         return f"Known({self.value!r})"

@@ -1,4 +1,1 @@
-"""Python that runs in the job's own processes, delivered by the wrapper as the package `trainlaunch_inside`.
-
-It imports torch and the standard library only, and runs on every Python from 3.8 on. Nothing here makes a job fail.
-"""
+"""Runs in the job's own processes, on Python 3.8 and later, beside torch alone. Nothing here makes a job fail."""

@@ -12,6 +12,8 @@ import select
 import time
 from typing import Any
 
+from launcher.inside.process import rank
+
 LONGEST_LINE = 3900  # bytes; a pipe takes 4,096 as one
 START, END = "\x1etrainlaunch ", "\x1f\n"
 _CHUNK = LONGEST_LINE - 80  # what stands around a chunk is shorter
@@ -31,12 +33,6 @@ def emit(kind: str, facts: dict[str, Any]) -> None:
     name = f"{_process}-{os.getpid()}-{next(_numbers)}"
     for index, chunk in enumerate(chunks, start=1):
         _write(f"{START}{name} {index}/{len(chunks)} {chunk}{END}".encode("ascii"))
-
-
-def rank() -> int:
-    """Return this process's rank as torchrun and its like state it; 0 where nobody does."""
-    text = os.environ.get("RANK", "")
-    return int(text) if text.isascii() and text.isdigit() else 0
 
 
 def _write(line: bytes) -> None:

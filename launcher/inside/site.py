@@ -1,12 +1,12 @@
 """Delivered as sitecustomize.py: runs the one that it hides, and installs trainlaunch's parts when torch comes.
 
-A part that raises is off, said in one line; the job goes on. Older Pythons of an image read this file too.
+Older Pythons of an image read this file too.
 """
 
 import os
 import sys
 
-MYPY = False  # typing takes longer to load than all that a start of Python does here
+MYPY = False  # typing takes longer to load than all else here
 if MYPY:
     from typing import Any
 
@@ -15,61 +15,68 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 
 
 def install_parts() -> None:
-    """Import the parts that TRAINLAUNCH_INSIDE names, and install each."""
-    from importlib import import_module
+    """Install the parts, once: a job in a job has two deliveries."""
+    if "launcher.inside" in sys.modules:
+        return
+    sys.path.insert(0, HERE)  # the script may have emptied it
+    try:
+        from launcher.inside.process import install
 
-    writes, sys.dont_write_bytecode = sys.dont_write_bytecode, True  # this folder's room is planned for its files
-    for part in os.environ.get("TRAINLAUNCH_INSIDE", "").split():
-        try:
-            import_module("launcher.inside." + part).install()
-        except Exception as problem:
-            reason = f"{type(problem).__name__}: {' '.join(str(problem).split())}"
-            print(f"trainlaunch: {part} is off in process {os.getpid()}: {reason}", file=sys.stderr)
-    sys.dont_write_bytecode = writes
+        install()
+    except Exception as problem:
+        print(f"trainlaunch: its Python is off in process {os.getpid()}: {problem}", file=sys.stderr)
+    sys.path.remove(HERE)
 
 
 class TorchFinder:
-    """Leaves the search for torch's module to the other finders, and installs the parts once it was executed."""
+    """Installs the parts once torch's module, which the other finders find, was executed."""
+
+    asks = False  # them, of which one may ask all
 
     def find_spec(self, name: str, path: "Any" = None, target: "Any" = None) -> "Any":
-        """Return the others' answer for torch's module, None for every other name."""
-        if name != MODULE:
+        """Return their answer for torch's module, None for others."""
+        if name != MODULE or self.asks:
             return None
-        for finder in sys.meta_path:
-            spec = finder.find_spec(name, path, target) if finder is not self else None
-            if spec is not None:
-                self._follow(spec.loader)
-                return spec
-        return None
+        self.asks = True
+        spec = found(sys.meta_path, name, path)
+        self.asks = False
+        if spec and hasattr(spec.loader, "exec_module") and hasattr(spec.loader, "__dict__"):
+            self._follow(spec.loader)
+        return spec
 
     def _follow(self, loader: "Any") -> None:
-        """Make `loader` install the parts after the module."""
+        """Make a loader, which may load others too, install the parts after it."""
         execute = loader.exec_module
 
         def exec_module(module: "Any") -> None:
             execute(module)
-            if self in sys.meta_path:
+            if module.__name__ == MODULE and self in sys.meta_path:
                 sys.meta_path.remove(self)
                 install_parts()
 
         loader.exec_module = exec_module
 
 
+def found(finders: "Any", name: str, path: "Any") -> "Any":
+    """Return the first answer; an old finder can't be asked."""
+    specs = (each.find_spec(name, path) for each in finders if hasattr(each, "find_spec"))
+    return next((each for each in specs if each and each.loader), None)
+
+
 def run_next() -> None:
-    """Run the sitecustomize that Python would have found without this one, as that module."""
-    path = sys.path[:]
-    sys.path[:] = [each for each in path if os.path.abspath(each) != HERE]
-    try:
-        found = (finder.find_spec("sitecustomize", None) for finder in sys.meta_path if hasattr(finder, "find_spec"))
-        spec = next((each for each in found if each is not None and each.loader is not None), None)
-    finally:
-        sys.path[:] = path
-    if spec is not None and spec.loader is not None:
+    """Run the sitecustomize behind this one on the path, as that module; it may do likewise, and must not find us."""
+    at = sys.path.index(HERE)
+    spec = found(sys.meta_path, "sitecustomize", sys.path[at + 1 :])
+    if spec:
         from importlib.util import module_from_spec
 
         module = module_from_spec(spec)
         sys.modules["sitecustomize"] = module
-        spec.loader.exec_module(module)
+        sys.path.remove(HERE)
+        try:
+            spec.loader.exec_module(module)
+        finally:
+            sys.path.insert(at, HERE)
 
 
 if __name__ == "sitecustomize":

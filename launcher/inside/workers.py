@@ -1,61 +1,57 @@
-"""Gives num_workers, and nothing else, to DataLoaders that state none: `data_loader.inject: num_workers`.
-
-One line on standard error for each says which, or why it was left alone.
-"""
+"""Gives num_workers, and nothing else, to DataLoaders that state none: `data_loader.inject: num_workers`."""
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import inspect
 import json
-import multiprocessing
 import os
 import sys
-import sysconfig
-import weakref
+from multiprocessing import current_process, get_all_start_methods, get_start_method
 from typing import Any
 
-FEWEST_BATCHES = 64  # a shorter loop is over before workers are worth their start
+from launcher.inside.process import rank, say
+
+FEWEST_BATCHES = 64  # a shorter loop ends before workers are worth their start
 FLAGS = {  # libraries that state a number themselves
-    "transformers": "pass --dataloader_num_workers {0}, or dataloader_num_workers={0} to TrainingArguments",
+    "transformers": "pass --dataloader_num_workers {0}, or it to TrainingArguments",
     "timm": "pass --workers {0}",
 }
-_HERE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-_PATHS = {os.path.realpath(sysconfig.get_path(each)) for each in ("stdlib", "platstdlib", "purelib", "platlib")}
-_NOT_THE_JOBS = (*(each + os.sep for each in (_HERE, *_PATHS)), "<frozen ")
+_FOLDER = os.path.join(os.getcwd(), "")  # scripts change it
+_LIBRARIES = (*map(os.path.dirname, (os.__file__, __file__)), "/site-packages/", "/dist-packages/", "<frozen ")
 
 
 class Workers:
-    """Decides for each DataLoader; `planned` are the job file's, for which /dev/shm is sized."""
+    """Decides for each DataLoader; /dev/shm is sized for the `planned` ones."""
 
     def __init__(self, planned: list[Any], automatic: int, iterable: type) -> None:
-        self._left, self._automatic, self._iterable = list(planned), automatic, iterable
+        self._left, self._automatic, self._iterable = planned, automatic, iterable
         self._calls: set[Any] = set()
-        self._given: set[int] = set()
-        self._built: Any = weakref.WeakSet()
+        self._seen: set[int] = set()
 
     def number(self, given: dict[str, Any]) -> int | None:
         """Return the workers of a loader with these arguments, None where it is left alone; says so."""
         place, call, library = _place()
-        if (library and given.get("num_workers") in self._given) or library == "threading":
-            return None  # it passes on another's; or a check of ours builds it
-        reason, found = self._reason(given, library), None
-        if not reason:
-            reason = "another loader was built there before" if call in self._calls else ""
+        again = library and "num_workers" in given and id(given.get("dataset")) in self._seen
+        if again or library == "threading":
+            return None  # it builds the job's own once more; or a check of ours builds it
+        self._seen.add(id(given.get("dataset")))
+        reason = self._reason(given, library)
+        if not reason and call in self._calls:
+            reason = "another loader was built there before"
         self._calls.add(call)
-        if not reason:
-            found, reason = self._planned(given)
-        if found is None:
-            say(f"{place} left alone: {reason}")
+        planned: Any = {"num_workers": 0, "why": reason} if reason else self._planned(given)
+        number = int(self._automatic if planned["num_workers"] is None else planned["num_workers"])
+        if not number:
+            _say_once(f"{place} left alone: {planned.get('why', '0 workers are planned')}")
             return None
-        self._left.remove(found)
-        number = self._number_of(found)
-        self._given.add(number)
-        say(f"{place} num_workers 0 → {number}; random numbers differ from a run without workers")
+        self._left.remove(planned)
+        _say_once(f"{place} num_workers 0 → {number}; random numbers differ from a run without workers")
         return number
 
     def _reason(self, given: dict[str, Any], library: str) -> str:
-        """Return what is against workers for it, empty where nothing is."""
+        """Return what is against workers, empty where nothing is."""
         if "num_workers" in given:
             flag = FLAGS.get(library, "write num_workers={0} there").format(self._automatic)
             return f"it states num_workers {given['num_workers']}; {flag}"
@@ -65,7 +61,9 @@ class Workers:
         for name in ("timeout", "worker_init_fn", "multiprocessing_context"):
             if given.get(name):
                 return f"{name} is stated"
-        method = multiprocessing.get_start_method(allow_none=True) or multiprocessing.get_all_start_methods()[0]
+        if current_process().daemon:
+            return "its process is a daemon, which may start none"
+        method = get_start_method(allow_none=True) or get_all_start_methods()[0]
         if method != "fork":
             return f"workers start by {method}, which not every script allows"
         try:
@@ -74,30 +72,22 @@ class Workers:
             return "its length is unknown"
         return f"it has {count} batches, fewer than {FEWEST_BATCHES}" if count < FEWEST_BATCHES else ""
 
-    def _planned(self, given: dict[str, Any]) -> tuple[Any, str]:
-        """Return the job file's loader that it is, else None and why it is none."""
-        size = None if given.get("batch_sampler") is not None else given.get("batch_size", 1)
+    def _planned(self, given: dict[str, Any]) -> Any:
+        """Return the job file's loader that it is; without workers, and why, where it is none."""
+        sampler, size = given.get("batch_sampler"), given.get("batch_size", 1)
+        size = size if sampler is None else getattr(sampler, "batch_size", None)
         same = [each for each in self._left if each["batch_size"] == size]
-        found = next(iter(same or [each for each in self._left if None in (size, each["batch_size"])]), None)
-        if found is None and self._left:
-            return None, f"/dev/shm is not sized for its batch_size {size}; state it in data_loader"
-        if found is None:
-            return None, "data_loader.loaders has no more; add this one"
-        return (found, "") if self._number_of(found) else (None, found.get("why", "0 workers are planned"))
+        for each in same or self._left:
+            if same or None in (size, each["batch_size"]):
+                return each
+        why = f"/dev/shm is not sized for its batch_size {size}; state it in data_loader"
+        return {"num_workers": 0, "why": why if self._left else "data_loader.loaders has no more; add this one"}
 
-    def _number_of(self, planned: Any) -> int:
-        return int(self._automatic if planned["num_workers"] is None else planned["num_workers"])
-
-    def built(self, loader: Any, begins: bool = False) -> None:
-        """Remember what torch built; say of another kind, when it `begins`, that it is left."""
-        try:
-            known = loader in self._built
-            self._built.add(loader)
-        except TypeError:
-            return  # a subclass without a hash
-        if begins and not known and not getattr(loader, "num_workers", 1):
+    def begins(self, loader: Any) -> None:
+        """Say that one of another kind is left."""
+        if not hasattr(loader, "_trainlaunch") and not getattr(loader, "num_workers", 1):
             kind, flag = type(loader).__name__, f"give it num_workers={self._automatic}"
-            say(f"{_place()[0]} left alone: {kind} is not torch's DataLoader; {flag}")
+            _say_once(f"{_place()[0]} left alone: {kind} is not torch's DataLoader; {flag}")
 
 
 def batches(given: dict[str, Any]) -> int:
@@ -109,58 +99,55 @@ def batches(given: dict[str, Any]) -> int:
     return samples // size if given.get("drop_last") else -(-samples // size)
 
 
-@functools.cache
-def say(text: str) -> None:
-    """Write a line to standard error once, in the first rank alone."""
-    if os.environ.get("RANK", "0") == "0":
-        print(f"trainlaunch: {text}", file=sys.stderr, flush=True)
+@functools.lru_cache(None)
+def _say_once(text: str) -> None:
+    """Let the first rank say it."""
+    if rank() == 0:
+        say(text)
+
+
+def _is_library(file: str) -> bool:
+    return any(each in file for each in _LIBRARIES) or ("/bin/" in file and not file.endswith(".py"))  # pip wrote it
 
 
 def _place() -> tuple[str, Any, str]:
     """Return the job's own line, as `train.py:48`, its call, and the library called."""
     frame: Any = sys._getframe(1)
     library, nearest = "", frame
-    while frame is not None:
-        file = frame.f_code.co_filename
-        if not os.path.realpath(file).startswith(_NOT_THE_JOBS) and not file.startswith(_NOT_THE_JOBS):
-            break
+    while frame is not None and _is_library(frame.f_code.co_filename):
         name = str(frame.f_globals.get("__name__", "")).partition(".")[0]
-        if name not in ("torch", "launcher", "trainlaunch_inside"):
-            library, nearest = name, nearest if library else frame
+        if name not in ("torch", "trainlaunch_inside"):
+            nearest = nearest if library else frame
+            library = library if library in FLAGS else name
         frame = frame.f_back
     frame = frame or nearest  # an installed program has no file of its own
-    file, here = os.path.realpath(frame.f_code.co_filename), os.getcwd() + os.sep
-    shown = file[len(here) :] if file.startswith(here) else file
+    file = os.path.join(_FOLDER, frame.f_code.co_filename)
+    shown = file[len(_FOLDER) :] if file.startswith(_FOLDER) else file
     return f"{shown}:{frame.f_lineno}", (frame.f_code, frame.f_lasti), library
 
 
 def install() -> None:
-    """Put the decision in front of torch's DataLoader."""
+    """Decide where torch's DataLoaders are built, and see what iterators begin; not in a DataLoader's worker."""
     from torch.utils.data import dataloader
 
-    planned = json.loads(os.environ["TRAINLAUNCH_WORKERS"])
-    workers = Workers(planned, int(os.environ["TRAINLAUNCH_NUM_WORKERS"]), dataloader.IterableDataset)
-    follow(dataloader.DataLoader, dataloader._BaseDataLoaderIter, workers, dataloader.get_worker_info)
-
-
-def follow(kind: Any, iterators: Any, workers: Workers, worker: Any) -> None:
-    """Let `workers` decide in `kind.__init__`, and see what `iterators` begin with; not in a DataLoader's worker."""
-    build, begin = kind.__init__, iterators.__init__
-    known = inspect.signature(build)
+    planned, automatic = json.loads(os.environ["TRAINLAUNCH_WORKERS"]), int(os.environ["TRAINLAUNCH_NUM_WORKERS"])
+    workers = Workers(planned, automatic, dataloader.IterableDataset)
+    build, begin = dataloader.DataLoader.__init__, dataloader._BaseDataLoaderIter.__init__
+    known, worker = inspect.signature(build), dataloader.get_worker_info
 
     @functools.wraps(build)
     def __init__(self: Any, *args: Any, **given: Any) -> None:  # noqa: N807
-        try:
-            number = workers.number(known.bind(self, *args, **given).arguments) if worker() is None else None
-        except Exception:
-            number = None  # torch says what is wrong with its arguments
-        build(self, *args, **given if number is None else {**given, "num_workers": number})
-        workers.built(self)
+        with contextlib.suppress(Exception):  # torch says what is wrong with its arguments
+            number = None if worker() else workers.number(known.bind(self, *args, **given).arguments)
+            given = given if number is None else {**given, "num_workers": number}
+        build(self, *args, **given)
+        self.__dict__["_trainlaunch"] = "built"
 
     def begins(self: Any, loader: Any, *args: Any, **given: Any) -> None:
         begin(self, loader, *args, **given)
-        if worker() is None:
-            workers.built(loader, begins=True)
+        with contextlib.suppress(Exception):
+            if not worker():
+                workers.begins(loader)
 
-    kind.__init__ = __init__
-    iterators.__init__ = begins
+    dataloader.DataLoader.__init__ = __init__
+    dataloader._BaseDataLoaderIter.__init__ = begins

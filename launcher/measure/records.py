@@ -110,9 +110,9 @@ def _loaders(records: Iterable[Mapping[str, Any]]) -> tuple[LoaderSeen, ...]:
     """Return the loaders of one process, in the order of their numbers; of each the last that was said counts."""
     by_kind: dict[str, dict[int, Mapping[str, Any]]] = {"loader": {}, "batches": {}, "dataset": {}}
     for each in records:
-        number = _whole(each, "loader")
-        if number is not None and each.get("kind") in by_kind:
-            by_kind[each["kind"]][number] = each
+        number, kind = _whole(each, "loader"), _text(each, "kind")
+        if number is not None and kind in by_kind:
+            by_kind[kind][number] = each
     return tuple(
         _loader(number, facts, by_kind["batches"].get(number, {}), by_kind["dataset"].get(number, {}))
         for number, facts in sorted(by_kind["loader"].items())

@@ -64,14 +64,16 @@ class _Part(NamedTuple):
     persistent: bool
 
 
+_Parts = tuple[_Part, ...]  # of those loaders that have workers
 # Bytes of one rank: the largest of these counts. Each is linear in the automatic number of workers.
-_Law = Callable[[tuple[_Part, ...], DataLoaderSpec], tuple[int, ...]]
+_Law = Callable[[_Parts, DataLoaderSpec], tuple[int, ...]]
 
 
 def shared_memory(job: JobSpec, ranks: int, workers: Workers) -> SharedMemory:
     """Return /dev/shm of one container for these workers; checks nothing."""
     spec = job.data_loader
-    need, multi_epoch = (max(_terms(job, ranks, workers, law)) for law in (_first_epoch, _every_epoch))
+    parts, one, two = (_parts(job, each, PAGE) for each in (workers, Workers(1), Workers(2)))
+    need, multi_epoch = (max(_terms(job, ranks, parts, law)) for law in (_first_epoch, _every_epoch))
     worst_case = _worst_case(job, ranks, workers)
     unsized = any(each.unsized for each in spec.loaders)
     size = _under_ceiling(job, _size(job, _Bounds(need, multi_epoch, worst_case), ranks=None if unsized else ranks))
@@ -82,8 +84,8 @@ def shared_memory(job: JobSpec, ranks: int, workers: Workers) -> SharedMemory:
         size=size,
         minimum=size.value if unsized and job.target_record.private_shm else need,
         unsized=unsized,
-        first_epoch=_lines(job, ranks, _first_epoch),
-        every_epoch=_lines(job, ranks, _every_epoch),
+        first_epoch=_lines(job, ranks, (one, two), _first_epoch),
+        every_epoch=_lines(job, ranks, (one, two), _every_epoch),
         without_workers=container_need(job, ranks, Workers(0)),
         in_turn=spec.loaders_run == IN_TURN,
         loaders=tuple(_loader_need(job, each, workers.of(each)) for each in spec.loaders),
@@ -92,12 +94,12 @@ def shared_memory(job: JobSpec, ranks: int, workers: Workers) -> SharedMemory:
 
 def container_need(job: JobSpec, ranks: int, workers: Workers) -> int:
     """Return the bytes that exactly suffice for one epoch: of a plain loader one page less fails."""
-    return max(_terms(job, ranks, workers, _first_epoch))
+    return max(_terms(job, ranks, _parts(job, workers, PAGE), _first_epoch))
 
 
 def size_for_all_epochs(job: JobSpec, ranks: int, workers: Workers) -> int:
     """Return the bytes that a fixed size must have for these workers: multi_epoch and NCCL."""
-    return max(_terms(job, ranks, workers, _every_epoch)) + ranks * nccl_of_a_rank(job, ranks)
+    return max(_terms(job, ranks, _parts(job, workers, PAGE), _every_epoch)) + ranks * nccl_of_a_rank(job, ranks)
 
 
 def nccl_of_a_rank(job: JobSpec, ranks: int) -> int:
@@ -107,9 +109,9 @@ def nccl_of_a_rank(job: JobSpec, ranks: int) -> int:
     return (ranks > 1) * NCCL_ON_ONE_NODE + (job.nodes > 1) * NCCL_BETWEEN_NODES
 
 
-def _terms(job: JobSpec, ranks: int, workers: Workers, law: _Law, page: int = PAGE) -> tuple[int, ...]:
+def _terms(job: JobSpec, ranks: int, parts: _Parts, law: _Law, page: int = PAGE) -> tuple[int, ...]:
     """Return the bytes of a container that `law` compares; the largest counts."""
-    spec, parts = job.data_loader, _parts(job, workers, page)
+    spec = job.data_loader
     pickled = 0
     if parts and spec.multiprocessing_context != "fork":
         pickled = round_up(spec.dataset_tensor_bytes, page)
@@ -122,13 +124,13 @@ def own_bytes(job: JobSpec, page: int = PAGE) -> int:
     return PAGES * page if inside_of(job).parts else 0
 
 
-def _lines(job: JobSpec, ranks: int, law: _Law) -> tuple[Line, ...]:
-    """Return those bytes as functions of the automatic number of workers."""
-    one, two = (_terms(job, ranks, Workers(count), law) for count in (1, 2))
+def _lines(job: JobSpec, ranks: int, parts: tuple[_Parts, _Parts], law: _Law) -> tuple[Line, ...]:
+    """Return those bytes as functions of the automatic number of workers, from the parts of one and of two."""
+    one, two = (_terms(job, ranks, each, law) for each in parts)
     return tuple(Line(second - first, 2 * first - second) for first, second in zip(one, two, strict=True))
 
 
-def _first_epoch(parts: tuple[_Part, ...], spec: DataLoaderSpec) -> tuple[int, ...]:
+def _first_epoch(parts: _Parts, spec: DataLoaderSpec) -> tuple[int, ...]:
     """Return need: the sum of all loaders together; in turn each beside the semaphores of the persistent others."""
     if spec.loaders_run != IN_TURN:
         return (sum(each.batches + each.semaphores for each in parts),)
@@ -136,7 +138,7 @@ def _first_epoch(parts: tuple[_Part, ...], spec: DataLoaderSpec) -> tuple[int, .
     return tuple(each.batches + staying + each.semaphores * (not each.persistent) for each in parts)
 
 
-def _every_epoch(parts: tuple[_Part, ...], spec: DataLoaderSpec) -> tuple[int, ...]:
+def _every_epoch(parts: _Parts, spec: DataLoaderSpec) -> tuple[int, ...]:
     """Return multi_epoch.
 
     Measured: what a loop holds when it ends, the workers that are forked next inherit, and keep it mapped after the
@@ -153,7 +155,7 @@ def _every_epoch(parts: tuple[_Part, ...], spec: DataLoaderSpec) -> tuple[int, .
     )
 
 
-def _parts(job: JobSpec, workers: Workers, page: int) -> tuple[_Part, ...]:
+def _parts(job: JobSpec, workers: Workers, page: int) -> _Parts:
     """Return what each loader with workers puts into /dev/shm on a host with such pages."""
     return tuple(_part(job, each, workers.of(each), page) for each in job.data_loader.loaders if workers.of(each))
 
@@ -195,9 +197,10 @@ def _loader_need(job: JobSpec, loader: LoaderSpec, workers: int) -> LoaderNeed:
 
 
 def _worst_case(job: JobSpec, ranks: int, workers: Workers) -> int:
-    late = [each.late for each in _parts(job, workers, LARGEST_PAGE)]
+    parts = _parts(job, workers, LARGEST_PAGE)
+    late = [each.late for each in parts]
     at_once = max(late, default=0) if job.data_loader.loaders_run == IN_TURN else sum(late)
-    multi_epoch = max(_terms(job, ranks, workers, _every_epoch, LARGEST_PAGE))
+    multi_epoch = max(_terms(job, ranks, parts, _every_epoch, LARGEST_PAGE))
     return multi_epoch + ranks * (at_once + nccl_of_a_rank(job, ranks))
 
 

@@ -8,8 +8,7 @@ from typing import Any
 
 START, END = b"\x1etrainlaunch ", b"\x1f"
 LONGEST_SPAN = 4096  # bytes of one line, its marks included
-MOST_CHUNKS = 4096
-MOST_UNFINISHED = 256  # records of which some chunks are missing
+MOST_CHUNKS = 4096  # of all records that are not whole yet
 _LINE_ENDS = (b"\n", b"\r\n")  # the second one where a terminal stands between
 
 
@@ -17,13 +16,14 @@ class MarkedStream:
     """Passes bytes on at once and unchanged, but for marked records, which go to `record`.
 
     Records may stand inside a line, be cut anywhere between reads, and those of several processes may alternate. What
-    only looks like one is passed on.
+    only looks like one is passed on, as soon as that is known; a record whose rest never comes is dropped at the end.
     """
 
     def __init__(self, record: Callable[[dict[str, Any]], None]) -> None:
         self._record = record
         self._held = b""
-        self._chunks: dict[bytes, dict[int, bytes]] = {}
+        self._unfinished: dict[bytes, dict[int, bytes]] = {}  # spans by number, of each record
+        self._count = 0  # of all these spans
 
     def feed(self, data: bytes) -> bytes:
         """Return what the user sees of `data` and of what was held back; holds a span that isn't whole yet."""
@@ -35,10 +35,9 @@ class MarkedStream:
             if length is None:
                 self._held = data[start:]
                 return bytes(shown)
-            if not length or not self._take(data[start + len(START) : start + length]):
-                length = length or 1
-                shown += data[start : start + length]
-            at = start + length
+            span = data[start : start + (length or 1)]
+            shown += self._take(span) if length else span
+            at = start + len(span)
         return bytes(shown + data[at:])
 
     def end(self) -> bytes:
@@ -59,30 +58,38 @@ class MarkedStream:
         closed = end >= 0 and data[end + 1 : line + 1] in _LINE_ENDS and data.find(START[:1], start + 1, end) < 0
         return line + 1 - start if closed else 0
 
-    def _take(self, span: bytes) -> bool:
-        """Keep a chunk, `ID i/n TEXT`, and hand a record on that is whole; False where it isn't one."""
-        name, _, rest = span.partition(b" ")
-        place, _, rest = rest.partition(b" ")
-        index, _, count = place.partition(b"/")
-        if not (index.isdigit() and count.isdigit() and len(place) < 12):
-            return False
+    def _take(self, span: bytes) -> bytes:
+        """Keep a chunk, `ID i/n TEXT` between its marks, and hand a record on that is whole; return what is none."""
+        name, _, rest = span[len(START) :].partition(b" ")
+        index, _, count = rest.partition(b" ")[0].partition(b"/")
+        if not (index.isdigit() and count.isdigit() and len(index + count) < 11):
+            return span
         if not 1 <= int(index) <= int(count) <= MOST_CHUNKS:
-            return False
-        chunks = self._chunks.setdefault(name, {})
-        chunks[int(index)] = rest[: rest.rindex(END)]
-        if len(chunks) == int(count):
-            del self._chunks[name]
-            return self._whole(b"".join(chunks[each] for each in sorted(chunks)))
-        if len(self._chunks) > MOST_UNFINISHED:
-            del self._chunks[next(iter(self._chunks))]
-        return True
+            return span
+        spans = self._unfinished.setdefault(name + b" " + count, {})
+        if int(index) in spans:  # each comes once
+            return span
+        spans[int(index)] = span
+        self._count += 1
+        if len(spans) == int(count):
+            return self._finished(name + b" " + count)
+        return self._given_up(next(iter(self._unfinished))) if self._count > MOST_CHUNKS else b""
 
-    def _whole(self, text: bytes) -> bool:
+    def _given_up(self, record: bytes) -> bytes:
+        """Forget an unfinished record, and return its spans in order."""
+        spans = self._unfinished.pop(record)
+        self._count -= len(spans)
+        return b"".join(spans[each] for each in sorted(spans))
+
+    def _finished(self, record: bytes) -> bytes:
+        """Hand a record on of which all chunks are there; return its spans where it is none."""
+        spans = self._given_up(record)
+        text = b"".join(each.split(b" ", 3)[3].rpartition(END)[0] for each in spans.split(START[:1])[1:])
         try:
-            record = json.loads(text)
+            found = json.loads(text)
         except (ValueError, RecursionError):
-            return False
-        if not isinstance(record, dict):
-            return False
-        self._record(record)
-        return True
+            return spans
+        if not isinstance(found, dict):
+            return spans
+        self._record(found)
+        return b""

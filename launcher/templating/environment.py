@@ -31,6 +31,7 @@ def environment() -> Environment:
         keep_trailing_newline=True,
         comment_start_string="{=#",  # the usual one is part of the shell's ${#name}
         comment_end_string="#=}",
+        auto_reload=False,  # no template changes while a process runs
         autoescape=False,  # noqa: S701  HTML escaping would change shell and YAML text; require_quoted guards instead
     )
     made.filters.update(FILTERS)
@@ -38,14 +39,20 @@ def environment() -> Environment:
 
 
 @functools.cache
+def _is_built() -> bool:
+    """Whether this is a wheel's package, which has modules in place of templates."""
+    return BUILT.is_dir()
+
+
+@functools.cache
 def constant_text(name: str) -> str:
     """Return the text of a file among the templates that is no template: a shell script, the same for every job."""
-    return ((BUILT if BUILT.is_dir() else TEMPLATES) / name).read_text(encoding="utf-8")
+    return ((BUILT if _is_built() else TEMPLATES) / name).read_text(encoding="utf-8")
 
 
 def template_text(template: str, /, **values: object) -> str:
     """Return the text of `template` with `values`, or with none: every printed value passes a quoting filter."""
-    if BUILT.is_dir():
+    if _is_built():
         from launcher.templating.built import built_text
 
         return built_text(template, values)

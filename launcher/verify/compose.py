@@ -71,6 +71,8 @@ def reread(text: str, folder: Path) -> Workload:
     for root in found.nodes:
         _check_forms(root)
     first, *others = workloads
+    if not others:
+        return first
     own = plain(first._replace(rest={key: value for key, value in first.rest.items() if key.startswith(_SERVICE)}))
     nodes = {str(number): _differing(own, plain(other)) for number, other in enumerate(others, start=1)}
     return first._replace(rest={**first.rest, **dict(flat({"nodes": nodes}, ""))})

@@ -28,8 +28,8 @@ class ReadMount(NamedTuple):
 
 
 def planned(value: T | None) -> Value[T]:
-    """Return a value that the plan decides, as a reader would give it; None stays None."""
-    return None if value is None else Known(value, str(value), PLANNED)
+    """Return a value that the plan decides, as a reader would give it; None stays None, only a number has a text."""
+    return None if value is None else Known(value, str(value) if isinstance(value, int) else "", PLANNED)
 
 
 def plain(workload: Workload) -> dict[str, Any]:

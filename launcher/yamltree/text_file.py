@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import BinaryIO
 
 from launcher.diagnostics import Diagnostic, Report, Span
-from launcher.units import MIB
+from launcher.units import KIB, MIB
 
 MAX_BYTES = MIB
+_OF_SHELLS = frozenset({"/dev/fd", "/proc/self/fd", "/dev"})  # where <(…) lies
+_USUAL_BYTES = 16 * KIB  # that most files have not
 
 
 def read_text(path: Path, report: Report, noun: str = "job file") -> str | None:
@@ -18,7 +21,7 @@ def read_text(path: Path, report: Report, noun: str = "job file") -> str | None:
         return None
     try:
         with path.open("rb") as file:
-            data = file.read(MAX_BYTES + 1)
+            data = read_at_most(file, MAX_BYTES + 1)
     except (OSError, ValueError) as error:
         message, fix = _unreadable(path, error, noun)
         report.take(Diagnostic(code="TL101", message=message, fix=fix))
@@ -44,12 +47,16 @@ def read_text(path: Path, report: Report, noun: str = "job file") -> str | None:
         return None
 
 
+def read_at_most(file: BinaryIO, count: int) -> bytes:
+    """Return the next bytes of a file, at most `count`; little first, since Python makes room for it all."""
+    data = file.read(min(count, _USUAL_BYTES))
+    return data if len(data) < _USUAL_BYTES else data + file.read(count - len(data))
+
+
 def _would_be_waited_for(path: Path, noun: str) -> bool:
     """Whether it is a FIFO; a job file may be a shell's <(…), which stands in /dev/fd and has its writer already."""
-    if noun == "job file" and path.parent.as_posix() in {"/dev/fd", "/proc/self/fd", "/dev"}:
-        return False
     try:
-        return path.is_fifo()
+        return path.is_fifo() and not (noun == "job file" and path.parent.as_posix() in _OF_SHELLS)
     except OSError:
         return False  # the reading says why
 

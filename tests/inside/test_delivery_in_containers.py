@@ -11,7 +11,7 @@ from launcher.container.preflight import preflight_text
 from launcher.plan.inside import Inside
 from launcher.plan.launch_plan import LaunchPlan
 from tests.conftest import Runs
-from tests.inside.test_site import PART, SITE
+from tests.inside.test_site import PART, PROCESS, SITE
 from tests.preflight.containers import Case, Ended, run_cases
 from tests.preflight.plans import plan
 from tests.preflight.test_shm_in_containers import SHM
@@ -32,7 +32,8 @@ NOTHING = "/var/site None\n"
 @pytest.fixture(autouse=True)
 def _part(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Deliver a part that says so, and what a shell might take for its own."""
-    (tmp_path / "site.py").write_text(SITE.read_text())
+    for source in (SITE, PROCESS):
+        (tmp_path / source.name).write_text(source.read_text())
     (tmp_path / "__init__.py").write_text('"""$HOME `id` \\\\ $(id) \' " ${x?}"""\n')
     (tmp_path / "part.py").write_text(PART + "# " + "x" * 70000 + "\n")
     monkeypatch.setattr(inside, "_SOURCES", tmp_path)
@@ -138,7 +139,7 @@ def test_python_makes_no_folder_of_its_own_there(docker_run: Runs, base_image: s
     made = plan(command=["sh", "-c", script])._replace(inside=delivered().inside)
     listed = Case(made, user=1000, setup=f"{CLEAN}; {TORCH}", env={"PYTHONPATH": "/var/site"})
     names = ("", "/__pycache__", "/sitecustomize.py", "/trainlaunch_inside")
-    files = ("/trainlaunch_inside/__init__.py", "/trainlaunch_inside/part.py")
+    files = tuple(f"/trainlaunch_inside/{each}" for each in ("__init__.py", "__pycache__", "part.py", "process.py"))
     for each in started(docker_run, base_image, listed)[0]:
         assert each.out.splitlines() == ["installed True", *(FOLDER + name for name in (*names, *files))]
 

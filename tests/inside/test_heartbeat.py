@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import subprocess
 import sys
@@ -13,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from launcher.inside import heartbeat
+from launcher.inside import heartbeat, process
 from launcher.inside.heartbeat import LINE, LINES, Heartbeat, follow
 
 BLANK = b" " * LINE * LINES
@@ -45,8 +46,9 @@ def kind(page: Path) -> Iterator[type[Loader]]:
 
 
 def lines(page: Path) -> list[list[int]]:
-    """Return the numbers of each line that is taken: pid, rank, since, batches."""
-    return [[int(word) for word in line.split()] for line in page.read_text().splitlines() if line.strip()]
+    """Return the numbers of each line that is taken, without the process's start: pid, rank, since, batches."""
+    numbers = [[int(word) for word in line.split()] for line in page.read_text().splitlines() if line.strip()]
+    return [[pid, *rest] for pid, _, *rest in numbers]
 
 
 def now() -> int:
@@ -112,6 +114,89 @@ def test_threads_that_wait_at_once_leave_nothing_behind(page: Path, kind: type[L
     assert lines(page)[0][2] == 0
 
 
+def test_a_signals_handler_may_load_data(page: Path, kind: type[Loader], monkeypatch: pytest.MonkeyPatch) -> None:
+    """It may come while the process notes its own wait, in the same thread."""
+    write, ended = Heartbeat._write, threading.Event()
+
+    def interrupted(self: Heartbeat, place: int, number: int) -> None:
+        monkeypatch.setattr(Heartbeat, "_write", write)
+        next(kind(lambda: "of the handler"))
+        write(self, place, number)
+
+    def wait() -> None:
+        for _ in range(3):
+            monkeypatch.setattr(Heartbeat, "_write", interrupted)
+            next(kind(lambda: "batch"))
+        ended.set()
+
+    threading.Thread(target=wait, daemon=True).start()
+    assert ended.wait(30)
+    assert lines(page)[0][2:] == [0, 2]
+
+
+def test_a_line_says_when_its_process_started(page: Path, kind: type[Loader]) -> None:
+    """As the kernel does, so that nobody is taken for it who has its pid later."""
+    next(kind(lambda: "batch"))
+    kernel = Path("/proc/self/stat").read_text().rpartition(")")[2].split()
+    assert page.read_text().split()[:2] == [str(os.getpid()), kernel[19]]
+    assert [len(each) for each in page.read_text().splitlines()[:1]] == [LINE - 1]
+
+
+def test_a_wait_is_told_by_the_clock_that_the_check_reads(
+    page: Path, kind: type[Loader], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Some containers' /proc/uptime begins with the container, and the kernel's clocks don't."""
+    real = open
+
+    def own_uptime(path: Any, *args: Any) -> Any:
+        return io.StringIO("500.00 1.00\n") if path == "/proc/uptime" else real(path, *args)
+
+    monkeypatch.setattr(heartbeat, "open", own_uptime, raising=False)
+    seen: list[int] = []
+    next(kind(lambda: seen.append(lines(page)[0][2])))
+    assert 498 <= seen[0] <= 510
+
+
+def test_processes_that_begin_at_once_have_a_line_each(page: Path) -> None:
+    """As many as the page holds; one more is off."""
+    text = (
+        "import sys; from launcher.inside import heartbeat\n"
+        "class Ready:\n"
+        "    def __next__(self): return 1\n"
+        "heartbeat.follow(Ready, heartbeat.Heartbeat(sys.argv[1]), lambda: None)\n"
+        "sys.stdin.readline(); next(Ready()); print(flush=True); sys.stdin.readline()\n"
+    )
+    page.write_bytes(b"".join(b"%-63d\n" % os.getpid() for _ in range(LINES - 8)) + b" " * LINE * 8)
+    ranks = [
+        subprocess.Popen(
+            [sys.executable, "-c", text, str(page)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            env={**os.environ, "RANK": str(rank)},
+        )
+        for rank in range(9)
+    ]
+    try:
+        for act in ("write", "read"):
+            for each in ranks:
+                assert each.stdin is not None
+                assert each.stdout is not None
+                if act == "write":
+                    each.stdin.write("\n")
+                    each.stdin.flush()
+                else:
+                    each.stdout.readline()
+        own = [line.split() for line in page.read_text().splitlines() if len(line.split()) > 1]
+        taken = {(int(line[0]), int(line[2])) for line in own}
+        assert len(own) == 8
+        assert taken < {(each.pid, rank) for rank, each in enumerate(ranks)}
+    finally:
+        said = [each.communicate("\n")[1] for each in ranks]
+    assert sum("heartbeat is off in process" in each for each in said) == 1
+
+
 def test_a_forked_process_has_a_line_of_its_own(page: Path, kind: type[Loader]) -> None:
     """Whoever forks while it waits goes on waiting; a line of a dead process is taken again."""
 
@@ -173,7 +258,7 @@ def test_a_rank_is_its_launchers(monkeypatch: pytest.MonkeyPatch, env: dict[str,
         monkeypatch.delenv(name, raising=False)
     for name, value in env.items():
         monkeypatch.setenv(name, value)
-    assert heartbeat._rank() == rank
+    assert process.rank() == rank
 
 
 def test_a_wait_that_goes_on_can_be_read_from_another_process(page: Path) -> None:

@@ -18,6 +18,15 @@ FOLDER = "/dev/shm/.trainlaunch"
 UP = "$(cut -d. -f1 </proc/uptime)"
 FIRST, STALL = 90, 30
 
+# One that lives, whose name looks like more of /proc/PID/stat, and one that ended and was not waited for.
+PROCESSES = """
+cp "$(command -v dash)" '/tmp/x) Z 1 (y'; '/tmp/x) Z 1 (y' -c 'sleep 1000; :' & live=$!
+sh -c 'sleep 0 & echo $! >/tmp/ended; exec sleep 1000' & parent=$!
+started() { stat=$(cat "/proc/$1/stat"); set -- ${stat##*) }; state=$1 start=${20}; }
+until [ -s /tmp/ended ] && read -r dead </tmp/ended && started "$dead" && [ "$state" = Z ]; do sleep 0.1; done
+ended=$start; until started "$live" && grep -q Z "/proc/$live/comm"; do sleep 0.1; done
+"""
+
 
 def watched(**health: object) -> LaunchPlan:
     return plan(healthcheck={"stall_after": f"{STALL}s", "start_period": f"{FIRST}s", **health})
@@ -28,7 +37,7 @@ def checked(docker_run: Runs, image: str, *lines: str, user: int = 1000) -> list
     wrote = "; ".join(f'printf "%-63s\\n" "{each}"' for each in lines) or ":"
     page = f"mkdir -m 700 {FOLDER}; {{ {wrote}; printf '%4096s' ''; }} >{FOLDER}/heartbeat"
     runs = "; ".join(f'{shell} -c "$0"; echo "$?"' for shell in ("dash", "busybox sh", "bash --posix"))
-    script = f"sleep 1000 & live=$!\n{page}\n{runs}\nkill $live"
+    script = f"{PROCESSES}\n{page}\n{runs}\nkill $live $parent"
     done = docker_run("--shm-size=64m", f"--user={user}", image, "sh", "-c", script, health_text(watched()))
     assert done.stderr == ""
     found = done.stdout.splitlines()
@@ -37,7 +46,7 @@ def checked(docker_run: Runs, image: str, *lines: str, user: int = 1000) -> list
 
 def test_a_rank_that_waits_too_long_is_unhealthy(docker_run: Runs, base_image: str) -> None:
     """Named with how long, and how long it may."""
-    for code, said in checked(docker_run, base_image, "$live 3 0 2", f"$live 7 $(({UP} - 45)) 2"):
+    for code, said in checked(docker_run, base_image, "$live $start 3 0 2", f"$live $start 7 $(({UP} - 45)) 2"):
         assert code == 1
         words = said.split()
         assert words[:5] == ["unhealthy:", "rank", "7", "has", "waited"]
@@ -49,14 +58,16 @@ def test_a_rank_that_waits_too_long_is_unhealthy(docker_run: Runs, base_image: s
     ("lines", "longest"),
     [
         ((), "unknown"),
-        (("$live 0 0 2",), "0"),
-        ((f"$live 0 $(({UP} - 12)) 2",), "1"),
-        ((f"$live 0 $(({UP} - 45)) 1", f"$live 0 $(({UP} - 45)) 0"), "4"),
-        ((f"$live 0 $(({UP} + 500)) 2",), ""),
-        (("99999 0 1 2",), "unknown"),
-        (("$live 0 x 2", "$live 0", "x"), "unknown"),
+        (("$live $start 0 0 2",), "0"),
+        ((f"$live $start 0 $(({UP} - 12)) 2",), "1"),
+        ((f"$live $start 0 $(({UP} - 45)) 1", f"$live $start 0 $(({UP} - 45)) 0"), "4"),
+        ((f"$live $start 0 $(({UP} + 500)) 2",), ""),
+        (("99999 5 0 1 2",), "unknown"),
+        ((f"$live $((start - 1)) 0 $(({UP} - 45)) 2",), "unknown"),
+        ((f"$dead $ended 0 $(({UP} - 45)) 2",), "unknown"),
+        (("$live $start 0 x 2", "$live 0", "x"), "unknown"),
     ],
-    ids=["nobody", "trains", "waits", "first-batches", "other-clock", "dead", "garbage"],
+    ids=["nobody", "trains", "waits", "first-batches", "other-clock", "dead", "later-process", "zombie", "garbage"],
 )
 def test_other_processes_are_healthy(docker_run: Runs, base_image: str, lines: tuple[str, ...], longest: str) -> None:
     """Who works, who waits less, who has not had two batches, and who ended while waiting."""
@@ -68,7 +79,7 @@ def test_other_processes_are_healthy(docker_run: Runs, base_image: str, lines: t
 
 def test_first_batches_may_take_the_start_period(docker_run: Runs, base_image: str) -> None:
     """Workers start, caches are filled, files are opened."""
-    for code, said in checked(docker_run, base_image, f"$live 0 $(({UP} - {FIRST})) 1"):
+    for code, said in checked(docker_run, base_image, f"$live $start 0 $(({UP} - {FIRST})) 1"):
         assert (code, said.rpartition(", ")[2]) == (1, f"{FIRST} s are allowed (stall_after)")
 
 

@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+import tracemalloc
 from typing import Any
 
 import pytest
@@ -107,14 +108,53 @@ def test_text_passes_at_once() -> None:
     assert stream.feed(b"y") == b"\x1ey"
 
 
-def test_chunks_that_never_come_whole_are_bounded() -> None:
-    """A job that prints marks can't fill the memory of whoever reads it."""
+def test_chunks_that_never_come_whole_are_bounded_and_passed_on() -> None:
+    """A job that prints marks can't fill the memory of whoever reads it, and loses none of its output."""
+    filler = b"x" * 3900
+    spans = [
+        span(filler, name=b"%d" % (number // 40), place=b"%d/4096" % (number % 40 + 1)) for number in range(10_000)
+    ]
     records: list[dict[str, Any]] = []
     stream = MarkedStream(records.append)
-    for number in range(5000):
-        stream.feed(span(b"x", name=b"%d" % number, place=b"1/2"))
-    assert len(stream._chunks) <= 256
+    tracemalloc.start()
+    try:
+        shown = [stream.feed(b"".join(spans[at : at + 10])) for at in range(0, len(spans), 10)]
+        held = tracemalloc.get_traced_memory()[0] - sum(map(len, shown))
+    finally:
+        tracemalloc.stop()
+    assert held < 24 * 1024 * 1024
+    text = b"".join(shown)
+    assert text == b"".join(spans)[: len(text)]
+    assert len(text) >= 5_900 * len(spans[0])
     assert records == []
+
+
+@pytest.mark.parametrize(
+    "spans",
+    [
+        [span(b"no", place=b"1/2"), span(b" json", place=b"2/2")],
+        [span(b"[1", place=b"1/2"), span(b"]", place=b"2/2")],
+        [span(b"{}", place=b"1/2"), span(b"{}", place=b"1/2"), span(b"x", place=b"2/2")],
+    ],
+    ids=["no-json", "no-record", "twice"],
+)
+def test_chunks_that_make_no_record_are_the_users(spans: list[bytes]) -> None:
+    """All of them, when the last has come."""
+    shown, records = taken(*spans)
+    assert (sorted(shown.splitlines()), records) == (sorted(b"".join(spans).splitlines()), [])
+
+
+@pytest.mark.parametrize("text", [b"\x1etrainlaunch ", b"\x1e", b"\x1etrainlaunch a 1/1 {}"], ids=repr)
+def test_marks_without_an_end_pass_while_they_come(text: bytes) -> None:
+    """10 MB of them: at most a line is held back at any time."""
+    stream = MarkedStream(lambda _: pytest.fail("no record"))
+    fed = shown = 0
+    piece = text * (65536 // len(text))
+    while fed < 10_000_000:
+        shown += len(stream.feed(piece))
+        fed += len(piece)
+        assert fed - shown <= 4096
+    assert shown + len(stream.end()) == fed
 
 
 def test_a_line_fits_what_a_pipe_takes_whole() -> None:

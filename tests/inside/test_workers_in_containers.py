@@ -163,3 +163,129 @@ def test_an_installed_program_is_named_by_its_own_file(inside: Inner) -> None:
     ran = train(inside, "", command=command)
     assert ran.out == "DataLoader 2 64\n", ran.err
     assert f"/mine.py:{LINE} num_workers 0 → 2" in told(ran)[0]
+
+
+PACKAGE = """
+from torch.utils.data import DataLoader, TensorDataset
+import torch
+def main():
+    data = TensorDataset(torch.zeros(128, 2))
+    train = DataLoader(data, batch_size=1)
+    val = DataLoader(data, batch_size=2)
+    print(train.num_workers, val.num_workers, flush=True)
+"""
+
+
+def test_loaders_of_a_console_script_are_told_apart(inside: Inner) -> None:
+    """pip writes its file, in which no loader is built: the package's own lines count."""
+    write = (
+        "import sys, sysconfig, pathlib as p; p.Path(sysconfig.get_path('purelib'), 'mine.py').write_text(sys.argv[1]);"
+        "at = p.Path(sysconfig.get_path('scripts'), 'mytrain');"
+        "at.write_text(f'#!{sys.executable}\\nimport mine\\nmine.main()\\n'); at.chmod(0o755)"
+    )
+    command = ("sh", "-c", 'python -c "$0" "$1" && exec mytrain', write, PACKAGE)
+    ran = train(inside, "", ONE * 2, command=command)
+    assert ran.out == "2 2\n", ran.err
+    assert [each.partition(" ")[0].rpartition("/")[2] for each in told(ran)] == ["mine.py:6", "mine.py:7"]
+
+
+REBUILDS = """
+from torch.utils.data import DataLoader
+def again(loader):
+    return DataLoader(loader.dataset, batch_size=loader.batch_size, num_workers=loader.num_workers)
+"""
+VENV = (
+    "import sys, sysconfig, pathlib as p; p.Path(sysconfig.get_path('purelib'), 'rebuilds.py').write_text(sys.argv[1])"
+)
+
+
+@pytest.mark.parametrize("in_venv", [False, True], ids=["beside-torch", "below-a-venv"])
+def test_a_library_that_builds_them_again_is_not_spoken_of(inside: Inner, in_venv: bool) -> None:
+    """Whether they have workers or not; a venv sees the image's packages, which are none of its own."""
+    script = (
+        "import rebuilds\nfor loader in (DataLoader(Data(), 1), DataLoader(Data(8), 1)):\n"
+        "    show(rebuilds.again(loader))\n"
+    )
+    run = "python -m venv --without-pip --system-site-packages /tmp/v && exec /tmp/v/bin/python train.py"
+    command = ("sh", "-c", f'python -c "$0" "$1" && {run if in_venv else "exec python train.py"}', VENV, REBUILDS)
+    ran = train(inside, script, ONE * 2, command=command)
+    assert ran.out.splitlines() == ["DataLoader 2 64", "DataLoader 0 8"], ran.err
+    assert [each.partition(";")[0] for each in told(ran)] == [
+        f"train.py:{LINE + 1} num_workers 0 → 2",
+        f"train.py:{LINE + 1} left alone: it has 8 batches, fewer than 64",
+    ]
+
+
+def test_a_daemon_may_start_no_workers(inside: Inner) -> None:
+    """As the processes of a pool, in which a loader works that has none."""
+    script = (
+        "import multiprocessing\ndef count(_): return sum(1 for _ in DataLoader(Data(), 1))\n"
+        "with multiprocessing.get_context('fork').Pool(1) as pool: print(pool.map(count, [0]))\n"
+    )
+    ran = train(inside, script)
+    assert (ran.code, ran.out) == (0, "[64]\n"), ran.err
+    assert [each.partition(": ")[2] for each in told(ran)] == ["its process is a daemon, which may start none"]
+
+
+def test_a_batch_sampler_has_a_batch_size_too(inside: Inner) -> None:
+    """/dev/shm is sized for the planned one; a sampler that tells none may be any."""
+    planned = [{"batch_size": 4, "num_workers": None}] * 2
+    script = (
+        "from torch.utils.data import BatchSampler\n"
+        "for size in (8, 4): show(DataLoader(Data(), batch_sampler=BatchSampler(range(1000), size, False)))\n"
+        "show(DataLoader(Data(), batch_sampler=[[0]] * 64))\n"
+    )
+    ran = train(inside, script, planned)
+    assert [each.split()[1] for each in ran.out.splitlines()] == ["0", "0", "2"], ran.err
+    assert told(ran)[0].endswith("left alone: /dev/shm is not sized for its batch_size 8; state it in data_loader")
+
+
+@pytest.mark.parametrize(
+    "odd",
+    [
+        "    def __hash__(self): return hash(self.missing)",
+        "    def __eq__(self, other): raise ValueError('no')",
+    ],
+    ids=["hash", "eq"],
+)
+def test_a_loader_that_is_odd_itself_works_as_without_us(inside: Inner, odd: str) -> None:
+    """Whatever its own methods raise is not asked for."""
+    ran = train(inside, f"class Odd(DataLoader):\n{odd}\nshow(Odd(Data(), 1))\nshow(Odd(Data(), 1, num_workers=0))")
+    assert (ran.code, ran.out) == (0, "Odd 2 64\nOdd 0 64\n"), ran.err
+
+
+def test_a_place_is_named_from_where_the_script_began(inside: Inner) -> None:
+    """As Hydra does, a script may change its folder, and even remove it."""
+    leave = "import os; os.mkdir('/tmp/gone'); os.chdir('/tmp/gone'); os.rmdir('/tmp/gone')"
+    ran = train(inside, f"{leave}\nshow(DataLoader(Data()))")
+    assert ran.out == "DataLoader 2 64\n", ran.err
+    assert told(ran)[0].startswith(f"train.py:{LINE + 1} num_workers 0 → 2")
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("python", "-m", "train"),
+        ("env", "PYTHONSAFEPATH=1", "python", "train.py"),
+        ("sh", "-c", "PYTHONPATH=/job:$PYTHONPATH exec python /job/train.py"),
+        ("torchrun", "--standalone", "--nproc-per-node=2", "train.py"),
+    ],
+    ids=["module", "safe-path", "longer-path", "torchrun"],
+)
+def test_every_way_to_start_a_script_has_them(inside: Inner, command: tuple[str, ...]) -> None:
+    """Each rank has its own workers, and the first one says so."""
+    ran = train(inside, "show(DataLoader(Data()))", command=command)
+    ranks = 2 if command[0] == "torchrun" else 1
+    assert (ran.code, ran.out) == (0, "DataLoader 2 64\n" * ranks), ran.err
+    assert [each.partition(";")[0] for each in told(ran)] == [f"train.py:{LINE} num_workers 0 → 2"]
+
+
+@pytest.mark.parametrize(
+    "command",
+    [("sh", "-c", 'exec env -i PATH="$PATH" python train.py'), ("python", "-I", "train.py")],
+    ids=["no-environment", "isolated"],
+)
+def test_a_python_that_is_cut_off_runs_as_it_is(inside: Inner, command: tuple[str, ...]) -> None:
+    """Without a word, as docs/inject.md says."""
+    ran = train(inside, "show(DataLoader(Data()))", command=command)
+    assert (ran.code, ran.out, told(ran)) == (0, "DataLoader 0 64\n", []), ran.err

@@ -82,7 +82,9 @@ def test_values_of_another_type_are_unknown(field: str, odd: object) -> None:
     assert loader.batches_held is None or loader.batches_held >= 0
 
 
-@pytest.mark.parametrize("record", [{}, {"kind": []}, {"kind": "loader"}, {"kind": "finding"}, {"kind": "end"}])
+@pytest.mark.parametrize(
+    "record", [{}, {"kind": []}, {"kind": [], "loader": 1}, {"kind": "loader"}, {"kind": "finding"}, {"kind": "end"}]
+)
 def test_records_without_a_sense_are_left_out(record: dict[str, Any]) -> None:
     """They are no loaders."""
     assert measured(record, {"kind": "end", "rank": "0", "reason": 3}).loaders == ()

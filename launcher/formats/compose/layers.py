@@ -74,7 +74,7 @@ def part_of(node: Scalar, piece: str, *, after: str = "") -> Known[str]:
     if piece and node.raw.count(after + piece) == 1:
         start = node.start + node.raw.index(after + piece) + len(after)
         return Known(piece, piece, node.source.span(start, start + len(piece)))
-    return Known(piece, node.raw, node.span)
+    return Known(piece, node.raw, node)
 
 
 def flat(value: object, path: str) -> Iterator[tuple[str, object]]:

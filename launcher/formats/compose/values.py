@@ -98,7 +98,7 @@ def _go_float(value: float) -> str:
 
 def known(value: T, node: Node) -> Known[T]:
     """Return a value that a node states."""
-    return Known(value, node.raw, node.span)
+    return Known(value, node.raw, node)
 
 
 def unknown(node: Node) -> Unknown:

@@ -81,16 +81,15 @@ def _lines(text: str, place: tuple[int, int], depth: int, single: frozenset[str]
     for words, operators in commands(tokens(text, *place)):
         line = _line(words, single)
         carriage = carriage or any("\r" in each.text for each in operators)
-        shown = (*(each.marked for each in words), *(f"<{each.text}>" for each in operators if each.text not in "\n;"))
+        active = tuple(f"<{each.text}>" for each in operators if each.text not in "\n;")
         if depth < _DEEPEST:
             inner += _inside(text, words, depth, single)
         if line is not None:
-            active = tuple(f"<{each.text}>" for each in operators if each.text not in "\n;")
             after = (active,) if active else ()
             found.append(line._replace(before=tuple(before), after=after))
             before = []
-        elif shown:
-            before.append(shown)
+        elif words or active:
+            before.append((*(each.marked for each in words), *active))
     if found:
         found[-1] = found[-1]._replace(after=(*found[-1].after, *before))
     lines = [each._replace(carriage=carriage) for each in found]

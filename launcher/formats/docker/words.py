@@ -135,18 +135,18 @@ def _matched(pattern: re.Pattern[str], text: str, at: int, stop: int) -> re.Matc
 
 def _take(text: str, match: re.Match[str], stop: int, pieces: list[Piece]) -> int:
     """Add a token's pieces to a word and return where the next token begins."""
-    start, end, kind = match.start(), match.end(), match.lastgroup or ""
-    if kind == "double":
-        return _double(text, start, stop, pieces)
-    if kind == "unknown":
-        end = _behind(text, start, end, stop)
-        pieces.append(Piece(text[start:end], start, end, start, known=False, quoted=match[0] in {"$'", '$"'}))
+    (start, end), kind = match.span(), match.lastgroup
+    if kind == "bare":
+        pieces.append(Piece(match[0], start, end, start))
     elif kind == "single":
-        pieces.append(Piece(match["single"], start, end, start + 1, quoted=True))
+        pieces.append(Piece(match["single"], start, end, start + 1, True, True))
     elif kind == "escaped":
         pieces.append(Piece(match["escaped"], start, end, start + 1))
+    elif kind == "double":
+        return _double(text, start, stop, pieces)
     else:
-        pieces.append(Piece(match[0], start, end, start))
+        end = _behind(text, start, end, stop)
+        pieces.append(Piece(text[start:end], start, end, start, known=False, quoted=match[0] in {"$'", '$"'}))
     return end
 
 

@@ -86,7 +86,7 @@ def _expanded(env: Environment, value: Known[str] | Unknown) -> Value[str]:
     if isinstance(value, Unknown):
         return value
     text = env.expand(value.value)
-    return Unknown(value.text, value.span) if text is None else Known(text, value.text, value.span)
+    return Unknown(value.text, value.span) if text is None else Known(text, value.text, value)
 
 
 def _source(node: Node | None, *, final: bool) -> str | None:

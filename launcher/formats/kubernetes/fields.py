@@ -86,7 +86,7 @@ class Fields:
         if node is None or is_null(node):
             return None
         value = value_of(node, yaml11=True) if isinstance(node, Scalar) else None
-        return self._judged(key, Known(value, node.raw, node.span) if type(value) is kind else unknown(node))
+        return self._judged(key, Known(value, node.raw, node) if type(value) is kind else unknown(node))
 
     def _judged(self, key: str, value: Value[T]) -> Value[T]:
         if isinstance(value, Unknown) and (self._final or not templated(value.text)):
@@ -164,7 +164,7 @@ def text_of(node: Node | None, *, final: bool) -> Value[str]:
         return None
     if not isinstance(value, str) or (not final and templated(value)):
         return unknown(node)
-    return Known(value, node.raw, node.span)
+    return Known(value, node.raw, node)
 
 
 def quantity_of(node: Node | None, *, milli: bool = False) -> Value[int]:
@@ -173,4 +173,4 @@ def quantity_of(node: Node | None, *, milli: bool = False) -> Value[int]:
         return None
     text = quantity_text(value_of(node, yaml11=True)) if isinstance(node, Scalar) else None
     number = None if text is None else (parse_milli_quantity if milli else parse_quantity)(text)
-    return unknown(node) if number is None else Known(number, node.raw, node.span)
+    return unknown(node) if number is None else Known(number, node.raw, node)

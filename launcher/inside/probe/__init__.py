@@ -8,6 +8,8 @@ import sys
 import time
 from typing import TYPE_CHECKING, Any
 
+from launcher.inside.process import off
+
 if TYPE_CHECKING:
     from launcher.inside.probe.ending import Ending
     from launcher.inside.probe.loops import Loops
@@ -39,8 +41,7 @@ class Probe:
             return call(*args)
         except Exception as problem:
             self.off = True
-            reason = f"{type(problem).__name__}: {' '.join(str(problem).split())}"
-            print(f"trainlaunch: probe is off in process {os.getpid()}: {reason}", file=sys.stderr)
+            off("probe", problem)
             return None
 
     def begins(self, iterator: Any, loader: Any) -> None:

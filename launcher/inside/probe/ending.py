@@ -12,13 +12,14 @@ import time
 from collections.abc import Iterator
 from typing import Any, NoReturn
 
-from launcher.inside.marked import emit, rank
+from launcher.inside.marked import emit
 from launcher.inside.probe import checks, records
 from launcher.inside.probe.direct import fetch_directly
 from launcher.inside.probe.limits import Late, limited
 from launcher.inside.probe.loops import Loops
 from launcher.inside.probe.seen import Seen
 from launcher.inside.probe.settings import Settings
+from launcher.inside.process import rank
 
 _GRACE = 5.0  # seconds that the script's own thread has to come to its next batch, once the time is over
 _PICKLING = 20.0  # seconds for one dataset

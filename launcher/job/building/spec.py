@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, TypeVar
 
-from launcher.job.fields.table import default
+from launcher.job.fields.table import defaults
 from launcher.job.healthcheck import HealthCheck
 from launcher.job.loader_spec import BatchBytes, DataLoaderSpec, LoaderSpec, TensorSpec
 from launcher.job.spec import (
@@ -33,14 +33,15 @@ class Stated:
     def __init__(self, values: Mapping[str, Any], path: str = "") -> None:
         self.values = values
         self._path = path
+        self._defaults = defaults(path)
 
     def get(self, name: str) -> Any:
         """Return the stated value of a field, else its default."""
-        return self.values[name] if name in self.values else default(self._path + name)
+        return self.values[name] if name in self.values else self._defaults[name]
 
     def below(self, name: str) -> Stated:
         """Return what is stated in the mapping `name`; nothing where it is unstated."""
-        return Stated(self.values.get(name, {}), f"{self._path}{name}.")
+        return Stated(self.values.get(name, {}), f"{self._path}.{name}" if self._path else name)
 
 
 def job_spec(
@@ -136,7 +137,7 @@ def inherited(shared: Mapping[str, Any], own: Mapping[str, Any]) -> dict[str, An
 
 
 def _loader(name: str, values: Mapping[str, Any], gpus: bool) -> LoaderSpec:
-    stated = Stated(values, "data_loader.")
+    stated = Stated(values, "data_loader")
     sample = stated.get("sample")
     measured = stated.get("batch_bytes")
     return _record(

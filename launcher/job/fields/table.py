@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from launcher.job.fields.container import CONTAINER
@@ -60,14 +60,16 @@ def child(type_: Type | None, key: str) -> Type | None:
     return type_.item if type_.kind in {"map", "list"} else None
 
 
-@functools.cache
 def default(path: str) -> Any:
     """Return the default of a dotted field, as the value that reading it would give."""
+    parent, _, name = path.rpartition(".")
+    return defaults(parent)[name]
+
+
+@functools.cache
+def defaults(path: str) -> Mapping[str, Any]:
+    """Return the default of each field below a dotted one, and of a job's own fields below ``."""
     type_: Type | None = JOB
-    *parents, last = path.split(".")
-    for name in parents:
+    for name in path.split(".") if path else ():
         type_ = child(type_, name)
-    field = named(type_, last) if type_ else None
-    if field is None:
-        raise KeyError(path)
-    return field.default
+    return {name: field.default for name, field in type_.by_name.items()} if type_ else {}

@@ -60,7 +60,7 @@ class Checked(NamedTuple):
         """Return the value of a dotted field, None where it is unstated or can't be read."""
         found: Any = self.values
         for name in path.split("."):
-            found = found.get(name) if isinstance(found, Mapping) else None
+            found = found.get(name) if isinstance(found, dict) else None
         return None if found is BAD else found
 
     def node(self, path: str) -> Node:

@@ -110,7 +110,7 @@ def setting_of(value: object) -> Setting | None:
     if not (isinstance(value, list) and len(value) == 3):
         return None
     workers, prefetch, pinned = value
-    if not (_is_count(workers) and _is_count(prefetch) and pinned in {True, False, None}):
+    if not (_is_count(workers) and _is_count(prefetch) and pinned in (True, False, None)):
         return None
     return Setting(workers, prefetch, pinned)
 

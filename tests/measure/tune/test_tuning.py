@@ -204,6 +204,16 @@ def test_a_setting_in_which_the_container_dies_is_not_taken(tmp_path: Path) -> N
             [{"kind": "tune-end", "rank": 0, "reason": "script", "loaders": [{"at": "a.py:3"}]}],
             "the script ended before a loader was timed",
         ),
+        (
+            Ended(0, ""),
+            [
+                {"kind": "tune-start", "rank": 0, "setting": [1, 2, []]},
+                {"kind": "tune-loader", "rank": 0, "setting": [1, 2, {}], "cpus": {}},
+                {"kind": ["tune-end"], "rank": 0},
+                {"kind": "tune-end", "rank": 0, "reason": "script", "loaders": 5},
+            ],
+            "the script ended before a loader was timed",
+        ),
         (Ended(0, ""), [], "the script ended before a loader was timed"),
         (
             Ended(1, ""),
@@ -216,7 +226,7 @@ def test_a_setting_in_which_the_container_dies_is_not_taken(tmp_path: Path) -> N
             "nothing was timed within the budget of 30s",
         ),
     ],
-    ids=["fails", "late", "short", "none", "raises", "only-evaluates"],
+    ids=["fails", "late", "short", "not-ours", "none", "raises", "only-evaluates"],
 )
 def test_nothing_to_time_is_one_error(tmp_path: Path, ended: Ended, records: list[dict[str, Any]], words: str) -> None:
     """With the script's own last words."""
