@@ -144,7 +144,8 @@ def _locked_rows(plan: LaunchPlan) -> Iterator[tuple[str, str, str, str]]:
     probe = fresh_probe(job)
     if probe is None:
         return
-    took = f"measured on {probe.target} with torch {shown(probe.torch)}; loaders ran {probe.loaders_run}"
+    ran = f"; loaders ran {probe.loaders_run}" if len(probe.loaders) > 1 else ""
+    took = f"measured on {probe.target} with torch {shown(probe.torch)}{ran}"
     yield "probe", "fresh", took, str(Origin(KIND, probe.span))
     for need, spec, seen in zip(plan.shm.loaders, job.data_loader.loaders, probe.loaders, strict=True):
         if spec.storages is not None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from launcher.cli.common import job_of, plan_of
 from launcher.cli.look import look, wrapped
@@ -18,6 +18,7 @@ from launcher.units import UnreadableValue, format_duration, parse_duration
 
 if TYPE_CHECKING:
     from launcher.inside.tune.task import Setting
+    from launcher.job.spec import JobSpec, Origin
     from launcher.measure.tune.result import Tuned
     from launcher.plan.launch_plan import LaunchPlan
 
@@ -72,7 +73,7 @@ def run(args: argparse.Namespace, streams: Streams) -> int:
         refuse_unwritable_lock(Path(args.job))
     tuned = _tuned(args, plan, streams, budget)
     written, failed = _saved(args, plan, tuned, streams)
-    _tell(tuned, written, failed, args, streams)
+    _tell(tuned, Kept(plan, written, failed), args, streams)
     return failed.exit_code if failed else 0
 
 
@@ -188,23 +189,29 @@ def _kept(args: argparse.Namespace, plan: LaunchPlan, tuned: Tuned) -> Path:
     return keep_tune(Path(args.job), plan.target, found)
 
 
-def _tell(
-    tuned: Tuned, written: Path | None, failed: LaunchError | None, args: argparse.Namespace, streams: Streams
-) -> None:
+class Kept(NamedTuple):
+    """What became of the result of a job's `plan`: the lock that has it, and why a file can't be written."""
+
+    plan: LaunchPlan
+    lock: Path | None
+    failed: LaunchError | None
+
+
+def _tell(tuned: Tuned, kept: Kept, args: argparse.Namespace, streams: Streams) -> None:
     """Print what was timed, and what could not be written of it."""
     from launcher.cli.report import as_json, document, framed
     from launcher.measure.tune.result import tuned_document
     from launcher.measure.tune.table import WIDTH, summary, table
 
-    wrong = failed.diagnostics if failed else ()
+    wrong = kept.failed.diagnostics if kept.failed else ()
     for each in wrong:
         streams.say(framed(each, look(streams.err)))
     if args.output == "json":
-        kept = {"written": str(written) if written else None, "findings": as_json(wrong)}
-        streams.result(document({**tuned_document(tuned), **kept}))
+        written = str(kept.lock) if kept.lock else None
+        streams.result(document({**tuned_document(tuned), "written": written, "findings": as_json(wrong)}))
         return
     streams.show("\n".join([f"{tuned.loader.kind} at {tuned.loader.at}", *table(tuned), ""]) + "\n")
-    for line in (*summary(tuned), *_advice(tuned, args, written)):
+    for line in (*summary(tuned), *_advice(tuned, kept, args)):
         streams.show(wrapped(line, WIDTH, 2) + "\n")
 
 
@@ -220,7 +227,7 @@ def _is_plain(args: argparse.Namespace) -> bool:
         return False
 
 
-def _advice(tuned: Tuned, args: argparse.Namespace, written: Path | None) -> Iterator[str]:
+def _advice(tuned: Tuned, kept: Kept, args: argparse.Namespace) -> Iterator[str]:
     """Yield what to type so that the job has the result."""
     best = tuned.best
     if tuned.takes_it is False:
@@ -230,12 +237,25 @@ def _advice(tuned: Tuned, args: argparse.Namespace, written: Path | None) -> Ite
         )
     if best.pin_memory != tuned.as_it_is.pin_memory:
         yield f"write data_loader.pin_memory: {str(best.pin_memory).lower()} as well; the lock has no place for it"
-    if written is not None:
+    if kept.lock is not None:
         same = "" if _is_plain(args) else ", with the same --set"
-        yield f"wrote {written}: plan, render and up use it where num_workers and prefetch_factor are auto{same}"
+        stated = ", ".join(f"{field} ({origin})" for field, origin in _stated(kept.plan.job))
+        wins = f"; what is stated wins, delete it: {stated}" if stated else ""
+        yield f"wrote {kept.lock}: plan, render and up use it{same}{wins}"
         return
     if best != tuned.as_it_is:
         typed = f"num_workers: {best.num_workers}" + f", prefetch_factor: {best.prefetch_factor}" * bool(
             best.num_workers
         )
-        yield f"keep it: add --write, or write `data_loader: {{{typed}}}` in the job file"
+        lock = "" if any(_stated(kept.plan.job)) else "add --write, or "  # what is stated wins over the lock
+        yield f"keep it: {lock}write `data_loader: {{{typed}}}` in the job file"
+
+
+def _stated(job: JobSpec) -> Iterator[tuple[str, Origin]]:
+    """Yield what the job states itself of what the lock has for the loader that trains, each with its place."""
+    from launcher.plan.measured import states
+
+    trains = job.data_loader.loaders[0]
+    for field in ("num_workers", "prefetch_factor"):
+        if states(job, trains, field):
+            yield field, job.origin(job.loader_field(trains.name, field))

@@ -59,3 +59,20 @@ def test_what_was_timed_is_shown(
     else:
         assert "fastest: num_workers 14" in done.stdout
         assert "`data_loader: {num_workers: 14, prefetch_factor: 4}`" in done.stdout
+
+
+def test_a_stated_number_is_said_to_win_over_the_lock(
+    trainlaunch: Runs, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The lock has no effect until the line is deleted; what a probe filled in is not stated."""
+    monkeypatch.setattr(tune_verb, "_tuned", lambda *_: tuned())
+    job = write_job(tmp_path, data_loader={"num_workers": 2})
+    line = job.read_text().splitlines().index("  num_workers: 2") + 1
+    done = trainlaunch("tune", str(job), "--write")
+    assert f"what is stated wins, delete it: num_workers ({job}:{line})" in " ".join(done.stdout.split())
+    asked = trainlaunch("tune", str(job))
+    assert "keep it: write `data_loader: {num_workers: 14, prefetch_factor: 4}`" in " ".join(asked.stdout.split())
+    write_job(tmp_path)
+    done = trainlaunch("tune", str(job), "--write")
+    assert "plan, render and up use it\n" in done.stdout.replace("\n  ", " ")
+    assert trainlaunch("plan", str(job), "-o", "json").stdout.count('"tune": "fresh"') == 1
