@@ -35,7 +35,8 @@ def write_files(
             temporary.replace(path)
     except OSError as cause:
         fix = "name a folder that you can write to, on a disk with space"
-        raise UsageError([_cannot_write(folder, cause, fix)]) from cause
+        what = folder if len(files) > 1 else folder / next(iter(files), "")
+        raise UsageError([_cannot_write(what, cause, fix)]) from cause
     finally:
         for temporary in staged.values():
             temporary.unlink(missing_ok=True)

@@ -66,11 +66,11 @@ def _existing(path: Path, noun: str) -> str:
     import difflib  # only on the way to an error
 
     try:
-        names = sorted(each.name for each in path.parent.iterdir() if each.suffix in {".yaml", ".yml"})
+        there = {each.stem: each for each in path.parent.iterdir() if each.suffix in {".yaml", ".yml"}}
     except OSError:
-        names = []
-    close = difflib.get_close_matches(path.name, (each for each in names if ".lock." not in each), n=1)
-    return f"write {path.with_name(close[0])}" if close else f"name a {noun} that exists"
+        there = {}
+    close = difflib.get_close_matches(path.stem, [stem for stem in there if not stem.endswith(".lock")], n=1)
+    return f"write {there[close[0]]}" if close else f"name a {noun} that exists"
 
 
 def _unreadable(path: Path, error: OSError | ValueError, noun: str) -> tuple[str, str]:
@@ -79,6 +79,6 @@ def _unreadable(path: Path, error: OSError | ValueError, noun: str) -> tuple[str
     if isinstance(error, IsADirectoryError):
         return f"{path} is a folder, not a {noun}", f"name the file in it, like {path / 'job.yaml'}"
     if isinstance(error, PermissionError):
-        return f"the {noun} {path} may not be read by this user", f"run chmod a+r {path}"
+        return f"the {noun} {path} may not be read by this user", f"run `chmod a+r {path}`"
     reason = error.strerror if isinstance(error, OSError) else str(error)
     return f"the {noun} {str(path)!r} can't be read: {reason}", f"name a {noun} that can be read"

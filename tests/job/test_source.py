@@ -145,7 +145,7 @@ def test_a_file_without_permission_is_said(tmp_path: Path, monkeypatch: pytest.M
 
     path = tmp_path / "job.yaml"
     monkeypatch.setattr(Path, "open", refuse)
-    assert rejected(path).fix == f"run chmod a+r {path}"
+    assert rejected(path).fix == f"run `chmod a+r {path}`"
 
 
 def test_a_huge_file_is_refused_unread(tmp_path: Path) -> None:
