@@ -124,3 +124,16 @@ def test_ctrl_c_leaves_no_container(start: Start, trainlaunch: Runs, job: Callab
     found = json.loads(trainlaunch("ps", "-o", "json").stdout)["runs"]
     assert [each for each in found if each["job"].startswith(f"{job_name}-probe-")] == []
     assert not job_file.with_name("job.lock.yaml").exists()
+
+
+def test_inject_is_silent_about_loaders_of_probes_own(
+    trainlaunch: Runs, job: Callable[..., Path], tmp_path: Path
+) -> None:
+    """What probe builds for its checks is no loader of the script, which has one."""
+    job_file = job(steps=80, data_loader={"num_workers": 2, "inject": "num_workers"})
+    script = tmp_path / "train.py"
+    script.write_text(script.read_text().replace(", num_workers=2, persistent_workers=True", ""))
+    done = trainlaunch("probe", str(job_file))
+    told = [each for each in done.stderr.splitlines() if "num_workers" in each and "preflight" not in each]
+    assert len(told) == 1, done.stderr
+    assert "num_workers 0 → 2" in told[0]
