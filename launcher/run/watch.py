@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from launcher.errors import LaunchError
+from launcher.plan.inside import WORKERS
 from launcher.plan.launch_plan import LaunchPlan, SharedMemory
 from launcher.plan.planned import Planned
 from launcher.run.backend import Chunk, Peak, Say, ShmReading, Started
@@ -112,13 +113,15 @@ def clock(ago: float = 0.0) -> str:
 class PlannedShm(NamedTuple):
     """What a plan says of /dev/shm and the workers of one container, which readings are compared with.
 
-    `memory` is its limit in bytes, 0 where none is in effect; `target` is the target's name.
+    `memory` is its limit in bytes, 0 where none is in effect; `target` is the target's name. `injects`: workers are
+    given to DataLoaders from inside, which says of each that is left alone why.
     """
 
     shm: SharedMemory
     ranks: int
     memory: int
     target: str
+    injects: bool = False
 
     def processes(self, settled: int | None) -> int:
         """Return the worker processes of all ranks; `settled` is what the preflight lowered an auto num_workers to."""
@@ -128,7 +131,7 @@ class PlannedShm(NamedTuple):
 def planned_shm(plan: LaunchPlan) -> PlannedShm:
     """Return what readings of a plan's containers are compared with."""
     memory = (plan.memory.limit or 0) if plan.target_record.enforces_limits else 0
-    return PlannedShm(plan.shm, plan.ranks.value, memory, plan.target)
+    return PlannedShm(plan.shm, plan.ranks.value, memory, plan.target, WORKERS in plan.inside.parts)
 
 
 class ShmSource(Protocol):
@@ -282,7 +285,7 @@ class ShmWatch:
         planned = self._plan.processes(self.log.num_workers)
         if self._counts < COUNTS_BEFORE_FEWER_IS_SAID or self.most_workers >= planned:
             return ""
-        return (
-            f"{counted(self.most_workers, 'DataLoader worker')} ran at most and {planned} were planned: "
-            "let the script pass TRAINLAUNCH_NUM_WORKERS to its DataLoader, or state data_loader.num_workers"
-        )
+        way = "let the script pass TRAINLAUNCH_NUM_WORKERS to its DataLoader, or state data_loader.num_workers"
+        if self._plan.injects:
+            way = "the lines about `num_workers` above say which DataLoader was left alone, and why"
+        return f"{counted(self.most_workers, 'DataLoader worker')} ran at most and {planned} were planned: {way}"

@@ -131,6 +131,19 @@ def test_fewer_workers_are_said_at_the_end_only_if_it_ran_long_enough(watch: tup
     assert watcher.fewer_workers() == ""
 
 
+@pytest.mark.parametrize(
+    ("inject", "way"),
+    [("env", "let the script pass TRAINLAUNCH_NUM_WORKERS"), ("num_workers", "was left alone, and why")],
+)
+def test_fewer_workers_have_the_way_to_more(tmp_path: Path, inject: str, way: str) -> None:
+    """What is injected needs nothing of the script, and has said itself which loader it left alone."""
+    plan = plan_with(tmp_path, data_loader={**IMAGES, "num_workers": 2, "inject": inject})
+    watcher = ShmWatch(Scripted([]), planned_shm(plan), Log(lambda log: "", print), print)
+    for _ in range(COUNTS_BEFORE_FEWER_IS_SAID):
+        watcher.take(reading(0, workers=0))
+    assert way in watcher.fewer_workers()
+
+
 def test_workers_that_the_preflight_lowered_are_the_plan(tmp_path: Path) -> None:
     """An auto num_workers counts as what the preflight settled on; a stated one stays."""
     loaders = {"train": {}, "val": {"num_workers": 3}}
