@@ -87,7 +87,7 @@ def _seconds(text: str) -> int:
         short = seconds < SHORTEST
         bound = f"below {format_duration(SHORTEST)}" if short else f"above {format_duration(LONGEST)}"
         why = "the script must start, and some settings must be timed" if short else "no search takes so long"
-        raise UsageError([Diagnostic("TL118", f"--budget {text} is {bound}", f"write {BUDGET}", why=why)])
+        raise UsageError([Diagnostic("TL118", f"--budget {text} is {bound}", f"write --budget {BUDGET}", why=why)])
     return seconds
 
 
