@@ -8,6 +8,7 @@ import os
 import sys
 from typing import Any
 
+from launcher.inside.process import say
 from launcher.inside.tune.task import Setting
 
 _OWN_LOOP = ("lightning", "pytorch_lightning", "transformers.trainer")  # they keep iterators of their own, and state
@@ -76,7 +77,7 @@ def end_copy_of_main() -> None:
     That is how workers start by spawn and by forkserver; the loop that waits for the worker hears of its end.
     """
     if getattr(multiprocessing.current_process(), "_inheriting", False):
-        print("trainlaunch: a worker has come to train: the script has no main guard", file=sys.stderr, flush=True)
+        say("a worker has come to train: the script has no main guard")
         os._exit(1)
 
 
