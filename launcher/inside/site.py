@@ -6,7 +6,7 @@ Older Pythons of an image read this file too.
 import os
 import sys
 
-MYPY = False  # typing takes longer to load than all else here
+MYPY = False  # typing loads slowly
 if MYPY:
     from typing import Any
 
@@ -68,7 +68,7 @@ def run_next() -> None:
     at = sys.path.index(HERE)
     spec = found(sys.meta_path, "sitecustomize", sys.path[at + 1 :])
     if spec:
-        from importlib.util import module_from_spec
+        from _frozen_importlib import module_from_spec  # importlib.util is slow
 
         module = module_from_spec(spec)
         sys.modules["sitecustomize"] = module

@@ -13,7 +13,7 @@ from typing import Any
 
 from launcher.inside.process import rank, say
 
-FEWEST_BATCHES = 64  # a shorter loop ends before workers are worth their start
+FEWEST_BATCHES = 64  # fewer end too soon
 FLAGS = {  # libraries that state a number themselves
     "transformers": "pass --dataloader_num_workers {0}, or it to TrainingArguments",
     "timm": "pass --workers {0}",
@@ -28,27 +28,29 @@ class Workers:
     def __init__(self, planned: list[Any], automatic: int, iterable: type) -> None:
         self._left, self._automatic, self._iterable = planned, automatic, iterable
         self._calls: set[Any] = set()
-        self._seen: set[int] = set()
+        self._said: dict[int, str] = {}
 
     def number(self, given: dict[str, Any]) -> int | None:
-        """Return the workers of a loader with these arguments, None where it is left alone; says so."""
+        """Return the workers of a loader with these arguments, None where it is left alone."""
         place, call, library = _place()
-        again = library and "num_workers" in given and id(given.get("dataset")) in self._seen
-        if again or library == "threading":
-            return None  # it builds the job's own once more; or a check of ours builds it
-        self._seen.add(id(given.get("dataset")))
+        dataset = id(given.get("dataset"))
+        again = library and dataset in self._said
+        if library == "threading" or (again and "num_workers" in given):
+            return None  # a check of ours, or a library that builds the job's own again
         reason = self._reason(given, library)
         if not reason and call in self._calls:
             reason = "another loader was built there before"
         self._calls.add(call)
         planned: Any = {"num_workers": 0, "why": reason} if reason else self._planned(given)
         number = int(self._automatic if planned["num_workers"] is None else planned["num_workers"])
-        if not number:
-            _say_once(f"{place} left alone: {planned.get('why', '0 workers are planned')}")
-            return None
-        self._left.remove(planned)
-        _say_once(f"{place} num_workers 0 → {number}; random numbers differ from a run without workers")
-        return number
+        text = f"left alone: {planned.get('why', '0 workers are planned')}"
+        if number:
+            self._left.remove(planned)
+            text = f"num_workers 0 → {number}; random numbers differ from a run without workers"
+        if number or not again or self._said[dataset] != text:
+            _say_once(f"{place} {text}")
+        self._said[dataset] = text
+        return number or None
 
     def _reason(self, given: dict[str, Any], library: str) -> str:
         """Return what is against workers, empty where nothing is."""
@@ -91,7 +93,7 @@ class Workers:
 
 
 def batches(given: dict[str, Any]) -> int:
-    """Return how many there are. Raises where a part has no length."""
+    """Return how many there are; raises without a length."""
     if given.get("batch_sampler") is not None:
         return len(given["batch_sampler"])
     samples = len(given["dataset"] if given.get("sampler") is None else given["sampler"])
@@ -127,7 +129,7 @@ def _place() -> tuple[str, Any, str]:
 
 
 def install() -> None:
-    """Decide where torch's DataLoaders are built, and see what iterators begin; not in a DataLoader's worker."""
+    """Decide where DataLoaders are built, and see iterators begin, but not in a worker."""
     from torch.utils.data import dataloader
 
     planned, automatic = json.loads(os.environ["TRAINLAUNCH_WORKERS"]), int(os.environ["TRAINLAUNCH_NUM_WORKERS"])

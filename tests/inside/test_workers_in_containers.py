@@ -193,6 +193,8 @@ REBUILDS = """
 from torch.utils.data import DataLoader
 def again(loader):
     return DataLoader(loader.dataset, batch_size=loader.batch_size, num_workers=loader.num_workers)
+def with_what_is_no_default(loader):
+    return again(loader) if loader.num_workers else DataLoader(loader.dataset, batch_size=loader.batch_size)
 """
 VENV = (
     "import sys, sysconfig, pathlib as p; p.Path(sysconfig.get_path('purelib'), 'rebuilds.py').write_text(sys.argv[1])"
@@ -204,7 +206,7 @@ def test_a_library_that_builds_them_again_is_not_spoken_of(inside: Inner, in_ven
     """Whether they have workers or not; a venv sees the image's packages, which are none of its own."""
     script = (
         "import rebuilds\nfor loader in (DataLoader(Data(), 1), DataLoader(Data(8), 1)):\n"
-        "    show(rebuilds.again(loader))\n"
+        "    show(rebuilds.with_what_is_no_default(rebuilds.again(loader)))\n"
     )
     run = "python -m venv --without-pip --system-site-packages /tmp/v && exec /tmp/v/bin/python train.py"
     command = ("sh", "-c", f'python -c "$0" "$1" && {run if in_venv else "exec python train.py"}', VENV, REBUILDS)

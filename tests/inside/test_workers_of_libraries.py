@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from tests.inside.conftest import Inner
-from tests.inside.test_workers_in_containers import LINE, told, train
+from tests.inside.test_workers_in_containers import HEAD, LINE, told, train
 
 pytestmark = [pytest.mark.docker, pytest.mark.libraries]
 
@@ -58,7 +60,25 @@ STATEFUL = """
 from torchdata.stateful_dataloader import StatefulDataLoader
 show(StatefulDataLoader(Data(), batch_size=1))
 """
+TIMM = """
+from timm.data import create_loader
+class Pictures(Data):
+    transform = None
+    def __getitem__(self, index):
+        from PIL import Image
+        return self.transform(Image.new("RGB", (64, 64))), 0
+show(create_loader(Pictures(), input_size=(3, 32, 32), batch_size=1, use_prefetcher=False, device=torch.device("cpu")))
+"""
 TWO = [{"batch_size": None, "num_workers": None}] * 2
+LAUNCHED = """
+from accelerate import Accelerator
+loader = Accelerator(cpu=True).prepare(DataLoader(Data(), 1))
+print(loader.num_workers, sum(1 for _ in loader), flush=True)
+"""
+# Whatever iterates, torch's own iterator waits: the heartbeat's page counts two batches of it.
+PAGE = """
+print(open("/delivered/heartbeat").read(64).split()[4], flush=True)
+"""
 
 
 @pytest.mark.parametrize("strategy", ["", "strategy='ddp', devices=1"], ids=["plain", "ddp"])
@@ -68,8 +88,19 @@ def test_lightnings_loaders_and_those_that_it_builds_again(inside: Inner, exampl
     assert ran.code == 0, ran.err
     assert ran.out.splitlines()[-1] == "2 2"
     at = LINE + LIGHTNING.count("\n", 0, LIGHTNING.index("train, val ="))
-    lines = [each for each in told(ran) if "num_workers" in each or "left alone" in each]
-    assert lines[0].startswith(f"train.py:{at} num_workers 0 → 2")
+    assert [each.partition(";")[0] for each in told(ran)] == [f"train.py:{at} num_workers 0 → 2"]  # both stand there
+
+
+@pytest.mark.parametrize("strategy", ["", "strategy='ddp', devices=1"], ids=["plain", "ddp"])
+def test_a_loader_of_lightnings_that_is_left_alone_is_said_once(
+    inside: Inner, examples_image: str, strategy: str
+) -> None:
+    """What it builds again has the 0 that nobody stated."""
+    script = LIGHTNING.replace("STRATEGY", strategy).replace("Data(128)", "Data(12)")
+    ran = train(inside, script, TWO, image=examples_image, flags=("--env=HOME=/tmp",))
+    assert (ran.code, ran.out.splitlines()[-1:]) == (0, ["2 0"]), ran.err
+    said = [each.partition(" ")[2] for each in told(ran)]
+    assert said[1:] == ["left alone: it has 6 batches, fewer than 64"], said
 
 
 @pytest.mark.parametrize(
@@ -79,10 +110,11 @@ def test_lightnings_loaders_and_those_that_it_builds_again(inside: Inner, exampl
         (ACCELERATE, "2 64", "num_workers 0 → 2"),
         (GEOMETRIC, "DataLoader 2 64", "num_workers 0 → 2"),
         (MONAI, "DataLoader 0 64", "left alone: it states num_workers 0"),
+        (TIMM, "DataLoader 1 64", "left alone: it states num_workers 1; pass --workers 2"),
         (WEBDATASET, "WebLoader", "left alone: its dataset is iterable"),
         (STATEFUL, "StatefulDataLoader 0 64", "left alone: StatefulDataLoader is not torch's DataLoader"),
     ],
-    ids=["transformers", "accelerate", "torch_geometric", "monai", "webdataset", "torchdata"],
+    ids=["transformers", "accelerate", "torch_geometric", "monai", "timm", "webdataset", "torchdata"],
 )
 def test_a_librarys_loader(inside: Inner, examples_image: str, script: str, out: str, line: str) -> None:
     """It trains, and one line names the script's own place."""
@@ -93,3 +125,28 @@ def test_a_librarys_loader(inside: Inner, examples_image: str, script: str, out:
     assert len(lines) == 1, lines
     assert lines[0].startswith("train.py:")
     assert line in lines[0]
+
+
+def test_processes_of_accelerate_launch_have_them(inside: Inner, examples_image: str) -> None:
+    """It hands its environment on."""
+    options = ("--cpu", "--num_processes=1", "--num_machines=1", "--mixed_precision=no")
+    command = ("python", "-m", "accelerate.commands.launch", *options, "train.py")
+    ran = train(inside, LAUNCHED, image=examples_image, command=command, flags=("--env=HOME=/tmp",))
+    assert ran.code == 0, ran.err
+    assert [each for each in ran.out.splitlines() if each.startswith("2 ")] == ["2 64"], (ran.out, ran.err)
+    assert len([each for each in told(ran) if "num_workers 0 → 2" in each]) == 1
+
+
+@pytest.mark.parametrize(
+    "script",
+    [LIGHTNING.replace("STRATEGY", ""), TRANSFORMERS, ACCELERATE, GEOMETRIC, MONAI, TIMM, WEBDATASET, STATEFUL],
+    ids=["lightning", "transformers", "accelerate", "torch_geometric", "monai", "timm", "webdataset", "torchdata"],
+)
+def test_waits_of_a_librarys_loader_are_noted(inside: Inner, examples_image: str, tmp_path: Path, script: str) -> None:
+    """So `stall_after` watches them all."""
+    (tmp_path / "delivered").mkdir()
+    (tmp_path / "delivered" / "heartbeat").write_text(" " * 4096)
+    text = HEAD + script + PAGE
+    ran = inside(text, "heartbeat", image=examples_image, flags=("--env=HOME=/tmp",))
+    assert (ran.code, ran.out.splitlines()[-1]) == (0, "2"), (ran.out, ran.err)
+    assert " is off " not in ran.err
