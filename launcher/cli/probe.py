@@ -63,6 +63,7 @@ before are written, and nothing later is. With --through it goes on to its
 own end and each loop is cut short: its evaluation and saving run. The job's
 output goes to stderr; the run is removed afterwards."""
 BATCHES, SECONDS = 32, 60
+AFTER_DEADLINE = 120  # seconds after active_deadline, by which the script ends itself where nobody is left to end it
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -134,7 +135,8 @@ def _measuring(args: argparse.Namespace, plan: LaunchPlan) -> LaunchPlan:
     ours = measuring_fields(args, plan, "probe", args.seconds)
     job = _unmeasured(read_job(Path(args.job), target=plan.target, sets=[*plan.job.sets, *ours], policy=args.policy))
     planned = _planned(args, job)
-    asked = json.dumps({"batches": args.batches, "seconds": args.seconds, "through": args.through})
+    late = (planned.job.active_deadline or 0) + AFTER_DEADLINE
+    asked = json.dumps({"batches": args.batches, "seconds": args.seconds, "through": args.through, "deadline": late})
     return planned._replace(inside=planned.inside.with_part(PROBE, ("TRAINLAUNCH_PROBE", asked)))
 
 

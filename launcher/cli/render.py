@@ -6,7 +6,14 @@ import argparse
 from collections.abc import Iterable
 from pathlib import Path
 
-from launcher.cli.common import CONTRACT_EXIT_CODES, add_job_arguments, add_kind_argument, plan_of, say_findings
+from launcher.cli.common import (
+    CONTRACT_EXIT_CODES,
+    add_job_arguments,
+    add_kind_argument,
+    plan_of,
+    say_findings,
+    say_unsized,
+)
 from launcher.cli.streams import Streams
 from launcher.cli.target_options import refuse_place_elsewhere
 from launcher.diagnostics import Diagnostic
@@ -62,6 +69,7 @@ def run(args: argparse.Namespace, streams: Streams) -> int:
         if not plan.target_record.has_text:
             raise UsageError([_no_rendering(args.job, plan.target)])
     say_findings(dict.fromkeys(finding for plan in plans for finding in judged(plan)), streams)
+    say_unsized(next((plan for plan in plans if plan.shm.unsized), plans[0]), streams)
     files: dict[str, str] = {}
     for plan in plans:
         text = verified(plan, render(plan, base=args.write_to), base=args.write_to)

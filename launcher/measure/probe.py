@@ -94,9 +94,17 @@ def probe_of(plan: LaunchPlan, measured: Measurement, workers: int | None) -> Pr
 
 
 def _against(seen: LoaderSeen, findings: Sequence[Finding]) -> tuple[str, ...]:
-    """Return the defects of a loader, or of the whole script, that workers bring out."""
-    own = {each.defect for each in findings if each.loader in {seen.number, None}}
-    return tuple(sorted(own & AGAINST_WORKERS))
+    """Return the defects of a loader, or of the whole script, that workers bring out.
+
+    Loaders of other processes have the same numbers and other places.
+    """
+    mine = ((seen.number, seen.at), (seen.number, ""), (None, ""))
+    own = [each for each in findings if (each.loader, "" if each.loader is None else each.place) in mine]
+    return tuple(sorted({each.defect for each in own if each.defect in AGAINST_WORKERS or _loses_batches(each)}))
+
+
+def _loses_batches(finding: Finding) -> bool:
+    return finding.defect == "unpicklable" and finding.facts.get("part") == "batch"
 
 
 def _together(loaders: Sequence[LoaderSeen]) -> bool:

@@ -5,13 +5,17 @@ Records come from the job's container, so each value is taken only where it has 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
 from launcher.measure.finding import Finding
 
 MOST_RECORDS = 20_000
+MOST_ALIKE = 64  # findings in which the same one is looked for
 LARGEST = 10**15  # bytes, counts
+LONGEST = 1000  # characters of a text, entries of a list
+DEEPEST = 6  # of containers in containers
 
 
 class LoaderSeen(NamedTuple):
@@ -92,8 +96,8 @@ class Records:
         first = min(seen, key=lambda each: (each[0], -sum(one.batches for one in seen[each])), default=None)
         mine = seen.get(first, ()) if first else ()
         own = by_process.get(first, []) if first else []
-        start = next((each for each in [*own, *self._all] if each.get("kind") == "start"), {})
-        end = next((each for each in [*own, *self._all] if each.get("kind") == "end"), {})
+        start = next((each for each in [*own, *self._all] if _text(each, "kind") == "start"), {})
+        end = next((each for each in [*own, *self._all] if _text(each, "kind") == "end"), {})
         others = [each for process, each in seen.items() if process != first]
         return Measurement(
             torch=_text(start, "torch") or "unknown",
@@ -102,7 +106,7 @@ class Records:
             seconds=_seconds(end, "seconds") or 0.0,
             loaders=tuple(_largest(each, others) for each in mine),
             findings=tuple(_findings(self._all)),
-            off=tuple(dict.fromkeys(_off(each) for each in self._all if each.get("kind") == "off")),
+            off=tuple(dict.fromkeys(_off(each) for each in self._all if _text(each, "kind") == "off")),
         )
 
 
@@ -177,20 +181,40 @@ def _largest(loader: LoaderSeen, others: Iterable[tuple[LoaderSeen, ...]]) -> Lo
 
 
 def _findings(records: Iterable[Mapping[str, Any]]) -> list[Finding]:
-    """Return what was found, once where several ranks found it."""
-    found: dict[tuple[str, int | None, str], Finding] = {}
+    """Return what was found, once where several ranks found it; one may find several of a kind."""
+    found: list[Finding] = []
+    finders: dict[tuple[str, int | None, str], tuple[int | None, int | None]] = {}
     for each in records:
-        if each.get("kind") != "finding":
+        if _text(each, "kind") != "finding":
             continue
-        facts = each.get("facts")
+        facts = _bounded(each.get("facts"))
         one = Finding(
             _text(each, "defect"),
             _whole(each, "loader"),
             _text(each, "place"),
             facts if isinstance(facts, dict) else {},
         )
-        found.setdefault((one.defect, one.loader, one.place), one)
-    return list(found.values())
+        finder = (_whole(each, "rank"), _whole(each, "pid"))
+        if finders.setdefault((one.defect, one.loader, one.place), finder) == finder and one not in found[-MOST_ALIKE:]:
+            found.append(one)
+    return found
+
+
+def _bounded(value: object, depth: int = 0) -> Any:
+    """Return facts as they can be shown: no text or list without end, no number that JSON doesn't have."""
+    if isinstance(value, str):
+        return _cut(value)
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    if isinstance(value, (dict, list)) and depth == DEEPEST:
+        return None
+    if isinstance(value, dict):
+        return {_cut(name): _bounded(each, depth + 1) for name, each in list(value.items())[:LONGEST]}
+    return [_bounded(each, depth + 1) for each in value[:LONGEST]] if isinstance(value, list) else value
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= LONGEST else f"{text[:LONGEST]}…"
 
 
 def _off(record: Mapping[str, Any]) -> str:
@@ -223,4 +247,4 @@ def _seconds(record: Mapping[str, Any], name: str) -> float | None:
 
 def _text(record: Mapping[str, Any], name: str) -> str:
     value = record.get(name)
-    return value if isinstance(value, str) else ""
+    return _cut(value) if isinstance(value, str) else ""

@@ -132,12 +132,25 @@ def _on_machine(plan: LaunchPlan, console: Console, events: Events[Event], liste
     backend = backend_named(plan.target, console.say)
     try:
         backend.prepare(plan, console.say)
+        _say_left(backend, plan.name, console.say)
         with holding(run), trapped_signals(events), _removing(backend, plan, run, console.say):
             outcome = Supervisor(backend, plan, console, events).run(run, _claim(plan, typed, console.say))
     finally:
         backend.close()
     by = outcome.evidence.stopped_by if outcome.evidence else ""
     return _ran(outcome.exit_code, by, listener, outcome.evidence)
+
+
+def _say_left(backend: Backend, name: str, say: Callable[[str], None]) -> None:
+    """Name runs that measured the same job and that nobody keeps: a SIGKILL of their trainlaunch left them."""
+    from launcher.measure.planned import measured_job
+    from launcher.run.keeping import keeper_of
+
+    job = measured_job(name)
+    runs = backend.runs() if job else ()
+    left = dict.fromkeys(each.job for each in runs if measured_job(each.job) == job and keeper_of(each.run) is None)
+    for each in left:
+        say(f"{each} measured the same job and is left over; `trainlaunch down {each}` removes it")
 
 
 @contextmanager

@@ -146,6 +146,16 @@ def test_render_writes_files_and_refuses_to_overwrite_a_change(trainlaunch: Runs
     assert (out / names[0]).read_text() != "mine\n"
 
 
+def test_render_says_once_how_to_measure_an_unsized_job(trainlaunch: Runs, tmp_path: Path) -> None:
+    """For all targets together, beside the text; one whose batches are stated is silent."""
+    job = write_job(tmp_path, **PORTABLE, data_loader={})
+    done = trainlaunch("render", str(job), "--target", "all")
+    assert done.returncode == 0
+    assert done.stderr.count("trainlaunch probe") == 1
+    sized = ("--set", "data_loader.batch_bytes={size: 1Mi, tensors: 1}")
+    assert "trainlaunch probe" not in trainlaunch("render", str(job), "--target", "all", *sized).stderr
+
+
 def test_render_leaves_nothing_half_written_on_a_full_disk(trainlaunch: Runs, tmp_path: Path) -> None:
     """One clear error; no partial or temporary file."""
     full = Path("/dev/full")

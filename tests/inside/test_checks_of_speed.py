@@ -35,6 +35,8 @@ model(torch.rand(16, 3, 8, 8)); model(torch.rand(16, 3, 8, 8)); frozen(torch.ran
 CASES = [
     case("one left", Images()), case("dropped", Images(), drop_last=True), case("none left", Images(64)),
     case("other size", Images(), {"batch_size": 13}, batch_size=13), case("evaluation", Images(), {"trained": 0}),
+    ("dropped by a sampler",
+     DataLoader(Images(), batch_sampler=BatchSampler(SequentialSampler(range(65)), 16, True)), {}),
     ("own batches", DataLoader(Images(), batch_sampler=[[0, 1], [2]]), {}),
 ]
 """
@@ -43,7 +45,10 @@ CASES = [
     for kind, expected in (("dense", [refused]), ("convolution", [])):
         found = told(inside, script.replace("sys.argv[1]", repr(kind)), "batchnorm_last_batch")
         assert {name: checks[0] for name, checks in found.items()} == {
-            **{each: [] for each in ("dropped", "none left", "other size", "evaluation", "own batches")},
+            **{
+                each: []
+                for each in ("dropped", "dropped by a sampler", "none left", "other size", "evaluation", "own batches")
+            },
             "one left": expected,
         }
 

@@ -233,6 +233,24 @@ def test_a_signal_ends_it_and_leaves_nothing(
     assert not job_file.with_name("job.lock.yaml").exists()
 
 
+def test_a_probe_that_nobody_keeps_is_named_by_the_next(
+    start: Start, trainlaunch: Runs, probed: Probed, left: Left
+) -> None:
+    """After a SIGKILL of trainlaunch; `down` removes it, and a run of another job is none of its business."""
+    job_file = probed(then="time.sleep(100)", stop_grace_period="1s")
+    process = start("probe", str(job_file))
+    read_until(process, b"trained\n", stderr=True)
+    process.kill()
+    process.wait()
+    (run,) = left()
+    probed(*a_probe())
+    done = trainlaunch("probe", str(job_file))
+    assert f"{run} measured the same job and is left over; `trainlaunch down {run}` removes it" in done.stderr
+    assert trainlaunch("down", run).returncode == 0
+    assert left() == []
+    assert "left over" not in trainlaunch("probe", str(job_file)).stderr
+
+
 def test_a_damaged_lock_stops_it_before_anything_runs(trainlaunch: Runs, probed: Probed) -> None:
     """Its other parts are somebody's."""
     job_file = probed(*a_probe())
@@ -260,7 +278,7 @@ def test_the_settings_reach_the_script(trainlaunch: Runs, probed: Probed) -> Non
     then = "print(os.environ['TRAINLAUNCH_PROBE'], file=sys.stderr)"
     words = ("--batches", "5", "--seconds", "7", "--through")
     done = trainlaunch("probe", str(probed(then=then)), *words)
-    assert '{"batches": 5, "seconds": 7, "through": true}' in done.stderr
+    assert '{"batches": 5, "seconds": 7, "through": true, "deadline": 1927}' in done.stderr
     assert "its own saving and evaluation run" in done.stderr
 
 

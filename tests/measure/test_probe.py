@@ -80,13 +80,17 @@ def test_what_workers_bring_out_is_kept_of_the_loader_that_has_it(tmp_path: Path
     records = Records()
     for each in a_probe(a_loader(0), a_loader(1)):
         records.take(each)
-    found = (("handle-in-init", 1), ("slow-collate", 0), ("threads-before-fork", None), ("handle-in-init", 1))
-    findings = tuple(Finding(defect, loader, "train.py:48", {}) for defect, loader in found)
+    found: list[tuple[str, int | None, str, dict[str, Any]]] = [
+        *(("handle-in-init", 1, "train.py:49", {}), ("slow-collate", 0, "train.py:48", {})),
+        *(("threads-before-fork", None, "train.py:7", {}), ("unpicklable", 1, "train.py:49", {"part": "dataset"})),
+        *(("unpicklable", 0, "train.py:48", {"part": "batch"}), ("worker-hang", 0, "of_another_process.py:9", {})),
+    ]
+    findings = tuple(Finding(*each) for each in found)
     plan = plan_with(tmp_path, data_loader={"loaders": {"train": {}, "val": {}}}, **LIMITS)
     probe = probe_of(plan, records.measured()._replace(findings=findings), None)
     assert probe is not None
     assert [each.against_workers for each in probe.loaders] == [
-        ("threads-before-fork",),
+        ("threads-before-fork", "unpicklable"),
         ("handle-in-init", "threads-before-fork"),
     ]
     assert set(defects()) >= AGAINST_WORKERS

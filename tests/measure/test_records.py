@@ -90,6 +90,30 @@ def test_records_without_a_sense_are_left_out(record: dict[str, Any]) -> None:
     assert measured(record, {"kind": "end", "rank": "0", "reason": 3}).loaders == ()
 
 
+def test_a_process_may_find_several_of_a_kind() -> None:
+    """Two handles of one dataset are two findings; what another rank says of the same loader is none more."""
+    one = {"kind": "finding", "defect": "handle-in-init", "loader": 0, "place": "train.py:3", "rank": 0, "pid": 7}
+    paths = [{**one, "facts": {"path": path}} for path in ("dataset.db", "dataset.file", "dataset.db")]
+    others = [{**each, "rank": 1, "pid": 8} for each in paths]
+    found = measured(*a_probe(), *paths, *others).findings
+    assert [each.facts["path"] for each in found] == ["dataset.db", "dataset.file"]
+
+
+def test_what_a_container_says_is_bounded() -> None:
+    """Texts, lists, depth, and numbers that JSON doesn't have; a kind that is no text is no record."""
+    deep: Any = []
+    for _ in range(50):
+        deep = [deep]
+    facts = {"text": "x" * 10**6, "list": [1] * 10**5, "deep": deep, "number": float("nan"), "x" * 5000: 1}
+    odd = {"kind": "finding", "defect": "y" * 10**6, "loader": 0, "place": "z" * 10**6, "facts": facts}
+    kinds = [{"kind": kind, "loader": 0} for kind in ([], {}, None, 3)]
+    (found,) = measured(*a_probe(), odd, *kinds).findings
+    assert (len(found.defect), len(found.place), len(found.facts["text"])) == (1001, 1001, 1001)
+    assert (len(found.facts["list"]), found.facts["number"]) == (1000, None)
+    assert max(map(len, found.facts)) == 1001
+    assert str(found.facts["deep"]).count("[") < 10
+
+
 def test_a_flood_of_records_is_bounded() -> None:
     """A script that prints them for ever fills no memory, and its end is still heard."""
     records = Records()

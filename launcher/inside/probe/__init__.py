@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import os
 import sys
@@ -117,7 +118,7 @@ class Probe:
             if self.settings.through and found.count >= self.settings.batches:
                 self.guarded(_shut, iterator)
                 self.guarded(self.loops.leaves)
-                self.guarded(self.loops.ends, found)
+                self.guarded(self.loops.ends, found, True)
                 raise StopIteration
         begun = time.perf_counter()
         try:
@@ -162,8 +163,12 @@ def _shut(iterator: Any) -> None:
 def install() -> None:
     """Follow what this process does with DataLoaders; as a worker, measure its batches."""
     from launcher.inside.probe import at_end
+    from launcher.inside.probe.checks import worker_hang
+    from launcher.inside.probe.ending import end_late
     from launcher.inside.probe.fetching import Measuring
 
+    with contextlib.suppress(OSError):  # the script's process has ended
+        worker_hang.listen()
     probe = Probe()
     module = sys.modules["torch.utils.data.dataloader"]
     probe.wrap(module)
@@ -172,3 +177,4 @@ def install() -> None:
     measuring.wrap(fetch._MapDatasetFetcher)
     measuring.wrap(fetch._IterableDatasetFetcher)
     at_end.call(probe.ends)
+    end_late(probe.settings.deadline)

@@ -12,8 +12,8 @@ from typing import Any
 def call(function: Callable[[], None]) -> None:
     """Call `function` when the script has ended, once or more.
 
-    From Python 3.12 on no worker starts once the interpreter ends, so there the return of the script's own module
-    counts; one that ends by sys.exit or an exception is late all the same.
+    From Python 3.12 on no worker starts once the interpreter ends, so there the end of the script's own module counts:
+    its return, or the exception that leaves it, as sys.exit's.
     """
     register = getattr(threading, "_register_atexit", None) or atexit.register
     register(function)
@@ -26,9 +26,16 @@ def call(function: Callable[[], None]) -> None:
         function()
         return monitoring.DISABLE
 
+    def unwinds(left: Any, *_: Any) -> None:
+        if left is code:
+            function()
+
+    events = monitoring.events
     monitoring.use_tool_id(tool, "trainlaunch-probe")
-    monitoring.register_callback(tool, monitoring.events.PY_RETURN, returns)
-    monitoring.set_local_events(tool, code, monitoring.events.PY_RETURN)
+    monitoring.register_callback(tool, events.PY_RETURN, returns)
+    monitoring.register_callback(tool, events.PY_UNWIND, unwinds)
+    monitoring.set_local_events(tool, code, events.PY_RETURN)
+    monitoring.set_events(tool, events.PY_UNWIND)  # of all code: this event has no place of its own
 
 
 def _script() -> Any:

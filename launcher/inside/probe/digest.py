@@ -10,9 +10,10 @@ import types
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from launcher.inside.probe.objects import held
+from launcher.inside.probe.objects import held, of_function, parts
+from launcher.inside.probe.places import is_made_by_script
 
-_DEPTH = 8
+_DEPTH, _PARTS = 8, 8
 
 
 def digest(sample: Any) -> str:
@@ -21,6 +22,17 @@ def digest(sample: Any) -> str:
     for each in _parts(sample, _DEPTH):
         found.update(each)
     return found.hexdigest()
+
+
+def parts_of(sample: Any) -> list[str]:
+    """Return a text for each of the parts of a sample, equal where the parts are: `#` and a number, else a hash."""
+    return [_text(each) for _, each in parts(sample)[:_PARTS]]
+
+
+def _text(value: Any) -> str:
+    if getattr(value, "shape", None) == () and hasattr(value, "item"):
+        value = value.item()
+    return f"#{value + 0}" if isinstance(value, (int, float)) else digest(value)
 
 
 def states(*roots: Any) -> dict[str, str]:
@@ -79,13 +91,23 @@ def _generators(roots: Iterable[Any]) -> Iterator[tuple[str, Any]]:
             for owner in (each.value,) if function else type(each.value).__mro__:
                 modules.append(getattr(owner, "__module__", None) or "")
                 if not function:
-                    yield from ((f"{each.path}.{key}", value) for key, value in vars(owner).items() if key not in own)
+                    yield from _of_class(each.path, owner, own)
+    modules += [name for name, module in list(sys.modules.items()) if module and is_made_by_script(module)]
     for module in dict.fromkeys(modules):
         if module.split(".")[0] not in ("torch", "numpy", "random", "builtins"):
             found = getattr(sys.modules.get(module), "__dict__", {})
             yield from ((f"{module}.{key}", value) for key, value in list(found.items()))
     yield from (("random", random), ("numpy.random", getattr(sys.modules.get("numpy"), "random", None)))
     yield "torch", sys.modules["torch"].default_generator
+
+
+def _of_class(path: str, owner: type, own: dict[str, Any]) -> Iterator[tuple[str, Any]]:
+    """Yield what a class holds, and what its methods close over or have as defaults."""
+    for key, value in vars(owner).items():
+        if key not in own:
+            yield f"{path}.{key}", value
+        if isinstance(value, types.FunctionType):
+            yield from ((f"{path}.{key}{suffix}", each) for suffix, each in of_function(value))
 
 
 def _name(generator: Any) -> str:

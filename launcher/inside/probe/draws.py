@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 import contextlib
+import random
+import sys
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from launcher.inside.probe.apart import apart
 from launcher.inside.probe.digest import states
 from launcher.inside.probe.objects import held
+from launcher.inside.probe.sampling import indices
 from launcher.inside.probe.seen import Seen
 from launcher.inside.probe.trial import first_indices, trial_loader
 
 SECONDS = 60.0
-# How far a generator came: [before the first fetch, after it, after the same sample was fetched once more].
-Course = list[str]
+if TYPE_CHECKING:  # Python 3.8 doesn't know such an alias
+    # How far a generator came: [before the first fetch, after it, after the same sample was fetched once more, after
+    # another one was, if there is one]. The global ones are moved on before the last.
+    Course = list[str]
+GLOBAL = ("numpy.random", "random", "torch")
 
 
 class Draws(NamedTuple):
@@ -25,9 +31,18 @@ class Draws(NamedTuple):
     def advancing(self) -> Iterator[str]:
         """Yield the paths of those that each fetch moves on; one that is seeded from the index stays where it is."""
         passed = set()
-        for path, (before, once, twice) in self.epochs[0][0].items():
+        for path, (before, once, twice, *_) in self.epochs[0][0].items():
             if once not in (before, twice) and (before, once, twice) not in passed:
                 passed.add((before, once, twice))  # or the same generator would count by each of its names
+                yield path
+
+    def sown(self) -> Iterator[str]:
+        """Yield the global generators that each sample seeds, and every one alike."""
+        mine, other = self.epochs[0]
+        for path in GLOBAL:
+            before, *after = mine.get(path, [""])
+            alike = len(after) == 3 and {*after, *other.get(path, [""])[1:]} == {after[0]}
+            if alike and after[0] != before:
                 yield path
 
 
@@ -37,6 +52,7 @@ class _Watcher:
     def __init__(self, seen: Seen) -> None:
         self.init, self.collate = seen.worker_init_fn, seen.collate_fn
         self.states: dict[str, str] = {}
+        self.fetched = 0
 
     def start(self, worker: int) -> None:
         if self.init is not None:
@@ -47,6 +63,9 @@ class _Watcher:
         with contextlib.suppress(Exception):  # a collate_fn may want more samples than one
             self.collate(data)  # it may draw too
         before, self.states = self.states, self._states()
+        self.fetched += 1
+        if self.fetched == 2:
+            _move_on()  # or it couldn't be told from one that the first sample alone has moved
         return before, self.states
 
     def _states(self) -> dict[str, str]:
@@ -72,10 +91,19 @@ def _epoch(seen: Seen, number: int) -> list[dict[str, Course]]:
         if callable(set_epoch):
             set_epoch(number)
     index, watcher = first_indices(seen, 1), _Watcher(seen)
-    given = list(trial_loader(seen, 2, watcher, watcher.start, [index] * 4))  # by turns: of worker 0, of worker 1
-    return [_courses(given[worker], given[worker + 2]) for worker in range(2)]
+    other = [each for each in indices(seen, 2) if [each] != index][:1]
+    asked = [*([index] * 4), *([other] * (2 if other else 0))]
+    given = list(trial_loader(seen, 2, watcher, watcher.start, asked))  # by turns: of worker 0, of worker 1
+    return [_courses(*given[worker::2]) for worker in range(2)]
 
 
-def _courses(first: Any, second: Any) -> dict[str, Course]:
-    (before, once), (_, twice) = first, second
-    return {path: [before[path], once[path], twice[path]] for path in before if path in once and path in twice}
+def _courses(first: Any, *others: Any) -> dict[str, Course]:
+    every = (*first, *(after for _, after in others))
+    return {path: [each[path] for each in every] for path in first[0] if all(path in each for each in every)}
+
+
+def _move_on() -> None:
+    random.random()  # noqa: S311 - nobody uses it
+    sys.modules["torch"].rand(1)
+    if "numpy" in sys.modules:
+        sys.modules["numpy"].random.random()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import gc
 import math
+import multiprocessing
 import os
 import sys
 import threading
@@ -103,6 +104,18 @@ class Ending:
                 emit(kind, facts)
         self._loops.results.remove()
         emit("end", {"reason": reason, "seconds": time.monotonic() - (self._begun or 0.0)})
+
+
+def end_late(seconds: float) -> None:
+    """End this process after so many seconds, if it is none that multiprocessing started: those end with theirs."""
+
+    def end() -> None:
+        time.sleep(seconds)
+        emit("end", {"reason": "deadline", "seconds": seconds})
+        _leave()
+
+    if seconds and multiprocessing.parent_process() is None:
+        threading.Thread(target=end, name="trainlaunch-probe", daemon=True).start()
 
 
 def _directly(seen: Seen, others: list[Seen]) -> Iterator[tuple[str, dict[str, Any]]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import threading
 import time
@@ -14,6 +15,7 @@ from launcher.inside.probe.places import caller
 from launcher.inside.probe.results import Results
 from launcher.inside.probe.seen import Fetched, Seen
 
+_INDICES = 4096  # of a sampler that are compared
 _AS_IF_TWO = 4  # batches: two workers that prefetch two each
 
 
@@ -51,7 +53,7 @@ class Loops:
         """Return those of `alive` whose dataset no loop has touched, numbered on, as if alive beside all others."""
         touched = [dataset for each in self.seen for dataset in (each.dataset, getattr(each.dataset, "dataset", None))]
         own = (each for each in alive if each not in self._inherited)
-        found = [each for each in own if not any(each.dataset is dataset for dataset in touched)]
+        found = [each for each in own if not any(each.dataset is one for one in touched) or self._is_other_part(each)]
         numbered = enumerate(found, start=len(self.seen))
         new = [Seen(number, each, self._places.get(each, "")) for number, each in numbered]
         for seen in new:
@@ -60,6 +62,11 @@ class Loops:
                     each.together.add(seen.number)
                     seen.together.add(each.number)
         return new
+
+    def _is_other_part(self, loader: Any) -> bool:
+        """Whether a loader shares a dataset with those that ran, and takes none of their samples."""
+        same = [each for each in self.seen if each.dataset is loader.dataset]
+        return bool(same) and all(_are_apart(each.sampler, getattr(loader, "sampler", None)) for each in same)
 
     def begins(self, iterator: Any, loader: Any) -> None:
         """Note that an iterator is built, unless the dataset or a check of ours builds it."""
@@ -97,8 +104,7 @@ class Loops:
                 return each
         busy = self._open()
         for each in self.seen:
-            dropped = each.loader is None or (each.dataset is loader.dataset and each not in busy)
-            if dropped and _replaces(loader, each, place):
+            if (each.loader is None or each not in busy) and _replaces(loader, each, place):
                 each.take(loader)
                 return each
         new = Seen(len(self.seen), loader, place)
@@ -169,8 +175,12 @@ class Loops:
         for each, _ in running:
             each.fullest = max(each.fullest, (total, alive[each]))
 
-    def ends(self, found: Pass) -> None:
-        """Note that a loop has come to its end."""
+    def ends(self, found: Pass, cut: bool = False) -> None:
+        """Note that a loop has come to its end: its own, or `cut` by us."""
+        if cut:
+            found.seen.cut += 1
+        else:
+            found.seen.whole.append(found.count)
         found.open, found.ended = False, True
         self._pending = [each for each in self._pending if each is not found]
 
@@ -209,7 +219,21 @@ def _replaces(loader: Any, seen: Seen, place: str) -> bool:
     """Return whether a script that builds its loaders anew for each epoch would build this one after that one."""
     mine = (place, type(loader), type(loader.dataset), loader.num_workers, _length(loader.dataset))
     theirs = (seen.place, seen.kind, type(seen.dataset), seen.num_workers, _length(seen.dataset))
-    return mine == theirs and loader.batch_size in (seen.batch_size, None)
+    if mine != theirs or loader.batch_size not in (seen.batch_size, None):
+        return False
+    # One that is alive may be used again: beside it, another one over the same samples is a library's new one.
+    sampler = getattr(loader, "sampler", None)
+    same = loader.dataset is seen.dataset and _length(sampler) == _length(seen.sampler)
+    return seen.loader is None or (same and not _are_apart(seen.sampler, sampler))
+
+
+def _are_apart(one: Any, other: Any) -> bool:
+    """Whether two samplers choose among indices of their own, and of other samples."""
+    chosen: list[Any] = [getattr(each, "__dict__", {}).get("indices") for each in (one, other)]
+    try:
+        return not set.intersection(*({int(index) for index in itertools.islice(each, _INDICES)} for each in chosen))
+    except (TypeError, ValueError):  # none, or keys of another kind
+        return False
 
 
 def _outstanding(iterator: Any, of: Pass) -> int:

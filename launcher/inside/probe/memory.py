@@ -11,6 +11,7 @@ from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 from launcher.inside.probe.objects import OBJECTS, children, is_array, is_frame
+from launcher.inside.probe.reading import beside
 
 _LIMITS = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes")
 _CONTAINERS = (list, tuple, dict, set, frozenset, collections.deque)
@@ -77,10 +78,11 @@ def ranks_here() -> int:
 
 
 def sizes(dataset: Any) -> Sizes:
-    """Return the sizes of what a dataset holds; those of long containers are told from some of their entries."""
+    """Return the sizes of what a dataset holds, in its classes and module too; a long container's by some entries."""
     found: list[tuple[str, Size]] = []
     seen: set[int] = set()
     waiting = collections.deque([("dataset", dataset)])
+    waiting += ((each.path, each.value) for each in beside(dataset) if _is_data(each.value))
     deadline = time.monotonic() + _SECONDS
     while waiting and len(seen) < OBJECTS and time.monotonic() < deadline:
         path, value = waiting.popleft()
@@ -98,6 +100,10 @@ def sizes(dataset: Any) -> Sizes:
         whole = whole.plus(size)
     most_objects = max(found, key=lambda each: each[1].objects)[0]
     return Sizes(whole, most_objects, max(found, key=lambda each: each[1].total())[0])
+
+
+def _is_data(value: Any) -> bool:
+    return isinstance(value, _CONTAINERS) or is_array(value) or is_frame(value)
 
 
 def _of_many(container: Any, seen: set[int]) -> Size:

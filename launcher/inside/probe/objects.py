@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import collections
+import dataclasses
 import functools
 import itertools
 import logging
 import sys
 import time
 import types
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
 OBJECTS, ITEMS, SECONDS, DEPTH = 20_000, 256, 2.0, 12
@@ -59,10 +60,19 @@ def children(value: Any) -> Iterator[tuple[str, Any]]:
     elif isinstance(value, types.MethodType):
         yield ".__self__", value.__self__
     elif isinstance(value, types.FunctionType):
-        for name, cell in zip(value.__code__.co_freevars, value.__closure__ or ()):
-            if _is_set(cell):
-                yield f".<{name}>", cell.cell_contents
+        yield from of_function(value)
     yield from attributes(value)
+
+
+def of_function(function: types.FunctionType) -> Iterator[tuple[str, Any]]:
+    """Yield (`.<name>`, object) of what a function closes over, and of the defaults of its arguments."""
+    code, defaults = function.__code__, function.__defaults__ or ()
+    for name, cell in zip(code.co_freevars, function.__closure__ or ()):
+        if _is_set(cell):
+            yield f".<{name}>", cell.cell_contents
+    positional = code.co_varnames[: code.co_argcount]
+    yield from ((f".<{name}>", each) for name, each in zip(positional[len(positional) - len(defaults) :], defaults))
+    yield from ((f".<{name}>", each) for name, each in (function.__kwdefaults__ or {}).items())
 
 
 def attributes(value: Any) -> Iterator[tuple[str, Any]]:
@@ -75,6 +85,17 @@ def attributes(value: Any) -> Iterator[tuple[str, Any]]:
             found = getattr(value, name, None)
             if found is not None:
                 yield f".{name}", found
+
+
+def parts(value: Any) -> list[tuple[str, Any]]:
+    """Return (path suffix, object) of what a sample or a batch is made of; nothing for a tensor, a number, a text."""
+    if isinstance(value, Mapping):
+        return [(f"[{key!r}]", each) for key, each in value.items()]
+    if isinstance(value, (list, tuple)):
+        return [(f"[{index}]", each) for index, each in enumerate(value)]
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return [(f".{each.name}", getattr(value, each.name, None)) for each in dataclasses.fields(value)]
+    return []
 
 
 def is_array(value: Any) -> bool:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+import sys
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
+
+from launcher.inside.probe.objects import parts
 
 SHORTEST, DEPTH = 8, 4  # of a row that is worth cutting; of containers in containers
 COLLATE, DATASET = "collate_fn", "dataset"
@@ -23,17 +26,28 @@ class Padded(NamedTuple):
 def padded(samples: Sequence[Any], batch: Any) -> list[Padded]:
     """Return what is known of the tensors of one batch that have a row for each sample."""
     found = []
-    parts = [dict(leaves(each)) for each in samples]
+    own = [dict(leaves(each)) for each in samples]
     for path, tensor in leaves(batch):
-        if tensor.dim() < 2 or tensor.shape[0] != len(samples) or tensor.shape[1] < SHORTEST or len(samples) < 2:
+        rows = _rows(tensor, len(samples))
+        if rows is None:
             continue
-        by, used = COLLATE, _used_of_samples(tensor, parts)
+        by, used = COLLATE, _used_of_samples(rows, own)
         if used is None:
-            by, used = DATASET, _used_of_rows(tensor)
+            by, used = DATASET, _used_of_rows(rows)
         if used is not None:
-            size = tensor.numel() * tensor.element_size()
-            found.append(Padded(path, tensor.numel(), used, size, tensor.shape[1], by))
+            size = rows.numel() * rows.element_size()
+            longest = rows.shape[1] if rows.shape[1] >= SHORTEST else max(rows.shape[1:])
+            found.append(Padded(path, rows.numel(), used, size, longest, by))
     return found
+
+
+def _rows(tensor: Any, samples: int) -> Any:
+    """Return a tensor with a row for each sample first, None where it has none, or no row that is worth cutting."""
+    if samples < 2 or tensor.is_nested or tensor.dim() < 2 or tensor.layout is not sys.modules["torch"].strided:
+        return None
+    if tensor.shape[0] != samples:
+        tensor = tensor.transpose(0, 1)  # as pad_sequence gives it
+    return tensor if tensor.shape[0] == samples and max(tensor.shape[1:]) >= SHORTEST else None
 
 
 def leaves(value: Any, path: str = "", depth: int = DEPTH) -> Iterator[tuple[str, Any]]:
@@ -44,14 +58,11 @@ def leaves(value: Any, path: str = "", depth: int = DEPTH) -> Iterator[tuple[str
         yield path, value
     elif isinstance(value, (str, bytes)) or depth == 0:
         return
-    elif isinstance(value, Mapping):
-        for key, each in value.items():
-            yield from leaves(each, f"{path}[{key!r}]", depth - 1)
     elif _is_numbers(value):
         yield path, torch.as_tensor(value)
-    elif isinstance(value, (list, tuple)):
-        for index, each in enumerate(value):
-            yield from leaves(each, f"{path}[{index}]", depth - 1)
+    else:
+        for suffix, each in parts(value):
+            yield from leaves(each, path + suffix, depth - 1)
 
 
 def _is_numbers(value: Any) -> bool:
@@ -60,13 +71,13 @@ def _is_numbers(value: Any) -> bool:
     return isinstance(value, (list, tuple)) and len(value) > 0 and all(isinstance(each, (int, float)) for each in value)
 
 
-def _used_of_samples(tensor: Any, parts: list[dict[str, Any]]) -> int | None:
+def _used_of_samples(tensor: Any, samples: list[dict[str, Any]]) -> int | None:
     """Return how many elements come from the samples, None where no part of theirs has another length and is in it."""
-    for path in parts[0]:
-        own = [part[path] for part in parts if path in part]
-        if len(own) < len(parts) or any(each.dim() != tensor.dim() - 1 for each in own):
+    for path in samples[0]:
+        own = [each[path] for each in samples if path in each]
+        if len(own) < len(samples) or any(each.dim() != tensor.dim() - 1 for each in own):
             continue
-        if len({each.shape[0] for each in own}) < 2:
+        if len({tuple(each.shape) for each in own}) < 2:
             continue
         if all(_holds(row, each) for row, each in zip(tensor, own)):
             return sum(int(each.numel()) for each in own)
@@ -91,7 +102,7 @@ def _used_of_rows(tensor: Any) -> int | None:
     """
     import torch
 
-    if tensor.dim() != 2 or tensor.dtype not in (torch.int64, torch.int32):
+    if tensor.dim() != 2 or tensor.shape[1] < SHORTEST or tensor.dtype not in (torch.int64, torch.int32):
         return None
     for rows in (tensor, tensor.flip(1)):
         value = int(rows[:, -1].mode().values)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Iterator
 from multiprocessing import context
 from typing import Any
 
@@ -13,16 +15,24 @@ def pickle_error(value: Any) -> Exception | None:
     """Return what pickling `value` for another process raises; None where it can be pickled."""
     if is_array(value) and str(value.dtype) != "object":
         return None
+    with for_child():
+        try:
+            walk(value, lambda storage: None)
+        except Exception as error:  # PicklingError, and whatever a class's own methods raise
+            return error
+    return None
+
+
+@contextlib.contextmanager
+def for_child() -> Iterator[None]:
+    """Pickle in this block as for a child that starts: what multiprocessing shares is pickled for one alone."""
     before = context.get_spawning_popen()
     child: Any = _Child()
-    context.set_spawning_popen(child)  # what multiprocessing shares is pickled for a child alone
+    context.set_spawning_popen(child)
     try:
-        walk(value, lambda storage: None)
-    except Exception as error:  # PicklingError, and whatever a class's own methods raise
-        return error
+        yield
     finally:
         context.set_spawning_popen(before)
-    return None
 
 
 class _Child:

@@ -5,10 +5,12 @@ from __future__ import annotations
 import os
 import sys
 import sysconfig
+import types
 from typing import Any, NamedTuple
 
 _FOLDER = os.getcwd()  # scripts change it
 _OURS = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+_STDLIB = tuple(each + os.sep for each in (sysconfig.get_path("stdlib"), sysconfig.get_path("platstdlib"), _OURS))
 _PACKAGES = (f"{os.sep}site-packages{os.sep}", f"{os.sep}dist-packages{os.sep}")
 
 
@@ -53,14 +55,20 @@ def is_of_script(path: str) -> bool:
     return not path.startswith("<") and not _is_library(os.path.join(_FOLDER, path))
 
 
+def is_made_by_script(value: Any) -> bool:
+    """Whether a class, a function or a module is the user's own."""
+    module = value if isinstance(value, types.ModuleType) else sys.modules.get(getattr(value, "__module__", None) or "")
+    path = getattr(module, "__file__", None)
+    return is_of_script(path) if path else getattr(module, "__name__", "") == "__main__"  # of python -c
+
+
 def place(path: str, line: int) -> str:
     """Return a place of code as FILE:LINE, relative to the folder that the script began in."""
     return _named(os.path.join(_FOLDER, path), line)
 
 
 def _is_library(path: str) -> bool:
-    stdlib = (sysconfig.get_path("stdlib"), sysconfig.get_path("platstdlib"), _OURS)
-    return any(each in path for each in _PACKAGES) or any(path.startswith(each + os.sep) for each in stdlib)
+    return any(each in path for each in _PACKAGES) or path.startswith(_STDLIB)
 
 
 def _named(path: str, line: int) -> str:

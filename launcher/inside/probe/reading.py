@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import dis
+import sys
 import types
 from collections.abc import Iterator
 from typing import Any, NamedTuple
+
+from launcher.inside.probe.objects import Held, held
+from launcher.inside.probe.places import is_made_by_script
 
 READS = ("__getitem__", "__getitems__", "__iter__", "__next__")
 _LIFECYCLE = {"__init__", "__new__", "__del__", "__enter__", "__exit__", "__getstate__", "__setstate__", "__reduce__"}
@@ -61,8 +65,39 @@ def _names(value: Any, start: Any) -> Names:
                 found = found._replace(whole=False)
                 continue
             found = _with(found, code)
+        for function in _helpers(type(value), name):
+            found = _with(found, function.__code__)._replace(whole=found.whole)  # what it builds is its own
         waiting += [each for each in found.used if each not in done]
     return found
+
+
+def beside(root: Any) -> Iterator[Held]:
+    """Yield what the script's own classes and functions that `root` holds use of their class and of their module.
+
+    The holder is the object that uses it; the path is `Class.name`, or a name of the module. `root` may be a function.
+    """
+    done: set[int] = set()
+    for each in list(held(root)):
+        function = isinstance(each.value, types.FunctionType)
+        owner: Any = each.value if function else type(each.value)
+        if id(owner) in done or not is_made_by_script(owner):
+            continue
+        done.add(id(owner))
+        used = (names_of_function(each.value) if function else names_of_holder(each.value)).used
+        own = getattr(each.value, "__dict__", {})
+        for kind in () if function else owner.__mro__:
+            named = used & set(vars(kind)) - set(own) if is_made_by_script(kind) else ()
+            yield from (Held(f"{kind.__name__}.{name}", vars(kind)[name], each.value, name) for name in sorted(named))
+        known = vars(sys.modules[owner.__module__])
+        yield from (Held(name, known[name], each.value, name) for name in sorted(used & set(known)))
+
+
+def _helpers(owner: type, name: str) -> Iterator[Any]:
+    """Yield the function of the class's module that has this name, if it is the script's own."""
+    module = sys.modules.get(owner.__module__)
+    value = vars(module).get(name) if module is not None and is_made_by_script(module) else None
+    if isinstance(value, types.FunctionType) and is_made_by_script(value):
+        yield value
 
 
 def _functions(owner: type, name: str) -> Iterator[Any]:

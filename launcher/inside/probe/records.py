@@ -9,8 +9,9 @@ import platform
 import statistics
 from typing import Any
 
+from launcher.inside.probe.pickling import for_child
 from launcher.inside.probe.seen import Seen
-from launcher.inside.probe.storages import walk, weigh
+from launcher.inside.probe.storages import Weight, walk, weigh
 
 _BOUND = 3  # times that a number comes up before it is one
 _WHOLE = 0.02  # of a batch: a label or a loss that is kept is no batch
@@ -107,8 +108,12 @@ def batches_kept(seen: Seen) -> int | None:
 
 
 def dataset(seen: Seen) -> dict[str, Any]:
-    """Return what pickle moves of a dataset to each worker where it isn't forked. Raises what pickle raises."""
-    weight = weigh(seen.dataset)
+    """Return what pickle moves of a dataset to each worker where it isn't forked; nothing where it can't be pickled."""
+    try:
+        with for_child():
+            weight = weigh(seen.dataset)
+    except Exception:  # a finding of its own; forked workers get it all the same
+        weight = Weight([], 0)
     sizes = {"tensor_bytes": weight.pages, "tensors": len(weight.storages), "pickled_bytes": weight.pickled}
     return {"loader": seen.number, **sizes}
 

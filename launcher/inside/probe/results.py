@@ -9,6 +9,7 @@ import tempfile
 from launcher.inside.probe.seen import Fetched
 
 VARIABLE = "TRAINLAUNCH_PROBE_RESULTS"  # tells spawned workers the path
+STACKS = "-stacks"  # of the file beside it, where workers write where they stand
 
 
 class Results:
@@ -25,6 +26,7 @@ class Results:
         folder = ours if os.access(ours, os.W_OK) else None
         descriptor, self.path = tempfile.mkstemp(prefix=".trainlaunch-probe-", dir=folder)
         os.close(descriptor)
+        os.close(os.open(self.path + STACKS, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
         self.owner = os.getpid()
         os.environ[VARIABLE] = self.path
 
@@ -50,5 +52,6 @@ class Results:
         """Remove the file, where it is this process's own."""
         if self.path and self.owner == os.getpid():
             os.unlink(self.path)
+            os.unlink(self.path + STACKS)
             os.environ.pop(VARIABLE, None)
             self.path = ""

@@ -10,7 +10,9 @@ import time
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
+from launcher.inside.probe.limits import Late
 from launcher.inside.probe.seen import Seen
+from launcher.inside.probe.trial import first_indices, sampler_of
 
 SECONDS = 5.0
 _WHOLE = ("SequentialSampler", "RandomSampler", "DistributedSampler", "SeedableRandomSampler")
@@ -63,15 +65,14 @@ def indices(seen: Seen, count: int) -> list[Any]:
 
     Of a sampler whose choice isn't known they are the first that a sampler of it gives.
     """
-    sampler, length = getattr(seen.batch_sampler, "sampler", seen.sampler), _length(seen.dataset)
+    sampler = sampler_of(seen)
+    length = _length(getattr(sampler, "data_source", seen.dataset))
     if type(sampler).__name__ in _WHOLE and length:
         known: Any = range(length)
     elif "indices" in getattr(sampler, "__dict__", {}):
         known = list(vars(sampler)["indices"])
     else:
-        batches = seen.batch_sampler
-        given = itertools.chain.from_iterable(batches) if batches is not None else iter(sampler or ())
-        known = list(itertools.islice(given, count))
+        known = first_indices(seen, count)
     if not known:
         return []
     others = random.Random(0).sample(range(len(known)), min(count, len(known)))  # noqa: S311 - any will do
@@ -97,7 +98,9 @@ def read(dataset: Any, index: Any, batched: bool = True) -> Sample:
     _opened.start()
     try:
         value, error = (several([index])[0] if callable(several) else dataset[index]), None
-    except Exception as raised:  # the script's own
+    except Late:
+        raise
+    except BaseException as raised:  # the script's own, sys.exit too
         value, error = None, raised
     return Sample(index, value, error, _file(_opened.stop(), dataset, index))
 

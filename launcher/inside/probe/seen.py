@@ -37,6 +37,8 @@ class Seen:
         self.take(loader)
         self.iterators = 0  # built; a persistent one is built once
         self.passes: list[int] = []  # batches of each loop over it
+        self.whole: list[int] = []  # batches of each loop that came to its end by itself
+        self.cut = 0  # loops that probe ended
         self.trained = 0  # batches that backward or an optimizer's step followed
         self.with_grad = 0  # batches that came while autograd recorded
         self.together: set[int] = set()  # loaders whose loop had not ended when this one's began, and the reverse
@@ -63,7 +65,7 @@ class Seen:
         self.num_workers = loader.num_workers
         self.persistent_workers = bool(loader.persistent_workers)
         self.pin_memory = bool(loader.pin_memory)
-        self.drop_last = bool(loader.drop_last)
+        self.drop_last = bool(getattr(loader.batch_sampler, "drop_last", loader.drop_last))  # libraries wrap samplers
         self.worker_init_fn = loader.worker_init_fn
         self.prefetch_factor = loader.prefetch_factor
         self.timeout = loader.timeout
@@ -74,6 +76,13 @@ class Seen:
     def loader(self) -> Any:
         """Return the script's own loader, None where it has none any more."""
         return self._loader()
+
+    @property
+    def pins(self) -> bool:
+        """Return whether torch copies its batches to pinned memory: without a GPU it doesn't, whatever is stated."""
+        import torch
+
+        return self.pin_memory and torch.cuda.is_available()
 
     @property
     def batches(self) -> int:

@@ -12,12 +12,14 @@ VARIABLE = "TRAINLAUNCH_PROBE"
 class Settings(NamedTuple):
     """The script ends after `batches` of the loader that trains, or `seconds` after its first batch was asked for.
 
-    `through`: the script goes on to its own end, and each of its loops is cut to `batches`.
+    `through`: the script goes on to its own end, and each of its loops is cut to `batches`. `deadline`: seconds after
+    torch was imported at which it ends anyhow, 0 for none: whoever started it may be gone.
     """
 
     batches: int = 32  # twice what Hugging Face's Trainer holds with 8 steps of accumulation
     seconds: float = 60.0
     through: bool = False
+    deadline: float = 0.0
 
 
 def read() -> Settings:

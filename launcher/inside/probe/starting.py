@@ -62,8 +62,10 @@ def batch_seconds(seen: Seen) -> float:
 
 
 def batches_of_epoch(seen: Seen) -> int | None:
-    """Return how many batches an epoch has, None where that isn't known."""
+    """Return how many batches an epoch has, of a stream how many one had that was seen; None where that isn't known."""
+    if seen.iterable:
+        return max(seen.whole, default=None)
     try:
-        return None if seen.iterable else len(indices_asked(seen))
+        return len(indices_asked(seen))
     except TypeError:  # a sampler without a length
         return None

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import multiprocessing
-import random
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -53,15 +52,12 @@ def first_indices(seen: Seen, count: int) -> list[Any]:
     return list(itertools.islice(iter(seen.sampler or ()), count))
 
 
-def spread_indices(seen: Seen, count: int) -> list[Any]:
-    """Return up to `count` indices from all over the dataset, or the first of a sampler whose choice isn't known."""
-    from torch.utils.data import DistributedSampler, RandomSampler, SequentialSampler
+def sampler_of(seen: Seen) -> Any:
+    """Return the sampler that alone decides what the dataset is asked for; None where a script's batch_sampler does."""
+    from torch.utils.data import BatchSampler
 
-    sampler = getattr(seen.batch_sampler, "sampler", seen.sampler)
-    if type(sampler) in (RandomSampler, SequentialSampler, DistributedSampler) and len(seen.dataset):
-        length = len(seen.dataset)
-        return random.Random(0).sample(range(length), min(count, length))  # noqa: S311 - any will do
-    return first_indices(seen, count)
+    own = seen.batch_sampler
+    return seen.sampler if own is None else own.sampler if type(own) is BatchSampler else None
 
 
 def first_batches(seen: Seen, count: int) -> Iterator[Any]:

@@ -18,7 +18,8 @@ loses that much of its variety; no error says so. Measured: the states of all ge
 after they read a sample. One that `__getitem__` seeds from the index is fine and not reported.
 
 A `worker_init_fn` that divides torch's seed (`torch.initial_seed() // 2**32`) instead of taking the remainder is
-reported too: it drops the half of the seed that tells neighbouring seeds apart.
+reported too: it drops the half of the seed that tells neighbouring seeds apart. So is a `__getitem__` that seeds
+`torch`, `random` or `numpy.random` with a constant: every sample then draws the same numbers.
 
 **Example**:
 
@@ -48,8 +49,16 @@ loader = DataLoader(Images(files), num_workers=4, worker_init_fn=seed)
 
 
 def said(finding: Finding) -> Diagnostic:
-    """Facts: `generator`, its path; `class`; paths of `others`; `how`: `equal` or `low bits`; `num_workers`."""
+    """Facts: `generator`, its path; `class`; `others`; `how`: `equal`, `low bits` or `each sample`; `num_workers`."""
     generator, workers = str(finding.facts["generator"]), int(finding.facts["num_workers"])
+    if finding.facts["how"] == "each sample":
+        return Diagnostic(
+            TL708.code,
+            f"reading a sample seeds {generator}, each time alike: all samples draw the same random numbers",
+            "drop that seed, or make a generator from the index: np.random.default_rng((seed, index))",
+            why="a seed in __getitem__ puts the generator back to where it was for the sample before",
+            severity=Severity.WARNING,
+        )
     if finding.facts["how"] == "low bits":
         return Diagnostic(
             TL708.code,

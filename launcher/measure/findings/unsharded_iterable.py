@@ -12,7 +12,8 @@ TL710 = Explanation(
     """\
 **Why**: each worker iterates a copy of the dataset. Where `__iter__` doesn't take its share by `get_worker_info()`, N
 workers give every sample N times: an epoch is N times as long, and an evaluation counts each sample N times. No error
-says so. Measured: hashes of what two workers yield.
+says so. Measured: hashes of what two workers yield; where samples are augmented at random, those of a part that isn't,
+as a label or a name.
 
 **Example**:
 
@@ -42,9 +43,14 @@ loader = DataLoader(Lines(), num_workers=4)
 
 
 def said(finding: Finding) -> Diagnostic:
-    """Facts: `samples` of each worker, whether the stream `ended`, the script's `num_workers`."""
+    """Facts: `samples` of each worker, whether the stream `ended`, the script's `num_workers`.
+
+    `part`: the position of what is equal in each sample, None where all of it is.
+    """
     samples, workers = int(finding.facts["samples"]), int(finding.facts["num_workers"])
     part = f"all {samples} samples" if finding.facts["ended"] else f"the same first {samples} samples"
+    if finding.facts.get("part") is not None:
+        part = f"the same {samples} samples, differently augmented ([{int(finding.facts['part'])}] of each is equal)"
     who = (
         f"each of the {workers} workers yields" if workers > 1 else "with num_workers above 1, each worker would yield"
     )

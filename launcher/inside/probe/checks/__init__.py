@@ -72,7 +72,7 @@ def _found(check: Check, seen: Seen) -> Iterator[tuple[str, dict[str, Any]]]:
         problem = ""
     except Late:
         problem = f"not done after {check.seconds:g} s"
-    except Exception as error:
+    except (Exception, SystemExit, KeyboardInterrupt) as error:  # the script's own code may raise anything
         problem = f"{type(error).__name__}: {error}"
     yield from (("finding", {**stated, "facts": facts}) for facts in found)
     if problem:

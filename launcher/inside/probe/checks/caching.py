@@ -9,7 +9,7 @@ from typing import Any
 from launcher.inside.probe.memory import deep_size, limit, ranks_here
 from launcher.inside.probe.noticing import noticed
 from launcher.inside.probe.objects import held
-from launcher.inside.probe.reading import READS, names_of_reading
+from launcher.inside.probe.reading import beside
 from launcher.inside.probe.sampling import indices, read
 from launcher.inside.probe.seen import Seen
 
@@ -17,17 +17,18 @@ GROWN = 0.1  # part of the memory limit that is worth a word
 SMALLEST = 32 * 2**20  # bytes; of a tiny limit anything is a tenth
 READ = 12  # samples that are read to see what stays of them
 KEPT = 1024  # bytes a sample: names and counters that a dataset notes are no cache
+COUNTED = 2_000_000  # entries of a container that are looked at one by one
 _CACHES = (dict, list, set)
 
 
 def notice(seen: Seen) -> dict[str, int]:
     """Return the number of entries of each container of a dataset, before its first sample is read."""
-    return {path: len(value) for path, value in _containers(seen.dataset)}
+    return {path: _filled(value) for path, value in _containers(seen.dataset)}
 
 
 def check(seen: Seen) -> Iterator[dict[str, Any]]:
     """Yield a cache that grows with each sample, and that each worker or rank fills for itself."""
-    if seen.iterable:
+    if seen.iterable or not hasattr(seen.dataset, "__len__"):
         return
     samples = len(seen.dataset)
     for path, entry, most in _grown(seen):
@@ -53,15 +54,15 @@ def _grown(seen: Seen) -> Iterator[tuple[str, int, int]]:
     """Yield (path, bytes of an entry, most entries or 0) of what grew by an entry a sample."""
     dataset = seen.dataset
     chosen = indices(seen, READ)
-    before, cached = {path: len(value) for path, value in _containers(dataset)}, _cached(dataset)
+    before, cached = notice(seen), _cached(dataset)
     values = [each.value for each in (read(dataset, index) for index in chosen) if each.error is None]
     if not values:
         return
     first = (noticed(seen, "caching") or {}) if seen.num_workers == 0 else {}
     done = min(seen.batches * (seen.batch_size or 1), len(dataset))
     for path, value in _containers(dataset):
-        added = len(value) - before.get(path, 0)
-        since = len(value) - first.get(path, len(value))
+        filled = _filled(value)
+        added, since = filled - before.get(path, 0), filled - first.get(path, filled)
         if added >= 0.75 * len(values) or since >= max(1, 0.75 * done):
             yield path, _entry_size(value), 0
     for name, (size, most) in _cached(dataset).items():
@@ -71,30 +72,29 @@ def _grown(seen: Seen) -> Iterator[tuple[str, int, int]]:
 
 def _entry_size(container: Any) -> int:
     """Return the mean bytes of the entries that came last."""
-    values = list(container.values() if isinstance(container, dict) else container)[-READ:]
+    values = [each for each in _entries(container) if each is not None][-READ:]
     return sum(deep_size(each, set()).total() for each in values) // max(1, len(values))
 
 
+def _filled(container: Any) -> int:
+    """Return how many entries hold something: many caches are lists of None at first."""
+    if len(container) > COUNTED:
+        return len(container)
+    return sum(each is not None for each in _entries(container))
+
+
+def _entries(container: Any) -> Any:
+    return container.values() if isinstance(container, dict) else container
+
+
 def _containers(dataset: Any) -> list[tuple[str, Any]]:
-    """Return (path, container) of a dataset, of its class, and of the module whose names its reading uses."""
-    found = [(each.path, each.value) for each in held(dataset) if isinstance(each.value, _CACHES)]
-    for owner in type(dataset).__mro__:
-        found += [(f"{owner.__name__}.{name}", each) for name, each in vars(owner).items() if isinstance(each, _CACHES)]
-    names = names_of_reading(dataset).used
-    for function in (getattr(type(dataset), name, None) for name in READS):
-        known = getattr(function, "__globals__", {})
-        found += [(name, known[name]) for name in names if isinstance(known.get(name), _CACHES)]
-    return found
+    """Return (path, container) of a dataset, of its classes, and of the modules whose names its reading uses."""
+    found = itertools.chain(held(dataset), beside(dataset))
+    return [(each.path, each.value) for each in found if isinstance(each.value, _CACHES)]
 
 
 def _cached(dataset: Any) -> dict[str, tuple[int, int]]:
     """Return (entries, most entries or 0) of each method or function of functools.lru_cache that reading uses."""
-    names = names_of_reading(dataset).used
-    known: dict[str, Any] = {}
-    for function in (getattr(type(dataset), name, None) for name in READS):
-        known.update((name, each) for name, each in getattr(function, "__globals__", {}).items() if name in names)
-    for owner in reversed(type(dataset).__mro__):
-        known.update((f"{owner.__name__}.{name}", each) for name, each in vars(owner).items())
-    found = ((name, getattr(each, "cache_info", None)) for name, each in known.items())
-    told = ((name, info()) for name, info in itertools.islice(found, 10_000) if callable(info))
+    found = ((each.path, getattr(each.value, "cache_info", None)) for each in beside(dataset))
+    told = ((name, info()) for name, info in found if callable(info))
     return {name: (each.currsize, each.maxsize or 0) for name, each in told}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import io
+import itertools
 import sys
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
@@ -11,8 +12,8 @@ from typing import Any, NamedTuple
 from launcher.inside.probe.noticing import noticed
 from launcher.inside.probe.objects import Held, held
 from launcher.inside.probe.pickling import pickle_error
-from launcher.inside.probe.places import is_of_script
-from launcher.inside.probe.reading import names_of_function, names_of_holder
+from launcher.inside.probe.places import is_made_by_script
+from launcher.inside.probe.reading import beside, names_of_function, names_of_holder
 from launcher.inside.probe.records import start_method
 from launcher.inside.probe.sampling import samples
 from launcher.inside.probe.seen import Seen
@@ -40,6 +41,8 @@ _KINDS: tuple[tuple[str, str, str], ...] = (
     ("av", "InputContainer", "PyAV"),
     ("rasterio", "DatasetReader", "rasterio"),
     ("openslide", "OpenSlide", "openslide"),
+    ("_gdbm", "gdbm", "dbm"),
+    ("_dbm", "dbm", "dbm"),
     ("_io", "_IOBase", FILE),
     ("_thread", "lock", LOCK),
     ("_thread", "RLock", LOCK),
@@ -64,9 +67,9 @@ def notice(seen: Seen) -> list[Handle]:
     """Return the handles that are open before the first iterator of a loader starts its workers."""
     found: list[Handle] = []
     inside: list[str] = []  # paths of handles, whose own parts are no second finding
-    for each in held(seen.dataset):
+    for each in itertools.chain(held(seen.dataset), held(seen.collate_fn, "collate_fn"), _of_classes(seen.dataset)):
         kind = kind_of(each.value)
-        if kind == LOCK and not _is_of_script(each.holder):  # a library knows what its locks are for
+        if kind == LOCK and not is_made_by_script(type(each.holder)):  # a library knows what its locks are for
             continue
         if kind is not None and not any(each.path.startswith(path) for path in inside):
             inside.append(each.path)
@@ -74,11 +77,20 @@ def notice(seen: Seen) -> list[Handle]:
     return found
 
 
+def _of_classes(dataset: Any) -> Iterator[Held]:
+    """Yield what reading uses of classes and modules, and what such an object holds itself; no locks of modules."""
+    for each in beside(dataset):
+        inner = held(each.value, each.path) if is_made_by_script(type(each.value)) else iter([each])
+        for one in inner:
+            if kind_of(one.value) != LOCK:
+                yield one if one.holder is not None else each
+
+
 def check(seen: Seen) -> Iterator[dict[str, Any]]:
     """Yield each handle that the workers share, or would share where the loader has none yet."""
     handles: list[Handle] = noticed(seen, "handle_in_init") or []
-    if handles and start_method(seen) != "fork" and pickle_error(seen.dataset) is None:
-        return  # each worker gets the dataset without them
+    if start_method(seen) != "fork":  # each worker gets what can be pickled, and makes its own classes and modules
+        handles = [each for each in handles if pickle_error(_root(seen, each.held.path)) is not None]
     done: set[tuple[int, str]] = set()  # of a list of handles one is said
     for each in handles:
         variable = (id(each.held.holder), each.held.name)
@@ -95,6 +107,11 @@ def check(seen: Seen) -> Iterator[dict[str, Any]]:
                 "num_workers": seen.num_workers,
                 "start_method": start_method(seen),
             }
+
+
+def _root(seen: Seen, path: str) -> Any:
+    """Return the part of a loader that a path begins at, None for a name of a module or a class."""
+    return {"dataset": seen.dataset, "collate_fn": seen.collate_fn}.get(path.partition(".")[0].partition("[")[0])
 
 
 def _breaks(seen: Seen, each: Handle) -> bool:
@@ -136,7 +153,7 @@ def _is_open(value: Any) -> bool:
     """Whether a handle is in use; one that can't tell is."""
     try:
         if isinstance(value, io.IOBase):
-            return not value.closed and value.fileno() >= 0
+            return not value.closed and value.fileno() > 2  # the process's own streams are for all
         if type(value).__module__.startswith("h5py"):
             return bool(value)
         if type(value).__name__ == "Connection" and type(value).__module__ == "sqlite3":
@@ -148,11 +165,6 @@ def _is_open(value: Any) -> bool:
         return fileno is None or fileno() >= 0
     except Exception:  # io.UnsupportedOperation of a file in memory, an error of a closed handle
         return False
-
-
-def _is_of_script(holder: Any) -> bool:
-    module = sys.modules.get(type(holder).__module__)
-    return is_of_script(getattr(module, "__file__", None) or "<unknown>")
 
 
 def _stays_put(seen: Seen, file: Any) -> bool:
@@ -176,7 +188,13 @@ def _is_used(seen: Seen, each: Held) -> bool:
     if holder is None or not each.name:
         return True
     names = names_of_holder(holder)
-    if names.whole and each.name not in names.used:
+    if names.whole and each.name not in names.used and each.name not in _names_of_others(seen, holder):
         return False
     opens_own = each.name in names.stored and names.knows_process
     return not opens_own and each.name not in names_of_function(seen.worker_init_fn).stored
+
+
+def _names_of_others(seen: Seen, holder: Any) -> set[str]:
+    """Return the names that the script's other objects use: an object without methods is read by whoever holds it."""
+    others = {type(each.value): each.value for each in held(seen.dataset) if each.value is not holder}
+    return set().union(*(names_of_holder(one).used for kind, one in others.items() if is_made_by_script(kind)))

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from launcher.inside.probe import settings
 from launcher.inside.probe.seen import Seen
 from launcher.inside.probe.starting import batches_of_epoch, start_seconds
 
@@ -16,10 +15,8 @@ def check(seen: Seen) -> Iterator[dict[str, Any]]:
     """Yield one finding where loops that were left early cost more than a tenth of the time in new workers."""
     if not seen.num_workers or seen.iterators < FEWEST:
         return
-    asked = settings.read()
-    left = [each for each in seen.passes[:-1] if not (asked.through and each >= asked.batches)]  # probe ended those
-    length = batches_of_epoch(seen)
-    if not left or (length is not None and max(left) * 2 > length):
+    left, length = seen.iterators - 1 - len(seen.whole) - seen.cut, batches_of_epoch(seen)
+    if left < FEWEST - 1 or (length is not None and max(seen.passes[:-1]) * 2 > length):
         return
     each, spent = start_seconds(seen), sum(seen.waits) + sum(seen.steps)
     if each * seen.iterators >= SHARE * (spent + each * seen.iterators):

@@ -9,7 +9,7 @@ from collections import deque
 from collections.abc import Iterator
 from typing import Any
 
-from launcher.inside.probe.objects import attributes, is_array
+from launcher.inside.probe.objects import attributes, is_array, parts
 from launcher.inside.probe.places import is_of_script, place
 from launcher.inside.probe.seen import Seen
 
@@ -33,7 +33,7 @@ def check(seen: Seen) -> Iterator[dict[str, Any]]:
 def _kept(seen: Seen) -> Iterator[dict[str, Any]]:
     done = seen.passes[-1] if seen.passes else 0
     held = seen.held.alive()
-    if not seen.num_workers or seen.pin_memory or held < max(FEWEST, PART * done):
+    if not seen.num_workers or seen.pins or held < max(FEWEST, PART * done):
         return
     storages = next((each.storages for each in seen.fetched if each.storages), None) or []
     told = {"held": round(held), "batches": done, "bytes": seen.held.size, "tensors": len(storages)}
@@ -73,8 +73,8 @@ def _holds_batches(container: Any) -> bool:
 def _arrays(entry: Any, depth: int = 0) -> Iterator[Any]:
     if is_array(entry):
         yield entry
-    elif isinstance(entry, (list, tuple, dict)) and depth < 3:
-        for each in itertools.islice(entry.values() if isinstance(entry, dict) else entry, 32):
+    elif depth < 3:
+        for _, each in itertools.islice(parts(entry), 32):
             yield from _arrays(each, depth + 1)
 
 

@@ -19,7 +19,7 @@ def check(seen: Seen) -> Iterator[dict[str, Any]]:
     if not seen.trained or seen.batch_sampler is None or not seen.batch_size:
         return
     path, found = apart(lambda: _measured(seen), SECONDS)
-    if not path:
+    if not found:
         return
     rows = [Padded(*each) for each in found]
     elements, used = sum(each.elements for each in rows), sum(each.used for each in rows)
@@ -65,4 +65,4 @@ def _measured(seen: Seen) -> tuple[str, list[Padded]]:
             break
     sizes = {path: sum(each.size for each in rows) for path, rows in found.items()}
     largest = max(sizes, key=lambda path: sizes[path], default="")
-    return (largest, found[largest]) if largest and sizes[largest] >= OF_BATCH * size else ("", [])
+    return largest, found.get(largest, []) if sizes.get(largest, 0) >= OF_BATCH * size else []

@@ -9,7 +9,7 @@ import traceback
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-from launcher.inside.probe.objects import held, is_array
+from launcher.inside.probe.objects import held, is_array, parts
 from launcher.inside.probe.places import frame_of_script
 from launcher.inside.probe.sampling import Sample, samples
 from launcher.inside.probe.seen import Seen
@@ -17,6 +17,7 @@ from launcher.inside.probe.seen import Seen
 COUNT = 64
 _WORKER_SECONDS = 15
 NAMED = 8  # indices that a finding names
+MOST_PARTS = 64  # of a sample that are looked at
 FEWEST = 16  # elements of what can be called empty: a label or a short vector may well be 0
 ZERO, BLANK, VARIED, ONE_VALUE = "zero", "blank", "varied", "one value"
 
@@ -97,20 +98,21 @@ def none(seen: Seen) -> Iterator[dict[str, Any]]:
 def _path_of_none(value: Any, path: str = "sample") -> str | None:
     if value is None:
         return path
-    if isinstance(value, dict):
-        inner: list[tuple[str, Any]] = [(f"{path}[{key!r}]", each) for key, each in value.items()]
-    elif isinstance(value, (list, tuple)):
-        inner = [(f"{path}[{index}]", each) for index, each in enumerate(value[:NAMED])]
-    else:
-        return None
-    return next((found for where, each in inner for found in [_path_of_none(each, where)] if found is not None), None)
+    paths = (_path_of_none(each, path + suffix) for suffix, each in itertools.islice(parts(value), MOST_PARTS))
+    return next((found for found in paths if found is not None), None)
 
 
 def _collate_fails(seen: Seen, value: Any, others: list[Sample]) -> bool:
     """Whether the loader's own collate_fn can't take such a sample; many leave it out of a batch."""
     whole = next((each.value for each in others if _path_of_none(each.value) is None), value)
+    batched = seen.batch_sampler is not None or bool(seen.batch_size)
+    missing, without = ([whole, value], [whole, whole]) if batched else (value, whole)
+    return _fails(seen, missing) and (whole is value or not _fails(seen, without))
+
+
+def _fails(seen: Seen, data: Any) -> bool:
     try:
-        seen.collate_fn([whole, value] if seen.batch_sampler is not None or seen.batch_size else value)
+        seen.collate_fn(data)
     except Exception:  # the script's own
         return True
     return False
@@ -166,16 +168,17 @@ def _size(array: Any) -> int:
 
 
 def _arrays(value: Any, depth: int = 0) -> Iterator[Any]:
-    """Yield the tensors and NumPy arrays of a sample; an image of PIL as an array."""
-    if isinstance(value, dict):
-        value = list(value.values())
-    if isinstance(value, (list, tuple)):
-        for each in value[:64] if depth < 6 else ():
+    """Yield the tensors and NumPy arrays of a sample; an image of PIL, and bytes, as an array."""
+    inner, numpy = parts(value), sys.modules.get("numpy")
+    if inner:
+        for _, each in inner[:MOST_PARTS] if depth < 6 else ():
             yield from _arrays(each, depth + 1)
     elif hasattr(value, "getextrema") and hasattr(value, "tobytes"):
-        numpy = sys.modules.get("numpy")
         if numpy is not None:
             yield numpy.asarray(value)
+    elif isinstance(value, (bytes, bytearray)):
+        if numpy is not None:
+            yield numpy.frombuffer(value, "uint8")
     elif is_array(value) and not re.match("object|[<>|=]?[USMmO]", str(value.dtype)):
         yield value
 

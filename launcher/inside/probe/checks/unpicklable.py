@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import pickle
 import time
 import types
@@ -28,12 +29,26 @@ def check(seen: Seen) -> Iterator[dict[str, Any]]:
     # A finding of their own where they break anything, with the same way out.
     handles = tuple(each.held.path for each in noticed(seen, "handle_in_init") or ())
     for part in PARTS:
-        found = culprit(getattr(seen, part), part, handles)
+        with _without_iterator(seen.loader):
+            found = culprit(getattr(seen, part), part, handles)
         if found is None or (not seen.num_workers and kind_of(found[1]) is not None):
             continue  # a handle that this process opened while it read samples: a worker opens its own
         # Made for fork, as its locks are by default: under another default they are made for that.
         if not (type(found[1]).__module__.startswith("multiprocessing.") and start_method(seen) == "fork"):
             yield _facts(seen, part, *found)
+
+
+@contextlib.contextmanager
+def _without_iterator(loader: Any) -> Iterator[None]:
+    """Let a loader be as it is when its workers start, for a collate_fn that is a method of it."""
+    kept = getattr(loader, "_iterator", None)
+    if kept is not None:
+        loader._iterator = None
+    try:
+        yield
+    finally:
+        if kept is not None:
+            loader._iterator = kept
 
 
 def batch(seen: Seen) -> Iterator[dict[str, Any]]:

@@ -14,6 +14,7 @@ def check(seen: Seen) -> Iterator[dict[str, Any]]:
     sampler = seen.batch_sampler
     if seen.iterable or seen.trained or not getattr(sampler, "drop_last", False) or is_shuffled(seen):
         return
-    samples, dropped = len(sampler.sampler), samples_of_last_batch(seen)
+    dropped = samples_of_last_batch(seen)
     if dropped:
+        samples = len(sampler.sampler)
         yield {"samples": samples, "dropped": dropped, "batch_size": sampler.batch_size, "ran": seen.order is not None}

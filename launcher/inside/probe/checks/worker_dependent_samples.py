@@ -12,8 +12,9 @@ from typing import Any, NamedTuple
 from launcher.inside.probe.apart import apart
 from launcher.inside.probe.digest import digest, states
 from launcher.inside.probe.objects import held
+from launcher.inside.probe.sampling import indices
 from launcher.inside.probe.seen import Seen
-from launcher.inside.probe.trial import spread_indices, trial_loader
+from launcher.inside.probe.trial import trial_loader
 
 SECONDS, WORKERS, SAMPLES, BATCH, MOST_RAISED = 40.0, 4, 64, 16, 20
 ALONE, READING, BRIEFLY = 1.0, 3.0, 0.5  # seconds of reading; briefly where no file is open that workers could share
@@ -49,7 +50,7 @@ def _alone(seen: Seen) -> _Alone:
     """Read samples in this process, each twice."""
     several, before = getattr(seen.dataset, "__getitems__", None), states(seen.dataset)
     found, raised, differs, deadline = [], False, False, time.monotonic() + ALONE
-    for index in spread_indices(seen, SAMPLES):
+    for index in indices(seen, SAMPLES):
         try:
             once, twice = (digest(several([index])[0] if several else seen.dataset[index]) for _ in range(2))
         except Exception:  # what is raised here isn't for a worker's sake

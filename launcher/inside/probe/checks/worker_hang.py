@@ -10,6 +10,7 @@ import time
 from collections.abc import Iterator
 from typing import Any
 
+from launcher.inside.probe import results
 from launcher.inside.probe.noticing import noticed
 from launcher.inside.probe.places import is_of_script, place
 from launcher.inside.probe.records import start_method
@@ -26,10 +27,17 @@ _stacks: list[int] = []  # the descriptor that stacks are written to
 
 def notice(seen: Seen) -> bool:
     """Make this process, and the workers that it forks, write their stacks when asked to."""
-    if seen.num_workers and not _stacks and hasattr(os, "memfd_create"):
-        _stacks.append(os.memfd_create("trainlaunch-stacks"))
-        faulthandler.register(_SIGNAL, file=_stacks[0], all_threads=True)
+    if seen.num_workers:
+        listen()
     return bool(_stacks)
+
+
+def listen() -> None:
+    """Write this process's stacks when asked to, where a script's process waits for them; spawned workers do too."""
+    path = os.environ.get(results.VARIABLE)
+    if path and not _stacks:
+        _stacks.append(os.open(path + results.STACKS, os.O_RDWR | os.O_APPEND))
+        faulthandler.register(_SIGNAL, file=_stacks[0], all_threads=True)
 
 
 def timed_out(seen: Seen, problem: BaseException) -> None:
@@ -71,8 +79,8 @@ def _facts(seen: Seen, waited: float) -> dict[str, Any]:
 
 
 def stack_of(pid: int) -> list[dict[str, Any]]:
-    """Return the frames of a forked worker's main thread, the innermost first; none where it can't be had."""
-    if not _stacks or not _is_child(pid):
+    """Return the frames of a worker's main thread, the innermost first; none where it can't be had."""
+    if not _stacks or not _listens(pid):
         return []
     begin, deadline, text = os.fstat(_stacks[0]).st_size, time.monotonic() + _ANSWER, ""
     os.kill(pid, _SIGNAL)
@@ -89,11 +97,17 @@ def stack_of(pid: int) -> list[dict[str, Any]]:
     ]
 
 
-def _is_child(pid: int) -> bool:
-    """Whether a process is a child of this one that takes the signal: without a handler it would die of it."""
+def _listens(pid: int) -> bool:
+    """Whether a process is one of ours that takes the signal: without a handler it would die of it."""
     try:
-        with open(f"/proc/{pid}/status", encoding="ascii", errors="replace") as file:
-            known = dict(line.split(":", 1) for line in file if ":" in line)
-        return int(known["PPid"]) == os.getpid() and bool(int(known["SigCgt"], 16) >> (int(_SIGNAL) - 1) & 1)
+        known = _status(pid)
+        parent = int(known["PPid"])
+        ours = os.getpid() in (parent, int(_status(parent)["PPid"]))  # a server of forks stands between
+        return ours and bool(int(known["SigCgt"], 16) >> (int(_SIGNAL) - 1) & 1)
     except (OSError, KeyError, ValueError):
         return False
+
+
+def _status(pid: int) -> dict[str, str]:
+    with open(f"/proc/{pid}/status", encoding="ascii", errors="replace") as file:
+        return dict(line.split(":", 1) for line in file if ":" in line)
