@@ -81,7 +81,7 @@ def test_streams_that_repeat_and_workers_without_samples_are_found_and_no_others
     found = told(inside, SCRIPT, "unsharded_iterable", "idle_workers")
     repeating = [name for name, (unsharded, _) in found.items() if unsharded]
     assert repeating == ["unsharded", "small", "shuffled", "seeded", "no workers", "batches"]
-    assert found["shuffled"][0] == [{"samples": 100, "ended": True, "num_workers": 2}]
+    assert found["shuffled"][0] == [{"samples": 100, "ended": True, "num_workers": 2, "part": None}]
     assert found["seeded"][0][0]["ended"] is False
     assert found["seeded"][0][0]["samples"] >= 100
     assert {name: idle for name, (_, idle) in found.items() if idle} == {

@@ -43,7 +43,7 @@ def listen() -> None:
 def timed_out(seen: Seen, problem: BaseException) -> None:
     """Note where the workers stand, while they are alive, where torch gave up to wait for them."""
     if "DataLoader timed out" in str(problem):
-        seen.noticed["hang"] = _facts(seen, float(seen.timeout))
+        seen.noticed["hang"] = _facts(seen, float(seen.timeout), _stacks_of(seen))
 
 
 def check(seen: Seen) -> Iterator[dict[str, Any]]:
@@ -58,11 +58,23 @@ def check(seen: Seen) -> Iterator[dict[str, Any]]:
         sorted(seen.waits)[len(seen.waits) // 2 : len(seen.waits) // 2 + 1],
     )
     if waited > max(LONGEST, SLOWER * (usual[0] if usual else 0.0)):
-        yield _facts(seen, waited)
+        stacks = _stacks_of(seen)
+        if not _only_start(seen, stacks):
+            yield _facts(seen, waited, stacks)
 
 
-def _facts(seen: Seen, waited: float) -> dict[str, Any]:
-    stacks = {number: stack_of(pid) for pid, number in sorted(seen.pids.items(), key=lambda each: each[1])[:ASKED]}
+def _stacks_of(seen: Seen) -> dict[int, list[dict[str, Any]]]:
+    """Return the stacks of the first workers by their numbers."""
+    return {number: stack_of(pid) for pid, number in sorted(seen.pids.items(), key=lambda each: each[1])[:ASKED]}
+
+
+def _only_start(seen: Seen, stacks: dict[int, list[dict[str, Any]]]) -> bool:
+    """Whether workers that aren't forked still import modules: slow, and no hang."""
+    begun = [stack for stack in stacks.values() if stack and not any("importlib" in each["at"] for each in stack)]
+    return start_method(seen) != "fork" and not seen.batches and not begun
+
+
+def _facts(seen: Seen, waited: float, stacks: dict[int, list[dict[str, Any]]]) -> dict[str, Any]:
     worker, stack = next(((number, each) for number, each in stacks.items() if each), (None, []))
     own = next((each for each in stack if each["own"]), stack[0] if stack else None)
     return {
