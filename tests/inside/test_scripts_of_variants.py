@@ -75,6 +75,7 @@ DEFECTS = {
         {"kept-batches"},
     ),
 }
+SLOW = {"no-persistent-workers"}  # which is true of a machine that does much else
 BATCHES = {"batches kept though pinned": 100, "script replaces a transform": 3, "dataset replaces its list": 3}
 
 
@@ -83,8 +84,8 @@ def test_a_defect_is_found_and_gone_with_its_fix(inside: Inner, name: str) -> No
     """And nothing else is said of either."""
     script, wrong, right, defects = DEFECTS[name]
     batches = BATCHES.get(name, 4)
-    assert findings(inside, MORE + script.format(wrong), batches) == defects
-    assert findings(inside, MORE + script.format(right), batches) == set()
+    assert findings(inside, MORE + script.format(wrong), batches) - SLOW == defects
+    assert findings(inside, MORE + script.format(right), batches) - SLOW == set()
 
 
 ORDINARY = {
@@ -133,8 +134,8 @@ ORDINARY = {
 
 @pytest.mark.parametrize("name", ORDINARY)
 def test_ordinary_scripts_are_silent(inside: Inner, name: str) -> None:
-    """Whatever their loaders and datasets look like; that workers start slowly is true of a machine that does much."""
-    assert findings(inside, MORE + ORDINARY[name], 32) - {"no-persistent-workers"} == set()
+    """Whatever their loaders and datasets look like."""
+    assert findings(inside, MORE + ORDINARY[name], 32) - SLOW == set()
 
 
 def test_loaders_of_one_line_that_share_a_dataset_are_two(inside: Inner) -> None:
@@ -150,11 +151,13 @@ def test_a_spawned_worker_that_hangs_shows_its_stack(inside: Inner) -> None:
     """And one of a server of forks."""
     for method in ("spawn", "forkserver"):
         script = (
-            "import time, torch\nfrom torch.utils.data import DataLoader, Dataset\n"
+            "import os, time, torch\nfrom torch.utils.data import DataLoader, Dataset\n"
             "class Slow(Dataset):\n    def __len__(self): return 8\n"
-            "    def __getitem__(self, i):\n        while True: time.sleep(1)\n"
-            "if __name__ == '__main__':\n"
-            f"    for x in DataLoader(Slow(), num_workers=1, timeout=6, multiprocessing_context='{method}'): pass\n"
+            "    def __getitem__(self, i):\n        while not os.path.exists('over'): time.sleep(1)\n        return i\n"
+            "if __name__ == '__main__':\n    if os.path.exists('over'): os.remove('over')\n    try:\n"
+            "        for x in DataLoader(Slow(), num_workers=1, timeout=30,\n"
+            f"                            multiprocessing_context='{method}'): pass\n"
+            "    except RuntimeError:\n        open('over', 'w').close()\n        raise\n"
         )
         ran = inside(script)
         assert ran.code == 1
