@@ -103,7 +103,7 @@ def test_a_short_epoch_begins_again_and_counts_its_start(inside: Inner) -> None:
     """The loop never ends meanwhile; workers that start with each epoch cost what they cost."""
     ran = tuned(inside, "train(DataLoader(torch.utils.data.Subset(Data(), range(24)), 2))\nprint('ended')")
     none, two = ran.of("tune-setting")[:2]
-    assert (ran.out, none["batches"] >= 12, two["batches"] >= 12) == ("", True, True)
+    assert (ran.out, none["batches"] >= 8, two["batches"] >= 8) == ("", True, True)
     assert two["rate"] < two["steady_rate"]
 
 
@@ -150,7 +150,7 @@ def test_a_script_that_ends_by_itself_says_so(inside: Inner) -> None:
     assert ran.one("tune-end")["reason"] == "script"
     assert ran.one("tune-setting")["script_ended"]
     nothing = tuned(inside, "print(len(DataLoader(Data(), 2)))")
-    assert (nothing.one("tune-end")["loaders"], nothing.of("tune-setting")) == ([], [])
+    assert nothing.records == []  # as of a helper that only imports torch
 
 
 def test_only_the_first_rank_reports_and_it_waits_for_the_launcher(inside: Inner) -> None:

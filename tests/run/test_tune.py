@@ -139,6 +139,28 @@ def test_a_stream_has_a_run_for_each_setting(trainlaunch: Runs, slow_job: Callab
     assert max(map(len, done.stdout.splitlines())) <= 80
 
 
+def test_ranks_that_step_together_have_a_run_for_each_setting(
+    trainlaunch: Runs, slow_job: Callable[..., Path], job_name: str
+) -> None:
+    """torchrun with two of them: all get the setting, the first one times it, and the launcher ends both."""
+    step = "        for each in model.parameters():\n            torch.distributed.all_reduce(each.grad)\n"
+    script = SCRIPT.replace("    model =", "    torch.distributed.init_process_group('gloo')\n    model =")
+    script = script.replace("        optimizer.step()", f"{step}        time.sleep(0.25)\n        optimizer.step()")
+    job = slow_job(
+        script,
+        data_loader={**LOADER, "max_workers": 1},
+        torchrun={"nproc_per_node": 2},
+        resources={"cpus": 2, "memory": "6Gi"},
+    )
+    done = trainlaunch("tune", str(job), "--budget", "10m", "-o", "json")  # an end as soon as all is timed
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+    assert (found["ranks"], found["loader"]["reason"]) == (2, "several ranks step together")
+    assert (found["chosen"]["num_workers"], found["script_takes_num_workers"]) == (1, True)
+    assert found["gain"] > 1.2
+    assert left_of(job_name) == ""
+
+
 @pytest.mark.parametrize(
     ("words", "said"),
     [
