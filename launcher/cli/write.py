@@ -35,7 +35,7 @@ def write_files(
             temporary.replace(path)
     except OSError as cause:
         fix = "name a folder that you can write to, on a disk with space"
-        what = folder if len(files) > 1 else folder / next(iter(files), "")
+        what = folder if len(files) > 1 or not folder.is_dir() else folder / next(iter(files), "")
         raise UsageError([_cannot_write(what, cause, fix)]) from cause
     finally:
         for temporary in staged.values():

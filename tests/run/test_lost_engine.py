@@ -120,7 +120,9 @@ def test_who_only_looks_outlives_an_engine_that_is_away(
         words: start(*words, job_name, DOCKER_HOST=host)
         for words in (("wait",), ("logs", "-f"), ("logs", "-f", "--tail", "2", "--timestamps"), ("attach",))
     }
-    seen = {words: b"" if words == ("wait",) else read_until(each, b"\n") for words, each in looking.items()}
+    seen = {words: read_until(each, b"\n") for words, each in looking.items() if words != ("wait",)}
+    read_until(looking["wait",], b" to end\n", stderr=True)  # by then it has reached the engine
+    seen["wait",] = b""
     proxy.cut()
     time.sleep(1.5)
     again = Proxy(proxy.path)
