@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import resource
 import shutil
+import signal
 import subprocess
 import tempfile
 import time
@@ -54,6 +56,19 @@ class Podman:
             time.sleep(0.1)
         service.kill()
         raise RuntimeError(f"no Podman service within 30 s: {(self.folder / f'{socket}.log').read_text()}")
+
+
+@pytest.fixture(autouse=True)
+def _no_idle_dns() -> None:
+    """End an aardvark-dns that serves no network: one that missed its own end answers for no later network either."""
+    for each in Path("/proc").iterdir():
+        with contextlib.suppress(OSError, ValueError):
+            words = (each / "cmdline").read_bytes().split(b"\0")
+            if not words[0].endswith(b"/aardvark-dns"):
+                continue
+            served = Path(words[words.index(b"--config") + 1].decode())
+            if not any(network.name != "aardvark.pid" for network in served.iterdir()):
+                os.kill(int(each.name), signal.SIGTERM)
 
 
 @pytest.fixture(scope="session")
