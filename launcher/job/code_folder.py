@@ -10,7 +10,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from launcher.job.git_files import GitFailed, git_files
+from launcher.repository.git_directory import GitFailed
+from launcher.repository.git_files import git_files
 from launcher.job.names import shown
 from launcher.units import KIB, human_size
 

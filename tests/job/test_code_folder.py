@@ -3,18 +3,12 @@
 from __future__ import annotations
 
 import os
-import subprocess
 from pathlib import Path
 
 import pytest
 
 from launcher.job.code_folder import MOST_BYTES, MOST_FILES, CodeFolder, CodeRefused, read_code_folder
-
-
-def git(folder: Path, *words: str) -> None:
-    """Run git in a folder, as somebody with a name and no settings."""
-    someone = ("-c", "user.name=a", "-c", "user.email=a@example.org", "-c", "protocol.file.allow=always")
-    subprocess.run(["git", *someone, "-C", str(folder), *words], check=True, capture_output=True)
+from tests.repository.git import git
 
 
 @pytest.fixture
@@ -83,17 +77,6 @@ def test_a_hooks_variables_and_a_foreign_owner_change_nothing(
     monkeypatch.setenv("GIT_INDEX_FILE", "/nowhere/index")
     os.chown(repository.parent, 4321, 4321)
     assert taken(repository) == before
-
-
-def test_nothing_that_a_repository_names_is_run(repository: Path, tmp_path: Path) -> None:
-    """A repository of somebody else may name programs in its settings."""
-    ran = tmp_path / "ran"
-    program = tmp_path / "monitor"
-    program.write_text(f"#!/bin/sh\ntouch {ran}\n")
-    program.chmod(0o755)
-    git(repository, "config", "core.fsmonitor", str(program))
-    taken(repository)
-    assert not ran.exists()
 
 
 def test_a_repository_without_tracked_files_says_what_to_type(src: Path) -> None:
