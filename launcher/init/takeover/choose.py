@@ -13,7 +13,7 @@ from launcher.lint.kinds import TEMPLATE, Kind
 from launcher.lint.read import Broken, read_text
 from launcher.render.header import read_header
 from launcher.rules.written.commands import is_training
-from launcher.rules.written.model import Written, WrittenFile
+from launcher.rules.written.model import DOCKERFILE, ECS, SAGEMAKER, TRAINING_SCRIPT, Written, WrittenFile
 from launcher.targets import TEXTS
 
 TL382 = Explanation(
@@ -22,7 +22,8 @@ TL382 = Explanation(
     "The text that `init --from` was given starts no container that it can read, or none of the name that --pick has.",
     """\
 **Why**: a job file is made of one container. A `docker run` or `podman run` line, a Compose service, a Kubernetes
-object with a pod, a devcontainer.json and a job of a GitHub workflow with a container are read.
+object with a pod, a devcontainer.json and a job of a GitHub workflow with a container are read. A Dockerfile, a script
+and a task definition of Amazon ECS are not.
 
 **Example**:
 
@@ -62,6 +63,18 @@ END
 """,
 )
 
+_FIX = "name a text with a docker run line, a Compose service or a pod; for a script: `trainlaunch init train.py`"
+# Kinds of which nothing is taken over: what the text is, and what to do in its place.
+REFUSED = {
+    DOCKERFILE: ("a Dockerfile, which builds an image and starts none", "name the text that starts the image"),
+    SAGEMAKER: ("a configuration of SageMaker's local mode, which names no image", "name the script: `trainlaunch init train.py`"),
+    ECS: (
+        "a task definition of Amazon ECS, which is not taken over",
+        "give its values to `trainlaunch init --image IMAGE --cpus N --memory SIZE --gpus N`, then add its command, "
+        "environment and mounts to that job file",
+    ),
+    TRAINING_SCRIPT: ("a script, which is not taken over", "leave out --from: `trainlaunch init train.py`"),
+}
 _OURS = (LABEL_PREFIX, KUBERNETES_LABEL_PREFIX)
 
 
@@ -75,12 +88,12 @@ class Found(NamedTuple):
 def choose(data: bytes, name: str, pick: str | None) -> Found:
     """Return the container of a text, the one called `pick` of several. Raises JobFileRejected."""
     file = _read(data, name)
+    if file.kind in REFUSED:
+        what, fix = REFUSED[file.kind]
+        raise _rejected(TL382.code, f"{name} is {what}", fix, Span(name, 1, 1, 1, 1))
     containers = [each for each in file.containers if not _is_init(each)]
     if not containers:
-        fix = (
-            "name a text with a docker run line, a Compose service or a pod; for a script: `trainlaunch init train.py`"
-        )
-        raise _rejected(TL382.code, f"{name} starts no container that can be read", fix, Span(name, 1, 1, 1, 1))
+        raise _rejected(TL382.code, f"{name} starts no container that can be read", _FIX, Span(name, 1, 1, 1, 1))
     names = _names(containers)
     if pick is None:
         if len(containers) == 1 or _are_nodes(containers):
@@ -102,10 +115,7 @@ def _read(data: bytes, name: str) -> WrittenFile:
         read = _named(read_text(text, "-"), text, name)  # no name that tells: what it says does
     kind = read.name if isinstance(read, Kind) else read.kind
     if kind is None:
-        fix = (
-            "name a text with a docker run line, a Compose service or a pod; for a script: `trainlaunch init train.py`"
-        )
-        raise _rejected(TL382.code, f"{name} is not a text that can be taken over", fix, Span(name, 1, 1, 1, 1))
+        raise _rejected(TL382.code, f"{name} is not a text that can be taken over", _FIX, Span(name, 1, 1, 1, 1))
     whole = len(data) <= MOST_BYTES and text.encode() == data
     if isinstance(read, WrittenFile) and whole:
         return read
