@@ -15,6 +15,8 @@ VARIABLES = {
 }
 FILES = {"read": b"pl4nted-file `x` $(y)\n\n", "bound": b"pl4nted-bound \xff\x00\n"}
 MARK = "pl4nted-"
+# What tells of a run afterwards in words of ours; `attach` and `logs` show the job's own output besides.
+READERS = [[verb, *form] for verb in ("status", "doctor") for form in ((), ("-o", "json"))] + [["wait"]]
 # Base64, so that what the job prints of them is not what is looked for.
 TELL = """
 import base64, json, os

@@ -59,6 +59,7 @@ def take_over(container: Started, screen: Screen) -> None:
     from launcher.cli.keeper import leave_keeper
     from launcher.run.keeping import keeper_of
     from launcher.run.kept import Kept
+    from launcher.run.local.files import UnusableState
     from launcher.run.secrets import secret_findings
     from launcher.run.wording import not_kept
 
@@ -70,10 +71,10 @@ def take_over(container: Started, screen: Screen) -> None:
     if keeper is not None:
         screen.say(f"{keeper} keeps the run")
         return
-    plan = kept.plan()
-    if plan is None:
-        off = not_kept(container.max_attempts, None)
-        screen.say(f"{off}: its plan is with the user and on the host that started it, and with this version only")
+    try:
+        plan = kept.own_plan()
+    except UnusableState as why:
+        screen.say(f"{not_kept(container.max_attempts, None)}: {why}")
         return
     lacking = secret_findings(plan) if container.attempt < container.max_attempts else ()
     problem = "; ".join(each.message for each in lacking) or leave_keeper(plan, container.run)

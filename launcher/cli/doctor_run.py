@@ -47,12 +47,11 @@ def explain_run(args: argparse.Namespace, streams: Streams) -> int:
 def _evidence(backend: Backend, container: Started) -> Evidence:
     """Return what a container that runs shows: its size, and its whole log."""
     from launcher.cli.run_end import redaction
-    from launcher.run.evidence import evidence_of, read_whole_log
-    from launcher.run.kept import Kept
+    from launcher.run.evidence import evidence_of, read_whole_log, without_secrets
 
     log, facts = read_whole_log(backend, container)
-    evidence = evidence_of(container, log=log)
-    return replace(evidence, scanned=facts, redact=redaction(Kept(container.run)), job=container.job)
+    evidence = replace(evidence_of(container, log=log), scanned=facts, job=container.job)
+    return without_secrets(evidence, redaction(backend, [container]))
 
 
 def _running(backend: Backend, container: Started) -> Running:

@@ -1,4 +1,4 @@
-"""`trainlaunch down`: stop a run and remove all its containers."""
+"""`trainlaunch down`: stop a run and remove all its containers, those that `probe` and `tune` left of a job too."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace, streams: Streams) -> int:
     """Stop within the grace period, then remove every container of the run with its anonymous volumes."""
-    with found_runs(args) as (places, found):
+    with found_runs(args, measuring=True) as (places, found):
         for each in chosen_for_removal(args, found):
             _remove(places.backend(each.target), each, streams)
     return 0

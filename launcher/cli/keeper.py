@@ -15,12 +15,11 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from launcher.cli.runs import hang_watch
-from launcher.errors import LaunchError, TargetUnavailable
+from launcher.errors import LaunchError
 from launcher.run import secrets
 from launcher.run.backends import backend_named
 from launcher.run.console import Console
@@ -98,13 +97,10 @@ def main() -> None:
 
 def keep(plan: LaunchPlan, run: str, held: Held) -> None:
     """Keep a run to its end, and until its ttl_after_finished is over."""
-    kept = Kept(run)
-    redacted: Callable[[str], str]
-    try:
-        redacted = secrets.Redactor(plan)
-    except TargetUnavailable as lacking:
-        kept.say(f"another attempt can't be started: {lacking}")
-        redacted = secrets.NOTHING_REDACTED
+    redacted = secrets.Redactor(secrets.values_here(plan).items())
+    kept = Kept(run, redact=redacted)
+    for lacking in secrets.secret_findings(plan):
+        kept.say(f"another attempt can't be started: {lacking.message}")
     console = Console(_nowhere, _nowhere, kept.say, hang_watch(plan, redacted))
     events: Events[Event] = Events()
     try:

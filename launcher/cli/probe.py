@@ -137,7 +137,9 @@ def _measuring(args: argparse.Namespace, plan: LaunchPlan) -> LaunchPlan:
     planned = _planned(args, job)
     late = (planned.job.active_deadline or 0) + AFTER_DEADLINE
     asked = json.dumps({"batches": args.batches, "seconds": args.seconds, "through": args.through, "deadline": late})
-    return planned._replace(inside=planned.inside.with_part(PROBE, ("TRAINLAUNCH_PROBE", asked)))
+    return planned._replace(
+        inside=planned.inside.with_part(PROBE, ("TRAINLAUNCH_PROBE", asked)), measures=plan.job.name
+    )
 
 
 def _run(

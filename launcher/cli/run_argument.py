@@ -74,8 +74,12 @@ def targets_of(args: argparse.Namespace) -> tuple[str, ...]:
 
 
 @contextlib.contextmanager
-def found_runs(args: argparse.Namespace) -> Iterator[tuple[Machine, tuple[MachineRun, ...]]]:
+def found_runs(
+    args: argparse.Namespace, *, measuring: bool = False
+) -> Iterator[tuple[Machine, tuple[MachineRun, ...]]]:
     """Give the runs that RUN and --owner mean, newest first, and the backends that hold them.
+
+    With `measuring` those of `probe` and `tune` count as runs of the job that they measure.
 
     Raises UsageError, JobFileRejected, and TargetUnavailable (TL510) where there are none.
     """
@@ -84,7 +88,11 @@ def found_runs(args: argparse.Namespace) -> Iterator[tuple[Machine, tuple[Machin
     asked = asked_run(args, target=args.target)
     with machine(targets_of(args), say_once) as places:
         known = places.runs()
-        found = matching(owned_by(args.owner, known), asked)
+        owned = owned_by(args.owner, known)
+        found = matching(owned, asked)
+        if measuring:
+            name = asked.job or asked.text
+            found = tuple(each for each in owned if each in found or each.measures == name)
         if not found:
             places.raise_unreachable()
             raise TargetUnavailable([_none_found(places, asked, known, args.owner)])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -14,8 +14,8 @@ from launcher.errors import EXIT_BEFORE_START
 if TYPE_CHECKING:
     from launcher.diagnose.evidence import Evidence
     from launcher.run.backend import Backend, Chunk, Peak, ShmReading, Started
-    from launcher.run.kept import Kept
     from launcher.run.log_position import LogPart
+    from launcher.run.secrets import Redactor
 
 LOOK_SECONDS = 0.3
 
@@ -128,17 +128,13 @@ def _numbered(chunks: Iterable[Chunk]) -> Iterator[Chunk]:
 
 
 def end_evidence(backend: Backend, containers: tuple[Started, ...]) -> Evidence | None:
-    """Return what is known about a run's end, secrets taken out as far as their values are here; None before it."""
-    from launcher.run.evidence import evidence_of_run
+    """Return what is known about a run's end, secrets taken out as `redaction` can; None before it."""
+    from launcher.run.evidence import evidence_of_run, without_secrets
     from launcher.run.kept import Kept
 
     now = tuple(filter(None, (backend.inspect(each.id) for each in containers)))
-    kept = Kept(containers[0].run)
-    evidence = evidence_of_run(backend, now, kept.ended(containers[0].attempt))
-    if evidence is None:
-        return None
-    redacted = redaction(kept)
-    return replace(evidence, log=redacted(evidence.log), redact=redacted)
+    evidence = evidence_of_run(backend, now, Kept(containers[0].run).ended(containers[0].attempt))
+    return None if evidence is None else without_secrets(evidence, redaction(backend, now))
 
 
 def say_end(backend: Backend, containers: tuple[Started, ...], streams: Streams, line: Callable[[str], None]) -> None:
@@ -172,13 +168,11 @@ def peak_of_container(container: Started, reading: ShmReading | None) -> Peak | 
     return highest((now, last, kept.peak(container.attempt, container.node)))
 
 
-def redaction(kept: Kept) -> Callable[[str], str]:
-    """Return what takes the values of a run's secrets out of a text, as far as they are here."""
-    from launcher.errors import TargetUnavailable
-    from launcher.run.secrets import NOTHING_REDACTED, Redactor
+def redaction(backend: Backend, containers: Sequence[Started]) -> Redactor:
+    """Return what takes the secrets of a run out of a text: those that its target still has, and those of its plan."""
+    from launcher.run.kept import Kept
+    from launcher.run.secrets import Redactor, values_here
 
-    plan = kept.plan()
-    try:
-        return NOTHING_REDACTED if plan is None else Redactor(plan)
-    except TargetUnavailable:
-        return NOTHING_REDACTED
+    plan = Kept(containers[0].run).plan()
+    values = [] if plan is None else list(values_here(plan).items())
+    return Redactor(values + [each for container in containers for each in backend.secrets(container)])

@@ -130,7 +130,7 @@ def _tuned(args: argparse.Namespace, plan: LaunchPlan, streams: Streams, budget:
     plans = Plans(plan, plan_with, _with_sets(args, ours), measuring_with)
     progress = Progress(streams, budget, plan.ranks.value)
     with cluster_of(args, plan) as cluster, progress:
-        runs = Runs(args, progress.say, cluster)
+        runs = Runs(args, progress.say, cluster, plan.job.name)
         tuning = Tuning(plans, limited_space(plan, plan_with), runs.start, budget=budget)
         tuning.begins, tuning.times, tuning.seen = progress.begins, progress.times, progress.seen
         return tuning.run()

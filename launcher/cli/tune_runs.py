@@ -20,11 +20,11 @@ KEPT = 64  # pieces of output: the last lines are shown where a run fails
 
 
 class Runs:
-    """Makes runs one after the other. Lines of ours about them go to `say`, each once."""
+    """Makes runs that measure `job`, one after the other. Lines of ours about them go to `say`, each once."""
 
-    def __init__(self, args: argparse.Namespace, say: Callable[[str], None], cluster: Cluster | None) -> None:
+    def __init__(self, args: argparse.Namespace, say: Callable[[str], None], cluster: Cluster | None, job: str) -> None:
         self._typed = shlex.join(["trainlaunch", *args.words])
-        self._say, self._cluster = say, cluster
+        self._say, self._cluster, self._job = say, cluster, job
         self._said: set[str] = set()
 
     def start(self, plan: LaunchPlan, take: Callable[[Mapping[str, Any]], bool], seconds: float) -> Ended:
@@ -33,15 +33,17 @@ class Runs:
         Raises KeyboardInterrupt where the user ended it, and TargetUnavailable where it can't be started.
         """
         from launcher.measure.run import Shown, run_measuring
+        from launcher.run.secrets import Redactor, values_here
 
         output: deque[bytes] = deque(maxlen=KEPT)
         limit = math.ceil(seconds) + (PREPARES if self._cluster is not None else 0)
-        limited = plan._replace(job=plan.job._replace(active_deadline=limit))
+        limited = plan._replace(job=plan.job._replace(active_deadline=limit), measures=self._job)
         ran = run_measuring(limited, take, Shown(output.append, self._say_once), self._typed, self._cluster)
         if ran.interrupted:
             self._say(f"{ran.interrupted}: nothing more is timed, and nothing is written")
             raise KeyboardInterrupt
-        return Ended(None if ran.deadline else ran.exit_code, b"".join(output).decode(errors="replace"))
+        words = Redactor(values_here(plan).items())(b"".join(output).decode(errors="replace"))
+        return Ended(None if ran.deadline else ran.exit_code, words)
 
     def _say_once(self, text: str) -> None:
         if text not in self._said:

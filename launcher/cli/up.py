@@ -6,7 +6,6 @@ import argparse
 import shlex
 import time
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from launcher.cli.common import add_job_arguments, add_kind_argument, plan_of, say_findings, say_unsized
@@ -109,12 +108,12 @@ def _followed(backend: Backend, plan: LaunchPlan, streams: Streams, claim: Abstr
     from launcher.run.keeping import holding, new_run_id
     from launcher.run.kept import Kept
     from launcher.run.logout import at_logout
-    from launcher.run.secrets import Redactor
+    from launcher.run.secrets import Redactor, values_here
     from launcher.run.signals import Event, Events, trapped_signals
     from launcher.run.supervise import Supervisor
 
-    screen, redacted, run = Screen(streams), Redactor(plan), new_run_id()
-    kept = Kept(run)
+    screen, redacted, run = Screen(streams), Redactor(values_here(plan).items()), new_run_id()
+    kept = Kept(run, redact=redacted)
     kept.keep(placed(plan))
 
     def say(text: str) -> None:
@@ -140,13 +139,14 @@ def _followed(backend: Backend, plan: LaunchPlan, streams: Streams, claim: Abstr
 
 def _tell(outcome: Outcome, plan: LaunchPlan, redacted: Redactor, screen: Screen, streams: Streams) -> None:
     """Say how and why a run ended, and what is kept of it."""
+    from launcher.run.evidence import without_secrets
+
     if outcome.evidence is None:
         return
     if outcome.exit_code and outcome.evidence.exit_code:
         node = "" if outcome.node is None else f" on node {outcome.node}"
         screen.say(f"the job ended with exit code {outcome.exit_code}{node}")
-    said = replace(outcome.evidence, log=redacted(outcome.evidence.log), redact=redacted)
-    say_diagnoses(said, streams, screen.line)
+    say_diagnoses(without_secrets(outcome.evidence, redacted), streams, screen.line)
     kept = "container is" if plan.nodes == 1 else "containers are"
     kept = kept if plan.target_record.starts_container else "log is"
     them = "it" if plan.nodes == 1 else "them"

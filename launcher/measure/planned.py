@@ -5,7 +5,6 @@ No run of the job has that name, so neither stands in the other's way.
 
 from __future__ import annotations
 
-import re
 import secrets
 from collections.abc import Iterator
 
@@ -21,12 +20,6 @@ PREPARES = 1800  # seconds that a script may take to its first batch
 def measuring_name(job: str, verb: str) -> str:
     """Return a new name for a run of `job` that measures: digits-probe-3f9a."""
     return f"{job[:LONGEST_NAME].rstrip('-')}-{verb}-{secrets.token_hex(2)}"
-
-
-def measured_job(name: str) -> str:
-    """Return the beginning of the name of the job that a run of this name measures; empty for any other name."""
-    found = re.fullmatch(r"(.+)-(?:probe|tune)-[0-9a-f]{4}", name)
-    return found[1] if found else ""
 
 
 def measuring_sets(plan: LaunchPlan, name: str, *, seconds: float, host_memory: int) -> tuple[str, ...]:

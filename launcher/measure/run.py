@@ -11,7 +11,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from launcher.errors import LaunchError
 from launcher.plan.launch_plan import LaunchPlan
 from launcher.run.console import Console
+from launcher.run.evidence import without_secrets
 from launcher.run.marked import MarkedStream
+from launcher.run.secrets import Redactor, values_here
 from launcher.run.signals import Event, Events, trapped_signals
 from launcher.run.supervise import DEADLINE, Supervisor
 
@@ -105,7 +107,8 @@ def run_measuring(plan: LaunchPlan, take: Take, shown: Shown, typed: str, cluste
         timers.append(timer)
         timer.start()
 
-    listener = _Listener(take, shown, enough)
+    redact = Redactor(values_here(plan).items())
+    listener = _Listener(lambda record: take(redact.record(record)), shown, enough)
     console = Console(
         out=lambda data: listener.feed(False, data),
         err=lambda data: listener.feed(True, data),
@@ -117,7 +120,8 @@ def run_measuring(plan: LaunchPlan, take: Take, shown: Shown, typed: str, cluste
     try:
         if cluster is not None:
             return _on_cluster(cluster, plan, console, events, listener)
-        return _on_machine(plan, console, events, listener, typed)
+        ran = _on_machine(plan, console, events, listener, typed)
+        return ran._replace(evidence=ran.evidence and without_secrets(ran.evidence, redact))
     finally:
         for each in timers:
             each.cancel()
@@ -132,7 +136,7 @@ def _on_machine(plan: LaunchPlan, console: Console, events: Events[Event], liste
     backend = backend_named(plan.target, console.say)
     try:
         backend.prepare(plan, console.say)
-        _say_left(backend, plan.name, console.say)
+        _say_left(backend, plan.measures, console.say)
         with holding(run), trapped_signals(events), _removing(backend, plan, run, console.say):
             outcome = Supervisor(backend, plan, console, events).run(run, _claim(plan, typed, console.say))
     finally:
@@ -141,14 +145,11 @@ def _on_machine(plan: LaunchPlan, console: Console, events: Events[Event], liste
     return _ran(outcome.exit_code, by, listener, outcome.evidence)
 
 
-def _say_left(backend: Backend, name: str, say: Callable[[str], None]) -> None:
+def _say_left(backend: Backend, job: str, say: Callable[[str], None]) -> None:
     """Name runs that measured the same job and that nobody keeps: a SIGKILL of their trainlaunch left them."""
-    from launcher.measure.planned import measured_job
     from launcher.run.keeping import keeper_of
 
-    job = measured_job(name)
-    runs = backend.runs() if job else ()
-    left = dict.fromkeys(each.job for each in runs if measured_job(each.job) == job and keeper_of(each.run) is None)
+    left = dict.fromkeys(each.job for each in backend.runs() if each.measures == job and keeper_of(each.run) is None)
     for each in left:
         say(f"{each} measured the same job and is left over; `trainlaunch down {each}` removes it")
 

@@ -103,7 +103,7 @@ class LaunchPlan(NamedTuple):
     """Everything that a target needs to start the job.
 
     `name_fixed`: the user chose `name` for this launch (`--name`), so no target adds a suffix to it.
-    `forced`: `--force` was given.
+    `forced`: `--force` was given. `measures` is the job whose script a run of `probe` or `tune` measures, else empty.
     """
 
     job: JobSpec
@@ -121,6 +121,7 @@ class LaunchPlan(NamedTuple):
     name_fixed: bool
     forced: bool = False
     inside: Inside = Inside()
+    measures: str = ""
 
     @property
     def target_record(self) -> Target:

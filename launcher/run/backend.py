@@ -48,7 +48,7 @@ class Started:
     `node` is its number where several containers run the job, `project` the Compose project that it belongs to.
     `owner` is who started it, empty where it was started by hand. `fronted`: a program of the image
     starts the preflight. `gpus` are those that it has, as `launcher.run.gpu_holds` writes them. `engine` is the program
-    whose commands know it.
+    whose commands know it. `measures` is the job whose script it measures, empty for a job's own run.
     """
 
     id: str
@@ -79,6 +79,7 @@ class Started:
     fronted: bool = False
     gpus: str = ""
     engine: str = "docker"
+    measures: str = ""
 
     def expired(self, now: float) -> bool:
         """Whether it ended longer than its ttl_after_finished ago; `now` is seconds since the epoch."""
@@ -185,6 +186,9 @@ class Backend(Protocol):
 
     def checked(self, container: str) -> Started | None:
         """Describe one with what its health check says, which is run where nobody else does; None: nothing new."""
+
+    def secrets(self, container: Started) -> tuple[tuple[str, str], ...]:
+        """Return the names and values of its secrets that the target still has and the log may hold."""
 
     def signals(self, container: Started) -> tuple[int, ...]:
         """Return the signals that were sent to it through the target by whomever, in order."""

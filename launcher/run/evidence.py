@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -58,6 +58,11 @@ def evidence_of(
         container=container.name,
         engine=container.engine,
     )
+
+
+def without_secrets(evidence: Evidence, redact: Callable[[str], str]) -> Evidence:
+    """Return evidence of which nothing that is quoted has a secret's value."""
+    return replace(evidence, log=redact(evidence.log), redact=redact)
 
 
 def evidence_of_run(backend: Backend, containers: Sequence[Started], note: EndNote = NOTHING_NOTED) -> Evidence | None:

@@ -1,9 +1,11 @@
 """What this host keeps of a run beside its target: the plan that its further attempts follow, and what was said of it.
 
     STATE/kept/RUN/plan    the plan, as this version of trainlaunch pickles it; it has no secret's value
-    STATE/kept/RUN/notes   lines of JSON: what the run's keeper said, and how each attempt ended
+    STATE/kept/RUN/notes   lines of JSON: what the run's keeper said, and how each attempt ended, secrets taken out
 
 The run itself is in the target: without this folder it is followed all the same, and only its keeper can't be replaced.
+Who can write a plan decides what a keeper runs, so neither file is opened where another user, root included, owns it or
+its folders, or where others may write to them.
 """
 
 from __future__ import annotations
@@ -15,9 +17,8 @@ import os
 import pickle
 import re
 import shutil
-import stat
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -26,14 +27,14 @@ from launcher.plan.launch_plan import LaunchPlan
 from launcher.run.backend import Peak
 from launcher.run.evidence import EndNote
 from launcher.run.keeping import RUN_ID, keeper_of
-from launcher.run.local.files import UnusableState, private_folder, state_root
+from launcher.run.local.files import UnusableState, open_own, private_folder, refuse_open, state_root
 from launcher.run.measured import highest
 
 FORGOTTEN_SECONDS = 30 * 24 * 3600.0
 MOST_SAID = 1_000
 MOST_COUNTED = 10**18
+_APPENDING = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK  # never waits for a reader
 _PARTS = re.compile(r"launcher\.(?:diagnostics|job|plan|policy)\b")
-_OTHERS_MAY_WRITE = stat.S_IWGRP | stat.S_IWOTH
 
 
 class Said(NamedTuple):
@@ -48,11 +49,15 @@ class Said(NamedTuple):
 
 
 class Kept:
-    """The folder of one run. What can't be written is left out: a full disk ends no run."""
+    """The folder of one run. What can't be written is left out: a full disk ends no run.
 
-    def __init__(self, run: str, root: Path | None = None) -> None:
+    `redact` takes secrets out of what is written.
+    """
+
+    def __init__(self, run: str, root: Path | None = None, redact: Callable[[str], str] = str) -> None:
         root = root or state_root().parent / "kept"
         self._folder = root / run if RUN_ID.fullmatch(run) else None  # a label may say anything
+        self._redact = redact
 
     def keep(self, plan: LaunchPlan) -> None:
         """Write the plan, and remove folders of runs that are long forgotten."""
@@ -68,25 +73,40 @@ class Kept:
 
     def plan(self) -> LaunchPlan | None:
         """Return the plan; None where there is none that this user wrote with this version."""
+        with contextlib.suppress(UnusableState):
+            return self.own_plan()
+        return None
+
+    def own_plan(self) -> LaunchPlan:
+        """Return the plan. Raises UnusableState where there is none that this user wrote with this version."""
+        version, _, data = self._read("plan").partition(b"\n")
+        if not version:
+            raise UnusableState("its plan is with the user and on the host that started it")
+        if version != __version__.encode():
+            raise UnusableState("its plan is of another version of trainlaunch")
         try:
-            if self._folder is None:
-                return None
-            with open(self._folder / "plan", "rb") as file:  # noqa: PTH123 - as bytes
-                known = os.fstat(file.fileno())
-                if known.st_uid != os.geteuid() or known.st_mode & _OTHERS_MAY_WRITE:
-                    return None
-                version = file.readline().decode().strip()
-                return plan_from(file.read()) if version == __version__ else None
-        except (OSError, UnicodeDecodeError, pickle.UnpicklingError):
-            return None
+            return plan_from(data)
+        except pickle.UnpicklingError as other:
+            raise UnusableState(f"its plan can't be read: {other}") from other
+
+    def _read(self, name: str) -> bytes:
+        """Return what a file holds, nothing where it is missing. Raises UnusableState where it may be another's."""
+        if self._folder is None:
+            return b""
+        try:
+            _refuse_others(self._folder)
+            with os.fdopen(open_own(self._folder / name), "rb") as file:
+                return file.read()
+        except OSError:
+            return b""
 
     def say(self, text: str) -> None:
         """Keep a line that was said."""
-        self._append({"said": text})
+        self._append({"said": self._redact(text)})
 
     def end(self, attempt: int, note: EndNote) -> None:
         """Keep what was seen of an attempt's end."""
-        self._append({"attempt": attempt, "end": note._asdict()})
+        self._append({"attempt": attempt, "end": note._replace(unhealthy=self._redact(note.unhealthy))._asdict()})
 
     def saw(self, attempt: int, node: int | None, peak: Peak | None) -> None:
         """Keep a peak of /dev/shm that was seen in one container of an attempt, where it is the highest so far."""
@@ -125,22 +145,28 @@ class Kept:
         if self._folder is None:
             return
         line = json.dumps({"at": time.time(), **note}) + "\n"
-        with contextlib.suppress(OSError):
-            file = os.open(self._folder / "notes", os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
+        with contextlib.suppress(OSError, UnusableState):
+            _refuse_others(self._folder)
+            file = os.open(self._folder / "notes", _APPENDING, 0o600)
             with os.fdopen(file, "w", encoding="utf-8") as out:
                 out.write(line)
 
     def _notes(self) -> Iterator[dict[str, Any]]:
         """Yield the notes that can be read, the last thousand of them."""
-        try:
-            text = (self._folder / "notes").read_text(encoding="utf-8", errors="replace") if self._folder else ""
-        except OSError:
-            return
-        for line in text.splitlines()[-MOST_SAID:]:
+        lines: list[str] = []
+        with contextlib.suppress(UnusableState):
+            lines = self._read("notes").decode(errors="replace").splitlines()
+        for line in lines[-MOST_SAID:]:
             with contextlib.suppress(ValueError, RecursionError):
                 note = json.loads(line)
                 if isinstance(note, dict) and isinstance(note.get("at"), float):
                     yield note
+
+
+def _refuse_others(folder: Path) -> None:
+    """Raise UnusableState where others can write to the folder of a run or to one above it that is ours."""
+    for each in (folder.parents[1].resolve(), folder.parent.resolve(), folder):  # a user may link the upper ones
+        refuse_open(each)
 
 
 def _peak_from(noted: Any) -> Peak | None:

@@ -59,6 +59,11 @@ class MachineRun:
         return frozenset(filter(None, (self.id, *given)))
 
     @property
+    def measures(self) -> str:
+        """The job whose script it measures, empty for a job's own run."""
+        return self.containers[0].measures
+
+    @property
     def owner(self) -> str:
         """Whose it is, empty where it was started by hand."""
         return self.containers[0].owner

@@ -10,6 +10,7 @@ import os
 
 OWNER_VARIABLE = "TRAINLAUNCH_OWNER"
 OWNER_KEY = "owner"  # of the label, after its prefix, and of a local run's record
+MEASURES = "measures"  # of the job that a run of `probe` or `tune` measures, as the owner's
 ANYONE = "any"  # what --owner takes for the runs of all
 
 

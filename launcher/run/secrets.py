@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
+import errno
+import json
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping
+import re
+import stat
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 from launcher.container.paths import absolute_source
 from launcher.diagnostics import Diagnostic, Explanation
@@ -38,7 +44,6 @@ LONGEST_VARIABLE = 128 * 1024 - 1  # bytes of NAME=value that the kernel hands t
 SHORTEST_REDACTED, SHORTEST_LINE = 4, 8  # characters of a value, and of one of its lines; shorter ones are words
 
 
-NOTHING_REDACTED: Callable[[str], str] = str
 # Values that a keeper was given, by variable: no process started by it has them in its environment.
 _held: dict[str, str] = {}
 
@@ -95,15 +100,23 @@ def _value(plan: LaunchPlan, name: str, secret: Secret) -> str:
     return text if secret.as_file else _passable(plan, name, text.rstrip("\n"))
 
 
+def read_beginning(path: str) -> str:
+    """Return what a file holds, or the beginning of more than a variable could hold. Raises OSError, as for a pipe."""
+    file = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    with os.fdopen(file, "rb") as opened:
+        if not stat.S_ISREG(os.fstat(file).st_mode):
+            raise OSError(errno.EINVAL, "not a plain file")
+        return os.fsdecode(opened.read(LONGEST_VARIABLE + 2))
+
+
 def _text_of(plan: LaunchPlan, name: str, path: str) -> str:
-    """Return what a file holds, or the beginning of more than a variable could hold."""
+    """Return a file's beginning; raises TargetUnavailable where it has none."""
     problem = ""
     if not Path(path).is_file():
         problem = "is not a file" if Path(path).exists() else "does not exist"
     else:
         try:
-            with open(path, "rb") as file:  # noqa: PTH123 - as bytes, and no more of them than a variable can hold
-                text = os.fsdecode(file.read(LONGEST_VARIABLE + 2))
+            text = read_beginning(path)
         except OSError as refused:
             problem = f"can't be read: {refused.strerror}"
         else:
@@ -141,28 +154,84 @@ def _missing(plan: LaunchPlan, name: str, what: str, *, why: str, fix: str) -> T
     return TargetUnavailable([found])
 
 
-class Redactor:
-    """Takes the values of a job's secrets out of what trainlaunch quotes from the job's own output."""
+def values_here(plan: LaunchPlan) -> dict[str, str]:
+    """Return the values of a job's secrets by name, as far as their sources are on this machine."""
+    found = {}
+    for name in plan.job.secrets if plan.target_record.on_this_machine else ():  # a cluster's are in the cluster alone
+        with contextlib.suppress(TargetUnavailable):
+            found[name] = secret_value(plan, name)
+    return found
 
-    def __init__(self, plan: LaunchPlan) -> None:
-        known = plan.job.secrets if plan.target_record.on_this_machine else ()  # a cluster's are in the cluster alone
-        values = ((name, secret_value(plan, name)) for name in known)
-        self._words = tuple(sorted(_words(values), key=lambda word: len(word[1]), reverse=True))
+
+class Redactor:
+    """Takes values of secrets, given with their names, out of what trainlaunch quotes or keeps of a job's output."""
+
+    def __init__(self, values: Iterable[tuple[str, str]]) -> None:
+        words = {word: name for name, value in values for word in _words(value)}
+        self._words = sorted(words.items(), key=lambda each: len(each[0]), reverse=True)
 
     def __call__(self, text: str) -> str:
         """Return `text` with `[secret NAME]` in the place of each value."""
-        for name, value in self._words:
-            text = text.replace(value, f"[secret {name}]")
+        for word, name in self._words:
+            text = text.replace(word, f"[secret {name}]")
         return text
 
+    def record(self, value: Any) -> Any:
+        """Return a plain value, as JSON has them, with the secrets taken out of all its texts."""
+        if isinstance(value, str):
+            return self(value)
+        if isinstance(value, list):
+            return [self.record(each) for each in value]
+        return {key: self.record(each) for key, each in value.items()} if isinstance(value, dict) else value
 
-def _words(values: Iterable[tuple[str, str]]) -> Iterator[tuple[str, str]]:
-    """Yield what a quoted line may hold of a value: a job prints a value of several lines line by line."""
-    for name, value in values:
-        lines = [each.strip() for each in value.splitlines()]
-        if len(value.strip()) >= SHORTEST_REDACTED:
-            yield name, value.strip()
-        yield from ((name, each) for each in lines if len(each) >= SHORTEST_LINE)
+
+class RedactedStream:
+    """Takes values of secrets out of bytes that come in pieces, which may cut a value anywhere."""
+
+    def __init__(self, values: Iterable[tuple[str, str]]) -> None:
+        self._names = {os.fsencode(word): os.fsencode(name) for name, value in values for word in _words(value)}
+        longest_first = sorted(self._names, key=len, reverse=True)
+        self._any = re.compile(b"|".join(map(re.escape, longest_first)) or b"(?!)")
+        self._held = b""
+
+    def feed(self, data: bytes) -> bytes:
+        """Return what can be told of the bytes so far; the beginning of a value is held until the next call."""
+        data, shown, at = self._held + data, bytearray(), 0
+        held = self._begun(data, at)
+        for found in self._any.finditer(data):
+            if held <= found.start():  # of a longer value too
+                break
+            shown += data[at : found.start()] + b"[secret " + self._names[found[0]] + b"]"
+            at = found.end()
+            held = self._begun(data, at)
+        self._held = data[held:]
+        return bytes(shown + data[at:held])
+
+    def end(self) -> bytes:
+        """Return what is held, when nothing more comes soon."""
+        held, self._held = self._held, b""
+        return self._any.sub(lambda found: b"[secret " + self._names[found[0]] + b"]", held)
+
+    def _begun(self, data: bytes, start: int) -> int:
+        """Return where, from `start` on, a value begins that the data ends within; its length where none does."""
+        first = len(data)
+        for word in self._names:
+            at = data.find(word[:1], max(start, len(data) - len(word) + 1))
+            while 0 <= at < first:
+                if word.startswith(data[at:]):
+                    first = at
+                at = data.find(word[:1], at + 1)
+        return first
+
+
+def _words(value: str) -> Iterator[str]:
+    """Yield what a text may hold of a value: itself, as Python, JSON or a decoded log has it; its lines."""
+    stripped = value.strip()
+    decoded = os.fsencode(stripped).decode(errors="replace")
+    for whole in (stripped, decoded, repr(stripped)[1:-1], json.dumps(stripped)[1:-1]):
+        if len(whole) >= SHORTEST_REDACTED:
+            yield whole
+    yield from (each for each in map(str.strip, value.splitlines()) if len(each) >= SHORTEST_LINE)
 
 
 def file_contents(plan: LaunchPlan) -> Mapping[str, str]:

@@ -251,6 +251,23 @@ def test_a_probe_that_nobody_keeps_is_named_by_the_next(
     assert "left over" not in trainlaunch("probe", str(job_file)).stderr
 
 
+def test_down_of_the_job_takes_what_a_killed_probe_left(
+    start: Start, trainlaunch: Runs, probed: Probed, left: Left
+) -> None:
+    """Nobody knows the name that a probe gave its run; somebody else's stays."""
+    job_file = probed(then="time.sleep(100)", stop_grace_period="1s")
+    process = start("probe", str(job_file))
+    read_until(process, b"trained\n", stderr=True)
+    process.kill()
+    process.wait()
+    alien = trainlaunch("down", str(job_file), env={"TRAINLAUNCH_OWNER": "somebody@else"})
+    assert alien.returncode == 2
+    assert "error[TL119]" in alien.stderr
+    assert len(left()) == 1
+    assert trainlaunch("down", str(job_file)).returncode == 0
+    assert left() == []
+
+
 def test_a_damaged_lock_stops_it_before_anything_runs(trainlaunch: Runs, probed: Probed) -> None:
     """Its other parts are somebody's."""
     job_file = probed(*a_probe())

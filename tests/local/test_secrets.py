@@ -13,7 +13,7 @@ import pytest
 from launcher.run.local.state import RunFolder
 from tests.conftest import Runs
 from tests.local.conftest import MakeJob, Start
-from tests.planted import MARK, VARIABLES, expected_values, secret_fields, told_values
+from tests.planted import MARK, READERS, VARIABLES, expected_values, secret_fields, told_values
 from tests.run.test_up import ended, read_until
 from tests.runners import run_started
 
@@ -33,12 +33,14 @@ def test_secrets_of_every_kind_arrive(trainlaunch: Runs, make_job: MakeJob, tmp_
 
 def test_a_child_reads_the_file_too_and_it_is_gone_at_the_end(make_job: MakeJob) -> None:
     """A rank or a worker is another process, without the open files of the first; `up` holds it open to its own end."""
-    child = "import os; open_file = open(os.environ['TOKEN_FILE']); print(open_file.read(), os.environ['TOKEN_FILE'])"
+    child = (
+        "import os; open_file = open(os.environ['TOKEN_FILE']); print(open_file.read()[::-1], os.environ['TOKEN_FILE'])"
+    )
     code = f"import subprocess, sys; subprocess.run([sys.executable, '-c', {child!r}], check=True)"
     job = make_job(command=["python3", "-c", code], secrets={"TOKEN": {"env": "TOKEN", "as": "file"}})
     done = run_started("up", str(job), env={"TOKEN": "of several characters"})
     assert done.returncode == 0, done.stderr
-    assert done.stdout.startswith("of several characters /proc/")
+    assert done.stdout.startswith("sretcarahc lareves fo /proc/")
     place = Path(done.stdout.split()[-1])
     for _ in range(50):  # the keeper's last moment; then another process may have its number
         if not place.exists() or "memfd:trainlaunch" not in str(place.readlink()):
@@ -52,8 +54,29 @@ def test_an_argument_below_run_secrets_is_the_files_own_path(
 ) -> None:
     """As an argument below a bind's target is mapped to its source."""
     (tmp_path / "key").write_text("of a file")
-    job = make_job(command=["cat", "/run/secrets/KEY"], secrets={"KEY": {"file": "./key", "as": "file"}})
-    assert trainlaunch("up", str(job)).stdout == "of a file"
+    job = make_job(command=["rev", "/run/secrets/KEY"], secrets={"KEY": {"file": "./key", "as": "file"}})
+    assert trainlaunch("up", str(job)).stdout == "elif a fo"
+
+
+def test_what_a_job_prints_of_a_secret_is_on_no_disk(
+    trainlaunch: Runs, make_job: MakeJob, tmp_path: Path, job_name: str
+) -> None:
+    """Its log is a file of trainlaunch's; a value may come in pieces, and what only begins like one is all shown."""
+    code = (
+        "import os, sys, time; key = os.environ['KEY']; print('token ' + key[:4], end='', flush=True); time.sleep(0.2)"
+    )
+    code += "; print(key[4:] + ' of many'); print('sk-no secret ' + key[:4], flush=True)"
+    code += "; time.sleep(0.3); raise SystemExit('RuntimeError: ' + key)"
+    job = make_job(command=["python3", "-c", code], secrets={"KEY": {"env": "KEY"}})
+    done = trainlaunch("up", str(job), env={"KEY": "sk-no-words"})
+    assert done.stdout == "token [secret KEY] of many\nsk-no secret sk-n\n"
+    assert "RuntimeError: [secret KEY]" in done.stderr
+    told = [trainlaunch(*words, job_name) for words in READERS]  # no variable of this shell has it any more
+    assert not [each.args for each in told if "sk-no-words" in each.stdout + each.stderr]
+    assert [each.returncode for each in told if "RuntimeError: [secret KEY]" in each.stdout + each.stderr] != []
+    kept = [each for each in (tmp_path / "state").rglob("*") if each.is_file()]
+    assert {each.name for each in kept} >= {"log", "plan", "notes", "run.json"}
+    assert not [each for each in kept if b"sk-no-words" in each.read_bytes()]
 
 
 @pytest.mark.parametrize(

@@ -26,7 +26,9 @@ from tests.run.conftest import ROOT, docker, inspected
 
 # Several nodes are no `docker run`.
 EXAMPLES = [path for path in sorted(ROOT.glob("examples/*/*.yaml")) if path.parent.name != "two_nodes"]
-RUN_LABELS = {LABEL_PREFIX + each for each in ("run", "attempt", "max-attempts", "owner", "gpus")}
+RUN_LABELS = {
+    LABEL_PREFIX + each for each in ("run", "attempt", "max-attempts", "owner", "gpus", "secrets", "measures", "shm")
+}
 FILES = {f"{each}Path" for each in ("ResolvConf", "Hostname", "Hosts", "Log")}
 NOT_ASKED_FOR = {"Id", "Created", "State", "GraphDriver", "NetworkSettings"} | FILES
 PARITY = "trainlaunch-test.parity"  # a volume

@@ -6,6 +6,7 @@ import os
 import pickle
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -15,6 +16,8 @@ from launcher.run.backend import Peak
 from launcher.run.evidence import EndNote
 from launcher.run.keeping import hold, keeper_of
 from launcher.run.kept import Kept, plan_from
+from launcher.run.local.files import UnusableState
+from launcher.run.secrets import Redactor
 from tests.jobs import plan_with
 from tests.runners import ROOT
 
@@ -132,6 +135,61 @@ def test_a_file_that_holds_no_plan_does_nothing(
     (tmp_path / "kept" / run / "plan").write_bytes(f"{__version__}\n".encode() + data)
     assert kept.plan() is None
     assert not (tmp_path / "planted").exists()
+
+
+OTHERS = {
+    "another's file": lambda file: os.chown(file, 12345, 12345),
+    "a file for a group": lambda file: file.chmod(0o660),
+    "a file for all": lambda file: file.chmod(0o606),
+    "a link": lambda file: file.symlink_to(file.rename(file.parents[3] / "moved")),
+    "a pipe": lambda file: (file.unlink(), os.mkfifo(file)),
+    "another's folder": lambda file: os.chown(file.parent, 12345, 12345),
+    "a folder for all": lambda file: file.parent.chmod(0o777),
+    "a link to a folder": lambda file: file.parent.symlink_to(file.parent.rename(file.parents[3] / "moved")),
+    "another's folder of all runs": lambda file: os.chown(file.parents[1], 12345, 12345),
+    "another's state": lambda file: os.chown(file.parents[2], 12345, 12345),
+}
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root gives files away")
+@pytest.mark.parametrize("where", ["plan", "notes"])
+@pytest.mark.parametrize("change", OTHERS.values(), ids=OTHERS)
+def test_nothing_is_read_that_another_could_have_written(
+    run: str, tmp_path: Path, change: Callable[[Path], object], where: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A plan says what a keeper runs; its pickle isn't even opened, and nothing is added to what others own."""
+    monkeypatch.setattr("launcher.run.kept.plan_from", lambda _: pytest.fail("it was unpickled"))
+    kept = Kept(run, tmp_path / "state" / "kept")
+    kept.keep(plan_with(tmp_path / "job"))
+    kept.say("mine")
+    file = tmp_path / "state" / "kept" / run / where
+    change(file)
+    if where == "plan":
+        assert kept.plan() is None
+        with pytest.raises(UnusableState, match=r"link|write|uid 12345|plain|can't be read"):
+            kept.own_plan()
+        return
+    kept.end(1, EndNote("Ctrl-C"))
+    assert (kept.said(), kept.ended(1)) == ((), EndNote())
+
+
+def test_a_state_folder_may_be_linked_to_another_disk(run: str, tmp_path: Path) -> None:
+    """By its owner, from above; the plan that is found there is this user's."""
+    (tmp_path / "disk").mkdir(mode=0o700)
+    (tmp_path / "state").symlink_to(tmp_path / "disk")
+    kept, plan = Kept(run, tmp_path / "state" / "kept"), plan_with(tmp_path / "job")
+    kept.keep(plan)
+    assert kept.own_plan() == plan
+
+
+def test_what_is_said_is_kept_without_secrets(run: str, tmp_path: Path) -> None:
+    """What a health check had against a run too; a value would be on disk for whoever reads the folder."""
+    kept = Kept(run, tmp_path / "state" / "kept", Redactor([("KEY", "sk-secret")]))
+    kept.keep(plan_with(tmp_path / "job"))
+    kept.say("got sk-secret")
+    kept.end(1, EndNote(unhealthy="told sk-secret"))
+    assert [each.text for each in kept.said()] == ["got [secret KEY]"]
+    assert kept.ended(1).unhealthy == "told [secret KEY]"
 
 
 def test_a_plan_that_others_could_write_is_not_taken(run: str, tmp_path: Path) -> None:

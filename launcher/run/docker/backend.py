@@ -18,7 +18,7 @@ from launcher.run.docker.client import CONFLICT, GONE, Engine, EngineRefused, fi
 from launcher.run.docker.create_body import create_body
 from launcher.run.docker.exec import execute, run_health_command
 from launcher.run.docker.image import ensure_image
-from launcher.run.docker.inspect import alien_label, started_from
+from launcher.run.docker.inspect import alien_label, secrets_of, started_from
 from launcher.run.docker.kills import signals_sent
 from launcher.run.docker.start import name_taken, start_refused
 from launcher.run.log_position import BytePosition
@@ -171,8 +171,7 @@ class DockerBackend:
 
     def inspect(self, container: str) -> Started | None:
         """Describe a container by id or name."""
-        found = self._inspect(container)
-        return None if found is None else self._described(found)
+        return None if (found := self._inspect(container)) is None else self._described(found)
 
     checked = inspect  # the engine makes the checks
 
@@ -195,6 +194,10 @@ class DockerBackend:
         if not found and self._was_away and container.finished and not container.oom_killed:
             return SHUTDOWN.get(container.exit_code, ())
         return found
+
+    def secrets(self, container: Started) -> tuple[tuple[str, str], ...]:
+        """Return what the engine's own description of a container tells of them."""
+        return tuple(secrets_of(self._inspect(container.id) or {}))
 
     def expiring(self) -> tuple[Started, ...]:
         """Ask the engine for them alone: it describes containers one by one."""

@@ -13,8 +13,9 @@ from launcher.formats.docker.line import run_lines
 from launcher.job.reserved import LABEL_PREFIX
 from launcher.plan.launch_plan import LaunchPlan
 from launcher.render import render
+from launcher.run.docker.inspect import SECRETS
 from launcher.run.gpus_held import GPUS, held_by
-from launcher.run.owner import OWNER_KEY, own_name
+from launcher.run.owner import MEASURES, OWNER_KEY, own_name
 from launcher.run.secrets import secret_value
 from launcher.verify import verified
 
@@ -48,6 +49,10 @@ def run_labels(plan: LaunchPlan, *, run: str, attempt: int) -> dict[str, str]:
     values = {"run": run, "attempt": str(attempt), "max-attempts": str(plan.job.max_attempts), OWNER_KEY: own_name()}
     if plan.gpus:
         values[GPUS] = held_by(plan)
+    if plan.measures:
+        values[MEASURES] = plan.measures
+    if plan.job.secrets:
+        values[SECRETS] = ",".join(plan.job.secrets)
     if plan.job.ttl_after_finished is not None:
         values["ttl-after-finished"] = str(plan.job.ttl_after_finished)
     return {LABEL_PREFIX + key: value for key, value in values.items()}

@@ -2,26 +2,30 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from pathlib import PurePosixPath
 from typing import Any
 
 from launcher.container.preflight import has_a_front
-from launcher.job.reserved import LABEL_PREFIX
+from launcher.job.reserved import LABEL_PREFIX, SECRETS_FOLDER
 from launcher.plan.planned import LABEL as PLAN_LABEL
 from launcher.plan.planned import planned_from, whole_number
 from launcher.run.backend import Started
 from launcher.run.gpus_held import GPUS, held_in
-from launcher.run.owner import OWNER_KEY
+from launcher.run.owner import MEASURES, OWNER_KEY
+from launcher.run.secrets import read_beginning
 from launcher.run.timestamps import seconds
 from launcher.targets import COMPOSE, DOCKER
 
 COMPOSE_PROJECT = "com.docker.compose.project"  # every Compose puts it on all that it makes
+SECRETS = "secrets"  # the label that names a run's secrets, after its prefix
 MOST_SHOWN = 40
 _NAME = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
 _WHOLE = re.compile(r"[0-9]{1,18}")
 _FITTING = {
-    "job": _NAME,
+    **dict.fromkeys(("job", MEASURES), _NAME),
     GPUS: re.compile(r"[-,:/A-Za-z0-9]{0,4096}"),
     "run": re.compile(r"[A-Za-z0-9-]{0,63}"),
     **dict.fromkeys(("attempt", "max-attempts", "ttl-after-finished", "node"), _WHOLE),
@@ -64,9 +68,26 @@ def started_from(inspected: Mapping[str, Any]) -> Started:
         node=_number(labels, "node"),
         project=labels.get(COMPOSE_PROJECT, ""),
         owner=labels.get(LABEL_PREFIX + OWNER_KEY, ""),
+        measures=labels.get(LABEL_PREFIX + MEASURES, ""),
         gpus=labels.get(LABEL_PREFIX + GPUS) or held_in(host),
         fronted=has_a_front((inspected.get("Path") or "", *(inspected.get("Args") or ()))),
     )
+
+
+def secrets_of(inspected: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """Yield the names and values of a container's secrets: its variables that a label names, and its mounted files.
+
+    A file is read where it is on this machine, and readable.
+    """
+    config = inspected.get("Config") or {}
+    names = (config.get("Labels") or {}).get(LABEL_PREFIX + SECRETS, "").split(",")
+    variables = (each.partition("=") for each in config.get("Env") or ())
+    yield from ((name, value) for name, _, value in variables if name in names)
+    for each in inspected.get("Mounts") or ():
+        place = PurePosixPath(each.get("Destination") or "/")
+        if str(place.parent) == SECRETS_FOLDER:
+            with contextlib.suppress(OSError):
+                yield place.name, read_beginning(each.get("Source") or "")
 
 
 def alien_label(inspected: Mapping[str, Any]) -> str:

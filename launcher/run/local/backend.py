@@ -68,8 +68,7 @@ class LocalBackend:
     def create(self, plan: LaunchPlan, run: str, attempt: int) -> str:
         """Rename an ended earlier run of this job, then take its name, both under a lock."""
         with self._locked():
-            holder = self._holder(plan.name)
-            if holder is not None:
+            if (holder := self._holder(plan.name)) is not None:
                 if not may_move(holder, plan):
                     raise TargetUnavailable([name_taken(plan, holder)])
                 self._move_away(holder)
@@ -166,6 +165,10 @@ class LocalBackend:
         """Return what was sent through trainlaunch; what `kill` sends leaves no trace on a host."""
         with contextlib.suppress(UnusableState):
             return self._folder(container.id).signals()
+        return ()
+
+    def secrets(self, _container: Started) -> tuple[tuple[str, str], ...]:
+        """Return none: its keeper has taken them out of the log."""
         return ()
 
     def expiring(self) -> tuple[Started, ...]:

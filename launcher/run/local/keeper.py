@@ -28,6 +28,7 @@ from launcher.run.local.overflow import Overflow
 from launcher.run.local.processes import descendants, identity_of
 from launcher.run.local.shm import RUN_ID, peak_now, remove_own_folder, risen
 from launcher.run.local.state import RunFolder
+from launcher.run.secrets import RedactedStream
 from launcher.run.stream import HEADER, STDERR
 
 STDOUT = 1
@@ -91,6 +92,7 @@ class Keeper:
 
     def __init__(self, folder: RunFolder, spec: dict[str, Any]) -> None:
         self._folder = folder
+        self._redacted = {each: RedactedStream(spec["secrets"].items()) for each in (STDOUT, STDERR)}
         overflow = Overflow()
         self._log = LogWriter(folder.log, overflow)
         self._selector = selectors.DefaultSelector()
@@ -136,14 +138,20 @@ class Keeper:
             time.sleep(READ_SECONDS)  # what followers have not read yet ends with this process
 
     def _copy(self, seconds: float) -> None:
-        for key, _ in self._selector.select(seconds):
+        ready = self._selector.select(seconds)
+        for key, _ in ready:
             data = os.read(key.fd, CHUNK)
             if key.data is None:
                 continue
-            if data:
-                self._log.write(key.data, data)
-            else:
+            if not data:
                 self._selector.unregister(key.fileobj)
+            self._write(key.data, self._redacted[key.data].feed(data) if data else self._redacted[key.data].end())
+        for number, stream in () if ready else self._redacted.items():
+            self._write(number, stream.end())  # the rest of what looks like a secret's beginning doesn't come
+
+    def _write(self, number: int, data: bytes) -> None:
+        if data:
+            self._log.write(number, data)
 
     def _reap(self) -> None:
         while True:

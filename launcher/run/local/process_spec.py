@@ -19,7 +19,7 @@ from launcher.plan.launch_plan import LaunchPlan
 from launcher.plan.ranks import torchrun_prefix
 from launcher.run.amd_gpus import amd_gpus
 from launcher.run.local.processes import RUN_MARK
-from launcher.run.secrets import environment, file_contents, secret_value
+from launcher.run.secrets import environment, file_contents, secret_value, values_here
 
 OWN_PREFIX = "TRAINLAUNCH_"
 VISIBLE = "CUDA_VISIBLE_DEVICES"
@@ -29,12 +29,16 @@ ORDER = "CUDA_DEVICE_ORDER"
 
 @dataclass(frozen=True, slots=True)
 class ProcessSpec:
-    """A process to start. `env` is whole and holds secrets; `files` are contents, by the variable for their path."""
+    """A process to start. `env` is whole and holds secrets; `files` are contents, by the variable for their path.
+
+    `secrets` are the values that no log may hold, by name.
+    """
 
     argv: tuple[str, ...]
     env: Mapping[str, str]
     cwd: str
     files: Mapping[str, str]
+    secrets: Mapping[str, str]
 
 
 def process_spec(plan: LaunchPlan, *, run_id: str, attempt: int, folder: Path) -> ProcessSpec:
@@ -45,6 +49,7 @@ def process_spec(plan: LaunchPlan, *, run_id: str, attempt: int, folder: Path) -
         env=env,
         cwd=working_dir(plan),
         files={path_variable(name): value for name, value in file_contents(plan).items()},
+        secrets=values_here(plan),
     )
 
 

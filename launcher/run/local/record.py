@@ -19,7 +19,7 @@ from launcher.run.local.files import UnusableState
 from launcher.run.local.processes import Identity, boot_id, descendants, identity_of, marked
 from launcher.run.local.shm import RUN_ID, run_id
 from launcher.run.local.state import RunFolder
-from launcher.run.owner import OWNER_KEY, own_name
+from launcher.run.owner import MEASURES, OWNER_KEY, own_name
 from launcher.targets import LOCAL
 
 NEVER_STARTED = "the launcher that created it ended before it started it"
@@ -44,6 +44,7 @@ def describe(plan: LaunchPlan, *, run: str, attempt: int) -> dict[str, Any]:
         "run": run,
         OWNER_KEY: own_name(),
         GPUS: held_by(plan),
+        MEASURES: plan.measures,
         "attempt": attempt,
         "max_attempts": job.max_attempts,
         "ttl": job.ttl_after_finished,
@@ -125,6 +126,7 @@ def _state(folder: RunFolder, known: dict[str, Any], *, health: bool) -> Started
         target=LOCAL.name,
         owner=known.get(OWNER_KEY, ""),
         gpus=known.get(GPUS, ""),
+        measures=known.get(MEASURES, ""),
     )
 
 

@@ -6,7 +6,8 @@
     signals       the numbers of the signals that were sent through trainlaunch, one a line
     peak, end     a page each, reserved at the start so that a full disk can't keep the end from being recorded
 
-Files are replaced whole, or written by one call in place; a reader never waits. No secret is in any of them.
+Files are replaced whole, or written by one call in place; a reader never waits. No secret is in any of them:
+the keeper takes their values out of the log.
 Records have a checksum, and what is another user's or damaged is not used (`UnusableState`).
 """
 
