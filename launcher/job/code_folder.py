@@ -10,9 +10,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
+from launcher.job.names import shown
 from launcher.repository.git_directory import GitFailed
 from launcher.repository.git_files import git_files
-from launcher.job.names import shown
 from launcher.units import KIB, human_size
 
 MOST_BYTES = 900 * KIB  # the API server takes 1 MiB with all that stands around the files
@@ -129,6 +129,8 @@ class _Files:
             mode = place.lstat().st_mode
         except FileNotFoundError:
             return  # deleted, and git still tracks it
+        if not place.parent.resolve().is_relative_to(self._root):
+            raise self._refused(path, "lies behind a link to a folder elsewhere")
         if stat.S_ISLNK(mode):
             target = place.resolve()
             if not target.is_relative_to(self._root) or not target.exists():

@@ -50,7 +50,7 @@ _RUNS = re.compile(r"\b(?:docker|podman|nerdctl|nvidia-docker)\b[^\n]*\b(?:run|c
 _TEMPLATED = re.compile(r"^[ \t]*\{\{-?|:[ \t]*\{\{-?[ \t]*(?:\.|include|tpl|toYaml|if|with|range)", re.MULTILINE)
 # A YAML text without any of these has no container in it; looking for them is faster than parsing.
 _MAY_HOLD = re.compile(
-    r"^\s*(?:- )?\"?(?:containers|services|jobs|container_config|podSpec|script|steps|template|image)\"?:"
+    r"^[ \t]*(?:- )?\"?(?:containers|services|jobs|container_config|podSpec|script|steps|template|image)\"?:"
     r"|\b[cC]ontainerDefinitions\b"
     r"|[{,] *\"?(?:containers|services|image)\"?:",
     re.MULTILINE,

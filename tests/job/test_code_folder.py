@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 from pathlib import Path
 
 import pytest
@@ -209,3 +210,12 @@ def test_what_can_t_be_read_is_named(tmp_path: Path) -> None:
     assert refused(tmp_path / "gone") == "./src does not exist"
     (tmp_path / "file").touch()
     assert refused(tmp_path / "file") == "./src is not a folder"
+
+
+def test_a_folder_that_became_a_link_brings_nothing_from_elsewhere(repository: Path, tmp_path: Path) -> None:
+    """Git lists the files that it tracks below that name, and they would be read wherever the link leads."""
+    (tmp_path / "private").mkdir()
+    (tmp_path / "private" / "__init__.py").write_text("KEY = 1\n")
+    shutil.rmtree(repository / "pkg")
+    (repository / "pkg").symlink_to(tmp_path / "private")
+    assert refused(repository).endswith("lies behind a link to a folder elsewhere")

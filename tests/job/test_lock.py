@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 from pathlib import Path
 
@@ -21,6 +22,7 @@ from launcher.render import render
 from launcher.rules import plan_job
 from launcher.targets import text_targets
 from launcher.verify import verified
+from launcher.yamltree.text_file import MAX_BYTES
 from tests.conftest import ROOT, Runs
 from tests.jobs import codes_of, write_job
 
@@ -352,3 +354,17 @@ def test_a_damaged_measurement_is_one_clear_error(trainlaunch: Runs, tmp_path: P
     assert "error[TL126]" in done.stderr
     assert re.search(r"has a part (probe|tune) that is not what `trainlaunch \1` writes", done.stderr)
     assert "job.lock.yaml:" in done.stderr
+
+
+@pytest.mark.parametrize("kind", ["FIFO", "device", "large"])
+def test_a_lock_that_is_no_small_file_is_told(tmp_path: Path, kind: str) -> None:
+    """A FIFO would be waited for, and a device or a large file would fill the memory."""
+    lock, report = tmp_path / "job.lock.yaml", Report()
+    if kind == "FIFO":
+        os.mkfifo(lock)
+    elif kind == "device":
+        lock.symlink_to("/dev/zero")
+    else:
+        lock.write_bytes(b"#" * (MAX_BYTES + 1))
+    assert read_lock(tmp_path / "job.yaml", report) is None
+    assert [each.code for each in report.found()] == ["TL126"]

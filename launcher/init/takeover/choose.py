@@ -67,7 +67,10 @@ _FIX = "name a text with a docker run line, a Compose service or a pod; for a sc
 # Kinds of which nothing is taken over: what the text is, and what to do in its place.
 REFUSED = {
     DOCKERFILE: ("a Dockerfile, which builds an image and starts none", "name the text that starts the image"),
-    SAGEMAKER: ("a configuration of SageMaker's local mode, which names no image", "name the script: `trainlaunch init train.py`"),
+    SAGEMAKER: (
+        "a configuration of SageMaker's local mode, which names no image",
+        "name the script: `trainlaunch init train.py`",
+    ),
     ECS: (
         "a task definition of Amazon ECS, which is not taken over",
         "give its values to `trainlaunch init --image IMAGE --cpus N --memory SIZE --gpus N`, then add its command, "

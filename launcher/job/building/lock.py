@@ -13,7 +13,9 @@ from typing import NamedTuple
 
 from launcher.diagnostics import Diagnostic, Explanation, Report, Span
 from launcher.job.measured import KIND, Probe, Tune
+from launcher.repository.reading import read_regular
 from launcher.yamltree.source import MappingNode, Node, Scalar, SequenceNode, parse_yaml
+from launcher.yamltree.text_file import MAX_BYTES
 
 TL125 = Explanation(
     "TL125",
@@ -89,7 +91,7 @@ def read_lock(job_file: Path, report: Report) -> Lock | None:
     """Return the lock of `job_file`; None where it has none, or once `report` says what is wrong with it."""
     path = lock_path(job_file)
     try:
-        text = path.read_bytes().decode()
+        text = read_regular(path, MAX_BYTES).decode()
     except FileNotFoundError:
         return None
     except (OSError, ValueError) as cause:
