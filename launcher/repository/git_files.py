@@ -38,12 +38,6 @@ def git_files(folder: Path) -> GitFiles | None:
     return GitFiles(tuple(sorted(tracked)), tuple(sorted(map(os.fsdecode, untracked))))
 
 
-def tracks(work_tree: Path, path: Path) -> bool:
-    """Return whether a repository tracks a path below it: a file, one below it, or a submodule. Raises GitFailed."""
-    with foreign_index(work_tree) as index:
-        return bool(index.listed(work_tree, "--", os.path.relpath(path, work_tree)))
-
-
 def _tracked(index: ForeignIndex, folder: Path) -> set[str]:
     found: set[str] = set()
     for entry in index.listed(folder, "--stage"):
