@@ -19,7 +19,7 @@ from launcher.run.docker.create_body import create_body
 from launcher.run.docker.exec import execute, run_health_command
 from launcher.run.docker.image import ensure_image
 from launcher.run.docker.inspect import alien_label, secrets_of, started_from
-from launcher.run.docker.kills import signals_sent
+from launcher.run.docker.kills import SHUTDOWN, signals_sent
 from launcher.run.docker.start import name_taken, start_refused
 from launcher.run.log_position import BytePosition
 from launcher.run.observe import read_from_health, read_from_proc
@@ -33,8 +33,6 @@ if TYPE_CHECKING:
 OK = 200
 NAME_TRIES = 3  # for a name that other starts of the job move away and take meanwhile
 TTL_LABEL = LABEL_PREFIX + "ttl-after-finished"
-# What an engine that shuts down sends to its containers, by how they ended; its events are forgotten with it.
-SHUTDOWN: dict[int | None, tuple[int, ...]] = {143: (15,), 137: (15, 9)}
 
 
 class DockerBackend:

@@ -8,6 +8,9 @@ import itertools
 from launcher.run.backend import Started
 from launcher.run.docker.client import Engine
 
+# What an engine that shuts down sends to its containers, by how they ended; its events are forgotten with it.
+SHUTDOWN: dict[int | None, tuple[int, ...]] = {143: (15,), 137: (15, 9)}
+
 KILL, END = "kill", "die"  # the engine's events
 END_LAG = 0.2  # seconds by which the engine may note an end after it
 
