@@ -61,7 +61,7 @@ def foreign_index(work_tree: Path) -> Iterator[ForeignIndex]:
     program = shutil.which("git")
     if program is None:
         raise GitFailed("git is not installed here")
-    theirs = git_directory(work_tree, program)
+    theirs = _git_directory(work_tree, program)
     with tempfile.TemporaryDirectory(prefix="trainlaunch-git-") as made:
         ours = Path(made)
         for each in ("objects", "refs", "info"):
@@ -75,7 +75,7 @@ def foreign_index(work_tree: Path) -> Iterator[ForeignIndex]:
         yield ForeignIndex(program, ours, work_tree)
 
 
-def git_directory(work_tree: Path, program: str | None = None) -> Path:
+def _git_directory(work_tree: Path, program: str) -> Path:
     """Return the git directory of a working tree. Raises GitFailed where its `.git` is none.
 
     A file `.git` of a worktree or submodule counts where what it points at points back: else it reads elsewhere.
@@ -91,18 +91,17 @@ def git_directory(work_tree: Path, program: str | None = None) -> Path:
     if not pointed.startswith("gitdir: "):
         raise GitFailed(f"{dot} is not a git directory")
     theirs = Path(os.path.normpath(work_tree / pointed.removeprefix("gitdir: ")))
-    program = program or shutil.which("git")
     if not _points_back(theirs, work_tree, program):
         raise GitFailed(f"{dot} points at {theirs}, which is not the git directory of {work_tree}")
     return theirs
 
 
-def _points_back(theirs: Path, work_tree: Path, program: str | None) -> bool:
+def _points_back(theirs: Path, work_tree: Path, program: str) -> bool:
     """Return whether a git directory elsewhere is a worktree's or a submodule's of just this working tree."""
     backlink = _first_line(theirs / "gitdir")
     if backlink:
         return _is_same(theirs / backlink, work_tree / ".git")
-    stated = _setting(program, theirs, "core.worktree") if program else ""
+    stated = _setting(program, theirs, "core.worktree")
     return bool(stated) and _is_same(theirs / stated, work_tree)
 
 

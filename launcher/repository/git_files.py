@@ -18,21 +18,16 @@ class GitFiles(NamedTuple):
     untracked: tuple[str, ...]
 
 
-def working_trees(folder: Path) -> tuple[Path, ...]:
-    """Return the folders that have a `.git`, from `folder` upward."""
-    return tuple(each for each in (folder, *folder.parents) if os.path.lexists(each / ".git"))
-
-
 def git_files(folder: Path) -> GitFiles | None:
     """Return what git says of a folder, None where it is in no repository; raises GitFailed where git can't tell.
 
     Variables like GIT_DIR, which a hook has, don't count, nor does the repository's configuration: its index is read.
     """
     folder = folder.resolve()
-    trees = working_trees(folder)
-    if not trees:
+    work_tree = next((each for each in (folder, *folder.parents) if os.path.lexists(each / ".git")), None)
+    if work_tree is None:
         return None
-    with foreign_index(trees[0]) as index:
+    with foreign_index(work_tree) as index:
         tracked = _tracked(index, folder)
         untracked = index.listed(folder, "--others", "--exclude-standard")
     return GitFiles(tuple(sorted(tracked)), tuple(sorted(map(os.fsdecode, untracked))))

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import contextlib
-import errno
 import json
 import os
 import re
-import stat
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -17,6 +15,7 @@ from launcher.diagnostics import Diagnostic, Explanation
 from launcher.errors import TargetUnavailable
 from launcher.job.spec import Secret
 from launcher.plan.launch_plan import LaunchPlan
+from launcher.repository.reading import open_regular
 
 TL507 = Explanation(
     "TL507",
@@ -102,11 +101,8 @@ def _value(plan: LaunchPlan, name: str, secret: Secret) -> str:
 
 def read_beginning(path: str) -> str:
     """Return what a file holds, or the beginning of more than a variable could hold. Raises OSError, as for a pipe."""
-    file = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-    with os.fdopen(file, "rb") as opened:
-        if not stat.S_ISREG(os.fstat(file).st_mode):
-            raise OSError(errno.EINVAL, "not a plain file")
-        return os.fsdecode(opened.read(LONGEST_VARIABLE + 2))
+    with open_regular(path) as file:
+        return os.fsdecode(file.read(LONGEST_VARIABLE + 2))
 
 
 def _text_of(plan: LaunchPlan, name: str, path: str) -> str:

@@ -233,15 +233,20 @@ def test_a_signal_ends_it_and_leaves_nothing(
     assert not job_file.with_name("job.lock.yaml").exists()
 
 
+def kill_probe(start: Start, job_file: Path) -> None:
+    """Start a probe, and kill it as it measures."""
+    process = start("probe", str(job_file))
+    read_until(process, b"trained\n", stderr=True)
+    process.kill()
+    process.wait()
+
+
 def test_a_probe_that_nobody_keeps_is_named_by_the_next(
     start: Start, trainlaunch: Runs, probed: Probed, left: Left
 ) -> None:
     """After a SIGKILL of trainlaunch; `down` removes it, and a run of another job is none of its business."""
     job_file = probed(then="time.sleep(100)", stop_grace_period="1s")
-    process = start("probe", str(job_file))
-    read_until(process, b"trained\n", stderr=True)
-    process.kill()
-    process.wait()
+    kill_probe(start, job_file)
     (run,) = left()
     probed(*a_probe())
     done = trainlaunch("probe", str(job_file))
@@ -256,10 +261,7 @@ def test_down_of_the_job_takes_what_a_killed_probe_left(
 ) -> None:
     """Nobody knows the name that a probe gave its run; somebody else's stays."""
     job_file = probed(then="time.sleep(100)", stop_grace_period="1s")
-    process = start("probe", str(job_file))
-    read_until(process, b"trained\n", stderr=True)
-    process.kill()
-    process.wait()
+    kill_probe(start, job_file)
     alien = trainlaunch("down", str(job_file), env={"TRAINLAUNCH_OWNER": "somebody@else"})
     assert alien.returncode == 2
     assert "error[TL119]" in alien.stderr
