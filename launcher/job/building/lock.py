@@ -95,7 +95,8 @@ def read_lock(job_file: Path, report: Report) -> Lock | None:
     except FileNotFoundError:
         return None
     except (OSError, ValueError) as cause:
-        report.take(unreadable_lock(job_file, f"can't be read: {cause}"))
+        reason = cause.strerror if isinstance(cause, OSError) else cause
+        report.take(unreadable_lock(job_file, f"can't be read: {reason}"))
         return None
     before = len(report)
     root = parse_yaml(text, str(path), report)
