@@ -17,6 +17,7 @@ from launcher.job.spec import JobSpec
 from launcher.plan.launch_plan import LaunchPlan
 from launcher.policy import read_job
 from launcher.render import render as _render
+from launcher.repository.root import Reach
 from launcher.rules import judged, plan_job
 from launcher.verify import verified, verify
 
@@ -64,10 +65,12 @@ def render(plan: LaunchPlan, *, base: Path | None = None) -> str:
     return verified(plan, _render(plan, base=base), base=base)
 
 
-def check(paths: Sequence[Path], *, policy: Path | None = None) -> Iterator[Checked]:
+def check(paths: Sequence[Path], *, policy: Path | None = None, allowed: Sequence[Path] = ()) -> Iterator[Checked]:
     """Yield how each committed rendering in `paths`, files or folders, compares with what its job file renders now.
 
-    `policy` takes the place of those that the renderings and job files name. Raises UsageError for what can't be read.
+    `policy` takes the place of those that the renderings and job files name, and `allowed` are folders outside of the
+    repository into which they may lead. Raises UsageError for what can't be read.
     Many renderings are shared out among processes forked from this one: call it before threads are started.
     """
-    return _check.compare_all(_check.find_renderings(paths).renderings, policy=policy)
+    reach = Reach(tuple(each for each in paths if each.is_dir()), tuple(allowed))
+    return _check.compare_all(_check.find_renderings(paths, reach=reach).renderings, policy=policy, reach=reach)

@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from launcher.cli.common import add_policy_argument
+from launcher.cli.common import add_policy_argument, reach_of
 from launcher.cli.look import look
 from launcher.cli.report import annotation, as_json, document, framed
 from launcher.cli.streams import Streams
@@ -83,17 +83,18 @@ def run(args: argparse.Namespace, streams: Streams) -> int:
 
     counts: Counter[str] = Counter()
     reporter = _Reporter(args.output, streams)
-    found, everything = find_renderings(args.paths), []
-    for checked in compare_all(found.renderings, policy=args.policy):
+    reach = reach_of(args)
+    found, everything = find_renderings(args.paths, reach=reach), []
+    for checked in compare_all(found.renderings, policy=args.policy, reach=reach):
         status = checked.status
         everything.append(replace(checked, text="", now=""))
         if args.fix and status == "differs":
-            replace_file(checked.path, rewritten(checked, policy=args.policy))
+            replace_file(checked.path, rewritten(checked, policy=args.policy, reach=reach))
             status = "fixed"
         counts[status] += 1
         reporter.take(checked, status)
-    said = [*of_all(everything), *filter(None, map(without_header, found.others))]
-    reporter.findings([*said, *(not_rendered(args.paths, everything) if args.all_rendered else ())])
+    said = [*found.unread, *of_all(everything), *filter(None, map(without_header, found.others))]
+    reporter.findings([*said, *(not_rendered(args.paths, everything, reach) if args.all_rendered else ())])
     if not counts and not reporter.said:
         reporter.findings([_nothing(args.paths)])
     reporter.end(counts)

@@ -53,7 +53,7 @@ def named_cluster(args: argparse.Namespace, *, namespace: str | None, name: str)
 @contextlib.contextmanager
 def cluster_job(args: argparse.Namespace) -> Iterator[ClusterJob]:
     """Give the cluster and the job that a verb about runs means."""
-    job = job_file(args.job, policy=args.policy, target=KUBERNETES.name)
+    job = job_file(args, target=KUBERNETES.name)
     namespace = None if job is None else job.namespace
     with named_cluster(args, namespace=namespace, name=args.job if job is None else job.name) as place:
         yield place

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 def shell(args: argparse.Namespace, streams: Streams) -> int:
     """Start a pod like the job's, or enter one that runs."""
-    if job_file(args.job, policy=args.policy) is None:
+    if job_file(args) is None:
         return until_signalled(lambda: _into_run(args, streams))
     args.target = KUBERNETES.name
     plan = plan_for_shell(args, streams)

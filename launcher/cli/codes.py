@@ -44,6 +44,7 @@ RAISING: tuple[str, ...] = (
     "launcher.measure.tune.failures",
     "launcher.policy.file",
     "launcher.policy.search",
+    "launcher.repository.root",
     "launcher.rules.weights",
     "launcher.run.choice",
     "launcher.run.compose.command",

@@ -14,6 +14,7 @@ from launcher.errors import UsageError
 from launcher.job.spec import JobSpec
 from launcher.kinds import KINDS
 from launcher.plan.launch_plan import LaunchPlan
+from launcher.repository.root import Reach, outside
 from launcher.targets import TARGETS
 from launcher.units import human_size
 
@@ -80,6 +81,27 @@ def add_policy_argument(parser: argparse.ArgumentParser) -> None:
         metavar="FILE",
         help="the only policy (default: the job's policy, and every trainlaunch-policy.yaml upward in its repository)",
     )
+    parser.add_argument(
+        "--allow-outside",
+        action="append",
+        type=Path,
+        default=[],
+        metavar="DIR",
+        help="let files of a repository name others in DIR too, policies and code among them; repeatable",
+    )
+
+
+def reach_of(args: argparse.Namespace) -> Reach:
+    """Return what the arguments let be read: the folders that are named, and those of --allow-outside."""
+    named = (*map(Path, getattr(args, "jobs", ())), *getattr(args, "paths", ()), getattr(args, "folder", None))
+    return Reach(tuple(each for each in named if each and each.is_dir()), tuple(args.allow_outside))
+
+
+def refuse_folder_elsewhere(folder: Path, args: argparse.Namespace) -> None:
+    """Raise UsageError for a folder to write to that is a link out of its repository."""
+    file, reach = folder / "file", reach_of(args)
+    if not reach.holds(folder, file):
+        raise UsageError([outside(file, f"{folder}, a link,", reach, "name the folder itself, or another one")])
 
 
 def add_kind_argument(parser: argparse.ArgumentParser) -> None:
@@ -98,7 +120,7 @@ def job_of(args: argparse.Namespace, *, target: str | None = None) -> JobSpec:
 
     kind = getattr(args, "kind", None)  # of the verbs that have the option
     sets = [*args.sets, f"kubernetes.kind={kind}"] if kind else args.sets
-    return read_job(Path(args.job), target=target or args.target, sets=sets, policy=args.policy)
+    return read_job(Path(args.job), target=target or args.target, sets=sets, policy=args.policy, reach=reach_of(args))
 
 
 def plan_of(args: argparse.Namespace, *, target: str | None = None) -> LaunchPlan:

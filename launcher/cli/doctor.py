@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
 from launcher.cli.causes import tell
-from launcher.cli.common import add_output_argument, add_policy_argument
+from launcher.cli.common import add_output_argument, add_policy_argument, reach_of
 from launcher.cli.look import look
 from launcher.cli.report import document, framed
 from launcher.cli.run_argument import CLUSTER_TARGETS, RUN_TARGETS, add_owner_argument
@@ -107,7 +107,10 @@ def _with_job(evidence: Evidence, args: argparse.Namespace) -> Evidence:
     from launcher.policy import read_job
     from launcher.rules import plan_job
 
-    plan = plan_job(read_job(Path(args.job_file), target=args.target, use_lock=False, policy=args.policy), force=True)
+    plan = plan_job(
+        read_job(Path(args.job_file), target=args.target, use_lock=False, policy=args.policy, reach=reach_of(args)),
+        force=True,
+    )
     limited = plan.target_record.enforces_limits
     return replace(
         evidence,

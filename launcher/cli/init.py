@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import functools
 import os
 import re
 import shlex
@@ -11,11 +12,12 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
-from launcher.cli.common import add_policy_argument, say_findings
+from launcher.cli.common import add_policy_argument, reach_of, refuse_folder_elsewhere, say_findings
 from launcher.cli.streams import Streams
 from launcher.cli.write import write_files
 from launcher.diagnostics import Diagnostic, Severity
 from launcher.errors import JobFileRejected, UsageError
+from launcher.repository.root import ITS_OWN, Reach
 
 EXAMPLES = (
     "trainlaunch init train.py --gpus 1 --cpus 8 --memory 32Gi --write-to job.yaml",
@@ -51,8 +53,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace, streams: Streams) -> int:
     """Read, draft, plan the draft, then print or write it."""
     target: Path | None = args.write_to
-    if target is not None and os.path.lexists(target):
-        raise UsageError([_exists(target)])
+    if target is not None:
+        refuse_folder_elsewhere(target.parent, args)
+        if os.path.lexists(target):
+            raise UsageError([_exists(target)])
     if args.pick is not None and args.source is None:
         raise UsageError(
             [Diagnostic("TL118", "--pick names a container of --from, which is not given", "add --from FILE")]
@@ -63,7 +67,7 @@ def run(args: argparse.Namespace, streams: Streams) -> int:
     else:
         write_files(target.parent, {target.name: text}, overwrite=False)
         streams.say(f"wrote {target}; `trainlaunch plan {shlex.quote(str(target))}` shows what follows from it")
-    say_findings(_against_policy(text, args.policy, target or Path("job.yaml")), streams)
+    say_findings(_against_policy(text, args, target or Path("job.yaml")), streams)
     return 0
 
 
@@ -136,7 +140,7 @@ def _name(script: Path | None) -> str:
     return name if len(name) > 1 else f"{name}-job"  # an engine's container names have two characters
 
 
-def _plan(text: str, *, policy: Path | None = None, lying_at: Path | None = None) -> None:
+def _plan(text: str, *, policy: Path | None = None, lying_at: Path | None = None, reach: Reach = ITS_OWN) -> None:
     """Raise JobFileRejected where the draft's values, which are the flags', can't be; its lines are nobody's yet.
 
     It is planned under `policy`, or the policies of a job file at `lying_at`; under none where both are None.
@@ -150,7 +154,8 @@ def _plan(text: str, *, policy: Path | None = None, lying_at: Path | None = None
         path.write_text(text, encoding="utf-8")
         try:
             ruled = policy is not None or lying_at is not None
-            plan_job(policies.read_job(path, policy=policy, lying_at=lying_at) if ruled else read_job(path))
+            read = functools.partial(policies.read_job, policy=policy, lying_at=lying_at, reach=reach)
+            plan_job((read if ruled else read_job)(path))
         except JobFileRejected as rejected:
             found = (each._replace(span=None) if _is(each, path) else each for each in rejected.diagnostics)
             raise JobFileRejected(found) from rejected
@@ -160,10 +165,10 @@ def _is(diagnostic: Diagnostic, path: Path) -> bool:
     return diagnostic.span is not None and diagnostic.span.file == str(path)
 
 
-def _against_policy(text: str, policy: Path | None, target: Path) -> Iterator[Diagnostic]:
+def _against_policy(text: str, args: argparse.Namespace, target: Path) -> Iterator[Diagnostic]:
     """Yield a warning for each demand of its policy that the draft, lying at `target`, doesn't meet yet."""
     try:
-        _plan(text, policy=policy, lying_at=target)
+        _plan(text, policy=args.policy, lying_at=target, reach=reach_of(args))
     except JobFileRejected as rejected:
         for each in rejected.diagnostics:
             yield each._replace(severity=Severity.WARNING)

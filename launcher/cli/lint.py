@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from launcher.cli.common import add_policy_argument
+from launcher.cli.common import add_policy_argument, reach_of
 from launcher.cli.streams import Streams
 from launcher.diagnostics import Diagnostic, Explanation, Severity
 from launcher.errors import EXIT_FINDINGS, UsageError
@@ -18,6 +18,7 @@ from launcher.errors import EXIT_FINDINGS, UsageError
 if TYPE_CHECKING:
     from launcher.job.ceilings import Policy
     from launcher.lint.judge import Linted
+    from launcher.repository.root import Reach
     from launcher.rules.written.model import Finding
 
 TL395 = Explanation(
@@ -103,7 +104,7 @@ def run(args: argparse.Namespace, streams: Streams) -> int:
     known = _baseline(args.baseline)
     results: list[Linted] = []
     for linted in _linted(args, groups):
-        policy = _policy(Path(linted.name).parent, args.policy)
+        policy = _policy(Path(linted.name).parent, args.policy, reach_of(args))
         after = fixed(linted, args.kind, groups, policy) if args.fix or args.diff else linted
         _write(linted, after, args, streams)
         results.append(after if args.fix else linted)
@@ -120,14 +121,16 @@ def _linted(args: argparse.Namespace, groups: tuple[str, ...]) -> Iterator[Linte
 
     named = [each for each in args.paths if str(each) != "-"]
     if len(named) < len(args.paths):
-        yield lint_bytes(sys.stdin.buffer.read(MOST_BYTES + 1), "-", args.kind, groups, _policy(Path(), args.policy))
+        yield lint_bytes(
+            sys.stdin.buffer.read(MOST_BYTES + 1), "-", args.kind, groups, _policy(Path(), args.policy, reach_of(args))
+        )
     for path in named:
         if not path.exists():
             raise UsageError([_absent(path)])
     for path in files_of(named):
         kind = args.kind if path in named else None
         try:
-            linted = lint_file(path, kind, groups, _policy(path.parent, args.policy))
+            linted = lint_file(path, kind, groups, _policy(path.parent, args.policy, reach_of(args)))
         except OSError as cause:
             if path in named:
                 raise UsageError([_absent(path, cause.strerror or str(cause))]) from cause
@@ -137,11 +140,11 @@ def _linted(args: argparse.Namespace, groups: tuple[str, ...]) -> Iterator[Linte
 
 
 @functools.lru_cache
-def _policy(folder: Path, asked: Path | None) -> Policy | None:
+def _policy(folder: Path, asked: Path | None, reach: Reach) -> Policy | None:
     """Return what the policies in force ask of the texts of a folder. Raises JobFileRejected where one is wrong."""
     from launcher.policy.read import policies_in
 
-    return policies_in(folder, policy=asked)
+    return policies_in(folder, policy=asked, reach=reach)
 
 
 def _absent(path: Path, reason: str = "") -> Diagnostic:

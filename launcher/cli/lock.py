@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from launcher.cli.common import add_policy_argument
+from launcher.cli.common import add_policy_argument, reach_of
 from launcher.cli.look import look
 from launcher.cli.report import framed
 from launcher.cli.streams import Streams
@@ -83,13 +83,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace, streams: Streams) -> int:
     """Ask the engine for all jobs, then write each one's lock or compare it."""
+    from launcher.job.building.lock import lock_elsewhere
     from launcher.policy import stated_images
     from launcher.run.docker.client import Engine, find_endpoint
     from launcher.run.docker.facts import facts_of
 
     jobs = list(dict.fromkeys(args.job))
     _refuse_a_shared_lock(jobs)
-    images = {job: stated_images(job, policy=args.policy) for job in jobs}
+    elsewhere = [each for job in jobs if (each := lock_elsewhere(job, reach_of(args)))]
+    if elsewhere:
+        raise UsageError(elsewhere)
+    images = {job: stated_images(job, policy=args.policy, reach=reach_of(args)) for job in jobs}
     with contextlib.closing(Engine(find_endpoint())) as engine:
         facts = {job: facts_of(engine, images[job]) for job in jobs}  # before anything is written
     return max((_locked(job, facts[job], streams, check=args.check) for job in jobs), default=0)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from launcher.cli.common import add_policy_argument
+from launcher.cli.common import add_policy_argument, reach_of
 from launcher.cli.streams import Streams
 
 EXAMPLES = (
@@ -30,6 +30,6 @@ def run(args: argparse.Namespace, streams: Streams) -> int:
     from launcher.policy.admission import admission_text
     from launcher.policy.read import policies_in
 
-    policy = policies_in(args.folder, policy=args.policy)
+    policy = policies_in(args.folder, policy=args.policy, reach=reach_of(args))
     streams.result(admission_text(policy, enforce=args.enforce))
     return 0

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from launcher.cli.common import job_of, say_findings
+from launcher.cli.common import job_of, reach_of, say_findings
 from launcher.cli.measuring import add_measuring_arguments, measuring_fields
 from launcher.cli.streams import Streams
 from launcher.cli.target_options import refuse_place_elsewhere
@@ -133,7 +133,11 @@ def _measuring(args: argparse.Namespace, plan: LaunchPlan) -> LaunchPlan:
     from launcher.policy import read_job
 
     ours = measuring_fields(args, plan, "probe", args.seconds)
-    job = _unmeasured(read_job(Path(args.job), target=plan.target, sets=[*plan.job.sets, *ours], policy=args.policy))
+    job = _unmeasured(
+        read_job(
+            Path(args.job), target=plan.target, sets=[*plan.job.sets, *ours], policy=args.policy, reach=reach_of(args)
+        )
+    )
     planned = _planned(args, job)
     late = (planned.job.active_deadline or 0) + AFTER_DEADLINE
     asked = json.dumps({"batches": args.batches, "seconds": args.seconds, "through": args.through, "deadline": late})

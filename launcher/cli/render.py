@@ -11,6 +11,7 @@ from launcher.cli.common import (
     add_job_arguments,
     add_kind_argument,
     plan_of,
+    refuse_folder_elsewhere,
     say_findings,
     say_unsized,
 )
@@ -52,6 +53,8 @@ def run(args: argparse.Namespace, streams: Streams) -> int:
     from launcher.rules import judged
     from launcher.verify import verified
 
+    if args.write_to is not None:
+        refuse_folder_elsewhere(args.write_to, args)
     if len(args.jobs) > 1 or Path(args.jobs[0]).is_dir():
         from launcher.cli.render_many import render_many
 

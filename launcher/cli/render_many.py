@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from launcher.cli.common import reach_of
 from launcher.cli.look import look
 from launcher.cli.report import framed
 from launcher.cli.streams import Streams
@@ -23,7 +24,7 @@ _EVERY = 50  # jobs between two numbers on a terminal
 def render_many(args: argparse.Namespace, streams: Streams) -> int:
     """Write the rendering of each job; what one can't have stops no other, and is an exit code of 1 at the end."""
     _refuse_options(args)
-    jobs = _jobs(args.jobs)
+    jobs = _jobs(args)
     counts: Counter[str] = Counter()
     taken: dict[Path, Path] = {}
     said: dict[Diagnostic, None] = {}
@@ -47,14 +48,14 @@ def _refuse_options(args: argparse.Namespace) -> None:
             raise UsageError([Diagnostic("TL118", message, f"drop {option}, or name one job file")])
 
 
-def _jobs(paths: Sequence[str]) -> list[Path]:
+def _jobs(args: argparse.Namespace) -> list[Path]:
     try:
-        jobs = find_jobs(map(Path, paths))
+        jobs = find_jobs(map(Path, args.jobs), reach=reach_of(args))
     except OSError as cause:
         message = f"{cause.filename} can't be read: {cause.strerror}"
         raise UsageError([Diagnostic("TL101", message, "name folders that you can read")]) from cause
     if not jobs:
-        where = ", ".join(paths)
+        where = ", ".join(args.jobs)
         fix = "name the job files themselves; in folders, YAML files with a job's own keys are taken for some"
         raise UsageError([Diagnostic("TL101", f"no job file is in {where}", fix)])
     return jobs
@@ -65,7 +66,7 @@ def _asked(args: argparse.Namespace) -> Asked:
     sets = [*args.sets]
     sets += [f"kubernetes.namespace={args.namespace}"] * bool(args.namespace)
     sets += [f"kubernetes.kind={args.kind}"] * bool(args.kind)
-    return Asked(targets, tuple(sets), args.policy, args.write_to, args.force)
+    return Asked(targets, tuple(sets), args.policy, reach_of(args), args.write_to, args.force)
 
 
 def _with_progress(jobs: Sequence[Path], asked: Asked, streams: Streams) -> Iterator[tuple[Rendered, ...]]:

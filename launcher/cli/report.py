@@ -8,12 +8,14 @@ from pathlib import Path
 
 from launcher.cli.look import Look, wrapped
 from launcher.diagnostics import Diagnostic, Severity, Span
+from launcher.repository.reading import read_regular
 from launcher.visible import Visible, one_line, visible
 
 MOST_QUOTED = 8_000  # characters of a sentence: a traceback, a command to paste
 MOST_SHOWN = 240  # columns of a line that an error is in
 SCHEMA_VERSION = 2  # of every JSON document that trainlaunch prints
 # Inside JSON's strings alone: what a terminal obeys beyond ASCII's own controls, and CI's `##[`.
+_MOST_BYTES = 4 * 1024 * 1024  # of a file whose line is quoted
 _OBEYED = re.compile(
     r"[\x7f-\x9f\xad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff]|#(?=#(?:\[|vso\[|teamcity\[))"
 )
@@ -137,7 +139,7 @@ def _source_line(span: Span, whole: str | None) -> str | None:
         lines = whole.split("\n")
         return lines[span.line - 1].rstrip("\r") if span.line <= len(lines) else None
     try:
-        lines = re.split(r"\r\n|\r|\n", Path(span.file).read_text(encoding="utf-8-sig"))
+        lines = re.split(r"\r\n|\r|\n", read_regular(Path(span.file), _MOST_BYTES).decode("utf-8-sig"))
     except (OSError, ValueError):
         return None
     return lines[span.line - 1] if span.line <= len(lines) else None

@@ -54,7 +54,7 @@ def say_once(text: str) -> None:
 
 def asked_run(args: argparse.Namespace, *, target: str | None) -> Asked:
     """Return what RUN means by itself, a file read for `target`. Raises JobFileRejected and UsageError."""
-    job = job_file(args.job, policy=args.policy, target=target)
+    job = job_file(args, target=target)
     if job is None:
         check_argument(args.job)
         return Asked(args.job)
@@ -67,7 +67,7 @@ def targets_of(args: argparse.Namespace) -> tuple[str, ...]:
     """Return the targets on this machine whose runs are looked at: the asked one, the file's own local one, or all."""
     if args.target:
         return (args.target,)
-    job = job_file(args.job, policy=args.policy)
+    job = job_file(args)
     if job is not None and not TARGETS[job.target].starts_container:
         return (job.target,)  # its runs need no engine
     return tuple(reversed(RUN_TARGETS))

@@ -48,7 +48,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace, streams: Streams) -> int:
     """Start a container like the job's, or enter one that runs; on this machine."""
-    if job_file(args.job, policy=args.policy) is None:
+    if job_file(args) is None:
         return until_signalled(lambda: _into_run(args, streams))
     plan = plan_for_shell(args, streams)
     return until_signalled(lambda: _of_its_own(plan, streams))

@@ -6,6 +6,7 @@ import argparse
 from pathlib import Path
 from typing import NamedTuple
 
+from launcher.cli.common import reach_of
 from launcher.diagnostics import Diagnostic
 from launcher.errors import JobFileRejected, UsageError
 from launcher.targets import DEFAULT_TARGET, TARGETS, target_record
@@ -27,7 +28,7 @@ def means_a_cluster(args: argparse.Namespace) -> bool:
         return not TARGETS[args.target].on_this_machine
     if _names_a_place(args):
         return True
-    job = job_file(args.job, policy=args.policy) if hasattr(args, "job") else None
+    job = job_file(args) if hasattr(args, "job") else None
     return job is not None and not TARGETS[job.target].on_this_machine
 
 
@@ -43,22 +44,22 @@ class NamedJob(NamedTuple):
     problem: str = ""
 
 
-def job_file(argument: str, *, policy: Path | None, target: str | None = None) -> NamedJob | None:
-    """Return what a job file names, read for `target` or its own; None for an argument that is not a file.
+def job_file(args: argparse.Namespace, *, target: str | None = None) -> NamedJob | None:
+    """Return what a named job file says, read for `target` or its own; None for an argument that is not a file.
 
     A file that has an error by now still names its job. Raises JobFileRejected where nothing in it does.
     """
-    path = Path(argument)
-    if path.suffix not in {".yaml", ".yml"} and "/" not in argument and not _is_file(path):
+    path = Path(args.job)
+    if path.suffix not in {".yaml", ".yml"} and "/" not in args.job and not _is_file(path):
         return None
     from launcher.policy import read_job
 
     try:
-        job = read_job(path, target=target, use_lock=False, policy=policy)
+        job = read_job(path, target=target, use_lock=False, policy=args.policy, reach=reach_of(args))
     except JobFileRejected as rejected:
         from launcher.job.name_alone import name_and_target
 
-        name, stated = name_and_target(path)
+        name, stated = name_and_target(path, reach_of(args))
         if name is None:
             raise
         return NamedJob(name, target or stated or DEFAULT_TARGET, problem=rejected.diagnostics[0].code)

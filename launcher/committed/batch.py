@@ -11,9 +11,11 @@ from typing import NamedTuple
 from launcher.committed.shared_out import shared_out
 from launcher.diagnostics import Diagnostic, Severity
 from launcher.errors import JobFileRejected
+from launcher.job.names import shown
 from launcher.job.spec import JobSpec
 from launcher.policy import read_job, rendered_targets
 from launcher.render import render
+from launcher.repository.root import Reach, outside
 from launcher.rules import plan_and_findings
 from launcher.targets import is_rendered, target_record
 from launcher.verify import verified
@@ -31,6 +33,7 @@ class Asked(NamedTuple):
     targets: tuple[str, ...] | None
     sets: tuple[str, ...]
     policy: Path | None
+    reach: Reach
     folder: Path | None
     force: bool
 
@@ -56,7 +59,7 @@ def of_job(job: Path, *, asked: Asked) -> tuple[Rendered, ...]:
     targets = asked.targets
     if targets is None:
         try:
-            targets = rendered_targets(job, sets=asked.sets, policy=asked.policy)
+            targets = rendered_targets(job, sets=asked.sets, policy=asked.policy, reach=asked.reach)
         except JobFileRejected as rejected:
             return (Rendered(job, "", None, "", rejected.diagnostics),)
     return tuple(_of_target(job, target, asked) for target in targets)
@@ -64,7 +67,7 @@ def of_job(job: Path, *, asked: Asked) -> tuple[Rendered, ...]:
 
 def _of_target(job: Path, target: str, asked: Asked) -> Rendered:
     try:
-        spec = read_job(job, target=target, sets=asked.sets, policy=asked.policy)
+        spec = read_job(job, target=target, sets=asked.sets, policy=asked.policy, reach=asked.reach)
         plan, findings = plan_and_findings(spec, force=asked.force)
         path = _path(spec, asked)
         base = path.parent if path else None
@@ -86,7 +89,12 @@ def _path(spec: JobSpec, asked: Asked) -> Path | None:
         return None
     pattern, span = spec.policy.render_path
     relative = pattern.format(target=spec.target, name=spec.name, file=file)
-    return Path(os.path.normpath(Path(span.file).parent / relative))
+    path = Path(os.path.normpath(Path(span.file).parent / relative))
+    real = Path(os.path.realpath(path.parent), path.name)
+    if not asked.reach.holds(real, Path(span.file)) or ".git" in map(str.lower, real.parts):
+        fix = "write a path in the repository, or add `--write-to DIR`"
+        raise JobFileRejected([outside(Path(span.file), f"render.path: {shown(relative)}", asked.reach, fix, span)])
+    return path
 
 
 def _nowhere(job: Path, target: str) -> Diagnostic:

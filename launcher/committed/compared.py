@@ -106,6 +106,7 @@ trainlaunch render job.yaml --write-to out && trainlaunch check out
 """,
 )
 HEAD = 4096  # bytes of a file in which its header starts
+MOST_BYTES = 4 * 1024 * 1024  # of a rendering, whose code, one ConfigMap, is of 1 at most
 CURRENT, DIFFERS, REJECTED = "current", "differs", "rejected"
 
 
@@ -147,7 +148,7 @@ def of_newer_format(path: Path, header: Header) -> Diagnostic:
         f"{path} has rendering format {header.format}, and this trainlaunch writes format {RENDERING_FORMAT}",
         "install the trainlaunch that wrote it, or a newer one",
         why="a later version rendered it; writing it again here would go back",
-        span=_line_span(path, header.line + 1),
+        span=line_span(path, header.line + 1),
     )
 
 
@@ -159,7 +160,7 @@ def job_file_missing(path: Path, header: Header, job: str) -> Diagnostic:
         f"render it again with `trainlaunch render JOB --target {header.target} --write-to {path.parent}`, "
         "or delete it",
         why="the header names it as seen from the rendering's own folder; one of the two was moved or deleted",
-        span=_line_span(path, header.line),
+        span=line_span(path, header.line),
     )
 
 
@@ -170,7 +171,7 @@ def bad_header(path: Path, reason: str, *, line: int = 1) -> Diagnostic:
         f"{path} looks like a rendering and can't be compared: {reason}",
         "render it again with `trainlaunch render JOB --target TARGET --write-to DIR`, or delete it",
         why="its header says which job file, target and options it was made from",
-        span=_line_span(path, line),
+        span=line_span(path, line),
     )
 
 
@@ -181,7 +182,7 @@ def no_longer_renders(path: Path, header: Header, job: str) -> Diagnostic:
         f"{path} can't be compared: {job} does not render for {header.target}",
         f"correct {job}, or delete {path}",
         why="the job file has errors, which stand before this one",
-        span=_line_span(path, header.line),
+        span=line_span(path, header.line),
     )
 
 
@@ -193,7 +194,7 @@ def older_format(checked: Checked) -> Diagnostic:
         f"{checked.path} has rendering format {checked.format}, and this trainlaunch writes format {RENDERING_FORMAT}",
         f"run `trainlaunch check --fix`{again}",
         why="the same job gives other bytes in another format",
-        span=_line_span(checked.path, checked.header.line + 1 if checked.header else 1),
+        span=line_span(checked.path, checked.header.line + 1 if checked.header else 1),
     )
 
 
@@ -227,5 +228,5 @@ def no_rendering(path: Path) -> Diagnostic:
     )
 
 
-def _line_span(path: Path, line: int) -> Span:
+def line_span(path: Path, line: int) -> Span:
     return Span(str(path), line, 1, line, 2)

@@ -9,6 +9,8 @@ from pathlib import Path
 
 from launcher.job.fields.table import JOB
 from launcher.policy.search import FILE_NAME as POLICY_NAME
+from launcher.repository.reading import open_regular
+from launcher.repository.root import ITS_OWN, Reach
 from launcher.yamltree.text_file import read_at_most
 
 _SUFFIXES = (".yaml", ".yml")
@@ -20,7 +22,7 @@ _OTHERS = frozenset({"apiVersion", "services", "jobs", "on", "runs", "steps", "r
 _TELLING = frozenset({"command", "script", "data_loader", "profile", "torchrun", "resources", "target_overrides"})
 
 
-def find_jobs(paths: Iterable[Path]) -> list[Path]:
+def find_jobs(paths: Iterable[Path], *, reach: Reach = ITS_OWN) -> list[Path]:
     """Return job files: `paths` that are no folders as they are, and those in folders below them, in order.
 
     A file and links to it are one. Hidden folders and links to folders are not entered. Raises OSError for a folder
@@ -28,14 +30,14 @@ def find_jobs(paths: Iterable[Path]) -> list[Path]:
     """
     found: dict[str, Path] = {}
     for path in paths:
-        for each in _files_below(path) if path.is_dir() else (path,):
+        for each in _files_below(path, reach) if path.is_dir() else (path,):
             other = found.setdefault(os.path.realpath(each), each)
             if other is not each and other.is_symlink() and not each.is_symlink():
                 found[os.path.realpath(each)] = each
     return list(found.values())
 
 
-def _files_below(folder: Path) -> Iterator[Path]:
+def _files_below(folder: Path, reach: Reach) -> Iterator[Path]:
     def closed(cause: OSError) -> None:
         raise cause
 
@@ -43,14 +45,16 @@ def _files_below(folder: Path) -> Iterator[Path]:
         folders[:] = sorted(each for each in folders if not each.startswith("."))
         for name in sorted(files):
             path = Path(parent, name)
-            if name.endswith(_SUFFIXES) and name != POLICY_NAME and path.is_file() and _is_job(path):
-                yield path
+            if name.endswith(_SUFFIXES) and name != POLICY_NAME:
+                led_away = not reach.holds(path, path)  # which is said where it is read as a job
+                if led_away or (path.is_file() and is_job(path)):
+                    yield path
 
 
-def _is_job(path: Path) -> bool:
+def is_job(path: Path) -> bool:
     """Return whether a file has a job's keys; one with a mistake in it, or closed to us, is one all the same."""
     try:
-        with path.open("rb") as file:
+        with open_regular(path) as file:
             text = read_at_most(file, _MOST_BYTES).decode(errors="replace")
     except OSError:
         return True  # it is said where it is read as a job, and stops no other

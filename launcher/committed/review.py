@@ -7,11 +7,12 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
-from launcher.committed.compared import HEAD, Checked
+from launcher.committed.compared import HEAD, MOST_BYTES, Checked
 from launcher.committed.jobs import find_jobs
 from launcher.diagnostics import Diagnostic, Explanation, Severity, Span
-from launcher.job.host_paths import repository_of
 from launcher.job.reserved import HEADER_START, KUBERNETES_LABEL_PREFIX, LABEL_PREFIX
+from launcher.repository.reading import open_regular
+from launcher.repository.root import Reach
 
 TL155 = Explanation(
     "TL155",
@@ -39,10 +40,9 @@ trainlaunch render job.yaml --write-to out && trainlaunch check out
 TL156 = Explanation(
     "TL156",
     "rendering-of-other-values",
-    "A committed rendering was made with a `--set` that changes the image or a size, or from a job file outside of its "
-    "repository.",
+    "A committed rendering was made with a `--set` that changes the image or a size.",
     """\
-**Why**: a reviewer of the job file sees other values than what runs, or none at all.
+**Why**: a reviewer of the job file sees other values than what runs.
 
 **Example**:
 
@@ -94,11 +94,11 @@ def without_header(path: Path) -> Diagnostic | None:
 
     A header that stands further down counts as none: whatever is above it is nobody's.
     """
-    with path.open("rb") as file:
+    with open_regular(path) as file:
         head = file.read(HEAD).decode(errors="replace")
         if HEADER_START in head:
             return None
-        text = head + file.read().decode(errors="replace")
+        text = head + file.read(MOST_BYTES).decode(errors="replace")
     below = text.find(HEADER_START)
     if below < 0 and not _OURS.search(text):
         return None
@@ -128,16 +128,6 @@ def of_one(checked: Checked) -> Iterator[Diagnostic]:
             severity=Severity.WARNING,
             span=span,
         )
-    root = repository_of(str(checked.path))
-    if root is not None and not Path(os.path.abspath(checked.job)).is_relative_to(root):  # noqa: PTH100
-        yield Diagnostic(
-            TL156.code,
-            f"{checked.path} was rendered from {checked.job}, outside of its repository {root}",
-            "move the job file into the repository, and render again",
-            why="another checkout has another file there, or none",
-            severity=Severity.WARNING,
-            span=span,
-        )
 
 
 def of_all(found: Sequence[Checked]) -> Iterator[Diagnostic]:
@@ -158,10 +148,10 @@ def of_all(found: Sequence[Checked]) -> Iterator[Diagnostic]:
             )
 
 
-def not_rendered(paths: Iterable[Path], found: Iterable[Checked]) -> Iterator[Diagnostic]:
+def not_rendered(paths: Iterable[Path], found: Iterable[Checked], reach: Reach) -> Iterator[Diagnostic]:
     """Yield an error for each job file below `paths` that no rendering was made from."""
     rendered = {os.path.realpath(each.job) for each in found if each.job}
-    for path in find_jobs(each for each in paths if each.is_dir()):
+    for path in find_jobs((each for each in paths if each.is_dir()), reach=reach):
         if os.path.realpath(path) not in rendered:
             yield Diagnostic(
                 TL157.code,

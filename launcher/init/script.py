@@ -19,9 +19,9 @@ from launcher.init.frameworks import (
 from launcher.init.loaders import calls_of, loaders_of
 from launcher.init.options import options_of
 from launcher.init.resolve import Program
-from launcher.init.source import Source, imported, parse
+from launcher.init.source import MAX_BYTES, Source, imported, parse
 from launcher.init.turns import turns_of
-from launcher.units import MIB
+from launcher.repository.reading import open_regular
 
 TL132 = Explanation(
     "TL132",
@@ -43,7 +43,6 @@ trainlaunch init train.py
 ```
 """,
 )
-MAX_BYTES = MIB
 _DATA = frozenset({".yaml", ".yml", ".json", ".ipynb", ".toml"})  # JSON is an expression of Python too
 
 
@@ -86,7 +85,8 @@ def _parsed(path: Path) -> Source:
         fix = f"name the training script, or write `trainlaunch init --from {path}` where that file starts a job"
         raise _unreadable(f"{path} is a file of data and not a training script", fix)
     try:
-        data = path.read_bytes()
+        with open_regular(path) as file:
+            data = file.read(MAX_BYTES + 1)
     except (OSError, ValueError) as cause:
         reason = (cause.strerror if isinstance(cause, OSError) else "") or str(cause)
         raise _unreadable(f"the training script {path} can't be read: {reason}", "name a Python file") from cause

@@ -10,9 +10,14 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
+from launcher.repository.reading import read_regular
+from launcher.repository.root import ITS_OWN
+from launcher.units import MIB
+
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 MOST_FILES = 30
 MOST_ABOVE = 3  # folders above the script's, up to the top of its project
+MAX_BYTES = MIB  # of a script or module
 _TOP_OF_PROJECT = (".git", "pyproject.toml", "setup.py", "setup.cfg")
 
 
@@ -106,10 +111,10 @@ def imported(path: Path, first: Source) -> tuple[Source, ...]:
         importer, source = waiting.pop(0)
         for name in dict.fromkeys(source.imports.values()):
             module = next(_files(_roots(path, importer), name.lstrip(".")), None)
-            if module is None or module.resolve() in found:
+            if module is None or module.resolve() in found or not ITS_OWN.holds(module, module):
                 continue
             try:
-                text = module.read_text(encoding="utf-8")
+                text = read_regular(module, MAX_BYTES).decode()
                 read = parse(text, Path(os.path.relpath(module, path.parent)).as_posix())
             except (OSError, ValueError, SyntaxError, RecursionError, MemoryError):
                 continue

@@ -6,6 +6,7 @@ import re
 from pathlib import Path
 
 from launcher.diagnostics import Report
+from launcher.repository.root import Reach
 from launcher.targets import TARGETS
 from launcher.yamltree.text_file import read_text
 
@@ -15,9 +16,9 @@ _NAME = re.compile(_LINE.format("name"), re.MULTILINE)
 _TARGET = re.compile(_LINE.format("target"), re.MULTILINE)
 
 
-def name_and_target(path: Path) -> tuple[str | None, str | None]:
+def name_and_target(path: Path, reach: Reach) -> tuple[str | None, str | None]:
     """Return what the top-level lines `name:` and `target:` say; None where none does, or where several disagree."""
-    text = (read_text(path, Report()) or "").replace("\r", "\n")
+    text = ((read_text(path, Report()) if reach.holds(path, path) else None) or "").replace("\r", "\n")
     name, target = _only(_NAME, text), _only(_TARGET, text)
     return name, target if target in TARGETS else None
 

@@ -22,6 +22,8 @@ from launcher.job.validation.loaders import check_loaders
 from launcher.job.validation.target import check_target
 from launcher.job.values.reader import ValueReader
 from launcher.job.values.scalars import BAD
+from launcher.repository.reading import is_of_shell
+from launcher.repository.root import ITS_OWN, Reach, outside
 from launcher.targets import TARGETS, TEXTS
 from launcher.yamltree.source import MappingNode, Node, Scalar, parse_yaml
 from launcher.yamltree.text_file import read_text
@@ -63,31 +65,33 @@ def read_job(
     sets: Sequence[str] = (),
     use_lock: bool = True,
     layer_of: LayerOf = no_layer,
+    reach: Reach = ITS_OWN,
 ) -> JobSpec:
     """Return the job of a file for `target` (None: the job's own), with its overrides and then `sets` laid on top.
 
     `sets` are `dotted.path=YAML value`. The lock beside the file fills what all of them leave open about the image.
-    What `layer_of` finds lies beneath all that.
+    What `layer_of` finds lies beneath all that. Neither the file nor what it names is read out of `reach`.
     Raises JobFileRejected with every error, in the order of the file.
     """
     report = Report()
-    base, overrides = _read_file(path, report)
+    base, overrides = _read_file(path, reach, report)
     ruled = _layer(layer_of, path, base, report)
     chosen = _target(ruled.beneath(base) if ruled else base, target, sets)
     laid = merged(base, overrides[chosen]) if chosen in overrides else base
     laid = apply_sets(laid, sets, report) if ruled is None else _laid(ruled, laid, chosen, sets, report)
     _check_profile(laid, ruled, report)
-    lock = read_lock(path, report) if use_lock else None
+    lock = read_lock(path, report, reach) if use_lock else None
     if lock is not None:
         laid = locked(laid, lock, path, report)
     reader = ValueReader(report, optional=_needless(chosen))
     values = reader.read(JOB, laid, "")
     _refuse_target(chosen, explicit=target is not None, report=report)
     checked = Checked(values, laid, chosen, report, frozenset(reader.misspelt))
-    code = _code_once_checked(checked, path)
+    code = _code_once_checked(checked, path, reach)
     if len(report):
         raise JobFileRejected(report.sorted())
-    measured = lock and _measured(lock, chosen, functools.partial(read_job, path, sets=sets, layer_of=layer_of))
+    again = functools.partial(read_job, path, sets=sets, layer_of=layer_of, reach=reach)
+    measured = lock and _measured(lock, chosen, again)
     spec = job_spec(values, laid, path=str(path), target=chosen, sets=sets)._replace(code=code, measured=measured)
     if values.get("patches"):
         from launcher.job.patch import patch_of  # few jobs have some
@@ -137,7 +141,7 @@ def _needless(target: str) -> frozenset[str]:
     return frozenset() if target not in TARGETS or TARGETS[target].starts_container else frozenset({"image"})
 
 
-def _code_once_checked(checked: Checked, path: Path) -> dict[int, CodeFolder]:
+def _code_once_checked(checked: Checked, path: Path, reach: Reach) -> dict[int, CodeFolder]:
     """Check all fields against each other, and return the files of mounts of type code that the target needs."""
     check_fields(checked)
     if checked.value("healthcheck") is not None or checked.value("data_loader.inject") is not None:
@@ -152,28 +156,30 @@ def _code_once_checked(checked: Checked, path: Path) -> dict[int, CodeFolder]:
         return {}
     from launcher.job.validation.code import code_folders  # many jobs have none
 
-    return code_folders(checked, path.parent)
+    return code_folders(checked, path, reach)
 
 
-def stated_target(path: Path, *, sets: Sequence[str] = (), layer_of: LayerOf = no_layer) -> tuple[str, Policy | None]:
+def stated_target(
+    path: Path, *, sets: Sequence[str] = (), layer_of: LayerOf = no_layer, reach: Reach = ITS_OWN
+) -> tuple[str, Policy | None]:
     """Return the target that a job file or its policies state, else the default, and what its policies ask.
 
     Nothing else of the file is judged. Raises JobFileRejected where it or a policy can't be read.
     """
     report = Report()
-    base, _ = _read_file(path, report)
+    base, _ = _read_file(path, reach, report)
     ruled = _layer(layer_of, path, base, report)
     return _target(ruled.beneath(base) if ruled else base, None, sets), ruled.of(base) if ruled else None
 
 
-def stated_images(path: Path, *, layer_of: LayerOf = no_layer) -> dict[str, Span]:
+def stated_images(path: Path, *, layer_of: LayerOf = no_layer, reach: Reach = ITS_OWN) -> dict[str, Span]:
     """Return the images that a job file or its policy names, for all targets, each with its place.
 
     Raises JobFileRejected where the file is no job for its own target.
     """
-    read_job(path, use_lock=False, layer_of=layer_of)
+    read_job(path, use_lock=False, layer_of=layer_of, reach=reach)
     report = Report()
-    base, overrides = _read_file(path, report)
+    base, overrides = _read_file(path, reach, report)
     trees = [base, *overrides.values()]
     ruled = None if "image" in base.items else _layer(layer_of, path, base, report)
     if ruled:
@@ -191,8 +197,10 @@ def _layer(layer_of: LayerOf, path: Path, base: MappingNode, report: Report) -> 
     return found
 
 
-def _read_file(path: Path, report: Report) -> tuple[MappingNode, dict[str, MappingNode]]:
+def _read_file(path: Path, reach: Reach, report: Report) -> tuple[MappingNode, dict[str, MappingNode]]:
     """Return a file's own fields and its overrides by target; raises JobFileRejected where there is no mapping."""
+    if not is_of_shell(path) and not reach.holds(path, path):
+        raise JobFileRejected([outside(path, f"{path}, a link,", reach, "name the file itself")])
     text = read_text(path, report)
     stated, found = (None, ()) if text is None else _stated(text, str(path))
     for each in found:

@@ -8,6 +8,9 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
+from launcher.repository.reading import read_regular
+from launcher.yamltree.text_file import MAX_BYTES
+
 # Hidden folders and files that hold what lint reads; no other is entered.
 _HIDDEN = frozenset({".github", ".devcontainer", ".devcontainer.json", ".gitlab-ci.yml", ".buildkite", ".gitlab"})
 _NEVER = frozenset({"node_modules", "__pycache__", ".git"})
@@ -91,8 +94,8 @@ def _is_ignored(path: str, ignores: Iterable[Ignores], *, is_folder: bool) -> bo
 def patterns_of(folder: Path) -> Iterator[Pattern]:
     """Yield the patterns of a folder's .gitignore, as git reads them."""
     try:
-        lines = (folder / ".gitignore").read_text(encoding="utf-8", errors="replace").splitlines()
-    except OSError:
+        lines = read_regular(folder / ".gitignore", MAX_BYTES).decode(errors="replace").splitlines()
+    except (OSError, ValueError):
         return
     for line in lines:
         text = line if line.endswith("\\ ") else line.rstrip()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 import shlex
 from collections.abc import Iterator
@@ -9,6 +10,8 @@ from pathlib import Path, PurePath
 from typing import NamedTuple
 
 from launcher.job.reserved import HEADER_START
+from launcher.repository.reading import read_regular
+from launcher.repository.root import ITS_OWN
 from launcher.rules.written.model import (
     COMPOSE,
     DEVCONTAINER,
@@ -24,6 +27,7 @@ from launcher.rules.written.model import (
     text_at,
 )
 from launcher.yamltree.documents import Documents, Mapping, Node, Sequence, documents
+from launcher.yamltree.text_file import MAX_BYTES
 
 MARKDOWN, MAKEFILE = "markdown", "makefile"
 KINDS = (
@@ -174,10 +178,10 @@ def _with_patches(path: PurePath, text: str) -> Iterator[str]:
     if re.search(r"^(?:helmCharts|components|transformers):", text, re.MULTILINE):
         yield "containers:"  # of files that stand elsewhere
     for name in re.findall(r"(?:^|path:|-)[ \t]+[\"']?([\w./-]+\.ya?ml)\b", text, re.MULTILINE):
-        try:
-            yield Path(path.parent, name).read_text(encoding="utf-8", errors="replace")
-        except OSError:
-            continue
+        beside = Path(path.parent, name)
+        if ITS_OWN.holds(beside, Path(path)):
+            with contextlib.suppress(OSError, ValueError):
+                yield read_regular(beside, MAX_BYTES).decode(errors="replace")
 
 
 def _is_template(path: PurePath, text: str) -> bool:

@@ -13,12 +13,15 @@ from launcher.formats.docker.words import statements
 from launcher.formats.kubernetes import containers_of
 from launcher.formats.kubernetes.objects import read_object
 from launcher.lint.edits import Budget, yaml_edits
+from launcher.repository.reading import read_regular
+from launcher.repository.root import ITS_OWN
 from launcher.rules.written.commands import SHELLS, Argv, argv_of, argvs_of, commands_in
 from launcher.rules.written.evidence import engine_text
 from launcher.rules.written.model import COMPOSE, KUBERNETES, Written, WrittenFile, at, text_at
 from launcher.units import format_size
 from launcher.yamltree.changes import Change, Insert, Set
 from launcher.yamltree.documents import Documents, Mapping, Node, Scalar, Sequence, Source, documents
+from launcher.yamltree.text_file import MAX_BYTES
 
 Path = tuple[str | int, ...]
 Adds = Callable[[int], tuple[Edit, ...]]
@@ -56,7 +59,7 @@ def _overridden(found: Documents, name: str) -> Documents:
         return found
     stem = path.name.rpartition(".")[0]
     for suffix in (".yml", ".yaml"):
-        over = _documents_of(path.with_name(f"{stem}.override{suffix}"))
+        over = _documents_of(path.with_name(f"{stem}.override{suffix}"), path)
         if over is not None:
             return found._replace(nodes=(*found.nodes, *over.nodes))
     return found
@@ -64,13 +67,14 @@ def _overridden(found: Documents, name: str) -> Documents:
 
 def _extended(path: str, named_by: str) -> Documents | None:
     """Return the documents of a file that another one extends, its path relative to that one, as Compose takes it."""
-    return _documents_of(FilePath(posixpath.normpath(posixpath.join(posixpath.dirname(named_by), path))))
+    named = FilePath(posixpath.normpath(posixpath.join(posixpath.dirname(named_by), path)))
+    return _documents_of(named, FilePath(named_by))
 
 
-def _documents_of(path: FilePath) -> Documents | None:
-    """Return the documents of a file beside; None where there is none that can be read."""
+def _documents_of(path: FilePath, named_by: FilePath) -> Documents | None:
+    """Return the documents of a file of the same repository; None where there is none that can be read."""
     try:
-        text = path.read_text(encoding="utf-8") if path.is_file() else ""
+        text = read_regular(path, MAX_BYTES).decode() if ITS_OWN.holds(path, named_by) else ""
     except (OSError, ValueError):
         return None
     found = documents(text, str(path)) if text else None

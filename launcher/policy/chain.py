@@ -8,8 +8,10 @@ from pathlib import Path
 
 from launcher.diagnostics import Report, Severity, Span
 from launcher.job.ceilings import Allowed, Limit, Policy, Weight
+from launcher.job.names import shown
 from launcher.policy.file import PolicyFile, read_policy
 from launcher.policy.layer import PolicyLayer
+from launcher.repository.root import Reach, outside
 from launcher.yamltree.source import MappingNode, Scalar
 from launcher.yamltree.text_file import read_text
 
@@ -18,16 +20,21 @@ _STRICTNESS = (None, Severity.INFO, Severity.WARNING, Severity.ERROR)
 
 
 def policies_of(
-    job_file: Path, root: MappingNode, asked: Path | None, found: list[Path], report: Report
+    job_file: Path, root: MappingNode, asked: Path | None, found: list[Path], reach: Reach, report: Report
 ) -> PolicyLayer | None:
     """Return the policies of a job: `asked` alone, else the one that it names over those `found` upward; None: none.
 
-    Each brings those that it extends. What is wrong with them is put in `report`.
+    Each brings those that it extends. What is wrong with them is put in `report`, and so is what lies out of `reach`.
     """
     node = root.items["policy"][1] if "policy" in root.items else None
     stated = node if isinstance(node, Scalar) and not node.null else None
-    otherwise = [*([Path(os.path.normpath(job_file.parent / stated.text))] if stated else []), *found]
-    chain = _Chain(report, stated.span if stated and not asked else None)
+    named = [Path(os.path.normpath(job_file.parent / stated.text))] if stated else []
+    if stated and asked is None and not reach.holds(named[0], job_file):
+        fix = f"move it into the repository, or add `--policy {named[0]}` if you trust it"
+        report.take(outside(job_file, f"policy: {shown(stated.text)}", reach, fix, stated.span))
+        return None
+    otherwise = [*named, *found]
+    chain = _Chain(report, reach, stated.span if stated and not asked else None)
     for path in otherwise if asked is None else [asked]:
         chain.add(path)
     fixed = {str(each) for each in (asked, stated and Path(stated.text)) if each and each.is_absolute()}
@@ -46,10 +53,11 @@ def _same(some: list[Path], others: list[Path]) -> bool:
 class _Chain:
     """Files in the order in which they lie beneath a job, each read once."""
 
-    def __init__(self, report: Report, span: Span | None) -> None:
+    def __init__(self, report: Report, reach: Reach, span: Span | None) -> None:
         self.files: list[PolicyFile] = []
         self.fixed: frozenset[str] = frozenset()
         self._report = report
+        self._reach = reach
         self._span = span
         self._seen: set[str] = set()
 
@@ -69,7 +77,11 @@ class _Chain:
             if file.extends is None:
                 return
             span, text = file.extends.span, file.extends.text
-            path = Path(os.path.normpath(path.parent / text))
+            above_it, path = path, Path(os.path.normpath(path.parent / text))
+            if not self._reach.holds(path, above_it):
+                fix = f"add `--allow-outside {path.parent}`, or move it into the repository"
+                self._report.take(outside(above_it, f"extends: {shown(text)}", self._reach, fix, span))
+                return
             if Path(text).is_absolute():
                 self.fixed |= {str(path)}
             if os.path.realpath(path) in above:

@@ -13,6 +13,7 @@ from launcher.job import read
 from launcher.job.ceilings import Policy
 from launcher.job.spec import JobSpec
 from launcher.policy.search import find_policies
+from launcher.repository.root import ITS_OWN, Reach
 from launcher.yamltree.source import MappingNode
 
 if TYPE_CHECKING:
@@ -27,54 +28,58 @@ def read_job(
     use_lock: bool = True,
     policy: Path | None = None,
     lying_at: Path | None = None,
+    reach: Reach = ITS_OWN,
 ) -> JobSpec:
     """Return the job of a file as `launcher.job.read.read_job` does, under its policies.
 
     They are `policy` alone, or with None the one that the job names and all those upward from `lying_at`, which is
-    `path` where it is None. Raises JobFileRejected.
+    `path` where it is None. `reach` says what may be read outside of its repository. Raises JobFileRejected.
     """
-    layer_of = functools.partial(_policies, policy, lying_at)
-    return read.read_job(path, target=target, sets=sets, use_lock=use_lock, layer_of=layer_of)
+    layer_of = functools.partial(_policies, policy, lying_at, reach)
+    return read.read_job(path, target=target, sets=sets, use_lock=use_lock, layer_of=layer_of, reach=reach)
 
 
-def policies_in(folder: Path, *, policy: Path | None = None) -> Policy | None:
+def policies_in(folder: Path, *, policy: Path | None = None, reach: Reach = ITS_OWN) -> Policy | None:
     """Return what the policies in force ask of jobs in a folder, or `policy` alone where it is named; None: nothing.
 
     Raises JobFileRejected with what is wrong with them.
     """
     report = Report()
     nothing = MappingNode({}, Span(str(folder), 1, 1, 1, 1))
-    layer = _policies(policy, None, folder / "job.yaml", nothing, report)
+    layer = _policies(policy, None, reach, folder / "job.yaml", nothing, report)
     if len(report):
         raise JobFileRejected(report.sorted())
     return layer.asked if layer else None
 
 
-def rendered_targets(path: Path, *, sets: Sequence[str] = (), policy: Path | None = None) -> tuple[str, ...]:
+def rendered_targets(
+    path: Path, *, sets: Sequence[str] = (), policy: Path | None = None, reach: Reach = ITS_OWN
+) -> tuple[str, ...]:
     """Return what a job file is rendered for among many: what its policies say, else its own target.
 
     Raises JobFileRejected where it or a policy can't be read.
     """
-    target, asked = read.stated_target(path, sets=sets, layer_of=functools.partial(_policies, policy, None))
+    layer_of = functools.partial(_policies, policy, None, reach)
+    target, asked = read.stated_target(path, sets=sets, layer_of=layer_of, reach=reach)
     return (asked.render_targets if asked else ()) or (target,)
 
 
-def stated_images(path: Path, *, policy: Path | None = None) -> dict[str, Span]:
+def stated_images(path: Path, *, policy: Path | None = None, reach: Reach = ITS_OWN) -> dict[str, Span]:
     """Return the images that a job file or its policy names, for all targets, each with its place.
 
     Raises JobFileRejected where the file is no job for its own target.
     """
-    return read.stated_images(path, layer_of=functools.partial(_policies, policy, None))
+    return read.stated_images(path, layer_of=functools.partial(_policies, policy, None, reach), reach=reach)
 
 
 def _policies(
-    asked: Path | None, lying_at: Path | None, path: Path, base: MappingNode, report: Report
+    asked: Path | None, lying_at: Path | None, reach: Reach, path: Path, base: MappingNode, report: Report
 ) -> PolicyLayer | None:
     """Return the policies of a job; what is wrong with them is put in `report`."""
     path = lying_at or path
-    found = find_policies(path, report if asked is None else Report())
+    found = find_policies(path, report if asked is None else Report(), reach)
     if asked is None and "policy" not in base.items and not found:
         return None
     from launcher.policy.chain import policies_of  # most jobs have none
 
-    return policies_of(path, base, asked, found, report)
+    return policies_of(path, base, asked, found, reach, report)

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from pathlib import Path
 
 from launcher.diagnostics import Diagnostic, Explanation, Report
+from launcher.repository.root import ITS_OWN, Reach, Repository, outside, repository_of
 
 TL144 = Explanation(
     "TL144",
@@ -30,30 +32,77 @@ $ trainlaunch plan /tmp/work/job.yaml --policy /tmp/trainlaunch-policy.yaml
 ```
 """,
 )
+TL136 = Explanation(
+    "TL136",
+    "untracked-repository-below-policy",
+    "The job file lies in a repository that the repository around it does not track, and that one has a policy.",
+    """\
+**Why**: policies hold up to the root of a repository. A repository within another belongs to that one as a submodule,
+or with its files; a `.git` that nothing tracks would only end the search for policies.
+
+**Example**:
+
+```sh
+git init -q . && echo 'defaults: {stop_grace_period: 1m}' > trainlaunch-policy.yaml
+git init -q jobs && cp job.yaml jobs
+trainlaunch plan jobs/job.yaml
+```
+
+**Write instead**:
+
+```sh
+git init -q . && echo 'defaults: {stop_grace_period: 1m}' > trainlaunch-policy.yaml
+mkdir jobs && cp job.yaml jobs
+trainlaunch plan jobs/job.yaml
+```
+""",
+)
 FILE_NAME = "trainlaunch-policy.yaml"
 
 
-def find_policies(job_file: Path, report: Report) -> list[Path]:
+def find_policies(job_file: Path, report: Report, reach: Reach = ITS_OWN) -> list[Path]:
     """Return the policies upward from `job_file`, the nearest first, as seen from here where the job file is.
 
-    The search ends with the folder that holds `.git`, the root of the repository, else with /. A policy gives defaults,
-    a command among them, so a file that somebody else may have left in a shared folder above is put in `report`.
+    The search ends at the root of its repository, else with /; from where a link leads to it goes on from there too. A
+    policy gives defaults, a command among them, so one that somebody else may have left in a shared folder above, one
+    that leads elsewhere, and a repository that would end the search for nobody's sake, are put in `report`.
     """
+    found = list(_upward(job_file, report))
+    real = Path(os.path.realpath(job_file))
+    if real.parent != job_file.absolute().parent:
+        known = set(map(os.path.realpath, found))
+        found += (each for each in _upward(real, report) if os.path.realpath(each) not in known)
+    paths = [Path(each if job_file.is_absolute() else os.path.relpath(each)) for each in found]
+    kept = []
+    for each in paths:
+        if not reach.holds(each, each):
+            report.take(
+                outside(each, f"{each}, a link,", reach, f"put the file itself there, or add `--policy {each}`")
+            )
+        elif _foreign(each, job_file):
+            report.take(_not_trusted(each, job_file))
+        else:
+            kept.append(each)
+    return kept
+
+
+def _upward(file: Path, report: Report) -> Iterator[str]:
+    repository = repository_of(file)
+    root = str(repository.root) if repository else ""
     # Text, not paths: `check` asks this for thousands of renderings.
-    folder = os.path.normpath(job_file.absolute()).rpartition("/")[0]
-    found = []
+    folder = os.path.normpath(file.absolute()).rpartition("/")[0]
     while True:
         # A folder of that name and a link to nowhere are no absence: reading them says so.
         if os.path.lexists(f"{folder}/{FILE_NAME}"):
-            found.append(f"{folder}/{FILE_NAME}")
-        if not folder or os.path.lexists(f"{folder}/.git"):
+            yield f"{folder}/{FILE_NAME}"
+        if not folder or folder == root:
             break
         folder = folder.rpartition("/")[0]
-    paths = [Path(each if job_file.is_absolute() else os.path.relpath(each)) for each in found]
-    foreign = [each for each in paths if _foreign(each, job_file)]
-    for each in foreign:
-        report.take(_not_trusted(each, job_file))
-    return [each for each in paths if each not in foreign]
+    while repository and repository.around and folder != str(repository.around[-1]):
+        folder = folder.rpartition("/")[0]
+        if os.path.lexists(f"{folder}/{FILE_NAME}"):
+            report.take(_passed_over(f"{folder}/{FILE_NAME}", repository))
+            break
 
 
 def _foreign(path: Path, job_file: Path) -> bool:
@@ -70,4 +119,14 @@ def _not_trusted(path: Path, job_file: Path) -> Diagnostic:
         f"the policy {path} above {job_file} belongs to another user (uid {path.stat().st_uid})",
         f"add `--policy {path}` if you trust it, or write the path of another as policy in the job file",
         why="a policy can give a job its command and image, and a shared folder like /tmp holds anybody's files",
+    )
+
+
+def _passed_over(policy: str, repository: Repository) -> Diagnostic:
+    outer = next(each for each in repository.around if Path(policy).is_relative_to(each))
+    return Diagnostic(
+        TL136.code,
+        f"{repository.root} is a repository that {outer} doesn't track, so {policy} would not hold in it",
+        f"make it a submodule of {outer}, delete {repository.root / '.git'}, or add `--policy {policy}`",
+        why="a `.git` that nothing tracks can be left by anybody, and a limit must not end there",
     )

@@ -75,6 +75,15 @@ def foreign_index(work_tree: Path) -> Iterator[ForeignIndex]:
         yield ForeignIndex(program, ours, work_tree)
 
 
+def is_worktree_of(work_tree: Path, repository: Path) -> bool:
+    """Whether a working tree is another one of a repository that has its `.git` as a folder."""
+    try:
+        theirs = _git_directory(work_tree, shutil.which("git") or "git")
+    except GitFailed:
+        return False
+    return Path(os.path.realpath(theirs)).is_relative_to(os.path.realpath(repository / ".git"))
+
+
 def _git_directory(work_tree: Path, program: str) -> Path:
     """Return the git directory of a working tree. Raises GitFailed where its `.git` is none.
 

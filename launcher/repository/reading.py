@@ -8,14 +8,31 @@ import stat
 from pathlib import Path
 from typing import BinaryIO
 
+_OF_SHELLS = frozenset({"/dev/fd", "/proc/self/fd"})
+
+
+def is_of_shell(path: Path) -> bool:
+    """Whether a path is what a shell puts in the place of <(…), or stdin: it has its writer, and is as - is."""
+    return path.parent.as_posix() in _OF_SHELLS or path.as_posix() in {"/dev/stdin", os.devnull}
+
+
+def open_given(path: Path) -> BinaryIO:
+    """Open a file that a user names, or what a shell opened for him. Raises OSError as open_regular."""
+    return path.open("rb") if is_of_shell(path) else open_regular(path)
+
 
 def open_regular(path: Path | str) -> BinaryIO:
     """Open a file to read its bytes. Raises OSError, also for what is not regular: a FIFO is not waited for."""
     handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY)
+    mode = os.fstat(handle).st_mode
+    if stat.S_ISDIR(mode):
+        os.close(handle)
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
     file = os.fdopen(handle, "rb")
-    if not stat.S_ISREG(os.fstat(handle).st_mode):
+    if not stat.S_ISREG(mode):
         file.close()
-        raise OSError(errno.EINVAL, "not a plain file", str(path))
+        what = "a FIFO, which would be waited for" if stat.S_ISFIFO(mode) else "a device, which may have no end"
+        raise OSError(errno.EINVAL, f"it is {what}", str(path))
     return file
 
 

@@ -6,21 +6,17 @@ from pathlib import Path
 from typing import BinaryIO
 
 from launcher.diagnostics import Diagnostic, Report, Span
+from launcher.repository.reading import open_given, open_regular
 from launcher.units import KIB, MIB
 
 MAX_BYTES = MIB
-_OF_SHELLS = frozenset({"/dev/fd", "/proc/self/fd", "/dev"})  # where <(…) lies
 _USUAL_BYTES = 16 * KIB  # that most files have not
 
 
 def read_text(path: Path, report: Report, noun: str = "job file") -> str | None:
     """Return the text of a file, which `noun` calls, or None once `report` says why not."""
-    if _would_be_waited_for(path, noun):
-        message = f"the {noun} {path} is a FIFO, which would be waited for"
-        report.take(Diagnostic(code="TL101", message=message, fix=f"put a file in its place, or name another {noun}"))
-        return None
     try:
-        with path.open("rb") as file:
+        with (open_given if noun == "job file" else open_regular)(path) as file:
             data = read_at_most(file, MAX_BYTES + 1)
     except (OSError, ValueError) as error:
         message, fix = _unreadable(path, error, noun)
@@ -51,14 +47,6 @@ def read_at_most(file: BinaryIO, count: int) -> bytes:
     """Return the next bytes of a file, at most `count`; little first, since Python makes room for it all."""
     data = file.read(min(count, _USUAL_BYTES))
     return data if len(data) < _USUAL_BYTES else data + file.read(count - len(data))
-
-
-def _would_be_waited_for(path: Path, noun: str) -> bool:
-    """Whether it is a FIFO; a job file may be a shell's <(…), which stands in /dev/fd and has its writer already."""
-    try:
-        return path.is_fifo() and not (noun == "job file" and path.parent.as_posix() in _OF_SHELLS)
-    except OSError:
-        return False  # the reading says why
 
 
 def _existing(path: Path, noun: str) -> str:

@@ -73,6 +73,7 @@ def test_the_repositorys_own_renderings_are_current(trainlaunch: Runs) -> None:
 )
 def test_it_does_not_matter_where_check_runs(trainlaunch: Runs, kept: Path, cwd: str, path: str) -> None:
     """Neither the folder, nor relative or absolute paths, nor the environment change the result."""
+    (kept / ".git").mkdir()
     environment = {"PYTHONHASHSEED": "7", "TZ": "Asia/Tokyo", "LC_ALL": "C", "COLUMNS": "20", "HOME": "/nowhere"}
     done = trainlaunch("check", path.format(kept=kept), cwd=kept / cwd, env=environment)
     assert done.returncode == 0, done.stdout + done.stderr

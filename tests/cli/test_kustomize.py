@@ -18,6 +18,7 @@ LIMITS = {"resources": {"cpus": 2, "memory": "4Gi"}}
 @pytest.fixture
 def base(trainlaunch: Runs, tmp_path: Path) -> Path:
     """Return a folder with the renderings of two jobs, one of them on two nodes."""
+    (tmp_path / ".git").mkdir()
     write_job(tmp_path / "a", name="alone", **LIMITS)
     write_job(tmp_path / "b", name="together", torchrun={"nnodes": 2}, env={"PRICE": "5$ $(HOME)"}, **LIMITS)
     for folder in ("b", "a"):

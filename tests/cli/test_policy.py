@@ -33,7 +33,8 @@ def write_policy(path: Path, **changes: object) -> Path:
 
 @pytest.fixture
 def kept(tmp_path: Path) -> Path:
-    """Return a folder with repo/trainlaunch-policy.yaml, other.yaml and repo/jobs/job.yaml."""
+    """Return a repository with repo/trainlaunch-policy.yaml, other.yaml and repo/jobs/job.yaml."""
+    (tmp_path / ".git").mkdir()
     write_job(tmp_path / "repo" / "jobs", **PORTABLE, env={"B": "job"})
     write_policy(tmp_path / "repo" / "trainlaunch-policy.yaml")
     write_policy(tmp_path / "other.yaml", defaults={"pull_policy": "never"})

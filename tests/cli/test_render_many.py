@@ -187,16 +187,19 @@ def test_warnings_are_shown_and_strict_fails_on_them(trainlaunch: Runs, repo: Pa
 
 
 def test_a_rendering_by_option_and_from_elsewhere_is_named(trainlaunch: Runs, repo: Path) -> None:
-    """Who reviews the job file sees other values, or no file at all."""
+    """Who reviews the job file sees other values; what lies elsewhere is not even read."""
     trainlaunch(
         "render", "jobs/aa.yaml", "--set", "shm_size=128Mi", "--set", "env.A=b", "--write-to", "deploy", cwd=repo
     )
     outside = write(repo.parent / f"{repo.name}-outside" / "ee.yaml")
     trainlaunch("render", str(outside), "--write-to", "deploy", cwd=repo)
     done = trainlaunch("check", cwd=repo)
-    assert done.returncode == 0
     assert "was rendered with --set shm_size, which" in done.stderr
-    assert f"outside of its repository {repo}" in done.stderr
+    assert f"ee.yaml leads out of {repo}" in done.stderr
+    assert (done.returncode, trainlaunch("check", "--allow-outside", str(outside.parent), cwd=repo).returncode) == (
+        1,
+        0,
+    )
 
 
 def test_two_jobs_of_one_name_are_named(trainlaunch: Runs, repo: Path) -> None:

@@ -19,6 +19,7 @@ from launcher.job.building.lock import part_texts, read_lock, with_part
 from launcher.job.measured import Probe, ProbedLoader, Tune
 from launcher.policy import read_job, stated_images
 from launcher.render import render
+from launcher.repository.root import Reach
 from launcher.rules import plan_job
 from launcher.targets import text_targets
 from launcher.verify import verified
@@ -366,5 +367,5 @@ def test_a_lock_that_is_no_small_file_is_told(tmp_path: Path, kind: str) -> None
         lock.symlink_to("/dev/zero")
     else:
         lock.write_bytes(b"#" * (MAX_BYTES + 1))
-    assert read_lock(tmp_path / "job.yaml", report) is None
+    assert read_lock(tmp_path / "job.yaml", report, Reach(allowed=(Path("/dev"),))) is None
     assert [each.code for each in report.found()] == ["TL126"]

@@ -70,6 +70,7 @@ def test_a_policy_is_named_as_seen_from_where_the_job_file_is(
 
 def test_the_jobs_own_policy_and_the_asked_one_come_first(tmp_path: Path) -> None:
     """--policy alone, else `policy:` as seen from the job file, over those that are found."""
+    (tmp_path / ".git").mkdir()
     write_policy(tmp_path / "jobs", defaults={"user": "1", "working_dir": "/found"})
     write_policy(tmp_path, "own.yaml", defaults={"user": "2"})
     asked = write_policy(tmp_path, "asked.yaml", defaults={"user": "3"})

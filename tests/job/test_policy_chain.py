@@ -78,7 +78,7 @@ def test_an_empty_file_switches_nothing_off(tmp_path: Path) -> None:
 
 def test_extends_lies_beneath_its_file_and_above_the_next(tmp_path: Path) -> None:
     """It is relative to the file that says it; a file that is reached twice counts once."""
-    repo = repository(tmp_path / "repo")
+    repo = repository(tmp_path) / "repo"
     write_policy(tmp_path / "org", "base.yaml", defaults={"user": "1", "working_dir": "/base", "stop_signal": "SIGINT"})
     write_policy(repo, extends="../org/base.yaml", defaults={"user": "2", "working_dir": "/repo"})
     write_policy(repo / "team", extends="../../org/base.yaml", defaults={"user": "3"})

@@ -144,7 +144,7 @@ def test_a_file_without_permission_is_said(tmp_path: Path, monkeypatch: pytest.M
         raise PermissionError(13, "Permission denied")
 
     path = tmp_path / "job.yaml"
-    monkeypatch.setattr(Path, "open", refuse)
+    monkeypatch.setattr("launcher.yamltree.text_file.open_regular", refuse)
     assert rejected(path).fix == f"run `chmod a+r {path}`"
 
 
