@@ -50,3 +50,8 @@ def path_variables(plan: LaunchPlan) -> dict[str, str]:
     """Return the variables that tell a container's job where its secrets lie that are files."""
     secrets = plan.job.secrets.items()
     return {path_variable(name): secret_path(name) for name, each in secrets if each.as_file}
+
+
+def secrets_of_files(plan: LaunchPlan) -> tuple[tuple[str, Secret], ...]:
+    """Return the secrets that come from a file of this machine, as a variable or as a file."""
+    return tuple((name, each) for name, each in plan.job.secrets.items() if _way(plan, each)[0] == "file")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from launcher.job.fields.container import RESOURCE_NAME
 from launcher.job.fields.table import JOB, OVERRIDE
 from launcher.job.fields.types import (
     BOOL,
@@ -54,8 +55,8 @@ def _names(what: str, pattern: str) -> Type:
 MAX = record(
     Field("shm_size", size(64 * MIB), "`shm_size`; an automatic one is capped"),
     Field("cpus", Type("cpus", "a number of CPUs", low=10, high=10**7),
-          "`resources.cpus`, which a job must then state"),
-    Field("memory", size(6 * MIB), "`resources.memory`, which a job must then state"),
+          "limit of one container: `resources.cpus`, which a job must then state"),
+    Field("memory", size(6 * MIB), "limit of one container: `resources.memory`, which a job must then state"),
     Field("gpus", integer(0, 4096), "`resources.gpus`: GPUs of one container"),
     Field("total_gpus", integer(0, 10**6), "GPUs of all containers: `resources.gpus` × `torchrun.nnodes`"),
     Field("num_workers", integer(0, 4096), "`data_loader.num_workers` of each loader; an automatic one is capped"),
@@ -89,9 +90,12 @@ POLICY_FILE = record(
           "`kubernetes.service_account`; a job that states none has the account `default`", shown="all"),
     Field("forbid_token", BOOL, "whether `kubernetes.token` may not be true", default=False),
     Field("allowed_claims", _names("the name of an object", SUBDOMAIN),
-          "claims that a mount of type `pvc` may name", shown="all"),
+          "claims that a mount of type `pvc`, or a patch, may name; no volume has storage without one", shown="all"),
     Field("allowed_host_paths", listing(_HOST_PATH, low=1),
-          "folders of the host that mounts of type `bind`, and patches, may take something from", shown="all"),
+          "folders of the host that mounts, code, files of secrets and patches may take something from", shown="all"),
+    Field("allowed_extended", _names("a resource's name, like volcano.sh/vgpu-number", RESOURCE_NAME),
+          "other names in `resources.extended` that jobs may ask for; GPUs are counted, and RDMA and its like are free",
+          shown="none under a ceiling of GPUs, else all"),
     Field("allowed_pod_security", listing(choice("restricted", "baseline", "privileged"), low=1),
           "`kubernetes.pod_security`; without `privileged` no patch makes a container privileged either",
           shown="[restricted, baseline]"),

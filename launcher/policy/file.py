@@ -207,7 +207,7 @@ def _asked(path: str, values: Mapping[str, Any], root: MappingNode) -> Policy:
         option=None,
         fixed=frozenset(),
         max={name: Limit(each, _span(root, "max", name)) for name, each in values.get("max", {}).items()},
-        allowed={name: (Allowed(values[name], _span(root, name)),) for name in _ALLOWED if name in values},
+        allowed=_allowed(values, root),
         required=tuple((name, _span(root, "required", name)) for name in values.get("required", ())),
         required_labels=tuple((name, each, _span(root, "required_labels", name)) for name, each in labels.items()),
         severities={
@@ -219,6 +219,16 @@ def _asked(path: str, values: Mapping[str, Any], root: MappingNode) -> Policy:
         render_path=(layout["path"], _span(root, "render", "path")) if "path" in layout else None,
         render_targets=layout.get("targets", ()),
     )
+
+
+def _allowed(values: Mapping[str, Any], root: MappingNode) -> dict[str, tuple[Allowed, ...]]:
+    """Return a file's lists; a ceiling of GPUs without a list of other resources is one that allows none."""
+    stated = [name for name in _ALLOWED if name in values]
+    lists: dict[str, tuple[Allowed, ...]] = {name: (Allowed(values[name], _span(root, name)),) for name in stated}
+    ceiling = next((name for name in ("gpus", "total_gpus") if name in values.get("max", {})), None)
+    if ceiling and "allowed_extended" not in lists:
+        lists["allowed_extended"] = (Allowed((), _span(root, "max", ceiling)),)
+    return lists
 
 
 def _span(node: Node, *names: str) -> Span:

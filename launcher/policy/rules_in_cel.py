@@ -10,7 +10,7 @@ import json
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
-from launcher.formats.gpus import GPU_RESOURCE, NO_GPUS
+from launcher.formats.gpus import CHOOSE, GPU_RESOURCE, GRANTS, NO_ACCELERATOR, NO_GPUS
 from launcher.job.ceilings import Policy
 from launcher.job.reserved import KUBERNETES_LABEL_PREFIX, KUEUE_QUEUE_LABEL
 from launcher.kinds import POD, PYTORCH_JOB, TRAIN_JOB, Kind, Part
@@ -19,6 +19,7 @@ from launcher.units import format_size
 
 _OURS = json.dumps(f"{KUBERNETES_LABEL_PREFIX}job")
 _GPU = json.dumps(f"^(?:{GPU_RESOURCE.pattern})$")
+_NO_GPU = json.dumps(f"^(?:{NO_ACCELERATOR.pattern})$")
 _IS_GPU = "k.matches(variables.gpu)"
 _ASKS = f"(c.?resources.?limits.orValue({{}}).exists(k, {_IS_GPU}) || c.?resources.?claims.orValue([]).size() > 0)"
 _LIMIT = "c.?resources.?limits[?%s].or(p.spec.?resources.?limits[?%s])"
@@ -112,7 +113,8 @@ def _ceilings(policy: Policy) -> Iterator[Rule]:
         if name in policy.max:
             most = spell(policy.max[name].value)
             limit = _LIMIT % (f'"{key}"', f'"{key}"')
-            within = f'{limit}.hasValue() && !quantity(string({limit}.value())).isGreaterThan(quantity("{most}"))'
+            above = f'{limit}.hasValue() && quantity(string({limit}.value())).isGreaterThan(quantity("%s"))'
+            within = f"{above % 0} && !({above % most})"  # to the kernel a limit of 0 is none
             said = f"each container needs a limit of {key} of at most {most}"
             yield Rule(_each(f"{_ALL_CONTAINERS}.all(c, {within})"), said)
     if "shm_size" in policy.max:
@@ -144,10 +146,11 @@ def _gpus(most: int) -> Iterator[Rule]:
         _each("p.spec.?resourceClaims.orValue([]).size() == 0"), "resource claims may be GPUs that no ceiling counts"
     )
     none = json.dumps(sorted(NO_GPUS))
-    variable = f'e.name != "NVIDIA_VISIBLE_DEVICES" || (!e.?valueFrom.hasValue() && e.?value.orValue("") in {none})'
+    other = f'!e.name.endsWith("{GRANTS}") || e.name in {json.dumps(sorted(CHOOSE))}'
+    variable = f'{other} || (!e.?valueFrom.hasValue() && e.?value.orValue("") in {none})'
     yield Rule(
         _each(f"{_ALL_CONTAINERS}.all(c, c.?env.orValue([]).all(e, {variable}))"),
-        "NVIDIA_VISIBLE_DEVICES gives a container GPUs that no ceiling counts",
+        "NVIDIA_VISIBLE_DEVICES, or another vendor's, gives a container GPUs that no ceiling counts",
     )
 
 
@@ -178,8 +181,13 @@ def _lists(policy: Policy) -> Iterator[Rule]:
         yield Rule(_each(within), f"priority classes are {', '.join(allowed.values)}")
     for allowed in policy.allowed.get("allowed_claims", ()):
         claim = "v.?persistentVolumeClaim.?claimName"
-        within = f"!{claim}.hasValue() || {claim}.value() in {json.dumps(allowed.values)}"
+        named = f"(!{claim}.hasValue() || {claim}.value() in {json.dumps(allowed.values)})"
+        within = f"!v.?ephemeral.hasValue() && !v.?csi.hasValue() && {named}"
         yield Rule(_each(f"p.spec.?volumes.orValue([]).all(v, {within})"), f"claims are {', '.join(allowed.values)}")
+    for allowed in policy.allowed.get("allowed_extended", ()):
+        known = f"k.matches({_NO_GPU}) || k in {json.dumps(allowed.values)}"
+        of_each = f"{_ALL_CONTAINERS}.all(c, c.?resources.?limits.orValue({{}}).all(k, {_IS_GPU} || {known}))"
+        yield Rule(_each(of_each), f"resources beside GPUs and network cards are {', '.join(allowed.values) or 'none'}")
     yield from _rights(policy)
 
 
@@ -190,10 +198,8 @@ def _rights(policy: Policy) -> Iterator[Rule]:
             "automountServiceAccountToken must be false: training needs no access to the API",
         )
         held = "v.?projected.?sources.orValue([]).exists(s, s.?serviceAccountToken.hasValue())"
-        yield Rule(
-            _each(f"!p.spec.?volumes.orValue([]).exists(v, {held})"),
-            "no volume may hold a serviceAccountToken: training needs no access to the API",
-        )
+        said = "no volume may hold a serviceAccountToken: training needs no access to the API"
+        yield Rule(_each(f"!p.spec.?volumes.orValue([]).exists(v, {held})"), said)
     for allowed in policy.allowed.get("allowed_capabilities", ()):
         names = json.dumps(
             [f"{prefix}{each.removeprefix('CAP_')}" for each in allowed.values for prefix in ("", "CAP_")]

@@ -28,11 +28,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from launcher.diagnostics import Diagnostic, Severity, Span
-from launcher.formats.gpus import CDI_ANNOTATION, GPU_RESOURCE, gives_gpu_nodes, gives_gpus
+from launcher.formats.gpus import GPU_RESOURCE
 from launcher.job.ceilings import Limit
 from launcher.job.spec import JobSpec
 from launcher.plan.launch_plan import LaunchPlan, SharedMemory
 from launcher.plan.shared_memory import WHEN_FULL
+from launcher.rules.job_demands import refused_demands
 from launcher.units import format_cpus, format_duration, format_size, human_size
 
 CODE = "TL140"
@@ -47,9 +48,7 @@ def check(plan: LaunchPlan) -> Iterator[Diagnostic]:
     yield from _shm_size(job, plan.shm)
     yield from _gpus(job)
     yield from _workers(job)
-    yield from _flags(job)
-    if plan.target_record.starts_container:
-        yield from _variables(job)
+    yield from (each for each in refused_demands(plan) if each.code == CODE)
 
 
 def _place(span: Span) -> str:
@@ -150,45 +149,6 @@ def _all_gpus(job: JobSpec, name: str, most: Limit) -> Diagnostic:
         span=job.span("resources.gpus"),
         field="resources.gpus",
     )
-
-
-def _variables(job: JobSpec) -> Iterator[Diagnostic]:
-    """Yield an error where the job's own variable asks NVIDIA's runtime for GPUs beside resources.gpus."""
-    name = next((each for each in ("gpus", "total_gpus") if job.ceiling(each)), None)
-    most = job.ceiling(name) if name else None
-    field = "secrets" if "NVIDIA_VISIBLE_DEVICES" in job.secrets else "env"
-    value = job.env.get("NVIDIA_VISIBLE_DEVICES", None if field == "secrets" else "")
-    if most is not None and gives_gpus("NVIDIA_VISIBLE_DEVICES", value):
-        yield Diagnostic(
-            CODE,
-            f"{field}.NVIDIA_VISIBLE_DEVICES{f' {value}' if value else ''} can give the job any GPU, "
-            f"and the policy's max.{name} is {most.value} ({_place(most.span)})",
-            "delete it, and write resources.gpus",
-            why="NVIDIA's runtime gives a container the GPUs that this variable names, whatever its flags say",
-            span=job.span(f"{field}.NVIDIA_VISIBLE_DEVICES"),
-            field=f"{field}.NVIDIA_VISIBLE_DEVICES",
-        )
-
-
-def _flags(job: JobSpec) -> Iterator[Diagnostic]:
-    """Yield each flag of the docker patch that brings GPUs beside resources.gpus."""
-    name = next((each for each in ("gpus", "total_gpus") if job.ceiling(each)), None)
-    most = job.ceiling(name) if name else None
-    for flag in job.patch.flags if job.patch and most else ():
-        variable, stated, value = (flag.value or "").partition("=")
-        device = flag.name == "device" and gives_gpu_nodes(flag.value or "")
-        device = device or (flag.name == "env" and gives_gpus(variable, value if stated else None))
-        device = device or (flag.name == "annotation" and variable.startswith(CDI_ANNOTATION))
-        if most and (device or flag.name in {"privileged", "runtime", "device-cgroup-rule"}):
-            yield Diagnostic(
-                CODE,
-                f"{' '.join(flag.words)} can give the job any GPU, and the policy's max.{name} is {most.value} "
-                f"({_place(most.span)})",
-                "delete the flag, and write resources.gpus",
-                why="a policy's ceilings hold for every job below its folder; no patch passes them",
-                span=flag.span,
-                field=f"patches.docker.extra_args.{flag.at}",
-            )
 
 
 def _workers(job: JobSpec) -> Iterator[Diagnostic]:

@@ -29,17 +29,11 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from launcher.diagnostics import Diagnostic, Severity, Span
-from launcher.formats.docker.flags import Flag, flag_name
+from launcher.formats.docker.flags import flag_name
 from launcher.job.ceilings import Allowed
-from launcher.job.spec import JobSpec, Mount
+from launcher.job.spec import JobSpec
 from launcher.plan.launch_plan import LaunchPlan
-from launcher.policy.grants import (
-    absolute,
-    is_privilege,
-    refused_capability,
-    refused_host_path,
-    refused_privilege,
-)
+from launcher.rules.job_demands import refused_demands
 
 CODE = "TL152"
 NAME = "not-allowed-by-policy"
@@ -63,9 +57,7 @@ def check(plan: LaunchPlan) -> Iterator[Diagnostic]:
         return
     if plan.target_record.has_kinds:
         yield from _of_cluster(job)
-    if plan.target_record.starts_container:
-        for index, mount in enumerate(job.mounts):
-            yield from _mount(job, index, mount)
+    yield from (each for each in refused_demands(plan) if each.code == CODE)
     yield from _patch(job)
 
 
@@ -111,22 +103,6 @@ def _listed(job: JobSpec, name: str, asked: _Asked) -> Iterator[Diagnostic]:
         yield _error(job, asked.field, said, fix, span, ", ".join(values))
 
 
-def _mount(job: JobSpec, index: int, mount: Mount) -> Iterator[Diagnostic]:
-    field = f"mounts.{index}"
-    if mount.type == "pvc":
-        yield from _listed(job, "allowed_claims", _Asked(f"{field}.source", mount.source))
-    elif mount.type == "bind":
-        yield from _host_path(job, f"{field}.source", mount.source or "", job.span(f"{field}.source"))
-
-
-def _host_path(job: JobSpec, field: str, source: str, span: Span | None) -> Iterator[Diagnostic]:
-    """Yield an error where `source`, relative ones as seen from the job file, lies in no allowed folder."""
-    for allowed, place in refused_host_path(job.policy, absolute(job.path, source)) if job.policy else ():
-        fix = f"take it from below {allowed}, or add its folder to {place.file}:{place.line}"
-        found = _error(job, field, f"{field} is {source}, a path of the host", fix, place, allowed)
-        yield found._replace(span=span)
-
-
 def _patch(job: JobSpec) -> Iterator[Diagnostic]:
     if job.patch is None:
         return
@@ -138,9 +114,6 @@ def _patch(job: JobSpec) -> Iterator[Diagnostic]:
                 yield _error(job, field, f"--{flag.name} is stated", fix, span, ", ".join(values))._replace(
                     span=flag.span
                 )
-        for source in flag.host_paths:
-            yield from _host_path(job, field, source, flag.span)
-        yield from (each._replace(span=flag.span) for each in _grant(job, field, flag))
     changed = [(each.field, each.span, each.keys) for each in job.patch.leaves]
     changed += [
         (each.field, each.span, _keys(path))
@@ -150,20 +123,6 @@ def _patch(job: JobSpec) -> Iterator[Diagnostic]:
     ]
     for field, span, keys in changed:
         yield from _patch_path(job, field, span, keys)
-
-
-def _grant(job: JobSpec, field: str, flag: Flag) -> Iterator[Diagnostic]:
-    """Yield an error for each list that a flag's privilege or capability isn't in."""
-    value = flag.value or ""
-    refused: Iterator[tuple[str, Span]] = iter(())
-    if job.policy is not None and flag.name == "cap-add":
-        refused = refused_capability(job.policy, value)
-    elif job.policy is not None and is_privilege(flag.name, value):
-        refused = refused_privilege(job.policy)
-    for allowed, place in refused:
-        name = "allowed_capabilities" if flag.name == "cap-add" else "allowed_pod_security"
-        fix = f"delete it, or allow it by {name} in {place.file}"
-        yield _error(job, field, f"{' '.join(flag.words)} is stated", fix, place, allowed)
 
 
 def _patch_path(job: JobSpec, field: str, span: Span, keys: tuple[str, ...]) -> Iterator[Diagnostic]:

@@ -94,20 +94,21 @@ def _threads(plan: LaunchPlan) -> frozenset[str]:
 def _changes(plan: LaunchPlan, bare: str, text: str, base: Path | None) -> dict[str, Change]:
     """Return what a patched text changes of the plan, by what it is called."""
     try:
-        return dict((*_added(plan, bare, text), *_reread_changes(plan, bare, text, base)))
+        return dict((*_added(plan, bare, text, base), *_reread_changes(plan, bare, text, base)))
     except Exception as cause:  # whatever a patch makes a reader raise, nobody can tell what it starts
         return {_UNREADABLE: Change("what can be read back", f"unreadable: {cause}", "")}
 
 
-def _added(plan: LaunchPlan, bare: str, text: str) -> Iterator[tuple[str, Change]]:
+def _added(plan: LaunchPlan, bare: str, text: str, base: Path | None) -> Iterator[tuple[str, Change]]:
     for what, why_not in refused(plan.target, bare, text, plan.job.kubernetes.pod_security):
         yield what, Change(None, why_not.said, "", refused=why_not)
-    for name in unlimited(bare, text):
-        yield f"container {name}", Change("a memory limit", None, "")
+    for name, stated in unlimited(bare, text):
+        yield f"container {name}", Change("a memory limit", stated, "")
     if plan.job.policy is not None:
         from launcher.verify.policy_parts import broken_by_parts  # most jobs have none
 
-        for what, allowed, found in broken_by_parts(plan.job.policy, bare, text):
+        folder = str((Path(plan.job.path).parent if base is None else base).absolute())
+        for what, allowed, found in broken_by_parts(plan.job.policy, bare, text, folder):
             yield what, Change(allowed, found, "", "allowed")
 
 
@@ -208,7 +209,8 @@ def _changed(what: str, change: Change, where: str) -> Diagnostic:
         fix = "write strings in quotes and mappings in their long form, or delete this part of the patch"
     else:
         fix = "delete this part of the patch"
-    said = f"{what}: {change.by} is {_shown(change.want)}, and it becomes {_shown(change.have)}"
+    want = _shown(change.want) if change.by == "planned" else str(change.want)  # with the policy's place at its end
+    said = f"{what}: {change.by} is {want}, and it becomes {_shown(change.have)}"
     if what == "requests are limits":
         said = "requests or limits, which a rendering keeps alike"
     return Diagnostic(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from launcher.formats.quantities import bytes_of
 from launcher.render.patched import documents_of
 from launcher.yamltree.emitter import yaml_block
 
@@ -33,13 +34,16 @@ def only_service(text: str, name: str) -> str | None:
     return None if service is None else _written([{**document, "services": {name: service}}])
 
 
-def unlimited(bare: str, text: str) -> Iterator[str]:
-    """Yield the names of added containers without a memory limit: one is enough to take the pod's own limit away."""
+def unlimited(bare: str, text: str) -> Iterator[tuple[str, str | None]]:
+    """Yield the names of added containers without a memory limit, with what they state in its place.
+
+    One is enough to take the pod's own limit away, and to the kernel a limit of 0 is none.
+    """
     ours = _names(bare)
     for each in containers_of(documents_of(text)):
-        limits = (each.get("resources") or {}).get("limits") or {}
-        if each.get("name") not in ours and "memory" not in limits:
-            yield str(each.get("name"))
+        memory = ((each.get("resources") or {}).get("limits") or {}).get("memory")
+        if each.get("name") not in ours and bytes_of(memory) <= 0:
+            yield str(each.get("name")), None if memory is None else str(memory)
 
 
 def containers_of(documents: Any) -> Iterator[dict[str, Any]]:

@@ -132,6 +132,8 @@ OF_SHM = {
         {WITHOUT_SHM, UNSIZED, NOT_BELOW},
     ),
 }
+VGPU = changed("resources.limits", {"memory": "1Gi", "cpu": 1, "volcano.sh/vgpu-number": 1}, SIDECAR)
+RDMA = changed("resources.limits", {"memory": "1Gi", "cpu": 1, "rdma/hca": 1}, SIDECAR)
 PASSES = {
     "as it is": gpu_pod(),
     "quantities as numbers": changed(f"{SHM}.sizeLimit", 1 << 30, changed(f"{LIMITS}.memory", 32 << 30)),
@@ -141,6 +143,10 @@ PASSES = {
     "a variable that gives none": changed(
         "spec.containers.0.env", [{"name": "NVIDIA_VISIBLE_DEVICES", "value": "void"}, {"name": "A"}]
     ),
+    "a variable that chooses inside": changed(
+        "spec.containers.0.env", [{"name": "ROCR_VISIBLE_DEVICES", "value": "0"}]
+    ),
+    "a network card": changed("spec.containers.1", RDMA),
     "a slash behind": changed(f"{MOUNT}.mountPath", "/dev/shm/"),
     "a limit of the pod": changed("spec.resources", {"limits": {"memory": "32Gi"}}, changed(f"{LIMITS}.memory", None)),
     "a sidecar without GPU": changed("spec.containers.1", SIDECAR),
@@ -184,6 +190,20 @@ ASKED = [
         changed(LIMITS, {"memory": "32Gi", "cpu": 1, "nvidia.com/gpu": 9}),
         "at most 8",
     ),
+    (
+        "a memory limit of 0",
+        changed("spec.containers.1", changed("resources.limits.memory", "0", SIDECAR)),
+        "a limit of memory",
+    ),
+    ("a cpu limit of 0", changed(f"{LIMITS}.cpu", 0), "a limit of cpu"),
+    (
+        "another vendor's variable",
+        changed("spec.containers.0.env", [{"name": "AMD_VISIBLE_DEVICES", "value": "0"}]),
+        "vendor",
+    ),
+    ("a part of a GPU", changed("spec.containers.1", VGPU), "resources beside GPUs"),
+    ("an ephemeral claim", changed("spec.volumes.1", {"name": "m", "ephemeral": {}}), "claims are data"),
+    ("a volume of CSI", changed("spec.volumes.1", {"name": "m", "csi": {"driver": "x"}}), "claims are data"),
     ("claims", changed("spec.resourceClaims", [{"name": "gpu"}]), "resource claims"),
     ("/dev/shm above", changed(f"{SHM}.sizeLimit", "9Gi"), "at most 8Gi"),
     (

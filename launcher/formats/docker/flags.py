@@ -39,21 +39,6 @@ class Flag(NamedTuple):
         return self.mount_fields.get("target", "") if self.name == "mount" else None
 
     @property
-    def host_paths(self) -> tuple[str, ...]:
-        """The paths of the host that --device, --mount and --volume take; none for named volumes and other flags."""
-        from launcher.formats.docker.mounts import volume_options, volume_paths  # few jobs have one
-
-        value = self.value or ""
-        if self.name in {"device", "volume"}:
-            source, colon, _ = value.partition(":")
-            return (source,) if "/" in source and (source.startswith("/") or colon) and "=" not in source else ()
-        if self.name != "mount":
-            return ()
-        source = self.mount_fields.get("source", "")
-        bound = (source,) if self.mount_fields.get("type") == "bind" and source else ()
-        return (*bound, *volume_paths(volume_options(value)))
-
-    @property
     def mount_fields(self) -> dict[str, str]:
         """The fields of a --mount; none for any other flag, and where docker couldn't read them."""
         from launcher.formats.docker.mounts import mount_fields  # few jobs have one

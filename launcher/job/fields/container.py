@@ -30,7 +30,7 @@ _USER = r"[A-Za-z0-9_][A-Za-z0-9_.-]*(?::[A-Za-z0-9_][A-Za-z0-9_.-]*)?"
 _GROUP = r"[A-Za-z0-9_][A-Za-z0-9_.-]*"
 _SIGNAL = r"(?:SIG)?(?:HUP|INT|QUIT|KILL|USR1|USR2|TERM|ALRM|PWR|WINCH|RTMIN(?:\+[0-9]{1,2})?)|[1-9]|[1-5][0-9]|6[0-4]"
 _KEY = (r"\S+", "a key without spaces")
-_RESOURCE_NAME = r"[a-z0-9](?:[-.a-z0-9]*[a-z0-9])?/[A-Za-z0-9](?:[-._A-Za-z0-9]*[A-Za-z0-9])?"
+RESOURCE_NAME = r"[a-z0-9](?:[-.a-z0-9]*[a-z0-9])?/[A-Za-z0-9](?:[-._A-Za-z0-9]*[A-Za-z0-9])?"
 _TYPES = (
     "bind: a path of this machine · volume: the engine's named volume · tmpfs: memory · scratch: node-local disk, "
     "empty at the start · pvc: a PersistentVolumeClaim · config: a ConfigMap · code: a folder of this machine, read-"
@@ -81,13 +81,13 @@ _RESOURCES = record(
           "maker of the GPUs. AMD's are device nodes: GPU n is /dev/dri/renderD(128 + n), a count takes the first, "
           "and a `user` who is not root needs the number of /dev/kfd's group in `group_add`", default="nvidia",
           docker="amd: `--device`", compose="amd: `devices`", kubernetes="amd: `amd.com/gpu`"),
-    Field("gpu_resource", text("a resource's name, like nvidia.com/mig-1g.10gb", _RESOURCE_NAME),
+    Field("gpu_resource", text("a resource's name, like nvidia.com/mig-1g.10gb", RESOURCE_NAME),
           "Kubernetes' name for the GPU resource (MIG names); amd.com/gpu with `gpu_vendor: amd`",
           shown="nvidia.com/gpu",
           docker="TL401", compose="TL401", kubernetes="limits"),
     Field("ephemeral_storage", size(MIB), "node-local disk of the container",
           docker="TL401", compose="TL401", kubernetes="requests = limits"),
-    Field("extended", mapping(integer(1), _RESOURCE_NAME, "a resource's name, like rdma/hca"),
+    Field("extended", mapping(integer(1), RESOURCE_NAME, "a resource's name, like rdma/hca"),
           "other devices by name (RDMA, EFA), per container", default={},
           docker="TL401", compose="TL401", kubernetes="limits"),
 )

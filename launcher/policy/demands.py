@@ -1,0 +1,166 @@
+"""What a container takes, whoever states it, and what the policies in force say to it.
+
+Each question of a policy is asked here, in `refusals`, and nowhere else: of the job's fields, of flags of docker run
+and of every container of a patched text. Who reads those makes Demands of them.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Mapping
+from typing import NamedTuple
+
+from launcher.diagnostics import Span
+from launcher.formats.gpus import GPU_RESOURCE, is_no_accelerator
+from launcher.job.ceilings import Policy
+from launcher.policy.registry import in_registry
+from launcher.units import format_cpus, format_size
+
+# Kinds of demands. The value of a limit is a number, None for no limit; that of others is what the policy's list has.
+MEMORY, CPUS, SHM_SIZE = "memory", "cpus", "shm_size"
+LIFTED = "lifted"  # what takes a container's limits away or puts it where they don't hold
+GPUS = "gpus"  # what may give GPUs that resources.gpus doesn't count
+EXTENDED, HOST_PATH, CLAIM, IMAGE, TOKEN = "extended", "host path", "claim", "image", "token"
+CAPABILITY, PRIVILEGE = "capability", "privilege"
+
+BUILT = "BUILT-HERE/image"  # no registry has it, and no digest
+ENGINE_SOCKET = "/var/run/docker.sock"
+_NAMESPACES = frozenset({"network", "network_mode", "pid", "ipc", "uts", "userns", "userns_mode", "cgroupns", "cgroup"})
+_SECURITY = frozenset({"security-opt", "security_opt"})
+# Options that confine: another profile or label may be one that lets everything pass.
+_CONFINES = frozenset({"no-new-privileges", "no-new-privileges=true", "seccomp=builtin", "apparmor=docker-default"})
+# The engine itself; any node of the host, which MKNOD makes; what other containers mount.
+_ALWAYS = frozenset({"use-api-socket", "device-cgroup-rule", "device_cgroup_rules", "volumes_from"})
+_ONLY_CONFINED = "no privileges beyond restricted and baseline"
+_SPELL: Mapping[str, Callable[[int], str]] = {MEMORY: format_size, CPUS: format_cpus, SHM_SIZE: format_size}
+
+
+class Demand(NamedTuple):
+    """One thing that a container takes: its kind, what it is called there, its value, and the text that says it."""
+
+    kind: str
+    name: str
+    value: int | str | None
+    said: str
+
+
+class Refusal(NamedTuple):
+    """What a policy has against a demand: the ceiling or list by its field, what that allows, and its place."""
+
+    rule: str
+    allowed: str
+    span: Span
+
+    @property
+    def place(self) -> str:
+        """File and line of the rule."""
+        return f"{self.span.file}:{self.span.line}"
+
+
+def refusals(policy: Policy, demand: Demand) -> Iterator[Refusal]:
+    """Yield each ceiling and list of the policies in force that a demand is not within."""
+    value = str(demand.value)
+    if demand.kind in _SPELL:
+        yield from _above(policy, demand)
+    elif demand.kind in (LIFTED, GPUS):
+        names = (MEMORY, CPUS) if demand.kind == LIFTED else ("gpus", "total_gpus")
+        yield from _first_ceiling(policy, names)
+    elif demand.kind == EXTENDED and not (GPU_RESOURCE.fullmatch(value) or is_no_accelerator(value)):
+        yield from _unlisted(policy, "allowed_extended", value)
+    elif demand.kind == HOST_PATH:
+        yield from _host_path(policy, value)
+    elif demand.kind == CLAIM:
+        yield from _unlisted(policy, "allowed_claims", value)
+    elif demand.kind == IMAGE:
+        yield from _image(policy, value)
+    elif demand.kind == TOKEN and policy.token_span is not None:
+        yield Refusal("forbid_token", "none", policy.token_span)
+    elif demand.kind == CAPABILITY:
+        names_of = {each: each.removeprefix("CAP_") for _, each in _listed(policy, "allowed_capabilities")}
+        yield from _closed(
+            policy, "allowed_capabilities", "no capability", value.upper().removeprefix("CAP_"), names_of
+        )
+    elif demand.kind == PRIVILEGE and is_privilege(value, demand.said):
+        yield from _closed(policy, "allowed_pod_security", _ONLY_CONFINED, "privileged", {})
+
+
+def _above(policy: Policy, demand: Demand) -> Iterator[Refusal]:
+    most = policy.max.get(demand.kind)
+    if most is not None and (not isinstance(demand.value, int) or demand.value > most.value):
+        yield Refusal(f"max.{demand.kind}", _SPELL[demand.kind](most.value), most.span)
+
+
+def _first_ceiling(policy: Policy, names: tuple[str, ...]) -> Iterator[Refusal]:
+    """Yield the first of some ceilings that a policy has, of which a text can't show that it is kept."""
+    name = next((each for each in names if each in policy.max), None)
+    if name is not None:
+        value, span = policy.max[name]
+        yield Refusal(f"max.{name}", _SPELL.get(name, str)(value), span)
+
+
+def _listed(policy: Policy, rule: str) -> Iterator[tuple[Span, str]]:
+    for values, span in policy.allowed.get(rule, ()):
+        yield from ((span, each) for each in values)
+
+
+def _unlisted(policy: Policy, rule: str, value: str) -> Iterator[Refusal]:
+    for values, span in policy.allowed.get(rule, ()):
+        if value not in values:
+            yield Refusal(rule, ", ".join(values) or "none", span)
+
+
+def _closed(policy: Policy, rule: str, otherwise: str, value: str, names: Mapping[str, str]) -> Iterator[Refusal]:
+    """Yield as `_unlisted` does; without any list a policy allows none of it. `names` are items by another name."""
+    lists = policy.allowed.get(rule, ())
+    if not lists:
+        yield Refusal(rule, otherwise, Span(policy.files[0], 1, 1, 1, 1))
+    for values, span in lists:
+        if value not in {names.get(each, each) for each in values}:
+            yield Refusal(rule, ", ".join(values), span)
+
+
+def _host_path(policy: Policy, path: str) -> Iterator[Refusal]:
+    """Yield each list that has no folder above `path`. Links are not followed: another machine may run the text."""
+    for values, span in policy.allowed.get("allowed_host_paths", ()):
+        folders = [absolute(span.file, each).rstrip("/") for each in values]
+        if not any(path == each or path.startswith(f"{each}/") for each in folders):
+            yield Refusal("allowed_host_paths", ", ".join(values), span)
+
+
+def _image(policy: Policy, image: str) -> Iterator[Refusal]:
+    for values, span in policy.allowed.get("allowed_registries", ()):
+        if not any(in_registry(image, each) for each in values):
+            yield Refusal("allowed_registries", ", ".join(values), span)
+    if policy.digest_span is not None and "@" not in image:
+        yield Refusal("require_digest", "a pinned one", policy.digest_span)
+
+
+def is_privilege(key: str, value: str) -> bool:
+    """Return whether a flag of docker run or a key of a Compose service, with one of its values, is a privilege."""
+    if key == "privileged" or key in _ALWAYS:
+        return value.lower() not in {"false", "f", "0"}
+    if key in _SECURITY:
+        return value.replace(":", "=", 1) not in _CONFINES
+    return key in _NAMESPACES and any(_of_others(each) for each in (value, *_named(value)))
+
+
+def _named(value: str) -> Iterator[str]:
+    """Yield the network of the long form `name=NETWORK,alias=…`."""
+    parts = (each.partition("=") for each in value.split(","))
+    yield from (name for key, _, name in parts if key.strip().lower() == "name")
+
+
+def _of_others(namespace: str) -> bool:
+    """Return whether a namespace is the host's or another container's, which may be the host's too."""
+    return namespace.strip().lower() == "host" or namespace.startswith("container:")
+
+
+def host_path(name: str, path: str, folder: str) -> Demand:
+    """Return the demand of a path of the host, seen from `folder`; one of a user's home is nobody's folder."""
+    whole = path if path.startswith("~") else os.path.normpath(os.path.join(folder, path))  # noqa: PTH118
+    return Demand(HOST_PATH, name, whole.replace("//", "/"), path)
+
+
+def absolute(file: str, path: str) -> str:
+    """Return the path that `path` is, seen from the folder of `file`."""
+    return os.path.normpath(os.path.join(os.path.dirname(os.path.abspath(file)), path))  # noqa: PTH100, PTH118, PTH120

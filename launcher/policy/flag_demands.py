@@ -1,0 +1,66 @@
+"""What flags of docker run take, as demands that a policy is asked about."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+
+from launcher.formats.docker.flags import Flag
+from launcher.formats.docker.mounts import is_path, volume_options, volume_paths
+from launcher.formats.docker.values import FALSE
+from launcher.formats.engine_values import engine_bytes
+from launcher.formats.gpus import CDI_ANNOTATION, gives_gpu_nodes, gives_gpus, gives_gpus_at
+from launcher.policy.demands import (
+    CAPABILITY,
+    ENGINE_SOCKET,
+    GPUS,
+    HOST_PATH,
+    IMAGE,
+    LIFTED,
+    MEMORY,
+    PRIVILEGE,
+    Demand,
+    host_path,
+)
+
+_GIVES_GPUS: Mapping[str, Callable[[str], bool]] = {
+    "device": gives_gpu_nodes,
+    "env": lambda value: gives_gpus(value.partition("=")[0], value.partition("=")[2] if "=" in value else None),
+    "annotation": lambda value: value.startswith(CDI_ANNOTATION),
+    **dict.fromkeys(("privileged", "runtime", "device-cgroup-rule"), lambda value: value not in FALSE),
+}
+
+
+def flag_demands(flag: Flag, folder: str) -> Iterator[Demand]:
+    """Yield what a flag takes; relative paths are seen from `folder`."""
+    value, name, said = flag.value or "", f"--{flag.name}", " ".join(flag.words)
+    yield from (host_path(name, path, folder) for path in _paths(flag))
+    gives = _GIVES_GPUS.get(flag.name)
+    if (gives and gives(value)) or gives_gpus_at(flag.mount_target or ""):
+        yield Demand(GPUS, name, value, said)
+    if flag.name == "mount" and flag.mount_fields.get("type", "").lower() == "image":
+        yield Demand(IMAGE, name, flag.mount_fields.get("source"), said)
+    if flag.name == "memory-swap" and engine_bytes(value) != 0:
+        yield Demand(MEMORY, name, engine_bytes(value), said)
+    if flag.name == "cgroup-parent" or (flag.name == "oom-kill-disable" and value not in FALSE):
+        yield Demand(LIFTED, name, value, said)
+    if flag.name == "cap-add":
+        yield Demand(CAPABILITY, name, value, value)
+    if flag.name == "use-api-socket" and value not in FALSE:
+        yield Demand(HOST_PATH, name, ENGINE_SOCKET, ENGINE_SOCKET)
+    yield Demand(PRIVILEGE, name, flag.name, value)
+
+
+def _paths(flag: Flag) -> Iterator[str]:
+    """Yield the paths of the host that --device, --mount and --volume take; none of named volumes."""
+    value = flag.value or ""
+    if flag.name == "mount":
+        fields = flag.mount_fields
+        source = fields.get("source", "")
+        if source and (fields.get("type", "").lower() == "bind" or is_path(source)):
+            yield source
+        yield from volume_paths(volume_options(value))
+    source, colon, _ = value.partition(":")
+    if flag.name == "device" and source.startswith("/"):
+        yield source  # else the name of a CDI device
+    if flag.name == "volume" and colon and (is_path(source) or "/" in source):
+        yield source
