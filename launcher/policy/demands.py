@@ -7,6 +7,7 @@ and of every container of a patched text. Who reads those makes Demands of them.
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import NamedTuple
 
@@ -21,7 +22,7 @@ MEMORY, CPUS, SHM_SIZE = "memory", "cpus", "shm_size"
 LIFTED = "lifted"  # what takes a container's limits away or puts it where they don't hold
 GPUS = "gpus"  # what may give GPUs that resources.gpus doesn't count
 EXTENDED, HOST_PATH, CLAIM, IMAGE, TOKEN = "extended", "host path", "claim", "image", "token"
-CAPABILITY, PRIVILEGE = "capability", "privilege"
+CAPABILITY, PRIVILEGE, PRIORITY, QUEUE = "capability", "privilege", "priority class", "queue"
 
 BUILT = "BUILT-HERE/image"  # no registry has it, and no digest
 ENGINE_SOCKET = "/var/run/docker.sock"
@@ -31,8 +32,17 @@ _SECURITY = frozenset({"security-opt", "security_opt"})
 _CONFINES = frozenset({"no-new-privileges", "no-new-privileges=true", "seccomp=builtin", "apparmor=docker-default"})
 # The engine itself; any node of the host, which MKNOD makes; what other containers mount.
 _ALWAYS = frozenset({"use-api-socket", "device-cgroup-rule", "device_cgroup_rules", "volumes_from"})
-_ONLY_CONFINED = "no privileges beyond restricted and baseline"
-_SPELL: Mapping[str, Callable[[int], str]] = {MEMORY: format_size, CPUS: format_cpus, SHM_SIZE: format_size}
+_NOWHERE = re.compile(r"~|\\|[A-Za-z]:[\\/]")
+# The list of each kind that has one, and what a policy without it allows where that isn't all.
+_LISTS: Mapping[str, tuple[str, str]] = {
+    EXTENDED: ("allowed_extended", ""),
+    CLAIM: ("allowed_claims", ""),
+    PRIORITY: ("allowed_priority_classes", ""),
+    QUEUE: ("allowed_queues", ""),
+    CAPABILITY: ("allowed_capabilities", "no capability"),
+    PRIVILEGE: ("allowed_pod_security", "no privileges beyond restricted and baseline"),
+}
+SPELL: Mapping[str, Callable[[int], str]] = {MEMORY: format_size, CPUS: format_cpus, SHM_SIZE: format_size}
 
 
 class Demand(NamedTuple):
@@ -59,35 +69,25 @@ class Refusal(NamedTuple):
 
 def refusals(policy: Policy, demand: Demand) -> Iterator[Refusal]:
     """Yield each ceiling and list of the policies in force that a demand is not within."""
-    value = str(demand.value)
-    if demand.kind in _SPELL:
+    kind, value = demand.kind, str(demand.value)
+    if kind in SPELL:
         yield from _above(policy, demand)
-    elif demand.kind in (LIFTED, GPUS):
-        names = (MEMORY, CPUS) if demand.kind == LIFTED else ("gpus", "total_gpus")
-        yield from _first_ceiling(policy, names)
-    elif demand.kind == EXTENDED and not (GPU_RESOURCE.fullmatch(value) or is_no_accelerator(value)):
-        yield from _unlisted(policy, "allowed_extended", value)
-    elif demand.kind == HOST_PATH:
+    elif kind in (LIFTED, GPUS):
+        yield from _first_ceiling(policy, (MEMORY, CPUS) if kind == LIFTED else ("gpus", "total_gpus"))
+    elif kind in _LISTS:
+        yield from _unlisted(policy, value, *_LISTS[kind])
+    elif kind == HOST_PATH:
         yield from _host_path(policy, value)
-    elif demand.kind == CLAIM:
-        yield from _unlisted(policy, "allowed_claims", value)
-    elif demand.kind == IMAGE:
+    elif kind == IMAGE:
         yield from _image(policy, value)
-    elif demand.kind == TOKEN and policy.token_span is not None:
+    elif policy.token_span is not None:
         yield Refusal("forbid_token", "none", policy.token_span)
-    elif demand.kind == CAPABILITY:
-        names_of = {each: each.removeprefix("CAP_") for _, each in _listed(policy, "allowed_capabilities")}
-        yield from _closed(
-            policy, "allowed_capabilities", "no capability", value.upper().removeprefix("CAP_"), names_of
-        )
-    elif demand.kind == PRIVILEGE and is_privilege(value, demand.said):
-        yield from _closed(policy, "allowed_pod_security", _ONLY_CONFINED, "privileged", {})
 
 
 def _above(policy: Policy, demand: Demand) -> Iterator[Refusal]:
     most = policy.max.get(demand.kind)
     if most is not None and (not isinstance(demand.value, int) or demand.value > most.value):
-        yield Refusal(f"max.{demand.kind}", _SPELL[demand.kind](most.value), most.span)
+        yield Refusal(f"max.{demand.kind}", SPELL[demand.kind](most.value), most.span)
 
 
 def _first_ceiling(policy: Policy, names: tuple[str, ...]) -> Iterator[Refusal]:
@@ -95,28 +95,17 @@ def _first_ceiling(policy: Policy, names: tuple[str, ...]) -> Iterator[Refusal]:
     name = next((each for each in names if each in policy.max), None)
     if name is not None:
         value, span = policy.max[name]
-        yield Refusal(f"max.{name}", _SPELL.get(name, str)(value), span)
+        yield Refusal(f"max.{name}", SPELL.get(name, str)(value), span)
 
 
-def _listed(policy: Policy, rule: str) -> Iterator[tuple[Span, str]]:
-    for values, span in policy.allowed.get(rule, ()):
-        yield from ((span, each) for each in values)
-
-
-def _unlisted(policy: Policy, rule: str, value: str) -> Iterator[Refusal]:
-    for values, span in policy.allowed.get(rule, ()):
-        if value not in values:
-            yield Refusal(rule, ", ".join(values) or "none", span)
-
-
-def _closed(policy: Policy, rule: str, otherwise: str, value: str, names: Mapping[str, str]) -> Iterator[Refusal]:
-    """Yield as `_unlisted` does; without any list a policy allows none of it. `names` are items by another name."""
+def _unlisted(policy: Policy, value: str, rule: str, unstated: str) -> Iterator[Refusal]:
+    """Yield each list that lacks a value; without any list a policy allows all, or what `unstated` says."""
     lists = policy.allowed.get(rule, ())
-    if not lists:
-        yield Refusal(rule, otherwise, Span(policy.files[0], 1, 1, 1, 1))
+    if unstated and not lists:
+        yield Refusal(rule, unstated, Span(policy.files[0], 1, 1, 1, 1))
     for values, span in lists:
-        if value not in {names.get(each, each) for each in values}:
-            yield Refusal(rule, ", ".join(values), span)
+        if value not in {each.removeprefix("CAP_") for each in values}:
+            yield Refusal(rule, ", ".join(values) or "none", span)
 
 
 def _host_path(policy: Policy, path: str) -> Iterator[Refusal]:
@@ -135,13 +124,33 @@ def _image(policy: Policy, image: str) -> Iterator[Refusal]:
         yield Refusal("require_digest", "a pinned one", policy.digest_span)
 
 
-def is_privilege(key: str, value: str) -> bool:
-    """Return whether a flag of docker run or a key of a Compose service, with one of its values, is a privilege."""
+def extended(name: str, said: str, resource: str) -> Iterator[Demand]:
+    """Yield the demand of a resource that may be a part of a GPU; GPUs are counted, and network cards are none."""
+    if not (GPU_RESOURCE.fullmatch(resource) or is_no_accelerator(resource)):
+        yield Demand(EXTENDED, name, resource, said)
+
+
+def capability(name: str, value: str) -> Demand:
+    """Return the demand of a Linux capability, with or without CAP_."""
+    return Demand(CAPABILITY, name, value.upper().removeprefix("CAP_"), value)
+
+
+def privilege(name: str, key: str, value: object) -> Iterator[Demand]:
+    """Yield a demand where a flag of docker run or a key of a Compose service, with its value, is a privilege."""
+    text = str(value)
     if key == "privileged" or key in _ALWAYS:
-        return value.lower() not in {"false", "f", "0"}
-    if key in _SECURITY:
-        return value.replace(":", "=", 1) not in _CONFINES
-    return key in _NAMESPACES and any(_of_others(each) for each in (value, *_named(value)))
+        found = is_true(text)
+    elif key in _SECURITY:
+        found = text.replace(":", "=", 1) not in _CONFINES
+    else:
+        found = key in _NAMESPACES and any(_of_others(each) for each in (text, *_named(text)))
+    if found:
+        yield Demand(PRIVILEGE, name, "privileged", text)
+
+
+def is_true(value: object) -> bool:
+    """Return whether a switch of docker run or of Compose is on; what is neither word is taken for on."""
+    return str(value).lower() not in {"none", "false", "f", "0", "no", "n", "off"}
 
 
 def _named(value: str) -> Iterator[str]:
@@ -151,14 +160,20 @@ def _named(value: str) -> Iterator[str]:
 
 
 def _of_others(namespace: str) -> bool:
-    """Return whether a namespace is the host's or another container's, which may be the host's too."""
-    return namespace.strip().lower() == "host" or namespace.startswith("container:")
+    """Return whether a namespace is the host's, or one of another container or process, which may be the host's too."""
+    return namespace.strip().lower() == "host" or namespace.startswith(("container:", "ns:"))
 
 
 def host_path(name: str, path: str, folder: str) -> Demand:
-    """Return the demand of a path of the host, seen from `folder`; one of a user's home is nobody's folder."""
-    whole = path if path.startswith("~") else os.path.normpath(os.path.join(folder, path))  # noqa: PTH118
+    """Return the demand of a path of the host, seen from `folder`; a user's home and Windows' paths are in none."""
+    whole = path if _NOWHERE.match(path) else os.path.normpath(os.path.join(folder, path))  # noqa: PTH118
     return Demand(HOST_PATH, name, whole.replace("//", "/"), path)
+
+
+def device_path(name: str, device: str) -> Iterator[Demand]:
+    """Yield the demand of a node of the host, none of a CDI name. The engine sees relative ones from /."""
+    if device.startswith("/") or "=" not in device:
+        yield host_path(name, device, "/")
 
 
 def absolute(file: str, path: str) -> str:

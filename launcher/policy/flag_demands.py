@@ -6,27 +6,28 @@ from collections.abc import Callable, Iterator, Mapping
 
 from launcher.formats.docker.flags import Flag
 from launcher.formats.docker.mounts import is_path, volume_options, volume_paths
-from launcher.formats.docker.values import FALSE
 from launcher.formats.engine_values import engine_bytes
-from launcher.formats.gpus import CDI_ANNOTATION, gives_gpu_nodes, gives_gpus, gives_gpus_at
+from launcher.formats.gpus import gives_gpu_nodes, gives_gpus, gives_gpus_at
+from launcher.policy.annotation_demands import annotation_demands
 from launcher.policy.demands import (
-    CAPABILITY,
     ENGINE_SOCKET,
     GPUS,
     HOST_PATH,
     IMAGE,
     LIFTED,
     MEMORY,
-    PRIVILEGE,
     Demand,
+    capability,
+    device_path,
     host_path,
+    is_true,
+    privilege,
 )
 
 _GIVES_GPUS: Mapping[str, Callable[[str], bool]] = {
     "device": gives_gpu_nodes,
     "env": lambda value: gives_gpus(value.partition("=")[0], value.partition("=")[2] if "=" in value else None),
-    "annotation": lambda value: value.startswith(CDI_ANNOTATION),
-    **dict.fromkeys(("privileged", "runtime", "device-cgroup-rule"), lambda value: value not in FALSE),
+    **dict.fromkeys(("privileged", "runtime", "device-cgroup-rule"), is_true),
 }
 
 
@@ -37,21 +38,25 @@ def flag_demands(flag: Flag, folder: str) -> Iterator[Demand]:
     gives = _GIVES_GPUS.get(flag.name)
     if (gives and gives(value)) or gives_gpus_at(flag.mount_target or ""):
         yield Demand(GPUS, name, value, said)
+    if flag.name == "device":
+        yield from device_path(name, value.partition(":")[0])
+    if flag.name == "annotation":
+        yield from annotation_demands(*value.partition("=")[::2])
     if flag.name == "mount" and flag.mount_fields.get("type", "").lower() == "image":
         yield Demand(IMAGE, name, flag.mount_fields.get("source"), said)
     if flag.name == "memory-swap" and engine_bytes(value) != 0:
         yield Demand(MEMORY, name, engine_bytes(value), said)
-    if flag.name == "cgroup-parent" or (flag.name == "oom-kill-disable" and value not in FALSE):
+    if flag.name == "cgroup-parent" or (flag.name == "oom-kill-disable" and is_true(value)):
         yield Demand(LIFTED, name, value, said)
     if flag.name == "cap-add":
-        yield Demand(CAPABILITY, name, value, value)
-    if flag.name == "use-api-socket" and value not in FALSE:
+        yield capability(name, value)
+    if flag.name == "use-api-socket" and is_true(value):
         yield Demand(HOST_PATH, name, ENGINE_SOCKET, ENGINE_SOCKET)
-    yield Demand(PRIVILEGE, name, flag.name, value)
+    yield from privilege(name, flag.name, value)
 
 
 def _paths(flag: Flag) -> Iterator[str]:
-    """Yield the paths of the host that --device, --mount and --volume take; none of named volumes."""
+    """Yield the paths of the host that --mount and --volume take; none of named volumes."""
     value = flag.value or ""
     if flag.name == "mount":
         fields = flag.mount_fields
@@ -60,7 +65,5 @@ def _paths(flag: Flag) -> Iterator[str]:
             yield source
         yield from volume_paths(volume_options(value))
     source, colon, _ = value.partition(":")
-    if flag.name == "device" and source.startswith("/"):
-        yield source  # else the name of a CDI device
     if flag.name == "volume" and colon and (is_path(source) or "/" in source):
         yield source

@@ -12,10 +12,11 @@ from typing import NamedTuple
 
 from launcher.container.secrets import secrets_of_files
 from launcher.diagnostics import Diagnostic, Span
-from launcher.formats.gpus import CDI_ANNOTATION, NO_GPUS, gives_gpus, gives_gpus_at
+from launcher.formats.gpus import NO_GPUS, gives_gpus, gives_gpus_at
 from launcher.job.spec import JobSpec
 from launcher.plan.launch_plan import LaunchPlan
 from launcher.plan.once import once_for_plan
+from launcher.policy.annotation_demands import annotation_demands, label_demands
 from launcher.policy.demands import (
     CAPABILITY,
     CLAIM,
@@ -26,6 +27,7 @@ from launcher.policy.demands import (
     PRIVILEGE,
     Demand,
     Refusal,
+    extended,
     host_path,
     refusals,
 )
@@ -70,6 +72,12 @@ def _named(plan: LaunchPlan) -> Iterator[tuple[str, Demand]]:
     for name, secret in secrets_of_files(plan):
         yield f"secrets.{name}.file", host_path(f"secrets.{name}.file", secret.file or "", folder)
     yield from _devices(job)
+    for field, stated, read in (
+        ("annotations", job.annotations, annotation_demands),
+        ("kubernetes.annotations", job.kubernetes.annotations, annotation_demands),
+        ("labels", job.labels, label_demands),
+    ):
+        yield from ((field, each) for item in stated.items() for each in read(*item))
     if job.kind is not None and not job.kubernetes.cpu_limit:
         yield "kubernetes.cpu_limit", Demand(CPUS, "kubernetes.cpu_limit", None, "false")
 
@@ -82,15 +90,8 @@ def _devices(job: JobSpec) -> Iterator[tuple[str, Demand]]:
         if gives_gpus(name, value):
             field = f"{outer}.{name}"
             yield field, Demand(GPUS, field, value, f"{field} {value}" if value else field)
-    for outer, stated in (
-        ("annotations", job.annotations),
-        ("kubernetes.annotations", job.kubernetes.annotations),
-    ):
-        for name in stated:
-            if name.startswith(CDI_ANNOTATION):
-                yield outer, Demand(GPUS, outer, name, f"{outer}.{name}")
     for name, count in job.resources.extended.items():
-        yield f"resources.extended.{name}", Demand(EXTENDED, name, name, str(count))
+        yield from ((f"resources.extended.{name}", each) for each in extended(name, str(count), name))
     runtime = job.kubernetes.runtime_class if job.kind is not None else None
     visible = job.env.get("NVIDIA_VISIBLE_DEVICES", "all").strip().lower()
     if runtime and "nvidia" in runtime and not job.resources.gpus and visible not in NO_GPUS:
@@ -127,8 +128,7 @@ def _words(stated: _Stated, refusal: Refusal) -> tuple[str, str]:
     field, demand, file = stated.field, stated.demand, refusal.span.file
     if demand.kind == GPUS:
         sandbox = field == "kubernetes.runtime_class"
-        fix = "delete the flag" if field.startswith("patches.") else "delete it"
-        fix = "add env: {NVIDIA_VISIBLE_DEVICES: void}, or" if sandbox else f"{fix}, and"
+        fix = "add env: {NVIDIA_VISIBLE_DEVICES: void}, or" if sandbox else "delete it, and"
         return f"{demand.said} can give the job any GPU", f"{fix} write resources.gpus"
     if demand.kind == EXTENDED:
         counted = f"ask for it by resources.gpus with gpu_resource: {demand.name}, which is counted"
@@ -144,4 +144,4 @@ def _words(stated: _Stated, refusal: Refusal) -> tuple[str, str]:
     if demand.kind == HOST_PATH:
         fix = f"take it from below {refusal.allowed}, or add its folder to {refusal.place}"
         return f"{field} is {demand.said}, a path of the host", fix
-    return f"{demand.said} is stated", "delete the flag"  # of limits and images
+    return f"{demand.said} is stated", "delete it"  # of limits, images and classes

@@ -6,21 +6,24 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from launcher.formats.docker.flags import takes_shm
-from launcher.formats.gpus import CDI_ANNOTATION, GPU_RESOURCE, gives_gpus, gives_gpus_at, may_give_gpus
-from launcher.formats.quantities import parse_milli_quantity, parse_quantity, quantity_text
+from launcher.formats.gpus import GPU_RESOURCE, gives_gpus, gives_gpus_at, may_give_gpus
+from launcher.formats.quantities import bytes_of, parse_milli_quantity, parse_quantity, quantity_text
+from launcher.policy.annotation_demands import annotation_demands, label_demands
 from launcher.policy.demands import (
-    CAPABILITY,
     CLAIM,
     CPUS,
-    EXTENDED,
     GPUS,
     IMAGE,
     MEMORY,
-    PRIVILEGE,
+    PRIORITY,
+    QUEUE,
     SHM_SIZE,
     TOKEN,
     Demand,
+    capability,
+    extended,
     host_path,
+    privilege,
 )
 from launcher.verify.compose_demands import listed, mapping
 
@@ -28,20 +31,14 @@ _READ: dict[str, tuple[str, Callable[[str], int | None]]] = {
     MEMORY: ("memory", parse_quantity),
     CPUS: ("cpu", parse_milli_quantity),
 }
-# Volumes that are no storage of the cluster; hostPath, image and persistentVolumeClaim have a list of their own.
-_OF_THE_POD = frozenset(
-    (
-        "name",
-        "emptyDir",
-        "configMap",
-        "secret",
-        "downwardAPI",
-        "projected",
-        "hostPath",
-        "image",
-        "persistentVolumeClaim",
-    )
-)
+# Volumes that are no storage of the cluster, or have a list of their own.
+_OF_THE_POD = frozenset({
+    *("name", "emptyDir", "configMap", "secret", "downwardAPI", "projected"),
+    *("hostPath", "image", "persistentVolumeClaim"),
+})  # fmt: skip
+_TOKENS = ("serviceAccountToken", "podCertificate")  # by which the API knows a pod
+# Where a scheduler's own policy names what the pod's fields have too.
+_SCHEDULING = (("priorityClass", PRIORITY), ("queue", QUEUE))
 
 
 def container_demands(container: dict[str, Any], pod: dict[str, Any], *, added: bool) -> Iterator[Demand]:
@@ -53,23 +50,32 @@ def container_demands(container: dict[str, Any], pod: dict[str, Any], *, added: 
         yield Demand(IMAGE, "image", str(container["image"]), str(container["image"]))
     yield from (Demand(GPUS, "the devices", each, each) for each in _gpus(container))
     context = mapping(container.get("securityContext"))
-    if "privileged" in context:
-        yield Demand(PRIVILEGE, "privileged", "privileged", str(context["privileged"]))
+    yield from privilege("privileged", "privileged", context.get("privileged"))
     for each in listed(mapping(context.get("capabilities")).get("add")):
-        yield Demand(CAPABILITY, "the capabilities", str(each), str(each))
+        yield capability("the capabilities", str(each))
+    for name in _resources(container):
+        yield from extended(f"the resource {name}", name, name)
+
+
+def _resources(container: dict[str, Any]) -> dict[str, Any]:
+    """Return the limits of a container, and what it requests without a limit."""
     resources = mapping(container.get("resources"))
-    for name in {**mapping(resources.get("requests")), **mapping(resources.get("limits"))}:
-        if not GPU_RESOURCE.fullmatch(name):
-            yield Demand(EXTENDED, f"the resource {name}", name, name)
+    return {**mapping(resources.get("requests")), **mapping(resources.get("limits"))}
 
 
 def _sizes(container: dict[str, Any]) -> Iterator[Demand]:
-    """Yield the limits, of which 0 is none, and the requests: a node gives at least what is asked for."""
+    """Yield the limits, of which 0 is none, and the requests: a node gives at least what is asked for.
+
+    Huge pages are memory that no limit of memory counts.
+    """
     resources = mapping(container.get("resources"))
     limits, requests = mapping(resources.get("limits")), mapping(resources.get("requests"))
+    pages = {name: each for name, each in _resources(container).items() if name.startswith("hugepages-")}
     for kind, (key, read) in _READ.items():
-        said = "no limit" if key not in limits else str(limits[key])
-        yield Demand(kind, kind, quantity(limits.get(key), read), said)
+        limit, beside = quantity(limits.get(key), read), pages if kind == MEMORY else {}
+        stated = "no limit" if key not in limits else str(limits[key])
+        said = " and ".join((stated, *(f"{name} {each}" for name, each in beside.items())))
+        yield Demand(kind, kind, None if limit is None else limit + sum(map(bytes_of, beside.values())), said)
         if key in requests:
             yield Demand(kind, f"the requested {kind}", quantity(requests[key], read) or 0, str(requests[key]))
 
@@ -82,12 +88,12 @@ def quantity(value: object, read: Callable[[str], int | None] = parse_quantity) 
 
 
 def _shm(container: dict[str, Any], pod: dict[str, Any]) -> Iterator[Demand]:
-    """Yield the size of each volume in memory that lies in place of /dev/shm."""
-    volumes = {each.get("name"): mapping(each.get("emptyDir")) for each in map(mapping, listed(pod.get("volumes")))}
+    """Yield the size of what lies in place of /dev/shm; what is no memory with a size is of any."""
+    volumes = {each.get("name"): each for each in map(mapping, listed(pod.get("volumes")))}
     for mount in map(mapping, listed(container.get("volumeMounts"))):
-        volume = volumes.get(mount.get("name"), {})
-        if volume.get("medium") == "Memory" and takes_shm(str(mount.get("mountPath"))):
-            size = volume.get("sizeLimit")
+        if takes_shm(str(mount.get("mountPath"))):
+            empty = mapping(mapping(volumes.get(mount.get("name"))).get("emptyDir"))
+            size = empty.get("sizeLimit") if empty.get("medium") == "Memory" else None
             yield Demand(SHM_SIZE, "/dev/shm", quantity(size), "no size" if size is None else str(size))
 
 
@@ -103,11 +109,10 @@ def _gpus(container: dict[str, Any]) -> Iterator[str]:
         prefix = str(each.get("prefix") or "")
         if may_give_gpus(prefix):
             yield f"envFrom with {prefix or 'no'} prefix, which may have NVIDIA_VISIBLE_DEVICES"
-    resources = mapping(container.get("resources"))
-    if resources.get("claims"):
-        yield f"claims: {resources['claims']}"
-    stated = {**mapping(resources.get("requests")), **mapping(resources.get("limits"))}
-    yield from (f"{name}: {stated[name]}" for name in stated if GPU_RESOURCE.fullmatch(name))
+    claims = mapping(container.get("resources")).get("claims")
+    if claims:
+        yield f"claims: {claims}"
+    yield from (f"{name}: {each}" for name, each in _resources(container).items() if GPU_RESOURCE.fullmatch(name))
     mounts = map(mapping, listed(container.get("volumeMounts")))
     yield from (f"the mount {each['mountPath']}" for each in mounts if gives_gpus_at(str(each.get("mountPath"))))
 
@@ -136,16 +141,24 @@ def _volume(volume: dict[str, Any]) -> Iterator[Demand]:
         yield Demand(IMAGE, "image of a volume", image, image)
     for kind in volume.keys() - _OF_THE_POD:
         yield Demand(CLAIM, "the claims", f"{kind} {name}", f"the {kind} volume {name}, which names no claim")
+    attributes = mapping(mapping(volume.get("csi")).get("volumeAttributes"))
+    for path in (str(value) for value in attributes.values() if str(value).startswith("/")):
+        yield host_path("the folders of the host", path, "/")  # for all that a text can tell
     for each in map(mapping, listed(mapping(volume.get("projected")).get("sources"))):
-        if "serviceAccountToken" in each:
+        if any(kind in each for kind in _TOKENS):
             yield Demand(TOKEN, "the tokens of the API", name, f"volume {name}")
 
 
-def annotation_demands(value: object) -> Iterator[Demand]:
-    """Yield each annotation of an object or its pods that names devices."""
+def object_demands(value: object) -> Iterator[Demand]:
+    """Yield what an object takes beside its pods' specs: by annotations, by labels and by queues."""
     for key, below in value.items() if isinstance(value, dict) else enumerate(listed(value)):
-        if key == "annotations":
-            found = [f"annotation {each}" for each in mapping(below) if str(each).startswith(CDI_ANNOTATION)]
-            yield from (Demand(GPUS, "the devices", each, each) for each in found)
+        if key in ("annotations", "labels"):
+            read = annotation_demands if key == "annotations" else label_demands
+            for name, each in mapping(below).items():
+                yield from read(str(name), str(each))
+        elif key == "schedulingPolicy":
+            for name, kind in _SCHEDULING:
+                if name in mapping(below):
+                    yield Demand(kind, f"the {kind}", str(below[name]), str(below[name]))
         elif isinstance(below, (dict, list)):
-            yield from annotation_demands(below)
+            yield from object_demands(below)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 from launcher.job.ceilings import Policy
-from launcher.policy.demands import Demand, refusals
+from launcher.policy.demands import CPUS, MEMORY, SPELL, Demand, refusals
 from launcher.render.patched import documents_of
 from launcher.verify.compose_demands import file_demands, mapping, service_demands
-from launcher.verify.pod_demands import annotation_demands, container_demands, pod_demands
+from launcher.verify.pod_demands import container_demands, object_demands, pod_demands
 from launcher.verify.sidecars import containers_of, pods_of
 
 
@@ -31,13 +32,34 @@ def _demands(text: str, ours: set[str], folder: str) -> Iterator[tuple[str, Dema
     """Yield all that a text takes, each with the name of the service, container or pod that does."""
     documents = documents_of(text)
     for document in documents:
-        for name, service in mapping(document.get("services")).items():
-            found = service_demands(mapping(service), folder, added=name not in ours)
-            yield from ((str(name), each) for each in found)
+        services = mapping(document.get("services"))
+        taken = [
+            (str(name), each)
+            for name, service in services.items()
+            for each in service_demands(mapping(service), folder, added=name not in ours)
+        ]
+        yield from (*taken, *_together(taken))
         yield from (("the file", each) for each in file_demands(document, folder))
-        yield from (("the pod", each) for each in annotation_demands(document) if "services" not in document)
+        yield from (("the pod", each) for each in object_demands(document) if not services)
     for pod in pods_of(documents):
+        taken = []
         for container in containers_of(pod):
             name = str(container.get("name"))
-            yield from ((name, each) for each in container_demands(container, pod, added=name not in ours))
+            found = [(name, each) for each in container_demands(container, pod, added=name not in ours)]
+            yield from found
+            taken += found if _stays(container, pod) else []
+        yield from _together(taken)
         yield from (("the pod", each) for each in pod_demands(pod))
+
+
+def _together(taken: list[tuple[str, Demand]]) -> Iterator[tuple[str, Demand]]:
+    """Yield the limits of all that a patch adds to a pod or a file: many small ones are as much as a large one."""
+    for kind in (MEMORY, CPUS):
+        values = [each.value for _, each in taken if each.name == kind and isinstance(each.value, int)]
+        if len(values) > 1:
+            yield "all that it adds", Demand(kind, kind, sum(values), SPELL[kind](sum(values)))
+
+
+def _stays(container: dict[str, Any], pod: dict[str, Any]) -> bool:
+    """Return whether a container runs beside others: init containers run alone, unless they are restarted."""
+    return container in (pod.get("containers") or ()) or container.get("restartPolicy") == "Always"

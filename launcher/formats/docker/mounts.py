@@ -59,17 +59,19 @@ def volume_options(value: str) -> dict[str, str]:
 
 
 def volume_paths(options: Mapping[str, str]) -> Iterator[str]:
-    """Yield each path that a volume of the local driver takes from the host, by the driver's options.
+    """Yield each path that a volume takes from the host, by its driver's options.
 
-    The engine mounts them from its own folder, which is /. Another machine's export is as it is written.
+    The engine mounts those of the local driver from its own folder, which is /; another driver's are absolute. Another
+    machine's export is as it is written.
     """
     given = [each.partition("=") for each in options.get("o", "").split(",")]
     device, binds = options.get("device", ""), any(name in {"bind", "rbind"} for name, _, _ in given)
     if device and (binds or options.get("type") not in {"tmpfs", "overlay"}):
         yield device if ":" in device else f"/{device.lstrip('/')}"
     for name, _, folders in given:
-        if name in {"lowerdir", "upperdir", "workdir"}:
-            yield from folders.split(":")
+        if name.rstrip("+") in {"lowerdir", "datadir", "upperdir", "workdir"}:
+            yield from filter(None, folders.split(":"))
+    yield from (value for name, value in options.items() if name != "device" and value.startswith("/"))
 
 
 def is_path(source: str) -> bool:

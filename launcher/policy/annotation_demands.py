@@ -1,0 +1,42 @@
+"""What annotations and labels make a runtime or a scheduler give, as demands that a policy is asked about.
+
+Read by NVIDIA's runtime and container engines (CDI), containerd's device injector (NRI), CRI-O, KAI and Kueue.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+
+from launcher.formats.quantities import bytes_of
+from launcher.policy.demands import GPUS, HOST_PATH, LIFTED, PRIORITY, PRIVILEGE, SHM_SIZE, Demand
+
+_KINDS: Mapping[str, re.Pattern[str]] = {
+    GPUS: re.compile(
+        r"(?:.+\.)?cdi\.k8s\.io/.*|(?:cdi-)?devices\.(?:noderesource\.dev|nri\.io)(?:/.*)?"
+        r"|(?:io\.kubernetes\.cri-o\.Devices|devices\.crio\.io)(?:/.*)?|gpu-(?:fraction|memory)(?:-.*)?"
+    ),
+    HOST_PATH: re.compile(r"mounts\.(?:noderesource\.dev|nri\.io)(?:/.*)?"),
+    LIFTED: re.compile(
+        r"cpu-quota\.crio\.io(?:/.*)?|(?:unified-cgroup|cgroup2-mount-hierarchy-rw)\.crio\.io(?:/.*)?"
+        r"|io\.kubernetes\.cri-o\.(?:UnifiedCgroup|cgroup2-mount-hierarchy-rw)(?:[./].*)?"
+    ),
+    SHM_SIZE: re.compile(r"(?:io\.kubernetes\.cri-o\.ShmSize|shm-size\.crio\.io)(?:/.*)?"),
+    PRIVILEGE: re.compile(r"container\.apparmor\.security\.beta\.kubernetes\.io/.*|seccomp-profile\.crio\.io(?:/.*)?"),
+}
+_CONFINES = ("runtime/default", "localhost/")
+_PRIORITY_LABEL = "kueue.x-k8s.io/priority-class"  # Kueue's own class, which goes before the pod's
+
+
+def annotation_demands(key: str, value: str) -> Iterator[Demand]:
+    """Yield what an annotation takes, of a pod, of the object that makes pods, or of a container."""
+    for kind, pattern in _KINDS.items():
+        if pattern.fullmatch(key) and not (kind == PRIVILEGE and value.startswith(_CONFINES)):
+            taken = {SHM_SIZE: bytes_of(value) or None, PRIVILEGE: "privileged"}.get(kind, key)
+            yield Demand(kind, "annotation", taken, f"{key}: {' '.join(value.split())}")
+
+
+def label_demands(key: str, value: str) -> Iterator[Demand]:
+    """Yield what a label takes, of a pod or of the object that makes pods."""
+    if key == _PRIORITY_LABEL:
+        yield Demand(PRIORITY, "label", value, f"{key}: {value}")
