@@ -80,7 +80,7 @@ def refusals(policy: Policy, demand: Demand) -> Iterator[Refusal]:
         yield from _host_path(policy, value)
     elif kind == IMAGE:
         yield from _image(policy, value)
-    elif policy.token_span is not None:
+    elif kind == TOKEN and policy.token_span is not None:
         yield Refusal("forbid_token", "none", policy.token_span)
 
 

@@ -9,6 +9,9 @@ HOST, CLAIMS = "allowed_host_paths: [/data, .]", "allowed_claims: [data]"
 CONFINED = {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}}
 POD = "/spec/template/spec"
 TRAIN = f"{POD}/containers/0"
+REPLICATED = "/spec/replicatedJobs/0/template/spec/template/spec"
+RUNTIME = f"/spec/template{REPLICATED}"
+TWO_NODES = {"torchrun": {"nnodes": 2, "nproc_per_node": 1}}
 
 
 class Door(NamedTuple):
@@ -72,6 +75,15 @@ def sidecars(count: int, key: str, limit: str, where: str = "containers", **more
     if where == "containers":
         return added(*((f"{POD}/containers/-", one) for one in listed))
     return added((f"{POD}/{where}", listed))
+
+
+def sidecar_of(kind: str, pod: str, more: dict[str, str]) -> dict[str, Any]:
+    """Return a patch that adds a container of 64 CPUs to a pod of another kind of object."""
+    limits = {"memory": "1Gi", "cpu": "64"}
+    side = {"name": "side", "image": "a:1", "resources": {"limits": limits}, "securityContext": CONFINED}
+    operation = {"op": "add", "path": f"{pod}/containers/-", "value": side, **more}
+    nodes = {} if kind == "pod" else TWO_NODES
+    return {"kubernetes": {"kind": kind}, "patches": {"kubernetes": [operation]}, **nodes}
 
 
 def gang(**policy: str) -> dict[str, Any]:
@@ -383,4 +395,27 @@ DOORS = (
     Door("priority-of-a-gang", "allowed_priority_classes: [low]", "kubernetes",
          gang(priorityClass="high"), ("high", "low")),
     Door("queue-of-a-gang", "allowed_queues: [team]", "kubernetes", gang(queue="fast"), ("fast", "team")),
+    # By another node, another kind of object, a copy, an override.
+    Door("another-node", MEMORY, "compose", compose(services={"digits-1": {"cgroup_parent": "/free"}}) | TWO_NODES),
+    Door("another-node-privileged", NO_PRIVILEGES, "compose",
+         compose(services={"digits-1": {"privileged": "true"}}) | TWO_NODES),
+    *(Door(f"sidecar-of-a-{kind}", CPUS, "kubernetes", sidecar_of(kind, where, more), ("64",))
+      for kind, where, more in (
+          ("pod", "/spec", {}),
+          ("jobset", REPLICATED, {}),
+          ("trainjob", RUNTIME, {"kind": "TrainingRuntime"}),
+          ("pytorchjob", "/spec/pytorchReplicaSpecs/Worker/template/spec", {}),
+      )),
+    Door("copy-of-the-training", GPUS, "kubernetes",
+         {"resources": {"cpus": 4, "memory": "4Gi", "gpus": 1}, "patches": {"kubernetes": [
+             {"op": "copy", "from": TRAIN, "path": f"{POD}/containers/-"},
+             {"op": "replace", "path": f"{POD}/containers/1/name", "value": "side"},
+         ]}}, ("nvidia.com/gpu: 1",)),
+    Door("override-of-a-secret", HOST, "docker",
+         {"target_overrides": {"docker": {"secrets": {"X": {"file": "/etc/shadow"}}}}}),
+    Door("override-of-annotations", GPUS, "kubernetes",
+         {"target_overrides": {"kubernetes": {"annotations": {"cdi.k8s.io/x": "nvidia.com/gpu=all"}}}}),
+    Door("capabilities-at-once", "allowed_capabilities: [SYS_PTRACE]", "docker",
+         flags("--cap-add=SYS_PTRACE,SYS_ADMIN"), (), False),
+    Door("all-capabilities", "allowed_capabilities: [SYS_PTRACE]", "compose", own(cap_add=["all"]), ("all",), False),
 )  # fmt: skip

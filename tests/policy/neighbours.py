@@ -14,6 +14,7 @@ from tests.policy.doors import (
     NO_PRIVILEGES,
     POD,
     SHM,
+    TWO_NODES,
     Door,
     added,
     code,
@@ -130,4 +131,8 @@ NEIGHBOURS = (
     Door("priority-of-kueue-listed", "allowed_priority_classes: [low]", "kubernetes",
          {"labels": {"kueue.x-k8s.io/priority-class": "low"}}),
     Door("enough-of-dns", f"{MEMORY}\n{HOST}\n{CLAIMS}", "kubernetes", added((f"{POD}/enableServiceLinks", False))),
+    Door("another-node-logs", MEMORY, "compose",
+         compose(services={"digits-1": {"logging": {"driver": "local"}}}) | TWO_NODES),
+    Door("capability-that-is-listed", "allowed_capabilities: [CAP_SYS_PTRACE]", "docker",
+         flags("--cap-add=sys_ptrace")),
 )  # fmt: skip
