@@ -22,6 +22,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "folder", nargs="?", type=Path, default=Path(), metavar="DIR", help="folder of job files (default: this one)"
     )
     parser.add_argument("--enforce", action="store_true", help="deny; else a server warns and writes its audit log")
+    parser.add_argument(
+        "--controller",
+        action="append",
+        default=[],
+        metavar="USER",
+        help="a user that makes pods or Jobs of judged objects, where it isn't its project's usual one, like "
+        "system:serviceaccount:ml:training-operator; repeatable",
+    )
     add_policy_argument(parser)
 
 
@@ -31,5 +39,5 @@ def run(args: argparse.Namespace, streams: Streams) -> int:
     from launcher.policy.read import policies_in
 
     policy = policies_in(args.folder, policy=args.policy, reach=reach_of(args))
-    streams.result(admission_text(policy, enforce=args.enforce))
+    streams.result(admission_text(policy, enforce=args.enforce, controllers=args.controller))
     return 0

@@ -6,11 +6,13 @@ import posixpath
 import re
 
 GPU_RESOURCE = re.compile(r"nvidia\.com/(?:gpu|mig-).*|amd\.com/(?:gpu|cpx|dpx|spx).*|gpu\.intel\.com/.*")
-# Other resources that no accelerator hides behind: Kubernetes' own, network cards, devices of virtual machines.
+# Other resources that no accelerator hides behind: Kubernetes' own, network cards, cryptography, single device nodes.
 NO_ACCELERATOR = re.compile(
-    r"cpu|memory|ephemeral-storage|hugepages-.*|rdma/.*|nvidia\.com/hostdev|mellanox\.com/.*|vpc\.amazonaws\.com/.*"
-    r"|openshift\.io/.*sriov.*|intel\.com/(?:intel_)?sriov.*|networking\.gke\.io\.networks/.*|aliyun/(?:erdma|eni)"
-    r"|devices\.kubevirt\.io/(?:kvm|tun|vhost-net)|github\.com/fuse"
+    r"cpu|memory|ephemeral-storage|hugepages-.*|rdma/.*|nvidia\.com/(?:hostdev|sriov|rdma|mlnx|ib_).*|mellanox\.com/.*"
+    r"|vpc\.amazonaws\.com/.*|openshift\.io/.*sriov.*|intel\.com/(?:(?:intel_)?sriov|qat).*|(?:qat|dsa|sgx)\.intel\.com/.*"
+    r"|networking\.gke\.io(?:\.networks)?/.*|aliyun/(?:erdma|(?:member-)?eni)|tke\.cloud\.tencent\.com/.*eni.*"
+    r"|bridge\.network\.kubevirt\.io/.*|devices\.kubevirt\.io/(?:kvm|tun|vhost-net)"
+    r"|(?:github\.com|smarter-devices|squat\.ai)/fuse"
 )
 # Nodes of the host that are no GPU; any other may be one by another name, as /dev/char/195:0 is.
 _OTHER_NODES = re.compile(r"/dev/(?:infiniband|fuse|kvm|net|null|zero|full|random|urandom)(?:/[\w-]+)?")
@@ -19,8 +21,12 @@ NO_GPUS = frozenset({"", "none", "void", "-1"})  # values of NVIDIA_VISIBLE_DEVI
 # A vendor's runtime reads VENDOR_VISIBLE_DEVICES when it makes a container. These choose among those that it has.
 GRANTS = "_VISIBLE_DEVICES"
 CHOOSE = frozenset(f"{each}{GRANTS}" for each in ("CUDA", "HIP", "ROCR", "ASCEND_RT", "MUSA", "TPU"))
-_VENDORS = ("NVIDIA", "AMD", "HABANA", "ASCEND", "MTHREADS", "CAMBRICON", "IX", "AWS_NEURON")
-_BY_MOUNT = re.compile(r"/(?:var/)?run/nvidia-container-devices(?:/.*)?")
+VENDOR_VARIABLES = tuple(
+    f"{each}{GRANTS}" for each in ("NVIDIA", "AMD", "HABANA", "ASCEND", "MTHREADS", "CAMBRICON", "IX", "AWS_NEURON")
+)
+RESOURCE_VARIABLE = "DOCKER_RESOURCE_GPU"  # which one runtime reads besides
+DEVICES_FOLDER = "nvidia-container-devices"
+_BY_MOUNT = re.compile(rf"/(?:var/)?run/{DEVICES_FOLDER}(?:/.*)?")
 
 
 def is_no_accelerator(resource: str) -> bool:
@@ -30,7 +36,7 @@ def is_no_accelerator(resource: str) -> bool:
 
 def is_read_by_runtimes(variable: str) -> bool:
     """Return whether a vendor's runtime gives a container the devices that this variable names."""
-    return (variable.endswith(GRANTS) and variable not in CHOOSE) or variable == "DOCKER_RESOURCE_GPU"
+    return (variable.endswith(GRANTS) and variable not in CHOOSE) or variable == RESOURCE_VARIABLE
 
 
 def gives_gpus(variable: str, value: str | None) -> bool:
@@ -43,7 +49,7 @@ def gives_gpus(variable: str, value: str | None) -> bool:
 
 def may_give_gpus(prefix: str) -> bool:
     """Return whether variables of unknown names behind `prefix` may be those of a vendor's runtime."""
-    return any(f"{each}{GRANTS}".startswith(prefix) for each in _VENDORS)
+    return any(each.startswith(prefix) for each in VENDOR_VARIABLES)
 
 
 def gives_gpu_nodes(device: str) -> bool:

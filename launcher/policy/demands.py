@@ -24,6 +24,12 @@ GPUS = "gpus"  # what may give GPUs that resources.gpus doesn't count
 EXTENDED, HOST_PATH, CLAIM, IMAGE, TOKEN = "extended", "host path", "claim", "image", "token"
 CAPABILITY, PRIVILEGE, PRIORITY, QUEUE = "capability", "privilege", "priority class", "queue"
 
+# Volumes of a pod that are no storage of the cluster, or have a list of their own.
+POD_VOLUMES = frozenset({
+    *("name", "emptyDir", "configMap", "secret", "downwardAPI", "projected"),
+    *("hostPath", "image", "persistentVolumeClaim"),
+})  # fmt: skip
+POD_TOKENS = ("serviceAccountToken", "podCertificate")  # sources of a projected volume by which the API knows a pod
 BUILT = "BUILT-HERE/image"  # no registry has it, and no digest
 ENGINE_SOCKET = "/var/run/docker.sock"
 _NAMESPACES = frozenset({"network", "network_mode", "pid", "ipc", "uts", "userns", "userns_mode", "cgroupns", "cgroup"})

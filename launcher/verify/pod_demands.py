@@ -15,6 +15,8 @@ from launcher.policy.demands import (
     GPUS,
     IMAGE,
     MEMORY,
+    POD_TOKENS,
+    POD_VOLUMES,
     PRIORITY,
     QUEUE,
     SHM_SIZE,
@@ -31,12 +33,6 @@ _READ: dict[str, tuple[str, Callable[[str], int | None]]] = {
     MEMORY: ("memory", parse_quantity),
     CPUS: ("cpu", parse_milli_quantity),
 }
-# Volumes that are no storage of the cluster, or have a list of their own.
-_OF_THE_POD = frozenset({
-    *("name", "emptyDir", "configMap", "secret", "downwardAPI", "projected"),
-    *("hostPath", "image", "persistentVolumeClaim"),
-})  # fmt: skip
-_TOKENS = ("serviceAccountToken", "podCertificate")  # by which the API knows a pod
 # Where a scheduler's own policy names what the pod's fields have too.
 _SCHEDULING = (("priorityClass", PRIORITY), ("queue", QUEUE))
 
@@ -139,13 +135,13 @@ def _volume(volume: dict[str, Any]) -> Iterator[Demand]:
     if "image" in volume:
         image = str(mapping(volume["image"]).get("reference"))
         yield Demand(IMAGE, "image of a volume", image, image)
-    for kind in volume.keys() - _OF_THE_POD:
+    for kind in volume.keys() - POD_VOLUMES:
         yield Demand(CLAIM, "the claims", f"{kind} {name}", f"the {kind} volume {name}, which names no claim")
     attributes = mapping(mapping(volume.get("csi")).get("volumeAttributes"))
     for path in (str(value) for value in attributes.values() if str(value).startswith("/")):
         yield host_path("the folders of the host", path, "/")  # for all that a text can tell
     for each in map(mapping, listed(mapping(volume.get("projected")).get("sources"))):
-        if any(kind in each for kind in _TOKENS):
+        if any(kind in each for kind in POD_TOKENS):
             yield Demand(TOKEN, "the tokens of the API", name, f"volume {name}")
 
 

@@ -58,10 +58,18 @@ UNLIMITED = {"name": "side", "image": DIGEST}
 NGINX = f"nginx@{DIGEST.partition('@')[2]}"
 NO_GPU = {"memory": "32Gi", "cpu": "1"}
 OURS = changed("metadata.labels", {"trainlaunch.dev/job": "x", "team": "a"})
-BARE = changed("metadata.labels", None, changed("spec.volumes", None))
+BARE = changed("metadata.labels", None, changed("spec.volumes", None, changed("spec.containers.0.volumeMounts", None)))
+CLAIMS = [{"name": "gpu", "resourceClaimTemplateName": "gpu"}]
+EPHEMERAL = {
+    "volumeClaimTemplate": {
+        "spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}},
+    }
+}
+ELSEWHERE = {"configMapKeyRef": {"name": "gpus", "key": "all"}}
 PROJECTED = {"name": "t", "projected": {"sources": [{"serviceAccountToken": {"path": "token"}}]}}
 TWO_NAMES = {"nvidia.com/mig-1g.5gb": 8, "nvidia.com/gpu": 8, "memory": "32Gi", "cpu": "1"}
-OWNED = {"name": "x", "namespace": "training", "ownerReferences": [{}]}
+OWNER = {"apiVersion": "batch/v1", "kind": "Job", "name": "x", "uid": "1", "controller": True}
+OWNED = {"name": "x", "namespace": "training", "ownerReferences": [OWNER]}
 WEB: dict[str, Any] = {
     "apiVersion": "v1",
     "kind": "Pod",
@@ -119,7 +127,7 @@ OF_SHM = {
         changed(
             "spec.containers.0.resources",
             {"claims": [{"name": "gpu"}], "limits": {"memory": "9Gi"}},
-            changed("spec.containers.0.volumeMounts", []),
+            changed("spec.containers.0.volumeMounts", [], changed("spec.resourceClaims", CLAIMS)),
         ),
         {WITHOUT_SHM, UNSIZED, NOT_BELOW},
     ),
@@ -202,9 +210,9 @@ ASKED = [
         "vendor",
     ),
     ("a part of a GPU", changed("spec.containers.1", VGPU), "resources beside GPUs"),
-    ("an ephemeral claim", changed("spec.volumes.1", {"name": "m", "ephemeral": {}}), "claims are data"),
+    ("an ephemeral claim", changed("spec.volumes.1", {"name": "m", "ephemeral": EPHEMERAL}), "claims are data"),
     ("a volume of CSI", changed("spec.volumes.1", {"name": "m", "csi": {"driver": "x"}}), "claims are data"),
-    ("claims", changed("spec.resourceClaims", [{"name": "gpu"}]), "resource claims"),
+    ("claims", changed("spec.resourceClaims", CLAIMS), "resource claims"),
     ("/dev/shm above", changed(f"{SHM}.sizeLimit", "9Gi"), "at most 8Gi"),
     (
         "another registry",
@@ -243,7 +251,7 @@ ASKED = [
     ),
     (
         "a variable from elsewhere",
-        changed("spec.containers.0.env", [{"name": "NVIDIA_VISIBLE_DEVICES", "valueFrom": {}}]),
+        changed("spec.containers.0.env", [{"name": "NVIDIA_VISIBLE_DEVICES", "valueFrom": ELSEWHERE}]),
         "NVIDIA_VISIBLE_DEVICES",
     ),
     (
@@ -252,7 +260,7 @@ ASKED = [
         "capabilities are CAP_SYS_PTRACE",
     ),
     ("a token by default", changed("spec.automountServiceAccountToken", None), "automountServiceAccountToken"),
-    ("privileged", changed("spec.containers.0.securityContext", {"privileged": True}), "privileged"),
+    ("privileged", changed("spec.containers.0.securityContext", {"privileged": True}), "neither privileged"),
     ("host network", changed("spec.hostNetwork", True), "privileged"),
     ("a host path", changed("spec.volumes.2", {"name": "h", "hostPath": {"path": "/"}}), "privileged"),
     ("no label", changed("metadata.labels", {}), "the label team with a value like"),
@@ -266,13 +274,19 @@ def job(**spec: Any) -> dict[str, Any]:
     """Return a Job of such pods."""
     pod = gpu_pod()
     labels = {"kueue.x-k8s.io/queue-name": "gpu"}
-    template = {"metadata": pod["metadata"], "spec": pod["spec"]}
+    template = {"metadata": pod["metadata"], "spec": {"restartPolicy": "Never", **pod["spec"]}}
     return {
         "apiVersion": "batch/v1",
         "kind": "Job",
         "metadata": {"name": "train", "namespace": "training", "labels": labels},
         "spec": {"activeDeadlineSeconds": 60, "template": template, **spec},
     }
+
+
+def cron_job(inner: dict[str, Any]) -> dict[str, Any]:
+    """Return a CronJob of such Jobs."""
+    template = {"metadata": {"labels": inner["metadata"].get("labels", {})}, "spec": inner["spec"]}
+    return {**inner, "kind": "CronJob", "spec": {"schedule": "0 1 * * *", "jobTemplate": template}}
 
 
 def job_set(**replicated: Any) -> dict[str, Any]:
@@ -304,7 +318,7 @@ MAKERS = [
     (
         "a Job of an owner without queue",
         changed("metadata", OWNED, job()),
-        None,
+        "queue-name with gpu",
     ),
     ("a Job without volume", changed("spec.template.spec.volumes.0.emptyDir", {}, job()), WITHOUT_SHM),
     ("a JobSet", job_set(), None),
