@@ -33,6 +33,7 @@ _AT_SHM = 'm.mountPath.matches("^/+dev/+(?:.*/)?shm/*$")'  # another spelling of
 _IN_MEMORY = 'v.name == m.name && v.?emptyDir.?medium.orValue("") == "Memory"'
 _SIZE = "v.?emptyDir.?sizeLimit"
 
+
 def _limit(key: str, container: str = "c", pod: str = "p") -> str:
     """Return CEL for the limit that holds for a container: its own, else its pod's."""
     return f'{container}.?resources.?limits[?"{key}"].or({pod}.spec.?resources.?limits[?"{key}"])'

@@ -9,9 +9,12 @@ import pytest
 
 from launcher.diagnostics import Diagnostic
 from launcher.errors import JobFileRejected
+from launcher.policy import read_job
 from launcher.render import render
+from launcher.repository.root import Reach
+from launcher.rules import plan_job
 from launcher.verify import verified
-from tests.jobs import plan_with
+from tests.jobs import write_job
 from tests.policy.doors import (
     DOORS,
     GPUS,
@@ -87,7 +90,8 @@ def refused(repository: Path, door: Door, policy: str) -> tuple[Diagnostic, ...]
     (repository / "trainlaunch-policy.yaml").write_text(f"# what holds for all jobs\n{policy}\n")
     fields = {"resources": {"cpus": 4, "memory": "4Gi"}, "shm_size": "64Mi", **door.fields}
     try:
-        plan = plan_with(repository / "jobs", door.target, **fields)
+        file, outside = write_job(repository / "jobs", **fields), repository.parent / "outside"
+        plan = plan_job(read_job(file, target=door.target, reach=Reach(allowed=(outside,))))
         verified(plan, render(plan))
     except JobFileRejected as rejected:
         return rejected.diagnostics
