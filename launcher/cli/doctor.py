@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from collections.abc import Iterable
 from dataclasses import replace
@@ -12,6 +13,7 @@ from typing import TYPE_CHECKING, BinaryIO
 from launcher.cli.causes import tell
 from launcher.cli.common import add_output_argument, add_policy_argument, reach_of
 from launcher.cli.look import look
+from launcher.cli.named_file import open_named, unreadable
 from launcher.cli.report import document, framed
 from launcher.cli.run_argument import CLUSTER_TARGETS, RUN_TARGETS, add_owner_argument
 from launcher.cli.streams import Streams
@@ -128,24 +130,18 @@ def _read(name: str, option: str, *, most: int | None = None) -> Iterable[bytes]
     """Yield the bytes of a file or of stdin. Raises UsageError where it can't be read, or has more than `most`."""
     read = 0
     try:
-        with _opened(name) as source:
+        with _opened(name, option) as source:
             while data := source.read(CHUNK):
                 read += len(data)
                 if most is not None and read > most:
                     raise _usage(f"{option} {name} has more than {most >> 20} MiB", "give one run's alone")
                 yield data
     except OSError as cause:
-        raise _usage(
-            (f"{option} {name} can't be read: {cause.strerror or cause}"), "give a file that is there, or -"
-        ) from cause
+        raise unreadable(f"{option} {name}", cause) from cause
 
 
-def _opened(name: str) -> BinaryIO:
-    import os
-
-    if name == STDIN:
-        return os.fdopen(os.dup(sys.stdin.fileno()), "rb")
-    return Path(name).open("rb")
+def _opened(name: str, option: str) -> BinaryIO:
+    return os.fdopen(os.dup(sys.stdin.fileno()), "rb") if name == STDIN else open_named(name, f"{option} {name}")
 
 
 def _machine(args: argparse.Namespace, streams: Streams) -> int:

@@ -13,11 +13,13 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from launcher.cli.common import add_policy_argument, reach_of, refuse_folder_elsewhere, say_findings
+from launcher.cli.named_file import open_named, unreadable
 from launcher.cli.streams import Streams
 from launcher.cli.write import write_files
 from launcher.diagnostics import Diagnostic, Severity
 from launcher.errors import JobFileRejected, UsageError
 from launcher.repository.root import ITS_OWN, Reach
+from launcher.yamltree.text_file import read_at_most
 
 EXAMPLES = (
     "trainlaunch init train.py --gpus 1 --cpus 8 --memory 32Gi --write-to job.yaml",
@@ -115,13 +117,10 @@ def _bytes_of(source: str) -> bytes:
     if source == "-":
         return sys.stdin.buffer.read(MOST_BYTES + 1)
     try:
-        with Path(source).open("rb") as file:
-            return file.read(MOST_BYTES + 1)
+        with open_named(source, source) as file:
+            return read_at_most(file, MOST_BYTES + 1)
     except OSError as cause:
-        message = f"{source} can't be read: {cause.strerror or cause}"
-        raise UsageError(
-            [Diagnostic("TL118", message, "name a file that this user can read, or - for stdin")]
-        ) from cause
+        raise unreadable(source, cause) from cause
 
 
 def _seen_from(folder: Path, script: Path) -> tuple[str, str]:

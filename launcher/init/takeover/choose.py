@@ -13,7 +13,7 @@ from launcher.lint.kinds import TEMPLATE, Kind
 from launcher.lint.read import Broken, read_text
 from launcher.render.header import read_header
 from launcher.rules.written.commands import is_training
-from launcher.rules.written.model import DOCKERFILE, ECS, SAGEMAKER, TRAINING_SCRIPT, Written, WrittenFile
+from launcher.rules.written.model import DOCKERFILE, ECS, SAGEMAKER, SHELL, TRAINING_SCRIPT, Written, WrittenFile
 from launcher.targets import TEXTS
 
 TL382 = Explanation(
@@ -111,6 +111,8 @@ def choose(data: bytes, name: str, pick: str | None) -> Found:
 
 
 def _read(data: bytes, name: str) -> WrittenFile:
+    if len(data) > MOST_BYTES:
+        raise JobFileRejected(each.diagnostic for each in lint_bytes(data, name, SHELL).findings)
     text = data.decode("utf-8", errors="replace")
     _refuse_text_of_others(text, name)
     read = read_text(text, name)
@@ -119,8 +121,7 @@ def _read(data: bytes, name: str) -> WrittenFile:
     kind = read.name if isinstance(read, Kind) else read.kind
     if kind is None:
         raise _rejected(TL382.code, f"{name} is not a text that can be taken over", _FIX, Span(name, 1, 1, 1, 1))
-    whole = len(data) <= MOST_BYTES and text.encode() == data
-    if isinstance(read, WrittenFile) and whole:
+    if isinstance(read, WrittenFile) and text.encode() == data:
         return read
     # lint says why, and where.
     found = [each.diagnostic for each in lint_bytes(data, name, None if kind == TEMPLATE else kind).findings[:1]]

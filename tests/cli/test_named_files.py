@@ -1,0 +1,69 @@
+"""Files that the command line names and that may have no end: FIFOs, devices, folders."""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.runners import run_started
+
+LINE = "docker run --shm-size=2g trainer:1 python train.py\n"
+LOG = "RuntimeError: DataLoader worker (pid 77) is killed by signal: Bus error.\n"
+VERBS: dict[str, Callable[[str], list[str]]] = {
+    "init": lambda name: ["init", "--from", name],
+    "log": lambda name: ["doctor", "--log", name, "--exit-code", "1"],
+    "inspect": lambda name: ["doctor", "--inspect", name],
+}
+
+
+@pytest.mark.parametrize("verb", VERBS)
+@pytest.mark.parametrize(
+    ("name", "reason"),
+    [("fifo", "is a FIFO, which would be waited for"), ("/dev/zero", "is a device"), (".", "is a folder")],
+)
+def test_what_may_have_no_end_is_one_error(verb: str, name: str, reason: str, tmp_path: Path) -> None:
+    """Nobody may ever write to a FIFO, and /dev/zero is read until the memory is full."""
+    os.mkfifo(tmp_path / "fifo")
+    done = run_started(*VERBS[verb](name), cwd=tmp_path, timeout=30)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert reason in done.stderr
+    assert done.stderr.count("error[TL118]") == 1
+
+
+@pytest.mark.parametrize("verb", ["init", "log"])
+def test_a_shells_substitution_is_read(verb: str, tmp_path: Path) -> None:
+    """`<(kubectl logs train)` is a pipe in /dev/fd, which has its writer; a link to it is the FIFO of nobody known."""
+    inside, outside = os.pipe()
+    os.write(outside, (LINE if verb == "init" else LOG).encode())
+    os.close(outside)
+    try:
+        done = run_started(*VERBS[verb](f"/dev/fd/{inside}"), cwd=tmp_path, pass_fds=[inside], timeout=30)
+    finally:
+        os.close(inside)
+    assert done.returncode == 0, done.stderr
+    assert ("trainer:1" if verb == "init" else "TL6") in done.stdout
+
+
+@pytest.mark.parametrize("name", ["/dev/stdin", "-"])
+def test_stdin_is_read_by_both_of_its_names(name: str, tmp_path: Path) -> None:
+    """`kubectl logs train | trainlaunch doctor --log /dev/stdin` has a writer too."""
+    assert "TL6" in run_started("doctor", "--log", name, "--exit-code", "1", cwd=tmp_path, input=LOG).stdout
+    assert "trainer:1" in run_started("init", "--from", name, cwd=tmp_path, input=LINE).stdout
+
+
+def test_an_empty_log_is_the_null_device(tmp_path: Path) -> None:
+    """`doctor --log /dev/null --exit-code 137` asks about the exit code alone, and that device ends at once."""
+    assert stat.S_ISCHR(Path(os.devnull).stat().st_mode)
+    done = run_started("doctor", "--log", os.devnull, "--exit-code", "137", cwd=tmp_path, timeout=30)
+    assert "TL118" not in done.stderr
+
+
+def test_a_text_of_over_4_mib_is_not_looked_into(tmp_path: Path) -> None:
+    """What is longer is data; its first part would be read as another text."""
+    (tmp_path / "run.sh").write_text(LINE + "\n" * (4 << 20))
+    done = run_started("init", "--from", "run.sh", cwd=tmp_path, timeout=30)
+    assert (done.returncode, "error[TL393]: run.sh is larger than 4 MiB" in done.stderr) == (1, True)
