@@ -13,7 +13,7 @@ from launcher.cli.common import add_policy_argument, reach_of
 from launcher.cli.look import look
 from launcher.cli.report import annotation, as_json, document, framed
 from launcher.cli.streams import Streams
-from launcher.cli.write import replace_file
+from launcher.cli.write import remove_left, replace_file
 from launcher.diagnostics import Diagnostic, Explanation, Severity
 from launcher.errors import EXIT_FINDINGS
 
@@ -85,6 +85,8 @@ def run(args: argparse.Namespace, streams: Streams) -> int:
     reporter = _Reporter(args.output, streams)
     reach = reach_of(args)
     found, everything = find_renderings(args.paths, reach=reach), []
+    for folder in {each.resolve().parent for each in found.renderings} if args.fix else ():
+        remove_left(folder)  # of a `check --fix` that was killed, after which nothing may differ
     for checked in compare_all(found.renderings, policy=args.policy, reach=reach):
         status = checked.status
         everything.append(replace(checked, text="", now=""))

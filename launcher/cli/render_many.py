@@ -11,7 +11,7 @@ from launcher.cli.common import reach_of
 from launcher.cli.look import look
 from launcher.cli.report import framed
 from launcher.cli.streams import Streams
-from launcher.cli.write import write_over
+from launcher.cli.write import remove_left, write_over
 from launcher.committed.batch import Asked, Rendered, render_all
 from launcher.committed.jobs import find_jobs
 from launcher.diagnostics import Diagnostic, Severity
@@ -35,6 +35,8 @@ def render_many(args: argparse.Namespace, streams: Streams) -> int:
             for finding in (each for each in findings if each not in said):
                 said[finding] = None
                 streams.say(framed(finding, look(streams.err)))
+    for folder in {path.parent for path in taken}:
+        remove_left(folder)
     words = {"written": "written", "current": "as they were", "refused": "not rendered"}
     told = ", ".join(f"{counts[each]} {word}" for each, word in words.items() if counts[each])
     streams.say(f"{len(jobs)} jobs, {sum(counts.values())} renderings: {told}")

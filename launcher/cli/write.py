@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Mapping
+import re
+import stat
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
+from typing import BinaryIO
 
 from launcher.diagnostics import Diagnostic
 from launcher.errors import UsageError
 
+_TEMPORARY = re.compile(r"\.trainlaunch-[a-z0-9_]{8}\.tmp")
 _SOME = 8192  # bytes: more than most locks
 
 
@@ -22,24 +27,21 @@ def write_files(
     Raises UsageError, with nothing written, where a file differs and `overwrite` is not given, and where the folder
     can't be written.
     """
-    staged: dict[Path, Path] = {}
     try:
         folder.mkdir(parents=True, exist_ok=True)
         kept = [] if overwrite else [name for name in files if name not in replaceable]
         refused = [folder / name for name in kept if _differs(folder / name, files[name])]
         if refused:
             raise UsageError([_would_overwrite(path) for path in refused])
-        for name, text in files.items():
-            staged[folder / name] = _stage(folder, text)
-        for path, temporary in staged.items():
-            temporary.replace(path)
+        remove_left(folder)
+        with ExitStack() as stack:
+            staged = {folder / name: stack.enter_context(_staged(folder, text)) for name, text in files.items()}
+            for path, temporary in staged.items():
+                temporary.replace(path)
     except OSError as cause:
         fix = "name a folder that you can write to, on a disk with space"
         what = folder if len(files) > 1 or not folder.is_dir() else folder / next(iter(files), "")
         raise UsageError([_cannot_write(what, cause, fix)]) from cause
-    finally:
-        for temporary in staged.values():
-            temporary.unlink(missing_ok=True)
     return list(staged)
 
 
@@ -54,12 +56,10 @@ def write_over(path: Path, text: str, *, overwrite: bool) -> bool:
                 return False
             if not overwrite:
                 raise UsageError([_would_overwrite(path)])
-        try:
-            temporary = _stage(path.parent, text, lasting=False)
-        except FileNotFoundError:  # only the first of many texts meets a folder that is not there
+        if not path.parent.is_dir():
             path.parent.mkdir(parents=True, exist_ok=True)
-            temporary = _stage(path.parent, text, lasting=False)
-        temporary.replace(path)
+        with _staged(path.parent, text, lasting=False) as temporary:
+            temporary.replace(path)
     except OSError as cause:
         raise UsageError([_cannot_write(path, cause, "name a folder that you can write to, with space")]) from cause
     return True
@@ -72,13 +72,11 @@ def replace_file(path: Path, text: str) -> None:
     """
     target = path.resolve()
     try:
-        temporary = _stage(target.parent, text)
-        try:
+        remove_left(target.parent)
+        with _staged(target.parent, text) as temporary:
             if target.exists():
                 temporary.chmod(target.stat().st_mode & 0o7777)
             temporary.replace(target)
-        finally:
-            temporary.unlink(missing_ok=True)
     except OSError as cause:
         raise UsageError([_cannot_write(path, cause, _let_write(target))]) from cause
 
@@ -87,7 +85,8 @@ def refuse_unwritable(path: Path) -> None:
     """Raise UsageError where `replace_file` could not write some KiB to `path` now; nothing is left of the attempt."""
     target = path.resolve()
     try:
-        _stage(target.parent, " " * _SOME, lasting=False).unlink()
+        with _staged(target.parent, " " * _SOME, lasting=False):
+            pass
     except OSError as cause:
         raise UsageError([_cannot_write(path, cause, _let_write(target))]) from cause
 
@@ -100,23 +99,51 @@ def _differs(path: Path, text: str) -> bool:
     return path.exists() and path.read_bytes() != text.encode()
 
 
-def _stage(folder: Path, text: str, *, lasting: bool = True) -> Path:
-    """Return a new file with the text; unless `lasting`, a machine that loses its power may lose it."""
-    import tempfile  # few results are files
+def remove_left(folder: Path) -> None:
+    """Delete the temporary files that killed writers of this user left in a folder; a living writer's are locked."""
+    import fcntl  # few results are files
 
-    handle, name = tempfile.mkstemp(dir=folder, prefix=".trainlaunch-")
-    temporary = Path(name)
+    with suppress(OSError), os.scandir(folder) as entries:
+        for path in [Path(each) for each in entries if _TEMPORARY.fullmatch(each.name)]:
+            with suppress(OSError), os.fdopen(os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK), "rb") as file:
+                status = os.fstat(file.fileno())
+                if stat.S_ISREG(status.st_mode) and status.st_uid == os.geteuid():
+                    fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+                    path.unlink()
+
+
+@contextmanager
+def _staged(folder: Path, text: str, *, lasting: bool = True) -> Iterator[Path]:
+    """Yield a new file with the text, which is deleted afterwards unless it got another name.
+
+    Unless `lasting`, a machine that loses its power may lose it.
+    """
+    file, temporary = _locked_file(folder)
     try:
-        with os.fdopen(handle, "wb") as file:
-            os.fchmod(handle, 0o644)
+        with file:
+            os.fchmod(file.fileno(), 0o644)
             file.write(text.encode())
             file.flush()
             if lasting:
                 os.fsync(file.fileno())
-    except OSError:
+            yield temporary
+    finally:
         temporary.unlink(missing_ok=True)
-        raise
-    return temporary
+
+
+def _locked_file(folder: Path) -> tuple[BinaryIO, Path]:
+    """Return a new file, locked while it is open, so that it is told from those that killed writers left."""
+    import fcntl
+    import tempfile
+
+    while True:
+        handle, name = tempfile.mkstemp(dir=folder, prefix=".trainlaunch-", suffix=".tmp")
+        file = os.fdopen(handle, "wb")
+        with suppress(OSError):  # a file system without locks, where none is ever taken for left
+            fcntl.flock(file, fcntl.LOCK_EX)
+        if os.fstat(handle).st_nlink:
+            return file, Path(name)
+        file.close()  # it was taken for left before it was locked
 
 
 def _would_overwrite(path: Path) -> Diagnostic:
