@@ -62,6 +62,7 @@ RAISING: tuple[str, ...] = (
     "launcher.run.podman.compose",
     "launcher.run.secrets",
     "launcher.run.wording",
+    "launcher.templating.environment",
     "launcher.yamltree.keys",
     "launcher.yamltree.source",
 )

@@ -3,15 +3,41 @@
 from __future__ import annotations
 
 import functools
+import shlex
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from launcher.diagnostics import Diagnostic, Explanation
+from launcher.errors import UsageError
 from launcher.templating.filters import FILTERS
 from launcher.templating.quoting import require_quoted
 
 if TYPE_CHECKING:
     from jinja2 import Environment
 
+TL158 = Explanation(
+    "TL158",
+    "installation-incomplete",
+    "A part of trainlaunch that writes every text is missing: Jinja2, or the templates.",
+    """\
+**Why**: a checkout renders its templates with Jinja2, which an editable installation brings. A wheel has them as Python
+and needs no Jinja2; started in a checkout, Python takes the checkout's package and not the wheel's.
+
+**Example**:
+
+```text
+pip install '.[test]'          # a wheel, which the checkout's package hides
+python -m launcher render job.yaml
+```
+
+**Write instead**:
+
+```text
+pip install --editable '.[test]'
+```
+""",
+)
 _PACKAGE = Path(__file__).resolve().parent.parent
 TEMPLATES = _PACKAGE.parent / "templates"
 BUILT = _PACKAGE / "templates"  # in a wheel
@@ -20,8 +46,10 @@ BUILT = _PACKAGE / "templates"  # in a wheel
 @functools.cache
 def environment() -> Environment:
     """Return the Jinja2 environment: undefined names, and values that no quoting filter made, raise."""
-    from jinja2 import Environment, FileSystemLoader, StrictUndefined
-
+    try:
+        from jinja2 import Environment, FileSystemLoader, StrictUndefined
+    except ModuleNotFoundError as cause:
+        raise _unprepared("Jinja2, which renders a checkout's templates, is not installed") from cause
     made = Environment(
         loader=FileSystemLoader(TEMPLATES),
         undefined=StrictUndefined,
@@ -47,7 +75,20 @@ def _is_built() -> bool:
 @functools.cache
 def constant_text(name: str) -> str:
     """Return the text of a file among the templates that is no template: a shell script, the same for every job."""
-    return ((BUILT if _is_built() else TEMPLATES) / name).read_text(encoding="utf-8")
+    path = (BUILT if _is_built() else TEMPLATES) / name
+    try:
+        return path.read_text(encoding="utf-8")
+    except FileNotFoundError as cause:
+        raise _unprepared(f"{path}, a part of trainlaunch, is missing") from cause
+
+
+def _unprepared(message: str) -> UsageError:
+    folder = shlex.quote(str(_PACKAGE.parent))
+    fix = f"run `{shlex.quote(sys.executable)} -m pip install --editable {folder}`"
+    if not TEMPLATES.is_dir():
+        fix = "install trainlaunch again, as its README says: templates are neither built nor beside the package"
+    why = "a checkout renders its templates with Jinja2; a wheel has them as Python, which a checkout has not"
+    return UsageError([Diagnostic(TL158.code, message, fix, why=why)])
 
 
 def template_text(template: str, /, **values: object) -> str:
@@ -56,4 +97,7 @@ def template_text(template: str, /, **values: object) -> str:
         from launcher.templating.built import built_text
 
         return built_text(template, values)
-    return environment().get_template(template).render(values)
+    made = environment()
+    if not TEMPLATES.is_dir():
+        raise _unprepared(f"{TEMPLATES}, the folder of templates, is missing")
+    return made.get_template(template).render(values)

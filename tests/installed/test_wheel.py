@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import contextlib
+import json
+import os
+import shutil
 import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +16,9 @@ import pytest
 from hatch_build import python_of
 from launcher.templating import built
 from launcher.templating.environment import TEMPLATES, environment
+from tests.conftest import ROOT
 from tests.installed.compare import differences
+from tests.runners import run_process
 
 LISTED = "import importlib.metadata, json, launcher; from pathlib import Path\nfound = Path(launcher.__file__).parent\n"
 
@@ -64,3 +70,29 @@ def test_a_built_template_raises_where_a_template_would(source: str, error: type
     texts = made["root"](built.Context(x="a b"))
     with pytest.raises(error) if error else contextlib.nullcontext():
         assert "".join(texts) == "'a b'"
+
+
+STARTED = "import sys\nsys.modules.update({hidden})\nfrom launcher.cli.main import main\nsys.exit(main())\n"
+
+
+@pytest.mark.parametrize(
+    ("removed", "hidden", "fix"),
+    [("jinja2", {"jinja2": None}, "pip install --editable"), ("templates", {}, "install trainlaunch again")],
+)
+def test_a_checkout_that_can_not_render_says_what_is_missing(
+    removed: str, hidden: dict[str, None], fix: str, tmp_path: Path
+) -> None:
+    """`pip install .` brings no Jinja2, and a checkout's own package hides what it installed: no bug to report."""
+    job = {"name": "a-job", "image": "trainer:1", "command": ["python", "train.py"]}
+    (tmp_path / "job.yaml").write_text(json.dumps({**job, "resources": {"cpus": 2, "memory": "4Gi"}}))
+    checkout = ROOT
+    if removed == "templates":
+        checkout = tmp_path / "checkout"
+        shutil.copytree(ROOT / "launcher", checkout / "launcher", ignore=shutil.ignore_patterns("__pycache__"))
+    start = [sys.executable, "-c", STARTED.format(hidden=hidden), "render", "job.yaml", "--target"]
+    for target in ("docker", "kubernetes"):
+        environment = {**os.environ, "PYTHONPATH": str(checkout)}
+        done = run_process([*start, target], cwd=tmp_path, env=environment)
+        assert (done.returncode, done.stdout, done.stderr.count("error[")) == (2, "", 1), done.stderr
+        assert "error[TL158]" in done.stderr
+        assert fix in done.stderr
