@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 
 _KEPT = frozenset("\n\t")
-_COMMAND = re.compile(r"^(\s*):(?=:)|#(?=#(?:\[|vso\[|teamcity\[))", re.MULTILINE)
+_COMMAND = re.compile(r"^([^\S\n]*):(?=:)|#(?=#(?:\[|vso\[|teamcity\[))", re.MULTILINE)
 
 
 class Visible(str):

@@ -18,6 +18,7 @@ GROUPS = {
     "examples/test_jobs.py": "examples",
     "examples/test_quickstart.py": "quickstart",  # its own image
     "installed": "installed",  # one installation of the wheel
+    "patterns": "patterns",  # all modules are parsed once, for all parts of the package
     "run/test_gpu_holds.py": "GPUs",  # the machine's, which all runs of trainlaunch share
     "run/podman": "podman",  # one Podman service with a storage of its own
     "run/test_engine_restart.py": "own engine",  # one dockerd that is killed and started again

@@ -12,7 +12,7 @@ from launcher.run.log_position import LogPart
 from launcher.run.timestamps import SECOND, nanoseconds
 
 _DURATION = re.compile(r"(?:\d+(?:\.\d+)?(?:d|h|ms|us|µs|ns|m|s))+")
-_PART = re.compile(r"(\d+(?:\.\d+)?)(d|h|ms|us|µs|ns|m|s)")
+_PART = re.compile(r"(?<![\d.])(\d+(?:\.\d+)?)(d|h|ms|us|µs|ns|m|s)")
 _SECONDS = {"d": 86400.0, "h": 3600.0, "m": 60.0, "s": 1.0, "ms": 1e-3, "us": 1e-6, "µs": 1e-6, "ns": 1e-9}
 _EPOCH = re.compile(r"\d{1,11}(?:\.\d{1,9})?")
 _MOMENT = re.compile(r"(\d{4}-\d\d-\d\d)([T ]\d\d:\d\d(?::\d\d)?)?(\.\d{1,9})?(Z|[+-]\d\d:\d\d)?")

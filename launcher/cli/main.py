@@ -175,7 +175,7 @@ class _Parser(argparse.ArgumentParser):
         """Return the choice that is nearest to the one that argparse's `message` refuses, `` where none is near."""
         import difflib  # only on the way to an error
 
-        refused = re.fullmatch(r"argument (\S+): invalid choice: '(.*)' \(choose from .*\)", message, re.DOTALL)
+        refused = re.fullmatch(r"argument (\S+): invalid choice: '(.*)' \(choose from [^()]*\)", message, re.DOTALL)
         if refused is None:
             return ""
         action = self._option_string_actions.get(refused[1].partition("/")[0])

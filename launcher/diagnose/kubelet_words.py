@@ -11,7 +11,7 @@ _STORIES = (
         "run on another node, and have this one looked at (`kubectl cordon NODE`, then `dmesg | grep -i xid` on it)",
     ),
     (
-        "Allocate failed due to .*(?:rpc|plugin)",
+        r"Allocate failed due to (?:(?!Allocate ).)*(?:rpc|plugin)",
         "a device plugin of the node refused the pod's devices",
         "look at that plugin's pod on the node, and at what the words after `desc =` want",
     ),

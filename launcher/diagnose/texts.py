@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from functools import cache
 
 # Each text contains one of these. A log is searched for them alone, at the speed of memory; a line that has one is then
@@ -60,7 +61,8 @@ MOST_CHARACTERS = 4096  # of a line; what a program says of an error stands in i
 class Text:
     """A text that some program prints, as a regular expression; `anchor` is a part that each such line contains.
 
-    The anchor is compared as it is, capitals and all, and contains one of ROOTS.
+    The anchor is compared as it is, capitals and all, and contains one of ROOTS. Parts between `.*` are looked for one
+    behind the other, so that a line takes no longer than it is long; the match is the last part's.
     """
 
     __slots__ = ("anchor", "root", "source")
@@ -72,13 +74,47 @@ class Text:
 
     def found_in(self, line: str) -> re.Match[str] | None:
         """Return where a line has the text, None where it has not."""
-        return _compiled(self.source).search(line) if self.anchor in line else None
+        return in_order(self.source, line) if self.anchor in line else None
+
+
+def in_order(source: str, line: str) -> re.Match[str] | None:
+    """Return where a line has a regular expression: the match of what stands behind its last `.*`."""
+    return next(filter(None, (_found(parts, line) for parts in ways(source))), None)
+
+
+def _found(parts: Iterable[re.Pattern[str]], line: str) -> re.Match[str] | None:
+    found, at = None, 0
+    for part in parts:
+        found = part.search(line, at)
+        if found is None:
+            return None
+        at = found.end()
+    return found
 
 
 @cache
-def _compiled(source: str) -> re.Pattern[str]:
-    """Compile when a line first has the anchor: a start that explains nothing pays nothing."""
-    return re.compile(source)
+def ways(source: str) -> tuple[tuple[re.Pattern[str], ...], ...]:
+    """Return the ways in which a line can have a text, each as its parts between `.*`.
+
+    They are compiled when a line first has the anchor: a start that explains nothing pays nothing.
+    """
+    flags = "(?i)" if source.startswith("(?i)") else ""
+    every = [_split(each, ".*") for each in _split(source.removeprefix(flags), "|")]
+    one = "|".join(parts[0] for parts in every if len(parts) == 1)
+    several = [parts for parts in every if len(parts) > 1]
+    return tuple(tuple(re.compile(flags + part) for part in parts) for parts in ([[one]] if one else []) + several)
+
+
+def _split(source: str, mark: str) -> list[str]:
+    """Split a regular expression at a mark that stands outside of its groups and classes."""
+    pieces, depth = [""], 0
+    for part in re.findall(r"\\.|\[\^?.[^\]]*\]?|\.\*|.", source):
+        depth += (part == "(") - (part == ")")
+        if part == mark and not depth:
+            pieces.append("")
+        else:
+            pieces[-1] += part
+    return pieces
 
 
 def by_root(texts: tuple[Text, ...]) -> dict[str, tuple[Text, ...]]:

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
+from itertools import takewhile
+
+from launcher.diagnose.texts import in_order
 
 HEADER = "Traceback (most recent call last)"
 MOST_LINES = 300  # of one traceback; a recursion's thousand frames say the same as its first
@@ -16,8 +19,11 @@ _RAISED = re.compile(
 _LIBRARY = re.compile(
     r"(?:site|dist)-packages/|/lib(?:64)?/python\d|^<frozen |^<string>$|/runpy\.py$"
     r"|^/dev/shm/\.trainlaunch(?:-[\w.-]+)?/"  # what `probe`, `tune` and `inject` bring into the job
-    r"|(?:^|/)(?:torch|torchvision|numpy|multiprocessing|concurrent|asyncio|ray|lightning|pytorch_lightning|transformers"
-    r"|accelerate|deepspeed)/(?:[\w]+/)*\w+\.py$"
+)
+# Or a module below one of these packages, wherever that lies.
+_PACKAGES = frozenset(
+    {"torch", "torchvision", "numpy", "multiprocessing", "concurrent", "asyncio", "ray", "lightning"}
+    | {"pytorch_lightning", "transformers", "accelerate", "deepspeed"}
 )
 _LOGGED = re.compile(r"--- Logging error ---|Exception ignored (?:in|while)|warnings\.warn|During task with name")
 _CHAINS = ("During handling of the above exception", "The above exception was the direct cause")
@@ -36,7 +42,11 @@ class Frame:
     @property
     def is_library(self) -> bool:
         """Whether somebody else than the script's author wrote it, as far as its path tells."""
-        return _LIBRARY.search(self.file) is not None
+        module, _, ending = self.file.rpartition(".")
+        *folders, name = module.split("/")
+        names = takewhile(lambda each: re.fullmatch(r"\w+", each), reversed(folders))
+        in_package = ending == "py" and re.fullmatch(r"\w+", name) and not _PACKAGES.isdisjoint(names)
+        return bool(in_package) or _LIBRARY.search(self.file) is not None
 
 
 @dataclass(slots=True)
@@ -71,8 +81,8 @@ class Traceback:
         return self.type.rpartition(".")[2]
 
     def has(self, pattern: str) -> bool:
-        """Whether its frames, or what it raised, have a regular expression."""
-        return re.search(pattern, self.text) is not None
+        """Whether a line of its frames, or of what it raised, has a regular expression."""
+        return any(in_order(pattern, line) for line in self.text.split("\n"))
 
     def begin(self, line: str, number: int) -> None:
         """Read its first line, which may be a frame where its header was lost."""

@@ -8,10 +8,10 @@ from typing import NamedTuple
 
 _POWERS = "kmgtpe"
 _SIZE = re.compile(
-    r"\+?([0-9][0-9_]*\.?[0-9]*|\.[0-9]+)(e[-+]?[0-9]{1,2})?(?: ?([kmgtp])(?:i?b)?| ?b?)", re.ASCII | re.I
+    r"\+?([0-9][0-9_]*(?:\.[0-9]*)?|\.[0-9]+)(e[-+]?[0-9]{1,2})?(?: ?([kmgtp])(?:i?b)?| ?b?)", re.ASCII | re.I
 )
 _KERNEL_SIZE = re.compile(r"([0-9]{1,30})([kmgtpe])?", re.ASCII | re.I)
-_DURATION = re.compile(r"([0-9]+(?:\.[0-9]*)?|\.[0-9]+)(w|d|h|ms|us|µs|ns|m|s)", re.ASCII)
+_DURATION = re.compile(r"(?<![0-9.])([0-9]+(?:\.[0-9]*)?|\.[0-9]+)(w|d|h|ms|us|µs|ns|m|s)", re.ASCII)
 _SECONDS = {"w": 604800, "d": 86400, "h": 3600, "m": 60, "s": 1, "ms": 1e-3, "us": 1e-6, "µs": 1e-6, "ns": 1e-9}
 _MOST = 2**63
 

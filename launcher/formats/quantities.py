@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 # As the parser takes a text apart: no digit is needed, and `1.` is one. A suffix is looked up afterwards.
-_QUANTITY = re.compile(r"([+-]?)([0-9]*)(?:\.([0-9]*))?([eEinumkKMGTP]*[+-]?[0-9]*)", re.ASCII)
+_QUANTITY = re.compile(r"([+-]?)([0-9]*)(?:\.([0-9]*))?((?:[eEinumkKMGTP]+[+-]?|[+-])[0-9]*)?", re.ASCII)
 _EXPONENT = re.compile(r"[eE]([+-]?[0-9]+)", re.ASCII)
 _DECIMAL = {each: power for power, each in zip(range(-9, 19, 3), ("n", "u", "m", "", *"kMGTPE"), strict=True)}
 _BINARY = {f"{each}i": 10 * power for power, each in enumerate("KMGTPE", start=1)}

@@ -54,7 +54,7 @@ docker run --rm --shm-size=1g trainer:1 python train.py
 ```
 """,
 )
-_ALLOW = re.compile(r"(?:^|(?<=\s))(?:#|//|<!--)\s*trainlaunch:\s*allow=([\w-]+)[ \t]*(.*?)[ \t]*(?:-->)?\s*$")
+_ALLOW = re.compile(r"(?:^|(?<=\s))(?:#|//|<!--)\s*trainlaunch:\s*allow=([\w-]+)(.*)")
 
 
 class _Comment(NamedTuple):
@@ -89,7 +89,7 @@ def _comments(file: WrittenFile, lines: Iterable[str]) -> Iterator[_Comment]:
         match = _ALLOW.search(line) if "trainlaunch:" in line else None
         if match and not any(begin + match.start() in each for each in carried):
             span = file.source.span(begin + match.start(), begin + len(line.rstrip()))
-            yield _Comment(number, span, match[1], match[2])
+            yield _Comment(number, span, match[1], match[2].rstrip().removesuffix("-->").strip())
         begin += len(line) + 1
 
 

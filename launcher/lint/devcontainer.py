@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 
 from launcher.diagnostics import Edit
@@ -82,5 +81,6 @@ def _added(text: str, source: Source, root: Mapping, size: int) -> tuple[Edit, .
     if "runArgs" in root.keys or not root.pairs or text[root.start : root.start + 1] != "{":
         return ()
     first = root.pairs[0][0].start
-    blanks = re.sub(r".*?(\s*)\Z", r"\1", text[root.start + 1 : first], flags=re.DOTALL)
+    between = text[root.start + 1 : first]
+    blanks = between[len(between.rstrip()) :]
     return (Edit(source.span(first, first), f'"runArgs": [{flag}],{blanks or " "}'),)

@@ -10,7 +10,7 @@ from launcher.formats.docker import words as shell
 from launcher.formats.docker.given import Source
 from launcher.rules.written.model import DOCKERFILE, Instruction, Word, WrittenFile
 
-_START = re.compile(r"[ \t]*(?:ONBUILD[ \t]+)?([A-Za-z]+)(?=[ \t]|\\\r?\n)[ \t]*")
+_START = re.compile(r"^[ \t]*(?:ONBUILD[ \t]+)?([A-Za-z]+)(?=[ \t]|\\\r?\n)[ \t]*", re.MULTILINE)
 _COMMENT = re.compile(r"[ \t]*(?:#[^\n]*)?\r?\n?")
 _DOCUMENT = re.compile(r"<<-?[ \t]*([\"']?)([A-Za-z_]\w*)\1")
 _WITH_WORDS = frozenset({"CMD", "ENTRYPOINT"})

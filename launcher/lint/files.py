@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterable, Iterator
+from itertools import count
 from pathlib import Path
 from typing import NamedTuple
 
@@ -105,28 +106,44 @@ def patterns_of(folder: Path) -> Iterator[Pattern]:
         text = text.removeprefix("!")
         folders_only = text.endswith("/")
         text = text.rstrip("/")
-        anchored = "/" in text
-        expression = ("" if anchored else "(?:.*/)?") + _expression(text.removeprefix("/"))
+        anchored = text.removeprefix("/") if "/" in text else f"**/{text}"
         try:
-            yield Pattern(re.compile(expression), back, folders_only)
+            yield Pattern(re.compile(_expression(anchored)), back, folders_only)
         except re.error:
             continue
 
 
 def _expression(text: str) -> str:
-    pieces: list[str] = []
-    for match in re.finditer(r"\*\*/|/\*\*$|\*+|\?|\[!?[^\]]*\]|\\.|.", text):
-        part = match[0]
-        if part == "**/":
-            pieces.append("(?:.*/)?")
+    """Return what a pattern matches: below any folders for `**/`, within one name for `*`."""
+    groups = count()
+    parts = [_joined(_pieces(part), "[^/]*?", "[^/]*", groups) for part in re.split(r"(?<!\*)\*\*/", text)]
+    return _joined(parts, "(?:[^/]*/)*?", "(?:.*/)?", groups)
+
+
+def _joined(pieces: list[str], least: str, most: str, groups: Iterator[int]) -> str:
+    """Join pieces between which anything may stand: all but the last are taken where they first come, and for good.
+
+    A group that is looked at ahead is not tried again, so that no path takes longer than it is long.
+    """
+    first, *others = pieces
+    for each in others[:-1]:
+        group = f"g{next(groups)}"
+        first += f"(?=(?P<{group}>{least}{each}))(?P={group})"
+    return first + (most + others[-1] if others else "")
+
+
+def _pieces(text: str) -> list[str]:
+    """Return what stands between the stars, as regular expressions."""
+    pieces = [""]
+    for part in re.findall(r"/\*\*\Z|\*+|\?|\[!?[^\]]*\]?|\\.|.", text):
+        if part.startswith("*"):
+            pieces.append("")
         elif part == "/**":
-            pieces.append("/.*")
-        elif part.startswith("*"):
-            pieces.append("[^/]*")
+            pieces[-1] += "/.*"
         elif part == "?":
-            pieces.append("[^/]")
+            pieces[-1] += "[^/]"
         elif part.startswith("[") and part.endswith("]") and len(part) > 2:
-            pieces.append("[^" + part[2:] if part.startswith("[!") else part)
+            pieces[-1] += re.sub(r"(?<!^)[\[&|~]", r"\\\g<0>", "[^/" + part[2:] if part.startswith("[!") else part)
         else:
-            pieces.append(re.escape(part[-1] if part.startswith("\\") else part))
-    return "".join(pieces)
+            pieces[-1] += re.escape(part[-1] if part.startswith("\\") else part)
+    return pieces

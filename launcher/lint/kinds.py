@@ -50,7 +50,8 @@ _DOCKERFILE = re.compile(r"(?:dockerfile|containerfile)(?:[.-].*)?|.*\.(?:docker
 _MAKEFILE = re.compile(r"(?:gnu)?makefile(?:\..*)?|.*\.mk", re.IGNORECASE)
 _SHELLS = frozenset({".sh", ".bash", ".zsh", ".ksh"})
 _SHEBANG = re.compile(r"#!.*\b(?:ba|da|z|k|a)?sh\b")
-_RUNS = re.compile(r"\b(?:docker|podman|nerdctl|nvidia-docker)\b[^\n]*\b(?:run|create)\b")
+_ENGINE = r"\b(?:docker|podman|nerdctl)\b"
+_RUNS = re.compile(rf"{_ENGINE}(?:(?!{_ENGINE})[^\n])*\b(?:run|create)\b")
 _TEMPLATED = re.compile(r"^[ \t]*\{\{-?|:[ \t]*\{\{-?[ \t]*(?:\.|include|tpl|toYaml|if|with|range)", re.MULTILINE)
 # A YAML text without any of these has no container in it; looking for them is faster than parsing.
 _MAY_HOLD = re.compile(
@@ -112,7 +113,7 @@ def _by_content(path: PurePath, text: str) -> Kind:
     if text.lstrip().startswith("{"):
         found = parsed(text, "-", DEVCONTAINER)
         return Kind(_of_documents(found) or DEVCONTAINER, found) if found.nodes else Kind(None)
-    if re.search(r"^\s*FROM\s+\S+", text, re.MULTILINE | re.IGNORECASE) and not re.search(r"^kind:", text, re.M):
+    if re.search(r"^[ \t]*FROM[ \t]+\S", text, re.MULTILINE | re.IGNORECASE) and not re.search(r"^kind:", text, re.M):
         return Kind(DOCKERFILE)
     found = documents(text, "-")
     kind = _of_documents(found)
@@ -161,8 +162,9 @@ def parsed(text: str, name: str, kind: str) -> Documents:
 
 def without_comments(text: str) -> str:
     """Return JSON with its comments as blanks of the same length."""
-    pattern = re.compile(r'"(?:\\.|[^"\\])*"|//[^\n]*|/\*.*?\*/', re.DOTALL)
-    return pattern.sub(lambda it: it[0] if it[0].startswith('"') else re.sub(r"[^\n]", " ", it[0]), text)
+    # A string stays, and a comment that nothing closes.
+    pattern = re.compile(r'("(?:\\.|[^"\\])*"?)|//[^\n]*|/\*.*?(?:\*/|(\Z))', re.DOTALL)
+    return pattern.sub(lambda it: it[0] if it.lastindex else re.sub(r"[^\n]", " ", it[0]), text)
 
 
 def _is_rendered_elsewhere(path: PurePath, text: str) -> bool:

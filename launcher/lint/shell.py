@@ -16,7 +16,7 @@ from launcher.rules.written.evidence import engine_text
 from launcher.rules.written.model import SHELL, Word, Written, WrittenFile
 
 Region = tuple[int, int]
-_FENCE = re.compile(r"^[ \t]*(?P<mark>`{3,}|~{3,})[ \t]*(?P<word>[\w-]*)[^\n]*\n", re.MULTILINE)
+_FENCE = re.compile(r"^[ \t]*(?P<mark>`{3,}|~{3,})[ \t]*(?P<word>[\w-]*)[^\n]*(?:\n|\Z)", re.MULTILINE)
 _SHELL_WORDS = frozenset({"", "sh", "bash", "shell", "console", "zsh", "shell-session", "terminal", "shellsession"})
 # A variable of such a name is an image, and so one word.
 _IMAGE_NAME = re.compile(

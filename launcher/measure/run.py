@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 LET_END_SECONDS = 5.0  # for all ranks to end by themselves once rank 0 has what it needs
 OWN_END_SECONDS = 300.0  # for a script that comes to its own end: it may still save, and send to a tracker
 ENOUGH = "rank 0 has measured enough"
-_WORKERS = re.compile(rb"trainlaunch: preflight passed: [^\n]*\bnum_workers (\d{1,9})\b")
+_WORKERS = re.compile(rb"trainlaunch: preflight passed: (?:(?!preflight )[^\n])*\bnum_workers (\d{1,9})\b")
 _HEAD = 64 * 1024  # bytes of output in which the preflight's line stands
 
 Take = Callable[[dict[str, Any]], bool]  # a record; True where nothing more is needed

@@ -107,7 +107,7 @@ POLICY_FILE = record(
           "flags that `patches.docker.extra_args` may have", shown="all"),
     Field("render", record(
         Field("path", text("a path in which {target}, {name} and {file} stand for a rendering's own",
-                           r"(?!/)(?:[^{}\0]|\{(?:target|name|file)\})*\{(?:name|file)\}(?:[^{}\0]|\{(?:target|name|file)\})*"),
+                           r"(?!/)(?:[^{}\0]|\{target\})*\{(?:name|file)\}(?:[^{}\0]|\{(?:target|name|file)\})*"),
               "where renderings of many jobs belong, relative to this file; `{file}` is the target's usual name",
               example='"{target}/{name}.yaml"'),
         Field("targets", listing(choice(*text_targets(), *TEXTS), low=1), "what they are rendered for",

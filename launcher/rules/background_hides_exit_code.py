@@ -40,7 +40,7 @@ GROUP = DEFECTS
 _OPERATORS = frozenset({"<&>", "<&&>", "<||>", "<|>", "<(>", "<)>"})
 _MARKED = re.compile(r"<(\$[^<>]*)>")  # what a shell would expand
 _SCRIPT = re.compile(r"(?:^|/)(?:[^/.]+|[^/]+\.(?:sh|bash|sbatch))$")
-_WAIT = re.compile(r"(?:^|[;&\n])\s*wait\s*(?:$|[;\n])")
+_WAIT = re.compile(r"(?:^|[;&\n])[^\S\n]*wait[^\S\n]*(?:$|[;\n])")
 
 
 def check(plan: LaunchPlan) -> Iterator[Diagnostic]:

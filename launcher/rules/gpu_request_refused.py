@@ -44,7 +44,7 @@ CODE = "TL366"
 NAME = "gpu-request-refused"
 SEVERITY = Severity.ERROR
 GROUP = DEFECTS
-_PART = re.compile(r"[0-9]*\.[0-9]*[1-9][0-9]*|[0-9]*[1-9][0-9]?m")
+_PART = re.compile(r"[0-9]*\.0*[1-9][0-9]*|[0-9]*[1-9][0-9]?m")
 
 
 def check_written(file: WrittenFile) -> Iterator[Finding]:

@@ -36,8 +36,8 @@ CODE = "TL314"
 NAME = "shm-set-in-image"
 SEVERITY = Severity.ERROR
 GROUP = DEFECTS
-_MOUNT = re.compile(r"\bmount\s[^;&|\n]*/dev/shm\b|\btmpfs\s+/dev/shm\b|/dev/shm\s+tmpfs\b")
-_RUN_MOUNT = re.compile(r"--mount=\S*(?:target|dst|destination)=/dev/shm\b")
+_MOUNT = re.compile(r"\bmount\s(?:(?!\bmount\s)[^;&|\n])*/dev/shm\b|\btmpfs\s+/dev/shm\b|/dev/shm\s+tmpfs\b")
+_RUN_MOUNT = re.compile(r"--mount=(?:(?!--mount=)\S)*(?:target|dst|destination)=/dev/shm\b")
 _VARIABLE = re.compile(r"(?:^|\s)((?:docker_)?shm[-_]?size)\s*[= ]", re.IGNORECASE)
 
 

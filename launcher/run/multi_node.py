@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import queue
-import re
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
@@ -12,7 +11,6 @@ from launcher.errors import LaunchError
 from launcher.plan.launch_plan import LaunchPlan
 from launcher.run.backend import Backend, Chunk, Session, Started
 
-_LINE = re.compile(rb"[^\r\n]*(?:\r\n|\n|\r)")  # a progress bar's lines end with a carriage return
 _WAITING_CHUNKS = 64  # a reader that is slower than the job holds it up, as one container's stream does
 _LONGEST_LINE = 64 * 1024
 
@@ -90,7 +88,7 @@ class Prefixed:
         key = (chunk.node, chunk.stderr)
         data = self._begun.pop(key, b"") + chunk.data
         whole = _end_of_lines(data)
-        lines, rest = _LINE.findall(data[:whole]), data[whole:]
+        lines, rest = data[:whole].splitlines(keepends=True), data[whole:]
         if len(rest) > _LONGEST_LINE:
             lines, rest = [*lines, rest + b"\n"], b""
         if rest:

@@ -29,7 +29,7 @@ WATCHED_BYTES = 8 * 1024
 HEALTH_SECONDS = 5.0  # between two looks at the engine's health status
 SILENT_SECONDS = 60.0  # of log and of a full /dev/shm, after which a job counts as stuck
 COUNTS_BEFORE_FEWER_IS_SAID = 25  # a job that ends sooner may not have reached its first epoch
-_LOWERED = re.compile(r"preflight passed: .*\bnum_workers (\d{1,9})\b", re.ASCII)
+_LOWERED = re.compile(r"preflight passed: (?:(?!preflight ).)*\bnum_workers (\d{1,9})\b", re.ASCII)
 
 NOTED_STEP = 20  # a peak that has risen by less than a twentieth is noted at the end
 

@@ -22,7 +22,7 @@ from launcher.verify.planned import engine_workload
 
 _INSTRUCTION = re.compile(r"([A-Z]+) (.*)", re.DOTALL)
 _PAIR = re.compile(r'(\w+|"(?:\\.|[^"\\])*")="((?:\\.|[^"\\])*)"')
-_OPTION = re.compile(r"--([a-z-]+)=(\S+) ")
+_OPTION = re.compile(r"(?<!\S)--([a-z-]+)=(\S+) ")
 _ONCE = frozenset({"FROM", "WORKDIR", "USER", "STOPSIGNAL", "HEALTHCHECK", "ENTRYPOINT", "CMD"})
 
 

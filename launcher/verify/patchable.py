@@ -68,7 +68,7 @@ def _identity(document: dict[str, Any]) -> tuple[object, ...]:
 def _object(before: dict[str, Any], after: dict[str, Any]) -> Iterator[tuple[str, Refused]]:
     """Yield each key of an object outside its pods that is new and on no list, and each value that is changed."""
     beside = BESIDE_PODS.get(str(before.get("kind")), METADATA)
-    free, added = re.compile(rf"{beside}(?:\..*)?"), re.compile(rf"(?:{METADATA}|{beside})(?:\..*)?")
+    free, added = re.compile(rf"{beside}(?:\..*)?", re.S), re.compile(rf"(?:{METADATA}|{beside})(?:\..*)?", re.S)
     for path, is_new in _differences(before, after, ""):
         if is_new and not (added.fullmatch(path) and KUBERNETES_LABEL_PREFIX not in path):
             yield path, Refused(f"adds {path}, which no patch may", "delete this part of the patch")

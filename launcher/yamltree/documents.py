@@ -19,7 +19,7 @@ from launcher.diagnostics import Span
 _CORE = "tag:yaml.org,2002:"
 MAX_VALUES = 100_000
 MAX_DEPTH = 64
-_PROPERTIES = re.compile(r"(?:(?:&[\w-]+|!<[^>\n]*>|![^\s,\[\]{}]*)(?:\s|(?<=\s)#[^\n]*)*)+")
+_PROPERTIES = re.compile(r"(?:(?:&[\w-]+|!(?:<[^>\s]*>?|[^\s,\[\]{}]*))(?:\s|(?<=\s)#[^\n]*)*){1,2}")
 # What YAML's characters are not: said the other way round, it takes 3 ms to compile.
 _NOT_YAML = re.compile("[\0-\x08\x0b\x0c\x0e-\x1f\x7f-\x84\x86-\x9f\ud800-\udfff\ufeff\ufffe\uffff]")
 _PLAIN = frozenset({None, ""})  # a plain scalar's style is None from PyYAML's own parser and '' from libyaml

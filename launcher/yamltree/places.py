@@ -10,7 +10,7 @@ from launcher.yamltree.documents import Mapping, Node, Scalar, Sequence
 
 _GAP = re.compile(r"(?:\s|#[^\n\r]*)*")
 _ALIAS = re.compile(r"\*[^\s,\[\]{}]+")
-_COMMENT_LINE = re.compile(r"[ \t]*(?=#)")
+_COMMENT_LINE = re.compile(r"^[ \t]*(?=#)", re.MULTILINE)
 _BLOCK_HEADER = re.compile(r"[|>][-+0-9]*")
 _MARK = "\ufeff"
 

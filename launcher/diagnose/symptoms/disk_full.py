@@ -24,7 +24,7 @@ _TORCH = Text(
     "rror", r"PytorchStreamWriter failed writing file|inline_container\.cc.*(?:unexpected pos|file write failed)"
 )
 _SHM = r"SemLock|synchronize\.py|shared_memory\.py|multiprocessing/reductions|_share_(?:fd|filename)|torch_\d|/dev/shm"
-_PATH = re.compile(r"""device:? ['"]?(/[^'"\s]+)|(/[^\s:'"]+): (?:write|[Nn]o space)""")
+_PATH = re.compile(r"""device:? ['"]?(/[^'"\s]+)|(?<![^\s:'"])[^\s:'"/]*(/[^\s:'"]+): (?:write|[Nn]o space)""")
 
 
 def diagnose(case: Case) -> Diagnosis | None:

@@ -18,7 +18,7 @@ from launcher.diagnose.texts import Text
 
 CODE = "TL654"
 NAME = "dist-timeout-secondary"
-_WATCHDOG = Text("imed out", r"(?:NCCL|collective) operation(?:s have failed or|.*) timed out|have failed or timed out")
+_WATCHDOG = Text("imed out", r"(?:NCCL|collective) operation.* timed out|have failed or timed out")
 _CAUGHT = Text("NCCL", r"Watchdog caught collective operation timeout")
 _COLLECTIVE = Text("NCCL", r"collective operation timeout: WorkNCCL")
 _GLOO = Text(
@@ -31,8 +31,10 @@ _HEARTBEAT = Text(
     "NCCL",
     r"ProcessGroupNCCL(?:'s watchdog got stuck| watchdog hang)|HeartbeatMonitor|monitored.*heartbeat.*NCCL",
 )
-_STORE = Text("rror", r"DistNetworkError: (?:failed to recv|.*Connection (?:reset|closed)|Broken pipe)")
-_BARRIER = Text("rror", r"(?:monitoredBarrier|store->get\('.*'\) got error|wait timeout after \d+ms, keys)")
+_STORE = Text(
+    "rror", r"DistNetworkError: (?:failed to recv|Broken pipe)|DistNetworkError: .*Connection (?:reset|closed)"
+)
+_BARRIER = Text("rror", r"monitoredBarrier|store->get\('.*'\) got error|wait timeout after \d+ms, keys")
 
 
 def diagnose(case: Case) -> Diagnosis | None:

@@ -21,9 +21,9 @@ NAME = "fd-limit"
 NEARLY = 0.95  # of the limit
 ANCDATA = Text("rror: received", r"received \d+ items of ancdata")
 TORCH = Text("oo many open files", r"Too many open files\. Communication with the workers")
-TORCH_OPEN = Text("nable to open shared memory object", r"shared memory object <[^>]*>.*\(24\)")
+TORCH_OPEN = Text("nable to open shared memory object", r"shared memory object <[^<>]*>.*\(24\)")
 # Without an errno, as torch 1.12 and older print it: it is nearly always this one.
-_WITHOUT_ERRNO = Text("nable to open shared memory object", r"memory object <[^>]*> in read-write mode(?: at .*)?$")
+_WITHOUT_ERRNO = Text("nable to open shared memory object", r"memory object <[^<>]*> in read-write mode(?: at |$)")
 OPEN = Text("oo many open files", r"[Tt]oo many open files")
 _SHARES = r"multiprocessing/(?:reductions?|resource_sharer|connection|popen_\w+)\.py"
 

@@ -22,7 +22,7 @@ _ECC = Text(
     "rror",
     r"uncorrectable (?:NVLink |ECC )?error(?: was| detected)?(?: encountered)?|Unable to determine the device handle",
 )
-_LOST = Text("rror", r"GPU is lost|(?:Failed to initialize NVML|NVML.*): Unknown Error|CUDA_ERROR_ECC_UNCORRECTABLE")
+_LOST = Text("rror", r"GPU is lost|NVML.*: Unknown Error|CUDA_ERROR_ECC_UNCORRECTABLE")
 
 
 def diagnose(case: Case) -> Diagnosis | None:

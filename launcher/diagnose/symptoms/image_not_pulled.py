@@ -23,8 +23,9 @@ _REASONS = ("ErrImagePull", "ImagePullBackOff", "InvalidImageName", "ErrImageNev
 _POD = Text("Image", r"\b(?:ErrImagePull|ImagePullBackOff|InvalidImageName|ErrImageNeverPull)\b")
 _ENGINE = Text(
     "rror",
-    r"Error response from daemon: .*(?:pull access denied|manifest (?:for .* not found|unknown)|no such image"
-    r"|repository .* not found|no matching manifest|Head \"?https|Get \"?https|toomanyrequests)",
+    r"Error response from daemon: .*(?:pull access denied|manifest unknown|no such image"
+    r"|no matching manifest|Head \"?https|Get \"?https|toomanyrequests)"
+    r"|Error response from daemon: .*(?:manifest for|repository) .* not found",
 )
 _PULL = Text("to pull image", r"[Ff]ailed to pull image ")
 _PLATFORM = Text("o matching manifest", r"no matching manifest for \S+ in the manifest list")

@@ -15,7 +15,7 @@ from launcher.diagnose.texts import Text
 
 CODE = "TL637"
 NAME = "map-count"
-_MMAP = Text("rror", r"unable to mmap \d+ bytes from file <[^>]*>: Cannot allocate memory \(12\)")
+_MMAP = Text("rror", r"unable to mmap \d+ bytes from file <[^<>]*>: Cannot allocate memory \(12\)")
 _NAMED = Text("rror", r"vm\.max_map_count|max virtual memory areas")
 
 

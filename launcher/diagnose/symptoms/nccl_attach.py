@@ -20,7 +20,7 @@ NAME = "nccl-attach"
 _ATTACH = Text(
     "shm", r"(?i)error while attaching to shared memory segment /dev/shm/nccl-|attach.*/dev/shm/nccl-.*size 0\b"
 )
-_OPEN = Text("/dev/shm/nccl-", r"/dev/shm/nccl-\S*.*No such file or directory")
+_OPEN = Text("/dev/shm/nccl-", r"/dev/shm/nccl-.*No such file or directory")
 _PEER = Text("NCCL", r"peer mapping resources exhausted|Cuda failure.*invalid resource handle.*shm")
 
 

@@ -20,9 +20,9 @@ CODE = "TL634"
 NAME = "nccl-shm"
 _CREATE = Text("/dev/shm/nccl-", r"Error while creating shared memory segment /dev/shm/nccl-\S* \(size [1-9]\d*\)")
 _EXTEND = Text("/dev/shm/nccl-", r"(?i)failed to extend /dev/shm/nccl-\S* to \d+ bytes")
-_ENOSPC = Text("/dev/shm/nccl-", r"/dev/shm/nccl-\S*.*No space left on device")
+_ENOSPC = Text("/dev/shm/nccl-", r"/dev/shm/nccl-.*No space left on device")
 _CALL = Text("NCCL", r"Call to (?:posix_fallocate|fallocate|ftruncate) failed.*No space left")
-_OTHER_ERRNO = r"error: (?!No space left).+\(\d+\)|Permission denied|Too many open files|No such file"
+_OTHER_ERRNO = r"error: (?!No space left)(?:(?!error: ).)+\(\d+\)|Permission denied|Too many open files|No such file"
 
 
 def diagnose(case: Case) -> Diagnosis | None:

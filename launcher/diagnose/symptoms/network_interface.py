@@ -23,7 +23,7 @@ _GLOO = Text(
     "rror",
     r"Unable to find address for: \S+|connectFullMesh failed|ifa != nullptr\. Unable to find|interface.*not found",
 )
-_ROUTE = Text("NCCL", r"[sS]ocket\w*: (?:connect|Connect).*(?:No route to host|Network is unreachable)")
+_ROUTE = Text("NCCL", r"[sS]ocket\w{0,40}: (?:connect|Connect).*(?:No route to host|Network is unreachable)")
 _ROUTE_ERROR = Text(
     "NCCL", r"Call to connect (?:to \S+ )?(?:failed|returned).*(?:No route to host|Network is unreachable)"
 )

@@ -18,7 +18,7 @@ CODE = "TL662"
 NAME = "oversubscription"
 _TORCH = Text(
     "This DataLoader will create",
-    r"will create (?P<workers>\d{1,9}) worker processes in total\. Our suggested .* system is (?P<cpus>\d{1,9})\b",
+    r"will create (?P<workers>\d{1,9}) worker processes in total\. Our suggested .{0,99} system is (?P<cpus>\d{1,9})\b",
 )
 
 

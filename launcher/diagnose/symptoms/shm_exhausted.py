@@ -22,12 +22,13 @@ from launcher.units import human_size
 CODE = "TL605"
 NAME = "shm-exhausted"
 MOST_FULL = 0.97  # from which on the next batch may not fit
-RESERVE = Text("unable to allocate shared memory(shm)", r"\(shm\) for file <[^>]*>: .*\((?:0|11|28)\)")
-RESIZE = Text("unable to resize file </", r"unable to resize file <[^>]*>.*\((?:0|11|28)\)")
-WRITE = Text("unable to write to file </torch_", r"unable to write to file </torch_[^>]*>(?:: .*\(28\))?\s*$")
-PATH = Text(
-    "o space left on device", r"/dev/shm/(?!nccl-)\S+.*o space left on device|o space left on device.*/dev/shm/"
+RESERVE = Text("unable to allocate shared memory(shm)", r"\(shm\) for file <[^<>]*>: .*\((?:0|11|28)\)")
+RESIZE = Text("unable to resize file </", r"unable to resize file <[^<>]*>.*\((?:0|11|28)\)")
+WRITE = Text(
+    "unable to write to file </torch_",
+    r"unable to write to file </torch_[^<>]*>\s*$|unable to write to file </torch_[^<>]*>: .*\(28\)\s*$",
 )
+PATH = Text("o space left on device", r"/dev/shm/(?!nccl-)\S.*o space left on device|o space left on device.*/dev/shm/")
 IN_TORCH = Text("o space left on device", r"\[Errno 28\] No space left on device")
 _SHARING = r"multiprocessing/(?:reductions|shared_memory)\.py|_share_(?:fd|filename)_cpu_|_posixshmem|share_memory"
 

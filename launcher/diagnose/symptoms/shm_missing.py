@@ -19,7 +19,7 @@ from launcher.diagnose.texts import Text
 CODE = "TL628"
 NAME = "shm-missing"
 _ENOENT = Text("rror: [Errno", r"(?:FileNotFoundError: \[Errno 2\] No such file or directory$|OSError: \[Errno 38\])")
-TORCH = Text("nable to open shared memory object", r"unable to open shared memory object <[^>]*>.*\(2\)")
+TORCH = Text("nable to open shared memory object", r"unable to open shared memory object <[^<>]*>.*\(2\)")
 _TORCH_MAKES = r"_share_f(?:d|ilename)_cpu_|_new_using_f(?:d|ilename)_cpu"
 _MAKES = r"SemLock\(|_posixshmem\.shm_open|synchronize\.py.*__init__"
 _PATH = Text("/dev/shm", r"/dev/shm['\"/:]? *: No such file or directory|No such file or directory: '/dev/shm['/]")

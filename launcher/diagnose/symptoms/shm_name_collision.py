@@ -16,7 +16,7 @@ from launcher.diagnose.texts import Text
 CODE = "TL632"
 NAME = "shm-name-collision"
 _EXISTS = Text("FileExistsError: [Errno 17]", r"File exists: '/[^/']+'")
-_TORCH = Text("nable to open shared memory object", r"shared memory object <[^>]*>.*\(17\)")
+_TORCH = Text("nable to open shared memory object", r"shared memory object <[^<>]*>.*\(17\)")
 _REUSED = Text(
     "rror: Reused local directory", r"rror: Reused local directory: \[.*\] vs "
 )  # else a list names one twice

@@ -18,10 +18,11 @@ CODE = "TL629"
 NAME = "shm-unwritable"
 _DENIED = Text("rror: [Errno", r"(?:PermissionError: \[Errno 13\]|OSError: \[Errno 30\])")
 _MAKES = r"SemLock|_posixshmem|shared_memory\.py|synchronize\.py"
-_TORCH = Text("nable to open shared memory object", r"shared memory object <[^>]*>.*\((?:13|30)\)")
+_TORCH = Text("nable to open shared memory object", r"shared memory object <[^<>]*>.*\((?:13|30)\)")
 _PATH = Text(
     "/dev/shm",
-    r"(?:Permission denied|Read-only file system).*/dev/shm\b|/dev/shm\S*(?:: | .*error: )(?:Permission denied|Read-)",
+    r"(?:Permission denied|Read-only file system).*/dev/shm\b"
+    r"|/dev/shm\S{0,255}: (?:Permission denied|Read-)|/dev/shm.* .*error: (?:Permission denied|Read-)",
 )
 
 

@@ -17,7 +17,7 @@ T = TypeVar("T")
 _VARIABLE_START = re.compile(r"\$(?:(\$)|([A-Za-z_][A-Za-z0-9_]*)|\{)")
 _VARIABLE = re.compile(r"\$[A-Za-z_{]")  # once the doubled ones are out
 _REQUIRED = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*):\?[^{}$]*\}")
-_CPUS = re.compile(r"\+?([0-9]+\.?[0-9]*|\.[0-9]+)(?:e[-+]?[0-9]{1,2})?", re.ASCII | re.I)
+_CPUS = re.compile(r"\+?([0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:e[-+]?[0-9]{1,2})?", re.ASCII | re.I)
 _TRUE = frozenset({"true", "y", "yes", "on"})
 _FALSE = frozenset({"false", "n", "no", "off"})
 

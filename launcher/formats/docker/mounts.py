@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
-_FIELD = re.compile(r'"((?:[^"]|"")*)"(?=,|\Z)|([^,"]*)(?=,|\Z)')
+_FIELD = re.compile(r'(?<![^,])(?:"([^"]*(?:""[^"]*)*)"|([^,"]*))(?=,|\Z)')
 _OTHER_NAMES = {"src": "source", "dst": "target", "destination": "target", "ro": "readonly"}
 
 

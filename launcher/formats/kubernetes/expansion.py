@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 
-_DOLLAR = re.compile(r"\$(?:(\$)|\(([^)]*)\))")
+_DOLLAR = re.compile(r"\$(?:(\$)|\(([^)]*)(\))?)")  # what nothing closes reaches to the end
 
 
 def expanded(text: str, variables: Mapping[str, str]) -> str:
@@ -15,11 +15,15 @@ def expanded(text: str, variables: Mapping[str, str]) -> str:
     """
     if "$" not in text:
         return text
-    return _DOLLAR.sub(lambda match: "$" if match[1] else variables.get(match[2], match[0]), text)
+
+    def read(match: re.Match[str]) -> str:
+        return variables.get(match[2], match[0]) if match[3] else match[0].replace("$$", "$")
+
+    return _DOLLAR.sub(read, text)
 
 
 def references(text: str) -> Iterator[str]:
     """Yield the name in each `$(NAME)`, whether or not it is a variable."""
     for match in _DOLLAR.finditer(text):
-        if match[2] is not None:
+        if match[3]:
             yield match[2]

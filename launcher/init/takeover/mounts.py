@@ -18,7 +18,7 @@ _WORKSPACE = re.compile(r"\$\{\{ *github\.workspace *\}\}")
 _TAKEN = frozenset({"bind", "volume", "tmpfs", "scratch", "pvc", "config"})
 _NO_SOURCE = frozenset({"tmpfs", "scratch"})
 _HARMLESS = re.compile(
-    r"(?:z|Z|rw|consistency=\w+|create_host_path|cached|delegated|by default|bind-propagation=rprivate|,)*"
+    r"(?:z|Z|rw|consistency=\w+|create_host_path|cached|delegated|by default|bind-propagation=rprivate)?"
 )
 _VARIABLE = re.compile(r"[A-Za-z_]\w*")
 
@@ -95,7 +95,7 @@ def _mount(draft: Draft, mount: MountPoint) -> dict[str, Any] | None:
 def _tell_options(draft: Draft, mount: MountPoint, where: str) -> None:
     """Say which of a mount's options and sizes a job's mount does not have."""
     place = mount.target.span if mount.target is not None else None
-    if not _HARMLESS.fullmatch(mount.options):
+    if not all(map(_HARMLESS.fullmatch, mount.options.split(","))):
         why = "mounts of a job have type, source, target and read_only"
         draft.note(f"{mount.options} of the mount at {where}", why, "check that the job works without it", place)
     if mount.size is not None and mount.type in _NO_SOURCE:

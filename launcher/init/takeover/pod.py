@@ -35,7 +35,8 @@ _DECIDED = re.compile(
     r"|allowPrivilegeEscalation|capabilities\.drop\..*|readOnlyRootFilesystem)"
     r"|(?:.*\.)?(?:backoffLimit|maxRestarts|activeDeadlineSeconds|ttlSecondsAfterFinished|completionMode|suspend"
     r"|restartPolicy)"
-    r"|spec\.(?:completions|parallelism)|(?:.*\.)?metadata\.(?:labels|annotations|name|namespace|creationTimestamp)(?:\..*)?"
+    r"|spec\.(?:completions|parallelism)|(?:.*\.)?metadata\.(?:labels|annotations|name|namespace|creationTimestamp)(?:\..*)?",
+    re.DOTALL,
 )
 _USUAL = ("a job file has no field for it", "write patches.kubernetes, if it is needed")
 _WHY = {

@@ -93,7 +93,7 @@ _RESOURCES = record(
 )
 
 _SHM_EXTRA = record(
-    Field("name", text("a name", r".*\S.*"), "who owns it", required=True, example="ray"),
+    Field("name", text("a name", r"[^\S\n]*\S.*"), "who owns it", required=True, example="ray"),
     Field("size", size(), "its bytes", required=True, example="2Gi"),
 )
 

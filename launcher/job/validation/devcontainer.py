@@ -7,7 +7,7 @@ from launcher.job.validation.repository import check_text, refuse_characters
 
 _VARIABLES = (
     r"\$\{(?:env|localEnv|containerEnv|localWorkspaceFolder|localWorkspaceFolderBasename|containerWorkspaceFolder"
-    r"|containerWorkspaceFolderBasename|devcontainerId)(?::[^}]*)?\}"
+    r"|containerWorkspaceFolderBasename|devcontainerId)(?::(?:(?!\$\{)[^}])*)?\}"
 )
 _WHY = "a devcontainer replaces it by its own value, and has no way to write it literally"
 

@@ -15,7 +15,7 @@ _BOOLEANS = {"true": True, "false": False}
 # Numbers, booleans and nothing in YAML 1.1, 1.2 or another reader, strings in the rest.
 _LOOK_ALIKE = re.compile(
     r"(?i)y|yes|n|no|on|off|true|false|[-+]?\.(?:inf|nan)|[-+]?0[xob][0-9a-f_]+|[-+]?[0-9][0-9_,]*(?::[0-5]?[0-9])*"
-    r"|[-+]?[0-9_]*\.?[0-9_]*(?:e[-+]?[0-9]+)?|=|<<|\?|-|[0-9]{4}-[0-9]{1,2}-[0-9]{1,2}(?:[Tt \t].*)?"
+    r"|[-+]?[0-9_]*(?:\.[0-9_]*)?(?:e[-+]?[0-9]+)?|=|<<|\?|-|[0-9]{4}-[0-9]{1,2}-[0-9]{1,2}(?:[Tt \t].*)?"
 )
 
 

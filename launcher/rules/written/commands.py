@@ -15,7 +15,7 @@ Argv: TypeAlias = tuple[str, ...]
 SHELLS = frozenset({"sh", "bash", "dash", "ash", "zsh", "ksh"})
 _LAUNCHERS = frozenset({"torchrun", "accelerate", "deepspeed", "composer", "horovodrun", "colossalai", "axolotl"})
 _MODULES = frozenset({"torch.distributed.run", "torch.distributed.launch", "accelerate.commands.launch"})
-_SCRIPT = re.compile(r"(?:.*[-_.])?(?:pre|fine)?-?_?(?:train|training|trainer|tune|finetune|pretrain)(?:[-_.].*)?\.py")
+_TRAINS = re.compile(r"(?:^|[-_.])(?:pre|fine)?-?_?(?:train|training|trainer|tune|finetune|pretrain)(?=[-_.])")
 _WORKERS = re.compile(
     r"--?(?:[\w.]*[-_.])?(?:num[-_]?workers|workers|data[-_]?loader[-_]workers|loader[-_]workers)(?:=(.*))?"
 )
@@ -117,7 +117,7 @@ def is_training(argv: Argv) -> bool:
     program = posixpath.basename(rest[0]) if rest else ""
     if program in _LAUNCHERS:
         return True
-    if _SCRIPT.fullmatch(program):
+    if _trains(program):
         return True
     if not re.fullmatch(r"python[\d.]*", program):
         return False
@@ -129,7 +129,11 @@ def is_training(argv: Argv) -> bool:
         if not word.startswith("-"):
             script = posixpath.basename(word)
             break
-    return module in _MODULES or bool(_SCRIPT.fullmatch(script or f"{module.rpartition('.')[2]}.py"))
+    return module in _MODULES or _trains(script or f"{module.rpartition('.')[2]}.py")
+
+
+def _trains(script: str) -> bool:
+    return script.endswith(".py") and _TRAINS.search(script) is not None
 
 
 def stated_workers(argvs: Iterable[Argv], env: Mapping[str, Value[str]]) -> int | None:

@@ -138,9 +138,9 @@ def field_in_words(job: JobSpec, words: str) -> str:
 
 
 def _resources_named(words: str) -> list[str]:
-    quota = re.search(r"exceeded quota: .*?requested: (.*?), used: (.*?), limited: (.*)", words)
-    if quota is not None:
-        return [each.partition("=")[0] for each in quota[1].split(",")]
+    requested = words.partition("exceeded quota: ")[2].partition("requested: ")[2].partition(", used: ")[0]
+    if requested:
+        return [each.partition("=")[0] for each in requested.split(",")]
     limit = re.search(r"(?:maximum|minimum) ([\w./-]+) usage per (?:Container|Pod)", words)
     if limit is not None:
         return [limit[1]]

@@ -21,7 +21,7 @@ SLOWER = 20  # times the median
 ASKED = 4  # workers whose stack is asked for
 _SIGNAL = signal.SIGRTMAX - 3  # scripts use SIGUSR1 and SIGUSR2
 _ANSWER = 2.0  # seconds for a stack
-_FRAME = re.compile(r'  File "(?P<path>.+)", line (?P<line>\d+) in (?P<function>.+)')
+_FRAME = re.compile(r'^  File "(?P<path>.+)", line (?P<line>\d+) in (?P<function>.+)', re.MULTILINE)
 _stacks: list[int] = []  # the descriptor that stacks are written to
 
 
