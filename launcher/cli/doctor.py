@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import argparse
-import os
-import sys
 from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO
+from typing import TYPE_CHECKING
 
 from launcher.cli.causes import tell
 from launcher.cli.common import add_output_argument, add_policy_argument, reach_of
 from launcher.cli.look import look
-from launcher.cli.named_file import open_named, unreadable
+from launcher.cli.named_file import STDIN, open_named, unreadable
 from launcher.cli.report import document, framed
 from launcher.cli.run_argument import CLUSTER_TARGETS, RUN_TARGETS, add_owner_argument
 from launcher.cli.streams import Streams
@@ -29,7 +27,6 @@ EXIT_CODES = (
     "of a run that has ended, or a log: 0 a cause is named, 1 none is known; of this machine, or a run that goes on: 0 "
     "all is well, 1 something is wrong; 2 usage, 3 no such run, engine or cluster, 70 a bug of ours, 130 interrupted"
 )
-STDIN = "-"
 CHUNK = 1 << 20
 LARGEST_INSPECT = 64 << 20
 
@@ -78,7 +75,7 @@ def _evidence(args: argparse.Namespace) -> Evidence:
     from launcher.diagnose.inspected import NotInspectedError, with_inspected
     from launcher.targets import DEFAULT_TARGET
 
-    if args.log == STDIN and args.inspect == STDIN:
+    if args.log in STDIN and args.inspect in STDIN:
         raise _usage("--log and --inspect can't both be stdin", "give one of them as a file")
     evidence = Evidence(args.exit_code, target=args.target or DEFAULT_TARGET)
     if args.job_file is not None:
@@ -130,7 +127,7 @@ def _read(name: str, option: str, *, most: int | None = None) -> Iterable[bytes]
     """Yield the bytes of a file or of stdin. Raises UsageError where it can't be read, or has more than `most`."""
     read = 0
     try:
-        with _opened(name, option) as source:
+        with open_named(name, f"{option} {name}") as source:
             while data := source.read(CHUNK):
                 read += len(data)
                 if most is not None and read > most:
@@ -138,10 +135,6 @@ def _read(name: str, option: str, *, most: int | None = None) -> Iterable[bytes]
                 yield data
     except OSError as cause:
         raise unreadable(f"{option} {name}", cause) from cause
-
-
-def _opened(name: str, option: str) -> BinaryIO:
-    return os.fdopen(os.dup(sys.stdin.fileno()), "rb") if name == STDIN else open_named(name, f"{option} {name}")
 
 
 def _machine(args: argparse.Namespace, streams: Streams) -> int:

@@ -7,13 +7,12 @@ import functools
 import os
 import re
 import shlex
-import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
 from launcher.cli.common import add_policy_argument, reach_of, refuse_folder_elsewhere, say_findings
-from launcher.cli.named_file import open_named, unreadable
+from launcher.cli.named_file import is_handed, open_named, unreadable
 from launcher.cli.streams import Streams
 from launcher.cli.write import write_files
 from launcher.diagnostics import Diagnostic, Severity
@@ -105,17 +104,16 @@ def _taken_over(args: argparse.Namespace, streams: Streams) -> str:
     names = ("name", "image", "cpus", "memory", "gpus")
     stated = {name: str(value) for name in names if (value := getattr(args, name)) is not None}
     folder = args.write_to.parent if args.write_to else Path()
-    taken = take_over(_bytes_of(args.source), args.source, pick=args.pick, folder=folder, stated=stated)
+    name = "-" if is_handed(args.source) else args.source
+    taken = take_over(_bytes_of(args.source), name, pick=args.pick, folder=folder, stated=stated)
     say_findings(taken.notes, streams)
     return taken.text
 
 
 def _bytes_of(source: str) -> bytes:
-    """Return what a file holds, or stdin for `-`. Raises UsageError where it can't be read."""
+    """Return what a file holds, or what a shell opened. Raises UsageError where it can't be read."""
     from launcher.lint.judge import MOST_BYTES
 
-    if source == "-":
-        return sys.stdin.buffer.read(MOST_BYTES + 1)
     try:
         with open_named(source, source) as file:
             return read_at_most(file, MOST_BYTES + 1)

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import argparse
 import functools
-import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from launcher.cli.common import add_policy_argument, reach_of
+from launcher.cli.named_file import is_handed, open_named, unreadable
 from launcher.cli.streams import Streams
 from launcher.diagnostics import Diagnostic, Explanation, Severity
 from launcher.errors import EXIT_FINDINGS, UsageError
@@ -119,21 +119,22 @@ def _linted(args: argparse.Namespace, groups: tuple[str, ...]) -> Iterator[Linte
     from launcher.lint.files import files_of
     from launcher.lint.judge import MOST_BYTES, lint_bytes, lint_file, unopened
 
-    named = [each for each in args.paths if str(each) != "-"]
-    if len(named) < len(args.paths):
-        yield lint_bytes(
-            sys.stdin.buffer.read(MOST_BYTES + 1), "-", args.kind, groups, _policy(Path(), args.policy, reach_of(args))
-        )
+    reach = reach_of(args)
+    streams = dict.fromkeys(str(each) for each in args.paths if is_handed(str(each)))
+    for name in streams:
+        with open_named(name, name) as file:
+            yield lint_bytes(file.read(MOST_BYTES + 1), "-", args.kind, groups, _policy(Path(), args.policy, reach))
+    named = [each for each in args.paths if str(each) not in streams]
     for path in named:
         if not path.exists():
             raise UsageError([_absent(path)])
     for path in files_of(named):
         kind = args.kind if path in named else None
         try:
-            linted = lint_file(path, kind, groups, _policy(path.parent, args.policy, reach_of(args)))
+            linted = lint_file(path, kind, groups, _policy(path.parent, args.policy, reach))
         except OSError as cause:
             if path in named:
-                raise UsageError([_absent(path, cause.strerror or str(cause))]) from cause
+                raise unreadable(str(path), cause) from cause
             linted = unopened(path, cause.strerror or str(cause))
         if linted.kind is not None:
             yield linted
@@ -147,9 +148,8 @@ def _policy(folder: Path, asked: Path | None, reach: Reach) -> Policy | None:
     return policies_in(folder, policy=asked, reach=reach)
 
 
-def _absent(path: Path, reason: str = "") -> Diagnostic:
-    message = f"{path} can't be read: {reason}" if reason else f"{path} does not exist"
-    return Diagnostic("TL118", message, "name a file or folder that is there")
+def _absent(path: Path) -> Diagnostic:
+    return Diagnostic("TL118", f"{path} does not exist", "name a file or folder that is there")
 
 
 def _baseline(path: Path | None) -> Counter[str]:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from launcher.repository.reading import read_regular
-from launcher.yamltree.text_file import MAX_BYTES
+from launcher.units import MIB
 
 # Hidden folders and files that hold what lint reads; no other is entered.
 _HIDDEN = frozenset({".github", ".devcontainer", ".devcontainer.json", ".gitlab-ci.yml", ".buildkite", ".gitlab"})
@@ -95,7 +95,7 @@ def _is_ignored(path: str, ignores: Iterable[Ignores], *, is_folder: bool) -> bo
 def patterns_of(folder: Path) -> Iterator[Pattern]:
     """Yield the patterns of a folder's .gitignore, as git reads them."""
     try:
-        lines = read_regular(folder / ".gitignore", MAX_BYTES).decode(errors="replace").splitlines()
+        lines = read_regular(folder / ".gitignore", MIB).decode("utf-8", "replace").splitlines()
     except (OSError, ValueError):
         return
     for line in lines:

@@ -13,7 +13,7 @@ from launcher.lint.allowed import allowed
 from launcher.lint.edits import chosen
 from launcher.lint.kinds import TEMPLATE, Kind, rendering_command
 from launcher.lint.read import Broken, read_text
-from launcher.repository.reading import is_of_shell, open_given
+from launcher.repository.reading import open_regular
 from launcher.repository.root import ITS_OWN
 from launcher.rules.written.model import DEFECTS, Finding, WrittenFile
 from launcher.rules.written.registry import findings_of, in_order
@@ -126,9 +126,9 @@ def lint_file(
 
     Raises OSError where it can't be opened.
     """
-    if not is_of_shell(path) and not ITS_OWN.holds(path, path):
+    if not ITS_OWN.holds(path, path):
         raise OSError(errno.EXDEV, f"it is a link that leads out of {ITS_OWN.root(path)}", str(path))
-    with open_given(path) as file:
+    with open_regular(path) as file:
         return lint_bytes(file.read(MOST_BYTES + 1), str(path), kind, groups, policy)
 
 

@@ -26,8 +26,8 @@ from launcher.rules.written.model import (
     at,
     text_at,
 )
+from launcher.units import MIB
 from launcher.yamltree.documents import Documents, Mapping, Node, Sequence, documents
-from launcher.yamltree.text_file import MAX_BYTES
 
 MARKDOWN, MAKEFILE = "markdown", "makefile"
 KINDS = (
@@ -183,7 +183,7 @@ def _with_patches(path: PurePath, text: str) -> Iterator[str]:
         beside = Path(path.parent, name)
         if ITS_OWN.holds(beside, Path(path)):
             with contextlib.suppress(OSError, ValueError):
-                yield read_regular(beside, MAX_BYTES).decode(errors="replace")
+                yield read_regular(beside, 4 * MIB).decode(errors="replace")
 
 
 def _is_template(path: PurePath, text: str) -> bool:

@@ -8,6 +8,7 @@ import stat
 from pathlib import Path
 from typing import BinaryIO
 
+_ENDLESS = {stat.S_IFIFO: "a FIFO, which would be waited for", stat.S_IFSOCK: "a socket, which has no text"}
 _OF_SHELLS = frozenset({"/dev/fd", "/proc/self/fd"})
 
 
@@ -23,17 +24,22 @@ def open_given(path: Path) -> BinaryIO:
 
 def open_regular(path: Path | str) -> BinaryIO:
     """Open a file to read its bytes. Raises OSError, also for what is not regular: a FIFO is not waited for."""
+    _refuse_irregular(os.stat(path), path)  # noqa: PTH116 - to open a device may already do something to it
     handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY)
-    mode = os.fstat(handle).st_mode
-    if stat.S_ISDIR(mode):
+    try:
+        _refuse_irregular(os.fstat(handle), path)  # another file may have come into its place
+    except OSError:
         os.close(handle)
-        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
-    file = os.fdopen(handle, "rb")
-    if not stat.S_ISREG(mode):
-        file.close()
-        what = "a FIFO, which would be waited for" if stat.S_ISFIFO(mode) else "a device, which may have no end"
-        raise OSError(errno.EINVAL, f"it is {what}", str(path))
-    return file
+        raise
+    return os.fdopen(handle, "rb")
+
+
+def _refuse_irregular(status: os.stat_result, path: Path | str) -> None:
+    kind = stat.S_IFMT(status.st_mode)
+    if kind == stat.S_IFDIR:
+        raise IsADirectoryError(errno.EISDIR, "it is a folder", str(path))
+    if kind != stat.S_IFREG:
+        raise OSError(errno.EINVAL, f"it is {_ENDLESS.get(kind, 'a device, which may have no end')}", str(path))
 
 
 def read_regular(path: Path, most: int) -> bytes:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
 from pathlib import Path
@@ -46,6 +47,14 @@ def test_what_git_ignores_is_left_out(tmp_path: Path) -> None:
     assert sorted(found) == sorted(each for each in said if not each.endswith(".gitignore"))
     below = [str(each.relative_to(tmp_path)) for each in files_of([tmp_path / "docs"])]
     assert below == [each for each in sorted(said) if each.startswith("docs/")]
+
+
+def test_what_a_repository_names_is_not_waited_for(tmp_path: Path, trainlaunch: Runs) -> None:
+    """A FIFO as .gitignore, or as a patch of a kustomization, would hold up lint for ever."""
+    os.mkfifo(tmp_path / ".gitignore")
+    os.mkfifo(tmp_path / "patch.yaml")
+    (tmp_path / "kustomization.yaml").write_text("patches:\n  - path: patch.yaml\n")
+    assert "error[TL395]: no file that lint reads" in trainlaunch("lint", ".", cwd=tmp_path).stderr
 
 
 def test_hidden_folders_and_links_are_not_entered(tmp_path: Path) -> None:
