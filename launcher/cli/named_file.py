@@ -11,13 +11,13 @@ from launcher.diagnostics import Diagnostic
 from launcher.errors import UsageError
 from launcher.repository.reading import is_of_shell, open_given
 
-STDIN = "-"
+STDIN = frozenset({"-", "/dev/stdin"})
 _FIX = "name a file that is there and that this user can read, or - for stdin"
 
 
 def is_handed(name: str) -> bool:
     """Whether a name stands for what the caller's shell opened, stdin included, and not for a file."""
-    return name == STDIN or is_of_shell(Path(name))
+    return name in STDIN or is_of_shell(Path(name))
 
 
 def open_named(name: str, what: str) -> AbstractContextManager[BinaryIO]:
@@ -26,7 +26,7 @@ def open_named(name: str, what: str) -> AbstractContextManager[BinaryIO]:
     Raises UsageError where it can't be opened, and for what may have no end: a FIFO that nobody may write to, a device.
     """
     try:
-        return nullcontext(sys.stdin.buffer) if name == STDIN else open_given(Path(name))
+        return nullcontext(sys.stdin.buffer) if name in STDIN else open_given(Path(name))
     except (OSError, ValueError) as cause:
         raise unreadable(what, cause) from cause
 

@@ -29,7 +29,7 @@ VERBS: dict[str, Callable[[str], list[str]]] = {
         ("fifo", "is a FIFO, which would be waited for"),
         ("/dev/zero", "is a device"),
         ("socket", "is a socket"),
-        ("/dev/fd/97", "can't be read: Bad file descriptor"),
+        ("/dev/fd/97", "can't be read: No such file or directory"),
         (".", "is a folder"),
     ],
 )
