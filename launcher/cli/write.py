@@ -12,6 +12,7 @@ from typing import BinaryIO
 
 from launcher.diagnostics import Diagnostic
 from launcher.errors import UsageError
+from launcher.repository.reading import open_regular
 
 _TEMPORARY = re.compile(r"\.trainlaunch-[a-z0-9_]{8}\.tmp")
 _SOME = 8192  # bytes: more than most locks
@@ -96,7 +97,11 @@ def _let_write(target: Path) -> str:
 
 
 def _differs(path: Path, text: str) -> bool:
-    return path.exists() and path.read_bytes() != text.encode()
+    if not path.exists():
+        return False
+    data = text.encode()
+    with open_regular(path) as file:
+        return file.read(len(data) + 1) != data
 
 
 def remove_left(folder: Path) -> None:

@@ -6,14 +6,18 @@ is to be replaced too.
 
 **Example**:
 
-```text
-git add src/.env && trainlaunch plan job.yaml --target kubernetes    # mounts ./src as code
+```sh
+git init -q . && mkdir src && touch src/train.py && echo TOKEN=a > src/.env && git add src
+trainlaunch plan job.yaml --target kubernetes --set 'resources={cpus: 1, memory: 8Gi}' \\
+  --set 'mounts=[{type: code, source: ./src, target: /workspace}]'
 ```
 
 **Use instead**:
 
-```text
-git rm --cached src/.env && echo .env >> src/.gitignore    # and secrets: {HF_TOKEN: {env: HF_TOKEN}} in the job
+```sh
+git init -q . && mkdir src && touch src/train.py && git add src
+trainlaunch plan job.yaml --target kubernetes --set 'resources={cpus: 1, memory: 8Gi}' \\
+  --set 'secrets={TOKEN: {kubernetes: mine/token}}' --set 'mounts=[{type: code, source: ./src, target: /workspace}]'
 ```
 
 **Fix**: none by itself; somebody has to say where the value comes from instead.

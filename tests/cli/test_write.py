@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 
 from launcher.cli.write import replace_file, write_files
+from launcher.errors import UsageError
 from tests.conftest import ROOT, Runs
 from tests.jobs import write_job
 
@@ -119,3 +120,10 @@ def test_a_lock_held_elsewhere_keeps_the_file(tmp_path: Path) -> None:
         assert left.exists()
     replace_file(tmp_path / "a", "2")
     assert not left.exists()
+
+
+def test_what_stands_in_the_way_is_not_waited_for(tmp_path: Path) -> None:
+    """A FIFO of a stranger's folder would be, to see whether it differs."""
+    os.mkfifo(tmp_path / "job.yaml")
+    with pytest.raises(UsageError, match="is a FIFO"):
+        write_files(tmp_path, {"job.yaml": "a"}, overwrite=False)
