@@ -132,7 +132,7 @@ class Viewer:
     def _interrupted(self, event: Event) -> None:
         """Stop the attempt that runs now; a second Ctrl-C kills it."""
         second, one = self._presses.is_second(event), self.containers[0]
-        now = containers_of_run(self._backend.runs(one.job), one.run) if one.run else self.containers
+        now = containers_of_run(self._backend.runs(one.job, one.run), one.run) if one.run else self.containers
         running = [each for each in now if each.status == "running"]
         if not self._stopping:
             self._stopping = True

@@ -105,7 +105,7 @@ def keep(plan: LaunchPlan, run: str, held: Held) -> None:
     events: Events[Event] = Events()
     try:
         with contextlib.closing(backend_named(plan.target, kept.say)) as backend:
-            containers = containers_of_run(backend.runs(plan.job.name), run)
+            containers = containers_of_run(backend.runs(plan.job.name, run), run)
             if containers:
                 Supervisor(backend, plan, console, events, kept).resume(containers)
             held.over = True
@@ -122,7 +122,7 @@ def remove_when_due(backend: Backend, plan: LaunchPlan, run: str) -> None:
     """Remove a run when its ttl_after_finished is over, unless somebody is faster; nothing without one."""
     ttl = plan.job.ttl_after_finished
     while ttl is not None:
-        same = [each for each in backend.runs(plan.job.name) if each.run == run]
+        same = backend.runs(plan.job.name, run)
         if not same or not all(each.ended for each in same):
             return
         left = max(each.finished for each in same) + ttl - time.time()

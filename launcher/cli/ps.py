@@ -56,6 +56,10 @@ def run(args: argparse.Namespace, streams: Streams) -> int:
 
         def runs() -> Sequence[MachineRun]:
             found = [each for each in owned_by(args.owner, places.runs()) if each.running or not args.running]
+            # Which of several nodes failed first, and what JSON has besides, no list tells.
+            unclear = [each for each in found if args.output == "json" or each.failed > 1]
+            clear = [each for each in found if each not in unclear]
+            found = sorted([*clear, *places.described(unclear, whole=True)], key=_made, reverse=True)
             for away in places.unreachable.values():
                 say_once(f"runs are left out: {away}")
             return found
@@ -159,6 +163,10 @@ def _documents(found: Sequence[MachineRun]) -> list[dict[str, object]]:
 
 def _created(container: Started) -> float:
     return container.created
+
+
+def _made(run: MachineRun) -> float:
+    return run.created
 
 
 def as_json(container: Started) -> dict[str, object]:

@@ -13,7 +13,7 @@ from launcher.cli.streams import Streams, standard_streams
 from launcher.cli.target_options import add_place_arguments, job_file
 from launcher.diagnostics import Diagnostic
 from launcher.errors import TargetUnavailable
-from launcher.run.choice import Asked, C, Candidate, check_argument, matching, newest_allowed, removable
+from launcher.run.choice import Asked, C, Candidate, check_argument, matching, removable
 from launcher.run.owner import ANYONE
 from launcher.targets import TARGETS
 
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from launcher.run.backend import Backend
     from launcher.run.machine_runs import Machine, MachineRun
 
+LISTED_SECONDS = 1.0  # as an engine's list tells a time
 RUN_TARGETS = tuple(each.name for each in TARGETS.values() if each.on_this_machine)
 CLUSTER_TARGETS = tuple(each.name for each in TARGETS.values() if not each.on_this_machine)
 
@@ -103,9 +104,12 @@ def found_runs(
 def newest_run(args: argparse.Namespace, streams: Streams) -> Iterator[tuple[Backend, MachineRun]]:
     """Give the newest run of the caller's that RUN means, and its backend; names it where RUN means several."""
     with found_runs(args) as (places, found):
-        run = found[0] if args.owner else newest_allowed(found)
-        if run is None:
+        allowed = [each for each in found if args.owner or each.is_mine]
+        if not allowed:
             raise TargetUnavailable([_others_only(found, args.job)])
+        latest = [each for each in allowed if each.created > allowed[0].created - LISTED_SECONDS]
+        of_targets = {each.target: each for each in reversed(latest)}  # a target's own order is right
+        run = max(places.described([*of_targets.values()]), key=lambda each: each.created, default=allowed[0])
         if len(found) > 1:
             streams.say(f"trainlaunch: run {run.id} of job {run.job}, the newest of {len(found)}, on {run.target}")
         yield places.backend(run.target), run

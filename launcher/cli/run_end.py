@@ -30,7 +30,7 @@ def next_attempt(backend: Backend, container: Started) -> tuple[Started, ...]:
 
     while container.run:
         keeper = keeper_of(container.run)  # asked first: what it starts before it is over is seen after it
-        newest = containers_of_run(backend.runs(container.job), container.run)
+        newest = containers_of_run(backend.runs(container.job, container.run), container.run)
         if newest and newest[0].attempt > container.attempt:
             return newest
         if keeper is None or keeper.over or not newest:

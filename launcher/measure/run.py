@@ -149,7 +149,7 @@ def _say_left(backend: Backend, job: str, say: Callable[[str], None]) -> None:
     """Name runs that measured the same job and that nobody keeps: a SIGKILL of their trainlaunch left them."""
     from launcher.run.keeping import keeper_of
 
-    left = dict.fromkeys(each.job for each in backend.runs() if each.measures == job and keeper_of(each.run) is None)
+    left = dict.fromkeys(each.job for each in backend.listed() if each.measures == job and keeper_of(each.run) is None)
     for each in left:
         say(f"{each} measured the same job and is left over; `trainlaunch down {each}` removes it")
 
@@ -163,12 +163,11 @@ def _removing(backend: Backend, plan: LaunchPlan, run: str, say: Callable[[str],
         yield
     finally:
         try:
-            for each in backend.runs(plan.job.name):
-                if each.run == run:
-                    if not each.ended and each.status == "running":
-                        backend.kill(each.id)
-                        backend.wait(each.id)
-                    backend.remove(each.id)
+            for each in backend.runs(plan.job.name, run):
+                if not each.ended and each.status == "running":
+                    backend.kill(each.id)
+                    backend.wait(each.id)
+                backend.remove(each.id)
             Kept(run).remove()
         except LaunchError as cause:
             say(f"something of {plan.job.name} is left; `trainlaunch down {plan.job.name}` removes it: {cause}")

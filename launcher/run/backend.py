@@ -196,8 +196,15 @@ class Backend(Protocol):
     def expiring(self) -> tuple[Started, ...]:
         """Return the containers of all jobs that state a ttl_after_finished, newest first."""
 
-    def runs(self, job: str | None = None) -> tuple[Started, ...]:
-        """Return all containers of one job, or of all, newest first."""
+    def runs(self, job: str | None = None, run: str | None = None) -> tuple[Started, ...]:
+        """Return all containers of one job, or of all, newest first; of one run alone where its id is given."""
+
+    def listed(self, job: str | None = None) -> tuple[Started, ...]:
+        """Return them as far as the target tells it of all at once, however many there are.
+
+        That is what names them, their state and exit code, and whose they are; what else is unknown is 0 or empty, and
+        `created` may be whole seconds.
+        """
 
     def follow(self, container: str, position: Position) -> Session:
         """Look at one that somebody else keeps: its output from a position of its log, and its end."""

@@ -57,7 +57,7 @@ def claimed(plan: LaunchPlan, command: str, say: Say) -> Iterator[None]:
 
     with _locked(say):
         with machine(ON_THIS_MACHINE, lambda _: None) as here:
-            running = [each for target in here.targets for each in here.backend(target).runs() if _holds(each)]
+            running = [each for target in here.targets for each in here.backend(target).listed() if _holds(each)]
         taken = _taken(held_by(plan), running)
         if taken:
             raise TargetUnavailable([_in_use(plan, taken, running, command)])

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
 
 from launcher.errors import TargetUnavailable
 from launcher.run.backend import Backend, Say, Started
@@ -13,6 +14,7 @@ from launcher.run.owner import is_mine
 from launcher.run.wording import no_such_attempt
 from launcher.targets import TARGETS
 
+MOST_AT_ONCE = 8  # calls to a target
 ON_THIS_MACHINE = tuple(each.name for each in TARGETS.values() if each.on_this_machine)
 
 
@@ -40,6 +42,11 @@ class MachineRun:
     def deciding(self) -> Started:
         """The container whose state is the run's."""
         return deciding(self.newest)
+
+    @property
+    def failed(self) -> int:
+        """How many nodes of its newest attempt ended with another exit code than 0."""
+        return sum(bool(each.exit_code) for each in self.newest)
 
     @property
     def job(self) -> str:
@@ -126,16 +133,33 @@ class Machine:
         return known[0] if len(known) == 1 else "this machine"
 
     def runs(self, job: str | None = None) -> tuple[MachineRun, ...]:
-        """Return the runs of one job or of all, newest first. Raises what keeps every target from being reached."""
+        """Return the runs of one job or of all as their targets list them, newest first.
+
+        Raises what keeps every target from being reached.
+        """
         found: list[MachineRun] = []
         for target, backend in list(self._backends.items()):
             try:
-                found += runs_among(backend.runs(job), target)
+                found += runs_among(backend.listed(job), target)
             except TargetUnavailable as away:
                 self._left_out(target, away)
         if not found:
             self.raise_unreachable()
         return tuple(sorted(found, key=_created, reverse=True))
+
+    def described(self, runs: Sequence[MachineRun], *, whole: bool = False) -> Iterator[MachineRun]:
+        """Yield runs with all that is known of their newest attempts, or of all attempts, those that are gone left out.
+
+        That takes one call for each container.
+        """
+        asked = [(run, each.id) for run in runs for each in (run.containers if whole else run.newest)]
+        with ThreadPoolExecutor(MOST_AT_ONCE) as pool:
+            now = list(pool.map(lambda each: self._backends[each[0].target].inspect(each[1]), asked))
+        known = {(run.target, name): found for (run, name), found in zip(asked, now, strict=True)}
+        for run in runs:
+            left = [known.get((run.target, each.id), each) for each in run.containers]
+            if there := tuple(filter(None, left)):
+                yield replace(run, containers=there)
 
     def raise_unreachable(self) -> None:
         """Raise what keeps a target from being reached, where one is: a run that isn't found may be there."""

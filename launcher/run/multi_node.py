@@ -20,8 +20,7 @@ def containers_of(backend: Backend, plan: LaunchPlan, container: str, *, run: st
     if plan.nodes == 1:
         one = backend.inspect(container)
         return () if one is None else (one,)
-    found = (each for each in backend.runs(plan.job.name) if (each.run, each.attempt) == (run, attempt))
-    return by_node(found)
+    return by_node(each for each in backend.runs(plan.job.name, run) if each.attempt == attempt)
 
 
 def by_node(containers: Iterator[Started]) -> tuple[Started, ...]:

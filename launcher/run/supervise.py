@@ -62,7 +62,7 @@ class Supervisor:
     def resume(self, containers: tuple[Started, ...]) -> Outcome:
         """Go on with an attempt that was started already, whose `containers` these are, and with those after it."""
         now = containers[0]
-        same = [each.created for each in self._backend.runs(now.job) if each.run == now.run]
+        same = [each.created for each in self._backend.runs(now.job, now.run)]
         self._count_from(min([now.created, *same]))
         container = now.id if self._plan.nodes == 1 else now.project
         attempt = Attempt(container, now.run, now.attempt, self._all_watched(now.attempt), resumed=True)

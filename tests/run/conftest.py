@@ -15,6 +15,7 @@ from launcher.job.reserved import LABEL_PREFIX
 from launcher.plan.launch_plan import LaunchPlan
 from tests.conftest import Runs
 from tests.jobs import plan_with, write_job
+from tests.run.proxy import Proxy
 
 ROOT = Path(__file__).resolve().parents[2]
 SMALL: dict[str, Any] = {
@@ -68,6 +69,14 @@ def make_plan_of(fields: dict[str, Any], tmp_path: Path) -> Callable[..., Launch
         return plan_with(tmp_path, **{**fields, **over})
 
     return make
+
+
+@pytest.fixture
+def proxy(tmp_path: Path, engine: str) -> Iterator[Proxy]:
+    """Return a proxy to the engine."""
+    proxy = Proxy(tmp_path / "engine.sock")
+    yield proxy
+    proxy.cut()
 
 
 def docker(*args: str) -> str:

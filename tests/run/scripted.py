@@ -156,8 +156,16 @@ class Scripted:
         """Return none."""
         return ()
 
-    def runs(self, job: str | None = None) -> tuple[Started, ...]:
+    def runs(self, job: str | None = None, run: str | None = None) -> tuple[Started, ...]:
         """List nothing."""
+        return ()
+
+    def listed(self, job: str | None = None) -> tuple[Started, ...]:
+        """List nothing."""
+        return ()
+
+    def secrets(self, container: Started) -> tuple[tuple[str, str], ...]:
+        """Tell none."""
         return ()
 
     def follow(self, container: str, position: Position) -> Session:

@@ -2,86 +2,24 @@
 
 from __future__ import annotations
 
-import contextlib
+import json
 import os
-import socket
 import subprocess
 import sys
-import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from tests.conftest import Runs
-from tests.run.conftest import ROOT
+from tests.run.conftest import ROOT, containers_of
+from tests.run.proxy import ENGINE, Proxy
 from tests.run.test_up import Start, ended, read_until
-
-
-class Proxy:
-    """A socket that passes everything on to the engine's, until it is cut."""
-
-    def __init__(self, path: Path) -> None:
-        self.path = path
-        self._listener = socket.socket(socket.AF_UNIX)
-        self._listener.bind(str(path))
-        self._listener.listen()
-        self._open: list[socket.socket] = []
-        self._threads = [threading.Thread(target=self._accept)]
-        self._threads[0].start()
-
-    def _accept(self) -> None:
-        while True:
-            try:
-                client, _ = self._listener.accept()
-            except OSError:
-                return
-            upstream = socket.socket(socket.AF_UNIX)
-            upstream.connect("/var/run/docker.sock")
-            self._open += [client, upstream]
-            for source, sink in ((client, upstream), (upstream, client)):
-                self._threads.append(threading.Thread(target=self._pass, args=(source, sink)))
-                self._threads[-1].start()
-
-    def _pass(self, source: socket.socket, sink: socket.socket) -> None:
-        with contextlib.suppress(OSError):
-            while data := source.recv(65536):
-                sink.sendall(data)
-            sink.shutdown(socket.SHUT_WR)
-
-    def hang_up(self) -> None:
-        """Close every connection; new ones are taken."""
-        open_now, self._open = self._open, []
-        for each in open_now:
-            with contextlib.suppress(OSError):
-                each.shutdown(socket.SHUT_RDWR)
-            each.close()
-
-    def cut(self) -> None:
-        """Close the socket and every connection through it."""
-        self.path.unlink(missing_ok=True)
-        for each in [self._listener, *self._open]:
-            with contextlib.suppress(OSError):
-                each.shutdown(socket.SHUT_RDWR)
-            each.close()
-        for thread in self._threads:
-            thread.join(timeout=10)
-
-
-@pytest.fixture
-def proxy(tmp_path: Path, engine: str) -> Iterator[Proxy]:
-    """Return a proxy to the engine."""
-    proxy = Proxy(tmp_path / "engine.sock")
-    yield proxy
-    proxy.cut()
-
 
 pytestmark = [
     pytest.mark.docker,
-    pytest.mark.skipif(
-        not Path("/var/run/docker.sock").is_socket(), reason="the engine is not at /var/run/docker.sock"
-    ),
+    pytest.mark.skipif(not ENGINE.is_socket(), reason=f"the engine is not at {ENGINE}"),
 ]
 SOON = (
     "import sys, launcher.run.reconnect as lasting; lasting.BACK_SECONDS = 2.0\n"
@@ -148,3 +86,97 @@ def test_a_lost_connection_is_made_again(start: Start, make_job: Callable[..., P
     proxy.hang_up()
     code, rest, err = ended(process)
     assert (code, seen + rest) == (13, "".join(f"{number}\n" for number in range(1, 41))), err
+
+
+WAITS = "echo ready; until [ -e /wait/over ]; do sleep 0.1; done; echo after; echo dead >&2; exit 13"
+
+
+@pytest.mark.parametrize("words", [("up",), ("wait",), ("logs", "-f"), ("logs", "-f", "--tail", "5"), ("attach",)])
+def test_a_connection_that_falls_silent_is_not_waited_for(
+    start: Start, make_job: Callable[..., Path], proxy: Proxy, trainlaunch: Runs, tmp_path: Path, words: tuple[str, ...]
+) -> None:
+    """As through a dead tunnel: open, and without a byte. The end is the engine's word, and the output its log's."""
+    (tmp_path / "wait").mkdir()
+    mounts = [{"type": "bind", "source": "./wait", "target": "/wait"}]
+    job = str(make_job(command=["/bin/sh", "-c", WAITS], mounts=mounts))
+    if words != ("up",):
+        assert trainlaunch("up", "-d", job).returncode == 0
+    process = start(*words[:1], job, *words[1:], DOCKER_HOST=f"unix://{proxy.path}")
+    told = words == ("wait",)
+    read_until(process, b" to end\n" if told else b"ready\n", stderr=told)
+    until_asked(proxy, "/wait" if told or words == ("up",) else "follow=1")
+    proxy.fall_silent()
+    (tmp_path / "wait" / "over").touch()
+    code, out, err = ended(process, timeout=45)  # an idle connection of the engine's client takes a minute
+    assert code == 13, err
+    if not told:
+        assert out == "after\n"
+        assert err.count("dead\n") == 1 + err.count("last line: dead\n")
+
+
+def test_what_comes_while_a_connection_is_silent_is_shown(
+    start: Start, make_job: Callable[..., Path], proxy: Proxy, tmp_path: Path
+) -> None:
+    """The job goes on and writes: a stream that has none of it is taken up anew."""
+    (tmp_path / "wait").mkdir()
+    mounts = [{"type": "bind", "source": "./wait", "target": "/wait"}]
+    script = "echo ready; for each in 1 2; do until [ -e /wait/$each ]; do sleep 0.1; done; echo $each; done"
+    script += "; i=0; until [ -e /wait/over ]; do sleep 1; i=$((i+1)); echo more $i; done"
+    process = start(
+        "up", str(make_job(command=["/bin/sh", "-c", script], mounts=mounts)), DOCKER_HOST=f"unix://{proxy.path}"
+    )
+    seen = read_until(process, b"ready\n")
+    until_asked(proxy, "/wait")
+    proxy.fall_silent()
+    (tmp_path / "wait" / "1").touch()
+    (tmp_path / "wait" / "2").touch()
+    seen += read_until(process, b"more 3\n")
+    (tmp_path / "wait" / "over").touch()
+    code, out, err = ended(process)
+    lines = (seen.decode() + out).splitlines()
+    assert (code, lines) == (0, ["ready", "1", "2", *(f"more {each}" for each in range(1, len(lines) - 2))]), err
+
+
+def until_asked(proxy: Proxy, what: str) -> None:
+    """Wait until the engine was asked for something through a proxy."""
+    until = time.monotonic() + 30
+    while not any(what in each for each in list(proxy.asked)):
+        assert time.monotonic() < until, proxy.asked
+        time.sleep(0.05)
+
+
+def removed(proxy: Proxy) -> list[str]:
+    """Return the ids of containers that were removed through a proxy."""
+    return [each.split("/containers/")[1].partition("?")[0] for each in proxy.asked if each.startswith("DELETE")]
+
+
+@pytest.mark.parametrize("words", [("ps",), ("status",), ("down",), ("logs",)])
+def test_a_verb_asks_no_more_where_more_runs_are_kept(
+    make_job: Callable[..., Path], proxy: Proxy, trainlaunch: Runs, job_name: str, words: tuple[str, ...]
+) -> None:
+    """An engine far away takes its time for each question."""
+    job = str(make_job(command=["true"]))
+    counts = []
+    for runs in (2, 4):
+        for _ in range(runs):
+            assert trainlaunch("up", job).returncode == 0
+        proxy.asked.clear()
+        done = trainlaunch(*words, *[job_name] * (words != ("ps",)), env={"DOCKER_HOST": f"unix://{proxy.path}"})
+        assert done.returncode == 0, done.stderr
+        known = [f"/containers/{each}" for each in ("json", *containers_of(job_name), *removed(proxy))]
+        counts.append([each for each in proxy.asked if any(own in each for own in known)])
+    assert "GET" in "".join(counts[0])
+    assert len(counts[1]) <= len(counts[0]), counts
+
+
+def test_ps_as_json_describes_each_container_once(
+    make_job: Callable[..., Path], proxy: Proxy, trainlaunch: Runs, job_name: str
+) -> None:
+    """Docker's own and Compose's are in one engine, and each target asks for its own."""
+    job = str(make_job(command=["true"]))
+    for _ in range(3):
+        assert trainlaunch("up", job).returncode == 0
+    done = trainlaunch("ps", "-o", "json", env={"DOCKER_HOST": f"unix://{proxy.path}"})
+    own = [each["id"] for each in json.loads(done.stdout)["runs"] if each["job"] == job_name]
+    assert len(own) == 3
+    assert [sum(name in each for each in proxy.asked) for name in own] == [1, 1, 1]

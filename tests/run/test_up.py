@@ -51,9 +51,9 @@ def read_until(process: subprocess.Popen[bytes], word: bytes, *, stderr: bool = 
     return seen
 
 
-def ended(process: subprocess.Popen[bytes]) -> tuple[int, str, str]:
+def ended(process: subprocess.Popen[bytes], timeout: float = 90) -> tuple[int, str, str]:
     """Wait for the end; return exit code, the rest of stdout, stderr."""
-    out, err = process.communicate(timeout=90)
+    out, err = process.communicate(timeout=timeout)
     return process.returncode, out.decode(), err.decode()
 
 

@@ -13,13 +13,12 @@ from typing import Any
 from launcher.container.checkpoints import attempt_variables
 from launcher.diagnostics import Diagnostic
 from launcher.errors import LaunchError, TargetUnavailable
-from launcher.job.reserved import LABEL_PREFIX
 from launcher.plan.launch_plan import LaunchPlan
 from launcher.plan.names import node_names
 from launcher.render import render
 from launcher.run.backend import Say, Session, Started
 from launcher.run.compose.command import Compose, find_compose
-from launcher.run.docker.backend import DockerBackend
+from launcher.run.docker.backend import JOB, DockerBackend
 from launcher.run.docker.client import GONE, REFUSED, Engine, EngineRefused
 from launcher.run.docker.create_body import run_labels
 from launcher.run.docker.flags import NOT_FOR_UP
@@ -28,7 +27,6 @@ from launcher.run.docker.start import name_taken
 from launcher.run.multi_node import SessionGroup, by_node
 from launcher.verify import verified
 
-JOB = LABEL_PREFIX + "job"
 FORBIDDEN = 403
 _CONTAINER_ID = re.compile(r"[0-9a-f]{64}")
 _SAID_LINES = 5
@@ -119,15 +117,15 @@ class ComposeBackend(DockerBackend):
         self._asked_to_stop.add(container)
         self._each(super().kill, container)
 
-    def _is_of_this_target(self, container: Started) -> bool:
-        return bool(container.project)
+    def _is_of_this_target(self, project: str) -> bool:
+        return bool(project)
 
     def remove(self, container: str) -> None:
         """Remove a container with its anonymous volumes, and networks of its job that no run has any more."""
         removed = self.inspect(container)
         super().remove(container)
         if removed is not None:
-            used = {each.project for each in self.runs(removed.job)}
+            used = {each.project for each in self.listed(removed.job)}
             self._remove_networks(JOB, removed.job, but=used)
 
     def _stop_peers(self, project: str) -> None:
@@ -145,7 +143,7 @@ class ComposeBackend(DockerBackend):
         if _CONTAINER_ID.fullmatch(container):
             one = self.inspect(container)
             return () if one is None else (one,)
-        return by_node(iter(self._labelled(COMPOSE_PROJECT, container)))
+        return by_node(iter(self._labelled({COMPOSE_PROJECT: container})))
 
     def _discard(self, project: str) -> None:
         """Remove what was made of a project that can't run as a whole."""

@@ -5,36 +5,46 @@ from __future__ import annotations
 import contextlib
 import json
 from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from launcher.errors import TargetUnavailable
 from launcher.run.backend import Chunk, Position
-from launcher.run.docker.client import Engine
+from launcher.run.docker.follow import Followed
 from launcher.run.stream import chunks_of
+
+if TYPE_CHECKING:
+    from launcher.run.docker.streams import ContainerStreams
 
 
 class AttachedSession:
-    """A session on streams that were opened before the start."""
+    """A session on the streams of a container's output and end, which were opened before the start."""
 
-    def __init__(self, engine: Engine, attached: Any, waiting: Any, position: Position) -> None:
-        self._engine = engine
-        self._attached = attached
-        self._waiting = waiting
+    def __init__(self, streams: ContainerStreams, container: str, opened: tuple[Any, Any], position: Position) -> None:
+        self._streams = streams
+        self._container = container
+        self._attached, self._waiting = opened
         self._position = position
 
     def chunks(self) -> Iterator[Chunk]:
         """Yield the output; a lost engine ends it like an end of the job, and exit_code then says None."""
-        return self._position.take(chunks_of(self._attached))
+        attached = Followed(chunks_of(self._attached), lambda: self._streams.log_seen(self._container))
+        yield from self._position.take(attached)
+        if attached.given_up:
+            with contextlib.suppress(TargetUnavailable):
+                yield from self._streams.logs(self._container, follow=False, position=self._position)
 
     def exit_code(self) -> int | None:
         """Return the code that the engine's wait answers."""
-        try:
-            with self._engine.attempting("wait for the end"), contextlib.closing(self._waiting):
-                answer = json.loads(self._waiting.content or b"{}")
-        except (TargetUnavailable, ValueError):
-            return None
-        code = answer.get("StatusCode")
-        return code if isinstance(code, int) else None
+        with contextlib.suppress(TargetUnavailable, ValueError):
+            for answer in Followed(self._answered(), lambda: self._streams.end_seen(self._container)):
+                code = json.loads(answer or b"{}").get("StatusCode")
+                return code if isinstance(code, int) else None
+        return None
+
+    def _answered(self) -> Iterator[bytes]:
+        with self._streams.engine.attempting("wait for the end"), contextlib.closing(self._waiting):
+            answer: bytes = self._waiting.content
+        yield answer
 
     def close(self) -> None:
         """Close both streams."""

@@ -11,31 +11,32 @@ from launcher.errors import TargetUnavailable
 from launcher.job.reserved import LABEL_PREFIX
 from launcher.plan.launch_plan import LaunchPlan
 from launcher.plan.names import node_names
-from launcher.run.backend import Chunk, Position, Say, Session, ShmReading, Started
+from launcher.run.backend import Position, Say, Session, ShmReading, Started
 from launcher.run.docker.attached import AttachedSession
 from launcher.run.docker.checks import host_findings, shares_this_host, volume_findings
 from launcher.run.docker.client import CONFLICT, GONE, Engine, EngineRefused, find_endpoint
 from launcher.run.docker.create_body import create_body
 from launcher.run.docker.exec import execute, run_health_command
 from launcher.run.docker.image import ensure_image
-from launcher.run.docker.inspect import alien_label, secrets_of, started_from
+from launcher.run.docker.inspect import COMPOSE_PROJECT, alien_label, secrets_of, started_from
 from launcher.run.docker.kills import SHUTDOWN, signals_sent
+from launcher.run.docker.listing import described_by, entries
 from launcher.run.docker.start import name_taken, start_refused
+from launcher.run.docker.streams import ContainerStreams
 from launcher.run.log_position import BytePosition
 from launcher.run.observe import read_from_health, read_from_proc
 from launcher.run.reconnect import LoggedSession, ReconnectingSession
-from launcher.run.stream import chunks_of
 from launcher.run.wording import may_move
 
 if TYPE_CHECKING:
     from launcher.diagnose.live.facts import Look
 
-OK = 200
 NAME_TRIES = 3  # for a name that other starts of the job move away and take meanwhile
+JOB, RUN = LABEL_PREFIX + "job", LABEL_PREFIX + "run"
 TTL_LABEL = LABEL_PREFIX + "ttl-after-finished"
 
 
-class DockerBackend:
+class DockerBackend(ContainerStreams):
     """Runs jobs on the Docker engine that the `docker` command would use."""
 
     place = "this engine"
@@ -127,7 +128,7 @@ class DockerBackend:
             self.remove(container)
             raise start_refused(refused) from refused
         position = BytePosition()
-        session = AttachedSession(self.engine, attached, waiting, position)
+        session = AttachedSession(self, container, (attached, waiting), position)
         return ReconnectingSession(session, self, container, position, notice=self._notice)
 
     def _started(self, container: str) -> tuple[Any, Any]:
@@ -199,25 +200,32 @@ class DockerBackend:
 
     def expiring(self) -> tuple[Started, ...]:
         """Ask the engine for them alone: it describes containers one by one."""
-        return tuple(each for each in self._labelled(TTL_LABEL, None) if self._is_of_this_target(each))
+        return self._labelled({TTL_LABEL: None})
 
-    def runs(self, job: str | None = None) -> tuple[Started, ...]:
+    def runs(self, job: str | None = None, run: str | None = None) -> tuple[Started, ...]:
         """Return the containers with our job label, newest first, those of rendered `docker run` texts included."""
-        return tuple(each for each in self._labelled(f"{LABEL_PREFIX}job", job) if self._is_of_this_target(each))
+        labels = {JOB: job, **({} if run is None else {RUN: run})}
+        return self._labelled(labels)
 
-    def _is_of_this_target(self, container: Started) -> bool:
-        return not container.project
+    def listed(self, job: str | None = None) -> tuple[Started, ...]:
+        """Describe them by one list, and by a call each those of which that doesn't tell enough."""
+        return self._labelled({JOB: job}, by_list=True)
 
-    def _labelled(self, label: str, value: str | None) -> tuple[Started, ...]:
-        """Return the containers with a label, of that value or any, newest first."""
-        with self.engine.attempting("list containers") as client:
-            listed = client.containers(all=True, filters={"label": label if value is None else f"{label}={value}"})
-        found = (self._fitting(each["Id"]) for each in listed)
+    def _is_of_this_target(self, project: str) -> bool:
+        return not project
+
+    def _labelled(self, labels: Mapping[str, str | None], *, by_list: bool = False) -> tuple[Started, ...]:
+        """Return the containers of this target with labels, each of that value or any, newest first."""
+        own = [
+            each
+            for each in entries(self.engine, labels)
+            if self._is_of_this_target((each.get("Labels") or {}).get(COMPOSE_PROJECT, ""))
+        ]
+        found = (self._fitting((by_list and described_by(each)) or self._inspect(each["Id"])) for each in own)
         return tuple(sorted((each for each in found if each), key=lambda each: each.created, reverse=True))
 
-    def _fitting(self, container: str) -> Started | None:
-        """Describe a container; None where it is gone, or is none of ours by its labels, which is said."""
-        found = self._inspect(container)
+    def _fitting(self, found: dict[str, Any] | None) -> Started | None:
+        """Read a description; None where there is none, or it is none of ours by its labels, which is said."""
         if found is None:
             return None
         try:
@@ -226,41 +234,9 @@ class DockerBackend:
                 return self._described(found)
         except (KeyError, TypeError, ValueError, OverflowError) as alien:
             why = f"the engine's description of it can't be read: {alien!r}"
-        self._hears_aliens(f"container {container[:12]} is left out: {why}; `docker rm -f {container[:12]}` removes it")
+        name = str(found.get("Id"))[:12]
+        self._hears_aliens(f"container {name} is left out: {why}; `docker rm -f {name}` removes it")
         return None
-
-    def logs(self, container: str, *, follow: bool, position: Position | None = None) -> Iterator[Chunk]:
-        """Yield the engine's log; a followed one ends too early where the job ended faster than it was read."""
-        place = BytePosition() if position is None else position
-        if follow:
-            yield from place.take(self._log(container, follow=True, **place.query()))
-        yield from place.take(self._log(container, follow=False, **place.query()))
-
-    def _log(self, container: str, *, follow: bool, **query: str | int) -> Iterator[Chunk]:
-        with self.engine.attempting(f"read the log of container {container[:12]}") as client:
-            response = self._stream(client.get, container, "logs", stdout=1, stderr=1, follow=int(follow), **query)
-        return chunks_of(response)
-
-    def _stream(self, method: Any, container: str, what: str, **params: str | int) -> Any:
-        """Return a response whose body is still to come; the SDK's own calls read it whole, or mix the two streams."""
-        client = self.engine.client
-        url = f"{client.base_url}/v{client.api_version}/containers/{container}/{what}"
-        response = method(url, params=params, stream=True, timeout=None)
-        if response.status_code != OK:
-            with contextlib.closing(response):
-                raise EngineRefused(what, response.json().get("message", ""), response.status_code)
-        return response
-
-    def wait(self, container: str) -> int | None:
-        """Block until it is not running."""
-        try:
-            with self.engine.attempting(f"wait for container {container[:12]}") as client:
-                code: int = client.wait(container, timeout=None)["StatusCode"]
-                return None if code < 0 else code  # Podman's -1: it never ran
-        except EngineRefused as refused:
-            if refused.status == GONE:
-                return None
-            raise
 
     def remove(self, container: str) -> None:
         """Remove an ended container with its anonymous volumes; one that is gone is fine."""

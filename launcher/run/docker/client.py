@@ -130,11 +130,14 @@ class Engine:
 
         ssh = self.endpoint.host.startswith("ssh://")
         tls = self.endpoint.tls or False
-        return docker.APIClient(base_url=self.endpoint.host, version=version, tls=tls, use_ssh_client=ssh)
+        client = docker.APIClient(base_url=self.endpoint.host, version=version, tls=tls, use_ssh_client=ssh)
+        if not ssh:  # each of its connections is a process
+            client.headers["Connection"] = "close"  # one that is kept may have died in silence, as in a tunnel
+        return client
 
     def _ask(self, client: APIClient) -> None:
         """Learn the engine's version and kind from a ping: Podman takes two seconds to answer `/version`."""
-        headers = client.get(f"{client.base_url}/_ping").headers
+        headers = client.get(f"{client.base_url}/_ping", timeout=PROBE_SECONDS).headers
         self._podman = PODMAN in headers
         self._version = headers.get("Api-Version") or "auto"
 

@@ -14,6 +14,7 @@ from launcher.job.reserved import LABEL_PREFIX
 from launcher.plan.launch_plan import LaunchPlan
 from launcher.render import render
 from launcher.run.docker.inspect import SECRETS
+from launcher.run.docker.listing import SHM
 from launcher.run.gpus_held import GPUS, held_by
 from launcher.run.owner import MEASURES, OWNER_KEY, own_name
 from launcher.run.secrets import secret_value
@@ -47,6 +48,7 @@ def plain_body(plan: LaunchPlan) -> dict[str, Any]:
 def run_labels(plan: LaunchPlan, *, run: str, attempt: int) -> dict[str, str]:
     """Return the labels that only a run has; `own_labels` are those that every rendering carries."""
     values = {"run": run, "attempt": str(attempt), "max-attempts": str(plan.job.max_attempts), OWNER_KEY: own_name()}
+    values[SHM] = str(plan.shm.size.value)
     if plan.gpus:
         values[GPUS] = held_by(plan)
     if plan.measures:

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import itertools
+from collections.abc import Iterator
+from typing import Any
 
 from launcher.run.backend import Started
 from launcher.run.docker.client import Engine
+from launcher.run.docker.follow import Followed, Seen
 
 # What an engine that shuts down sends to its containers, by how they ended; its events are forgotten with it.
 SHUTDOWN: dict[int | None, tuple[int, ...]] = {143: (15,), 137: (15, 9)}
@@ -23,11 +26,15 @@ def signals_sent(engine: Engine, container: Started) -> tuple[int, ...]:
     """
     if not container.finished:
         return ()
+    kills = Followed(_kills(engine, container), lambda: Seen(ended=True))  # all of them are there
+    attributes = [each.get("Actor", {}).get("Attributes", {}) for each in kills]
+    return tuple(int(each["signal"]) for each in attributes if str(each.get("signal", "")).isdigit())
+
+
+def _kills(engine: Engine, container: Started) -> Iterator[dict[str, Any]]:
     kinds = {"container": container.id, "event": [KILL, END]}
     since, until = f"{container.started:.6f}", f"{container.finished + END_LAG:.6f}"
     with engine.attempting("read events") as client:
         events = client.events(since=since, until=until, filters=kinds, decode=True)
         with contextlib.closing(events):
-            kills = itertools.takewhile(lambda event: event.get("Action") != END, events)
-            attributes = [each.get("Actor", {}).get("Attributes", {}) for each in kills]
-    return tuple(int(each["signal"]) for each in attributes if str(each.get("signal", "")).isdigit())
+            yield from itertools.takewhile(lambda event: event.get("Action") != END, events)

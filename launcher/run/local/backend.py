@@ -58,8 +58,7 @@ class LocalBackend:
         findings = local_findings(plan)
         if findings:
             raise TargetUnavailable(findings)
-        holder = self._holder(plan.name)
-        if holder is not None and not may_move(holder, plan):
+        if (holder := self._holder(plan.name)) is not None and not may_move(holder, plan):
             raise TargetUnavailable([name_taken(plan, holder)])
         for finding in not_applied_on_a_host.check(plan):
             say(finding.message)
@@ -153,10 +152,7 @@ class LocalBackend:
     def checked(self, container: str) -> Started | None:
         """Run the health command when the next check is due."""
         known = (self._folder(container).description() or {}).get("health") or {}
-        if not self._checks.due(container, known.get("interval", 0)):
-            return None
-        state = self.inspect(container)
-        if state is None:
+        if not self._checks.due(container, known.get("interval", 0)) or (state := self.inspect(container)) is None:
             return None
         ill = self._checks.unhealthy(container, failed=state.health == "unhealthy", retries=known.get("retries", 1))
         return state if ill or state.health != "unhealthy" else None
@@ -173,12 +169,16 @@ class LocalBackend:
 
     def expiring(self) -> tuple[Started, ...]:
         """Look through all: they are files."""
-        return tuple(each for each in self.runs() if each.ttl is not None)
+        return tuple(each for each in self.listed() if each.ttl is not None)
 
-    def runs(self, job: str | None = None) -> tuple[Started, ...]:
+    def runs(self, job: str | None = None, run: str | None = None) -> tuple[Started, ...]:
         """Return the runs of this host, newest first; one that can't be used is said and left out."""
+        return tuple(filter(None, (self.inspect(each.id) for each in self.listed(job) if run in {None, each.run})))
+
+    def listed(self, job: str | None = None) -> tuple[Started, ...]:
+        """Describe them without running their health commands."""
         refuse_alien_state(self._root)
-        found = (self._usable(each, health=True) for each in self._folders() if job in {None, each.path.parent.name})
+        found = (self._usable(each) for each in self._folders() if job in {None, each.path.parent.name})
         return tuple(sorted((each for each in found if each), key=lambda each: each.created, reverse=True))
 
     def follow(self, container: str, position: Position) -> Session:
@@ -227,8 +227,7 @@ class LocalBackend:
         """Look at the run's processes on this host."""
         from launcher.run.live import look_here
 
-        pids = run_pids(self._folder(container.id))
-        return look_here("/", pids) if pids else None
+        return look_here("/", pids) if (pids := run_pids(self._folder(container.id))) else None
 
     def close(self) -> None:
         """Nothing is open."""
@@ -251,8 +250,7 @@ class LocalBackend:
             return None
 
     def _holder(self, name: str) -> Started | None:
-        states = map(self._usable, self._folders())
-        return next((each for each in states if each is not None and each.name == name), None)
+        return next((each for each in map(self._usable, self._folders()) if each and each.name == name), None)
 
     def _move_away(self, holder: Started) -> None:
         folder = self._folder(holder.id)

@@ -128,7 +128,8 @@ class PodmanBackend(DockerBackend):
         kinds = json.dumps({"container": [container], "event": ["kill", "stop"]})
         with self.engine.attempting("read events") as client:
             url = f"{client.base_url}/v{client.api_version}/events"
-            answer = client.get(url, params={"since": int(since), "stream": "false", "filters": kinds})
+            asked = {"since": int(since), "stream": "false", "filters": kinds}
+            answer = client.get(url, params=asked, timeout=client.timeout)
         if answer.status_code != 200:
             raise EngineRefused("read events", answer.text, answer.status_code)
         for line in answer.text.splitlines():
