@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -23,12 +22,12 @@ if TYPE_CHECKING:
     from launcher.run.kubernetes.runs import ClusterRun
 
 MOST_PODS = 8  # that are looked into, one after the other
-MOST_AT_ONCE = 8
 
 
 def explain_run(args: argparse.Namespace, streams: Streams) -> int:
     """Explain the newest run of a job, of several nodes the one that failed first."""
     from launcher.cli.target_options import means_a_cluster
+    from launcher.run.at_once import at_once
 
     args.job = args.run  # as the verbs about runs name it
     if means_a_cluster(args):
@@ -39,8 +38,7 @@ def explain_run(args: argparse.Namespace, streams: Streams) -> int:
         if evidence is not None:
             return tell(evidence, streams, output=args.output)
         running = [each for each in containers if not each.ended]
-        with ThreadPoolExecutor(MOST_AT_ONCE) as looks:  # a look takes two seconds each
-            looked_at = list(looks.map(lambda each: _running(backend, each), running))
+        looked_at = at_once(lambda each: _running(backend, each), running)  # a look takes two seconds each
         return tell_live(looked_at, streams, output=args.output)
 
 

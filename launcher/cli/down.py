@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
 from launcher.cli.run_argument import add_run_argument, chosen_for_removal, found_runs
@@ -35,15 +34,14 @@ def run(args: argparse.Namespace, streams: Streams) -> int:
 
 
 def _remove(backend: Backend, run: MachineRun, streams: Streams) -> None:
+    from launcher.run.at_once import at_once
     from launcher.run.kept import Kept
 
     running = [each for each in run.containers if each.status == "running"]
     for container in running:
         streams.say(f"stopping {container.name}")
     # At once: the nodes of a job have one grace period, not one after the other.
-    with ThreadPoolExecutor(max(1, len(running))) as pool:
-        for _ in pool.map(backend.stop, (each.id for each in running)):
-            pass  # raises what a stop raised
+    at_once(backend.stop, [each.id for each in running], most=len(running))
     for container in run.containers:
         backend.remove(container.id)
         Kept(container.run).remove()

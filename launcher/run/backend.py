@@ -194,7 +194,7 @@ class Backend(Protocol):
         """Return the signals that were sent to it through the target by whomever, in order."""
 
     def expiring(self) -> tuple[Started, ...]:
-        """Return the containers of all jobs that state a ttl_after_finished, newest first."""
+        """Return the containers of all jobs whose ttl_after_finished may be over, newest first."""
 
     def runs(self, job: str | None = None, run: str | None = None) -> tuple[Started, ...]:
         """Return all containers of one job, or of all, newest first; of one run alone where its id is given."""

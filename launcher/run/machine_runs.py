@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 
 from launcher.errors import TargetUnavailable
+from launcher.run.at_once import at_once
 from launcher.run.backend import Backend, Say, Started
 from launcher.run.multi_node import by_node, deciding, newest_of
 from launcher.run.owner import is_mine
 from launcher.run.wording import no_such_attempt
 from launcher.targets import TARGETS
 
-MOST_AT_ONCE = 8  # calls to a target
 ON_THIS_MACHINE = tuple(each.name for each in TARGETS.values() if each.on_this_machine)
 
 
@@ -153,8 +152,7 @@ class Machine:
         That takes one call for each container.
         """
         asked = [(run, each.id) for run in runs for each in (run.containers if whole else run.newest)]
-        with ThreadPoolExecutor(MOST_AT_ONCE) as pool:
-            now = list(pool.map(lambda each: self._backends[each[0].target].inspect(each[1]), asked))
+        now = at_once(lambda each: self._backends[each[0].target].inspect(each[1]), asked)
         known = {(run.target, name): found for (run, name), found in zip(asked, now, strict=True)}
         for run in runs:
             left = [known.get((run.target, each.id), each) for each in run.containers]

@@ -24,9 +24,13 @@ def frames(read: Callable[[int], bytes]) -> Iterator[Chunk]:
             return
 
 
-def chunks_of(response: Any) -> Iterator[Chunk]:
-    """Yield the chunks of a streamed response, then close it; a lost engine ends the stream as the job's end does."""
+def chunks_of(response: Any, *, whole: bool = False) -> Iterator[Chunk]:
+    """Yield the chunks of a streamed response, then close it.
+
+    A lost engine ends the stream as the job's end does; where it must be `whole`, OSError or urllib3's error is raised.
+    """
     import urllib3
 
-    with contextlib.closing(response), contextlib.suppress(OSError, urllib3.exceptions.HTTPError):
+    lost = () if whole else (OSError, urllib3.exceptions.HTTPError)
+    with contextlib.closing(response), contextlib.suppress(*lost):
         yield from frames(response.raw.read)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import uuid
 from collections.abc import Callable, Iterator
@@ -15,7 +16,7 @@ from launcher.job.reserved import LABEL_PREFIX
 from launcher.plan.launch_plan import LaunchPlan
 from tests.conftest import Runs
 from tests.jobs import plan_with, write_job
-from tests.run.proxy import Proxy
+from tests.run.proxy import ENGINE, Proxy
 
 ROOT = Path(__file__).resolve().parents[2]
 SMALL: dict[str, Any] = {
@@ -73,8 +74,8 @@ def make_plan_of(fields: dict[str, Any], tmp_path: Path) -> Callable[..., Launch
 
 @pytest.fixture
 def proxy(tmp_path: Path, engine: str) -> Iterator[Proxy]:
-    """Return a proxy to the engine."""
-    proxy = Proxy(tmp_path / "engine.sock")
+    """Return a proxy to the engine of $DOCKER_HOST, or Docker's."""
+    proxy = Proxy(tmp_path / "engine.sock", Path(os.environ.get("DOCKER_HOST", str(ENGINE)).removeprefix("unix://")))
     yield proxy
     proxy.cut()
 

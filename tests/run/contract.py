@@ -98,6 +98,13 @@ class UserContract:
         assert b"warning" not in joined(chunks, stderr=True).replace(b"warning: can't write to /\n", b"")
 
 
+def as_shown(container: Started) -> tuple[object, ...]:
+    """Return what the table of `ps` and the choice of a run are made of."""
+    names = ("id", "name", "job", "run", "attempt", "max_attempts", "status", "exit_code", "ended", "own_shm", "target")
+    more = ("owner", "measures", "gpus", "node", "project", "engine")
+    return (*(getattr(container, name) for name in (*names, *more)), int(container.created))
+
+
 class BackendContract(ShmContract):
     """Tests by the interface of launcher.run.backend only."""
 
@@ -214,6 +221,19 @@ class BackendContract(ShmContract):
         backend.create(plan, "aaaaaaaa", 1)
         assert backend.runs(plan.job.name[:-1]) == ()
         assert plan.job.name in {each.job for each in backend.runs()}
+
+    def test_a_list_tells_of_each_run_what_its_description_does(
+        self, backend: Backend, begin: Begin, make_plan_of: MakePlan
+    ) -> None:
+        """What `ps` shows of them and what one is chosen by, in the same order: runs of one second too."""
+        for code in range(4):
+            _, session = begin(make_plan_of(command=["/bin/sh", "-c", f"exit {code}"]), run=f"{code}" * 8)
+            assert session.exit_code() == code
+        plan = make_plan_of(command=["/bin/sh", "-c", WAITS])
+        wait_until_ready(begin(plan, run="4" * 8)[1])
+        told, known = backend.listed(plan.job.name), backend.runs(plan.job.name)
+        assert [each.run[0] for each in told] == ["4", "3", "2", "1", "0"]
+        assert [as_shown(each) for each in told] == [as_shown(each) for each in known]
 
     def test_stop_lets_the_jobs_handler_run(self, backend: Backend, begin: Begin, make_plan_of: MakePlan) -> None:
         """SIGTERM arrives, the job's own code is the run's, and the signal is on record."""

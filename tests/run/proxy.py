@@ -1,4 +1,4 @@
-"""A socket in front of the engine's: it counts what it is asked, and can fall silent or be cut."""
+"""A socket in front of the engine's: it counts what it is asked, and can be slow, fall silent or be cut."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import contextlib
 import re
 import socket
 import threading
+import time
 from pathlib import Path
 
 ENGINE = Path("/var/run/docker.sock")
@@ -13,11 +14,16 @@ _REQUEST = re.compile(rb"^(GET|POST|DELETE|HEAD) (/\S*) HTTP/1\.1\r\n", re.MULTI
 
 
 class Proxy:
-    """A socket that passes everything on to the engine's, until it is cut; `asked` are the requests, in order."""
+    """A socket that passes everything on to the engine's, until it is cut; `asked` are the requests, in order.
 
-    def __init__(self, path: Path) -> None:
+    `seconds` are what each piece takes, as through a tunnel to an engine far away.
+    """
+
+    def __init__(self, path: Path, engine: Path = ENGINE) -> None:
         self.path = path
         self.asked: list[str] = []
+        self.seconds = 0.0
+        self._engine = engine
         self._listener = socket.socket(socket.AF_UNIX)
         self._listener.bind(str(path))
         self._listener.listen()
@@ -33,7 +39,7 @@ class Proxy:
             except OSError:
                 return
             upstream = socket.socket(socket.AF_UNIX)
-            upstream.connect(str(ENGINE))
+            upstream.connect(str(self._engine))
             self._open += [client, upstream]
             for source, sink in ((client, upstream), (upstream, client)):
                 self._threads.append(threading.Thread(target=self._pass, args=(source, sink, source is client)))
@@ -44,6 +50,7 @@ class Proxy:
             while data := source.recv(65536):
                 if asks:
                     self.asked += [f"{verb.decode()} {path.decode()}" for verb, path in _REQUEST.findall(data)]
+                time.sleep(self.seconds)
                 if source not in self._silent:
                     sink.sendall(data)
             if source not in self._silent:

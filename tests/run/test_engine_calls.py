@@ -18,7 +18,7 @@ MOST = 9  # ping, info, the name, the image, runs whose time is over; create, at
 def test_a_start_asks_no_more_where_other_runs_are_kept(
     make_job: Callable[..., Path], job_name: str, trainlaunch: Runs, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Ended runs of the same job and of others are not looked at one by one."""
+    """Ended runs of the same job and of others are not looked at one by one, nor those whose time can't be over."""
     calls: list[str] = []
     send = requests.Session.send
 
@@ -26,7 +26,7 @@ def test_a_start_asks_no_more_where_other_runs_are_kept(
         calls.append(str(request.url))
         return send(self, request, **options)
 
-    job = str(make_job(command=["true"]))
+    job = str(make_job(command=["true"], ttl_after_finished="1h"))
     assert trainlaunch("up", job).returncode == 0
     monkeypatch.setattr(requests.Session, "send", counted)
     assert trainlaunch("up", job, "--name", f"{job_name}-two").returncode == 0

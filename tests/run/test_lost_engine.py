@@ -137,6 +137,34 @@ def test_what_comes_while_a_connection_is_silent_is_shown(
     assert (code, lines) == (0, ["ready", "1", "2", *(f"more {each}" for each in range(1, len(lines) - 2))]), err
 
 
+def test_an_engine_far_away_is_no_dead_one(
+    start: Start, make_job: Callable[..., Path], proxy: Proxy, job_name: str
+) -> None:
+    """Each call takes its time, the output comes late and seldom, and no stream is taken up anew."""
+    proxy.seconds = 0.3
+    script = "for each in 1 2 3; do echo $each; sleep 5; done"
+    process = start("up", str(make_job(command=["/bin/sh", "-c", script])), DOCKER_HOST=f"unix://{proxy.path}")
+    code, out, err = ended(process)
+    assert (code, out) == (0, "1\n2\n3\n"), err
+    assert "went away" not in err
+    assert sum("follow=1" in each for each in proxy.asked) == 0
+
+
+def test_a_log_that_breaks_off_is_not_taken_for_a_whole_one(
+    start: Start, make_job: Callable[..., Path], proxy: Proxy, trainlaunch: Runs
+) -> None:
+    """What came is shown, and the verb fails."""
+    job = str(make_job(command=["seq", "1", "100000"]))
+    assert trainlaunch("up", job).returncode == 0
+    process = start("logs", job, DOCKER_HOST=f"unix://{proxy.path}")
+    read_until(process, b"\n100\n")
+    proxy.hang_up()
+    code, out, err = ended(process)
+    assert (code, "100000\n" in out) == (3, False)
+    assert "error[TL501]" in err
+    assert "read the log of container" in err
+
+
 def until_asked(proxy: Proxy, what: str) -> None:
     """Wait until the engine was asked for something through a proxy."""
     until = time.monotonic() + 30

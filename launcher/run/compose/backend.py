@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import re
 from collections.abc import Callable, Iterable, Mapping
-from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -16,6 +15,7 @@ from launcher.errors import LaunchError, TargetUnavailable
 from launcher.plan.launch_plan import LaunchPlan
 from launcher.plan.names import node_names
 from launcher.render import render
+from launcher.run.at_once import at_once
 from launcher.run.backend import Say, Session, Started
 from launcher.run.compose.command import Compose, find_compose
 from launcher.run.docker.backend import JOB, DockerBackend
@@ -135,15 +135,13 @@ class ComposeBackend(DockerBackend):
 
     def _each(self, action: Callable[[str], None], container: str) -> None:
         members = [each.id for each in self._members(container) if not each.ended]
-        with ThreadPoolExecutor(max(1, len(members))) as pool:
-            for _ in pool.map(action, members):
-                pass  # raises what an action raised
+        at_once(action, members, most=len(members))
 
     def _members(self, container: str) -> tuple[Started, ...]:
         if _CONTAINER_ID.fullmatch(container):
             one = self.inspect(container)
             return () if one is None else (one,)
-        return by_node(iter(self._labelled({COMPOSE_PROJECT: container})))
+        return by_node(iter(self._described_each(self._entries({COMPOSE_PROJECT: container}))))
 
     def _discard(self, project: str) -> None:
         """Remove what was made of a project that can't run as a whole."""

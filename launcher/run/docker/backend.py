@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Mapping
+import time
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,6 +12,7 @@ from launcher.errors import TargetUnavailable
 from launcher.job.reserved import LABEL_PREFIX
 from launcher.plan.launch_plan import LaunchPlan
 from launcher.plan.names import node_names
+from launcher.run.at_once import at_once
 from launcher.run.backend import Position, Say, Session, ShmReading, Started
 from launcher.run.docker.attached import AttachedSession
 from launcher.run.docker.checks import host_findings, shares_this_host, volume_findings
@@ -20,7 +22,7 @@ from launcher.run.docker.exec import execute, run_health_command
 from launcher.run.docker.image import ensure_image
 from launcher.run.docker.inspect import COMPOSE_PROJECT, alien_label, secrets_of, started_from
 from launcher.run.docker.kills import SHUTDOWN, signals_sent
-from launcher.run.docker.listing import described_by, entries
+from launcher.run.docker.listing import Entry, Told, described_by, entries, made_before
 from launcher.run.docker.start import name_taken, start_refused
 from launcher.run.docker.streams import ContainerStreams
 from launcher.run.log_position import BytePosition
@@ -199,30 +201,33 @@ class DockerBackend(ContainerStreams):
         return tuple(secrets_of(self._inspect(container.id) or {}))
 
     def expiring(self) -> tuple[Started, ...]:
-        """Ask the engine for them alone: it describes containers one by one."""
-        return self._labelled({TTL_LABEL: None})
+        """Describe those alone that were made so long ago: the engine describes containers one by one."""
+        return self._described_each(made_before(self._entries({TTL_LABEL: None}), TTL_LABEL, time.time()))
 
     def runs(self, job: str | None = None, run: str | None = None) -> tuple[Started, ...]:
         """Return the containers with our job label, newest first, those of rendered `docker run` texts included."""
-        labels = {JOB: job, **({} if run is None else {RUN: run})}
-        return self._labelled(labels)
+        return self._described_each(self._entries({JOB: job, **({} if run is None else {RUN: run})}))
 
     def listed(self, job: str | None = None) -> tuple[Started, ...]:
         """Describe them by one list, and by a call each those of which that doesn't tell enough."""
-        return self._labelled({JOB: job}, by_list=True)
+        own = self._entries({JOB: job})
+        return self._described_each(own, lambda each: self._told(each, own))
+
+    def _told(self, entry: Entry, _among: Sequence[Entry]) -> dict[str, Any] | None:
+        return described_by(entry)
 
     def _is_of_this_target(self, project: str) -> bool:
         return not project
 
-    def _labelled(self, labels: Mapping[str, str | None], *, by_list: bool = False) -> tuple[Started, ...]:
-        """Return the containers of this target with labels, each of that value or any, newest first."""
-        own = [
-            each
-            for each in entries(self.engine, labels)
-            if self._is_of_this_target((each.get("Labels") or {}).get(COMPOSE_PROJECT, ""))
-        ]
-        found = (self._fitting((by_list and described_by(each)) or self._inspect(each["Id"])) for each in own)
-        return tuple(sorted((each for each in found if each), key=lambda each: each.created, reverse=True))
+    def _entries(self, labels: Mapping[str, str | None]) -> list[Entry]:
+        """Return the engine's list of containers of this target with labels, each of that value or any."""
+        found = entries(self.engine, labels)
+        return [each for each in found if self._is_of_this_target((each.get("Labels") or {}).get(COMPOSE_PROJECT, ""))]
+
+    def _described_each(self, listed: Sequence[Entry], told: Told = lambda _: None) -> tuple[Started, ...]:
+        """Return what is said of listed containers by `told`, else by the engine, in their order: newest first."""
+        found = at_once(lambda each: told(each) or self._inspect(each["Id"]), listed)
+        return tuple(filter(None, map(self._fitting, found)))
 
     def _fitting(self, found: dict[str, Any] | None) -> Started | None:
         """Read a description; None where there is none, or it is none of ours by its labels, which is said."""

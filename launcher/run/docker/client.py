@@ -11,6 +11,7 @@ import shlex
 import socket
 import sys
 import threading
+import weakref
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -86,7 +87,7 @@ class Engine:
         self._local = threading.local()
         self._version: str | None = None  # of the API; unknown until the first connection
         self._podman = False
-        self._opened: list[APIClient] = []
+        self._opened: weakref.WeakSet[APIClient] = weakref.WeakSet()  # a thread's ends with it
 
     @property
     def is_podman(self) -> bool:
@@ -101,7 +102,7 @@ class Engine:
         client: APIClient | None = getattr(self._local, "client", None)
         if client is None:
             client = self._local.client = self._connect()
-            self._opened.append(client)
+            self._opened.add(client)
         return client
 
     def close(self) -> None:
@@ -149,6 +150,7 @@ class Engine:
         """
         import docker
         import requests
+        import urllib3
 
         client = self.client
         try:
@@ -157,7 +159,12 @@ class Engine:
             words = str(cause.explanation or cause)
             conflicts = any(each in words for each in _PODMAN_CONFLICTS)
             raise EngineRefused(what, words, CONFLICT if conflicts else cause.status_code) from cause
-        except (docker.errors.DockerException, requests.RequestException, OSError) as cause:
+        except (
+            docker.errors.DockerException,
+            requests.RequestException,
+            urllib3.exceptions.HTTPError,
+            OSError,
+        ) as cause:
             raise unreachable(self.endpoint, f"{what}: {cause}") from cause
 
 

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import queue
 import threading
+import time
 from collections.abc import Callable, Iterator
 from typing import Generic, NamedTuple, TypeVar
 
-from launcher.errors import LaunchError, TargetUnavailable
+from launcher.errors import TargetUnavailable
 
 LOOK_SECONDS = 2.0  # of silence between two looks at the container, each on a connection of its own
+SLOWER = 4  # what is due may take so many times as long as the look that found it: an engine far away is not a dead one
 QUEUED = 64  # a reader that is slower than the job holds it up, as the stream itself does
 T = TypeVar("T")
 
@@ -25,30 +27,32 @@ class Followed(Generic[T]):
     """What a stream gives, until it ends or is given up, which `given_up` then says.
 
     After a look that found the container ended, or more in its log than at the look before, something is due: where
-    nothing comes until the next look the stream is given up, and likewise where the engine doesn't answer a look.
+    nothing comes then the stream is given up, and likewise where the engine doesn't answer a look.
     """
 
     def __init__(self, stream: Iterator[T], look: Callable[[], Seen]) -> None:
         self.given_up = False
         self._stream, self._look = stream, look
-        self._coming: queue.Queue[tuple[T, ...] | LaunchError] = queue.Queue(QUEUED)
+        self._coming: queue.Queue[tuple[T, ...] | Exception] = queue.Queue(QUEUED)
 
     def __iter__(self) -> Iterator[T]:
         """Yield it, read by a thread that a silent connection may hold. Raises what the stream raised."""
         threading.Thread(target=self._pump, daemon=True).start()
         last: bytes | None = None
-        due = False
+        due, patience = False, LOOK_SECONDS
         while True:
             try:
-                item = self._coming.get(timeout=LOOK_SECONDS)
+                item = self._coming.get(timeout=patience)
             except queue.Empty:
+                begun = time.monotonic()
                 if due or (now := self._looked()) is None:
                     self.given_up = True
                     return
                 due, last = now.ended or last not in {None, now.last}, now.last
+                patience = LOOK_SECONDS + SLOWER * (time.monotonic() - begun)
                 continue
-            due, last = False, None
-            if isinstance(item, LaunchError):
+            due, last, patience = False, None, LOOK_SECONDS
+            if isinstance(item, Exception):
                 raise item
             if not item:
                 return
@@ -64,7 +68,7 @@ class Followed(Generic[T]):
         try:
             for item in self._stream:
                 self._coming.put((item,))
-        except LaunchError as cause:
+        except Exception as cause:  # who reads raises it
             self._coming.put(cause)
         finally:
             self._coming.put(())

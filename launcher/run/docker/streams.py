@@ -58,7 +58,7 @@ class ContainerStreams:
     def _opened_log(self, container: str, *, follow: bool, **query: str | int) -> Iterator[Chunk]:
         with self.engine.attempting(f"read the log of container {container[:12]}") as client:
             response = self._stream(client.get, container, "logs", stdout=1, stderr=1, follow=int(follow), **query)
-        yield from chunks_of(response)
+            yield from chunks_of(response, whole=not follow)
 
     def end_seen(self, container: str) -> Seen:
         """Look at a container's state."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import json
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -21,6 +21,7 @@ from launcher.run.backend import Chunk, Position, Say, Session, Started
 from launcher.run.docker.backend import DockerBackend
 from launcher.run.docker.client import EngineRefused
 from launcher.run.docker.exec import run_health_command
+from launcher.run.docker.listing import Entry, Told
 from launcher.run.kernel_log import killed_for_memory
 from launcher.run.log_position import BytePosition, TimePosition
 from launcher.run.own_checks import OwnChecks
@@ -154,9 +155,18 @@ class PodmanBackend(DockerBackend):
         yield from followed(
             read,
             place,
-            goes_on=lambda: (now := self.inspect(container)) is not None and not now.ended,
+            goes_on=lambda: (now := self.inspect(container)) is not None and now.status == "running",
             wait=lambda: self.wait(container),
         )
+
+    def _told(self, entry: Entry, among: Sequence[Entry]) -> dict[str, Any] | None:
+        """Let those of one second be described one by one: Podman doesn't sort its list, which has whole seconds."""
+        same = sum(each["Created"] == entry["Created"] for each in among)
+        return super()._told(entry, among) if same == 1 else None
+
+    def _described_each(self, listed: Sequence[Entry], told: Told = lambda _: None) -> tuple[Started, ...]:
+        """Sort them."""
+        return tuple(sorted(super()._described_each(listed, told), key=lambda each: each.created, reverse=True))
 
     def _described(self, found: Mapping[str, Any]) -> Started:
         started = replace(super()._described(found), engine="podman")

@@ -16,6 +16,7 @@ from launcher.run.backend import Chunk, Position
 
 HELD_BYTES = 4 << 20
 HELD_SECONDS = 0.3
+END_SECONDS = 2.0  # the stream closes a moment before the end is noted; else it is taken up again
 QUEUED = 1_000
 
 
@@ -27,8 +28,11 @@ def followed(
     wait: Callable[[], object],
 ) -> Iterator[Chunk]:
     """Yield the log from a position to its end: `read(True)` follows it, `read(False)` gives what there is."""
-    if goes_on():
+    while goes_on():
         yield from position.take(_proven(read, goes_on))
+        until = time.monotonic() + END_SECONDS
+        while goes_on() and time.monotonic() < until:
+            time.sleep(HELD_SECONDS)
     wait()
     yield from position.take(read(False))
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from tests.run.test_lost_engine import test_what_comes_while_a_connection_is_silent_is_shown  # noqa: F401
 from tests.run.test_probe_ends import (  # noqa: F401
     test_a_probe_beside_the_job_leaves_it_alone,
     test_a_probe_leaves_no_container,
