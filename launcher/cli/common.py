@@ -100,7 +100,7 @@ def reach_of(args: argparse.Namespace) -> Reach:
 def refuse_folder_elsewhere(folder: Path, args: argparse.Namespace) -> None:
     """Raise UsageError for a folder to write to that is a link out of its repository."""
     file, reach = folder / "file", reach_of(args)
-    if not reach.holds(folder, file):
+    if not reach.holds(file, file):
         raise UsageError([outside(file, f"{folder}, a link,", reach, "name the folder itself, or another one")])
 
 

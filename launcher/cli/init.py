@@ -17,7 +17,8 @@ from launcher.cli.streams import Streams
 from launcher.cli.write import write_files
 from launcher.diagnostics import Diagnostic, Severity
 from launcher.errors import JobFileRejected, UsageError
-from launcher.repository.root import ITS_OWN, Reach
+from launcher.repository.reading import is_of_shell
+from launcher.repository.root import ITS_OWN, Reach, outside
 from launcher.yamltree.text_file import read_at_most
 
 EXAMPLES = (
@@ -62,6 +63,7 @@ def run(args: argparse.Namespace, streams: Streams) -> int:
         raise UsageError(
             [Diagnostic("TL118", "--pick names a container of --from, which is not given", "add --from FILE")]
         )
+    _refuse_link(args.source or args.script or "-", args)
     text = _taken_over(args, streams) if args.source is not None else _drafted(args)
     if target is None:
         streams.result(text)
@@ -70,6 +72,13 @@ def run(args: argparse.Namespace, streams: Streams) -> int:
         streams.say(f"wrote {target}; `trainlaunch plan {shlex.quote(str(target))}` shows what follows from it")
     say_findings(_against_policy(text, args, target or Path("job.yaml")), streams)
     return 0
+
+
+def _refuse_link(named: str, args: argparse.Namespace) -> None:
+    """Raise UsageError for a text that is a link out of its repository: mistakes are shown with their lines."""
+    path, reach = Path(named), reach_of(args)
+    if not is_of_shell(path) and not reach.holds(path, path):
+        raise UsageError([outside(path, f"{path}, a link,", reach, "name the file itself")])
 
 
 def _drafted(args: argparse.Namespace) -> str:

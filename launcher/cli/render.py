@@ -30,6 +30,7 @@ EXAMPLES = (
     "trainlaunch render job.yaml --layout kustomize --write-to base/",
 )
 EXIT_CODES = CONTRACT_EXIT_CODES
+_HEAD = 4096  # bytes: more than the first line of any file of ours
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -94,10 +95,17 @@ def _write(args: argparse.Namespace, files: dict[str, str], streams: Streams) ->
     replaceable: tuple[str, ...] = ()
     if args.layout == "kustomize":
         files[KUSTOMIZATION] = kustomization_text([*resources_in(folder), *files])
-        if kept.is_file() and is_own_kustomization(kept, kept.read_text(encoding="utf-8", errors="replace")):
+        if kept.is_file() and is_own_kustomization(kept, _head(kept)):
             replaceable = (KUSTOMIZATION,)
     for path in write_files(folder, files, overwrite=args.overwrite, replaceable=replaceable):
         streams.say(f"wrote {path}")
+
+
+def _head(path: Path) -> str:
+    from launcher.repository.reading import open_regular
+
+    with open_regular(path) as file:
+        return file.read(_HEAD).decode(errors="replace")
 
 
 def _check_layout(args: argparse.Namespace) -> None:

@@ -8,7 +8,8 @@ from pathlib import Path
 
 from launcher.cli.look import Look, wrapped
 from launcher.diagnostics import Diagnostic, Severity, Span
-from launcher.repository.reading import read_regular
+from launcher.repository.reading import is_of_shell, read_regular
+from launcher.repository.root import ITS_OWN
 from launcher.visible import Visible, one_line, visible
 
 MOST_QUOTED = 8_000  # characters of a sentence: a traceback, a command to paste
@@ -138,8 +139,11 @@ def _source_line(span: Span, whole: str | None) -> str | None:
     if whole is not None:  # lines end at \\n alone there
         lines = whole.split("\n")
         return lines[span.line - 1].rstrip("\r") if span.line <= len(lines) else None
+    path = Path(span.file)
+    if not is_of_shell(path) and not ITS_OWN.holds(path, path):
+        return None  # a place like `--set image=…` is the name of a link too, where somebody makes it
     try:
-        lines = re.split(r"\r\n|\r|\n", read_regular(Path(span.file), _MOST_BYTES).decode("utf-8-sig"))
+        lines = re.split(r"\r\n|\r|\n", read_regular(path, _MOST_BYTES).decode("utf-8-sig"))
     except (OSError, ValueError):
         return None
     return lines[span.line - 1] if span.line <= len(lines) else None

@@ -12,7 +12,7 @@ from typing import BinaryIO
 
 from launcher.diagnostics import Diagnostic
 from launcher.errors import UsageError
-from launcher.repository.reading import open_regular
+from launcher.repository.reading import read_regular
 
 _TEMPORARY = re.compile(r"\.trainlaunch-[a-z0-9_]{8}\.tmp")
 _SOME = 8192  # bytes: more than most locks
@@ -52,7 +52,7 @@ def write_over(path: Path, text: str, *, overwrite: bool) -> bool:
     Raises UsageError, with nothing written, where a file differs and `overwrite` is not given, and where it can't be.
     """
     try:
-        if path.exists():
+        if os.path.lexists(path):
             if not _differs(path, text):
                 return False
             if not overwrite:
@@ -97,11 +97,11 @@ def _let_write(target: Path) -> str:
 
 
 def _differs(path: Path, text: str) -> bool:
-    if not path.exists():
-        return False
     data = text.encode()
-    with open_regular(path) as file:
-        return file.read(len(data) + 1) != data
+    try:
+        return os.path.lexists(path) and read_regular(path, len(data)) != data
+    except (FileNotFoundError, ValueError):
+        return True  # a link to nowhere, or a larger file
 
 
 def remove_left(folder: Path) -> None:

@@ -91,7 +91,7 @@ def _path(spec: JobSpec, asked: Asked) -> Path | None:
     relative = pattern.format(target=spec.target, name=spec.name, file=file)
     path = Path(os.path.normpath(Path(span.file).parent / relative))
     real = Path(os.path.realpath(path.parent), path.name)
-    if not asked.reach.holds(real, Path(span.file)) or ".git" in map(str.lower, real.parts):
+    if not asked.reach.holds(real, Path(span.file)):
         fix = "write a path in the repository, or add `--write-to DIR`"
         raise JobFileRejected([outside(Path(span.file), f"render.path: {shown(relative)}", asked.reach, fix, span)])
     return path

@@ -9,8 +9,8 @@ GPU_RESOURCE = re.compile(r"nvidia\.com/(?:gpu|mig-).*|amd\.com/(?:gpu|cpx|dpx|s
 # Other resources that no accelerator hides behind: Kubernetes' own, network cards, cryptography, single device nodes.
 NO_ACCELERATOR = re.compile(
     r"cpu|memory|ephemeral-storage|hugepages-.*|rdma/.*|nvidia\.com/(?:hostdev|sriov|rdma|mlnx|ib_).*|mellanox\.com/.*"
-    r"|vpc\.amazonaws\.com/.*|openshift\.io/.*sriov.*|intel\.com/(?:(?:intel_)?sriov|qat).*|(?:qat|dsa|sgx)\.intel\.com/.*"
-    r"|networking\.gke\.io(?:\.networks)?/.*|aliyun/(?:erdma|(?:member-)?eni)|tke\.cloud\.tencent\.com/.*eni.*"
+    r"|vpc\.amazonaws\.com/.*|openshift\.io/.{0,63}sriov.{0,63}|intel\.com/(?:(?:intel_)?sriov|qat).*|(?:qat|dsa|sgx)\.intel\.com/.*"
+    r"|networking\.gke\.io(?:\.networks)?/.*|aliyun/(?:erdma|(?:member-)?eni)|tke\.cloud\.tencent\.com/.{0,63}eni.{0,63}"
     r"|bridge\.network\.kubevirt\.io/.*|devices\.kubevirt\.io/(?:kvm|tun|vhost-net)"
     r"|(?:github\.com|smarter-devices|squat\.ai)/fuse"
 )

@@ -13,6 +13,7 @@ from typing import NamedTuple
 from launcher.job.names import shown
 from launcher.repository.git_directory import GitFailed
 from launcher.repository.git_files import git_files
+from launcher.repository.root import is_private
 from launcher.units import KIB, human_size
 
 MOST_BYTES = 900 * KIB  # the API server takes 1 MiB with all that stands around the files
@@ -97,9 +98,10 @@ def _walked(folder: Path) -> Iterator[str]:
 
     for parent, folders, files in os.walk(folder, onerror=closed):
         links = [each for each in folders if Path(parent, each).is_symlink()]
-        folders[:] = [each for each in folders if each not in _LEFT_OUT]
-        for each in (*files, *links):
-            yield str(Path(parent, each).relative_to(folder))
+        kept = [each for each in folders if each not in _LEFT_OUT]
+        folders[:] = [each for each in kept if not is_private(Path(parent, each), folder)]
+        paths = (Path(parent, each) for each in (*files, *links))
+        yield from (str(each.relative_to(folder)) for each in paths if not is_private(each, folder))
 
 
 class _Files:
@@ -133,7 +135,7 @@ class _Files:
             raise self._refused(path, "lies behind a link to a folder elsewhere")
         if stat.S_ISLNK(mode):
             target = place.resolve()
-            if not target.is_relative_to(self._root) or not target.exists():
+            if not target.is_relative_to(self._root) or is_private(target, self._root) or not target.exists():
                 raise self._refused(path, f"is a link to {shown(str(place.readlink()))}")
             if target.is_dir():
                 yield from self._linked(path, listed, target, through)

@@ -10,10 +10,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 from launcher.repository.reading import read_regular
+from launcher.repository.root import OF_CI
 from launcher.units import MIB
 
-# Hidden folders and files that hold what lint reads; no other is entered.
-_HIDDEN = frozenset({".github", ".devcontainer", ".devcontainer.json", ".gitlab-ci.yml", ".buildkite", ".gitlab"})
 _NEVER = frozenset({"node_modules", "__pycache__", ".git"})
 
 
@@ -71,7 +70,7 @@ def _walk(folder: Path, ignores: tuple[Ignores, ...]) -> Iterator[Path]:
     except OSError:
         return
     for entry in entries:
-        if entry.name in _NEVER or (entry.name.startswith(".") and entry.name not in _HIDDEN):
+        if entry.name in _NEVER or (entry.name.startswith(".") and entry.name not in OF_CI):
             continue
         is_folder = entry.is_dir(follow_symlinks=False)
         if _is_ignored(absolute + entry.name, ignores, is_folder=is_folder):
@@ -94,6 +93,8 @@ def _is_ignored(path: str, ignores: Iterable[Ignores], *, is_folder: bool) -> bo
 
 def patterns_of(folder: Path) -> Iterator[Pattern]:
     """Yield the patterns of a folder's .gitignore, as git reads them."""
+    if (folder / ".gitignore").is_symlink():
+        return  # which git doesn't follow
     try:
         lines = read_regular(folder / ".gitignore", MIB).decode("utf-8", "replace").splitlines()
     except (OSError, ValueError):

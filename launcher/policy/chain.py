@@ -27,7 +27,8 @@ def policies_of(
     Each brings those that it extends. What is wrong with them is put in `report`, and so is what lies out of `reach`.
     """
     node = root.items["policy"][1] if "policy" in root.items else None
-    stated = node if isinstance(node, Scalar) and not node.null else None
+    # No path holds U+0000, which the job's reader says.
+    stated = node if isinstance(node, Scalar) and not node.null and "\0" not in node.text else None
     named = [Path(os.path.normpath(job_file.parent / stated.text))] if stated else []
     if stated and asked is None and not reach.holds(named[0], job_file):
         fix = f"move it into the repository, or add `--policy {named[0]}` if you trust it"

@@ -123,7 +123,15 @@ def _not_trusted(path: Path, job_file: Path) -> Diagnostic:
 
 
 def _passed_over(policy: str, repository: Repository) -> Diagnostic:
+    import shutil  # only on the way to an error
+
     outer = next(each for each in repository.around if Path(policy).is_relative_to(each))
+    if shutil.which("git") is None:
+        return Diagnostic(
+            TL136.code,
+            f"git is not installed here, and says whether {repository.root} is a part of {outer}, where {policy} holds",
+            f"install git, or add `--policy {policy}`",
+        )
     return Diagnostic(
         TL136.code,
         f"{repository.root} is a repository that {outer} doesn't track, so {policy} would not hold in it",

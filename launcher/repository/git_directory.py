@@ -81,7 +81,7 @@ def is_worktree_of(work_tree: Path, repository: Path) -> bool:
         theirs = _git_directory(work_tree, shutil.which("git") or "git")
     except GitFailed:
         return False
-    return Path(os.path.realpath(theirs)).is_relative_to(os.path.realpath(repository / ".git"))
+    return Path(os.path.realpath(theirs)).is_relative_to(os.path.realpath(repository / ".git" / "worktrees"))
 
 
 def _git_directory(work_tree: Path, program: str) -> Path:
@@ -141,7 +141,7 @@ def _setting(program: str, theirs: Path, name: str) -> str:
 def _git(program: str, folder: Path, *words: str) -> subprocess.CompletedProcess[bytes]:
     env = {
         "PATH": os.pathsep.join((str(Path(program).parent), os.defpath)),
-        "HOME": str(Path("~").expanduser()),
+        "HOME": os.path.expanduser("~"),  # noqa: PTH111 - a user without a name has none, which a Path raises for
         "LC_ALL": "C",
         "GIT_OPTIONAL_LOCKS": "0",
         "GIT_NO_LAZY_FETCH": "1",

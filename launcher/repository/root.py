@@ -58,8 +58,7 @@ class Reach(NamedTuple):
 
     def root(self, file: Path) -> Path:
         """Return how far up `file` may lead: its repository's root, else the folder given, the current or its own."""
-        found = repository_of(file)
-        return found.root if found else self._folder(file)
+        return min(self._roots(file), key=lambda each: len(each.parts))
 
     def holds(self, path: Path, file: Path) -> bool:
         """Whether `path`, which `file` names, may be read: links on its way count as where they lead to."""
@@ -67,21 +66,30 @@ class Reach(NamedTuple):
             real = Path(os.path.realpath(path))
         except ValueError:
             return True  # no file can have that name, which its reader says
-        root = Path(os.path.realpath(self.root(file)))
-        if real.is_relative_to(root) and not _is_private(real, root):
-            return True
+        for own in self._roots(file):
+            root = Path(os.path.realpath(own))
+            if not real.is_relative_to(root):
+                continue
+            # The file that is named, without a link on its way, is no secret of anybody's.
+            if not is_private(real, root) or (path == file and own / real.relative_to(root) == _absolute(file)):
+                return True
         return any(real.is_relative_to(os.path.realpath(each)) for each in self.allowed)
 
-    def _folder(self, file: Path) -> Path:
-        """Return the outermost of the folders given and the current one that holds a file of no repository."""
+    def _roots(self, file: Path) -> tuple[Path, ...]:
+        """Return the root of a file's repository; without one its folder, and those given and the current around it."""
+        found = repository_of(file)
+        if found:
+            return (found.root,)
         own = _absolute(file).parent
         named = [_absolute(each) for each in (*self.given, Path())]
         above = [
-            each for each in named if own.is_relative_to(each) and each.parent != each and not _is_private(own, each)
+            each for each in named if own.is_relative_to(each) and each.parent != each and not is_private(own, each)
         ]
-        return min((own, *above), key=lambda each: len(each.parts))
+        return (own, *above)
 
 
+# Hidden folders and files of a repository that hold what is linted and rendered.
+OF_CI = frozenset({".github", ".devcontainer", ".devcontainer.json", ".gitlab-ci.yml", ".buildkite", ".gitlab"})
 ITS_OWN = Reach()  # nothing is named: a repository and nothing else
 
 
@@ -92,7 +100,7 @@ def outside(file: Path, what: str, reach: Reach, fix: str, span: Span | None = N
         TL135.code,
         f"{what} leads out of {root}",
         fix,
-        why="nothing is read or written that a repository names outside of itself",
+        why="nothing is read or written that a repository names outside of its files, and a .git is none of them",
         span=span,
     )
 
@@ -111,7 +119,7 @@ def _repository(folder: str) -> Repository | None:
     found = list(_marked(folder))
     if not found:
         return None
-    if len(found) == 1 and not _is_home(found[0]):
+    if len(found) == 1 and not is_home(found[0]):
         return Repository(Path(found[0]), ())
     root: str | None = None
     around: list[str] = []
@@ -124,13 +132,13 @@ def _repository(folder: str) -> Repository | None:
         return None
     from launcher.repository.git_directory import is_worktree_of  # one repository within another is seldom
 
-    apart = (each for each in around if not _is_home(each) and not is_worktree_of(Path(root), Path(each)))
+    apart = (each for each in around if not is_home(each) and not is_worktree_of(Path(root), Path(each)))
     return Repository(Path(root), tuple(map(Path, apart)))
 
 
 def _counts(repository: str, root: str | None, folder: str) -> bool:
     """Whether a repository is the root of `folder`, where `root` is the outermost so far."""
-    if _is_home(repository):
+    if is_home(repository):
         return root is None and _tracks(repository, folder, _stamp(repository))
     return root is None or _tracks(repository, root, _stamp(repository))
 
@@ -145,7 +153,7 @@ def _marked(folder: str) -> Iterator[str]:
         folder = folder.rpartition("/")[0]
 
 
-def _is_home(folder: str) -> bool:
+def is_home(folder: str) -> bool:
     """Whether a folder is the home of this user, or of the one whom it belongs to."""
     homes = {os.environ.get("HOME", "")}
     for uid in (os.geteuid(), _owner(folder)):
@@ -163,10 +171,15 @@ def _owner(folder: str) -> int:
         return os.geteuid()
 
 
-def _is_private(path: Path, root: Path) -> bool:
-    """Whether a path lies behind a hidden name of a home folder, where keys and tokens are."""
+def is_private(path: Path, root: Path) -> bool:
+    """Whether a path below `root` lies in a .git, or behind a hidden name of a home folder: tokens and keys do.
+
+    What CI and editors keep in a repository isn't private in a home folder either: a container's is often a checkout.
+    """
     below = path.relative_to(root).parts
-    return bool(below) and below[0].startswith(".") and _is_home(str(root))
+    if ".git" in map(str.lower, below):
+        return True
+    return bool(below) and below[0].startswith(".") and below[0] not in OF_CI and is_home(str(root))
 
 
 @functools.lru_cache(maxsize=64)

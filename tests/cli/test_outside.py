@@ -27,7 +27,15 @@ def repo(tmp_path: Path) -> Path:
     secret.write_text(LINE)
     (tmp_path / "home" / "job.yaml").write_text(LINE)
     (tmp_path / "home" / "policy.yaml").write_text(LINE)
-    return repository(tmp_path / "repo", README_md="a\n")
+    made = repository(tmp_path / "repo", README_md="a\n")
+    config_with_token(made)
+    return made
+
+
+def config_with_token(repo: Path) -> None:
+    """Write into a repository's own folder what actions/checkout leaves there."""
+    with (repo / ".git" / "config").open("a") as config:
+        config.write(f'[http]\n\textraheader = "{LINE}"\n')
 
 
 def policy(repo: Path, text: str) -> None:
@@ -110,6 +118,14 @@ DOORS: dict[str, Prepare] = {
         linked(repo, "out", ".git/hooks")
         or with_policy(repo, "render: {path: 'out/{file}'}\n", "render", ".", "--target", "compose")
     ),
+    "policy in .git": lambda repo: job_with(repo, ("plan", "job.yaml"), policy=".git/config"),
+    "header of .git": lambda repo: rendered(repo, ".git/config"),
+    "lock in .git": lambda repo: job_with(repo, linked(repo, "job.lock.yaml", ".git/config", "plan", "job.yaml")),
+    "hooks by --write-to": lambda repo: job_with(
+        repo, linked(repo, "out", ".git/hooks", "render", "job.yaml", "--write-to", "out")
+    ),
+    "script": lambda repo: linked(repo, "train.py", "../home/job.yaml", "init", "train.py"),
+    "text taken over": lambda repo: linked(repo, "run.yaml", "../home/job.yaml", "init", "--from", "run.yaml"),
     "output folder": lambda repo: job_with(
         repo, linked(repo, "out", "../home", "render", "job.yaml", "--write-to", "out")
     ),
@@ -163,12 +179,79 @@ def test_lint_reads_what_a_text_names_in_its_repository_alone(
     assert done.returncode in {0, 1}, done.stderr
 
 
+def test_a_place_that_is_no_file_quotes_none(trainlaunch: Runs, repo: Path) -> None:
+    """A link can have the name of an option's value."""
+    write_job(repo)
+    (repo / "--set shm_size=…").symlink_to("../home/job.yaml")
+    done = trainlaunch("plan", "job.yaml", "--set", "shm_size=a", cwd=repo)
+    assert (done.returncode, "SUPERSECRET" in done.stderr) == (1, False)
+    assert "--set shm_size=…" in done.stderr
+
+
+def test_a_policy_that_no_file_can_have_as_its_name_is_an_error(trainlaunch: Runs, repo: Path) -> None:
+    """The kernel's names end at U+0000."""
+    done = trainlaunch("plan", str(write_job(repo, policy="a\0b")), cwd=repo)
+    assert (done.returncode, "U+0000" in done.stderr) == (1, True)
+
+
 def test_a_linked_text_is_told_and_not_read(trainlaunch: Runs, repo: Path) -> None:
     """What is left unread is said."""
     (repo / "Dockerfile").symlink_to("../home/job.yaml")
     done = trainlaunch("lint", ".", cwd=repo)
     assert "it is a link that leads out of" in done.stdout + done.stderr
     assert "SUPERSECRET" not in done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("name", [".git/config", ".git"])
+def test_code_takes_nothing_of_git_along(trainlaunch: Runs, repo: Path, name: str) -> None:
+    """The credentials of a checkout lie there, and a rendering is printed."""
+    (repo / "code").symlink_to(name)
+    git(repo, "add", "code")
+    job = write_job(repo, **POD, mounts=[{"type": "code", "source": ".", "target": "/code"}])
+    done = trainlaunch("render", str(job), "--target", "kubernetes", cwd=repo)
+    assert "SUPERSECRET" not in done.stdout + done.stderr
+    assert (done.returncode, "is a link to" in done.stderr) == (1, True)
+
+
+def test_code_takes_nothing_hidden_of_a_home_along(trainlaunch: Runs, repo: Path) -> None:
+    """Also where the home folder itself is the code."""
+    home = repo.parent / "home"
+    (home / ".netrc").write_text(LINE)
+    (home / "policy.yaml").unlink()
+    job = write_job(home, **POD, mounts=[{"type": "code", "source": ".", "target": "/code"}])
+    done = trainlaunch("render", str(job), "--target", "kubernetes", cwd=home, env={"HOME": str(home)})
+    assert done.returncode == 0, done.stderr
+    assert "SUPERSECRET" not in done.stdout
+
+
+@pytest.mark.parametrize("many", [True, False])
+@pytest.mark.parametrize("target", ["/dev/zero", "../../home/job.yaml", "../../nowhere", "fifo"])
+def test_what_stands_in_the_place_of_a_rendering_is_not_read(
+    trainlaunch: Runs, repo: Path, target: str, many: bool
+) -> None:
+    """Neither its end is waited for, nor is it told whether it is there."""
+    write_job(repo)
+    (repo / "out").mkdir()
+    os.mkfifo(repo / "out" / "fifo")
+    (repo / "out" / "digits.compose.yaml").symlink_to(target)
+    options = ("--target", "compose", "--write-to", "out")
+    done = trainlaunch("render", "." if many else "job.yaml", *options, cwd=repo, timeout=60)
+    assert done.returncode in {1, 2}, done.stderr
+    regular = not target.startswith("/dev") and target != "fifo"
+    assert ("TL115" if regular else "TL116") in done.stderr
+
+
+def test_a_container_whose_home_is_the_checkout_checks_what_ci_runs(trainlaunch: Runs, repo: Path) -> None:
+    """Folders of CI are hidden, and hold no secrets."""
+    write_job(repo)
+    workflows = ("--target", "github-actions", "--write-to", ".github/workflows")
+    home = {"HOME": str(repo)}
+    assert trainlaunch("render", "job.yaml", *workflows, cwd=repo, env=home).returncode == 0
+    git(repo, "add", ".")
+    for verb in (("check",), ("lint", "."), ("render", "job.yaml", *workflows)):
+        done = trainlaunch(*verb, cwd=repo, env=home)
+        assert done.returncode == 0, done.stderr
+        assert "TL135" not in done.stderr
 
 
 @pytest.mark.parametrize("verb", ["plan", "render"])
@@ -205,6 +288,9 @@ def test_a_repository_that_nothing_tracks_ends_no_search_for_policies(trainlaunc
     done = trainlaunch("plan", job, cwd=repo)
     assert (done.returncode, "TL136" in done.stderr) == (1, True)
     assert trainlaunch("plan", job, cwd=repo, env={"HOME": str(repo)}).returncode == 0
+    (repo.parent / "bin").mkdir()
+    done = trainlaunch("plan", job, cwd=repo, env={"PATH": str(repo.parent / "bin")})
+    assert (done.returncode, "git is not installed here" in done.stderr) == (1, True)
     git(repo, "add", "inner")
     done = trainlaunch("plan", job, cwd=repo)
     assert (done.returncode, "TL140" in done.stderr) == (1, True)

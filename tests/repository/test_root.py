@@ -96,6 +96,28 @@ def test_links_count_as_where_they_lead_to(tmp_path: Path) -> None:
     assert ITS_OWN.holds(tmp_path / "link" / "src", tmp_path / "link" / "job.yaml")
 
 
+def test_a_folder_of_no_repository_may_be_named_by_a_link_to_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Many a home has its projects on another disk; a link of that folder still leads nowhere."""
+    project = tmp_path / "data" / "project"
+    project.mkdir(parents=True)
+    (project / "job.yaml").touch()
+    (project / "away.yaml").symlink_to(tmp_path / "secret")
+    (tmp_path / "here" / "project").symlink_to(project)
+    monkeypatch.chdir(tmp_path / "here")
+    assert ITS_OWN.holds(Path("project/job.yaml"), Path("project/job.yaml"))
+    assert not ITS_OWN.holds(Path("project/away.yaml"), Path("project/away.yaml"))
+
+
+def test_a_submodule_that_is_tracked_no_more_is_no_worktree(tmp_path: Path) -> None:
+    """Another branch leaves its folder there, and the policies around it must not be passed over."""
+    outer = repository(tmp_path / "outer", a="")
+    git(outer, "submodule", "add", "-q", str(repository(tmp_path / "other", job_yaml="")), "inner")
+    git(outer, "rm", "-q", "--cached", "inner")
+    assert repository_of(outer / "inner" / "job.yaml") == (outer / "inner", (outer,))
+
+
 def test_hidden_folders_of_a_home_are_nobodys_code(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Keys and tokens lie there, also for whoever works in his home itself."""
     home = tmp_path / "home"
