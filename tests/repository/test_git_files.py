@@ -186,6 +186,8 @@ HONEST: dict[str, tuple[tuple[str, ...], Callable[[Path], object]]] = {
     "untracked cache": ((), lambda repo: git(repo, "update-index", "--untracked-cache")),
     "sha256": (("--object-format=sha256",), lambda repo: None),
     "sparse index": ((), lambda repo: git(repo, "sparse-checkout", "set", "--cone", "--sparse-index", "src")),
+    "sparse checkout": ((), lambda repo: git(repo, "sparse-checkout", "set", "--cone", "src")),
+    "sparse checkout of all": ((), lambda repo: git(repo, "sparse-checkout", "set", "--cone", "src", "other")),
     "submodule": ((), _submodule),
 }
 

@@ -118,6 +118,15 @@ def test_a_submodule_that_is_tracked_no_more_is_no_worktree(tmp_path: Path) -> N
     assert repository_of(outer / "inner" / "job.yaml") == (outer / "inner", (outer,))
 
 
+def test_a_user_without_a_name_or_a_home_has_no_home_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Like that of many containers; git is asked all the same."""
+    outer = repository(tmp_path / "outer", inner__job_yaml="")
+    git(outer, "init", "-q", "inner")
+    monkeypatch.delenv("HOME")
+    monkeypatch.setattr("pwd.getpwuid", lambda uid: {}[uid])
+    assert root_of(outer / "inner" / "job.yaml") == outer
+
+
 def test_hidden_folders_of_a_home_are_nobodys_code(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Keys and tokens lie there, also for whoever works in his home itself."""
     home = tmp_path / "home"
