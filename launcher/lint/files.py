@@ -77,7 +77,7 @@ def _walk(folder: Path, ignores: tuple[Ignores, ...]) -> Iterator[Path]:
             continue
         if is_folder:
             yield from _walk(folder / entry.name, ignores)
-        elif entry.is_file():
+        elif entry.is_file(follow_symlinks=False) or (folder / entry.name).is_file():  # a link to itself is none
             yield folder / entry.name
 
 

@@ -179,6 +179,21 @@ def test_lint_reads_what_a_text_names_in_its_repository_alone(
     assert done.returncode in {0, 1}, done.stderr
 
 
+@pytest.mark.parametrize("verb", [("lint", "."), ("check", "."), ("render", ".", "--target", "compose")])
+def test_links_in_a_circle_break_nothing(trainlaunch: Runs, repo: Path, verb: tuple[str, ...]) -> None:
+    """They lead to no file."""
+    for name, target in (("a.yaml", "b.yaml"), ("b.yaml", "a.yaml"), ("Dockerfile", "Dockerfile")):
+        (repo / name).symlink_to(target)
+    assert trainlaunch(*verb, cwd=repo).returncode != 70
+
+
+def test_a_baseline_that_has_no_end_is_an_error(trainlaunch: Runs, repo: Path) -> None:
+    """It lies in the repository too."""
+    os.mkfifo(repo / "baseline")
+    done = trainlaunch("lint", ".", "--baseline", "baseline", cwd=repo, timeout=60)
+    assert (done.returncode, "a FIFO" in done.stderr) == (2, True)
+
+
 def test_a_place_that_is_no_file_quotes_none(trainlaunch: Runs, repo: Path) -> None:
     """A link can have the name of an option's value."""
     write_job(repo)
