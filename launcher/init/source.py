@@ -111,7 +111,7 @@ def imported(path: Path, first: Source) -> tuple[Source, ...]:
         importer, source = waiting.pop(0)
         for name in dict.fromkeys(source.imports.values()):
             module = next(_files(_roots(path, importer), name.lstrip(".")), None)
-            if module is None or module.resolve() in found or not ITS_OWN.holds(module, path):
+            if module is None or module.resolve() in found or not ITS_OWN.holds(module, module):
                 continue
             try:
                 text = read_regular(module, MAX_BYTES).decode()
