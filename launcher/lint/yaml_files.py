@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import posixpath
 from collections.abc import Callable, Iterator
 from pathlib import Path as FilePath
@@ -34,7 +35,7 @@ def read_compose_file(text: str, name: str, found: Documents) -> WrittenFile:
     roots = [(index, each) for index, each in enumerate(found.nodes) if isinstance(each, Mapping)]
     containers = []
     budget = Budget(text)
-    for workload in read_documents(_overridden(found, name), _extended):
+    for workload in read_documents(_overridden(found, name), functools.partial(_extended, name)):
         service = workload.place.removeprefix("services.")
         if not any(at(each, "services", service) for _, each in roots):
             continue  # the override's alone
@@ -65,10 +66,13 @@ def _overridden(found: Documents, name: str) -> Documents:
     return found
 
 
-def _extended(path: str, named_by: str) -> Documents | None:
-    """Return the documents of a file that another one extends, its path relative to that one, as Compose takes it."""
+def _extended(first: str, path: str, named_by: str) -> Documents | None:
+    """Return the documents of a file that another one extends, its path relative to that one, as Compose takes it.
+
+    `first` is the file that is read with all of them, from which none may lead away.
+    """
     named = FilePath(posixpath.normpath(posixpath.join(posixpath.dirname(named_by), path)))
-    return _documents_of(named, FilePath(named_by))
+    return _documents_of(named, FilePath(first))
 
 
 def _documents_of(path: FilePath, named_by: FilePath) -> Documents | None:

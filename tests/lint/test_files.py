@@ -127,8 +127,7 @@ def test_a_path_that_is_not_there_or_holds_nothing_is_an_error(trainlaunch: Runs
 
 def test_a_base_in_another_file_is_read_where_it_is(tmp_path: Path, trainlaunch: Runs) -> None:
     """Over two files and back to the first; one that isn't there leaves all that it may say unknown."""
-    for each in (".git", "sub"):
-        (tmp_path / each).mkdir()
+    (tmp_path / "sub").mkdir()
     train = tmp_path / "train.yaml"
     train.write_text(
         "services:\n  train:\n    extends: {file: sub/base.yaml, service: gpu}\n"
