@@ -13,7 +13,7 @@ from launcher.policy.demands import GPUS, HOST_PATH, LIFTED, PRIORITY, PRIVILEGE
 
 _KINDS: Mapping[str, re.Pattern[str]] = {
     GPUS: re.compile(
-        r"(?:.+\.)?cdi\.k8s\.io/.*|(?:cdi-)?devices\.(?:noderesource\.dev|nri\.io)(?:/.*)?"
+        r"(?:cdi-)?devices\.(?:noderesource\.dev|nri\.io)(?:/.*)?"
         r"|(?:io\.kubernetes\.cri-o\.Devices|devices\.crio\.io)(?:/.*)?|gpu-(?:fraction|memory)(?:-.*)?"
     ),
     HOST_PATH: re.compile(r"mounts\.(?:noderesource\.dev|nri\.io)(?:/.*)?"),
@@ -31,9 +31,17 @@ _PRIORITY_LABEL = "kueue.x-k8s.io/priority-class"  # Kueue's own class, which go
 def annotation_demands(key: str, value: str) -> Iterator[Demand]:
     """Yield what an annotation takes, of a pod, of the object that makes pods, or of a container."""
     for kind, pattern in _KINDS.items():
-        if pattern.fullmatch(key) and not (kind == PRIVILEGE and value.startswith(_CONFINES)):
+        if (pattern.fullmatch(key) or (kind == GPUS and _is_cdi(key))) and not (
+            kind == PRIVILEGE and value.startswith(_CONFINES)
+        ):
             taken = {SHM_SIZE: bytes_of(value) or None, PRIVILEGE: "privileged"}.get(kind, key)
             yield Demand(kind, "annotation", taken, f"{key}: {' '.join(value.split())}")
+
+
+def _is_cdi(key: str) -> bool:
+    """Whether an annotation is CDI's own, or a vendor's below that name."""
+    domain, slash, _ = key.partition("/")
+    return bool(slash) and f".{domain}".endswith(".cdi.k8s.io")
 
 
 def label_demands(key: str, value: str) -> Iterator[Demand]:

@@ -30,11 +30,14 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from pathlib import PurePosixPath
+from typing import TYPE_CHECKING
 
 from launcher.diagnostics import Diagnostic, Severity
-from launcher.job.code_folder import CodeFile
 from launcher.job.names import shown
 from launcher.plan.launch_plan import LaunchPlan
+
+if TYPE_CHECKING:
+    from launcher.job.code_folder import CodeFile
 
 CODE = "TL214"
 NAME = "code-with-secret"

@@ -202,7 +202,7 @@ def test_distributed_use_suggests_the_torchrun_block() -> None:
         ("binary.py", b"\0\1\2", "can't parse"),
         ("deep.py", b"x = " + b"-" * 100_000 + b"1\n", "can't parse"),
         ("data.py", b"#" * (2**20 + 1), "larger than"),
-        (".", None, "directory"),
+        (".", None, "folder"),
     ],
 )
 def test_a_script_that_can_t_be_read_is_one_error(
