@@ -19,9 +19,9 @@ from launcher.yamltree.emitter import comment, yaml_block
 NAMESPACE_LABEL = {"trainlaunch.dev/policy": "enforce"}
 _API = "admissionregistration.k8s.io/v1"
 # Controllers must be able to take a finalizer off what was made before the policy.
-_LABELS = "%s.?metadata.?labels.orValue({})"
-_IS_NEW = (
-    f'request.operation == "CREATE" || object.spec != oldObject.spec || {_LABELS % "object"} != {_LABELS % "oldObject"}'
+_IS_NEW = 'request.operation == "CREATE" || object.spec != oldObject.spec' + "".join(
+    f" ||\n  object.?metadata.?{each}.orValue({{}}) != oldObject.?metadata.?{each}.orValue({{}})"
+    for each in ("labels", "annotations")
 )
 # A node's static pod runs whether a server takes the picture of it or not.
 _IS_NO_MIRROR = (

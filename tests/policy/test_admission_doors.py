@@ -109,6 +109,7 @@ ALL_GPUS = {"env": [{"name": "NVIDIA_VISIBLE_DEVICES", "value": "all"}]}
 BY_MOUNT = {"volumeMounts": [{"name": "data", "mountPath": "/var/run/./nvidia-container-devices/all"}]}
 SYS_ADMIN = {"securityContext": {"capabilities": {"add": ["SYS_ADMIN"]}}}
 SNAPSHOT = {"apiGroup": "snapshot.storage.k8s.io", "kind": "VolumeSnapshot", "name": "secrets"}
+GATED = changed("spec.schedulingGates", [{"name": "x"}], WEB)
 SCALE = {"apiVersion": "autoscaling/v1", "kind": "Scale", "metadata": {"name": "x", "namespace": "training"}}
 
 BAD: dict[str, Row] = {
@@ -286,6 +287,11 @@ BAD: dict[str, Row] = {
         {},
         "an annotation cdi.k8s.io",
     ),
+    "an annotation of CDI of a pod that waits": (
+        changed("metadata.annotations", {"cdi.k8s.io/x": "nvidia.com/gpu=all"}, GATED),
+        {"old": GATED},
+        "an annotation cdi.k8s.io",
+    ),
     **{
         f"{name} of a pod that asks for no GPU": (web(env=[{"name": name, "value": "0"}]), {}, VARIABLE)
         for name in ("NVIDIA_VISIBLE_DEVICES", "AMD_VISIBLE_DEVICES", "NEW_VISIBLE_DEVICES", "DOCKER_RESOURCE_GPU")
@@ -352,6 +358,10 @@ GOOD: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     "a claim by its name, and the pod's own volumes": (
         changed("spec.volumes.2", {"name": "own", "configMap": {"name": "x"}}),
         {},
+    ),
+    "another annotation of a pod from before the policy": (
+        changed("metadata.annotations", {**CDI_POD["metadata"]["annotations"], "a": "b"}, changed(SHM, {}, CDI_POD)),
+        {"old": changed(SHM, {}, CDI_POD)},
     ),
     "a pod's finalizer": (changed("metadata.finalizers", [], ENDLESS), {"old": ENDLESS}),
     "a pod's toleration": (changed("spec.tolerations", [{"operator": "Exists"}], NO_SHM_POD), {"old": NO_SHM_POD}),
