@@ -67,11 +67,11 @@ def write_over(path: Path, text: str, *, overwrite: bool) -> bool:
 
 
 def replace_file(path: Path, text: str) -> None:
-    """Write `text` to `path` whole or not at all, with the mode that the file there has; a link stays one.
+    """Write `text` to `path` whole or not at all, with the mode that the file there has; a link to one stays a link.
 
     Raises UsageError where it can't be written.
     """
-    target = path.resolve()
+    target = Path(os.path.realpath(path))
     try:
         remove_left(target.parent)
         with _staged(target.parent, text) as temporary:
@@ -84,7 +84,7 @@ def replace_file(path: Path, text: str) -> None:
 
 def refuse_unwritable(path: Path) -> None:
     """Raise UsageError where `replace_file` could not write some KiB to `path` now; nothing is left of the attempt."""
-    target = path.resolve()
+    target = Path(os.path.realpath(path))
     try:
         with _staged(target.parent, " " * _SOME, lasting=False):
             pass

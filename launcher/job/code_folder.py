@@ -134,7 +134,7 @@ class _Files:
         if not place.parent.resolve().is_relative_to(self._root):
             raise self._refused(path, "lies behind a link to a folder elsewhere")
         if stat.S_ISLNK(mode):
-            target = place.resolve()
+            target = Path(os.path.realpath(place))  # which doesn't raise for a link to itself
             if not target.is_relative_to(self._root) or is_private(target, self._root) or not target.exists():
                 raise self._refused(path, f"is a link to {shown(str(place.readlink()))}")
             if target.is_dir():

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from launcher.cli.write import replace_file, write_files
+from launcher.cli.write import refuse_unwritable, replace_file, write_files
 from launcher.errors import UsageError
 from tests.conftest import ROOT, Runs
 from tests.jobs import write_job
@@ -127,3 +127,11 @@ def test_what_stands_in_the_way_is_not_waited_for(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "job.yaml")
     with pytest.raises(UsageError, match="is a FIFO"):
         write_files(tmp_path, {"job.yaml": "a"}, overwrite=False)
+
+
+def test_a_link_to_itself_gives_way(tmp_path: Path) -> None:
+    """`lint --write-baseline` and `check --fix` write through a link; this one leads to no file."""
+    (tmp_path / "loop").symlink_to("loop")
+    refuse_unwritable(tmp_path / "loop")
+    replace_file(tmp_path / "loop", "1")
+    assert (tmp_path / "loop").read_text() == "1"

@@ -131,7 +131,7 @@ def test_links_are_what_they_lead_to_below_the_folder(src: Path) -> None:
     assert {each.path: each.data for each in taken(src).files}["main.py"] == b"import pkg\n"
 
 
-@pytest.mark.parametrize("target", ["/etc/passwd", "../job.yaml", "gone", "."])
+@pytest.mark.parametrize("target", ["/etc/passwd", "../job.yaml", "gone", ".", "link"])
 def test_links_to_elsewhere_are_refused(src: Path, target: str) -> None:
     """What is outside is not this folder's to give away, and a dangling link means something else in the container."""
     (src.parent / "job.yaml").touch()
