@@ -64,8 +64,8 @@ class Reach(NamedTuple):
         """Whether `path`, which `file` names, may be read: links on its way count as where they lead to."""
         try:
             real = Path(os.path.realpath(path))
-        except ValueError:
-            return True  # no file can have that name, which its reader says
+        except (ValueError, FileNotFoundError):
+            return True  # no file has that name, or is in a folder that was deleted, which its reader says
         for own in self._roots(file):
             root = Path(os.path.realpath(own))
             if not real.is_relative_to(root):
@@ -81,7 +81,7 @@ class Reach(NamedTuple):
         if found:
             return (found.root,)
         own = _absolute(file).parent
-        named = [_absolute(each) for each in (*self.given, Path())]
+        named = [_absolute(each) for each in (*self.given, *_current_folder())]
         above = [
             each for each in named if own.is_relative_to(each) and each.parent != each and not is_private(own, each)
         ]
@@ -203,6 +203,13 @@ def _stamp(repository: str) -> tuple[int, int]:
     except OSError:
         return 0, 0
     return index.st_mtime_ns, index.st_size
+
+
+def _current_folder() -> tuple[Path, ...]:
+    try:
+        return (Path.cwd(),)
+    except FileNotFoundError:
+        return ()  # it was deleted
 
 
 def _absolute(path: Path) -> Path:

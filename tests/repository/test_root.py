@@ -80,6 +80,16 @@ def test_without_a_repository_the_folder_given_or_the_current_one_counts(
     assert Reach().root(job) == job.parent
 
 
+def test_a_current_folder_that_was_deleted_counts_for_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A shell still stands in it, as after `git checkout` of another branch; what is named from there is no file."""
+    gone, job = tmp_path / "gone", tmp_path / "here" / "job.yaml"
+    gone.mkdir()
+    monkeypatch.chdir(gone)
+    gone.rmdir()
+    assert Reach().root(job) == job.parent
+    assert Reach().holds(Path("job.yaml"), Path("job.yaml"))
+
+
 def test_links_count_as_where_they_lead_to(tmp_path: Path) -> None:
     """A name is a stranger's; so is what its links name."""
     repo = repository(tmp_path / "repo", job_yaml="", src__a="")
