@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import sys
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
@@ -26,9 +27,15 @@ def open_named(name: str, what: str) -> AbstractContextManager[BinaryIO]:
     Raises UsageError where it can't be opened, and for what may have no end: a FIFO that nobody may write to, a device.
     """
     try:
-        return nullcontext(sys.stdin.buffer) if name in STDIN else open_given(Path(name))
+        return nullcontext(_stdin()) if name in STDIN else open_given(Path(name))
     except (OSError, ValueError) as cause:
         raise unreadable(what, cause) from cause
+
+
+def _stdin() -> BinaryIO:
+    if sys.stdin is None:  # so Python has it where the caller closed it, as some service managers do
+        raise OSError(errno.EBADF, "it is closed")
+    return sys.stdin.buffer
 
 
 def unreadable(what: str, cause: Exception) -> UsageError:

@@ -66,6 +66,14 @@ def test_stdin_is_read_by_both_of_its_names(name: str, tmp_path: Path) -> None:
     assert "-:1:8" in run_started("lint", name, cwd=tmp_path, input=UNSIZED).stdout
 
 
+@pytest.mark.parametrize("verb", VERBS)
+def test_a_stdin_that_is_closed_is_an_error(verb: str, tmp_path: Path) -> None:
+    """Python has no stream then."""
+    done = run_started(*VERBS[verb]("-"), cwd=tmp_path, preexec_fn=lambda: os.close(0))
+    assert done.returncode == 2
+    assert "- can't be read: it is closed" in done.stderr
+
+
 def test_an_empty_log_is_the_null_device(tmp_path: Path) -> None:
     """`doctor --log /dev/null --exit-code 137` asks about the exit code alone, and that device ends at once."""
     assert stat.S_ISCHR(Path(os.devnull).stat().st_mode)
