@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
+from launcher.run.docker.client import Endpoint, Engine
 from launcher.run.docker.follow import Followed, Seen
 
 
@@ -20,3 +23,30 @@ def test_what_a_stream_raises_is_raised_where_it_is_read() -> None:
     assert next(followed) == 1
     with pytest.raises(ValueError, match="odd"):
         next(followed)
+
+
+class _Connection:
+    """A connection to an engine, as far as its end is concerned."""
+
+    def close(self) -> None:
+        """Nothing is open."""
+
+
+class _Ending(weakref.WeakSet[Any]):
+    """Connections whose threads end just after somebody has counted them."""
+
+    owners: list[_Connection]
+
+    def __len__(self) -> int:
+        count = super().__len__()
+        self.owners.clear()
+        return count
+
+
+def test_a_reader_may_end_while_its_engine_is_closed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its connection is gone with its thread, between a look for open ones and the closing of it."""
+    engine, connections = Engine(Endpoint("unix:///nowhere.sock", "")), _Ending()
+    connections.owners = [_Connection()]
+    connections.update(connections.owners)
+    monkeypatch.setattr(engine, "_opened", connections)
+    engine.close()

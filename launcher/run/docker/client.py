@@ -107,8 +107,9 @@ class Engine:
 
     def close(self) -> None:
         """Close the connections of all threads, and end a Podman service that was started for them."""
-        while self._opened:
-            self._opened.pop().close()
+        with contextlib.suppress(KeyError):  # none is left, which nobody can know before: threads end meanwhile
+            while True:
+                self._opened.pop().close()
         self._local = threading.local()
         if self.endpoint.podman is not None:
             self.endpoint.podman.end()
