@@ -8,15 +8,13 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 
+from launcher.formats.gpus import gives_gpu_nodes
 from launcher.formats.quantities import bytes_of
-from launcher.policy.demands import GPUS, HOST_PATH, LIFTED, PRIORITY, PRIVILEGE, SHM_SIZE, Demand
+from launcher.policy.demands import GPUS, HOST_PATH, LIFTED, PRIORITY, PRIVILEGE, SHM_SIZE, Demand, device_path
 
 _KINDS: Mapping[str, re.Pattern[str]] = {
-    GPUS: re.compile(
-        r"(?:cdi-)?devices\.(?:noderesource\.dev|nri\.io)(?:/.*)?"
-        r"|(?:io\.kubernetes\.cri-o\.Devices|devices\.crio\.io)(?:/.*)?|gpu-(?:fraction|memory)(?:-.*)?"
-    ),
-    HOST_PATH: re.compile(r"mounts\.(?:noderesource\.dev|nri\.io)(?:/.*)?"),
+    GPUS: re.compile(r"(?:cdi-)?devices\.(?:noderesource\.dev|nri\.io)(?:/.*)?|gpu-(?:fraction|memory)(?:-.*)?"),
+    HOST_PATH: re.compile(r"(?:mounts|devices)\.(?:noderesource\.dev|nri\.io)(?:/.*)?"),
     LIFTED: re.compile(
         r"cpu-quota\.crio\.io(?:/.*)?|(?:unified-cgroup|cgroup2-mount-hierarchy-rw)\.crio\.io(?:/.*)?"
         r"|io\.kubernetes\.cri-o\.(?:UnifiedCgroup|cgroup2-mount-hierarchy-rw)(?:[./].*)?"
@@ -24,18 +22,24 @@ _KINDS: Mapping[str, re.Pattern[str]] = {
     SHM_SIZE: re.compile(r"(?:io\.kubernetes\.cri-o\.ShmSize|shm-size\.crio\.io)(?:/.*)?"),
     PRIVILEGE: re.compile(r"container\.apparmor\.security\.beta\.kubernetes\.io/.*|seccomp-profile\.crio\.io(?:/.*)?"),
 }
+_NODES = re.compile(r"(?:io\.kubernetes\.cri-o\.Devices|devices\.crio\.io)(?:/.*)?")  # with commas between
 _CONFINES = ("runtime/default", "localhost/")
 _PRIORITY_LABEL = "kueue.x-k8s.io/priority-class"  # Kueue's own class, which goes before the pod's
 
 
 def annotation_demands(key: str, value: str) -> Iterator[Demand]:
     """Yield what an annotation takes, of a pod, of the object that makes pods, or of a container."""
+    said = f"{key}: {' '.join(value.split())}"
     for kind, pattern in _KINDS.items():
         if (pattern.fullmatch(key) or (kind == GPUS and _is_cdi(key))) and not (
             kind == PRIVILEGE and value.startswith(_CONFINES)
         ):
             taken = {SHM_SIZE: bytes_of(value) or None, PRIVILEGE: "privileged"}.get(kind, key)
-            yield Demand(kind, "annotation", taken, f"{key}: {' '.join(value.split())}")
+            yield Demand(kind, "annotation", taken, said)
+    for node in filter(None, value.split(",")) if _NODES.fullmatch(key) else ():
+        yield from (each._replace(said=said) for each in device_path("annotation", node.partition(":")[0]))
+        if gives_gpu_nodes(node):
+            yield Demand(GPUS, "annotation", key, said)
 
 
 def _is_cdi(key: str) -> bool:

@@ -365,6 +365,11 @@ DOORS = (
                    "gpu-fraction-num-devices")),
     Door("annotation-of-a-runtime", GPUS, "kubernetes",
          added(("/spec/annotations", {"cdi.k8s.io/x": "nvidia.com/gpu=all"})) | {"kubernetes": {"kind": "trainjob"}}),
+    *(Door(f"node-by-{each}", f"{HOST}\n{PRIVILEGED}", "kubernetes", {"annotations": {each: node}}, (each, "/data"))
+      for each, node in (("io.kubernetes.cri-o.Devices", "/dev/fuse,/dev/sda:/dev/x"),
+                         ("devices.nri.io/pod", "- path: /dev/sda"))),
+    Door("gpu-node-of-crio", GPUS, "kubernetes",
+         {"annotations": {"io.kubernetes.cri-o.Devices": "/dev/fuse,/dev/net/../nvidia0:/dev/fuse"}}),
     Door("mounts-annotation", f"{HOST}\n{PRIVILEGED}", "kubernetes",
          {"annotations": {"mounts.noderesource.dev/container.train": "- source: /etc\n  destination: /in"}}, ("/etc",)),
     Door("apparmor-annotation", NO_PRIVILEGES, "kubernetes",

@@ -121,6 +121,8 @@ NEIGHBOURS = (
     Door("annotation-of-a-type", GPUS, "kubernetes", {"annotations": {"example.com/gpu-fraction": "0.5"}}),
     Door("apparmor-of-the-runtime", NO_PRIVILEGES, "kubernetes",
          {"annotations": {"container.apparmor.security.beta.kubernetes.io/train": "runtime/default"}}),
+    Door("fuse-by-crio", GPUS, "kubernetes",
+         {"annotations": {"io.kubernetes.cri-o.Devices": "/dev/fuse,/dev/net/tun:/dev/net/tun:rw"}}),
     Door("crio-shm-within", SHM, "kubernetes", {"annotations": {"io.kubernetes.cri-o.ShmSize": "1Gi"}}),
     Door("sidecar-fpga-that-is-listed", f"{GPUS}\nallowed_extended: [example.com/fpga]", "kubernetes",
          container(limits={"example.com/fpga": 1})),
