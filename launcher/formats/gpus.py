@@ -15,8 +15,7 @@ NO_ACCELERATOR = re.compile(
     r"|(?:github\.com|smarter-devices|squat\.ai)/fuse"
 )
 # Nodes of the host that are no GPU; any other may be one by another name, as /dev/char/195:0 is.
-_OTHER_NODES = re.compile(r"/dev/(?:infiniband|fuse|kvm|net|null|zero|full|random|urandom)(?:/[\w-]+)?")
-CDI_ANNOTATION = "cdi.k8s.io/"  # runtimes give a container the devices that such an annotation names
+OTHER_NODES = re.compile(r"/dev/(?:infiniband|fuse|kvm|net|null|zero|full|random|urandom)(?:/[\w-]+)?")
 NO_GPUS = frozenset({"", "none", "void", "-1"})  # values of NVIDIA_VISIBLE_DEVICES
 # A vendor's runtime reads VENDOR_VISIBLE_DEVICES when it makes a container. These choose among those that it has.
 GRANTS = "_VISIBLE_DEVICES"
@@ -54,7 +53,7 @@ def may_give_gpus(prefix: str) -> bool:
 
 def gives_gpu_nodes(device: str) -> bool:
     """Return whether a device as docker and Compose name it, a node of the host or a CDI name, may be a GPU."""
-    return not _OTHER_NODES.fullmatch(posixpath.normpath(device.partition(":")[0]).replace("//", "/"))
+    return not OTHER_NODES.fullmatch(posixpath.normpath(device.partition(":")[0]).replace("//", "/"))
 
 
 def gives_gpus_at(target: str) -> bool:

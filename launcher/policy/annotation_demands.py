@@ -12,8 +12,13 @@ from launcher.formats.gpus import gives_gpu_nodes
 from launcher.formats.quantities import bytes_of
 from launcher.policy.demands import GPUS, HOST_PATH, LIFTED, PRIORITY, PRIVILEGE, SHM_SIZE, Demand, device_path
 
+CDI = "cdi.k8s.io"  # the domain of its annotations; a vendor's is below it
+# Those of NRI and KAI.
+GPU_ANNOTATION = re.compile(r"(?:cdi-)?devices\.(?:noderesource\.dev|nri\.io)(?:/.*)?|gpu-(?:fraction|memory)(?:-.*)?")
+# CRI-O's, whose values are nodes of the host with commas between them.
+NODES_ANNOTATION = re.compile(r"(?:io\.kubernetes\.cri-o\.Devices|devices\.crio\.io)(?:/.*)?")
 _KINDS: Mapping[str, re.Pattern[str]] = {
-    GPUS: re.compile(r"(?:cdi-)?devices\.(?:noderesource\.dev|nri\.io)(?:/.*)?|gpu-(?:fraction|memory)(?:-.*)?"),
+    GPUS: GPU_ANNOTATION,
     HOST_PATH: re.compile(r"(?:mounts|devices)\.(?:noderesource\.dev|nri\.io)(?:/.*)?"),
     LIFTED: re.compile(
         r"cpu-quota\.crio\.io(?:/.*)?|(?:unified-cgroup|cgroup2-mount-hierarchy-rw)\.crio\.io(?:/.*)?"
@@ -22,7 +27,6 @@ _KINDS: Mapping[str, re.Pattern[str]] = {
     SHM_SIZE: re.compile(r"(?:io\.kubernetes\.cri-o\.ShmSize|shm-size\.crio\.io)(?:/.*)?"),
     PRIVILEGE: re.compile(r"container\.apparmor\.security\.beta\.kubernetes\.io/.*|seccomp-profile\.crio\.io(?:/.*)?"),
 }
-_NODES = re.compile(r"(?:io\.kubernetes\.cri-o\.Devices|devices\.crio\.io)(?:/.*)?")  # with commas between
 _CONFINES = ("runtime/default", "localhost/")
 _PRIORITY_LABEL = "kueue.x-k8s.io/priority-class"  # Kueue's own class, which goes before the pod's
 
@@ -36,16 +40,15 @@ def annotation_demands(key: str, value: str) -> Iterator[Demand]:
         ):
             taken = {SHM_SIZE: bytes_of(value) or None, PRIVILEGE: "privileged"}.get(kind, key)
             yield Demand(kind, "annotation", taken, said)
-    for node in filter(None, value.split(",")) if _NODES.fullmatch(key) else ():
+    for node in filter(None, value.split(",")) if NODES_ANNOTATION.fullmatch(key) else ():
         yield from (each._replace(said=said) for each in device_path("annotation", node.partition(":")[0]))
         if gives_gpu_nodes(node):
             yield Demand(GPUS, "annotation", key, said)
 
 
 def _is_cdi(key: str) -> bool:
-    """Whether an annotation is CDI's own, or a vendor's below that name."""
     domain, slash, _ = key.partition("/")
-    return bool(slash) and f".{domain}".endswith(".cdi.k8s.io")
+    return bool(slash) and f".{domain}".endswith(f".{CDI}")
 
 
 def label_demands(key: str, value: str) -> Iterator[Demand]:

@@ -9,20 +9,33 @@ import json
 from collections.abc import Iterator
 
 from launcher.formats.gpus import (
-    CDI_ANNOTATION,
     CHOOSE,
     DEVICES_FOLDER,
     GRANTS,
     NO_GPUS,
+    OTHER_NODES,
     RESOURCE_VARIABLE,
     VENDOR_VARIABLES,
 )
-from launcher.policy.objects_in_cel import ALL_CONTAINERS, ASKED, ASKS, IS_GPU, PRIVILEGED, Rule, each_of
+from launcher.policy.annotation_demands import NODES_ANNOTATION
+from launcher.policy.objects_in_cel import (
+    ALL_CONTAINERS,
+    ASKED,
+    ASKS,
+    DEVICES_ANNOTATION,
+    IS_GPU,
+    PRIVILEGED,
+    Rule,
+    each_of,
+    matches,
+)
 
 _VOID = f'!e.?valueFrom.hasValue() && e.?value.orValue("") in {json.dumps(sorted(NO_GPUS))}'
 _GRANTS = f'(e.name.endsWith("{GRANTS}") || e.name == "{RESOURCE_VARIABLE}")'
 _CHOOSES = f"e.name in {json.dumps(sorted(CHOOSE))}"
 _IS_VOID = f'c.?env.orValue([]).exists(e, e.name == "{VENDOR_VARIABLES[0]}" && {_VOID})'
+_ANNOTATIONS = "p.?metadata.?annotations.orValue({})"
+_HARMLESS = matches(f"{_ANNOTATIONS}[k]", f"(?:(?:{OTHER_NODES.pattern})(?::[^,]*)?(?:,|$))*")
 
 # What gives GPUs, the pods that are asked, and CEL that is true of those that it doesn't give any.
 _GIVERS = (
@@ -39,9 +52,10 @@ _GIVERS = (
     ),
     ("resource claims may be GPUs", "entering", "p.spec.?resourceClaims.orValue([]).size() == 0"),
     (
-        f"an annotation {CDI_ANNOTATION}… gives containers devices",
+        "an annotation of CDI, NRI, CRI-O or KAI gives containers devices",
         "pods",  # an ephemeral container can't bring one
-        f'!p.?metadata.?annotations.orValue({{}}).exists(k, k.startsWith("{CDI_ANNOTATION}"))',
+        f"!{_ANNOTATIONS}.exists(k, {matches('k', DEVICES_ANNOTATION)} ||\n"
+        f"    ({matches('k', NODES_ANNOTATION.pattern)} && !{_HARMLESS}))",
     ),
     ("a privileged container has all GPUs of its node", "entering", f"!{ALL_CONTAINERS}.exists(c, {PRIVILEGED})"),
     (

@@ -10,19 +10,22 @@ validation for each kind that its policy matches, and one kind's fields are none
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from launcher.formats.gpus import CDI_ANNOTATION, GPU_RESOURCE
+from launcher.formats.gpus import GPU_RESOURCE
 from launcher.job.ceilings import Policy
 from launcher.job.reserved import KUBERNETES_LABEL_PREFIX, KUEUE_QUEUE_LABEL
 from launcher.kinds import CRON_JOB, JOB, JOB_SET, PYTORCH_JOB, TRAIN_JOB, TRAINING_RUNTIME, Kind, Part
+from launcher.policy.annotation_demands import CDI, GPU_ANNOTATION, NODES_ANNOTATION
 
 _OURS = f"{KUBERNETES_LABEL_PREFIX}job"
 IS_GPU = "k.matches(variables.gpu)"
 ASKED = ("limits", "requests")
 _FOR_GPUS = (f"c.?resources.?{each}.orValue({{}}).exists(k, {IS_GPU})" for each in ASKED)
 ASKS = f"({' || '.join(_FOR_GPUS)} || c.?resources.?claims.orValue([]).size() > 0)"
+DEVICES_ANNOTATION = rf"(?:.+\.)?{re.escape(CDI)}/.*|{GPU_ANNOTATION.pattern}"
 PRIVILEGED = "c.?securityContext.?privileged.orValue(false)"
 _OF = "%s.spec.containers + %s.spec.?initContainers.orValue([])"
 LASTING_CONTAINERS = f"({_OF % ('p', 'p')})"  # those that have limits; an ephemeral one takes from them
@@ -32,6 +35,11 @@ _TRAINS = f"(p.?metadata.?labels[?{json.dumps(_OURS)}].hasValue() ||\n  {ALL_CON
 _OF_SCHEDULERS = json.dumps(
     ["affinity", "nodeSelector", "schedulingGates", "terminationGracePeriodSeconds", "tolerations"]
 )
+
+
+def matches(text: str, pattern: str) -> str:
+    """Return CEL for whether a whole text matches."""
+    return f"{text}.matches({json.dumps(f'^(?:{pattern})$')})"
 
 
 class Rule(NamedTuple):
@@ -130,13 +138,14 @@ def _same(new: str, old: str, policy: Policy | None) -> str:
     labels = json.dumps([_OURS, *(name for name, _, _ in (policy.required_labels if policy else ()))])
     label = f'{old}.?metadata.?labels[?n].orValue("")'
     annotation = "%s.?metadata.?annotations[?a]"
-    cdi = f'!a.startsWith("{CDI_ANNOTATION}") || {annotation % new} == {annotation % old}'
+    gives = matches("a", f"{DEVICES_ANNOTATION}|{NODES_ANNOTATION.pattern}")
     free = f"k in {_OF_SCHEDULERS}"
     return (
         f"{new}.spec.all(k, {free} || (k in {old}.spec && {old}.spec[k] == {new}.spec[k])) &&\n"
         f"  {old}.spec.all(k, {free} || k in {new}.spec) &&\n"
         f'  {labels}.all(n, {label} in ["", {new}.?metadata.?labels[?n].orValue("")]) &&\n'
-        f"  {new}.?metadata.?annotations.orValue({{}}).all(a, {cdi})"
+        f"  {new}.?metadata.?annotations.orValue({{}}).all(a,\n"
+        f"    !{gives} || {annotation % new} == {annotation % old})"
     )
 
 

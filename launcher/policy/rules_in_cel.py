@@ -23,6 +23,7 @@ from launcher.policy.objects_in_cel import (
     PRIVILEGED,
     Rule,
     each_of,
+    matches,
 )
 from launcher.policy.registry import registry_pattern
 from launcher.units import format_size
@@ -139,8 +140,7 @@ def _images(policy: Policy) -> Iterator[Rule]:
     every = f"{images}.filter(i, i.hasValue()).map(i, i.value()).all(i, %s)"
     for allowed in policy.allowed.get("allowed_registries", ()):
         patterns = [registry_pattern(each) for each in allowed.values]
-        pattern = f"^(?:{'|'.join(patterns)})$"
-        within = f"i.matches({json.dumps(pattern)})"
+        within = matches("i", "|".join(patterns))
         if not any(each.startswith("localhost") for each in allowed.values):
             within += ' && !i.startsWith("localhost/")'  # which RE2 can't tell from a name of Docker Hub
         yield Rule(each_of(every % within, "held"), f"images come from {', '.join(allowed.values)}")
@@ -161,8 +161,7 @@ def _lists(policy: Policy) -> Iterator[Rule]:
         yield Rule(each_of(within), f"priority classes are {', '.join(allowed.values)}")
     for allowed in policy.allowed.get("allowed_extended", ()):
         others = ", ".join(allowed.values) or "none"
-        harmless = json.dumps(f"^(?:{NO_ACCELERATOR.pattern})$")
-        known = f"{IS_GPU} || k.matches({harmless}) || k in {json.dumps(allowed.values)}"
+        known = f"{IS_GPU} || {matches('k', NO_ACCELERATOR.pattern)} || k in {json.dumps(allowed.values)}"
         named = " && ".join(f"c.?resources.?{each}.orValue({{}}).all(k, {known})" for each in ASKED)
         yield Rule(
             each_of(f"{ALL_CONTAINERS}.all(c, {named})", "entering"),

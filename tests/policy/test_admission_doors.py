@@ -285,12 +285,22 @@ BAD: dict[str, Row] = {
     "an annotation of CDI": (
         changed("metadata.annotations", {"cdi.k8s.io/x": "nvidia.com/gpu=all"}, WEB),
         {},
-        "an annotation cdi.k8s.io",
+        "an annotation of CDI",
     ),
+    **{
+        f"an annotation {key}": (changed("metadata.annotations", {key: value}, WEB), {}, "an annotation of CDI")
+        for key, value in {
+            "nvidia.cdi.k8s.io/x": "nvidia.com/gpu=all",
+            "devices.nri.io/pod": "- path: /dev/nvidia0",
+            "gpu-fraction": "0.5",
+            "io.kubernetes.cri-o.Devices": "/dev/fuse,/dev/nvidia0",
+            "devices.crio.io": "/dev/fuse/../nvidia0",
+        }.items()
+    },
     "an annotation of CDI of a pod that waits": (
         changed("metadata.annotations", {"cdi.k8s.io/x": "nvidia.com/gpu=all"}, GATED),
         {"old": GATED},
-        "an annotation cdi.k8s.io",
+        "an annotation of CDI",
     ),
     **{
         f"{name} of a pod that asks for no GPU": (web(env=[{"name": name, "value": "0"}]), {}, VARIABLE)
@@ -359,6 +369,11 @@ GOOD: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
         changed("spec.volumes.2", {"name": "own", "configMap": {"name": "x"}}),
         {},
     ),
+    "nodes of the host that are no GPUs": (
+        changed("metadata.annotations", {"io.kubernetes.cri-o.Devices": "/dev/fuse:/dev/fuse:rw,/dev/net/tun"}, WEB),
+        {},
+    ),
+    "an annotation that names CDI": (changed("metadata.annotations", {"example.com/cdi.k8s.io": "x"}, WEB), {}),
     "another annotation of a pod from before the policy": (
         changed("metadata.annotations", {**CDI_POD["metadata"]["annotations"], "a": "b"}, changed(SHM, {}, CDI_POD)),
         {"old": changed(SHM, {}, CDI_POD)},
