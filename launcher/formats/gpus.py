@@ -19,7 +19,7 @@ OTHER_NODES = re.compile(r"/dev/(?:infiniband|fuse|kvm|net|null|zero|full|random
 NO_GPUS = frozenset({"", "none", "void", "-1"})  # values of NVIDIA_VISIBLE_DEVICES
 # A vendor's runtime reads VENDOR_VISIBLE_DEVICES when it makes a container. These choose among those that it has.
 GRANTS = "_VISIBLE_DEVICES"
-CHOOSE = frozenset(f"{each}{GRANTS}" for each in ("CUDA", "HIP", "ROCR", "ASCEND_RT", "MUSA", "TPU"))
+CHOOSE = frozenset(f"{each}{GRANTS}" for each in ("CUDA", "HIP", "ROCR", "ASCEND_RT", "MLU", "MUSA", "TPU"))
 VENDOR_VARIABLES = tuple(
     f"{each}{GRANTS}" for each in ("NVIDIA", "AMD", "HABANA", "ASCEND", "MTHREADS", "CAMBRICON", "IX", "AWS_NEURON")
 )

@@ -60,6 +60,7 @@ NEIGHBOURS = (
          {"resources": {"cpus": 4, "memory": "4Gi", "gpus": 1, "gpu_resource": "volcano.sh/vgpu-number"}}),
     Door("mig-that-is-counted", GPUS, "kubernetes", extended(**{"nvidia.com/mig-1g.10gb": 1})),
     Door("no-gpus", GPUS, "docker", {"env": {"NVIDIA_VISIBLE_DEVICES": "none", "AMD_VISIBLE_DEVICES": "void"}}),
+    Door("chosen-inside-cambricon", GPUS, "docker", {"env": {"MLU_VISIBLE_DEVICES": "0"}}),
     Door("chosen-inside", GPUS, "docker", {"env": {"ROCR_VISIBLE_DEVICES": "0", "CUDA_VISIBLE_DEVICES": "0"}}),
     Door("container-without-gpus", GPUS, "kubernetes",
          container(env=[{"name": "NVIDIA_VISIBLE_DEVICES", "value": "void"}])),
