@@ -115,7 +115,7 @@ TRAINING_RUNTIME = Part(
     controller=_TRAINER,
     pod_template=("spec", "template", *_IN_JOB_SET),
 )
-# Of no rendering: it only makes Jobs, which a cluster's policy judges where they come from.
+# No rendering has one. It makes Jobs, and a cluster's policy refuses it already, where they come from.
 CRON_JOB = Part("CronJob", "batch/v1", "cronjobs", pod_template=("spec", "jobTemplate", "spec", "template"))
 
 POD = Kind(

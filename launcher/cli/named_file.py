@@ -33,7 +33,7 @@ def open_named(name: str, what: str) -> AbstractContextManager[BinaryIO]:
 
 
 def _stdin() -> BinaryIO:
-    if sys.stdin is None:  # so Python has it where the caller closed it, as some service managers do
+    if sys.stdin is None:  # Python has none where the caller closed it, as some service managers do
         raise OSError(errno.EBADF, "it is closed")
     return sys.stdin.buffer
 

@@ -9,6 +9,7 @@ import queue
 import signal
 import time
 from collections.abc import Callable, Sequence
+from itertools import filterfalse
 from typing import TYPE_CHECKING
 
 from launcher.cli.common import CONTRACT_EXIT_CODES
@@ -54,12 +55,14 @@ def run(args: argparse.Namespace, streams: Streams) -> int:
 
     with machine((args.target,) if args.target else tuple(reversed(RUN_TARGETS)), say_once) as places:
 
+        def is_clear(run: MachineRun) -> bool:
+            """Whether a list tells enough: not which of several nodes failed first, nor what JSON has besides."""
+            return args.output != "json" and run.failed < 2
+
         def runs() -> Sequence[MachineRun]:
             found = [each for each in owned_by(args.owner, places.runs()) if each.running or not args.running]
-            # Which of several nodes failed first, and what JSON has besides, no list tells.
-            unclear = [each for each in found if args.output == "json" or each.failed > 1]
-            clear = [each for each in found if each not in unclear]
-            found = sorted([*clear, *places.described(unclear, whole=True)], key=_made, reverse=True)
+            clear, unclear = filter(is_clear, found), filterfalse(is_clear, found)
+            found = sorted([*clear, *places.described([*unclear], whole=True)], key=_made, reverse=True)
             for away in places.unreachable.values():
                 say_once(f"runs are left out: {away}")
             return found

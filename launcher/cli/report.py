@@ -15,8 +15,8 @@ from launcher.visible import Visible, one_line, visible
 MOST_QUOTED = 8_000  # characters of a sentence: a traceback, a command to paste
 MOST_SHOWN = 240  # columns of a line that an error is in
 SCHEMA_VERSION = 2  # of every JSON document that trainlaunch prints
-# Inside JSON's strings alone: what a terminal obeys beyond ASCII's own controls, and CI's `##[`.
 _MOST_BYTES = 4 * 1024 * 1024  # of a file whose line is quoted
+# Inside JSON's strings alone: what a terminal obeys beyond ASCII's own controls, and CI's `##[`.
 _OBEYED = re.compile(
     r"[\x7f-\x9f\xad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff]|#(?=#(?:\[|vso\[|teamcity\[))"
 )

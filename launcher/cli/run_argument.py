@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from launcher.run.backend import Backend
     from launcher.run.machine_runs import Machine, MachineRun
 
-LISTED_SECONDS = 1.0  # as an engine's list tells a time
+LISTED_SECONDS = 1.0  # an engine's list has whole seconds
 RUN_TARGETS = tuple(each.name for each in TARGETS.values() if each.on_this_machine)
 CLUSTER_TARGETS = tuple(each.name for each in TARGETS.values() if not each.on_this_machine)
 

@@ -106,7 +106,7 @@ trainlaunch render job.yaml --write-to out && trainlaunch check out
 """,
 )
 HEAD = 4096  # bytes of a file in which its header starts
-MOST_BYTES = 4 * 1024 * 1024  # of a rendering, whose code, one ConfigMap, is of 1 at most
+MOST_BYTES = 4 * 1024 * 1024  # of a rendering; its code is one ConfigMap of at most 1 MiB
 CURRENT, DIFFERS, REJECTED = "current", "differs", "rejected"
 
 

@@ -33,7 +33,7 @@ def is_no_accelerator(resource: str) -> bool:
     return NO_ACCELERATOR.fullmatch(resource) is not None
 
 
-def is_read_by_runtimes(variable: str) -> bool:
+def _is_read_by_runtimes(variable: str) -> bool:
     """Return whether a vendor's runtime gives a container the devices that this variable names."""
     return (variable.endswith(GRANTS) and variable not in CHOOSE) or variable == RESOURCE_VARIABLE
 
@@ -43,7 +43,7 @@ def gives_gpus(variable: str, value: str | None) -> bool:
 
     None is a value that stands elsewhere, which may be any.
     """
-    return is_read_by_runtimes(variable) and (value is None or value.strip().lower() not in NO_GPUS)
+    return _is_read_by_runtimes(variable) and (value is None or value.strip().lower() not in NO_GPUS)
 
 
 def may_give_gpus(prefix: str) -> bool:

@@ -162,7 +162,7 @@ def parsed(text: str, name: str, kind: str) -> Documents:
 
 def without_comments(text: str) -> str:
     """Return JSON with its comments as blanks of the same length."""
-    # A string stays, and a comment that nothing closes.
+    # Strings stay as they are, and so does a comment that nothing closes.
     pattern = re.compile(r'("(?:\\.|[^"\\])*"?)|//[^\n]*|/\*.*?(?:\*/|(\Z))', re.DOTALL)
     return pattern.sub(lambda it: it[0] if it.lastindex else re.sub(r"[^\n]", " ", it[0]), text)
 

@@ -17,7 +17,7 @@ from launcher.job.ceilings import Policy
 from launcher.policy.registry import in_registry
 from launcher.units import format_cpus, format_size
 
-# Kinds of demands. The value of a limit is a number, None for no limit; that of others is what the policy's list has.
+# Kinds of demands. A limit's value is a number, None for no limit; any other's is what the policy's list would name.
 MEMORY, CPUS, SHM_SIZE = "memory", "cpus", "shm_size"
 LIFTED = "lifted"  # what takes a container's limits away or puts it where they don't hold
 GPUS = "gpus"  # what may give GPUs that resources.gpus doesn't count

@@ -43,7 +43,7 @@ class ForeignIndex(NamedTuple):
         done = self._run(folder, "ls-files", "-z", "--sparse", *words)
         if done.returncode == _USAGE:  # git before 2.36 has no sparse index and no such option
             done = self._run(folder, "ls-files", "-z", *words)
-        if done.stderr.startswith(b"error:"):  # a whole index, which git would make a sparse one: that wants objects
+        if done.stderr.startswith(b"error:"):  # git would make a whole index sparse, and has no objects for that
             done = self._run(folder, "-c", "index.sparse=false", "ls-files", "-z", *words)
         said = " ".join(os.fsdecode(done.stderr).split())
         if said.startswith("error:"):  # exit code 0, and what is missing is left out

@@ -68,15 +68,15 @@ def _sizes(container: dict[str, Any]) -> Iterator[Demand]:
     limits, requests = mapping(resources.get("limits")), mapping(resources.get("requests"))
     pages = {name: each for name, each in _resources(container).items() if name.startswith("hugepages-")}
     for kind, (key, read) in _READ.items():
-        limit, beside = quantity(limits.get(key), read), pages if kind == MEMORY else {}
+        limit, beside = _quantity(limits.get(key), read), pages if kind == MEMORY else {}
         stated = "no limit" if key not in limits else str(limits[key])
         said = " and ".join((stated, *(f"{name} {each}" for name, each in beside.items())))
         yield Demand(kind, kind, None if limit is None else limit + sum(map(bytes_of, beside.values())), said)
         if key in requests:
-            yield Demand(kind, f"the requested {kind}", quantity(requests[key], read) or 0, str(requests[key]))
+            yield Demand(kind, f"the requested {kind}", _quantity(requests[key], read) or 0, str(requests[key]))
 
 
-def quantity(value: object, read: Callable[[str], int | None] = parse_quantity) -> int | None:
+def _quantity(value: object, read: Callable[[str], int | None] = parse_quantity) -> int | None:
     """Return a quantity above 0; None for what is none, or no limit."""
     text = quantity_text(value)
     number = None if text is None else read(text)
@@ -90,7 +90,7 @@ def _shm(container: dict[str, Any], pod: dict[str, Any]) -> Iterator[Demand]:
         if takes_shm(str(mount.get("mountPath"))):
             empty = mapping(mapping(volumes.get(mount.get("name"))).get("emptyDir"))
             size = empty.get("sizeLimit") if empty.get("medium") == "Memory" else None
-            yield Demand(SHM_SIZE, "/dev/shm", quantity(size), "no size" if size is None else str(size))
+            yield Demand(SHM_SIZE, "/dev/shm", _quantity(size), "no size" if size is None else str(size))
 
 
 def _gpus(container: dict[str, Any]) -> Iterator[str]:
@@ -139,7 +139,7 @@ def _volume(volume: dict[str, Any]) -> Iterator[Demand]:
         yield Demand(CLAIM, "the claims", f"{kind} {name}", f"the {kind} volume {name}, which names no claim")
     attributes = mapping(mapping(volume.get("csi")).get("volumeAttributes"))
     for path in (str(value) for value in attributes.values() if str(value).startswith("/")):
-        yield host_path("the folders of the host", path, "/")  # for all that a text can tell
+        yield host_path("the folders of the host", path, "/")  # no text tells that it is none
     for each in map(mapping, listed(mapping(volume.get("projected")).get("sources"))):
         if any(kind in each for kind in POD_TOKENS):
             yield Demand(TOKEN, "the tokens of the API", name, f"volume {name}")

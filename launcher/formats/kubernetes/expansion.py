@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 
-_DOLLAR = re.compile(r"\$(?:(\$)|\(([^)]*)(\))?)")  # what nothing closes reaches to the end
+_DOLLAR = re.compile(r"\$(?:(\$)|\(([^)]*)(\))?)")  # a reference that nothing closes reaches to the end
 
 
 def expanded(text: str, variables: Mapping[str, str]) -> str:

@@ -87,7 +87,7 @@ class Engine:
         self._local = threading.local()
         self._version: str | None = None  # of the API; unknown until the first connection
         self._podman = False
-        self._opened: weakref.WeakSet[APIClient] = weakref.WeakSet()  # a thread's ends with it
+        self._opened: weakref.WeakSet[APIClient] = weakref.WeakSet()  # a thread's connection ends with the thread
 
     @property
     def is_podman(self) -> bool:
@@ -107,7 +107,7 @@ class Engine:
 
     def close(self) -> None:
         """Close the connections of all threads, and end a Podman service that was started for them."""
-        with contextlib.suppress(KeyError):  # none is left, which nobody can know before: threads end meanwhile
+        with contextlib.suppress(KeyError):  # none is left; to ask before is no use, since threads end meanwhile
             while True:
                 self._opened.pop().close()
         self._local = threading.local()

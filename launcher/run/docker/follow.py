@@ -11,7 +11,7 @@ from typing import Generic, NamedTuple, TypeVar
 from launcher.errors import TargetUnavailable
 
 LOOK_SECONDS = 2.0  # of silence between two looks at the container, each on a connection of its own
-SLOWER = 4  # what is due may take so many times as long as the look that found it: an engine far away is not a dead one
+SLOWER = 4  # what is due may take so many times as long as the look that found it, since an engine may be far away
 QUEUED = 64  # a reader that is slower than the job holds it up, as the stream itself does
 T = TypeVar("T")
 
