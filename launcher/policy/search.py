@@ -98,11 +98,11 @@ def _upward(file: Path, report: Report) -> Iterator[str]:
         if not folder or folder == root:
             break
         folder = folder.rpartition("/")[0]
-    while repository and repository.around and folder != str(repository.around[-1]):
-        folder = folder.rpartition("/")[0]
-        if os.path.lexists(f"{folder}/{FILE_NAME}"):
-            report.take(_passed_over(f"{folder}/{FILE_NAME}", repository))
-            break
+    if repository and repository.around and folder == root:  # else a link leads into it, which is looked at itself
+        above = (each for each in repository.root.parents if each.is_relative_to(repository.around[-1]))
+        passed = next((each / FILE_NAME for each in above if os.path.lexists(each / FILE_NAME)), None)
+        if passed:
+            report.take(_passed_over(str(passed), repository))
 
 
 def _foreign(path: Path, job_file: Path) -> bool:

@@ -309,3 +309,14 @@ def test_a_repository_that_nothing_tracks_ends_no_search_for_policies(trainlaunc
     git(repo, "add", "inner")
     done = trainlaunch("plan", job, cwd=repo)
     assert (done.returncode, "TL140" in done.stderr) == (1, True)
+
+
+def test_a_link_into_a_repository_within_another_is_searched_to_its_end(trainlaunch: Runs, repo: Path) -> None:
+    """The search for policies ends where the link lies, and then where it leads to; neither goes on for ever."""
+    job = write_job(repository(repo / "inner", a="") / "jobs", **POD)
+    (repo.parent / "link").symlink_to(job.parent)
+    linked = str(repo.parent / "link" / job.name)
+    assert trainlaunch("plan", linked, cwd=repo.parent).returncode == 0
+    policy(repo, "max: {memory: 1Gi}\n")
+    done = trainlaunch("plan", linked, cwd=repo.parent)
+    assert (done.returncode, done.stderr.count("error[TL136]")) == (1, 1)
