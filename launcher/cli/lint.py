@@ -121,11 +121,11 @@ def _linted(args: argparse.Namespace, groups: tuple[str, ...]) -> Iterator[Linte
     from launcher.lint.judge import MOST_BYTES, lint_bytes, lint_file, unopened
 
     reach = reach_of(args)
-    streams = dict.fromkeys(str(each) for each in args.paths if is_handed(str(each)))
-    for name in streams:
+    handed = dict.fromkeys(str(each) for each in args.paths if is_handed(str(each)))
+    for name in handed:
         with open_named(name, name) as file:
             yield lint_bytes(file.read(MOST_BYTES + 1), "-", args.kind, groups, _policy(Path(), args.policy, reach))
-    named = [each for each in args.paths if str(each) not in streams]
+    named = [each for each in args.paths if str(each) not in handed]
     for path in named:
         if not path.exists():
             raise UsageError([_absent(path)])

@@ -69,7 +69,7 @@ def check(plan: LaunchPlan) -> Iterator[Diagnostic]:
         named = ", ".join(map(shown, found[:_NAMED])) + ", …" * (len(found) > _NAMED)
         yield Diagnostic(
             CODE,
-            f"{named} in {shown(source)} holds a secret, which the rendering shows to everybody who reads it",
+            f"{shown(source)} holds a secret in {named}, which the rendering shows to everybody who reads it",
             "`git rm --cached` it, replace what it held, and state it in secrets",
             why="a code mount becomes a ConfigMap, and that keeps no secret",
             severity=SEVERITY,

@@ -50,7 +50,7 @@ def said(folder: Path, name: str, text: str) -> list[str]:
 def test_a_secret_in_code_is_named(tmp_path: Path, name: str) -> None:
     """A ConfigMap, and the rendering that holds it, are read by many."""
     (message,) = said(tmp_path, name, SECRETS[name])
-    assert message.startswith(f"{name} in ./src holds a secret")
+    assert message.startswith(f"./src holds a secret in {name}")
     assert "abc" not in message
 
 
