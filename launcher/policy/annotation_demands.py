@@ -28,7 +28,7 @@ _KINDS: Mapping[str, re.Pattern[str]] = {
     PRIVILEGE: re.compile(r"container\.apparmor\.security\.beta\.kubernetes\.io/.*|seccomp-profile\.crio\.io(?:/.*)?"),
 }
 _CONFINES = ("runtime/default", "localhost/")
-_PRIORITY_LABEL = "kueue.x-k8s.io/priority-class"  # Kueue's own class, which goes before the pod's
+PRIORITY_LABEL = "kueue.x-k8s.io/priority-class"  # Kueue's own class, which goes before the pod's
 
 
 def annotation_demands(key: str, value: str) -> Iterator[Demand]:
@@ -53,5 +53,5 @@ def _is_cdi(key: str) -> bool:
 
 def label_demands(key: str, value: str) -> Iterator[Demand]:
     """Yield what a label takes, of a pod or of the object that makes pods."""
-    if key == _PRIORITY_LABEL:
+    if key == PRIORITY_LABEL:
         yield Demand(PRIORITY, "label", value, f"{key}: {value}")

@@ -18,7 +18,7 @@ from launcher.formats.gpus import GPU_RESOURCE
 from launcher.job.ceilings import Policy
 from launcher.job.reserved import KUBERNETES_LABEL_PREFIX, KUEUE_QUEUE_LABEL
 from launcher.kinds import CRON_JOB, JOB, JOB_SET, PYTORCH_JOB, TRAIN_JOB, TRAINING_RUNTIME, Kind, Part
-from launcher.policy.annotation_demands import CDI, GPU_ANNOTATION, NODES_ANNOTATION
+from launcher.policy.annotation_demands import CDI, GPU_ANNOTATION, NODES_ANNOTATION, PRIORITY_LABEL
 
 _OURS = f"{KUBERNETES_LABEL_PREFIX}job"
 IS_GPU = "k.matches(variables.gpu)"
@@ -165,10 +165,10 @@ def maker_variables(policy: Policy | None, controllers: Iterable[str]) -> dict[s
         found = {each.kind.name: getattr(each, field).format(o=f"variables.{name}") for each in MAKERS}
         return f"({_by_kind(found, '[]')})"
 
-    def queue(name: str) -> str:
+    def label(key: str, name: str) -> str:
         found = {each.kind.name: each.labels.format(o=f"variables.{name}") for each in MAKERS if "spec" in each.labels}
         labels = _by_kind(found, f"variables.{name}.?metadata.?labels")
-        return f'({labels})[?"{KUEUE_QUEUE_LABEL}"].orValue("")'
+        return f'({labels})[?"{key}"].orValue("")'
 
     created = 'request.operation == "CREATE"'
     same = _same("g.pod", "b.pod", policy)
@@ -192,8 +192,10 @@ def maker_variables(policy: Policy | None, controllers: Iterable[str]) -> dict[s
         "trains": (f'variables.made.kind == "{TRAIN_JOB.name}" || variables.groups.map(g, g.pod).exists(p, {_TRAINS})'),
         "deadlines": of("deadlines", "made"),
         "deadlines_are_new": f"{created} || variables.deadlines != {of('deadlines', 'old')}",
-        "queue": queue("made"),
-        "queue_is_new": f"{created} || variables.queue != {queue('old')}",
+        "queue": label(KUEUE_QUEUE_LABEL, "made"),
+        "queue_is_new": f"{created} || variables.queue != {label(KUEUE_QUEUE_LABEL, 'old')}",
+        "priority": label(PRIORITY_LABEL, "made"),
+        "priority_is_new": f"{created} || variables.priority != {label(PRIORITY_LABEL, 'old')}",
         "trusted": _trusted(controllers),
     }
 

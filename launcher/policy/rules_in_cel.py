@@ -12,6 +12,7 @@ from launcher.formats.gpus import NO_ACCELERATOR
 from launcher.job.ceilings import Policy
 from launcher.job.reserved import KUEUE_QUEUE_LABEL
 from launcher.kinds import POD, TRAIN_JOB, TRAINING_RUNTIME, Kind, Part
+from launcher.policy.annotation_demands import PRIORITY_LABEL
 from launcher.policy.demands import POD_TOKENS, POD_VOLUMES, absolute
 from launcher.policy.gpus_in_cel import counted_gpus, gpu_rules
 from launcher.policy.objects_in_cel import (
@@ -158,7 +159,8 @@ def _lists(policy: Policy) -> Iterator[Rule]:
         yield Rule(each_of(within), f"service accounts are {', '.join(allowed.values)}")
     for allowed in policy.allowed.get("allowed_priority_classes", ()):
         within = f'p.spec.?priorityClassName.orValue("") in {json.dumps(["", *allowed.values])}'
-        yield Rule(each_of(within), f"priority classes are {', '.join(allowed.values)}")
+        of_kueue = f'p.?metadata.?labels[?"{PRIORITY_LABEL}"].orValue("") in {json.dumps(["", *allowed.values])}'
+        yield Rule(each_of(f"{within} &&\n  {of_kueue}"), f"priority classes are {', '.join(allowed.values)}")
     for allowed in policy.allowed.get("allowed_extended", ()):
         others = ", ".join(allowed.values) or "none"
         known = f"{IS_GPU} || {matches('k', NO_ACCELERATOR.pattern)} || k in {json.dumps(allowed.values)}"
@@ -241,6 +243,9 @@ def _of_makers(policy: Policy) -> Iterator[Rule]:
         exempt = f'variables.made.kind == "{TRAINING_RUNTIME.name}" || '
         within = f"{judged.format(new='queue_is_new')}{exempt}variables.queue in {json.dumps(allowed.values)}"
         yield Rule(within, f"the object needs the label {KUEUE_QUEUE_LABEL} with {' or '.join(allowed.values)}")
+    for allowed in policy.allowed.get("allowed_priority_classes", ()):
+        within = f"{judged.format(new='priority_is_new')}variables.priority in {json.dumps(['', *allowed.values])}"
+        yield Rule(within, f"the label {PRIORITY_LABEL} may be {' or '.join(allowed.values)}")
     if "active_deadline" in policy.max:
         most = policy.max["active_deadline"].value
         yield Rule(

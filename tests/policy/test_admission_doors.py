@@ -88,6 +88,12 @@ def web(**container: Any) -> dict[str, Any]:
     return changed(CONTAINER, {**WEB["spec"]["containers"][0], **container}, WEB)
 
 
+def prioritized(name: str, obj: dict[str, Any] | None = None) -> dict[str, Any]:
+    """Return a pod or an object with a label by which Kueue gives it another priority."""
+    made = obj or gpu_pod()
+    return changed("metadata.labels", {**made["metadata"]["labels"], "kueue.x-k8s.io/priority-class": name}, made)
+
+
 def limited(kind: str, limits: dict[str, Any], **resources: Any) -> dict[str, Any]:
     """Return a pod with another container of a kind, with such limits."""
     side = {**SIDECAR, "resources": {"limits": {"memory": "1Gi", "cpu": "1", **limits}, **resources}}
@@ -227,6 +233,13 @@ BAD: dict[str, Row] = {
     ),
     "a Job whose deadline is taken": (ENDLESS_JOB, {"old": job()}, DEADLINE),
     "a Job whose queue is taken": (changed("metadata.labels", {}, job()), {"old": job()}, "queue-name with gpu"),
+    "a pod of another priority of Kueue": (prioritized("high"), {}, "priority classes are low"),
+    "a Job of another priority of Kueue": (prioritized("high", job()), {}, "priority-class may be low"),
+    "a Job that gets another priority of Kueue": (
+        prioritized("high", job()),
+        {"old": prioritized("low", job())},
+        "priority-class may be low",
+    ),
     "a TrainJob of more nodes": (train_job(18), {"old": train_job(17)}, "at most 16 GPUs"),
     "two groups of a JobSet": (
         changed(
@@ -377,6 +390,11 @@ GOOD: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     "another annotation of a pod from before the policy": (
         changed("metadata.annotations", {**CDI_POD["metadata"]["annotations"], "a": "b"}, changed(SHM, {}, CDI_POD)),
         {"old": changed(SHM, {}, CDI_POD)},
+    ),
+    "a priority of Kueue": (prioritized("low", job()), {}),
+    "a priority of Kueue from before the policy": (
+        changed("spec.suspend", True, prioritized("high", job())),
+        {"old": prioritized("high", job(suspend=False)), "user": KUEUE},
     ),
     "a pod's finalizer": (changed("metadata.finalizers", [], ENDLESS), {"old": ENDLESS}),
     "a pod's toleration": (changed("spec.tolerations", [{"operator": "Exists"}], NO_SHM_POD), {"old": NO_SHM_POD}),
