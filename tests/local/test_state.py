@@ -101,26 +101,27 @@ def test_two_users_with_one_state_root_leave_each_other_alone(
 
 @ROOT_ONLY
 def test_no_command_of_a_planted_run_is_run(trainlaunch: Runs, make_job: MakeJob, job_name: str, state: Path) -> None:
-    """`ps` runs the health command of each run that runs: root's ran what another user had written there."""
+    """`ps -o json` runs the health command of each run that runs: root's ran what another user had written there."""
+    ps = ("ps", "--target", "local", "-o", "json")
     assert trainlaunch("up", "-d", str(make_job(command=["sleep", "60"]))).returncode == 0
     (folder,) = (RunFolder(each) for each in state.glob(f"{job_name}/*"))
     proof = state.parent / "proof"
     known = folder.description() or {}
     folder.describe({**known, "health": {**known["health"], "command": f"id > {proof}"}})
-    assert trainlaunch("ps", "--target", "local").returncode == 0
+    assert trainlaunch(*ps).returncode == 0
     assert proof.exists()  # so it is what `ps` runs
     proof.unlink()
     for plant in (folder.path / "run.json", folder.path):
         os.chown(plant, SOMEBODY, SOMEBODY)
         time.sleep(0.5)  # a check of the run's own keeper may have begun before
         proof.unlink(missing_ok=True)
-        done = trainlaunch("ps", "--target", "local")
-        assert (done.returncode, done.stdout) == (0, "")
+        done = trainlaunch(*ps)
+        assert (done.returncode, folder.id in done.stdout) == (0, False)
         assert f"local run {folder.id} is left out: " in done.stderr or "is left out" in done.stderr
         assert not proof.exists()
         os.chown(plant, 0, 0)
     (folder.path / "run.json").chmod(0o666)
-    assert trainlaunch("ps", "--target", "local").stdout == ""
+    assert folder.id not in trainlaunch(*ps).stdout
     assert not proof.exists()
     (folder.path / "run.json").chmod(0o600)
     assert trainlaunch("down", job_name).returncode == 0
