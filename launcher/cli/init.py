@@ -17,8 +17,7 @@ from launcher.cli.streams import Streams
 from launcher.cli.write import write_files
 from launcher.diagnostics import Diagnostic, Severity
 from launcher.errors import JobFileRejected, UsageError
-from launcher.repository.reading import is_of_shell
-from launcher.repository.root import ITS_OWN, Reach, outside
+from launcher.repository.root import ITS_OWN, Reach, link_outside
 from launcher.yamltree.text_file import read_at_most
 
 EXAMPLES = (
@@ -76,9 +75,9 @@ def run(args: argparse.Namespace, streams: Streams) -> int:
 
 def _refuse_link(named: str, args: argparse.Namespace) -> None:
     """Raise UsageError for a text that is a link out of its repository: mistakes are shown with their lines."""
-    path, reach = Path(named), reach_of(args)
-    if not is_of_shell(path) and not reach.holds(path, path):
-        raise UsageError([outside(path, f"{path}, a link,", reach, "name the file itself")])
+    led_away = link_outside(Path(named), reach_of(args), "name the file itself")
+    if led_away:
+        raise UsageError([led_away])
 
 
 def _drafted(args: argparse.Namespace) -> str:

@@ -104,8 +104,9 @@ def run(args: argparse.Namespace, streams: Streams) -> int:
     groups = _GROUPS[args.select]
     known = _baseline(args.baseline)
     results: list[Linted] = []
-    for linted in _linted(args, groups):
-        policy = _policy(Path(linted.name).parent, args.policy, reach_of(args))
+    reach = reach_of(args)
+    for linted in _linted(args, groups, reach):
+        policy = _policy(Path(linted.name).parent, args.policy, reach)
         after = fixed(linted, args.kind, groups, policy) if args.fix or args.diff else linted
         _write(linted, after, args, streams)
         results.append(after if args.fix else linted)
@@ -116,11 +117,10 @@ def run(args: argparse.Namespace, streams: Streams) -> int:
     return _reported(kept, args, streams)
 
 
-def _linted(args: argparse.Namespace, groups: tuple[str, ...]) -> Iterator[Linted]:
+def _linted(args: argparse.Namespace, groups: tuple[str, ...], reach: Reach) -> Iterator[Linted]:
     from launcher.lint.files import files_of
     from launcher.lint.judge import MOST_BYTES, lint_bytes, lint_file, unopened
 
-    reach = reach_of(args)
     handed = dict.fromkeys(str(each) for each in args.paths if is_handed(str(each)))
     for name in handed:
         with open_named(name, name) as file:

@@ -42,7 +42,7 @@ from launcher.render import render
 from launcher.render.header import Header, named_job_file, read_header
 from launcher.render.kustomize import is_own_kustomization, kustomization_text, resources_in
 from launcher.repository.reading import open_regular, read_regular
-from launcher.repository.root import ITS_OWN, Reach, outside, repository_of
+from launcher.repository.root import ITS_OWN, Reach, link_outside, outside, repository_of
 from launcher.rules import plan_and_findings
 from launcher.targets import is_rendered
 from launcher.verify import verified
@@ -79,9 +79,8 @@ def find_renderings(paths: Iterable[Path], *, reach: Reach = ITS_OWN) -> Found:
     for path in paths:
         candidates: Iterable[Path] = _files_below(path, problems) if path.is_dir() else (path,)
         for each in candidates:
-            if not reach.holds(each, each):
-                fix = "put the file itself there, or add `--allow-outside DIR`"
-                led = outside(each, f"{each}, a link,", reach, fix)  # no place: it would be quoted
+            led = link_outside(each, reach, "put the file itself there, or add `--allow-outside DIR`")
+            if led:
                 problems.append(led) if each is path else unread.append(led._replace(severity=Severity.WARNING))
                 continue
             if path is not each and not each.is_file():
@@ -137,10 +136,9 @@ def compared(path: Path, *, policy: Path | None = None, reach: Reach = ITS_OWN) 
 
     `policy` is taken instead of the one that the rendering or its job file names, and nothing out of `reach` is read.
     """
-    if not reach.holds(path, path):
-        return Checked(
-            path, REJECTED, findings=(outside(path, f"{path}, a link,", reach, "put the file itself there"),)
-        )
+    led = link_outside(path, reach, "put the file itself there")
+    if led:
+        return Checked(path, REJECTED, findings=(led,))
     try:
         data = read_regular(path, MOST_BYTES)
         text = data.decode(errors="replace")

@@ -22,8 +22,7 @@ from launcher.job.validation.loaders import check_loaders
 from launcher.job.validation.target import check_target
 from launcher.job.values.reader import ValueReader
 from launcher.job.values.scalars import BAD
-from launcher.repository.reading import is_of_shell
-from launcher.repository.root import ITS_OWN, Reach, outside
+from launcher.repository.root import ITS_OWN, Reach, link_outside
 from launcher.targets import TARGETS, TEXTS
 from launcher.yamltree.source import MappingNode, Node, Scalar, parse_yaml
 from launcher.yamltree.text_file import read_text
@@ -199,8 +198,9 @@ def _layer(layer_of: LayerOf, path: Path, base: MappingNode, report: Report) -> 
 
 def _read_file(path: Path, reach: Reach, report: Report) -> tuple[MappingNode, dict[str, MappingNode]]:
     """Return a file's own fields and its overrides by target; raises JobFileRejected where there is no mapping."""
-    if not is_of_shell(path) and not reach.holds(path, path):
-        raise JobFileRejected([outside(path, f"{path}, a link,", reach, "name the file itself")])
+    led_away = link_outside(path, reach, "name the file itself")
+    if led_away:
+        raise JobFileRejected([led_away])
     text = read_text(path, report)
     stated, found = (None, ()) if text is None else _stated(text, str(path))
     for each in found:

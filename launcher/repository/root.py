@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from launcher.diagnostics import Diagnostic, Explanation, Span
+from launcher.repository.reading import is_of_shell
 
 TL135 = Explanation(
     "TL135",
@@ -103,6 +104,13 @@ def outside(file: Path, what: str, reach: Reach, fix: str, span: Span | None = N
         why="nothing is read or written that a repository names outside of its files, and a .git is none of them",
         span=span,
     )
+
+
+def link_outside(path: Path, reach: Reach, fix: str) -> Diagnostic | None:
+    """Return the error for a file that is a link out of its repository, None for any other and what a shell opened."""
+    if is_of_shell(path) or reach.holds(path, path):
+        return None
+    return outside(path, f"{path}, a link,", reach, fix)  # no place: it would be quoted
 
 
 def repository_of(file: Path) -> Repository | None:
