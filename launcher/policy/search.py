@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from launcher.diagnostics import Diagnostic, Explanation, Report
-from launcher.repository.root import ITS_OWN, Reach, Repository, outside, repository_of
+from launcher.repository.root import ITS_OWN, Reach, Repository, link_outside, repository_of
 
 TL144 = Explanation(
     "TL144",
@@ -75,10 +75,9 @@ def find_policies(job_file: Path, report: Report, reach: Reach = ITS_OWN) -> lis
     paths = [Path(each if job_file.is_absolute() else os.path.relpath(each)) for each in found]
     kept = []
     for each in paths:
-        if not reach.holds(each, each):
-            report.take(
-                outside(each, f"{each}, a link,", reach, f"put the file itself there, or add `--policy {each}`")
-            )
+        led_away = link_outside(each, reach, f"put the file itself there, or add `--policy {each}`")
+        if led_away:
+            report.take(led_away)
         elif _foreign(each, job_file):
             report.take(_not_trusted(each, job_file))
         else:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from launcher.repository.root import ITS_OWN, Reach, repository_of
+from launcher.repository.root import ITS_OWN, Reach, link_outside, repository_of
 from tests.repository.git import git, repository
 
 
@@ -145,4 +145,6 @@ def test_hidden_folders_of_a_home_are_nobodys_code(tmp_path: Path, monkeypatch: 
     assert ITS_OWN.holds(home / "src", job)
     assert not ITS_OWN.holds(home / ".ssh", job)
     assert not ITS_OWN.holds(Path(os.path.relpath(home / ".ssh")), job)
+    for each in (home / ".job.yaml", home / ".job.lock.yaml"):
+        assert link_outside(each, ITS_OWN, "") is None  # which a user may name there
     assert ITS_OWN.holds(home / ".config" / "jobs" / "src", home / ".config" / "jobs" / "job.yaml")

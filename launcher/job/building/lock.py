@@ -14,7 +14,7 @@ from typing import NamedTuple
 from launcher.diagnostics import Diagnostic, Explanation, Report, Span
 from launcher.job.measured import KIND, Probe, Tune
 from launcher.repository.reading import read_regular
-from launcher.repository.root import ITS_OWN, Reach, outside
+from launcher.repository.root import ITS_OWN, Reach, link_outside
 from launcher.yamltree.source import MappingNode, Node, Scalar, SequenceNode, parse_yaml
 from launcher.yamltree.text_file import MAX_BYTES
 
@@ -92,7 +92,7 @@ def lock_elsewhere(job_file: Path, reach: Reach) -> Diagnostic | None:
     """Return the error for a lock that is a link out of the job file's repository, None for any other."""
     path = lock_path(job_file)
     fix = f"delete {path}, and run `trainlaunch lock {job_file}`"
-    return None if reach.holds(path, job_file) else outside(path, f"{path}, a link,", reach, fix)
+    return link_outside(path, reach, fix)
 
 
 def read_lock(job_file: Path, report: Report, reach: Reach = ITS_OWN) -> Lock | None:
