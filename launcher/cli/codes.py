@@ -1,6 +1,6 @@
 """What each code means. Each manual stands in one place, and all are gathered here:
 
-- a rule's in the docstring of its module in launcher/rules, a symptom's likewise in launcher/diagnose/symptoms
+- a rule's on a page of launcher/manuals, a symptom's in the docstring of its module in launcher/diagnose/symptoms
 - a finding's of probe in its module in launcher/measure/findings
 - where one module raises a code, in that module: a constant of the code's name that holds an Explanation
 - where several do, in launcher/explanations/CODE.md
@@ -12,13 +12,13 @@ the examples in it.
 from __future__ import annotations
 
 import importlib
-import re
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 from types import ModuleType
 
 from launcher.diagnostics import Explanation
+from launcher.manuals import manuals as pages
 
 FOLDER = Path(__file__).resolve().parent.parent / "explanations"
 # Modules that hold the manuals of codes which only they raise.
@@ -45,7 +45,7 @@ RAISING: tuple[str, ...] = (
     "launcher.policy.file",
     "launcher.policy.search",
     "launcher.repository.root",
-    "launcher.rules.weights",
+    "launcher.rules.severities",
     "launcher.run.choice",
     "launcher.run.compose.command",
     "launcher.run.docker.checks",
@@ -77,8 +77,6 @@ does not support, 5xx about the machine and its engine, 6xx is the cause of a jo
 ([troubleshooting.md](troubleshooting.md) has those in full), 7xx is what a measurement found in a script, 9xx a bug of
 trainlaunch. Codes are never reused.
 """
-# What a rule's docstring has for its author and reviewer, after what `explain` prints.
-_NOT_PRINTED = re.compile(r"\n\n\*\*Fix\*\*: .*", re.DOTALL)
 
 
 @cache
@@ -91,7 +89,7 @@ def manuals() -> Iterator[Explanation]:
     """Yield every manual, from all places that hold some."""
     yield from _of_several_places()
     yield from _beside_the_raise()
-    yield from _of_rules()
+    yield from _of_pages()
     yield from _of_symptoms()
     yield from _of_findings()
 
@@ -116,14 +114,9 @@ def _beside_the_raise() -> Iterator[Explanation]:
         yield from (value for name, value in found if isinstance(value, Explanation) and value.code == name)
 
 
-def _of_rules() -> Iterator[Explanation]:
-    from launcher.rules import all_rules
-
-    for rule in all_rules():
-        title, sections = _docstring(rule)
-        printed = re.sub(r"^\*\*Why it matters\*\*:\s+", "**Why**: ", _NOT_PRINTED.sub("", sections))
-        sections = printed.replace("**Use instead**:", "**Write instead**:") + "\n"
-        yield Explanation(rule.CODE, rule.NAME, title, sections)
+def _of_pages() -> Iterator[Explanation]:
+    for each in pages().values():
+        yield Explanation(each.code, each.name, each.title, each.explained)
 
 
 def _of_symptoms() -> Iterator[Explanation]:
@@ -153,10 +146,10 @@ def is_symptom(code: str) -> bool:
 
 def _page(code: str) -> str:
     """Return which other page of docs/ has a code in full; empty for those that docs/codes.md has."""
-    from launcher.rules.written.reference import is_of_texts_alone
-    from launcher.rules.written.registry import RULES
+    from launcher.rules.reference import is_of_texts_alone
+    from launcher.rules.text_findings import RULES
 
-    if any(code == each.CODE and is_of_texts_alone(each) for each in RULES):
+    if is_of_texts_alone(code) and any(code == each.code for each in RULES):
         return "rules.md"
     return "troubleshooting.md" if is_symptom(code) else ""
 

@@ -15,8 +15,8 @@ from launcher.lint.kinds import TEMPLATE, Kind, rendering_command
 from launcher.lint.read import Broken, read_text
 from launcher.repository.reading import open_regular
 from launcher.repository.root import ITS_OWN
+from launcher.rules.text_findings import findings_of, in_order
 from launcher.rules.written.model import DEFECTS, Finding, WrittenFile
-from launcher.rules.written.registry import findings_of, in_order
 from launcher.yamltree.edits import applied
 
 TL393 = Explanation(
@@ -106,11 +106,11 @@ def _found(file: WrittenFile, groups: Collection[str], policy: Policy | None) ->
     if policy is None:
         yield from found
         return
-    from launcher.rules.weights import weighed
-    from launcher.rules.written.ceilings import above_ceilings
+    from launcher.rules.severities import apply_severities
+    from launcher.rules.texts.policy_ceilings import above_ceilings
 
     for each in (*found, *above_ceilings(file, policy)):
-        yield from (each._replace(diagnostic=diagnostic) for diagnostic in weighed([each.diagnostic], policy))
+        yield from (each._replace(diagnostic=diagnostic) for diagnostic in apply_severities([each.diagnostic], policy))
 
 
 def _is_in(finding: Finding, name: str) -> bool:

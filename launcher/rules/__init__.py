@@ -1,15 +1,13 @@
 """Judges a finished plan: what is an error, what a reviewer would say of a job that runs.
 
-A rule is one module, named after what it allows to be said in `trainlaunch: allow`: CODE, NAME, SEVERITY, its manual as
-docstring (what it does, then the sections that tests/rules asks for), and `check(plan)`, which yields values and knows
-of no other rule. Adding one: the module, its place below, `python -m launcher.cli.codes >docs/codes.md`, one test.
+A rule is one function in the module of its family: `plan/` has those of plans, `texts/` those of texts that people
+wrote. `base/` and `written/` have what they share, `text_findings.py` what the latter say of one text together.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from types import ModuleType
 
 from launcher.diagnostics import Diagnostic, Severity, errors_among
 from launcher.errors import JobFileRejected
@@ -17,108 +15,80 @@ from launcher.job.ceilings import Policy
 from launcher.job.spec import JobSpec
 from launcher.plan import make_plan
 from launcher.plan.launch_plan import LaunchPlan
-from launcher.rules import (
-    attempts_without_checkpoint,
-    backoff_of_cluster,
-    code_untracked,
-    code_with_secret,
-    image_entrypoint_unknown,
-    image_tag_floating,
-    interface_unstated,
-    name_shortened,
-    need_over_memory,
-    not_applied_on_a_host,
-    prefetch_without_workers,
-    ranks_not_stated,
-    ranks_unknown,
-    shm_size_below_need,
-    shm_size_for_one_epoch,
-    shm_size_holds_no_worker,
-    shm_size_over_memory,
-    shm_unsized,
-    workers_exceed_cpus,
-    working_set_over_memory,
-)
-from launcher.rules.weights import not_applicable, weighed
+from launcher.rules.base.rule import PlanRule
+from launcher.rules.plan import code_mounts, ranks, sizes, targets
+from launcher.rules.severities import apply_severities, not_applicable
 
 # In each group in the order in which findings are printed.
-NUMBERS: tuple[ModuleType, ...] = (ranks_unknown, ranks_not_stated, workers_exceed_cpus)
+NUMBERS: tuple[PlanRule, ...] = (ranks.ranks_unknown, ranks.ranks_not_stated, ranks.workers_exceed_cpus)
 # Most certain first; where the first speaks, the rest would only say it again.
-SIZES: tuple[ModuleType, ...] = (
-    shm_size_holds_no_worker,
-    need_over_memory,
-    shm_size_over_memory,
-    shm_size_below_need,
-    shm_size_for_one_epoch,
-    working_set_over_memory,
+SIZES: tuple[PlanRule, ...] = (
+    sizes.shm_size_holds_no_worker,
+    sizes.need_over_memory,
+    sizes.shm_size_over_memory,
+    sizes.shm_size_below_need,
+    sizes.shm_size_for_one_epoch,
+    sizes.working_set_over_memory,
 )
 # Said of a plan without errors, in the order of the job file's sections.
-REMARKS: tuple[ModuleType, ...] = (
-    name_shortened,
-    not_applied_on_a_host,
-    image_tag_floating,
-    shm_unsized,
-    prefetch_without_workers,
-    code_untracked,
-    code_with_secret,
-    interface_unstated,
-    attempts_without_checkpoint,
-    backoff_of_cluster,
-    image_entrypoint_unknown,
+REMARKS: tuple[PlanRule, ...] = (
+    targets.name_shortened,
+    targets.not_applied_on_a_host,
+    targets.image_tag_floating,
+    sizes.shm_unsized,
+    ranks.prefetch_without_workers,
+    code_mounts.code_untracked,
+    code_mounts.code_with_secret,
+    targets.interface_unstated,
+    targets.attempts_without_checkpoint,
+    targets.backoff_of_cluster,
+    targets.image_entrypoint_unknown,
 )
 
 
-def _device_rules(plan: LaunchPlan) -> tuple[ModuleType, ...]:
+def device_rules() -> tuple[PlanRule, ...]:
     """Return the rule of variables that choose among GPUs; most jobs have none."""
-    if not any("VISIBLE_DEVICES" in name or name == "GPU_DEVICE_ORDINAL" for name in plan.job.env):
-        return ()
-    from launcher.rules import visible_devices_contradict
+    from launcher.rules.plan.devices import visible_devices_contradict
 
     return (visible_devices_contradict,)
 
 
-def _shell_rules(plan: LaunchPlan) -> tuple[ModuleType, ...]:
+def shell_rules() -> tuple[PlanRule, ...]:
     """Return the rules of a shell's text; most jobs have none, and the rules read one as `lint` does."""
-    if plan.job.script is None and not any(re.fullmatch(r"-[a-z]*c", each) for each in plan.job.command or ()):
-        return ()
-    from launcher.rules import background_hides_exit_code, pipe_hides_exit_code, shell_hides_signals
+    from launcher.rules.plan import shell
 
-    return (pipe_hides_exit_code, background_hides_exit_code, shell_hides_signals)
+    return (shell.pipe_hides_exit_code, shell.background_hides_exit_code, shell.shell_hides_signals)
 
 
-def measured_rules() -> tuple[ModuleType, ...]:
+def measured_rules() -> tuple[PlanRule, ...]:
     """Return the rules of a plan whose lock has measurements; most have none."""
-    from launcher.rules import larger_than_stated, probe_stale, tune_stale, workers_not_injected
-
-    return (probe_stale, tune_stale, larger_than_stated, workers_not_injected)
-
-
-def policy_rules() -> tuple[ModuleType, ...]:
-    """Return the rules of a plan under a policy; most jobs have none."""
-    from launcher.rules import (
-        above_policy_ceiling,
-        image_not_pinned,
-        not_allowed_by_policy,
-        registry_not_allowed,
-        required_field_missing,
-        required_label_missing,
-    )
+    from launcher.rules.plan import measurements
 
     return (
-        above_policy_ceiling,
-        required_field_missing,
-        required_label_missing,
-        registry_not_allowed,
-        image_not_pinned,
-        not_allowed_by_policy,
+        measurements.probe_stale,
+        measurements.tune_stale,
+        measurements.larger_than_stated,
+        measurements.workers_not_injected,
     )
 
 
-def all_rules() -> tuple[ModuleType, ...]:
-    """Return every rule, those of written texts too."""
-    from launcher.rules.written.registry import RULES
+def policy_rules() -> tuple[PlanRule, ...]:
+    """Return the rules of a plan under a policy; most jobs have none."""
+    from launcher.rules.plan import policy_limits, policy_lists
 
-    return tuple(dict.fromkeys((*NUMBERS, *SIZES, *policy_rules(), *REMARKS, *measured_rules(), *RULES)))
+    return (
+        policy_limits.above_policy_ceiling,
+        policy_limits.required_field_missing,
+        policy_limits.required_label_missing,
+        policy_lists.registry_not_allowed,
+        policy_lists.image_not_pinned,
+        policy_lists.not_allowed_by_policy,
+    )
+
+
+def plan_rules() -> tuple[PlanRule, ...]:
+    """Return every rule of plans."""
+    return (*NUMBERS, *SIZES, *policy_rules(), *REMARKS, *measured_rules(), *device_rules(), *shell_rules())
 
 
 def plan_job(job: JobSpec, *, name: str | None = None, force: bool = False) -> LaunchPlan:
@@ -146,17 +116,27 @@ def judged(plan: LaunchPlan) -> tuple[Diagnostic, ...]:
     if plan.job.policy is not None:
         problems += _found(policy_rules(), plan)  # last, and whatever --force says
         problems += _severities(plan.job.policy)
-    found = weighed(problems, plan.job.policy)
+    found = apply_severities(problems, plan.job.policy)
     if not errors_among(found):
-        rules = (*REMARKS, *_device_rules(plan), *_shell_rules(plan))
-        rules += measured_rules() if plan.job.measured else ()
-        found = (*found, *weighed(_found(rules, plan), plan.job.policy))
+        found = (*found, *apply_severities(_found(_remarks(plan), plan), plan.job.policy))
     if errors_among(found):
         raise JobFileRejected(found)
     return found
 
 
-def _found(rules: Iterable[ModuleType], plan: LaunchPlan) -> Iterator[Diagnostic]:
+def _remarks(plan: LaunchPlan) -> Iterator[PlanRule]:
+    """Yield the rules that may have something to say; each that is left out would load what most plans don't need."""
+    job = plan.job
+    yield from REMARKS
+    if any("VISIBLE_DEVICES" in name or name == "GPU_DEVICE_ORDINAL" for name in job.env):
+        yield from device_rules()
+    if job.script is not None or any(re.fullmatch(r"-[a-z]*c", each) for each in job.command or ()):
+        yield from shell_rules()
+    if job.measured:
+        yield from measured_rules()
+
+
+def _found(rules: Iterable[PlanRule], plan: LaunchPlan) -> Iterator[Diagnostic]:
     for rule in rules:
         yield from rule.check(plan)
 
@@ -170,9 +150,10 @@ def _sizes(plan: LaunchPlan) -> Iterable[Diagnostic]:
 def _severities(policy: Policy) -> Iterable[Diagnostic]:
     if not policy.severities:
         return ()
-    rules = all_rules()
-    errors = {each.CODE for each in rules if each.SEVERITY is Severity.ERROR and hasattr(each, "check")}
-    return not_applicable(policy, {each.CODE for each in rules}, errors)
+    from launcher.rules.text_findings import RULES
+
+    known = {each.code for each in plan_rules()} | {each.code for each in RULES}
+    return not_applicable(policy, known, {each.code for each in plan_rules() if each.severity is Severity.ERROR})
 
 
 def _name_of_service(plan: LaunchPlan) -> Iterator[Diagnostic]:

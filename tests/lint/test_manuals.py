@@ -10,9 +10,10 @@ import pytest
 
 from launcher.cli.codes import explanations
 from launcher.diagnostics import Severity
+from launcher.rules.reference import rules_markdown
+from launcher.rules.text_findings import RULES
 from launcher.rules.written.model import DEFECTS, PRACTICE
-from launcher.rules.written.reference import rules_markdown
-from launcher.rules.written.registry import RULES
+from launcher.rules.written.text_rule import TextRule
 from tests.lint.texts import linted
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -38,20 +39,12 @@ def test_the_texts_of_a_manual_get_the_code_or_nothing(code: str, part: str, fen
         assert [each for each in found if each.severity is Severity.ERROR or each.diagnostic.code == code] == []
 
 
-@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.NAME)
-def test_a_rule_of_texts_says_its_group(rule: object) -> None:
+@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.name)
+def test_a_rule_of_texts_says_its_group(rule: TextRule) -> None:
     """`--select` chooses by it."""
-    assert vars(rule)["GROUP"] in {DEFECTS, PRACTICE}
-    assert callable(vars(rule)["check_written"])
+    assert rule.group in {DEFECTS, PRACTICE}
 
 
 def test_the_page_of_rules_is_current(golden: Callable[[Path, str], None]) -> None:
-    """docs/rules.md is what `python -m launcher.rules.written.reference` writes."""
+    """docs/rules.md is what `python -m launcher.rules.reference` writes."""
     golden(ROOT / "docs" / "rules.md", rules_markdown())
-
-
-def test_each_rule_has_one_module_named_after_it_and_a_code_of_its_own() -> None:
-    """A newcomer finds a rule's file by the name in its finding."""
-    names = [rule.NAME for rule in RULES]
-    assert [rule.__name__.rpartition(".")[2] for rule in RULES] == [name.replace("-", "_") for name in names]
-    assert len({rule.CODE for rule in RULES}) == len(RULES) == len(set(names))

@@ -10,7 +10,7 @@ import pytest
 
 from launcher.lint.files import files_of
 from launcher.lint.judge import Linted, fixed, lint_file
-from launcher.rules.written.registry import RULES
+from launcher.rules.text_findings import RULES
 from tests.lint.texts import BOTH
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -30,7 +30,7 @@ def linted(*folders: Path) -> Iterator[Linted]:
 def test_only_judged_findings_are_printed(golden: Callable[[Path, str], None], monkeypatch: pytest.MonkeyPatch) -> None:
     """public.txt has a line for each finding, and files without any are right; read its diff as a reviewer."""
     monkeypatch.chdir(ROOT)
-    group = {rule.NAME: rule.GROUP for rule in RULES}
+    group = {rule.name: rule.group for rule in RULES}
     lines: list[str] = []
     for each in linted(*OWN, PUBLIC):
         for finding in each.findings:
@@ -47,7 +47,7 @@ def test_there_are_enough_files_of_every_kind(monkeypatch: pytest.MonkeyPatch) -
     found = list(linted(PUBLIC))
     assert len(found) >= 60
     assert len({each.kind for each in found}) >= 9
-    practice = {rule.NAME for rule in RULES if rule.GROUP == "practice"}
+    practice = {rule.name for rule in RULES if rule.group == "practice"}
     right = [each for each in found if {finding.name for finding in each.findings} <= practice]
     assert len(right) >= len(found) // 3
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from launcher.rules.written.registry import RULES
+from launcher.rules.text_findings import RULES
 from tests.lint import rule_cases
 from tests.lint.texts import DEFECTS, LIMIT, MOUNT, SIZED, codes, linted, pod
 
@@ -236,7 +236,7 @@ def test_a_rule_speaks_where_it_should(rule: str, kind: str, text: str, times: i
 def test_every_rule_has_near_misses() -> None:
     """What is silent is as much a rule's work as what is told: two here, and one more in each manual."""
     silent = [name for name, _, _, times in CASES if times == 0]
-    assert {rule.NAME: silent.count(rule.NAME) for rule in RULES if silent.count(rule.NAME) < 2} == {}
+    assert {rule.name: silent.count(rule.name) for rule in RULES if silent.count(rule.name) < 2} == {}
 
 
 @pytest.mark.parametrize(

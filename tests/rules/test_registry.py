@@ -1,48 +1,57 @@
-"""Each rule is registered, named after its file, and has a whole manual; tests/cli/test_explain runs its examples."""
+"""Each rule is asked, and has a whole manual on the page of its family; tests/cli/test_explain runs its examples."""
 
 from __future__ import annotations
 
 import re
 from pathlib import Path
-from types import ModuleType
 
 import pytest
 
-from launcher import rules
 from launcher.diagnostics import Severity
 from launcher.errors import JobFileRejected
+from launcher.manuals import manuals
 from launcher.plan import make_plan
-from launcher.rules import all_rules, judged, plan_job, shm_size_below_need
+from launcher.rules import judged, plan_job, plan_rules
+from launcher.rules.base.rule import PlanRule
+from launcher.rules.plan.sizes import shm_size_below_need
+from launcher.rules.text_findings import RULES
+from launcher.rules.written.text_rule import TextRule
 from tests.conftest import ROOT
 from tests.jobs import job_with
 
-FOLDER = ROOT / "launcher" / "rules"
-OTHERS = {"__init__", "weights", "job_demands"}
-SECTIONS = ["Why it matters", "Example", "Use instead", "Fix", "References"]
+RULE = re.compile(r'^ *@(?:plan|text|container|pod)_rule\("(TL\d{3})", .*\n *def (\w+)', re.MULTILINE)
+# Code and name of each rule by its family: the stem of the module, and of the page that has its manual.
+WRITTEN = [
+    (match[1], match[2].replace("_", "-"), path.stem)
+    for folder in ("plan", "texts")
+    for path in sorted((ROOT / "launcher" / "rules" / folder).glob("*.py"))
+    for match in RULE.finditer(path.read_text(encoding="utf-8"))
+]
+SECTIONS = ["Why", "Example", "Write instead", "Fix", "References"]
 
 
-def test_every_module_of_the_folder_is_a_rule() -> None:
-    """One that nobody calls would say nothing; none is called twice."""
-    names = [each.__name__.rpartition(".")[2] for each in all_rules()]
-    assert sorted(names) == sorted(
-        path.stem for path in FOLDER.glob("*.py") if path.stem not in {"__init__", "weights", "job_demands"}
-    )
+def test_every_function_of_a_family_that_is_a_rule_is_asked() -> None:
+    """One that nobody calls would say nothing; none is called twice. The ceilings of texts are asked under a policy."""
+    asked = [(rule.code, rule.name) for rule in (*plan_rules(), *RULES)]
+    assert sorted([*asked, ("TL140", "above-policy-ceiling")]) == sorted((code, name) for code, name, _ in WRITTEN)
 
 
-@pytest.mark.parametrize("rule", all_rules(), ids=lambda rule: rule.NAME)
-def test_a_rule_is_named_after_its_file_and_has_a_manual(rule: ModuleType) -> None:
-    """What it does, then the fixed sections in their order."""
-    assert rule.__name__ == f"{rules.__name__}.{rule.NAME.replace('-', '_')}"
-    assert re.fullmatch(r"TL\d{3}", rule.CODE)
-    assert isinstance(rule.SEVERITY, Severity)
-    assert re.findall(r"^\*\*([^*]+)\*\*:", rule.__doc__ or "", re.MULTILINE) == SECTIONS
-    assert re.match(r"[^\n]+\.\n\n\*\*", rule.__doc__ or "")
+@pytest.mark.parametrize("rule", [*plan_rules(), *RULES], ids=lambda rule: rule.name)
+def test_a_rule_has_a_manual_on_the_page_of_its_family(rule: PlanRule | TextRule) -> None:
+    """What it does, then the fixed sections in their order; a defect of plans and texts has one manual."""
+    manual = manuals()[rule.code]
+    assert manual.name == rule.name
+    assert (rule.code, rule.name, manual.page) in WRITTEN
+    assert re.findall(r"^\*\*([^*]+)\*\*:", manual.sections, re.MULTILINE) == SECTIONS
+    assert manual.title.endswith(".")
 
 
 def test_no_code_belongs_to_two_rules() -> None:
-    """A code is one thing to look up."""
-    codes = [each.CODE for each in all_rules()]
-    assert len(set(codes)) == len(codes)
+    """A code is one thing to look up, of a plan and of a text too."""
+    assert len({code for code, _, _ in WRITTEN}) == len({(code, name) for code, name, _ in WRITTEN})
+    for rules in (plan_rules(), RULES):
+        codes = [rule.code for rule in rules]
+        assert len(set(codes)) == len(codes)
 
 
 def test_what_is_said_follows_from_the_plan_alone(tmp_path: Path) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from launcher.diagnostics import Diagnostic, Explanation, Severity
 from launcher.measure.finding import Finding
-from launcher.rules import cuda_in_worker, handle_shared_by_workers
+from launcher.rules.written.scripts import CUDA_FIX, CUDA_WHY, HANDLE_FIX, HANDLE_WHY
 from launcher.units import counted
 
 _NOUNS = {
@@ -18,9 +18,9 @@ _LIBRARY = (
     "a library keeps state of what it has open in its process, and forked copies of that state contradict each other"
 )
 _WHY = {
-    "file": handle_shared_by_workers.WHY,
+    "file": HANDLE_WHY,
     "image": "PIL reads the file when its pixels are asked for, and forked workers share the position in it",
-    "CUDA": cuda_in_worker.WHY,
+    "CUDA": CUDA_WHY,
     "lock": "each worker has its own copy, which keeps no two of them apart; one held at the fork stays so for ever",
     "socket": "all workers write to one connection and read each other's answers",
 }
@@ -78,7 +78,7 @@ def said(finding: Finding) -> Diagnostic:
     return Diagnostic(
         TL702.code,
         f"{facts['path']} is an open {_NOUNS.get(kind, kind + ' handle')}{file}, {shared}",
-        cuda_in_worker.FIX if kind == "CUDA" else handle_shared_by_workers.FIX,
+        CUDA_FIX if kind == "CUDA" else HANDLE_FIX,
         why=_WHY.get(kind, _LIBRARY),
         severity=Severity.WARNING if harmless else Severity.ERROR,
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from launcher.diagnostics import Diagnostic, Explanation, Severity
 from launcher.measure.finding import Finding
-from launcher.rules.lambda_to_spawned_worker import FIX, WHY
+from launcher.rules.written.scripts import PICKLE_FIX, PICKLE_WHY
 
 TL701 = Explanation(
     "TL701",
@@ -66,13 +66,13 @@ def _why(part: str, method: str, workers: int) -> str:
     if part == "batch":
         return "a worker sends batches as pickles; one that can't be pickled is lost, and the job waits for it for ever"
     if method == "fork" or not workers:
-        return f"{WHY}; fork doesn't, but forkserver is the default of Python 3.14"
-    return f"{WHY}; these start by {method}"
+        return f"{PICKLE_WHY}; fork doesn't, but forkserver is the default of Python 3.14"
+    return f"{PICKLE_WHY}; these start by {method}"
 
 
 def _fix(finding: Finding) -> str:
     if finding.facts["part"] == "batch":
         return "return tensors, arrays, numbers and text from __getitem__ and collate_fn"
     if finding.facts["class"] == "function":
-        return f'{FIX}, or state multiprocessing_context="fork"'
+        return f'{PICKLE_FIX}, or state multiprocessing_context="fork"'
     return 'make it in the worker, when it reads its first sample, or state multiprocessing_context="fork"'

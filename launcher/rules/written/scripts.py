@@ -8,6 +8,13 @@ from collections.abc import Iterator
 from launcher.diagnostics import Span
 from launcher.rules.written.model import WrittenFile
 
+# What is wrong and how it is mended in the same words where a running script shows it.
+HANDLE_FIX = "open it in __getitem__, or once in each worker where it is still None"
+HANDLE_WHY = "forked workers share the file's offset and read each other's samples, without an error"
+CUDA_FIX = "return tensors of the CPU, and move each batch in the training loop"
+CUDA_WHY = "CUDA can't be used in a forked process whose parent has used it"
+PICKLE_FIX = "write a function of the module"
+PICKLE_WHY = "spawn and forkserver pickle the data set and the functions for each worker"
 _PICKLING = frozenset({"spawn", "forkserver"})
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from launcher.diagnostics import Severity
-from launcher.rules import cuda_in_worker, handle_shared_by_workers
+from launcher.rules.written.scripts import CUDA_FIX, HANDLE_FIX, HANDLE_WHY
 from tests.measure.findings.saying import saying
 
 
@@ -31,7 +31,7 @@ def test_handles_of_each_kind() -> None:
     said = saying("handle-in-init", **facts, kind="file", num_workers=4)
     assert (said.code, said.severity) == ("TL702", Severity.ERROR)
     assert said.message == "dataset.file is an open file of x.bin, and 4 forked workers share it"
-    assert (said.why, said.fix) == (handle_shared_by_workers.WHY, handle_shared_by_workers.FIX)
+    assert (said.why, said.fix) == (HANDLE_WHY, HANDLE_FIX)
     said = saying("handle-in-init", **facts, kind="h5py", num_workers=0)
     assert said.severity is Severity.WARNING
     assert said.message == "dataset.file is an open h5py handle of x.bin, and workers would share it"
@@ -39,7 +39,7 @@ def test_handles_of_each_kind() -> None:
     assert said.message == "dataset.file is an open sqlite3 handle of x.bin, and spawn can't pickle it for 1 workers"
     assert saying("handle-in-init", **facts, kind="lock", num_workers=4).severity is Severity.WARNING
     assert saying("handle-in-init", **{**facts, "locked": True}, kind="lock", num_workers=4).severity is Severity.ERROR
-    assert saying("handle-in-init", **facts, kind="CUDA", num_workers=4).fix == cuda_in_worker.FIX
+    assert saying("handle-in-init", **facts, kind="CUDA", num_workers=4).fix == CUDA_FIX
 
 
 def test_threads_are_named() -> None:

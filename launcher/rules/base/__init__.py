@@ -1,0 +1,1 @@
+"""What every rule of a plan shares, loaded at each start."""

@@ -1,0 +1,1 @@
+"""The rules of written texts, a module a family."""
