@@ -57,18 +57,6 @@ class Diagnostic(NamedTuple):
     field: str = ""
 
 
-class Explanation(NamedTuple):
-    """The manual of one code: its `name`, a `title` of one paragraph, and the sections after it as Markdown.
-
-    A code that one module raises has it there, in a constant of the code's own name.
-    """
-
-    code: str
-    name: str
-    title: str
-    sections: str
-
-
 def errors_among(diagnostics: Iterable[Diagnostic]) -> tuple[Diagnostic, ...]:
     """Return only those that stop the program."""
     return tuple(each for each in diagnostics if each.severity is Severity.ERROR)

@@ -14,35 +14,12 @@ from launcher.cli.look import look
 from launcher.cli.report import annotation, as_json, document, framed
 from launcher.cli.streams import Streams
 from launcher.cli.write import remove_left, replace_file
-from launcher.diagnostics import Diagnostic, Explanation, Severity
+from launcher.diagnostics import Diagnostic, Severity
 from launcher.errors import EXIT_FINDINGS
 
 if TYPE_CHECKING:
     from launcher.committed.compared import Checked
 
-TL123 = Explanation(
-    "TL123",
-    "nothing-to-check",
-    "No rendering is in the folders that `check` was to look into.",
-    """\
-**Why**: a check of nothing would be green for ever. Files ending in .yaml, .yml, .sh, .json and
-.Dockerfile with the header of a rendering are looked for; of hidden folders .github, .gitlab and .devcontainer are
-entered.
-
-**Example**:
-
-```sh
-mkdir empty
-trainlaunch check empty
-```
-
-**Write instead**:
-
-```sh
-trainlaunch render job.yaml --write-to out && trainlaunch check out
-```
-""",
-)
 EXAMPLES = (
     "trainlaunch check",
     "trainlaunch check deploy/ k8s/ --fix",
@@ -171,7 +148,7 @@ def _diff(checked: Checked) -> Iterator[str]:
 
 def _nothing(paths: Iterable[Path]) -> Diagnostic:
     return Diagnostic(
-        TL123.code,
+        "TL123",
         f"no rendering of trainlaunch is in {', '.join(map(str, paths))}",
         "name the folder that holds them, or write some with `trainlaunch render JOB --write-to DIR`",
         why="*.yaml, *.yml, *.sh, *.json and *.Dockerfile files are looked for whose first lines say `Rendered by "

@@ -9,7 +9,7 @@ from pathlib import Path
 from launcher.cli.look import look
 from launcher.cli.report import framed
 from launcher.cli.streams import Streams
-from launcher.diagnostics import Diagnostic, Explanation, Severity
+from launcher.diagnostics import Diagnostic, Severity
 from launcher.errors import UsageError
 from launcher.job.spec import JobSpec
 from launcher.kinds import KINDS
@@ -18,27 +18,6 @@ from launcher.repository.root import Reach, outside
 from launcher.targets import TARGETS
 from launcher.units import human_size
 
-TL114 = Explanation(
-    "TL114",
-    "name-not-a-label",
-    "The name given by --name is not a DNS-1123 label.",
-    """\
-**Why**: it becomes a container's, a service's and a pod's name, and only lower-case letters, digits
-and `-` fit all three.
-
-**Example**:
-
-```sh
-trainlaunch plan job.yaml --name My_Job
-```
-
-**Write instead**:
-
-```sh
-trainlaunch plan job.yaml --name my-job
-```
-""",
-)
 CONTRACT_EXIT_CODES = "0 fine, 1 a bad job file, 2 usage, 3 target unavailable, 70 a bug of ours, 130 interrupted"
 
 
@@ -138,7 +117,7 @@ def _checked_name(name: str | None) -> str | None:
     raise UsageError(
         [
             Diagnostic(
-                TL114.code,
+                "TL114",
                 f"--name {name!r} can't be a name on every target",
                 "use lower-case letters, digits and '-', 2 to 63, with a letter or digit at both ends",
                 why="the name becomes a container's, a service's and a pod's name; docker wants two characters",

@@ -139,13 +139,13 @@ def _read(name: str, option: str, *, most: int | None = None) -> Iterable[bytes]
 
 def _machine(args: argparse.Namespace, streams: Streams) -> int:
     """Look at this machine, and say what is wrong with it."""
-    from launcher.cli.codes import explanation
+    from launcher.manuals import find_manual
     from launcher.run.machine import looks
 
     found = looks()
     wrong = [each.wrong for each in found if each.wrong is not None]
     if args.output == "json":
-        names = {each.code: getattr(explanation(each.code), "name", each.code) for each in wrong}
+        names = {each.code: getattr(find_manual(each.code), "name", each.code) for each in wrong}
         seen = {id(each.wrong): f"{each.name}: {each.seen}" for each in found}
         diagnoses = [
             {

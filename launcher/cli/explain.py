@@ -8,32 +8,12 @@ import re
 from collections.abc import Iterable, Iterator
 from itertools import groupby
 
-from launcher.cli.codes import explanation, explanations
 from launcher.cli.look import Look, look, wrapped
 from launcher.cli.streams import Streams
-from launcher.diagnostics import Diagnostic, Explanation
+from launcher.diagnostics import Diagnostic
 from launcher.errors import UsageError
+from launcher.manuals import Manual, find_manual, manuals
 
-TL131 = Explanation(
-    "TL131",
-    "explanation-unknown",
-    "`explain` was asked for a code or name that trainlaunch never prints.",
-    """\
-**Why**: codes are `TL` and three digits; `trainlaunch explain` alone lists all.
-
-**Example**:
-
-```sh
-trainlaunch explain TL999
-```
-
-**Write instead**:
-
-```sh
-trainlaunch explain TL201
-```
-""",
-)
 EXAMPLES = ("trainlaunch explain TL201", "trainlaunch explain shm-exhausted")
 EXIT_CODES = "0 fine, 2 no such code or name, 70 a bug of ours, 130 interrupted"
 WIDEST = 120  # columns that are easily read
@@ -48,10 +28,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace, streams: Streams) -> int:
     """Print one explanation, or the list of codes with their titles."""
     if args.code is None:
-        for each in explanations().values():
+        for each in manuals().values():
             streams.row(f"{each.code}  {each.name}: {each.title}", 7)
         return 0
-    found = explanation(args.code)
+    found = find_manual(args.code)
     if found is None:
         raise UsageError([_unknown(args.code)])
     streams.result(_text(found, look(streams.out)))
@@ -59,17 +39,17 @@ def run(args: argparse.Namespace, streams: Streams) -> int:
 
 
 def _unknown(asked: str) -> Diagnostic:
-    known = explanations()
+    known = manuals()
     words = [*known, *(each.name for each in known.values())]
     asked_as_written = asked.upper() if asked.upper().startswith("TL") else asked.lower()
     nearest = difflib.get_close_matches(asked_as_written, words, n=1)
     fix = f"write {nearest[0]}" if nearest else "`trainlaunch explain` lists all codes"
-    return Diagnostic(TL131.code, f"trainlaunch has no code or name {asked}", fix)
+    return Diagnostic("TL131", f"trainlaunch has no code or name {asked}", fix)
 
 
-def _text(found: Explanation, shown_as: Look) -> str:
+def _text(found: Manual, shown_as: Look) -> str:
     """Return an explanation for a terminal: examples indented, and no Markdown."""
-    lines = [f"**{found.code} {found.name}**", "", found.title, "", *_lines(found.sections)]
+    lines = [f"**{found.code} {found.name}**", "", found.title, "", *_lines(found.explained)]
     bold = "\x1b[1m\\1\x1b[0m" if shown_as.colour else r"\1"
     return _MARKS.sub(bold, "\n".join(_filled(lines, shown_as.columns))) + "\n"
 

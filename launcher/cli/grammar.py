@@ -78,7 +78,7 @@ def _argument(action: argparse.Action) -> Argument:
 
 def _words(action: argparse.Action) -> tuple[str, ...]:
     if action.metavar == "CODE":
-        from launcher.cli.codes import explanations
+        from launcher.manuals import manuals
 
-        return tuple(word for each in explanations().values() for word in (each.code, each.name))
+        return tuple(word for each in manuals().values() for word in (each.code, each.name))
     return tuple(str(each) for each in action.choices or ())

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from launcher.cli.common import add_policy_argument, reach_of
 from launcher.cli.named_file import is_handed, open_named, unreadable
 from launcher.cli.streams import Streams
-from launcher.diagnostics import Diagnostic, Explanation, Severity
+from launcher.diagnostics import Diagnostic, Severity
 from launcher.errors import EXIT_FINDINGS, UsageError
 
 if TYPE_CHECKING:
@@ -21,30 +21,6 @@ if TYPE_CHECKING:
     from launcher.repository.root import Reach
     from launcher.rules.written.model import Finding
 
-TL395 = Explanation(
-    "TL395",
-    "nothing-to-lint",
-    "The named folders hold no file that `lint` reads.",
-    """\
-**Why**: a look at nothing would be green for ever. Shell scripts, Makefiles, Markdown, Compose files, manifests,
-Dockerfiles, devcontainer.json, workflows and pipelines are looked for; .gitignore and hidden folders are left out.
-
-**Example**:
-
-```sh
-mkdir empty
-trainlaunch lint empty
-```
-
-**Write instead**:
-
-```sh
-mkdir some
-echo 'docker run --rm --shm-size=1g trainer:1 python train.py' >some/run.sh
-trainlaunch lint some
-```
-""",
-)
 EXAMPLES = (
     "trainlaunch lint",
     "trainlaunch lint compose.yaml run.sh --fix",
@@ -221,7 +197,7 @@ def _reported(results: list[Linted], args: argparse.Namespace, streams: Streams)
 
 def _nothing(paths: Iterable[Path]) -> Diagnostic:
     return Diagnostic(
-        TL395.code,
+        "TL395",
         f"no file that lint reads is in {', '.join(map(str, paths))}",
         "name the folder that holds them, or a file with --kind",
         severity=Severity.ERROR,

@@ -57,9 +57,9 @@ def _json(finding: Finding) -> Mapping[str, object]:
 def _sarif(findings: Sequence[Finding]) -> str:
     import json
 
-    from launcher.cli.codes import explanations
+    from launcher.manuals import manuals
 
-    known = explanations()
+    known = manuals()
     codes = sorted({each.diagnostic.code for each in findings})
     rules = [{"id": code, "name": known[code].name, "shortDescription": {"text": known[code].title}} for code in codes]
     driver = {"name": "trainlaunch", "version": __version__, "rules": rules}

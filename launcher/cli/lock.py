@@ -15,53 +15,12 @@ from launcher.cli.look import look
 from launcher.cli.report import framed
 from launcher.cli.streams import Streams
 from launcher.cli.write import replace_file
-from launcher.diagnostics import Diagnostic, Explanation
+from launcher.diagnostics import Diagnostic
 from launcher.errors import EXIT_FINDINGS, UsageError
 
 if TYPE_CHECKING:
     from launcher.committed.lock import ImageFacts
 
-TL127 = Explanation(
-    "TL127",
-    "lock-stale",
-    "The lock is not what this engine says of the job's images, or there is none (`lock --check`).",
-    """\
-**Why**: a tag was moved, the job's images were changed, or the lock was.
-
-**Example**:
-
-```text
-docker pull registry.example/trainer:1 && trainlaunch lock --check job.yaml
-```
-
-**Write instead**:
-
-```text
-trainlaunch lock job.yaml && git diff job.lock.yaml
-```
-""",
-)
-TL128 = Explanation(
-    "TL128",
-    "lock-shared",
-    "Two job files that were named together have the same lock.",
-    """\
-**Why**: the lock of `job.yaml` and that of `job.yml` are both `job.lock.yaml`: each would replace the other's.
-
-**Example**:
-
-```sh
-cp job.yaml job.yml
-trainlaunch lock job.yaml job.yml
-```
-
-**Write instead**:
-
-```text
-mv job.yml other.yaml && trainlaunch lock job.yaml other.yaml
-```
-""",
-)
 EXAMPLES = (
     "trainlaunch lock job.yaml            # writes job.lock.yaml",
     "trainlaunch lock jobs/*.yaml --check # in CI, after `docker pull`",
@@ -137,7 +96,7 @@ def _locked(job: Path, facts: Mapping[str, ImageFacts], streams: Streams, *, che
 
 def _shared(first: Path, second: Path, lock: Path) -> Diagnostic:
     return Diagnostic(
-        TL128.code,
+        "TL128",
         f"{first} and {second} have the same lock, {lock}",
         f"rename one of them, then run `trainlaunch lock {first} NEW_NAME.yaml`",
         why="a lock is named after its job file without the ending, so each would replace the other's",
@@ -146,7 +105,7 @@ def _shared(first: Path, second: Path, lock: Path) -> Diagnostic:
 
 def _stale(job: Path, path: Path, *, missing: bool) -> Diagnostic:
     return Diagnostic(
-        TL127.code,
+        "TL127",
         f"{path} does not exist" if missing else f"{path} is not what this engine says of the images of {job}",
         f"run `trainlaunch lock {job}`, and review what it changes",
         why="" if missing else "a tag was moved, the job's images were changed, or the lock was",

@@ -17,7 +17,7 @@ from launcher.cli.look import look
 from launcher.cli.report import as_json, document, framed
 from launcher.cli.streams import Streams, standard_streams
 from launcher.cli.verbs import VERBS, VERBS_ON_CLUSTERS, VERBS_WITH_A_COMMAND, VERBS_WITH_THE_JOBS_CODE
-from launcher.diagnostics import Diagnostic, Explanation
+from launcher.diagnostics import Diagnostic
 from launcher.errors import (
     EXIT_BEFORE_START,
     EXIT_BUG,
@@ -29,47 +29,6 @@ from launcher.errors import (
     UsageError,
 )
 
-TL117 = Explanation(
-    "TL117",
-    "verb-unknown",
-    "trainlaunch has no verb of that name.",
-    """\
-**Why**: the first word after `trainlaunch` is the verb; `trainlaunch --help` lists them.
-
-**Example**:
-
-```sh
-trainlaunch rendr job.yaml
-```
-
-**Write instead**:
-
-```sh
-trainlaunch render job.yaml
-```
-""",
-)
-TL901 = Explanation(
-    "TL901",
-    "bug",
-    "trainlaunch itself broke.",
-    """\
-**Why**: an exception that nothing expected; its traceback is in the message. The exit code is 70.
-The job was not started, or goes on as the engine has it: `trainlaunch ps` tells.
-
-**Example**:
-
-```text
-error[TL901]: trainlaunch 0.1.0 broke in `plan`
-```
-
-**Write instead**:
-
-```text
-report it with the message, the job file and the command
-```
-""",
-)
 MOST_SAID = 10  # errors; a JSON document has all
 OBJECTS_BETWEEN_COLLECTIONS = 20_000  # what a start makes, it keeps: Python's 700 would have it searched 100 times
 USAGE_WIDTH = 78  # columns of a usage line; help takes the terminal's
@@ -112,7 +71,7 @@ def _unknown_verb(verb: str, words: Sequence[str], streams: Streams) -> int:
     stated = next((word for word in words if word in VERBS), None)
     if words[0].startswith("-") and stated:
         fix = f"write the verb first: trainlaunch {stated} …"
-    _say_all([Diagnostic(TL117.code, f"trainlaunch has no verb {verb}", fix)], streams)
+    _say_all([Diagnostic("TL117", f"trainlaunch has no verb {verb}", fix)], streams)
     return EXIT_USAGE
 
 
@@ -275,7 +234,7 @@ def _bug(verb: str) -> Diagnostic:
     import traceback
 
     return Diagnostic(
-        TL901.code,
+        "TL901",
         f"trainlaunch {__version__} broke in `{verb}`",
         "report it with the traceback above this line",
         why=traceback.format_exc().rstrip().replace("\n", "\n          "),

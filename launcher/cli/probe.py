@@ -13,7 +13,7 @@ from launcher.cli.common import job_of, reach_of, say_findings
 from launcher.cli.measuring import add_measuring_arguments, measuring_fields
 from launcher.cli.streams import Streams
 from launcher.cli.target_options import refuse_place_elsewhere
-from launcher.diagnostics import Diagnostic, Explanation
+from launcher.diagnostics import Diagnostic
 from launcher.errors import EXIT_FINDINGS, EXIT_INTERRUPTED, LaunchError
 
 if TYPE_CHECKING:
@@ -24,28 +24,6 @@ if TYPE_CHECKING:
     from launcher.plan.launch_plan import LaunchPlan
     from launcher.run.kubernetes.client import Cluster
 
-TL728 = Explanation(
-    "TL728",
-    "probe-without-loader",
-    "The script was probed, and no DataLoader of it could be measured.",
-    """\
-**Why**: `probe` follows torch's DataLoader in the Python that the job starts. It sees none where the script ends before
-its first batch, builds loaders later than `--seconds` or the job's own active_deadline allow, starts Python with `-S`,
-`-I` or an environment of its own, or reads data some other way.
-
-**Example**:
-
-```text
-trainlaunch probe job.yaml    # whose command is [python, -I, train.py]
-```
-
-**Write instead**:
-
-```text
-trainlaunch probe job.yaml    # [python, train.py]; or `data_loader: none` where the job has no DataLoader
-```
-""",
-)
 EXAMPLES = (
     "trainlaunch probe job.yaml",
     "trainlaunch probe job.yaml --write    # keeps it in job.lock.yaml",
@@ -226,7 +204,7 @@ def _problems(args: argparse.Namespace, plan: LaunchPlan, ran: Ran, measured: Me
         fix = (
             f"mend what its own words above say; `trainlaunch up {shlex.quote(args.job)}` must come to the first batch"
         )
-    yield Diagnostic(TL728.code, f"{how} before any DataLoader gave a batch", fix, why=_WHY)
+    yield Diagnostic("TL728", f"{how} before any DataLoader gave a batch", fix, why=_WHY)
 
 
 _WHY = "probe follows torch's DataLoader from inside the script, and measures the batches that it gives"

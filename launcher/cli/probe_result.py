@@ -13,7 +13,8 @@ from launcher.diagnostics import Diagnostic
 from launcher.errors import JobFileRejected
 from launcher.job.building.lock import lock_path
 from launcher.job.measured import Probe
-from launcher.measure.finding import Finding, diagnosed
+from launcher.measure.finding import Finding
+from launcher.measure.findings import diagnosed
 from launcher.measure.probe import host_findings, stated_lines, with_probe
 from launcher.measure.records import LoaderSeen, Measurement
 from launcher.plan.launch_plan import LaunchPlan, SharedMemory

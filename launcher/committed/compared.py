@@ -6,105 +6,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from launcher.container.template_hash import RENDERING_FORMAT
-from launcher.diagnostics import Diagnostic, Explanation, Span
+from launcher.diagnostics import Diagnostic, Span
 from launcher.render.header import Header
 from launcher.targets import KUBERNETES
 
-TL120 = Explanation(
-    "TL120",
-    "rendering-not-current",
-    "A committed rendering is not what its job file renders now.",
-    """\
-**Why**: the job file, its lock or the rendering was changed, and the other was not. `check --fix` writes
-the rendering again; a change made by hand belongs into the job file.
-
-**Example**:
-
-```sh
-trainlaunch render job.yaml --write-to out
-echo 'stop_grace_period: 5m' >> job.yaml
-trainlaunch check out
-```
-
-**Write instead**:
-
-```sh
-trainlaunch render job.yaml --write-to out
-echo 'stop_grace_period: 5m' >> job.yaml
-trainlaunch check out --fix
-```
-""",
-)
-TL121 = Explanation(
-    "TL121",
-    "rendering-without-its-job",
-    "A rendering can't be compared: the job file that its header names is not there, the header was changed, or a "
-    "newer trainlaunch wrote it.",
-    """\
-**Why**: the first lines of a rendering say which job file (as seen from the rendering's own folder),
-target and options it was made from; `check` renders that again.
-
-**Example**:
-
-```sh
-trainlaunch render job.yaml --write-to out
-mv job.yaml train.yaml
-trainlaunch check out
-```
-
-**Write instead**:
-
-```sh
-mv job.yaml train.yaml
-trainlaunch render train.yaml --write-to out --overwrite
-trainlaunch check out
-```
-""",
-)
-TL122 = Explanation(
-    "TL122",
-    "job-no-longer-renders",
-    "A committed rendering can't be compared, because its job file has errors for that target.",
-    """\
-**Why**: the errors of the job file are printed before this one, with their places.
-
-**Example**:
-
-```sh
-trainlaunch render job.yaml --write-to out
-echo 'shm_size: 0' >> job.yaml
-trainlaunch check out
-```
-
-**Write instead**:
-
-```sh
-trainlaunch render job.yaml --write-to out
-echo 'shm_size: 1Gi' >> job.yaml
-trainlaunch check out --fix
-```
-""",
-)
-TL124 = Explanation(
-    "TL124",
-    "no-such-rendering",
-    "A path that `check` was given is not there, or is a file that is not a rendering.",
-    """\
-**Why**: a typo in CI must not shrink what is checked.
-
-**Example**:
-
-```sh
-trainlaunch check job.yaml
-```
-
-**Write instead**:
-
-```sh
-trainlaunch render job.yaml --write-to out && trainlaunch check out
-```
-""",
-)
 HEAD = 4096  # bytes of a file in which its header starts
 MOST_BYTES = 4 * 1024 * 1024  # of a rendering; its code is one ConfigMap of at most 1 MiB
 CURRENT, DIFFERS, REJECTED = "current", "differs", "rejected"
@@ -144,7 +49,7 @@ class Checked:
 def of_newer_format(path: Path, header: Header) -> Diagnostic:
     """Return the error for a rendering that a later trainlaunch wrote."""
     return Diagnostic(
-        TL121.code,
+        "TL121",
         f"{path} has rendering format {header.format}, and this trainlaunch writes format {RENDERING_FORMAT}",
         "install the trainlaunch that wrote it, or a newer one",
         why="a later version rendered it; writing it again here would go back",
@@ -155,7 +60,7 @@ def of_newer_format(path: Path, header: Header) -> Diagnostic:
 def job_file_missing(path: Path, header: Header, job: str) -> Diagnostic:
     """Return the error for a rendering whose job file was moved or deleted."""
     return Diagnostic(
-        TL121.code,
+        "TL121",
         f"the job file {job}, which {path} was rendered from, does not exist",
         f"render it again with `trainlaunch render JOB --target {header.target} --write-to {path.parent}`, "
         "or delete it",
@@ -167,7 +72,7 @@ def job_file_missing(path: Path, header: Header, job: str) -> Diagnostic:
 def bad_header(path: Path, reason: str, *, line: int = 1) -> Diagnostic:
     """Return the error for a header that says nothing usable, at its line."""
     return Diagnostic(
-        TL121.code,
+        "TL121",
         f"{path} looks like a rendering and can't be compared: {reason}",
         "render it again with `trainlaunch render JOB --target TARGET --write-to DIR`, or delete it",
         why="its header says which job file, target and options it was made from",
@@ -178,7 +83,7 @@ def bad_header(path: Path, reason: str, *, line: int = 1) -> Diagnostic:
 def no_longer_renders(path: Path, header: Header, job: str) -> Diagnostic:
     """Return the error that follows those of the job file itself."""
     return Diagnostic(
-        TL122.code,
+        "TL122",
         f"{path} can't be compared: {job} does not render for {header.target}",
         f"correct {job}, or delete {path}",
         why="the job file has errors, which stand before this one",
@@ -190,7 +95,7 @@ def older_format(checked: Checked) -> Diagnostic:
     """Return the finding about a rendering that an older trainlaunch wrote: its lines differ for that reason alone."""
     again = ", and a Job that gets another name starts again where Git applies it" * (checked.target == KUBERNETES.name)
     return Diagnostic(
-        TL120.code,
+        "TL120",
         f"{checked.path} has rendering format {checked.format}, and this trainlaunch writes format {RENDERING_FORMAT}",
         f"run `trainlaunch check --fix`{again}",
         why="the same job gives other bytes in another format",
@@ -204,7 +109,7 @@ def differs(checked: Checked, text: str, now: str) -> Diagnostic:
     same = next((n for n, (a, b) in enumerate(zip(have, want, strict=False)) if a != b), min(len(have), len(want)))
     line = min(same, len(have) - 1)
     return Diagnostic(
-        TL120.code,
+        "TL120",
         f"{checked.path} is not what {checked.job} renders now for {checked.target}, from line {line + 1} on",
         "run `trainlaunch check --fix`, and review what it changes",
         why="the job file, its lock, its policy, trainlaunch or the rendering was changed, and the others were not",
@@ -215,13 +120,13 @@ def differs(checked: Checked, text: str, now: str) -> Diagnostic:
 def unreadable(path: Path, cause: OSError) -> Diagnostic:
     """Return the error for a file or folder that the system doesn't give."""
     reason = cause.strerror or str(cause)
-    return Diagnostic(TL124.code, f"{path} can't be read: {reason}", "name files and folders that are there")
+    return Diagnostic("TL124", f"{path} can't be read: {reason}", "name files and folders that are there")
 
 
 def no_rendering(path: Path) -> Diagnostic:
     """Return the error for a named file without a header."""
     return Diagnostic(
-        TL124.code,
+        "TL124",
         f"{path} is not a rendering of trainlaunch",
         "name a file that `trainlaunch render` wrote, or a folder of them",
         why=f"no line of its first {HEAD} bytes starts with `# Rendered by trainlaunch from`",

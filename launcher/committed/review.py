@@ -9,82 +9,11 @@ from pathlib import Path
 
 from launcher.committed.compared import HEAD, MOST_BYTES, Checked
 from launcher.committed.jobs import find_jobs
-from launcher.diagnostics import Diagnostic, Explanation, Severity, Span
+from launcher.diagnostics import Diagnostic, Severity, Span
 from launcher.job.reserved import HEADER_START, KUBERNETES_LABEL_PREFIX, LABEL_PREFIX
 from launcher.repository.reading import open_regular
 from launcher.repository.root import Reach
 
-TL155 = Explanation(
-    "TL155",
-    "rendering-without-header",
-    "A file looks like a rendering, and the lines that say what it was made from are not on top of it.",
-    """\
-**Why**: `check` finds renderings by the first lines. Without them a file is compared with nothing, and a change made by
-hand stays.
-
-**Example**:
-
-```sh
-trainlaunch render job.yaml --write-to out
-sed -i 2,3d out/*.sh
-trainlaunch check out
-```
-
-**Write instead**:
-
-```sh
-trainlaunch render job.yaml --write-to out && trainlaunch check out
-```
-""",
-)
-TL156 = Explanation(
-    "TL156",
-    "rendering-of-other-values",
-    "A committed rendering was made with a `--set` that changes the image or a size.",
-    """\
-**Why**: a reviewer of the job file sees other values than what runs.
-
-**Example**:
-
-```sh
-git init -q repo && cp job.yaml repo
-cd repo && trainlaunch render job.yaml --set shm_size=1Gi --write-to out
-trainlaunch check out --strict
-```
-
-**Write instead**:
-
-```sh
-git init -q repo && cp job.yaml repo
-cd repo && echo 'shm_size: 1Gi' >> job.yaml && trainlaunch render job.yaml --write-to out
-trainlaunch check out --strict
-```
-""",
-)
-TL157 = Explanation(
-    "TL157",
-    "one-name-twice",
-    "Two job files have one name and renderings for one target, or a job file has no rendering at all.",
-    """\
-**Why**: two jobs of one name take each other's place where they are applied; a job without a rendering is one that
-nobody reviewed, and `check --all-rendered` says so.
-
-**Example**:
-
-```sh
-trainlaunch render job.yaml --write-to out
-cp job.yaml other.yaml
-trainlaunch check . --all-rendered
-```
-
-**Write instead**:
-
-```sh
-trainlaunch render job.yaml --write-to out
-trainlaunch check . --all-rendered
-```
-""",
-)
 _OURS = re.compile(rf'"?(?:{re.escape(KUBERNETES_LABEL_PREFIX)}job|{re.escape(LABEL_PREFIX)}job)"?\s*[:=]')
 _VALUES = re.compile(r"(image|shm_size|shm_extra|resources|data_loader|torchrun|ranks_per_container)\b")
 
@@ -105,7 +34,7 @@ def without_header(path: Path) -> Diagnostic | None:
     line = text.count("\n", 0, below) + 1 if below >= 0 else 1
     where = f"has its header in line {line}" if below >= 0 else "has no header"
     return Diagnostic(
-        TL155.code,
+        "TL155",
         f"{path} looks like a rendering and {where}; it is compared with nothing",
         "render it again with `trainlaunch render JOB --target TARGET --write-to DIR --overwrite`, or delete it",
         why="the first lines of a rendering say which job file, target and options it was made from",
@@ -121,7 +50,7 @@ def of_one(checked: Checked) -> Iterator[Diagnostic]:
     changed = [each.partition("=")[0] for each in checked.header.sets if _VALUES.match(each)]
     if changed:
         yield Diagnostic(
-            TL156.code,
+            "TL156",
             f"{checked.path} was rendered with --set {', '.join(changed)}, which {checked.job} does not say",
             "write it into the job file, a profile or a policy, and render again",
             why="who reviews the job file sees other values than what runs",
@@ -139,7 +68,7 @@ def of_all(found: Sequence[Checked]) -> Iterator[Diagnostic]:
         other = first.setdefault((each.name, each.target), each)
         if other.job != each.job:
             yield Diagnostic(
-                TL157.code,
+                "TL157",
                 f"{each.job} and {other.job} have the name {each.name}, and both are rendered for {each.target}",
                 f"give one of them another name; {other.path} and {each.path} take each other's place",
                 why="a name is what an engine and a cluster know a job by",
@@ -154,7 +83,7 @@ def not_rendered(paths: Iterable[Path], found: Iterable[Checked], reach: Reach) 
     for path in find_jobs((each for each in paths if each.is_dir()), reach=reach):
         if os.path.realpath(path) not in rendered:
             yield Diagnostic(
-                TL157.code,
+                "TL157",
                 f"{path} is a job file, and no rendering here was made from it",
                 f"run `trainlaunch render {path} --write-to DIR`, or delete it",
                 why="--all-rendered asks for one of each",

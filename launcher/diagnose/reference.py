@@ -7,11 +7,12 @@ from types import ModuleType
 
 from launcher.diagnose import SYMPTOMS
 from launcher.diagnose.symptoms import shm_exhausted_bus_error
+from launcher.manuals import manuals
 
 _INTRODUCTION = """\
 # Why did it die?
 
-<!-- written from launcher/diagnose/symptoms/ by `python -m launcher.diagnose.reference`; edit the modules -->
+<!-- written from launcher/manuals/ by `python -m launcher.diagnose.reference`; edit those -->
 
 After a failure `trainlaunch up` prints one or two causes, each with the evidence for it and what to type. This page has
 all of them, by what stands on the screen; [doctor.md](doctor.md) has `trainlaunch doctor`. Where nothing names a cause
@@ -38,17 +39,15 @@ def _anchor(symptom: ModuleType) -> str:
 
 def _screen(symptom: ModuleType) -> str:
     """Return the texts that a manual says are seen, for a cell of a table."""
-    _, _, seen = (symptom.__doc__ or "").partition("**What you see**:")
-    texts = re.findall(r"`([^`]+)`", seen.partition("\n**")[0])
+    seen = manuals()[symptom.CODE].sections.partition("**What you see**:")[2].partition("\n**")[0]
+    texts = re.findall(r"`([^`]+)`", seen)
     shown = (" ".join(each.split()).replace("|", "\\|") for each in texts)
-    return ", ".join(f"`{each}`" for each in shown) or " ".join(seen.partition("\n**")[0].split()).rstrip(".")
+    return ", ".join(f"`{each}`" for each in shown) or " ".join(seen.split()).rstrip(".")
 
 
 def _section(symptom: ModuleType) -> str:
-    manual = (symptom.__doc__ or "").strip()
-    summary, _, sections = manual.partition("\n\n")
-    spaced = sections.replace("\n**", "\n\n**")
-    return f"## {symptom.CODE} {symptom.NAME}\n\n{summary}\n\n{spaced}\n"
+    _, name, title, sections, _ = manuals()[symptom.CODE]
+    return f"## {symptom.CODE} {name}\n\n{title}\n\n{sections}"
 
 
 if __name__ == "__main__":

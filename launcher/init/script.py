@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from launcher.diagnostics import Diagnostic, Explanation, Span
+from launcher.diagnostics import Diagnostic, Span
 from launcher.errors import UsageError
 from launcher.init.callees import Site
 from launcher.init.facts import ScriptFacts, Turns
@@ -23,26 +23,6 @@ from launcher.init.source import MAX_BYTES, Source, imported, parse
 from launcher.init.turns import turns_of
 from launcher.repository.reading import open_regular
 
-TL132 = Explanation(
-    "TL132",
-    "training-script-unreadable",
-    "`init` can't read the training script: it does not exist, is a folder, is not UTF-8, or Python can't parse it.",
-    r"""**Why**: `init` reads the text of the script with Python's own parser and never runs it.
-
-**Example**:
-
-```sh
-trainlaunch init nowhere.py
-```
-
-**Write instead**:
-
-```sh
-printf 'import torch\n' > train.py
-trainlaunch init train.py
-```
-""",
-)
 _DATA = frozenset({".yaml", ".yml", ".json", ".ipynb", ".toml"})  # JSON is an expression of Python too
 
 
@@ -110,4 +90,4 @@ def _parsed(path: Path) -> Source:
 
 def _unreadable(message: str, fix: str, span: Span | None = None) -> UsageError:
     why = "init reads a script's text and never runs it"
-    return UsageError([Diagnostic(TL132.code, message, fix, why=why, span=span)])
+    return UsageError([Diagnostic("TL132", message, fix, why=why, span=span)])

@@ -6,54 +6,11 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
-from launcher.diagnostics import Diagnostic, Explanation, Severity, Span
+from launcher.diagnostics import Diagnostic, Severity, Span
 from launcher.kinds import CONFIG_MAP
 from launcher.rules.written.model import DEVCONTAINER, KUBERNETES, Finding, WrittenFile, at, below, text_at
 from launcher.yamltree.documents import Scalar
 
-TL391 = Explanation(
-    "TL391",
-    "allow-without-reason",
-    "A comment allows a finding and gives no reason.",
-    """\
-**Why**: who reads the comment later has to know whether it still holds; an allowance without a reason is kept for ever.
-
-**Example**:
-
-```shell
-# trainlaunch: allow=TL302
-docker run --rm --shm-size=16 trainer:1 python train.py
-```
-
-**Write instead**:
-
-```shell
-# trainlaunch: allow=TL302 the test of a full /dev/shm
-docker run --rm --shm-size=16 trainer:1 python train.py
-```
-""",
-)
-TL392 = Explanation(
-    "TL392",
-    "allow-unused",
-    "A comment allows a finding that is not there.",
-    """\
-**Why**: what it allowed was repaired, or it stands at another place; left there it would hide the next one.
-
-**Example**:
-
-```shell
-# trainlaunch: allow=TL302 the test of a full /dev/shm
-docker run --rm --shm-size=1g trainer:1 python train.py
-```
-
-**Write instead**:
-
-```shell
-docker run --rm --shm-size=1g trainer:1 python train.py
-```
-""",
-)
 _ALLOW = re.compile(r"(?:^|(?<=\s))(?:#|//|<!--)\s*trainlaunch:\s*allow=([\w-]+)(.*)")
 
 
@@ -119,9 +76,9 @@ def _of_comments(comments: Iterable[_Comment], used: set[_Comment]) -> Iterator[
     for each in comments:
         if each in used and not each.reason:
             message, fix = f"allow={each.what} has no reason", "write the reason behind it, on the same line"
-            diagnostic = Diagnostic(TL391.code, message, fix, span=each.span)
-            yield Finding(diagnostic, TL391.name)
+            diagnostic = Diagnostic("TL391", message, fix, span=each.span)
+            yield Finding(diagnostic, "allow-without-reason")
         elif each not in used:
             message, fix = f"allow={each.what} allows nothing: no such finding is here", "delete the comment"
-            diagnostic = Diagnostic(TL392.code, message, fix, severity=Severity.WARNING, span=each.span)
-            yield Finding(diagnostic, TL392.name)
+            diagnostic = Diagnostic("TL392", message, fix, severity=Severity.WARNING, span=each.span)
+            yield Finding(diagnostic, "allow-unused")

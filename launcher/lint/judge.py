@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from launcher.diagnostics import Diagnostic, Explanation, Severity, Span
+from launcher.diagnostics import Diagnostic, Severity, Span
 from launcher.job.ceilings import Policy
 from launcher.lint.allowed import allowed
 from launcher.lint.edits import chosen
@@ -19,52 +19,6 @@ from launcher.rules.text_findings import findings_of, in_order
 from launcher.rules.written.model import DEFECTS, Finding, WrittenFile
 from launcher.yamltree.edits import applied
 
-TL393 = Explanation(
-    "TL393",
-    "text-unreadable",
-    "A file of a kind that lint reads can't be read: no YAML or Python, not UTF-8, or larger than 4 MiB.",
-    """\
-**Why**: its own reader would stop there too, and what stands behind that place can't be judged.
-
-**Example**:
-
-```compose
-services:
-  train: {image: "trainer:1", shm_size: 2gb
-```
-
-**Write instead**:
-
-```compose
-services:
-  train: {image: "trainer:1", shm_size: 2gb}
-```
-""",
-)
-TL394 = Explanation(
-    "TL394",
-    "template-not-lintable",
-    "A file is a template, whose text says nothing before it is rendered.",
-    """\
-**Why**: what stands between braces decides keys and values, and lint guesses none. The rendered text can be piped in.
-
-**Example**:
-
-```template
-apiVersion: v1
-kind: Pod
-spec:
-  containers:
-    {{- toYaml .Values.containers | nindent 4 }}
-```
-
-**Write instead**:
-
-```text
-$ helm template CHART | trainlaunch lint -
-```
-""",
-)
 MOST_BYTES = 4 * 1024 * 1024
 _MOST_ROUNDS = 8
 
@@ -172,7 +126,7 @@ def fixed(
         if not edits:
             break
         after = lint_text(applied(linted.text, edits), linted.name, kind or linted.kind, groups, policy)
-        if after.text == linted.text or any(each.diagnostic.code == TL393.code for each in after.findings):
+        if after.text == linted.text or any(each.diagnostic.code == "TL393" for each in after.findings):
             break
         linted = after
     return linted
@@ -187,24 +141,23 @@ def unopened(path: Path, reason: str) -> Linted:
 
 
 def _broken(read: Broken) -> Finding:
+    message = f"the {read.kind} text can't be read: {read.message}"
     fix = "correct this line; the file's own reader stops here too"
-    return Finding(
-        Diagnostic(TL393.code, f"the {read.kind} text can't be read: {read.message}", fix, span=read.span), TL393.name
-    )
+    return Finding(Diagnostic("TL393", message, fix, span=read.span), "text-unreadable")
 
 
 def _unreadable(name: str, what: str, fix: str, line: int = 1) -> Finding:
-    return Finding(Diagnostic(TL393.code, f"{name} {what}", fix, span=Span(name, line, 1, line, 1)), TL393.name)
+    return Finding(Diagnostic("TL393", f"{name} {what}", fix, span=Span(name, line, 1, line, 1)), "text-unreadable")
 
 
 def _template(name: str, text: str) -> Finding:
     return Finding(
         Diagnostic(
-            TL394.code,
+            "TL394",
             "a template can't be judged before it is rendered",
             f"pipe the rendered text: {rendering_command(name, text)} | trainlaunch lint -",
             severity=Severity.INFO,
             span=Span(name, 1, 1, 1, 1),
         ),
-        TL394.name,
+        "template-not-lintable",
     )

@@ -55,6 +55,13 @@ def manuals() -> dict[str, Manual]:
     return known
 
 
+def find_manual(asked: str) -> Manual | None:
+    """Return the manual of a code or name; letters in any case, `_` as `-`. None where there is none."""
+    known = manuals()
+    by_name = {each.name: each for each in known.values()}
+    return known.get(asked.upper()) or by_name.get(asked.lower().replace("_", "-"))
+
+
 def _of_page(path: Path) -> Iterator[Manual]:
     for code, name, title, sections in _SECTION.findall(path.read_text(encoding="utf-8")):
         yield Manual(code, name, title, _POD_FENCE.sub(_manifest, sections).rstrip("\n") + "\n", path.stem)

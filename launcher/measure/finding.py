@@ -1,16 +1,11 @@
-"""One thing that is wrong with a loader of a script, as its container reports it, and all that it can be."""
+"""One thing that is wrong with a loader of a script, as its container reports it, and how it is put into words."""
 
 from __future__ import annotations
 
-import importlib
-import pkgutil
-from collections.abc import Mapping
-from functools import cache
-from types import ModuleType
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
-from launcher.diagnostics import Diagnostic, Explanation, Severity
-from launcher.measure import findings
+from launcher.diagnostics import Severity
 
 
 class Finding(NamedTuple):
@@ -26,33 +21,23 @@ class Finding(NamedTuple):
     facts: Mapping[str, Any]
 
 
-@cache
-def defects() -> tuple[str, ...]:
-    """Return the name of every defect that probe knows, in order."""
-    return tuple(sorted(each.name.replace("_", "-") for each in pkgutil.iter_modules(findings.__path__)))
+class Wording(NamedTuple):
+    """A finding in words: the fact with both numbers, what to type, and the mechanism; its place is printed beside."""
+
+    message: str
+    fix: str
+    why: str
+    severity: Severity = Severity.WARNING
 
 
-def module_of(defect: str) -> ModuleType | None:
-    """Return the module of a defect, None where there is none of that name."""
-    if defect not in defects():  # a name from a container is no path to import
-        return None
-    return importlib.import_module(f"{findings.__name__}.{defect.replace('-', '_')}")
+class Defect(NamedTuple):
+    """One thing that probe can find: its code, and what puts a finding of it into words."""
+
+    code: str
+    name: str
+    words: Callable[[Finding], Wording]
 
 
-def manual_of(defect: str) -> Explanation | None:
-    """Return the manual of a defect's code, None where no defect has that name."""
-    found = vars(module_of(defect)).items() if defect in defects() else ()
-    return next((value for name, value in found if isinstance(value, Explanation) and value.code == name), None)
-
-
-def diagnosed(finding: Finding) -> Diagnostic | None:
-    """Return a finding in words, None where its defect is unknown; facts that don't fit cost only the numbers."""
-    module, manual = module_of(finding.defect), manual_of(finding.defect)
-    if module is None or manual is None:
-        return None
-    try:
-        said: Diagnostic = module.said(finding)
-    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError):
-        fix = f"`trainlaunch explain {manual.code}` says what to write instead"
-        return Diagnostic(manual.code, manual.title.rstrip("."), fix, severity=Severity.WARNING)
-    return said
+def defect(code: str) -> Callable[[Callable[[Finding], Wording]], Defect]:
+    """Make a defect of a function; its name is the defect's, with underscores."""
+    return lambda words: Defect(code, words.__name__.replace("_", "-"), words)

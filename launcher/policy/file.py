@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from launcher import __version__
-from launcher.diagnostics import Diagnostic, Explanation, Report, Severity, Span
+from launcher.diagnostics import Diagnostic, Report, Severity, Span
 from launcher.job.building.merge import mapping_of_kind
 from launcher.job.building.overrides import split
 from launcher.job.ceilings import Allowed, Limit, Policy, Weight
@@ -20,28 +20,6 @@ from launcher.policy.extends import split_extends
 from launcher.policy.fields import DEFAULTS, OFF, OWN, POLICY_FILE, PROFILE
 from launcher.yamltree.source import MappingNode, Node, Scalar, SequenceNode, parse_yaml
 
-TL151 = Explanation(
-    "TL151",
-    "policy-of-newer-trainlaunch",
-    "A policy's `requires` names a newer trainlaunch than this one.",
-    """\
-**Why**: an older one would not know all that the policy asks, and pass what it forbids.
-
-**Example**:
-
-```sh
-printf 'requires: ">=99.0"\\n' > trainlaunch-policy.yaml
-trainlaunch plan job.yaml
-```
-
-**Write instead**:
-
-```sh
-printf 'requires: ">=0.1"\\n' > trainlaunch-policy.yaml
-trainlaunch plan job.yaml
-```
-""",
-)
 DEFAULT, PROFILED = "policy", "profile"  # kinds of an Origin
 _ALLOWED = tuple(each.name for each in POLICY_FILE.fields if each.name.startswith("allowed_"))
 
@@ -169,7 +147,7 @@ def _check_version(requires: object, root: MappingNode, report: Report) -> None:
     asked = requires.removeprefix(">=").strip()
     if _numbers(asked) > _numbers(__version__):
         report.add(
-            TL151.code,
+            "TL151",
             root.items["requires"][1],
             message=f"the policy requires trainlaunch {requires}, and this is {__version__}",
             fix=f"install it: pip install 'trainlaunch>={asked}'",

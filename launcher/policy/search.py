@@ -6,57 +6,9 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
-from launcher.diagnostics import Diagnostic, Explanation, Report
+from launcher.diagnostics import Diagnostic, Report
 from launcher.repository.root import ITS_OWN, Reach, Repository, link_outside, repository_of
 
-TL144 = Explanation(
-    "TL144",
-    "policy-of-another-user",
-    "A `trainlaunch-policy.yaml` above the job file belongs to a user who is neither you, root, nor the owner of "
-    "the job file.",
-    """\
-**Why**: a policy can give a job its command and image, and a shared folder like `/tmp` holds anybody's files. Naming it
-says that it is meant.
-
-**Example**:
-
-```text
-$ trainlaunch plan /tmp/work/job.yaml
-error[TL144]: the policy /tmp/trainlaunch-policy.yaml above /tmp/work/job.yaml belongs to another user (uid 1001)
-```
-
-**Write instead**:
-
-```text
-$ trainlaunch plan /tmp/work/job.yaml --policy /tmp/trainlaunch-policy.yaml
-```
-""",
-)
-TL136 = Explanation(
-    "TL136",
-    "untracked-repository-below-policy",
-    "The job file lies in a repository that the repository around it does not track, and that one has a policy.",
-    """\
-**Why**: policies hold up to the root of a repository. A repository within another belongs to that one as a submodule,
-or with its files; a `.git` that nothing tracks would only end the search for policies.
-
-**Example**:
-
-```sh
-git init -q . && echo 'defaults: {stop_grace_period: 1m}' > trainlaunch-policy.yaml
-git init -q jobs && cp job.yaml jobs
-trainlaunch plan jobs/job.yaml
-```
-
-**Write instead**:
-
-```sh
-git init -q . && echo 'defaults: {stop_grace_period: 1m}' > trainlaunch-policy.yaml
-mkdir jobs && cp job.yaml jobs
-trainlaunch plan jobs/job.yaml
-```
-""",
-)
 FILE_NAME = "trainlaunch-policy.yaml"
 
 
@@ -114,7 +66,7 @@ def _foreign(path: Path, job_file: Path) -> bool:
 
 def _not_trusted(path: Path, job_file: Path) -> Diagnostic:
     return Diagnostic(
-        TL144.code,
+        "TL144",
         f"the policy {path} above {job_file} belongs to another user (uid {path.stat().st_uid})",
         f"add `--policy {path}` if you trust it, or write the path of another as policy in the job file",
         why="a policy can give a job its command and image, and a shared folder like /tmp holds anybody's files",
@@ -127,12 +79,12 @@ def _passed_over(policy: str, repository: Repository) -> Diagnostic:
     outer = next(each for each in repository.around if Path(policy).is_relative_to(each))
     if shutil.which("git") is None:
         return Diagnostic(
-            TL136.code,
+            "TL136",
             f"git is not installed here, and says whether {repository.root} is a part of {outer}, where {policy} holds",
             f"install git, or add `--policy {policy}`",
         )
     return Diagnostic(
-        TL136.code,
+        "TL136",
         f"{repository.root} is a repository that {outer} doesn't track, so {policy} would not hold in it",
         f"make it a submodule of {outer}, delete {repository.root / '.git'}, or add `--policy {policy}`",
         why="a `.git` that nothing tracks can be left by anybody, and a limit must not end there",

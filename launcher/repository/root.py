@@ -13,35 +13,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from launcher.diagnostics import Diagnostic, Explanation, Span
+from launcher.diagnostics import Diagnostic, Span
 from launcher.repository.reading import is_of_shell
-
-TL135 = Explanation(
-    "TL135",
-    "outside-of-repository",
-    "A file of a repository names another that lies outside of it, or a link leads there.",
-    """\
-**Why**: `check`, `lint`, `plan` and `render` read pull requests of strangers, and print what they read. So a repository
-leads nowhere else: its root is the outermost repository that tracks the file, else the folder that was named, or the
-current one. `--policy FILE` names a policy anywhere, `--allow-outside DIR` lets the rest lie in DIR.
-
-**Example**:
-
-```sh
-git init -q repo && mkdir src && echo 'print(1)' > src/train.py
-{ cat job.yaml; echo 'mounts: [{type: code, source: ../src, target: /workspace}]'; } > repo/job.yaml
-trainlaunch plan repo/job.yaml
-```
-
-**Write instead**:
-
-```sh
-git init -q repo && mkdir src && echo 'print(1)' > src/train.py
-{ cat job.yaml; echo 'mounts: [{type: code, source: ../src, target: /workspace}]'; } > repo/job.yaml
-trainlaunch plan repo/job.yaml --allow-outside src
-```
-""",
-)
 
 
 class Repository(NamedTuple):
@@ -98,7 +71,7 @@ def outside(file: Path, what: str, reach: Reach, fix: str, span: Span | None = N
     """Return the error for `what`, a path that `file` names and that its repository doesn't hold."""
     root = reach.root(file)
     return Diagnostic(
-        TL135.code,
+        "TL135",
         f"{what} leads out of {root}",
         fix,
         why="nothing is read or written that a repository names outside of its files, and a .git is none of them",

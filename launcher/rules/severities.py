@@ -4,32 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Set
 
-from launcher.diagnostics import Diagnostic, Explanation, Severity
+from launcher.diagnostics import Diagnostic, Severity
 from launcher.job.ceilings import Policy
-
-TL154 = Explanation(
-    "TL154",
-    "severity-not-applicable",
-    "A policy gives a severity to a code that no rule has, or lowers an error of the plan.",
-    """\
-**Why**: an error of `plan` says that the job can't start or would die; a policy that turned it off would only move that
-to the cluster. Warnings and infos can be raised, lowered and turned off.
-
-**Example**:
-
-```sh
-printf 'severities: {TL201: off}\\n' > trainlaunch-policy.yaml
-trainlaunch plan job.yaml
-```
-
-**Write instead**:
-
-```sh
-printf 'severities: {TL206: error}\\n' > trainlaunch-policy.yaml
-trainlaunch plan job.yaml --set shm_size=1Gi
-```
-""",
-)
 
 
 def apply_severities(found: Iterable[Diagnostic], policy: Policy | None) -> tuple[Diagnostic, ...]:
@@ -50,4 +26,4 @@ def not_applicable(policy: Policy, known: Set[str], errors: Set[str]) -> Iterato
         else:
             continue
         why = "an error of plan says that the job can't start or would die, wherever it runs"
-        yield Diagnostic(TL154.code, said, fix, why=why, span=span, field=f"severities.{code}")
+        yield Diagnostic("TL154", said, fix, why=why, span=span, field=f"severities.{code}")

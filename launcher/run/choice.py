@@ -6,33 +6,11 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple, Protocol, TypeVar
 
-from launcher.diagnostics import Diagnostic, Explanation
+from launcher.diagnostics import Diagnostic
 from launcher.errors import UsageError
 from launcher.units import counted
 from launcher.visible import one_line
 
-TL119 = Explanation(
-    "TL119",
-    "run-ambiguous",
-    "RUN names several runs, or one that is somebody else's, and the verb takes one of yours.",
-    """\
-**Why**: `down` ends what it is given. A job's name may mean runs of several people on one engine, or several of your
-own that are running, and a short run id may be the start of two; none of them is taken by guess.
-
-**Example**:
-
-```text
-trainlaunch down mnist          # two runs of job mnist are running
-```
-
-**Write instead**:
-
-```text
-trainlaunch down 3f9a2c11       # a run's id, as `trainlaunch ps` shows it
-trainlaunch down mnist --all    # all of your runs of the job, ended ones too
-```
-""",
-)
 LEAST_PREFIX = 4
 MOST_LISTED = 10
 _ID_PREFIX = re.compile(rf"[0-9a-f]{{{LEAST_PREFIX},}}")
@@ -147,7 +125,7 @@ def listing(found: Sequence[Candidate]) -> str:
 
 def _refused(message: str, found: Sequence[Candidate]) -> UsageError:
     fix = "name one by its id; `--all` takes all of yours, `--owner NAME` or `--owner any` those of others too"
-    return UsageError([Diagnostic(TL119.code, message, fix, why=listing(found))])
+    return UsageError([Diagnostic("TL119", message, fix, why=listing(found))])
 
 
 def _created(run: Candidate) -> float:

@@ -14,7 +14,7 @@ import time
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
-from launcher.diagnostics import Diagnostic, Explanation
+from launcher.diagnostics import Diagnostic
 from launcher.errors import TargetUnavailable
 from launcher.plan.launch_plan import LaunchPlan
 from launcher.run.amd_gpus import amd_gpus
@@ -22,27 +22,6 @@ from launcher.run.backend import Say, Started
 from launcher.run.gpus_held import ALL, AMD, held_by
 from launcher.run.nvidia_gpus import gpu_nodes, gpu_uuids
 
-TL531 = Explanation(
-    "TL531",
-    "gpu-in-use",
-    "A GPU that the job asks for is held by a running job of trainlaunch on this machine.",
-    """\
-**Why**: engines give the same GPU to as many containers as ask for it, and `gpus: 1` is always GPU 0: two jobs then
-share its memory and both are slow, or die with CUDA out of memory. `up` picks none: the text is what runs.
-
-**Example**:
-
-```text
-trainlaunch up -d a.yaml; trainlaunch up b.yaml    # both say gpus: 1
-```
-
-**Write instead**:
-
-```text
-trainlaunch up -d a.yaml; trainlaunch up b.yaml --set 'resources.gpus=[1]'
-```
-""",
-)
 _LOCK_SECONDS = 60.0
 _POLL_SECONDS = 0.1
 
@@ -109,7 +88,7 @@ def _in_use(plan: LaunchPlan, taken: Mapping[str, Started], running: Iterable[St
         fix = f"{known}wait for it: `trainlaunch wait {first.name}`"
     span = plan.job.span("resources.gpus")
     return Diagnostic(
-        TL531.code,
+        "TL531",
         f"GPU {named} of this machine {'is' if len(taken) == 1 else 'are'} held by {who}",
         f"{fix}, or add --share-gpus",
         why="resources.gpus is what runs, and a count means the first GPUs; two jobs on one share its memory",

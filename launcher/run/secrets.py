@@ -11,34 +11,12 @@ from pathlib import Path
 from typing import Any
 
 from launcher.container.paths import absolute_source
-from launcher.diagnostics import Diagnostic, Explanation
+from launcher.diagnostics import Diagnostic
 from launcher.errors import TargetUnavailable
 from launcher.job.spec import Secret
 from launcher.plan.launch_plan import LaunchPlan
 from launcher.repository.reading import open_regular
 
-TL507 = Explanation(
-    "TL507",
-    "secret-missing",
-    "A secret's source is not there: the variable is not set or empty, or the file is missing, unreadable or "
-    "empty; or its value can't be a variable.",
-    """\
-**Why**: secrets are passed by reference and read when the container is created; an empty one fails
-later, inside the job. A variable holds UTF-8 text without NUL bytes; `as: file` passes any bytes.
-
-**Example**:
-
-```yaml up
-secrets: {WANDB_API_KEY: {env: TRAINLAUNCH_UNSET_EXAMPLE}, SSH_KEY: {file: ./nowhere, as: file}}
-```
-
-**Write instead**:
-
-```text
-export WANDB_API_KEY=… && trainlaunch up job.yaml
-```
-""",
-)
 LONGEST_VARIABLE = 128 * 1024 - 1  # bytes of NAME=value that the kernel hands to a program
 SHORTEST_REDACTED, SHORTEST_LINE = 4, 8  # characters of a value, and of one of its lines; shorter ones are words
 
@@ -146,7 +124,7 @@ def _passable(plan: LaunchPlan, name: str, value: str) -> str:
 
 def _missing(plan: LaunchPlan, name: str, what: str, *, why: str, fix: str) -> TargetUnavailable:
     field = f"secrets.{name}"
-    found = Diagnostic(TL507.code, f"secret {name} {what}", fix, why=why, span=plan.job.span(field), field=field)
+    found = Diagnostic("TL507", f"secret {name} {what}", fix, why=why, span=plan.job.span(field), field=field)
     return TargetUnavailable([found])
 
 

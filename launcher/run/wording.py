@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from launcher.diagnostics import Diagnostic, Explanation
+from launcher.diagnostics import Diagnostic
 from launcher.errors import LaunchError
 from launcher.plan.launch_plan import LaunchPlan
 from launcher.run.backend import Started
@@ -14,26 +14,6 @@ from launcher.run.signals import CTRL_C
 from launcher.units import counted, format_duration
 
 NAME_TAKEN = "TL506"
-TL510 = Explanation(
-    "TL510",
-    "run-missing",
-    "The engine has no run of that job.",
-    """\
-**Why**: it was removed (`down`, ttl_after_finished), runs on another engine, or never started.
-
-**Example**:
-
-```text
-trainlaunch logs never-started
-```
-
-**Write instead**:
-
-```text
-trainlaunch ps    # the jobs that the engine has
-```
-""",
-)
 
 
 def expired(what: str, ttl: int) -> str:
@@ -101,7 +81,7 @@ def no_such_run(place: str, job: str, known: set[str], *, fix: str, owner: str |
     """
     of_owner = "" if owner in {None, ANYONE} else f" of {owner}"
     return Diagnostic(
-        TL510.code,
+        "TL510",
         f"{place} has no run of job {job}{of_owner}",
         fix,
         why=f"it has runs of {', '.join(sorted(known))}" if known else "it has no runs of trainlaunch at all",
@@ -112,7 +92,7 @@ def no_such_attempt(run: str, attempt: int, known: Iterable[int]) -> Diagnostic:
     """Return the error for an attempt that a run has not made, or of which nothing is kept (TL510)."""
     numbers = ", ".join(map(str, sorted(set(known)))) or "none"
     return Diagnostic(
-        TL510.code, f"{run} has no attempt {attempt}", "give --attempt one of those", why=f"it has {numbers}"
+        "TL510", f"{run} has no attempt {attempt}", "give --attempt one of those", why=f"it has {numbers}"
     )
 
 
@@ -120,7 +100,7 @@ def not_yours(what: str, found: Sequence[Candidate]) -> Diagnostic:
     """Return the error for a RUN that only runs of other people are called (TL510)."""
     owners = ", ".join(sorted({each.owner or "nobody that is named" for each in found}))
     return Diagnostic(
-        TL510.code,
+        "TL510",
         f"no run of {what} is yours",
         "add `--owner any`, or `--owner NAME` with one of those",
         why=f"it has {counted(len(found), 'run')} of {owners}",
@@ -130,7 +110,7 @@ def not_yours(what: str, found: Sequence[Candidate]) -> Diagnostic:
 def nothing_runs(what: str) -> Diagnostic:
     """Return the error for a RUN of which nothing of the caller's runs now (TL510)."""
     return Diagnostic(
-        TL510.code,
+        "TL510",
         f"nothing of yours that {what} means runs now",
         "give the job file for a container of its own: `trainlaunch shell job.yaml`; `trainlaunch ps` lists runs",
         why="a shell enters a container that runs; one that has ended can't be entered",

@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from launcher.diagnostics import Diagnostic, Explanation
+from launcher.diagnostics import Diagnostic
 from launcher.errors import UsageError
 from launcher.templating.filters import FILTERS
 from launcher.templating.quoting import require_quoted
@@ -16,28 +16,6 @@ from launcher.templating.quoting import require_quoted
 if TYPE_CHECKING:
     from jinja2 import Environment
 
-TL158 = Explanation(
-    "TL158",
-    "installation-incomplete",
-    "A part of trainlaunch that writes every text is missing: Jinja2, or the templates.",
-    """\
-**Why**: a checkout renders its templates with Jinja2, which an editable installation brings. A wheel has them as Python
-and needs no Jinja2; started in a checkout, Python takes the checkout's package and not the wheel's.
-
-**Example**:
-
-```text
-pip install '.[test]'          # a wheel, which the checkout's package hides
-python -m launcher render job.yaml
-```
-
-**Write instead**:
-
-```text
-pip install --editable '.[test]'
-```
-""",
-)
 _PACKAGE = Path(__file__).resolve().parent.parent
 TEMPLATES = _PACKAGE.parent / "templates"
 BUILT = _PACKAGE / "templates"  # in a wheel
@@ -88,7 +66,7 @@ def _unprepared(message: str) -> UsageError:
     if not TEMPLATES.is_dir():
         fix = "install trainlaunch again, as its README says: templates are neither built nor beside the package"
     why = "a checkout renders its templates with Jinja2; a wheel has them as Python, which a checkout has not"
-    return UsageError([Diagnostic(TL158.code, message, fix, why=why)])
+    return UsageError([Diagnostic("TL158", message, fix, why=why)])
 
 
 def template_text(template: str, /, **values: object) -> str:

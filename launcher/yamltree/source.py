@@ -13,31 +13,9 @@ from typing import Any, NamedTuple, TypeAlias
 
 import yaml
 
-from launcher.diagnostics import Diagnostic, Explanation, Report, Span
+from launcher.diagnostics import Diagnostic, Report, Span
 from launcher.yamltree.keys import refuse_second
 
-TL112 = Explanation(
-    "TL112",
-    "aliases-without-end",
-    "YAML aliases make the file stand for more than 10,000 values, or for itself.",
-    """\
-**Why**: a few lines of aliases can stand for gigabytes; a reader that writes them out runs out of
-memory.
-
-**Example**:
-
-```yaml
-env: &env {MODE: *env}
-```
-
-**Write instead**:
-
-```yaml
-env: &env {MODE: offline}
-labels: *env
-```
-""",
-)
 MAX_VALUES = 10_000
 MAX_CHARACTERS = 4 * 1024 * 1024
 MAX_DEPTH = 64
@@ -163,9 +141,7 @@ class _Builder:
         if event.tag is not None:
             self._refuse_tag(event)
         if depth > MAX_DEPTH:
-            raise self._fatal(
-                TL112.code, event, f"values are nested more than {MAX_DEPTH} deep", fix="delete the nesting"
-            )
+            raise self._fatal("TL112", event, f"values are nested more than {MAX_DEPTH} deep", fix="delete the nesting")
         values, characters = self._values, self._characters
         if event.anchor:
             self._open_anchors.add(event.anchor)
@@ -235,7 +211,7 @@ class _Builder:
         name = event.anchor
         if name in self._open_anchors:
             message = f"the alias *{name} stands inside the value that it names"
-            raise self._fatal(TL112.code, event, message, fix=f"write the value out instead of *{name}")
+            raise self._fatal("TL112", event, message, fix=f"write the value out instead of *{name}")
         if name not in self._anchors:
             close = ", ".join(f"*{each}" for each in self._anchors)
             fix = f"write {close}, or put &{name} before the value" if close else f"put &{name} before the value"
@@ -250,7 +226,7 @@ class _Builder:
         if self._values > MAX_VALUES or self._characters > MAX_CHARACTERS:
             limits = f"{MAX_VALUES} values or {MAX_CHARACTERS} characters"
             message = f"the file stands for more than {limits}, aliases written out"
-            raise self._fatal(TL112.code, event, message, fix="write fewer aliases, or delete values")
+            raise self._fatal("TL112", event, message, fix="write fewer aliases, or delete values")
 
     def _refuse_tag(self, event: Any) -> None:
         short = event.tag.replace("tag:yaml.org,2002:", "!!")

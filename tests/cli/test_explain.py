@@ -10,45 +10,17 @@ from pathlib import Path
 
 import pytest
 
-from launcher.cli.codes import FOLDER, RAISING, codes_markdown, explanation, explanations, is_symptom, manuals
-from launcher.diagnose import SYMPTOMS
-from launcher.diagnostics import Explanation
-from launcher.measure.finding import defects, module_of
+from launcher.cli.codes import codes_markdown
+from launcher.manuals import FOLDER, Manual, manuals
 from tests.conftest import ROOT, Runs
 
-MANUAL = re.compile(r"^(TL\d{3} = Explanation)\($.*?^\)$", re.MULTILINE | re.DOTALL)
 PRINTED = {
     code
     for folder, pattern in (("launcher", "*.py"), ("templates", "*"))
     for path in (ROOT / folder).rglob(pattern)
     if path.is_file()
-    for code in re.findall(r"TL\d{3}", MANUAL.sub(r"\1", path.read_text(encoding="utf-8")))
+    for code in re.findall(r"TL\d{3}", path.read_text(encoding="utf-8"))
 }
-TEXTS = {
-    ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__"): path.read_text(encoding="utf-8")
-    for path in (ROOT / "launcher").rglob("*.py")
-}
-
-
-def naming(pattern: str) -> dict[str, set[str]]:
-    """Return by code the modules of the launcher in which the pattern's group finds it."""
-    found: dict[str, set[str]] = {}
-    for module, text in TEXTS.items():
-        for code in re.findall(pattern, text, re.MULTILINE):
-            found.setdefault(code, set()).add(module)
-    return found
-
-
-def raising(code: str) -> set[str]:
-    """Return the modules that raise a code: by itself, its manual, or a constant, their own or another module's."""
-    raised = set(MENTIONED.get(code, ()))
-    for name, modules in naming(rf'^([A-Z_]+) = "{code}"$').items():
-        for module in modules:
-            raised |= naming(rf"^from {module} import \(?(?:[\w,\s]*\W)?({name})\b").get(name, set())
-    return raised
-
-
-MENTIONED = naming(r"\b(TL\d{3})(?=\"|\.code\b)")
 FENCE = re.compile(
     r"^\*\*(?P<part>Example|Write instead)\*\*:\n\n```(?P<kind>[a-z -]+)\n(?P<body>.*?)\n```$", re.M | re.S
 )
@@ -81,9 +53,9 @@ NOT_RUN = {
     "TL740",
     "TL741",
 }
-WRITTEN = [each for each in explanations().values() if not is_symptom(each.code)]
+WRITTEN = [each for each in manuals().values() if not each.code.startswith("TL6")]
 PARTS = [
-    (each, match["part"], match["kind"], match["body"]) for each in WRITTEN for match in FENCE.finditer(each.sections)
+    (each, match["part"], match["kind"], match["body"]) for each in WRITTEN for match in FENCE.finditer(each.explained)
 ]
 BASE = {"name": "name: job", "image": "image: trainer:1", "command": "command: [python, train.py]"}
 
@@ -105,44 +77,39 @@ def of_kind(*kinds: str) -> pytest.MarkDecorator:
 
 def test_every_printed_code_is_explained_and_no_other() -> None:
     """A code without an explanation, and an explanation without a code, are both a forgotten change."""
-    assert set(explanations()) == PRINTED
+    assert set(manuals()) == PRINTED
 
 
-def test_every_code_has_one_manual() -> None:
-    """Of two, one would be read and the other edited."""
-    assert sorted(each.code for each in manuals()) == sorted(PRINTED)
-
-
-def test_a_manual_stands_where_its_code_is_raised() -> None:
-    """In the module that alone raises a code, and that `explain` is told of; in explanations/ where several do."""
-    holding = {code: module for code, modules in naming(r"^(TL\d{3}) = Explanation\($").items() for module in modules}
-    findings = [str(module.__name__) for each in defects() if (module := module_of(each))]
-    assert sorted(set(holding.values())) == sorted([*RAISING, *findings])
-    assert {code: raising(code) for code in holding} == {code: {module} for code, module in holding.items()}
-    assert [path.stem for path in FOLDER.glob("*.md") if len(raising(path.stem)) < 2] == []
+def test_pages_have_nothing_but_manuals() -> None:
+    """A section that isn't read as one, for want of a title or by a slip in its heading, would be lost in silence."""
+    for page in FOLDER.glob("*.md"):
+        text = page.read_text(encoding="utf-8")
+        outside = re.sub(r"^```.*?^```$", "", text, flags=re.MULTILINE | re.DOTALL)
+        codes = re.findall(r"^#+ (.*)$", outside, re.MULTILINE)[1:]
+        assert codes == [f"{each.code} {each.name}" for each in manuals().values() if each.page == page.stem]
 
 
 def test_explaining_imports_no_vendors_package() -> None:
-    """`explain` works without an engine's library, though modules that talk to engines hold manuals."""
-    asked = "import sys; from launcher.cli.codes import explanations; explanations(); print(*sys.modules)"
+    """`explain` works without an engine's library."""
+    asked = "import sys; from launcher.cli import codes; codes.codes_markdown(); print(*sys.modules)"
     done = subprocess.run([sys.executable, "-c", asked], cwd=ROOT, capture_output=True, text=True, check=True)
     assert {"docker", "kubernetes", "jinja2", "torch"} & set(done.stdout.split()) == set()
 
 
 def test_names_are_unique_and_short() -> None:
     """A name finds one explanation; it has the form that `explain` prints."""
-    names = [each.name for each in explanations().values()]
+    names = [each.name for each in manuals().values()]
     assert len(set(names)) == len(names)
     assert [name for name in names if not re.fullmatch(r"[a-z]+(-[a-z]+)*", name)] == []
 
 
 @pytest.mark.parametrize("each", WRITTEN, ids=lambda each: each.code)
-def test_an_explanation_has_a_title_a_reason_and_two_examples(each: Explanation) -> None:
+def test_an_explanation_has_a_title_a_reason_and_two_examples(each: Manual) -> None:
     """The sections are fixed."""
     assert each.title.endswith(".")
-    assert each.sections.startswith("**Why**: ")
-    assert [match["part"] for match in FENCE.finditer(each.sections)] == ["Example", "Write instead"]
-    kind = FENCE.search(each.sections)["kind"]  # type: ignore[index]
+    assert each.explained.startswith("**Why**: ")
+    assert [match["part"] for match in FENCE.finditer(each.explained)] == ["Example", "Write instead"]
+    kind = FENCE.search(each.explained)["kind"]  # type: ignore[index]
     assert (kind == "text") == (each.code in NOT_RUN)
 
 
@@ -190,7 +157,7 @@ def test_a_job_that_the_machine_refuses_gets_the_code(
 
 @pytest.mark.parametrize("asked", ["TL605", "tl605", "shm-exhausted", "shm_exhausted"])
 def test_explain_takes_a_code_or_a_name(trainlaunch: Runs, asked: str) -> None:
-    """A symptom is told in the words of its own module."""
+    """A symptom has its manual as any other code."""
     done = trainlaunch("explain", asked)
     assert done.returncode == 0
     assert done.stdout.startswith("TL605 shm-exhausted\n")
@@ -210,15 +177,6 @@ def test_an_unknown_code_names_the_nearest(trainlaunch: Runs, asked: str, neares
     done = trainlaunch("explain", asked)
     assert (done.returncode, done.stdout) == (2, "")
     assert f"write {nearest}\n" in done.stderr
-
-
-def test_each_symptom_is_explained_from_its_module() -> None:
-    """No second text about a symptom exists."""
-    for symptom in SYMPTOMS:
-        found = explanation(symptom.NAME)
-        assert found is not None
-        assert found.code == symptom.CODE
-        assert not (FOLDER / f"{symptom.CODE}.md").exists()
 
 
 def test_an_error_ends_in_the_command_that_explains_it(trainlaunch: Runs, tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ from launcher.container.preflight import STOP_MARKER
 from launcher.diagnose import SYMPTOMS, explain_end, explain_hang, symptoms
 from launcher.diagnose.evidence import Evidence
 from launcher.diagnose.reference import troubleshooting_markdown
+from launcher.manuals import manuals
 from launcher.plan.planned import Planned
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -160,8 +161,8 @@ def test_every_symptom_module_is_registered_once() -> None:
 @pytest.mark.parametrize("symptom", ALL, ids=lambda each: each.NAME)
 def test_a_symptom_has_its_manual(symptom: ModuleType) -> None:
     """File name, name and the four sections agree; at most 80 lines."""
-    assert symptom.__name__.rpartition(".")[2].replace("_", "-") == symptom.NAME
-    assert re.findall(r"^\*\*(.+?)\*\*:", symptom.__doc__ or "", re.MULTILINE) == [
+    assert symptom.__name__.rpartition(".")[2].replace("_", "-") == symptom.NAME == manuals()[symptom.CODE].name
+    assert re.findall(r"^\*\*(.+?)\*\*:", manuals()[symptom.CODE].sections, re.MULTILINE) == [
         "What you see", "Why", "Way out", "References",
     ]  # fmt: skip
     assert len(Path(str(symptom.__file__)).read_text().splitlines()) <= 80

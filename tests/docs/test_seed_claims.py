@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from launcher.cli.codes import explanation
+from launcher.manuals import find_manual
 from tests.conftest import Runs
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -65,7 +65,7 @@ def test_a_claim_has_a_verdict_a_measurement_and_a_command(row: Row) -> None:
     importlib.import_module(f"launcher.cli.{words[0]}").add_arguments(parser)
     parser.parse_args(words[1:])
     if words[0] == "explain":
-        assert explanation(words[1]) is not None
+        assert find_manual(words[1]) is not None
 
 
 @pytest.mark.parametrize("command", COMMANDS)

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from launcher.cli.codes import explanations
 from launcher.diagnostics import Severity
+from launcher.manuals import manuals
 from launcher.rules.reference import rules_markdown
 from launcher.rules.text_findings import RULES
 from launcher.rules.written.model import DEFECTS, PRACTICE
@@ -22,9 +22,9 @@ FENCE = re.compile(
 )
 PARTS = [
     pytest.param(each.code, match["part"], match["kind"], match["body"], id=f"{each.code}-{match['part'].split()[0]}")
-    for each in explanations().values()
+    for each in manuals().values()
     if each.code.startswith("TL3")
-    for match in FENCE.finditer(each.sections)
+    for match in FENCE.finditer(each.explained)
     if match["kind"] not in {"text", "sh"}
 ]
 

@@ -1,4 +1,4 @@
-"""What probe can find has one module each, and its words survive whatever a container reports."""
+"""What probe can find has a code and a manual, and its words survive whatever a container reports."""
 
 from __future__ import annotations
 
@@ -10,20 +10,19 @@ from typing import Any
 import pytest
 
 from launcher.diagnose import SYMPTOMS
-from launcher.diagnostics import Explanation, Severity
-from launcher.measure.finding import Finding, defects, diagnosed, manual_of, module_of
+from launcher.diagnostics import Severity
+from launcher.manuals import manuals
+from launcher.measure.finding import Finding
+from launcher.measure.findings import DEFECTS, diagnosed
 
 CASES = Path(__file__).parent / "findings"
 FENCE = re.compile(r"^```([a-z]+)\n(.*?)\n```$", re.MULTILINE | re.DOTALL)
 
 
-@pytest.mark.parametrize("defect", defects())
+@pytest.mark.parametrize("defect", DEFECTS)
 def test_a_defect_has_one_code_of_its_name(defect: str) -> None:
     """`explain` finds it by the name in JSON; where a symptom of a dead run has that name, one that begins with it."""
-    found = [name for name, value in vars(module_of(defect)).items() if isinstance(value, Explanation)]
-    manual = manual_of(defect)
-    assert manual is not None
-    assert found == [manual.code]
+    manual = manuals()[DEFECTS[defect].code]
     assert re.fullmatch(r"TL7\d\d", manual.code)
     if defect in {each.NAME for each in SYMPTOMS}:
         assert manual.name.startswith(f"{defect}-")
@@ -31,18 +30,22 @@ def test_a_defect_has_one_code_of_its_name(defect: str) -> None:
         assert manual.name == defect
 
 
+@pytest.mark.parametrize("defect", DEFECTS)
+def test_a_manual_is_on_the_page_of_its_family(defect: str) -> None:
+    """Who has found the words finds the manual."""
+    assert manuals()[DEFECTS[defect].code].page == DEFECTS[defect].words.__module__.rpartition(".")[2]
+
+
 def test_no_two_defects_share_a_code() -> None:
     """A code leads to one manual."""
-    codes = [manual.code for each in defects() if (manual := manual_of(each))]
+    codes = [each.code for each in DEFECTS.values()]
     assert sorted(set(codes)) == sorted(codes)
 
 
-@pytest.mark.parametrize("defect", defects())
+@pytest.mark.parametrize("defect", DEFECTS)
 def test_the_scripts_of_a_manual_are_python(defect: str) -> None:
     """An example that does not parse helps nobody."""
-    manual = manual_of(defect)
-    assert manual is not None
-    fences = FENCE.findall(manual.sections)
+    fences = FENCE.findall(manuals()[DEFECTS[defect].code].sections)
     assert len(fences) >= 2
     for kind, body in fences:
         assert kind in {"python", "yaml"}
@@ -50,28 +53,25 @@ def test_the_scripts_of_a_manual_are_python(defect: str) -> None:
             ast.parse(body)
 
 
-@pytest.mark.parametrize("defect", defects())
+@pytest.mark.parametrize("defect", DEFECTS)
 def test_the_words_of_a_defect_are_tested(defect: str) -> None:
     """tests/measure/findings says the facts that its check reports, and what is made of them."""
     assert any(f'"{defect}"' in path.read_text() for path in CASES.glob("test_*.py"))
 
 
-@pytest.mark.parametrize("defect", defects())
+@pytest.mark.parametrize("defect", DEFECTS)
 @pytest.mark.parametrize("facts", [{}, {"seen": [], "stated": "x"}, dict.fromkeys("abc")], ids=["none", "odd", "other"])
 def test_facts_that_do_not_fit_leave_the_code_and_its_title(defect: str, facts: dict[str, Any]) -> None:
     """A container of another release, or a hostile one, hides no finding and breaks no verb."""
-    said, manual = diagnosed(Finding(defect, None, "", facts)), manual_of(defect)
+    said = diagnosed(Finding(defect, None, "", facts))
     assert said is not None
-    assert manual is not None
-    assert said.code == manual.code
+    assert said.code == DEFECTS[defect].code
     assert said.message
     assert said.fix
     assert said.severity is not Severity.INFO
 
 
 @pytest.mark.parametrize("name", ["", "os", "../finding", "launcher.api", "Loaders-Differ", "loaders_differ"])
-def test_a_name_that_is_no_defect_is_no_module(name: str) -> None:
-    """A name from a container imports nothing."""
-    assert module_of(name) is None
-    assert manual_of(name) is None
+def test_a_name_that_is_no_defect_has_no_words(name: str) -> None:
+    """A name from a container is looked up, and imports nothing."""
     assert diagnosed(Finding(name, 0, "train.py:1", {})) is None

@@ -10,7 +10,8 @@ import yaml
 
 from launcher.cli.measured_lock import keep_probe
 from launcher.job.measured import Probe
-from launcher.measure.finding import Finding, defects
+from launcher.measure.finding import Finding
+from launcher.measure.findings import DEFECTS
 from launcher.measure.planned import measuring_name, measuring_sets
 from launcher.measure.probe import AGAINST_WORKERS, assigned, host_findings, probe_of, stated_lines, with_probe
 from launcher.measure.records import Records
@@ -93,7 +94,7 @@ def test_what_workers_bring_out_is_kept_of_the_loader_that_has_it(tmp_path: Path
         ("threads-before-fork", "unpicklable"),
         ("handle-in-init", "threads-before-fork"),
     ]
-    assert set(defects()) >= AGAINST_WORKERS
+    assert set(DEFECTS) >= AGAINST_WORKERS
 
 
 def test_a_loader_without_a_batch_is_kept_nowhere(tmp_path: Path) -> None:

@@ -1,11 +1,3 @@
-"""The last batch of an epoch has one sample, and batch normalisation can't train on one.
-
-**What you see**: `Expected more than 1 value per channel when training, got input size torch.Size([1, 64])`.
-**Why**: the number of samples leaves a rest of 1 by the batch size (or by ranks × batch size). No matter of workers.
-**Way out**: DataLoader(drop_last=True), or another batch_size.
-**References**: torch/nn/functional.py, _verify_batch_size.
-"""
-
 from __future__ import annotations
 
 from launcher.diagnose.case import Case

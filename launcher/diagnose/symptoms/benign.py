@@ -1,12 +1,3 @@
-"""Lines that frighten and mean nothing.
-
-**What you see**: `Exception ignored in: <function _MultiProcessingDataLoaderIter.__del__`, `AssertionError: can only
-test a child process`, `The IPv6 network addresses of … cannot be retrieved`, `destroy_process_group() was not called`.
-**Why**: Python reports what goes wrong while objects are thrown away, and goes on; torch tries IPv6 before IPv4.
-**Way out**: nothing. If the job died, its reason is something else.
-**References**: pytorch/pytorch#119845; docs.python.org, sys.unraisablehook.
-"""
-
 from __future__ import annotations
 
 from launcher.diagnose.case import Case

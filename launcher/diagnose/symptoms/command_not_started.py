@@ -1,13 +1,3 @@
-"""The command of the job could not be started: 127 not found, 126 found and not executable.
-
-**What you see**: exit code 127 or 126, with the shell's `not found` or `Permission denied`.
-**Why**: the preflight passed and its last step, exec of the command, failed: the program is not in the image, not
-on PATH, has no execute permission or names an interpreter that is missing. An image without /bin/sh can't run the
-preflight itself; on Podman that ends with 1.
-**Way out**: run the image with a shell and look (`command -v`, `ls -l`).
-**References**: POSIX, Shell Command Language 2.8.2, Exit Status for Commands.
-"""
-
 from __future__ import annotations
 
 from launcher.diagnose.case import Case

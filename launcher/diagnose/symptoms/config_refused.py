@@ -1,12 +1,3 @@
-"""The preflight stopped the job before its first line, because of what the files ask for: exit 78, with our marker.
-
-**What you see**: `trainlaunch: preflight stopped (78): …` as the last line.
-**Why**: 78 says that the files ask for something that can't work, so the job is never retried. Without the marker the
-same code is the job's own.
-**Way out**: the preflight's own line has both numbers and the value to type.
-**References**: docs/preflight.md; sysexits.h EX_CONFIG.
-"""
-
 from __future__ import annotations
 
 from launcher.container.preflight import STOP_MARKER

@@ -1,14 +1,3 @@
-"""The node has the pod and can't start its container: something that it refers to is missing, or the image can't run.
-
-**What you see**: `CreateContainerConfigError`, `CreateContainerError`, `StartError`, `OutOfcpu` or
-`UnexpectedAdmissionError` (`Allocate failed due to …, which is unexpected`), and no line of a log.
-**Why**: a Secret or ConfigMap that the job names is not in the namespace, or lacks the key; the image wants to run as
-root and the cluster forbids it; the image has no /bin/sh; or the node has no room after all. The first two are tried
-again for ever, without an end that a Job would count.
-**Way out**: make what is missing (the container then starts by itself), or correct the job file.
-**References**: kubernetes.io/docs/tasks/debug/debug-application/debug-pods.
-"""
-
 from __future__ import annotations
 
 from launcher.diagnose.case import Case

@@ -1,14 +1,3 @@
-"""A forked worker touched CUDA, which its parent had already started.
-
-**What you see**: `Cannot re-initialize CUDA in forked subprocess. To use CUDA with multiprocessing, you must use the
-'spawn' start method`, or `CUDA error: initialization error` in a worker.
-**Why**: a CUDA context does not survive fork. Tensors are moved to the GPU in `__getitem__` or a collate function, or a
-dataset keeps GPU tensors.
-**Way out**: return CPU tensors and move them in the training loop (pin_memory, non_blocking). spawn, which the message
-advises, works as well, and gives each worker a context of some 0.5 GB on the GPU.
-**References**: pytorch.org/docs/stable/notes/multiprocessing.html, section CUDA in multiprocessing.
-"""
-
 from __future__ import annotations
 
 from launcher.diagnose.case import Case

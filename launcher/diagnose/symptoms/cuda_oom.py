@@ -1,13 +1,3 @@
-"""The memory of a GPU is used up; neither /dev/shm nor the container's memory is.
-
-**What you see**: `torch.OutOfMemoryError: CUDA out of memory. Tried to allocate …`, `CUDA error: out of memory`,
-`CUBLAS_STATUS_ALLOC_FAILED`, `HIP out of memory`.
-**Why**: model, gradients, optimizer and activations need more than the GPU has, or another process is on it.
-**Way out**: a smaller batch_size, gradient accumulation or checkpointing; PYTORCH_CUDA_ALLOC_CONF=
-expandable_segments:True where much is reserved and unused.
-**References**: pytorch.org/docs/stable/notes/cuda.html, section Memory management.
-"""
-
 from __future__ import annotations
 
 from launcher.diagnose.case import Case

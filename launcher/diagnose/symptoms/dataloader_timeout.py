@@ -1,13 +1,3 @@
-"""DataLoader(timeout=…) fired: no worker gave a batch in that time.
-
-**What you see**: `RuntimeError: DataLoader timed out after 300 seconds`.
-**Why**: the timeout is the job's own setting and did its work: without it the job would wait for ever. A worker is
-stuck: in a lock that was held across the fork, in slow storage, or its batch was lost on a full /dev/shm, whose
-traceback then stands above.
-**Way out**: look above for a traceback with `_feed`; else `py-spy dump --pid` of a worker while it waits.
-**References**: pytorch.org/docs/stable/data.html, timeout.
-"""
-
 from __future__ import annotations
 
 from launcher.diagnose.case import Case

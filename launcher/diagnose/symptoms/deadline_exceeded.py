@@ -1,13 +1,3 @@
-"""The job ran longer than it may, and the cluster ended it.
-
-**What you see**: reason `DeadlineExceeded` and `Job was active longer than specified deadline`, mostly with exit code
-143 or 137, or with none; Slurm's `CANCELLED AT … DUE TO TIME LIMIT`.
-**Why**: activeDeadlineSeconds counts from the start of the Job, over all attempts, the time in which pods wait
-included.
-**Way out**: raise active_deadline, or find what made it slow or kept it waiting.
-**References**: kubernetes.io/docs/concepts/workloads/controllers/job, section Job termination and cleanup.
-"""
-
 from __future__ import annotations
 
 from launcher.diagnose.case import Case

@@ -1,13 +1,3 @@
-"""A disk is full, or a quota on it is used up: not /dev/shm.
-
-**What you see**: `OSError: [Errno 28] No space left on device: '/ckpt/last.pt'`, `[Errno 122] Disk quota exceeded`,
-torch.save's `PytorchStreamWriter failed writing file`, or `unexpected pos`.
-**Why**: checkpoints, caches and logs are written to the container's own layer or to a mount, and that has no block
-left. A file system without free inodes says the same.
-**Way out**: free room where that path is, or write to a larger mount.
-**References**: write(2), ENOSPC and EDQUOT.
-"""
-
 from __future__ import annotations
 
 import re

@@ -1,13 +1,3 @@
-"""A rank waited in vain for another rank, which is slow, stuck or dead: an echo of what happened there.
-
-**What you see**: `Watchdog caught collective operation timeout`, `Timed out waiting 1800000ms for recv operation`,
-`Connection closed by peer`, `NCCL communicator was aborted`, `remote process exited or there was a network error`.
-**Why**: a collective needs every rank. When one dies or waits for its data, all others report a timeout of their own,
-10 or 30 minutes later.
-**Way out**: look for the rank that says something else, or nothing, before these lines.
-**References**: pytorch.org/docs/stable/distributed.html; TORCH_NCCL_TRACE_BUFFER_SIZE.
-"""
-
 from __future__ import annotations
 
 from launcher.diagnose.case import Case

@@ -1,15 +1,3 @@
-"""The node put the pod out, because it or the pod used too much disk or memory.
-
-**What you see**: pod status `Failed` with reason `Evicted`, often exit code 137, and words like `The node was low on
-resource: ephemeral-storage` or `Usage of EmptyDir volume "shm" exceeds the limit`.
-**Why**: the kubelet measures disk (the writable layer, logs, scratch volumes) and memory, and ends pods that pass their
-limit, or that use most beyond their requests while the node runs short. A volume of medium Memory is never disk: the
-one that the pod mounts at /dev/shm is /dev/shm, whatever its name.
-**Way out**: enlarge shm_size for /dev/shm; state resources.memory so that the request is what is used, and
-resources.ephemeral_storage so that the pod goes where the room is; keep checkpoints on a claim.
-**References**: kubernetes.io/docs/concepts/scheduling-eviction/node-pressure-eviction.
-"""
-
 from __future__ import annotations
 
 import re

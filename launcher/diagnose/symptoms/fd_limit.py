@@ -1,13 +1,3 @@
-"""A process ran out of file descriptors, often while tensors were passed between processes; /dev/shm is not full.
-
-**What you see**: `received 0 items of ancdata`, `Too many open files. Communication with the workers is no longer
-possible`, or `unable to open shared memory object … Too many open files (24)`.
-**Why**: with the file_descriptor strategy each shared storage costs a descriptor, for as long as a batch is kept.
-Files that a dataset opens and never closes use the same limit.
-**Way out**: raise ulimits nofile, or copy what is kept of a batch (`.clone()`), or return fewer tensors a batch.
-**References**: pytorch/pytorch#973.
-"""
-
 from __future__ import annotations
 
 from launcher.diagnose.case import Case

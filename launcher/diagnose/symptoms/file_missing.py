@@ -1,13 +1,3 @@
-"""A file that the job wants is not in the container.
-
-**What you see**: `python: can't open file '/workspace/train.py': [Errno 2]`, or `FileNotFoundError: [Errno 2] No such
-file or directory: '/data/…'`.
-**Why**: a container sees only its image and the mounts. A bind to the wrong target hides what the image had there, and
-a relative path counts from working_dir.
-**Way out**: check mounts and working_dir.
-**References**: docs.docker.com/engine/storage/bind-mounts.
-"""
-
 from __future__ import annotations
 
 from launcher.diagnose.case import Case, place_in_script

@@ -1,13 +1,3 @@
-"""A worker waits for a lock that another thread held when the worker was forked; nobody will release it.
-
-**What you see**: the job prints nothing more, workers use no CPU and stand in `acquire` or `futex_wait`; Python 3.12
-warns `This process (pid=N) is multi-threaded, use of fork() may lead to deadlocks in the child`.
-**Why**: fork copies only the thread that calls it. A lock of logging, of a tokenizer, of cv2 or gRPC that another
-thread held at that moment stays locked in the child for ever.
-**Way out**: multiprocessing_context forkserver, or start such threads after the workers.
-**References**: python/cpython#84559; os.fork in docs.python.org.
-"""
-
 from __future__ import annotations
 
 from launcher.diagnose.case import Case

@@ -1,14 +1,3 @@
-"""The driver of this machine and the CUDA of the image don't fit together.
-
-**What you see**: `The NVIDIA driver on your system is too old`, `CUDA driver version is insufficient for CUDA runtime
-version`, `This container was built for NVIDIA Driver Release … or later`, `no kernel image is available for execution
-on the device`, `Driver/library version mismatch`.
-**Why**: an image brings CUDA, the host its driver, and each CUDA release needs a driver of some age. A wheel has
-kernels for certain GPUs only. After a driver update without a reboot the module and the library differ.
-**Way out**: an image with an older CUDA, or a node with a newer driver. Another attempt on this node gives the same.
-**References**: docs.nvidia.com/deploy/cuda-compatibility.
-"""
-
 from __future__ import annotations
 
 from launcher.diagnose.case import Case

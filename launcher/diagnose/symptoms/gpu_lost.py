@@ -1,14 +1,3 @@
-"""A GPU failed, or was taken from the container, while it was used.
-
-**What you see**: `GPU has fallen off the bus`, `Xid … 79`, `uncorrectable ECC error encountered`, `GPU is lost`, or
-`Failed to initialize NVML: Unknown Error` in a container that had GPUs.
-**Why**: hardware or its power failed; or systemd reloaded the container's cgroup and with it the rights to the device
-files (`systemctl daemon-reload` with the systemd cgroup driver).
-**Way out**: run elsewhere and have the machine looked at; for NVML's error update the container toolkit (CDI) or use
-the cgroupfs driver.
-**References**: docs.nvidia.com/deploy/xid-errors; NVIDIA/nvidia-container-toolkit#48.
-"""
-
 from __future__ import annotations
 
 from launcher.diagnose.case import Case

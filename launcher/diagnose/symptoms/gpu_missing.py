@@ -1,14 +1,3 @@
-"""The container, or this machine, has no GPU that CUDA can use.
-
-**What you see**: `Found no NVIDIA driver on your system`, `No CUDA GPUs are available`, `Torch not compiled with CUDA
-enabled`, `no CUDA-capable device is detected`, `CUDA-capable device(s) is/are busy or unavailable`, docker's `could not
-select device driver "" with capabilities: [[gpu]]`, Kubernetes' `Insufficient nvidia.com/gpu`.
-**Why**: a container sees no GPU unless it asks for some; the host lacks the NVIDIA container toolkit; torch was
-installed without CUDA; or another process holds the GPU alone, as its compute mode allows.
-**Way out**: set resources.gpus; install the toolkit on the host; use an image whose torch has CUDA.
-**References**: docs.nvidia.com/datacenter/cloud-native/container-toolkit.
-"""
-
 from __future__ import annotations
 
 from launcher.diagnose.case import Case

@@ -1,13 +1,3 @@
-"""The job asks for a GPU by a number that its container does not have.
-
-**What you see**: `CUDA error: invalid device ordinal`, or NCCL's `Duplicate GPU detected : rank 1 and rank 0 both on
-CUDA device`.
-**Why**: more ranks than GPUs in the container, as with a fixed --nproc_per_node; or a number of the host's, while
-inside they always count from 0.
-**Way out**: as many ranks as GPUs: the torchrun block, or {nproc_per_node}; cuda:0 for the only GPU.
-**References**: pytorch.org/docs/stable/generated/torch.cuda.set_device.html.
-"""
-
 from __future__ import annotations
 
 from launcher.diagnose.case import Case

@@ -1,14 +1,3 @@
-"""The node can't get the image; the pod waits for it and never ends by itself.
-
-**What you see**: `ErrImagePull`, `ImagePullBackOff`, `InvalidImageName` or `ErrImageNeverPull`, and no line of a log;
-from docker `pull access denied` or `manifest for … not found`.
-**Why**: the name or tag does not exist, the registry wants a login that the cluster does not have, the image has no
-variant for the node's CPU, or pull_policy is never and the node lacks it. The kubelet tries again for ever: neither
-restart.max_attempts nor active_deadline of an attempt counts it.
-**Way out**: correct image, or name the Secret that may pull it in kubernetes.image_pull_secrets.
-**References**: kubernetes.io/docs/concepts/containers/images, section ImagePullBackOff.
-"""
-
 from __future__ import annotations
 
 import re

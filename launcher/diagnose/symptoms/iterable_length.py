@@ -1,13 +1,3 @@
-"""An IterableDataset gives another number of samples than its length says, most often all of them once a worker.
-
-**What you see**: `Length of IterableDataset … was reported to be N (when accessing len(dataloader)), but M samples
-have been fetched`, or `object of type '…' has no len()`.
-**Why**: each worker iterates its own copy of the dataset. Without a share by worker each sample comes num_workers
-times.
-**Way out**: take every num_workers-th sample in `__iter__` by torch.utils.data.get_worker_info().
-**References**: pytorch.org/docs/stable/data.html, IterableDataset.
-"""
-
 from __future__ import annotations
 
 from launcher.diagnose.case import Case

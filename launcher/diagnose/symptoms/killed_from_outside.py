@@ -1,14 +1,3 @@
-"""SIGKILL or SIGTERM reached the job, and neither its memory limit nor the engine sent it.
-
-**What you see**: exit code 137 with OOMKilled false, or 143 without a stop; torchrun's `exitcode: -9` or `Signal 9
-(SIGKILL) received by PID`.
-**Why**: the host itself ran out of memory, somebody used `kill` on the host, or the job killed itself. 137 alone does
-not tell whether memory ended it, a stop whose grace period was over, or an eviction.
-**Way out**: look into the host's kernel log; with a memory limit below what the host has, the limit is hit first
-and named.
-**References**: docs.kernel.org/admin-guide/mm/concepts.html.
-"""
-
 from __future__ import annotations
 
 import re

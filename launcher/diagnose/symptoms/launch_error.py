@@ -1,13 +1,3 @@
-"""Exit 125, or the engine's own words: it refused to start the job, and no line of it ran.
-
-**What you see**: exit code 125 and the engine's own words, like `cannot set shmsize when running in the {host } IPC
-Namespace`, `Conflict. The container name … is already in use`, or `OCI runtime create failed`.
-**Why**: docker and podman use 125 for their own failures; no line of training ran. A job may also end with 125
-itself.
-**Way out**: change the setting that the engine names; trying again unchanged gives the same answer.
-**References**: docs.docker.com/engine/reference/run, section Exit status.
-"""
-
 from __future__ import annotations
 
 from launcher.diagnose.case import Case

@@ -1,12 +1,3 @@
-"""The preflight stopped the job before its first line, because of this machine's state: exit 75, with our marker.
-
-**What you see**: `trainlaunch: preflight stopped (75): …` as the last line.
-**Why**: 75 says that this machine is wrong just now: /dev/shm or memory is taken, a GPU is missing. Another attempt or
-another machine may work. Without the marker the same code is the job's own.
-**Way out**: the preflight's own line has both numbers and the value to type.
-**References**: docs/preflight.md; sysexits.h EX_TEMPFAIL.
-"""
-
 from __future__ import annotations
 
 from launcher.diagnose.case import Case

@@ -1,13 +1,3 @@
-"""The script has no main guard, and starts itself again in each spawned child.
-
-**What you see**: `An attempt has been made to start a new process before the current process has finished its
-bootstrapping phase`.
-**Why**: with spawn or forkserver each child imports the script. Without `if __name__ == "__main__":` it runs all of it,
-and would start children of its own.
-**Way out**: put what the script does below the guard.
-**References**: docs.python.org/3/library/multiprocessing.html, Safe importing of main module.
-"""
-
 from __future__ import annotations
 
 from launcher.diagnose.case import Case

@@ -1,12 +1,3 @@
-"""A process has as many memory mappings as the kernel allows, though memory is free.
-
-**What you see**: `unable to mmap N bytes from file </torch_…>: Cannot allocate memory (12)` with free memory.
-**Why**: each shared storage is a mapping, and a process may have vm.max_map_count of them, 65530 by default. Lists of
-many small tensors, kept over batches, use them up.
-**Way out**: return fewer, larger tensors, or copy what is kept (`.clone()`); or raise vm.max_map_count on the host.
-**References**: kernel Documentation/admin-guide/sysctl/vm.rst, max_map_count.
-"""
-
 from __future__ import annotations
 
 from launcher.diagnose.case import Case

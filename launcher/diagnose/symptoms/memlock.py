@@ -1,13 +1,3 @@
-"""InfiniBand or RDMA could not register memory: the limit of locked memory is too low.
-
-**What you see**: `Call to ibv_reg_mr… failed with error Cannot allocate memory`, `ibv_create_cq failed`, or UCX's
-`Please check if ulimit -l is large enough`.
-**Why**: registered memory is locked, and counts against RLIMIT_MEMLOCK, which containers inherit from their engine
-(often 64 KiB). It is neither the container's memory limit nor /dev/shm.
-**Way out**: ulimits memlock -1; in a pod, which has no ulimits, the capability IPC_LOCK or the runtime's LimitMEMLOCK.
-**References**: docs.nvidia.com/deeplearning/nccl, section Troubleshooting; ibv_reg_mr(3).
-"""
-
 from __future__ import annotations
 
 from launcher.diagnose.case import Case

@@ -1,12 +1,3 @@
-"""A Python module, or a shared library that one needs, is not in the image.
-
-**What you see**: `ModuleNotFoundError: No module named 'X'`, `ImportError: libGL.so.1: cannot open shared object file`.
-**Why**: the image was built without it, another Python is started than the one it was installed for, or the job's own
-code is not on PYTHONPATH: working_dir and mounts decide what is found.
-**Way out**: install it in the image; for the job's own code check mounts and working_dir.
-**References**: docs.python.org/3/library/exceptions.html, ModuleNotFoundError.
-"""
-
 from __future__ import annotations
 
 from launcher.diagnose.case import Case, place_in_script

@@ -1,14 +1,3 @@
-"""NCCL could not open the segment that another rank had made: the two don't share one /dev/shm.
-
-**What you see**: `Error while attaching to shared memory segment /dev/shm/nccl-… (size 0)`, or `failed to open
-/dev/shm/nccl-…: No such file or directory`.
-**Why**: NCCL takes two ranks with the same host name and boot id for neighbours and lets them meet in /dev/shm. Two
-containers of one host look so, and each has its own /dev/shm; or the other rank had died and taken its file away.
-**Way out**: put the ranks of one host into one container, or set NCCL_SHM_DISABLE=1, or give each container a host
-name.
-**References**: docs.nvidia.com/deeplearning/nccl, NCCL_SHM_DISABLE and NCCL_HOSTID.
-"""
-
 from __future__ import annotations
 
 from launcher.diagnose.case import Case

@@ -1,13 +1,3 @@
-"""NCCL found no room in /dev/shm for the buffers between its ranks.
-
-**What you see**: `Error while creating shared memory segment /dev/shm/nccl-… (size 7340384)`, `failed to extend
-/dev/shm/nccl-… to N bytes`, in newer releases with `error: No space left on device (28)`.
-**Why**: ranks of one container talk through segments of several MiB a pair, and reserve them at once. NCCL prints no
-errno in some releases, and ends in the same line where CUDA can't map the segment.
-**Way out**: enlarge /dev/shm; where it is large, run once with NCCL_DEBUG=WARN.
-**References**: NVIDIA/nccl#1518; docs.nvidia.com/deeplearning/nccl, section Troubleshooting, Shared memory.
-"""
-
 from __future__ import annotations
 
 from launcher.diagnose.case import Case

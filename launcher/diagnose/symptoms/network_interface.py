@@ -1,13 +1,3 @@
-"""NCCL or gloo talks over a network interface that does not lead to the other nodes.
-
-**What you see**: `no socket interface found`, `Unable to find address for: eth0`, `connect … failed : No route to
-host`, or gloo's `connectFullMesh failed with … 127.0.0.1`.
-**Why**: NCCL_SOCKET_IFNAME or GLOO_SOCKET_IFNAME names an interface that this container lacks, or, unset, docker0 or a
-loopback address was chosen.
-**Way out**: name the interface that the nodes share (`ip -br addr`), or unset the variable.
-**References**: docs.nvidia.com/deeplearning/nccl, NCCL_SOCKET_IFNAME.
-"""
-
 from __future__ import annotations
 
 from launcher.diagnose.case import Case

@@ -1,13 +1,3 @@
-"""The node went away under the pod: it was lost, drained, shut down or tainted.
-
-**What you see**: reason `NodeLost`, `NodeShutdown`, `Terminated`, or a condition DisruptionTarget with
-`DeletionByTaintManager`, `DeletionByPodGC`, `EvictionByEvictionAPI` or `TerminationByKubelet`.
-**Why**: machines fail, spot instances are taken back, and `kubectl drain` empties a node for an upgrade. A Job does not
-count such an end as a failure and makes another pod, where its controller can; a lone Pod is gone.
-**Way out**: start it again from its last checkpoint; kind job goes on by itself.
-**References**: kubernetes.io/docs/concepts/workloads/pods/disruptions, section Pod disruption conditions.
-"""
-
 from __future__ import annotations
 
 from launcher.diagnose.case import Case

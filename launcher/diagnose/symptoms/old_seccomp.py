@@ -1,13 +1,3 @@
-"""The container engine is older than the image's C library, and forbids a system call that starts threads.
-
-**What you see**: `pthread_create failed … Operation not permitted`, `can't start new thread` in a fresh container, or
-`Operation not permitted` out of apt and curl, with an image of Ubuntu 22.04, Debian 12 or newer.
-**Why**: glibc 2.34 starts threads by clone3. A seccomp profile that does not know it, Docker's before 20.10.10 with
-libseccomp before 2.5, answers EPERM instead of ENOSYS, so that glibc does not try the older call.
-**Way out**: update Docker, runc and libseccomp on the host; `--security-opt seccomp=unconfined` shows that it is this.
-**References**: moby/moby#42680; pthread_create(3).
-"""
-
 from __future__ import annotations
 
 from launcher.diagnose.case import Case

@@ -1,14 +1,3 @@
-"""The kernel killed the job because the container reached its memory limit.
-
-**What you see**: exit code 137 and OOMKilled true, or another exit code with OOMKilled true where only a child was
-killed; `Memory cgroup out of memory: Killed process` in the kernel's log, `Detected 1 oom_kill event` from Slurm.
-**Why**: /dev/shm is charged to the same limit as the processes and is not given back while its files live, so a
-limit must hold both. In a pod its files outlive a restart of the container, which then starts with the limit nearly
-used. Where the killed process was a child, the main process may go on and even end with 0, with less done than it says.
-**Way out**: raise resources.memory, or lower num_workers or prefetch_factor.
-**References**: kubernetes/kubernetes#128339; kernel Documentation/admin-guide/cgroup-v2.rst.
-"""
-
 from __future__ import annotations
 
 from launcher.diagnose.case import Case

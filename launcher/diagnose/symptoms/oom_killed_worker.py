@@ -1,12 +1,3 @@
-"""The kernel killed a DataLoader worker for memory; the main process lived on and raised.
-
-**What you see**: `DataLoader worker (pid N) is killed by signal: Killed.`, exit code 1, often OOMKilled false.
-**Why**: the out-of-memory killer chooses one process of the container. The words are nearly those of the bus error,
-and the cause is another: memory. Pages of /dev/shm count towards the same limit.
-**Way out**: more memory, fewer workers or a smaller prefetch_factor; a larger /dev/shm alone makes it worse.
-**References**: pytorch/pytorch#8976; kernel Documentation/admin-guide/cgroup-v2.rst.
-"""
-
 from __future__ import annotations
 
 from launcher.diagnose.case import Case

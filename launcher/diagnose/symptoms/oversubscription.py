@@ -1,13 +1,3 @@
-"""More workers than CPUs: they wait for each other.
-
-**What you see**: `This DataLoader will create 16 worker processes in total. Our suggested max number of worker in
-current system is 2`.
-**Why**: torch counts the CPUs that the process may use. Workers beyond them share those, and each still takes memory
-and room in /dev/shm. A quota (resources.cpus) is not counted by torch, so fewer may be right.
-**Way out**: lower num_workers, or give more CPUs.
-**References**: torch/utils/data/dataloader.py, check_worker_number_rationality.
-"""
-
 from __future__ import annotations
 
 from launcher.diagnose.case import Case

@@ -1,11 +1,3 @@
-"""The job itself ended with 75 or 78; the preflight had passed.
-
-**What you see**: exit code 75 or 78 without the preflight's marker.
-**Why**: both codes are also the preflight's, whose last line then starts with `trainlaunch: preflight stopped`.
-**Way out**: look at the job's own last lines.
-**References**: docs/preflight.md.
-"""
-
 from __future__ import annotations
 
 from launcher.diagnose.case import Case

@@ -1,13 +1,3 @@
-"""The job's user may not read, write or run something.
-
-**What you see**: `PermissionError: [Errno 13] Permission denied: '/data/…'`, `[Errno 30] Read-only file system`, or
-`python: can't open file …: [Errno 13]`.
-**Why**: a bind keeps the owner and mode it has on the host, and the container's user has another number; a mount or the
-root is read-only.
-**Way out**: run as the owner (user), change the owner or mode on the host, or mount it writable.
-**References**: docs.docker.com/engine/storage/bind-mounts.
-"""
-
 from __future__ import annotations
 
 from launcher.diagnose.case import Case, place_in_script

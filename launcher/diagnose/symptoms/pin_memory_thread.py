@@ -1,12 +1,3 @@
-"""The thread that copies batches to page-locked memory has ended, and the main process noticed.
-
-**What you see**: `Pin memory thread exited unexpectedly`, or `Caught … in pin memory thread for device N`.
-**Why**: the thread opens what workers shared, and pins it; it dies of what goes wrong there: no file descriptor, a
-removed segment, CUDA out of memory, a batch whose `pin_memory` method raises. Its own exception stands above.
-**Way out**: correct what stands above; pin_memory false shows whether pinning itself is the reason.
-**References**: torch/utils/data/_utils/pin_memory.py.
-"""
-
 from __future__ import annotations
 
 from launcher.diagnose.case import Case

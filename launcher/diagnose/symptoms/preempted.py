@@ -1,12 +1,3 @@
-"""A job of higher priority took the place.
-
-**What you see**: reason `Preempted`, `PreemptionByScheduler` or `WorkloadEvictedDueToPreempted`, exit code 143 or 137;
-Slurm's `CANCELLED AT … DUE TO PREEMPTION`; a cloud's notice that a spot instance is taken back.
-**Why**: the cluster was full, and the priority class of the other job allows it to push this one out.
-**Way out**: start it again from its last checkpoint, or give it a priority class of its own.
-**References**: kubernetes.io/docs/concepts/scheduling-eviction/pod-priority-preemption.
-"""
-
 from __future__ import annotations
 
 from launcher.diagnose.case import Case

@@ -1,11 +1,3 @@
-"""The script raised an exception that nothing in it catches.
-
-**What you see**: a traceback, and exit code 1.
-**Why**: an ordinary error of the script or of a library that it calls; nothing of the launcher, /dev/shm or memory.
-**Way out**: correct what stands at the place that is named.
-**References**: docs.python.org/3/tutorial/errors.html.
-"""
-
 from __future__ import annotations
 
 from launcher.diagnose.case import Case, place_in_script

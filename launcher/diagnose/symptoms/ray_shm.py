@@ -1,14 +1,3 @@
-"""Ray's object store does not fit into /dev/shm.
-
-**What you see**: `The object store is using /tmp instead of /dev/shm because /dev/shm has only N bytes available`,
-`exceeds the available memory in /dev/shm`, or `ObjectStoreFullError`.
-**Why**: Ray takes 30 % of the machine's memory for its store and compares it with what is free in /dev/shm. On /tmp
-it works, slowly. With tens of GB free the store that was asked for is simply larger, or files of an earlier Ray are
-still there.
-**Way out**: lower object_store_memory, or state it in shm_extra so that /dev/shm holds it, with a tenth to spare.
-**References**: docs.ray.io, Object Store; ray-project/ray#16387.
-"""
-
 from __future__ import annotations
 
 from launcher.diagnose.case import Case

@@ -1,14 +1,3 @@
-"""The nodes did not find each other at the start.
-
-**What you see**: `RendezvousConnectionError`, `RendezvousTimeoutError`, `The client socket has timed out after 60000ms
-while trying to connect to (host, port)`, or `The server socket has failed to listen … Address already in use`.
-**Why**: the first node's name is known to DNS only once its pod runs (unless its Service publishes not-ready
-addresses), its image is still pulled, the port is taken or closed, or the number of nodes is not what was asked for.
-Lines about IPv6 addresses are harmless.
-**Way out**: start all nodes at the same time, state publishNotReadyAddresses, raise join_timeout in rdzv_conf.
-**References**: pytorch.org/docs/stable/elastic/rendezvous.html.
-"""
-
 from __future__ import annotations
 
 from launcher.diagnose.case import Case

@@ -1,15 +1,3 @@
-"""/dev/shm is full: torch or a library could not reserve the pages it asked for.
-
-**What you see**: `unable to allocate shared memory(shm) for file </torch_…>: No space left on device (28)`; torch
-2.10 to 2.12 may end it in `Success (0)` or `Resource temporarily unavailable (11)`, old ones say `unable to write
-to file </torch_…>`.
-**Why**: since 2.10 torch reserves the pages of a batch before it writes them. `</torch_…>` is a file in /dev/shm,
-no disk is full; the texts with (0) and (11) report a stale errno.
-**Way out**: enlarge /dev/shm, and the memory limit by as much; or state what the job has and the plan doesn't know:
-every loader of the script, the batches that its loop holds, whole storages behind views (docs/frameworks.md).
-**References**: pytorch/pytorch#161910, #176069, #10396.
-"""
-
 from __future__ import annotations
 
 from launcher.diagnose.case import Case

@@ -1,15 +1,3 @@
-"""A process wrote to a page of /dev/shm that could not be had: SIGBUS, in a worker or in the main process.
-
-**What you see**: `Unexpected bus error encountered in worker`, `killed by signal: Bus error`, torchrun's `exitcode:
--7` or `Signal 7 (SIGBUS) received`, or exit code 135 without a traceback.
-**Why**: torch before 2.10, `multiprocessing.shared_memory` and numpy's memmap make a sparse file, which always
-works, and die at the first page that finds no room. Buffered output is lost with it. Where workers is 0, other users of
-/dev/shm did it: checkpoints staged there, `share_memory_()`, Ray, NCCL.
-Not every SIGBUS is a matter of /dev/shm: see truncated-mmap, which speaks where /dev/shm was never seen half full.
-**Way out**: enlarge /dev/shm. With `ipc: host` files of dead jobs may fill the host's.
-**References**: pytorch/pytorch#5040; python/cpython#114389.
-"""
-
 from __future__ import annotations
 
 from launcher.diagnose.bus_error import died_of, had_room, most_seen, sigbus, was_half_full

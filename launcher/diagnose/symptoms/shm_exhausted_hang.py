@@ -1,14 +1,3 @@
-"""A worker's feeder thread could not put a batch into /dev/shm: the batch is lost and the job waits for it for ever.
-
-**What you see**: a traceback through `multiprocessing/queues.py … _feed` that ends in `unable to allocate shared
-memory`, then nothing more; the container runs on, the GPUs idle.
-**Why**: with a collate function that returns ordinary tensors, torch 2.10 and later copy the batch in a thread of
-the worker. The error is printed there and dropped; without `DataLoader(timeout=…)` the main process waits for ever.
-Where a worker died beside it, nothing waited: that is told as shm-exhausted.
-**Way out**: end the run, enlarge /dev/shm, and give data_loader.timeout so that the next time is an error.
-**References**: pytorch/pytorch#161910; CPython Lib/multiprocessing/queues.py, Queue._feed.
-"""
-
 from __future__ import annotations
 
 from launcher.diagnose.bus_error import IN_WORKER, WORKER_KILLED

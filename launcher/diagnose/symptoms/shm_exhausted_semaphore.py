@@ -1,13 +1,3 @@
-"""/dev/shm has no room for a semaphore: a bare `No space left on device` out of SemLock that looks like a full disk.
-
-**What you see**: `sl = self._semlock = _multiprocessing.SemLock(` and `OSError: [Errno 28] No space left on
-device`.
-**Why**: POSIX semaphores are files of one page in /dev/shm. Either it is full, or it was made a few bytes large:
-docker reads `--shm-size=64` as 64 bytes.
-**Way out**: enlarge /dev/shm; write a unit.
-**References**: python/cpython#93253.
-"""
-
 from __future__ import annotations
 
 from launcher.diagnose.case import Case

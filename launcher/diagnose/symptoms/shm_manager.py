@@ -1,14 +1,3 @@
-"""The sharing strategy file_system, or its manager process, failed; /dev/shm is not full.
-
-**What you see**: `unable to open shared memory object </torch_…> in read-write mode: No such file or directory (2)`,
-`Shared memory manager connection has timed out`, or errors of `torch_shm_manager`.
-**Why**: with file_system tensors are passed by name, and a manager process removes names when their owner is gone. A
-segment can be gone before its receiver opens it, and the manager can be killed or starved.
-**Way out**: go back to sharing_strategy file_descriptor, with enough file descriptors; a larger /dev/shm changes
-nothing.
-**References**: pytorch.org/docs/stable/multiprocessing.html, section Sharing strategies.
-"""
-
 from __future__ import annotations
 
 from launcher.diagnose.case import Case

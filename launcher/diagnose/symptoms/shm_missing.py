@@ -1,14 +1,3 @@
-"""The container has no /dev/shm.
-
-**What you see**: `FileNotFoundError: [Errno 2] No such file or directory` out of `_multiprocessing.SemLock(` or
-`_posixshmem.shm_open`, or `[Errno 38] Function not implemented` there; torch's `unable to open shared memory object
-</torch_…> in read-write mode: No such file or directory (2)` out of `_share_fd_cpu_`, where it makes a segment.
-**Why**: `ipc: none` gives no /dev/shm, a chroot or a sandbox may lack it, and a directory that only another user may
-enter gives the same ENOENT. Semaphores and shared tensors are files there.
-**Way out**: give the run a /dev/shm of its own: shm_size, without ipc none.
-**References**: sem_overview(7); docs.docker.com/reference/cli/docker/container/run, option --ipc.
-"""
-
 from __future__ import annotations
 
 from launcher.diagnose.case import Case

@@ -1,12 +1,3 @@
-"""Two runs that share a /dev/shm want the same name in it.
-
-**What you see**: `FileExistsError: [Errno 17] File exists: '/NAME'` out of `multiprocessing/shared_memory.py`, Mosaic
-Streaming's `Reused local directory: […] vs […]`, or torch's `unable to open shared memory object … File exists (17)`.
-**Why**: a segment's name counts for all who share the mount: all runs of a host with ipc host, all containers of a pod.
-**Way out**: give each run its own /dev/shm, or let Python choose the name.
-**References**: docs.python.org/3/library/multiprocessing.shared_memory.html.
-"""
-
 from __future__ import annotations
 
 from launcher.diagnose.case import Case

@@ -1,13 +1,3 @@
-"""Files that dead jobs left in a /dev/shm that outlives them are in the way: of their names, or of its room.
-
-**What you see**: `FileExistsError: [Errno 17] File exists: '/000010_locals'` at the start of a run, or a bus error
-in a fresh container while `df` shows the host's /dev/shm full of `torch_…`, `nccl-…`, `deepspeed_…` files.
-**Why**: with ipc host, or in a pod whose container restarts, /dev/shm is not emptied when a process is killed;
-named segments stay for ever.
-**Way out**: remove the leftovers while nothing runs that uses them, and give each run a /dev/shm of its own.
-**References**: github.com/mosaicml/streaming, clean_stale_shared_memory; shm_overview(7).
-"""
-
 from __future__ import annotations
 
 from launcher.diagnose.bus_error import DF, bytes_of_df, sigbus

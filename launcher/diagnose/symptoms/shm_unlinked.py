@@ -1,14 +1,3 @@
-"""A semaphore or segment that a process opens by its name was removed from /dev/shm before.
-
-**What you see**: `FileNotFoundError: [Errno 2] No such file or directory` out of `synchronize.py … _rebuild`, or out
-of `shared_memory.py` where a name is opened, with spawn or forkserver.
-**Why**: systemd-logind removes all IPC of a user who logs out (RemoveIPC=yes); or the parent had ended, and its
-resource tracker removed what it had made, before the child opened it.
-**Way out**: keep the session (`loginctl enable-linger USER`), or keep the parent until its children have started; fork
-inherits semaphores and needs no name.
-**References**: logind.conf(5), RemoveIPC; python/cpython#82300.
-"""
-
 from __future__ import annotations
 
 from launcher.diagnose.case import Case

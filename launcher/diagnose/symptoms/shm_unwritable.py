@@ -1,13 +1,3 @@
-"""/dev/shm is there, and this user may not write to it.
-
-**What you see**: `PermissionError: [Errno 13]` or `OSError: [Errno 30] Read-only file system` out of SemLock or
-shm_open, or torch's `unable to open shared memory object </torch_…> …: Permission denied (13)`.
-**Why**: it is mounted read-only or as an ordinary directory of another user, or a file of the same name belongs to
-somebody else.
-**Way out**: mount it as a tmpfs with mode 1777; runs that share one host's /dev/shm need the same user.
-**References**: shm_overview(7).
-"""
-
 from __future__ import annotations
 
 from launcher.diagnose.case import Case

@@ -1,13 +1,3 @@
-"""The job waits for its data: one worker is stuck in a sample, or all of them together are too slow.
-
-**What you see**: nothing in the log; `doctor` says `worker 3 has been in __getitem__ at data.py:41 for 70 s`, or
-`workers at 100 % CPU, queue empty, GPU idle 71 %: loading is the limit`.
-**Why**: batches are given out in order, so one sample that hangs in slow or lost storage stops all. Where each worker
-is busy, the samples simply cost more CPU than there is.
-**Way out**: look at that line of the dataset; else more workers, more CPUs, or a cheaper `__getitem__`.
-**References**: pytorch.org/docs/stable/data.html, section Single- and Multi-process Data Loading.
-"""
-
 from __future__ import annotations
 
 import math

@@ -1,12 +1,3 @@
-"""Somebody stopped the job: through `up`, the engine, the cluster or a terminal.
-
-**What you see**: exit code 143, 137, 130 or one of the job's own after Ctrl-C, `down`, `docker stop`, `scancel` or
-active_deadline; a traceback that ends in `KeyboardInterrupt`; torchrun's `Received Signals.SIGTERM death signal`.
-**Why**: SIGTERM comes first, SIGKILL when stop_grace_period is over. 137 here is not the out-of-memory killer.
-**Way out**: nothing, if it was meant; raise stop_grace_period where a checkpoint takes longer.
-**References**: docs.docker.com/reference/cli/docker/container/stop.
-"""
-
 from __future__ import annotations
 
 import signal

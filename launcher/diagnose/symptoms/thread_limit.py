@@ -1,13 +1,3 @@
-"""A process could not start one more thread or child: the limit of processes is reached, which counts threads.
-
-**What you see**: `pthread_create failed … Resource temporarily unavailable`, `can't start new thread`, `libgomp:
-Thread creation failed`, or `BlockingIOError: [Errno 11]` at a fork; libgomp's line is often followed by exit code 139.
-**Why**: thread pools take one thread for each CPU of the host, times workers, times ranks, and a container has a
-limit (`--pids-limit`, the kubelet's podPidsLimit) or its user has (ulimit -u).
-**Way out**: set OMP_NUM_THREADS and OPENBLAS_NUM_THREADS, use fewer workers, or raise the limit.
-**References**: kernel Documentation/admin-guide/cgroup-v2.rst, PID; pthread_create(3), EAGAIN.
-"""
-
 from __future__ import annotations
 
 from launcher.diagnose.case import Case

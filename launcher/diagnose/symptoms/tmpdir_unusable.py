@@ -1,13 +1,3 @@
-"""Workers pass tensors through a socket in the temporary directory, and that directory can't hold one.
-
-**What you see**: `No usable temporary directory found`, `AF_UNIX path too long`, or `could not generate a random
-directory for manager socket`; out of a worker's feeder thread the first two hang the job for ever.
-**Why**: Python puts the socket into TMPDIR, /tmp, /var/tmp or /usr/tmp. A read-only root has none of them writable,
-and a socket's path may have 107 bytes.
-**Way out**: mount a tmpfs on /tmp, and leave TMPDIR of the host out of the container.
-**References**: rwth-i6/returnn#1571; unix(7).
-"""
-
 from __future__ import annotations
 
 from launcher.diagnose.case import Case

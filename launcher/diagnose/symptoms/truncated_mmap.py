@@ -1,13 +1,3 @@
-"""A memory-mapped file has fewer bytes than its reader expects: it was cut short, or its disk is full.
-
-**What you see**: a bus error, or exit code 135, while /dev/shm has gigabytes free; `mmap length is greater than file
-size`; safetensors' `incomplete metadata, file not fully covered`.
-**Why**: a page beyond the end of a mapped file, or one for which a full disk has no block, can't be had, and the
-kernel sends SIGBUS to whoever touches it, just as for a full /dev/shm.
-**Way out**: compare the file's size with its source's, copy it again, and let nothing write to it during the run.
-**References**: mmap(2), section Errors; numpy.org/doc/stable/reference/generated/numpy.memmap.html.
-"""
-
 from __future__ import annotations
 
 from launcher.diagnose.bus_error import died_of, had_room, most_seen, sigbus

@@ -1,14 +1,3 @@
-"""The health check found the job unhealthy, and healthcheck.on_unhealthy: stop ended it.
-
-**What you see**: `rank 0 has waited 1834 s for one batch, 1800 s are allowed (stall_after)`, or another sentence of the
-health check; then exit code 143 or 137. On Kubernetes an event `Liveness probe failed`.
-**Why**: a DataLoader whose workers hang waits for ever and ends by no error: a full /dev/shm under a custom collate_fn,
-a lock held across fork, storage that doesn't answer.
-**Way out**: `trainlaunch doctor JOB` while it waits shows where; raise healthcheck.stall_after where a batch may take
-longer.
-**References**: docs/health.md; github.com/pytorch/pytorch/issues/1355.
-"""
-
 from __future__ import annotations
 
 from launcher.diagnose.case import Case

@@ -1,12 +1,3 @@
-"""Nothing names a cause.
-
-**What you see**: `no known cause`, with what is known: exit code, OOMKilled, /dev/shm, the last line of the log.
-**Why**: the log has no line that is known, or was lost with a buffer (env PYTHONUNBUFFERED=1 keeps it); guessing would
-send you the wrong way.
-**Way out**: look at what stands last, run again with PYTHONFAULTHANDLER=1, give `--exit-code` and `--inspect`.
-**References**: docs.python.org/3/library/faulthandler.html.
-"""
-
 from __future__ import annotations
 
 from launcher.diagnose.case import Case

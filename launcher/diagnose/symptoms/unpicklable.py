@@ -1,13 +1,3 @@
-"""Something that a worker needs can't be pickled: a lambda, a local function, an open file or handle.
-
-**What you see**: `Can't pickle local object`, `cannot pickle '_io.TextIOWrapper' object`, `PicklingError`, or in a
-spawned child `Can't get attribute 'X' on <module '__main__'`.
-**Why**: spawn and forkserver send the dataset, the collate function and worker_init_fn to each worker as a pickle; with
-fork only batches are pickled. Out of a feeder thread the error is printed and the batch is lost: the job hangs.
-**Way out**: define functions at the top of a module, open handles in the worker; fork needs no pickle of the dataset.
-**References**: docs.python.org/3/library/pickle.html, What can be pickled and unpickled.
-"""
-
 from __future__ import annotations
 
 from launcher.diagnose.case import Case

@@ -1,13 +1,3 @@
-"""The container's user has a number and no name.
-
-**What you see**: `KeyError: 'getpwuid(): uid not found: 1042'`; Python 3.13 says `OSError: No username set in the
-environment`.
-**Why**: `--user $(id -u)`, runAsUser or OpenShift's own numbers have no line in the image's /etc/passwd. HOME is then /
-and USER is unset; torch's inductor cache and others ask for a name.
-**Way out**: set USER and LOGNAME to anything, and HOME and TORCHINDUCTOR_CACHE_DIR to writable folders.
-**References**: docs.python.org/3/library/getpass.html, getuser.
-"""
-
 from __future__ import annotations
 
 from launcher.diagnose.case import Case

@@ -1,12 +1,3 @@
-"""A DataLoader worker, or the job, was ended by abort(): native code gave up.
-
-**What you see**: `DataLoader worker (pid N) is killed by signal: Aborted.`, `Signal 6 (SIGABRT)`, exit code 134; above
-it `terminate called after throwing`, `free(): invalid pointer`, `double free or corruption`, or an assertion.
-**Why**: a library met a state that it can't go on from and says so on stderr, above. Neither /dev/shm nor memory.
-**Way out**: read the line above; PYTHONFAULTHANDLER=1 shows where Python was, num_workers 0 whether it is the workers.
-**References**: abort(3).
-"""
-
 from __future__ import annotations
 
 from launcher.diagnose.case import Case

@@ -1,14 +1,3 @@
-"""The dataset raised an exception in a DataLoader worker.
-
-**What you see**: `Caught KeyError in DataLoader worker process 0.` and `Original Traceback`; or `TypeError: __init__()
-missing N required positional arguments` out of `torch/_utils.py … reraise`, which hides the real exception.
-**Why**: torch sends the text of a worker's exception to the main process and builds it again from that one string. A
-class that needs more arguments (urllib's HTTPError, botocore's, CalledProcessError) can't be built so, and the
-TypeError that this gives is an artefact.
-**Way out**: correct what the original traceback names; where it is lost, run once with num_workers 0.
-**References**: torch/_utils.py, ExceptionWrapper.
-"""
-
 from __future__ import annotations
 
 from launcher.diagnose.case import Case, place_in_script

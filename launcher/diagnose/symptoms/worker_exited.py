@@ -1,14 +1,3 @@
-"""A DataLoader worker ended by itself, without a signal and without an exception that reached the main process.
-
-**What you see**: `DataLoader worker (pid(s) N) exited unexpectedly`, with `exit code 1. Details are lost due to
-multiprocessing`.
-**Why**: the dataset, or a library below it, called exit; or the worker's own traceback stands above on stderr. Beside a
-bus error, a kill or a segmentation fault of a worker the line is only their echo.
-**Way out**: look above for the first traceback of a worker; run once with num_workers 0; with spawn or forkserver look
-for a missing main guard.
-**References**: torch/utils/data/_utils/signal_handling.py.
-"""
-
 from __future__ import annotations
 
 from launcher.diagnose.case import Case

@@ -1,12 +1,3 @@
-"""Native code crashed: SIGSEGV in a worker, or in the main process.
-
-**What you see**: exit code 139, or `Unexpected segmentation fault encountered in worker`.
-**Why**: in a worker most often a native handle (LMDB, HDF5, OpenCV, a database) that was opened before the fork;
-else a library that doesn't fit its CUDA driver or Python.
-**Way out**: open such handles in the worker, at first use. Not a matter of /dev/shm.
-**References**: pytorch.org/docs/stable/data.html, section Multi-process data loading.
-"""
-
 from __future__ import annotations
 
 from launcher.diagnose.case import Case

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from launcher.diagnostics import Diagnostic, Explanation, Severity, Span
+from launcher.diagnostics import Diagnostic, Severity, Span
 from launcher.errors import JobFileRejected
 from launcher.formats.workload import stated
 from launcher.job.reserved import KUBERNETES_LABEL_PREFIX, LABEL_PREFIX
@@ -15,53 +15,6 @@ from launcher.render.header import read_header
 from launcher.rules.written.commands import is_training
 from launcher.rules.written.model import DOCKERFILE, ECS, SAGEMAKER, SHELL, TRAINING_SCRIPT, Written, WrittenFile
 from launcher.targets import TEXTS
-
-TL382 = Explanation(
-    "TL382",
-    "nothing-to-take-over",
-    "The text that `init --from` was given starts no container that it can read, or none of the name that --pick has.",
-    """\
-**Why**: a job file is made of one container. A `docker run` or `podman run` line, a Compose service, a Kubernetes
-object with a pod, a devcontainer.json and a job of a GitHub workflow with a container are read. A Dockerfile, a script
-and a task definition of Amazon ECS are not.
-
-**Example**:
-
-```sh
-echo 'python train.py' | trainlaunch init --from -
-```
-
-**Write instead**:
-
-```sh
-echo 'docker run --shm-size=2g trainer:1 python train.py' | trainlaunch init --from -
-```
-""",
-)
-TL383 = Explanation(
-    "TL383",
-    "several-to-take-over",
-    "The text that `init --from` was given starts several containers, and a job file describes one.",
-    """\
-**Why**: which of them trains is not for a tool to guess; the error lists them.
-
-**Example**:
-
-```sh
-trainlaunch init --from - <<'END'
-services: {db: {image: "db:1"}, train: {image: "trainer:1", shm_size: 2gb, command: [python, train.py]}}
-END
-```
-
-**Write instead**:
-
-```sh
-trainlaunch init --from - --pick train <<'END'
-services: {db: {image: "db:1"}, train: {image: "trainer:1", shm_size: 2gb, command: [python, train.py]}}
-END
-```
-""",
-)
 
 _FIX = "name a text with a docker run line, a Compose service or a pod; for a script: `trainlaunch init train.py`"
 # Kinds of which nothing is taken over: what the text is, and what to do in its place.
@@ -93,10 +46,10 @@ def choose(data: bytes, name: str, pick: str | None) -> Found:
     file = _read(data, name)
     if file.kind in REFUSED:
         what, fix = REFUSED[file.kind]
-        raise _rejected(TL382.code, f"{name} is {what}", fix, Span(name, 1, 1, 1, 1))
+        raise _rejected("TL382", f"{name} is {what}", fix, Span(name, 1, 1, 1, 1))
     containers = [each for each in file.containers if not _is_init(each)]
     if not containers:
-        raise _rejected(TL382.code, f"{name} starts no container that can be read", _FIX, Span(name, 1, 1, 1, 1))
+        raise _rejected("TL382", f"{name} starts no container that can be read", _FIX, Span(name, 1, 1, 1, 1))
     names = _names(containers)
     if pick is None:
         if len(containers) == 1 or _are_nodes(containers):
@@ -107,7 +60,7 @@ def choose(data: bytes, name: str, pick: str | None) -> Found:
         return Found(file, chosen[0])
     what = "several containers" if chosen else "no container"
     fix = f"write one of {', '.join(called[-1] for called in names)}"
-    raise _rejected(TL382.code, f"{name} has {what} called {pick}", fix, None)
+    raise _rejected("TL382", f"{name} has {what} called {pick}", fix, None)
 
 
 def _read(data: bytes, name: str) -> WrittenFile:
@@ -120,7 +73,7 @@ def _read(data: bytes, name: str) -> WrittenFile:
         read = _named(read_text(text, "-"), text, name)  # no name that tells: what it says does
     kind = read.name if isinstance(read, Kind) else read.kind
     if kind is None:
-        raise _rejected(TL382.code, f"{name} is not a text that can be taken over", _FIX, Span(name, 1, 1, 1, 1))
+        raise _rejected("TL382", f"{name} is not a text that can be taken over", _FIX, Span(name, 1, 1, 1, 1))
     if isinstance(read, WrittenFile) and text.encode() == data:
         return read
     # lint says why, and where.
@@ -140,7 +93,7 @@ def _refuse_text_of_others(text: str, name: str) -> None:
     if header is not None and header.target in TEXTS:
         message = f"{name} is a rendering for {header.target}, which is not taken back"
         fix = f"use the job file that it was rendered from: {header.job_file}"
-        raise _rejected(TL382.code, message, fix, Span(name, header.line, 1, header.line, 1))
+        raise _rejected("TL382", message, fix, Span(name, header.line, 1, header.line, 1))
 
 
 def _named(read: WrittenFile | Broken | Kind, text: str, name: str) -> WrittenFile | Broken | Kind:
@@ -182,9 +135,7 @@ def _only_training(file: WrittenFile, containers: list[Written], names: list[tup
     listed = ", ".join(called[-1] for called in names)
     example = next((called for each, called in zip(containers, names, strict=True) if each in training), names[0])
     fix = f"add --pick with one of them, like --pick {example[-1]}"
-    raise _rejected(
-        TL383.code, f"{name} starts {len(containers)} containers: {listed}", fix, containers[1].workload.span
-    )
+    raise _rejected("TL383", f"{name} starts {len(containers)} containers: {listed}", fix, containers[1].workload.span)
 
 
 def _rejected(code: str, message: str, fix: str, span: Span | None) -> JobFileRejected:

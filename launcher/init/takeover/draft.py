@@ -5,34 +5,13 @@ from __future__ import annotations
 import re
 from typing import Any, NamedTuple
 
-from launcher.diagnostics import Diagnostic, Explanation, Severity, Span
+from launcher.diagnostics import Diagnostic, Severity, Span
 from launcher.init.text import scalar
 from launcher.job.fields.table import JOB, named
 from launcher.targets import TARGETS, Target
 from launcher.units import format_size
 from launcher.yamltree.emitter import Quoted
 
-TL381 = Explanation(
-    "TL381",
-    "not-taken-over",
-    "`init --from` read something that the job file does not hold, or holds as something else.",
-    """\
-**Why**: a job file says what a training job needs on every target. What only this text's own tool knows, and what a
-variable of the shell decides, has no field; each such part is listed with its place and the reason.
-
-**Example**:
-
-```sh
-echo 'docker run --shm-size=2g --restart=always trainer:1 python train.py' | trainlaunch init --from -
-```
-
-**Write instead**:
-
-```sh
-echo 'docker run --shm-size=2g trainer:1 python train.py' | trainlaunch init --from -
-```
-""",
-)
 LONGEST_NAME = 50  # leaves room for a target's suffix
 
 
@@ -73,7 +52,7 @@ class Draft(NamedTuple):
 
     def note(self, what: str, why: str, fix: str, span: Span | None = None) -> None:
         """Say that a part of the text is not in the job file."""
-        told = Diagnostic(TL381.code, f"{what} is not taken over", fix, why=why, severity=Severity.WARNING, span=span)
+        told = Diagnostic("TL381", f"{what} is not taken over", fix, why=why, severity=Severity.WARNING, span=span)
         if told not in self.notes:
             self.notes.append(told)
 

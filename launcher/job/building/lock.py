@@ -11,56 +11,13 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple
 
-from launcher.diagnostics import Diagnostic, Explanation, Report, Span
+from launcher.diagnostics import Diagnostic, Report, Span
 from launcher.job.measured import KIND, Probe, Tune
 from launcher.repository.reading import read_regular
 from launcher.repository.root import ITS_OWN, Reach, link_outside
 from launcher.yamltree.source import MappingNode, Node, Scalar, SequenceNode, parse_yaml
 from launcher.yamltree.text_file import MAX_BYTES
 
-TL125 = Explanation(
-    "TL125",
-    "lock-of-another-image",
-    "The lock beside the job file does not know the job's image.",
-    r"""**Why**: the image was changed and the lock was not, so nothing would pin the image. `trainlaunch lock`
-writes it again.
-
-**Example**:
-
-```sh
-printf '%s\n' 'version: 1' 'images:' '  "trainer:0":' "    digest: sha256:$(printf %064d 0)" '    entrypoint: []' > job.lock.yaml
-trainlaunch plan job.yaml
-```
-
-**Write instead**:
-
-```sh
-printf '%s\n' 'version: 1' 'images:' '  "trainer:1":' "    digest: sha256:$(printf %064d 0)" '    entrypoint: []' > job.lock.yaml
-trainlaunch plan job.yaml
-```
-""",  # noqa: E501 - a line of shell, as `explain` prints it
-)
-TL126 = Explanation(
-    "TL126",
-    "lock-unreadable",
-    "The lock beside the job file can't be read, or is not what `trainlaunch lock` writes.",
-    """\
-**Why**: a lock that is not understood would pin nothing.
-
-**Example**:
-
-```sh
-echo 'trainer:1' > job.lock.yaml
-trainlaunch plan job.yaml
-```
-
-**Write instead**:
-
-```sh
-rm job.lock.yaml && trainlaunch plan job.yaml
-```
-""",
-)
 VERSION = 2
 PARTS = ("images", "probe", "tune")
 DIGEST = re.compile(r"sha256:[0-9a-f]{64}")
@@ -272,7 +229,7 @@ def _values(node: Node | None, names: set[str]) -> dict[str, Node]:
 def unreadable_lock(job_file: Path, problem: str, span: Span | None = None) -> Diagnostic:
     """Return what is said of a lock that is there and is of no use; `problem` goes on where its path ends."""
     return Diagnostic(
-        TL126.code,
+        "TL126",
         f"the lock {lock_path(job_file)} {problem}",
         f"run `trainlaunch lock {job_file}` to write it again, or delete it",
         why="a lock that can't be read would pin nothing",
@@ -283,7 +240,7 @@ def unreadable_lock(job_file: Path, problem: str, span: Span | None = None) -> D
 def _other_image(image: Scalar, lock: Lock, job_file: Path) -> Diagnostic:
     known = ", ".join(lock.images) or "no image"
     return Diagnostic(
-        TL125.code,
+        "TL125",
         f"image {image.text} is not in the lock {lock.path.name}, which has {known}",
         f"run `trainlaunch lock {job_file}`, or delete {lock.path}",
         why="the job file's image was changed and its lock was not, so nothing pins the image",

@@ -7,32 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from launcher.diagnostics import Diagnostic, Explanation, Report, Span
+from launcher.diagnostics import Diagnostic, Report, Span
 from launcher.job.fields.table import JOB, child
 from launcher.job.fields.types import Type
 from launcher.job.names import MOST_LISTED, nearest_name, shown
 from launcher.yamltree.source import MappingNode, Node, Scalar, SequenceNode, parse_yaml
 
-TL113 = Explanation(
-    "TL113",
-    "set-not-applicable",
-    "A --set has no `=`, names no place in the job file, or an item that a list does not have.",
-    """\
-**Why**: it is laid on the job as a dotted path and a YAML value, last in the precedence.
-
-**Example**:
-
-```sh
-trainlaunch plan job.yaml --set resources.memory
-```
-
-**Write instead**:
-
-```sh
-trainlaunch plan job.yaml --set resources.memory=16Gi
-```
-""",
-)
 _NO_SETS = {
     "target_overrides": ("target_overrides", "name the field itself, as in --set shm_size=8Gi"),
     "policy": ("the policy's defaults", "name the policy by --policy FILE"),
@@ -102,7 +82,7 @@ def apply_sets(root: MappingNode, sets: Iterable[str], report: Report) -> Mappin
 
 
 def _refuse(report: Report, place: Span, message: str, *, fix: str) -> None:
-    report.take(Diagnostic(code=TL113.code, message=message, fix=fix, span=place))
+    report.take(Diagnostic(code="TL113", message=message, fix=fix, span=place))
 
 
 class _Setter:

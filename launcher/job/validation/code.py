@@ -6,39 +6,12 @@ import os
 import shlex
 from pathlib import Path
 
-from launcher.diagnostics import Explanation
 from launcher.job.code_folder import WHOLE, CodeFolder, CodeRefused, read_code_folder
 from launcher.job.names import shown
 from launcher.job.validation.fields import Checked
 from launcher.job.values.scalars import BAD
 from launcher.repository.root import Reach, outside
 from launcher.targets import TARGETS
-
-TL134 = Explanation(
-    "TL134",
-    "code-not-taken",
-    "The folder of a mount of type code can't be taken along as it is.",
-    """\
-**Why**: on Kubernetes the code is a ConfigMap. That holds regular files with their executable bit, at most 900 KiB in
-2000 files, and nothing outside of the folder; the API server keeps no object of more than 1 MiB.
-
-**Example**:
-
-```sh
-mkdir src && head -c 2000000 /dev/zero >src/weights.bin
-trainlaunch plan job.yaml --target kubernetes --set 'resources={cpus: 1, memory: 8Gi}' \\
-  --set 'mounts=[{type: code, source: ./src, target: /workspace}]'
-```
-
-**Write instead**:
-
-```sh
-mkdir src && echo 'print("trains")' >src/train.py
-trainlaunch plan job.yaml --target kubernetes --set 'resources={cpus: 1, memory: 8Gi}' \\
-  --set 'mounts=[{type: code, source: ./src, target: /workspace}]'
-```
-""",
-)
 
 
 def code_folders(job: Checked, file: Path, reach: Reach) -> dict[int, CodeFolder]:
@@ -64,7 +37,7 @@ def code_folders(job: Checked, file: Path, reach: Reach) -> dict[int, CodeFolder
             if known is not None and not known.mounts_host_paths:
                 found[index] = read_code_folder(source, base / source)
             elif (base / source).is_file():
-                job.add(TL134.code, field, f"{field}: {shown(source)} is not a folder", fix=WHOLE)
+                job.add("TL134", field, f"{field}: {shown(source)} is not a folder", fix=WHOLE)
         except CodeRefused as refused:
-            job.add(TL134.code, field, f"{field}: {refused.message}", fix=refused.fix, why=refused.why)
+            job.add("TL134", field, f"{field}: {refused.message}", fix=refused.fix, why=refused.why)
     return found

@@ -5,32 +5,10 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from launcher.diagnostics import Explanation, Report
+from launcher.diagnostics import Report
 from launcher.job.fields.types import Type, spell
 from launcher.units import UnreadableValue, parse_cpus, parse_duration, parse_size
 from launcher.yamltree.source import Scalar
-
-TL108 = Explanation(
-    "TL108",
-    "size-ambiguous",
-    "A size has no unit, or one that Docker and Kubernetes read differently.",
-    """\
-**Why**: `8G` is 8 GiB to Docker and 8·10⁹ bytes to Kubernetes; `64` as a /dev/shm size is 64 bytes
-to both.
-
-**Example**:
-
-```yaml
-resources: {memory: 8G}
-```
-
-**Write instead**:
-
-```yaml
-resources: {memory: 8Gi}
-```
-""",
-)
 
 
 class _Bad:
@@ -170,7 +148,7 @@ class ScalarReader:
 
     def _quantity(self, type_: Type, node: Scalar, path: str) -> Any:
         parse = {"size": parse_size, "cpus": parse_cpus, "duration": parse_duration}[type_.kind]
-        code = TL108.code if type_.kind == "size" else "TL107"
+        code = "TL108" if type_.kind == "size" else "TL107"
         if type_.kind == "size" and re.fullmatch(r"-?0+", node.text):
             return self._bounded(type_, node, path, value=0)
         if len(node.text) > LONGEST_NUMBER or not node.text.isascii():
@@ -188,7 +166,7 @@ class ScalarReader:
 
     def _bounded(self, type_: Type, node: Scalar, path: str, *, value: int) -> Any:
         low, high = type_.low, type_.high
-        code = TL108.code if type_.kind == "size" else "TL107"
+        code = "TL108" if type_.kind == "size" else "TL107"
         if low is not None and value < low:
             bound, side = low, "least"
         elif high is not None and value > high:

@@ -1,7 +1,27 @@
-"""What probe can find in a script, one module each, named after its defect: dashes become underscores.
+"""What probe can find in a script, a module a family.
 
-A module has `TL7nn`, the Explanation of its code, and `said(finding)`, which returns the Diagnostic: the fact with both
-numbers, the mechanism, and what to type. A finding's place is printed beside it and isn't part of the message.
-`said` takes from `finding.facts` what its check in launcher/inside/probe/checks reports.
-Adding one: the module, `python -m launcher.cli.codes >docs/codes.md`, and its test in tests/measure/findings.
+A function under `@defect(code)` takes from `finding.facts` what its check in launcher/inside/probe/checks reports, and
+its name is the defect's, with underscores.
 """
+
+from __future__ import annotations
+
+from launcher.diagnostics import Diagnostic, Severity
+from launcher.manuals import manuals
+from launcher.measure.finding import Defect, Finding
+from launcher.measure.findings import bad_samples, memory_beyond_plan, repeated_draws, time_lost, workers_of_script
+
+_FAMILIES = (bad_samples, memory_beyond_plan, repeated_draws, time_lost, workers_of_script)
+DEFECTS = {each.name: each for family in _FAMILIES for each in vars(family).values() if isinstance(each, Defect)}
+
+
+def diagnosed(finding: Finding) -> Diagnostic | None:
+    """Return a finding in words, None where its defect is unknown; facts that don't fit cost only the numbers."""
+    defect = DEFECTS.get(finding.defect)
+    if defect is None:
+        return None
+    try:
+        return Diagnostic(defect.code, *defect.words(finding))
+    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError):
+        fix = f"`trainlaunch explain {defect.code}` says what to write instead"
+        return Diagnostic(defect.code, manuals()[defect.code].title.rstrip("."), fix, severity=Severity.WARNING)

@@ -2,55 +2,12 @@
 
 from __future__ import annotations
 
-from launcher.diagnostics import Diagnostic, Explanation
+from launcher.diagnostics import Diagnostic
 from launcher.errors import NotMeasured
 from launcher.measure.tune.hearing import Ended, Hearing
 from launcher.plan.launch_plan import LaunchPlan
 from launcher.units import format_duration
 
-TL740 = Explanation(
-    "TL740",
-    "nothing-timed",
-    "`trainlaunch tune` ran the script, and none of its loaders was trained on for long enough to be timed.",
-    """\
-**Why**: what is timed is the loader after whose batches an optimizer of torch steps; a script without such an
-optimizer needs a loop of 50 batches and 20 seconds, or of 4 batches and a minute. An import that takes minutes uses the
-budget up, a script that ends after some batches gives too few, and one that fails gives none.
-
-**Example**:
-
-```text
-trainlaunch tune job.yaml --budget 30s   # the script imports for a minute
-```
-
-**Write instead**:
-
-```text
-trainlaunch tune job.yaml --budget 5m
-```
-""",
-)
-TL741 = Explanation(
-    "TL741",
-    "tune-refused",
-    "The job is not one whose workers can be tuned on this target.",
-    """\
-**Why**: one container on one node is timed, so that a job of several nodes would wait for the others for ever; a job
-with `data_loader: none` has no workers.
-
-**Example**:
-
-```text
-trainlaunch tune job.yaml --target compose   # with torchrun.nnodes 2
-```
-
-**Write instead**:
-
-```text
-trainlaunch tune job.yaml --target compose --set torchrun.nnodes=1
-```
-""",
-)
 LINES = 20  # of the script's output
 _NOTHING_TRAINED = (
     "by then no optimizer of torch had stepped after two batches of a loader, and no loop without one had had 50 "
@@ -78,14 +35,14 @@ def never_timed(plan: LaunchPlan, heard: Hearing, ended: Ended, budget: float) -
     lines = ended.log.strip().splitlines()[-LINES:]
     quoted = "\n".join(lines) if lines else ""
     why = "; its last lines are:\n".join(filter(None, (why, quoted))) if quoted and why else why or quoted
-    return NotMeasured([Diagnostic(TL740.code, message, fix, why=why)])
+    return NotMeasured([Diagnostic("TL740", message, fix, why=why)])
 
 
 def refusal(plan: LaunchPlan) -> Diagnostic | None:
     """Return why a job can't be tuned, None where it can."""
     if plan.nodes > 1:
         return Diagnostic(
-            TL741.code,
+            "TL741",
             f"the job runs on torchrun.nnodes {plan.nodes}, and one node is timed",
             "add `--set torchrun.nnodes=1`",
             why="the others would have to change their setting at the same batch",
@@ -94,7 +51,7 @@ def refusal(plan: LaunchPlan) -> Diagnostic | None:
         )
     if not plan.job.data_loader.loaders:
         return Diagnostic(
-            TL741.code,
+            "TL741",
             "data_loader is none, so there are no workers to time",
             "state data_loader where the script has DataLoaders",
             span=plan.job.span("data_loader"),

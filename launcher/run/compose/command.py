@@ -12,33 +12,12 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from launcher.diagnostics import Diagnostic, Explanation
+from launcher.diagnostics import Diagnostic
 from launcher.errors import TargetUnavailable
 from launcher.plan.launch_plan import LaunchPlan
 from launcher.plan.names import node_names
 from launcher.run.secrets import environment
 
-TL520 = Explanation(
-    "TL520",
-    "no-compose",
-    "Target compose creates containers through Compose, and none is installed, or only one of version 1.",
-    """\
-**Why**: `docker compose`, `docker-compose` and `podman compose` are asked in this order; the first that answers with
-version 2 or later is used. A single node needs none: target docker gives it the same container.
-
-**Example**:
-
-```text
-trainlaunch up job.yaml --target compose      # docker: 'compose' is not a docker command
-```
-
-**Write instead**:
-
-```text
-sudo apt-get install docker-compose-plugin && trainlaunch up job.yaml --target compose
-```
-""",
-)
 CANDIDATES = (("docker", "compose"), ("docker-compose",), ("podman", "compose"))
 OLDEST = 2  # the first version of the Compose specification: no pull_policy and no init before
 _PROBE_SECONDS = 30
@@ -147,7 +126,7 @@ def _secret_values(plan: LaunchPlan) -> Iterator[str]:
 def _no_compose(old: str) -> Diagnostic:
     tried = ", ".join(f"`{' '.join(each)}`" for each in CANDIDATES)
     return Diagnostic(
-        code=TL520.code,
+        code="TL520",
         message=f"no Compose of version {OLDEST} or later is installed" + (f": {old}" if old else ""),
         why=f"target compose creates what it runs by one of {tried}, and none of them answers",
         fix="install docker-compose-plugin or docker-compose-v2 (apt), or take `--target docker` for a single node",

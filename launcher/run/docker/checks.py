@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from launcher.container.paths import absolute_bind
-from launcher.diagnostics import Diagnostic, Explanation
+from launcher.diagnostics import Diagnostic
 from launcher.plan.launch_plan import LaunchPlan
 from launcher.run.amd_gpus import NO_GPU, amd_findings
 from launcher.run.docker.client import Engine, EngineRefused
@@ -18,52 +18,6 @@ from launcher.run.nvidia_gpus import gpu_nodes
 from launcher.run.secrets import secret_findings
 from launcher.units import counted, format_cpus, format_size
 
-TL504 = Explanation(
-    "TL504",
-    "host-too-small",
-    "The job asks for more CPUs or memory than the engine's machine has, or for a limit that the engine can't enforce.",
-    """\
-**Why**: an engine refuses a CPU limit above its own number of CPUs, and a memory limit above the
-machine's would never be reached. A rootless engine needs cgroup v2 and delegated controllers.
-
-**Example**:
-
-```yaml up
-resources: {cpus: 4096}
-```
-
-**Write instead**:
-
-```yaml up
-resources: {cpus: 1}
-```
-
-For one machine: `--set resources.cpus=1`.
-""",
-)
-TL511 = Explanation(
-    "TL511",
-    "mount-source-missing",
-    "A bind mount's source does not exist on this machine, or a read-only volume does not exist on the engine.",
-    """\
-**Why**: an engine would make an empty folder or volume in its place, owned by root, and the job would
-find no data. A relative source is relative to the job file's folder.
-
-**Example**:
-
-```yaml up
-mounts:
-  - {type: bind, source: ./nowhere, target: /data}
-```
-
-**Write instead**:
-
-```yaml up
-mounts:
-  - {type: bind, source: ., target: /data}
-```
-""",
-)
 NOT_FOUND = 404
 NVIDIA_HOOKS = ("nvidia-container-runtime-hook", "nvidia-cdi-hook")
 INSTALL_TOOLKIT = (
@@ -107,7 +61,7 @@ def _cpus(plan: LaunchPlan, info: Mapping[str, Any]) -> Iterator[Diagnostic]:
         yield _not_enforced(plan, "cpus")
     if asked is not None and there and asked > there * 1000:
         yield Diagnostic(
-            code=TL504.code,
+            code="TL504",
             message=f"resources.cpus {format_cpus(asked)} is more than the engine's {counted(there, 'CPU')}",
             why="the engine refuses a limit above its own number of CPUs",
             fix=f"set resources.cpus to {there}, or add `--set resources.cpus={there}` for this machine",
@@ -124,7 +78,7 @@ def _memory(plan: LaunchPlan, info: Mapping[str, Any]) -> Iterator[Diagnostic]:
         mib = there // (1024 * 1024)
         of_all = f" for each of {plan.nodes} nodes" * (plan.nodes > 1)
         yield Diagnostic(
-            code=TL504.code,
+            code="TL504",
             message=f"resources.memory {format_size(asked)}{of_all} is more than the engine's {mib}Mi",
             why="the limit could never be reached: the kernel would kill something on this host first",
             fix=f"set resources.memory below {mib // plan.nodes}Mi, or run on a larger machine",
@@ -135,7 +89,7 @@ def _memory(plan: LaunchPlan, info: Mapping[str, Any]) -> Iterator[Diagnostic]:
 
 def _not_enforced(plan: LaunchPlan, resource: str) -> Diagnostic:
     return Diagnostic(
-        code=TL504.code,
+        code="TL504",
         message=f"resources.{resource} is stated and this engine can't enforce it",
         why=f"it has no {resource} controller (a rootless engine needs cgroup v2 and delegation), and would ignore it",
         fix=f"delegate the {resource} controller to the engine's user, or delete resources.{resource}",
@@ -147,7 +101,7 @@ def _not_enforced(plan: LaunchPlan, resource: str) -> Diagnostic:
 def unenforced_limits(limits: list[str]) -> Diagnostic:
     """Return the finding about an engine that has no controller for these limits, whatever the job."""
     return Diagnostic(
-        TL504.code,
+        "TL504",
         f"the engine can't limit {' or '.join(limits)}",
         fix=(
             "use cgroup v2, and for a rootless engine delegate the controllers: `systemctl edit "
@@ -211,7 +165,7 @@ def volume_findings(plan: LaunchPlan, engine: Engine) -> Iterator[Diagnostic]:
             if refused.status != NOT_FOUND:
                 raise
             yield Diagnostic(
-                code=TL511.code,
+                code="TL511",
                 message=f"mounts[{index}].source {mount.source}: the engine has no volume of that name, to read at "
                 f"{mount.target}",
                 why="the engine would make an empty one, and read_only keeps the job from filling it",
@@ -226,7 +180,7 @@ def mount_findings(plan: LaunchPlan) -> Iterator[Diagnostic]:
     for index, mount in enumerate(plan.job.mounts):
         if mount.type == "bind" and not Path(absolute_bind(plan, mount)).exists():
             yield Diagnostic(
-                code=TL511.code,
+                code="TL511",
                 message=f"mounts[{index}].source {mount.source} does not exist on this host",
                 why=f"it would be mounted from {absolute_bind(plan, mount)} to {mount.target}",
                 fix=f"create it, or correct the source of {mount.target}",

@@ -16,35 +16,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from launcher.diagnostics import Diagnostic, Explanation
+from launcher.diagnostics import Diagnostic
 from launcher.errors import TargetUnavailable
 from launcher.run.podman_service import Service, find_service
 
 if TYPE_CHECKING:
     from docker import APIClient
 
-TL501 = Explanation(
-    "TL501",
-    "engine-missing",
-    "No container engine answers.",
-    """\
-**Why**: no engine runs on this machine, or DOCKER_HOST or the docker context names another place.
-Without either, Podman is taken where no Docker engine listens: its socket, or the `podman` program.
-Nothing was started.
-
-**Example**:
-
-```sh
-DOCKER_HOST=unix:///nowhere.sock trainlaunch ps
-```
-
-**Write instead**:
-
-```text
-sudo systemctl start docker && trainlaunch ps
-```
-""",
-)
 NO_PERMISSION = "TL502"
 REFUSED = "TL508"
 DEFAULT_HOST = "unix:///var/run/docker.sock"
@@ -215,7 +193,7 @@ def _default_endpoint() -> Endpoint:
     try:
         probe(docker)
     except TargetUnavailable as missing:
-        podman = find_service() if missing.diagnostics[0].code == TL501.code else None
+        podman = find_service() if missing.diagnostics[0].code == "TL501" else None
         if podman is not None:
             return Endpoint(f"unix://{podman.socket}", "", podman=podman)
     return docker
@@ -270,7 +248,7 @@ def unreachable(endpoint: Endpoint, why: str, fix: str = "") -> TargetUnavailabl
     """Return the error for an engine that doesn't answer (TL501); `fix` where the caller knows a better one."""
     place = f"{endpoint.host} ({endpoint.named_by})" if endpoint.named_by else endpoint.host
     message = f"no Docker engine answers at {place}"
-    return TargetUnavailable([Diagnostic(TL501.code, message, fix or _way_out(endpoint), why=why)])
+    return TargetUnavailable([Diagnostic("TL501", message, fix or _way_out(endpoint), why=why)])
 
 
 def _way_out(endpoint: Endpoint) -> str:

@@ -7,32 +7,12 @@ from collections.abc import Mapping
 from typing import Any
 
 from launcher.committed.lock import ImageFacts
-from launcher.diagnostics import Diagnostic, Explanation, Span
+from launcher.diagnostics import Diagnostic, Span
 from launcher.errors import TargetUnavailable
 from launcher.job.building.lock import DIGEST
 from launcher.run.docker.client import Engine
 from launcher.run.docker.image import IMAGE, inspect_image
 
-TL515 = Explanation(
-    "TL515",
-    "image-without-digest",
-    "An image has no digest of a registry, so `lock` can't pin it.",
-    """\
-**Why**: a digest is a registry's; an image that was built here and never pushed has none of that name.
-
-**Example**:
-
-```text
-docker build -t registry.example/trainer:1 . && trainlaunch lock job.yaml
-```
-
-**Write instead**:
-
-```text
-docker push registry.example/trainer:1 && trainlaunch lock job.yaml
-```
-""",
-)
 PODMANS_OWN = "localhost/"  # what Podman calls images that came from no registry; it has a digest for them too
 _HUB = re.compile(r"(?:index\.)?docker\.io/(?:library/)?")  # what the engine leaves out of names
 
@@ -91,7 +71,7 @@ def _absent(image: str, span: Span) -> Diagnostic:
 
 def _not_pinned(image: str, span: Span) -> Diagnostic:
     return Diagnostic(
-        TL515.code,
+        "TL515",
         f"image {image} has no digest of a registry, so nothing can pin it",
         f"run `docker push {image}` (or `docker pull {image}` where a registry has it), then lock again",
         why="a digest is a registry's; an image that was built here and never pushed has none of that name",

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from launcher.diagnostics import Diagnostic, Explanation
+from launcher.diagnostics import Diagnostic
 from launcher.errors import TargetUnavailable
 from launcher.job.entrypoint import drops_command, lines_without
 from launcher.plan.launch_plan import LaunchPlan
@@ -18,29 +18,6 @@ from launcher.units import human_size
 if TYPE_CHECKING:
     from rich.progress import Progress
 
-TL509 = Explanation(
-    "TL509",
-    "image-entrypoint-dropped",
-    "The image has an ENTRYPOINT and the job does not say what becomes of it.",
-    """\
-**Why**: the preflight takes the ENTRYPOINT's place, and the ENTRYPOINT would silently not run. The
-message has the line to add. A bare shell or Python, as in `ENTRYPOINT ["bash", "-c"]`, runs nothing that stands
-behind it: the line drops it, and puts its program in front of a command that needs it.
-
-**Example**:
-
-```text
-image: nvcr.io/nvidia/pytorch:25.01-py3
-```
-
-**Write instead**:
-
-```text
-image: nvcr.io/nvidia/pytorch:25.01-py3
-image_entrypoint: ["/opt/nvidia/nvidia_entrypoint.sh"]    # or [] to drop it on purpose
-```
-""",
-)
 IMAGE = "TL503"
 
 
@@ -189,7 +166,7 @@ def unmentioned_entrypoint(plan: LaunchPlan, entrypoint: list[str]) -> Diagnosti
         own = "put what it does at the start of a script, and " if len(entrypoint) > 2 else ""
         fix = f"{own}add {lines_without(entrypoint, plan.job.command)}: it doesn't run what stands behind it"
     return Diagnostic(
-        code=TL509.code,
+        code="TL509",
         message=f"image {plan.job.image} has an ENTRYPOINT and the job has no image_entrypoint",
         why="the preflight takes the place of the ENTRYPOINT, which would then not run",
         fix=fix,

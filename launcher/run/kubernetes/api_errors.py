@@ -7,100 +7,11 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from launcher.diagnostics import Diagnostic, Explanation
+from launcher.diagnostics import Diagnostic
 from launcher.errors import TargetUnavailable
 from launcher.kinds import objects
 from launcher.run.kubernetes.kubeconfig import Access
 
-TL522 = Explanation(
-    "TL522",
-    "cluster-unreachable",
-    "The cluster's API server does not answer.",
-    """\
-**Why**: nothing listens at the address in the kubeconfig, its host name resolves to no address here, or no answer comes
-in time, as without the VPN that it needs. A job that runs there already goes on.
-
-**Example**:
-
-```sh
-cat >kubeconfig <<EOF
-current-context: gone
-contexts: [{name: gone, context: {cluster: gone}}]
-clusters: [{name: gone, cluster: {server: "http://127.0.0.1:9"}}]
-EOF
-KUBECONFIG=kubeconfig trainlaunch ps --target kubernetes
-```
-
-**Write instead**:
-
-```text
-kubectl cluster-info && trainlaunch ps --target kubernetes
-```
-""",
-)
-TL523 = Explanation(
-    "TL523",
-    "cluster-not-trusted",
-    "The API server's certificate can't be checked, or does not fit.",
-    """\
-**Why**: the kubeconfig names the authority that signs it (`certificate-authority-data`). After a cluster was made anew
-under the same name, or behind a proxy that reads TLS, it is another. Nothing was sent.
-
-**Example**:
-
-```text
-KUBECONFIG=of-the-old-cluster trainlaunch ps --target kubernetes
-```
-
-**Write instead**:
-
-```text
-kind export kubeconfig && trainlaunch ps --target kubernetes    # or your provider's tool
-```
-""",
-)
-TL524 = Explanation(
-    "TL524",
-    "not-logged-in",
-    "The cluster does not take your credentials: they are missing, expired, or the login command fails.",
-    """\
-**Why**: a token or certificate in the kubeconfig is valid for a time only, and an `exec` entry runs a program that gets
-a new one. A job that runs already goes on; only this command can't see it.
-
-**Example**:
-
-```text
-trainlaunch up job.yaml --target kubernetes    # eight hours after the login
-```
-
-**Write instead**:
-
-```text
-aws sso login && trainlaunch up job.yaml --target kubernetes    # or your provider's own
-```
-""",
-)
-TL528 = Explanation(
-    "TL528",
-    "namespace-missing",
-    "The namespace does not exist in the cluster.",
-    """\
-**Why**: objects live in a namespace, which is never made along with them. It is that of --namespace, else of
-kubernetes.namespace, else of the kubeconfig's context, else `default`.
-
-**Example**:
-
-```text
-trainlaunch up job.yaml --target kubernetes --namespace taem
-```
-
-**Write instead**:
-
-```text
-trainlaunch up job.yaml --target kubernetes --namespace team
-```
-""",
-)
 FORBIDDEN = "TL525"
 REFUSED = "TL526"
 NO_SUCH_KIND = "TL527"
@@ -161,7 +72,7 @@ def _refusal(access: Access, what: str, refused: ApiRefused) -> Diagnostic:
     if refused.no_namespace:
         name = refused.details.get("name") or ""
         return Diagnostic(
-            TL528.code,
+            "TL528",
             f"{access.words} has no namespace {name}",
             f"run `kubectl create namespace {name}`, or name another with --namespace",
             why=says,
@@ -197,7 +108,7 @@ def _may_not(access: Access, what: str, refused: ApiRefused) -> Diagnostic:
 def not_logged_in(access: Access, why: str) -> Diagnostic:
     """Return the error for credentials that are missing, expired or can't be made."""
     return Diagnostic(
-        TL524.code,
+        "TL524",
         f"{access.words} does not take your credentials",
         "log in to the cluster again as your provider says (`aws sso login`, `gcloud auth login`, …), until "
         "`kubectl auth whoami` answers",
@@ -222,7 +133,7 @@ def no_answer(access: Access, cause: BaseException, *, sent: bool = False) -> Ta
         why = f"the connection to {place} broke: {words[:300]}"
     return Unreachable(
         Diagnostic(
-            TL522.code,
+            "TL522",
             f"{access.words} does not answer",
             "start the cluster or your VPN until `kubectl cluster-info` answers, or name another with --context",
             why=why,
@@ -243,7 +154,7 @@ def _chain(cause: BaseException) -> list[BaseException]:
 
 def _not_trusted(access: Access, words: str) -> Diagnostic:
     return Diagnostic(
-        TL523.code,
+        "TL523",
         f"no safe connection to {access.words} can be made",
         "get the kubeconfig from your provider's tool again: it holds the cluster's certificate-authority-data; behind "
         "a proxy that reads TLS, add its certificate there",

@@ -13,30 +13,9 @@ from typing import Any
 
 import yaml
 
-from launcher.diagnostics import Diagnostic, Explanation
+from launcher.diagnostics import Diagnostic
 from launcher.errors import TargetUnavailable
 
-TL521 = Explanation(
-    "TL521",
-    "cluster-not-configured",
-    "No cluster is configured here, or not the one that was asked for.",
-    """\
-**Why**: the cluster is the kubeconfig's context, as for kubectl: of the files in KUBECONFIG, else of ~/.kube/config,
-else the cluster whose pod this runs in. Nothing was contacted.
-
-**Example**:
-
-```sh
-KUBECONFIG=/nowhere trainlaunch ps --target kubernetes
-```
-
-**Write instead**:
-
-```text
-KUBECONFIG=~/clusters/gpu.yaml trainlaunch ps --target kubernetes --context gpu
-```
-""",
-)
 SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 HOME_CONFIG = "~/.kube/config"
 
@@ -122,7 +101,7 @@ def _merged(contents: Any, section: str) -> dict[str, dict[str, Any]]:
 
 def _unreadable(path: str, why: str) -> Diagnostic:
     return Diagnostic(
-        TL521.code,
+        "TL521",
         f"the kubeconfig {path} can't be read",
         "correct the file, or name another one in KUBECONFIG",
         why=" ".join(why.split()),
@@ -135,14 +114,14 @@ def _no_context(name: str, asked: str | None, contexts: Mapping[str, object], fi
         stated = os.environ.get("KUBECONFIG")
         where = f"KUBECONFIG names {stated}, which does not exist" if stated else f"{HOME_CONFIG} does not exist"
         return Diagnostic(
-            TL521.code,
+            "TL521",
             f"no kubeconfig was found{f' with the context {asked}' if asked else ''}",
             "set KUBECONFIG to your cluster's kubeconfig, or let your provider's tool write ~/.kube/config",
             why=f"{where}, and this is not a pod of a cluster",
         )
     if not name:
         return Diagnostic(
-            TL521.code,
+            "TL521",
             "the kubeconfig has no current context",
             f"add `--context {min(contexts)}`, or run `kubectl config use-context NAME`"
             if contexts
@@ -150,7 +129,7 @@ def _no_context(name: str, asked: str | None, contexts: Mapping[str, object], fi
             why=f"it knows the contexts {listed}" if listed else "it knows no context at all",
         )
     return Diagnostic(
-        TL521.code,
+        "TL521",
         f"the kubeconfig has no context {name}",
         f"add `--context {min(contexts)}`" if contexts else "set KUBECONFIG to the file that has it",
         why=f"it knows the contexts {listed}" if listed else "it knows no context at all",

@@ -7,7 +7,7 @@ from typing import Any
 
 import yaml
 
-from launcher.diagnostics import Diagnostic, Explanation
+from launcher.diagnostics import Diagnostic
 from launcher.errors import LaunchError, TargetUnavailable
 from launcher.job.reserved import KUEUE_QUEUE_LABEL
 from launcher.job.spec import JobSpec
@@ -36,28 +36,6 @@ from launcher.run.kubernetes.runs import ClusterRun, pods_selector, result_of, v
 from launcher.run.wording import NAME_TAKEN
 from launcher.verify import verified
 
-TL530 = Explanation(
-    "TL530",
-    "queue-not-held",
-    "The job names a Kueue queue, and nothing in the cluster would hold it back until the queue admits it.",
-    """\
-**Why**: a rendering does not say `suspend`: Kueue's webhook sets it for an object with its queue label, and a manifest
-that said so would stop the running job when it is applied again. Where the webhook is missing, or its integration for
-the kind is off, the job would start at once. `up` asks the API server in a dry run; `kubectl apply` can't.
-
-**Example**:
-
-```text
-trainlaunch up job.yaml --target kubernetes --set kubernetes.queue=team    # a cluster without Kueue
-```
-
-**Write instead**:
-
-```text
-kubectl get mutatingwebhookconfigurations | grep kueue    # then enable the kind in Kueue's configuration
-```
-""",
-)
 Say = Callable[[str], None]
 
 
@@ -250,7 +228,7 @@ class Launch:
 
 def _queue_not_held(cluster: Cluster, job: JobSpec, document: Object) -> Diagnostic:
     return Diagnostic(
-        TL530.code,
+        "TL530",
         f"nothing in {cluster.words} holds {document['kind']} {document['metadata']['name']} back for the queue "
         f"{_labels(document)[KUEUE_QUEUE_LABEL]}",
         f"install Kueue with its integration for {document['kind']}, or delete kubernetes.queue",

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from launcher.diagnostics import Diagnostic, Explanation
+from launcher.diagnostics import Diagnostic
 from launcher.errors import TargetUnavailable
 from launcher.job.reserved import KUBERNETES_LABEL_PREFIX
 from launcher.kinds import POD, objects, workloads
@@ -15,27 +15,6 @@ from launcher.run.kubernetes.api_errors import HTTP_CONFLICT, HTTP_NOT_FOUND, NO
 from launcher.run.kubernetes.client import Cluster, Query
 from launcher.units import format_duration
 
-TL529 = Explanation(
-    "TL529",
-    "not-deleted-in-time",
-    "The cluster accepted the deletion, and something is still there after the pods' grace period and a minute.",
-    """\
-**Why**: an object goes when what it owns is gone and its finalizers are done. A node that does not answer never says
-that its pod ended, and a finalizer waits for its controller, which may have been removed.
-
-**Example**:
-
-```text
-trainlaunch down job.yaml --target kubernetes    # its node was switched off
-```
-
-**Write instead**:
-
-```text
-kubectl delete node lost-node && trainlaunch down job.yaml --target kubernetes
-```
-""",
-)
 JOB_LABEL = KUBERNETES_LABEL_PREFIX + "job"
 FIELD_MANAGER = "trainlaunch"
 DELETE_SECONDS = 60  # beyond the grace period of the pods
@@ -241,7 +220,7 @@ def _not_deleted(cluster: Cluster, left: Sequence[Reference], seconds: int) -> D
     names = ", ".join(str(each) for each in left[:5]) + ", …" * (len(left) > 5)
     first = left[0]
     return Diagnostic(
-        TL529.code,
+        "TL529",
         f"{names} in {cluster.words} did not go within {format_duration(seconds)}",
         f"look at `kubectl describe {first.kind.lower()} {first.name} -n {cluster.namespace}`, then run `down` again",
         why="its deletion was accepted and goes on; a lost node, or a finalizer whose controller is gone, holds it",

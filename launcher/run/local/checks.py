@@ -7,7 +7,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-from launcher.diagnostics import Diagnostic, Explanation
+from launcher.diagnostics import Diagnostic
 from launcher.plan.launch_plan import LaunchPlan
 from launcher.run.amd_gpus import NO_GPU, amd_findings
 from launcher.run.docker.checks import mount_findings
@@ -16,53 +16,6 @@ from launcher.run.nvidia_gpus import gpu_nodes
 from launcher.run.observe import SHM
 from launcher.run.secrets import secret_findings
 from launcher.units import counted, format_cpus, format_size, human_size
-
-TL512 = Explanation(
-    "TL512",
-    "host-not-linux",
-    "Target local needs Linux, and this is another system.",
-    """\
-**Why**: DataLoader workers pass batches through /dev/shm, which only Linux has; the preflight and
-`status` also read /proc.
-
-**Example**:
-
-```text
-trainlaunch up job.yaml --target local    # on macOS
-```
-
-**Write instead**:
-
-```text
-trainlaunch up job.yaml --target docker   # the engine brings a Linux
-```
-""",
-)
-TL513 = Explanation(
-    "TL513",
-    "working-folder-missing",
-    "working_dir is not a folder of this host, and the job runs as a process of it.",
-    """\
-**Why**: an engine makes a container's working directory; on a host it must be there. At or below a
-bind's target it is the same place at or below the bind's source.
-
-**Example**:
-
-```yaml up
-target: local
-working_dir: /nowhere/at/all
-```
-
-**Write instead**:
-
-```yaml up
-target: local
-working_dir: /workspace
-mounts:
-  - {type: bind, source: ., target: /workspace}
-```
-""",
-)
 
 
 def local_findings(plan: LaunchPlan) -> tuple[Diagnostic, ...]:
@@ -124,7 +77,7 @@ def _working_dir(plan: LaunchPlan) -> Iterator[Diagnostic]:
     folder = working_dir(plan)
     if not Path(folder).is_dir():
         yield Diagnostic(
-            code=TL513.code,
+            code="TL513",
             message=f"working_dir {plan.job.working_dir} is not a folder of this host"
             + f": it is {folder} here" * (folder != plan.job.working_dir),
             why="a container gets its working directory made; on a host it must be there",
@@ -136,7 +89,7 @@ def _working_dir(plan: LaunchPlan) -> Iterator[Diagnostic]:
 
 def _other_system() -> Diagnostic:
     return Diagnostic(
-        code=TL512.code,
+        code="TL512",
         message=f"target local needs Linux, and this is {sys.platform}",
         why="/dev/shm and /proc are Linux's own",
         fix="run it with `--target docker`, whose engine brings a Linux",

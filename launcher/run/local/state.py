@@ -21,7 +21,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from launcher.diagnostics import Diagnostic, Explanation
+from launcher.diagnostics import Diagnostic
 from launcher.errors import TargetUnavailable
 from launcher.run.backend import Peak
 from launcher.run.local.files import (
@@ -36,28 +36,6 @@ from launcher.run.local.files import (
 )
 from launcher.run.local.processes import Identity
 
-TL514 = Explanation(
-    "TL514",
-    "state-not-writable",
-    "The state of a local run can't be written.",
-    """\
-**Why**: a run on a host keeps its log and how it ended in `$XDG_STATE_HOME/trainlaunch`, or without
-that variable in `~/.local/state/trainlaunch`; the folder is read-only, full or another user's. Another user's is not
-used at all, since what its records say would be run: after a `sudo` the folder may be root's.
-
-**Example**:
-
-```sh
-XDG_STATE_HOME=/dev/null trainlaunch up job.yaml --target local
-```
-
-**Write instead**:
-
-```text
-XDG_STATE_HOME=/scratch/$USER trainlaunch up job.yaml --target local
-```
-""",
-)
 PAGE = 4096
 MOST_DIGITS = 9
 REREAD_SECONDS = 0.01
@@ -188,7 +166,7 @@ def make_root(root: Path) -> None:
 
 def _not_used(root: Path, why: str) -> Diagnostic:
     return Diagnostic(
-        code=TL514.code,
+        code="TL514",
         message=f"the state of local runs in {root} is not used",
         why=why,
         fix="set XDG_STATE_HOME to a folder of your own; after a `sudo`, give it back by `sudo chown -R $(id -u)`",
@@ -204,7 +182,7 @@ def state_is_writable(place: Path) -> Iterator[None]:
         raise TargetUnavailable(
             [
                 Diagnostic(
-                    code=TL514.code,
+                    code="TL514",
                     message=f"the state of a local run can't be written to {place}",
                     why=f"the system says: {refused.strerror or refused}",
                     fix="set XDG_STATE_HOME to a folder that you can write to",

@@ -9,36 +9,13 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from launcher.diagnostics import Diagnostic, Explanation
+from launcher.diagnostics import Diagnostic
 from launcher.errors import TargetUnavailable
 from launcher.plan.launch_plan import LaunchPlan
 from launcher.run.backend import Say
 from launcher.run.compose.backend import ComposeBackend
 from launcher.run.docker.checks import shares_this_host
 from launcher.run.podman.backend import PodmanBackend, in_podmans_words
-
-TL516 = Explanation(
-    "TL516",
-    "nodes-without-names",
-    "Podman has several nodes to run and nothing that resolves their names.",
-    """\
-**Why**: nodes find each other by name. On Podman a helper of its network backend answers for the names: `aardvark-dns`
-beside netavark, the plugin `dnsname` beside CNI. Without it Podman starts the containers all the same, and every node
-but the first would wait for a node 0 that it can't find.
-
-**Example**:
-
-```text
-trainlaunch up job.yaml --target compose --set torchrun.nnodes=2      # Podman with CNI, without its plugin dnsname
-```
-
-**Write instead**:
-
-```text
-sudo apt-get install golang-github-containernetworking-plugin-dnsname && trainlaunch up job.yaml --target compose
-```
-""",
-)
 
 
 class Helper(NamedTuple):
@@ -108,7 +85,7 @@ def _is_missing(helper: Helper) -> bool:
 
 def _no_names(plan: LaunchPlan, lacking: Helper) -> Diagnostic:
     return Diagnostic(
-        code=TL516.code,
+        code="TL516",
         message=f"torchrun.nnodes is {plan.nodes} and this Podman resolves no container names",
         why=f"{lacking.name}, the DNS server of its network backend, is not installed; no node would find node 0",
         fix=f"run `sudo apt-get install {lacking.package}`, or use a Docker engine, or add `--set torchrun.nnodes=1`",

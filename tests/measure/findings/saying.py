@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from launcher.diagnostics import Diagnostic
-from launcher.measure.finding import Finding, diagnosed
+from launcher.measure.finding import Finding
+from launcher.measure.findings import diagnosed
 
 
 def saying(defect: str, **facts: object) -> Diagnostic:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from launcher.measure.finding import Finding, diagnosed
+from launcher.measure.finding import Finding
+from launcher.measure.findings import diagnosed
 
 
 def test_both_numbers_and_both_lists_are_said() -> None:
