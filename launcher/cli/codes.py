@@ -19,7 +19,7 @@ trainlaunch. Codes are never reused.
 
 def _page(code: str) -> str:
     """Return which other page of docs/ has a code in full; empty for those that docs/codes.md has."""
-    from launcher.rules.reference import is_of_texts_alone
+    from launcher.rules.rules_page import is_of_texts_alone
     from launcher.rules.text_findings import RULES
 
     if is_of_texts_alone(code) and any(code == each.code for each in RULES):

@@ -16,11 +16,15 @@ from launcher.job.spec import JobSpec
 from launcher.plan import make_plan
 from launcher.plan.launch_plan import LaunchPlan
 from launcher.rules.base.rule import PlanRule
-from launcher.rules.plan import code_mounts, ranks, sizes, targets
+from launcher.rules.plan import code_mounts, rank_counts, sizes, target_effects
 from launcher.rules.severities import apply_severities, not_applicable
 
 # In each group in the order in which findings are printed.
-NUMBERS: tuple[PlanRule, ...] = (ranks.ranks_unknown, ranks.ranks_not_stated, ranks.workers_exceed_cpus)
+NUMBERS: tuple[PlanRule, ...] = (
+    rank_counts.ranks_unknown,
+    rank_counts.ranks_not_stated,
+    rank_counts.workers_exceed_cpus,
+)
 # Most certain first; where the first speaks, the rest would only say it again.
 SIZES: tuple[PlanRule, ...] = (
     sizes.shm_size_holds_no_worker,
@@ -32,32 +36,32 @@ SIZES: tuple[PlanRule, ...] = (
 )
 # Said of a plan without errors, in the order of the job file's sections.
 REMARKS: tuple[PlanRule, ...] = (
-    targets.name_shortened,
-    targets.not_applied_on_a_host,
-    targets.image_tag_floating,
+    target_effects.name_shortened,
+    target_effects.not_applied_on_a_host,
+    target_effects.image_tag_floating,
     sizes.shm_unsized,
-    ranks.prefetch_without_workers,
+    rank_counts.prefetch_without_workers,
     code_mounts.code_untracked,
     code_mounts.code_with_secret,
-    targets.interface_unstated,
-    targets.attempts_without_checkpoint,
-    targets.backoff_of_cluster,
-    targets.image_entrypoint_unknown,
+    target_effects.interface_unstated,
+    target_effects.attempts_without_checkpoint,
+    target_effects.backoff_of_cluster,
+    target_effects.image_entrypoint_unknown,
 )
 
 
 def device_rules() -> tuple[PlanRule, ...]:
     """Return the rule of variables that choose among GPUs; most jobs have none."""
-    from launcher.rules.plan.devices import visible_devices_contradict
+    from launcher.rules.plan.device_variables import visible_devices_contradict
 
     return (visible_devices_contradict,)
 
 
 def shell_rules() -> tuple[PlanRule, ...]:
     """Return the rules of a shell's text; most jobs have none, and the rules read one as `lint` does."""
-    from launcher.rules.plan import shell
+    from launcher.rules.plan import job_shell
 
-    return (shell.pipe_hides_exit_code, shell.background_hides_exit_code, shell.shell_hides_signals)
+    return (job_shell.pipe_hides_exit_code, job_shell.background_hides_exit_code, job_shell.shell_hides_signals)
 
 
 def measured_rules() -> tuple[PlanRule, ...]:

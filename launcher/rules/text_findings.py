@@ -7,15 +7,15 @@ from collections.abc import Collection, Iterable
 from launcher.rules.texts import (
     argv,
     compose_values,
-    containers,
+    container_practice,
     cpus,
-    gpus,
-    loaders,
-    memory,
+    gpu_requests,
     missing_sizes,
     platforms,
-    shells,
+    script_loaders,
+    shell_texts,
     shm_mounts,
+    shm_sizes,
     size_units,
 )
 from launcher.rules.written.model import DEFECTS, Finding, WrittenFile
@@ -24,14 +24,14 @@ from launcher.rules.written.text_rule import TextRule
 FAMILIES = (
     argv,
     compose_values,
-    containers,
+    container_practice,
     cpus,
-    gpus,
-    loaders,
-    memory,
+    gpu_requests,
+    script_loaders,
+    shm_sizes,
     missing_sizes,
     platforms,
-    shells,
+    shell_texts,
     shm_mounts,
     size_units,
 )
@@ -47,7 +47,7 @@ _CAUSES: dict[TextRule, tuple[TextRule, ...]] = {
         shm_mounts.remount_in_container,
         missing_sizes.shm_size_in_environment,
     ),
-    memory.shm_without_memory_limit: (size_units.size_in_thousandths,),
+    shm_sizes.shm_without_memory_limit: (size_units.size_in_thousandths,),
 }
 
 

@@ -13,7 +13,7 @@ import pytest
 from launcher.container.preflight import STOP_MARKER
 from launcher.diagnose import SYMPTOMS, explain_end, explain_hang, symptoms
 from launcher.diagnose.evidence import Evidence
-from launcher.diagnose.reference import troubleshooting_markdown
+from launcher.diagnose.troubleshooting_page import troubleshooting_markdown
 from launcher.manuals import manuals
 from launcher.plan.planned import Planned
 

@@ -10,7 +10,7 @@ import pytest
 
 from launcher.diagnostics import Severity
 from launcher.manuals import manuals
-from launcher.rules.reference import rules_markdown
+from launcher.rules.rules_page import rules_markdown
 from launcher.rules.text_findings import RULES
 from launcher.rules.written.model import DEFECTS, PRACTICE
 from launcher.rules.written.text_rule import TextRule
@@ -46,5 +46,5 @@ def test_a_rule_of_texts_says_its_group(rule: TextRule) -> None:
 
 
 def test_the_page_of_rules_is_current(golden: Callable[[Path, str], None]) -> None:
-    """docs/rules.md is what `python -m launcher.rules.reference` writes."""
+    """docs/rules.md is what `python -m launcher.rules.rules_page` writes."""
     golden(ROOT / "docs" / "rules.md", rules_markdown())

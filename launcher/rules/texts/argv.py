@@ -10,7 +10,7 @@ from launcher.diagnostics import Edit, Severity
 from launcher.formats.docker.table import FLAGS
 from launcher.formats.workload import Known, stated
 from launcher.rules.base.rule import Problem
-from launcher.rules.texts.shells import instruction_text
+from launcher.rules.texts.shell_texts import instruction_text
 from launcher.rules.written.commands import SHELLS, Argv, commands_in, is_python, is_training
 from launcher.rules.written.evidence import command_span
 from launcher.rules.written.model import COMPOSE, KUBERNETES, Word, Written, WrittenFile, at

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from launcher.diagnostics import Diagnostic
 from launcher.errors import TargetUnavailable
 from launcher.plan.launch_plan import LaunchPlan
-from launcher.rules.plan.targets import not_applied_on_a_host
+from launcher.rules.plan.target_effects import not_applied_on_a_host
 from launcher.run.backend import Chunk, Position, Say, Session, ShmReading, Started
 from launcher.run.local.checks import comparison, local_findings
 from launcher.run.local.files import UnusableState, state_root

@@ -9,7 +9,7 @@ from launcher.rules.written.text_rule import TextRule
 _INTRODUCTION = """\
 # The rules of `trainlaunch lint`
 
-<!-- written from launcher/manuals/ by `python -m launcher.rules.reference`; edit those -->
+<!-- written from launcher/manuals/ by `python -m launcher.rules.rules_page`; edit those -->
 
 What `lint` says of texts that people wrote, with why, an example, what to write instead, and what `--fix` does.
 [lint.md](lint.md) has the verb. Rules of the group `defects` are asked unless `--select` says otherwise, those of

@@ -11,7 +11,7 @@ from launcher.rules.base.rule import Problem
 from launcher.rules.written.commands import commands_in, is_training, shell_text
 from launcher.rules.written.evidence import command_span
 from launcher.rules.written.model import KUBERNETES, PRACTICE, SHELL, Instruction, Written, WrittenFile, text_at
-from launcher.rules.written.shells import (
+from launcher.rules.written.shell_effects import (
     BACKGROUND,
     BACKGROUND_WHY,
     HANDLED,

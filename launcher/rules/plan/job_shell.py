@@ -9,7 +9,7 @@ from launcher.formats.docker.words import statements
 from launcher.plan.launch_plan import LaunchPlan
 from launcher.rules.base.rule import Problem, plan_rule
 from launcher.rules.written.commands import text_of_job
-from launcher.rules.written.shells import (
+from launcher.rules.written.shell_effects import (
     BACKGROUND,
     BACKGROUND_WHY,
     PIPELINE_WHY,

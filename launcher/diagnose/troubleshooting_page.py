@@ -12,7 +12,7 @@ from launcher.manuals import manuals
 _INTRODUCTION = """\
 # Why did it die?
 
-<!-- written from launcher/manuals/ by `python -m launcher.diagnose.reference`; edit those -->
+<!-- written from launcher/manuals/ by `python -m launcher.diagnose.troubleshooting_page`; edit those -->
 
 After a failure `trainlaunch up` prints one or two causes, each with the evidence for it and what to type. This page has
 all of them, by what stands on the screen; [doctor.md](doctor.md) has `trainlaunch doctor`. Where nothing names a cause

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from launcher.diagnostics import Severity
 from launcher.formats.workload import Known
 from launcher.rules.base.rule import Problem
-from launcher.rules.plan.targets import TAG_FLOATS, is_floating
+from launcher.rules.plan.target_effects import TAG_FLOATS, is_floating
 from launcher.rules.written.evidence import has_gpu, is_privileged, trains
 from launcher.rules.written.model import COMPOSE, GITHUB, GITLAB, PRACTICE, SHELL, Written, WrittenFile, at
 from launcher.rules.written.text_rule import container_rule, text_rule
