@@ -89,6 +89,14 @@ def test_pages_have_nothing_but_manuals() -> None:
         assert codes == [f"{each.code} {each.name}" for each in manuals().values() if each.page == page.stem]
 
 
+def test_an_example_of_a_pod_has_the_lines_that_matter() -> None:
+    """The loader puts the pod around them, alike in every manual."""
+    pages = [page.read_text(encoding="utf-8") for page in FOLDER.glob("*.md")]
+    assert [page for page in pages if "spec:\n  containers:\n  - name: train\n    image: trainer:1\n" in page] == []
+    assert manuals()["TL303"].sections.count("kind: Pod\nmetadata: {name: train}\nspec:\n  containers:\n") == 2
+    assert manuals()["TL303"].sections.count("\n  volumes: [{name: dshm, emptyDir: {medium: Memory, sizeLimit: ") == 2
+
+
 def test_explaining_imports_no_vendors_package() -> None:
     """`explain` works without an engine's library."""
     asked = "import sys; from launcher.cli import codes; codes.codes_markdown(); print(*sys.modules)"
