@@ -18,7 +18,7 @@ from launcher.plan.launch_plan import LaunchPlan
 from launcher.policy import read_job
 from launcher.render import render as _render
 from launcher.repository.root import Reach
-from launcher.rules import judged, plan_job
+from launcher.rules import check_plan, plan_job
 from launcher.verify import verified, verify
 
 __all__ = [
@@ -50,7 +50,7 @@ def plan(job: JobSpec, *, name: str | None = None, force: bool = False) -> Launc
 
 def findings(plan: LaunchPlan) -> tuple[Diagnostic, ...]:
     """Return what `trainlaunch plan` says of a plan: warnings and infos."""
-    return judged(plan)
+    return check_plan(plan)
 
 
 def render(plan: LaunchPlan, *, base: Path | None = None) -> str:

@@ -10,7 +10,7 @@ import yaml
 from launcher.job.spec import JobSpec
 from launcher.plan.launch_plan import LaunchPlan
 from launcher.policy import read_job
-from launcher.rules import judged, plan_job
+from launcher.rules import check_plan, plan_job
 
 MINIMAL: dict[str, Any] = {"name": "digits", "image": "trainer:1", "command": ["python", "train.py"]}
 
@@ -44,4 +44,4 @@ def plan_under(
 
 def codes_of(plan: LaunchPlan) -> list[str]:
     """Return the codes of what is said of a plan."""
-    return [each.code for each in judged(plan)]
+    return [each.code for each in check_plan(plan)]

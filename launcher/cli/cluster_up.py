@@ -11,7 +11,7 @@ from launcher.cli.runs import hang_watch, hints, say_diagnoses, shown
 from launcher.cli.streams import Streams
 from launcher.cli.terminal import Screen
 from launcher.plan.launch_plan import LaunchPlan
-from launcher.rules import judged
+from launcher.rules import check_plan
 
 if TYPE_CHECKING:
     from launcher.run.kubernetes.attempts import LastAttempt
@@ -31,7 +31,7 @@ def up(args: argparse.Namespace, plan: LaunchPlan, streams: Streams) -> int:
     from launcher.run.kubernetes.removal import remove_expired
     from launcher.run.signals import Events, trapped_signals
 
-    say_findings(judged(plan), streams)
+    say_findings(check_plan(plan), streams)
     say_unsized(plan, streams)
     screen = Screen(streams)
     with named_cluster(args, namespace=plan.job.kubernetes.namespace, name=plan.job.name) as place:

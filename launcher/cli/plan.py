@@ -27,7 +27,7 @@ from launcher.plan.launch_plan import Derived, LaunchPlan, SharedMemory
 from launcher.plan.measured import fresh_probe, fresh_tune
 from launcher.plan.shm_derivation import multi_epoch_derivation, need_derivation
 from launcher.plan.threads import alike
-from launcher.rules import judged
+from launcher.rules import check_plan
 from launcher.units import counted, format_cpus, format_duration, format_size, human_size
 
 EXAMPLES = (
@@ -52,7 +52,7 @@ def run(args: argparse.Namespace, streams: Streams) -> int:
         streams.result(document(plan_document(plan)))
         return 0
     streams.show("\n".join(_table(list(_rows(plan)), columns_of(streams.out))) + "\n")
-    say_findings(judged(plan), streams, least=Severity.INFO)
+    say_findings(check_plan(plan), streams, least=Severity.INFO)
     return 0
 
 
@@ -219,7 +219,7 @@ def plan_document(plan: LaunchPlan) -> dict[str, object]:
         "policies": list(plan.job.policy.files) if plan.job.policy else [],
         "profile": plan.job.profile,
         "origins": {field: str(origin) for field, origin in job.origins.items()},
-        "findings": as_json(judged(plan)),
+        "findings": as_json(check_plan(plan)),
     }
 
 

@@ -77,14 +77,14 @@ def run(args: argparse.Namespace, streams: Streams) -> int:
     from launcher.cli.cluster import cluster_of
     from launcher.cli.measured_lock import refuse_unwritable_lock
     from launcher.measure.records import Records
-    from launcher.rules import judged
+    from launcher.rules import check_plan
 
     job = _unmeasured(job_of(args))
     plan = _planned(args, job)
     refuse_place_elsewhere(args, plan.target)
     if args.write:
         refuse_unwritable_lock(Path(args.job))
-    say_findings(judged(plan), streams)
+    say_findings(check_plan(plan), streams)
     records = Records()
     with cluster_of(args, plan) as cluster:
         ran = _run(args, plan, streams, records, cluster)

@@ -51,7 +51,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace, streams: Streams) -> int:
     """Render, verify, then print or write."""
     from launcher.render import render
-    from launcher.rules import judged
+    from launcher.rules import check_plan
     from launcher.verify import verified
 
     if args.write_to is not None:
@@ -72,7 +72,7 @@ def run(args: argparse.Namespace, streams: Streams) -> int:
     for plan in plans:
         if not plan.target_record.has_text:
             raise UsageError([_no_rendering(args.job, plan.target)])
-    say_findings(dict.fromkeys(finding for plan in plans for finding in judged(plan)), streams)
+    say_findings(dict.fromkeys(finding for plan in plans for finding in check_plan(plan)), streams)
     say_unsized(next((plan for plan in plans if plan.shm.unsized), plans[0]), streams)
     files: dict[str, str] = {}
     for plan in plans:

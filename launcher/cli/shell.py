@@ -60,11 +60,11 @@ def plan_for_shell(args: argparse.Namespace, streams: Streams) -> LaunchPlan:
     Raises JobFileRejected.
     """
     from launcher.cli.common import job_of
-    from launcher.rules import judged, plan_job
+    from launcher.rules import check_plan, plan_job
     from launcher.run.shell.commands import shell_plan
 
     plan = plan_job(job_of(args), name=None, force=False)
-    say_findings(judged(plan), streams)
+    say_findings(check_plan(plan), streams)
     return shell_plan(plan, args.command)
 
 

@@ -14,7 +14,7 @@ from launcher.cli.streams import Streams
 from launcher.cli.target_options import add_place_arguments, refuse_place_elsewhere
 from launcher.cli.terminal import Screen
 from launcher.plan.launch_plan import LaunchPlan
-from launcher.rules import judged
+from launcher.rules import check_plan
 from launcher.run.backend import Backend
 
 if TYPE_CHECKING:
@@ -61,7 +61,7 @@ def run(args: argparse.Namespace, streams: Streams) -> int:
         return up(args, plan, streams)
     if plan.job.patch is not None:
         _verify_patch(plan)
-    say_findings(judged(plan), streams)
+    say_findings(check_plan(plan), streams)
     say_unsized(plan, streams)
     with backend_of(plan.target) as backend:
         backend.prepare(plan, Screen(streams).say)

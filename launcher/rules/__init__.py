@@ -106,12 +106,12 @@ def plan_job(job: JobSpec, *, name: str | None = None, force: bool = False) -> L
 def plan_and_findings(
     job: JobSpec, *, name: str | None = None, force: bool = False
 ) -> tuple[LaunchPlan, tuple[Diagnostic, ...]]:
-    """Return the plan of `job` as `plan_job` does, and what `judged` says of it."""
+    """Return the plan of `job` as `plan_job` does, and what `check_plan` says of it."""
     plan = make_plan(job, name=name, force=force)
-    return plan, judged(plan)
+    return plan, check_plan(plan)
 
 
-def judged(plan: LaunchPlan) -> tuple[Diagnostic, ...]:
+def check_plan(plan: LaunchPlan) -> tuple[Diagnostic, ...]:
     """Return what is to be said of `plan`: warnings and infos.
 
     Raises JobFileRejected with every error, and the warnings beside them.

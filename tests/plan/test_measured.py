@@ -15,7 +15,7 @@ from launcher.plan.launch_plan import LaunchPlan
 from launcher.plan.measured import input_of
 from launcher.policy import read_job
 from launcher.render import render
-from launcher.rules import judged, plan_job
+from launcher.rules import check_plan, plan_job
 from launcher.units import GIB, MIB
 from launcher.verify import verified
 from tests.conftest import Runs
@@ -41,7 +41,7 @@ def planned(job_file: Path, target: str | None = None, sets: tuple[str, ...] = (
 
 def said(plan: LaunchPlan, code: str) -> list[Diagnostic]:
     """Return what is said with one code."""
-    return [each for each in judged(plan) if each.code == code]
+    return [each for each in check_plan(plan) if each.code == code]
 
 
 def test_a_fresh_probe_sizes_the_job_to_the_page(tmp_path: Path) -> None:
@@ -252,7 +252,7 @@ def test_a_tune_gives_automatic_workers_and_prefetch(tmp_path: Path) -> None:
     (found,) = said(fewer, "TL729")
     assert "resources.cpus 2, and the job has 1" in found.message
     other = planned(job_file, sets=("image=other:1",))
-    assert [each.code for each in judged(other) if each.code == "TL729"] == ["TL729"]
+    assert [each.code for each in check_plan(other) if each.code == "TL729"] == ["TL729"]
 
 
 def test_a_stated_number_of_workers_wins_over_tune(tmp_path: Path) -> None:

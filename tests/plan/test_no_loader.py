@@ -15,7 +15,7 @@ from launcher.errors import JobFileRejected
 from launcher.job.schema import json_schema
 from launcher.policy import read_job
 from launcher.render import render
-from launcher.rules import judged, plan_job
+from launcher.rules import check_plan, plan_job
 from launcher.units import GIB, MIB
 from launcher.verify import verified
 from tests.conftest import Runs
@@ -40,7 +40,7 @@ def test_shm_is_what_nccl_and_others_need_and_64_mib_at_least(tmp_path: Path, fi
     plan = plan_with(tmp_path, data_loader="none", **fields)
     assert plan.shm.size.value == size
     assert (plan.num_workers.value, plan.processes, plan.auto_workers, plan.shm.unsized) == (0, 0, False, False)
-    assert {each.code for each in judged(plan)} & {"TL209", "TL204"} == set()
+    assert {each.code for each in check_plan(plan)} & {"TL209", "TL204"} == set()
 
 
 def test_the_main_process_has_the_threads(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ from launcher.container.kubernetes import IDENTITY
 from launcher.container.preflight import STOP_MARKER, forwarded_signals, health_text, preflight_text
 from launcher.plan.launch_plan import LaunchPlan
 from launcher.plan.workers import CPUS_PER_WORKER_ON_CPU, FEWEST_CPUS_FOR_WORKERS
-from launcher.rules import judged
+from launcher.rules import check_plan
 from launcher.templating.environment import TEMPLATES, constant_text
 from tests.preflight.plans import LOADER, automatic, plan
 
@@ -157,9 +157,9 @@ def test_any_number_of_literals_renders(count: int) -> None:
 def test_workers_beyond_the_jobs_own_cpus_are_said_once() -> None:
     """`up` and `render` have warned of them; the wrapper warns where only the machine has too few CPUs."""
     warned = plan(loader={"num_workers": 3}, resources={"cpus": 2})
-    assert "TL206" in {each.code for each in judged(warned)}
+    assert "TL206" in {each.code for each in check_plan(warned)}
     assert " tl_stated=0 " in preflight_text(warned)
     for cpus in ({}, {"cpus": 3}):
         quiet = plan(loader={"num_workers": 3}, resources=cpus)
-        assert "TL206" not in {each.code for each in judged(quiet)}
+        assert "TL206" not in {each.code for each in check_plan(quiet)}
         assert " tl_stated=3 " in preflight_text(quiet)

@@ -20,7 +20,7 @@ from launcher.errors import JobFileRejected, RenderingDisagrees
 from launcher.job.fields.kubernetes import POD_KEYS
 from launcher.kinds import KINDS
 from launcher.render import render
-from launcher.rules import judged, plan_job
+from launcher.rules import check_plan, plan_job
 from launcher.templating.quoting import kubernetes_dollars
 from launcher.verify import verified
 from tests.jobs import job_with, plan_with
@@ -261,7 +261,7 @@ def test_names_made_from_a_name_still_fit(tmp_path: Path, kind: str, length: int
     assert len(made) <= 63
     assert re.fullmatch(r"[a-z]([-a-z0-9]*[a-z0-9])?", made)
     assert len(made) == 63 or length == 20
-    assert any(each.code == "TL402" for each in judged(plan)) is (len(plan.name) == 63 and kind != "pod")
+    assert any(each.code == "TL402" for each in check_plan(plan)) is (len(plan.name) == 63 and kind != "pod")
 
 
 @pytest.mark.parametrize("level", LEVELS)

@@ -15,7 +15,7 @@ from launcher.formats.kubernetes.expansion import expanded
 from launcher.plan.launch_plan import LaunchPlan
 from launcher.plan.names import shortened
 from launcher.render import render
-from launcher.rules import judged, plan_job
+from launcher.rules import check_plan, plan_job
 from launcher.verify import verified
 from tests.jobs import job_with, plan_with
 from tests.render.jobs import JOBS, job_plan
@@ -285,7 +285,7 @@ def test_a_long_name_is_shortened_the_same_way_each_time(tmp_path: Path, length:
     assert len({*made}) == 2
     assert all(len(each) <= 63 for each in made)
     assert [kubernetes_name(plan) for plan in plans] == made
-    notes = [each.code for each in judged(plans[0]) if each.code == "TL402"]
+    notes = [each.code for each in check_plan(plans[0]) if each.code == "TL402"]
     assert notes == (["TL402"] if length > 54 else [])
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from launcher.rules import judged
+from launcher.rules import check_plan
 from tests.jobs import plan_with
 
 BODY = "MC4CAQAwBQYDK2VwBCIEIDs6Ojo6Ojo6Ojo6Ojo6Ojo6Ojo6Ojo6Ojo6Ojo6Ojo6\n"
@@ -43,7 +43,7 @@ def said(folder: Path, name: str, text: str) -> list[str]:
     file.write_text(text)
     code = {"type": "code", "source": "./src", "target": "/workspace"}
     plan = plan_with(folder, "kubernetes", mounts=[code], resources={"cpus": 1, "memory": "4Gi"})
-    return [each.message for each in judged(plan) if each.code == "TL214"]
+    return [each.message for each in check_plan(plan) if each.code == "TL214"]
 
 
 @pytest.mark.parametrize("name", SECRETS)

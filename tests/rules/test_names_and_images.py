@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from launcher.errors import JobFileRejected
-from launcher.rules import judged, plan_job
+from launcher.rules import check_plan, plan_job
 from tests.jobs import codes_of, job_with, plan_with
 
 LIMITS = {"cpus": 2, "memory": "4Gi"}
@@ -44,7 +44,7 @@ def test_what_has_no_effect_is_one_finding(tmp_path: Path) -> None:
         tmp_path, "local", image="trainer", user="1", ulimits={"nofile": 9}, read_only=True, shm_size="1Gi"
     )
     assert codes_of(plan) == ["TL404", "TL209"]
-    finding = judged(plan)[0]
+    finding = check_plan(plan)[0]
     assert "image, user, ulimits, read_only; shm_size is no limit" in finding.message
 
 

@@ -11,7 +11,7 @@ import pytest
 from launcher.committed.lock import ImageFacts, lock_text
 from launcher.errors import JobFileRejected
 from launcher.policy.registry import in_registry, parts_of
-from launcher.rules import judged
+from launcher.rules import check_plan
 from launcher.units import MIB
 from tests.jobs import plan_under
 
@@ -113,7 +113,7 @@ def test_a_ceiling_that_holds_one_epoch_only_is_a_warning(tmp_path: Path) -> Non
     ceiling = -(-need.need // MIB)
     assert need.need <= ceiling * MIB < need.multi_epoch
     plan = plan_under(tmp_path, {"max": {"shm_size": f"{ceiling}Mi"}}, data_loader=loader)
-    (finding,) = [each for each in judged(plan) if each.code == "TL210"]
+    (finding,) = [each for each in check_plan(plan) if each.code == "TL210"]
     assert finding.fix == "lower data_loader.num_workers (now 1) or batch_size"
 
 

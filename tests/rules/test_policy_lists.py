@@ -10,7 +10,7 @@ import pytest
 
 from launcher.diagnostics import Severity
 from launcher.errors import JobFileRejected
-from launcher.rules import judged
+from launcher.rules import check_plan
 from tests.jobs import plan_under
 
 POD: dict[str, Any] = {"resources": {"cpus": 1, "memory": "1Gi"}}
@@ -28,7 +28,7 @@ def refusals(folder: Path, policy: dict[str, Any], *sets: str, **how: Any) -> li
 def allowed(folder: Path, policy: dict[str, Any], **how: Any) -> None:
     """Plan a job under a policy that lets it pass."""
     (folder / ".git").mkdir(exist_ok=True)
-    judged(plan_under(folder, policy, **how))
+    check_plan(plan_under(folder, policy, **how))
 
 
 CLUSTER = [
@@ -178,7 +178,7 @@ def test_required_fields(tmp_path: Path, name: str, sets: str) -> None:
     """Stated by anybody: the job, --set, a default."""
     (only,) = refusals(tmp_path, {"required": [name]})
     assert only == f"TL153 {name} is not stated, and the policy requires it (trainlaunch-policy.yaml:2)"
-    judged(plan_under(tmp_path, {"required": [name]}, sets))
+    check_plan(plan_under(tmp_path, {"required": [name]}, sets))
     field, _, value = sets.partition("=")
     outer, _, inner = field.rpartition(".")
     allowed(tmp_path, {"required": [name], "defaults": {outer: {inner: value}} if outer else {inner: value}})
@@ -210,12 +210,12 @@ def test_ceilings_of_what_must_be_stated(
 def test_severities_are_in_effect(tmp_path: Path) -> None:
     """A remark becomes an error, or is not said."""
     fields: dict[str, Any] = {"image": "trainer:latest"}
-    plain = judged(plan_under(tmp_path, {}, **fields))
+    plain = check_plan(plan_under(tmp_path, {}, **fields))
     (remark,) = [each for each in plain if "latest" in each.message]
     assert remark.severity is not Severity.ERROR
     (only,) = refusals(tmp_path, {"severities": {remark.code: "error"}}, **fields)
     assert only.startswith(remark.code)
-    silent = judged(plan_under(tmp_path, {"severities": {remark.code: "off"}}, **fields))
+    silent = check_plan(plan_under(tmp_path, {"severities": {remark.code: "off"}}, **fields))
     assert remark.code not in {each.code for each in silent}
 
 

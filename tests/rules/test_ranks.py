@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from launcher.errors import JobFileRejected
-from launcher.rules import judged
+from launcher.rules import check_plan
 from tests.jobs import codes_of, plan_with
 
 TORCHRUN = ["torchrun", "--nproc_per_node", "8", "train.py"]
@@ -83,7 +83,7 @@ def test_ranks_that_nobody_knows_are_an_error(tmp_path: Path, fields: dict[str, 
 def test_unknown_ranks_of_a_gpu_job_are_one_per_gpu_with_a_warning(tmp_path: Path) -> None:
     """A config file in the image says the number; the fix is what makes the warning go."""
     plan = plan_with(tmp_path, command=ACCELERATE, resources=GPUS)
-    (found,) = [each for each in judged(plan) if each.code == "TL211"]
+    (found,) = [each for each in check_plan(plan) if each.code == "TL211"]
     assert plan.ranks.value == 4
     assert found.fix == 'add --num_processes "{nproc_per_node}" to the call, or ranks_per_container: 4'
     stated = ["accelerate", "launch", "--num_processes", "{nproc_per_node}", "train.py"]

@@ -11,7 +11,7 @@ from launcher.diagnostics import Severity
 from launcher.errors import JobFileRejected
 from launcher.manuals import manuals
 from launcher.plan import make_plan
-from launcher.rules import judged, plan_job, plan_rules
+from launcher.rules import check_plan, plan_job, plan_rules
 from launcher.rules.base.rule import PlanRule
 from launcher.rules.plan.sizes import shm_size_below_need
 from launcher.rules.text_findings import RULES
@@ -62,8 +62,8 @@ def test_what_is_said_follows_from_the_plan_alone(tmp_path: Path) -> None:
     plan = make_plan(job)
     assert [each.code for each in shm_size_below_need.check(plan)] == ["TL202"]
     with pytest.raises(JobFileRejected):
-        judged(plan)
+        check_plan(plan)
     with pytest.raises(JobFileRejected):
         plan_job(job)
-    forced = judged(make_plan(job, force=True))
+    forced = check_plan(make_plan(job, force=True))
     assert [each.severity for each in forced if each.code == "TL202"] == [Severity.WARNING]

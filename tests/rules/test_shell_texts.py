@@ -7,14 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from launcher.rules import judged
+from launcher.rules import check_plan
 from tests.jobs import plan_with
 
 
 def found(folder: Path, **fields: object) -> dict[str, str]:
     """Return the fix of each finding about a shell's text, by code."""
     plan = plan_with(folder, **{"command": None, **fields})
-    return {each.code: each.fix for each in judged(plan) if each.code in {"TL322", "TL329", "TL359"}}
+    return {each.code: each.fix for each in check_plan(plan) if each.code in {"TL322", "TL329", "TL359"}}
 
 
 @pytest.mark.parametrize(
@@ -85,7 +85,7 @@ def test_the_interface_is_named_where_ranks_choose_among_several(tmp_path: Path)
 
     def told(target: str, **more: object) -> list[tuple[str, str]]:
         plan = plan_with(tmp_path, target, **{**fields, **more})
-        return [(str(each.severity), each.fix) for each in judged(plan) if each.code == "TL406"]
+        return [(str(each.severity), each.fix) for each in check_plan(plan) if each.code == "TL406"]
 
     ((severity, fix),) = told("kubernetes", kubernetes=own)
     assert "warning" in severity.lower()

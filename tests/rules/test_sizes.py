@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from launcher.errors import JobFileRejected
-from launcher.rules import judged
+from launcher.rules import check_plan
 from tests.jobs import codes_of, plan_with
 
 MIB = 2**20
@@ -32,7 +32,7 @@ def test_need_over_memory_is_an_error_with_a_value_that_works(tmp_path: Path) ->
         plan_with(tmp_path, data_loader=spec, resources={"memory": "2Gi"})
     assert codes(rejected) == ["TL203"]
     wanted = rejected.value.diagnostics[0].fix.split()[3].rstrip(",")
-    assert judged(plan_with(tmp_path, data_loader=spec, resources={"memory": wanted})) is not None
+    assert check_plan(plan_with(tmp_path, data_loader=spec, resources={"memory": wanted})) is not None
 
 
 def test_shm_size_over_memory_is_an_error_with_a_value_that_works(tmp_path: Path) -> None:
@@ -77,7 +77,7 @@ def test_a_stated_size_for_one_epoch_only_is_a_warning_with_the_value(tmp_path: 
     """The first epoch fits, so it is no error; the value that it names gives no warning."""
     spec = loader(batch_size=256)
     plan = plan_with(tmp_path, data_loader=spec, shm_size="400Mi")
-    found = [each for each in judged(plan) if each.code == "TL210"]
+    found = [each for each in check_plan(plan) if each.code == "TL210"]
     assert plan.shm.need <= plan.shm.size.value < plan.shm.multi_epoch
     assert len(found) == 1
     wanted = found[0].fix.split()[3].rstrip(",")
@@ -89,7 +89,7 @@ def test_a_stated_size_for_the_first_of_several_loaders_in_turn_is_a_warning(tmp
     """It may fail before the first epoch has ended: the second loader starts while the first batch is still held."""
     spec = loader(batch_size=256, loaders={"train": {}, "val": {}}, loaders_run="in_turn")
     plan = plan_with(tmp_path, data_loader={**spec, "multiprocessing_context": context}, shm_size="400Mi")
-    (found,) = (each for each in judged(plan) if each.code == "TL210")
+    (found,) = (each for each in check_plan(plan) if each.code == "TL210")
     assert found.message.startswith("shm_size 400Mi holds the largest loader alone (384 MiB), and all of them in turn")
     assert found.why is not None
     assert "may fail as soon as the second loader starts" in found.why

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from launcher.rules import judged
+from launcher.rules import check_plan
 from tests.jobs import plan_with
 
 CLUSTER = {"cpus": 4, "memory": "16Gi"}
@@ -16,7 +16,7 @@ def told(folder: Path, env: dict[str, str], gpus: object, target: str = "docker"
     """Return the fields of the findings."""
     resources = {**CLUSTER, "gpus": gpus, **({"gpu_vendor": more.pop("vendor")} if "vendor" in more else {})}
     plan = plan_with(folder, target, env=env, resources=resources, ranks_per_container=1, **more)
-    return [str(each.field) for each in judged(plan) if each.code == "TL351"]
+    return [str(each.field) for each in check_plan(plan) if each.code == "TL351"]
 
 
 @pytest.mark.parametrize(

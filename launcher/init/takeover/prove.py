@@ -13,7 +13,7 @@ from launcher.init.takeover.draft import Draft, example_image
 from launcher.init.takeover.write import text_of
 from launcher.job.read import read_job
 from launcher.plan.launch_plan import LaunchPlan
-from launcher.rules import judged, plan_job
+from launcher.rules import check_plan, plan_job
 
 _MOST_ROUNDS = 12
 _NEEDED = frozenset({"name", "image", "command", "script", "target"})
@@ -41,7 +41,7 @@ def plan_of(draft: Draft) -> LaunchPlan:
         path = Path(folder) / "job.yaml"
         path.write_text(text_of(draft), encoding="utf-8")
         plan = plan_job(read_job(path, use_lock=False))
-        judged(plan)
+        check_plan(plan)
     return plan
 
 
