@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from launcher.job.ceilings import Policy
     from launcher.lint.judge import Linted
     from launcher.repository.root import Reach
-    from launcher.rules.written.model import Finding
+    from launcher.rules.written.model import TextFinding
 
 EXAMPLES = (
     "trainlaunch lint",
@@ -142,7 +142,7 @@ def _baseline(path: Path | None) -> Counter[str]:
         raise UsageError([Diagnostic("TL118", f"{path} is not a baseline that can be read: {cause}", fix)]) from cause
 
 
-def _new(linted: Linted, known: Counter[str]) -> Iterator[Finding]:
+def _new(linted: Linted, known: Counter[str]) -> Iterator[TextFinding]:
     if not known:
         return iter(linted.findings)
     from launcher.lint.baseline import new_findings

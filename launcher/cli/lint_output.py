@@ -14,7 +14,7 @@ from launcher.diagnostics import Severity
 
 if TYPE_CHECKING:
     from launcher.lint.judge import Linted
-    from launcher.rules.written.model import Finding
+    from launcher.rules.written.model import TextFinding
 
 _LEVELS = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.INFO: "note"}
 _SARIF = "https://json.schemastore.org/sarif-2.1.0.json"
@@ -41,20 +41,20 @@ def report(results: Sequence[Linted], output: str, streams: Streams, *, to_stder
         streams.say(_sum(results, findings))
 
 
-def _sum(results: Sequence[Linted], findings: Iterable[Finding]) -> str:
+def _sum(results: Sequence[Linted], findings: Iterable[TextFinding]) -> str:
     counts = Counter(each.severity for each in findings)
     told = ", ".join(f"{counts[each]} {each.value}s" for each in Severity if counts[each]) or "no findings"
     fixable = sum(finding.safe for each in results for finding in each.findings)
     return f"linted {len(results)} files: {told}" + (f" ({fixable} that --fix repairs)" if fixable else "")
 
 
-def _json(finding: Finding) -> Mapping[str, object]:
+def _json(finding: TextFinding) -> Mapping[str, object]:
     (content,) = as_json([finding.diagnostic])
     edits = [{"span": span_json(each.span), "text": each.text} for each in finding.edits]
     return {"code": content["code"], "name": finding.name, **content, "edits": edits, "safe": finding.safe}
 
 
-def _sarif(findings: Sequence[Finding]) -> str:
+def _sarif(findings: Sequence[TextFinding]) -> str:
     import json
 
     from launcher.manuals import manuals
@@ -69,7 +69,7 @@ def _sarif(findings: Sequence[Finding]) -> str:
     return json.dumps(log, indent=2, ensure_ascii=False) + "\n"
 
 
-def _result(finding: Finding, codes: Sequence[str]) -> Mapping[str, object]:
+def _result(finding: TextFinding, codes: Sequence[str]) -> Mapping[str, object]:
     diagnostic = finding.diagnostic
     span = diagnostic.span
     place: dict[str, object] = {}

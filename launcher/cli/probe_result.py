@@ -13,7 +13,7 @@ from launcher.diagnostics import Diagnostic
 from launcher.errors import JobFileRejected
 from launcher.job.building.lock import lock_path
 from launcher.job.measured import Probe
-from launcher.measure.finding import Finding
+from launcher.measure.finding import ProbeFinding
 from launcher.measure.findings import diagnosed
 from launcher.measure.probe import host_findings, stated_lines, with_probe
 from launcher.measure.records import LoaderSeen, Measurement
@@ -47,7 +47,7 @@ class Result(NamedTuple):
     problems: tuple[Diagnostic, ...]
 
     @property
-    def findings(self) -> tuple[tuple[Finding, Diagnostic], ...]:
+    def findings(self) -> tuple[tuple[ProbeFinding, Diagnostic], ...]:
         """What is wrong with the script, in words, the most severe first."""
         found = (*host_findings(self.plan.job, self.measured.loaders), *self.measured.findings)
         said = [(each, diagnostic) for each in found if (diagnostic := diagnosed(each)) is not None]
@@ -113,7 +113,7 @@ def _time(seconds: float | None) -> str:
     return f"{seconds * 1000:.1f} ms" if seconds < 1 else f"{seconds:.1f} s"
 
 
-def _finding(found: tuple[Finding, Diagnostic]) -> str:
+def _finding(found: tuple[ProbeFinding, Diagnostic]) -> str:
     finding, said = found
     return _framed(finding.place, said)
 

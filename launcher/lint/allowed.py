@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from launcher.diagnostics import Diagnostic, Severity, Span
 from launcher.kinds import CONFIG_MAP
-from launcher.rules.written.model import DEVCONTAINER, KUBERNETES, Finding, WrittenFile, at, below, text_at
+from launcher.rules.written.model import DEVCONTAINER, KUBERNETES, SourceText, TextFinding, at, below, text_at
 from launcher.yamltree.documents import Scalar
 
 _ALLOW = re.compile(r"(?:^|(?<=\s))(?:#|//|<!--)\s*trainlaunch:\s*allow=([\w-]+)(.*)")
@@ -21,7 +21,7 @@ class _Comment(NamedTuple):
     reason: str
 
 
-def allowed(file: WrittenFile, findings: Sequence[Finding]) -> Iterator[Finding]:
+def allowed(file: SourceText, findings: Sequence[TextFinding]) -> Iterator[TextFinding]:
     """Yield the findings that no comment allows, and those about the comments themselves."""
     if "trainlaunch:" not in file.text or file.kind == DEVCONTAINER:
         yield from findings
@@ -39,7 +39,7 @@ def allowed(file: WrittenFile, findings: Sequence[Finding]) -> Iterator[Finding]
     yield from _of_comments(comments, used)
 
 
-def _comments(file: WrittenFile, lines: Iterable[str]) -> Iterator[_Comment]:
+def _comments(file: SourceText, lines: Iterable[str]) -> Iterator[_Comment]:
     carried = tuple(_carried(file))
     begin = 0
     for number, line in enumerate(lines, start=1):
@@ -50,7 +50,7 @@ def _comments(file: WrittenFile, lines: Iterable[str]) -> Iterator[_Comment]:
         begin += len(line) + 1
 
 
-def _carried(file: WrittenFile) -> Iterator[range]:
+def _carried(file: SourceText) -> Iterator[range]:
     """Yield where the text only carries files of others, whose comments are theirs: the data of ConfigMaps."""
     for node in (each for root in file.nodes for each in below(root)) if file.kind == KUBERNETES else ():
         if text_at(node, "kind") == CONFIG_MAP.name:
@@ -58,7 +58,7 @@ def _carried(file: WrittenFile) -> Iterator[range]:
             yield from (range(each.start, each.end) for each in held if isinstance(each, Scalar))
 
 
-def _at(lines: Sequence[str], finding: Finding, comments: Iterable[_Comment]) -> Iterator[_Comment]:
+def _at(lines: Sequence[str], finding: TextFinding, comments: Iterable[_Comment]) -> Iterator[_Comment]:
     """Yield the comments on a finding's line, and on the comment lines right above its statement."""
     span = finding.diagnostic.span
     if span is None:
@@ -72,13 +72,13 @@ def _at(lines: Sequence[str], finding: Finding, comments: Iterable[_Comment]) ->
     yield from (each for each in comments if each.line == span.line or above < each.line <= first)
 
 
-def _of_comments(comments: Iterable[_Comment], used: set[_Comment]) -> Iterator[Finding]:
+def _of_comments(comments: Iterable[_Comment], used: set[_Comment]) -> Iterator[TextFinding]:
     for each in comments:
         if each in used and not each.reason:
             message, fix = f"allow={each.what} has no reason", "write the reason behind it, on the same line"
             diagnostic = Diagnostic("TL391", message, fix, span=each.span)
-            yield Finding(diagnostic, "allow-without-reason")
+            yield TextFinding(diagnostic, "allow-without-reason")
         elif each not in used:
             message, fix = f"allow={each.what} allows nothing: no such finding is here", "delete the comment"
             diagnostic = Diagnostic("TL392", message, fix, severity=Severity.WARNING, span=each.span)
-            yield Finding(diagnostic, "allow-unused")
+            yield TextFinding(diagnostic, "allow-unused")

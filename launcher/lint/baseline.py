@@ -8,12 +8,12 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 
 from launcher.lint.judge import Linted
-from launcher.rules.written.model import Finding
+from launcher.rules.written.model import TextFinding
 
 VERSION = 1
 
 
-def key_of(finding: Finding, text: str) -> str:
+def key_of(finding: TextFinding, text: str) -> str:
     """Return what stays of a finding when lines above it come and go: file, code, and the words of its line."""
     span = finding.diagnostic.span
     lines = text.split("\n")
@@ -37,7 +37,7 @@ def read_baseline(text: str) -> Counter[str]:
     return Counter(findings)
 
 
-def new_findings(linted: Linted, known: Counter[str]) -> Iterator[Finding]:
+def new_findings(linted: Linted, known: Counter[str]) -> Iterator[TextFinding]:
     """Yield the findings that a baseline doesn't have; takes those that it has out of it."""
     for finding in linted.findings:
         key = key_of(finding, linted.text)

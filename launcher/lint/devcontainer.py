@@ -10,25 +10,25 @@ from launcher.formats.docker.given import Source
 from launcher.formats.docker.line import parsed
 from launcher.formats.docker.read import workload_of
 from launcher.rules.written.evidence import engine_text
-from launcher.rules.written.model import DEVCONTAINER, Written, WrittenFile, at, below, text_at
+from launcher.rules.written.model import DEVCONTAINER, SourceContainer, SourceText, at, below, text_at
 from launcher.yamltree.documents import Documents, Mapping, Node, Scalar, Sequence
 
 COMMAND = ("docker", "run")
 
 
-def read_devcontainer(text: str, name: str, found: Documents) -> WrittenFile:
+def read_devcontainer(text: str, name: str, found: Documents) -> SourceText:
     """Return the container that a devcontainer starts itself; none where Compose does."""
     source = Source(text, name)
     root = found.nodes[0] if found.nodes else None
-    containers: tuple[Written, ...] = ()
+    containers: tuple[SourceContainer, ...] = ()
     if isinstance(root, Mapping) and at(root, "dockerComposeFile") is None:
         image, key = at(root, "image"), root.keys.get("image") or root.keys.get("build")
         if key is not None:
             words = [*_arguments(text, root), *_properties(root)]
             line = parsed(COMMAND, word_of(key), [*words, *([word_of(image)] if isinstance(image, Scalar) else [])])
             workload = workload_of(line, source)._replace(place="container")
-            containers = (Written(workload, own=root, add_shm=lambda size: _added(text, source, root, size)),)
-    return WrittenFile(DEVCONTAINER, text, source, containers, found.nodes)
+            containers = (SourceContainer(workload, own=root, add_shm=lambda size: _added(text, source, root, size)),)
+    return SourceText(DEVCONTAINER, text, source, containers, found.nodes)
 
 
 def word_of(node: Scalar) -> shell.Word:

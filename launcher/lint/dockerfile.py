@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 from launcher.formats.docker import words as shell
 from launcher.formats.docker.given import Source
-from launcher.rules.written.model import DOCKERFILE, Instruction, Word, WrittenFile
+from launcher.rules.written.model import DOCKERFILE, Instruction, SourceText, Word
 
 _START = re.compile(r"^[ \t]*(?:ONBUILD[ \t]+)?([A-Za-z]+)(?=[ \t]|\\\r?\n)[ \t]*", re.MULTILINE)
 _COMMENT = re.compile(r"[ \t]*(?:#[^\n]*)?\r?\n?")
@@ -16,9 +16,9 @@ _DOCUMENT = re.compile(r"<<-?[ \t]*([\"']?)([A-Za-z_]\w*)\1")
 _WITH_WORDS = frozenset({"CMD", "ENTRYPOINT"})
 
 
-def read_dockerfile(text: str, name: str) -> WrittenFile:
+def read_dockerfile(text: str, name: str) -> SourceText:
     """Return the instructions of a Dockerfile; a line that is none is left out."""
-    return WrittenFile(DOCKERFILE, text, Source(text, name), instructions=tuple(_instructions(text)))
+    return SourceText(DOCKERFILE, text, Source(text, name), instructions=tuple(_instructions(text)))
 
 
 def _instructions(text: str) -> Iterator[Instruction]:

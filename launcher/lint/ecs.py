@@ -26,7 +26,7 @@ from launcher.formats.workload import (
 from launcher.lint.edits import is_json, yaml_edits
 from launcher.rules.written.commands import argv_of, argvs_of
 from launcher.rules.written.ecs_fields import field
-from launcher.rules.written.model import ECS, Written, WrittenFile, at
+from launcher.rules.written.model import ECS, SourceContainer, SourceText, at
 from launcher.units import MIB
 from launcher.yamltree.changes import Set
 from launcher.yamltree.documents import Documents, Mapping, Node, Scalar, Sequence, Source
@@ -37,7 +37,7 @@ _CPU_UNITS = 1024  # of one CPU
 _RESOURCE = "AWS::ECS::TaskDefinition"
 
 
-def read_ecs(text: str, name: str, found: Documents) -> WrittenFile:
+def read_ecs(text: str, name: str, found: Documents) -> SourceText:
     """Return the containers of each task definition of a text."""
     containers = [
         each
@@ -45,7 +45,7 @@ def read_ecs(text: str, name: str, found: Documents) -> WrittenFile:
         for path, task in tasks(root)
         for each in _containers(text, name, (document, *path), task)
     ]
-    return WrittenFile(ECS, text, Source(text, name), tuple(containers), found.nodes)
+    return SourceText(ECS, text, Source(text, name), tuple(containers), found.nodes)
 
 
 def tasks(root: Node) -> Iterator[tuple[Path, Mapping]]:
@@ -59,7 +59,7 @@ def tasks(root: Node) -> Iterator[tuple[Path, Mapping]]:
             yield ("Resources", key, "Properties"), properties
 
 
-def _containers(text: str, name: str, place: Path, task: Mapping) -> Iterator[Written]:
+def _containers(text: str, name: str, place: Path, task: Mapping) -> Iterator[SourceContainer]:
     listed = field(task, "containerDefinitions")
     key = "containerDefinitions" if "containerDefinitions" in task.items else "ContainerDefinitions"
     for index, own in enumerate(listed.items if isinstance(listed, Sequence) else ()):
@@ -68,7 +68,7 @@ def _containers(text: str, name: str, place: Path, task: Mapping) -> Iterator[Wr
             path = (*place[1:], key, index)
             add = _adds(text, name, (int(place[0]), path), own)
             argv = argv_of(workload)
-            yield Written(workload, argvs_of(argv), own, task, "", add, argv=argv)
+            yield SourceContainer(workload, argvs_of(argv), own, task, "", add, argv=argv)
 
 
 def _workload(task: Mapping, own: Mapping, index: int) -> Workload:

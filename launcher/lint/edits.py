@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from functools import lru_cache
 
 from launcher.diagnostics import Edit
-from launcher.rules.written.model import Finding
+from launcher.rules.written.model import TextFinding
 from launcher.yamltree.changes import Change, EditRefused
 from launcher.yamltree.editor import Editor
 from launcher.yamltree.edits import applied
@@ -56,7 +56,7 @@ def is_json(text: str) -> bool:
     return True
 
 
-def chosen(findings: Iterable[Finding]) -> tuple[Edit, ...]:
+def chosen(findings: Iterable[TextFinding]) -> tuple[Edit, ...]:
     """Return the edits of all safe fixes; of two that touch the same place only the first finding's."""
     taken: list[tuple[Place, Place]] = []
     edits: list[Edit] = []

@@ -16,7 +16,7 @@ from launcher.lint.read import Broken, read_text
 from launcher.repository.reading import open_regular
 from launcher.repository.root import ITS_OWN
 from launcher.rules.text_findings import findings_of, in_order
-from launcher.rules.written.model import DEFECTS, Finding, WrittenFile
+from launcher.rules.written.model import DEFECTS, SourceText, TextFinding
 from launcher.yamltree.edits import applied
 
 MOST_BYTES = 4 * 1024 * 1024
@@ -29,7 +29,7 @@ class Linted(NamedTuple):
     name: str
     text: str
     kind: str | None
-    findings: tuple[Finding, ...] = ()
+    findings: tuple[TextFinding, ...] = ()
 
 
 def lint_text(
@@ -44,7 +44,7 @@ def lint_text(
     `policy` is what is in force in the text's folder: its ceilings hold, and its severities.
     """
     read = read_text(text, name, kind)
-    if isinstance(read, WrittenFile):
+    if isinstance(read, SourceText):
         own = [each for each in _found(read, groups, policy) if _is_in(each, name)]
         return Linted(name, text, read.kind, in_order(allowed(read, own)))
     if isinstance(read, Broken):
@@ -54,7 +54,7 @@ def lint_text(
     return Linted(name, text, None)
 
 
-def _found(file: WrittenFile, groups: Collection[str], policy: Policy | None) -> Iterator[Finding]:
+def _found(file: SourceText, groups: Collection[str], policy: Policy | None) -> Iterator[TextFinding]:
     """Yield what is to be said of a file, each as severe as the policy makes it."""
     found = findings_of(file, groups)
     if policy is None:
@@ -67,7 +67,7 @@ def _found(file: WrittenFile, groups: Collection[str], policy: Policy | None) ->
         yield from (each._replace(diagnostic=diagnostic) for diagnostic in apply_severities([each.diagnostic], policy))
 
 
-def _is_in(finding: Finding, name: str) -> bool:
+def _is_in(finding: TextFinding, name: str) -> bool:
     """Return whether a finding is about this file, and not about one that its reader lays over it."""
     span = finding.diagnostic.span
     return span is None or span.file == name
@@ -140,18 +140,18 @@ def unopened(path: Path, reason: str) -> Linted:
     )
 
 
-def _broken(read: Broken) -> Finding:
+def _broken(read: Broken) -> TextFinding:
     message = f"the {read.kind} text can't be read: {read.message}"
     fix = "correct this line; the file's own reader stops here too"
-    return Finding(Diagnostic("TL393", message, fix, span=read.span), "text-unreadable")
+    return TextFinding(Diagnostic("TL393", message, fix, span=read.span), "text-unreadable")
 
 
-def _unreadable(name: str, what: str, fix: str, line: int = 1) -> Finding:
-    return Finding(Diagnostic("TL393", f"{name} {what}", fix, span=Span(name, line, 1, line, 1)), "text-unreadable")
+def _unreadable(name: str, what: str, fix: str, line: int = 1) -> TextFinding:
+    return TextFinding(Diagnostic("TL393", f"{name} {what}", fix, span=Span(name, line, 1, line, 1)), "text-unreadable")
 
 
-def _template(name: str, text: str) -> Finding:
-    return Finding(
+def _template(name: str, text: str) -> TextFinding:
+    return TextFinding(
         Diagnostic(
             "TL394",
             "a template can't be judged before it is rendered",

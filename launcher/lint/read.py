@@ -23,18 +23,18 @@ from launcher.rules.written.model import (
     SAGEMAKER,
     SHELL,
     TRAINING_SCRIPT,
-    WrittenFile,
+    SourceText,
 )
 from launcher.yamltree.documents import Documents, Source
 
-_YAML: dict[str, Callable[[str, str, Documents], WrittenFile]] = {
+_YAML: dict[str, Callable[[str, str, Documents], SourceText]] = {
     COMPOSE: yaml_files.read_compose_file,
     KUBERNETES: yaml_files.read_kubernetes_file,
     DEVCONTAINER: devcontainer.read_devcontainer,
     GITHUB: workflow.read_github,
     GITLAB: workflow.read_gitlab,
     ECS: read_ecs,
-    SAGEMAKER: lambda text, name, found: WrittenFile(SAGEMAKER, text, Source(text, name), nodes=found.nodes),
+    SAGEMAKER: lambda text, name, found: SourceText(SAGEMAKER, text, Source(text, name), nodes=found.nodes),
 }
 _REGIONS = {SHELL: whole, MARKDOWN: fences, MAKEFILE: recipes}
 
@@ -47,7 +47,7 @@ class Broken(NamedTuple):
     span: Span
 
 
-def read_text(text: str, name: str, forced: str | None = None) -> WrittenFile | Broken | Kind:
+def read_text(text: str, name: str, forced: str | None = None) -> SourceText | Broken | Kind:
     """Return what a text says, what is wrong with it, or its Kind where lint doesn't read it."""
     kind = kind_of(name, text, forced)
     if kind.name in _YAML and kind.read is not None:
@@ -56,7 +56,7 @@ def read_text(text: str, name: str, forced: str | None = None) -> WrittenFile | 
         return _YAML[kind.name](text, name, kind.read)
     if kind.name == TRAINING_SCRIPT:
         script = read_script(text, name)
-        return script if isinstance(script, WrittenFile) else Broken(TRAINING_SCRIPT, *script)
+        return script if isinstance(script, SourceText) else Broken(TRAINING_SCRIPT, *script)
     if kind.name == DOCKERFILE:
         return read_dockerfile(text, name)
     if kind.name in _REGIONS:

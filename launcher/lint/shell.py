@@ -13,7 +13,7 @@ from launcher.formats.docker.words import Word as ShellWord
 from launcher.formats.docker.words import tokens
 from launcher.rules.written.commands import argv_of, argvs_of
 from launcher.rules.written.evidence import engine_text
-from launcher.rules.written.model import SHELL, Word, Written, WrittenFile
+from launcher.rules.written.model import SHELL, SourceContainer, SourceText, Word
 
 Region = tuple[int, int]
 _FENCE = re.compile(r"^[ \t]*(?P<mark>`{3,}|~{3,})[ \t]*(?P<word>[\w-]*)[^\n]*(?:\n|\Z)", re.MULTILINE)
@@ -52,10 +52,10 @@ def recipes(text: str) -> Iterator[Region]:
         yield match.span(1)
 
 
-def read_regions(text: str, name: str, regions: Iterable[Region], kind: str = SHELL) -> WrittenFile:
+def read_regions(text: str, name: str, regions: Iterable[Region], kind: str = SHELL) -> SourceText:
     """Return what the shell in these regions of a text starts and runs."""
     source = Source(text, name)
-    containers: list[Written] = []
+    containers: list[SourceContainer] = []
     found: list[tuple[Word, ...]] = []
     places = list(regions)
     single = frozenset(_single(text, places))
@@ -63,7 +63,7 @@ def read_regions(text: str, name: str, regions: Iterable[Region], kind: str = SH
         for line in run_lines(text, start, end, single):
             containers.append(_written(line, source, len(containers)))
         found += commands_of(text, start, end)
-    return WrittenFile(kind, text, source, tuple(containers), commands=tuple(found))
+    return SourceText(kind, text, source, tuple(containers), commands=tuple(found))
 
 
 def _single(text: str, regions: Iterable[Region]) -> Iterator[str]:
@@ -104,7 +104,7 @@ def commands_of(text: str, start: int, end: int) -> Iterator[tuple[Word, ...]]:
             yield tuple(Word(each.text, each.start, each.end, each.known) for each in words)
 
 
-def _written(line: Line, source: Source, number: int) -> Written:
+def _written(line: Line, source: Source, number: int) -> SourceContainer:
     workload = workload_of(line, source, number)
     place = source.span(line.run.end, line.run.end)
 
@@ -114,4 +114,4 @@ def _written(line: Line, source: Source, number: int) -> Written:
     podman = any("podman" in each for each in line.command)
     words = tuple(each.text for each in line.arguments) if line.image is not None else ()
     argv = argv_of(workload, command=words)
-    return Written(workload, argvs_of(argv), add_shm=add, podman=podman, argv=argv)
+    return SourceContainer(workload, argvs_of(argv), add_shm=add, podman=podman, argv=argv)

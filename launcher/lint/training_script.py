@@ -6,11 +6,11 @@ import ast
 import warnings
 
 from launcher.diagnostics import Span
-from launcher.rules.written.model import TRAINING_SCRIPT, WrittenFile
+from launcher.rules.written.model import TRAINING_SCRIPT, SourceText
 from launcher.yamltree.documents import Source
 
 
-def read_script(text: str, name: str) -> WrittenFile | tuple[str, Span]:
+def read_script(text: str, name: str) -> SourceText | tuple[str, Span]:
     """Return a script with its tree, or what this Python refuses in it and where."""
     source = Source(text, name)
     try:
@@ -22,4 +22,4 @@ def read_script(text: str, name: str) -> WrittenFile | tuple[str, Span]:
         return error.msg, Span(name, line, column, line, column + 1)
     except (ValueError, RecursionError, MemoryError) as error:
         return str(error) or "nested too deep", Span(name, 1, 1, 1, 1)
-    return WrittenFile(TRAINING_SCRIPT, text, source, tree=tree)
+    return SourceText(TRAINING_SCRIPT, text, source, tree=tree)

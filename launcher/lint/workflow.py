@@ -15,14 +15,14 @@ from launcher.lint.edits import yaml_edits
 from launcher.lint.shell import Region, read_regions
 from launcher.rules.written.commands import Argv, commands_in
 from launcher.rules.written.evidence import engine_text
-from launcher.rules.written.model import GITHUB, GITLAB, Written, WrittenFile, at
+from launcher.rules.written.model import GITHUB, GITLAB, SourceContainer, SourceText, at
 from launcher.yamltree.changes import Set
 from launcher.yamltree.documents import Documents, Mapping, Node, Scalar, Sequence
 
 _SCRIPTS = ("before_script", "script", "after_script")
 
 
-def read_github(text: str, name: str, found: Documents) -> WrittenFile:
+def read_github(text: str, name: str, found: Documents) -> SourceText:
     """Return the containers of a workflow's jobs and those that its steps start."""
     root = found.nodes[0] if found.nodes else None
     jobs = at(root, "jobs")
@@ -37,7 +37,7 @@ def read_github(text: str, name: str, found: Documents) -> WrittenFile:
     return inside._replace(containers=(*own, *inside.containers), nodes=found.nodes)
 
 
-def read_gitlab(text: str, name: str, found: Documents) -> WrittenFile:
+def read_gitlab(text: str, name: str, found: Documents) -> SourceText:
     """Return what the scripts of a pipeline's jobs start."""
     root = found.nodes[0] if found.nodes else None
     jobs = [root, *root.items.values()] if isinstance(root, Mapping) else []
@@ -72,7 +72,7 @@ def _regions(text: str, scripts: list[Scalar]) -> Iterator[Region]:
             yield start + 1, end - 1
 
 
-def _container(text: str, name: str, key: str, job: Mapping) -> Iterator[Written]:
+def _container(text: str, name: str, key: str, job: Mapping) -> Iterator[SourceContainer]:
     """Yield the container of a job, which the runner makes by `docker create` with the options as they are."""
     container = at(job, "container")
     image = container if isinstance(container, Scalar) else at(container, "image")
@@ -92,7 +92,7 @@ def _container(text: str, name: str, key: str, job: Mapping) -> Iterator[Written
         return _added(text, name, key, container, image.text, size)
 
     own = container if isinstance(container, Mapping) else job
-    yield Written(workload._replace(env={**env, **workload.env}), argvs, own, job, add_shm=add)
+    yield SourceContainer(workload._replace(env={**env, **workload.env}), argvs, own, job, add_shm=add)
 
 
 def _inside(text: str, node: Scalar) -> Region:

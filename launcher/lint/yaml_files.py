@@ -18,7 +18,7 @@ from launcher.repository.reading import read_regular
 from launcher.repository.root import ITS_OWN
 from launcher.rules.written.commands import SHELLS, Argv, argv_of, argvs_of, commands_in
 from launcher.rules.written.evidence import engine_text
-from launcher.rules.written.model import COMPOSE, KUBERNETES, Written, WrittenFile, at, text_at
+from launcher.rules.written.model import COMPOSE, KUBERNETES, SourceContainer, SourceText, at, text_at
 from launcher.units import format_size
 from launcher.yamltree.changes import Change, Insert, Set
 from launcher.yamltree.documents import Documents, Mapping, Node, Scalar, Sequence, Source, documents
@@ -30,7 +30,7 @@ VOLUME = "dshm"
 _BASES = frozenset({"compose.yaml", "compose.yml", "docker-compose.yaml", "docker-compose.yml"})
 
 
-def read_compose_file(text: str, name: str, found: Documents) -> WrittenFile:
+def read_compose_file(text: str, name: str, found: Documents) -> SourceText:
     """Return the services of a Compose file, as its override changes them."""
     roots = [(index, each) for index, each in enumerate(found.nodes) if isinstance(each, Mapping)]
     containers = []
@@ -49,8 +49,8 @@ def read_compose_file(text: str, name: str, found: Documents) -> WrittenFile:
         )
         add = _service_adds(text, name, document, service)
         argv = argv_of(workload, _words(own, "entrypoint"), _words(own, "command"))
-        containers.append(Written(workload, argvs_of(argv), own, add_shm=_within(budget, add), argv=argv))
-    return WrittenFile(COMPOSE, text, Source(text, name), tuple(containers), found.nodes)
+        containers.append(SourceContainer(workload, argvs_of(argv), own, add_shm=_within(budget, add), argv=argv))
+    return SourceText(COMPOSE, text, Source(text, name), tuple(containers), found.nodes)
 
 
 def _overridden(found: Documents, name: str) -> Documents:
@@ -97,7 +97,7 @@ def _service_adds(text: str, name: str, document: int, service: str) -> Adds:
     return add
 
 
-def read_kubernetes_file(text: str, name: str, found: Documents) -> WrittenFile:
+def read_kubernetes_file(text: str, name: str, found: Documents) -> SourceText:
     """Return the containers of every pod of a text of manifests."""
     budget = Budget(text)
     containers = [
@@ -106,7 +106,7 @@ def read_kubernetes_file(text: str, name: str, found: Documents) -> WrittenFile:
         for path, node in _objects(root, ())
         for each in _containers(text, name, document, path, node)
     ]
-    return WrittenFile(KUBERNETES, text, Source(text, name), tuple(containers), found.nodes)
+    return SourceText(KUBERNETES, text, Source(text, name), tuple(containers), found.nodes)
 
 
 def _objects(node: Node, path: Path) -> Iterator[tuple[Path, Node]]:
@@ -118,7 +118,7 @@ def _objects(node: Node, path: Path) -> Iterator[tuple[Path, Node]]:
         yield path, node
 
 
-def _containers(text: str, name: str, document: int, path: Path, node: Node) -> Iterator[Written]:
+def _containers(text: str, name: str, document: int, path: Path, node: Node) -> Iterator[SourceContainer]:
     for found in read_object(node, final=False):
         for inner, place, workload in containers_of(found):
             pod = at(node, *inner)
@@ -128,7 +128,7 @@ def _containers(text: str, name: str, document: int, path: Path, node: Node) -> 
             add = _pod_adds(text, name, document, pod, ((*path, *inner), _steps(place)))
             mapping = own if isinstance(own, Mapping) else None
             argv = argv_of(workload, _words(mapping, "command"), _words(mapping, "args"))
-            yield Written(workload, _argvs(argv, mapping), mapping, pod, found.kind, add, argv=argv)
+            yield SourceContainer(workload, _argvs(argv, mapping), mapping, pod, found.kind, add, argv=argv)
 
 
 def _argvs(argv: Argv, own: Mapping | None) -> tuple[Argv, ...]:

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from launcher.diagnostics import Severity
 
 
-class Finding(NamedTuple):
+class ProbeFinding(NamedTuple):
     """A `defect`, where it stands, and what was measured of it.
 
     `loader` is the loader's number in its process, None where a finding is of the whole script. `place` is like
@@ -35,9 +35,9 @@ class Defect(NamedTuple):
 
     code: str
     name: str
-    words: Callable[[Finding], Wording]
+    words: Callable[[ProbeFinding], Wording]
 
 
-def defect(code: str) -> Callable[[Callable[[Finding], Wording]], Defect]:
+def defect(code: str) -> Callable[[Callable[[ProbeFinding], Wording]], Defect]:
     """Make a defect of a function; its name is the defect's, with underscores."""
     return lambda words: Defect(code, words.__name__.replace("_", "-"), words)

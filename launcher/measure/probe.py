@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from launcher.job.loader_spec import LoaderSpec
 from launcher.job.measured import Probe, ProbedLoader
 from launcher.job.spec import JobSpec, Measured
-from launcher.measure.finding import Finding
+from launcher.measure.finding import ProbeFinding
 from launcher.measure.records import LoaderSeen, Measurement
 from launcher.plan.launch_plan import LaunchPlan
 from launcher.plan.measured import input_of, states
@@ -53,14 +53,14 @@ def assigned(job: JobSpec, seen: Sequence[LoaderSeen]) -> tuple[LoaderSeen, ...]
     return (first, *(found.get(each.name) or left.pop(0) for each in stated[1:]))
 
 
-def host_findings(job: JobSpec, seen: Sequence[LoaderSeen]) -> tuple[Finding, ...]:
+def host_findings(job: JobSpec, seen: Sequence[LoaderSeen]) -> tuple[ProbeFinding, ...]:
     """Return what is wrong between the script and its job file."""
     stated = job.data_loader.loaders
     if not seen or len(seen) == len(stated):
         return ()
     places = list(dict.fromkeys(each.at for each in seen))
     facts = {"seen": len(seen), "stated": len(stated), "names": [each.name for each in stated], "places": places}
-    return (Finding(LOADERS_DIFFER, None, "", facts),)
+    return (ProbeFinding(LOADERS_DIFFER, None, "", facts),)
 
 
 def probe_of(plan: LaunchPlan, measured: Measurement, workers: int | None) -> Probe | None:
@@ -93,7 +93,7 @@ def probe_of(plan: LaunchPlan, measured: Measurement, workers: int | None) -> Pr
     )
 
 
-def _against(seen: LoaderSeen, findings: Sequence[Finding]) -> tuple[str, ...]:
+def _against(seen: LoaderSeen, findings: Sequence[ProbeFinding]) -> tuple[str, ...]:
     """Return the defects of a loader, or of the whole script, that workers bring out.
 
     Loaders of other processes have the same numbers and other places.
@@ -103,7 +103,7 @@ def _against(seen: LoaderSeen, findings: Sequence[Finding]) -> tuple[str, ...]:
     return tuple(sorted({each.defect for each in own if each.defect in AGAINST_WORKERS or _loses_batches(each)}))
 
 
-def _loses_batches(finding: Finding) -> bool:
+def _loses_batches(finding: ProbeFinding) -> bool:
     return finding.defect == "unpicklable" and finding.facts.get("part") == "batch"
 
 

@@ -9,7 +9,7 @@ import math
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
-from launcher.measure.finding import Finding
+from launcher.measure.finding import ProbeFinding
 
 MOST_RECORDS = 20_000
 MOST_ALIKE = 64  # findings in which the same one is looked for
@@ -68,7 +68,7 @@ class Measurement(NamedTuple):
     reason: str
     seconds: float
     loaders: tuple[LoaderSeen, ...]
-    findings: tuple[Finding, ...]
+    findings: tuple[ProbeFinding, ...]
     off: tuple[str, ...]
 
 
@@ -180,15 +180,15 @@ def _largest(loader: LoaderSeen, others: Iterable[tuple[LoaderSeen, ...]]) -> Lo
     )
 
 
-def _findings(records: Iterable[Mapping[str, Any]]) -> list[Finding]:
+def _findings(records: Iterable[Mapping[str, Any]]) -> list[ProbeFinding]:
     """Return what was found, once where several ranks found it; one may find several of a kind."""
-    found: list[Finding] = []
+    found: list[ProbeFinding] = []
     finders: dict[tuple[str, int | None, str], tuple[int | None, int | None]] = {}
     for each in records:
         if _text(each, "kind") != "finding":
             continue
         facts = _bounded(each.get("facts"))
-        one = Finding(
+        one = ProbeFinding(
             _text(each, "defect"),
             _whole(each, "loader"),
             _text(each, "place"),

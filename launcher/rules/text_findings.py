@@ -18,7 +18,7 @@ from launcher.rules.texts import (
     shm_sizes,
     size_units,
 )
-from launcher.rules.written.model import DEFECTS, Finding, WrittenFile
+from launcher.rules.written.model import DEFECTS, SourceText, TextFinding
 from launcher.rules.written.text_rule import TextRule
 
 FAMILIES = (
@@ -51,7 +51,7 @@ _CAUSES: dict[TextRule, tuple[TextRule, ...]] = {
 }
 
 
-def findings_of(file: WrittenFile, groups: Collection[str] = (DEFECTS,)) -> tuple[Finding, ...]:
+def findings_of(file: SourceText, groups: Collection[str] = (DEFECTS,)) -> tuple[TextFinding, ...]:
     """Return what the rules of these groups say of a text, in its order."""
     found = {rule: tuple(rule.check(file)) for rule in RULES if rule.group in groups}
     for rule, causes in _CAUSES.items():
@@ -62,11 +62,11 @@ def findings_of(file: WrittenFile, groups: Collection[str] = (DEFECTS,)) -> tupl
     return in_order(each for rule in RULES for each in found.get(rule, ()))
 
 
-def in_order(findings: Iterable[Finding]) -> tuple[Finding, ...]:
+def in_order(findings: Iterable[TextFinding]) -> tuple[TextFinding, ...]:
     """Return findings in the order of their places."""
     return tuple(sorted(findings, key=_order))
 
 
-def _order(finding: Finding) -> tuple[int, int, str]:
+def _order(finding: TextFinding) -> tuple[int, int, str]:
     span = finding.diagnostic.span
     return (span.line, span.column, finding.diagnostic.code) if span is not None else (0, 0, finding.diagnostic.code)

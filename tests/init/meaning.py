@@ -15,7 +15,7 @@ from launcher.plan.launch_plan import LaunchPlan
 from launcher.policy import read_job
 from launcher.render import render
 from launcher.rules import plan_job
-from launcher.rules.written.model import WrittenFile
+from launcher.rules.written.model import SourceText
 
 _PULL = {"Always": "always", "IfNotPresent": "missing", "Never": "never", "if_not_present": "missing"}
 _OURS = ("dev.trainlaunch.", "trainlaunch.dev/", "app.kubernetes.io/")
@@ -25,7 +25,7 @@ _OURS_OF_ENV = ("PET_SHUTDOWN_TIMEOUT",)
 def workloads(text: str, name: str) -> tuple[Workload, ...]:
     """Return the containers of a text."""
     read = read_text(text, name)
-    assert isinstance(read, WrittenFile), f"{name} is {read}"
+    assert isinstance(read, SourceText), f"{name} is {read}"
     return tuple(each.workload for each in read.containers)
 
 

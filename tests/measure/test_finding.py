@@ -12,7 +12,7 @@ import pytest
 from launcher.diagnose import SYMPTOMS
 from launcher.diagnostics import Severity
 from launcher.manuals import manuals
-from launcher.measure.finding import Finding
+from launcher.measure.finding import ProbeFinding
 from launcher.measure.findings import DEFECTS, diagnosed
 
 CASES = Path(__file__).parent / "findings"
@@ -63,7 +63,7 @@ def test_the_words_of_a_defect_are_tested(defect: str) -> None:
 @pytest.mark.parametrize("facts", [{}, {"seen": [], "stated": "x"}, dict.fromkeys("abc")], ids=["none", "odd", "other"])
 def test_facts_that_do_not_fit_leave_the_code_and_its_title(defect: str, facts: dict[str, Any]) -> None:
     """A container of another release, or a hostile one, hides no finding and breaks no verb."""
-    said = diagnosed(Finding(defect, None, "", facts))
+    said = diagnosed(ProbeFinding(defect, None, "", facts))
     assert said is not None
     assert said.code == DEFECTS[defect].code
     assert said.message
@@ -74,4 +74,4 @@ def test_facts_that_do_not_fit_leave_the_code_and_its_title(defect: str, facts: 
 @pytest.mark.parametrize("name", ["", "os", "../finding", "launcher.api", "Loaders-Differ", "loaders_differ"])
 def test_a_name_that_is_no_defect_has_no_words(name: str) -> None:
     """A name from a container is looked up, and imports nothing."""
-    assert diagnosed(Finding(name, 0, "train.py:1", {})) is None
+    assert diagnosed(ProbeFinding(name, 0, "train.py:1", {})) is None

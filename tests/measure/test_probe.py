@@ -10,7 +10,7 @@ import yaml
 
 from launcher.cli.measured_lock import keep_probe
 from launcher.job.measured import Probe
-from launcher.measure.finding import Finding
+from launcher.measure.finding import ProbeFinding
 from launcher.measure.findings import DEFECTS
 from launcher.measure.planned import measuring_name, measuring_sets
 from launcher.measure.probe import AGAINST_WORKERS, assigned, host_findings, probe_of, stated_lines, with_probe
@@ -86,7 +86,7 @@ def test_what_workers_bring_out_is_kept_of_the_loader_that_has_it(tmp_path: Path
         *(("threads-before-fork", None, "train.py:7", {}), ("unpicklable", 1, "train.py:49", {"part": "dataset"})),
         *(("unpicklable", 0, "train.py:48", {"part": "batch"}), ("worker-hang", 0, "of_another_process.py:9", {})),
     ]
-    findings = tuple(Finding(*each) for each in found)
+    findings = tuple(ProbeFinding(*each) for each in found)
     plan = plan_with(tmp_path, data_loader={"loaders": {"train": {}, "val": {}}}, **LIMITS)
     probe = probe_of(plan, records.measured()._replace(findings=findings), None)
     assert probe is not None

@@ -13,7 +13,7 @@ from launcher.lint.kinds import TEMPLATE, Kind
 from launcher.lint.read import Broken, read_text
 from launcher.render.header import read_header
 from launcher.rules.written.commands import is_training
-from launcher.rules.written.model import DOCKERFILE, ECS, SAGEMAKER, SHELL, TRAINING_SCRIPT, Written, WrittenFile
+from launcher.rules.written.model import DOCKERFILE, ECS, SAGEMAKER, SHELL, TRAINING_SCRIPT, SourceContainer, SourceText
 from launcher.targets import TEXTS
 
 _FIX = "name a text with a docker run line, a Compose service or a pod; for a script: `trainlaunch init train.py`"
@@ -37,8 +37,8 @@ _OURS = (LABEL_PREFIX, KUBERNETES_LABEL_PREFIX)
 class Found(NamedTuple):
     """The container that was chosen, and the text around it."""
 
-    file: WrittenFile
-    written: Written
+    file: SourceText
+    written: SourceContainer
 
 
 def choose(data: bytes, name: str, pick: str | None) -> Found:
@@ -63,7 +63,7 @@ def choose(data: bytes, name: str, pick: str | None) -> Found:
     raise _rejected("TL382", f"{name} has {what} called {pick}", fix, None)
 
 
-def _read(data: bytes, name: str) -> WrittenFile:
+def _read(data: bytes, name: str) -> SourceText:
     if len(data) > MOST_BYTES:
         raise JobFileRejected(each.diagnostic for each in lint_bytes(data, name, SHELL).findings)
     text = data.decode("utf-8", errors="replace")
@@ -74,7 +74,7 @@ def _read(data: bytes, name: str) -> WrittenFile:
     kind = read.name if isinstance(read, Kind) else read.kind
     if kind is None:
         raise _rejected("TL382", f"{name} is not a text that can be taken over", _FIX, Span(name, 1, 1, 1, 1))
-    if isinstance(read, WrittenFile) and text.encode() == data:
+    if isinstance(read, SourceText) and text.encode() == data:
         return read
     # lint says why, and where.
     found = [each.diagnostic for each in lint_bytes(data, name, None if kind == TEMPLATE else kind).findings[:1]]
@@ -96,38 +96,40 @@ def _refuse_text_of_others(text: str, name: str) -> None:
         raise _rejected("TL382", message, fix, Span(name, header.line, 1, header.line, 1))
 
 
-def _named(read: WrittenFile | Broken | Kind, text: str, name: str) -> WrittenFile | Broken | Kind:
+def _named(read: SourceText | Broken | Kind, text: str, name: str) -> SourceText | Broken | Kind:
     """Return what was read of a nameless text, with its places in `name`."""
-    kind = read.kind if isinstance(read, (WrittenFile, Broken)) else read.name
+    kind = read.kind if isinstance(read, (SourceText, Broken)) else read.name
     return read if kind is None or kind == TEMPLATE else read_text(text, name, kind)
 
 
-def _is_init(written: Written) -> bool:
+def _is_init(written: SourceContainer) -> bool:
     return "initContainers[" in written.workload.place
 
 
-def _names(containers: list[Written]) -> list[tuple[str, ...]]:
+def _names(containers: list[SourceContainer]) -> list[tuple[str, ...]]:
     """Return what each container may be called, the shortest that is its own last."""
     names = [_called(each, number) for number, each in enumerate(containers, start=1)]
     lasts = [each[-1] for each in names]
     return [(*each, str(number)) if lasts.count(each[-1]) > 1 else each for number, each in enumerate(names, start=1)]
 
 
-def _called(written: Written, number: int) -> tuple[str, ...]:
+def _called(written: SourceContainer, number: int) -> tuple[str, ...]:
     workload = written.workload
     inner = workload.rest.get("container.name")
     name = stated(workload.name)
     return tuple(str(each) for each in (str(number), workload.place, inner, name) if each)
 
 
-def _are_nodes(containers: list[Written]) -> bool:
+def _are_nodes(containers: list[SourceContainer]) -> bool:
     """Return whether all are nodes of one rendered job: each has its label."""
     labels = [{**each.workload.labels} for each in containers]
     jobs = {stated(each.get(f"{start}job")) for each in labels for start in _OURS if f"{start}job" in each}
     return len(jobs) == 1 and all(any(f"{start}job" in each for start in _OURS) for each in labels)
 
 
-def _only_training(file: WrittenFile, containers: list[Written], names: list[tuple[str, ...]], name: str) -> Found:
+def _only_training(
+    file: SourceText, containers: list[SourceContainer], names: list[tuple[str, ...]], name: str
+) -> Found:
     """Return the only container that trains beside others that don't, as a pod's is beside its sidecars."""
     training = [each for each in containers if any(map(is_training, each.argvs))]
     if len(training) == 1 and training[0].pod is not None and all(each.pod is training[0].pod for each in containers):

@@ -13,13 +13,13 @@ from launcher.init.takeover.draft import Draft
 from launcher.init.takeover.pod import take_pod
 from launcher.init.takeover.prologue import Wrapped
 from launcher.kinds import KINDS
-from launcher.rules.written.model import Written
+from launcher.rules.written.model import SourceContainer
 
 _OF_THE_TEXT = ("kind",)
 _DEFAULT_ID = 1000
 
 
-def take_own_pod(draft: Draft, written: Written, plan: Wrapped) -> None:
+def take_own_pod(draft: Draft, written: SourceContainer, plan: Wrapped) -> None:
     """State what a rendering for Kubernetes says beside its container."""
     workload = written.workload
     kind = next((each for each in KINDS.values() if each.name == workload.rest.get("kind")), None)

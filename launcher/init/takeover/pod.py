@@ -11,7 +11,7 @@ from launcher.init.takeover.draft import Draft, size, word
 from launcher.job.fields.kubernetes import POD_KEYS
 from launcher.job.reserved import KUBERNETES_LABEL_PREFIX, KUEUE_QUEUE_LABEL
 from launcher.kinds import KINDS
-from launcher.rules.written.model import Written, at
+from launcher.rules.written.model import SourceContainer, at
 from launcher.units import GIB, format_duration
 from launcher.yamltree.changes import EditRefused, value_of_node
 from launcher.yamltree.documents import Mapping as MappingNode
@@ -51,7 +51,7 @@ _WHY = {
 }
 
 
-def take_pod(draft: Draft, written: Written) -> None:
+def take_pod(draft: Draft, written: SourceContainer) -> None:
     """State the fields of `kubernetes`, the attempts, and what Kubernetes demands and the text leaves out."""
     workload = written.workload
     rest = dict(workload.rest)
@@ -72,7 +72,7 @@ def take_pod(draft: Draft, written: Written) -> None:
     _tell_rest(draft, workload, rest)
 
 
-def _take_kind(draft: Draft, written: Written, rest: Mapping[str, object]) -> None:
+def _take_kind(draft: Draft, written: SourceContainer, rest: Mapping[str, object]) -> None:
     kind = _KINDS.get(written.object_kind)
     if kind is not None:
         if kind != "job":

@@ -6,12 +6,12 @@ from launcher.formats.workload import Known, Unknown, Workload
 from launcher.init.takeover.draft import Draft, flow
 from launcher.job.tokens import literal_of
 from launcher.rules.written.commands import stated_workers
-from launcher.rules.written.model import Written
+from launcher.rules.written.model import SourceContainer
 
 PLACEHOLDER = ("python", "train.py")
 
 
-def take_process(draft: Draft, written: Written) -> None:
+def take_process(draft: Draft, written: SourceContainer) -> None:
     """State command and image_entrypoint, and the workers that the command itself states."""
     workload = written.workload
     entrypoint, command = workload.entrypoint, workload.command

@@ -8,14 +8,14 @@ from __future__ import annotations
 
 from launcher.diagnostics import Diagnostic, Severity
 from launcher.manuals import manuals
-from launcher.measure.finding import Defect, Finding
+from launcher.measure.finding import Defect, ProbeFinding
 from launcher.measure.findings import bad_samples, memory_beyond_plan, repeated_draws, time_lost, workers_of_script
 
 _FAMILIES = (bad_samples, memory_beyond_plan, repeated_draws, time_lost, workers_of_script)
 DEFECTS = {each.name: each for family in _FAMILIES for each in vars(family).values() if isinstance(each, Defect)}
 
 
-def diagnosed(finding: Finding) -> Diagnostic | None:
+def diagnosed(finding: ProbeFinding) -> Diagnostic | None:
     """Return a finding in words, None where its defect is unknown; facts that don't fit cost only the numbers."""
     defect = DEFECTS.get(finding.defect)
     if defect is None:

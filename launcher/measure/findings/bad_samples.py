@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from launcher.diagnostics import Severity
-from launcher.measure.finding import Finding, Wording, defect
+from launcher.measure.finding import ProbeFinding, Wording, defect
 from launcher.measure.samples import sample
 from launcher.units import counted
 
 
 @defect("TL704")
-def sample_exception(finding: Finding) -> Wording:
+def sample_exception(finding: ProbeFinding) -> Wording:
     """Facts: `index`, `file`, the `error`, its `message`, `at` and `function`, `raised_again`, `found` of `tried`."""
     facts = finding.facts
     text, error, found = str(facts["message"]), str(facts["error"]), int(facts["found"])
@@ -25,7 +25,7 @@ def sample_exception(finding: Finding) -> Wording:
 
 
 @defect("TL705")
-def none_sample(finding: Finding) -> Wording:
+def none_sample(finding: ProbeFinding) -> Wording:
     """Facts: `index`, `file`, the `path` of what is None in the sample, `found` of `tried`."""
     facts = finding.facts
     path, found, tried = str(facts["path"]), int(facts["found"]), int(facts["tried"])
@@ -40,7 +40,7 @@ def none_sample(finding: Finding) -> Wording:
 
 
 @defect("TL706")
-def zero_sample(finding: Finding) -> Wording:
+def zero_sample(finding: ProbeFinding) -> Wording:
     """Facts: `index`, `file`, `content`: zero or blank; `found` of `tried`, `indices` of the first few."""
     facts = finding.facts
     found, tried = int(facts["found"]), int(facts["tried"])
@@ -59,7 +59,7 @@ def zero_sample(finding: Finding) -> Wording:
 
 
 @defect("TL716")
-def batchnorm_last_batch(finding: Finding) -> Wording:
+def batchnorm_last_batch(finding: ProbeFinding) -> Wording:
     """Facts: classes of `layers`, `batch_size`, `samples` of an epoch."""
     layers, size, samples = (
         ", ".join(finding.facts["layers"]),
@@ -75,7 +75,7 @@ def batchnorm_last_batch(finding: Finding) -> Wording:
 
 
 @defect("TL717")
-def validation_drop_last(finding: Finding) -> Wording:
+def validation_drop_last(finding: ProbeFinding) -> Wording:
     """Facts: `samples` and how many are `dropped`, `batch_size`, whether the loader `ran` before the probe ended."""
     dropped, samples, size = (int(finding.facts[each]) for each in ("dropped", "samples", "batch_size"))
     what = (

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from launcher.diagnostics import Severity
-from launcher.measure.finding import Finding, Wording, defect
+from launcher.measure.finding import ProbeFinding, Wording, defect
 from launcher.units import counted, human_size
 
 
 @defect("TL713")
-def copy_on_write_growth(finding: Finding) -> Wording:
+def copy_on_write_growth(finding: ProbeFinding) -> Wording:
     """Facts: `bytes` of objects, most of them under `path`, the `total` of all copies, the `limit`, numbers."""
     facts = finding.facts
     size, total, limit = (human_size(int(facts[each])) for each in ("bytes", "total", "limit"))
@@ -24,7 +24,7 @@ def copy_on_write_growth(finding: Finding) -> Wording:
 
 
 @defect("TL714")
-def in_memory_dataset(finding: Finding) -> Wording:
+def in_memory_dataset(finding: ProbeFinding) -> Wording:
     """Facts: `bytes`, most under `path`, `copies` in each of `ranks`, their `total`, the `limit` of memory."""
     facts = finding.facts
     size, total, limit = (human_size(int(facts[each])) for each in ("bytes", "total", "limit"))
@@ -42,7 +42,7 @@ def in_memory_dataset(finding: Finding) -> Wording:
 
 
 @defect("TL715")
-def cache_per_rank(finding: Finding) -> Wording:
+def cache_per_rank(finding: ProbeFinding) -> Wording:
     """Facts: `path`, `bytes_per_sample`, `samples`, `total` in all processes, `limit`, and the loader's numbers."""
     facts = finding.facts
     each, total, limit = (human_size(int(facts[name])) for name in ("bytes_per_sample", "total", "limit"))
@@ -63,7 +63,7 @@ def cache_per_rank(finding: Finding) -> Wording:
 
 
 @defect("TL723")
-def loaders_differ(finding: Finding) -> Wording:
+def loaders_differ(finding: ProbeFinding) -> Wording:
     """Facts: `seen` and `stated`, numbers of loaders; `names`, of those stated; `places`, of those seen."""
     seen, stated = int(finding.facts["seen"]), int(finding.facts["stated"])
     names, places = ", ".join(finding.facts["names"]), ", ".join(finding.facts["places"])
@@ -76,7 +76,7 @@ def loaders_differ(finding: Finding) -> Wording:
 
 
 @defect("TL724")
-def kept_batches(finding: Finding) -> Wording:
+def kept_batches(finding: ProbeFinding) -> Wording:
     """Facts: `name` of the variable and place `at`, batches `held` of `batches`, `bytes` of one, its `tensors`."""
     facts = finding.facts
     name, held, done = str(facts["name"]), int(facts["held"]), int(facts["batches"])

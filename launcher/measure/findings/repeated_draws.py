@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from launcher.diagnostics import Severity
-from launcher.measure.finding import Finding, Wording, defect
+from launcher.measure.finding import ProbeFinding, Wording, defect
 from launcher.measure.seeding import more, seeding
 
 
 @defect("TL708")
-def repeated_augmentation(finding: Finding) -> Wording:
+def repeated_augmentation(finding: ProbeFinding) -> Wording:
     """Facts: `generator`, its path; `class`; `others`; `how`: `equal`, `low bits` or `each sample`; `num_workers`."""
     generator, workers = str(finding.facts["generator"]), int(finding.facts["num_workers"])
     if finding.facts["how"] == "each sample":
@@ -34,7 +34,7 @@ def repeated_augmentation(finding: Finding) -> Wording:
 
 
 @defect("TL709")
-def repeated_epochs(finding: Finding) -> Wording:
+def repeated_epochs(finding: ProbeFinding) -> Wording:
     """Facts: `generator`, its path; `class`; paths of `others`; `num_workers` of the script."""
     generator, kind = str(finding.facts["generator"]), str(finding.facts["class"])
     workers = int(finding.facts["num_workers"])
@@ -48,7 +48,7 @@ def repeated_epochs(finding: Finding) -> Wording:
 
 
 @defect("TL710")
-def unsharded_iterable(finding: Finding) -> Wording:
+def unsharded_iterable(finding: ProbeFinding) -> Wording:
     """Facts: `samples` of each worker, whether the stream `ended`, the script's `num_workers`.
 
     `part`: the position of what is equal in each sample, None where all of it is.
@@ -70,7 +70,7 @@ def unsharded_iterable(finding: Finding) -> Wording:
 
 
 @defect("TL711")
-def idle_workers(finding: Finding) -> Wording:
+def idle_workers(finding: ProbeFinding) -> Wording:
     """Facts: numbers of the `idle` workers, how many are `busy`, `num_workers`, `shards` as the dataset states it."""
     idle, busy, workers = len(finding.facts["idle"]), int(finding.facts["busy"]), int(finding.facts["num_workers"])
     shards = finding.facts["shards"]

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from launcher.measure.finding import Finding, Wording, defect
+from launcher.measure.finding import ProbeFinding, Wording, defect
 from launcher.units import human_size
 
 
 @defect("TL718")
-def iterators_rebuilt(finding: Finding) -> Wording:
+def iterators_rebuilt(finding: ProbeFinding) -> Wording:
     """Facts: `iterators` for `batches`, `seconds` of one start, `num_workers`, `length` of an epoch or None."""
     iterators, batches, workers = (int(finding.facts[each]) for each in ("iterators", "batches", "num_workers"))
     each = float(finding.facts["seconds"])
@@ -20,7 +20,7 @@ def iterators_rebuilt(finding: Finding) -> Wording:
 
 
 @defect("TL719")
-def no_pin_memory(finding: Finding) -> Wording:
+def no_pin_memory(finding: ProbeFinding) -> Wording:
     """Facts: `bytes` that were copied, `seconds` from pageable and `pinned_seconds` from pinned memory."""
     pageable, pinned = float(finding.facts["seconds"]) * 1000, float(finding.facts["pinned_seconds"]) * 1000
     size = human_size(int(finding.facts["bytes"]))
@@ -32,7 +32,7 @@ def no_pin_memory(finding: Finding) -> Wording:
 
 
 @defect("TL720")
-def no_persistent_workers(finding: Finding) -> Wording:
+def no_persistent_workers(finding: ProbeFinding) -> Wording:
     """Facts: `seconds` of a start, `epoch_seconds` of its `batches` without that, `num_workers`."""
     start, epoch = float(finding.facts["seconds"]), float(finding.facts["epoch_seconds"])
     batches, workers = int(finding.facts["batches"]), int(finding.facts["num_workers"])
@@ -44,7 +44,7 @@ def no_persistent_workers(finding: Finding) -> Wording:
 
 
 @defect("TL721")
-def slow_collate(finding: Finding) -> Wording:
+def slow_collate(finding: ProbeFinding) -> Wording:
     """Facts: `collate_seconds` of the `fetch_seconds` of a batch, the share of the script's time that is `waiting`."""
     collate, fetch = float(finding.facts["collate_seconds"]) * 1000, float(finding.facts["fetch_seconds"]) * 1000
     waiting, name = float(finding.facts["waiting"]), str(finding.facts["collate_fn"])
@@ -56,7 +56,7 @@ def slow_collate(finding: Finding) -> Wording:
 
 
 @defect("TL722")
-def padding_waste(finding: Finding) -> Wording:
+def padding_waste(finding: ProbeFinding) -> Wording:
     """Facts: the `tensor`, the `share` that is padding, its `longest` row, the `mean` without, who pads (`by`)."""
     share, longest, mean = float(finding.facts["share"]), int(finding.facts["longest"]), float(finding.facts["mean"])
     where = f"batch{finding.facts['tensor']}"

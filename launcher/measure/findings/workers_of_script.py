@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from launcher.diagnose.symptoms.fork_deadlock import FIX
 from launcher.diagnostics import Severity
-from launcher.measure.finding import Finding, Wording, defect
+from launcher.measure.finding import ProbeFinding, Wording, defect
 from launcher.rules.written.scripts import CUDA_FIX, CUDA_WHY, HANDLE_FIX, HANDLE_WHY, PICKLE_FIX, PICKLE_WHY
 from launcher.units import counted
 
@@ -29,7 +29,7 @@ _NAMED = 4
 
 
 @defect("TL701")
-def unpicklable(finding: Finding) -> Wording:
+def unpicklable(finding: ProbeFinding) -> Wording:
     """Facts: `part` of the loader, `path` in it, its `class`, `name` and `at`, num_workers and start_method."""
     facts = finding.facts
     part, path, method, workers = facts["part"], facts["path"], str(facts["start_method"]), int(facts["num_workers"])
@@ -42,7 +42,7 @@ def unpicklable(finding: Finding) -> Wording:
     )
 
 
-def _what(finding: Finding) -> str:
+def _what(finding: ProbeFinding) -> str:
     facts = finding.facts
     at = f" ({facts['at']})" if facts["at"] else ""
     if facts["class"] == "function":
@@ -58,7 +58,7 @@ def _why(part: str, method: str, workers: int) -> str:
     return f"{PICKLE_WHY}; these start by {method}"
 
 
-def _fix(finding: Finding) -> str:
+def _fix(finding: ProbeFinding) -> str:
     if finding.facts["part"] == "batch":
         return "return tensors, arrays, numbers and text from __getitem__ and collate_fn"
     if finding.facts["class"] == "function":
@@ -67,7 +67,7 @@ def _fix(finding: Finding) -> str:
 
 
 @defect("TL702")
-def handle_in_init(finding: Finding) -> Wording:
+def handle_in_init(finding: ProbeFinding) -> Wording:
     """Facts: `path`, `kind`, `file` behind it, whether it was `locked` at the fork, num_workers and start_method."""
     facts = finding.facts
     kind, workers, method = str(facts["kind"]), int(facts["num_workers"]), str(facts["start_method"])
@@ -88,7 +88,7 @@ def handle_in_init(finding: Finding) -> Wording:
 
 
 @defect("TL703")
-def threads_before_fork(finding: Finding) -> Wording:
+def threads_before_fork(finding: ProbeFinding) -> Wording:
     """Facts: `threads` with `name`, `at` and `package`, the first few of `count`; num_workers."""
     count, workers = int(finding.facts["count"]), int(finding.facts["num_workers"])
     names = [f"{each['name']} ({each['at'] or each['package']})" for each in finding.facts["threads"][:_NAMED]]
@@ -101,7 +101,7 @@ def threads_before_fork(finding: Finding) -> Wording:
 
 
 @defect("TL707")
-def worker_hang(finding: Finding) -> Wording:
+def worker_hang(finding: ProbeFinding) -> Wording:
     """Facts: seconds `waited`, the `worker` with its place `at` and `function`, `threads` alive at the fork."""
     facts = finding.facts
     waited, workers, batches = round(float(facts["waited"])), int(facts["num_workers"]), int(facts["batches"])
@@ -120,7 +120,7 @@ def worker_hang(finding: Finding) -> Wording:
 
 
 @defect("TL712")
-def worker_dependent_samples(finding: Finding) -> Wording:
+def worker_dependent_samples(finding: ProbeFinding) -> Wording:
     """Facts: `wrong` of `read` samples, the `index` of one, what was `raised`, shared `files`, the `workers` tried."""
     wrong, read, workers = (int(finding.facts[each]) for each in ("wrong", "read", "workers"))
     files, raised = ", ".join(finding.facts["files"]), "; ".join(finding.facts["raised"])
@@ -140,7 +140,7 @@ def worker_dependent_samples(finding: Finding) -> Wording:
 
 
 @defect("TL725")
-def stale_dataset(finding: Finding) -> Wording:
+def stale_dataset(finding: ProbeFinding) -> Wording:
     """Facts: `path` of the attribute, its `first` value and the one `now`, the `method` that was tried."""
     facts = finding.facts
     path, method, workers = str(facts["path"]), str(facts["method"]), int(facts["num_workers"])

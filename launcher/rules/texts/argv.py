@@ -13,7 +13,7 @@ from launcher.rules.base.rule import Problem
 from launcher.rules.texts.shell_texts import instruction_text
 from launcher.rules.written.commands import SHELLS, Argv, commands_in, is_python, is_training
 from launcher.rules.written.evidence import command_span
-from launcher.rules.written.model import COMPOSE, KUBERNETES, Word, Written, WrittenFile, at
+from launcher.rules.written.model import COMPOSE, KUBERNETES, SourceContainer, SourceText, Word, at
 from launcher.rules.written.text_rule import container_rule, text_rule
 from launcher.yamltree.documents import Node, Scalar, Sequence
 
@@ -25,7 +25,7 @@ _ESCAPED = re.compile(r"\$\$(?:\{?[A-Za-z_]\w*\}?)")
 
 
 @text_rule("TL357", Severity.ERROR)
-def command_in_one_word(file: WrittenFile) -> Iterator[Problem]:
+def command_in_one_word(file: SourceText) -> Iterator[Problem]:
     """An argv's program is a command with its arguments."""
     for container in file.containers:
         workload = container.workload
@@ -51,7 +51,7 @@ def _one_word(word: str) -> Problem:
 
 
 @container_rule("TL356", Severity.ERROR)
-def shell_takes_one_word(container: Written) -> Iterator[Problem]:
+def shell_takes_one_word(container: SourceContainer) -> Iterator[Problem]:
     """A shell gets a program as its text, and the program's words behind it."""
     program = _split_text(container.argv)
     if program is not None:
@@ -75,7 +75,7 @@ def _split_text(argv: Argv) -> str | None:
 
 
 @text_rule("TL358", Severity.WARNING)
-def entrypoint_eats_arguments(file: WrittenFile) -> Iterator[Problem]:
+def entrypoint_eats_arguments(file: SourceText) -> Iterator[Problem]:
     """The last ENTRYPOINT is a shell's text that trains and uses no arguments."""
     last = {each.name: each for each in file.instructions if each.name in {"ENTRYPOINT", "CMD"}}
     each = last.get("ENTRYPOINT")
@@ -92,7 +92,7 @@ def entrypoint_eats_arguments(file: WrittenFile) -> Iterator[Problem]:
 
 
 @text_rule("TL323", Severity.WARNING)
-def dollar_without_shell(file: WrittenFile) -> Iterator[Problem]:
+def dollar_without_shell(file: SourceText) -> Iterator[Problem]:
     """A word of a Python command still has a variable in it."""
     for container in file.containers:
         argv = stated(container.workload.command)
@@ -108,7 +108,7 @@ def dollar_without_shell(file: WrittenFile) -> Iterator[Problem]:
         yield from _of_pod(container)
 
 
-def _of_pod(container: Written) -> Iterator[Problem]:
+def _of_pod(container: SourceContainer) -> Iterator[Problem]:
     """Yield what stands as `$NAME` in an argv of Kubernetes, which replaces `$(NAME)` alone."""
     workload = container.workload
     argv = (*(stated(workload.entrypoint) or ()), *(stated(workload.command) or ()))
@@ -126,7 +126,7 @@ def _words(node: Node | None) -> tuple[Node, ...]:
     return node.items if isinstance(node, Sequence) else (node,) if node is not None else ()
 
 
-def _literal(container: Written, node: Node, name: str) -> Problem:
+def _literal(container: SourceContainer, node: Node, name: str) -> Problem:
     fix = "write the value, or have a shell run it: [sh, -c, 'exec … \"$" + name + "\"']"
     why = "Compose turns $$ into $, and argv is passed on as it is"
     if container.workload.format == KUBERNETES:
@@ -136,7 +136,7 @@ def _literal(container: Written, node: Node, name: str) -> Problem:
 
 
 @text_rule("TL318", Severity.ERROR)
-def flag_with_underscores(file: WrittenFile) -> Iterator[Problem]:
+def flag_with_underscores(file: SourceText) -> Iterator[Problem]:
     """A flag of a container's line is one that docker knows by another spelling."""
     lines = {each.workload.span: each.workload for each in file.containers if each.workload.format == "docker_run"}
     for command in file.commands:
@@ -151,7 +151,7 @@ def flag_with_underscores(file: WrittenFile) -> Iterator[Problem]:
                 yield _misspelled(file, word, name, right)._replace(about=workload.place)
 
 
-def _misspelled(file: WrittenFile, word: Word, name: str, right: str) -> Problem:
+def _misspelled(file: SourceText, word: Word, name: str, right: str) -> Problem:
     start = word.start + file.text[word.start : word.end].find(name)
     span = file.source.span(start, start + len(name))
     return Problem(

@@ -10,7 +10,7 @@ from launcher.formats.compose.values import pieces, spelled
 from launcher.formats.kubernetes.fields import is_null
 from launcher.formats.workload import Known
 from launcher.rules.base.rule import Problem
-from launcher.rules.written.model import COMPOSE, KUBERNETES, Written, WrittenFile, at, below, text_at
+from launcher.rules.written.model import COMPOSE, KUBERNETES, SourceContainer, SourceText, at, below, text_at
 from launcher.rules.written.text_rule import container_rule, text_rule
 from launcher.yamltree.documents import Mapping, Node, Scalar, Sequence
 from launcher.yamltree.scalars import value_of
@@ -23,7 +23,7 @@ _MAX_NAME = {"Job": _MAX_LABEL, "Service": _MAX_LABEL, "CronJob": 52, "StatefulS
 
 
 @container_rule("TL360", Severity.WARNING, kinds=(COMPOSE,))
-def dollar_read_by_compose(container: Written) -> Iterator[Problem]:
+def dollar_read_by_compose(container: SourceContainer) -> Iterator[Problem]:
     """A variable of a command is one that the service's own environment gives a literal value."""
     env = container.workload.env
     for key in ("command", "entrypoint", "healthcheck"):
@@ -43,7 +43,7 @@ def dollar_read_by_compose(container: Written) -> Iterator[Problem]:
 
 
 @text_rule("TL372", Severity.ERROR, COMPOSE)
-def interpolation_refused(file: WrittenFile) -> Iterator[Problem]:
+def interpolation_refused(file: SourceText) -> Iterator[Problem]:
     """A scalar has a `${` behind which no name stands, or that nothing closes."""
     for node in (each for root in file.nodes for each in below(root)):
         if not isinstance(node, Scalar) or "${" not in node.text:
@@ -59,7 +59,7 @@ def interpolation_refused(file: WrittenFile) -> Iterator[Problem]:
 
 
 @container_rule("TL362", Severity.WARNING, kinds=(COMPOSE,))
-def look_alike_in_environment(container: Written) -> Iterator[Problem]:
+def look_alike_in_environment(container: SourceContainer) -> Iterator[Problem]:
     """Compose changes the text of a variable."""
     env = at(container.own, "environment")
     for name, node in env.items.items() if isinstance(env, Mapping) else ():
@@ -76,7 +76,7 @@ def look_alike_in_environment(container: Written) -> Iterator[Problem]:
 
 
 @text_rule("TL361", Severity.ERROR, COMPOSE, KUBERNETES)
-def number_for_text(file: WrittenFile) -> Iterator[Problem]:
+def number_for_text(file: SourceText) -> Iterator[Problem]:
     """A variable, word of a command, label or annotation is no text to its reader."""
     if file.kind == COMPOSE:
         yield from _of_services(file)
@@ -90,7 +90,7 @@ def number_for_text(file: WrittenFile) -> Iterator[Problem]:
             yield _no_text(what, node, place)
 
 
-def _of_services(file: WrittenFile) -> Iterator[Problem]:
+def _of_services(file: SourceText) -> Iterator[Problem]:
     """Yield an error for each word of a service's command that is no text to Compose."""
     for container in file.containers:
         for key in ("command", "entrypoint"):
@@ -100,7 +100,7 @@ def _of_services(file: WrittenFile) -> Iterator[Problem]:
                     yield _no_text(f"a word of {key}", each, container.workload.place)
 
 
-def _texts(container: Written) -> Iterator[tuple[str, Scalar]]:
+def _texts(container: SourceContainer) -> Iterator[tuple[str, Scalar]]:
     listed = at(container.own, "env")
     for each in listed.items if isinstance(listed, Sequence) else ():
         value = at(each, "value")
@@ -145,7 +145,7 @@ def _no_text(what: str, node: Scalar, place: str) -> Problem:
 
 
 @text_rule("TL364", Severity.ERROR, KUBERNETES)
-def name_too_long(file: WrittenFile) -> Iterator[Problem]:
+def name_too_long(file: SourceText) -> Iterator[Problem]:
     """The name of an object or a container is too long."""
     for each in (each for root in file.nodes for each in _objects(root)):
         kind = text_at(each, "kind") or ""

@@ -10,7 +10,7 @@ from launcher.formats.workload import Known
 from launcher.rules.base.rule import Problem
 from launcher.rules.plan.target_effects import TAG_FLOATS, is_floating
 from launcher.rules.written.evidence import has_gpu, is_privileged, trains
-from launcher.rules.written.model import COMPOSE, GITHUB, GITLAB, PRACTICE, SHELL, Written, WrittenFile, at
+from launcher.rules.written.model import COMPOSE, GITHUB, GITLAB, PRACTICE, SHELL, SourceContainer, SourceText, at
 from launcher.rules.written.text_rule import container_rule, text_rule
 
 _FOR_EVER = frozenset({"Deployment", "StatefulSet", "DaemonSet", "ReplicaSet", "ReplicationController"})
@@ -19,7 +19,7 @@ _ADDS_USER = re.compile(r"\b(?:useradd|adduser)\b|/etc/passwd")
 
 
 @container_rule("TL367", Severity.INFO, group=PRACTICE, kinds=(COMPOSE, SHELL))
-def healthcheck_missing(container: Written) -> Iterator[Problem]:
+def healthcheck_missing(container: SourceContainer) -> Iterator[Problem]:
     """A container trains without a health check; one of the image is unknown here."""
     workload, own = container.workload, container.own
     if not trains(container) or workload.health is not None or at(own, "healthcheck") is not None:
@@ -33,7 +33,7 @@ def healthcheck_missing(container: Written) -> Iterator[Problem]:
 
 
 @container_rule("TL368", Severity.INFO, group=PRACTICE, kinds=(COMPOSE, SHELL))
-def init_missing(container: Written) -> Iterator[Problem]:
+def init_missing(container: SourceContainer) -> Iterator[Problem]:
     """A container trains as process 1."""
     workload = container.workload
     stated = {"--init", "service.init", "unclear"} & {*workload.rest}
@@ -46,7 +46,7 @@ def init_missing(container: Written) -> Iterator[Problem]:
 
 
 @container_rule("TL369", Severity.INFO, group=PRACTICE)
-def privileged(container: Written) -> Iterator[Problem]:
+def privileged(container: SourceContainer) -> Iterator[Problem]:
     """A privileged container trains or has a GPU."""
     if is_privileged(container.workload) and (trains(container) or has_gpu(container.workload)):
         yield Problem(
@@ -57,7 +57,7 @@ def privileged(container: Written) -> Iterator[Problem]:
 
 
 @container_rule("TL333", Severity.ERROR, kinds=(GITHUB, GITLAB))
-def terminal_in_ci(container: Written) -> Iterator[Problem]:
+def terminal_in_ci(container: SourceContainer) -> Iterator[Problem]:
     """A docker run of a CI job has a terminal and stdin; detached ones need none."""
     rest = container.workload.rest
     if rest.get("--tty") is True and rest.get("--interactive") is True and rest.get("--detach") is not True:
@@ -69,7 +69,7 @@ def terminal_in_ci(container: Written) -> Iterator[Problem]:
 
 
 @container_rule("TL370", Severity.INFO, group=PRACTICE, kinds=(SHELL,))
-def terminal_in_script(container: Written) -> Iterator[Problem]:
+def terminal_in_script(container: SourceContainer) -> Iterator[Problem]:
     """A docker run with a terminal trains; CI's are terminal-in-ci's."""
     rest = container.workload.rest
     if rest.get("--tty") is True and rest.get("--detach") is not True and trains(container):
@@ -81,7 +81,7 @@ def terminal_in_script(container: Written) -> Iterator[Problem]:
 
 
 @container_rule("TL334", Severity.WARNING)
-def training_in_deployment(container: Written) -> Iterator[Problem]:
+def training_in_deployment(container: SourceContainer) -> Iterator[Problem]:
     """A container trains in an object which runs for ever."""
     kind = container.object_kind
     if kind in _FOR_EVER and "initContainers[" not in container.workload.place and trains(container):
@@ -93,7 +93,7 @@ def training_in_deployment(container: Written) -> Iterator[Problem]:
 
 
 @container_rule("TL111", Severity.WARNING, group=PRACTICE)
-def image_tag_floating(container: Written) -> Iterator[Problem]:
+def image_tag_floating(container: SourceContainer) -> Iterator[Problem]:
     """The image of a container that trains or has a GPU has no fixed release."""
     image = container.workload.image
     if not isinstance(image, Known) or not is_floating(image.value) or at(container.own, "build") is not None:
@@ -109,7 +109,7 @@ def image_tag_floating(container: Written) -> Iterator[Problem]:
 
 
 @text_rule("TL328", Severity.INFO, group=PRACTICE)
-def uid_without_name(file: WrittenFile) -> Iterator[Problem]:
+def uid_without_name(file: SourceText) -> Iterator[Problem]:
     """A numeric user has no variable that names it."""
     for workload in (each.workload for each in file.containers):
         user = workload.user

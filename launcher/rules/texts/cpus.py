@@ -10,7 +10,7 @@ from launcher.formats.workload import Known, stated
 from launcher.rules.base.rule import Problem
 from launcher.rules.written.commands import program_of, stated_ranks
 from launcher.rules.written.evidence import command_span, has_gpu, is_fragment, trains, workers_of
-from launcher.rules.written.model import KUBERNETES, PRACTICE, Written, at
+from launcher.rules.written.model import KUBERNETES, PRACTICE, SourceContainer, at
 from launcher.rules.written.text_rule import container_rule
 from launcher.units import counted
 
@@ -18,7 +18,7 @@ _NPROC = re.compile(r"(?:^|[\s;&|(`'\"/])nproc(?! +--all)(?=$|[\s;&|)`'\"])")
 _THREADS = frozenset({"OMP_NUM_THREADS", "MKL_NUM_THREADS"})
 
 
-def _limit_millis(container: Written) -> int | None:
+def _limit_millis(container: SourceContainer) -> int | None:
     """Return the limit of CPUs in thousandths; None without one, as where a pod states a request alone."""
     if container.workload.format == KUBERNETES and at(container.own, "resources", "limits", "cpu") is None:
         return None
@@ -26,7 +26,7 @@ def _limit_millis(container: Written) -> int | None:
 
 
 @container_rule("TL354", Severity.INFO, group=PRACTICE, kinds=(KUBERNETES,))
-def cpu_request_missing(container: Written) -> Iterator[Problem]:
+def cpu_request_missing(container: SourceContainer) -> Iterator[Problem]:
     """A pod states workers and no CPUs."""
     workers = workers_of(container)
     if workers and container.workload.cpus is None and not is_fragment(container):
@@ -38,7 +38,7 @@ def cpu_request_missing(container: Written) -> Iterator[Problem]:
 
 
 @container_rule("TL206", Severity.WARNING)
-def workers_exceed_cpus(container: Written) -> Iterator[Problem]:
+def workers_exceed_cpus(container: SourceContainer) -> Iterator[Problem]:
     """The stated workers outnumber the CPU limit."""
     cpus, workers, millis = container.workload.cpus, workers_of(container), _limit_millis(container)
     if workers is not None and millis is not None and workers * 1000 > millis and workers != 1:
@@ -51,7 +51,7 @@ def workers_exceed_cpus(container: Written) -> Iterator[Problem]:
 
 
 @container_rule("TL355", Severity.WARNING)
-def threads_exceed_cpus(container: Written) -> Iterator[Problem]:
+def threads_exceed_cpus(container: SourceContainer) -> Iterator[Problem]:
     """The ranks' threads outnumber the CPU limit."""
     value, millis = container.workload.env.get("OMP_NUM_THREADS"), _limit_millis(container)
     if not isinstance(value, Known) or not millis or not re.fullmatch(r"[1-9][0-9]{0,3}", value.value):
@@ -69,7 +69,7 @@ def threads_exceed_cpus(container: Written) -> Iterator[Problem]:
 
 
 @container_rule("TL371", Severity.INFO, group=PRACTICE)
-def threads_unstated(container: Written) -> Iterator[Problem]:
+def threads_unstated(container: SourceContainer) -> Iterator[Problem]:
     """A container trains by python itself, without a GPU, under a limit of CPUs."""
     workload, millis = container.workload, _limit_millis(container)
     if not millis or not trains(container) or has_gpu(workload) or _THREADS & {*workload.env, *workload.secrets}:
@@ -85,7 +85,7 @@ def threads_unstated(container: Written) -> Iterator[Problem]:
 
 
 @container_rule("TL353", Severity.INFO)
-def workers_zero_on_gpu(container: Written) -> Iterator[Problem]:
+def workers_zero_on_gpu(container: SourceContainer) -> Iterator[Problem]:
     """A training container with a GPU states 0 workers."""
     if trains(container) and has_gpu(container.workload) and workers_of(container) == 0:
         yield Problem(
@@ -97,7 +97,7 @@ def workers_zero_on_gpu(container: Written) -> Iterator[Problem]:
 
 
 @container_rule("TL324", Severity.WARNING)
-def nproc_under_omp(container: Written) -> Iterator[Problem]:
+def nproc_under_omp(container: SourceContainer) -> Iterator[Problem]:
     """A container runs nproc and sets OMP_NUM_THREADS."""
     threads = stated(container.workload.env.get("OMP_NUM_THREADS"))
     if threads is not None and _NPROC.search(" ".join(container.argv)):

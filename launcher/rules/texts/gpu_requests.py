@@ -11,7 +11,16 @@ from launcher.formats.workload import Known, Unknown, stated
 from launcher.rules.base.rule import Problem
 from launcher.rules.written.commands import stated_ranks
 from launcher.rules.written.evidence import gpu_count, has_gpu, is_fragment, trains
-from launcher.rules.written.model import COMPOSE, DEVCONTAINER, GITHUB, KUBERNETES, Written, WrittenFile, at, text_at
+from launcher.rules.written.model import (
+    COMPOSE,
+    DEVCONTAINER,
+    GITHUB,
+    KUBERNETES,
+    SourceContainer,
+    SourceText,
+    at,
+    text_at,
+)
 from launcher.rules.written.text_rule import container_rule, text_rule
 from launcher.rules.written.visible_devices import GrantedGpus, contradictions
 from launcher.yamltree.documents import Mapping, Scalar, Sequence
@@ -24,7 +33,7 @@ _REFUSED = "the reader of this file stops with an error, and nothing starts"
 
 
 @container_rule("TL325", Severity.INFO, COMPOSE)
-def gpu_by_cdi_name(container: Written) -> Iterator[Problem]:
+def gpu_by_cdi_name(container: SourceContainer) -> Iterator[Problem]:
     """A service has a CDI name among its devices."""
     devices = at(container.own, "devices")
     for node in devices.items if isinstance(devices, Sequence) else ():
@@ -39,7 +48,7 @@ def gpu_by_cdi_name(container: Written) -> Iterator[Problem]:
 
 
 @container_rule("TL365", Severity.WARNING, "docker_run", COMPOSE)
-def gpu_count_zero(container: Written) -> Iterator[Problem]:
+def gpu_count_zero(container: SourceContainer) -> Iterator[Problem]:
     """A request for GPUs asks for none."""
     gpus = container.workload.gpus
     if isinstance(gpus, Known) and not (gpus.value.all or gpus.value.ids or gpus.value.number):
@@ -53,7 +62,7 @@ def gpu_count_zero(container: Written) -> Iterator[Problem]:
 
 
 @container_rule("TL352", Severity.WARNING)
-def gpu_not_requested(container: Written) -> Iterator[Problem]:
+def gpu_not_requested(container: SourceContainer) -> Iterator[Problem]:
     """A training container has no GPU beside words by which one is meant."""
     workload = container.workload
     if has_gpu(workload) or workload.gpus is not None or is_fragment(container) or not trains(container):
@@ -68,7 +77,7 @@ def gpu_not_requested(container: Written) -> Iterator[Problem]:
         )
 
 
-def _of_variables(container: Written) -> str:
+def _of_variables(container: SourceContainer) -> str:
     workload = container.workload
     for name in ("NVIDIA_VISIBLE_DEVICES", "CUDA_VISIBLE_DEVICES"):
         value = stated(workload.env.get(name))
@@ -78,7 +87,7 @@ def _of_variables(container: Written) -> str:
     return ""
 
 
-def _of_pod(container: Written) -> str:
+def _of_pod(container: SourceContainer) -> str:
     pod = container.pod
     tolerations = at(pod, "tolerations")
     for each in tolerations.items if isinstance(tolerations, Sequence) else ():
@@ -98,14 +107,14 @@ def _of_pod(container: Written) -> str:
 
 
 @container_rule("TL366", Severity.ERROR, kinds=(COMPOSE, KUBERNETES))
-def gpu_request_refused(container: Written) -> Iterator[Problem]:
+def gpu_request_refused(container: SourceContainer) -> Iterator[Problem]:
     """A request for GPUs has a form that Kubernetes or Compose refuses."""
     yield from (
         _refused_by_compose(container) if container.workload.format == COMPOSE else _refused_by_kubernetes(container)
     )
 
 
-def _refused_by_compose(container: Written) -> Iterator[Problem]:
+def _refused_by_compose(container: SourceContainer) -> Iterator[Problem]:
     short = at(container.own, "gpus")
     if isinstance(short, Scalar) and "$" not in short.text and short.text != "all":
         message = f"gpus is {short.raw}, and takes the word all or a list of requests"
@@ -122,7 +131,7 @@ def _refused_by_compose(container: Written) -> Iterator[Problem]:
             yield Problem(message, fix, _REFUSED, span=each.span)
 
 
-def _refused_by_kubernetes(container: Written) -> Iterator[Problem]:
+def _refused_by_kubernetes(container: SourceContainer) -> Iterator[Problem]:
     limits, requests = (at(container.own, "resources", each) for each in ("limits", "requests"))
     for name, node in limits.items.items() if isinstance(limits, Mapping) else ():
         if _is_gpu(name) and isinstance(node, Scalar) and _PART.fullmatch(node.text):
@@ -144,7 +153,7 @@ def _is_gpu(name: str) -> bool:
 
 
 @text_rule("TL319", Severity.ERROR)
-def gpus_list_unquoted(file: WrittenFile) -> Iterator[Problem]:
+def gpus_list_unquoted(file: SourceText) -> Iterator[Problem]:
     """The list of --gpus is not one CSV field."""
     plain = file.kind not in {DEVCONTAINER, GITHUB}  # there the value stands inside another string
     for workload in (each.workload for each in file.containers if each.workload.format == "docker_run"):
@@ -171,7 +180,7 @@ def gpus_list_unquoted(file: WrittenFile) -> Iterator[Problem]:
 
 
 @container_rule("TL351", Severity.WARNING)
-def visible_devices_contradict(container: Written) -> Iterator[Problem]:
+def visible_devices_contradict(container: SourceContainer) -> Iterator[Problem]:
     """A variable hides GPUs which are asked for, or shows others."""
     workload = container.workload
     env = {name: value.value for name, value in workload.env.items() if isinstance(value, Known)}

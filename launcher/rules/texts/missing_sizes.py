@@ -29,8 +29,8 @@ from launcher.rules.written.model import (
     GITHUB,
     KUBERNETES,
     Instruction,
-    Written,
-    WrittenFile,
+    SourceContainer,
+    SourceText,
     at,
     below,
 )
@@ -56,7 +56,7 @@ class _Beside(NamedTuple):
 
 
 @text_rule("TL301", Severity.ERROR)
-def shm_size_missing(file: WrittenFile) -> Iterator[Problem]:
+def shm_size_missing(file: SourceText) -> Iterator[Problem]:
     """A container's /dev/shm is the runtime's 64 MiB, and it may need more."""
     sized = [each for each in file.containers if file.kind == KUBERNETES and each.workload.shm.kind != ABSENT]
     beside = _Beside(set(map(_head, sized)), _sized_at_build(file))
@@ -71,7 +71,7 @@ def shm_size_missing(file: WrittenFile) -> Iterator[Problem]:
             yield _missing(file, container, reason)._replace(severity=severity)
 
 
-def _is_set_up(container: Written) -> bool:
+def _is_set_up(container: SourceContainer) -> bool:
     """Return whether a container only prepares the pod or watches the machine."""
     place = container.workload.place
     if ".initContainers[" in f".{place}" or " initContainers[" in place:
@@ -80,12 +80,12 @@ def _is_set_up(container: Written) -> bool:
     return bool(programs) and programs <= _WATCHERS
 
 
-def _is_of_ray(container: Written) -> bool:
+def _is_of_ray(container: SourceContainer) -> bool:
     """Return whether KubeRay adds /dev/shm itself: to the first container of each of its pods, at its memory limit."""
     return container.object_kind.startswith("Ray") and container.workload.place.endswith(" containers[0]")
 
 
-def _need(container: Written, beside: _Beside) -> tuple[Severity | None, str]:
+def _need(container: SourceContainer, beside: _Beside) -> tuple[Severity | None, str]:
     """Return how certain a container needs more, and by what; None where nothing says so."""
     workload, workers = container.workload, workers_of(container)
     training, gpus, torch = trains(container), has_gpu(workload), is_torch_image(workload)
@@ -107,12 +107,12 @@ def _need(container: Written, beside: _Beside) -> tuple[Severity | None, str]:
     return (Severity.INFO, "a GPU; one process without workers is right without") if gpus else (None, "")
 
 
-def _head(container: Written) -> str:
+def _head(container: SourceContainer) -> str:
     """Return which object of a text of manifests a container is of."""
     return container.workload.place.partition(" ")[0]
 
 
-def _sized_at_build(file: WrittenFile) -> bool:
+def _sized_at_build(file: SourceText) -> bool:
     """Return whether the file sizes /dev/shm of an image's build."""
     return any(
         each.text == "build" and command[index - 1].text in {"docker", "podman", "buildx"}
@@ -122,7 +122,7 @@ def _sized_at_build(file: WrittenFile) -> bool:
     )
 
 
-def _missing(file: WrittenFile, container: Written, reason: str) -> Problem:
+def _missing(file: SourceText, container: SourceContainer, reason: str) -> Problem:
     workload = container.workload
     size = suggested_shm(workload, workers_of(container))
     shown = size_text(size, container)
@@ -151,7 +151,7 @@ def _missing(file: WrittenFile, container: Written, reason: str) -> Problem:
 
 
 @text_rule("TL313", Severity.ERROR)
-def shm_size_at_build(file: WrittenFile) -> Iterator[Problem]:
+def shm_size_at_build(file: SourceText) -> Iterator[Problem]:
     """A size is one that only a build gets."""
     unsized = [each for each in file.containers if each.workload.shm.kind == ABSENT]
     for container in unsized:
@@ -169,7 +169,7 @@ def shm_size_at_build(file: WrittenFile) -> Iterator[Problem]:
         )
 
 
-def _of_service(container: Written) -> Iterator[Problem]:
+def _of_service(container: SourceContainer) -> Iterator[Problem]:
     build = at(container.own, "build")
     named = build.items.get("shm_size") if isinstance(build, Mapping) else None
     if isinstance(build, Mapping) and isinstance(named, Scalar):
@@ -193,7 +193,7 @@ def _arguments(listed: Node | None) -> Iterator[tuple[str, Span, str]]:
             yield name, item.span, text
 
 
-def _unsized(container: Written, span: Span, message: str, text: str) -> Problem:
+def _unsized(container: SourceContainer, span: Span, message: str, text: str) -> Problem:
     size, place = engine_bytes(text), container.workload.place
     takes_edit = size is not None and size >= MIB
     return Problem(
@@ -206,7 +206,7 @@ def _unsized(container: Written, span: Span, message: str, text: str) -> Problem
     )
 
 
-def _of_commands(file: WrittenFile) -> Iterator[Span]:
+def _of_commands(file: SourceText) -> Iterator[Span]:
     """Yield the place of each size that a shell's command gives a build."""
     for command in file.commands:
         words = [each.text for each in command[:6]]
@@ -215,7 +215,7 @@ def _of_commands(file: WrittenFile) -> Iterator[Span]:
             yield from (file.source.span(flag.start, flag.end) for flag in flags[:1])
 
 
-def _of_actions(file: WrittenFile) -> Iterator[Span]:
+def _of_actions(file: SourceText) -> Iterator[Span]:
     """Yield the place of each size that a workflow gives Docker's action for builds."""
     for node in (each for root in file.nodes for each in below(root)):
         uses, given = at(node, "uses"), at(node, "with")
@@ -225,7 +225,7 @@ def _of_actions(file: WrittenFile) -> Iterator[Span]:
 
 
 @text_rule("TL314", Severity.ERROR)
-def shm_set_in_image(file: WrittenFile) -> Iterator[Problem]:
+def shm_set_in_image(file: SourceText) -> Iterator[Problem]:
     """An instruction of a Dockerfile would size /dev/shm."""
     for each in file.instructions:
         message = _sizing(each)
@@ -246,7 +246,7 @@ def _sizing(each: Instruction) -> str:
 
 
 @container_rule("TL373", Severity.WARNING)
-def shm_size_in_environment(container: Written) -> Iterator[Problem]:
+def shm_size_in_environment(container: SourceContainer) -> Iterator[Problem]:
     """A variable of a container that trains or has a GPU names a size, and its /dev/shm has none."""
     workload, training = container.workload, trains(container)
     if workload.shm.kind != ABSENT or is_fragment(container) or not (training or has_gpu(workload)):

@@ -17,8 +17,8 @@ from launcher.rules.written.model import (
     GITHUB,
     GITLAB,
     SAGEMAKER,
-    Written,
-    WrittenFile,
+    SourceContainer,
+    SourceText,
     at,
     below,
     text_at,
@@ -31,7 +31,7 @@ _HOSTED = re.compile(r"(?:ubuntu|windows|macos)-|self-hosted$|.*\$\{\{")
 
 
 @container_rule("TL317", Severity.ERROR)
-def size_in_podman_pod(container: Written) -> Iterator[Problem]:
+def size_in_podman_pod(container: SourceContainer) -> Iterator[Problem]:
     """A podman run has both --pod and --shm-size."""
     declared = container.workload.shm.declared
     if container.podman and declared is not None and "--pod" in container.workload.rest:
@@ -44,7 +44,7 @@ def size_in_podman_pod(container: Written) -> Iterator[Problem]:
 
 
 @text_rule("TL320", Severity.ERROR, DEVCONTAINER)
-def run_args_unused(file: WrittenFile) -> Iterator[Problem]:
+def run_args_unused(file: SourceText) -> Iterator[Problem]:
     """RunArgs stand beside dockerComposeFile."""
     root = file.nodes[0] if file.nodes else None
     arguments = at(root, "runArgs")
@@ -61,7 +61,7 @@ def run_args_unused(file: WrittenFile) -> Iterator[Problem]:
 
 
 @container_rule("TL321", Severity.INFO, kinds=(GITHUB,))
-def options_left_to_runner(container: Written) -> Iterator[Problem]:
+def options_left_to_runner(container: SourceContainer) -> Iterator[Problem]:
     """The runner of a sized container has a name that is neither GitHub's own nor self-hosted."""
     runner, shm = at(container.pod, "runs-on"), container.workload.shm
     if isinstance(runner, Scalar) and not _HOSTED.match(runner.text) and shm.kind == SIZE and shm.span is not None:
@@ -74,7 +74,7 @@ def options_left_to_runner(container: Written) -> Iterator[Problem]:
 
 
 @text_rule("TL326", Severity.INFO, SAGEMAKER)
-def size_for_local_mode(file: WrittenFile) -> Iterator[Problem]:
+def size_for_local_mode(file: SourceText) -> Iterator[Problem]:
     """The shm_size of local mode."""
     config = at(file.nodes[0], "local", "container_config") if file.nodes else None
     if isinstance(config, Mapping) and "shm_size" in config.keys:
@@ -88,7 +88,7 @@ def size_for_local_mode(file: WrittenFile) -> Iterator[Problem]:
 
 
 @text_rule("TL347", Severity.INFO)
-def shm_size_in_swarm(file: WrittenFile) -> Iterator[Problem]:
+def shm_size_in_swarm(file: SourceText) -> Iterator[Problem]:
     """An error for a size of `docker service`, and an info for one of a service that swarm's keys place."""
     for command in file.commands:
         words = [each.text for each in command]
@@ -108,7 +108,7 @@ def shm_size_in_swarm(file: WrittenFile) -> Iterator[Problem]:
         yield from at_container(container, _of_stack(container))
 
 
-def _of_stack(container: Written) -> Iterator[Problem]:
+def _of_stack(container: SourceContainer) -> Iterator[Problem]:
     shm, deploy = container.workload.shm, at(container.own, "deploy")
     key = next((each for each in _SWARMS if at(deploy, each) is not None), None)
     if text_at(deploy, "mode") == "global":
@@ -123,7 +123,7 @@ def _of_stack(container: Written) -> Iterator[Problem]:
 
 
 @container_rule("TL349", Severity.ERROR, kinds=(ECS,))
-def size_on_fargate(container: Written) -> Iterator[Problem]:
+def size_on_fargate(container: SourceContainer) -> Iterator[Problem]:
     """A container of Fargate states a size."""
     size = field(container.own, "linuxParameters", "sharedMemorySize")
     if size is not None and is_fargate(container.pod):
@@ -136,7 +136,7 @@ def size_on_fargate(container: Written) -> Iterator[Problem]:
 
 
 @text_rule("TL350", Severity.INFO, GITLAB)
-def size_left_to_gitlab_runner(file: WrittenFile) -> Iterator[Problem]:
+def size_left_to_gitlab_runner(file: SourceText) -> Iterator[Problem]:
     """The script of a job with an image states workers."""
     root = file.nodes[0] if file.nodes else None
     if not isinstance(root, Mapping):

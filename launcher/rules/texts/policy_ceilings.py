@@ -9,16 +9,16 @@ from launcher.formats.workload import Known
 from launcher.job.ceilings import Policy
 from launcher.rules.base.rule import Problem
 from launcher.rules.written.evidence import command_span, gpu_count, workers_of
-from launcher.rules.written.model import Finding, Written, WrittenFile
+from launcher.rules.written.model import SourceContainer, SourceText, TextFinding
 from launcher.rules.written.text_rule import container_rule
 from launcher.units import format_cpus, format_size
 
 
-def above_ceilings(file: WrittenFile, policy: Policy) -> Iterator[Finding]:
+def above_ceilings(file: SourceText, policy: Policy) -> Iterator[TextFinding]:
     """Yield an error for each stated value above a ceiling; what a text leaves out is unknown, and nobody's error."""
 
     @container_rule("TL140", Severity.ERROR)
-    def above_policy_ceiling(container: Written) -> Iterator[Problem]:
+    def above_policy_ceiling(container: SourceContainer) -> Iterator[Problem]:
         for name, what, value, spell, span in _values(container):
             most = policy.max.get(name)
             if most is not None and value > most.value:
@@ -33,7 +33,7 @@ def above_ceilings(file: WrittenFile, policy: Policy) -> Iterator[Finding]:
     return above_policy_ceiling.check(file)
 
 
-def _values(written: Written) -> Iterator[tuple[str, str, int, Callable[[int], str], Span]]:
+def _values(written: SourceContainer) -> Iterator[tuple[str, str, int, Callable[[int], str], Span]]:
     """Yield each value of a container that a ceiling may bound, with its name and its words."""
     workload = written.workload
     sizes = (("memory", "the memory limit", workload.memory), ("shm_size", "/dev/shm of", workload.shm.size))

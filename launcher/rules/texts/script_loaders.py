@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from launcher.diagnostics import Severity
 from launcher.rules.base.rule import Problem
-from launcher.rules.written.model import WrittenFile
+from launcher.rules.written.model import SourceText
 from launcher.rules.written.scripts import (
     CUDA_FIX,
     CUDA_WHY,
@@ -36,7 +36,7 @@ def _walk(node: ast.AST | None) -> Iterator[ast.AST]:
 
 
 @text_rule("TL340", Severity.ERROR)
-def handle_shared_by_workers(file: WrittenFile) -> Iterator[Problem]:
+def handle_shared_by_workers(file: SourceText) -> Iterator[Problem]:
     """The workers of a loader would share a handle."""
     for owner in datasets(file.tree) if has_workers(file.tree) else ():
         attributes = [each for each in _walk(method(owner, "__getitem__")) if isinstance(each, ast.Attribute)]
@@ -57,7 +57,7 @@ def _opened(function: ast.FunctionDef | None) -> Iterator[tuple[str, ast.Call]]:
 
 
 @text_rule("TL341", Severity.ERROR)
-def cuda_in_worker(file: WrittenFile) -> Iterator[Problem]:
+def cuda_in_worker(file: SourceText) -> Iterator[Problem]:
     """What workers run moves something to the GPU."""
     for owner in datasets(file.tree) if has_workers(file.tree) else ():
         for node in _walk(method(owner, "__getitem__")):
@@ -75,7 +75,7 @@ def _moves(call: ast.Call) -> bool:
 
 
 @text_rule("TL342", Severity.ERROR)
-def seed_without_worker(file: WrittenFile) -> Iterator[Problem]:
+def seed_without_worker(file: SourceText) -> Iterator[Problem]:
     """Torch's seed is divided by 2**32."""
     for node in _walk(file.tree):
         if not isinstance(node, ast.BinOp) or not isinstance(node.op, ast.FloorDiv) or not _is_32_bits(node.right):
@@ -98,7 +98,7 @@ def _is_32_bits(node: ast.expr) -> bool:
 
 
 @text_rule("TL343", Severity.ERROR)
-def lambda_to_spawned_worker(file: WrittenFile) -> Iterator[Problem]:
+def lambda_to_spawned_worker(file: SourceText) -> Iterator[Problem]:
     """A loader's own call hands a lambda to spawned workers."""
     for call in loaders(file.tree):
         method_of_start = pickles(call)
@@ -110,7 +110,7 @@ def lambda_to_spawned_worker(file: WrittenFile) -> Iterator[Problem]:
 
 
 @text_rule("TL344", Severity.ERROR)
-def spawn_without_main_guard(file: WrittenFile) -> Iterator[Problem]:
+def spawn_without_main_guard(file: SourceText) -> Iterator[Problem]:
     """The module itself runs through a loader whose workers import it."""
     tree = file.tree
     if tree is None or is_guarded(tree):
@@ -139,7 +139,7 @@ def _is_run_through(tree: ast.Module, made: ast.stmt, call: ast.Call) -> bool:
 
 
 @text_rule("TL345", Severity.WARNING)
-def workers_of_host(file: WrittenFile) -> Iterator[Problem]:
+def workers_of_host(file: SourceText) -> Iterator[Problem]:
     """A loader's workers are the machine's CPUs."""
     for call in loaders(file.tree):
         value = argument(call, "num_workers")

@@ -10,7 +10,7 @@ from launcher.diagnostics import Severity
 from launcher.rules.base.rule import Problem
 from launcher.rules.written.commands import commands_in, is_training, shell_text
 from launcher.rules.written.evidence import command_span
-from launcher.rules.written.model import KUBERNETES, PRACTICE, SHELL, Instruction, Written, WrittenFile, text_at
+from launcher.rules.written.model import KUBERNETES, PRACTICE, SHELL, Instruction, SourceContainer, SourceText, text_at
 from launcher.rules.written.shell_effects import (
     BACKGROUND,
     BACKGROUND_WHY,
@@ -30,7 +30,7 @@ _SCRIPT = re.compile(r"(?:^|/)(?:[^/.]+|[^/]+\.(?:sh|bash|sbatch))$")
 
 
 @text_rule("TL322", Severity.WARNING)
-def shell_hides_signals(file: WrittenFile) -> Iterator[Problem]:
+def shell_hides_signals(file: SourceText) -> Iterator[Problem]:
     """A shell stands in front of a training command and can't pass a signal on."""
     last = {each.name: each for each in file.instructions if each.name in {"CMD", "ENTRYPOINT", "FROM"}}
     for each in (last.get("CMD"), last.get("ENTRYPOINT")):
@@ -42,7 +42,7 @@ def shell_hides_signals(file: WrittenFile) -> Iterator[Problem]:
         yield from _of_script(file)
 
 
-def _of_script(file: WrittenFile) -> Iterator[Problem]:
+def _of_script(file: SourceText) -> Iterator[Problem]:
     """Yield a warning where the last command of an image's entrypoint script trains, and the script waits for it."""
     last = file.commands[-1] if file.commands else ()
     argv = tuple(each.text for each in last)
@@ -56,7 +56,7 @@ def _of_script(file: WrittenFile) -> Iterator[Problem]:
     )
 
 
-def _shell_form(file: WrittenFile, each: Instruction) -> Iterator[Problem]:
+def _shell_form(file: SourceText, each: Instruction) -> Iterator[Problem]:
     words = [word.text for word in each.words]
     if not any(map(is_training, commands_in(each.value))) or HANDLED.search(each.value):
         return
@@ -70,7 +70,7 @@ def _shell_form(file: WrittenFile, each: Instruction) -> Iterator[Problem]:
     )
 
 
-def _waiting(container: Written) -> Iterator[Problem]:
+def _waiting(container: SourceContainer) -> Iterator[Problem]:
     text = shell_text(container.argv)
     if text is None or text_at(container.pod, "shareProcessNamespace") == "true":
         return
@@ -87,7 +87,7 @@ def _waiting(container: Written) -> Iterator[Problem]:
 
 
 @container_rule("TL329", Severity.INFO, group=PRACTICE)
-def pipe_hides_exit_code(container: Written) -> Iterator[Problem]:
+def pipe_hides_exit_code(container: SourceContainer) -> Iterator[Problem]:
     """A shell's text pipes training into something else without pipefail."""
     pipe = hiding_pipe(shell_text(container.argv) or "")
     if pipe is not None:
@@ -100,7 +100,7 @@ def pipe_hides_exit_code(container: Written) -> Iterator[Problem]:
 
 
 @text_rule("TL359", Severity.WARNING)
-def background_hides_exit_code(file: WrittenFile) -> Iterator[Problem]:
+def background_hides_exit_code(file: SourceText) -> Iterator[Problem]:
     """A shell's text trains in the background and then waits for nothing certain."""
     problem = Problem(
         BACKGROUND, "let torchrun start the ranks, or wait for each process by its number: wait $!", BACKGROUND_WHY

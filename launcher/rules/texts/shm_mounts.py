@@ -12,7 +12,7 @@ from launcher.formats.workload import ABSENT, BIND, CONTAINER, DISK, HOST, NONE,
 from launcher.rules.base.rule import Problem
 from launcher.rules.written.commands import Argv
 from launcher.rules.written.evidence import command_span, may_mount, size_text, suggested_shm
-from launcher.rules.written.model import COMPOSE, ECS, KUBERNETES, Written, WrittenFile, at, below, text_at
+from launcher.rules.written.model import COMPOSE, ECS, KUBERNETES, SourceContainer, SourceText, at, below, text_at
 from launcher.rules.written.text_rule import container_rule, pod_rule, text_rule
 from launcher.yamltree.documents import Mapping, Node, Sequence
 
@@ -26,14 +26,14 @@ def _items(node: Node | None) -> tuple[Node, ...]:
     return node.items if isinstance(node, Sequence) else ()
 
 
-def _at_shm(container: Written, *, read_only: bool = False) -> list[Known[str]]:
+def _at_shm(container: SourceContainer, *, read_only: bool = False) -> list[Known[str]]:
     """Return the targets of a container's mounts at /dev/shm."""
     mounts = [each for each in container.workload.mounts if each.read_only or not read_only]
     return [each.target for each in mounts if isinstance(each.target, Known) and is_shm(each.target.value)]
 
 
 @container_rule("TL309", Severity.ERROR)
-def shm_on_disk(container: Written) -> Iterator[Problem]:
+def shm_on_disk(container: SourceContainer) -> Iterator[Problem]:
     """A disk is mounted at /dev/shm."""
     if container.workload.shm.kind == DISK:
         pod = container.workload.format == KUBERNETES
@@ -46,9 +46,9 @@ def shm_on_disk(container: Written) -> Iterator[Problem]:
 
 
 @text_rule("TL310", Severity.ERROR)
-def shm_volume_unmounted(file: WrittenFile) -> Iterator[Problem]:
+def shm_volume_unmounted(file: SourceText) -> Iterator[Problem]:
     """None of a pod's containers mounts its Memory emptyDir anywhere."""
-    pods: dict[int, list[Written]] = {}
+    pods: dict[int, list[SourceContainer]] = {}
     for container in file.containers:
         if container.pod is not None:
             pods.setdefault(id(container.pod), []).append(container)
@@ -75,7 +75,7 @@ def shm_volume_unmounted(file: WrittenFile) -> Iterator[Problem]:
 
 
 @pod_rule("TL311", Severity.ERROR)
-def mounts_outside_container(container: Written) -> Iterator[Problem]:
+def mounts_outside_container(container: SourceContainer) -> Iterator[Problem]:
     """A pod has volumeMounts of its own."""
     pod = container.pod
     key = pod.keys.get("volumeMounts") if pod is not None and pod is not container.own else None
@@ -89,7 +89,7 @@ def mounts_outside_container(container: Written) -> Iterator[Problem]:
 
 
 @text_rule("TL312", Severity.ERROR, KUBERNETES)
-def claim_template_of_memory(file: WrittenFile) -> Iterator[Problem]:
+def claim_template_of_memory(file: SourceText) -> Iterator[Problem]:
     """An emptyDir stands among the templates of claims."""
     for node in (each for root in file.nodes for each in below(root)):
         for item in _items(at(node, "volumeClaimTemplates")):
@@ -103,7 +103,7 @@ def claim_template_of_memory(file: WrittenFile) -> Iterator[Problem]:
 
 
 @container_rule("TL330", Severity.WARNING)
-def shm_of_host(container: Written) -> Iterator[Problem]:
+def shm_of_host(container: SourceContainer) -> Iterator[Problem]:
     """A folder of the host is mounted at /dev/shm."""
     if container.workload.shm.kind == BIND:
         yield Problem(
@@ -115,7 +115,7 @@ def shm_of_host(container: Written) -> Iterator[Problem]:
 
 
 @container_rule("TL331", Severity.ERROR)
-def shm_read_only(container: Written) -> Iterator[Problem]:
+def shm_read_only(container: SourceContainer) -> Iterator[Problem]:
     """A mount at /dev/shm can't be written."""
     for target in _at_shm(container, read_only=True)[-1:]:
         yield Problem(
@@ -127,7 +127,7 @@ def shm_read_only(container: Written) -> Iterator[Problem]:
 
 
 @container_rule("TL336", Severity.ERROR)
-def shm_mounted_twice(container: Written) -> Iterator[Problem]:
+def shm_mounted_twice(container: SourceContainer) -> Iterator[Problem]:
     """More than one mount stands at /dev/shm."""
     targets = _at_shm(container)
     if len(targets) > 1:
@@ -140,7 +140,7 @@ def shm_mounted_twice(container: Written) -> Iterator[Problem]:
 
 
 @container_rule("TL337", Severity.WARNING, kinds=(KUBERNETES,))
-def shm_by_subpath(container: Written) -> Iterator[Problem]:
+def shm_by_subpath(container: SourceContainer) -> Iterator[Problem]:
     """A mount at /dev/shm has a subPath."""
     for mount in _items(at(container.own, "volumeMounts")):
         path = at(mount, "subPath") or at(mount, "subPathExpr")
@@ -154,7 +154,7 @@ def shm_by_subpath(container: Written) -> Iterator[Problem]:
 
 
 @container_rule("TL338", Severity.ERROR)
-def shm_at_wrong_place(container: Written) -> Iterator[Problem]:
+def shm_at_wrong_place(container: SourceContainer) -> Iterator[Problem]:
     """A mount in memory is named for /dev/shm, or nearly is there, where nothing is."""
     if container.workload.shm.kind != ABSENT:
         return
@@ -174,7 +174,7 @@ def shm_at_wrong_place(container: Written) -> Iterator[Problem]:
 
 
 @container_rule("TL348", Severity.ERROR)
-def remount_in_container(container: Written) -> Iterator[Problem]:
+def remount_in_container(container: SourceContainer) -> Iterator[Problem]:
     """A container mounts /dev/shm itself and may not."""
     if any(map(_mounts_shm, container.argvs)) and not may_mount(container.workload):
         size = size_text(suggested_shm(container.workload, None), container)
@@ -192,7 +192,7 @@ def _mounts_shm(argv: Argv) -> bool:
 
 
 @container_rule("TL315", Severity.WARNING)
-def ipc_with_size(container: Written) -> Iterator[Problem]:
+def ipc_with_size(container: SourceContainer) -> Iterator[Problem]:
     """An ipc mode takes the effect of a stated size."""
     workload, shm = container.workload, container.workload.shm
     if shm.kind not in {HOST, CONTAINER, NONE} or shm.declared is None or shm.span is None or "--pod" in workload.rest:
@@ -211,7 +211,7 @@ def ipc_with_size(container: Written) -> Iterator[Problem]:
 
 
 @pod_rule("TL316", Severity.INFO)
-def ipc_of_host(container: Written) -> Iterator[Problem]:
+def ipc_of_host(container: SourceContainer) -> Iterator[Problem]:
     """A container, once a pod, has the host's /dev/shm and no size beside it."""
     workload, shm = container.workload, container.workload.shm
     if shm.kind == HOST and shm.declared is None and shm.span is not None:
@@ -225,7 +225,7 @@ def ipc_of_host(container: Written) -> Iterator[Problem]:
 
 
 @container_rule("TL346", Severity.INFO)
-def ipc_of_none(container: Written) -> Iterator[Problem]:
+def ipc_of_none(container: SourceContainer) -> Iterator[Problem]:
     """A container has no /dev/shm, and no size beside it says that one is meant."""
     shm = container.workload.shm
     if shm.kind == NONE and shm.declared is None:

@@ -10,7 +10,7 @@ from launcher.plan.memory import CHARGED
 from launcher.rules.base.rule import Problem
 from launcher.rules.written.commands import stated_prefetch
 from launcher.rules.written.evidence import has_gpu, is_fragment, size_text, suggested_shm, trains, workers_of
-from launcher.rules.written.model import KUBERNETES, Written
+from launcher.rules.written.model import KUBERNETES, SourceContainer
 from launcher.rules.written.text_rule import container_rule
 from launcher.units import GIB, MIB, counted, human_size, round_up
 
@@ -27,7 +27,7 @@ def _size_in_memory(workload: Workload) -> Known[int] | None:
 
 
 @container_rule("TL201", Severity.ERROR)
-def shm_size_over_memory(container: Written) -> Iterator[Problem]:
+def shm_size_over_memory(container: SourceContainer) -> Iterator[Problem]:
     """A container's /dev/shm may grow to its memory limit."""
     size, limit = _size_in_memory(container.workload), container.workload.memory
     if size is None or not isinstance(limit, Known):
@@ -44,7 +44,7 @@ def shm_size_over_memory(container: Written) -> Iterator[Problem]:
 
 
 @container_rule("TL204", Severity.WARNING)
-def working_set_over_memory(container: Written) -> Iterator[Problem]:
+def working_set_over_memory(container: SourceContainer) -> Iterator[Problem]:
     """The memory limit of a container that trains leaves a process no room beside /dev/shm."""
     size, limit = _size_in_memory(container.workload), container.workload.memory
     if size is None or not isinstance(limit, Known) or min(size.value, limit.value) < MIB:
@@ -62,7 +62,7 @@ def working_set_over_memory(container: Written) -> Iterator[Problem]:
 
 
 @container_rule("TL307", Severity.WARNING)
-def shm_unlimited(container: Written) -> Iterator[Problem]:
+def shm_unlimited(container: SourceContainer) -> Iterator[Problem]:
     """Nothing states the size of a /dev/shm in memory."""
     workload = container.workload
     if workload.shm.kind != UNSIZED:
@@ -81,7 +81,7 @@ def shm_unlimited(container: Written) -> Iterator[Problem]:
 
 
 @container_rule("TL308", Severity.WARNING, KUBERNETES)
-def shm_without_memory_limit(container: Written) -> Iterator[Problem]:
+def shm_without_memory_limit(container: SourceContainer) -> Iterator[Problem]:
     """A container of a pod has a sized /dev/shm, no memory limit and no memory request."""
     workload, size = container.workload, container.workload.shm.size
     asked = workload.memory or workload.rest.get("container.resources.requests.memory")
@@ -97,7 +97,7 @@ def shm_without_memory_limit(container: Written) -> Iterator[Problem]:
 
 
 @container_rule("TL332", Severity.WARNING)
-def shm_size_of_default(container: Written) -> Iterator[Problem]:
+def shm_size_of_default(container: SourceContainer) -> Iterator[Problem]:
     """A stated size is from 1 to 64 MiB beside stated workers."""
     size, workers = _size_in_memory(container.workload), workers_of(container)
     if size is not None and workers and MIB <= size.value <= _DEFAULT_BYTES:
@@ -111,7 +111,7 @@ def shm_size_of_default(container: Written) -> Iterator[Problem]:
 
 
 @container_rule("TL335", Severity.WARNING)
-def shm_size_below_workers(container: Written) -> Iterator[Problem]:
+def shm_size_below_workers(container: SourceContainer) -> Iterator[Problem]:
     """In a size above the default the stated workers' batches must be tiny."""
     size, workers = _size_in_memory(container.workload), workers_of(container)
     batches = (workers or 0) * stated_prefetch(container.argvs) + _BATCHES_HELD
@@ -127,7 +127,7 @@ def shm_size_below_workers(container: Written) -> Iterator[Problem]:
 
 
 @container_rule("TL363", Severity.WARNING)
-def size_not_in_effect(container: Written) -> Iterator[Problem]:
+def size_not_in_effect(container: SourceContainer) -> Iterator[Problem]:
     """A stated size leaves /dev/shm at the default."""
     shm, workers = container.workload.shm, workers_of(container)
     if shm.kind == ABSENT and isinstance(shm.declared, Known) and shm.span is not None:

@@ -9,7 +9,7 @@ from fractions import Fraction
 from launcher.diagnostics import Edit, Severity
 from launcher.formats.workload import Known, Unknown, Value
 from launcher.rules.base.rule import Problem
-from launcher.rules.written.model import COMPOSE, ECS, KUBERNETES, Written
+from launcher.rules.written.model import COMPOSE, ECS, KUBERNETES, SourceContainer
 from launcher.rules.written.text_rule import container_rule
 from launcher.units import GIB, MIB
 
@@ -21,14 +21,14 @@ _BINARY = re.compile(r"([\"']?)([0-9]+)([KMGT])i\1", re.ASCII | re.IGNORECASE)
 _MAX_DIGITS = 6  # of a size in thousandths; a longer one was written by a machine, and is right
 
 
-def _sizes(container: Written, shm: str) -> tuple[tuple[str, Value[int]], ...]:
+def _sizes(container: SourceContainer, shm: str) -> tuple[tuple[str, Value[int]], ...]:
     """Return the sizes of /dev/shm, which is called `shm`, and of the memory limit."""
     workload = container.workload
     return (shm, workload.shm.size or workload.shm.declared), ("memory", workload.memory)
 
 
 @container_rule("TL302", Severity.ERROR)
-def size_without_unit(container: Written) -> Iterator[Problem]:
+def size_without_unit(container: SourceContainer) -> Iterator[Problem]:
     """A size is a bare number below one MiB."""
     for what, value in _sizes(container, "/dev/shm"):
         if not isinstance(value, Known) or not 0 < value.value < MIB:
@@ -47,7 +47,7 @@ def size_without_unit(container: Written) -> Iterator[Problem]:
 
 
 @container_rule("TL303", Severity.ERROR, KUBERNETES)
-def size_in_thousandths(container: Written) -> Iterator[Problem]:
+def size_in_thousandths(container: SourceContainer) -> Iterator[Problem]:
     """A size of a pod is in thousandths of a byte."""
     for what, value in _sizes(container, "sizeLimit"):
         match = _MILLI.fullmatch(value.text) if isinstance(value, Known) else None
@@ -63,7 +63,7 @@ def size_in_thousandths(container: Written) -> Iterator[Problem]:
 
 
 @container_rule("TL304", Severity.ERROR)
-def size_not_read(container: Written) -> Iterator[Problem]:
+def size_not_read(container: SourceContainer) -> Iterator[Problem]:
     """A size is a Kubernetes quantity in docker or Compose, or no size at all to its reader."""
     workload = container.workload
     shm = workload.shm
@@ -98,7 +98,7 @@ def _size_of(text: str, reader: str) -> str:
 
 
 @container_rule("TL305", Severity.INFO, KUBERNETES)
-def size_decimal(container: Written) -> Iterator[Problem]:
+def size_decimal(container: SourceContainer) -> Iterator[Problem]:
     """Kubernetes reads a size of /dev/shm in powers of ten."""
     size = container.workload.shm.size
     match = _DECIMAL.fullmatch(size.text) if isinstance(size, Known) else None
@@ -113,7 +113,7 @@ def size_decimal(container: Written) -> Iterator[Problem]:
 
 
 @container_rule("TL306", Severity.WARNING, KUBERNETES)
-def size_fractional(container: Written) -> Iterator[Problem]:
+def size_fractional(container: SourceContainer) -> Iterator[Problem]:
     """A size of a pod is not a whole number of bytes."""
     workload = container.workload
     for what, value in (("sizeLimit", workload.shm.size), ("memory", workload.memory)):

@@ -7,7 +7,7 @@ import re
 from launcher.diagnostics import Span
 from launcher.formats.workload import Unknown, Workload, stated
 from launcher.rules.written.commands import is_training, stated_workers
-from launcher.rules.written.model import COMPOSE, ECS, KUBERNETES, Written, at
+from launcher.rules.written.model import COMPOSE, ECS, KUBERNETES, SourceContainer, at
 from launcher.units import GIB, MIB, docker_size, format_size
 
 _TORCH = re.compile(r"(?:^|[/_.-])(?:pytorch|torch|nemo|vllm|deepspeed|lightning|transformers-pytorch)(?:[/_.:@-]|$)")
@@ -46,12 +46,12 @@ def has_gpu(workload: Workload) -> bool:
     return gpu_count(workload) != 0
 
 
-def trains(written: Written) -> bool:
+def trains(written: SourceContainer) -> bool:
     """Return whether one of a container's commands trains."""
     return any(map(is_training, written.argvs))
 
 
-def workers_of(written: Written) -> int | None:
+def workers_of(written: SourceContainer) -> int | None:
     """Return the DataLoader workers that a container states; None where it states none.
 
     In Ray's objects variables like NUM_WORKERS count Ray's own workers.
@@ -89,7 +89,7 @@ def is_torch_image(workload: Workload) -> bool:
     return image is not None and _TORCH.search(image.partition("@")[0].lower()) is not None
 
 
-def is_fragment(written: Written) -> bool:
+def is_fragment(written: SourceContainer) -> bool:
     """Return whether a container is part of one that stands elsewhere too: an overlay of Compose, a patch.
 
     What such a text leaves out is unknown, not missing.
@@ -116,7 +116,7 @@ def engine_text(size: int) -> str:
     return f"{size // GIB}g" if size % GIB == 0 else docker_size(size)
 
 
-def size_text(size: int, written: Written) -> str:
+def size_text(size: int, written: SourceContainer) -> str:
     """Return a size in the units of the text's own format."""
     if written.workload.format == KUBERNETES:
         return format_size(size)

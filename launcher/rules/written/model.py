@@ -1,7 +1,6 @@
 """A text that somebody wrote, as the rules of written texts see it, and what they say of it.
 
-A rule of written texts has `check_written(file)`, which yields Findings. It knows nothing of other rules, guesses no
-value that the text doesn't state, and points at a place of the text.
+A rule guesses no value that the text doesn't state, and points at a place of the text.
 """
 
 from __future__ import annotations
@@ -51,7 +50,7 @@ class Instruction(NamedTuple):
     exec_form: bool = False
 
 
-class Written(NamedTuple):
+class SourceContainer(NamedTuple):
     """One container of a text: `own` is its mapping, `pod` that of its pod, `object_kind` the kind around it.
 
     `argv` is its process as far as the text says, `argvs` are the commands in it. `add_shm` returns the edits that
@@ -68,7 +67,7 @@ class Written(NamedTuple):
     argv: Argv = ()
 
 
-class WrittenFile(NamedTuple):
+class SourceText(NamedTuple):
     """One text: its kind, its containers, and what a reader found beside them.
 
     `nodes` are a YAML text's documents, `commands` the simple commands of its shell parts.
@@ -77,14 +76,14 @@ class WrittenFile(NamedTuple):
     kind: str
     text: str
     source: SpanSource
-    containers: tuple[Written, ...] = ()
+    containers: tuple[SourceContainer, ...] = ()
     nodes: tuple[Node, ...] = ()
     commands: tuple[tuple[Word, ...], ...] = ()
     instructions: tuple[Instruction, ...] = ()
     tree: ast.Module | None = None
 
 
-class Finding(NamedTuple):
+class TextFinding(NamedTuple):
     """What a rule says: `edits` carry the fix out, unasked if `safe`.
 
     `about` is the container's place where the diagnostic has another field or none.

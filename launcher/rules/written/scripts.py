@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterator
 
 from launcher.diagnostics import Span
-from launcher.rules.written.model import WrittenFile
+from launcher.rules.written.model import SourceText
 
 # What is wrong and how it is mended in the same words where a running script shows it.
 HANDLE_FIX = "open it in __getitem__, or once in each worker where it is still None"
@@ -72,7 +72,7 @@ def is_guarded(tree: ast.Module) -> bool:
     return any(isinstance(node, ast.Name) and node.id == "__name__" for node in ast.walk(tree))
 
 
-def span_of(file: WrittenFile, node: ast.expr | ast.stmt) -> Span:
+def span_of(file: SourceText, node: ast.expr | ast.stmt) -> Span:
     """Return the place of a node; the tree counts bytes, a place characters."""
     name = file.source.span(0, 0).file
     lines = file.text.split("\n")

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from launcher.diagnostics import Diagnostic, Severity
 from launcher.rules.base.rule import Problem, rule_name
-from launcher.rules.written.model import DEFECTS, Finding, Written, WrittenFile
+from launcher.rules.written.model import DEFECTS, SourceContainer, SourceText, TextFinding
 
 
 class TextRule(NamedTuple):
@@ -18,30 +18,30 @@ class TextRule(NamedTuple):
     severity: Severity
     group: str
     kinds: tuple[str, ...]
-    problems: Callable[[WrittenFile], Iterator[Problem]]
+    problems: Callable[[SourceText], Iterator[Problem]]
 
-    def check(self, file: WrittenFile) -> Iterator[Finding]:
+    def check(self, file: SourceText) -> Iterator[TextFinding]:
         """Yield what it says of a text."""
         for problem in self.problems(file) if not self.kinds or file.kind in self.kinds else ():
             message, fix, why, field, span, severity, edits, safe, about = problem
             diagnostic = Diagnostic(self.code, message, fix, why, severity or self.severity, span, field)
-            yield Finding(diagnostic, self.name, edits, safe and bool(edits), about)
+            yield TextFinding(diagnostic, self.name, edits, safe and bool(edits), about)
 
 
 def text_rule(
     code: str, severity: Severity, *kinds: str, group: str = DEFECTS
-) -> Callable[[Callable[[WrittenFile], Iterator[Problem]]], TextRule]:
+) -> Callable[[Callable[[SourceText], Iterator[Problem]]], TextRule]:
     """Make a rule of a function that is asked once a text."""
     return lambda problems: TextRule(code, rule_name(problems), severity, group, kinds, problems)
 
 
 def container_rule(
     code: str, severity: Severity, *formats: str, group: str = DEFECTS, kinds: tuple[str, ...] = ()
-) -> Callable[[Callable[[Written], Iterator[Problem]]], TextRule]:
+) -> Callable[[Callable[[SourceContainer], Iterator[Problem]]], TextRule]:
     """Make a rule of a function that is asked for each container, of these formats alone where some are named."""
 
-    def made(check: Callable[[Written], Iterator[Problem]]) -> TextRule:
-        def problems(file: WrittenFile) -> Iterator[Problem]:
+    def made(check: Callable[[SourceContainer], Iterator[Problem]]) -> TextRule:
+        def problems(file: SourceText) -> Iterator[Problem]:
             for container in file.containers:
                 if not formats or container.workload.format in formats:
                     yield from at_container(container, check(container))
@@ -53,11 +53,11 @@ def container_rule(
 
 def pod_rule(
     code: str, severity: Severity, *, group: str = DEFECTS
-) -> Callable[[Callable[[Written], Iterator[Problem]]], TextRule]:
+) -> Callable[[Callable[[SourceContainer], Iterator[Problem]]], TextRule]:
     """Make a rule of a function that is asked for each container until it says something of the pod."""
 
-    def made(check: Callable[[Written], Iterator[Problem]]) -> TextRule:
-        def problems(file: WrittenFile) -> Iterator[Problem]:
+    def made(check: Callable[[SourceContainer], Iterator[Problem]]) -> TextRule:
+        def problems(file: SourceText) -> Iterator[Problem]:
             told: set[int] = set()
             for container in file.containers:
                 if container.pod is None or id(container.pod) not in told:
@@ -70,7 +70,7 @@ def pod_rule(
     return made
 
 
-def at_container(container: Written, problems: Iterator[Problem]) -> Iterator[Problem]:
+def at_container(container: SourceContainer, problems: Iterator[Problem]) -> Iterator[Problem]:
     """Yield problems of a container, each with its field, and at its place where they have none."""
     for problem in problems:
         span, field = problem.span or container.workload.span, problem.field or container.workload.place

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from launcher.diagnostics import Diagnostic
-from launcher.measure.finding import Finding
+from launcher.measure.finding import ProbeFinding
 from launcher.measure.findings import diagnosed
 
 
 def saying(defect: str, **facts: object) -> Diagnostic:
     """Return a finding of a loader at train.py:48 in words."""
-    said = diagnosed(Finding(defect, 0, "train.py:48", facts))
+    said = diagnosed(ProbeFinding(defect, 0, "train.py:48", facts))
     assert said is not None
     return said
