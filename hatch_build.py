@@ -1,7 +1,7 @@
 """Puts the templates into the wheel as Python, so that an installed `trainlaunch` neither imports Jinja2 nor parses.
 
-Each module is what Jinja2 itself makes of a template, with `launcher.templating.built` in place of Jinja2's runtime. A
-checkout and an editable installation render the templates.
+Each module is what Jinja2 itself makes of a template, with `trainlaunch.templating.built` in place of Jinja2's runtime.
+A checkout and an editable installation render the templates.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from jinja2 import Environment
 
 JINJA2 = "jinja2>=3.1.4"
 THEIRS = "from jinja2.runtime import "
-OURS = "from launcher.templating.built import Undefined, environment, missing, str_join"
+OURS = "from trainlaunch.templating.built import Undefined, environment, missing, str_join"
 
 
 class TemplateHook(BuildHookInterface):  # type: ignore[type-arg]
@@ -31,9 +31,9 @@ class TemplateHook(BuildHookInterface):  # type: ignore[type-arg]
         for name, source in modules(self.root).items():
             path = Path(self._folder.name, f"{name}.py")
             path.write_text(source, encoding="utf-8")
-            build_data["force_include"][str(path)] = f"launcher/templates/{name}.py"
+            build_data["force_include"][str(path)] = f"trainlaunch/templates/{name}.py"
         for path in Path(self.root, "templates").glob("*.sh"):
-            build_data["force_include"][str(path)] = f"launcher/templates/{path.name}"
+            build_data["force_include"][str(path)] = f"trainlaunch/templates/{path.name}"
 
     def finalize(self, version: str, build_data: dict[str, Any], artifact_path: str) -> None:
         """Delete what the wheel has by now."""
@@ -46,10 +46,10 @@ def modules(root: str) -> dict[str, str]:
 
     Raises jinja2.TemplateAssertionError where a template has a filter or a test that is not trainlaunch's own.
     """
-    sys.path.insert(0, root)
-    from launcher.templating.built import module_name
-    from launcher.templating.environment import TEMPLATES, environment
-    from launcher.templating.filters import FILTERS, TESTS
+    sys.path.insert(0, str(Path(root, "launcher")))
+    from trainlaunch.templating.built import module_name
+    from trainlaunch.templating.environment import TEMPLATES, environment
+    from trainlaunch.templating.filters import FILTERS, TESTS
 
     jinja = environment()
     jinja.filters, jinja.tests = dict(FILTERS), dict(TESTS)

@@ -30,12 +30,12 @@ from typing import Any
 import yaml
 
 ROOT = Path(__file__).resolve().parents[1]
-sys.path.insert(0, str(ROOT))
+sys.path.insert(0, str(ROOT / "launcher"))
 
-from launcher.policy import read_job  # noqa: E402 - the checkout's own package, whatever is installed
-from launcher.render import render  # noqa: E402
-from launcher.rules import plan_job  # noqa: E402
-from launcher.targets import TARGETS, text_targets  # noqa: E402
+from trainlaunch.policy import read_job  # noqa: E402 - the checkout's own package, whatever is installed
+from trainlaunch.render import render  # noqa: E402
+from trainlaunch.rules import plan_job  # noqa: E402
+from trainlaunch.targets import TARGETS, text_targets  # noqa: E402
 
 JOBS = 1000
 RUNS = 3
@@ -110,13 +110,15 @@ def measure(folder: Path, jobs: int, runs: int, *, renders: bool) -> Measured:
 
 def start(folder: Path, *, renders: bool) -> int:
     """Start `trainlaunch check` on `folder`, or `render` of its jobs, and return its process id."""
-    argv = [sys.executable, "-m", "launcher", "check", str(folder)]
+    argv = [sys.executable, "-m", "trainlaunch", "check", str(folder)]
     if renders:
         out = folder / "out"
         shutil.rmtree(out, ignore_errors=True)
         argv = [*argv[:3], "render", str(folder / "jobs"), "--target", "all", "--write-to", str(out)]
     no_notes = (os.POSIX_SPAWN_OPEN, 2, os.devnull, os.O_WRONLY, 0)
-    return os.posix_spawn(sys.executable, argv, {**os.environ, "PYTHONPATH": str(ROOT)}, file_actions=[no_notes])
+    return os.posix_spawn(
+        sys.executable, argv, {**os.environ, "PYTHONPATH": str(ROOT / "launcher")}, file_actions=[no_notes]
+    )
 
 
 def run_once(folder: Path, *, renders: bool) -> tuple[float, float]:

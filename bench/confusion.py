@@ -17,9 +17,10 @@ from collections.abc import Sequence
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
-sys.path.insert(0, str(ROOT))
+sys.path[:0] = [str(ROOT), str(ROOT / "launcher")]
 
-from launcher.diagnose import all_causes  # noqa: E402 - the checkout's own package, whatever is installed
+from trainlaunch.diagnose import all_causes  # noqa: E402 - the checkout's own package, whatever is installed
+
 from tests.diagnose.corpus import evidence_for, harmless, rows  # noqa: E402
 
 

@@ -15,11 +15,10 @@ from pathlib import Path
 from typing import Any
 
 import yaml
-
-from launcher.policy import read_job
-from launcher.render import render
-from launcher.rules import plan_job
-from launcher.targets import text_targets
+from trainlaunch.policy import read_job
+from trainlaunch.render import render
+from trainlaunch.rules import plan_job
+from trainlaunch.targets import text_targets
 
 JOB: dict[str, Any] = {
     "name": "resnet50",

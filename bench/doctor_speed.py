@@ -98,11 +98,11 @@ def write_log(path: Path, size: int, step: Callable[[int], str]) -> None:
 
 def measure(name: str, path: Path) -> Measured:
     """Run `trainlaunch doctor` on a log in a process of its own."""
-    command = [sys.executable, "-m", "launcher", "doctor", "--log", str(path), "--exit-code", "1", "-o", "json"]
+    command = [sys.executable, "-m", "trainlaunch", "doctor", "--log", str(path), "--exit-code", "1", "-o", "json"]
     answer = path.with_suffix(".json")
     since = time.monotonic()
     with answer.open("wb") as out:
-        environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+        environment = {**os.environ, "PYTHONPATH": str(ROOT / "launcher")}
         actions = [(os.POSIX_SPAWN_DUP2, out.fileno(), 1)]
         child = os.posix_spawn(sys.executable, command, environment, file_actions=actions)
         _, _, used = os.wait4(child, 0)

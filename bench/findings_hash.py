@@ -24,15 +24,15 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 ROOT = Path(__file__).resolve().parents[1]
-sys.path.insert(0, str(ROOT))
+sys.path[:0] = [str(ROOT), str(ROOT / "launcher")]
 
-from launcher.diagnostics import Diagnostic  # noqa: E402 - the checkout's own package, whatever is installed
-from launcher.errors import LaunchError  # noqa: E402
-from launcher.lint.judge import lint_text  # noqa: E402
-from launcher.lint.kinds import KINDS  # noqa: E402
-from launcher.policy import read_job  # noqa: E402
-from launcher.rules import plan_and_findings  # noqa: E402
-from launcher.targets import TARGETS  # noqa: E402
+from trainlaunch.diagnostics import Diagnostic  # noqa: E402 - the checkout's own package, whatever is installed
+from trainlaunch.errors import LaunchError  # noqa: E402
+from trainlaunch.lint.judge import lint_text  # noqa: E402
+from trainlaunch.lint.kinds import KINDS  # noqa: E402
+from trainlaunch.policy import read_job  # noqa: E402
+from trainlaunch.rules import plan_and_findings  # noqa: E402
+from trainlaunch.targets import TARGETS  # noqa: E402
 
 DEFAULTS = ("tests", "examples", "docs", "README.md")
 GROUPS = ("defects", "practice")

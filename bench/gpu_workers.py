@@ -31,8 +31,8 @@ RATE = re.compile(r"^images per second ([\d.]+)$", re.MULTILINE)
 
 def trainlaunch(*argv: str) -> str:
     """Return what a command of this checkout prints on stdout; its stderr is shown."""
-    env = {**os.environ, "PYTHONPATH": str(ROOT)}
-    program = [sys.executable, "-m", "launcher", *argv]
+    env = {**os.environ, "PYTHONPATH": str(ROOT / "launcher")}
+    program = [sys.executable, "-m", "trainlaunch", *argv]
     return subprocess.run(program, stdout=subprocess.PIPE, text=True, check=True, env=env, timeout=900).stdout
 
 

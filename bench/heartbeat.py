@@ -14,7 +14,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from launcher.inside.heartbeat import LINE, LINES, Heartbeat, follow
+from trainlaunch.inside.heartbeat import LINE, LINES, Heartbeat, follow
 
 MOST = 5.0  # microseconds
 

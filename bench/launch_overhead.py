@@ -26,7 +26,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 ROOT = Path(__file__).resolve().parents[1]
-sys.path.insert(0, str(ROOT))
+sys.path[:0] = [str(ROOT), str(ROOT / "launcher")]
 
 from tests.engine.images import base_image  # noqa: E402 - the checkout's own
 from tests.installed.wheel import install_wheel  # noqa: E402
@@ -74,7 +74,7 @@ def run_once(argv: Sequence[str], folder: Path) -> tuple[float, float]:
 
 def measure(python: Path, folder: Path, rounds: int) -> list[Timed]:
     """Return the times of both ways, each run once a round after one that doesn't count; `python` has the wheel."""
-    job, launch = str(folder / "job.yaml"), [str(python), "-m", "launcher"]
+    job, launch = str(folder / "job.yaml"), [str(python), "-m", "trainlaunch"]
     rendering = subprocess.run([*launch, "render", job], check=True, capture_output=True, env=own_environment())
     (folder / "job.sh").write_bytes(rendering.stdout)
     ways: dict[str, Callable[[], tuple[float, float]]] = {

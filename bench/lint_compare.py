@@ -22,12 +22,13 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 ROOT = Path(__file__).resolve().parents[1]
-sys.path.insert(0, str(ROOT))
+sys.path.insert(0, str(ROOT / "launcher"))
+
+from trainlaunch.diagnostics import Severity  # noqa: E402
+from trainlaunch.lint.files import files_of  # noqa: E402
+from trainlaunch.lint.judge import lint_file  # noqa: E402
 
 from bench.lint_cases import file_name, rows  # noqa: E402  it is this checkout's
-from launcher.diagnostics import Severity  # noqa: E402
-from launcher.lint.files import files_of  # noqa: E402
-from launcher.lint.judge import lint_file  # noqa: E402
 
 PUBLIC = ROOT / "tests" / "lint" / "public"
 _ABOUT = re.compile(

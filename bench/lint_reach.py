@@ -17,7 +17,7 @@ import time
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
-sys.path.insert(0, str(ROOT))
+sys.path.insert(0, str(ROOT / "launcher"))
 
 from bench.lint_cases import file_name, rows  # noqa: E402  it is this checkout's
 
@@ -51,7 +51,7 @@ def main() -> int:
     count = parser.parse_args().files
     with tempfile.TemporaryDirectory() as folder:
         write_files(Path(folder), count)
-        command = [sys.executable, "-m", "launcher", "lint", folder, "-o", "json"]
+        command = [sys.executable, "-m", "trainlaunch", "lint", folder, "-o", "json"]
         times: list[float] = []
         for _ in range(3):
             start = time.perf_counter()

@@ -19,9 +19,9 @@ data_loader:
 EOF
 wrapper=$(cd "$(dirname "$0")/.." && "${PYTHON:-python3}" - "$folder/job.yaml" <<'EOF'
 import pathlib, sys
-from launcher.job import read_job
-from launcher.rules import plan_job
-from launcher.render.preflight import preflight_text
+from trainlaunch.job import read_job
+from trainlaunch.rules import plan_job
+from trainlaunch.render.preflight import preflight_text
 print(preflight_text(plan_job(read_job(pathlib.Path(sys.argv[1])))), end="")
 EOF
 )

@@ -29,13 +29,13 @@ from typing import Any
 import yaml
 
 ROOT = Path(__file__).resolve().parents[1]
-sys.path.insert(0, str(ROOT))
+sys.path[:0] = [str(ROOT), str(ROOT / "launcher")]
 
-from launcher.plan.launch_plan import LaunchPlan  # noqa: E402
-from launcher.plan.shared_memory import PAGE  # noqa: E402
-from launcher.policy import read_job  # noqa: E402 - the checkout's own package, whatever is installed
-from launcher.rules import plan_job  # noqa: E402
-from launcher.units import MIB  # noqa: E402
+from trainlaunch.plan.launch_plan import LaunchPlan  # noqa: E402
+from trainlaunch.plan.shared_memory import PAGE  # noqa: E402
+from trainlaunch.policy import read_job  # noqa: E402 - the checkout's own package, whatever is installed
+from trainlaunch.rules import plan_job  # noqa: E402
+from trainlaunch.units import MIB  # noqa: E402
 
 HERE = Path(__file__).resolve().parent / "shm_accuracy"
 CONFIGURATIONS = HERE / "configurations.yaml"

@@ -27,10 +27,11 @@ from pathlib import Path
 from typing import NamedTuple
 
 ROOT = Path(__file__).resolve().parents[1]
-sys.path.insert(0, str(ROOT))
+sys.path[:0] = [str(ROOT), str(ROOT / "launcher")]
 
-from launcher.cli.verbs import VERBS  # noqa: E402 - the checkout's own package, whatever is installed
-from launcher.targets import text_targets  # noqa: E402
+from trainlaunch.cli.verbs import VERBS  # noqa: E402 - the checkout's own package, whatever is installed
+from trainlaunch.targets import text_targets  # noqa: E402
+
 from tests.installed.wheel import install_wheel  # noqa: E402
 
 JOB = ROOT / "examples" / "quickstart" / "job.yaml"
@@ -62,7 +63,7 @@ def commands(python: Path, torchx: Path) -> dict[str, list[str]]:
 
     `python` has the wheel, the folder `torchx` a virtual environment with TorchX.
     """
-    launch = [str(python), "-m", "launcher"]
+    launch = [str(python), "-m", "trainlaunch"]
     found = {BARE: [str(python), "-c", "pass"], "trainlaunch --version": [*launch, "--version"]}
     for verb in VERBS:
         for arguments in ARGUMENTS.get(verb, [("--help",)]):

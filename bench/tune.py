@@ -28,7 +28,7 @@ from typing import Any, NamedTuple
 import yaml
 
 ROOT = Path(__file__).resolve().parents[1]
-sys.path.insert(0, str(ROOT))
+sys.path[:0] = [str(ROOT), str(ROOT / "launcher")]
 
 from tests.engine.images import torch_image  # noqa: E402
 
@@ -131,8 +131,8 @@ def timed(case: Case, folder: Path, image: str, settings: list[str]) -> dict[str
 
 def trainlaunch(*argv: str) -> str:
     """Return what a command of this checkout prints."""
-    env = {**os.environ, "PYTHONPATH": str(ROOT)}
-    program = [sys.executable, "-m", "launcher", *argv]
+    env = {**os.environ, "PYTHONPATH": str(ROOT / "launcher")}
+    program = [sys.executable, "-m", "trainlaunch", *argv]
     return subprocess.run(program, stdout=subprocess.PIPE, text=True, check=True, env=env, timeout=900).stdout
 
 

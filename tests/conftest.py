@@ -17,8 +17,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from trainlaunch.run.compose.command import find_compose
 
-from launcher.run.compose.command import find_compose
 from tests import groups
 from tests.engine import images
 from tests.folder_times import FolderTimes
@@ -107,8 +107,8 @@ def start() -> Iterator[Callable[..., subprocess.Popen[bytes]]]:
 
     def run(*args: str, **env: str) -> subprocess.Popen[bytes]:
         process = subprocess.Popen(
-            [sys.executable, "-m", "launcher", *args],
-            env={**os.environ, "PYTHONPATH": str(ROOT), **env},
+            [sys.executable, "-m", "trainlaunch", *args],
+            env={**os.environ, "PYTHONPATH": str(ROOT / "launcher"), **env},
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,

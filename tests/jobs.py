@@ -6,11 +6,10 @@ from pathlib import Path
 from typing import Any
 
 import yaml
-
-from launcher.job.spec import JobSpec
-from launcher.plan.launch_plan import LaunchPlan
-from launcher.policy import read_job
-from launcher.rules import check_plan, plan_job
+from trainlaunch.job.spec import JobSpec
+from trainlaunch.plan.launch_plan import LaunchPlan
+from trainlaunch.policy import read_job
+from trainlaunch.rules import check_plan, plan_job
 
 MINIMAL: dict[str, Any] = {"name": "digits", "image": "trainer:1", "command": ["python", "train.py"]}
 

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, Protocol
 from unittest import mock
 
-from launcher.cli.main import main
+from trainlaunch.cli.main import main
 
 ROOT = Path(__file__).resolve().parents[1]
 SHARED_WITH_A_PROCESS = {"cwd", "env", "input", "timeout"}  # keywords of `subprocess.run` that mean the same in here
@@ -41,8 +41,8 @@ def run_process(argv: list[str], **kw: Any) -> subprocess.CompletedProcess[str]:
 
 def run_started(*args: str, **kw: Any) -> subprocess.CompletedProcess[str]:
     """Run `trainlaunch ARGS` of this checkout in a process of its own; `env` is added to this process's variables."""
-    environment = {**os.environ, **kw.pop("env", {}), "PYTHONPATH": str(ROOT)}
-    return run_process([sys.executable, "-m", "launcher", *args], env=environment, **kw)
+    environment = {**os.environ, **kw.pop("env", {}), "PYTHONPATH": str(ROOT / "launcher")}
+    return run_process([sys.executable, "-m", "trainlaunch", *args], env=environment, **kw)
 
 
 def run_here(*args: str, **kw: Any) -> subprocess.CompletedProcess[str]:

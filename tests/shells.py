@@ -31,7 +31,7 @@ class Terminal:
         self.pid, self._master = pty.fork()
         if self.pid == 0:
             os.chdir(folder)
-            os.execve(sys.executable, [sys.executable, "-m", "launcher", *argv], dict(env))  # noqa: S606
+            os.execve(sys.executable, [sys.executable, "-m", "trainlaunch", *argv], dict(env))  # noqa: S606
         self.resize(33, 111)
         self._code: int | None = None
 
@@ -90,7 +90,13 @@ class Shells:
     def __init__(self, folder: Path, args: Sequence[str] = (), **env: str) -> None:
         self.folder = folder
         self.args = list(args)
-        self.env = {**os.environ, "PYTHONPATH": str(ROOT), "TERM": "xterm-256color", "NO_COLOR": "1", **env}
+        self.env = {
+            **os.environ,
+            "PYTHONPATH": str(ROOT / "launcher"),
+            "TERM": "xterm-256color",
+            "NO_COLOR": "1",
+            **env,
+        }
         self._terminals: list[Terminal] = []
 
     def on_terminal(self, what: str = "job.yaml", *command: str) -> Terminal:
@@ -101,7 +107,7 @@ class Shells:
 
     def on_pipes(self, *command: str, what: str = "job.yaml", given: bytes = b"") -> subprocess.CompletedProcess[bytes]:
         """Run it to its end without a terminal."""
-        argv = [sys.executable, "-m", "launcher", "shell", what, *self.args, "--", *command]
+        argv = [sys.executable, "-m", "trainlaunch", "shell", what, *self.args, "--", *command]
         return subprocess.run(
             argv, cwd=self.folder, env=self.env, input=given, capture_output=True, timeout=PATIENCE, check=False
         )

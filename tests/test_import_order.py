@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-PACKAGE = Path(__file__).parent.parent / "launcher"
+PACKAGE = Path(__file__).parent.parent / "launcher" / "trainlaunch"
 # design order: each may import those before it, and itself
 LAYERS = (
     *("units", "visible", "diagnostics", "errors", "manuals", "targets", "kinds", "repository"),
@@ -45,7 +45,7 @@ def test_imports_go_downward_only(path: Path) -> None:
         return
     own = LAYERS.index(layer_of(path))
     for module in imports(path):
-        if module.startswith("launcher."):
+        if module.startswith("trainlaunch."):
             assert LAYERS.index(module.split(".")[1]) <= own, f"{path} imports {module}"
 
 

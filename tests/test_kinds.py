@@ -11,10 +11,10 @@ from typing import Any
 
 import pytest
 import yaml
+from trainlaunch.kinds import KINDS, PARTS, Kind, objects, workloads
+from trainlaunch.plan.names import LONGEST_NAME, longest_cluster_name
+from trainlaunch.render import render
 
-from launcher.kinds import KINDS, PARTS, Kind, objects, workloads
-from launcher.plan.names import LONGEST_NAME, longest_cluster_name
-from launcher.render import render
 from tests.conftest import ROOT
 from tests.jobs import plan_with, write_job
 
@@ -24,16 +24,16 @@ WITH_FAKE = """
 import json, sys
 from pathlib import Path
 from jinja2 import ChoiceLoader, DictLoader
-from launcher.kinds import KINDS, Kind, workloads
+from trainlaunch.kinds import KINDS, Kind, workloads
 KINDS["fakejob"] = Kind(
     "fakejob", "FakeJob", "fake.dev/v1", "fakejobs", pod_template=("spec", "template"), container_name="fake",
     suffix_of_several="-{last}", first_host="{name}-first", retries=False, no_attempts="it can't",
 )
-from launcher.errors import JobFileRejected
-from launcher.policy import read_job
-from launcher.render import render
-from launcher.rules import plan_job
-from launcher.templating.environment import environment
+from trainlaunch.errors import JobFileRejected
+from trainlaunch.policy import read_job
+from trainlaunch.render import render
+from trainlaunch.rules import plan_job
+from trainlaunch.templating.environment import environment
 template = '''{% include "kubernetes/header.yaml.j2" %}
 apiVersion: "fake.dev/v1"
 kind: "FakeJob"
@@ -63,7 +63,7 @@ def with_fake(job: Path) -> Any:
         check=False,
         capture_output=True,
         text=True,
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        env={**os.environ, "PYTHONPATH": str(ROOT / "launcher")},
         timeout=60,
     )
     assert done.returncode == 0, done.stderr

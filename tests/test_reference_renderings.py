@@ -6,13 +6,12 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-
-from launcher.policy import read_job
-from launcher.render import render
-from launcher.render.kustomize import KUSTOMIZATION, kustomization_text
-from launcher.rules import plan_job
-from launcher.targets import TARGETS
-from launcher.verify import verified
+from trainlaunch.policy import read_job
+from trainlaunch.render import render
+from trainlaunch.render.kustomize import KUSTOMIZATION, kustomization_text
+from trainlaunch.rules import plan_job
+from trainlaunch.targets import TARGETS
+from trainlaunch.verify import verified
 
 ROOT = Path(__file__).resolve().parents[1]
 SHOWN = (

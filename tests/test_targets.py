@@ -10,13 +10,13 @@ from pathlib import Path
 from types import ModuleType
 
 import pytest
+from trainlaunch.errors import JobFileRejected
+from trainlaunch.job.validation.fields import Checked, cannot
+from trainlaunch.plan.launch_plan import LaunchPlan
+from trainlaunch.render import render
+from trainlaunch.render.header import header_lines
+from trainlaunch.targets import TARGETS, Target, text_targets
 
-from launcher.errors import JobFileRejected
-from launcher.job.validation.fields import Checked, cannot
-from launcher.plan.launch_plan import LaunchPlan
-from launcher.render import render
-from launcher.render.header import header_lines
-from launcher.targets import TARGETS, Target, text_targets
 from tests.conftest import ROOT
 from tests.jobs import plan_with, write_job
 
@@ -25,12 +25,12 @@ FAKE = Target("fake", file_name="{name}.fake", one_node="a fake has one node")
 # A process of its own: the table of fields is made from the records when it is first imported.
 WITH_FAKE = """
 import sys, types
-from launcher.targets import TARGETS, Target
+from trainlaunch.targets import TARGETS, Target
 TARGETS["fake"] = Target("fake", has_text=False)
-checks = types.ModuleType("launcher.job.validation.fake")
+checks = types.ModuleType("trainlaunch.job.validation.fake")
 checks.check = lambda job: None
 sys.modules[checks.__name__] = checks
-from launcher.cli.main import main
+from trainlaunch.cli.main import main
 raise SystemExit(main(sys.argv[1:]))
 """
 
@@ -38,7 +38,7 @@ raise SystemExit(main(sys.argv[1:]))
 @pytest.fixture
 def fake(monkeypatch: pytest.MonkeyPatch) -> None:
     """Add a target: its record, and its modules of two rooms."""
-    checks, renderer = ModuleType("launcher.job.validation.fake"), ModuleType("launcher.render.fake")
+    checks, renderer = ModuleType("trainlaunch.job.validation.fake"), ModuleType("trainlaunch.render.fake")
 
     def check(job: Checked) -> None:
         if job.value("annotations"):
@@ -82,7 +82,7 @@ def test_a_new_target_is_known_to_the_job_file_and_the_command_line(tmp_path: Pa
             check=False,
             capture_output=True,
             text=True,
-            env={**os.environ, "PYTHONPATH": str(ROOT)},
+            env={**os.environ, "PYTHONPATH": str(ROOT / "launcher")},
             timeout=60,
         )
         assert (done.returncode, "target fake" in done.stdout, "3Gi" in done.stdout) == (0, True, True), done.stderr
@@ -91,7 +91,9 @@ def test_a_new_target_is_known_to_the_job_file_and_the_command_line(tmp_path: Pa
 def test_modules_that_compare_a_targets_name_are_few() -> None:
     """What is so of a target is asked of its record."""
     compare = {
-        str(path.relative_to(ROOT)) for path in (ROOT / "launcher").rglob("*.py") if _compares_names(path.read_text())
+        str(path.relative_to(ROOT))
+        for path in (ROOT / "launcher" / "trainlaunch").rglob("*.py")
+        if _compares_names(path.read_text())
     }
     assert len(compare) <= MOST_FILES_THAT_COMPARE_NAMES, compare
 

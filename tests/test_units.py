@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-
-from launcher.units import (
+from trainlaunch.units import (
     UnreadableValue,
     format_cpus,
     format_duration,

@@ -30,14 +30,14 @@ def python_for(uid: int) -> str:
 
 def trainlaunch_as(uid: int, *words: str, groups: list[int] | None = None, **env: str) -> Done:
     """Run a verb of this checkout as another user, of `groups` too, with that user's variables and these."""
-    done = as_user(uid, [python_for(uid), "-m", "launcher", *words], groups=groups, **env)
+    done = as_user(uid, [python_for(uid), "-m", "trainlaunch", *words], groups=groups, **env)
     assert done is not None
     return done
 
 
 def as_user(uid: int, argv: list[str], *, groups: list[int] | None = None, **env: str) -> Done | None:
     """Run a program as another user; None where that user may not run it."""
-    known = {"PATH": os.environ["PATH"], "PYTHONPATH": f"{ROOT}:{PACKAGES}", "HOME": "/nonexistent", **env}
+    known = {"PATH": os.environ["PATH"], "PYTHONPATH": f"{ROOT}/launcher:{PACKAGES}", "HOME": "/nonexistent", **env}
     try:
         return subprocess.run(
             argv,

@@ -6,7 +6,7 @@ python examples/scheduler/nightly.py examples/quickstart/job.yaml
 import sys
 from pathlib import Path
 
-from launcher import api
+from trainlaunch import api
 
 DATASETS = ("digits", "letters")
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from trainlaunch.targets import text_targets
 
 from bench import bulk as bench
-from launcher.targets import text_targets
 from tests.conftest import Runs
 
 

@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from trainlaunch.units import MIB
 
 from bench import shm_accuracy as bench
-from launcher.units import MIB
 
 SIZING = Path(__file__).resolve().parents[2] / "docs" / "sizing.md"
 ALL = {each.name: each for each in bench.configurations(bench.CONFIGURATIONS)}

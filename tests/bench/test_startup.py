@@ -6,10 +6,10 @@ import sys
 from pathlib import Path
 
 import pytest
+from trainlaunch.cli.verbs import VERBS
 
 from bench import startup
 from bench.startup import BARE, TORCHX, Timed, commands, missed, run_once, table, timed
-from launcher.cli.verbs import VERBS
 
 
 def results(**times: float) -> list[Timed]:

@@ -25,7 +25,7 @@ def bin_folder(tmp_path: Path) -> Path:
     folder = tmp_path / "bin"
     folder.mkdir()
     program = folder / "trainlaunch"
-    program.write_text(f'#!/bin/sh\nPYTHONPATH="{ROOT}" exec "{sys.executable}" -m launcher "$@"\n')
+    program.write_text(f'#!/bin/sh\nPYTHONPATH="{ROOT}/launcher" exec "{sys.executable}" -m trainlaunch "$@"\n')
     program.chmod(0o755)
     return folder
 

@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 import yaml
+from trainlaunch.committed.check import find_renderings
+from trainlaunch.errors import UsageError
 
-from launcher.committed.check import find_renderings
-from launcher.errors import UsageError
 from tests.conftest import ROOT, Runs
 from tests.jobs import write_job
 
@@ -365,5 +365,5 @@ def test_check_imports_no_heavy_package(trainlaunch: Runs, kept: Path) -> None:
     """It starts fast: no pydantic, rich, docker or kubernetes."""
     done = trainlaunch("check", cwd=kept, env={"PYTHONPROFILEIMPORTTIME": "1"})
     imported = {line.rsplit("|", 1)[-1].strip().split(".")[0] for line in done.stderr.splitlines() if "|" in line}
-    assert "launcher" in imported
+    assert "trainlaunch" in imported
     assert imported & {"pydantic", "rich", "docker", "kubernetes", "torch", "requests"} == set()

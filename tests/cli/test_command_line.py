@@ -9,8 +9,8 @@ import shlex
 from pathlib import Path
 
 import pytest
+from trainlaunch.cli.verbs import VERBS
 
-from launcher.cli.verbs import VERBS
 from tests.conftest import Runs
 from tests.jobs import write_job
 from tests.runners import no_file_may_grow
@@ -236,7 +236,7 @@ def test_planning_verbs_import_no_heavy_package(trainlaunch: Runs, tmp_path: Pat
     done = trainlaunch(verb, *job, env={"PYTHONPROFILEIMPORTTIME": "1"})
     assert done.returncode == 0
     imported = {line.rsplit("|", 1)[-1].strip().split(".")[0] for line in done.stderr.splitlines() if "|" in line}
-    assert "launcher" in imported
+    assert "trainlaunch" in imported
     assert imported & {"pydantic", "rich", "docker", "kubernetes", "torch", "requests"} == set()
 
 

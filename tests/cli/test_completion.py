@@ -16,10 +16,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-
-from launcher.cli import shells
-from launcher.cli.grammar import verbs
-from launcher.cli.verbs import VERBS
+from trainlaunch.cli import shells
+from trainlaunch.cli.grammar import verbs
+from trainlaunch.cli.verbs import VERBS
 
 WRITERS = {"bash": shells.bash, "zsh": shells.zsh, "fish": shells.fish}
 # Text typed before Tab, and what must be offered, and what must not.
@@ -194,7 +193,7 @@ def test_bash_keeps_a_name_with_a_space_whole(workplace: Path) -> None:
 def test_every_option_of_the_parser_is_known(verb: str) -> None:
     """An option that someone adds is completed without another change."""
     parser = argparse.ArgumentParser()
-    importlib.import_module(f"launcher.cli.{verb}").add_arguments(parser)
+    importlib.import_module(f"trainlaunch.cli.{verb}").add_arguments(parser)
     flags = {flag for action in parser._actions for flag in action.option_strings}
     known = next(each for each in verbs() if each.name == verb)
     assert {flag for option in known.options for flag in option.flags} == flags

@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from trainlaunch.diagnostics import Diagnostic
+from trainlaunch.run import machine
 
-from launcher.diagnostics import Diagnostic
-from launcher.run import machine
 from tests.conftest import Runs
 from tests.diagnose.corpus import rows
 

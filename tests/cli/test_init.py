@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from trainlaunch.policy import read_job
 
-from launcher.policy import read_job
 from tests.conftest import ROOT, Runs
 
 
@@ -106,5 +106,5 @@ def test_the_verbs_about_words_import_no_heavy_package(trainlaunch: Runs, words:
     done = trainlaunch(*words, env={"PYTHONPROFILEIMPORTTIME": "1"})
     assert done.returncode == 0
     imported = {line.rsplit("|", 1)[-1].strip().split(".")[0] for line in done.stderr.splitlines() if "|" in line}
-    assert "launcher" in imported
+    assert "trainlaunch" in imported
     assert imported & {"pydantic", "rich", "docker", "kubernetes", "jinja2", "torch", "requests"} == set()

@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from trainlaunch.policy import read_job
 
-from launcher.policy import read_job
 from tests.conftest import ROOT, Runs
 from tests.runners import run_started
 

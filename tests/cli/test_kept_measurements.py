@@ -7,11 +7,11 @@ from pathlib import Path
 from typing import NoReturn
 
 import pytest
+from trainlaunch.cli import measured_lock
+from trainlaunch.cli import tune as tune_verb
+from trainlaunch.diagnostics import Diagnostic
+from trainlaunch.errors import UsageError
 
-from launcher.cli import measured_lock
-from launcher.cli import tune as tune_verb
-from launcher.diagnostics import Diagnostic
-from launcher.errors import UsageError
 from tests.conftest import Runs
 from tests.jobs import write_job
 from tests.measure.tune.made import tuned

@@ -6,11 +6,11 @@ import argparse
 import time
 
 import pytest
+from trainlaunch.cli.log_options import add_log_arguments, part_of
+from trainlaunch.errors import UsageError
+from trainlaunch.run.log_position import WHOLE, LogPart
+from trainlaunch.run.timestamps import SECOND, nanoseconds
 
-from launcher.cli.log_options import add_log_arguments, part_of
-from launcher.errors import UsageError
-from launcher.run.log_position import WHOLE, LogPart
-from launcher.run.timestamps import SECOND, nanoseconds
 from tests.conftest import Runs
 
 

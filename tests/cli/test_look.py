@@ -12,11 +12,11 @@ import termios
 from pathlib import Path
 
 import pytest
+from trainlaunch.cli.look import Look, wrapped
+from trainlaunch.cli.report import framed
+from trainlaunch.cli.verbs import VERBS
+from trainlaunch.diagnostics import Diagnostic, Span
 
-from launcher.cli.look import Look, wrapped
-from launcher.cli.report import framed
-from launcher.cli.verbs import VERBS
-from launcher.diagnostics import Diagnostic, Span
 from tests.jobs import write_job
 from tests.runners import ROOT, run_started
 
@@ -27,8 +27,8 @@ def on_a_terminal(columns: int, *words: str) -> str:
     """Return what `trainlaunch WORDS` prints on a terminal of so many columns."""
     ours, theirs = os.openpty()
     fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 40, columns, 0, 0))
-    command = [sys.executable, "-m", "launcher", *words]
-    env = {**os.environ, "PYTHONPATH": str(ROOT), "NO_COLOR": "1"}
+    command = [sys.executable, "-m", "trainlaunch", *words]
+    env = {**os.environ, "PYTHONPATH": str(ROOT / "launcher"), "NO_COLOR": "1"}
     with subprocess.Popen(command, stdin=theirs, stdout=theirs, stderr=theirs, env=env) as process:
         os.close(theirs)
         said = b""

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 import yaml
+from trainlaunch.committed.jobs import find_jobs
 
-from launcher.committed.jobs import find_jobs
 from tests.conftest import ROOT, Runs
 from tests.jobs import MINIMAL
 

@@ -9,11 +9,11 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from trainlaunch.cli.runs import bare_evidence, shown
+from trainlaunch.cli.streams import Streams
+from trainlaunch.cli.terminal import Screen
+from trainlaunch.diagnose.evidence import Evidence
 
-from launcher.cli.runs import bare_evidence, shown
-from launcher.cli.streams import Streams
-from launcher.cli.terminal import Screen
-from launcher.diagnose.evidence import Evidence
 from tests.jobs import write_job
 
 

@@ -13,16 +13,16 @@ JOB = ROOT / "examples" / "quickstart" / "job.yaml"
 # shutil, json, traceback and difflib a quarter to a half each.
 COSTLY = {"dataclasses", "difflib", "inspect", "jinja2", "json", "shutil", "tempfile", "traceback"}
 OF_OTHER_TARGETS = {
-    "docker": {"launcher.render.compose", "launcher.render.kubernetes", "launcher.verify.kubernetes"},
-    "compose": {"launcher.render.docker", "launcher.formats.docker.read", "csv"},
-    "kubernetes": {"launcher.render.docker", "launcher.render.compose", "launcher.formats.docker.read", "csv"},
+    "docker": {"trainlaunch.render.compose", "trainlaunch.render.kubernetes", "trainlaunch.verify.kubernetes"},
+    "compose": {"trainlaunch.render.docker", "trainlaunch.formats.docker.read", "csv"},
+    "kubernetes": {"trainlaunch.render.docker", "trainlaunch.render.compose", "trainlaunch.formats.docker.read", "csv"},
 }
 
 
 def loaded_by(python: Path, *argv: str) -> set[str]:
     """Return the modules that a process of the installed package has when `trainlaunch ARGV` is done."""
     program = (
-        "import sys\nfrom launcher.cli.main import main\ncode = main(sys.argv[1:])\n"
+        "import sys\nfrom trainlaunch.cli.main import main\ncode = main(sys.argv[1:])\n"
         "print('\\n' + '\\n'.join(sys.modules), file=sys.stderr)\nraise SystemExit(code)"
     )
     # Isolated, so that only this program's own imports count; coverage tools and site hooks load modules of theirs.
@@ -35,7 +35,7 @@ def loaded_by(python: Path, *argv: str) -> set[str]:
 def test_render_loads_what_its_target_needs(target: str, installed: Path) -> None:
     """Neither costly modules nor other targets' renderers and readers."""
     loaded = loaded_by(installed, "render", str(JOB), "--target", target)
-    assert "launcher.verify.planned" in loaded
+    assert "trainlaunch.verify.planned" in loaded
     assert loaded & (COSTLY | OF_OTHER_TARGETS[target]) == set()
 
 
@@ -48,15 +48,21 @@ def test_plan_loads_nothing_costly_and_no_renderer(installed: Path) -> None:
     """The table of numbers needs no text of a target."""
     loaded = loaded_by(installed, "plan", str(JOB))
     assert loaded & COSTLY == set()
-    assert not any(each.startswith(("launcher.render", "launcher.verify", "launcher.templat")) for each in loaded)
+    assert not any(each.startswith(("trainlaunch.render", "trainlaunch.verify", "launcher.templat")) for each in loaded)
 
 
 def test_what_starts_a_run_loads_nothing_for_its_end(installed: Path) -> None:
     """The symptoms are loaded while the engine starts the container, and other targets' backends not at all."""
-    needed = "launcher.cli.keeper, launcher.run.docker.backend, launcher.run.kept, launcher.run.supervise"
-    program = f"import sys, launcher.cli.up, {needed}; print('\\n'.join(sys.modules))"
+    needed = "trainlaunch.cli.keeper, trainlaunch.run.docker.backend, trainlaunch.run.kept, trainlaunch.run.supervise"
+    program = f"import sys, trainlaunch.cli.up, {needed}; print('\\n'.join(sys.modules))"
     done = subprocess.run([str(installed), "-I", "-c", program], capture_output=True, text=True, timeout=60, check=True)
     loaded = set(done.stdout.splitlines())
-    assert "launcher.run.supervise" in loaded
-    unneeded = ("launcher.diagnose", "launcher.run.local.backend", "launcher.run.kubernetes", "docker", "jinja2")
+    assert "trainlaunch.run.supervise" in loaded
+    unneeded = (
+        "trainlaunch.diagnose",
+        "trainlaunch.run.local.backend",
+        "trainlaunch.run.kubernetes",
+        "docker",
+        "jinja2",
+    )
     assert {each for each in loaded if each.startswith(unneeded)} == set()

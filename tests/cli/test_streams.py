@@ -50,8 +50,8 @@ def test_no_verb_breaks_on_a_full_disk(trainlaunch: Runs, tmp_path: Path, descri
         (["down", "full", "--all"], 0, 0),
     ]  # fmt: skip
     for words, out_full, err_full in verbs:
-        shell = f'exec "$0" -m launcher "$@" {descriptor}>/dev/full'
-        env = {**os.environ, "PYTHONPATH": str(ROOT)}
+        shell = f'exec "$0" -m trainlaunch "$@" {descriptor}>/dev/full'
+        env = {**os.environ, "PYTHONPATH": str(ROOT / "launcher")}
         argv = ["/bin/sh", "-c", shell, sys.executable, *words]
         done = subprocess.run(argv, env=env, capture_output=True, text=True, timeout=60, check=False)
         expected = out_full if descriptor == "1" else err_full
@@ -68,7 +68,7 @@ def test_a_closed_stream_keeps_nothing_and_changes_no_exit_code(tmp_path: Path, 
     """Cron and some supervisors start programs without a stdout or stderr."""
     job = write_job(tmp_path)
     done = subprocess.run(
-        ["/bin/sh", "-c", f'"$0" -m launcher plan "$1" {closed}', sys.executable, str(job)],
+        ["/bin/sh", "-c", f'"$0" -m trainlaunch plan "$1" {closed}', sys.executable, str(job)],
         cwd=ROOT,
         capture_output=True,
         text=True,

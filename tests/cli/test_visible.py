@@ -10,23 +10,23 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from trainlaunch.cli.look import Look
+from trainlaunch.cli.ps import table
+from trainlaunch.cli.report import annotation, document, framed
+from trainlaunch.cli.runs import bare_evidence, framed_diagnosis, shown
+from trainlaunch.cli.status import _lines as status_lines
+from trainlaunch.cli.status import _Seen as Looked
+from trainlaunch.cli.streams import Streams
+from trainlaunch.cli.terminal import Screen
+from trainlaunch.diagnose.diagnosis import Diagnosis, Seen
+from trainlaunch.diagnose.evidence import Evidence
+from trainlaunch.diagnostics import Diagnostic, Span
+from trainlaunch.plan.planned import Planned
+from trainlaunch.run.backend import Started
+from trainlaunch.run.choice import listing
+from trainlaunch.run.wording import held_by_same_job, not_yours
+from trainlaunch.visible import one_line, visible
 
-from launcher.cli.look import Look
-from launcher.cli.ps import table
-from launcher.cli.report import annotation, document, framed
-from launcher.cli.runs import bare_evidence, framed_diagnosis, shown
-from launcher.cli.status import _lines as status_lines
-from launcher.cli.status import _Seen as Looked
-from launcher.cli.streams import Streams
-from launcher.cli.terminal import Screen
-from launcher.diagnose.diagnosis import Diagnosis, Seen
-from launcher.diagnose.evidence import Evidence
-from launcher.diagnostics import Diagnostic, Span
-from launcher.plan.planned import Planned
-from launcher.run.backend import Started
-from launcher.run.choice import listing
-from launcher.run.wording import held_by_same_job, not_yours
-from launcher.visible import one_line, visible
 from tests.conftest import Runs
 from tests.jobs import write_job
 

@@ -13,9 +13,9 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from trainlaunch.cli.write import refuse_unwritable, replace_file, write_files
+from trainlaunch.errors import UsageError
 
-from launcher.cli.write import refuse_unwritable, replace_file, write_files
-from launcher.errors import UsageError
 from tests.conftest import ROOT, Runs
 from tests.jobs import write_job
 
@@ -23,7 +23,7 @@ from tests.jobs import write_job
 STOPPED = """
 import os, pathlib, signal, sys
 pathlib.Path.replace = lambda *_: os.kill(os.getpid(), signal.SIGSTOP)
-from launcher.cli.main import main
+from trainlaunch.cli.main import main
 sys.exit(main())
 """
 
@@ -35,7 +35,7 @@ def temporaries(folder: Path) -> list[Path]:
 @contextmanager
 def stopped_writer(folder: Path) -> Iterator[subprocess.Popen[bytes]]:
     """Start a `check --fix` that lives and stands still while its temporary file lies there."""
-    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    environment = {**os.environ, "PYTHONPATH": str(ROOT / "launcher")}
     with subprocess.Popen([sys.executable, "-c", STOPPED, "check", "--fix"], cwd=folder, env=environment) as writer:
         try:
             os.waitid(os.P_PID, writer.pid, os.WSTOPPED | os.WEXITED | os.WNOWAIT)

@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from trainlaunch.container.container import container_of
+from trainlaunch.run.local.process_spec import _environment
 
-from launcher.container.container import container_of
-from launcher.run.local.process_spec import _environment
 from tests.conftest import Runs
 from tests.jobs import plan_with
 

@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 import yaml
+from trainlaunch.container.kubernetes import kubernetes_name
+from trainlaunch.kinds import KINDS, Kind
+from trainlaunch.plan.launch_plan import LaunchPlan
+from trainlaunch.policy import read_job
+from trainlaunch.render import render
+from trainlaunch.rules import plan_job
 
-from launcher.container.kubernetes import kubernetes_name
-from launcher.kinds import KINDS, Kind
-from launcher.plan.launch_plan import LaunchPlan
-from launcher.policy import read_job
-from launcher.render import render
-from launcher.rules import plan_job
 from tests.jobs import write_job
 
 FIELDS: dict[str, Any] = {

@@ -7,8 +7,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from launcher.diagnose.evidence import Evidence
-from launcher.units import parse_size
+from trainlaunch.diagnose.evidence import Evidence
+from trainlaunch.units import parse_size
 
 CASES = Path(__file__).resolve().parents[1] / "cases"
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import pytest
+from trainlaunch.diagnose import all_causes
+from trainlaunch.diagnose.evidence import Evidence
 
-from launcher.diagnose import all_causes
-from launcher.diagnose.evidence import Evidence
 from tests.diagnose.corpus import DRESSES, dressed, evidence_for, generated, harmless, rows
 
 ROWS = rows()

@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+from trainlaunch.diagnose import explain_live
+from trainlaunch.diagnose.diagnosis import Diagnosis
+from trainlaunch.diagnose.evidence import Evidence
+from trainlaunch.run.live.text import read_look
 
-from launcher.diagnose import explain_live
-from launcher.diagnose.diagnosis import Diagnosis
-from launcher.diagnose.evidence import Evidence
-from launcher.run.live.text import read_look
 from tests.run.live.looks import GET, GPU, IN_SAMPLE, LOOP, NO_WORK, SHM, V2, WAITS, Proc, text, worker
 
 FULL_SHM = "shm tmpfs 4096 16384 100\n"

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import pytest
-
-from launcher.diagnose import explain_end, explain_hang
-from launcher.diagnose.evidence import Evidence
-from launcher.units import GIB
+from trainlaunch.diagnose import explain_end, explain_hang
+from trainlaunch.diagnose.evidence import Evidence
+from trainlaunch.units import GIB
 
 FULL = "RuntimeError: unable to allocate shared memory(shm) for file </torch_8_1_0>: No space left on device (28)"
 KILLED = "RuntimeError: DataLoader worker (pid 7) is killed by signal: Killed."

@@ -7,10 +7,10 @@ from itertools import cycle
 from pathlib import Path
 
 import pytest
+from trainlaunch.diagnose import all_causes, new_scanner
+from trainlaunch.diagnose.evidence import Evidence
+from trainlaunch.diagnose.log_facts import LogFacts
 
-from launcher.diagnose import all_causes, new_scanner
-from launcher.diagnose.evidence import Evidence
-from launcher.diagnose.log_facts import LogFacts
 from tests.diagnose.corpus import DRESSES
 
 FORMS = [

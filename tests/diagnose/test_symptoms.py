@@ -9,13 +9,12 @@ from pathlib import Path
 from types import ModuleType
 
 import pytest
-
-from launcher.container.preflight import STOP_MARKER
-from launcher.diagnose import SYMPTOMS, explain_end, explain_hang, symptoms
-from launcher.diagnose.evidence import Evidence
-from launcher.diagnose.troubleshooting_page import troubleshooting_markdown
-from launcher.manuals import manuals
-from launcher.plan.planned import Planned
+from trainlaunch.container.preflight import STOP_MARKER
+from trainlaunch.diagnose import SYMPTOMS, explain_end, explain_hang, symptoms
+from trainlaunch.diagnose.evidence import Evidence
+from trainlaunch.diagnose.troubleshooting_page import troubleshooting_markdown
+from trainlaunch.manuals import manuals
+from trainlaunch.plan.planned import Planned
 
 ROOT = Path(__file__).resolve().parents[2]
 ALL = list(SYMPTOMS)

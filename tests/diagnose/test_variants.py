@@ -5,9 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-
-from launcher.diagnose import all_causes
-from launcher.diagnose.evidence import Evidence
+from trainlaunch.diagnose import all_causes
+from trainlaunch.diagnose.evidence import Evidence
 
 FRAMES = 'Traceback (most recent call last):\n  File "/w/train.py", line 31, in <module>\n    for batch in loader:\n'
 SEMLOCK = (

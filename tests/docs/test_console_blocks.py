@@ -43,7 +43,7 @@ def printed(body: str, bin_folder: Path) -> str:
 def bin_folder(tmp_path: Path) -> Path:
     """Return a folder with a `trainlaunch` that runs this checkout."""
     program = tmp_path / "trainlaunch"
-    program.write_text(f'#!/bin/sh\nPYTHONPATH="{ROOT}" exec "{sys.executable}" -m launcher "$@"\n')
+    program.write_text(f'#!/bin/sh\nPYTHONPATH="{ROOT}/launcher" exec "{sys.executable}" -m trainlaunch "$@"\n')
     program.chmod(0o755)
     return tmp_path
 

@@ -6,12 +6,12 @@ import re
 from pathlib import Path
 
 import pytest
+from trainlaunch.policy import read_job
+from trainlaunch.render import render
+from trainlaunch.rules import plan_job
+from trainlaunch.targets import text_targets
+from trainlaunch.verify import verified
 
-from launcher.policy import read_job
-from launcher.render import render
-from launcher.rules import plan_job
-from launcher.targets import text_targets
-from launcher.verify import verified
 from tests.conftest import ROOT
 
 BLOCK = re.compile(r"^```yaml\n(.*?)^```$", re.MULTILINE | re.DOTALL)

@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
+from trainlaunch.manuals import find_manual
 
-from launcher.manuals import find_manual
 from tests.conftest import Runs
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -62,7 +62,7 @@ def test_a_claim_has_a_verdict_a_measurement_and_a_command(row: Row) -> None:
     program, *words = shlex.split(row.command)
     assert program == "trainlaunch"
     parser = argparse.ArgumentParser(exit_on_error=False)
-    importlib.import_module(f"launcher.cli.{words[0]}").add_arguments(parser)
+    importlib.import_module(f"trainlaunch.cli.{words[0]}").add_arguments(parser)
     parser.parse_args(words[1:])
     if words[0] == "explain":
         assert find_manual(words[1]) is not None

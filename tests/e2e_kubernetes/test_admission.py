@@ -12,11 +12,11 @@ from typing import Any
 
 import pytest
 import yaml
+from trainlaunch.job.ceilings import Policy
+from trainlaunch.policy.admission import NAMESPACE_LABEL, admission_documents
+from trainlaunch.policy.read import policies_in
+from trainlaunch.render import render
 
-from launcher.job.ceilings import Policy
-from launcher.policy.admission import NAMESPACE_LABEL, admission_documents
-from launcher.policy.read import policies_in
-from launcher.render import render
 from tests.jobs import plan_with
 from tests.kubernetes.contract.things import ask, talking
 from tests.kubernetes.contract.user import Place

@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 import yaml
+from trainlaunch.units import GIB, MIB
 
-from launcher.units import GIB, MIB
 from tests.conftest import ROOT, Runs
 
 FOLDER = ROOT / "examples" / "quickstart"

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from launcher.formats.workload import GpuRequest, Known, Unknown, Value, Workload, cut, stated
+from trainlaunch.formats.workload import GpuRequest, Known, Unknown, Value, Workload, cut, stated
 
 CASES = Path(__file__).resolve().parents[1] / "cases"
 # Pieces that mean something to YAML, to a shell, to Kubernetes or to a template.

@@ -5,10 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-
-from launcher.formats.compose import read_compose
-from launcher.formats.compose.values import literal, pieces, readable, required
-from launcher.formats.workload import (
+from trainlaunch.formats.compose import read_compose
+from trainlaunch.formats.compose.values import literal, pieces, readable, required
+from trainlaunch.formats.workload import (
     ABSENT,
     BIND,
     CONTAINER,

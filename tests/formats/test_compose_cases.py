@@ -7,8 +7,9 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from launcher.formats.compose import read_compose
-from launcher.yamltree.documents import documents
+from trainlaunch.formats.compose import read_compose
+from trainlaunch.yamltree.documents import documents
+
 from tests.formats.readings import assert_spans_cut, mutated, reports, summary
 
 # As people write them; `test_compose_config` shows that Compose itself reads each of them as the reader does.

@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from trainlaunch.formats.compose import read_compose
+from trainlaunch.formats.workload import ABSENT, SIZE, Known, Unknown, Value, Workload, stated
 
-from launcher.formats.compose import read_compose
-from launcher.formats.workload import ABSENT, SIZE, Known, Unknown, Value, Workload, stated
 from tests.render.readers import compose
 
 FILES = sorted((Path(__file__).parent / "compose_files").iterdir())

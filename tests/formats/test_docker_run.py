@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from trainlaunch.formats.docker.create_request import request_of
+from trainlaunch.formats.docker.line import run_lines
+from trainlaunch.formats.docker.read import read_docker_run
+from trainlaunch.formats.docker.table import ALIASES, FLAGS, PODMAN_SWITCHES, PODMAN_VALUES, SHORT, SWITCHES
+from trainlaunch.formats.workload import GpuRequest, Unknown, Workload, cut, stated
 
-from launcher.formats.docker.create_request import request_of
-from launcher.formats.docker.line import run_lines
-from launcher.formats.docker.read import read_docker_run
-from launcher.formats.docker.table import ALIASES, FLAGS, PODMAN_SWITCHES, PODMAN_VALUES, SHORT, SWITCHES
-from launcher.formats.workload import GpuRequest, Unknown, Workload, cut, stated
 from tests.formats.readings import summary
 
 

@@ -7,8 +7,9 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from launcher.formats.docker.read import read_docker_run
-from launcher.render import render
+from trainlaunch.formats.docker.read import read_docker_run
+from trainlaunch.render import render
+
 from tests.formats.readings import assert_spans_cut, mutated, reports, summary
 from tests.render.jobs import job_plan
 

@@ -6,10 +6,10 @@ import json
 from typing import Any
 
 import pytest
+from trainlaunch.formats.kubernetes import read_kubernetes
+from trainlaunch.formats.workload import GpuRequest, Known, Shm, Unknown, Workload, stated
+from trainlaunch.yamltree.emitter import yaml_block
 
-from launcher.formats.kubernetes import read_kubernetes
-from launcher.formats.workload import GpuRequest, Known, Shm, Unknown, Workload, stated
-from launcher.yamltree.emitter import yaml_block
 from tests.formats.readings import assert_spans_cut
 
 SHM_MOUNT = {"name": "dshm", "mountPath": "/dev/shm"}

@@ -7,8 +7,9 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from launcher.formats.kubernetes import read_kubernetes
-from launcher.yamltree.documents import documents
+from trainlaunch.formats.kubernetes import read_kubernetes
+from trainlaunch.yamltree.documents import documents
+
 from tests.formats.readings import assert_spans_cut, mutated, reports, summary
 
 EXPECTED = Path(__file__).parent / "golden" / "kubernetes.json"

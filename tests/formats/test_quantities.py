@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import pytest
-
-from launcher.formats.quantities import LARGEST, parse_milli_quantity, parse_quantity, quantity_text
+from trainlaunch.formats.quantities import LARGEST, parse_milli_quantity, parse_quantity, quantity_text
 
 MEASURED = [
     ("2G", 2_000_000_000),

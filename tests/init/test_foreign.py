@@ -9,13 +9,13 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from trainlaunch.formats.workload import stated
+from trainlaunch.init.takeover import take_over
+from trainlaunch.init.takeover.prologue import wrapped
+from trainlaunch.policy import read_job
+from trainlaunch.render import render
+from trainlaunch.rules import plan_job
 
-from launcher.formats.workload import stated
-from launcher.init.takeover import take_over
-from launcher.init.takeover.prologue import wrapped
-from launcher.policy import read_job
-from launcher.render import render
-from launcher.rules import plan_job
 from tests.init.meaning import compared, drafted, meaning, taken, workloads
 
 # Fields in which the job says more than the text, which leaves them to the tool.
@@ -282,7 +282,7 @@ def test_any_string_arrives_as_it_was(
     argv: list[str], value: str, label: str, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     """Quotes, newlines, braces, dollars, look-alikes of numbers: the job's rendering has the same bytes."""
-    from launcher.templating.quoting import sh_words
+    from trainlaunch.templating.quoting import sh_words
 
     folder = tmp_path_factory.mktemp("any")
     words = ("--env", f"A={value}", "--label", f"team={label}", "trainer:1", "x", *argv)

@@ -5,10 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-
-from launcher.errors import JobFileRejected
-from launcher.init.takeover import take_over
-from launcher.lint.kinds import KINDS
+from trainlaunch.errors import JobFileRejected
+from trainlaunch.init.takeover import take_over
+from trainlaunch.lint.kinds import KINDS
 
 LINE = "docker run --shm-size=2g trainer:1 python train.py"
 TASK = """\

@@ -8,15 +8,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from trainlaunch.errors import JobFileRejected
+from trainlaunch.init.takeover import take_over
+from trainlaunch.kinds import KINDS
+from trainlaunch.plan.launch_plan import LaunchPlan
+from trainlaunch.policy import read_job
+from trainlaunch.render import render
+from trainlaunch.rules import plan_job
+from trainlaunch.verify.reread import reread
 
-from launcher.errors import JobFileRejected
-from launcher.init.takeover import take_over
-from launcher.kinds import KINDS
-from launcher.plan.launch_plan import LaunchPlan
-from launcher.policy import read_job
-from launcher.render import render
-from launcher.rules import plan_job
-from launcher.verify.reread import reread
 from tests.jobs import write_job
 from tests.runners import ROOT
 

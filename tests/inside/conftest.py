@@ -9,11 +9,11 @@ from types import SimpleNamespace
 from typing import Any, NamedTuple, cast
 
 import pytest
+from trainlaunch.container.inside import inside_files
+from trainlaunch.plan.inside import Inside
+from trainlaunch.plan.launch_plan import LaunchPlan
+from trainlaunch.run.marked import MarkedStream
 
-from launcher.container.inside import inside_files
-from launcher.plan.inside import Inside
-from launcher.plan.launch_plan import LaunchPlan
-from launcher.run.marked import MarkedStream
 from tests.conftest import Runs
 
 SECONDS = 180  # on a machine that does much else

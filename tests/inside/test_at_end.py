@@ -8,8 +8,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-
-from launcher.inside.probe import at_end
+from trainlaunch.inside.probe import at_end
 
 DISABLE = object()
 EVENTS = SimpleNamespace(PY_RETURN=1, PY_UNWIND=2)

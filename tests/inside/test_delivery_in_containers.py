@@ -5,11 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from trainlaunch.container import inside
+from trainlaunch.container.preflight import preflight_text
+from trainlaunch.plan.inside import Inside
+from trainlaunch.plan.launch_plan import LaunchPlan
 
-from launcher.container import inside
-from launcher.container.preflight import preflight_text
-from launcher.plan.inside import Inside
-from launcher.plan.launch_plan import LaunchPlan
 from tests.conftest import Runs
 from tests.inside.test_site import PART, PROCESS, SITE
 from tests.preflight.containers import Case, Ended, run_cases

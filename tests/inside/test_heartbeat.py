@@ -13,9 +13,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-
-from launcher.inside import heartbeat, process
-from launcher.inside.heartbeat import LINE, LINES, Heartbeat, follow
+from trainlaunch.inside import heartbeat, process
+from trainlaunch.inside.heartbeat import LINE, LINES, Heartbeat, follow
 
 BLANK = b" " * LINE * LINES
 
@@ -160,7 +159,7 @@ def test_a_wait_is_told_by_the_clock_that_the_check_reads(
 def test_processes_that_begin_at_once_have_a_line_each(page: Path) -> None:
     """As many as the page holds; one more is off."""
     text = (
-        "import sys; from launcher.inside import heartbeat\n"
+        "import sys; from trainlaunch.inside import heartbeat\n"
         "class Ready:\n"
         "    def __next__(self): return 1\n"
         "heartbeat.follow(Ready, heartbeat.Heartbeat(sys.argv[1]), lambda: None)\n"
@@ -264,7 +263,7 @@ def test_a_rank_is_its_launchers(monkeypatch: pytest.MonkeyPatch, env: dict[str,
 def test_a_wait_that_goes_on_can_be_read_from_another_process(page: Path) -> None:
     """An mmap moves no mtime, but its text is there at once."""
     text = (
-        "import sys, time; from launcher.inside import heartbeat\n"
+        "import sys, time; from trainlaunch.inside import heartbeat\n"
         "class Slow:\n"
         "    def __next__(self): print(flush=True); time.sleep(60)\n"
         "heartbeat.follow(Slow, heartbeat.Heartbeat(sys.argv[1]), lambda: None); next(Slow())\n"

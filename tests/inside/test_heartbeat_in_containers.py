@@ -5,10 +5,10 @@ from __future__ import annotations
 import shlex
 
 import pytest
+from trainlaunch.container.preflight import health_text, preflight_text
+from trainlaunch.container.readiness import LEAST_LIVENESS_TIMEOUT
+from trainlaunch.plan.launch_plan import LaunchPlan
 
-from launcher.container.preflight import health_text, preflight_text
-from launcher.container.readiness import LEAST_LIVENESS_TIMEOUT
-from launcher.plan.launch_plan import LaunchPlan
 from tests.conftest import Runs
 from tests.preflight.plans import plan
 

@@ -10,14 +10,14 @@ import tracemalloc
 from typing import Any
 
 import pytest
+from trainlaunch.inside import marked
+from trainlaunch.run.marked import MarkedStream
 
-from launcher.inside import marked
-from launcher.run.marked import MarkedStream
 from tests.conftest import ROOT
 
 WRITER = """
 import os, sys
-from launcher.inside import marked
+from trainlaunch.inside import marked
 for number in range(40):
     os.write(2, b"a part of a line, ")
     marked.emit("batches", {"number": number, "text": "é\\x1f\\n" * (number * 60)})
@@ -41,7 +41,9 @@ def test_records_of_several_ranks_arrive_whole_and_in_order() -> None:
     """Four processes write into one pipe: no line of one stands inside a line of another."""
     read, write = os.pipe()
     ranks = [
-        subprocess.Popen([sys.executable, "-c", WRITER], stderr=write, env={"PYTHONPATH": str(ROOT), "RANK": str(rank)})
+        subprocess.Popen(
+            [sys.executable, "-c", WRITER], stderr=write, env={"PYTHONPATH": str(ROOT / "launcher"), "RANK": str(rank)}
+        )
         for rank in range(4)
     ]
     os.close(write)

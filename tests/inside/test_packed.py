@@ -9,11 +9,11 @@ from types import SimpleNamespace
 from typing import cast
 
 import pytest
+from trainlaunch.container.inside import PACKAGE, PACKED, inside_files
+from trainlaunch.inside.packed import unpacked
+from trainlaunch.plan.inside import PROBE, TUNE, Inside
+from trainlaunch.plan.launch_plan import LaunchPlan
 
-from launcher.container.inside import PACKAGE, PACKED, inside_files
-from launcher.inside.packed import unpacked
-from launcher.plan.inside import PROBE, TUNE, Inside
-from launcher.plan.launch_plan import LaunchPlan
 from tests.inside.test_site import SITE
 
 PARTS = [each for each in (PROBE, TUNE) if (SITE.parent / each).is_dir()]
@@ -28,7 +28,7 @@ def test_every_module_arrives_as_it_is_written(part: str) -> None:
     """Under the name that the package has in the container."""
     modules = unpacked(files(part)[f"{PACKAGE}/{PACKED}"])
     for path in [*(SITE.parent / part).rglob("*.py"), SITE.parent / "marked.py"]:
-        written = path.read_text(encoding="utf-8").replace("launcher.inside", PACKAGE)
+        written = path.read_text(encoding="utf-8").replace("trainlaunch.inside", PACKAGE)
         assert modules[f"{PACKAGE}/{path.relative_to(SITE.parent).as_posix()}"] == written
 
 

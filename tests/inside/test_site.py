@@ -11,11 +11,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from trainlaunch.container.inside import PACKAGE
 
-from launcher.container.inside import PACKAGE
 from tests.conftest import ROOT
 
-SITE = ROOT / "launcher" / "inside" / "site.py"
+SITE = ROOT / "launcher" / "trainlaunch" / "inside" / "site.py"
 PROCESS = SITE.with_name("process.py")
 OLDEST = (3, 8)
 PART = """
@@ -35,7 +35,7 @@ def folder(tmp_path: Path) -> Path:
     (package / "__init__.py").touch()
     (package / "part.py").write_text(PART)
     for source, delivered in ((SITE, tmp_path / "own" / "sitecustomize.py"), (PROCESS, package / "process.py")):
-        delivered.write_text(source.read_text().replace("launcher.inside", PACKAGE))
+        delivered.write_text(source.read_text().replace("trainlaunch.inside", PACKAGE))
     (torch / "dataloader.py").write_text("class DataLoader: pass")
     return tmp_path
 

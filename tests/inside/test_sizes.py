@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 
 import pytest
+from trainlaunch.container.inside import END_OF_FILE, inside_files
+from trainlaunch.container.preflight import preflight_text
+from trainlaunch.kinds import KINDS
+from trainlaunch.plan.inside import HEARTBEAT, PAGES, PROBE, TUNE, WORKERS, Inside
+from trainlaunch.units import round_up
 
-from launcher.container.inside import END_OF_FILE, inside_files
-from launcher.container.preflight import preflight_text
-from launcher.kinds import KINDS
-from launcher.plan.inside import HEARTBEAT, PAGES, PROBE, TUNE, WORKERS, Inside
-from launcher.units import round_up
 from tests.inside.test_site import SITE
 from tests.render.jobs import FOLDER
 from tests.render.kinds import documents, kind_plan

@@ -9,8 +9,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-
-from launcher.inside.tune import gpu
+from trainlaunch.inside.tune import gpu
 
 NOT_SUPPORTED = 3  # NVML_ERROR_NOT_SUPPORTED: a MIG instance
 

@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
-
-from launcher.inside.tune import window
-from launcher.inside.tune.meter import Counters
-from launcher.inside.tune.task import Setting
-from launcher.inside.tune.window import Begun, Window
+from trainlaunch.inside.tune import window
+from trainlaunch.inside.tune.meter import Counters
+from trainlaunch.inside.tune.task import Setting
+from trainlaunch.inside.tune.window import Begun, Window
 
 
 class Loop:

@@ -24,7 +24,7 @@ Rendered = dict[str, list[object]]
 
 def renderings() -> Rendered:
     """Return exit code, text and messages of each `render`, by its arguments, from the launcher on `sys.path`."""
-    from launcher.cli.main import main
+    from trainlaunch.cli.main import main
 
     found: Rendered = {}
     for arguments in cases():
@@ -37,8 +37,8 @@ def renderings() -> Rendered:
 
 def cases() -> Iterator[list[str]]:
     """Yield the arguments of each `render`."""
-    from launcher.kinds import KINDS
-    from launcher.targets import KUBERNETES, TEXTS, text_targets
+    from trainlaunch.kinds import KINDS
+    from trainlaunch.targets import KUBERNETES, TEXTS, text_targets
 
     for job in sorted([*ROOT.glob("examples/*/*.yaml"), *ROOT.glob("tests/render/jobs/*.yaml")]):
         for target in (*text_targets(), *TEXTS):
@@ -54,7 +54,7 @@ def start(python: str, *options: str, empty: str, environment: dict[str, str]) -
 def differences(python: str) -> list[str]:
     """Return a line for each rendering by `python`'s installed package that differs from this checkout's."""
     with tempfile.TemporaryDirectory() as empty:
-        ours = start(sys.executable, empty=empty, environment={**os.environ, "PYTHONPATH": str(ROOT)})
+        ours = start(sys.executable, empty=empty, environment={**os.environ, "PYTHONPATH": str(ROOT / "launcher")})
         theirs = start(python, "-I", empty=empty, environment=dict(os.environ))
         made = [json.loads(each.communicate()[0] or "null") for each in (ours, theirs)]
     if ours.returncode or theirs.returncode:
@@ -74,6 +74,6 @@ if __name__ == "__main__":
         lines = differences(sys.argv[1])
         raise SystemExit("\n".join(lines) if lines else 0)
     texts = renderings()
-    import launcher
+    import trainlaunch
 
-    print(json.dumps([texts, "jinja2" in sys.modules, launcher.__file__]))
+    print(json.dumps([texts, "jinja2" in sys.modules, trainlaunch.__file__]))

@@ -12,15 +12,19 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from trainlaunch.templating import built
+from trainlaunch.templating.environment import TEMPLATES, environment
 
 from hatch_build import python_of
-from launcher.templating import built
-from launcher.templating.environment import TEMPLATES, environment
 from tests.conftest import ROOT
 from tests.installed.compare import differences
 from tests.runners import run_process
 
-LISTED = "import importlib.metadata, json, launcher; from pathlib import Path\nfound = Path(launcher.__file__).parent\n"
+LISTED = """\
+import importlib.metadata, json, trainlaunch
+from pathlib import Path
+found = Path(trainlaunch.__file__).parent
+"""
 
 
 def asked(python: Path, program: str) -> str:
@@ -72,7 +76,7 @@ def test_a_built_template_raises_where_a_template_would(source: str, error: type
         assert "".join(texts) == "'a b'"
 
 
-STARTED = "import sys\nsys.modules.update({hidden})\nfrom launcher.cli.main import main\nsys.exit(main())\n"
+STARTED = "import sys\nsys.modules.update({hidden})\nfrom trainlaunch.cli.main import main\nsys.exit(main())\n"
 
 
 @pytest.mark.parametrize(
@@ -91,7 +95,7 @@ def test_a_checkout_that_can_not_render_says_what_is_missing(
         shutil.copytree(ROOT / "launcher", checkout / "launcher", ignore=shutil.ignore_patterns("__pycache__"))
     start = [sys.executable, "-c", STARTED.format(hidden=hidden), "render", "job.yaml", "--target"]
     for target in ("docker", "kubernetes"):
-        environment = {**os.environ, "PYTHONPATH": str(checkout)}
+        environment = {**os.environ, "PYTHONPATH": str(checkout / "launcher")}
         done = run_process([*start, target], cwd=tmp_path, env=environment)
         assert (done.returncode, done.stdout, done.stderr.count("error[")) == (2, "", 1), done.stderr
         assert "error[TL158]" in done.stderr

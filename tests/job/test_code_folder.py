@@ -7,8 +7,8 @@ import shutil
 from pathlib import Path
 
 import pytest
+from trainlaunch.job.code_folder import MOST_BYTES, MOST_FILES, CodeFolder, CodeRefused, read_code_folder
 
-from launcher.job.code_folder import MOST_BYTES, MOST_FILES, CodeFolder, CodeRefused, read_code_folder
 from tests.repository.git import git
 
 

@@ -7,9 +7,9 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from trainlaunch.errors import JobFileRejected
+from trainlaunch.job.entrypoint import drops_command, lines_without
 
-from launcher.errors import JobFileRejected
-from launcher.job.entrypoint import drops_command, lines_without
 from tests.jobs import job_with
 
 DROPPING = [

@@ -5,9 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-
-from launcher.errors import JobFileRejected
-from launcher.policy import read_job
+from trainlaunch.errors import JobFileRejected
+from trainlaunch.policy import read_job
 
 HEAD = "name: digits\nimage: trainer:1\n"
 WHOLE = f"{HEAD}command: [python, train.py]\n"

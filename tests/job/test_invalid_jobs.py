@@ -11,10 +11,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-
-from launcher.diagnostics import Diagnostic, Severity
-from launcher.errors import JobFileRejected
-from launcher.policy import read_job
+from trainlaunch.diagnostics import Diagnostic, Severity
+from trainlaunch.errors import JobFileRejected
+from trainlaunch.policy import read_job
 
 INVALID = Path(__file__).parent / "invalid"
 FILES = sorted(INVALID.glob("*.yaml"))

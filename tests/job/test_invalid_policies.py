@@ -7,10 +7,10 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from trainlaunch.diagnostics import Diagnostic
+from trainlaunch.errors import JobFileRejected
+from trainlaunch.policy import read_job
 
-from launcher.diagnostics import Diagnostic
-from launcher.errors import JobFileRejected
-from launcher.policy import read_job
 from tests.jobs import write_job
 
 FOLDER = Path(__file__).parent / "invalid_policies"

@@ -9,21 +9,21 @@ from pathlib import Path
 
 import pytest
 import yaml
+from trainlaunch.cli.measured_lock import keep_probe, keep_tune
+from trainlaunch.committed.lock import ImageFacts, lock_text
+from trainlaunch.container.container import container_of
+from trainlaunch.diagnostics import Report
+from trainlaunch.errors import JobFileRejected
+from trainlaunch.job.building.lock import part_texts, read_lock, with_part
+from trainlaunch.job.measured import Probe, ProbedLoader, Tune
+from trainlaunch.policy import read_job, stated_images
+from trainlaunch.render import render
+from trainlaunch.repository.root import Reach
+from trainlaunch.rules import plan_job
+from trainlaunch.targets import text_targets
+from trainlaunch.verify import verified
+from trainlaunch.yamltree.text_file import MAX_BYTES
 
-from launcher.cli.measured_lock import keep_probe, keep_tune
-from launcher.committed.lock import ImageFacts, lock_text
-from launcher.container.container import container_of
-from launcher.diagnostics import Report
-from launcher.errors import JobFileRejected
-from launcher.job.building.lock import part_texts, read_lock, with_part
-from launcher.job.measured import Probe, ProbedLoader, Tune
-from launcher.policy import read_job, stated_images
-from launcher.render import render
-from launcher.repository.root import Reach
-from launcher.rules import plan_job
-from launcher.targets import text_targets
-from launcher.verify import verified
-from launcher.yamltree.text_file import MAX_BYTES
 from tests.conftest import ROOT, Runs
 from tests.jobs import codes_of, write_job
 

@@ -11,12 +11,12 @@ import pytest
 import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from trainlaunch.errors import JobFileRejected
+from trainlaunch.job.spec import JobSpec
+from trainlaunch.policy import read_job, stated_images
+from trainlaunch.policy.search import FILE_NAME
+from trainlaunch.units import format_duration
 
-from launcher.errors import JobFileRejected
-from launcher.job.spec import JobSpec
-from launcher.policy import read_job, stated_images
-from launcher.policy.search import FILE_NAME
-from launcher.units import format_duration
 from tests.jobs import write_job
 
 PAIRS = {"command": ["python", "x.py"], "script": "python x.py\n"}

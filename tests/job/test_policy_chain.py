@@ -9,14 +9,14 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from trainlaunch.diagnostics import Severity
+from trainlaunch.errors import JobFileRejected
+from trainlaunch.job.ceilings import Policy
+from trainlaunch.job.spec import JobSpec
+from trainlaunch.policy import read_job, stated_images
+from trainlaunch.policy.chain import strictest
+from trainlaunch.policy.file import read_policy
 
-from launcher.diagnostics import Severity
-from launcher.errors import JobFileRejected
-from launcher.job.ceilings import Policy
-from launcher.job.spec import JobSpec
-from launcher.policy import read_job, stated_images
-from launcher.policy.chain import strictest
-from launcher.policy.file import read_policy
 from tests.job.test_policy import write_policy
 from tests.jobs import write_job
 

@@ -11,10 +11,10 @@ from typing import Any
 import jsonschema
 import pytest
 import yaml
+from trainlaunch.job.fields.table import JOB
+from trainlaunch.policy.fields import DEFAULTS
+from trainlaunch.policy.reference import policy_markdown, policy_schema
 
-from launcher.job.fields.table import JOB
-from launcher.policy.fields import DEFAULTS
-from launcher.policy.reference import policy_markdown, policy_schema
 from tests.conftest import ROOT, Runs
 
 PAGE = ROOT / "docs" / "policy.md"

@@ -15,11 +15,10 @@ from typing import Any
 import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
-
-from launcher.errors import JobFileRejected
-from launcher.job.fields.table import rows
-from launcher.job.spec import JobSpec
-from launcher.policy import read_job
+from trainlaunch.errors import JobFileRejected
+from trainlaunch.job.fields.table import rows
+from trainlaunch.job.spec import JobSpec
+from trainlaunch.policy import read_job
 
 VALID = [path.read_text(encoding="utf-8") for path in sorted((Path(__file__).parent / "valid").glob("*.yaml"))]
 MINIMAL = "name: job\nimage: trainer:1\ncommand: [python, train.py]\n"
@@ -132,7 +131,7 @@ def test_reading_imports_nothing_heavy() -> None:
     """The reader starts without the packages that only renderers and runners need."""
     heavy = ["docker", "kubernetes", "jinja2", "rich", "pydantic", "torch", "difflib", "requests"]
     code = (
-        "import json, sys; from pathlib import Path; from launcher.policy import read_job;"
+        "import json, sys; from pathlib import Path; from trainlaunch.policy import read_job;"
         "read_job(Path(sys.argv[1])); print(json.dumps(sorted(sys.modules)))"
     )
     with job_file(MINIMAL) as path:

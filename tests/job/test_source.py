@@ -7,11 +7,10 @@ from pathlib import Path
 
 import pytest
 import yaml
-
-from launcher.diagnostics import Diagnostic, Report
-from launcher.errors import JobFileRejected
-from launcher.policy import read_job
-from launcher.yamltree.source import MappingNode, Node, Scalar, SequenceNode, parse_yaml
+from trainlaunch.diagnostics import Diagnostic, Report
+from trainlaunch.errors import JobFileRejected
+from trainlaunch.policy import read_job
+from trainlaunch.yamltree.source import MappingNode, Node, Scalar, SequenceNode, parse_yaml
 
 DOCUMENTS = (
     "env: {A: no, B: 'x y', é: \"ü\\n\"}\n",
@@ -144,7 +143,7 @@ def test_a_file_without_permission_is_said(tmp_path: Path, monkeypatch: pytest.M
         raise PermissionError(13, "Permission denied")
 
     path = tmp_path / "job.yaml"
-    monkeypatch.setattr("launcher.yamltree.text_file.open_given", refuse)
+    monkeypatch.setattr("trainlaunch.yamltree.text_file.open_given", refuse)
     assert rejected(path).fix == f"run `chmod a+r {path}`"
 
 

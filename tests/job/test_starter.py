@@ -5,9 +5,8 @@ from __future__ import annotations
 import shlex
 
 import pytest
-
-from launcher.job.starter import AS_PLANNED, PER_GPU, Count
-from launcher.job.starter_search import starter_of
+from trainlaunch.job.starter import AS_PLANNED, PER_GPU, Count
+from trainlaunch.job.starter_search import starter_of
 
 COMMANDS: list[tuple[str, Count]] = [
     ("torchrun --nproc_per_node 8 train.py", 8),

@@ -11,16 +11,16 @@ from typing import Any
 import jsonschema
 import pytest
 import yaml
+from trainlaunch.diagnostics import Report
+from trainlaunch.errors import JobFileRejected
+from trainlaunch.job.fields.table import JOB, child, default, rows
+from trainlaunch.job.read import read_job
+from trainlaunch.job.reference import reference_markdown
+from trainlaunch.job.schema import json_schema
+from trainlaunch.job.spec import Gpus
+from trainlaunch.job.values.reader import ValueReader
+from trainlaunch.yamltree.source import Scalar, parse_yaml
 
-from launcher.diagnostics import Report
-from launcher.errors import JobFileRejected
-from launcher.job.fields.table import JOB, child, default, rows
-from launcher.job.read import read_job
-from launcher.job.reference import reference_markdown
-from launcher.job.schema import json_schema
-from launcher.job.spec import Gpus
-from launcher.job.values.reader import ValueReader
-from launcher.yamltree.source import Scalar, parse_yaml
 from tests.job.test_valid_jobs import FILES as VALID
 
 ROOT = Path(__file__).parents[2]

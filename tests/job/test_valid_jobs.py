@@ -7,12 +7,11 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-
-from launcher.errors import JobFileRejected
-from launcher.job.loader_spec import BatchBytes, LoaderSpec, TensorSpec
-from launcher.job.spec import DEFAULT, Gpus, HealthCheck, JobSpec, Mount, Secret, ShmExtra, Torchrun, Ulimit
-from launcher.policy import read_job
-from launcher.units import GIB, MIB
+from trainlaunch.errors import JobFileRejected
+from trainlaunch.job.loader_spec import BatchBytes, LoaderSpec, TensorSpec
+from trainlaunch.job.spec import DEFAULT, Gpus, HealthCheck, JobSpec, Mount, Secret, ShmExtra, Torchrun, Ulimit
+from trainlaunch.policy import read_job
+from trainlaunch.units import GIB, MIB
 
 VALID = Path(__file__).parent / "valid"
 FILES = sorted(VALID.glob("*.yaml"))

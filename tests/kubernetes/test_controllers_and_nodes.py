@@ -7,8 +7,8 @@ import time
 from typing import Any
 
 import pytest
+from trainlaunch.run import live
 
-from launcher.run import live
 from tests.kubernetes.contract.user import User, once
 from tests.kubernetes.pods import INDEX, Pod
 from tests.kubernetes.scripts import prints

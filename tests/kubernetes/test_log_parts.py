@@ -6,8 +6,8 @@ import threading
 from collections.abc import Callable
 
 import pytest
+from trainlaunch.run.timestamps import SECOND, rfc3339
 
-from launcher.run.timestamps import SECOND, rfc3339
 from tests.kubernetes.contract.user import User
 from tests.kubernetes.pods import Pod
 from tests.kubernetes.server import FakeCluster

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 import pytest
+from trainlaunch.run.kubernetes.shell import LONGEST_SECONDS, SHELL_LABEL
 
-from launcher.run.kubernetes.shell import LONGEST_SECONDS, SHELL_LABEL
 from tests.kubernetes.contract.user import User
 from tests.kubernetes.kinds import JOBS
 from tests.kubernetes.role import documented_role

@@ -23,7 +23,7 @@ from typing import Any, BinaryIO
 
 SPEED = 5.0
 ROOT = Path(__file__).resolve().parents[2]
-PRELOADED = ("kubernetes.client", "kubernetes.config", "kubernetes.stream", "launcher.run.kubernetes.client", "yaml")
+PRELOADED = ("kubernetes.client", "kubernetes.config", "kubernetes.stream", "trainlaunch.run.kubernetes.client", "yaml")
 MOST = 1 << 20  # bytes of one request
 
 
@@ -75,7 +75,7 @@ def server() -> socket.socket:
     process = subprocess.Popen(
         [sys.executable, "-m", "tests.kubernetes.warm", str(theirs.fileno())],
         cwd=ROOT,
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        env={**os.environ, "PYTHONPATH": str(ROOT / "launcher")},
         stdin=subprocess.DEVNULL,
         stdout=subprocess.DEVNULL,
         pass_fds=[theirs.fileno()],
@@ -151,11 +151,11 @@ def _become(request: dict[str, Any], descriptors: Sequence[int]) -> list[str]:
 if __name__ == "__main__":
     import importlib
 
-    from launcher.cli.main import VERBS, main
-    from launcher.run.clock import Clock
-    from launcher.run.kubernetes import client
+    from trainlaunch.cli.main import VERBS, main
+    from trainlaunch.run.clock import Clock
+    from trainlaunch.run.kubernetes import client
 
-    for name in (*PRELOADED, *(f"launcher.cli.{verb}" for verb in VERBS)):
+    for name in (*PRELOADED, *(f"trainlaunch.cli.{verb}" for verb in VERBS)):
         importlib.import_module(name)
     client.Cluster = functools.partial(client.Cluster, clock=Clock(SPEED))  # type: ignore[assignment,misc]
     raise SystemExit(main(serve(socket.socket(fileno=int(sys.argv[1])))))

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
+from trainlaunch.units import MIB
 
-from launcher.units import MIB
 from tests.conftest import ROOT, Runs
 from tests.jobs import write_job
 

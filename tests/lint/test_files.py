@@ -8,9 +8,9 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from trainlaunch.lint.files import files_of
+from trainlaunch.lint.kinds import kind_of
 
-from launcher.lint.files import files_of
-from launcher.lint.kinds import kind_of
 from tests.conftest import Runs
 
 IGNORE = """\

@@ -6,10 +6,10 @@ import time
 from pathlib import Path
 
 import pytest
+from trainlaunch.formats.workload import cut
+from trainlaunch.lint.judge import fixed, lint_text
 
 from bench.lint_cases import file_name, rows
-from launcher.formats.workload import cut
-from launcher.lint.judge import fixed, lint_text
 from tests.formats.readings import mutated
 from tests.lint.test_fix import TEXTS
 from tests.lint.texts import BOTH

@@ -6,9 +6,9 @@ import re
 
 import pytest
 import yaml
+from trainlaunch.cli.verbs import VERBS
+from trainlaunch.lint.kinds import kind_of
 
-from launcher.cli.verbs import VERBS
-from launcher.lint.kinds import kind_of
 from tests.conftest import ROOT
 from tests.lint.test_fix import TEXTS
 

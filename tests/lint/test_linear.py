@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import pytest
-
-from launcher.lint.kinds import kind_of
+from trainlaunch.lint.kinds import kind_of
 
 
 @pytest.mark.parametrize("text", ["\n", " \n", "\t"], ids=["lines", "blank lines", "tabs"])

@@ -7,13 +7,13 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from trainlaunch.diagnostics import Severity
+from trainlaunch.manuals import manuals
+from trainlaunch.rules.rules_page import rules_markdown
+from trainlaunch.rules.text_findings import RULES
+from trainlaunch.rules.written.model import DEFECTS, PRACTICE
+from trainlaunch.rules.written.text_rule import TextRule
 
-from launcher.diagnostics import Severity
-from launcher.manuals import manuals
-from launcher.rules.rules_page import rules_markdown
-from launcher.rules.text_findings import RULES
-from launcher.rules.written.model import DEFECTS, PRACTICE
-from launcher.rules.written.text_rule import TextRule
 from tests.lint.texts import linted
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -46,5 +46,5 @@ def test_a_rule_of_texts_says_its_group(rule: TextRule) -> None:
 
 
 def test_the_page_of_rules_is_current(golden: Callable[[Path, str], None]) -> None:
-    """docs/rules.md is what `python -m launcher.rules.rules_page` writes."""
+    """docs/rules.md is what `python -m trainlaunch.rules.rules_page` writes."""
     golden(ROOT / "docs" / "rules.md", rules_markdown())

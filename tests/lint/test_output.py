@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from trainlaunch.lint.files import files_of
+from trainlaunch.lint.judge import unopened
 
-from launcher.lint.files import files_of
-from launcher.lint.judge import unopened
 from tests.conftest import Runs
 from tests.lint.texts import codes, linted
 
@@ -80,7 +80,7 @@ def test_github_gets_annotations(trainlaunch: Runs, script: Path) -> None:
 
 def test_stdin_is_read_and_fixed_to_stdout() -> None:
     """A pipe, as behind `kustomize build`."""
-    command = [sys.executable, "-m", "launcher", "lint", "-", "--fix"]
+    command = [sys.executable, "-m", "trainlaunch", "lint", "-", "--fix"]
     text = "docker run --gpus all x:1 torchrun train.py\n"
     done = subprocess.run(command, input=text, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout) == (0, "docker run --shm-size=2g --gpus all x:1 torchrun train.py\n")

@@ -7,10 +7,10 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from trainlaunch.lint.files import files_of
+from trainlaunch.lint.judge import Linted, fixed, lint_file
+from trainlaunch.rules.text_findings import RULES
 
-from launcher.lint.files import files_of
-from launcher.lint.judge import Linted, fixed, lint_file
-from launcher.rules.text_findings import RULES
 from tests.lint.texts import BOTH
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import pytest
+from trainlaunch.rules.text_findings import RULES
 
-from launcher.rules.text_findings import RULES
 from tests.lint import rule_cases
 from tests.lint.texts import DEFECTS, LIMIT, MOUNT, SIZED, codes, linted, pod
 

@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from trainlaunch.plan.launch_plan import LaunchPlan
+from trainlaunch.run.local.backend import LocalBackend
+from trainlaunch.run.local.processes import marked
+from trainlaunch.run.local.state import RunFolder
 
-from launcher.plan.launch_plan import LaunchPlan
-from launcher.run.local.backend import LocalBackend
-from launcher.run.local.processes import marked
-from launcher.run.local.state import RunFolder
 from tests.conftest import Runs
 from tests.jobs import plan_with, write_job
 from tests.run.conftest import SMALL

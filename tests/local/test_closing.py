@@ -7,9 +7,9 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from trainlaunch.run.local.backend import LocalBackend
+from trainlaunch.run.logout import Logout, at_logout, outcome
 
-from launcher.run.local.backend import LocalBackend
-from launcher.run.logout import Logout, at_logout, outcome
 from tests.conftest import Runs
 from tests.local.conftest import MakeJob
 from tests.run.closing import UP, ClosingContract, terminals
@@ -59,7 +59,7 @@ def test_a_terminal_that_hangs_up_without_a_signal_is_left(
     master, terminal = os.openpty()
     up = subprocess.Popen(
         [*UP, job],
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        env={**os.environ, "PYTHONPATH": str(ROOT / "launcher")},
         stdin=terminal,
         stdout=terminal,
         stderr=terminal,
@@ -81,7 +81,7 @@ def test_a_detached_run_says_what_a_logout_takes(
     trainlaunch: Runs, make_job: MakeJob, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """`up -d` on this host, before anybody logs out."""
-    monkeypatch.setattr("launcher.run.logout.at_logout", lambda: Logout(removes_shm=True, kills=True))
+    monkeypatch.setattr("trainlaunch.run.logout.at_logout", lambda: Logout(removes_shm=True, kills=True))
     done = trainlaunch("up", "-d", str(make_job(command=["true"])))
     assert done.returncode == 0
     assert "`loginctl enable-linger` keeps them" in done.stderr

@@ -6,9 +6,9 @@ import uuid
 from pathlib import Path
 
 import pytest
+from trainlaunch.run.backend import Backend
+from trainlaunch.run.local.backend import LocalBackend
 
-from launcher.run.backend import Backend
-from launcher.run.local.backend import LocalBackend
 from tests.run.contract import BackendContract, Begin, MakePlan, look, wait_until_ready
 
 # A file without a name in /dev/shm, as a batch of torch's is; then a worker's name, twice.

@@ -13,14 +13,14 @@ from dataclasses import asdict, replace
 from pathlib import Path
 
 import pytest
+from trainlaunch.run.backend import Peak
+from trainlaunch.run.local.backend import LocalBackend
+from trainlaunch.run.local.files import replace_record
+from trainlaunch.run.local.follow import frames_of
+from trainlaunch.run.local.processes import descendants, identity_of, marked
+from trainlaunch.run.local.record import LOST, NEVER_STARTED, RESTARTED
+from trainlaunch.run.local.state import RunFolder
 
-from launcher.run.backend import Peak
-from launcher.run.local.backend import LocalBackend
-from launcher.run.local.files import replace_record
-from launcher.run.local.follow import frames_of
-from launcher.run.local.processes import descendants, identity_of, marked
-from launcher.run.local.record import LOST, NEVER_STARTED, RESTARTED
-from launcher.run.local.state import RunFolder
 from tests.conftest import ROOT, Runs
 from tests.local.conftest import MakeJob, Start
 from tests.run.contract import WAITS, MakePlan
@@ -168,8 +168,8 @@ def test_a_full_disk_costs_output_and_neither_the_job_nor_its_code(tmp_path: Pat
     code = (
         "import resource, signal, sys\n"
         "from pathlib import Path\n"
-        "from launcher.run.local.keeper import LogWriter\n"
-        "from launcher.run.local.overflow import Overflow\n"
+        "from trainlaunch.run.local.keeper import LogWriter\n"
+        "from trainlaunch.run.local.overflow import Overflow\n"
         "signal.signal(signal.SIGXFSZ, signal.SIG_IGN)\n"
         "log = LogWriter(Path(sys.argv[1]), Overflow())\n"
         "log.write(1, b'first\\n')\n"
@@ -179,7 +179,7 @@ def test_a_full_disk_costs_output_and_neither_the_job_nor_its_code(tmp_path: Pat
         "resource.setrlimit(resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))\n"
         "log.write(1, b'last\\n')\n"
     )
-    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    environment = {**os.environ, "PYTHONPATH": str(ROOT / "launcher")}
     subprocess.run([sys.executable, "-c", code, str(folder.log)], env=environment, check=True, timeout=60)
     frames = [(each.stderr, each.data) for each in frames_of(folder, follow=False)]
     lost = b"trainlaunch: 300 bytes of the log were lost: its disk was full\n"
@@ -258,15 +258,17 @@ def test_descendants_are_found_over_generations() -> None:
 def test_modules_of_the_current_folder_do_not_reach_the_keeper(
     trainlaunch: Runs, make_job: MakeJob, tmp_path: Path
 ) -> None:
-    """A job folder with a json.py or a launcher of its own is a usual thing."""
-    for name in ("selectors.py", "launcher.py", "ctypes.py"):
+    """A job folder with a json.py or a trainlaunch.py of its own is a usual thing."""
+    for name in ("selectors.py", "trainlaunch.py", "ctypes.py"):
         (tmp_path / name).write_text("raise SystemExit(1)\n")
     job = str(make_job(command=["echo", "trained"]))
-    code = "import sys; sys.path.remove(''); from launcher.cli.main import main; raise SystemExit(main(sys.argv[1:]))"
+    code = (
+        "import sys; sys.path.remove(''); from trainlaunch.cli.main import main; raise SystemExit(main(sys.argv[1:]))"
+    )
     done = subprocess.run(
         [sys.executable, "-c", code, "up", job],
         cwd=tmp_path,
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        env={**os.environ, "PYTHONPATH": str(ROOT / "launcher")},
         capture_output=True,
         text=True,
         check=False,

@@ -11,13 +11,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from trainlaunch.cli import measured_lock
+from trainlaunch.cli import probe as verb
+from trainlaunch.diagnostics import Diagnostic
+from trainlaunch.errors import UsageError
+from trainlaunch.measure import run as measuring
+from trainlaunch.run.local.backend import LocalBackend
 
-from launcher.cli import measured_lock
-from launcher.cli import probe as verb
-from launcher.diagnostics import Diagnostic
-from launcher.errors import UsageError
-from launcher.measure import run as measuring
-from launcher.run.local.backend import LocalBackend
 from tests.conftest import Runs
 from tests.local.conftest import MakeJob, Start
 from tests.measure.spoken import a_loader, a_probe, reporting

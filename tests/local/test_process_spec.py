@@ -7,11 +7,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from trainlaunch.errors import JobFileRejected
+from trainlaunch.job.host_paths import host_path
+from trainlaunch.run.local.process_spec import ProcessSpec, process_spec
+from trainlaunch.run.local.record import signal_number
 
-from launcher.errors import JobFileRejected
-from launcher.job.host_paths import host_path
-from launcher.run.local.process_spec import ProcessSpec, process_spec
-from launcher.run.local.record import signal_number
 from tests.jobs import job_with, plan_with
 
 
@@ -145,7 +145,7 @@ def test_gpus_of_amd_are_hips_own_numbers(
     """HIP counts AMD's GPUs alone; a job's ids count render nodes, of which another maker may have the first."""
     monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
     monkeypatch.delenv("HIP_VISIBLE_DEVICES", raising=False)
-    monkeypatch.setattr("launcher.run.local.process_spec.amd_gpus", lambda: there)
+    monkeypatch.setattr("trainlaunch.run.local.process_spec.amd_gpus", lambda: there)
     if inherited is not None:
         monkeypatch.setenv("HIP_VISIBLE_DEVICES", inherited)
     env = spec(tmp_path, resources={"gpus": gpus, "gpu_vendor": "amd"}).env

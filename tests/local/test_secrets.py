@@ -9,8 +9,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from trainlaunch.run.local.state import RunFolder
 
-from launcher.run.local.state import RunFolder
 from tests.conftest import Runs
 from tests.local.conftest import MakeJob, Start
 from tests.planted import MARK, READERS, VARIABLES, expected_values, secret_fields, told_values

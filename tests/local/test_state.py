@@ -12,14 +12,14 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from trainlaunch.run.backend import Peak
+from trainlaunch.run.local.backend import LocalBackend
+from trainlaunch.run.local.files import UnusableState, private_folder, read_record, sealed
+from trainlaunch.run.local.follow import frames_of
+from trainlaunch.run.local.processes import marked
+from trainlaunch.run.local.record import LOST
+from trainlaunch.run.local.state import RunFolder
 
-from launcher.run.backend import Peak
-from launcher.run.local.backend import LocalBackend
-from launcher.run.local.files import UnusableState, private_folder, read_record, sealed
-from launcher.run.local.follow import frames_of
-from launcher.run.local.processes import marked
-from launcher.run.local.record import LOST
-from launcher.run.local.state import RunFolder
 from tests.conftest import ROOT, Runs
 from tests.local.conftest import MakeJob, Start
 from tests.local.test_faults import OnlyRun, wait_until
@@ -270,8 +270,8 @@ def test_down_on_a_state_that_is_read_only_does_not_say_removed(shared: tuple[Pa
     (run,) = runs.glob(f"{job_name}/*")
     mounted = f"mount --bind {runs} {runs} && mount -o remount,ro,bind {runs}"
     inside = f"{mounted} && exec setpriv --reuid {SOMEBODY} --regid {SOMEBODY} --clear-groups "
-    inside += f"{python_for(SOMEBODY)} -m launcher down {job_name} --target local"
-    env = {**os.environ, "PYTHONPATH": f"{ROOT}:{PACKAGES}", "XDG_STATE_HOME": str(folder)}
+    inside += f"{python_for(SOMEBODY)} -m trainlaunch down {job_name} --target local"
+    env = {**os.environ, "PYTHONPATH": f"{ROOT}/launcher:{PACKAGES}", "XDG_STATE_HOME": str(folder)}
     argv = ["unshare", "--mount", "/bin/sh", "-c", inside]
     done = subprocess.run(argv, env=env, cwd="/", capture_output=True, text=True, timeout=60, check=False)
     if "unshare failed" in done.stderr or "permission denied" in done.stderr:

@@ -12,10 +12,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from trainlaunch.cli import tune as verb
+from trainlaunch.measure import run as measuring
+from trainlaunch.run.local.backend import LocalBackend
 
-from launcher.cli import tune as verb
-from launcher.measure import run as measuring
-from launcher.run.local.backend import LocalBackend
 from tests.conftest import Runs
 from tests.local.conftest import MakeJob, Start
 from tests.measure.tune.spoken import tuning

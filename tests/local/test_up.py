@@ -11,9 +11,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from trainlaunch.run.local.state import RunFolder
+from trainlaunch.run.signals import SAME_PRESS_SECONDS
 
-from launcher.run.local.state import RunFolder
-from launcher.run.signals import SAME_PRESS_SECONDS
 from tests.conftest import Runs
 from tests.local.conftest import MakeJob, Start
 from tests.run.test_up import CHECKPOINTS, DEAF, ended, read_until

@@ -15,8 +15,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from trainlaunch.run.local.backend import LocalBackend
 
-from launcher.run.local.backend import LocalBackend
 from tests.conftest import ROOT
 from tests.local.conftest import Start
 from tests.run.contract import MakePlan
@@ -33,8 +33,8 @@ class Terminal:
         self.resize(columns, rows)
         self.seen = ""
         self.program = subprocess.Popen(
-            [sys.executable, "-m", "launcher", *words],
-            env={**os.environ, "PYTHONPATH": str(ROOT), "TERM": "xterm"},
+            [sys.executable, "-m", "trainlaunch", *words],
+            env={**os.environ, "PYTHONPATH": str(ROOT / "launcher"), "TERM": "xterm"},
             stdin=inside,
             stdout=inside,
             stderr=inside,

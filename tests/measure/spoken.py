@@ -24,7 +24,7 @@ def reporting(*records: dict[str, Any], then: str = "") -> str:
 
 
 def spoken(*records: dict[str, Any]) -> str:
-    """Return records as launcher.inside.marked writes them, each in one chunk."""
+    """Return records as trainlaunch.inside.marked writes them, each in one chunk."""
     return "".join(f"\x1etrainlaunch t-{at} 1/1 {json.dumps(each)}\x1f\n" for at, each in enumerate(records))
 
 

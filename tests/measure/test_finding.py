@@ -8,12 +8,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-
-from launcher.diagnose import SYMPTOMS
-from launcher.diagnostics import Severity
-from launcher.manuals import manuals
-from launcher.measure.finding import ProbeFinding
-from launcher.measure.findings import DEFECTS, diagnosed
+from trainlaunch.diagnose import SYMPTOMS
+from trainlaunch.diagnostics import Severity
+from trainlaunch.manuals import manuals
+from trainlaunch.measure.finding import ProbeFinding
+from trainlaunch.measure.findings import DEFECTS, diagnosed
 
 CASES = Path(__file__).parent / "findings"
 FENCE = re.compile(r"^```([a-z]+)\n(.*?)\n```$", re.MULTILINE | re.DOTALL)
@@ -71,7 +70,7 @@ def test_facts_that_do_not_fit_leave_the_code_and_its_title(defect: str, facts: 
     assert said.severity is not Severity.INFO
 
 
-@pytest.mark.parametrize("name", ["", "os", "../finding", "launcher.api", "Loaders-Differ", "loaders_differ"])
+@pytest.mark.parametrize("name", ["", "os", "../finding", "trainlaunch.api", "Loaders-Differ", "loaders_differ"])
 def test_a_name_that_is_no_defect_has_no_words(name: str) -> None:
     """A name from a container is looked up, and imports nothing."""
     assert diagnosed(ProbeFinding(name, 0, "train.py:1", {})) is None

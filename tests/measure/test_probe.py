@@ -7,18 +7,18 @@ from typing import Any
 
 import pytest
 import yaml
+from trainlaunch.cli.measured_lock import keep_probe
+from trainlaunch.job.measured import Probe
+from trainlaunch.measure.finding import ProbeFinding
+from trainlaunch.measure.findings import DEFECTS
+from trainlaunch.measure.planned import measuring_name, measuring_sets
+from trainlaunch.measure.probe import AGAINST_WORKERS, assigned, host_findings, probe_of, stated_lines, with_probe
+from trainlaunch.measure.records import Records
+from trainlaunch.plan.launch_plan import LaunchPlan
+from trainlaunch.policy import read_job
+from trainlaunch.rules import plan_job
+from trainlaunch.units import GIB, MIB, round_up
 
-from launcher.cli.measured_lock import keep_probe
-from launcher.job.measured import Probe
-from launcher.measure.finding import ProbeFinding
-from launcher.measure.findings import DEFECTS
-from launcher.measure.planned import measuring_name, measuring_sets
-from launcher.measure.probe import AGAINST_WORKERS, assigned, host_findings, probe_of, stated_lines, with_probe
-from launcher.measure.records import Records
-from launcher.plan.launch_plan import LaunchPlan
-from launcher.policy import read_job
-from launcher.rules import plan_job
-from launcher.units import GIB, MIB, round_up
 from tests.jobs import job_with, plan_with, write_job
 from tests.measure.spoken import a_loader, a_probe
 

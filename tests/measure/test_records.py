@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from trainlaunch.measure.records import Measurement, Records
 
-from launcher.measure.records import Measurement, Records
 from tests.measure.spoken import a_loader, a_probe
 
 

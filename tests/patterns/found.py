@@ -13,9 +13,9 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, NamedTuple
 
-from launcher.diagnose.texts import Text, ways
+from trainlaunch.diagnose.texts import Text, ways
 
-PACKAGE = Path(__file__).parents[2] / "launcher"
+PACKAGE = Path(__file__).parents[2] / "launcher" / "trainlaunch"
 STAND_IN = "word"  # for a part that only a run knows
 _USES = {each: each for each in ("match", "fullmatch", "search")} | dict.fromkeys(
     ("findall", "finditer", "sub", "subn", "split"), "scan"
@@ -134,7 +134,7 @@ def _held(value: object, seen: set[int]) -> Iterator[re.Pattern[Any]]:
     else:
         inside: list[object] = [*value.items()] if isinstance(value, dict) else []
         inside += value if isinstance(value, list | tuple | set | frozenset) else []
-        ours = (value if isinstance(value, type) else type(value)).__module__.startswith("launcher.")
+        ours = (value if isinstance(value, type) else type(value)).__module__.startswith("trainlaunch.")
         inside += vars(value).values() if ours and hasattr(value, "__dict__") else []
         for each in inside:
             yield from _held(each, seen)

@@ -10,15 +10,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from trainlaunch.diagnose import kubelet_words
+from trainlaunch.diagnose.texts import ways
+from trainlaunch.init import tokens
+from trainlaunch.job.fields.types import Type
+from trainlaunch.job.validation import fields
+from trainlaunch.lint.files import patterns_of
+from trainlaunch.verify import owned_by_plan
+from trainlaunch.yamltree import syntax
 
-from launcher.diagnose import kubelet_words
-from launcher.diagnose.texts import ways
-from launcher.init import tokens
-from launcher.job.fields.types import Type
-from launcher.job.validation import fields
-from launcher.lint.files import patterns_of
-from launcher.verify import owned_by_plan
-from launcher.yamltree import syntax
 from tests.patterns.found import Found, arguments, found, modules
 from tests.patterns.inputs import pumped
 from tests.patterns.steps import Counter, TooMany
@@ -36,7 +36,7 @@ def _within() -> Iterator[str]:
 def _types() -> Iterator[str]:
     """Yield the patterns of values and of keys of the job file and of policies."""
     known: list[object] = [
-        value for names in modules("launcher.job.fields", "launcher.policy") for value in names.values()
+        value for names in modules("trainlaunch.job.fields", "trainlaunch.policy") for value in names.values()
     ]
     seen: set[int] = set()
     while known:
@@ -51,21 +51,21 @@ def _types() -> Iterator[str]:
 
 # Where the patterns of a call stand that its module doesn't tell.
 ELSEWHERE: dict[tuple[str, str], Callable[[], Iterator[str]]] = {
-    ("launcher/diagnose/kubelet_words.py", "each[0]"): lambda: (each[0] for each in kubelet_words._STORIES),
-    ("launcher/diagnose/texts.py", "flags + part"): _within,  # and of each Text, which is found as such
-    ("launcher/init/tokens.py", "_BY_NAME[setting]"): lambda: iter(tokens._BY_NAME.values()),
-    ("launcher/job/validation/fields.py", "named"): lambda: (each[0] for each in fields._NAMED_SOURCE.values()),
-    ("launcher/job/validation/repository.py", "pattern"): lambda: arguments("refuse_characters", 1),
-    ("launcher/job/values/reader.py", "pattern"): _types,
-    ("launcher/job/values/scalars.py", "type_.pattern"): _types,
-    ("launcher/lint/files.py", "_expression(anchored)"): lambda: (each.pattern for each in ignored(IGNORED)),
-    ("launcher/run/kubernetes/field_lookup.py", "pattern"): lambda: iter(()),  # compiled in a table, and found there
+    ("trainlaunch/diagnose/kubelet_words.py", "each[0]"): lambda: (each[0] for each in kubelet_words._STORIES),
+    ("trainlaunch/diagnose/texts.py", "flags + part"): _within,  # and of each Text, which is found as such
+    ("trainlaunch/init/tokens.py", "_BY_NAME[setting]"): lambda: iter(tokens._BY_NAME.values()),
+    ("trainlaunch/job/validation/fields.py", "named"): lambda: (each[0] for each in fields._NAMED_SOURCE.values()),
+    ("trainlaunch/job/validation/repository.py", "pattern"): lambda: arguments("refuse_characters", 1),
+    ("trainlaunch/job/values/reader.py", "pattern"): _types,
+    ("trainlaunch/job/values/scalars.py", "type_.pattern"): _types,
+    ("trainlaunch/lint/files.py", "_expression(anchored)"): lambda: (each.pattern for each in ignored(IGNORED)),
+    ("trainlaunch/run/kubernetes/field_lookup.py", "pattern"): lambda: iter(()),  # compiled in a table, and found there
     # Words as they are, one of which is there or not.
-    ("launcher/run/secrets.py", "b'|'.join(map(re.escape, longest_first)) or b'(?!)'"): lambda: iter(()),
-    ("launcher/verify/owned_by_plan.py", "pattern"): lambda: (
+    ("trainlaunch/run/secrets.py", "b'|'.join(map(re.escape, longest_first)) or b'(?!)'"): lambda: iter(()),
+    ("trainlaunch/verify/owned_by_plan.py", "pattern"): lambda: (
         each[0] for table in owned_by_plan._OWNED.values() for each in table
     ),
-    ("launcher/yamltree/syntax.py", "words"): lambda: (each[0] for each in syntax._PLAIN_WORDS),
+    ("trainlaunch/yamltree/syntax.py", "words"): lambda: (each[0] for each in syntax._PLAIN_WORDS),
 }
 # Lines of a .gitignore that take long where each star is tried again.
 IGNORED = (
@@ -79,7 +79,9 @@ IGNORED = (
     "[!a]*[!a]*b",
     "*.*.*.py",
 )
-ROOMS = sorted({each.relative_to(Path("launcher")).parts[0] for each in Path("launcher").rglob("*.py")})
+ROOMS = sorted(
+    {each.relative_to(Path("launcher/trainlaunch")).parts[0] for each in Path("launcher/trainlaunch").rglob("*.py")}
+)
 
 
 def ignored(lines: tuple[str, ...]) -> list[re.Pattern[str]]:
@@ -98,7 +100,7 @@ def all_patterns() -> dict[tuple[re.Pattern[Any], str], str]:
     for each in untold:
         path = each.place.rpartition(":")[0]
         for source in ELSEWHERE.get((path, each.expression), lambda: iter(()))():
-            use = "fullmatch" if path == "launcher/lint/files.py" else each.use
+            use = "fullmatch" if path == "trainlaunch/lint/files.py" else each.use
             patterns.append(Found(each.place, re.compile(source), frozenset({use})))
     known: dict[tuple[re.Pattern[Any], str], str] = {}
     for each in patterns:

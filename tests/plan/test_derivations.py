@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from trainlaunch.errors import JobFileRejected
+from trainlaunch.plan.shm_derivation import multi_epoch_derivation, need_derivation
 
-from launcher.errors import JobFileRejected
-from launcher.plan.shm_derivation import multi_epoch_derivation, need_derivation
 from tests.jobs import plan_with
 
 SAMPLE = {"batch_size": 64, "sample": {"shape": [3, 224, 224], "dtype": "float32"}}

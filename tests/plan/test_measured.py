@@ -7,17 +7,17 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from trainlaunch.cli.measured_lock import keep_probe, keep_tune
+from trainlaunch.diagnostics import Diagnostic
+from trainlaunch.job.measured import Probe, ProbedLoader, Tune
+from trainlaunch.plan.launch_plan import LaunchPlan
+from trainlaunch.plan.measured import input_of
+from trainlaunch.policy import read_job
+from trainlaunch.render import render
+from trainlaunch.rules import check_plan, plan_job
+from trainlaunch.units import GIB, MIB
+from trainlaunch.verify import verified
 
-from launcher.cli.measured_lock import keep_probe, keep_tune
-from launcher.diagnostics import Diagnostic
-from launcher.job.measured import Probe, ProbedLoader, Tune
-from launcher.plan.launch_plan import LaunchPlan
-from launcher.plan.measured import input_of
-from launcher.policy import read_job
-from launcher.render import render
-from launcher.rules import check_plan, plan_job
-from launcher.units import GIB, MIB
-from launcher.verify import verified
 from tests.conftest import Runs
 from tests.jobs import write_job
 

@@ -9,15 +9,15 @@ from typing import Any
 
 import jsonschema
 import pytest
+from trainlaunch.container.preflight import preflight_text
+from trainlaunch.errors import JobFileRejected
+from trainlaunch.job.schema import json_schema
+from trainlaunch.policy import read_job
+from trainlaunch.render import render
+from trainlaunch.rules import check_plan, plan_job
+from trainlaunch.units import GIB, MIB
+from trainlaunch.verify import verified
 
-from launcher.container.preflight import preflight_text
-from launcher.errors import JobFileRejected
-from launcher.job.schema import json_schema
-from launcher.policy import read_job
-from launcher.render import render
-from launcher.rules import check_plan, plan_job
-from launcher.units import GIB, MIB
-from launcher.verify import verified
 from tests.conftest import Runs
 from tests.jobs import plan_under, plan_with, write_job
 

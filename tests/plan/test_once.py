@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from launcher.container.container import container_of
-from launcher.container.template_hash import template_hash
-from launcher.plan.launch_plan import LaunchPlan
-from launcher.plan.once import once_for_plan
+from trainlaunch.container.container import container_of
+from trainlaunch.container.template_hash import template_hash
+from trainlaunch.plan.launch_plan import LaunchPlan
+from trainlaunch.plan.once import once_for_plan
+
 from tests.jobs import plan_with
 
 

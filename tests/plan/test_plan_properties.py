@@ -9,13 +9,13 @@ from typing import Any
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from trainlaunch.errors import JobFileRejected
+from trainlaunch.plan.cpu_budget import whole_cpus
+from trainlaunch.plan.launch_plan import LaunchPlan
+from trainlaunch.render import render
+from trainlaunch.rules import plan_job
+from trainlaunch.verify import verify
 
-from launcher.errors import JobFileRejected
-from launcher.plan.cpu_budget import whole_cpus
-from launcher.plan.launch_plan import LaunchPlan
-from launcher.render import render
-from launcher.rules import plan_job
-from launcher.verify import verify
 from tests.jobs import write_job
 
 MIB = 2**20
@@ -68,7 +68,7 @@ def jobs(draw: st.DrawFn) -> dict[str, Any]:
 
 def planned(fields: dict[str, Any], target: str = "docker") -> LaunchPlan | None:
     """Return the plan, or None where an error was returned."""
-    from launcher.policy import read_job
+    from trainlaunch.policy import read_job
 
     with tempfile.TemporaryDirectory() as folder:
         job = read_job(write_job(Path(folder), **fields), target=target)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from launcher.units import MIB
+from trainlaunch.units import MIB
+
 from tests.jobs import plan_under
 
 SAMPLE = {"shape": [3, 224, 224], "dtype": "float32"}

@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from trainlaunch.plan.launch_plan import LaunchPlan
 
-from launcher.plan.launch_plan import LaunchPlan
 from tests.jobs import codes_of, plan_with
 
 PAGE = 4096

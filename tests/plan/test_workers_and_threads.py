@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from trainlaunch.units import MIB
 
-from launcher.units import MIB
 from tests.jobs import plan_with
 
 

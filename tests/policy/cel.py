@@ -8,8 +8,7 @@ from typing import Any
 
 from cel_expr_python import cel
 from cel_expr_python.ext import ext_optional
-
-from launcher.formats.quantities import parse_milli_quantity
+from trainlaunch.formats.quantities import parse_milli_quantity
 
 _DYN, _TEXT, _NUMBER, _BOOL = (cel.Type(each) for each in ("dyn", "string", "int", "bool"))
 _NUMBERS = cel.Type.List(_NUMBER)

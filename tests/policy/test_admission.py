@@ -9,12 +9,12 @@ from typing import Any
 import kubernetes_validate
 import pytest
 import yaml
+from trainlaunch.kinds import KINDS
+from trainlaunch.policy.admission import admission_documents
+from trainlaunch.policy.read import policies_in
+from trainlaunch.policy.registry import in_registry, registry_pattern
+from trainlaunch.render import render
 
-from launcher.kinds import KINDS
-from launcher.policy.admission import admission_documents
-from launcher.policy.read import policies_in
-from launcher.policy.registry import in_registry, registry_pattern
-from launcher.render import render
 from tests.conftest import Runs
 from tests.jobs import plan_with
 from tests.policy.cel import refusals
@@ -121,7 +121,7 @@ def test_an_object_whose_spec_is_unchanged_is_left_alone(tmp_path: Path) -> None
 
 def test_registries_are_told_apart_as_the_launcher_does() -> None:
     """The pattern of an API server and our own rule agree on every image."""
-    from launcher.job.values.patterns import matches
+    from trainlaunch.job.values.patterns import matches
 
     hosts = [
         "",

@@ -6,14 +6,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from trainlaunch.diagnostics import Diagnostic
+from trainlaunch.errors import JobFileRejected
+from trainlaunch.policy import read_job
+from trainlaunch.render import render
+from trainlaunch.repository.root import Reach
+from trainlaunch.rules import plan_job
+from trainlaunch.verify import verified
 
-from launcher.diagnostics import Diagnostic
-from launcher.errors import JobFileRejected
-from launcher.policy import read_job
-from launcher.render import render
-from launcher.repository.root import Reach
-from launcher.rules import plan_job
-from launcher.verify import verified
 from tests.jobs import write_job
 from tests.policy.doors import (
     DOORS,

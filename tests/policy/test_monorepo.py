@@ -85,17 +85,17 @@ def test_what_a_team_may_not_is_refused(trainlaunch: Runs, repo: Path, team: str
 
 
 def test_a_program_renders_by_the_api() -> None:
-    """The scheduler's example prints applicable manifests; what stands in `launcher.api` is typed and listed."""
-    from launcher import api
+    """The scheduler's example prints applicable manifests; what stands in `trainlaunch.api` is typed and listed."""
+    from trainlaunch import api
 
     script = ROOT / "examples" / "scheduler" / "nightly.py"
     job = str(ROOT / "examples" / "quickstart" / "job.yaml")
-    here = {**os.environ, "PYTHONPATH": str(ROOT)}
+    here = {**os.environ, "PYTHONPATH": str(ROOT / "launcher")}
     done = subprocess.run([sys.executable, script, job], capture_output=True, text=True, check=True, cwd=ROOT, env=here)
     named = [each["metadata"]["labels"]["trainlaunch.dev/job"] for each in yaml.safe_load_all(done.stdout) if each]
     assert named == ["nightly-digits", "nightly-letters"]
     assert all(getattr(api, name).__doc__ for name in api.__all__)
-    assert (ROOT / "launcher" / "py.typed").is_file()
+    assert (ROOT / "launcher" / "trainlaunch" / "py.typed").is_file()
     checked = list(api.check([ROOT / "k8s"]))
     assert {each.status for each in checked} == {"current"}
     plan = api.plan(api.read_job(Path(job), target="local"))

@@ -7,8 +7,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from launcher.container.preflight import preflight_text
-from launcher.plan.launch_plan import LaunchPlan
+from trainlaunch.container.preflight import preflight_text
+from trainlaunch.plan.launch_plan import LaunchPlan
+
 from tests.conftest import Runs
 
 SHELLS: Mapping[str, tuple[str, ...]] = {

@@ -6,12 +6,13 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from launcher.job.measured import Tune
-from launcher.job.spec import Measured
-from launcher.plan import make_plan
-from launcher.plan.launch_plan import LaunchPlan
-from launcher.plan.measured import input_of
-from launcher.units import MIB
+from trainlaunch.job.measured import Tune
+from trainlaunch.job.spec import Measured
+from trainlaunch.plan import make_plan
+from trainlaunch.plan.launch_plan import LaunchPlan
+from trainlaunch.plan.measured import input_of
+from trainlaunch.units import MIB
+
 from tests.jobs import plan_with
 
 SAMPLE = {"shape": [3, 64, 64], "dtype": "float32"}  # 64 of them are exactly 3 MiB

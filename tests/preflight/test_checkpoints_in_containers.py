@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import pytest
+from trainlaunch.errors import EXIT_FILES_WRONG, EXIT_TRY_ELSEWHERE
+from trainlaunch.plan.launch_plan import LaunchPlan
 
-from launcher.errors import EXIT_FILES_WRONG, EXIT_TRY_ELSEWHERE
-from launcher.plan.launch_plan import LaunchPlan
 from tests.conftest import Runs
 from tests.preflight.containers import Case, run_cases
 from tests.preflight.plans import plan, prints

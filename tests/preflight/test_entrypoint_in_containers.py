@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import pytest
+from trainlaunch.container.container import container_of
 
-from launcher.container.container import container_of
 from tests.conftest import Runs
 from tests.preflight.plans import plan
 

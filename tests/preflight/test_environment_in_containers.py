@@ -7,8 +7,8 @@ import os
 from pathlib import Path
 
 import pytest
+from trainlaunch.errors import EXIT_FILES_WRONG, EXIT_TRY_ELSEWHERE
 
-from launcher.errors import EXIT_FILES_WRONG, EXIT_TRY_ELSEWHERE
 from tests.conftest import Runs
 from tests.preflight.containers import Case, run_cases
 from tests.preflight.plans import automatic, plan, prints

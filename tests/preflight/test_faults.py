@@ -13,8 +13,8 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
+from trainlaunch.container.preflight import STOP_MARKER, health_text, preflight_text
 
-from launcher.container.preflight import STOP_MARKER, health_text, preflight_text
 from tests.preflight.plans import automatic, plan
 
 SHELLS = {"dash": ("dash",), "busybox": ("busybox", "sh"), "bash": ("bash", "--posix"), "bash-as-itself": ("bash",)}

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import pytest
+from trainlaunch.container.preflight import health_text
+from trainlaunch.units import MIB
 
-from launcher.container.preflight import health_text
-from launcher.units import MIB
 from tests.conftest import Runs
 from tests.preflight.containers import SHELLS
 from tests.preflight.plans import plan

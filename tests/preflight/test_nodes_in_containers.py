@@ -8,10 +8,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from trainlaunch.container.container import container_of
+from trainlaunch.container.rendezvous import VARIABLE
+from trainlaunch.plan.launch_plan import LaunchPlan
 
-from launcher.container.container import container_of
-from launcher.container.rendezvous import VARIABLE
-from launcher.plan.launch_plan import LaunchPlan
 from tests.conftest import Runs
 from tests.jobs import plan_with
 from tests.preflight.containers import Case, run_cases

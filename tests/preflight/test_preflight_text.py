@@ -6,13 +6,13 @@ import subprocess
 from typing import Any
 
 import pytest
+from trainlaunch.container.kubernetes import IDENTITY
+from trainlaunch.container.preflight import STOP_MARKER, forwarded_signals, health_text, preflight_text
+from trainlaunch.plan.launch_plan import LaunchPlan
+from trainlaunch.plan.workers import CPUS_PER_WORKER_ON_CPU, FEWEST_CPUS_FOR_WORKERS
+from trainlaunch.rules import check_plan
+from trainlaunch.templating.environment import TEMPLATES, constant_text
 
-from launcher.container.kubernetes import IDENTITY
-from launcher.container.preflight import STOP_MARKER, forwarded_signals, health_text, preflight_text
-from launcher.plan.launch_plan import LaunchPlan
-from launcher.plan.workers import CPUS_PER_WORKER_ON_CPU, FEWEST_CPUS_FOR_WORKERS
-from launcher.rules import check_plan
-from launcher.templating.environment import TEMPLATES, constant_text
 from tests.preflight.plans import LOADER, automatic, plan
 
 TOKENS = ("{num_workers}", "--prefetch={prefetch_factor}", "{batch_size}", "n={nproc_per_node}")

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import pytest
+from trainlaunch.errors import EXIT_FILES_WRONG, EXIT_TRY_ELSEWHERE
 
-from launcher.errors import EXIT_FILES_WRONG, EXIT_TRY_ELSEWHERE
 from tests.conftest import Runs
 from tests.preflight.containers import SHELLS, Case, run_cases
 from tests.preflight.plans import plan

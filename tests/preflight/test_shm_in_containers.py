@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import pytest
+from trainlaunch.container.preflight import STOP_MARKER
+from trainlaunch.errors import EXIT_FILES_WRONG, EXIT_TRY_ELSEWHERE
+from trainlaunch.units import MIB
 
-from launcher.container.preflight import STOP_MARKER
-from launcher.errors import EXIT_FILES_WRONG, EXIT_TRY_ELSEWHERE
-from launcher.units import MIB
 from tests.conftest import Runs
 from tests.preflight.containers import Case, Ended, run_cases
 from tests.preflight.plans import automatic, plan, prints, tuned

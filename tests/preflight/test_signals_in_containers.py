@@ -12,8 +12,8 @@ from itertools import chain
 from typing import Any
 
 import pytest
+from trainlaunch.plan.launch_plan import LaunchPlan
 
-from launcher.plan.launch_plan import LaunchPlan
 from tests.conftest import Runs
 from tests.preflight.containers import SHELLS, Case, pid_1_arguments, run_cases
 from tests.preflight.plans import plan

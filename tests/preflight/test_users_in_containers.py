@@ -5,9 +5,9 @@ from __future__ import annotations
 import subprocess
 
 import pytest
+from trainlaunch.container.kubernetes import IDENTITY
+from trainlaunch.job.reserved import CLUSTER_HOME
 
-from launcher.container.kubernetes import IDENTITY
-from launcher.job.reserved import CLUSTER_HOME
 from tests.conftest import Runs
 from tests.preflight.containers import Case, run_cases
 from tests.preflight.plans import plan

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from launcher.plan.launch_plan import LaunchPlan
-from launcher.policy import read_job
-from launcher.rules import plan_job
+from trainlaunch.plan.launch_plan import LaunchPlan
+from trainlaunch.policy import read_job
+from trainlaunch.rules import plan_job
 
 FOLDER = Path(__file__).parent
 GOLDENS = FOLDER / "golden"

@@ -6,13 +6,13 @@ from pathlib import Path
 from typing import Any
 
 import yaml
+from trainlaunch.kinds import KINDS
+from trainlaunch.plan.launch_plan import LaunchPlan
+from trainlaunch.policy import read_job
+from trainlaunch.render import render
+from trainlaunch.rules import plan_job
+from trainlaunch.verify import verified
 
-from launcher.kinds import KINDS
-from launcher.plan.launch_plan import LaunchPlan
-from launcher.policy import read_job
-from launcher.render import render
-from launcher.rules import plan_job
-from launcher.verify import verified
 from tests.render.crds import pod_templates
 from tests.render.jobs import FOLDER, JOBS
 

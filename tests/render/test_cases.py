@@ -7,15 +7,15 @@ from pathlib import Path
 
 import pytest
 import yaml
+from trainlaunch.errors import JobFileRejected
+from trainlaunch.formats.kubernetes.expansion import expanded
+from trainlaunch.plan.launch_plan import LaunchPlan
+from trainlaunch.policy import read_job
+from trainlaunch.render import render
+from trainlaunch.rules import plan_job
+from trainlaunch.verify import verified
+from trainlaunch.yamltree.emitter import yaml_string
 
-from launcher.errors import JobFileRejected
-from launcher.formats.kubernetes.expansion import expanded
-from launcher.plan.launch_plan import LaunchPlan
-from launcher.policy import read_job
-from launcher.render import render
-from launcher.rules import plan_job
-from launcher.verify import verified
-from launcher.yamltree.emitter import yaml_string
 from tests.render.readers import kubectl_json
 
 ON_CLUSTER = "resources: {cpus: 2, memory: 4Gi}\n"

@@ -14,12 +14,12 @@ from typing import Any
 import kubernetes_validate
 import pytest
 import yaml
+from trainlaunch.errors import JobFileRejected, RenderingDisagrees
+from trainlaunch.kinds import KINDS
+from trainlaunch.plan.launch_plan import LaunchPlan
+from trainlaunch.render import render
+from trainlaunch.verify import verified
 
-from launcher.errors import JobFileRejected, RenderingDisagrees
-from launcher.kinds import KINDS
-from launcher.plan.launch_plan import LaunchPlan
-from launcher.render import render
-from launcher.verify import verified
 from tests.conftest import Runs
 from tests.jobs import plan_with, write_job
 from tests.render.jobs import GOLDENS, job_plan
@@ -278,6 +278,6 @@ def test_a_file_is_no_folder_of_code_on_any_target(tmp_path: Path, target: str) 
 
 def test_local_maps_it_like_a_bind(src: Path, tmp_path: Path) -> None:
     """working_dir leads to the folder itself."""
-    from launcher.run.local.process_spec import working_dir
+    from trainlaunch.run.local.process_spec import working_dir
 
     assert working_dir(plan(tmp_path, "local", working_dir="/workspace/pkg")) == str(src / "pkg")

@@ -9,10 +9,10 @@ from typing import Any
 import jsonschema  # type: ignore[import-untyped]
 import pytest
 import yaml
+from trainlaunch.formats.compose.values import readable
+from trainlaunch.render import render
+from trainlaunch.verify import verified
 
-from launcher.formats.compose.values import readable
-from launcher.render import render
-from launcher.verify import verified
 from tests.jobs import plan_with
 from tests.render.jobs import JOBS, NODES, job_plan
 from tests.render.readers import compose

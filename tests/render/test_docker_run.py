@@ -7,9 +7,9 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from trainlaunch.render import render
+from trainlaunch.verify import verified
 
-from launcher.render import render
-from launcher.verify import verified
 from tests.jobs import plan_with
 from tests.render.jobs import JOBS, job_plan
 

@@ -8,12 +8,12 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+import trainlaunch
+from trainlaunch.policy import read_job
+from trainlaunch.render import render
+from trainlaunch.rules import plan_job
+from trainlaunch.verify import verified
 
-import launcher
-from launcher.policy import read_job
-from launcher.render import render
-from launcher.rules import plan_job
-from launcher.verify import verified
 from tests.render.jobs import FILES, FOLDER, GOLDENS, JOBS, NODES, TARGETS, job_plan
 
 
@@ -44,13 +44,18 @@ def test_the_same_job_gives_the_same_bytes_wherever_it_lies(target: str, tmp_pat
 def test_a_second_process_gives_the_same_bytes(target: str) -> None:
     """Another process, with another hash seed, time zone, locale and folder, renders to the same text."""
     program = (
-        "import sys; from pathlib import Path; from launcher.policy import read_job\n"
-        "from launcher.rules import plan_job\n"
-        "from launcher.render import render\n"
+        "import sys; from pathlib import Path; from trainlaunch.policy import read_job\n"
+        "from trainlaunch.rules import plan_job\n"
+        "from trainlaunch.render import render\n"
         "sys.stdout.buffer.write(render(plan_job(read_job(Path(sys.argv[1]), target=sys.argv[2]))).encode())"
     )
     job = str((FOLDER / "jobs" / "full.yaml").resolve())
-    environment = {"PYTHONPATH": str(FOLDER.parents[1]), "PYTHONHASHSEED": "7", "TZ": "Asia/Tokyo", "LC_ALL": "C"}
+    environment = {
+        "PYTHONPATH": str(FOLDER.parents[1] / "launcher"),
+        "PYTHONHASHSEED": "7",
+        "TZ": "Asia/Tokyo",
+        "LC_ALL": "C",
+    }
     argv = [sys.executable, "-c", program, job, target]
     done = subprocess.run(argv, capture_output=True, env=environment, cwd="/", timeout=60, check=True)
     assert done.stdout.decode() == render(job_plan("full", target))
@@ -71,7 +76,7 @@ def test_a_name_follows_what_is_asked_for(tmp_path: Path) -> None:
 def test_another_rendering_format_is_another_name(monkeypatch: pytest.MonkeyPatch) -> None:
     """A Job of an older format keeps its name in the cluster; its template could not be replaced."""
     before = name_of(render(job_plan("full", "kubernetes")))
-    monkeypatch.setattr("launcher.container.template_hash.RENDERING_FORMAT", 999)
+    monkeypatch.setattr("trainlaunch.container.template_hash.RENDERING_FORMAT", 999)
     assert name_of(render(job_plan("full", "kubernetes"))) != before
 
 
@@ -90,7 +95,7 @@ def test_headers_name_no_folder_no_time_and_no_version_of_the_tool(target: str) 
     assert "\n# rendering format 2\n" in render(plan)
     assert f" {plan.shm.size.derivation}\n" in render(plan)
     assert str(FOLDER) not in text
-    assert launcher.__version__ not in text
+    assert trainlaunch.__version__ not in text
 
 
 def test_what_only_up_enforces_is_a_comment() -> None:

@@ -10,10 +10,9 @@ import jsonpatch
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-
-from launcher.diagnostics import Span
-from launcher.job.patch import Operation
-from launcher.render.json_patch import PatchFailed, after, merged_after
+from trainlaunch.diagnostics import Span
+from trainlaunch.job.patch import Operation
+from trainlaunch.render.json_patch import PatchFailed, after, merged_after
 
 PLACE = Span(str(Path("job.yaml")), 1, 1, 1, 1)
 KEYS = st.sampled_from(["a", "b", "c/d", "m~n", "0", "1", "-", ""])

@@ -11,18 +11,18 @@ from typing import Any
 import jsonschema
 import kubernetes_validate
 import pytest
+from trainlaunch.container.container import container_of
+from trainlaunch.container.kubernetes import kubernetes_name
+from trainlaunch.container.readiness import readiness_text
+from trainlaunch.container.rendezvous import rendezvous_endpoint
+from trainlaunch.errors import JobFileRejected, RenderingDisagrees
+from trainlaunch.job.fields.kubernetes import POD_KEYS
+from trainlaunch.kinds import KINDS
+from trainlaunch.render import render
+from trainlaunch.rules import check_plan, plan_job
+from trainlaunch.templating.quoting import kubernetes_dollars
+from trainlaunch.verify import verified
 
-from launcher.container.container import container_of
-from launcher.container.kubernetes import kubernetes_name
-from launcher.container.readiness import readiness_text
-from launcher.container.rendezvous import rendezvous_endpoint
-from launcher.errors import JobFileRejected, RenderingDisagrees
-from launcher.job.fields.kubernetes import POD_KEYS
-from launcher.kinds import KINDS
-from launcher.render import render
-from launcher.rules import check_plan, plan_job
-from launcher.templating.quoting import kubernetes_dollars
-from launcher.verify import verified
 from tests.jobs import job_with, plan_with
 from tests.render.crds import VERSIONS, pod_templates, validate
 from tests.render.jobs import FOLDER, GOLDENS

@@ -8,15 +8,15 @@ from typing import Any
 import kubernetes_validate
 import pytest
 import yaml
+from trainlaunch.container.kubernetes import IDENTITY, kubernetes_name
+from trainlaunch.errors import JobFileRejected
+from trainlaunch.formats.kubernetes.expansion import expanded
+from trainlaunch.plan.launch_plan import LaunchPlan
+from trainlaunch.plan.names import shortened
+from trainlaunch.render import render
+from trainlaunch.rules import check_plan, plan_job
+from trainlaunch.verify import verified
 
-from launcher.container.kubernetes import IDENTITY, kubernetes_name
-from launcher.errors import JobFileRejected
-from launcher.formats.kubernetes.expansion import expanded
-from launcher.plan.launch_plan import LaunchPlan
-from launcher.plan.names import shortened
-from launcher.render import render
-from launcher.rules import check_plan, plan_job
-from launcher.verify import verified
 from tests.jobs import job_with, plan_with
 from tests.render.jobs import JOBS, job_plan
 

@@ -8,16 +8,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from trainlaunch.container.kubernetes import kubernetes_name
+from trainlaunch.errors import JobFileRejected, RenderingDisagrees
+from trainlaunch.plan.launch_plan import LaunchPlan
+from trainlaunch.policy import read_job
+from trainlaunch.render import render
+from trainlaunch.render.patched import documents_of
+from trainlaunch.rules import plan_job
+from trainlaunch.templating.quoting import kubernetes_dollars
+from trainlaunch.verify import verified
 
-from launcher.container.kubernetes import kubernetes_name
-from launcher.errors import JobFileRejected, RenderingDisagrees
-from launcher.plan.launch_plan import LaunchPlan
-from launcher.policy import read_job
-from launcher.render import render
-from launcher.render.patched import documents_of
-from launcher.rules import plan_job
-from launcher.templating.quoting import kubernetes_dollars
-from launcher.verify import verified
 from tests.jobs import plan_with, write_job
 from tests.render.readers import compose, created, kubectl_json
 
@@ -194,7 +194,7 @@ def test_a_json_patch_leaves_all_other_lines(tmp_path: Path) -> None:
 def test_a_text_that_the_editor_gets_wrong_is_a_bug_of_ours(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """And not a file."""
     plan = patched_plan(tmp_path, "kubernetes", [{"op": "add", "path": "/spec/suspend", "value": True}])
-    monkeypatch.setattr("launcher.render.patched.changes_of", lambda *_: [])
+    monkeypatch.setattr("trainlaunch.render.patched.changes_of", lambda *_: [])
     with pytest.raises(RenderingDisagrees) as caught:
         render(plan)
     assert caught.value.diagnostics[0].code == "TL902"

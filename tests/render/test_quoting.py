@@ -1,4 +1,4 @@
-"""What the writers of launcher.templating.quoting make, read by the readers that it is for."""
+"""What the writers of trainlaunch.templating.quoting make, read by the readers that it is for."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 from jinja2 import nodes
+from trainlaunch.formats.docker.words import statements
+from trainlaunch.templating.environment import TEMPLATES, environment
+from trainlaunch.templating.filters import QUOTING_FILTERS
+from trainlaunch.templating.quoting import compose_variable, number, sh_name, sh_variable, sh_word, sh_words
+from trainlaunch.yamltree.emitter import Quoted, comment, yaml_string, yaml_text
 
-from launcher.formats.docker.words import statements
-from launcher.templating.environment import TEMPLATES, environment
-from launcher.templating.filters import QUOTING_FILTERS
-from launcher.templating.quoting import compose_variable, number, sh_name, sh_variable, sh_word, sh_words
-from launcher.yamltree.emitter import Quoted, comment, yaml_string, yaml_text
 from tests.render.nasty import nasty_strings
 
 STRINGS = nasty_strings()

@@ -12,15 +12,15 @@ from typing import Any
 
 import pytest
 import yaml
+from trainlaunch.container.container import container_of
+from trainlaunch.formats.docker.words import statements
+from trainlaunch.formats.kubernetes.expansion import expanded
+from trainlaunch.plan.launch_plan import LaunchPlan
+from trainlaunch.policy import read_job
+from trainlaunch.render import render
+from trainlaunch.rules import plan_job
+from trainlaunch.verify import verified
 
-from launcher.container.container import container_of
-from launcher.formats.docker.words import statements
-from launcher.formats.kubernetes.expansion import expanded
-from launcher.plan.launch_plan import LaunchPlan
-from launcher.policy import read_job
-from launcher.render import render
-from launcher.rules import plan_job
-from launcher.verify import verified
 from tests.jobs import plan_with
 from tests.render.nasty import nasty_strings
 from tests.render.readers import compose, created, kubectl_json

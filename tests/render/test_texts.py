@@ -10,17 +10,17 @@ from pathlib import Path
 
 import pytest
 import yaml
+from trainlaunch.errors import JobFileRejected, RenderingDisagrees
+from trainlaunch.job.fields.target import TARGET
+from trainlaunch.lint.judge import lint_text
+from trainlaunch.policy import read_job
+from trainlaunch.render import render
+from trainlaunch.rules import plan_job
+from trainlaunch.targets import TARGETS, TEXTS, text_targets
+from trainlaunch.templating.quoting import exec_form
+from trainlaunch.verify import verified, verify
+from trainlaunch.verify.dockerfile import _parts
 
-from launcher.errors import JobFileRejected, RenderingDisagrees
-from launcher.job.fields.target import TARGET
-from launcher.lint.judge import lint_text
-from launcher.policy import read_job
-from launcher.render import render
-from launcher.rules import plan_job
-from launcher.targets import TARGETS, TEXTS, text_targets
-from launcher.templating.quoting import exec_form
-from launcher.verify import verified, verify
-from launcher.verify.dockerfile import _parts
 from tests.conftest import Runs
 from tests.jobs import plan_with, write_job
 from tests.render.jobs import FOLDER, GOLDENS, job_plan

@@ -16,12 +16,12 @@ from typing import Any
 
 import pytest
 import yaml
+from trainlaunch.plan.launch_plan import LaunchPlan
+from trainlaunch.policy import read_job
+from trainlaunch.render import render
+from trainlaunch.rules import plan_job
+from trainlaunch.verify import verified
 
-from launcher.plan.launch_plan import LaunchPlan
-from launcher.policy import read_job
-from launcher.render import render
-from launcher.rules import plan_job
-from launcher.verify import verified
 from tests.conftest import ROOT
 
 SCRIPT = """import os, sys
@@ -217,7 +217,7 @@ def test_the_gitlab_template_runs_in_its_order(tmp_path: Path) -> None:
     base = document[".trainlaunch"]
     (tmp_path / "run.sh").write_text(LINE)
     program = tmp_path / "trainlaunch"
-    program.write_text(f'#!/bin/sh\nPYTHONPATH="{ROOT}" exec "{sys.executable}" -m launcher "$@"\n')
+    program.write_text(f'#!/bin/sh\nPYTHONPATH="{ROOT}/launcher" exec "{sys.executable}" -m trainlaunch "$@"\n')
     program.chmod(0o755)
     for name, path, code in (("trainlaunch-lint", "run.sh", 1), ("trainlaunch-check", str(ROOT / "compose"), 0)):
         assert document[name]["extends"] == ".trainlaunch"

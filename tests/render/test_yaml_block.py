@@ -8,10 +8,10 @@ import pytest
 import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from trainlaunch.render import render
+from trainlaunch.render.patched import documents_of
+from trainlaunch.yamltree.emitter import yaml_block
 
-from launcher.render import render
-from launcher.render.patched import documents_of
-from launcher.yamltree.emitter import yaml_block
 from tests.render.jobs import JOBS, TARGETS, job_plan
 from tests.render.readers import kubectl_json
 

@@ -8,9 +8,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from trainlaunch.repository.git_directory import GitFailed
+from trainlaunch.repository.git_files import git_files
 
-from launcher.repository.git_directory import GitFailed
-from launcher.repository.git_files import git_files
 from tests.repository.git import git, repository
 
 FILES = {"src__train_py": "import torch\n", "src__pkg__a_py": "", "other__b_py": ""}

@@ -6,8 +6,8 @@ import os
 from pathlib import Path
 
 import pytest
+from trainlaunch.repository.root import ITS_OWN, Reach, link_outside, repository_of
 
-from launcher.repository.root import ITS_OWN, Reach, link_outside, repository_of
 from tests.repository.git import git, repository
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from trainlaunch.rules import check_plan
 
-from launcher.rules import check_plan
 from tests.jobs import plan_with
 
 BODY = "MC4CAQAwBQYDK2VwBCIEIDs6Ojo6Ojo6Ojo6Ojo6Ojo6Ojo6Ojo6Ojo6Ojo6Ojo6\n"

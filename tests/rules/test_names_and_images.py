@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from trainlaunch.errors import JobFileRejected
+from trainlaunch.rules import check_plan, plan_job
 
-from launcher.errors import JobFileRejected
-from launcher.rules import check_plan, plan_job
 from tests.jobs import codes_of, job_with, plan_with
 
 LIMITS = {"cpus": 2, "memory": "4Gi"}

@@ -7,12 +7,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from trainlaunch.committed.lock import ImageFacts, lock_text
+from trainlaunch.errors import JobFileRejected
+from trainlaunch.policy.registry import in_registry, parts_of
+from trainlaunch.rules import check_plan
+from trainlaunch.units import MIB
 
-from launcher.committed.lock import ImageFacts, lock_text
-from launcher.errors import JobFileRejected
-from launcher.policy.registry import in_registry, parts_of
-from launcher.rules import check_plan
-from launcher.units import MIB
 from tests.jobs import plan_under
 
 SAMPLE = {"shape": [3, 224, 224], "dtype": "float32"}

@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from trainlaunch.diagnostics import Severity
+from trainlaunch.errors import JobFileRejected
+from trainlaunch.rules import check_plan
 
-from launcher.diagnostics import Severity
-from launcher.errors import JobFileRejected
-from launcher.rules import check_plan
 from tests.jobs import plan_under
 
 POD: dict[str, Any] = {"resources": {"cpus": 1, "memory": "1Gi"}}

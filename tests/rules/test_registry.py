@@ -6,16 +6,16 @@ import re
 from pathlib import Path
 
 import pytest
+from trainlaunch.diagnostics import Severity
+from trainlaunch.errors import JobFileRejected
+from trainlaunch.manuals import manuals
+from trainlaunch.plan import make_plan
+from trainlaunch.rules import check_plan, plan_job, plan_rules
+from trainlaunch.rules.base.rule import PlanRule
+from trainlaunch.rules.plan.sizes import shm_size_below_need
+from trainlaunch.rules.text_findings import RULES
+from trainlaunch.rules.written.text_rule import TextRule
 
-from launcher.diagnostics import Severity
-from launcher.errors import JobFileRejected
-from launcher.manuals import manuals
-from launcher.plan import make_plan
-from launcher.rules import check_plan, plan_job, plan_rules
-from launcher.rules.base.rule import PlanRule
-from launcher.rules.plan.sizes import shm_size_below_need
-from launcher.rules.text_findings import RULES
-from launcher.rules.written.text_rule import TextRule
 from tests.conftest import ROOT
 from tests.jobs import job_with
 
@@ -24,7 +24,7 @@ RULE = re.compile(r'^ *@(?:plan|text|container|pod)_rule\("(TL\d{3})", .*\n *def
 WRITTEN = [
     (match[1], match[2].replace("_", "-"), path.stem)
     for folder in ("plan", "texts")
-    for path in sorted((ROOT / "launcher" / "rules" / folder).glob("*.py"))
+    for path in sorted((ROOT / "launcher" / "trainlaunch" / "rules" / folder).glob("*.py"))
     for match in RULE.finditer(path.read_text(encoding="utf-8"))
 ]
 SECTIONS = ["Why", "Example", "Write instead", "Fix", "References"]

@@ -6,8 +6,8 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from trainlaunch.rules import check_plan
 
-from launcher.rules import check_plan
 from tests.jobs import plan_with
 
 

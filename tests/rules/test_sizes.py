@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from trainlaunch.errors import JobFileRejected
+from trainlaunch.rules import check_plan
 
-from launcher.errors import JobFileRejected
-from launcher.rules import check_plan
 from tests.jobs import codes_of, plan_with
 
 MIB = 2**20

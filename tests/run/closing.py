@@ -20,8 +20,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from trainlaunch.run.backend import Backend, Started
 
-from launcher.run.backend import Backend, Started
 from tests.run.test_up import CHECKPOINTS, read_until
 from tests.runners import ROOT
 
@@ -29,7 +29,7 @@ MakeJob = Callable[..., Path]
 TIMES = 20  # a target; five at a time, since each is a Python and a container
 TOGETHER = 5
 SAVED_SECONDS = 3.0
-UP = [sys.executable, "-m", "launcher", "up"]
+UP = [sys.executable, "-m", "trainlaunch", "up"]
 
 
 class Terminals:
@@ -42,7 +42,7 @@ class Terminals:
         """Run a command on a new terminal, below a shell as people have one; return the shell's pid."""
         shell = ["bash", "-c", '"$@"; exit', "bash", *command]
         asked = [*self._tmux, "new-session", "-d", "-P", "-F", "#{pane_pid}", "-s", session, *shell]
-        env = {**os.environ, "PYTHONPATH": str(ROOT)}
+        env = {**os.environ, "PYTHONPATH": str(ROOT / "launcher")}
         return int(subprocess.run(asked, env=env, capture_output=True, text=True, check=True).stdout)
 
     def close(self, session: str) -> None:
@@ -80,7 +80,7 @@ class ClosingContract:
         def one(number: int) -> str:
             timed = subprocess.Popen(
                 ["timeout", "300", *UP, str(job), "--name", f"{job_name}-{number}"],
-                env={**os.environ, "PYTHONPATH": str(ROOT)},
+                env={**os.environ, "PYTHONPATH": str(ROOT / "launcher")},
                 stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE,
                 start_new_session=True,

@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from trainlaunch.job.reserved import LABEL_PREFIX
+from trainlaunch.plan.launch_plan import LaunchPlan
 
-from launcher.job.reserved import LABEL_PREFIX
-from launcher.plan.launch_plan import LaunchPlan
 from tests.conftest import Runs
 from tests.jobs import plan_with, write_job
 from tests.run.proxy import ENGINE, Proxy

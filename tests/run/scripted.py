@@ -6,11 +6,11 @@ import threading
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
-from launcher.errors import TargetUnavailable
-from launcher.plan.launch_plan import LaunchPlan
-from launcher.plan.planned import Planned
-from launcher.run.backend import Chunk, Position, Say, Session, ShmReading, Started
-from launcher.run.docker.client import Endpoint, unreachable
+from trainlaunch.errors import TargetUnavailable
+from trainlaunch.plan.launch_plan import LaunchPlan
+from trainlaunch.plan.planned import Planned
+from trainlaunch.run.backend import Chunk, Position, Say, Session, ShmReading, Started
+from trainlaunch.run.docker.client import Endpoint, unreachable
 
 BLANK = Started(
     id="", name="", job="", run="", attempt=1, max_attempts=1, status="running", exit_code=None, error="",

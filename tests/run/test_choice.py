@@ -5,9 +5,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import pytest
-
-from launcher.errors import UsageError
-from launcher.run.choice import Asked, check_argument, matching, newest_allowed, removable
+from trainlaunch.errors import UsageError
+from trainlaunch.run.choice import Asked, check_argument, matching, newest_allowed, removable
 
 
 class Known(NamedTuple):

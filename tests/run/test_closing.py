@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from trainlaunch.run.compose.backend import ComposeBackend
+from trainlaunch.run.docker.backend import DockerBackend
 
-from launcher.run.compose.backend import ComposeBackend
-from launcher.run.docker.backend import DockerBackend
 from tests.run.closing import ClosingContract, terminals
 
 __all__ = ["terminals"]

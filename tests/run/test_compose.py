@@ -13,16 +13,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from trainlaunch.errors import TargetUnavailable
+from trainlaunch.policy import read_job
+from trainlaunch.rules import plan_job
+from trainlaunch.run.backend import Session
+from trainlaunch.run.backends import compose_backend
+from trainlaunch.run.compose.backend import ComposeBackend
+from trainlaunch.run.docker.backend import DockerBackend
+from trainlaunch.run.signals import SAME_PRESS_SECONDS
 
 import compose as packaged
-from launcher.errors import TargetUnavailable
-from launcher.policy import read_job
-from launcher.rules import plan_job
-from launcher.run.backend import Session
-from launcher.run.backends import compose_backend
-from launcher.run.compose.backend import ComposeBackend
-from launcher.run.docker.backend import DockerBackend
-from launcher.run.signals import SAME_PRESS_SECONDS
 from tests.conftest import Runs
 from tests.run.conftest import ROOT, containers_of, docker, inspected, networks_of
 from tests.run.test_inspect_parity import NOT_ASKED_FOR, RUN_LABELS, WIDE, fields_of
@@ -435,7 +435,7 @@ def test_without_a_compose_it_is_said_what_to_install(
 def test_without_a_temporary_file_nothing_is_made(make_job: MakeJob, job_name: str) -> None:
     """A full disk, or a TMPDIR that is none, is said before Compose is called."""
     program = (
-        "import sys, tempfile; tempfile.tempdir = '/no/such'\nfrom launcher.cli.main import main; sys.exit(main())"
+        "import sys, tempfile; tempfile.tempdir = '/no/such'\nfrom trainlaunch.cli.main import main; sys.exit(main())"
     )
     job = str(make_job(target="compose"))
     done = subprocess.run(

@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from trainlaunch.plan.launch_plan import LaunchPlan
+from trainlaunch.run.compose.backend import ComposeBackend
 
-from launcher.plan.launch_plan import LaunchPlan
-from launcher.run.compose.backend import ComposeBackend
 from tests.jobs import plan_with
 from tests.run.contract import BackendContract, UserContract
 

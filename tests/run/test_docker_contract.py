@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from trainlaunch.run.docker.backend import DockerBackend
 
-from launcher.run.docker.backend import DockerBackend
 from tests.run.contract import BackendContract, ShmContract, UserContract
 
 

@@ -11,9 +11,9 @@ import sys
 from pathlib import Path
 
 import pytest
+from trainlaunch.errors import TargetUnavailable
+from trainlaunch.run.docker.client import DEFAULT_HOST, Endpoint, find_endpoint, probe
 
-from launcher.errors import TargetUnavailable
-from launcher.run.docker.client import DEFAULT_HOST, Endpoint, find_endpoint, probe
 from tests.conftest import Runs
 from tests.jobs import write_job
 from tests.run.conftest import ROOT
@@ -71,7 +71,7 @@ def test_a_socket_of_others_is_a_matter_of_permission(tmp_path: Path) -> None:
         path.chmod(0o600)
         code = (
             "import sys; sys.path.insert(0, sys.argv[1])\n"
-            "from launcher.run.docker.client import Endpoint, probe\n"
+            "from trainlaunch.run.docker.client import Endpoint, probe\n"
             "import os; os.setuid(int(sys.argv[3]))\n"
             "try: probe(Endpoint(f'unix://{sys.argv[2]}', ''))\n"
             "except Exception as e: print(e.diagnostics[0].code, e.diagnostics[0].fix)\n"

@@ -15,8 +15,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from trainlaunch.job.reserved import LABEL_PREFIX
 
-from launcher.job.reserved import LABEL_PREFIX
 from tests.conftest import Runs
 from tests.run.test_up import Start, ended, read_until
 

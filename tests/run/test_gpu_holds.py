@@ -10,14 +10,14 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from trainlaunch.errors import TargetUnavailable
+from trainlaunch.job.reserved import LABEL_PREFIX
+from trainlaunch.run import gpu_holds
+from trainlaunch.run.docker.create_body import run_labels
+from trainlaunch.run.gpu_holds import claimed
+from trainlaunch.run.gpus_held import held_by, held_in
+from trainlaunch.run.nvidia_gpus import gpu_uuids
 
-from launcher.errors import TargetUnavailable
-from launcher.job.reserved import LABEL_PREFIX
-from launcher.run import gpu_holds
-from launcher.run.docker.create_body import run_labels
-from launcher.run.gpu_holds import claimed
-from launcher.run.gpus_held import held_by, held_in
-from launcher.run.nvidia_gpus import gpu_uuids
 from tests.conftest import Runs
 from tests.jobs import plan_with
 from tests.run.conftest import docker
@@ -29,8 +29,8 @@ Holder = Callable[..., str]
 def four_gpus(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let this host have GPUs 0 to 3, as far as their device nodes and the engine's runtime tell."""
     for module in ("docker.checks", "gpu_holds"):
-        monkeypatch.setattr(f"launcher.run.{module}.gpu_nodes", lambda: 4)
-    monkeypatch.setattr("launcher.run.docker.checks.has_gpu_runtime", lambda _info, *, local: True)
+        monkeypatch.setattr(f"trainlaunch.run.{module}.gpu_nodes", lambda: 4)
+    monkeypatch.setattr("trainlaunch.run.docker.checks.has_gpu_runtime", lambda _info, *, local: True)
 
 
 @pytest.fixture

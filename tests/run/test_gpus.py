@@ -7,12 +7,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from trainlaunch.errors import TargetUnavailable
+from trainlaunch.plan.launch_plan import LaunchPlan
+from trainlaunch.render import render
+from trainlaunch.run.amd_gpus import amd_findings
+from trainlaunch.run.docker.backend import DockerBackend
 
-from launcher.errors import TargetUnavailable
-from launcher.plan.launch_plan import LaunchPlan
-from launcher.render import render
-from launcher.run.amd_gpus import amd_findings
-from launcher.run.docker.backend import DockerBackend
 from tests.conftest import Runs
 from tests.jobs import plan_with
 from tests.render.readers import compose, created

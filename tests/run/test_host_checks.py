@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from trainlaunch.plan.launch_plan import LaunchPlan
+from trainlaunch.run.docker.checks import host_findings, shares_this_host
+from trainlaunch.run.nvidia_gpus import gpu_nodes
 
-from launcher.plan.launch_plan import LaunchPlan
-from launcher.run.docker.checks import host_findings, shares_this_host
-from launcher.run.nvidia_gpus import gpu_nodes
 from tests.jobs import plan_with
 
 ROOMY: dict[str, Any] = {"NCPU": 64, "MemTotal": 512 << 30, "Runtimes": {"runc": {}}}
@@ -48,7 +48,7 @@ def test_a_limit_that_the_engine_would_ignore_is_refused(tmp_path: Path, lacking
 
 def test_all_nodes_must_find_room_on_the_host(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Memory and GPUs are of each node, and all nodes are on one engine."""
-    monkeypatch.setattr("launcher.run.docker.checks.gpu_nodes", lambda: 3)
+    monkeypatch.setattr("trainlaunch.run.docker.checks.gpu_nodes", lambda: 3)
     resources = {"cpus": 8, "memory": "9Gi", "gpus": 2}
     plan = plan_with(tmp_path, "compose", resources=resources, torchrun={"nnodes": 2})
     found = {each.code: each for each in host_findings(plan, {**NVIDIA, "MemTotal": 16 << 30}, local=True)}

@@ -16,8 +16,8 @@ from typing import Any
 
 import pytest
 import yaml
+from trainlaunch.run.docker.image import Layers, unmentioned_entrypoint
 
-from launcher.run.docker.image import Layers, unmentioned_entrypoint
 from tests.conftest import Runs
 from tests.jobs import plan_with
 from tests.run.conftest import ROOT, docker
@@ -82,8 +82,8 @@ def test_a_missing_image_is_pulled_once(trainlaunch: Runs, make_job: MakeJob, re
 def test_a_pull_on_a_terminal_has_a_bar(make_job: MakeJob, registry: str) -> None:
     """One bar that is cleared at the end, and no line a layer."""
     master, slave = pty.openpty()
-    argv = [sys.executable, "-m", "launcher", "up", str(make_job(image=f"{registry}:2", command=["echo", "x"]))]
-    environment = {**os.environ, "PYTHONPATH": str(ROOT), "TERM": "xterm"}
+    argv = [sys.executable, "-m", "trainlaunch", "up", str(make_job(image=f"{registry}:2", command=["echo", "x"]))]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT / "launcher"), "TERM": "xterm"}
     process = subprocess.Popen(argv, env=environment, stdin=slave, stdout=subprocess.DEVNULL, stderr=slave)
     os.close(slave)
     shown = b""

@@ -9,18 +9,18 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from trainlaunch.container.checkpoints import ATTEMPT
+from trainlaunch.errors import TargetUnavailable
+from trainlaunch.formats.docker.table import FOR_UP
+from trainlaunch.job.reserved import LABEL_PREFIX
+from trainlaunch.plan.launch_plan import LaunchPlan
+from trainlaunch.policy import read_job
+from trainlaunch.render import render
+from trainlaunch.rules import plan_job
+from trainlaunch.run.docker.backend import DockerBackend
+from trainlaunch.run.docker.checks import host_findings
+from trainlaunch.run.docker.flags import flag_findings
 
-from launcher.container.checkpoints import ATTEMPT
-from launcher.errors import TargetUnavailable
-from launcher.formats.docker.table import FOR_UP
-from launcher.job.reserved import LABEL_PREFIX
-from launcher.plan.launch_plan import LaunchPlan
-from launcher.policy import read_job
-from launcher.render import render
-from launcher.rules import plan_job
-from launcher.run.docker.backend import DockerBackend
-from launcher.run.docker.checks import host_findings
-from launcher.run.docker.flags import flag_findings
 from tests.jobs import plan_with
 from tests.run.conftest import ROOT, docker, inspected
 

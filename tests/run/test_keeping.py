@@ -10,18 +10,20 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from trainlaunch import __version__
+from trainlaunch.run.backend import Peak
+from trainlaunch.run.evidence import EndNote
+from trainlaunch.run.keeping import hold, keeper_of
+from trainlaunch.run.kept import Kept, plan_from
+from trainlaunch.run.local.files import UnusableState
+from trainlaunch.run.secrets import Redactor
 
-from launcher import __version__
-from launcher.run.backend import Peak
-from launcher.run.evidence import EndNote
-from launcher.run.keeping import hold, keeper_of
-from launcher.run.kept import Kept, plan_from
-from launcher.run.local.files import UnusableState
-from launcher.run.secrets import Redactor
 from tests.jobs import plan_with
 from tests.runners import ROOT
 
-HOLDS = "import sys; from launcher.run.keeping import hold; print(hold(sys.argv[1]) is not None, flush=True); input()"
+HOLDS = (
+    "import sys; from trainlaunch.run.keeping import hold; print(hold(sys.argv[1]) is not None, flush=True); input()"
+)
 
 
 @pytest.fixture
@@ -32,7 +34,7 @@ def run() -> str:
 
 def holder(run: str) -> subprocess.Popen[str]:
     """Start a process that tries to hold a run."""
-    env = {**os.environ, "PYTHONPATH": str(ROOT)}
+    env = {**os.environ, "PYTHONPATH": str(ROOT / "launcher")}
     words = [sys.executable, "-c", HOLDS, run]
     return subprocess.Popen(words, env=env, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
 
@@ -158,7 +160,7 @@ def test_nothing_is_read_that_another_could_have_written(
     run: str, tmp_path: Path, change: Callable[[Path], object], where: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A plan says what a keeper runs; its pickle isn't even opened, and nothing is added to what others own."""
-    monkeypatch.setattr("launcher.run.kept.plan_from", lambda _: pytest.fail("it was unpickled"))
+    monkeypatch.setattr("trainlaunch.run.kept.plan_from", lambda _: pytest.fail("it was unpickled"))
     kept = Kept(run, tmp_path / "state" / "kept")
     kept.keep(plan_with(tmp_path / "job"))
     kept.say("mine")

@@ -8,9 +8,9 @@ from dataclasses import replace
 from typing import Any, cast
 
 import pytest
+from trainlaunch.run.docker.client import Engine
+from trainlaunch.run.docker.kills import signals_sent
 
-from launcher.run.docker.client import Engine
-from launcher.run.docker.kills import signals_sent
 from tests.run.scripted import BLANK
 
 KILLED = [

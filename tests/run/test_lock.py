@@ -9,8 +9,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from trainlaunch.run.docker.facts import _digest
 
-from launcher.run.docker.facts import _digest
 from tests.conftest import Runs
 from tests.job.test_lock import PROBE
 from tests.run.conftest import docker

@@ -6,10 +6,9 @@ import random
 from itertools import pairwise
 
 import pytest
-
-from launcher.run.backend import Chunk, Position
-from launcher.run.log_position import BytePosition, LogPart, TimePosition, last_lines, position_of
-from launcher.run.timestamps import SECOND, nanoseconds, rfc3339
+from trainlaunch.run.backend import Chunk, Position
+from trainlaunch.run.log_position import BytePosition, LogPart, TimePosition, last_lines, position_of
+from trainlaunch.run.timestamps import SECOND, nanoseconds, rfc3339
 
 BEGUN = 1_700_000_000 * 10**9
 

@@ -22,8 +22,8 @@ pytestmark = [
     pytest.mark.skipif(not ENGINE.is_socket(), reason=f"the engine is not at {ENGINE}"),
 ]
 SOON = (
-    "import sys, launcher.run.reconnect as lasting; lasting.BACK_SECONDS = 2.0\n"
-    "from launcher.cli.main import main; sys.exit(main())"
+    "import sys, trainlaunch.run.reconnect as lasting; lasting.BACK_SECONDS = 2.0\n"
+    "from trainlaunch.cli.main import main; sys.exit(main())"
 )
 
 
@@ -33,7 +33,7 @@ def test_a_lost_engine_is_125_and_the_job_goes_on(
     """After a while, here two seconds: no new attempt, the way to follow it again, and its code is still to be had."""
     script = "echo ready; sleep 8; exit 13"
     job = str(make_job(command=["/bin/sh", "-c", script], restart={"max_attempts": 3}))
-    environment = {**os.environ, "PYTHONPATH": str(ROOT), "DOCKER_HOST": f"unix://{proxy.path}"}
+    environment = {**os.environ, "PYTHONPATH": str(ROOT / "launcher"), "DOCKER_HOST": f"unix://{proxy.path}"}
     pipe = subprocess.PIPE
     process = subprocess.Popen([sys.executable, "-c", SOON, "up", job], env=environment, stdout=pipe, stderr=pipe)
     read_until(process, b"ready\n")

@@ -10,13 +10,13 @@ import pytest
 import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from trainlaunch.plan.launch_plan import LaunchPlan
+from trainlaunch.plan.planned import Planned, planned_of
+from trainlaunch.plan.shared_memory import PAGE, semaphores
+from trainlaunch.run.backend import Peak, ShmReading
+from trainlaunch.run.measured import highest, measured_line, peak_of
+from trainlaunch.units import GIB, MIB
 
-from launcher.plan.launch_plan import LaunchPlan
-from launcher.plan.planned import Planned, planned_of
-from launcher.plan.shared_memory import PAGE, semaphores
-from launcher.run.backend import Peak, ShmReading
-from launcher.run.measured import highest, measured_line, peak_of
-from launcher.units import GIB, MIB
 from tests.jobs import plan_with
 
 FOUR = Planned(processes=2, queued_batches=4, unsized=True)

@@ -10,11 +10,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from trainlaunch.errors import JobFileRejected
+from trainlaunch.plan.launch_plan import LaunchPlan
+from trainlaunch.render import render
+from trainlaunch.verify import verified
 
-from launcher.errors import JobFileRejected
-from launcher.plan.launch_plan import LaunchPlan
-from launcher.render import render
-from launcher.verify import verified
 from tests.conftest import Runs
 from tests.jobs import job_with, plan_with
 from tests.render.readers import compose

@@ -7,11 +7,11 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 import pytest
+from trainlaunch.errors import TargetUnavailable
+from trainlaunch.run.backend import Chunk, Started
+from trainlaunch.run.docker.client import Endpoint, unreachable
+from trainlaunch.run.multi_node import Prefixed, SessionGroup, deciding, ends_of, merged, newest_of
 
-from launcher.errors import TargetUnavailable
-from launcher.run.backend import Chunk, Started
-from launcher.run.docker.client import Endpoint, unreachable
-from launcher.run.multi_node import Prefixed, SessionGroup, deciding, ends_of, merged, newest_of
 from tests.run.scripted import BLANK
 
 

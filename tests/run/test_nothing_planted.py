@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from trainlaunch.job.reserved import LABEL_PREFIX
 
-from launcher.job.reserved import LABEL_PREFIX
 from tests.conftest import Runs
 from tests.local.conftest import state  # noqa: F401 - a fixture
 from tests.planted import MARK, READERS, VARIABLES, secret_fields

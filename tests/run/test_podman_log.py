@@ -6,10 +6,9 @@ import threading
 from collections.abc import Iterator
 
 import pytest
-
-from launcher.run.backend import Chunk
-from launcher.run.log_position import BytePosition
-from launcher.run.podman.log import followed
+from trainlaunch.run.backend import Chunk
+from trainlaunch.run.log_position import BytePosition
+from trainlaunch.run.podman.log import followed
 
 LINES = [Chunk(stderr=number % 7 == 0, data=f"{number}\n".encode()) for number in range(400)]
 

@@ -7,9 +7,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from trainlaunch.container.preflight import SCRIPT_MARK, has_a_front, preflight_text
+from trainlaunch.run.preflight_line import NEVER_SPOKE, PREFLIGHT, PreflightLine, lacks_preflight
 
-from launcher.container.preflight import SCRIPT_MARK, has_a_front, preflight_text
-from launcher.run.preflight_line import NEVER_SPOKE, PREFLIGHT, PreflightLine, lacks_preflight
 from tests.conftest import Runs
 from tests.jobs import plan_with
 from tests.run.conftest import containers_of, docker

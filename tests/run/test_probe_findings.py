@@ -221,8 +221,8 @@ def test_the_local_target_finds_the_same(docker_run: Runs, torch_image: str, tmp
         fields["mounts"] = [{"type": "bind", "source": ".", "target": "/job"}]
         (job / "job.yaml").write_text(yaml.safe_dump(fields))
         mounts = [f"--volume={ROOT}:/checkout:ro", f"--volume={Path(yaml.__file__).parent}:{PACKAGES}/yaml:ro"]
-        mounts += [f"--volume={job}:/work", "--workdir=/work", "--shm-size=1g", "--env=PYTHONPATH=/checkout"]
-        argv = ["python3", "-m", "launcher", "probe", "job.yaml", "--batches", "4", "-o", "json"]
+        mounts += [f"--volume={job}:/work", "--workdir=/work", "--shm-size=1g", "--env=PYTHONPATH=/checkout/launcher"]
+        argv = ["python3", "-m", "trainlaunch", "probe", "job.yaml", "--batches", "4", "-o", "json"]
         done = docker_run(*mounts, torch_image, *argv)
         assert done.returncode == (1 if number == 0 else 0), done.stderr
         assert (row.defect in {each["defect"] for each in found_in(done.stdout)}) == (number == 0)

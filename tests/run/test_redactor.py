@@ -6,8 +6,8 @@ import json
 from pathlib import Path
 
 import pytest
+from trainlaunch.run.secrets import RedactedStream, Redactor, values_here
 
-from launcher.run.secrets import RedactedStream, Redactor, values_here
 from tests.jobs import plan_with
 
 

@@ -11,11 +11,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from trainlaunch.plan.launch_plan import LaunchPlan
+from trainlaunch.render import render
+from trainlaunch.run.docker.backend import DockerBackend
+from trainlaunch.verify import verified
 
-from launcher.plan.launch_plan import LaunchPlan
-from launcher.render import render
-from launcher.run.docker.backend import DockerBackend
-from launcher.verify import verified
 from tests.conftest import Runs
 from tests.jobs import plan_with
 from tests.planted import MARK, VARIABLES, expected_values, secret_fields, told_values

@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from trainlaunch.run.docker.shell import SHELL_LABEL
 
-from launcher.run.docker.shell import SHELL_LABEL
 from tests.jobs import write_job
 from tests.run.conftest import docker
 from tests.shells import ShellContract, Shells, gone, shells
@@ -141,7 +141,7 @@ class TestLocal(ShellContract):
 
 
 def _trainlaunch() -> list[str]:
-    return [sys.executable, "-m", "launcher"]
+    return [sys.executable, "-m", "trainlaunch"]
 
 
 def _processes_in(folder: Path) -> list[str]:
@@ -149,7 +149,7 @@ def _processes_in(folder: Path) -> list[str]:
     for process in Path("/proc").iterdir():
         if process.name.isdigit():
             try:
-                if (process / "cwd").resolve() == folder and "launcher" not in (process / "cmdline").read_text():
+                if (process / "cwd").resolve() == folder and "trainlaunch" not in (process / "cmdline").read_text():
                     found.append(process.name)
             except OSError:
                 continue

@@ -10,18 +10,18 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from trainlaunch.container.preflight import STOP_MARKER
+from trainlaunch.diagnose import explain_end
+from trainlaunch.errors import TargetUnavailable
+from trainlaunch.plan.launch_plan import LaunchPlan
+from trainlaunch.plan.planned import Planned
+from trainlaunch.run.backend import Chunk
+from trainlaunch.run.console import Console, Outcome
+from trainlaunch.run.preflight_line import NEVER_SPOKE
+from trainlaunch.run.retry import backoff
+from trainlaunch.run.signals import Event, Events, trapped_signals
+from trainlaunch.run.supervise import DEADLINE, Supervisor
 
-from launcher.container.preflight import STOP_MARKER
-from launcher.diagnose import explain_end
-from launcher.errors import TargetUnavailable
-from launcher.plan.launch_plan import LaunchPlan
-from launcher.plan.planned import Planned
-from launcher.run.backend import Chunk
-from launcher.run.console import Console, Outcome
-from launcher.run.preflight_line import NEVER_SPOKE
-from launcher.run.retry import backoff
-from launcher.run.signals import Event, Events, trapped_signals
-from launcher.run.supervise import DEADLINE, Supervisor
 from tests.jobs import plan_with
 from tests.run.scripted import End, Refusing, Scripted
 from tests.runners import ROOT, run_process
@@ -275,7 +275,7 @@ def test_a_target_that_refuses_the_first_attempt_is_an_error(tmp_path: Path) -> 
 def test_a_signal_that_comes_again_at_the_end_takes_no_exit_code(number: signal.Signals) -> None:
     """`timeout` sends two; a loaded machine may deliver the second when `up` is about to end with the job's code."""
     program = (
-        "import queue, signal, sys\nfrom launcher.run.signals import trapped_signals\n"
+        "import queue, signal, sys\nfrom trainlaunch.run.signals import trapped_signals\n"
         "with trapped_signals(queue.SimpleQueue()):\n    signal.raise_signal(int(sys.argv[1]))\n"
         "signal.raise_signal(int(sys.argv[1]))\nsys.exit(7)"
     )
@@ -350,7 +350,7 @@ STOPPING: dict[str, Any] = {"healthcheck": {"stall_after": "10s", "on_unhealthy"
 
 @pytest.fixture
 def _at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("launcher.run.watch.HEALTH_SECONDS", 0.01)
+    monkeypatch.setattr("trainlaunch.run.watch.HEALTH_SECONDS", 0.01)
 
 
 @pytest.mark.usefixtures("_at_once")

@@ -13,8 +13,8 @@ from typing import Any
 
 import pytest
 import yaml
+from trainlaunch.units import parse_size
 
-from launcher.units import parse_size
 from tests.conftest import ROOT, Runs
 from tests.run.test_up import Start, ended
 
@@ -179,7 +179,7 @@ def test_the_measured_line_is_one_and_trains_three_epochs(
 
 
 LOCALLY = """
-job=/tmp/job.yaml; launch="python3 -m launcher"
+job=/tmp/job.yaml; launch="python3 -m trainlaunch"
 $launch up $job >/tmp/out 2>/tmp/up || { cat /tmp/up; exit 1; }
 $launch status $job >/tmp/status 2>&1; $launch wait $job >/tmp/wait 2>&1
 for each in up status wait; do sed -n '/^data_loader:/,/batch_bytes/p' /tmp/$each | tail -n 2; done
@@ -198,7 +198,15 @@ def test_the_measured_line_of_a_local_run_trains_three_epochs(torch_image: str, 
     packages = Path(yaml.__file__).parents[1]
     binds = {str(ROOT): "/repository", str(packages): "/packages", str(tmp_path / "job.yaml"): "/tmp/job.yaml"}
     mounts = [f"--mount=type=bind,source={source},target={target},readonly" for source, target in binds.items()]
-    command = ("docker", "run", "--rm", "--init", "--shm-size=1g", "--env=PYTHONPATH=/repository:/packages", *mounts)
+    command = (
+        "docker",
+        "run",
+        "--rm",
+        "--init",
+        "--shm-size=1g",
+        "--env=PYTHONPATH=/repository/launcher:/packages",
+        *mounts,
+    )
     shell = ("--workdir=/repository", "--entrypoint=sh", torch_image, "-c", LOCALLY)
     done = subprocess.run((*command, *shell), capture_output=True, text=True, timeout=300, check=False)
     assert done.returncode == 0, done.stdout + done.stderr

@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 import yaml
+from trainlaunch.measure.tune import tuning as searching
 
-from launcher.measure.tune import tuning as searching
 from tests.conftest import Runs
 from tests.measure.tune.spoken import tuning
 from tests.run.test_up import Start, ended, read_until

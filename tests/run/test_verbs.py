@@ -128,7 +128,7 @@ def test_status_of_a_job_that_ended_well_is_0(trainlaunch: Runs, make_job: MakeJ
 def test_a_log_that_can_not_be_written_is_no_success(make_job: MakeJob) -> None:
     """A full disk is said (TL116); a job that is followed goes on."""
     job = str(make_job(command=["/bin/sh", "-c", "echo one; exit 4"]))
-    main = f"{sys.executable} -m launcher"
+    main = f"{sys.executable} -m trainlaunch"
     followed = _shell(f"{main} up {job} >/dev/full")
     assert (followed.returncode, "stdout can't be written" in followed.stderr) == (4, True)
     printed = _shell(f"{main} logs {job} >/dev/full")
@@ -136,5 +136,5 @@ def test_a_log_that_can_not_be_written_is_no_success(make_job: MakeJob) -> None:
 
 
 def _shell(line: str) -> subprocess.CompletedProcess[str]:
-    env = {**os.environ, "PYTHONPATH": str(ROOT)}
+    env = {**os.environ, "PYTHONPATH": str(ROOT / "launcher")}
     return subprocess.run(["/bin/sh", "-c", line], env=env, capture_output=True, text=True, timeout=90, check=False)

@@ -6,11 +6,11 @@ import re
 from pathlib import Path
 
 import pytest
+from trainlaunch.errors import RenderingDisagrees
+from trainlaunch.plan.launch_plan import LaunchPlan
+from trainlaunch.render import render
+from trainlaunch.verify import verify
 
-from launcher.errors import RenderingDisagrees
-from launcher.plan.launch_plan import LaunchPlan
-from launcher.render import render
-from launcher.verify import verify
 from tests.jobs import plan_with
 from tests.render.jobs import JOBS, job_plan
 

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 import yaml
+from trainlaunch.plan.launch_plan import LaunchPlan
+from trainlaunch.render import render
 
-from launcher.plan.launch_plan import LaunchPlan
-from launcher.render import render
 from tests.jobs import plan_with
 from tests.render.crds import pod_templates
 from tests.render.jobs import FOLDER
@@ -53,7 +53,7 @@ def _changed(objects: list[Any], path: Path_, *, delete: bool) -> list[Any]:
 def test_nothing_can_be_left_out_or_changed(kind: str, nodes: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each key and item of each object is deleted, and each scalar changed, in turn."""
     for text in ("preflight_text", "health_text"):  # short ones: each reading of the whole ones takes 20 ms
-        monkeypatch.setattr(f"launcher.container.container.{text}", lambda plan: "echo $HOME\nexit 1\n")
+        monkeypatch.setattr(f"trainlaunch.container.container.{text}", lambda plan: "echo $HOME\nexit 1\n")
     # The pod is the same in each kind, so one kind has all that it can say.
     sets = ("kubernetes.queue=a", "active_deadline=1h", "ttl_after_finished=1h", "kubernetes.namespace=b")
     plan = kind_plan(CLUSTER, kind, nodes) if kind in {"job", "pod"} else kind_plan(MINIMAL, kind, nodes, *sets)

@@ -6,12 +6,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from trainlaunch.committed.check import compared
+from trainlaunch.errors import JobFileRejected, RenderingDisagrees
+from trainlaunch.plan.launch_plan import LaunchPlan
+from trainlaunch.render import render
+from trainlaunch.verify import verified, verify
 
-from launcher.committed.check import compared
-from launcher.errors import JobFileRejected, RenderingDisagrees
-from launcher.plan.launch_plan import LaunchPlan
-from launcher.render import render
-from launcher.verify import verified, verify
 from tests.jobs import plan_with
 
 FIELDS: dict[str, Any] = {

@@ -10,12 +10,12 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from trainlaunch.errors import JobFileRejected
+from trainlaunch.render import render
+from trainlaunch.render.patched import documents_of
+from trainlaunch.verify import verified
+from trainlaunch.verify.reread import reread
 
-from launcher.errors import JobFileRejected
-from launcher.render import render
-from launcher.render.patched import documents_of
-from launcher.verify import verified
-from launcher.verify.reread import reread
 from tests.jobs import plan_with
 
 FIELDS: dict[str, Any] = {

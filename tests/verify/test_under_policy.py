@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from trainlaunch.errors import JobFileRejected
 
-from launcher.errors import JobFileRejected
 from tests.jobs import plan_with
 from tests.verify.test_patchable import SERVICE, SIDECAR, added, refusals, said
 from tests.verify.test_patched import POD, TRAIN

@@ -11,12 +11,12 @@ from typing import Any
 
 import pytest
 import yaml
+from trainlaunch.container.container import container_of
+from trainlaunch.errors import RenderingDisagrees
+from trainlaunch.plan.launch_plan import LaunchPlan
+from trainlaunch.render import render
+from trainlaunch.verify import verified, verify
 
-from launcher.container.container import container_of
-from launcher.errors import RenderingDisagrees
-from launcher.plan.launch_plan import LaunchPlan
-from launcher.render import render
-from launcher.verify import verified, verify
 from tests.jobs import plan_with
 from tests.render.jobs import JOBS, NODES, TARGETS, job_plan
 

@@ -7,10 +7,9 @@ from collections.abc import Iterator
 
 import pytest
 import yaml
-
-from launcher.formats.workload import cut
-from launcher.yamltree.documents import MAX_DEPTH, Documents, Mapping, Node, Scalar, Sequence, documents
-from launcher.yamltree.scalars import plain_value, value_of
+from trainlaunch.formats.workload import cut
+from trainlaunch.yamltree.documents import MAX_DEPTH, Documents, Mapping, Node, Scalar, Sequence, documents
+from trainlaunch.yamltree.scalars import plain_value, value_of
 
 TEXT = """\
 a: &x  # a comment

@@ -13,9 +13,9 @@ import pytest
 import yaml
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
+from trainlaunch.yamltree.changes import Change, Delete, EditRefused, Insert, Set
+from trainlaunch.yamltree.editor import Editor
 
-from launcher.yamltree.changes import Change, Delete, EditRefused, Insert, Set
-from launcher.yamltree.editor import Editor
 from tests.yamltree.written import Writer
 
 WORDS = st.sampled_from(

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import pytest
-
-from launcher.diagnostics import Edit, Span
-from launcher.yamltree.edits import Overlapping, applied
+from trainlaunch.diagnostics import Edit, Span
+from trainlaunch.yamltree.edits import Overlapping, applied
 
 
 def edit(line: int, column: int, end_line: int, end_column: int, text: str) -> Edit:

@@ -7,7 +7,7 @@ import random
 import re
 from typing import Any
 
-from launcher.yamltree.emitter import yaml_string
+from trainlaunch.yamltree.emitter import yaml_string
 
 _BARE = re.compile(r"[a-z]{2,}( [a-z]+)*")
 _WORDS = {"yes", "no", "on", "off", "true", "false", "null"}

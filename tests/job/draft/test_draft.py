@@ -10,12 +10,12 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from trainlaunch.errors import UsageError
+from trainlaunch.init import Asked, draft, read_script
+from trainlaunch.job.spec import JobSpec
+from trainlaunch.policy import read_job
+from trainlaunch.rules import plan_job
 
-from launcher.errors import UsageError
-from launcher.init import Asked, draft, read_script
-from launcher.job.spec import JobSpec
-from launcher.policy import read_job
-from launcher.rules import plan_job
 from tests.conftest import ROOT, Runs
 
 SCRIPTS = Path(__file__).parent / "scripts"

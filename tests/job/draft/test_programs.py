@@ -5,9 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-
-from launcher.errors import UsageError
-from launcher.init import Asked, draft, read_script
+from trainlaunch.errors import UsageError
+from trainlaunch.init import Asked, draft, read_script
 
 LOADER = "from torch.utils.data import DataLoader\n"
 

@@ -7,9 +7,9 @@ import textwrap
 from pathlib import Path
 
 import pytest
+from trainlaunch.init import Asked, draft, read_script
+from trainlaunch.policy import read_job
 
-from launcher.init import Asked, draft, read_script
-from launcher.policy import read_job
 from tests.conftest import ROOT
 
 HEAD = "import torch\nfrom torch.utils.data import DataLoader\n"

@@ -139,7 +139,7 @@ class User:
 
     def starts(self, *args: str) -> Running:
         """Start `trainlaunch ARGS` about the job file."""
-        env = {**os.environ, "PYTHONPATH": str(ROOT), "KUBECONFIG": self.place.kubeconfig, "NO_COLOR": "1"}
+        env = {**os.environ, "PYTHONPATH": str(ROOT / "launcher"), "KUBECONFIG": self.place.kubeconfig, "NO_COLOR": "1"}
         process = (_started if self.place.fake is None else warm.start)(args, cwd=self.folder, env=env)
         self._started.append(Running(process).read())
         return self._started[-1]
@@ -168,7 +168,7 @@ class User:
 
 def _started(args: Sequence[str], *, cwd: Path, env: dict[str, str]) -> subprocess.Popen[bytes]:
     return subprocess.Popen(
-        [sys.executable, "-m", "launcher", *args],
+        [sys.executable, "-m", "trainlaunch", *args],
         cwd=cwd,
         env=env,
         stdin=subprocess.DEVNULL,

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from launcher.diagnostics import Diagnostic
-from launcher.measure.finding import ProbeFinding
-from launcher.measure.findings import diagnosed
+from trainlaunch.diagnostics import Diagnostic
+from trainlaunch.measure.finding import ProbeFinding
+from trainlaunch.measure.findings import diagnosed
 
 
 def saying(defect: str, **facts: object) -> Diagnostic:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from launcher.measure.finding import ProbeFinding
-from launcher.measure.findings import diagnosed
+from trainlaunch.measure.finding import ProbeFinding
+from trainlaunch.measure.findings import diagnosed
 
 
 def test_both_numbers_and_both_lists_are_said() -> None:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from launcher.diagnostics import Severity
+from trainlaunch.diagnostics import Severity
+
 from tests.measure.findings.saying import saying
 
 MIB, GIB = 2**20, 2**30

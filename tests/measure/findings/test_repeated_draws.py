@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import pytest
+from trainlaunch.diagnostics import Severity
 
-from launcher.diagnostics import Severity
 from tests.measure.findings.saying import saying
 
 GENERATOR = {"generator": "dataset.rng", "class": "numpy.random.Generator"}

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from launcher.diagnostics import Severity
-from launcher.rules.written.scripts import CUDA_FIX, HANDLE_FIX, HANDLE_WHY
+from trainlaunch.diagnostics import Severity
+from trainlaunch.rules.written.scripts import CUDA_FIX, HANDLE_FIX, HANDLE_WHY
+
 from tests.measure.findings.saying import saying
 
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from launcher.inside.tune.task import Setting
-from launcher.measure.tune.limit import limit_of
-from launcher.measure.tune.result import Tuned
-from launcher.measure.tune.trial import Trial, TunedLoader
-from launcher.units import MIB
+from trainlaunch.inside.tune.task import Setting
+from trainlaunch.measure.tune.limit import limit_of
+from trainlaunch.measure.tune.result import Tuned
+from trainlaunch.measure.tune.trial import Trial, TunedLoader
+from trainlaunch.units import MIB
 
 LOADER = TunedLoader(
     at="train.py:48",

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import pytest
+from trainlaunch.measure.tune.limit import LIMITS, limit_of
 
-from launcher.measure.tune.limit import LIMITS, limit_of
 from tests.measure.tune.made import LOADER, trial
 
 CPU = LOADER._replace(cuda=False, cpus=2.0)

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from trainlaunch.measure.tune.report import is_report, report
 
-from launcher.measure.tune.report import is_report, report
 from tests.measure.tune.browser import chromium, colours_drawn, looked_at, printed
 from tests.measure.tune.made import LOADER, trial, tuned
 

@@ -9,18 +9,18 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from trainlaunch.errors import JobFileRejected, NotMeasured
+from trainlaunch.inside.tune.search import next_setting
+from trainlaunch.inside.tune.task import Setting, Space
+from trainlaunch.measure.tune.hearing import Ended
+from trainlaunch.measure.tune.result import Tuned, tuned_document
+from trainlaunch.measure.tune.space import limited_space
+from trainlaunch.measure.tune.table import WIDTH, summary, table, trial_line
+from trainlaunch.measure.tune.trial import trial_of
+from trainlaunch.measure.tune.tuning import Plans, Tuning
+from trainlaunch.plan.launch_plan import LaunchPlan
+from trainlaunch.units import MIB
 
-from launcher.errors import JobFileRejected, NotMeasured
-from launcher.inside.tune.search import next_setting
-from launcher.inside.tune.task import Setting, Space
-from launcher.measure.tune.hearing import Ended
-from launcher.measure.tune.result import Tuned, tuned_document
-from launcher.measure.tune.space import limited_space
-from launcher.measure.tune.table import WIDTH, summary, table, trial_line
-from launcher.measure.tune.trial import trial_of
-from launcher.measure.tune.tuning import Plans, Tuning
-from launcher.plan.launch_plan import LaunchPlan
-from launcher.units import MIB
 from tests.jobs import plan_with as planned
 from tests.measure.tune import made
 
@@ -64,7 +64,7 @@ class Script:
         return self.timed(take, done[0], self.rates)
 
     def search(self, take: Take, space: Space, own: Setting) -> Ended:
-        from launcher.inside.tune.search import Timed
+        from trainlaunch.inside.tune.search import Timed
 
         timed: list[Timed] = []
         setting: Setting | None = own

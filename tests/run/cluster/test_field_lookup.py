@@ -6,15 +6,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-
-from launcher.job.spec import JobSpec
-from launcher.policy import read_job
-from launcher.rules import plan_job
-from launcher.run.kubernetes.api_errors import ApiRefused
-from launcher.run.kubernetes.client import Cluster
-from launcher.run.kubernetes.field_lookup import field_in_words, field_of, refusals
-from launcher.run.kubernetes.kubeconfig import Access
-from launcher.run.kubernetes.launch import documents_of
+from trainlaunch.job.spec import JobSpec
+from trainlaunch.policy import read_job
+from trainlaunch.rules import plan_job
+from trainlaunch.run.kubernetes.api_errors import ApiRefused
+from trainlaunch.run.kubernetes.client import Cluster
+from trainlaunch.run.kubernetes.field_lookup import field_in_words, field_of, refusals
+from trainlaunch.run.kubernetes.kubeconfig import Access
+from trainlaunch.run.kubernetes.launch import documents_of
 
 TEXT = """\
 name: job

@@ -6,9 +6,8 @@ from pathlib import Path
 
 import pytest
 import yaml
-
-from launcher.errors import TargetUnavailable
-from launcher.run.kubernetes.kubeconfig import find_access
+from trainlaunch.errors import TargetUnavailable
+from trainlaunch.run.kubernetes.kubeconfig import find_access
 
 
 def write(path: Path, name: str, *, current: str | None = None, namespace: str | None = None) -> str:

@@ -5,10 +5,9 @@ from __future__ import annotations
 import random
 
 import pytest
-
-from launcher.run.kubernetes.logs import Seen
-from launcher.run.kubernetes.output import prefixed
-from launcher.run.kubernetes.pods import Pod, pod_from
+from trainlaunch.run.kubernetes.logs import Seen
+from trainlaunch.run.kubernetes.output import prefixed
+from trainlaunch.run.kubernetes.pods import Pod, pod_from
 
 SECOND = "2026-11-28T03:00:{:02d}.{:09d}Z"
 

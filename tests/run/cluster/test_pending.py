@@ -5,15 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-
-from launcher.run.clock import WORLD
-from launcher.run.kubernetes.api_errors import ApiRefused
-from launcher.run.kubernetes.client import Query
-from launcher.run.kubernetes.kubeconfig import Access
-from launcher.run.kubernetes.missing_source import MissingSource, missing_source
-from launcher.run.kubernetes.objects import Reference
-from launcher.run.kubernetes.pending import Reasons, grace_of, wait_of
-from launcher.run.kubernetes.pods import Pod, pod_from
+from trainlaunch.run.clock import WORLD
+from trainlaunch.run.kubernetes.api_errors import ApiRefused
+from trainlaunch.run.kubernetes.client import Query
+from trainlaunch.run.kubernetes.kubeconfig import Access
+from trainlaunch.run.kubernetes.missing_source import MissingSource, missing_source
+from trainlaunch.run.kubernetes.objects import Reference
+from trainlaunch.run.kubernetes.pending import Reasons, grace_of, wait_of
+from trainlaunch.run.kubernetes.pods import Pod, pod_from
 
 ACCESS = Access("gpu", "https://gpu", "team", "config")
 MAIN = Reference("/apis/batch/v1/namespaces/team/jobs", "Job", "job-1")

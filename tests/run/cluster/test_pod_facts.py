@@ -5,10 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-
-from launcher.formats.quantities import bytes_of
-from launcher.run.kubernetes.pods import attempts_of, end_of, first_to_fail, node_index_of, pod_from
-from launcher.run.kubernetes.runs import exit_code_of, planned_pods, result_of
+from trainlaunch.formats.quantities import bytes_of
+from trainlaunch.run.kubernetes.pods import attempts_of, end_of, first_to_fail, node_index_of, pod_from
+from trainlaunch.run.kubernetes.runs import exit_code_of, planned_pods, result_of
 
 INDEX = "batch.kubernetes.io/job-completion-index"
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import pytest
+from trainlaunch.diagnose.live.facts import Look, Memory
+from trainlaunch.run.live.text import read_look
+from trainlaunch.units import GIB, MIB
 
-from launcher.diagnose.live.facts import Look, Memory
-from launcher.run.live.text import read_look
-from launcher.units import GIB, MIB
 from tests.run.live.looks import GPU, IN_SAMPLE, SHM, V1, V2, WAITS, Proc, text, worker
 
 ODD = ("at b", "at b x - - 7 (a) S", "map 7 odd", "file odd", "cg memory.max", "gpu b ,,,,", "env 7 RANK=x")

@@ -14,9 +14,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from trainlaunch.run.docker.backend import DockerBackend
+from trainlaunch.run.docker.client import EngineRefused
 
-from launcher.run.docker.backend import DockerBackend
-from launcher.run.docker.client import EngineRefused
 from tests.conftest import Runs
 from tests.jobs import write_job
 from tests.run.conftest import ROOT, SMALL
@@ -258,7 +258,7 @@ class Without:
         self.environment = {
             **{key: value for key, value in os.environ.items() if key != "DOCKER_HOST"},
             "PATH": f"{podman.command.parent}:{os.environ['PATH']}",
-            "PYTHONPATH": str(ROOT),
+            "PYTHONPATH": str(ROOT / "launcher"),
             "XDG_RUNTIME_DIR": str(folder),
             "XDG_STATE_HOME": str(folder / "state"),
         }
@@ -267,9 +267,9 @@ class Without:
         """Start a command; its Docker socket is one that does not exist."""
         code = (
             "import sys; from pathlib import Path\n"
-            "import launcher.run.docker.client as client, launcher.run.podman_service as service\n"
+            "import trainlaunch.run.docker.client as client, trainlaunch.run.podman_service as service\n"
             "client.DEFAULT_HOST, service.ROOTFUL = 'unix:///nonexistent/docker.sock', Path('/nonexistent')\n"
-            "from launcher.cli.main import main; sys.exit(main())\n"
+            "from trainlaunch.cli.main import main; sys.exit(main())\n"
         )
         argv = [sys.executable, "-c", code, *args]
         pipe = subprocess.PIPE
@@ -347,7 +347,7 @@ def test_a_start_is_tried_again_while_another_writes_the_firewall(
         return start(backend, container)
 
     monkeypatch.setattr(DockerBackend, "_started", busy)
-    monkeypatch.setattr("launcher.run.podman.backend.FIREWALL_SECONDS", 0.1)
+    monkeypatch.setattr("trainlaunch.run.podman.backend.FIREWALL_SECONDS", 0.1)
     job = make_job(command=["echo", "hello"])
     done = trainlaunch("up", str(job))
     assert done.returncode == exit_code, done.stderr

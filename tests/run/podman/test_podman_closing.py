@@ -6,9 +6,9 @@ import contextlib
 from collections.abc import Iterator
 
 import pytest
+from trainlaunch.run.backends import docker_backend
+from trainlaunch.run.docker.backend import DockerBackend
 
-from launcher.run.backends import docker_backend
-from launcher.run.docker.backend import DockerBackend
 from tests.run.closing import ClosingContract, terminals
 
 __all__ = ["terminals"]

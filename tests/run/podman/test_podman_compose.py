@@ -8,10 +8,10 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from trainlaunch.run.backends import compose_backend
+from trainlaunch.run.docker.backend import DockerBackend
+from trainlaunch.run.podman.compose import HELPERS, PodmanCompose
 
-from launcher.run.backends import compose_backend
-from launcher.run.docker.backend import DockerBackend
-from launcher.run.podman.compose import HELPERS, PodmanCompose
 from tests.conftest import Runs
 from tests.run.conftest import containers_of, docker, networks_of
 from tests.run.contract import BackendContract, ShmContract, UserContract

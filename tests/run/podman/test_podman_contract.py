@@ -7,11 +7,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from trainlaunch.run.backends import docker_backend
+from trainlaunch.run.docker.backend import DockerBackend
+from trainlaunch.run.docker.client import Engine, find_endpoint
+from trainlaunch.run.podman.backend import PodmanBackend
 
-from launcher.run.backends import docker_backend
-from launcher.run.docker.backend import DockerBackend
-from launcher.run.docker.client import Engine, find_endpoint
-from launcher.run.podman.backend import PodmanBackend
 from tests.run.contract import BackendContract, ShmContract, UserContract
 
 

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from trainlaunch.run.docker.shell import SHELL_LABEL
 
-from launcher.run.docker.shell import SHELL_LABEL
 from tests.jobs import write_job
 from tests.run.podman.conftest import Podman
 from tests.run.test_shell import LOADER

@@ -1,5 +1,0 @@
-"""`python -m launcher` is `trainlaunch`."""
-
-from launcher.cli.main import main
-
-raise SystemExit(main())

@@ -1,5 +1,0 @@
-"""The reader of Compose files."""
-
-from launcher.formats.compose.read import read_compose, read_documents
-
-__all__ = ["read_compose", "read_documents"]

@@ -1,0 +1,5 @@
+"""`python -m trainlaunch` is `trainlaunch`."""
+
+from trainlaunch.cli.main import main
+
+raise SystemExit(main())

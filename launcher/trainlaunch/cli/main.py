@@ -1,0 +1,245 @@
+"""The `trainlaunch` command: one parser, one verb a module, each imported only when it is asked for."""
+
+from __future__ import annotations
+
+import argparse
+import gc
+import importlib
+import re
+import sys
+from collections.abc import Callable, Sequence
+from itertools import groupby
+from types import ModuleType
+from typing import Any, NoReturn
+
+from trainlaunch import __version__
+from trainlaunch.cli.look import look
+from trainlaunch.cli.report import as_json, document, framed
+from trainlaunch.cli.streams import Streams, standard_streams
+from trainlaunch.cli.verbs import VERBS, VERBS_ON_CLUSTERS, VERBS_WITH_A_COMMAND, VERBS_WITH_THE_JOBS_CODE
+from trainlaunch.diagnostics import Diagnostic
+from trainlaunch.errors import (
+    EXIT_BEFORE_START,
+    EXIT_BUG,
+    EXIT_INTERRUPTED,
+    EXIT_USAGE,
+    JobFileRejected,
+    LaunchError,
+    TargetUnavailable,
+    UsageError,
+)
+
+MOST_SAID = 10  # errors; a JSON document has all
+OBJECTS_BETWEEN_COLLECTIONS = 20_000  # what a start makes, it keeps: Python's 700 would have it searched 100 times
+USAGE_WIDTH = 78  # columns of a usage line; help takes the terminal's
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one command and return its exit code."""
+    gc.set_threshold(OBJECTS_BETWEEN_COLLECTIONS)
+    streams = standard_streams()
+    try:
+        return _run(list(sys.argv[1:] if argv is None else argv), streams)
+    except KeyboardInterrupt:
+        return EXIT_INTERRUPTED
+    finally:
+        streams.close()
+        if argv is None:  # the process ends: nothing need be searched once more
+            gc.freeze()
+
+
+def _run(words: list[str], streams: Streams) -> int:
+    verb = next((word for word in words if not word.startswith("-")), None)
+    module = importlib.import_module(f"trainlaunch.cli.{verb}") if verb in VERBS else None
+    if verb is not None and module is None:
+        return _unknown_verb(verb, words, streams)
+    try:
+        args = _parsed(verb, module, words)
+    except UsageError as wrong:
+        return _stopped(wrong, streams, as_document=_asks_for_json(words))
+    if module is None:  # no verb: parse_args has printed the version, the help or the usage
+        return EXIT_USAGE
+    return _guarded(module, args, streams)
+
+
+def _unknown_verb(verb: str, words: Sequence[str], streams: Streams) -> int:
+    import difflib  # only on the way to an error
+
+    swapped = [each for each in VERBS if sorted(each) == sorted(verb)]
+    nearest = swapped or difflib.get_close_matches(verb, VERBS, n=1, cutoff=0.76)  # `hint` is no misspelt `lint`
+    fix = f"write {nearest[0]}" if nearest else "`trainlaunch --help` lists the verbs"
+    stated = next((word for word in words if word in VERBS), None)
+    if words[0].startswith("-") and stated:
+        fix = f"write the verb first: trainlaunch {stated} …"
+    _say_all([Diagnostic("TL117", f"trainlaunch has no verb {verb}", fix)], streams)
+    return EXIT_USAGE
+
+
+def _parsed(verb: str | None, module: ModuleType | None, words: list[str]) -> argparse.Namespace:
+    """Return the arguments; what no verb takes is said beside the usage of the chosen one. Raises UsageError."""
+    command: list[str] = []
+    if verb in VERBS_WITH_A_COMMAND and "--" in words:  # argparse would look for options of ours in it
+        words, command = words[: words.index("--")], words[words.index("--") + 1 :]
+    asks_help = bool({"-h", "--help"} & {*words})
+    parser, chosen = _parser(verb, module, asks_help=asks_help)
+    args, unknown = parser.parse_known_args(words)
+    if unknown:
+        chosen.error(f"unrecognized arguments: {' '.join(unknown)}", unknown=unknown)
+    if command:
+        args.command = [*args.command, *command]
+    args.words = words
+    return args
+
+
+class _Help(argparse.HelpFormatter):
+    """Wraps paragraphs; an indented line, as of an example, stays as it is."""
+
+    def _fill_text(self, text: str, width: int, indent: str) -> str:
+        """Return a description or an epilog."""
+        lines: list[str] = []
+        for prose, group in groupby(text.splitlines(), lambda line: line[:1] not in {"", " "}):
+            said = list(group)
+            lines += [super()._fill_text(" ".join(said), width, indent)] if prose else said
+        return "\n".join(lines)
+
+
+class _Parser(argparse.ArgumentParser):
+    """Raises UsageError where argparse would end the process, so that a usage error reads like any other."""
+
+    def _print_message(self, message: str, file: Any = None) -> None:
+        """Write help or the version whole or raise UsageError, where argparse ignores what can't be written."""
+        if file is not sys.stdout:
+            super()._print_message(message, file)
+            return
+        streams = standard_streams()
+        streams.result(message)
+        streams.finish()
+
+    def error(self, message: str, *, unknown: Sequence[str] = ()) -> NoReturn:
+        """Print the usage and raise; `unknown` are the words that nothing takes."""
+        self.print_usage(sys.stderr)
+        close = self._meant(unknown) or self._meant_choice(message)
+        fix = f"write {close}" if close else f"`{self.prog} --help` tells what it takes"
+        raise UsageError([Diagnostic("TL118", message, fix)])
+
+    def _meant(self, unknown: Sequence[str]) -> str:
+        """Return the option whose name is nearest to the first unknown one, `` where none is near."""
+        import difflib  # only on the way to an error
+
+        option = next((each.partition("=")[0] for each in unknown if each.startswith("--")), "")
+        known = [each for each in self._option_string_actions if each.startswith("--")]
+        return "".join(difflib.get_close_matches(option, known, n=1, cutoff=0.75)) if option else ""
+
+    def _meant_choice(self, message: str) -> str:
+        """Return the choice that is nearest to the one that argparse's `message` refuses, `` where none is near."""
+        import difflib  # only on the way to an error
+
+        refused = re.fullmatch(r"argument (\S+): invalid choice: '(.*)' \(choose from [^()]*\)", message, re.DOTALL)
+        if refused is None:
+            return ""
+        action = self._option_string_actions.get(refused[1].partition("/")[0])
+        words = [str(each) for each in (action.choices if action and action.choices else ())]
+        close = difflib.get_close_matches(refused[2], words, n=1)
+        return f"{refused[1].rpartition('/')[2]} {close[0]}" if close else ""
+
+
+def _asks_for_json(words: Sequence[str]) -> bool:
+    """Return whether a command line that can't be parsed asks for JSON."""
+    return re.search(r"(?:^|\n)(?:-o\n?|--output[\n=])json(?:\n|$)", "\n".join(words)) is not None
+
+
+def _parser(verb: str | None, module: ModuleType | None, *, asks_help: bool) -> tuple[_Parser, _Parser]:
+    """Return the parser and the chosen verb's; only that one's arguments are built, so that the others cost nothing."""
+
+    def formatter(prog: str) -> argparse.HelpFormatter:
+        # argparse makes one for each argument, and one without a width loads shutil to measure the terminal.
+        return _Help(prog, width=None if asks_help else USAGE_WIDTH)
+
+    parser = _Parser(
+        prog="trainlaunch",
+        description="Makes a containerised PyTorch job start right on every target.",
+        epilog="examples:\n  trainlaunch init train.py --write-to job.yaml\n  trainlaunch plan job.yaml\n"
+        "  trainlaunch up job.yaml\n  trainlaunch render job.yaml --target kubernetes\n\n"
+        "`trainlaunch VERB --help` tells a verb's options and exit codes.",
+        formatter_class=formatter,
+    )
+    parser.add_argument("--version", action="version", version=f"trainlaunch {__version__}")
+    verbs = parser.add_subparsers(title="verbs", metavar="VERB", dest="verb", required=True)
+    chosen: _Parser | None = None
+    for name, summary in VERBS.items():
+        if module is None or name != verb:
+            verbs.add_parser(name, help=summary, formatter_class=formatter)
+            continue
+        examples = "\n".join(f"  {each}" for each in module.EXAMPLES)
+        chosen = verbs.add_parser(
+            name,
+            help=summary,
+            description=f"{summary[0].upper()}{summary[1:]}.",
+            epilog=f"examples:\n{examples}\n\nexit codes: {module.EXIT_CODES}",
+            formatter_class=formatter,
+        )
+        module.add_arguments(chosen)
+    return parser, chosen or parser
+
+
+def _guarded(module: ModuleType, args: argparse.Namespace, streams: Streams) -> int:
+    try:
+        code: int = _chosen(module, args)(args, streams)
+        streams.finish()
+    except LaunchError as stop:
+        _stopped(stop, streams, as_document=getattr(args, "output", "text") == "json")
+        before_start = args.verb in VERBS_WITH_THE_JOBS_CODE or getattr(args, "follow", False)
+        if before_start and isinstance(stop, (JobFileRejected, TargetUnavailable)):
+            return EXIT_BEFORE_START
+        return stop.exit_code
+    except BrokenPipeError:
+        streams.abandon()  # the reader went away (`| head`): not an error of ours, and nobody is left to tell
+        return EXIT_INTERRUPTED
+    except Exception:
+        _say_all((_bug(args.verb),), streams)
+        return EXIT_BUG
+    return code
+
+
+def _chosen(module: ModuleType, args: argparse.Namespace) -> Callable[[argparse.Namespace, Streams], int]:
+    """Return what a verb runs: its own function, or that of the same name for runs on a cluster."""
+    run: Callable[[argparse.Namespace, Streams], int] = module.run
+    if args.verb in VERBS_ON_CLUSTERS:
+        from trainlaunch.cli.target_options import means_a_cluster
+
+        if means_a_cluster(args):
+            run = getattr(importlib.import_module(VERBS_ON_CLUSTERS[args.verb]), args.verb)
+    return run
+
+
+def _stopped(stop: LaunchError, streams: Streams, *, as_document: bool) -> int:
+    """Say why nothing more happens and return the exit code; who asked for JSON gets a document on failure too."""
+    _say_all(stop.diagnostics, streams)
+    if as_document:
+        streams.result(document({"findings": as_json(stop.diagnostics)}))
+    return stop.exit_code
+
+
+def _say_all(diagnostics: Sequence[Diagnostic], streams: Streams) -> None:
+    """Say the first of them: a file of another kind has hundreds, and their end would be all that a terminal shows."""
+    shown = look(streams.err)
+    for diagnostic in diagnostics[:MOST_SAID]:
+        streams.say(framed(diagnostic, shown))
+    if len(diagnostics) > 1:
+        first = f"; these are the first {MOST_SAID}" if len(diagnostics) > MOST_SAID else ""
+        streams.say(f"{len(diagnostics)} problems{first}")
+
+
+def _bug(verb: str) -> Diagnostic:
+    import traceback
+
+    return Diagnostic(
+        "TL901",
+        f"trainlaunch {__version__} broke in `{verb}`",
+        "report it with the traceback above this line",
+        why=traceback.format_exc().rstrip().replace("\n", "\n          "),
+    )
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

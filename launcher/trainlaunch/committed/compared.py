@@ -1,0 +1,137 @@
+"""How a committed rendering compares with its job file, and what is said where it differs or can't be compared."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from trainlaunch.container.template_hash import RENDERING_FORMAT
+from trainlaunch.diagnostics import Diagnostic, Span
+from trainlaunch.render.header import Header
+from trainlaunch.targets import KUBERNETES
+
+HEAD = 4096  # bytes of a file in which its header starts
+MOST_BYTES = 4 * 1024 * 1024  # of a rendering; its code is one ConfigMap of at most 1 MiB
+CURRENT, DIFFERS, REJECTED = "current", "differs", "rejected"
+
+
+@dataclass(frozen=True, slots=True)
+class Checked:
+    """One rendering. `status` is current, differs or rejected: it could not be compared, and `findings` say why.
+
+    `job` and `target` are empty, and `header` is None, where its header can't be read. `text` is the file's, `now` what
+    it should be; both are empty unless it differs. `policies` are the files in force for its job,
+    and `name` is the job's.
+    """
+
+    path: Path
+    status: str
+    job: str = ""
+    target: str = ""
+    header: Header | None = None
+    text: str = ""
+    now: str = ""
+    findings: tuple[Diagnostic, ...] = ()
+    policies: tuple[str, ...] = ()
+    name: str = ""
+
+    @property
+    def format(self) -> int:
+        """The rendering format of the file; the current one where it has no header."""
+        return self.header.format if self.header else RENDERING_FORMAT
+
+    @property
+    def outdated(self) -> bool:
+        """Whether an older trainlaunch wrote it: then a diff says nothing of the job."""
+        return self.format < RENDERING_FORMAT
+
+
+def of_newer_format(path: Path, header: Header) -> Diagnostic:
+    """Return the error for a rendering that a later trainlaunch wrote."""
+    return Diagnostic(
+        "TL121",
+        f"{path} has rendering format {header.format}, and this trainlaunch writes format {RENDERING_FORMAT}",
+        "install the trainlaunch that wrote it, or a newer one",
+        why="a later version rendered it; writing it again here would go back",
+        span=line_span(path, header.line + 1),
+    )
+
+
+def job_file_missing(path: Path, header: Header, job: str) -> Diagnostic:
+    """Return the error for a rendering whose job file was moved or deleted."""
+    return Diagnostic(
+        "TL121",
+        f"the job file {job}, which {path} was rendered from, does not exist",
+        f"render it again with `trainlaunch render JOB --target {header.target} --write-to {path.parent}`, "
+        "or delete it",
+        why="the header names it as seen from the rendering's own folder; one of the two was moved or deleted",
+        span=line_span(path, header.line),
+    )
+
+
+def bad_header(path: Path, reason: str, *, line: int = 1) -> Diagnostic:
+    """Return the error for a header that says nothing usable, at its line."""
+    return Diagnostic(
+        "TL121",
+        f"{path} looks like a rendering and can't be compared: {reason}",
+        "render it again with `trainlaunch render JOB --target TARGET --write-to DIR`, or delete it",
+        why="its header says which job file, target and options it was made from",
+        span=line_span(path, line),
+    )
+
+
+def no_longer_renders(path: Path, header: Header, job: str) -> Diagnostic:
+    """Return the error that follows those of the job file itself."""
+    return Diagnostic(
+        "TL122",
+        f"{path} can't be compared: {job} does not render for {header.target}",
+        f"correct {job}, or delete {path}",
+        why="the job file has errors, which stand before this one",
+        span=line_span(path, header.line),
+    )
+
+
+def older_format(checked: Checked) -> Diagnostic:
+    """Return the finding about a rendering that an older trainlaunch wrote: its lines differ for that reason alone."""
+    again = ", and a Job that gets another name starts again where Git applies it" * (checked.target == KUBERNETES.name)
+    return Diagnostic(
+        "TL120",
+        f"{checked.path} has rendering format {checked.format}, and this trainlaunch writes format {RENDERING_FORMAT}",
+        f"run `trainlaunch check --fix`{again}",
+        why="the same job gives other bytes in another format",
+        span=line_span(checked.path, checked.header.line + 1 if checked.header else 1),
+    )
+
+
+def differs(checked: Checked, text: str, now: str) -> Diagnostic:
+    """Return the finding, at the first line that differs."""
+    have, want = text.split("\n"), now.split("\n")
+    same = next((n for n, (a, b) in enumerate(zip(have, want, strict=False)) if a != b), min(len(have), len(want)))
+    line = min(same, len(have) - 1)
+    return Diagnostic(
+        "TL120",
+        f"{checked.path} is not what {checked.job} renders now for {checked.target}, from line {line + 1} on",
+        "run `trainlaunch check --fix`, and review what it changes",
+        why="the job file, its lock, its policy, trainlaunch or the rendering was changed, and the others were not",
+        span=Span(str(checked.path), line + 1, 1, line + 1, len(have[line]) + 1),
+    )
+
+
+def unreadable(path: Path, cause: OSError) -> Diagnostic:
+    """Return the error for a file or folder that the system doesn't give."""
+    reason = cause.strerror or str(cause)
+    return Diagnostic("TL124", f"{path} can't be read: {reason}", "name files and folders that are there")
+
+
+def no_rendering(path: Path) -> Diagnostic:
+    """Return the error for a named file without a header."""
+    return Diagnostic(
+        "TL124",
+        f"{path} is not a rendering of trainlaunch",
+        "name a file that `trainlaunch render` wrote, or a folder of them",
+        why=f"no line of its first {HEAD} bytes starts with `# Rendered by trainlaunch from`",
+    )
+
+
+def line_span(path: Path, line: int) -> Span:
+    return Span(str(path), line, 1, line, 2)

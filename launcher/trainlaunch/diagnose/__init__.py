@@ -1,0 +1,92 @@
+"""Explains a run from its evidence: what happened, what shows it, what to type.
+
+Adding a symptom: one module in `symptoms/`, its place in `ranking.ORDER`, its rows in tests/diagnose.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from trainlaunch.diagnose.case import Case
+from trainlaunch.diagnose.diagnosis import Diagnosis
+from trainlaunch.diagnose.evidence import Evidence
+from trainlaunch.diagnose.ranking import ORDER, ranked
+from trainlaunch.diagnose.scan import Scanner, scan_text
+from trainlaunch.diagnose.symptoms import (
+    dist_timeout_secondary,
+    fd_limit,
+    fork_deadlock,
+    oom_killed,
+    shm_exhausted,
+    shm_exhausted_hang,
+    slow_loading,
+    tmpdir_unusable,
+    unpicklable,
+)
+from trainlaunch.diagnose.vocabulary import all_texts
+
+SYMPTOMS = ORDER
+# What shows in a job that goes on, hangs before what may end it later.
+LIVE = (
+    dist_timeout_secondary,
+    shm_exhausted_hang,
+    fork_deadlock,
+    slow_loading,
+    shm_exhausted,
+    oom_killed,
+    fd_limit,
+)
+MOST_SENTENCES = 2
+_FEEDER = r"queues\.py.*\b_feed\b"
+
+__all__ = ["SYMPTOMS", "all_causes", "causes_json", "explain_end", "explain_hang", "explain_live", "new_scanner"]
+
+
+def new_scanner() -> Scanner:
+    """Return what reads a log as it comes, for `Evidence.scanned`."""
+    return Scanner(all_texts())
+
+
+def all_causes(evidence: Evidence) -> tuple[Diagnosis, ...]:
+    """Return all causes, the best first, then the echoes of the first; nothing where nothing went wrong."""
+    return tuple(each.redacted(evidence.redact) for each in ranked(_case(evidence)))
+
+
+def explain_end(evidence: Evidence) -> tuple[Diagnosis, ...]:
+    """Return one or two causes for a person who looks at a screen: no echo, and nothing where no cause is known."""
+    causes = [each for each in all_causes(evidence) if not each.echo_of and each.symptom != "unknown"]
+    return tuple(causes[:MOST_SENTENCES])
+
+
+def causes_json(diagnoses: Iterable[Diagnosis]) -> list[dict[str, Any]]:
+    """Return causes as plain values."""
+    fields = ("code", "name", "sentence", "saw", "fix", "commands", "confidence")
+    return [{name: getattr(each, name) for name in fields} for each in diagnoses]
+
+
+def explain_hang(evidence: Evidence) -> Diagnosis | None:
+    """Return the cause where the log of a job that still runs shows that it waits for ever."""
+    case = _case(evidence)
+    found = shm_exhausted_hang.diagnose(case) or fork_deadlock.diagnose(case)
+    if found is not None:
+        return found
+    if case.first(tmpdir_unusable.NONE_USABLE, tmpdir_unusable.TOO_LONG, within=_FEEDER) is not None:
+        return tmpdir_unusable.diagnose(case)
+    return unpicklable.diagnose(case) if unpicklable.in_feeder(case) else None
+
+
+def explain_live(evidence: Evidence) -> tuple[Diagnosis, ...]:
+    """Return what is wrong with a run that goes on, by its log and by a look at its processes, the worst first."""
+    case = _case(evidence)
+    hang = explain_hang(evidence)
+    found = [] if hang is None else [hang]
+    if evidence.look is not None:
+        seen = (each.diagnose_live(case, evidence.look) for each in LIVE)
+        found += [each for each in seen if each is not None]
+    first = {each.symptom.removesuffix("-hang"): each for each in reversed(found)}  # a hang says what is full as well
+    return tuple(each.redacted(evidence.redact) for each in reversed(first.values()))
+
+
+def _case(evidence: Evidence) -> Case:
+    return Case(evidence, evidence.scanned or scan_text(evidence.log, all_texts()))

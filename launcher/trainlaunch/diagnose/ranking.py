@@ -1,0 +1,210 @@
+"""Which cause comes first, and what is only the echo of another.
+
+A log full of consequences names many things. The order is that of causes: what ended a run from outside, what was
+refused before it began, what a full or missing resource breaks, what is wrong in the script, and at last what merely
+repeats that something else happened.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from types import ModuleType
+
+from trainlaunch.diagnose.case import Case
+from trainlaunch.diagnose.diagnosis import POSSIBLE, Diagnosis
+from trainlaunch.diagnose.symptoms import (
+    batchnorm_last_batch,
+    benign,
+    command_not_started,
+    config_refused,
+    container_not_created,
+    cuda_in_fork,
+    cuda_oom,
+    dataloader_timeout,
+    deadline_exceeded,
+    disk_full,
+    dist_timeout_secondary,
+    evicted,
+    fd_limit,
+    file_missing,
+    fork_deadlock,
+    gpu_driver,
+    gpu_lost,
+    gpu_missing,
+    gpu_ordinal,
+    image_not_pulled,
+    iterable_length,
+    killed_from_outside,
+    launch_error,
+    machine_refused,
+    main_guard,
+    map_count,
+    memlock,
+    module_missing,
+    nccl_attach,
+    nccl_shm,
+    network_interface,
+    node_lost,
+    old_seccomp,
+    oom_killed,
+    oom_killed_worker,
+    oversubscription,
+    own_exit_code,
+    permission_denied,
+    pin_memory_thread,
+    preempted,
+    python_exception,
+    ray_shm,
+    rendezvous,
+    shm_exhausted,
+    shm_exhausted_bus_error,
+    shm_exhausted_hang,
+    shm_exhausted_semaphore,
+    shm_manager,
+    shm_missing,
+    shm_name_collision,
+    shm_stale,
+    shm_unlinked,
+    shm_unwritable,
+    slow_loading,
+    stopped,
+    thread_limit,
+    tmpdir_unusable,
+    truncated_mmap,
+    unhealthy,
+    unknown,
+    unpicklable,
+    user_without_name,
+    worker_aborted,
+    worker_exception,
+    worker_exited,
+    worker_segfault,
+)
+
+ORDER: tuple[ModuleType, ...] = (
+    config_refused,
+    machine_refused,
+    evicted,
+    deadline_exceeded,
+    preempted,
+    node_lost,
+    image_not_pulled,
+    gpu_driver,
+    gpu_missing,
+    container_not_created,
+    command_not_started,
+    launch_error,
+    stopped,
+    unhealthy,
+    shm_stale,
+    shm_exhausted_hang,
+    shm_exhausted_semaphore,
+    shm_exhausted,
+    shm_exhausted_bus_error,
+    truncated_mmap,
+    shm_unwritable,
+    shm_missing,
+    shm_unlinked,
+    shm_name_collision,
+    memlock,
+    nccl_shm,
+    nccl_attach,
+    fd_limit,
+    map_count,
+    old_seccomp,
+    thread_limit,
+    tmpdir_unusable,
+    shm_manager,
+    disk_full,
+    oom_killed_worker,
+    oom_killed,
+    main_guard,
+    unpicklable,
+    cuda_in_fork,
+    user_without_name,
+    gpu_lost,
+    gpu_ordinal,
+    cuda_oom,
+    batchnorm_last_batch,
+    network_interface,
+    rendezvous,
+    module_missing,
+    file_missing,
+    permission_denied,
+    fork_deadlock,
+    worker_exception,
+    worker_segfault,
+    worker_aborted,
+    dataloader_timeout,
+    pin_memory_thread,
+    dist_timeout_secondary,
+    worker_exited,
+    killed_from_outside,
+    own_exit_code,
+    python_exception,
+    ray_shm,
+    iterable_length,
+    oversubscription,
+    slow_loading,
+    benign,
+    unknown,
+)
+# They tell that something happened elsewhere; beside a cause they are its echo.
+ECHOES = frozenset(
+    {
+        "worker-exception",
+        "worker-exited",
+        "worker-segfault",
+        "worker-aborted",
+        "pin-memory-thread",
+        "dataloader-timeout",
+        "dist-timeout-secondary",
+        "killed-from-outside",
+        "launch-error",
+    }
+)
+# They say something only where nothing else does.
+LAST_RESORTS = frozenset({"python-exception", "own-exit-code", "unknown", "benign"})
+# An exit code of 0 says that the job is content with itself: its log may quote anything, but these cost speed or data.
+WITH_SUCCESS = frozenset({"oom-killed", "ray-shm", "iterable-length", "oversubscription", "benign"})
+# They don't end a job: an exception that does comes before them.
+HARMLESS = frozenset({"ray-shm", "iterable-length", "oversubscription", "benign"})
+
+
+def ranked(case: Case) -> tuple[Diagnosis, ...]:
+    """Return what the symptoms find, causes first, each echo with what it is an echo of."""
+    found = [each for module in ORDER if (each := module.diagnose(case)) is not None and _counts(case, each)]
+    causes = [each for each in found if each.symptom not in ECHOES | LAST_RESORTS | HARMLESS]
+    echoes = [each for each in found if each.symptom in ECHOES]
+    harmless = [each for each in found if each.symptom in HARMLESS - LAST_RESORTS]
+    if not causes and echoes:
+        causes, echoes = echoes[:1], echoes[1:]
+    if not causes:
+        shown = {seen.line for each in harmless for seen in each.evidence if seen.line}
+        causes = [each for each in found if each.symptom in LAST_RESORTS - {"unknown", "benign"}]
+        causes = [each for each in causes if not shown.intersection(seen.line for seen in each.evidence if seen.line)]
+    if not causes and not harmless:
+        causes = [each for each in found if each.symptom in LAST_RESORTS][:1]
+    causes = _without_repeats(sorted(causes, key=lambda each: each.confidence == POSSIBLE))
+    told = [replace(each, echo_of=causes[0].symptom) for each in echoes if each.symptom != causes[0].symptom]
+    return (*causes, *harmless, *told)
+
+
+def _counts(case: Case, diagnosis: Diagnosis) -> bool:
+    """Whether a finding means something for a run that ended as this one did."""
+    if case.exit_code != 0:
+        return True
+    if diagnosis.symptom == "oom-killed":
+        return case.evidence.oom_killed is True
+    return diagnosis.symptom in WITH_SUCCESS
+
+
+def _without_repeats(causes: list[Diagnosis]) -> list[Diagnosis]:
+    """Return each symptom once, and no second cause out of the same lines."""
+    kept: list[Diagnosis] = []
+    for each in causes:
+        lines = {seen.line for seen in each.evidence if seen.line}
+        taken = {seen.line for one in kept for seen in one.evidence if seen.line}
+        if each.symptom not in {one.symptom for one in kept} and not (lines and lines <= taken):
+            kept.append(each)
+    return kept

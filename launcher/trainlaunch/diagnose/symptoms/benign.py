@@ -1,0 +1,21 @@
+from __future__ import annotations
+
+from trainlaunch.diagnose.case import Case
+from trainlaunch.diagnose.diagnosis import LIKELY, Diagnosis, seen
+from trainlaunch.diagnose.texts import Text
+
+CODE = "TL668"
+NAME = "benign"
+_IGNORED = Text(
+    "xception ignored in", r"Exception ignored in: .*(?:__del__|_cleanup|_remove|tracker|shutdown|finali[sz]e)"
+)
+_CHILD = Text("Error: can only", r"AssertionError: can only (?:test|join) a child process")
+
+
+def diagnose(case: Case) -> Diagnosis | None:
+    """Match them where the job did not fail by a code of its own; anything else found counts more."""
+    hit = case.first(_CHILD, _IGNORED)
+    if hit is None or case.exit_code not in {None, 0}:
+        return None
+    sentence = "Python reported a failure while it threw an object away, and went on: nothing is wrong"
+    return Diagnosis(CODE, NAME, sentence, seen(hit), "nothing; if the job died, its reason is something else", LIKELY)

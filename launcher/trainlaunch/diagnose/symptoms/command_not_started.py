@@ -1,0 +1,55 @@
+from __future__ import annotations
+
+from trainlaunch.diagnose.case import Case
+from trainlaunch.diagnose.diagnosis import LIKELY, Diagnosis, seen
+from trainlaunch.diagnose.texts import Text
+
+CODE = "TL614"
+NAME = "command-not-started"
+_NOT_EXECUTABLE, _NOT_FOUND = 126, 127
+_PODMANS_INIT = Text("o such file", r"catatonit.*failed to exec pid1: No such file")  # ends with 1
+_NO_SHELL = Text("o such file", r"exec /bin/sh failed|catatonit.*failed to exec pid1|exec: \"/bin/sh\": .*no such file")
+_MISSING = Text("ot found", r"not found")
+_NO_FILE = Text("o such file")
+_DENIED = Text("enied", r"[Pp]ermission denied")
+_FORMAT = Text("rror", r"[Ee]xec format error")
+_SCRIPT = Text("ot found", r"^script: .*not found")
+_INTERPRETER = Text("ot found", r"exec: (?:line \d+: )?/.*not found")
+_ENGINE = Text("ot found", r'exec: "[^"]+": executable file not found')
+_ENGINE_STAT = Text("o such file", r'exec: "[^"]+": stat .*no such file')
+_ENGINE_DENIED = Text("enied", r'exec: "[^"]+": permission denied')
+_RUNTIME = Text("rror: ", r"^Error: (?:crun|runc)\b(?!.*executable file)")  # Podman's 126 and 127 for a refusal
+
+
+def diagnose(case: Case) -> Diagnosis | None:
+    """Match 126, 127, the engines' texts, and an image for another CPU; a script may return the codes itself."""
+    engine = case.first(_ENGINE, _ENGINE_STAT, _ENGINE_DENIED)
+    if engine is None and case.first(_RUNTIME) is not None:
+        return None
+    wrong_cpu = case.first(_FORMAT)
+    if wrong_cpu is not None and case.exit_code != 0:
+        sentence = "the program is built for another CPU than this machine's, or is a script without a `#!` line"
+        fix = "use an image for this platform (`docker image inspect -f '{{.Architecture}}' IMAGE`), or add `#!/bin/sh`"
+    elif case.exit_code == _NOT_FOUND or engine is not None or (case.exit_code == 1 and case.first(_PODMANS_INIT)):
+        sentence, fix = _not_found(case)
+    elif case.exit_code == _NOT_EXECUTABLE:
+        sentence = "the command was found and could not be executed"
+        fix = "give it execute permission (`chmod +x`), or start it with its interpreter, like [python, train.py]"
+    else:
+        return None
+    hits = case.hits(_MISSING, _NO_FILE, _DENIED, _FORMAT)
+    shown = case.first(_NO_SHELL) or engine or (hits[-1] if hits else None)
+    return Diagnosis(CODE, NAME, sentence, seen(shown or f"exit code {case.exit_code}"), fix, LIKELY)
+
+
+def _not_found(case: Case) -> tuple[str, str]:
+    where = case.evidence.where
+    if case.first(_NO_SHELL):
+        return "the image has no /bin/sh, which the preflight needs", "use an image with a shell; busybox is enough"
+    if case.first(_SCRIPT):
+        return "a command of the script was not found", "correct the line that is named, or install the command"
+    place, whose = ("in the image", "the image's") if where.starts_container else ("on this host", "your shell's")
+    fix = f"correct the first word of command, or install it {place}; it is looked up on {whose} PATH"
+    if case.first(_INTERPRETER):
+        fix += "; of a script it may be the `#!` interpreter that is missing"
+    return f"the command was not found {place}", fix

@@ -1,0 +1,44 @@
+from __future__ import annotations
+
+from trainlaunch.diagnose.case import Case
+from trainlaunch.diagnose.diagnosis import Diagnosis, Seen, seen
+from trainlaunch.diagnose.evidence import Event
+from trainlaunch.diagnose.kubelet_words import refusal
+from trainlaunch.diagnose.texts import Text
+
+CODE = "TL626"
+NAME = "container-not-created"
+_REASONS = (
+    "CreateContainerConfigError",
+    "CreateContainerError",
+    "RunContainerError",
+    "ContainerCannotRun",
+    "StartError",
+    "UnexpectedAdmissionError",
+    "FailedMount",
+    "FailedAttachVolume",
+    "FailedCreatePodSandBox",
+)
+_POD = Text("rror", r"\b(?:CreateContainer(?:Config)?Error|RunContainerError)\b")
+_MOUNT = Text("nable to attach or mount volumes")
+_SETUP = Text("MountVolume", r"MountVolume\.\w+ failed for volume")
+_ATTACH = Text("rror", r"Multi-Attach error for volume")
+_NAMED = Text("ot found", r'(?i)(?:secret|configmap|persistentvolumeclaim|serviceaccount) "[^"]+" not found')
+_ALLOCATE = Text("llocate failed due to", r"(?:^|\W)Allocate failed due to .*, which is unexpected")
+_TEXTS = (_POD, _MOUNT, _SETUP, _ATTACH, _NAMED, _ALLOCATE)
+
+
+def diagnose(case: Case) -> Diagnosis | None:
+    """Match the kubelet's reasons, in the pod's status or in a log of `kubectl describe`."""
+    evidence = case.evidence
+    event = case.event(*_REASONS)
+    hit = case.first(*_TEXTS)
+    if event is None and evidence.reason.startswith("OutOf"):
+        event = Event(evidence.reason, evidence.words)
+    if event is None and hit is None:
+        return None
+    reason = event.reason if event is not None else ""
+    words = event.words if event is not None else " ".join(each.text for each in case.hits(*_TEXTS))
+    sentence, fix = refusal(reason, words)
+    shown = Seen("events", 0, f"{reason}: {words}".rstrip(": ")) if event is not None else hit
+    return Diagnosis(CODE, NAME, sentence, seen(shown), fix)

@@ -1,0 +1,23 @@
+from __future__ import annotations
+
+from trainlaunch.diagnose.case import Case
+from trainlaunch.diagnose.diagnosis import Diagnosis, seen
+from trainlaunch.diagnose.texts import Text
+
+CODE = "TL649"
+NAME = "cuda-in-fork"
+_FORKED = Text("CUDA in forked subprocess", r"Cannot re-initialize CUDA in forked subprocess")
+_INIT = Text("CUDA", r"CUDA error: initialization error|CUDA_ERROR_NOT_INITIALIZED")
+
+
+def diagnose(case: Case) -> Diagnosis | None:
+    """Match torch's text."""
+    hit = case.first(_FORKED) or case.first(_INIT, within=r"_worker_loop|DataLoader worker|popen_fork")
+    if hit is None:
+        return None
+    sentence = "a DataLoader worker touched CUDA, which does not survive the fork from the main process"
+    fix = (
+        "return CPU tensors from __getitem__ and collate_fn, and move them in the training loop with "
+        ".to(device, non_blocking=True); multiprocessing_context spawn costs a CUDA context in each worker"
+    )
+    return Diagnosis(CODE, NAME, sentence, seen(hit), fix)

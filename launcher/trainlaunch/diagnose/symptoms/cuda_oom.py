@@ -1,0 +1,29 @@
+from __future__ import annotations
+
+from trainlaunch.diagnose.case import Case
+from trainlaunch.diagnose.diagnosis import Diagnosis, seen
+from trainlaunch.diagnose.texts import Text
+
+CODE = "TL661"
+NAME = "cuda-oom"
+_CUDA = Text(
+    "CUDA", r"CUDA out of memory|CUDA error: out of memory|CUDA_ERROR_OUT_OF_MEMORY|Cuda failure.*out of memory"
+)
+_HIP = Text(
+    "rror", r"HIP out of memory|CUBLAS_STATUS_ALLOC_FAILED|OutOfMemoryError: (?:CUDA|HIP)|cudaErrorMemoryAllocation"
+)
+_NCCL = Text("NCCL", r"Cuda failure (?:2 )?'out of memory'")
+
+
+def diagnose(case: Case) -> Diagnosis | None:
+    """Match the allocators' texts."""
+    hit = case.first(_CUDA, _HIP, _NCCL)
+    if hit is None:
+        return None
+    sentence = "a GPU has no memory left; the container's memory and /dev/shm are not it"
+    fix = (
+        "lower batch_size, or accumulate gradients; look with nvidia-smi whether another process "
+        "uses the GPU; where much "
+        "is reserved and unused set env: {PYTORCH_CUDA_ALLOC_CONF: 'expandable_segments:True'}"
+    )
+    return Diagnosis(CODE, NAME, sentence, seen(hit), fix, commands=("nvidia-smi",))

@@ -1,0 +1,24 @@
+from __future__ import annotations
+
+from trainlaunch.diagnose.case import Case
+from trainlaunch.diagnose.diagnosis import Diagnosis, seen
+from trainlaunch.diagnose.texts import Text
+
+CODE = "TL647"
+NAME = "dataloader-timeout"
+_TIMED_OUT = Text("rror: DataLoader timed out", r"DataLoader timed out after \d+ seconds")
+_THREADS = Text("hread", r"is multi-threaded, use of fork\(\) may lead to deadlocks")
+
+
+def diagnose(case: Case) -> Diagnosis | None:
+    """Match torch's text."""
+    hit = case.first(_TIMED_OUT)
+    if hit is None:
+        return None
+    forked = case.first(_THREADS)
+    sentence = "a DataLoader worker gave no batch within the job's own timeout: it is stuck, or its storage is slow"
+    fix = (
+        "look for the reason above that line, or at a worker with `py-spy dump --pid PID` before the timeout; where "
+        "threads (Ray, gRPC, cv2) exist before the fork set data_loader.multiprocessing_context to forkserver"
+    )
+    return Diagnosis(CODE, NAME, sentence, seen(hit, forked), fix)

@@ -1,0 +1,69 @@
+from __future__ import annotations
+
+from trainlaunch.diagnose.case import Case
+from trainlaunch.diagnose.diagnosis import LIKELY, POSSIBLE, Diagnosis, Seen, seen
+from trainlaunch.diagnose.live.facts import Look, Process
+from trainlaunch.diagnose.live.waiting import IDLE, LONG, duration, place, slept
+from trainlaunch.diagnose.texts import Text
+
+CODE = "TL654"
+NAME = "dist-timeout-secondary"
+_WATCHDOG = Text("imed out", r"(?:NCCL|collective) operation.* timed out|have failed or timed out")
+_CAUGHT = Text("NCCL", r"Watchdog caught collective operation timeout")
+_COLLECTIVE = Text("NCCL", r"collective operation timeout: WorkNCCL")
+_GLOO = Text(
+    "rror",
+    r"Timed out waiting \d+ms for (?:recv|send|peer)|Connection closed by peer|Read error \[.*\]: Connection reset",
+)
+_ABORTED = Text("NCCL", r"NCCL communicator (?:was|has been) aborted|ncclRemoteError|ncclInternalError.*remote")
+_REMOTE = Text("rror", r"remote process exited or there was a network error|ncclRemoteError")
+_HEARTBEAT = Text(
+    "NCCL",
+    r"ProcessGroupNCCL(?:'s watchdog got stuck| watchdog hang)|HeartbeatMonitor|monitored.*heartbeat.*NCCL",
+)
+_STORE = Text(
+    "rror", r"DistNetworkError: (?:failed to recv|Broken pipe)|DistNetworkError: .*Connection (?:reset|closed)"
+)
+_BARRIER = Text("rror", r"monitoredBarrier|store->get\('.*'\) got error|wait timeout after \d+ms, keys")
+
+
+def diagnose(case: Case) -> Diagnosis | None:
+    """Match the texts of NCCL's watchdog, gloo and the store."""
+    hit = case.first(_CAUGHT, _COLLECTIVE, _WATCHDOG, _GLOO, _ABORTED, _REMOTE, _HEARTBEAT, _STORE, _BARRIER)
+    if hit is None:
+        return None
+    sentence = "a rank waited for another rank that did not come: the cause is what that rank did before"
+    fix = (
+        "look for the rank that reports something else, or nothing, before this line; a longer "
+        "timeout only waits longer"
+    )
+    return Diagnosis(CODE, NAME, sentence, seen(hit), fix, LIKELY)
+
+
+def diagnose_live(case: Case, look: Look) -> Diagnosis | None:
+    """Match a rank that waits for one that has ended, or that stands elsewhere."""
+    ranks = [each for each in look.mains if each.rank is not None and not each.dead]
+    waiting = [each for each in ranks if each.collective or (not each.stack and _does_nothing(each))]
+    if not waiting:
+        return None
+    first = waiting[0]
+    world = max((each.local_world or 0) for each in ranks)
+    gone = sorted(set(range(world)) - {each.local_rank for each in ranks if each.local_rank is not None})
+    others = [each for each in ranks if each.stack and not each.collective and slept(each) >= LONG]
+    who = f"rank {first.rank} waits" + (f" in {first.collective} {place(first)}" if first.collective else "")
+    shown = Seen("machine", 0, f"pid {first.pid}: in the kernel's {first.kernel or '?'}{duration(first)}")
+    if gone:
+        sentence = f"{who}, and local rank {', '.join(map(str, gone))} of {world} does not run any more"
+        fix = "look for that rank's own error in the log: it is the cause; end the run, which waits for ever"
+        return Diagnosis(CODE, NAME, sentence, (shown,), fix, LIKELY if first.collective else POSSIBLE)
+    if first.collective and others:
+        sentence = f"{who} for rank {others[0].rank}, which has been {place(others[0])}{duration(others[0])}"
+        return Diagnosis(CODE, NAME, sentence, (shown,), "look at what that rank waits for there", LIKELY)
+    if first.collective and len(waiting) == len(ranks) and slept(first) >= 6 * LONG:
+        sentence = f"{who}{duration(first)}: all ranks of this container do, so one elsewhere has not come"
+        return Diagnosis(CODE, NAME, sentence, (shown,), "look at the ranks of the other nodes", POSSIBLE)
+    return None
+
+
+def _does_nothing(process: Process) -> bool:
+    return process.cpu is not None and process.cpu < IDLE and slept(process) >= LONG

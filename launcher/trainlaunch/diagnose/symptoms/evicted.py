@@ -1,0 +1,64 @@
+from __future__ import annotations
+
+import re
+
+from trainlaunch.diagnose.case import Case
+from trainlaunch.diagnose.diagnosis import CERTAIN, LIKELY, Diagnosis, Seen, more_memory, seen
+from trainlaunch.diagnose.log_facts import Hit
+from trainlaunch.diagnose.shm_advice import larger_shm
+from trainlaunch.diagnose.texts import Text
+
+CODE = "TL621"
+NAME = "evicted"
+_LOW = Text("was low on resource", r"[Nn]ode was low on resource: [\w.-]+")
+_VOLUME = Text("exceed", r'Usage of EmptyDir volume "[^"]+" exceeds (?:the limit|total limit)')
+_LOCAL = Text("exceed", r"(?i)ephemeral local storage usage exceeds|exceed(?:s|ed) .*ephemeral.storage")
+_WORD = Text("Evicted", r"(?:Reason:|reason:|Warning)\s+Evicted\b")
+_LIKE_SHM = re.compile(r"shm", re.I)
+
+
+def diagnose(case: Case) -> Diagnosis | None:
+    """Match the kubelet's own words, in the pod's status, its events, or a log of `kubectl describe`."""
+    event = case.event("Evicted")
+    hit = case.first(_LOW, _VOLUME, _LOCAL) or case.first(_WORD)
+    if event is None and hit is None:
+        return None
+    words = event.words if event is not None and event.words else hit.text if hit is not None else ""
+    shown = Seen("events", 0, f"pod status Evicted: {event.words}") if event is not None else hit
+    volume = re.search(r'EmptyDir volume "([^"]+)" exceeds', words)
+    if volume is not None:
+        return _over(case, volume[1], shown)
+    if re.search(r"ephemeral|disk|inodes", words, re.I):
+        return _of_disk(shown)
+    if "memory" in words:
+        sentence = (
+            "the node evicted the pod because it ran out of memory itself, and the pod used more than it asked for"
+        )
+        fix = f"set resources.memory, which is the request as well, /dev/shm included; {more_memory(case.evidence)}"
+        return Diagnosis(CODE, NAME, sentence, seen(shown), fix)
+    again = "start it again; restart.max_attempts does it by itself"
+    return Diagnosis(CODE, NAME, "the node evicted the pod", seen(shown), again)
+
+
+def _over(case: Case, name: str, shown: Seen | Hit | None) -> Diagnosis:
+    evidence = case.evidence
+    known = bool(evidence.shm_volume)
+    if name == evidence.shm_volume or (not known and _LIKE_SHM.search(name)):
+        sentence = "the node evicted the pod: /dev/shm held more than its size"
+        sure = CERTAIN if known or name == "shm" else LIKELY
+        return Diagnosis(CODE, NAME, sentence, seen(shown), larger_shm(evidence), sure)
+    if name in evidence.memory_volumes:
+        sentence = f"the node evicted the pod: its volume {name}, which is kept in memory, held more than its sizeLimit"
+        return Diagnosis(
+            CODE, NAME, sentence, seen(shown), "raise that volume's sizeLimit, and resources.memory as much"
+        )
+    return _of_disk(shown)
+
+
+def _of_disk(shown: Seen | Hit | None) -> Diagnosis:
+    sentence = "the node evicted the pod for its disk: what is written outside of claims, logs included"
+    fix = (
+        "set resources.ephemeral_storage to what the job writes (checkpoints, caches, logs), or "
+        "write to a mount of type pvc"
+    )
+    return Diagnosis(CODE, NAME, sentence, seen(shown), fix)

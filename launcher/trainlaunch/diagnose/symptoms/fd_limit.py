@@ -1,0 +1,56 @@
+from __future__ import annotations
+
+from trainlaunch.diagnose.case import Case
+from trainlaunch.diagnose.diagnosis import CERTAIN, LIKELY, Diagnosis, Seen, seen
+from trainlaunch.diagnose.live.facts import Look
+from trainlaunch.diagnose.texts import Text
+from trainlaunch.targets import KUBERNETES
+
+CODE = "TL607"
+NAME = "fd-limit"
+NEARLY = 0.95  # of the limit
+ANCDATA = Text("rror: received", r"received \d+ items of ancdata")
+TORCH = Text("oo many open files", r"Too many open files\. Communication with the workers")
+TORCH_OPEN = Text("nable to open shared memory object", r"shared memory object <[^<>]*>.*\(24\)")
+# Without an errno, as torch 1.12 and older print it: it is nearly always this one.
+_WITHOUT_ERRNO = Text("nable to open shared memory object", r"memory object <[^<>]*> in read-write mode(?: at |$)")
+OPEN = Text("oo many open files", r"[Tt]oo many open files")
+_SHARES = r"multiprocessing/(?:reductions?|resource_sharer|connection|popen_\w+)\.py"
+
+
+def diagnose(case: Case) -> Diagnosis | None:
+    """Match the texts of RLIMIT_NOFILE."""
+    shares = case.first(ANCDATA, TORCH, TORCH_OPEN) or case.first(OPEN, within=_SHARES)
+    hit = shares or case.first(OPEN, _WITHOUT_ERRNO)
+    if hit is None:
+        return None
+    more = _raise_it(case)
+    if shares is not None:
+        sentence = "a process ran out of file descriptors, one for each tensor that it shares; /dev/shm is not full"
+        fix = f"keep `.clone()`s instead of the workers' own tensors, or {more}"
+        return Diagnosis(CODE, NAME, sentence, seen(hit), fix, CERTAIN)
+    sentence = "a process ran out of file descriptors"
+    return Diagnosis(CODE, NAME, sentence, seen(hit), f"close what is opened for each sample, or {more}", LIKELY)
+
+
+def diagnose_live(case: Case, look: Look) -> Diagnosis | None:
+    """Match a process that is close to its limit."""
+    near = [each for each in look.processes if each.open_files and each.most_files]
+    near = [each for each in near if (each.open_files or 0) >= NEARLY * (each.most_files or 0)]
+    if not near:
+        return None
+    shown = Seen("machine", 0, f"process {near[0].pid} has {near[0].open_files} of {near[0].most_files} files open")
+    sentence = "a process will soon be out of file descriptors"
+    fix = f"keep `.clone()`s instead of the workers' own tensors, close what is opened, or {_raise_it(case)}"
+    return Diagnosis(CODE, NAME, sentence, (shown,), fix, LIKELY)
+
+
+def _raise_it(case: Case) -> str:
+    """Return how its target raises the limit: a pod has no ulimits."""
+    if case.evidence.target == KUBERNETES.name:
+        return (
+            "run `ulimit -n $(ulimit -Hn)` before the command, as the preflight does; more is the runtime's LimitNOFILE"
+        )
+    if case.evidence.where.starts_container:
+        return "set ulimits: {nofile: 65536}"
+    return "raise nofile in /etc/security/limits.conf"

@@ -1,0 +1,39 @@
+from __future__ import annotations
+
+from trainlaunch.diagnose.case import Case, place_in_script
+from trainlaunch.diagnose.diagnosis import Diagnosis, seen
+from trainlaunch.diagnose.texts import Text
+
+CODE = "TL665"
+NAME = "file-missing"
+_SCRIPT = Text("o such file", r"can't open file '?(?P<path>[^']+?)'?: \[Errno 2\] No such file or directory")
+_RAISED = Text(
+    "o such file", r"FileNotFoundError: .*No such file or directory(?:: (?P<quote>b?['\"])(?P<path>.+?)(?P=quote))?"
+)
+
+
+def diagnose(case: Case) -> Diagnosis | None:
+    """Match the interpreter's own text, and FileNotFoundError where it ended the script."""
+    if case.exit_code == 0:
+        return None
+    script = case.first(_SCRIPT)
+    if script is not None:
+        path = script.match["path"]
+        sentence = f"python could not open the script {path}: no such file {_where(case)}"
+        fix = f"check that one of mounts brings {path} to where it is expected, and working_dir for a relative path"
+        return Diagnosis(CODE, NAME, sentence, seen(script), fix)
+    raised = case.raised
+    if raised is None or raised.short_type != "FileNotFoundError":
+        return None
+    hit = next((each for each in case.hits(_RAISED) if each.traceback is raised), None)
+    path = (hit.match["path"] if hit is not None else "") or ""
+    if path.startswith("/") and "/" not in path[1:] and raised.has(r"shared_memory\.py|synchronize\.py"):
+        return None
+    named = f" {path}" if path else ""
+    sentence = f"the job wants the file{named}, which is not {_where(case)}{place_in_script(raised)}"
+    fix = "check the path and that one of mounts brings it there; a relative path counts from working_dir"
+    return Diagnosis(CODE, NAME, sentence, seen(case.raised_seen()), fix)
+
+
+def _where(case: Case) -> str:
+    return "in the container" if case.evidence.where.starts_container else "on this host"

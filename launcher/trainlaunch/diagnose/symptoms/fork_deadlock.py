@@ -1,0 +1,41 @@
+from __future__ import annotations
+
+from trainlaunch.diagnose.case import Case
+from trainlaunch.diagnose.diagnosis import LIKELY, POSSIBLE, Diagnosis, Seen, seen
+from trainlaunch.diagnose.live.facts import Look
+from trainlaunch.diagnose.live.waiting import duration, is_in_lock, place, waits_for_batch, was_forked
+from trainlaunch.diagnose.texts import Text
+
+CODE = "TL648"
+NAME = "fork-deadlock"
+FIX = (
+    "set data_loader.multiprocessing_context to forkserver, or start threads (Ray, gRPC, cv2, tokenizers) after the "
+    "workers"
+)
+_STACK = Text(
+    '  File "',
+    r"File .*(?:threading|logging/__init__)\.py\"?,? line \d+,? in (?:acquire|_acquireLock|__enter__)\b",
+)
+_SPY = Text("hread", r"^Thread \S+ \((?:active|idle)\): .*|Thread 0x[0-9a-f]+ \(most recent call first\)")
+
+
+def diagnose(case: Case) -> Diagnosis | None:
+    """Match a dump of stacks that stand in a lock."""
+    hit = case.first(_STACK) if case.exit_code is None and case.first(_SPY) else None
+    if hit is None:
+        return None
+    sentence = "a worker waits for a lock that was held when it was forked"
+    return Diagnosis(CODE, NAME, sentence, seen(hit), FIX, POSSIBLE)
+
+
+def diagnose_live(case: Case, look: Look) -> Diagnosis | None:
+    """Match workers that were forked and stand in a lock while the job waits for them."""
+    waiting = {each.pid for each in look.mains if waits_for_batch(look, each)}
+    stuck = [each for each in look.workers if each.parent in waiting and is_in_lock(each) and was_forked(each)]
+    if not stuck:
+        return None
+    first = stuck[0]
+    sentence = f"worker {look.number(first)} has waited for a lock {place(first)}{duration(first)}: most often one "
+    sentence += "that another thread held when the worker was forked, and that nobody will release"
+    shown = Seen("machine", 0, f"pid {first.pid}: in the kernel's {first.kernel}; {len(stuck)} workers stand so")
+    return Diagnosis(CODE, NAME, sentence, (shown,), FIX, LIKELY if first.stack else POSSIBLE)

@@ -1,0 +1,30 @@
+from __future__ import annotations
+
+from trainlaunch.diagnose.case import Case
+from trainlaunch.diagnose.diagnosis import Diagnosis, seen
+from trainlaunch.diagnose.texts import Text
+
+CODE = "TL658"
+NAME = "gpu-lost"
+_XID = Text("Xid (", r"Xid .*: (?:48|63|64|74|79|94|95|119),|Xid.*fallen off the bus")
+_ECC = Text(
+    "rror",
+    r"uncorrectable (?:NVLink |ECC )?error(?: was| detected)?(?: encountered)?|Unable to determine the device handle",
+)
+_LOST = Text("rror", r"GPU is lost|NVML.*: Unknown Error|CUDA_ERROR_ECC_UNCORRECTABLE")
+
+
+def diagnose(case: Case) -> Diagnosis | None:
+    """Match the driver's and NVML's texts."""
+    hit = case.first(_XID, _ECC, _LOST)
+    if hit is None:
+        return None
+    sentence = "a GPU failed or was taken from the container while it was used"
+    fix = (
+        "run on another machine and have this one looked at (`dmesg | grep -i xid`); after `NVML: "
+        "Unknown Error` restart "
+        "the container, and update the NVIDIA container toolkit"
+    )
+    return Diagnosis(
+        CODE, NAME, sentence, seen(hit), fix, commands=("nvidia-smi -q -d ECC,PAGE_RETIREMENT", "dmesg | grep -i xid")
+    )

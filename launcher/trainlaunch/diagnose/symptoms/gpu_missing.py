@@ -1,0 +1,67 @@
+from __future__ import annotations
+
+from trainlaunch.diagnose.case import Case
+from trainlaunch.diagnose.diagnosis import CERTAIN, LIKELY, POSSIBLE, Diagnosis, seen
+from trainlaunch.diagnose.texts import Text
+
+CODE = "TL657"
+NAME = "gpu-missing"
+_DRIVER = Text("NVIDIA", r"Found no NVIDIA driver on your system|NVIDIA-SMI has failed because it couldn't communicate")
+_WARNED = Text("NVIDIA", r"UserWarning: .*Found no NVIDIA driver")  # by a torch that goes on without
+_NONE = Text(
+    "CUDA",
+    r"No CUDA GPUs are available|no CUDA-capable device is detected|CUDA_ERROR_NO_DEVICE|CUDA unknown error - this may",
+)
+_BUILD = Text("CUDA", r"Torch not compiled with CUDA enabled")
+_LOAD = Text(
+    "CUDA", r"Attempting to deserialize object on (?:a )?CUDA device but torch\.cuda\.is_available\(\) is False"
+)
+_DOCKER = Text(
+    "rror",
+    r"could not select device driver .*capabilities: \[\[gpu|unknown or invalid runtime name: nvidia"
+    r"|unresolvable CDI devices|failed to inject CDI devices",
+)
+_LIBRARY = Text("rror", r"libcuda\.so(?:\.1)?: cannot open shared object|libnvidia-ml\.so\.1: cannot open")
+_BUSY = Text(
+    "CUDA", r"CUDA(?:-capable)? device(?:\(s\)|s) (?:is/)?are busy or unavailable|CUDA_ERROR_DEVICE_UNAVAILABLE"
+)
+_CLUSTER = Text("nodes are available", r"nodes are available:.*Insufficient (?:nvidia|amd)\.com/gpu")
+
+
+def _sentence(line: str) -> str:
+    if "compiled" in line:
+        return "the image's torch was built without CUDA"
+    if "nodes are available" in line:
+        return "no node of the cluster has as many free GPUs as the job asks for"
+    if _DOCKER.found_in(line):
+        return "the engine can't give GPUs to a container: the NVIDIA container toolkit is missing on this host"
+    if _BUSY.found_in(line):
+        return (
+            "the GPU takes no more processes: one holds it alone (compute mode) or fills its memory, or the GPU hangs"
+        )
+    return "CUDA sees no GPU: the container asked for none, or this machine has none"
+
+
+def _fix(line: str) -> str:
+    if "compiled" in line:
+        return "use an image whose torch has CUDA, as pytorch/pytorch:…-cuda…-runtime"
+    if "nodes are available" in line:
+        return "lower resources.gpus, or wait: `kubectl describe nodes` shows what is taken"
+    if _DOCKER.found_in(line):
+        return "install nvidia-container-toolkit, run `nvidia-ctk runtime configure --runtime=docker`, restart docker"
+    if _BUSY.found_in(line):
+        return "end what holds the GPU (`nvidia-smi` shows it), or let it be shared: `nvidia-smi -c DEFAULT` as root"
+    return "set resources.gpus; where it is set, look with `nvidia-smi` on the machine itself"
+
+
+def diagnose(case: Case) -> Diagnosis | None:
+    """Match torch's, the driver's, docker's and the scheduler's texts; a warning of torch's ended nothing."""
+    hits = case.hits(_DOCKER, _CLUSTER, _BUILD, _DRIVER, _NONE, _LOAD, _LIBRARY, _BUSY)
+    warned = [each for each in hits if _WARNED.found_in(each.text)]
+    hit = next((each for each in hits if each not in warned), None)
+    sure = LIKELY if hit is not None and _BUSY.found_in(hit.text) else CERTAIN
+    if hit is None and warned and case.exit_code is not None:
+        hit, sure = warned[0], POSSIBLE
+    if hit is None:
+        return None
+    return Diagnosis(CODE, NAME, _sentence(hit.text), seen(hit), _fix(hit.text), sure, commands=("nvidia-smi",))

@@ -1,0 +1,23 @@
+from __future__ import annotations
+
+from trainlaunch.diagnose.case import Case
+from trainlaunch.diagnose.diagnosis import LIKELY, Diagnosis, seen
+from trainlaunch.diagnose.texts import Text
+
+CODE = "TL653"
+NAME = "iterable-length"
+_LENGTH = Text("Length of IterableDataset", r"Length of IterableDataset .* was reported to be \d+")
+_NO_LEN = Text("rror: object of type", r"TypeError: object of type '\w*(?:Iterable|Stream|Web)\w*' has no len\(\)")
+
+
+def diagnose(case: Case) -> Diagnosis | None:
+    """Match torch's warning."""
+    hit = case.first(_LENGTH, _NO_LEN)
+    if hit is None:
+        return None
+    sentence = "the IterableDataset gives more samples than it says: each worker most likely yields all of them"
+    fix = (
+        "share the samples out in __iter__ by torch.utils.data.get_worker_info(), and let __len__ "
+        "say what one pass gives"
+    )
+    return Diagnosis(CODE, NAME, sentence, seen(hit), fix, LIKELY)

@@ -1,0 +1,55 @@
+from __future__ import annotations
+
+import re
+
+from trainlaunch.diagnose.case import Case
+from trainlaunch.diagnose.diagnosis import LIKELY, POSSIBLE, Diagnosis, more_memory, seen
+from trainlaunch.diagnose.log_facts import Hit
+from trainlaunch.diagnose.texts import Text
+
+CODE = "TL612"
+NAME = "killed-from-outside"
+_SIGNALS = {137: "SIGKILL", 143: "SIGTERM"}
+_RANK = Text("SIG", r"Signal (?:9|15) \(SIG(?:KILL|TERM)\) received by PID")
+_EXITCODE = Text("exitcode", r"\bexitcode *[:=] *-(?:9|15)\b")
+_SHELL = Text("illed", r"^Killed$|: line \d+: +\d+ Killed\b")
+_SPAWN = Text("SIG", r"process \d+ terminated with signal SIG(?:KILL|TERM)\b")
+_WORKER = Text("illed", r"DataLoader worker \(.*\) is killed by signal: (?:Terminated|Hangup|Interrupt)")
+_ASKED = re.compile(r"SIGTERM|Terminated|Hangup|Interrupt|-15\b")
+_DEEPSPEED = Text("return code = -", r"exits with return code = -(?:9|15)\b")
+_BARE = "exit code {}, OOMKilled false, no signal sent through {}"
+
+
+def diagnose(case: Case) -> Diagnosis | None:
+    """Match 137 and 143, and the texts of SIGKILL, that nothing else explains."""
+    evidence = case.evidence
+    name = _SIGNALS.get(case.exit_code or 0)
+    hit = case.first(_RANK, _EXITCODE, _SHELL, _SPAWN, _DEEPSPEED, _WORKER)
+    if (name is None and hit is None) or evidence.oom_killed or evidence.stopped or evidence.reason:
+        return None
+    if name is None:
+        return _process(case, hit)
+    sentence = f"{name} ended the job, and neither its memory limit nor {evidence.where.keeper} sent it"
+    saw = _BARE.format(case.exit_code, evidence.where.keeper)
+    return Diagnosis(CODE, NAME, sentence, seen(saw, hit), _look(case, name), LIKELY)
+
+
+def _process(case: Case, hit: Hit | None) -> Diagnosis:
+    if hit is not None and _ASKED.search(hit.text):
+        sentence = "a process of the job was ended by a signal from outside, as by a stop of the job"
+        return Diagnosis(CODE, NAME, sentence, seen(hit), _look(case, "SIGTERM"), POSSIBLE)
+    sentence = "a process of the job was killed by a signal from outside, for memory most often"
+    return Diagnosis(CODE, NAME, sentence, seen(hit), _look(case, "SIGKILL"), POSSIBLE)
+
+
+def _look(case: Case, name: str) -> str:
+    where = case.evidence.where
+    if name != "SIGKILL":
+        return "look for who sends SIGTERM: a scheduler, a shutdown of the host, or the job itself"
+    if not where.enforces_limits:
+        return f"look for `Out of memory` in `sudo dmesg`; where it is there, {more_memory(case.evidence)}"
+    if not where.on_this_machine:
+        return (
+            "look for `Out of memory` in the node's kernel log; `kubectl get events` may name who deleted or drained it"
+        )
+    return "look for `Out of memory` in `sudo dmesg`; a lower resources.memory would be met first, and named"

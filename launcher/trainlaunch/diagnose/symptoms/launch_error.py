@@ -1,0 +1,37 @@
+from __future__ import annotations
+
+from trainlaunch.diagnose.case import Case
+from trainlaunch.diagnose.diagnosis import LIKELY, Diagnosis, seen
+from trainlaunch.diagnose.texts import Text
+from trainlaunch.errors import EXIT_BEFORE_START
+
+CODE = "TL602"
+NAME = "launch-error"
+_WORDS = Text("Error", r"^(?:docker: )?Error(?: response from daemon)?: |^docker: Error")
+_DAEMON = Text("Error response from daemon", r"(?:^|docker: )Error response from daemon: ")
+_OCI = Text("rror:", r"OCI runtime (?:create|exec|run) failed|OCI runtime error: ")
+_SHMSIZE = Text("shm", r"cannot set shmsize when running in the .* IPC Namespace")
+_RUNTIME = Text("rror: ", r"^Error: (?:crun|runc): .*OCI (?:permission denied|runtime)")
+_FLAG = Text("rror:", r"^(?:docker|podman): .*(?:unknown flag|invalid argument|invalid reference format)")
+PODMANS = frozenset({126, 127})  # where its runtime refuses the container
+
+
+def diagnose(case: Case) -> Diagnosis | None:
+    """Match 125: by the engine's words where there are any, else as the job's own code."""
+    evidence = case.evidence
+    if not evidence.where.on_this_machine:
+        return None  # a cluster's own reasons are symptoms of their own
+    hit = case.first(_DAEMON, _SHMSIZE, _OCI, _RUNTIME, _FLAG)
+    refused = case.exit_code in {EXIT_BEFORE_START, None} or (case.exit_code in PODMANS and case.first(_RUNTIME))
+    if not refused or (case.exit_code is None and hit is None):
+        return None
+    told = evidence.error or hit or case.first(_WORDS)
+    if told:
+        sentence = "the engine refused to start the container; no line of training ran"
+        fix = "change the setting that the engine names; retrying does not help"
+        if case.first(_SHMSIZE):
+            fix = "delete ipc host and keep shm_size: podman refuses the two together, docker would ignore the size"
+        return Diagnosis(CODE, NAME, sentence, seen(told), fix)
+    sentence = "the job itself ended with 125, the code that engines use for a container that could not start"
+    saw = "the container ran and its first process returned 125"
+    return Diagnosis(CODE, NAME, sentence, seen(saw), "look at the job's own last lines", LIKELY)

@@ -1,0 +1,28 @@
+from __future__ import annotations
+
+from trainlaunch.diagnose.case import Case
+from trainlaunch.diagnose.diagnosis import LIKELY, Diagnosis, seen
+from trainlaunch.diagnose.texts import Text
+
+CODE = "TL635"
+NAME = "nccl-attach"
+_ATTACH = Text(
+    "shm", r"(?i)error while attaching to shared memory segment /dev/shm/nccl-|attach.*/dev/shm/nccl-.*size 0\b"
+)
+_OPEN = Text("/dev/shm/nccl-", r"/dev/shm/nccl-.*No such file or directory")
+_PEER = Text("NCCL", r"peer mapping resources exhausted|Cuda failure.*invalid resource handle.*shm")
+
+
+def diagnose(case: Case) -> Diagnosis | None:
+    """Match the lines of attaching to a segment; its size is no matter."""
+    hit = case.first(_ATTACH, _OPEN, _PEER)
+    if hit is None:
+        return None
+    sentence = (
+        "NCCL could not open another rank's segment: the two ranks don't share one /dev/shm, or the other has died"
+    )
+    fix = (
+        "look for an earlier error of another rank; where ranks of one host run in several containers, put them into "
+        'one, or set env: {NCCL_SHM_DISABLE: "1"}; a larger /dev/shm does not help'
+    )
+    return Diagnosis(CODE, NAME, sentence, seen(hit), fix, LIKELY)

@@ -1,0 +1,39 @@
+from __future__ import annotations
+
+from trainlaunch.diagnose.case import Case
+from trainlaunch.diagnose.diagnosis import CERTAIN, LIKELY, Diagnosis, seen, shm_place
+from trainlaunch.diagnose.shm_advice import larger_shm, shm_commands
+from trainlaunch.diagnose.texts import Text
+from trainlaunch.units import GIB, human_size
+
+CODE = "TL634"
+NAME = "nccl-shm"
+_CREATE = Text("/dev/shm/nccl-", r"Error while creating shared memory segment /dev/shm/nccl-\S* \(size [1-9]\d*\)")
+_EXTEND = Text("/dev/shm/nccl-", r"(?i)failed to extend /dev/shm/nccl-\S* to \d+ bytes")
+_ENOSPC = Text("/dev/shm/nccl-", r"/dev/shm/nccl-.*No space left on device")
+_CALL = Text("NCCL", r"Call to (?:posix_fallocate|fallocate|ftruncate) failed.*No space left")
+_OTHER_ERRNO = r"error: (?!No space left)(?:(?!error: ).)+\(\d+\)|Permission denied|Too many open files|No such file"
+
+
+def diagnose(case: Case) -> Diagnosis | None:
+    """Match the lines of creating and extending a segment, with ENOSPC or no errno."""
+    told = case.first(_ENOSPC, _CALL)
+    silent = [each for each in case.hits(_CREATE, _EXTEND) if told is not None or not _has_other(each.text)]
+    hit = told or (silent[0] if silent else None)
+    if hit is None:
+        return None
+    evidence = case.evidence
+    large = evidence.private_shm and evidence.shm_size >= GIB
+    if told is None and large:
+        sentence = f"NCCL could not make a segment, though /dev/shm has {human_size(evidence.shm_size)}"
+        fix = "run once with env: {NCCL_DEBUG: WARN}: CUDA's failure to map a segment ends in the same line"
+        return Diagnosis(CODE, NAME, sentence, seen(hit), f"{fix}; if it is full, {larger_shm(evidence)}", LIKELY)
+    sure = CERTAIN if told is not None or (evidence.private_shm and evidence.shm_size) else LIKELY
+    sentence = f"{shm_place(evidence)} has no room for NCCL's buffers between the ranks"
+    return Diagnosis(CODE, NAME, sentence, seen(hit), larger_shm(evidence), sure, shm_commands(evidence))
+
+
+def _has_other(line: str) -> bool:
+    import re
+
+    return re.search(_OTHER_ERRNO, line) is not None

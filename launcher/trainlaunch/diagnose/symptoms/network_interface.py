@@ -1,0 +1,32 @@
+from __future__ import annotations
+
+from trainlaunch.diagnose.case import Case
+from trainlaunch.diagnose.diagnosis import LIKELY, Diagnosis, seen
+from trainlaunch.diagnose.texts import Text
+
+CODE = "TL656"
+NAME = "network-interface"
+_NONE = Text(
+    "NCCL", r"Bootstrap : no socket interface found|[Nn]o (?:socket )?interface found|NCCL_SOCKET_IFNAME .*not found"
+)
+_GLOO = Text(
+    "rror",
+    r"Unable to find address for: \S+|connectFullMesh failed|ifa != nullptr\. Unable to find|interface.*not found",
+)
+_ROUTE = Text("NCCL", r"[sS]ocket\w{0,40}: (?:connect|Connect).*(?:No route to host|Network is unreachable)")
+_ROUTE_ERROR = Text(
+    "NCCL", r"Call to connect (?:to \S+ )?(?:failed|returned).*(?:No route to host|Network is unreachable)"
+)
+
+
+def diagnose(case: Case) -> Diagnosis | None:
+    """Match NCCL's and gloo's texts."""
+    hit = case.first(_NONE, _GLOO, _ROUTE, _ROUTE_ERROR)
+    if hit is None:
+        return None
+    sentence = "the ranks talk over a network interface that does not lead to the others"
+    fix = (
+        "set env: {NCCL_SOCKET_IFNAME: …, GLOO_SOCKET_IFNAME: …} to the interface that the nodes share (`ip -br addr` "
+        "inside), or unset both where they name one that is not there"
+    )
+    return Diagnosis(CODE, NAME, sentence, seen(hit), fix, LIKELY, commands=("ip -br addr",))

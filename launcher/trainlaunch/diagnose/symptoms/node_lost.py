@@ -1,0 +1,34 @@
+from __future__ import annotations
+
+from trainlaunch.diagnose.case import Case
+from trainlaunch.diagnose.diagnosis import Diagnosis, Seen, seen
+from trainlaunch.diagnose.texts import Text
+
+CODE = "TL623"
+NAME = "node-lost"
+_STORIES = {
+    "NodeLost": "the node stopped answering",
+    "DeletionByTaintManager": "the node got a taint that the pod does not tolerate, as one that stops answering does",
+    "TaintManagerEviction": "the node got a taint that the pod does not tolerate, as one that stops answering does",
+    "DeletionByPodGC": "the node is gone",
+    "EvictionByEvictionAPI": "the node was drained, as for an upgrade",
+    "TerminationByKubelet": "the node shut down, or needed the room",
+    "NodeShutdown": "the node shut down",
+    "Terminated": "the node shut down",
+    "Shutdown": "the node shut down",
+}
+_SLURM = Text("rror", r"DUE TO NODE FAILURE|CANCELLED AT \S+ DUE TO NODE FAIL")
+_EVENT = Text("NodeNot", r"\bNodeNotReady\b.*\bnot ready\b|Node .* status is now: NodeNotReady|\bNodeLost\b")
+_TAINT = Text("TaintManager", r"\b(?:DeletionByTaintManager|TaintManagerEviction)\b")
+
+
+def diagnose(case: Case) -> Diagnosis | None:
+    """Match the reasons that are about the node, and Slurm's."""
+    event = case.event(*_STORIES)
+    hit = case.first(_SLURM, _EVENT, _TAINT)
+    if event is None and hit is None:
+        return None
+    story = _STORIES[event.reason] if event is not None else "the node failed"
+    shown = Seen("events", 0, f"{event.reason}: {event.words}".rstrip(": ")) if event is not None else hit
+    fix = "start it again from its last checkpoint; with kubernetes.kind job the cluster makes another pod by itself"
+    return Diagnosis(CODE, NAME, f"the run was taken away: {story}", seen(shown), fix)

@@ -1,0 +1,22 @@
+from __future__ import annotations
+
+from trainlaunch.diagnose.case import Case
+from trainlaunch.diagnose.diagnosis import Diagnosis, seen
+from trainlaunch.diagnose.texts import Text
+
+CODE = "TL639"
+NAME = "old-seccomp"
+_PTHREAD = Text("hread", r"pthread_create(?:\(\))? (?:failed|error).*Operation not permitted")
+_GOMP = Text("hread creation failed", r"Thread creation failed: Operation not permitted")
+_CXX = Text("rror", r"std::system_error.*Operation not permitted")
+
+
+def diagnose(case: Case) -> Diagnosis | None:
+    """Match EPERM of a thread's start: a limit answers EAGAIN."""
+    hit = case.first(_PTHREAD, _GOMP, _CXX)
+    if hit is None:
+        return None
+    sentence = "the engine's seccomp profile is older than the image's C library and forbids it to start threads"
+    fix = "update Docker to 20.10.10 or newer, with runc and libseccomp 2.5, on the host; no limit has to be raised"
+    commands = ("docker version --format '{{.Server.Version}}'",)
+    return Diagnosis(CODE, NAME, sentence, seen(hit), fix, commands=commands)

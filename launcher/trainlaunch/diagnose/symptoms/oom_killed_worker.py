@@ -1,0 +1,20 @@
+from __future__ import annotations
+
+from trainlaunch.diagnose.case import Case
+from trainlaunch.diagnose.diagnosis import CERTAIN, LIKELY, Diagnosis, memory_story, more_memory, seen
+from trainlaunch.diagnose.texts import Text
+
+CODE = "TL609"
+NAME = "oom-killed-worker"
+KILLED = Text("killed by signal: Killed", r"DataLoader worker \(pid\(?s?\)? [\d, ]+\) is killed by signal: Killed")
+
+
+def diagnose(case: Case) -> Diagnosis | None:
+    """Match torch's text for SIGKILL."""
+    hit = case.first(KILLED)
+    if hit is None:
+        return None
+    evidence = case.evidence
+    sentence = f"a DataLoader worker was killed, almost always for memory: {memory_story(evidence)}"
+    sure = CERTAIN if evidence.oom_killed else LIKELY
+    return Diagnosis(CODE, NAME, sentence, seen(hit), more_memory(evidence), sure)

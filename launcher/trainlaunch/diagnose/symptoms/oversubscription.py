@@ -1,0 +1,24 @@
+from __future__ import annotations
+
+from trainlaunch.diagnose.case import Case
+from trainlaunch.diagnose.diagnosis import LIKELY, POSSIBLE, Diagnosis, seen
+from trainlaunch.diagnose.texts import Text
+
+CODE = "TL662"
+NAME = "oversubscription"
+_TORCH = Text(
+    "This DataLoader will create",
+    r"will create (?P<workers>\d{1,9}) worker processes in total\. Our suggested .{0,99} system is (?P<cpus>\d{1,9})\b",
+)
+
+
+def diagnose(case: Case) -> Diagnosis | None:
+    """Match torch's warning."""
+    hit = case.first(_TORCH)
+    if hit is None:
+        return None
+    workers, cpus = hit.match["workers"], hit.match["cpus"]
+    sentence = f"{workers} DataLoader workers share {cpus} CPUs"
+    fix = f"set data_loader.num_workers to {cpus} or to auto, or raise resources.cpus"
+    sure = LIKELY if int(workers) >= 2 * int(cpus) else POSSIBLE
+    return Diagnosis(CODE, NAME, sentence, seen(hit), fix, sure)

@@ -1,0 +1,33 @@
+from __future__ import annotations
+
+from trainlaunch.diagnose.case import Case, place_in_script
+from trainlaunch.diagnose.diagnosis import Diagnosis, seen
+from trainlaunch.diagnose.texts import Text
+
+CODE = "TL666"
+NAME = "permission-denied"
+_SCRIPT = Text("enied", r"can't open file '?(?P<path>[^']+?)'?: \[Errno 13\] Permission denied")
+_PATH = Text("rror: [Errno", r"\[Errno (?:1|13|30)\] [\w -]+: (?P<quote>b?['\"])(?P<path>.+?)(?P=quote)")
+
+
+def diagnose(case: Case) -> Diagnosis | None:
+    """Match EACCES, EPERM and EROFS where they ended the script."""
+    if case.exit_code == 0:
+        return None
+    script = case.first(_SCRIPT)
+    raised = case.raised
+    denied = raised is not None and (
+        raised.short_type == "PermissionError" or (raised.short_type == "OSError" and "[Errno 30]" in raised.message)
+    )
+    if script is None and not denied:
+        return None
+    found = script or next((each for each in case.hits(_PATH) if each.traceback is raised), None)
+    path = found.match["path"] if found is not None else "a file"
+    at = place_in_script(raised) if raised is not None and script is None else ""
+    if "[Errno 30]" in (raised.message if raised is not None and script is None else ""):
+        sentence = f"{path} is on a read-only file system{at}"
+        fix = "mount it without read_only, or write below another mount; read_only: true leaves /tmp writable"
+    else:
+        sentence = f"the job's user has no permission for {path}{at}"
+        fix = f"compare `id` inside with `ls -ln {path}`: set user to its owner, or change owner or mode on the host"
+    return Diagnosis(CODE, NAME, sentence, seen(script or case.raised_seen()), fix)

@@ -1,0 +1,22 @@
+from __future__ import annotations
+
+from trainlaunch.diagnose.case import Case, place_in_script
+from trainlaunch.diagnose.diagnosis import CERTAIN, LIKELY, Diagnosis, seen
+
+CODE = "TL663"
+NAME = "python-exception"
+
+
+def diagnose(case: Case) -> Diagnosis | None:
+    """Match the traceback that ended the script, of whatever exception."""
+    raised = case.raised
+    if raised is None or case.exit_code == 0:
+        return None
+    frame = raised.user_frame
+    message = f": {raised.message}" if raised.message else ""
+    sentence = f"the script raised {raised.type}{place_in_script(raised)}{message}"
+    fix = f"correct what {frame.file} does in line {frame.line}" if frame else "read the traceback above that line"
+    if frame is not None and frame.code:
+        fix += f": `{frame.code}`"
+    sure = CERTAIN if case.exit_code == 1 else LIKELY
+    return Diagnosis(CODE, NAME, sentence, seen(case.raised_seen()), fix, sure)

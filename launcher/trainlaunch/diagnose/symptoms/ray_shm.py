@@ -1,0 +1,33 @@
+from __future__ import annotations
+
+from trainlaunch.diagnose.case import Case
+from trainlaunch.diagnose.diagnosis import LIKELY, Diagnosis, seen
+from trainlaunch.diagnose.texts import Text
+from trainlaunch.units import MIB, format_size, human_size, round_up
+
+CODE = "TL636"
+NAME = "ray-shm"
+_TMP = Text(
+    "instead of /dev/shm", r"object store is using /tmp instead of /dev/shm because /dev/shm has only (\d{1,18}) bytes"
+)
+_ANY_TMP = Text("instead of /dev/shm", r"object store is using \S+ instead of /dev/shm")
+_FULL = Text("rror", r"ObjectStoreFullError|plasma.*(?:No space left|ENOSPC)")
+_EXCEEDS = Text("shm", r"(?i)object store.*(?:exceeds|larger than).*/dev/shm")
+
+
+def diagnose(case: Case) -> Diagnosis | None:
+    """Match Ray's warnings with their number, and its error."""
+    hit = case.first(_TMP) or case.first(_ANY_TMP, _EXCEEDS, _FULL)
+    if hit is None:
+        return None
+    free = int(hit.match[1]) if hit.match.re.groups else 0
+    if not free:
+        fix = "lower object_store_memory, or name it in shm_extra with its size, so that /dev/shm holds it"
+        return Diagnosis(CODE, NAME, "Ray's object store does not fit into /dev/shm", seen(hit), fix, LIKELY)
+    fits = format_size(round_up(max(free * 10 // 11 - MIB, MIB), MIB))
+    sentence = f"Ray's object store is larger than the {human_size(free)} that are free in /dev/shm, so it lies on disk"
+    fix = (
+        f"set object_store_memory to at most {fits}, or make /dev/shm a tenth larger than it: shm_extra: "
+        "[{name: ray, size: …}]; files of an earlier Ray in /dev/shm take room too"
+    )
+    return Diagnosis(CODE, NAME, sentence, seen(hit), fix)

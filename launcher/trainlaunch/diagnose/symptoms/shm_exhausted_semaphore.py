@@ -1,0 +1,19 @@
+from __future__ import annotations
+
+from trainlaunch.diagnose.case import Case
+from trainlaunch.diagnose.diagnosis import Diagnosis, seen, shm_place
+from trainlaunch.diagnose.shm_advice import larger_shm, shm_commands
+from trainlaunch.diagnose.texts import Text
+
+CODE = "TL604"
+NAME = "shm-exhausted-semaphore"
+_ENOSPC = Text("o space left on device", r"\[Errno 28\] No space left on device\s*$")
+
+
+def diagnose(case: Case) -> Diagnosis | None:
+    """Match ENOSPC within a traceback through SemLock: beside one, it is another error's."""
+    hit = case.first(_ENOSPC, within=r"SemLock|synchronize\.py")
+    if hit is None:
+        return None
+    sentence = f"{shm_place(case.evidence)} has no room left for a semaphore; no disk is full"
+    return Diagnosis(CODE, NAME, sentence, seen(hit), larger_shm(case.evidence), commands=shm_commands(case.evidence))

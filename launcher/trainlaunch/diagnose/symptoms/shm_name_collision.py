@@ -1,0 +1,39 @@
+from __future__ import annotations
+
+from trainlaunch.diagnose.case import Case
+from trainlaunch.diagnose.diagnosis import LIKELY, Diagnosis, seen
+from trainlaunch.diagnose.texts import Text
+
+CODE = "TL632"
+NAME = "shm-name-collision"
+_EXISTS = Text("FileExistsError: [Errno 17]", r"File exists: '/[^/']+'")
+_TORCH = Text("nable to open shared memory object", r"shared memory object <[^<>]*>.*\(17\)")
+_REUSED = Text(
+    "rror: Reused local directory", r"rror: Reused local directory: \[.*\] vs "
+)  # else a list names one twice
+_MAKES = r"shared_memory\.py|_posixshmem|SemLock"
+
+
+def diagnose(case: Case) -> Diagnosis | None:
+    """Match EEXIST for a name of one part, as segments have it: a file's path has several."""
+    hit = case.first(_EXISTS, within=_MAKES) or case.first(_EXISTS) or case.first(_TORCH)
+    if hit is None:
+        return _streaming(case)
+    sentence = "another process that shares this /dev/shm already has a segment of that name, or left one"
+    fix = "give each run its own /dev/shm with shm_size, without ipc host; or leave the name to Python (name=None)"
+    return Diagnosis(CODE, NAME, sentence, seen(hit), fix, LIKELY)
+
+
+def _streaming(case: Case) -> Diagnosis | None:
+    hit = case.first(_REUSED)
+    if hit is None:
+        return None
+    sentence = (
+        "streaming keeps the local directories of its datasets in /dev/shm, and one there already has this job's: "
+        "another dataset of the script, a run that shares this /dev/shm, or one that died"
+    )
+    fix = (
+        "give each dataset a local directory of its own; after a run that died call "
+        "streaming.base.util.clean_stale_shared_memory() once before the datasets are made"
+    )
+    return Diagnosis(CODE, NAME, sentence, seen(hit), fix, LIKELY)

@@ -1,0 +1,34 @@
+from __future__ import annotations
+
+from trainlaunch.diagnose.bus_error import DF, bytes_of_df, sigbus
+from trainlaunch.diagnose.case import Case
+from trainlaunch.diagnose.diagnosis import LIKELY, Diagnosis, seen
+from trainlaunch.diagnose.texts import Text
+
+CODE = "TL631"
+NAME = "shm-stale"
+MOSAIC = Text("FileExistsError: [Errno 17]", r"File exists: '/(?:\d{6}_\w+|\w+_\d{6})'")
+_EXISTS = Text("FileExistsError: [Errno 17]", r"File exists: '/[^/']+'")
+_LEAKED = Text("leaked shared_memory", r"leaked shared_memory objects to clean up")
+_MAKES = r"shared_memory\.py|_posixshmem"
+_LEFT = Text("shm", r"(?:leftovers|left) .*in /dev/shm|files? of a dead (?:job|attempt)")
+_FILES = "remove what dead jobs left (`ls -l /dev/shm`, as root), then give shm_size in the place of ipc host"
+
+
+def diagnose(case: Case) -> Diagnosis | None:
+    """Match Mosaic's names, any name beside a report of leaks, and a full /dev/shm that is the host's."""
+    hit = case.first(MOSAIC) or (case.first(_EXISTS, within=_MAKES) if case.first(_LEAKED) else None)
+    if hit is not None:
+        sentence = "a shared memory segment of an earlier run is still in /dev/shm, so this one can't make its own"
+        fix = (
+            "call streaming.base.util.clean_stale_shared_memory() once before the datasets are made, or give each run "
+            "its own /dev/shm with shm_size"
+        )
+        return Diagnosis(CODE, NAME, sentence, seen(hit, case.first(_LEAKED)), fix)
+    full = case.first(DF)
+    shared = case.evidence.ipc_mode == "host" or not case.evidence.private_shm
+    died = sigbus(case)
+    if full is None or not shared or died is None or bytes_of_df(full.match["free"]) > 1 << 20:
+        return None
+    sentence = "the host's /dev/shm, which this container uses (ipc host), is full of files that other runs left"
+    return Diagnosis(CODE, NAME, sentence, seen(full, died.shown), _FILES, LIKELY)

@@ -1,0 +1,25 @@
+from __future__ import annotations
+
+from trainlaunch.diagnose.case import Case
+from trainlaunch.diagnose.diagnosis import LIKELY, Diagnosis, seen
+from trainlaunch.diagnose.texts import Text
+
+CODE = "TL633"
+NAME = "shm-unlinked"
+_ENOENT = Text("FileNotFoundError: [Errno 2]")
+_OPENS = r"synchronize\.py.*_rebuild|SemLock\._rebuild"
+_NAMED = Text("FileNotFoundError: [Errno 2]", r"No such file or directory: '/(?:psm_|wnsm_|mp-|sem\.|\d{6}_)[^/']*'")
+
+
+def diagnose(case: Case) -> Diagnosis | None:
+    """Match ENOENT where a name is opened again."""
+    hit = case.first(_ENOENT, within=_OPENS) or case.first(_NAMED)
+    if hit is None:
+        return None
+    sentence = "a semaphore or segment was removed from /dev/shm before this process opened it"
+    fix = (
+        "ask whether the session that started the job was closed (`loginctl enable-linger USER` "
+        "keeps its IPC), and let "
+        "the parent live until its children have started; multiprocessing_context fork needs no names"
+    )
+    return Diagnosis(CODE, NAME, sentence, seen(hit), fix, LIKELY)

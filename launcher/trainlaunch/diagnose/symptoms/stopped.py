@@ -1,0 +1,62 @@
+from __future__ import annotations
+
+import signal
+
+from trainlaunch.diagnose.case import Case
+from trainlaunch.diagnose.diagnosis import LIKELY, Diagnosis, seen
+from trainlaunch.diagnose.texts import Text
+
+CODE = "TL611"
+NAME = "stopped"
+_TORCHRUN = Text(
+    "SIG", r"Received (?:Signals\.)?SIG(?:TERM|INT|HUP|QUIT) death signal|got signal: (?:Signals\.)?(?:SIG|\d)"
+)
+_GOT = Text("SIG", r"SignalException: Process \d+ got signal")
+_SCANCEL = Text("rror", r"(?:JOB|STEP) \S+ ON \S+ CANCELLED AT [\d:T-]+(?: \*+)?\s*$")
+_AGAIN = "start it again with `trainlaunch up` when it should go on"
+_DEADLINE = "active_deadline"
+_LONGER = (
+    "raise active_deadline; `trainlaunch doctor JOB` while it runs again tells whether it works, or waits for what"
+)
+_INTERRUPTED = 130
+
+
+def diagnose(case: Case) -> Diagnosis | None:
+    """Match a stop of ours, signals sent through the engine, and the words of those who obeyed one."""
+    evidence = case.evidence
+    if evidence.oom_killed:
+        return None
+    if not evidence.stopped:
+        return _by_its_words(case)
+    by = evidence.stopped_by or f"someone through {evidence.where.keeper}"
+    names = ", ".join(_name(each) for each in evidence.signals) or "no signal on record"
+    saw = f"signals sent: {names}"
+    if not evidence.where.on_this_machine:
+        saw = f"the pod was deleted and ended with exit code {evidence.exit_code}"
+    fix = _LONGER if evidence.stopped_by == _DEADLINE else _AGAIN
+    if evidence.killed_by:
+        again = f"a second {by}" if evidence.killed_by == by else evidence.killed_by
+        sentence = f"{by} stopped the job, and {again} killed it before its grace period was over"
+    elif signal.SIGKILL in evidence.signals and len(evidence.signals) > 1:
+        sentence = f"{by} stopped the job, and it had not ended when its grace period was over"
+        fix = "raise stop_grace_period if its checkpoint needs longer"
+    else:
+        sentence = f"{by} stopped the job"
+    return Diagnosis(CODE, NAME, sentence, seen(saw), fix)
+
+
+def _by_its_words(case: Case) -> Diagnosis | None:
+    hit = case.first(_TORCHRUN, _GOT, _SCANCEL)
+    interrupted = case.raised is not None and case.raised.type == "KeyboardInterrupt"
+    shown = hit or (case.raised_seen() if interrupted else None)
+    if shown is None and case.exit_code != _INTERRUPTED:
+        return None
+    sentence = "a signal stopped the job: Ctrl-C, a stop of its container, or its scheduler"
+    return Diagnosis(CODE, NAME, sentence, seen(shown or "exit code 130, which is 128 + SIGINT"), _AGAIN, LIKELY)
+
+
+def _name(number: int) -> str:
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return str(number)

@@ -1,0 +1,22 @@
+from __future__ import annotations
+
+from trainlaunch.diagnose.case import Case
+from trainlaunch.diagnose.diagnosis import Diagnosis, seen
+from trainlaunch.diagnose.texts import Text
+
+CODE = "TL608"
+NAME = "tmpdir-unusable"
+NONE_USABLE = Text("rror", r"No usable temporary directory(?: name)? found")
+TOO_LONG = Text("rror: AF_UNIX path too long")
+MANAGER = Text("shm", r"could not generate a random directory for manager socket")
+
+
+def diagnose(case: Case) -> Diagnosis | None:
+    """Match the three texts."""
+    hit = case.first(NONE_USABLE, TOO_LONG, MANAGER)
+    if hit is None:
+        return None
+    hung = "; the run is hung and will not end by itself" if case.exit_code is None else ""
+    sentence = f"the temporary directory can't hold the socket that workers pass tensors through{hung}"
+    mount = "add `{type: tmpfs, target: /tmp}` to mounts, or " if case.evidence.where.starts_container else ""
+    return Diagnosis(CODE, NAME, sentence, seen(hit), f"{mount}set env: {{TMPDIR: /tmp}}")

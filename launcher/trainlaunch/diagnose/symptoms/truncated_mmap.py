@@ -1,0 +1,28 @@
+from __future__ import annotations
+
+from trainlaunch.diagnose.bus_error import died_of, had_room, most_seen, sigbus
+from trainlaunch.diagnose.case import Case
+from trainlaunch.diagnose.diagnosis import LIKELY, Diagnosis, seen
+from trainlaunch.diagnose.shm_advice import larger_shm
+from trainlaunch.diagnose.texts import Text
+
+CODE = "TL627"
+NAME = "truncated-mmap"
+_SHORT = Text("rror: mmap length is greater than file size")
+_PARTS = Text("rror", r"SafetensorError: .*(?:incomplete metadata|MetadataIncompleteBuffer|InvalidHeader|header too)")
+_ZIP = Text("rror", r"PytorchStreamReader failed (?:reading|locating) .*central directory")
+_LINE = 'set env: {PYTHONFAULTHANDLER: "1"} for the line that touched it'
+
+
+def diagnose(case: Case) -> Diagnosis | None:
+    """Match readers' own texts, and a SIGBUS where /dev/shm was seen with room."""
+    hit = case.first(_SHORT, _PARTS, _ZIP)
+    if hit is not None:
+        sentence = "a file that is read has fewer bytes than it should: it was cut short, or is still being written"
+        return Diagnosis(CODE, NAME, sentence, seen(hit), "compare its size with its source's, and copy it again")
+    found = sigbus(case)
+    if found is None or not had_room(case):
+        return None
+    sentence = f"{died_of(found)}: a page of a mapped file could not be had{most_seen(case)}"
+    fix = f"{_LINE}: a file cut short, or on a full disk; otherwise {larger_shm(case.evidence)}"
+    return Diagnosis(CODE, NAME, sentence, seen(found.shown), fix, LIKELY)

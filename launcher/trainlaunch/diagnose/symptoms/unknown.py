@@ -1,0 +1,21 @@
+from __future__ import annotations
+
+from trainlaunch.diagnose.case import Case
+from trainlaunch.diagnose.diagnosis import POSSIBLE, Diagnosis, Seen, seen
+
+CODE = "TL669"
+NAME = "unknown"
+
+
+def diagnose(case: Case) -> Diagnosis | None:
+    """Match a failure, by its code, that is asked about and that nothing else matches."""
+    if not case.exit_code:
+        return None
+    last = next((each.strip() for each in reversed(case.facts.last) if each.strip()), "")
+    shown = Seen("log", case.facts.lines, last) if last else None
+    sentence = f"it ended with {case.exit_code}, and nothing in what is known names a cause"
+    fix = (
+        'run again with env: {PYTHONUNBUFFERED: "1", PYTHONFAULTHANDLER: "1"} and look at the last lines; `--inspect` '
+        "and `--exit-code` tell more where a log is all there is"
+    )
+    return Diagnosis(CODE, NAME, sentence, seen(shown, f"exit code {case.exit_code}"), fix, POSSIBLE)

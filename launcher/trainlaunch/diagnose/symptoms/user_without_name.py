@@ -1,0 +1,20 @@
+from __future__ import annotations
+
+from trainlaunch.diagnose.case import Case
+from trainlaunch.diagnose.diagnosis import Diagnosis, seen
+from trainlaunch.diagnose.texts import Text
+
+CODE = "TL667"
+NAME = "user-without-name"
+_UID = Text("ot found: ", r"getpwuid\(\): uid not found: \d+|no entry for uid \d+")
+_NAME = Text("rror: No username set in the environment")
+
+
+def diagnose(case: Case) -> Diagnosis | None:
+    """Match pwd's and getpass's texts."""
+    hit = case.first(_UID, _NAME)
+    if hit is None:
+        return None
+    sentence = "the user that the container runs as has no name in the image"
+    fix = "set env: {USER: user, LOGNAME: user, HOME: /tmp, TORCHINDUCTOR_CACHE_DIR: /tmp/inductor}"
+    return Diagnosis(CODE, NAME, sentence, seen(hit), fix)

@@ -1,0 +1,27 @@
+from __future__ import annotations
+
+from trainlaunch.diagnose.case import Case
+from trainlaunch.diagnose.diagnosis import Diagnosis, seen
+from trainlaunch.diagnose.texts import Text
+
+CODE = "TL642"
+NAME = "worker-aborted"
+_WORKER = Text("killed by signal: Aborted")
+_PROCESS = Text("SIG", r"Signal 6 \(SIGABRT\)|signal SIGABRT")
+_TORCHRUN = Text("exitcode", r"\bexitcode *[:=] *-6\b")
+_PYTHON = Text("Aborted", r"Fatal Python error: Aborted|^Aborted(?: \(core dumped\))?\s*$")
+_SIGABRT_EXIT = 134  # 128 + 6
+
+
+def diagnose(case: Case) -> Diagnosis | None:
+    """Match torch's text, torchrun's and Python's."""
+    hit = case.first(_WORKER) or case.first(_PROCESS, _TORCHRUN, _PYTHON)
+    if hit is None and case.exit_code != _SIGABRT_EXIT:
+        return None
+    who = "a DataLoader worker" if hit is not None and "worker" in hit.text else "a process of the job"
+    sentence = f"{who} called abort(): native code gave up"
+    fix = (
+        "look at the lines above it (terminate called, free(), an assertion), run once with env: "
+        '{PYTHONFAULTHANDLER: "1"} and data_loader.num_workers 0; /dev/shm and memory are not it'
+    )
+    return Diagnosis(CODE, NAME, sentence, seen(hit or "exit code 134, which is 128 + SIGABRT"), fix)

@@ -1,0 +1,34 @@
+from __future__ import annotations
+
+from trainlaunch.diagnose.case import Case, place_in_script
+from trainlaunch.diagnose.diagnosis import CERTAIN, LIKELY, Diagnosis, seen
+from trainlaunch.diagnose.texts import Text
+
+CODE = "TL644"
+NAME = "worker-exception"
+_CAUGHT = Text("in DataLoader worker process", r"Caught (?P<type>[\w.]+) in DataLoader worker process (?P<worker>\d+)")
+_RERAISE = r"_utils\.py.*in reraise|raise self\.exc_type"
+_ARTEFACT = Text("Error: ", r"TypeError: .*missing \d+ required (?:positional|keyword-only) arguments?: (?P<names>.*)")
+_HTTP = "'code', 'msg', 'hdrs', and 'fp'"
+
+
+def diagnose(case: Case) -> Diagnosis | None:
+    """Match torch's wrapper, and what is left of an exception that it can't build again."""
+    artefact = case.first(_ARTEFACT, within=_RERAISE)
+    if artefact is not None:
+        lost = "an HTTPError of urllib, so a download failed" if _HTTP in artefact.text else "another exception"
+        sentence = f"a DataLoader worker raised {lost}; the TypeError is only torch's failure to build that again"
+        fix = "run once with data_loader.num_workers 0 to see it, or catch it in __getitem__ and raise RuntimeError"
+        return Diagnosis(CODE, NAME, sentence, seen(artefact), fix, LIKELY)
+    hit = case.first(_CAUGHT)
+    if hit is None:
+        return None
+    raised = case.raised
+    original = raised if raised is not None and raised.worker else None
+    at = place_in_script(original) if original is not None else ""
+    message = f": {original.message}" if original is not None and original.message else ""
+    sentence = f"the dataset raised {hit.match['type']} in DataLoader worker {hit.match['worker']}{at}{message}"
+    shown = seen(case.raised_seen() if original is not None else None, hit)
+    return Diagnosis(
+        CODE, NAME, sentence, shown, "correct what the original traceback names; it is not a matter of workers", CERTAIN
+    )

@@ -1,0 +1,23 @@
+from __future__ import annotations
+
+from trainlaunch.diagnose.case import Case
+from trainlaunch.diagnose.diagnosis import LIKELY, Diagnosis, seen
+from trainlaunch.diagnose.texts import Text
+
+CODE = "TL643"
+NAME = "worker-exited"
+_EXITED = Text("DataLoader worker", r"DataLoader worker \(pid(?:\(s\))? [\d, ]+\) exited unexpectedly")
+_CODE = Text("DataLoader worker", r"exited unexpectedly with exit code (\d+)")
+
+
+def diagnose(case: Case) -> Diagnosis | None:
+    """Match torch's texts for a worker that is gone."""
+    hit = case.first(_CODE) or case.first(_EXITED)
+    if hit is None:
+        return None
+    sentence = "a DataLoader worker ended by itself, with no signal that torch saw; its own words, if any, stand above"
+    fix = (
+        "look above for the first traceback of a worker, and run once with data_loader.num_workers 0; with "
+        "multiprocessing_context spawn or forkserver look for a missing `if __name__ == '__main__':`"
+    )
+    return Diagnosis(CODE, NAME, sentence, seen(hit), fix, LIKELY)

@@ -1,0 +1,35 @@
+from __future__ import annotations
+
+from trainlaunch.diagnose.case import Case
+from trainlaunch.diagnose.diagnosis import Diagnosis, seen
+from trainlaunch.diagnose.texts import Text
+
+CODE = "TL613"
+NAME = "worker-segfault"
+SIGSEGV_EXIT = 139
+_WORKER = Text(" fault", r"segmentation fault encountered in worker|killed by signal: Segmentation fault")
+_TRAP = Text("illed", r"killed by signal: (?:Floating point exception|Illegal instruction|Trace)")
+_PROCESS = Text("SIG", r"Signal 11 \(SIGSEGV\)|signal SIGSEGV|exitcode *: *-11\b")
+_TORCHRUN = Text("exitcode", r"\bexitcode *[:=] *-11\b")
+_DEEPSPEED = Text("return code = -", r"exits with return code = -11\b")
+_PYTHON = Text(
+    " fault",
+    r"Fatal Python error: Segmentation fault|^Segmentation fault(?: \(core dumped\))?\s*$|: line \d+: +\d+ Seg",
+)
+
+
+def diagnose(case: Case) -> Diagnosis | None:
+    """Match torch's, torchrun's and Python's texts, and exit code 139."""
+    worker = case.first(_WORKER, _TRAP)
+    process = case.first(_PROCESS, _TORCHRUN, _DEEPSPEED, _PYTHON)
+    if worker:
+        sentence = "a DataLoader worker crashed in native code, often a handle (LMDB, HDF5, cv2) opened before the fork"
+        fix = "open the handle inside the worker, at first use in __getitem__"
+        return Diagnosis(CODE, NAME, sentence, seen(worker), fix)
+    if process or case.exit_code == SIGSEGV_EXIT:
+        sentence = "the job crashed in native code"
+        shown = seen(process or "exit code 139, which is 128 + SIGSEGV")
+        return Diagnosis(
+            CODE, NAME, sentence, shown, 'set env: {PYTHONFAULTHANDLER: "1"} and run again for a traceback'
+        )
+    return None

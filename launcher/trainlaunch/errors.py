@@ -1,0 +1,62 @@
+"""The few exceptions that stop trainlaunch, each with the exit code that it means.
+
+LaunchError
+├── JobFileRejected      the job file, or the plan it asks for, has errors (all of them at once)
+├── UsageError           the command line is wrong
+├── TargetUnavailable    the engine or cluster can't take the job; before its first process
+├── NotMeasured          a measured script ended, or ran, without what was to be measured
+└── RenderingDisagrees   a rendering does not say what the plan says: a bug of trainlaunch or of a template
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from trainlaunch.diagnostics import Diagnostic
+
+EXIT_FINDINGS = 1
+EXIT_USAGE = 2
+EXIT_TARGET_UNAVAILABLE = 3
+EXIT_BUG = 70
+EXIT_TRY_ELSEWHERE = 75  # sysexits EX_TEMPFAIL: the preflight says that this machine is wrong
+EXIT_FILES_WRONG = 78  # sysexits EX_CONFIG: the preflight says that the files are wrong; never retried
+EXIT_BEFORE_START = 125  # as docker run: nothing of the job has run
+EXIT_INTERRUPTED = 130
+
+
+class LaunchError(Exception):
+    """Root of everything that trainlaunch raises on purpose."""
+
+    exit_code = EXIT_BUG
+
+    def __init__(self, diagnostics: Iterable[Diagnostic]) -> None:
+        self.diagnostics = tuple(diagnostics)
+        super().__init__("; ".join(f"{each.code}: {each.message}" for each in self.diagnostics))
+
+
+class JobFileRejected(LaunchError):
+    """The job file can't be read, or no plan satisfies it."""
+
+    exit_code = EXIT_FINDINGS
+
+
+class UsageError(LaunchError):
+    """The command line asks for something that can't be."""
+
+    exit_code = EXIT_USAGE
+
+
+class TargetUnavailable(LaunchError):
+    """The target can't take this job now; nothing of the job has run."""
+
+    exit_code = EXIT_TARGET_UNAVAILABLE
+
+
+class NotMeasured(LaunchError):
+    """A script was run to be measured and gave nothing to measure."""
+
+    exit_code = EXIT_FINDINGS
+
+
+class RenderingDisagrees(LaunchError):
+    """A final text does not say what the plan says; it was not written."""

@@ -1,0 +1,89 @@
+"""A mapping that several mappings make together: a service and what it extends, one document over another."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from trainlaunch.formats.compose.values import plain
+from trainlaunch.formats.workload import Known
+from trainlaunch.yamltree.documents import Mapping, Node, Scalar, Sequence
+from trainlaunch.yamltree.scalars import value_of
+
+
+class Layers:
+    """Mappings over each other, the one that wins first. A null says nothing, as Compose takes it."""
+
+    def __init__(self, mappings: tuple[Mapping, ...]) -> None:
+        self.mappings = mappings
+
+    def names(self) -> tuple[str, ...]:
+        """Return the keys, those of the lowest layer first."""
+        return tuple(dict.fromkeys(name for each in reversed(self.mappings) for name in each.items))
+
+    def key(self, name: str) -> Scalar:
+        """Return the key as the highest layer that has it writes it; raises KeyError where none has it."""
+        return next(each.keys[name] for each in self.mappings if name in each.keys)
+
+    def stack(self, name: str) -> tuple[Node, ...]:
+        """Return what the layers say of a key, the winner first; `!reset` and `!override` hide those below."""
+        found: list[Node] = []
+        for each in self.mappings:
+            node = each.items.get(name)
+            if node is not None and node.tag == "!reset":
+                break
+            if node is None or is_null(node):
+                continue
+            found.append(node)
+            if node.tag == "!override":
+                break
+        return tuple(found)
+
+    def get(self, name: str) -> Node | None:
+        """Return the value of a key that wins; None where none is said."""
+        return next(iter(self.stack(name)), None)
+
+    def below(self, name: str) -> Layers:
+        """Return the mappings at a key."""
+        return Layers(tuple(each for each in self.stack(name) if isinstance(each, Mapping)))
+
+    def value(self, name: str) -> object:
+        """Return what the layers say of a key together as Python values: mappings merged, lists one after the other."""
+        found = self.stack(name)
+        if len(found) > 1 and all(isinstance(each, Mapping) for each in found):
+            inner = self.below(name)
+            return {each: inner.value(each) for each in inner.names()}
+        if len(found) > 1 and all(isinstance(each, Sequence) for each in found):
+            return [plain(item) for each in reversed(found) if isinstance(each, Sequence) for item in each.items]
+        return plain(found[0]) if found else None
+
+
+def is_null(node: Node) -> bool:
+    """Return whether a node is YAML's null."""
+    return isinstance(node, Scalar) and not node.text.strip("~nulNUL") and value_of(node) is None
+
+
+def items_of(node: Node | None) -> tuple[Node, ...]:
+    """Return the items of a list, a scalar as the only one."""
+    if isinstance(node, Sequence):
+        return node.items
+    return (node,) if isinstance(node, Scalar) and not is_null(node) else ()
+
+
+def part_of(node: Scalar, piece: str, *, after: str = "") -> Known[str]:
+    """Return a piece of a scalar with its own place, or the scalar's where its spelling doesn't show it once."""
+    if piece and node.raw.count(after + piece) == 1:
+        start = node.start + node.raw.index(after + piece) + len(after)
+        return Known(piece, piece, node.source.span(start, start + len(piece)))
+    return Known(piece, node.raw, node)
+
+
+def flat(value: object, path: str) -> Iterator[tuple[str, object]]:
+    """Yield each leaf of Python values with its dotted path; empty lists and mappings say nothing."""
+    if isinstance(value, dict):
+        for key, item in value.items():
+            yield from flat(item, f"{path}.{key}" if path else key)
+    elif isinstance(value, list):
+        for index, item in enumerate(value):
+            yield from flat(item, f"{path}.{index}")
+    else:
+        yield path, value

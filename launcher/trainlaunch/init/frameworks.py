@@ -1,0 +1,172 @@
+"""Frameworks that a script uses: Hugging Face's Trainer, Lightning, Accelerate, torch.distributed.
+
+Lightning and mp.spawn start the ranks themselves; the Trainer and Accelerate join those that torchrun starts.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from trainlaunch.init.facts import KNOWN, OPTION, Loader, Option, Value
+from trainlaunch.init.resolve import Program, Scope
+from trainlaunch.init.source import Source
+
+_HUGGING_FACE = ("transformers.", "trl.", "sentence_transformers.", "setfit.")
+_LIGHTNING = ("lightning.", "pytorch_lightning.", "lightning_fabric.")
+_OF_TRAINER = {
+    "num_workers": ("dataloader_num_workers", 0),
+    "prefetch_factor": ("dataloader_prefetch_factor", None),
+    "pin_memory": ("dataloader_pin_memory", None),
+    "persistent_workers": ("dataloader_persistent_workers", None),
+}
+_BATCHES = {"train": "per_device_train_batch_size", "eval": "per_device_eval_batch_size"}
+_TRAINERS_BATCH = 8
+_EXPECTS_TORCHRUN = (
+    "init_process_group", "DistributedDataParallel", "FullyShardedDataParallel", "fully_shard", "init_device_mesh",
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Calls:
+    """Every call of a program with its whole name."""
+
+    program: Program
+
+    def named(self, *ends: str, of: tuple[str, ...] = ("",)) -> Iterator[tuple[ast.Call, Source]]:
+        """Yield the calls whose name ends in one of `ends` and begins with one of `of`."""
+        for source in self.program.sources:
+            for node, called in source.calls:
+                if called.startswith(of) and called.endswith(ends) and self.program.runs(source, node):
+                    yield node, source
+
+    def first(self, *ends: str, of: tuple[str, ...] = ("",)) -> str:
+        """Return the place of the first such call, `` without one."""
+        return next((source.place(node) for node, source in self.named(*ends, of=of)), "")
+
+
+def hugging_face(program: Program) -> tuple[tuple[Loader, ...], tuple[Option, ...], tuple[str, ...]]:
+    """Return the Trainer's loaders, the options that HfArgumentParser gives the script, and notes."""
+    calls = Calls(program)
+    made = next(calls.named("Trainer", of=_HUGGING_FACE), None)
+    if made is None:
+        return (), (), ()
+    parsed = calls.first("HfArgumentParser", "TrlParser", of=_HUGGING_FACE)
+    options = _trainer_options(parsed) if parsed else ()
+    stated = _training_arguments(calls, Scope(program, made[1]))
+    by_name = {each.dest: Value(OPTION, option=each) for each in options} | stated
+    place = made[1].place(made[0])
+    loaders = tuple(Loader(name, _trainer_settings(by_name, name), place) for name in _BATCHES)
+    return loaders, options, tuple(_trainer_notes(by_name, place))
+
+
+def _trainer_options(place: str) -> tuple[Option, ...]:
+    defaults = {"dataloader_num_workers": 0, **dict.fromkeys(_BATCHES.values(), _TRAINERS_BATCH)}
+    return tuple(Option(f"--{name}", name, value, False, place) for name, value in defaults.items())
+
+
+def _training_arguments(calls: Calls, scope: Scope) -> dict[str, Value]:
+    found: dict[str, Value] = {}
+    for call, source in calls.named("TrainingArguments", "Config", of=_HUGGING_FACE):
+        inside = Scope(scope.program, source, source.function(call))
+        found |= {each.arg: inside.value(each.value) for each in call.keywords if each.arg}
+    return found
+
+
+def _trainer_settings(by_name: Mapping[str, Value], loader: str) -> dict[str, Value]:
+    settings = {"batch_size": by_name.get(_BATCHES[loader], Value(KNOWN, _TRAINERS_BATCH))}
+    for field, (name, default) in _OF_TRAINER.items():
+        if name in by_name:
+            settings[field] = by_name[name]
+        elif default is not None:
+            settings[field] = Value(KNOWN, default)
+    return settings
+
+
+def _trainer_notes(by_name: Mapping[str, Value], place: str) -> Iterator[str]:
+    workers = by_name.get("dataloader_num_workers")
+    if workers is None or workers.kind != OPTION:
+        yield (
+            f"{place}: Hugging Face's Trainer loads with dataloader_num_workers, 0 unless stated. Let the script take "
+            "it from its command line (HfArgumentParser) and pass --dataloader_num_workers={num_workers}."
+        )
+    stated = by_name.get("gradient_accumulation_steps", Value(KNOWN, 1)).number
+    steps = stated if isinstance(stated, int) and stated > 0 else 1
+    yield (
+        f"{place}: on CPU the Trainer holds 2 × gradient_accumulation_steps + 1 batches: "
+        f"data_loader.batches_held: {2 * steps + 1}. Both its loaders count together: it evaluates while the one "
+        "that trains is alive."
+    )
+
+
+def look_ahead(program: Program) -> tuple[str, ...]:
+    """Return the note of a script whose loaders Accelerate prepares."""
+    calls = Calls(program)
+    place = calls.first("Accelerator", of=("accelerate.",)) and calls.first(".prepare", ".prepare_data_loader")
+    return (f"{place}: on CPU Accelerate fetches one batch ahead: data_loader.batches_held: 3.",) if place else ()
+
+
+def starts_ranks(program: Program) -> tuple[str, int | None, str]:
+    """Return what starts one process per GPU itself, how many it starts where that is a literal, and its place."""
+    calls = Calls(program)
+    for call, source in calls.named("Trainer", "Fabric", of=_LIGHTNING):
+        devices = next((each.value for each in call.keywords if each.arg == "devices"), None)
+        value = Scope(program, source, source.function(call)).value(devices) if devices is not None else None
+        return "Lightning", _count(value), source.place(call)
+    for name, ends, of in (
+        ("Lightning", ("LightningCLI",), _LIGHTNING),
+        ("torch.multiprocessing.spawn", ("multiprocessing.spawn",), ("torch.",)),
+    ):
+        place = calls.first(*ends, of=of)
+        if place:
+            return name, None, place
+    return "", None, ""
+
+
+def _count(value: Value | None) -> int | None:
+    literal = value.literal if value else None
+    if isinstance(literal, list):
+        return len(literal) or None
+    return literal if isinstance(literal, int) and literal > 0 else None
+
+
+def expects_torchrun(program: Program) -> str:
+    """Return the place where a script expects torchrun to have started one process per GPU, `` without one."""
+    calls = Calls(program)
+    for ends, of in (
+        (_EXPECTS_TORCHRUN, ("torch.",)),
+        (("Accelerator",), ("accelerate.",)),
+        (("Trainer",), _HUGGING_FACE),
+    ):
+        if place := calls.first(*ends, of=of):
+            return place
+    return _first_text(program, {"LOCAL_RANK"})
+
+
+def names_cuda(program: Program) -> str:
+    """Return the place where the script first names CUDA, `` without one."""
+    return _first_text(program, {"cuda", "cuda:0"}) or Calls(program).first(".cuda")
+
+
+def _first_text(program: Program, texts: set[str]) -> str:
+    for source in program.sources:
+        for node in source.nodes:
+            if isinstance(node, ast.Constant) and isinstance(node.value, str) and node.value in texts:
+                return source.place(node)
+    return ""
+
+
+def shared_settings(program: Program) -> dict[str, str]:
+    """Return data_loader's settings that the script makes for all loaders at once."""
+    found = {}
+    for field, ends, allowed in (
+        ("sharing_strategy", "set_sharing_strategy", {"file_descriptor", "file_system"}),
+        ("multiprocessing_context", "set_start_method", {"fork", "spawn", "forkserver"}),
+    ):
+        for call, source in Calls(program).named(ends):
+            stated = call.args[0] if call.args else next((each.value for each in call.keywords), None)
+            value = Scope(program, source, source.function(call)).value(stated) if stated is not None else None
+            if value and value.literal in allowed:
+                found[field] = str(value.literal)
+    return found

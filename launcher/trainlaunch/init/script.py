@@ -1,0 +1,93 @@
+"""Reads a training script's text into facts; nothing of it is run or imported."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from trainlaunch.diagnostics import Diagnostic, Span
+from trainlaunch.errors import UsageError
+from trainlaunch.init.callees import Site
+from trainlaunch.init.facts import ScriptFacts, Turns
+from trainlaunch.init.frameworks import (
+    expects_torchrun,
+    hugging_face,
+    look_ahead,
+    names_cuda,
+    shared_settings,
+    starts_ranks,
+)
+from trainlaunch.init.loaders import calls_of, loaders_of
+from trainlaunch.init.options import options_of
+from trainlaunch.init.resolve import Program
+from trainlaunch.init.source import MAX_BYTES, Source, imported, parse
+from trainlaunch.init.turns import turns_of
+from trainlaunch.repository.reading import open_regular
+
+_DATA = frozenset({".yaml", ".yml", ".json", ".ipynb", ".toml"})  # JSON is an expression of Python too
+
+
+def read_script(path: Path) -> ScriptFacts:
+    """Return what a script and the modules beside it that it imports say. Raises UsageError."""
+    sources = imported(path, _parsed(path))
+    try:
+        return _facts(path, sources)
+    except (RecursionError, MemoryError) as cause:
+        raise _unreadable(
+            f"the training script {path} is nested too deeply", "name a file written by people"
+        ) from cause
+
+
+def _facts(path: Path, sources: tuple[Source, ...]) -> ScriptFacts:
+    declared = options_of(sources)
+    trainers, added, notes = hugging_face(Program(sources, {each.dest: each for each in declared}))
+    options = (*declared, *(each for each in added if each.dest not in {other.dest for other in declared}))
+    program = Program(sources, {each.dest: each for each in options})
+    starter, ranks, place = starts_ranks(program)
+    loaders = loaders_of(program)
+    several = len(loaders) > 1 and not trainers  # a Trainer's own run as it likes
+    return ScriptFacts(
+        path=path.as_posix(),
+        loaders=loaders or trainers,
+        turns=turns_of(program, [Site(*each) for each in calls_of(program)]) if several else Turns(),
+        options=options,
+        shared=shared_settings(program),
+        notes=notes or look_ahead(program),
+        starts_ranks=f"{place}: {starter}" if starter else "",
+        ranks=ranks,
+        distributed="" if starter else expects_torchrun(program),
+        cuda=names_cuda(program),
+        read=tuple(each.name for each in sources),
+    )
+
+
+def _parsed(path: Path) -> Source:
+    if path.suffix.lower() in _DATA and path.exists():
+        fix = f"name the training script, or write `trainlaunch init --from {path}` where that file starts a job"
+        raise _unreadable(f"{path} is a file of data and not a training script", fix)
+    try:
+        with open_regular(path) as file:
+            data = file.read(MAX_BYTES + 1)
+    except (OSError, ValueError) as cause:
+        reason = (cause.strerror if isinstance(cause, OSError) else "") or str(cause)
+        raise _unreadable(f"the training script {path} can't be read: {reason}", "name a Python file") from cause
+    if len(data) > MAX_BYTES:
+        raise _unreadable(f"the training script {path} is larger than {MAX_BYTES} bytes (1 MiB)", "name a Python file")
+    try:
+        return parse(data.decode("utf-8-sig"), path.name)
+    except SyntaxError as cause:
+        line, column = cause.lineno or 1, cause.offset or 1
+        span = Span(str(path), line, column, line, column + 1)
+        message = f"Python can't parse the training script: {cause.msg}"
+        raise _unreadable(message, "name a Python 3 file, or correct the line", span) from cause
+    except UnicodeDecodeError as cause:
+        raise _unreadable(
+            f"the training script {path} is not UTF-8", "save it as UTF-8, or name a Python file"
+        ) from cause
+    except (ValueError, RecursionError, MemoryError) as cause:
+        reason = str(cause) or "it is nested too deeply"
+        raise _unreadable(f"Python can't parse the training script {path}: {reason}", "name a Python file") from cause
+
+
+def _unreadable(message: str, fix: str, span: Span | None = None) -> UsageError:
+    why = "init reads a script's text and never runs it"
+    return UsageError([Diagnostic("TL132", message, fix, why=why, span=span)])

@@ -1,0 +1,151 @@
+"""Makes a job file of a text that starts a container, whoever wrote it: `trainlaunch init --from`."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import NamedTuple
+
+from trainlaunch.container.preflight import preflight_text
+from trainlaunch.diagnostics import Diagnostic
+from trainlaunch.errors import JobFileRejected
+from trainlaunch.formats.workload import Workload
+from trainlaunch.init.takeover import loaders, prove, rendered
+from trainlaunch.init.takeover.choose import Found, choose
+from trainlaunch.init.takeover.container import take_container
+from trainlaunch.init.takeover.draft import Draft, empty, word
+from trainlaunch.init.takeover.engine import name_volumes, take_flags, take_keys, without_unclear
+from trainlaunch.init.takeover.own_pod import take_own_pod
+from trainlaunch.init.takeover.pod import take_pod
+from trainlaunch.init.takeover.process import take_process
+from trainlaunch.init.takeover.prologue import Wrapped, wrapped, wrapped_words
+from trainlaunch.init.takeover.write import text_of
+from trainlaunch.init.text import resource, scalar
+from trainlaunch.plan.launch_plan import LaunchPlan
+from trainlaunch.plan.planned import planned_of
+
+__all__ = ["Taken", "take_over"]
+
+_TARGETS = {"docker_run": "docker", "compose": "compose", "kubernetes": "kubernetes"}
+
+
+class Taken(NamedTuple):
+    """A job file's text, and a warning for each part of the other text that it doesn't hold."""
+
+    text: str
+    notes: tuple[Diagnostic, ...]
+
+
+def take_over(data: bytes, name: str, *, pick: str | None, folder: Path, stated: Mapping[str, str] = {}) -> Taken:
+    """Return the job file of one container of a text, the one called `pick` of several.
+
+    `name` is the text's path, `-` for stdin; `folder` is where the job file will lie. `stated` are what the caller
+    states, by the names of `init`'s flags, and win. Raises JobFileRejected where the text can't be read, or can't
+    become a job.
+    """
+    found = choose(data, name, pick)
+    workload = found.written.workload
+    origin = Path(name).parent if name != "-" else Path()
+    target = _TARGETS[workload.format]
+    draft = empty("the text" if name == "-" else Path(name).name, os.path.relpath(origin, folder), target)
+    if draft.record.patch == "merge":
+        draft.set("target", word(target))
+    own = rendered.as_verified(workload, found.file.text, origin, target)
+    plan = wrapped(own) if own is not None else None
+    if own is None or plan is None:
+        _take_foreign(draft, found)
+    else:
+        _take_own(draft, found, own, plan)
+    for flag, value in stated.items():
+        if flag in ("name", "image"):
+            draft.set(flag, word(scalar(value)))
+            draft.kept.add(flag)
+        else:
+            draft.set(f"resources.{flag}", word(resource(flag, value)))
+            draft.kept.add(f"resources.{flag}")
+    if own is None or plan is None:
+        prove.planned(draft)
+    else:
+        _give_back(draft, own, plan)
+    return Taken(text_of(draft), tuple(draft.notes))
+
+
+def _take_foreign(draft: Draft, found: Found) -> None:
+    written = found.written
+    written = written._replace(workload=without_unclear(written.workload))
+    take_container(draft, written.workload)
+    take_process(draft, written)
+    if draft.record.has_kinds:
+        take_pod(draft, written)
+    elif draft.record.patch == "merge":
+        take_keys(draft, written.workload, written.own)
+        name_volumes(draft, found.file.nodes, written.workload.span)
+    else:
+        take_flags(draft, written.workload)
+
+
+def _take_own(draft: Draft, found: Found, own: Workload, plan: Wrapped) -> None:
+    """State what a rendering of ours says, in the fields that it was rendered from."""
+    written = found.written
+    rendered.take_rendered(draft, own, plan, found.file.text)
+    if draft.record.has_kinds:
+        take_own_pod(draft, written._replace(workload=own), plan)
+    elif draft.record.patch == "merge":
+        take_keys(draft, written.workload, written.own)
+    else:
+        take_flags(draft, written.workload._replace(rest=_without_guards(written.workload.rest)))
+
+
+def _without_guards(rest: Mapping[str, object]) -> dict[str, object]:
+    """Return what is left of a script without the commands that a rendering has around its line."""
+    return {key: value for key, value in rest.items() if not key.startswith("commands ")}
+
+
+def _give_back(draft: Draft, own: Workload, plan: Wrapped) -> None:
+    """State the DataLoaders whose plan says the same as the rendering; the nearest where none does."""
+    best: tuple[int, loaders.Guess] | None = None
+    for guess in loaders.guesses(plan, rendered.planned(own)):
+        tried = draft._replace(fields={**draft.fields, "data_loader": guess.data_loader, "shm_extra": guess.shm_extra})
+        try:
+            made = prove.plan_of(tried)
+        except JobFileRejected:
+            continue
+        different = _different(own, plan, made)
+        if best is None or len(different) < best[0]:
+            best = len(different), guess
+        if not different:
+            break
+    if best is not None:
+        draft.fields.update(data_loader=best[1].data_loader, shm_extra=best[1].shm_extra)
+        draft.comment("data_loader", "The rendering has sums alone: these DataLoaders have the same need of /dev/shm.")
+    _leave_to_plan(draft, prove.planned(draft))
+    made = prove.planned(draft)
+    for name in _different(own, plan, made):
+        draft.note(
+            f"{name} of the plan",
+            "a rendering has the sums of its DataLoaders, which others may have too",
+            "state data_loader as the script has it",
+            own.span,
+        )
+
+
+def _leave_to_plan(draft: Draft, made: LaunchPlan) -> None:
+    """Leave out the size of /dev/shm where the plan gives the same."""
+    tried = draft._replace(fields={key: value for key, value in draft.fields.items() if key != "shm_size"})
+    try:
+        alone = prove.plan_of(tried)
+    except JobFileRejected:
+        return
+    if alone.shm.size.value == made.shm.size.value:
+        draft.fields.pop("shm_size", None)
+
+
+def _different(own: Workload, plan: Wrapped, made: LaunchPlan) -> list[str]:
+    """Return the names of the numbers of a rendering's plan that another plan has other values for."""
+    words = ("/bin/sh", "-c", preflight_text(made), "trainlaunch")
+    other = wrapped_words(words)
+    have = other.numbers if other is not None else {}
+    before, now = rendered.planned(own), planned_of(made)._replace(size=None)
+    changed = [name for name, one, two in zip(before._fields, before, now, strict=True) if one != two]
+    return [*(key for key, value in plan.numbers.items() if have.get(key) != value), *changed]

@@ -1,0 +1,152 @@
+"""The one container of a text that becomes a job file."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from trainlaunch.diagnostics import Diagnostic, Severity, Span
+from trainlaunch.errors import JobFileRejected
+from trainlaunch.formats.workload import stated
+from trainlaunch.job.reserved import KUBERNETES_LABEL_PREFIX, LABEL_PREFIX
+from trainlaunch.lint.judge import MOST_BYTES, lint_bytes
+from trainlaunch.lint.kinds import TEMPLATE, Kind
+from trainlaunch.lint.read import Broken, read_text
+from trainlaunch.render.header import read_header
+from trainlaunch.rules.written.commands import is_training
+from trainlaunch.rules.written.model import (
+    DOCKERFILE,
+    ECS,
+    SAGEMAKER,
+    SHELL,
+    TRAINING_SCRIPT,
+    SourceContainer,
+    SourceText,
+)
+from trainlaunch.targets import TEXTS
+
+_FIX = "name a text with a docker run line, a Compose service or a pod; for a script: `trainlaunch init train.py`"
+# Kinds of which nothing is taken over: what the text is, and what to do in its place.
+REFUSED = {
+    DOCKERFILE: ("a Dockerfile, which builds an image and starts none", "name the text that starts the image"),
+    SAGEMAKER: (
+        "a configuration of SageMaker's local mode, which names no image",
+        "name the script: `trainlaunch init train.py`",
+    ),
+    ECS: (
+        "a task definition of Amazon ECS, which is not taken over",
+        "give its values to `trainlaunch init --image IMAGE --cpus N --memory SIZE --gpus N`, then add its command, "
+        "environment and mounts to that job file",
+    ),
+    TRAINING_SCRIPT: ("a script, which is not taken over", "leave out --from: `trainlaunch init train.py`"),
+}
+_OURS = (LABEL_PREFIX, KUBERNETES_LABEL_PREFIX)
+
+
+class Found(NamedTuple):
+    """The container that was chosen, and the text around it."""
+
+    file: SourceText
+    written: SourceContainer
+
+
+def choose(data: bytes, name: str, pick: str | None) -> Found:
+    """Return the container of a text, the one called `pick` of several. Raises JobFileRejected."""
+    file = _read(data, name)
+    if file.kind in REFUSED:
+        what, fix = REFUSED[file.kind]
+        raise _rejected("TL382", f"{name} is {what}", fix, Span(name, 1, 1, 1, 1))
+    containers = [each for each in file.containers if not _is_init(each)]
+    if not containers:
+        raise _rejected("TL382", f"{name} starts no container that can be read", _FIX, Span(name, 1, 1, 1, 1))
+    names = _names(containers)
+    if pick is None:
+        if len(containers) == 1 or _are_nodes(containers):
+            return Found(file, containers[0])
+        return _only_training(file, containers, names, name)
+    chosen = [each for each, called in zip(containers, names, strict=True) if pick in called]
+    if len(chosen) == 1:
+        return Found(file, chosen[0])
+    what = "several containers" if chosen else "no container"
+    fix = f"write one of {', '.join(called[-1] for called in names)}"
+    raise _rejected("TL382", f"{name} has {what} called {pick}", fix, None)
+
+
+def _read(data: bytes, name: str) -> SourceText:
+    if len(data) > MOST_BYTES:
+        raise JobFileRejected(each.diagnostic for each in lint_bytes(data, name, SHELL).findings)
+    text = data.decode("utf-8", errors="replace")
+    _refuse_text_of_others(text, name)
+    read = read_text(text, name)
+    if isinstance(read, Kind) and read.name is None and name != "-":
+        read = _named(read_text(text, "-"), text, name)  # no name that tells: what it says does
+    kind = read.name if isinstance(read, Kind) else read.kind
+    if kind is None:
+        raise _rejected("TL382", f"{name} is not a text that can be taken over", _FIX, Span(name, 1, 1, 1, 1))
+    if isinstance(read, SourceText) and text.encode() == data:
+        return read
+    # lint says why, and where.
+    found = [each.diagnostic for each in lint_bytes(data, name, None if kind == TEMPLATE else kind).findings[:1]]
+    fix = "pipe the rendered text: helm template CHART | trainlaunch init --from -"
+    raise JobFileRejected(
+        each._replace(severity=Severity.ERROR, fix=fix if kind == TEMPLATE else each.fix) for each in found
+    )
+
+
+def _refuse_text_of_others(text: str, name: str) -> None:
+    """Raise JobFileRejected for a rendering that another tool runs: it holds the job in pieces of that tool's own."""
+    try:
+        header = read_header(text)
+    except ValueError:  # somebody changed it, or put several into one file
+        return
+    if header is not None and header.target in TEXTS:
+        message = f"{name} is a rendering for {header.target}, which is not taken back"
+        fix = f"use the job file that it was rendered from: {header.job_file}"
+        raise _rejected("TL382", message, fix, Span(name, header.line, 1, header.line, 1))
+
+
+def _named(read: SourceText | Broken | Kind, text: str, name: str) -> SourceText | Broken | Kind:
+    """Return what was read of a nameless text, with its places in `name`."""
+    kind = read.kind if isinstance(read, (SourceText, Broken)) else read.name
+    return read if kind is None or kind == TEMPLATE else read_text(text, name, kind)
+
+
+def _is_init(written: SourceContainer) -> bool:
+    return "initContainers[" in written.workload.place
+
+
+def _names(containers: list[SourceContainer]) -> list[tuple[str, ...]]:
+    """Return what each container may be called, the shortest that is its own last."""
+    names = [_called(each, number) for number, each in enumerate(containers, start=1)]
+    lasts = [each[-1] for each in names]
+    return [(*each, str(number)) if lasts.count(each[-1]) > 1 else each for number, each in enumerate(names, start=1)]
+
+
+def _called(written: SourceContainer, number: int) -> tuple[str, ...]:
+    workload = written.workload
+    inner = workload.rest.get("container.name")
+    name = stated(workload.name)
+    return tuple(str(each) for each in (str(number), workload.place, inner, name) if each)
+
+
+def _are_nodes(containers: list[SourceContainer]) -> bool:
+    """Return whether all are nodes of one rendered job: each has its label."""
+    labels = [{**each.workload.labels} for each in containers]
+    jobs = {stated(each.get(f"{start}job")) for each in labels for start in _OURS if f"{start}job" in each}
+    return len(jobs) == 1 and all(any(f"{start}job" in each for start in _OURS) for each in labels)
+
+
+def _only_training(
+    file: SourceText, containers: list[SourceContainer], names: list[tuple[str, ...]], name: str
+) -> Found:
+    """Return the only container that trains beside others that don't, as a pod's is beside its sidecars."""
+    training = [each for each in containers if any(map(is_training, each.argvs))]
+    if len(training) == 1 and training[0].pod is not None and all(each.pod is training[0].pod for each in containers):
+        return Found(file, training[0])
+    listed = ", ".join(called[-1] for called in names)
+    example = next((called for each, called in zip(containers, names, strict=True) if each in training), names[0])
+    fix = f"add --pick with one of them, like --pick {example[-1]}"
+    raise _rejected("TL383", f"{name} starts {len(containers)} containers: {listed}", fix, containers[1].workload.span)
+
+
+def _rejected(code: str, message: str, fix: str, span: Span | None) -> JobFileRejected:
+    return JobFileRejected([Diagnostic(code, message, fix, span=span)])

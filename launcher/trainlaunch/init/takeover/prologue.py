@@ -1,0 +1,101 @@
+"""The numbers that a rendering's preflight carries: what is left of a plan in its text."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import re
+import shlex
+from collections.abc import Iterable
+from typing import Any, NamedTuple
+
+from trainlaunch.formats.workload import Known, Workload
+from trainlaunch.plan.inside import PAGES, SETTING
+from trainlaunch.plan.shared_memory import PAGE
+
+_INJECTED = re.compile(rf"^export {SETTING}='([^']*)'$", re.MULTILINE)
+_ASSIGNED = re.compile(r"tl_([a-z]+)=(.*)", re.DOTALL)
+
+
+class Wrapped(NamedTuple):
+    """The process of a rendering: the image's ENTRYPOINT, the preflight's text and numbers, the job's argv.
+
+    `numbers` are the preflight's variables by their names without `tl_`.
+    """
+
+    entrypoint: tuple[str, ...]
+    text: str
+    numbers: dict[str, str]
+    argv: tuple[str, ...]
+
+    def number(self, name: str) -> int:
+        """Return a variable that is a whole number, 0 where it is none."""
+        value = self.numbers.get(name, "")
+        return int(value) if re.fullmatch(r"\d{1,18}", value) else 0
+
+    def lines(self, name: str) -> tuple[tuple[int, int], ...]:
+        """Return the pairs A:B of a variable."""
+        pairs = (each.partition(":") for each in self.numbers.get(name, "").split())
+        return tuple((int(one), int(other)) for one, _, other in pairs if re.fullmatch(r"\d+", one) and _is_int(other))
+
+    def names(self, name: str) -> frozenset[str]:
+        """Return the words of a variable."""
+        return frozenset(self.numbers.get(name, "").split())
+
+    def injected(self) -> list[dict[str, Any]]:
+        """Return the job's loaders as the module has them that gives them workers; none where it is not delivered."""
+        found = _INJECTED.search(self.text)
+        with contextlib.suppress(ValueError):
+            loaders = json.loads(found[1]) if found else []
+            return [each for each in loaders if isinstance(each, dict)] if isinstance(loaders, list) else []
+        return []
+
+    def without_own_files(self) -> Wrapped:
+        """Return it with numbers of the job alone: without the room in /dev/shm that files of trainlaunch take."""
+        if not self.numbers.get("parts"):
+            return self
+        own = PAGES * PAGE
+        lines: dict[str, str] = {
+            key: " ".join(f"{slope}:{rest - own}" for slope, rest in self.lines(key))
+            for key in ("first", "every")
+            if key in self.numbers
+        }
+        needs: dict[str, str] = {key: str(self.number(key) - own) for key in ("need", "without") if key in self.numbers}
+        return self._replace(numbers={**self.numbers, **lines, **needs})
+
+
+def _is_int(text: str) -> bool:
+    return re.fullmatch(r"-?\d+", text) is not None
+
+
+def wrapped(workload: Workload) -> Wrapped | None:
+    """Return the process of a container that a rendering of ours starts; None for any other."""
+    entrypoint, command = workload.entrypoint, workload.command
+    words = (
+        *(entrypoint.value if isinstance(entrypoint, Known) else ()),
+        *(command.value if isinstance(command, Known) else ()),
+    )
+    return wrapped_words(words)
+
+
+def wrapped_words(words: tuple[str, ...]) -> Wrapped | None:
+    """Return what `wrapped` does, of an argv."""
+    for at in range(len(words) - 3):
+        shell, text, name = words[at : at + 2], words[at + 2], words[at + 3]
+        if shell == ("/bin/sh", "-c") and name == "trainlaunch" and text.startswith("tl_ranks="):
+            return Wrapped(words[:at], text, dict(_assigned(text)), words[at + 4 :])
+    return None
+
+
+def _assigned(text: str) -> Iterable[tuple[str, str]]:
+    """Yield the variables that a preflight begins with."""
+    reader = shlex.shlex(text, posix=True, punctuation_chars=False)
+    reader.whitespace_split, reader.commenters = True, "#"
+    try:
+        for token in reader:
+            match = _ASSIGNED.fullmatch(token)
+            if match is None:
+                return
+            yield match[1], match[2]
+    except ValueError:  # a quotation mark that nobody closes: a text that was changed
+        return

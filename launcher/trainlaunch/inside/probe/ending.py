@@ -1,0 +1,157 @@
+"""Ends the script once enough was seen, and reports; or reports when the script ends by itself."""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+import math
+import multiprocessing
+import os
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from typing import Any, NoReturn
+
+from trainlaunch.inside.marked import emit
+from trainlaunch.inside.probe import checks, records
+from trainlaunch.inside.probe.direct import fetch_directly
+from trainlaunch.inside.probe.limits import Late, limited
+from trainlaunch.inside.probe.loops import Loops
+from trainlaunch.inside.probe.seen import Seen
+from trainlaunch.inside.probe.settings import Settings
+from trainlaunch.inside.process import rank
+
+_GRACE = 5.0  # seconds that the script's own thread has to come to its next batch, once the time is over
+_PICKLING = 20.0  # seconds for one dataset
+_LAST = 150.0  # seconds for checks, and all else after the last batch
+
+
+class Ending:
+    """Decides when enough was seen of `loops`, and reports once."""
+
+    def __init__(self, loops: Loops, settings: Settings) -> None:
+        self._loops = loops
+        self._settings = settings
+        self._begun: float | None = None
+        self._once = threading.Lock()
+        self._leave_at = math.inf  # time.monotonic() at which the process ends, whatever it still does
+
+    def begins(self) -> None:
+        """Start the clock, with the first iterator."""
+        if self._begun is not None:
+            return
+        self._begun = time.monotonic()
+        emit("start", records.start())
+        for run in (self._watch, self._guard):  # both now: at a script's end Python starts no thread any more
+            threading.Thread(target=run, name="trainlaunch-probe", daemon=True).start()
+
+    def comes(self, seen: Seen) -> None:
+        """End the script where a batch is asked for and enough was seen; in the thread that asks."""
+        if self._late():
+            self._exit("seconds")
+        if not self._settings.through and seen.trained and seen.batches >= self._settings.batches:
+            self._exit("batches")
+
+    def ends(self) -> None:
+        """Report at the script's own end."""
+        if self._begun is not None and self._loops.pid == os.getpid() and self._once.acquire(blocking=False):
+            self._leave_at = time.monotonic() + _LAST
+            self._report("script")
+            self._leave_at = math.inf
+
+    def _late(self) -> bool:
+        return self._begun is not None and time.monotonic() - self._begun > self._settings.seconds
+
+    def _watch(self) -> None:
+        """End a script that asks for no batch any more, or waits for one."""
+        while not self._late():
+            time.sleep(min(1.0, self._settings.seconds))
+        time.sleep(_GRACE)
+        self._exit("seconds")
+
+    def _guard(self) -> None:
+        """End checks that take too long."""
+        while time.monotonic() < self._leave_at:
+            time.sleep(1.0)
+        emit("end", {"reason": "checks", "seconds": time.monotonic() - (self._begun or 0.0)})
+        _leave()
+
+    def _exit(self, reason: str) -> NoReturn:
+        if self._once.acquire(blocking=False):
+            self._leave_at = time.monotonic() + _LAST
+            try:
+                self._report(reason)
+            finally:
+                _leave()
+        while True:  # another thread reports, and ends the process
+            time.sleep(1.0)
+
+    def _report(self, reason: str) -> None:
+        self._loops.paused = True
+        self._loops.collect()
+        trains = _trains(self._loops.seen)
+        unseen = self._loops.never_iterated(_loaders_alive()) if rank() == 0 else []
+        for seen in self._loops.seen:
+            emit("loader", records.loader(seen, seen is trains))
+            _guarded("batches", seen, lambda seen=seen: [("batches", records.batches(seen))])
+        if rank() == 0:
+            for seen in unseen:
+                _guarded("batches", seen, lambda seen=seen: _directly(seen, self._loops.seen))
+            for seen in (*self._loops.seen, *unseen):
+                _guarded("dataset", seen, lambda seen=seen: [("dataset", records.dataset(seen))])
+            for kind, facts in checks.run((*self._loops.seen, *unseen)):
+                emit(kind, facts)
+        self._loops.results.remove()
+        emit("end", {"reason": reason, "seconds": time.monotonic() - (self._begun or 0.0)})
+
+
+def end_late(seconds: float) -> None:
+    """End this process after so many seconds, if it is none that multiprocessing started: those end with theirs."""
+
+    def end() -> None:
+        time.sleep(seconds)
+        emit("end", {"reason": "deadline", "seconds": seconds})
+        _leave()
+
+    if seconds and multiprocessing.parent_process() is None:
+        threading.Thread(target=end, name="trainlaunch-probe", daemon=True).start()
+
+
+def _directly(seen: Seen, others: list[Seen]) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yield the records of a loader that no loop has come to yet."""
+    fetch_directly(seen)
+    alike = next((each for each in others if each.kind is seen.kind and each.batches > 1), None)
+    yield "loader", records.loader(seen, trains=False)
+    held = records.batches_held(alike) if alike else None
+    yield "batches", {**records.batches(seen), "batches_held": held}
+
+
+def _guarded(what: str, seen: Seen, make: Any) -> None:
+    """Emit records; one that can't be had is said to be off."""
+    try:
+        with limited(_PICKLING):
+            for kind, facts in make():
+                emit(kind, facts)
+    except (Late, Exception) as problem:
+        reason = f"{type(problem).__name__}: {problem}"[:500]
+        emit("off", {"defect": what, "loader": seen.number, "place": seen.place, "reason": reason})
+
+
+def _trains(loaders: list[Seen]) -> Seen | None:
+    """Return the loader that trains: the first that backward or a step followed, else the longest one with autograd."""
+    trained = next((each for each in loaders if each.trained), None)
+    return trained or max((each for each in loaders if each.with_grad), key=lambda each: each.with_grad, default=None)
+
+
+def _loaders_alive() -> list[Any]:
+    from torch.utils.data import DataLoader
+
+    return [each for each in gc.get_objects() if issubclass(type(each), DataLoader)]
+
+
+def _leave() -> NoReturn:
+    for stream in (sys.stdout, sys.stderr):
+        with contextlib.suppress(Exception):
+            stream.flush()
+    os._exit(0)

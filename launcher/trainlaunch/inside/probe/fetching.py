@@ -1,0 +1,72 @@
+"""Measures each batch where it is made: in a worker, or in the script's own process without workers."""
+
+from __future__ import annotations
+
+import functools
+import os
+import time
+import weakref
+from collections.abc import Callable
+from typing import Any
+
+from trainlaunch.inside.probe.seen import Fetched
+from trainlaunch.inside.probe.storages import Weight, weigh
+
+
+class Measuring:
+    """Wraps a fetcher's `fetch`; `sink` gets what was measured."""
+
+    def __init__(self, sink: Callable[[Fetched], None]) -> None:
+        self._sink: Callable[[Fetched], None] | None = sink
+        self._largest: weakref.WeakKeyDictionary[Any, int] = weakref.WeakKeyDictionary()  # bytes, by fetcher
+
+    def wrap(self, fetcher: Any) -> None:
+        """Measure what the class `fetcher` fetches from now on."""
+        fetch = fetcher.fetch
+
+        @functools.wraps(fetch)
+        def measured(this: Any, index: Any) -> Any:
+            if self._sink is None:
+                return fetch(this, index)
+            collate, spent = this.collate_fn, [0.0]
+
+            def timed(samples: Any) -> Any:
+                begun = time.perf_counter()
+                batch = collate(samples)
+                spent[0] += time.perf_counter() - begun
+                return batch
+
+            this.collate_fn = timed
+            begun = time.perf_counter()
+            try:
+                batch = fetch(this, index)
+            finally:
+                this.collate_fn = collate
+            self._measure(this, batch, index if this.auto_collation else None, time.perf_counter() - begun, spent[0])
+            return batch
+
+        fetcher.fetch = measured
+
+    def _measure(self, fetcher: Any, batch: Any, indices: Any, seconds: float, collate_seconds: float) -> None:
+        from torch.utils.data import get_worker_info
+
+        sink = self._sink
+        if sink is None:
+            return
+        self._sink = None  # what measuring fetches is no batch
+        try:
+            info, weight, problem = get_worker_info(), Weight([], 0), ""
+            try:
+                weight = weigh(batch)
+            except Exception as error:
+                problem = f"{type(error).__name__}: {error}"[:200]
+            pages, before = weight.pages, self._largest.get(fetcher, -1)
+            largest, self._largest[fetcher] = pages > before, max(pages, before)
+            storages = weight.storages if largest and not problem else None
+            count, worker = None if indices is None else len(indices), -1 if info is None else info.id
+            times = (seconds, collate_seconds)
+            sink(Fetched(os.getpid(), worker, count, weight.size, pages, storages, weight.pickled, *times, problem))
+        except OSError:
+            return  # the script's own process, which reads, has ended
+        finally:
+            self._sink = sink

@@ -1,0 +1,67 @@
+"""What the policies in force ask of a job, as the job carries it: ceilings, allow-lists and demands, each with its
+place in the file that states it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from trainlaunch.diagnostics import Severity, Span
+
+
+class Limit(NamedTuple):
+    """A ceiling and its place."""
+
+    value: int
+    span: Span
+
+
+class Allowed(NamedTuple):
+    """One file's allow-list and its place."""
+
+    values: tuple[str, ...]
+    span: Span
+
+
+class Weight(NamedTuple):
+    """The severity that a policy gives to a code, None for off, and its place."""
+
+    severity: Severity | None
+    span: Span
+
+
+class Given(NamedTuple):
+    """A value that a policy gives to the job: its field, as a job file spells the value, and where it came from.
+
+    `profile` is the name of the profile that it is of, None for a default.
+    """
+
+    field: str
+    value: str
+    file: str
+    profile: str | None
+
+
+class Policy(NamedTuple):
+    """What the policies in force ask of a job, all of them together.
+
+    `files` are theirs, the nearest first; `option` is that of --policy where nothing else would name it. `fixed` are
+    those named by an absolute path, which is the same wherever the job's folder lies. `allowed` has by field the lists
+    that a value must be in, every one of them. Spans are None for what none of them asks. `render_path` and
+    `render_targets` are the nearest file's: where the renderings of many jobs belong, and for which targets they are.
+    """
+
+    files: tuple[str, ...]
+    option: str | None
+    fixed: frozenset[str]
+    max: Mapping[str, Limit]
+    allowed: Mapping[str, tuple[Allowed, ...]]
+    required: tuple[tuple[str, Span], ...]
+    required_labels: tuple[tuple[str, str, Span], ...]
+    severities: Mapping[str, Weight]
+    digest_span: Span | None
+    token_span: Span | None
+    render_path: tuple[str, Span] | None
+    render_targets: tuple[str, ...]
+    given: tuple[Given, ...] = ()

@@ -1,0 +1,80 @@
+"""What a job asks for of its DataLoaders: a part of trainlaunch.job.spec."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+
+class TensorSpec(NamedTuple):
+    """One tensor of a sample: `shape` after padding, without the batch dimension, and torch's dtype name."""
+
+    shape: tuple[int, ...]
+    dtype: str
+
+
+class BatchBytes(NamedTuple):
+    """A measured batch: `size` bytes in all, in `tensors` separate storages."""
+
+    size: int
+    tensors: int
+
+
+class LoaderSpec(NamedTuple):
+    """One DataLoader; `batch_size` None means that the dataset yields batches, `num_workers` None means auto.
+
+    `storages` are the bytes of each storage of the largest batch that was measured, where the job states no sample;
+    `varying`: batches of several sizes were seen. `batches_kept` was measured too, with batches_held.
+    `against_workers`: defects that a probe found of it and that workers bring out.
+    """
+
+    name: str
+    batch_size: int | None
+    sample: tuple[TensorSpec, ...] | None
+    batch_bytes: BatchBytes | None
+    num_workers: int | None
+    prefetch_factor: int
+    pin_memory: bool
+    persistent_workers: bool
+    timeout: int
+    collate: str
+    batches_held: int
+    storages: tuple[int, ...] | None = None
+    varying: bool = False
+    batches_kept: int | None = None
+    against_workers: tuple[str, ...] = ()
+
+    @property
+    def kept(self) -> int:
+        """How many batches its loop still holds when it ends: all but the one that comes, unless that was measured."""
+        return self.batches_held - 1 if self.batches_kept is None else self.batches_kept
+
+    @property
+    def stated_size(self) -> bool:
+        """Whether the job states the bytes of a batch."""
+        return self.sample is not None or self.batch_bytes is not None
+
+    @property
+    def sized(self) -> bool:
+        """Whether the bytes of a batch are known."""
+        return self.stated_size or self.storages is not None
+
+    @property
+    def unsized(self) -> bool:
+        """Whether it may put batches into /dev/shm of which nobody stated what they take."""
+        return not self.sized and self.collate != "none" and self.num_workers != 0
+
+
+class DataLoaderSpec(NamedTuple):
+    """All DataLoaders of one rank, whether they run `together` or `in_turn`, and what they share.
+
+    `stated` is what the job states of them, in one line: the same text where it states the same.
+    """
+
+    loaders: tuple[LoaderSpec, ...]
+    loaders_run: str
+    max_workers: int
+    sharing_strategy: str
+    multiprocessing_context: str
+    dataset_tensor_bytes: int
+    inject: str
+    stated: str = ""

@@ -1,0 +1,189 @@
+"""Compose files and manifests, each container with its nodes and the edits that size its /dev/shm."""
+
+from __future__ import annotations
+
+import functools
+import posixpath
+from collections.abc import Callable, Iterator
+from pathlib import Path as FilePath
+from typing import Any
+
+from trainlaunch.diagnostics import Edit
+from trainlaunch.formats.compose.read import read_documents
+from trainlaunch.formats.docker.words import statements
+from trainlaunch.formats.kubernetes import containers_of
+from trainlaunch.formats.kubernetes.objects import read_object
+from trainlaunch.lint.edits import Budget, yaml_edits
+from trainlaunch.repository.reading import read_regular
+from trainlaunch.repository.root import ITS_OWN
+from trainlaunch.rules.written.commands import SHELLS, Argv, argv_of, argvs_of, commands_in
+from trainlaunch.rules.written.evidence import engine_text
+from trainlaunch.rules.written.model import COMPOSE, KUBERNETES, SourceContainer, SourceText, at, text_at
+from trainlaunch.units import format_size
+from trainlaunch.yamltree.changes import Change, Insert, Set
+from trainlaunch.yamltree.documents import Documents, Mapping, Node, Scalar, Sequence, Source, documents
+from trainlaunch.yamltree.text_file import MAX_BYTES
+
+Path = tuple[str | int, ...]
+Adds = Callable[[int], tuple[Edit, ...]]
+VOLUME = "dshm"
+_BASES = frozenset({"compose.yaml", "compose.yml", "docker-compose.yaml", "docker-compose.yml"})
+
+
+def read_compose_file(text: str, name: str, found: Documents) -> SourceText:
+    """Return the services of a Compose file, as its override changes them."""
+    roots = [(index, each) for index, each in enumerate(found.nodes) if isinstance(each, Mapping)]
+    containers = []
+    budget = Budget(text)
+    for workload in read_documents(_overridden(found, name), functools.partial(_extended, name)):
+        service = workload.place.removeprefix("services.")
+        if not any(at(each, "services", service) for _, each in roots):
+            continue  # the override's alone
+        document, own = next(
+            (
+                (index, node)
+                for index, root in reversed(roots)
+                if isinstance(node := at(root, "services", service), Mapping)
+            ),
+            (0, None),
+        )
+        add = _service_adds(text, name, document, service)
+        argv = argv_of(workload, _words(own, "entrypoint"), _words(own, "command"))
+        containers.append(SourceContainer(workload, argvs_of(argv), own, add_shm=_within(budget, add), argv=argv))
+    return SourceText(COMPOSE, text, Source(text, name), tuple(containers), found.nodes)
+
+
+def _overridden(found: Documents, name: str) -> Documents:
+    """Return the documents of a file over which Compose lays its override without being asked, and those of that."""
+    path = FilePath(name)
+    if path.name not in _BASES:
+        return found
+    stem = path.name.rpartition(".")[0]
+    for suffix in (".yml", ".yaml"):
+        over = _documents_of(path.with_name(f"{stem}.override{suffix}"), path)
+        if over is not None:
+            return found._replace(nodes=(*found.nodes, *over.nodes))
+    return found
+
+
+def _extended(first: str, path: str, named_by: str) -> Documents | None:
+    """Return the documents of a file that another one extends, its path relative to that one, as Compose takes it.
+
+    `first` is the file that is read with all of them, from which none may lead away.
+    """
+    named = FilePath(posixpath.normpath(posixpath.join(posixpath.dirname(named_by), path)))
+    return _documents_of(named, FilePath(first))
+
+
+def _documents_of(path: FilePath, named_by: FilePath) -> Documents | None:
+    """Return the documents of a file of the same repository; None where there is none that can be read."""
+    try:
+        text = read_regular(path, MAX_BYTES).decode() if ITS_OWN.holds(path, named_by) else ""
+    except (OSError, ValueError):
+        return None
+    found = documents(text, str(path)) if text else None
+    return found if found is not None and found.broken is None else None
+
+
+def _within(budget: Budget, add: Adds | None) -> Adds | None:
+    """Return `add` as long as the budget lasts; afterwards it has no edits."""
+    return None if add is None else lambda size: add(size) if budget.spend() else ()
+
+
+def _service_adds(text: str, name: str, document: int, service: str) -> Adds:
+    def add(size: int) -> tuple[Edit, ...]:
+        return yaml_edits(text, name, [Set(("services", service, "shm_size"), f"{engine_text(size)}b")], document)
+
+    return add
+
+
+def read_kubernetes_file(text: str, name: str, found: Documents) -> SourceText:
+    """Return the containers of every pod of a text of manifests."""
+    budget = Budget(text)
+    containers = [
+        each._replace(add_shm=_within(budget, each.add_shm))
+        for document, root in enumerate(found.nodes)
+        for path, node in _objects(root, ())
+        for each in _containers(text, name, document, path, node)
+    ]
+    return SourceText(KUBERNETES, text, Source(text, name), tuple(containers), found.nodes)
+
+
+def _objects(node: Node, path: Path) -> Iterator[tuple[Path, Node]]:
+    items = at(node, "items")
+    if (text_at(node, "kind") or "").endswith("List") and isinstance(items, Sequence):
+        for index, each in enumerate(items.items):
+            yield from _objects(each, (*path, "items", index))
+    else:
+        yield path, node
+
+
+def _containers(text: str, name: str, document: int, path: Path, node: Node) -> Iterator[SourceContainer]:
+    for found in read_object(node, final=False):
+        for inner, place, workload in containers_of(found):
+            pod = at(node, *inner)
+            own = at(pod, *_steps(place))
+            if not isinstance(pod, Mapping):
+                continue
+            add = _pod_adds(text, name, document, pod, ((*path, *inner), _steps(place)))
+            mapping = own if isinstance(own, Mapping) else None
+            argv = argv_of(workload, _words(mapping, "command"), _words(mapping, "args"))
+            yield SourceContainer(workload, _argvs(argv, mapping), mapping, pod, found.kind, add, argv=argv)
+
+
+def _argvs(argv: Argv, own: Mapping | None) -> tuple[Argv, ...]:
+    """Return what a container runs; one of Argo's with a `source` runs that, if its command is a shell."""
+    source = text_at(own, "source")
+    if source is None:
+        return argvs_of(argv)
+    return commands_in(source) if argv and posixpath.basename(argv[0]) in SHELLS else ()
+
+
+def _words(own: Mapping | None, key: str) -> Argv:
+    """Return the words of a command as they are written, whatever replaces a part of them later."""
+    node = at(own, key)
+    if isinstance(node, Scalar):
+        return tuple(word for words in statements(node.text) for word in words)
+    items = node.items if isinstance(node, Sequence) else ()
+    return tuple(each.text for each in items if isinstance(each, Scalar))
+
+
+def _steps(place: str) -> Path:
+    """Return the keys and indexes of a place like `containerSet.containers[0]`."""
+    steps: list[str | int] = []
+    for part in place.split("."):
+        key, bracket, index = part.partition("[")
+        steps += [key, int(index.rstrip("]"))] if bracket else [key]
+    return tuple(steps)
+
+
+def _pod_adds(text: str, name: str, document: int, pod: Mapping, paths: tuple[Path, Path]) -> Adds:
+    pod_path, steps = paths
+
+    def add(size: int) -> tuple[Edit, ...]:
+        volumes, mounts = at(pod, "volumes"), at(pod, *steps, "volumeMounts")
+        taken = isinstance(volumes, Sequence) and any(text_at(each, "name") == VOLUME for each in volumes.items)
+        volume: dict[str, Any] = {"name": VOLUME, "emptyDir": {"medium": "Memory", "sizeLimit": format_size(size)}}
+        changes = [_appended((*pod_path, *steps, "volumeMounts"), mounts, {"name": VOLUME, "mountPath": "/dev/shm"})]
+        if not taken:
+            changes.append(_appended((*pod_path, "volumes"), volumes, volume))
+        elif not _is_sized_memory(volumes):
+            return ()
+        return yaml_edits(text, name, changes, document)
+
+    return add
+
+
+def _appended(path: Path, listed: Node | None, value: dict[str, Any]) -> Change:
+    if isinstance(listed, Sequence):
+        return Insert((*path, len(listed.items)), value)
+    return Set(path, [value])
+
+
+def _is_sized_memory(volumes: Node | None) -> bool:
+    listed = volumes.items if isinstance(volumes, Sequence) else ()
+    named = [each for each in listed if text_at(each, "name") == VOLUME]
+    return all(
+        text_at(each, "emptyDir", "medium") == "Memory" and isinstance(at(each, "emptyDir", "sizeLimit"), Scalar)
+        for each in named
+    )

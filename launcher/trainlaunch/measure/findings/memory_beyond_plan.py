@@ -1,0 +1,89 @@
+"""What takes more memory or /dev/shm than is planned."""
+
+from __future__ import annotations
+
+from trainlaunch.diagnostics import Severity
+from trainlaunch.measure.finding import ProbeFinding, Wording, defect
+from trainlaunch.units import counted, human_size
+
+
+@defect("TL713")
+def copy_on_write_growth(finding: ProbeFinding) -> Wording:
+    """Facts: `bytes` of objects, most of them under `path`, the `total` of all copies, the `limit`, numbers."""
+    facts = finding.facts
+    size, total, limit = (human_size(int(facts[each])) for each in ("bytes", "total", "limit"))
+    workers, ranks = int(facts["num_workers"]), int(facts["ranks"])
+    of_ranks = f" of {ranks} ranks" if ranks > 1 else ""
+    return Wording(
+        f"the dataset holds {size} of Python objects, most in {facts['path']}; {counted(workers, 'worker')}{of_ranks}"
+        f" will copy up to {total}, of {limit} of memory",
+        "keep them in one array, as numpy.array(list) or a tensor, or use fewer workers",
+        why="reading an object writes to its reference counter, so a forked worker gets its own copy of the page",
+        severity=Severity.ERROR if int(facts["total"]) >= int(facts["limit"]) else Severity.WARNING,
+    )
+
+
+@defect("TL714")
+def in_memory_dataset(finding: ProbeFinding) -> Wording:
+    """Facts: `bytes`, most under `path`, `copies` in each of `ranks`, their `total`, the `limit` of memory."""
+    facts = finding.facts
+    size, total, limit = (human_size(int(facts[each])) for each in ("bytes", "total", "limit"))
+    copies, ranks, workers = int(facts["copies"]), int(facts["ranks"]), int(facts["num_workers"])
+    of_workers = f"{counted(workers, 'worker')} started by {facts['start_method']}" if copies > 1 else ""
+    holders = " and ".join(each for each in (f"{ranks} ranks" if ranks > 1 else "", of_workers) if each)
+    each_one = f", and {holders} have their own: {total}" if holders else ""
+    fork = ', or multiprocessing_context="fork", which shares it' if copies > 1 else ""
+    return Wording(
+        f"the dataset holds {size} in memory, most in {facts['path']}{each_one}, of {limit}",
+        f'map the file: numpy.load(path, mmap_mode="r") or torch.load(path, mmap=True){fork}',
+        why="a file that is mapped is in memory once for all processes; what is read into a process is its own",
+        severity=Severity.ERROR if int(facts["total"]) >= int(facts["limit"]) else Severity.WARNING,
+    )
+
+
+@defect("TL715")
+def cache_per_rank(finding: ProbeFinding) -> Wording:
+    """Facts: `path`, `bytes_per_sample`, `samples`, `total` in all processes, `limit`, and the loader's numbers."""
+    facts = finding.facts
+    each, total, limit = (human_size(int(facts[name])) for name in ("bytes_per_sample", "total", "limit"))
+    workers, ranks, samples = (int(facts[name]) for name in ("num_workers", "ranks", "samples"))
+    processes = counted(workers, "worker") if workers else "the process"
+    of_ranks = f" of {ranks} ranks" if ranks > 1 else ""
+    lost = workers > 0 and not facts["persistent_workers"]
+    comes_to = "and loses it with each epoch" if lost else f"and comes to hold {total}, of {limit} of memory"
+    holder = "each of " if workers > 1 or ranks > 1 else ""
+    return Wording(
+        f"{facts['path']} keeps {each} of each of {samples} samples, and {holder}{processes}{of_ranks} fills its own,"
+        f" {comes_to}",
+        'write what is costly to a file once, and map it: numpy.load(path, mmap_mode="r")'
+        + ("; persistent_workers=True keeps the caches" if lost else ""),
+        why="__getitem__ runs in the workers, and no process sees what another has cached",
+        severity=Severity.ERROR if not lost and int(facts["total"]) >= int(facts["limit"]) else Severity.WARNING,
+    )
+
+
+@defect("TL723")
+def loaders_differ(finding: ProbeFinding) -> Wording:
+    """Facts: `seen` and `stated`, numbers of loaders; `names`, of those stated; `places`, of those seen."""
+    seen, stated = int(finding.facts["seen"]), int(finding.facts["stated"])
+    names, places = ", ".join(finding.facts["names"]), ", ".join(finding.facts["places"])
+    said = f"data_loader.loaders names {stated} ({names})" if stated else "data_loader is none"
+    return Wording(
+        f"the script ran {counted(seen, 'loader')} ({places}), and {said}",
+        "name every loader of the script in data_loader.loaders, then probe again",
+        why="/dev/shm is sized for the loaders that are named; what was measured can't be assigned to them",
+    )
+
+
+@defect("TL724")
+def kept_batches(finding: ProbeFinding) -> Wording:
+    """Facts: `name` of the variable and place `at`, batches `held` of `batches`, `bytes` of one, its `tensors`."""
+    facts = finding.facts
+    name, held, done = str(facts["name"]), int(facts["held"]), int(facts["batches"])
+    who = f"{name} ({facts['at']})" if name else "the script"
+    most = human_size(int(facts["bytes"]) * held)
+    return Wording(
+        f"{who} holds {held} of {done} batches, {most} of /dev/shm, and grows with each",
+        f"keep copies: {name or 'kept'}.append(batch.clone()), or state pin_memory=True, which copies on a GPU machine",
+        why="a tensor that came from a worker stays in /dev/shm, with a file descriptor, while anything leads to it",
+    )

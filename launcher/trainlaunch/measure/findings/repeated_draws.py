@@ -1,0 +1,82 @@
+"""Workers that repeat what others draw or yield, and those that yield nothing."""
+
+from __future__ import annotations
+
+from trainlaunch.diagnostics import Severity
+from trainlaunch.measure.finding import ProbeFinding, Wording, defect
+from trainlaunch.measure.seeding import more, seeding
+
+
+@defect("TL708")
+def repeated_augmentation(finding: ProbeFinding) -> Wording:
+    """Facts: `generator`, its path; `class`; `others`; `how`: `equal`, `low bits` or `each sample`; `num_workers`."""
+    generator, workers = str(finding.facts["generator"]), int(finding.facts["num_workers"])
+    if finding.facts["how"] == "each sample":
+        return Wording(
+            f"reading a sample seeds {generator}, each time alike: all samples draw the same random numbers",
+            "drop that seed, or make a generator from the index: np.random.default_rng((seed, index))",
+            why="a seed in __getitem__ puts the generator back to where it was for the sample before",
+        )
+    if finding.facts["how"] == "low bits":
+        return Wording(
+            f"worker_init_fn seeds {generator} without the low 32 bits of torch.initial_seed()",
+            f"in worker_init_fn: {seeding(generator, str(finding.facts['class']))}",
+            why="`//` drops the bits that tell near seeds apart; `%` keeps them, and the worker's number with them",
+        )
+    draw = f"all {workers} workers draw" if workers > 1 else "with num_workers above 1, all workers would draw"
+    return Wording(
+        f"{draw} the same random numbers from {generator} ({finding.facts['class']}){more(finding.facts)}",
+        f"in worker_init_fn: {seeding(generator, str(finding.facts['class']))}",
+        why="each worker gets a copy of the generator in the same state, and torch seeds only torch, random and "
+        "numpy.random in workers",
+        severity=Severity.ERROR if workers > 1 else Severity.WARNING,
+    )
+
+
+@defect("TL709")
+def repeated_epochs(finding: ProbeFinding) -> Wording:
+    """Facts: `generator`, its path; `class`; paths of `others`; `num_workers` of the script."""
+    generator, kind = str(finding.facts["generator"]), str(finding.facts["class"])
+    workers = int(finding.facts["num_workers"])
+    draw = "draws" if workers else "would with num_workers above 0 draw"
+    return Wording(
+        f"each epoch {draw} the random numbers of the first again from {generator} ({kind}){more(finding.facts)}",
+        f"in worker_init_fn: {seeding(generator, kind)}",
+        why="each epoch's workers start from a copy of the main process, where the generator has not moved; "
+        "torch.initial_seed() is another in each epoch",
+    )
+
+
+@defect("TL710")
+def unsharded_iterable(finding: ProbeFinding) -> Wording:
+    """Facts: `samples` of each worker, whether the stream `ended`, the script's `num_workers`.
+
+    `part`: the position of what is equal in each sample, None where all of it is.
+    """
+    samples, workers = int(finding.facts["samples"]), int(finding.facts["num_workers"])
+    part = f"all {samples} samples" if finding.facts["ended"] else f"the same first {samples} samples"
+    if finding.facts.get("part") is not None:
+        part = f"the same {samples} samples, differently augmented ([{int(finding.facts['part'])}] of each is equal)"
+    who = (
+        f"each of the {workers} workers yields" if workers > 1 else "with num_workers above 1, each worker would yield"
+    )
+    return Wording(
+        f"{who} {part} of the dataset",
+        "in __iter__, take a worker's share: itertools.islice(samples, info.id, None, info.num_workers), where info is "
+        "torch.utils.data.get_worker_info()",
+        why="each worker iterates a copy of the dataset, so N workers give every sample N times",
+        severity=Severity.ERROR if workers > 1 else Severity.WARNING,
+    )
+
+
+@defect("TL711")
+def idle_workers(finding: ProbeFinding) -> Wording:
+    """Facts: numbers of the `idle` workers, how many are `busy`, `num_workers`, `shards` as the dataset states it."""
+    idle, busy, workers = len(finding.facts["idle"]), int(finding.facts["busy"]), int(finding.facts["num_workers"])
+    shards = finding.facts["shards"]
+    stated = f": the dataset has {int(shards)} shard{'s' * (shards != 1)}" if shards is not None else ""
+    return Wording(
+        f"{idle} of {workers} workers yield no sample{stated}",
+        f"num_workers={busy}, or split the data into {workers} shards or more",
+        why="whole shards are given to workers; those beyond the number of shards get none, and only take memory",
+    )

@@ -1,0 +1,250 @@
+"""What the processes of a probed job report, put together: one picture of the loaders, whatever rank saw them.
+
+Records come from the job's container, so each value is taken only where it has the type that it should have.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from typing import Any, NamedTuple
+
+from trainlaunch.measure.finding import ProbeFinding
+
+MOST_RECORDS = 20_000
+MOST_ALIKE = 64  # findings in which the same one is looked for
+LARGEST = 10**15  # bytes, counts
+LONGEST = 1000  # characters of a text, entries of a list
+DEEPEST = 6  # of containers in containers
+
+
+class LoaderSeen(NamedTuple):
+    """One loader of the script, as its rank with most batches and its largest batch over all ranks show it.
+
+    `order` counts first iterations, None: the script built it and never looped over it. `storages` are those of the
+    largest batch, None where no batch could be measured; `problem` says why then, where that is known. `batches_kept`
+    are those that its loop still held after its end. Times are seconds, medians. None stands for what nobody could see.
+    """
+
+    number: int
+    at: str
+    kind: str
+    order: int | None
+    trains: bool
+    batch_size: int | None
+    num_workers: int
+    prefetch_factor: int | None
+    persistent_workers: bool
+    pin_memory: bool
+    start_method: str
+    batches: int
+    storages: tuple[int, ...] | None
+    largest_bytes: int | None
+    median_bytes: int | None
+    batches_held: int | None
+    batches_kept: int | None
+    fetch_seconds: float | None
+    collate_seconds: float | None
+    wait_seconds: float | None
+    step_seconds: float | None
+    together_with: tuple[int, ...]
+    dataset_tensor_bytes: int
+    problem: str
+
+    @property
+    def varying(self) -> bool:
+        """Whether batches were of several sizes; a last one that is smaller doesn't count."""
+        return None not in {self.largest_bytes, self.median_bytes} and self.median_bytes != self.largest_bytes
+
+
+class Measurement(NamedTuple):
+    """What was seen of a script: `reason` is why it ended (batches, seconds, script), empty where nobody said so.
+
+    `off` are checks that could not run, each as a sentence.
+    """
+
+    torch: str
+    python: str
+    reason: str
+    seconds: float
+    loaders: tuple[LoaderSeen, ...]
+    findings: tuple[ProbeFinding, ...]
+    off: tuple[str, ...]
+
+
+class Records:
+    """Takes records as they come; `ended` is whether rank 0 has said that it measured enough."""
+
+    def __init__(self) -> None:
+        self._all: list[Mapping[str, Any]] = []
+        self.ended = False
+
+    def take(self, record: Mapping[str, Any]) -> bool:
+        """Keep one; return whether it is rank 0's last."""
+        if len(self._all) < MOST_RECORDS:
+            self._all.append(record)
+        last = record.get("kind") == "end" and _whole(record, "rank") == 0 and not self.ended
+        self.ended = self.ended or last
+        return last
+
+    def measured(self) -> Measurement:
+        """Return what all of them say."""
+        by_process: dict[tuple[int, int], list[Mapping[str, Any]]] = {}
+        for each in self._all:
+            by_process.setdefault((_whole(each, "rank") or 0, _whole(each, "pid") or 0), []).append(each)
+        seen = {process: _loaders(records) for process, records in by_process.items()}
+        first = min(seen, key=lambda each: (each[0], -sum(one.batches for one in seen[each])), default=None)
+        mine = seen.get(first, ()) if first else ()
+        own = by_process.get(first, []) if first else []
+        start = next((each for each in [*own, *self._all] if _text(each, "kind") == "start"), {})
+        end = next((each for each in [*own, *self._all] if _text(each, "kind") == "end"), {})
+        others = [each for process, each in seen.items() if process != first]
+        return Measurement(
+            torch=_text(start, "torch") or "unknown",
+            python=_text(start, "python") or "unknown",
+            reason=_text(end, "reason"),
+            seconds=_seconds(end, "seconds") or 0.0,
+            loaders=tuple(_largest(each, others) for each in mine),
+            findings=tuple(_findings(self._all)),
+            off=tuple(dict.fromkeys(_off(each) for each in self._all if _text(each, "kind") == "off")),
+        )
+
+
+def _loaders(records: Iterable[Mapping[str, Any]]) -> tuple[LoaderSeen, ...]:
+    """Return the loaders of one process, in the order of their numbers; of each the last that was said counts."""
+    by_kind: dict[str, dict[int, Mapping[str, Any]]] = {"loader": {}, "batches": {}, "dataset": {}}
+    for each in records:
+        number, kind = _whole(each, "loader"), _text(each, "kind")
+        if number is not None and kind in by_kind:
+            by_kind[kind][number] = each
+    return tuple(
+        _loader(number, facts, by_kind["batches"].get(number, {}), by_kind["dataset"].get(number, {}))
+        for number, facts in sorted(by_kind["loader"].items())
+    )
+
+
+def _loader(
+    number: int, built: Mapping[str, Any], batches: Mapping[str, Any], dataset: Mapping[str, Any]
+) -> LoaderSeen:
+    storages = batches.get("storages")
+    sizes = [_number(each) for each in storages] if isinstance(storages, list) else None
+    together = batches.get("together_with")
+    others = [_number(each) for each in together] if isinstance(together, list) else []
+    start_method = _text(built, "start_method")
+    return LoaderSeen(
+        number=number,
+        at=_text(built, "at") or "unknown",
+        kind=_text(built, "class") or "DataLoader",
+        order=_whole(built, "order"),
+        trains=built.get("trains") is True,
+        batch_size=_whole(built, "batch_size"),
+        num_workers=_whole(built, "num_workers") or 0,
+        prefetch_factor=_whole(built, "prefetch_factor"),
+        persistent_workers=built.get("persistent_workers") is True,
+        pin_memory=built.get("pin_memory") is True,
+        start_method=start_method if start_method in {"fork", "spawn", "forkserver"} else "fork",
+        batches=_whole(batches, "count") or 0,
+        storages=None if sizes is None or None in sizes else tuple(each for each in sizes if each is not None),
+        largest_bytes=_whole(batches, "largest_bytes"),
+        median_bytes=_median(batches),
+        batches_held=_whole(batches, "batches_held"),
+        batches_kept=_whole(batches, "batches_kept"),
+        fetch_seconds=_seconds(batches, "fetch_seconds"),
+        collate_seconds=_seconds(batches, "collate_seconds"),
+        wait_seconds=_seconds(batches, "wait_seconds"),
+        step_seconds=_seconds(batches, "step_seconds"),
+        together_with=tuple(each for each in others if each is not None),
+        dataset_tensor_bytes=_whole(dataset, "tensor_bytes") or 0,
+        problem=_text(batches, "problem"),
+    )
+
+
+def _largest(loader: LoaderSeen, others: Iterable[tuple[LoaderSeen, ...]]) -> LoaderSeen:
+    """Return a loader of one rank with the largest batch, and the most batches held, that any rank saw of it."""
+    same = [each for rank in others for each in rank if (each.number, each.at) == (loader.number, loader.at)]
+    measured = [each for each in (loader, *same) if each.storages is not None]
+    if not measured:
+        return loader
+    most = max(measured, key=lambda each: sum(each.storages or ()))
+    held, kept = (
+        max((number for each in measured if (number := getattr(each, field)) is not None), default=None)
+        for field in ("batches_held", "batches_kept")
+    )
+    median = most.median_bytes if any(each.varying for each in measured) else most.largest_bytes
+    return loader._replace(
+        storages=most.storages,
+        largest_bytes=most.largest_bytes,
+        median_bytes=median,
+        batches_held=held,
+        batches_kept=kept,
+    )
+
+
+def _findings(records: Iterable[Mapping[str, Any]]) -> list[ProbeFinding]:
+    """Return what was found, once where several ranks found it; one may find several of a kind."""
+    found: list[ProbeFinding] = []
+    finders: dict[tuple[str, int | None, str], tuple[int | None, int | None]] = {}
+    for each in records:
+        if _text(each, "kind") != "finding":
+            continue
+        facts = _bounded(each.get("facts"))
+        one = ProbeFinding(
+            _text(each, "defect"),
+            _whole(each, "loader"),
+            _text(each, "place"),
+            facts if isinstance(facts, dict) else {},
+        )
+        finder = (_whole(each, "rank"), _whole(each, "pid"))
+        if finders.setdefault((one.defect, one.loader, one.place), finder) == finder and one not in found[-MOST_ALIKE:]:
+            found.append(one)
+    return found
+
+
+def _bounded(value: object, depth: int = 0) -> Any:
+    """Return facts as they can be shown: no text or list without end, no number that JSON doesn't have."""
+    if isinstance(value, str):
+        return _cut(value)
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    if isinstance(value, (dict, list)) and depth == DEEPEST:
+        return None
+    if isinstance(value, dict):
+        return {_cut(name): _bounded(each, depth + 1) for name, each in list(value.items())[:LONGEST]}
+    return [_bounded(each, depth + 1) for each in value[:LONGEST]] if isinstance(value, list) else value
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= LONGEST else f"{text[:LONGEST]}…"
+
+
+def _off(record: Mapping[str, Any]) -> str:
+    place = _text(record, "place")
+    at = f" at {place}" if place else ""
+    return f"{_text(record, 'defect') or 'a check'}{at} could not be looked for: {_text(record, 'reason')}"
+
+
+def _whole(record: Mapping[str, Any], name: str) -> int | None:
+    return _number(record.get(name))
+
+
+def _number(value: object) -> int | None:
+    """Return a whole number from 0 to LARGEST, None for anything else."""
+    fits = isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= LARGEST
+    return value if fits and isinstance(value, int) else None
+
+
+def _median(record: Mapping[str, Any]) -> int | None:
+    """Return a median of bytes, which of two numbers in the middle is no whole one."""
+    value = _seconds(record, "median_bytes")
+    return None if value is None else int(value)
+
+
+def _seconds(record: Mapping[str, Any], name: str) -> float | None:
+    value = record.get(name)
+    fits = isinstance(value, (int, float)) and not isinstance(value, bool) and 0 <= value <= LARGEST
+    return float(value) if fits and isinstance(value, (int, float)) else None
+
+
+def _text(record: Mapping[str, Any], name: str) -> str:
+    value = record.get(name)
+    return _cut(value) if isinstance(value, str) else ""

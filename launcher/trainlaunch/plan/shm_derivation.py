@@ -1,0 +1,51 @@
+"""The sums behind `need` and `multi_epoch`, each as one line of text."""
+
+from __future__ import annotations
+
+from trainlaunch.job.spec import JobSpec
+from trainlaunch.plan.launch_plan import LoaderNeed, SharedMemory
+from trainlaunch.plan.shared_memory import PAGE, own_bytes, semaphores
+from trainlaunch.units import counted, human_size, round_up
+
+
+def need_derivation(job: JobSpec, shm: SharedMemory, ranks: int) -> str:
+    """Return the sum behind `shm.need`."""
+    alive = _alive(shm)
+    batches = "; ".join(
+        f"{each.name}: ({counted(each.workers, 'worker')}·{each.prefetch_factor} + {each.batches_held} held)"
+        f"·{human_size(each.unit)} + {counted(semaphores(each.workers), 'page')}"
+        for each in alive
+    )
+    parts = [f"the largest of [{batches}]" if shm.in_turn and len(alive) > 1 else batches] if alive else []
+    if shm.in_turn and len(alive) > 1 and any(each.persistent for each in alive):
+        parts.append("pages of the other persistent loaders")
+    pickled = round_up(job.data_loader.dataset_tensor_bytes, PAGE)
+    if parts and pickled and job.data_loader.multiprocessing_context != "fork":
+        parts.append(f"tensors of the dataset {human_size(pickled)}")
+    inner = "; ".join(parts) or ("no workers" if shm.loaders else "no DataLoader")
+    of_all_ranks = f"{ranks} ranks × [{inner}]" if ranks > 1 and parts else inner
+    others = [f"{each.name} {human_size(each.size)}" for each in job.shm_extra]
+    others += [f"trainlaunch's own files {human_size(own)}"] if (own := own_bytes(job)) else []
+    return " + ".join([of_all_ranks, *others])
+
+
+def multi_epoch_derivation(job: JobSpec, shm: SharedMemory, ranks: int) -> str:
+    """Return the sum behind `shm.multi_epoch`."""
+    alive, forked = _alive(shm), job.data_loader.multiprocessing_context == "fork"
+    if not alive or not (forked or shm.in_turn):
+        return "need: nothing is inherited"
+    kept = "; ".join(f"{each.name}: {each.batches_kept}·{human_size(each.unit)}" for each in alive)
+    pages = counted(sum(semaphores(each.workers) for each in alive), "page")
+    if not shm.in_turn:
+        inherited = f"[{kept}, {pages}] that workers of later epochs inherit"
+        return f"need + {f'{ranks} ranks × ' * (ranks > 1)}{inherited}"
+    twice = "2 × " if any(each.persistent for each in alive) else ""
+    if forked:
+        held = f"{twice}[{kept}] that loops hold and workers inherit"
+    else:
+        held = f"what the other loops hold of [{kept}]"
+    return f"{f'{ranks} ranks × ' * (ranks > 1)}(the largest loader + {held} + {pages}), and what else need counts"
+
+
+def _alive(shm: SharedMemory) -> list[LoaderNeed]:
+    return [each for each in shm.loaders if each.workers]

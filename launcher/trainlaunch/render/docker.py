@@ -1,0 +1,69 @@
+"""The docker target's text: a shell script that is one `docker run`, a flag a line."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import NamedTuple
+
+from trainlaunch.container.container import container_of
+from trainlaunch.container.paths import has_relative_bind, host_source
+from trainlaunch.container.secrets import mounted_secrets, secret_mounts
+from trainlaunch.container.taken_name import taken_name
+from trainlaunch.plan.launch_plan import LaunchPlan
+from trainlaunch.render.engine_flags import docker_mount, limit_flags
+from trainlaunch.render.header import header_lines
+from trainlaunch.templating.environment import template_text
+from trainlaunch.units import format_duration
+
+
+class ShellSecret(NamedTuple):
+    """A secret that the script passes on as the variable `name`: from the variable `env`, or from the file `path`.
+
+    `holder` is the shell variable that has the value before `name` does, empty where `name` is that variable itself.
+    """
+
+    name: str
+    env: str | None
+    path: str
+    holder: str
+
+
+def text(plan: LaunchPlan, *, base: Path | None) -> str:
+    """Return the script; `base` is the folder that it will lie in, None where it is read from a pipe.
+
+    The job's own flags stand after all others.
+    """
+    job = plan.job
+    container = container_of(plan)
+    return template_text(
+        "docker-run.sh.j2",
+        header=header_lines(plan, base=base),
+        starts_in_own_folder=base is not None and has_relative_bind(plan),
+        job=job,
+        container=container,
+        name_taken=taken_name(plan),
+        names_files=any(secret.file is not None for secret in job.secrets.values()),
+        secrets=shell_secrets(plan, base=base),
+        secret_files=[(name, host_source(plan, str(secret.file), base)) for name, secret in mounted_secrets(plan)],
+        shm_derivation=plan.shm.size.derivation,
+        flags=limit_flags(plan),
+        mounts=[
+            docker_mount(plan, mount, base=base)
+            for mount in (*job.mounts, *secret_mounts(plan))
+            if mount.type != "tmpfs"
+        ],
+        duration=format_duration,
+        extra=[each.words for each in job.patch.flags] if job.patch else [],
+    )
+
+
+def shell_secrets(plan: LaunchPlan, *, base: Path | None) -> list[ShellSecret]:
+    """Return the secrets that are variables of the container, in the job's order."""
+    found: list[ShellSecret] = []
+    held = 0
+    for name, secret in container_of(plan).secrets:
+        path = "" if secret.file is None else host_source(plan, secret.file, base)
+        held += bool(path) or name != secret.env
+        holder = f"trainlaunch_secret_{held}" if path or name != secret.env else ""
+        found.append(ShellSecret(name, secret.env, path, holder))
+    return found

@@ -1,0 +1,176 @@
+"""Judges a finished plan: what is an error, what a reviewer would say of a job that runs.
+
+A rule is one function in the module of its family: `plan/` has those of plans, `texts/` those of texts that people
+wrote. `base/` and `written/` have what they share, `text_findings.py` what the latter say of one text together.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+
+from trainlaunch.diagnostics import Diagnostic, Severity, errors_among
+from trainlaunch.errors import JobFileRejected
+from trainlaunch.job.ceilings import Policy
+from trainlaunch.job.spec import JobSpec
+from trainlaunch.plan import make_plan
+from trainlaunch.plan.launch_plan import LaunchPlan
+from trainlaunch.rules.base.rule import PlanRule
+from trainlaunch.rules.plan import code_mounts, rank_counts, sizes, target_effects
+from trainlaunch.rules.severities import apply_severities, not_applicable
+
+# In each group in the order in which findings are printed.
+NUMBERS: tuple[PlanRule, ...] = (
+    rank_counts.ranks_unknown,
+    rank_counts.ranks_not_stated,
+    rank_counts.workers_exceed_cpus,
+)
+# Most certain first; where the first speaks, the rest would only say it again.
+SIZES: tuple[PlanRule, ...] = (
+    sizes.shm_size_holds_no_worker,
+    sizes.need_over_memory,
+    sizes.shm_size_over_memory,
+    sizes.shm_size_below_need,
+    sizes.shm_size_for_one_epoch,
+    sizes.working_set_over_memory,
+)
+# Said of a plan without errors, in the order of the job file's sections.
+REMARKS: tuple[PlanRule, ...] = (
+    target_effects.name_shortened,
+    target_effects.not_applied_on_a_host,
+    target_effects.image_tag_floating,
+    sizes.shm_unsized,
+    rank_counts.prefetch_without_workers,
+    code_mounts.code_untracked,
+    code_mounts.code_with_secret,
+    target_effects.interface_unstated,
+    target_effects.attempts_without_checkpoint,
+    target_effects.backoff_of_cluster,
+    target_effects.image_entrypoint_unknown,
+)
+
+
+def device_rules() -> tuple[PlanRule, ...]:
+    """Return the rule of variables that choose among GPUs; most jobs have none."""
+    from trainlaunch.rules.plan.device_variables import visible_devices_contradict
+
+    return (visible_devices_contradict,)
+
+
+def shell_rules() -> tuple[PlanRule, ...]:
+    """Return the rules of a shell's text; most jobs have none, and the rules read one as `lint` does."""
+    from trainlaunch.rules.plan import job_shell
+
+    return (job_shell.pipe_hides_exit_code, job_shell.background_hides_exit_code, job_shell.shell_hides_signals)
+
+
+def measured_rules() -> tuple[PlanRule, ...]:
+    """Return the rules of a plan whose lock has measurements; most have none."""
+    from trainlaunch.rules.plan import measurements
+
+    return (
+        measurements.probe_stale,
+        measurements.tune_stale,
+        measurements.larger_than_stated,
+        measurements.workers_not_injected,
+    )
+
+
+def policy_rules() -> tuple[PlanRule, ...]:
+    """Return the rules of a plan under a policy; most jobs have none."""
+    from trainlaunch.rules.plan import policy_limits, policy_lists
+
+    return (
+        policy_limits.above_policy_ceiling,
+        policy_limits.required_field_missing,
+        policy_limits.required_label_missing,
+        policy_lists.registry_not_allowed,
+        policy_lists.image_not_pinned,
+        policy_lists.not_allowed_by_policy,
+    )
+
+
+def plan_rules() -> tuple[PlanRule, ...]:
+    """Return every rule of plans."""
+    return (*NUMBERS, *SIZES, *policy_rules(), *REMARKS, *measured_rules(), *device_rules(), *shell_rules())
+
+
+def plan_job(job: JobSpec, *, name: str | None = None, force: bool = False) -> LaunchPlan:
+    """Return the plan of `job`; `name` fixes its name, `force` lets a shm_size below need pass as a warning.
+
+    Raises JobFileRejected with every error that the numbers have.
+    """
+    return plan_and_findings(job, name=name, force=force)[0]
+
+
+def plan_and_findings(
+    job: JobSpec, *, name: str | None = None, force: bool = False
+) -> tuple[LaunchPlan, tuple[Diagnostic, ...]]:
+    """Return the plan of `job` as `plan_job` does, and what `check_plan` says of it."""
+    plan = make_plan(job, name=name, force=force)
+    return plan, check_plan(plan)
+
+
+def check_plan(plan: LaunchPlan) -> tuple[Diagnostic, ...]:
+    """Return what is to be said of `plan`: warnings and infos.
+
+    Raises JobFileRejected with every error, and the warnings beside them.
+    """
+    problems = [*_name_of_service(plan), *_found(NUMBERS, plan), *_sizes(plan)]
+    if plan.job.policy is not None:
+        problems += _found(policy_rules(), plan)  # last, and whatever --force says
+        problems += _severities(plan.job.policy)
+    found = apply_severities(problems, plan.job.policy)
+    if not errors_among(found):
+        found = (*found, *apply_severities(_found(_remarks(plan), plan), plan.job.policy))
+    if errors_among(found):
+        raise JobFileRejected(found)
+    return found
+
+
+def _remarks(plan: LaunchPlan) -> Iterator[PlanRule]:
+    """Yield the rules that may have something to say; each that is left out would load what most plans don't need."""
+    job = plan.job
+    yield from REMARKS
+    if any("VISIBLE_DEVICES" in name or name == "GPU_DEVICE_ORDINAL" for name in job.env):
+        yield from device_rules()
+    if job.script is not None or any(re.fullmatch(r"-[a-z]*c", each) for each in job.command or ()):
+        yield from shell_rules()
+    if job.measured:
+        yield from measured_rules()
+
+
+def _found(rules: Iterable[PlanRule], plan: LaunchPlan) -> Iterator[Diagnostic]:
+    for rule in rules:
+        yield from rule.check(plan)
+
+
+def _sizes(plan: LaunchPlan) -> Iterable[Diagnostic]:
+    """Return what is wrong between shm_size, need, memory limit and working set: errors, or where none is the rest."""
+    found = tuple(_found(SIZES[:1], plan)) or tuple(_found(SIZES[1:], plan))
+    return errors_among(found) or found
+
+
+def _severities(policy: Policy) -> Iterable[Diagnostic]:
+    if not policy.severities:
+        return ()
+    from trainlaunch.rules.text_findings import RULES
+
+    known = {each.code for each in plan_rules()} | {each.code for each in RULES}
+    return not_applicable(policy, known, {each.code for each in plan_rules() if each.severity is Severity.ERROR})
+
+
+def _name_of_service(plan: LaunchPlan) -> Iterator[Diagnostic]:
+    """Yield what validation says of the name once `--name` is known: a Service's name starts with a letter."""
+    kind, name = plan.job.kind, plan.name
+    if kind is None or not (kind.letter_first or plan.nodes > 1) or not name[0].isdigit():
+        return
+    several = f" of {plan.nodes} nodes" if plan.nodes > 1 else ""
+    yield Diagnostic(
+        "TL107",
+        f"name is {name}; a {kind.word}{several} needs one that starts with a letter",
+        f"set name to job-{name}",
+        why="its pods find each other through a Service of the same name, and those start with a letter",
+        span=plan.job.span("name"),
+        field="name",
+    )

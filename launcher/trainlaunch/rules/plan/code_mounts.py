@@ -1,0 +1,75 @@
+"""What a code mount brings that it shouldn't, and leaves out that it should."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from pathlib import PurePosixPath
+from typing import TYPE_CHECKING
+
+from trainlaunch.diagnostics import Severity
+from trainlaunch.job.names import shown
+from trainlaunch.plan.launch_plan import LaunchPlan
+from trainlaunch.rules.base.rule import Problem, plan_rule
+
+if TYPE_CHECKING:
+    from trainlaunch.job.code_folder import CodeFile
+
+_MAX_NAMED = 3
+_VARIED = 10  # different bytes of a token; one of x alone stands for another
+_EXAMPLES = frozenset({"example", "sample", "template", "dist", "tmpl", "defaults"})
+_FILES = frozenset({".netrc", ".pgpass", ".git-credentials", ".pypirc", ".htpasswd", "kubeconfig"})
+_FOLDERS = frozenset({".aws/credentials", ".kube/config", ".docker/config.json", ".huggingface/token"})
+# With a line of the key itself: a program that looks for keys has the first line alone.
+_KEY = re.compile(
+    rb"-----BEGIN (?:[A-Z0-9]+ ){0,3}PRIVATE KEY(?: BLOCK)?-----[ \t\r]*\n"
+    rb"(?:[^\n]{0,80}\n){0,4}[ \t]*[A-Za-z0-9+/=]{40}"
+)
+# Each of these forms is its issuer's own.
+_TOKEN = re.compile(
+    rb"(?<![A-Za-z0-9_-])(?:hf_[A-Za-z]{34}|gh[pousr]_[A-Za-z0-9]{36}|github_pat_[A-Za-z0-9_]{82}"
+    rb"|glpat-[A-Za-z0-9_-]{20}|AKIA[A-Z2-7]{16}|xox[abp]-[A-Za-z0-9-]{24,80})(?![A-Za-z0-9_-])"
+)
+
+
+@plan_rule("TL212", Severity.WARNING)
+def code_untracked(plan: LaunchPlan) -> Iterator[Problem]:
+    """A code mount has files that git neither tracks nor ignores."""
+    for index, folder in plan.job.code.items():
+        if folder.untracked:
+            source = shown(str(plan.job.mounts[index].source))
+            yield Problem(
+                f"git doesn't track {_named(folder.untracked)} in {source}, so the cluster doesn't get them",
+                "`git add` what the job needs, and name the rest in .gitignore",
+                "a code mount brings the files that git tracks, so that every checkout renders the same",
+                f"mounts.{index}.source",
+            )
+
+
+@plan_rule("TL214", Severity.WARNING)
+def code_with_secret(plan: LaunchPlan) -> Iterator[Problem]:
+    """A code mount has files that hold a secret."""
+    for index, folder in plan.job.code.items():
+        paths = [each.path for each in folder.files if _holds_secret(each)]
+        if paths:
+            secret = f"{shown(str(plan.job.mounts[index].source))} holds a secret in {_named(paths)}"
+            yield Problem(
+                f"{secret}, which the rendering shows to everybody who reads it",
+                "`git rm --cached` it, replace what it held, and state it in secrets",
+                "a code mount becomes a ConfigMap, and that keeps no secret",
+                f"mounts.{index}.source",
+            )
+
+
+def _named(paths: Sequence[str]) -> str:
+    return ", ".join(map(shown, paths[:_MAX_NAMED])) + ", …" * (len(paths) > _MAX_NAMED)
+
+
+def _holds_secret(file: CodeFile) -> bool:
+    path = PurePosixPath(file.path)
+    if path.name == ".env" or path.name.startswith(".env."):
+        return not _EXAMPLES & set(path.name.split(".")) and b"=" in file.data
+    named = path.name in _FILES or "/".join(path.parts[-2:]) in _FOLDERS
+    tokens = (each[0] for each in _TOKEN.finditer(file.data))
+    real = (each for each in tokens if not each.endswith(b"EXAMPLE") and len(set(each)) > _VARIED)
+    return (named and bool(file.data.strip())) or _KEY.search(file.data) is not None or any(real)

@@ -1,0 +1,161 @@
+"""What a job's own fields and its flags of docker run take, and what the policies in force say to each.
+
+Fields with a ceiling that only a sum or a missing value can break are in policy_limits.py.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+from trainlaunch.container.secrets import secrets_of_files
+from trainlaunch.diagnostics import Span
+from trainlaunch.formats.gpus import NO_GPUS, gives_gpus, gives_gpus_at
+from trainlaunch.job.spec import JobSpec
+from trainlaunch.plan.launch_plan import LaunchPlan
+from trainlaunch.plan.once import once_for_plan
+from trainlaunch.policy.annotation_demands import annotation_demands, label_demands
+from trainlaunch.policy.demands import (
+    CAPABILITY,
+    CLAIM,
+    CPUS,
+    EXTENDED,
+    GPUS,
+    HOST_PATH,
+    PRIVILEGE,
+    Demand,
+    Refusal,
+    extended,
+    host_path,
+    refusals,
+)
+from trainlaunch.rules.base.rule import Problem
+
+
+class RefusedDemands(NamedTuple):
+    """What passes a policy's ceilings, and what its lists don't allow."""
+
+    above: tuple[Problem, ...] = ()
+    not_allowed: tuple[Problem, ...] = ()
+
+
+class _Stated(NamedTuple):
+    """A demand with the field that states it, and its place."""
+
+    field: str
+    demand: Demand
+    span: Span | None
+
+
+@once_for_plan
+def refused_demands(plan: LaunchPlan) -> RefusedDemands:
+    """Return each thing that the job takes and a policy refuses."""
+    job = plan.job
+    if job.policy is None:
+        return RefusedDemands()
+    stated = [*(_fields(plan) if plan.target_record.starts_container else ()), *_flags(job)]
+    found = [(each, refusal) for each in stated for refusal in refusals(job.policy, each.demand)]
+    return RefusedDemands(
+        tuple(_problem(*each) for each in found if _is_ceiling(each[1])),
+        tuple(_problem(*each) for each in found if not _is_ceiling(each[1])),
+    )
+
+
+def _is_ceiling(refusal: Refusal) -> bool:
+    return refusal.rule.startswith("max.")
+
+
+def _fields(plan: LaunchPlan) -> Iterator[_Stated]:
+    for field, demand in _named(plan):
+        span = plan.job.span(field) or plan.job.span(field.partition(".")[0])
+        yield _Stated(field, demand, span)
+
+
+def _named(plan: LaunchPlan) -> Iterator[tuple[str, Demand]]:
+    job, folder = plan.job, os.path.dirname(os.path.abspath(plan.job.path))  # noqa: PTH100, PTH120
+    for index, mount in enumerate(job.mounts):
+        field = f"mounts.{index}.source"
+        if mount.type == "pvc":
+            yield field, Demand(CLAIM, field, mount.source, mount.source or "")
+        elif mount.type in {"bind", "code"}:
+            yield field, host_path(field, mount.source or "", folder)
+        if gives_gpus_at(mount.target):
+            yield f"mounts.{index}.target", Demand(GPUS, field, mount.target, f"mounts.{index}.target {mount.target}")
+    for name, secret in secrets_of_files(plan):
+        yield f"secrets.{name}.file", host_path(f"secrets.{name}.file", secret.file or "", folder)
+    yield from _devices(job)
+    for field, stated, read in (
+        ("annotations", job.annotations, annotation_demands),
+        ("kubernetes.annotations", job.kubernetes.annotations, annotation_demands),
+        ("labels", job.labels, label_demands),
+    ):
+        yield from ((field, each) for item in stated.items() for each in read(*item))
+    if job.kind is not None and not job.kubernetes.cpu_limit:
+        yield "kubernetes.cpu_limit", Demand(CPUS, "kubernetes.cpu_limit", None, "false")
+
+
+def _devices(job: JobSpec) -> Iterator[tuple[str, Demand]]:
+    """Yield what gives the job devices beside resources.gpus."""
+    variables: list[tuple[str, str, str | None]] = [("env", name, value) for name, value in job.env.items()]
+    variables += [("secrets", name, None) for name in job.secrets]
+    for outer, name, value in variables:
+        if gives_gpus(name, value):
+            field = f"{outer}.{name}"
+            yield field, Demand(GPUS, field, value, f"{field} {value}" if value else field)
+    for name, count in job.resources.extended.items():
+        yield from ((f"resources.extended.{name}", each) for each in extended(name, str(count), name))
+    runtime = job.kubernetes.runtime_class if job.kind is not None else None
+    visible = job.env.get("NVIDIA_VISIBLE_DEVICES", "all").strip().lower()
+    if runtime and "nvidia" in runtime and not job.resources.gpus and visible not in NO_GPUS:
+        field = "kubernetes.runtime_class"
+        yield field, Demand(GPUS, field, runtime, f"{field} {runtime} without resources.gpus")
+
+
+def _flags(job: JobSpec) -> Iterator[_Stated]:
+    if job.patch is None or not job.patch.flags:
+        return
+    from trainlaunch.policy.flag_demands import flag_demands  # few jobs have one
+
+    for flag in job.patch.flags:
+        for demand in flag_demands(flag, str(Path(job.path).absolute().parent)):
+            yield _Stated(f"patches.docker.extra_args.{flag.at}", demand, flag.span)
+
+
+def _problem(stated: _Stated, refusal: Refusal) -> Problem:
+    said, fix = _words(stated, refusal)
+    allowed = f"policy allows {refusal.allowed}"
+    if _is_ceiling(refusal):
+        allowed = f"policy's {refusal.rule} is {refusal.allowed}"
+    return Problem(
+        f"{said}, and the {allowed} ({refusal.place})",
+        fix,
+        "a policy holds for every job below its folder; no option, override or patch passes it",
+        stated.field,
+        stated.span,
+    )
+
+
+def _words(stated: _Stated, refusal: Refusal) -> tuple[str, str]:
+    """Return what is said of a refused demand, and what to do instead."""
+    field, demand, file = stated.field, stated.demand, refusal.span.file
+    if demand.kind == GPUS:
+        sandbox = field == "kubernetes.runtime_class"
+        fix = "add env: {NVIDIA_VISIBLE_DEVICES: void}, or" if sandbox else "delete it, and"
+        return f"{demand.said} can give the job any GPU", f"{fix} write resources.gpus"
+    if demand.kind == EXTENDED:
+        counted = f"ask for it by resources.gpus with gpu_resource: {demand.name}, which is counted"
+        fix = f"{counted}, or add allowed_extended: [{demand.name}] to {file}"
+        return f"resources.extended has {demand.name} {demand.said}, which may be a part of a GPU", fix
+    if demand.kind in {CAPABILITY, PRIVILEGE}:
+        said = f"{demand.name} {demand.said}".strip()
+        return f"{said} is stated", f"delete it, or allow it by {refusal.rule} in {file}"
+    if demand.kind == CPUS:
+        return f"{field} is false, so CPUs have no limit", f"delete {field}; true is the default"
+    if demand.kind == CLAIM:
+        return f"{field} is {demand.said}", f"set {field} to one of {refusal.allowed}, or add it to {refusal.place}"
+    if demand.kind == HOST_PATH:
+        fix = f"take it from below {refusal.allowed}, or add its folder to {refusal.place}"
+        return f"{field} is {demand.said}, a path of the host", fix
+    return f"{demand.said} is stated", "delete it"  # of limits, images and classes

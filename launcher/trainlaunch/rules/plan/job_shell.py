@@ -1,0 +1,64 @@
+"""What the job's own script, or its text for a shell, does to the training that it runs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from trainlaunch.diagnostics import Severity
+from trainlaunch.formats.docker.words import statements
+from trainlaunch.plan.launch_plan import LaunchPlan
+from trainlaunch.rules.base.rule import Problem, plan_rule
+from trainlaunch.rules.written.commands import text_of_job
+from trainlaunch.rules.written.shell_effects import (
+    BACKGROUND,
+    BACKGROUND_WHY,
+    PIPELINE_WHY,
+    hiding_pipe,
+    waiting_shell,
+    waits_in_vain,
+)
+
+
+@plan_rule("TL329", Severity.INFO)
+def pipe_hides_exit_code(plan: LaunchPlan) -> Iterator[Problem]:
+    """A warning here: the text is the job's own."""
+    text, field = text_of_job(plan.job) or ("", "")
+    pipe = hiding_pipe(text)
+    if pipe is not None:
+        yield Problem(
+            f"the container ends with the exit code of {pipe.into}, whatever {pipe.program} ends with",
+            f"write the command without its pipe; `trainlaunch logs` has what it prints: {pipe.command}",
+            PIPELINE_WHY,
+            field,
+            severity=Severity.WARNING,
+        )
+
+
+@plan_rule("TL359", Severity.WARNING)
+def background_hides_exit_code(plan: LaunchPlan) -> Iterator[Problem]:
+    """Several processes need a wait for each."""
+    text, field = text_of_job(plan.job) or ("", "")
+    if not waits_in_vain(text):
+        return
+    fix = 'write in its place: wait "$!"'
+    if sum(words.count("<&>") for words in statements(text)) > 1:
+        fix = (
+            """write pids= in front, pids="$pids $!" on a line behind each &, and in wait's place: """
+            """for pid in $pids; do wait "$pid" || exit; done"""
+        )
+    yield Problem(BACKGROUND, fix, BACKGROUND_WHY, field)
+
+
+@plan_rule("TL322", Severity.WARNING)
+def shell_hides_signals(plan: LaunchPlan) -> Iterator[Problem]:
+    """The command is such a shell; a `script` has its signals from the preflight."""
+    text, field = text_of_job(plan.job) or ("", "")
+    waits = waiting_shell(text) if field == "command" else None
+    if waits is not None:
+        first, following = waits
+        yield Problem(
+            f"a shell waits for {first}, since {following} follows it, and passes no signal on",
+            f"write it as script, whose signals the preflight hands on, or exec in front of {first} and drop the rest",
+            "a shell that waits for its child passes SIGTERM on to nobody; the grace period is spent for nothing",
+            "command",
+        )

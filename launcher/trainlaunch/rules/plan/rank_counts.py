@@ -1,0 +1,96 @@
+"""How many processes and workers a job starts, and on which CPUs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from trainlaunch.diagnostics import Severity
+from trainlaunch.job.spec import JobSpec
+from trainlaunch.job.starter import PER_GPU, Starter
+from trainlaunch.plan.cpu_budget import shares_cpus, whole_cpus
+from trainlaunch.plan.launch_plan import LaunchPlan
+from trainlaunch.rules.base.rule import Problem, plan_rule
+from trainlaunch.units import counted
+
+PREFETCH = "{prefetch_factor}"
+
+
+@plan_rule("TL207", Severity.ERROR)
+def ranks_unknown(plan: LaunchPlan) -> Iterator[Problem]:
+    """Two stated numbers differ, or a command starts ranks and nothing says how many."""
+    job, starter = plan.job, plan.job.starter
+    nproc = job.torchrun.nproc_per_node if job.torchrun else None
+    if job.ranks_per_container is not None and nproc not in {None, job.ranks_per_container}:
+        yield Problem(
+            f"ranks_per_container {job.ranks_per_container} and torchrun.nproc_per_node {nproc} differ",
+            f"delete ranks_per_container (trainlaunch would take {nproc})",
+            "torchrun starts nproc_per_node ranks in the container, and /dev/shm is sized for the ranks in it",
+            "ranks_per_container",
+        )
+    if starter is not None and job.torchrun is None:
+        yield from _started(job, starter)
+
+
+def _started(job: JobSpec, starter: Starter) -> Iterator[Problem]:
+    """Yield what is wrong between the number that the command starts and the one that the job states."""
+    started = job.resources.gpus.count or None if starter.count == PER_GPU else starter.count
+    why = "/dev/shm, memory and threads are for all training processes of the container"
+    if job.ranks_per_container is None:
+        if started is None and not job.resources.gpus.count:
+            yield Problem(
+                f"{starter.field} calls {starter.name}, and nothing says how many ranks it starts",
+                f"add ranks_per_container: 2, or the number that it starts, and {starter.typed(2)} to the call",
+                why,
+                "ranks_per_container",
+                job.span(starter.field),
+            )
+    elif isinstance(started, int) and started != job.ranks_per_container:
+        per_gpu = f"{starter.words}, one per GPU: {started}" if starter.count == PER_GPU else starter.words
+        yield Problem(
+            f"ranks_per_container {job.ranks_per_container} and {starter.field} ({per_gpu}) differ",
+            f"delete ranks_per_container (trainlaunch would take {started})",
+            why,
+            "ranks_per_container",
+        )
+
+
+@plan_rule("TL211", Severity.WARNING)
+def ranks_not_stated(plan: LaunchPlan) -> Iterator[Problem]:
+    """The number of ranks is that of the GPUs only because nothing else says it."""
+    job, starter = plan.job, plan.job.starter
+    gpus = job.resources.gpus.count
+    if starter is None or starter.count is not None or not gpus or job.torchrun or job.ranks_per_container is not None:
+        return
+    yield Problem(
+        f"{starter.field} calls {starter.name}, and nothing says how many ranks it starts; planned: {gpus}, as GPUs",
+        f"add {starter.typed(gpus)} to the call, or ranks_per_container: {gpus}",
+        f"/dev/shm, memory and threads are for {counted(gpus, 'rank')}, and it may start another number",
+        "ranks_per_container",
+        job.span(starter.field),
+    )
+
+
+@plan_rule("TL206", Severity.WARNING)
+def workers_exceed_cpus(plan: LaunchPlan) -> Iterator[Problem]:
+    """The stated workers of one loader, over all ranks, outnumber the CPUs."""
+    ranks, cpus = plan.ranks.value, whole_cpus(plan.job) or 0
+    if shares_cpus(plan):
+        workers = f"{counted(plan.stated_processes, 'DataLoader worker')} ({counted(ranks, 'rank')})"
+        yield Problem(
+            f"{workers} share resources.cpus {cpus}",
+            f"set data_loader.num_workers to {max(1, cpus // ranks)}, or delete it",
+            "workers beyond the CPUs only take turns, and each costs memory",
+            "data_loader.num_workers",
+        )
+
+
+@plan_rule("TL208", Severity.WARNING)
+def prefetch_without_workers(plan: LaunchPlan) -> Iterator[Problem]:
+    """An argument is or ends with the token, and no loader has a worker."""
+    if not plan.shm.workers and any(each.endswith(PREFETCH) for each in plan.job.command or ()):
+        yield Problem(
+            f"the command passes {PREFETCH}, but num_workers is 0",
+            "set data_loader.num_workers to 1 or more, or drop the argument",
+            "torch refuses a prefetch_factor without workers",
+            "command",
+        )

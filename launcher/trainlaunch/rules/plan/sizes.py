@@ -1,0 +1,156 @@
+"""What does not fit between shm_size, what the loaders need, the memory limit and the working set."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from trainlaunch.diagnostics import Severity
+from trainlaunch.plan.launch_plan import LaunchPlan
+from trainlaunch.plan.measured import measuring_command
+from trainlaunch.plan.memory import CHARGED, enough_memory
+from trainlaunch.plan.shared_memory import WHEN_FULL, Workers, container_need, size_for_all_epochs
+from trainlaunch.plan.workers import allowed_workers
+from trainlaunch.rules.base.rule import Problem, plan_rule
+from trainlaunch.units import MIB, counted, format_size, human_size, round_up
+
+MAX_SIZE_BYTES = 2**60
+
+
+@plan_rule("TL205", Severity.ERROR)
+def shm_size_holds_no_worker(plan: LaunchPlan) -> Iterator[Problem]:
+    """The plan holds one automatic worker for want of a number that fits.
+
+    Nothing under --force, where shm-size-below-need says it; a policy's ceiling on shm_size says itself that it is low.
+    """
+    job, ranks = plan.job, plan.ranks.value
+    one = container_need(job, ranks, Workers(1))
+    alone = plan.auto_workers and plan.num_workers.value == 1
+    if plan.forced or job.shm_size is None or not alone or one <= job.shm_size:
+        return
+    allowed = allowed_workers(job, ranks).value
+    fitting, all_of_them = (size_for_all_epochs(job, ranks, Workers(count)) for count in (1, allowed))
+    yield Problem(
+        f"shm_size {format_size(job.shm_size)} does not hold one worker, which needs {human_size(one)}",
+        f"set shm_size to {format_size(round_up(all_of_them, MIB))} ({counted(allowed, 'worker')}), or at least "
+        f"{format_size(round_up(fitting, MIB))} (one worker), or delete it",
+        "each worker keeps prefetch_factor batches in /dev/shm, besides those that the training loop holds",
+        "shm_size",
+    )
+
+
+@plan_rule("TL203", Severity.ERROR)
+def need_over_memory(plan: LaunchPlan) -> Iterator[Problem]:
+    """The need is over what any machine has, or over the job's own limit."""
+    shm, limit = plan.shm, plan.memory.limit
+    if shm.size.value > MAX_SIZE_BYTES:
+        yield Problem(
+            f"the DataLoaders need {human_size(shm.need)} of /dev/shm, {human_size(MAX_SIZE_BYTES)} can be asked for",
+            "correct data_loader.sample and batch_size: a shape has no batch in it",
+            "engines and clusters count bytes in 64 bits, and take more for a negative number",
+            "data_loader",
+        )
+    if limit is not None and shm.need >= limit:
+        yield Problem(
+            f"the DataLoaders need {human_size(shm.need)} of /dev/shm, resources.memory is {format_size(limit)}",
+            f"set resources.memory to {format_size(enough_memory(plan))}, or lower data_loader.num_workers "
+            f"(now {shm.most_workers}) or batch_size",
+            CHARGED,
+            "resources.memory",
+        )
+
+
+@plan_rule("TL201", Severity.ERROR)
+def shm_size_over_memory(plan: LaunchPlan) -> Iterator[Problem]:
+    """The mount may grow to the memory limit; where the need does, need-over-memory says so."""
+    job, shm, limit = plan.job, plan.shm, plan.memory.limit
+    if limit is None or shm.size.value < limit or shm.need >= limit:
+        return
+    stated = job.shm_size is not None
+    fix = f"set resources.memory to {format_size(enough_memory(plan))}"
+    if stated and not shm.unsized:
+        least = format_size(round_up(max(shm.multi_epoch, 64 * MIB), MIB))
+        fix += f", or shm_size to at least {least}, or delete shm_size"
+    elif stated:
+        fix += f", or shm_size to {format_size(round_up(limit // 2, MIB))}, or delete shm_size"
+    yield Problem(
+        f"shm_size {format_size(shm.size.value)}{'' if stated else ' (automatic)'} does not fit in "
+        f"resources.memory {format_size(limit)}",
+        fix,
+        CHARGED,
+        "shm_size",
+        None if stated else job.span("resources.memory"),
+    )
+
+
+@plan_rule("TL202", Severity.ERROR)
+def shm_size_below_need(plan: LaunchPlan) -> Iterator[Problem]:
+    """A warning under --force; an automatic size is only below the need at a policy's ceiling."""
+    job, shm = plan.job, plan.shm
+    if shm.size.value >= shm.need or job.shm_size is None:
+        return
+    size, need = format_size(shm.size.value), human_size(shm.need)
+    forced = " (--force: the preflight will stop it with 78)" if plan.forced else ""
+    yield Problem(
+        f"shm_size {size} is below the {need} that the DataLoaders need{forced}",
+        f"set shm_size to {format_size(round_up(shm.worst_case, MIB))}, "
+        f"at least {format_size(round_up(shm.multi_epoch, MIB))}, or delete it",
+        WHEN_FULL,
+        "shm_size",
+        severity=Severity.WARNING if plan.forced else None,
+    )
+
+
+@plan_rule("TL210", Severity.WARNING)
+def shm_size_for_one_epoch(plan: LaunchPlan) -> Iterator[Problem]:
+    """The size, stated or capped by the policy, holds one epoch and not several."""
+    job, shm = plan.job, plan.shm
+    if not shm.need <= shm.size.value < shm.multi_epoch:
+        return
+    fix = f"set shm_size to {format_size(round_up(shm.worst_case, MIB))}, or delete it"
+    if job.shm_size is None:  # capped by the policy
+        fix = f"lower data_loader.num_workers (now {shm.most_workers}) or batch_size"
+    why = "under fork the workers of the second epoch inherit the last batch, which the loop variable still holds"
+    held, several = "one epoch", "several need"
+    if shm.in_turn and sum(each.workers > 0 for each in shm.loaders) > 1:
+        held, several = "the largest loader alone", "all of them in turn need"
+        why = (
+            "the job may fail as soon as the second loader starts: the first loop's variable still holds its last batch"
+        )
+        why += ", and under fork the workers inherit it" * (job.data_loader.multiprocessing_context == "fork")
+    yield Problem(
+        f"shm_size {format_size(shm.size.value)} holds {held} ({human_size(shm.need)}), "
+        f"and {several} {human_size(shm.multi_epoch)}",
+        fix,
+        why,
+        "shm_size",
+    )
+
+
+@plan_rule("TL204", Severity.WARNING)
+def working_set_over_memory(plan: LaunchPlan) -> Iterator[Problem]:
+    """The need and the estimate are over the limit together."""
+    shm, memory = plan.shm, plan.memory
+    if memory.limit is None or shm.need + memory.working_set.value <= memory.limit:
+        return
+    fewer = ", or fewer data_loader.num_workers" if shm.workers else ""
+    yield Problem(
+        f"/dev/shm {human_size(shm.need)} and the processes' estimated {human_size(memory.working_set.value)} "
+        f"exceed resources.memory {format_size(memory.limit)}",
+        f"set resources.memory to {format_size(enough_memory(plan))}{fewer}",
+        CHARGED,
+        "resources.memory",
+    )
+
+
+@plan_rule("TL209", Severity.INFO)
+def shm_unsized(plan: LaunchPlan) -> Iterator[Problem]:
+    """The size is a cap and no need."""
+    if plan.shm.unsized:
+        size = human_size(plan.shm.size.value)
+        yield Problem(
+            f"/dev/shm is unsized: {size} is a cap, not a need, since data_loader has no sample",
+            f"run `{measuring_command('probe', plan.job)}` to measure it, or state data_loader.sample",
+            "the size follows from workers × prefetch_factor × the bytes of one batch; a cap costs nothing until used",
+            "data_loader.sample",
+            plan.job.span("data_loader"),
+        )

@@ -1,0 +1,72 @@
+"""Every rule of written texts, and what they say of one text together."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+
+from trainlaunch.rules.texts import (
+    argv,
+    compose_values,
+    container_practice,
+    cpus,
+    gpu_requests,
+    missing_sizes,
+    platforms,
+    script_loaders,
+    shell_texts,
+    shm_mounts,
+    shm_sizes,
+    size_units,
+)
+from trainlaunch.rules.written.model import DEFECTS, SourceText, TextFinding
+from trainlaunch.rules.written.text_rule import TextRule
+
+FAMILIES = (
+    argv,
+    compose_values,
+    container_practice,
+    cpus,
+    gpu_requests,
+    script_loaders,
+    shm_sizes,
+    missing_sizes,
+    platforms,
+    shell_texts,
+    shm_mounts,
+    size_units,
+)
+RULES = tuple(each for family in FAMILIES for each in vars(family).values() if isinstance(each, TextRule))
+# A rule that says why a size is not in effect, and the rule that would then only say that it isn't.
+_CAUSES: dict[TextRule, tuple[TextRule, ...]] = {
+    missing_sizes.shm_size_missing: (
+        shm_mounts.shm_volume_unmounted,
+        shm_mounts.mounts_outside_container,
+        missing_sizes.shm_size_at_build,
+        argv.flag_with_underscores,
+        shm_mounts.shm_at_wrong_place,
+        shm_mounts.remount_in_container,
+        missing_sizes.shm_size_in_environment,
+    ),
+    shm_sizes.shm_without_memory_limit: (size_units.size_in_thousandths,),
+}
+
+
+def findings_of(file: SourceText, groups: Collection[str] = (DEFECTS,)) -> tuple[TextFinding, ...]:
+    """Return what the rules of these groups say of a text, in its order."""
+    found = {rule: tuple(rule.check(file)) for rule in RULES if rule.group in groups}
+    for rule, causes in _CAUSES.items():
+        told = {each.place for cause in causes for each in found.get(cause, ()) if each.place}
+        found[rule] = tuple(each for each in found.get(rule, ()) if each.place not in told)
+    if found.get(shm_mounts.claim_template_of_memory):  # the mount of what is no memory follows from it
+        found[shm_mounts.shm_on_disk] = ()
+    return in_order(each for rule in RULES for each in found.get(rule, ()))
+
+
+def in_order(findings: Iterable[TextFinding]) -> tuple[TextFinding, ...]:
+    """Return findings in the order of their places."""
+    return tuple(sorted(findings, key=_order))
+
+
+def _order(finding: TextFinding) -> tuple[int, int, str]:
+    span = finding.diagnostic.span
+    return (span.line, span.column, finding.diagnostic.code) if span is not None else (0, 0, finding.diagnostic.code)

@@ -1,0 +1,164 @@
+"""Commands whose words don't arrive as they are meant."""
+
+from __future__ import annotations
+
+import posixpath
+import re
+from collections.abc import Iterator
+
+from trainlaunch.diagnostics import Edit, Severity
+from trainlaunch.formats.docker.table import FLAGS
+from trainlaunch.formats.workload import Known, stated
+from trainlaunch.rules.base.rule import Problem
+from trainlaunch.rules.texts.shell_texts import instruction_text
+from trainlaunch.rules.written.commands import SHELLS, Argv, commands_in, is_python, is_training
+from trainlaunch.rules.written.evidence import command_span
+from trainlaunch.rules.written.model import COMPOSE, KUBERNETES, SourceContainer, SourceText, Word, at
+from trainlaunch.rules.written.text_rule import container_rule, text_rule
+from trainlaunch.yamltree.documents import Node, Scalar, Sequence
+
+_COMMAND = re.compile(r"(?:/[\w./-]*/)?(?:python[\d.]*|torchrun|accelerate|deepspeed|bash|sh)[ ]+\S[^\n]*")
+_PROGRAM = re.compile(r"(?:/?[\w.-]+/)*(?:python[\d.]*|torchrun|accelerate|deepspeed|uv|poetry|conda)")
+_USES = re.compile(r"\$(?:[@*]|\{[@*]|[0-9])")
+_PLAIN = re.compile(r"(?:--[\w-]+=)?\$\{?(\w+)\}?")
+_ESCAPED = re.compile(r"\$\$(?:\{?[A-Za-z_]\w*\}?)")
+
+
+@text_rule("TL357", Severity.ERROR)
+def command_in_one_word(file: SourceText) -> Iterator[Problem]:
+    """An argv's program is a command with its arguments."""
+    for container in file.containers:
+        workload = container.workload
+        if workload.format == KUBERNETES and not container.object_kind.strip("object"):
+            continue  # a pod inside another format, whose own program takes it apart
+        first = workload.entrypoint if isinstance(workload.entrypoint, Known) and workload.entrypoint.value else None
+        argv = first or (workload.command if workload.format != KUBERNETES else None)
+        if isinstance(argv, Known) and argv.value and _COMMAND.fullmatch(argv.value[0]):
+            yield _one_word(argv.value[0])._replace(span=argv.span, field=workload.place)
+    for each in file.instructions:
+        word = each.words[0].text if each.exec_form and each.words else ""
+        if _COMMAND.fullmatch(word):
+            yield _one_word(word)._replace(span=file.source.span(each.start, each.end))
+
+
+def _one_word(word: str) -> Problem:
+    program = word.split(maxsplit=1)[0]
+    return Problem(
+        f"the program is called {word!r}, with its arguments in the name",
+        f"write each word of its own: {program}, {word.split()[1]} …, or put sh -c in front",
+        "no shell takes the word apart, so the runtime looks for a file of that name",
+    )
+
+
+@container_rule("TL356", Severity.ERROR)
+def shell_takes_one_word(container: SourceContainer) -> Iterator[Problem]:
+    """A shell gets a program as its text, and the program's words behind it."""
+    program = _split_text(container.argv)
+    if program is not None:
+        yield Problem(
+            f"-c takes one word, so the shell runs {program} alone and drops what follows",
+            "write the whole command as one word behind -c, in quotes",
+            "words behind the text of -c are its $0, $1 …, which the text doesn't use",
+            span=command_span(container.workload),
+        )
+
+
+def _split_text(argv: Argv) -> str | None:
+    """Return the program that a shell runs alone: the text of -c is one, and its own arguments stand behind it."""
+    if not argv or posixpath.basename(argv[0]) not in SHELLS:
+        return None
+    flag = next((index for index, each in enumerate(argv[1:], 1) if not re.fullmatch(r"-[a-bd-z]+", each)), len(argv))
+    if flag + 2 >= len(argv) or not re.fullmatch(r"-[a-z]*c", argv[flag]):
+        return None
+    text, behind = argv[flag + 1], argv[flag + 2]
+    return text if _PROGRAM.fullmatch(text) and not re.fullmatch(r"-?(?:ba|da|a|z)?sh|_|--|-", behind) else None
+
+
+@text_rule("TL358", Severity.WARNING)
+def entrypoint_eats_arguments(file: SourceText) -> Iterator[Problem]:
+    """The last ENTRYPOINT is a shell's text that trains and uses no arguments."""
+    last = {each.name: each for each in file.instructions if each.name in {"ENTRYPOINT", "CMD"}}
+    each = last.get("ENTRYPOINT")
+    text = instruction_text(each) if each is not None else None
+    if each is None or text is None or _USES.search(text) or not any(map(is_training, commands_in(text))):
+        return
+    lost = f"CMD {last['CMD'].value.strip()}" if "CMD" in last else "what stands behind the image in docker run"
+    yield Problem(
+        f"the ENTRYPOINT is a shell's text, so {lost} is dropped",
+        'write the ENTRYPOINT as a JSON list of words, or "$@" at the end of the text behind sh -c',
+        "arguments become $0, $1 … of the text, which doesn't use them",
+        span=file.source.span(each.start, each.end),
+    )
+
+
+@text_rule("TL323", Severity.WARNING)
+def dollar_without_shell(file: SourceText) -> Iterator[Problem]:
+    """A word of a Python command still has a variable in it."""
+    for container in file.containers:
+        argv = stated(container.workload.command)
+        if container.workload.format != COMPOSE or not argv or container.workload.entrypoint is not None:
+            continue
+        if argv[0] in SHELLS or not (is_python(argv) or is_training(argv)):
+            continue
+        for node in _words(at(container.own, "command")):
+            match = _ESCAPED.search(node.raw) if isinstance(node, Scalar) else None
+            if match:
+                yield _literal(container, node, match[0][1:])
+    for container in file.containers if file.kind == KUBERNETES else ():
+        yield from _of_pod(container)
+
+
+def _of_pod(container: SourceContainer) -> Iterator[Problem]:
+    """Yield what stands as `$NAME` in an argv of Kubernetes, which replaces `$(NAME)` alone."""
+    workload = container.workload
+    argv = (*(stated(workload.entrypoint) or ()), *(stated(workload.command) or ()))
+    if not argv or posixpath.basename(argv[0]) in SHELLS or not (is_python(argv) or is_training(argv)):
+        return
+    known = {*workload.env, *workload.secrets}
+    for key in ("command", "args"):
+        for node in _words(at(container.own, key)):
+            match = _PLAIN.fullmatch(node.text) if isinstance(node, Scalar) else None
+            if match and match[1] in known:
+                yield _literal(container, node, match[0].rpartition("=")[2])
+
+
+def _words(node: Node | None) -> tuple[Node, ...]:
+    return node.items if isinstance(node, Sequence) else (node,) if node is not None else ()
+
+
+def _literal(container: SourceContainer, node: Node, name: str) -> Problem:
+    fix = "write the value, or have a shell run it: [sh, -c, 'exec … \"$" + name + "\"']"
+    why = "Compose turns $$ into $, and argv is passed on as it is"
+    if container.workload.format == KUBERNETES:
+        fix, why = f"write $({name.strip('${}')})", "Kubernetes replaces $(NAME) alone, and no shell runs"
+    message = f"the program gets the characters {name}, since no shell runs"
+    return Problem(message, fix, why, container.workload.place, node.span)
+
+
+@text_rule("TL318", Severity.ERROR)
+def flag_with_underscores(file: SourceText) -> Iterator[Problem]:
+    """A flag of a container's line is one that docker knows by another spelling."""
+    lines = {each.workload.span: each.workload for each in file.containers if each.workload.format == "docker_run"}
+    for command in file.commands:
+        spans = [file.source.span(each.start, each.end) for each in command]
+        run = next((index for index, span in enumerate(spans) if span in lines), None)
+        for word in command[run + 1 :] if run is not None else ():
+            name = word.text.partition("=")[0]
+            right = name[2:].replace("_", "-")
+            workload = lines[spans[run or 0]]
+            # In rest it stands before the image.
+            if word.known and name.startswith("-") and "_" in name and right in FLAGS and name in workload.rest:
+                yield _misspelled(file, word, name, right)._replace(about=workload.place)
+
+
+def _misspelled(file: SourceText, word: Word, name: str, right: str) -> Problem:
+    start = word.start + file.text[word.start : word.end].find(name)
+    span = file.source.span(start, start + len(name))
+    return Problem(
+        f"docker run has no flag {name}",
+        f"write --{right}",
+        f"docker stops with `unknown flag: {name}`, exit 125; underscores are Compose's",
+        span=span,
+        edits=(Edit(span, f"--{right}"),),
+        safe=file.text.startswith(name, start),
+    )

@@ -1,0 +1,174 @@
+"""Values that YAML, Compose or an API server reads as something else than their author."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from trainlaunch.diagnostics import Edit, Severity
+from trainlaunch.formats.compose.values import pieces, spelled
+from trainlaunch.formats.kubernetes.fields import is_null
+from trainlaunch.formats.workload import Known
+from trainlaunch.rules.base.rule import Problem
+from trainlaunch.rules.written.model import COMPOSE, KUBERNETES, SourceContainer, SourceText, at, below, text_at
+from trainlaunch.rules.written.text_rule import container_rule, text_rule
+from trainlaunch.yamltree.documents import Mapping, Node, Scalar, Sequence
+from trainlaunch.yamltree.scalars import value_of
+
+_NAME = re.compile(r"\$\{?(\w+)\}?")
+_REFUSED = re.compile(r"\$\{(?:(?![A-Za-z_])|[A-Za-z_]\w*(?!\w|\}|:?[-?+]))[^}\s]{0,20}\}?")
+_MAX_LABEL = 63
+# As far as a name is refused, or its pods are: a CronJob adds 11 characters, a StatefulSet's label 11 of a hash.
+_MAX_NAME = {"Job": _MAX_LABEL, "Service": _MAX_LABEL, "CronJob": 52, "StatefulSet": 52, "JobSet": 52}
+
+
+@container_rule("TL360", Severity.WARNING, kinds=(COMPOSE,))
+def dollar_read_by_compose(container: SourceContainer) -> Iterator[Problem]:
+    """A variable of a command is one that the service's own environment gives a literal value."""
+    env = container.workload.env
+    for key in ("command", "entrypoint", "healthcheck"):
+        told: set[str] = set()
+        for node in below(at(container.own, key)):
+            for text, variable in pieces(node.text) if isinstance(node, Scalar) else ():
+                match = _NAME.fullmatch(text) if variable else None
+                if match is None or not isinstance(env.get(match[1]), Known) or match[1] in told:
+                    continue
+                told.add(match[1])
+                yield Problem(
+                    f"Compose replaces {text} before the container starts, and doesn't read the service's environment",
+                    f"write $${text[1:]}, which a shell of the container replaces",
+                    "variables of the file come from the calling shell and from .env",
+                    span=node.span,
+                )
+
+
+@text_rule("TL372", Severity.ERROR, COMPOSE)
+def interpolation_refused(file: SourceText) -> Iterator[Problem]:
+    """A scalar has a `${` behind which no name stands, or that nothing closes."""
+    for node in (each for root in file.nodes for each in below(root)):
+        if not isinstance(node, Scalar) or "${" not in node.text:
+            continue
+        match = _REFUSED.search(node.text.replace("$$", "  "))
+        if match is not None:
+            yield Problem(
+                f"Compose takes {match[0]} for a variable, and it is none",
+                f"write ${match[0]}",
+                "Compose reads every ${ as the start of a variable's name, and $$ as one $",
+                span=node.span,
+            )
+
+
+@container_rule("TL362", Severity.WARNING, kinds=(COMPOSE,))
+def look_alike_in_environment(container: SourceContainer) -> Iterator[Problem]:
+    """Compose changes the text of a variable."""
+    env = at(container.own, "environment")
+    for name, node in env.items.items() if isinstance(env, Mapping) else ():
+        if not isinstance(node, Scalar) or not node.plain or value_of(node) is None:
+            continue
+        arrives = spelled(node)
+        if arrives.lower() != node.text.lower():
+            yield Problem(
+                f"{name} is written {node.text} and arrives as {arrives}",
+                f'write "{node.text}", or "{arrives}" if that is meant',
+                "YAML reads it as a number, which Compose prints in its own way",
+                span=node.span,
+            )
+
+
+@text_rule("TL361", Severity.ERROR, COMPOSE, KUBERNETES)
+def number_for_text(file: SourceText) -> Iterator[Problem]:
+    """A variable, word of a command, label or annotation is no text to its reader."""
+    if file.kind == COMPOSE:
+        yield from _of_services(file)
+        return
+    texts = [(*each, container.workload.place) for container in file.containers for each in _texts(container)]
+    texts += [(*each, "") for root in file.nodes for each in _of_metadata(root)]
+    seen: set[int] = set()
+    for what, node, place in texts:
+        if node.start not in seen and _is_other(node):
+            seen.add(node.start)
+            yield _no_text(what, node, place)
+
+
+def _of_services(file: SourceText) -> Iterator[Problem]:
+    """Yield an error for each word of a service's command that is no text to Compose."""
+    for container in file.containers:
+        for key in ("command", "entrypoint"):
+            words = at(container.own, key)
+            for each in words.items if isinstance(words, Sequence) else ():
+                if isinstance(each, Scalar) and not isinstance(value_of(each), str):
+                    yield _no_text(f"a word of {key}", each, container.workload.place)
+
+
+def _texts(container: SourceContainer) -> Iterator[tuple[str, Scalar]]:
+    listed = at(container.own, "env")
+    for each in listed.items if isinstance(listed, Sequence) else ():
+        value = at(each, "value")
+        if isinstance(value, Scalar):
+            yield "the variable's value", value
+    for key in ("command", "args"):
+        words = at(container.own, key)
+        for each in words.items if isinstance(words, Sequence) else ():
+            if isinstance(each, Scalar):
+                yield f"a word of {key}", each
+    yield from _values(at(container.pod, "nodeSelector"), "a label of nodeSelector")
+
+
+def _of_metadata(root: Node) -> Iterator[tuple[str, Scalar]]:
+    for path in ((), ("spec", "template")):
+        metadata = at(root, *path, "metadata")
+        yield from _values(at(metadata, "labels"), "a label")
+        yield from _values(at(metadata, "annotations"), "an annotation")
+
+
+def _values(node: Node | None, what: str) -> Iterator[tuple[str, Scalar]]:
+    for each in node.items.values() if isinstance(node, Mapping) else ():
+        if isinstance(each, Scalar):
+            yield what, each
+
+
+def _is_other(node: Scalar) -> bool:
+    return not is_null(node) and not isinstance(value_of(node, yaml11=True), str) and "{{" not in node.raw
+
+
+def _no_text(what: str, node: Scalar, place: str) -> Problem:
+    kind = "a truth value" if isinstance(value_of(node, yaml11=True), bool) else "a number"
+    plain = node.plain and "\n" not in node.raw and node.tag is None
+    return Problem(
+        f"{what} is {node.raw}, {kind} to YAML, where text is expected",
+        f'write "{node.raw}"',
+        "the file is refused: `cannot unmarshal number` by Kubernetes, `must be a string` by Compose",
+        place,
+        node.span,
+        edits=(Edit(node.span, f'"{node.raw}"'),) if plain else (),
+    )
+
+
+@text_rule("TL364", Severity.ERROR, KUBERNETES)
+def name_too_long(file: SourceText) -> Iterator[Problem]:
+    """The name of an object or a container is too long."""
+    for each in (each for root in file.nodes for each in _objects(root)):
+        kind = text_at(each, "kind") or ""
+        if kind in _MAX_NAME:
+            yield from _too_long(f"the name of a {kind}", at(each, "metadata", "name"), _MAX_NAME[kind], "")
+    for container in file.containers:
+        place = container.workload.place
+        yield from _too_long("the name of a container", at(container.own, "name"), _MAX_LABEL, place)
+
+
+def _objects(root: Node) -> tuple[Node, ...]:
+    items = at(root, "items")
+    if isinstance(items, Sequence) and (text_at(root, "kind") or "").endswith("List"):
+        return items.items
+    return (root,)
+
+
+def _too_long(what: str, name: Node | None, longest: int, place: str) -> Iterator[Problem]:
+    if isinstance(name, Scalar) and len(name.text) > longest and "{{" not in name.text:
+        yield Problem(
+            f"{what} has {len(name.text)} characters, and {longest} are allowed",
+            f"choose a name of at most {longest} characters",
+            "it becomes a label or a host name, which hold 63 characters with what is added",
+            place,
+            name.span,
+        )

@@ -1,0 +1,191 @@
+"""Requests for GPUs that are missing, refused, or read otherwise than they are meant."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from trainlaunch.diagnostics import Edit, Severity
+from trainlaunch.formats.gpus import GPU_RESOURCE
+from trainlaunch.formats.workload import Known, Unknown, stated
+from trainlaunch.rules.base.rule import Problem
+from trainlaunch.rules.written.commands import stated_ranks
+from trainlaunch.rules.written.evidence import gpu_count, has_gpu, is_fragment, trains
+from trainlaunch.rules.written.model import (
+    COMPOSE,
+    DEVCONTAINER,
+    GITHUB,
+    KUBERNETES,
+    SourceContainer,
+    SourceText,
+    at,
+    text_at,
+)
+from trainlaunch.rules.written.text_rule import container_rule, text_rule
+from trainlaunch.rules.written.visible_devices import GrantedGpus, contradictions
+from trainlaunch.yamltree.documents import Mapping, Scalar, Sequence
+
+_TAINTS = frozenset({"nvidia.com/gpu", "amd.com/gpu", "cloud.google.com/gke-accelerator"})
+_PART = re.compile(r"[0-9]*\.0*[1-9][0-9]*|[0-9]*[1-9][0-9]?m")
+_DEVICES = re.compile(r"([\"']?)(device=[\w-]+(?:,[\w-]+)+)\1")
+_INDEXES = re.compile(r"([\"']?)([0-9]+(?:,[0-9]+)+)\1")
+_REFUSED = "the reader of this file stops with an error, and nothing starts"
+
+
+@container_rule("TL325", Severity.INFO, COMPOSE)
+def gpu_by_cdi_name(container: SourceContainer) -> Iterator[Problem]:
+    """A service has a CDI name among its devices."""
+    devices = at(container.own, "devices")
+    for node in devices.items if isinstance(devices, Sequence) else ():
+        if isinstance(node, Scalar) and node.text.startswith("nvidia.com/gpu="):
+            yield Problem(
+                f"whether {node.text} gives a GPU depends on the engine",
+                "look for /dev/nvidia0 inside, or reserve the GPU under deploy.resources.reservations.devices",
+                "Docker 28.2 and podman-compose know CDI names; docker-compose on Podman 4 drops them",
+                span=node.span,
+            )
+            return
+
+
+@container_rule("TL365", Severity.WARNING, "docker_run", COMPOSE)
+def gpu_count_zero(container: SourceContainer) -> Iterator[Problem]:
+    """A request for GPUs asks for none."""
+    gpus = container.workload.gpus
+    if isinstance(gpus, Known) and not (gpus.value.all or gpus.value.ids or gpus.value.number):
+        right = "device_ids: ['0']" if container.workload.format == COMPOSE else "--gpus device=0"
+        yield Problem(
+            "the request for GPUs has a count of 0",
+            f"write {right} for the first GPU, or delete the request",
+            "a bare number is a count; GPUs are named by device",
+            span=gpus.span,
+        )
+
+
+@container_rule("TL352", Severity.WARNING)
+def gpu_not_requested(container: SourceContainer) -> Iterator[Problem]:
+    """A training container has no GPU beside words by which one is meant."""
+    workload = container.workload
+    if has_gpu(workload) or workload.gpus is not None or is_fragment(container) or not trains(container):
+        return
+    reason = _of_pod(container) if workload.format == KUBERNETES else _of_variables(container)
+    if reason and "unclear" not in workload.rest:
+        fix = {KUBERNETES: "add nvidia.com/gpu to resources.limits", COMPOSE: "add gpus: all to the service"}
+        yield Problem(
+            f"{reason}, and the container asks for no GPU",
+            fix.get(workload.format, "add --gpus all"),
+            "without a request training runs on the CPU, or finds no CUDA",
+        )
+
+
+def _of_variables(container: SourceContainer) -> str:
+    workload = container.workload
+    for name in ("NVIDIA_VISIBLE_DEVICES", "CUDA_VISIBLE_DEVICES"):
+        value = stated(workload.env.get(name))
+        runtime = workload.rest.get("service.runtime") or workload.rest.get("--runtime")
+        if value and value not in {"none", "void", "-1", "NoDevFiles"} and runtime is None:
+            return f"{name} is {value}"
+    return ""
+
+
+def _of_pod(container: SourceContainer) -> str:
+    pod = container.pod
+    tolerations = at(pod, "tolerations")
+    for each in tolerations.items if isinstance(tolerations, Sequence) else ():
+        key = text_at(each, "key") or ""
+        if key in _TAINTS:
+            return f"the pod tolerates {key}"
+    selector = at(pod, "nodeSelector")
+    for key in selector.items if isinstance(selector, Mapping) else ():
+        if key.startswith("nvidia.com/") or "accelerator" in key:
+            return f"the pod selects nodes by {key}"
+    if text_at(pod, "runtimeClassName") == "nvidia":
+        return "the pod's runtimeClassName is nvidia"
+    visible = container.workload.env.get("CUDA_VISIBLE_DEVICES")
+    if stated_ranks(container.argvs) and isinstance(visible, Known) and visible.value not in {"", "-1"}:
+        return f"CUDA_VISIBLE_DEVICES is {visible.value}"
+    return ""
+
+
+@container_rule("TL366", Severity.ERROR, kinds=(COMPOSE, KUBERNETES))
+def gpu_request_refused(container: SourceContainer) -> Iterator[Problem]:
+    """A request for GPUs has a form that Kubernetes or Compose refuses."""
+    yield from (
+        _refused_by_compose(container) if container.workload.format == COMPOSE else _refused_by_kubernetes(container)
+    )
+
+
+def _refused_by_compose(container: SourceContainer) -> Iterator[Problem]:
+    short = at(container.own, "gpus")
+    if isinstance(short, Scalar) and "$" not in short.text and short.text != "all":
+        message = f"gpus is {short.raw}, and takes the word all or a list of requests"
+        yield Problem(message, "write gpus: all", _REFUSED, span=short.span)
+    listed = at(container.own, "deploy", "resources", "reservations", "devices")
+    for each in listed.items if isinstance(listed, Sequence) else ():
+        if not isinstance(each, Mapping):
+            continue
+        if "capabilities" not in each.items:
+            message, fix = "a reserved device states no capabilities", "add capabilities: [gpu]"
+            yield Problem(message, fix, _REFUSED, span=each.span)
+        elif "count" in each.items and "device_ids" in each.items:
+            message, fix = "a reserved device states a count and device_ids", "keep one of count and device_ids"
+            yield Problem(message, fix, _REFUSED, span=each.span)
+
+
+def _refused_by_kubernetes(container: SourceContainer) -> Iterator[Problem]:
+    limits, requests = (at(container.own, "resources", each) for each in ("limits", "requests"))
+    for name, node in limits.items.items() if isinstance(limits, Mapping) else ():
+        if _is_gpu(name) and isinstance(node, Scalar) and _PART.fullmatch(node.text):
+            yield Problem(f"{name} is {node.raw}, and GPUs are whole", f"write {name}: 1", _REFUSED, span=node.span)
+    for name, node in requests.items.items() if isinstance(requests, Mapping) else ():
+        if not _is_gpu(name) or not isinstance(node, Scalar) or "{{" in node.text or is_fragment(container):
+            continue
+        limit = at(limits, name)
+        if limit is None:
+            fix = f"add {name}: {node.text} to resources.limits"
+            yield Problem(f"{name} {node.text} is requested without an equal limit", fix, _REFUSED, span=node.span)
+        elif isinstance(limit, Scalar) and "{{" not in limit.text and limit.text.strip() != node.text.strip():
+            message = f"{name} is {node.text} in requests and {limit.text} in limits"
+            yield Problem(message, f"write {limit.text} in both", _REFUSED, span=node.span)
+
+
+def _is_gpu(name: str) -> bool:
+    return GPU_RESOURCE.fullmatch(name) is not None
+
+
+@text_rule("TL319", Severity.ERROR)
+def gpus_list_unquoted(file: SourceText) -> Iterator[Problem]:
+    """The list of --gpus is not one CSV field."""
+    plain = file.kind not in {DEVCONTAINER, GITHUB}  # there the value stands inside another string
+    for workload in (each.workload for each in file.containers if each.workload.format == "docker_run"):
+        gpus = workload.gpus
+        text = gpus.text if isinstance(gpus, (Known, Unknown)) else ""
+        devices, indexes = _DEVICES.fullmatch(text), _INDEXES.fullmatch(text)
+        match = devices or indexes
+        if match is None or gpus is None:
+            continue
+        ids = match[2].removeprefix("device=")
+        right = f"'\"device={ids}\"'"
+        read = "a device and a count, which docker refuses"
+        if indexes:
+            read = f"a count of {ids.rpartition(',')[2]}: of bare numbers the last one holds"
+        yield Problem(
+            f"--gpus {match[2]} is read as {read}",
+            f"write --gpus {right}",
+            "the value is one CSV record; a list of devices is one field only inside double quotes",
+            workload.place,
+            gpus.span,
+            edits=(Edit(gpus.span, right),) if plain else (),
+            safe=devices is not None,
+        )
+
+
+@container_rule("TL351", Severity.WARNING)
+def visible_devices_contradict(container: SourceContainer) -> Iterator[Problem]:
+    """A variable hides GPUs which are asked for, or shows others."""
+    workload = container.workload
+    env = {name: value.value for name, value in workload.env.items() if isinstance(value, Known)}
+    # Without a request the text may run where an engine gives all GPUs by default.
+    granted = GrantedGpus(gpu_count(workload) or None, in_cluster=workload.format == KUBERNETES)
+    for name, message, why in contradictions(env, granted):
+        value = workload.env[name]
+        yield Problem(message, f"delete {name}", why, span=value.span if isinstance(value, Known) else None)

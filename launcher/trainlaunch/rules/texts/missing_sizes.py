@@ -1,0 +1,263 @@
+"""Containers whose /dev/shm has no size: none is stated, or it stands where it sizes something else."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from trainlaunch.diagnostics import Severity, Span
+from trainlaunch.formats.engine_values import engine_bytes
+from trainlaunch.formats.workload import ABSENT, Known, Unknown
+from trainlaunch.rules.base.rule import Problem
+from trainlaunch.rules.written.commands import program_of
+from trainlaunch.rules.written.ecs_fields import is_fargate
+from trainlaunch.rules.written.evidence import (
+    gpu_count,
+    has_gpu,
+    is_fragment,
+    is_torch_image,
+    size_text,
+    suggested_shm,
+    trains,
+    workers_of,
+)
+from trainlaunch.rules.written.model import (
+    COMPOSE,
+    DEVCONTAINER,
+    ECS,
+    GITHUB,
+    KUBERNETES,
+    Instruction,
+    SourceContainer,
+    SourceText,
+    at,
+    below,
+)
+from trainlaunch.rules.written.text_rule import container_rule, text_rule
+from trainlaunch.units import MIB
+from trainlaunch.yamltree.documents import Mapping, Node, Scalar, Sequence
+
+_WATCHERS = frozenset({"nvidia-smi", "rocm-smi", "nvcc", "df"})
+_ARGUMENT = re.compile(r"(?:docker_)?shm[-_]?size", re.IGNORECASE)
+_BUILDS = frozenset({"docker", "podman", "nerdctl", "buildx", "buildah", "image"})
+_BUILD_WHY = "a build's size holds for its RUN steps; an image carries none, and each container starts with 64 MiB"
+_MOUNT = re.compile(r"\bmount\s(?:(?!\bmount\s)[^;&|\n])*/dev/shm\b|\btmpfs\s+/dev/shm\b|/dev/shm\s+tmpfs\b")
+_RUN_MOUNT = re.compile(r"--mount=(?:(?!--mount=)\S)*(?:target|dst|destination)=/dev/shm\b")
+_INSTRUCTION = re.compile(r"(?:^|\s)((?:docker_)?shm[-_]?size)\s*[= ]", re.IGNORECASE)
+_VARIABLE = re.compile(r"(?:DOCKER_)?(?:DEV_?)?SHM(?:EM)?_?SIZE", re.IGNORECASE)
+
+
+class _Beside(NamedTuple):
+    """What the rest of the text says: objects with a sized pod, and whether a build of an image gets a size."""
+
+    sized_objects: set[str]
+    sized_at_build: bool
+
+
+@text_rule("TL301", Severity.ERROR)
+def shm_size_missing(file: SourceText) -> Iterator[Problem]:
+    """A container's /dev/shm is the runtime's 64 MiB, and it may need more."""
+    sized = [each for each in file.containers if file.kind == KUBERNETES and each.workload.shm.kind != ABSENT]
+    beside = _Beside(set(map(_head, sized)), _sized_at_build(file))
+    for container in file.containers:
+        shm = container.workload.shm
+        if shm.kind != ABSENT or shm.span is not None or _is_set_up(container):
+            continue
+        if is_fragment(container) or _is_of_ray(container):
+            continue
+        severity, reason = _need(container, beside)
+        if severity is not None:
+            yield _missing(file, container, reason)._replace(severity=severity)
+
+
+def _is_set_up(container: SourceContainer) -> bool:
+    """Return whether a container only prepares the pod or watches the machine."""
+    place = container.workload.place
+    if ".initContainers[" in f".{place}" or " initContainers[" in place:
+        return True
+    programs = {program_of(each) for each in container.argvs}
+    return bool(programs) and programs <= _WATCHERS
+
+
+def _is_of_ray(container: SourceContainer) -> bool:
+    """Return whether KubeRay adds /dev/shm itself: to the first container of each of its pods, at its memory limit."""
+    return container.object_kind.startswith("Ray") and container.workload.place.endswith(" containers[0]")
+
+
+def _need(container: SourceContainer, beside: _Beside) -> tuple[Severity | None, str]:
+    """Return how certain a container needs more, and by what; None where nothing says so."""
+    workload, workers = container.workload, workers_of(container)
+    training, gpus, torch = trains(container), has_gpu(workload), is_torch_image(workload)
+    count = gpu_count(workload)
+    if workers:
+        return Severity.ERROR, f"{workers} DataLoader workers"
+    if training and gpus and not (workers == 0 and count == 1):
+        return Severity.ERROR, "a training command with GPUs"
+    if (gpus or training) and _head(container) in beside.sized_objects:
+        return Severity.ERROR, "another pod of the same object has a size"
+    if training and beside.sized_at_build:
+        return Severity.ERROR, "a training command, and a size is given to `docker build` alone"
+    if torch and gpus:
+        return Severity.WARNING, "a PyTorch image with GPUs"
+    if count is not None and count > 1:
+        return Severity.WARNING, f"{count} GPUs, and NCCL puts its buffers there"
+    if torch and container.object_kind.endswith("TrainingRuntime"):
+        return Severity.WARNING, "a PyTorch image in a runtime that trains"
+    return (Severity.INFO, "a GPU; one process without workers is right without") if gpus else (None, "")
+
+
+def _head(container: SourceContainer) -> str:
+    """Return which object of a text of manifests a container is of."""
+    return container.workload.place.partition(" ")[0]
+
+
+def _sized_at_build(file: SourceText) -> bool:
+    """Return whether the file sizes /dev/shm of an image's build."""
+    return any(
+        each.text == "build" and command[index - 1].text in {"docker", "podman", "buildx"}
+        for command in file.commands
+        for index, each in enumerate(command[:4])
+        if index and any(word.text.startswith("--shm-size") for word in command)
+    )
+
+
+def _missing(file: SourceText, container: SourceContainer, reason: str) -> Problem:
+    workload = container.workload
+    size = suggested_shm(workload, workers_of(container))
+    shown = size_text(size, container)
+    fix = {
+        COMPOSE: f"add shm_size: {shown} to the service",
+        KUBERNETES: f"add the volume {{name: dshm, emptyDir: {{medium: Memory, sizeLimit: {shown}}}}} to the pod and "
+        "mount it at /dev/shm",
+        ECS: f"set linuxParameters.sharedMemorySize to {shown}",
+    }.get(workload.format, f"add --shm-size={shown}")
+    on_fargate = file.kind == ECS and is_fargate(container.pod)
+    if on_fargate:
+        fix = "run it with the launch type EC2: on Fargate /dev/shm has no size to state"
+    if file.kind == DEVCONTAINER:
+        fix = f'add "--shm-size={shown}" to runArgs'
+    elif file.kind == GITHUB and container.own is not None:
+        fix = f"add --shm-size={shown} to container.options"
+    takes_edit = not on_fargate and not isinstance(workload.shm.size, Unknown)
+    return Problem(
+        f"no size of /dev/shm is stated, so it has 64 MiB: {reason}",
+        fix,
+        "workers and ranks pass tensors through /dev/shm; where it is full they die of a bus error or hang",
+        workload.place,
+        workload.span,
+        edits=container.add_shm(size) if container.add_shm is not None and takes_edit else (),
+    )
+
+
+@text_rule("TL313", Severity.ERROR)
+def shm_size_at_build(file: SourceText) -> Iterator[Problem]:
+    """A size is one that only a build gets."""
+    unsized = [each for each in file.containers if each.workload.shm.kind == ABSENT]
+    for container in unsized:
+        if container.workload.format == COMPOSE:
+            yield from _of_service(container)
+    run = next((each.workload for each in unsized if each.workload.format == "docker_run"), None)
+    for span in (*_of_commands(file), *_of_actions(file)) if run is not None else ():
+        line = run.span.line if run is not None else 0
+        yield Problem(
+            f"this sizes /dev/shm of the build alone, and the docker run of line {line} has no --shm-size",
+            "add --shm-size to the docker run line",
+            _BUILD_WHY,
+            span=span,
+            severity=Severity.WARNING,
+        )
+
+
+def _of_service(container: SourceContainer) -> Iterator[Problem]:
+    build = at(container.own, "build")
+    named = build.items.get("shm_size") if isinstance(build, Mapping) else None
+    if isinstance(build, Mapping) and isinstance(named, Scalar):
+        span = build.keys["shm_size"].span
+        yield _unsized(container, span, "build.shm_size sizes the build alone", named.text)
+        return
+    for name, span, value in _arguments(at(build, "args")):
+        if _ARGUMENT.fullmatch(name):
+            yield _unsized(container, span, f"the build argument {name} sizes nothing", value)
+
+
+def _arguments(listed: Node | None) -> Iterator[tuple[str, Span, str]]:
+    """Yield the name of each argument of a build, its place and its value."""
+    if isinstance(listed, Mapping):
+        for name, key in listed.keys.items():
+            value = listed.items[name]
+            yield name, key.span, value.text if isinstance(value, Scalar) else ""
+    for item in listed.items if isinstance(listed, Sequence) else ():
+        if isinstance(item, Scalar):
+            name, _, text = item.text.partition("=")
+            yield name, item.span, text
+
+
+def _unsized(container: SourceContainer, span: Span, message: str, text: str) -> Problem:
+    size, place = engine_bytes(text), container.workload.place
+    takes_edit = size is not None and size >= MIB
+    return Problem(
+        f"{message}, and {place} has no shm_size",
+        f"add shm_size: {text or '2gb'} to {place}",
+        _BUILD_WHY,
+        place,
+        span,
+        edits=container.add_shm(size or 0) if takes_edit and container.add_shm is not None else (),
+    )
+
+
+def _of_commands(file: SourceText) -> Iterator[Span]:
+    """Yield the place of each size that a shell's command gives a build."""
+    for command in file.commands:
+        words = [each.text for each in command[:6]]
+        if "build" in words[1:] and set(words) & _BUILDS:
+            flags = [each for each in command if each.text.partition("=")[0] == "--shm-size"]
+            yield from (file.source.span(flag.start, flag.end) for flag in flags[:1])
+
+
+def _of_actions(file: SourceText) -> Iterator[Span]:
+    """Yield the place of each size that a workflow gives Docker's action for builds."""
+    for node in (each for root in file.nodes for each in below(root)):
+        uses, given = at(node, "uses"), at(node, "with")
+        if isinstance(uses, Scalar) and "build-push-action" in uses.text and isinstance(given, Mapping):
+            key = given.keys.get("shm-size")
+            yield from (key.span,) if key is not None else ()
+
+
+@text_rule("TL314", Severity.ERROR)
+def shm_set_in_image(file: SourceText) -> Iterator[Problem]:
+    """An instruction of a Dockerfile would size /dev/shm."""
+    for each in file.instructions:
+        message = _sizing(each)
+        if message:
+            yield Problem(
+                message,
+                "delete it, and start the container with --shm-size, shm_size or a Memory emptyDir",
+                "/dev/shm belongs to the container, which the image can't size",
+                span=file.source.span(each.start, each.end),
+            )
+
+
+def _sizing(each: Instruction) -> str:
+    if each.name == "RUN" and _MOUNT.search(each.value) and not _RUN_MOUNT.search(each.value):
+        return "a RUN step can't size /dev/shm of the container"
+    variable = _INSTRUCTION.search(each.value) if each.name == "ENV" else None
+    return f"the variable {variable[1]} sizes nothing" if variable else ""
+
+
+@container_rule("TL373", Severity.WARNING)
+def shm_size_in_environment(container: SourceContainer) -> Iterator[Problem]:
+    """A variable of a container that trains or has a GPU names a size, and its /dev/shm has none."""
+    workload, training = container.workload, trains(container)
+    if workload.shm.kind != ABSENT or is_fragment(container) or not (training or has_gpu(workload)):
+        return
+    size = size_text(suggested_shm(workload, workers_of(container)), container)
+    for name, value in workload.env.items():
+        if _VARIABLE.fullmatch(name) and isinstance(value, Known):
+            yield Problem(
+                f"the variable {name} {value.text} sizes nothing, and /dev/shm has 64 MiB",
+                f"state the size for the container: {size}",
+                "engines read flags and keys, no variables",
+                span=value.span,
+                severity=Severity.ERROR if training else None,
+            )

@@ -1,0 +1,157 @@
+"""Sizes of /dev/shm that a platform leaves out or keeps for itself: CI runners, swarm, Fargate, SageMaker, pods."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from trainlaunch.diagnostics import Severity
+from trainlaunch.formats.workload import SIZE
+from trainlaunch.rules.base.rule import Problem
+from trainlaunch.rules.written.commands import commands_in, stated_workers
+from trainlaunch.rules.written.ecs_fields import field, is_fargate
+from trainlaunch.rules.written.model import (
+    COMPOSE,
+    DEVCONTAINER,
+    ECS,
+    GITHUB,
+    GITLAB,
+    SAGEMAKER,
+    SourceContainer,
+    SourceText,
+    at,
+    below,
+    text_at,
+)
+from trainlaunch.rules.written.text_rule import at_container, container_rule, text_rule
+from trainlaunch.yamltree.documents import Mapping, Scalar, Sequence
+
+_SWARMS = ("placement", "update_config", "rollback_config", "endpoint_mode")
+_HOSTED = re.compile(r"(?:ubuntu|windows|macos)-|self-hosted$|.*\$\{\{")
+
+
+@container_rule("TL317", Severity.ERROR)
+def size_in_podman_pod(container: SourceContainer) -> Iterator[Problem]:
+    """A podman run has both --pod and --shm-size."""
+    declared = container.workload.shm.declared
+    if container.podman and declared is not None and "--pod" in container.workload.rest:
+        yield Problem(
+            f"--shm-size {declared.text} is stated for a container of a pod, whose /dev/shm is the pod's",
+            f"move --shm-size={declared.text} to podman pod create",
+            "the pod's first container owns /dev/shm of all its containers",
+            span=declared.span,
+        )
+
+
+@text_rule("TL320", Severity.ERROR, DEVCONTAINER)
+def run_args_unused(file: SourceText) -> Iterator[Problem]:
+    """RunArgs stand beside dockerComposeFile."""
+    root = file.nodes[0] if file.nodes else None
+    arguments = at(root, "runArgs")
+    if not isinstance(root, Mapping) or at(root, "dockerComposeFile") is None:
+        return
+    if isinstance(arguments, Sequence) and arguments.items:
+        yield Problem(
+            "runArgs is not used with dockerComposeFile",
+            "state them in the Compose file: shm_size: 8gb, and GPUs under deploy.resources.reservations.devices",
+            "the container is made by `docker compose up`, which takes no arguments of docker run",
+            "runArgs",
+            root.keys["runArgs"].span,
+        )
+
+
+@container_rule("TL321", Severity.INFO, kinds=(GITHUB,))
+def options_left_to_runner(container: SourceContainer) -> Iterator[Problem]:
+    """The runner of a sized container has a name that is neither GitHub's own nor self-hosted."""
+    runner, shm = at(container.pod, "runs-on"), container.workload.shm
+    if isinstance(runner, Scalar) and not _HOSTED.match(runner.text) and shm.kind == SIZE and shm.span is not None:
+        yield Problem(
+            f"if {runner.text} is a scale set in Kubernetes mode, --shm-size in container.options has no effect",
+            "add a Memory emptyDir at /dev/shm to the pod template of its container hooks",
+            "there the job's container is a pod, and docker's options are not read",
+            span=shm.span,
+        )
+
+
+@text_rule("TL326", Severity.INFO, SAGEMAKER)
+def size_for_local_mode(file: SourceText) -> Iterator[Problem]:
+    """The shm_size of local mode."""
+    config = at(file.nodes[0], "local", "container_config") if file.nodes else None
+    if isinstance(config, Mapping) and "shm_size" in config.keys:
+        yield Problem(
+            "this size holds in SageMaker's local mode alone",
+            "look at df /dev/shm on a training instance before the workers are counted there",
+            "training instances size /dev/shm themselves and don't read this file",
+            "local.container_config.shm_size",
+            config.keys["shm_size"].span,
+        )
+
+
+@text_rule("TL347", Severity.INFO)
+def shm_size_in_swarm(file: SourceText) -> Iterator[Problem]:
+    """An error for a size of `docker service`, and an info for one of a service that swarm's keys place."""
+    for command in file.commands:
+        words = [each.text for each in command]
+        service = next((index for index, each in enumerate(words[:4]) if each == "service"), 0)
+        if "docker" not in words[:service] or words[service + 1 : service + 2] not in (["create"], ["update"]):
+            continue
+        for word in command[service + 2 :]:
+            if word.known and word.text.partition("=")[0] == "--shm-size":
+                yield Problem(
+                    "docker service has no flag --shm-size",
+                    "write --mount type=tmpfs,target=/dev/shm,tmpfs-size=BYTES",
+                    "docker stops with `unknown flag: --shm-size`, exit 125",
+                    span=file.source.span(word.start, word.end),
+                    severity=Severity.ERROR,
+                )
+    for container in file.containers if file.kind == COMPOSE else ():
+        yield from at_container(container, _of_stack(container))
+
+
+def _of_stack(container: SourceContainer) -> Iterator[Problem]:
+    shm, deploy = container.workload.shm, at(container.own, "deploy")
+    key = next((each for each in _SWARMS if at(deploy, each) is not None), None)
+    if text_at(deploy, "mode") == "global":
+        key = "mode: global"
+    if shm.kind == SIZE and shm.span is not None and key is not None:
+        yield Problem(
+            f"docker stack deploy, for which deploy.{key} is, leaves shm_size out",
+            "mount a tmpfs at /dev/shm instead: type tmpfs, target /dev/shm, tmpfs.size in bytes",
+            "swarm's services have no such option; docker compose has",
+            span=shm.span,
+        )
+
+
+@container_rule("TL349", Severity.ERROR, kinds=(ECS,))
+def size_on_fargate(container: SourceContainer) -> Iterator[Problem]:
+    """A container of Fargate states a size."""
+    size = field(container.own, "linuxParameters", "sharedMemorySize")
+    if size is not None and is_fargate(container.pod):
+        yield Problem(
+            f"sharedMemorySize {size.raw} is stated for Fargate, which does not take it",
+            "run it with the launch type EC2, or delete the size and use no DataLoader workers",
+            "containers of Fargate have 64 MiB of /dev/shm",
+            span=size.span,
+        )
+
+
+@text_rule("TL350", Severity.INFO, GITLAB)
+def size_left_to_gitlab_runner(file: SourceText) -> Iterator[Problem]:
+    """The script of a job with an image states workers."""
+    root = file.nodes[0] if file.nodes else None
+    if not isinstance(root, Mapping):
+        return
+    shared = at(root, "image") is not None or at(root, "default", "image") is not None
+    for name, job in root.items.items():
+        if name.startswith(".") or not isinstance(job, Mapping) or not (shared or "image" in job.items):
+            continue
+        scripts = [each.text for each in below(at(job, "script")) if isinstance(each, Scalar)]
+        workers = stated_workers([argv for each in scripts for argv in commands_in(each)], {})
+        if workers:
+            yield Problem(
+                f"{workers} DataLoader workers run with the /dev/shm of the runner's configuration",
+                "see to it that the runner states it: shm_size in [runners.docker], or an empty_dir of medium "
+                "Memory at /dev/shm for the Kubernetes executor",
+                "a job of GitLab can't size /dev/shm, and 64 MiB are the default",
+                span=root.keys[name].span,
+            )

@@ -1,0 +1,152 @@
+"""What workers of a training script's loaders share, lack or start, as its text shows it."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from trainlaunch.diagnostics import Severity
+from trainlaunch.rules.base.rule import Problem
+from trainlaunch.rules.written.model import SourceText
+from trainlaunch.rules.written.scripts import (
+    CUDA_FIX,
+    CUDA_WHY,
+    HANDLE_FIX,
+    HANDLE_WHY,
+    PICKLE_FIX,
+    PICKLE_WHY,
+    argument,
+    datasets,
+    has_workers,
+    is_guarded,
+    loaders,
+    method,
+    name_of,
+    pickles,
+    span_of,
+)
+from trainlaunch.rules.written.text_rule import text_rule
+
+_OPENS = frozenset({"open", "io.open", "h5py.File", "lmdb.open", "tarfile.open", "zipfile.ZipFile", "sqlite3.connect"})
+_COUNTS = frozenset({"os.cpu_count", "cpu_count", "multiprocessing.cpu_count", "mp.cpu_count", "psutil.cpu_count"})
+
+
+def _walk(node: ast.AST | None) -> Iterator[ast.AST]:
+    return ast.walk(node) if node is not None else iter(())
+
+
+@text_rule("TL340", Severity.ERROR)
+def handle_shared_by_workers(file: SourceText) -> Iterator[Problem]:
+    """The workers of a loader would share a handle."""
+    for owner in datasets(file.tree) if has_workers(file.tree) else ():
+        attributes = [each for each in _walk(method(owner, "__getitem__")) if isinstance(each, ast.Attribute)]
+        stored = {name_of(each) for each in attributes if isinstance(each.ctx, ast.Store)}
+        shared = {name_of(each) for each in attributes} - stored
+        for name, value in _opened(method(owner, "__init__")):
+            if name in shared:
+                message = f"{name} is opened in __init__ and read in __getitem__, so all workers share one handle"
+                yield Problem(message, HANDLE_FIX, HANDLE_WHY, span=span_of(file, value))
+
+
+def _opened(function: ast.FunctionDef | None) -> Iterator[tuple[str, ast.Call]]:
+    for node in _walk(function):
+        if isinstance(node, ast.Assign) and isinstance(node.value, ast.Call) and name_of(node.value.func) in _OPENS:
+            for target in node.targets:
+                if name_of(target).startswith("self."):
+                    yield name_of(target), node.value
+
+
+@text_rule("TL341", Severity.ERROR)
+def cuda_in_worker(file: SourceText) -> Iterator[Problem]:
+    """What workers run moves something to the GPU."""
+    for owner in datasets(file.tree) if has_workers(file.tree) else ():
+        for node in _walk(method(owner, "__getitem__")):
+            if isinstance(node, ast.Call) and _moves(node):
+                message = "__getitem__ uses CUDA, and it runs in the workers of the loader"
+                yield Problem(message, CUDA_FIX, CUDA_WHY, span=span_of(file, node))
+
+
+def _moves(call: ast.Call) -> bool:
+    if not isinstance(call.func, ast.Attribute):
+        return False
+    words = [each.value for each in call.args if isinstance(each, ast.Constant)]
+    to_cuda = any(isinstance(each, str) and each.startswith("cuda") for each in words)
+    return call.func.attr == "cuda" or (call.func.attr == "to" and to_cuda)
+
+
+@text_rule("TL342", Severity.ERROR)
+def seed_without_worker(file: SourceText) -> Iterator[Problem]:
+    """Torch's seed is divided by 2**32."""
+    for node in _walk(file.tree):
+        if not isinstance(node, ast.BinOp) or not isinstance(node.op, ast.FloorDiv) or not _is_32_bits(node.right):
+            continue
+        if isinstance(node.left, ast.Call) and name_of(node.left.func).rpartition(".")[2] == "initial_seed":
+            yield Problem(
+                "initial_seed() // 2**32 is the same number in every worker",
+                "write initial_seed() % 2**32",
+                "the seeds of workers differ in their low bits alone, which the division drops",
+                span=span_of(file, node),
+            )
+
+
+def _is_32_bits(node: ast.expr) -> bool:
+    if isinstance(node, ast.Constant):
+        return node.value == 2**32
+    if not isinstance(node, ast.BinOp) or not isinstance(node.op, ast.Pow):
+        return False
+    return [each.value for each in (node.left, node.right) if isinstance(each, ast.Constant)] == [2, 32]
+
+
+@text_rule("TL343", Severity.ERROR)
+def lambda_to_spawned_worker(file: SourceText) -> Iterator[Problem]:
+    """A loader's own call hands a lambda to spawned workers."""
+    for call in loaders(file.tree):
+        method_of_start = pickles(call)
+        for name in ("collate_fn", "worker_init_fn") if method_of_start else ():
+            value = argument(call, name)
+            if isinstance(value, ast.Lambda):
+                message = f"{name} is a lambda, which can't be pickled for workers that {method_of_start} starts"
+                yield Problem(message, PICKLE_FIX, PICKLE_WHY, span=span_of(file, value))
+
+
+@text_rule("TL344", Severity.ERROR)
+def spawn_without_main_guard(file: SourceText) -> Iterator[Problem]:
+    """The module itself runs through a loader whose workers import it."""
+    tree = file.tree
+    if tree is None or is_guarded(tree):
+        return
+    for statement in tree.body:
+        if isinstance(statement, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+            continue
+        for call in loaders(statement):
+            if pickles(call) and _is_run_through(tree, statement, call):
+                yield Problem(
+                    f"{pickles(call)} imports this script in each worker, and it has no main guard",
+                    'run the training in a function, called under if __name__ == "__main__":',
+                    "a worker that imports the script would start workers again, which Python refuses",
+                    span=span_of(file, call),
+                )
+
+
+def _is_run_through(tree: ast.Module, made: ast.stmt, call: ast.Call) -> bool:
+    """Return whether a loop of the module itself goes through the loader."""
+    names = {name_of(each) for each in made.targets} if isinstance(made, ast.Assign) and made.value is call else set()
+    for statement in tree.body:
+        for node in ast.walk(statement) if not isinstance(statement, (ast.FunctionDef, ast.ClassDef)) else ():
+            if isinstance(node, ast.For) and (node.iter is call or (name_of(node.iter) in names - {""})):
+                return True
+    return False
+
+
+@text_rule("TL345", Severity.WARNING)
+def workers_of_host(file: SourceText) -> Iterator[Problem]:
+    """A loader's workers are the machine's CPUs."""
+    for call in loaders(file.tree):
+        value = argument(call, "num_workers")
+        if isinstance(value, ast.Call) and name_of(value.func) in _COUNTS:
+            yield Problem(
+                f"num_workers is {name_of(value.func)}(), the host's CPUs whatever the container may use",
+                'write the number of its CPUs, or int(os.environ["TRAINLAUNCH_NUM_WORKERS"])',
+                "cpu_count() knows no quota of a container; each worker costs memory and /dev/shm",
+                span=span_of(file, value),
+            )

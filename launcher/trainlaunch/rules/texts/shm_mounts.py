@@ -1,0 +1,237 @@
+"""What is mounted at /dev/shm, whose it is, and mounts that were meant for it."""
+
+from __future__ import annotations
+
+import posixpath
+import re
+from collections.abc import Iterator
+
+from trainlaunch.diagnostics import Severity
+from trainlaunch.formats.engine_values import is_shm
+from trainlaunch.formats.workload import ABSENT, BIND, CONTAINER, DISK, HOST, NONE, Known
+from trainlaunch.rules.base.rule import Problem
+from trainlaunch.rules.written.commands import Argv
+from trainlaunch.rules.written.evidence import command_span, may_mount, size_text, suggested_shm
+from trainlaunch.rules.written.model import COMPOSE, ECS, KUBERNETES, SourceContainer, SourceText, at, below, text_at
+from trainlaunch.rules.written.text_rule import container_rule, pod_rule, text_rule
+from trainlaunch.yamltree.documents import Mapping, Node, Sequence
+
+_NEARLY = re.compile(r"(?:/dev)?/(?:shm(?:em)?|smh|shmm|sshm|shared_?mem(?:ory)?)|/dev/hsm|/run/shm|/var/shm|/dev")
+_NAMED = re.compile(r"(?:^|[-_.])d?shm(?:em)?(?:$|[-_.])|shared-?mem")
+_INJECTED = "gke-gcsfuse-"  # mounted by a sidecar that GKE adds
+_IPC_WORDS = {COMPOSE: ("ipc", "shm_size"), ECS: ("ipcMode", "sharedMemorySize")}
+
+
+def _items(node: Node | None) -> tuple[Node, ...]:
+    return node.items if isinstance(node, Sequence) else ()
+
+
+def _at_shm(container: SourceContainer, *, read_only: bool = False) -> list[Known[str]]:
+    """Return the targets of a container's mounts at /dev/shm."""
+    mounts = [each for each in container.workload.mounts if each.read_only or not read_only]
+    return [each.target for each in mounts if isinstance(each.target, Known) and is_shm(each.target.value)]
+
+
+@container_rule("TL309", Severity.ERROR)
+def shm_on_disk(container: SourceContainer) -> Iterator[Problem]:
+    """A disk is mounted at /dev/shm."""
+    if container.workload.shm.kind == DISK:
+        pod = container.workload.format == KUBERNETES
+        yield Problem(
+            "what is mounted at /dev/shm lies on a disk, not in memory",
+            "use emptyDir: {medium: Memory, sizeLimit: …}" if pod else "delete the mount and state shm_size",
+            "batches that workers pass on are then written to the disk",
+            span=container.workload.shm.span,
+        )
+
+
+@text_rule("TL310", Severity.ERROR)
+def shm_volume_unmounted(file: SourceText) -> Iterator[Problem]:
+    """None of a pod's containers mounts its Memory emptyDir anywhere."""
+    pods: dict[int, list[SourceContainer]] = {}
+    for container in file.containers:
+        if container.pod is not None:
+            pods.setdefault(id(container.pod), []).append(container)
+    for containers in pods.values():
+        pod = containers[0].pod
+        if any(each.workload.shm.kind != ABSENT for each in containers):
+            continue  # the pod sizes /dev/shm by another volume
+        if isinstance(at(pod, "volumeMounts"), Sequence):
+            continue
+        mounts = [mount for each in containers for mount in _items(at(each.own, "volumeMounts"))]
+        mounted = {text_at(mount, "name") for mount in mounts}
+        main = next((each for each in containers if "initContainers" not in each.workload.place), containers[0])
+        for volume in _items(at(pod, "volumes")):
+            name = text_at(volume, "name")
+            in_memory = text_at(volume, "emptyDir", "medium") == "Memory"
+            if name and in_memory and name not in mounted and not name.startswith(_INJECTED):
+                yield Problem(
+                    f"the volume {name} lies in memory, and no container mounts it",
+                    f"add {{name: {name}, mountPath: /dev/shm}} to volumeMounts of the container that trains",
+                    "a volume without a mount does nothing; /dev/shm keeps 64 MiB",
+                    main.workload.place,
+                    (at(volume, "name") or volume).span,
+                )
+
+
+@pod_rule("TL311", Severity.ERROR)
+def mounts_outside_container(container: SourceContainer) -> Iterator[Problem]:
+    """A pod has volumeMounts of its own."""
+    pod = container.pod
+    key = pod.keys.get("volumeMounts") if pod is not None and pod is not container.own else None
+    if key is not None and isinstance(at(pod, "volumeMounts"), Sequence):
+        yield Problem(
+            "volumeMounts is not a field of a pod's spec, so nothing is mounted",
+            "move it into the container that trains, as containers[0].volumeMounts",
+            "the API server refuses or drops it; each container has volumeMounts of its own",
+            span=key.span,
+        )
+
+
+@text_rule("TL312", Severity.ERROR, KUBERNETES)
+def claim_template_of_memory(file: SourceText) -> Iterator[Problem]:
+    """An emptyDir stands among the templates of claims."""
+    for node in (each for root in file.nodes for each in below(root)):
+        for item in _items(at(node, "volumeClaimTemplates")):
+            if isinstance(item, Mapping) and "emptyDir" in item.keys:
+                yield Problem(
+                    "volumeClaimTemplates holds claims, and this is an emptyDir",
+                    "move it to spec.volumes, as {name: …, emptyDir: {medium: Memory, sizeLimit: …}}",
+                    "each item of volumeClaimTemplates becomes a claim on a disk, whatever else it says",
+                    span=item.keys["emptyDir"].span,
+                )
+
+
+@container_rule("TL330", Severity.WARNING)
+def shm_of_host(container: SourceContainer) -> Iterator[Problem]:
+    """A folder of the host is mounted at /dev/shm."""
+    if container.workload.shm.kind == BIND:
+        yield Problem(
+            "a folder of the host is mounted at /dev/shm, so its size and leftovers are the host's",
+            "delete the mount and state a size",
+            "what dead jobs left there stays, and fills it for all that share it",
+            span=container.workload.shm.span,
+        )
+
+
+@container_rule("TL331", Severity.ERROR)
+def shm_read_only(container: SourceContainer) -> Iterator[Problem]:
+    """A mount at /dev/shm can't be written."""
+    for target in _at_shm(container, read_only=True)[-1:]:
+        yield Problem(
+            "/dev/shm is mounted read-only, and workers write there",
+            "delete the option that makes it read-only",
+            "a worker passes each batch on through a file that it makes in /dev/shm",
+            span=target.span,
+        )
+
+
+@container_rule("TL336", Severity.ERROR)
+def shm_mounted_twice(container: SourceContainer) -> Iterator[Problem]:
+    """More than one mount stands at /dev/shm."""
+    targets = _at_shm(container)
+    if len(targets) > 1:
+        yield Problem(
+            f"{len(targets)} mounts stand at /dev/shm",
+            "delete all but one",
+            "Kubernetes and docker refuse two mounts at one place, or show the last alone",
+            span=targets[-1].span,
+        )
+
+
+@container_rule("TL337", Severity.WARNING, kinds=(KUBERNETES,))
+def shm_by_subpath(container: SourceContainer) -> Iterator[Problem]:
+    """A mount at /dev/shm has a subPath."""
+    for mount in _items(at(container.own, "volumeMounts")):
+        path = at(mount, "subPath") or at(mount, "subPathExpr")
+        if path is not None and is_shm(text_at(mount, "mountPath") or ""):
+            yield Problem(
+                f"/dev/shm is the folder {path.raw} of the volume {text_at(mount, 'name')}",
+                "delete subPath, and give /dev/shm a volume of its own",
+                "others that mount the volume fill it, and the folder has not the mode of /dev/shm",
+                span=path.span,
+            )
+
+
+@container_rule("TL338", Severity.ERROR)
+def shm_at_wrong_place(container: SourceContainer) -> Iterator[Problem]:
+    """A mount in memory is named for /dev/shm, or nearly is there, where nothing is."""
+    if container.workload.shm.kind != ABSENT:
+        return
+    listed = _items(at(container.own, "volumeMounts")) if container.workload.format == KUBERNETES else ()
+    named = {text_at(each, "mountPath") for each in listed if _NAMED.search(text_at(each, "name") or "")}
+    for mount in container.workload.mounts:
+        if mount.type != "tmpfs" or not isinstance(mount.target, Known):
+            continue
+        path = posixpath.normpath("/" + mount.target.value.lstrip("/"))
+        if _NEARLY.fullmatch(path) or mount.target.value in named:
+            yield Problem(
+                f"a mount in memory stands at {mount.target.value}, and /dev/shm has 64 MiB",
+                "mount it at /dev/shm",
+                "PyTorch, NCCL and semaphores use /dev/shm alone",
+                span=mount.target.span,
+            )
+
+
+@container_rule("TL348", Severity.ERROR)
+def remount_in_container(container: SourceContainer) -> Iterator[Problem]:
+    """A container mounts /dev/shm itself and may not."""
+    if any(map(_mounts_shm, container.argvs)) and not may_mount(container.workload):
+        size = size_text(suggested_shm(container.workload, None), container)
+        yield Problem(
+            "the command mounts /dev/shm, for which the container has no capability",
+            f"state the size for the container: {size}",
+            "mount needs SYS_ADMIN, and stops with `permission denied`, exit 32",
+            span=command_span(container.workload),
+        )
+
+
+def _mounts_shm(argv: Argv) -> bool:
+    words = [each for each in argv if each != "sudo"]
+    return bool(words) and posixpath.basename(words[0]) == "mount" and any(map(is_shm, words[1:]))
+
+
+@container_rule("TL315", Severity.WARNING)
+def ipc_with_size(container: SourceContainer) -> Iterator[Problem]:
+    """An ipc mode takes the effect of a stated size."""
+    workload, shm = container.workload, container.workload.shm
+    if shm.kind not in {HOST, CONTAINER, NONE} or shm.declared is None or shm.span is None or "--pod" in workload.rest:
+        return
+    mode, size = _IPC_WORDS.get(workload.format, ("--ipc", "--shm-size"))
+    why = "the container then has the /dev/shm of what it shares, at that one's size"
+    if container.podman:
+        why = "podman stops with: cannot set shmsize when running in the {host } IPC Namespace (exit 125)"
+    yield Problem(
+        f"{mode} is {shm.kind}, so {size} {shm.declared.text} is not in effect",
+        f"delete {mode}, and keep {size}",
+        why,
+        span=shm.span,
+        severity=Severity.ERROR if container.podman else None,
+    )
+
+
+@pod_rule("TL316", Severity.INFO)
+def ipc_of_host(container: SourceContainer) -> Iterator[Problem]:
+    """A container, once a pod, has the host's /dev/shm and no size beside it."""
+    workload, shm = container.workload, container.workload.shm
+    if shm.kind == HOST and shm.declared is None and shm.span is not None:
+        pod = workload.format == KUBERNETES
+        yield Problem(
+            "/dev/shm is the host's, whose size and leftovers nothing here states",
+            "mount an emptyDir of medium Memory with a sizeLimit at /dev/shm" if pod else "state a size instead",
+            "hosts of minikube and kind have 64 MiB; a shared one keeps what dead jobs left in it",
+            span=shm.span,
+        )
+
+
+@container_rule("TL346", Severity.INFO)
+def ipc_of_none(container: SourceContainer) -> Iterator[Problem]:
+    """A container has no /dev/shm, and no size beside it says that one is meant."""
+    shm = container.workload.shm
+    if shm.kind == NONE and shm.declared is None:
+        yield Problem(
+            "ipc none leaves the container without /dev/shm",
+            "delete the ipc mode and state a size",
+            "the runtime mounts nothing there, and workers, NCCL and semaphores need it",
+            span=shm.span,
+        )

@@ -1,0 +1,39 @@
+"""What a follower keeps of the attempt that it follows."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from trainlaunch.run.backend import Peak
+from trainlaunch.run.kept import Kept
+from trainlaunch.run.measured import highest
+from trainlaunch.run.watch import Log, ShmWatch
+
+
+class Watched(NamedTuple):
+    """What is kept of one container while it is followed."""
+
+    log: Log
+    shm: ShmWatch
+
+
+class Attempt(NamedTuple):
+    """One attempt of a run; `watched` has its containers by node, under None where there is one.
+
+    `resumed`: somebody else started it, so its first output is the log's, as far as the log goes back.
+    """
+
+    container: str
+    run: str
+    number: int
+    watched: dict[int | None, Watched]
+    resumed: bool = False
+
+    def preflight(self, node: int | None) -> bool | None:
+        """Return whether the preflight of a container spoke; None where it may have, before what was seen."""
+        return self.watched[node].log.preflight_spoke or (None if self.resumed else False)
+
+    def peak(self, kept: Kept | None) -> Peak | None:
+        """Return the highest peak in /dev/shm of its containers that anyone saw: `status` may have seen more."""
+        noted = [] if kept is None else [kept.peak(self.number, node) for node in self.watched]
+        return highest([*noted, *(each.shm.seen for each in self.watched.values())])

@@ -1,0 +1,60 @@
+"""Which backend runs a target's jobs: one row a target on this machine; an engine is Docker's or Podman's."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING
+
+from trainlaunch.run.backend import Backend, Say
+from trainlaunch.run.docker.backend import DockerBackend
+from trainlaunch.run.docker.client import Engine, find_endpoint
+from trainlaunch.targets import COMPOSE, DOCKER, LOCAL
+
+if TYPE_CHECKING:
+    from trainlaunch.run.compose.backend import ComposeBackend
+
+
+def backend_named(target: str, say: Say) -> Backend:
+    """Return the backend of a target on this machine; `say` hears which engine stands in for Docker's.
+
+    Raises TargetUnavailable where no engine answers.
+    """
+    return _BACKENDS[target](say)
+
+
+def docker_backend(say: Say) -> DockerBackend:
+    """Return the backend of single containers, on the engine that is there."""
+    from trainlaunch.run.podman.backend import PodmanBackend
+
+    engine = _engine(say)
+    return PodmanBackend(engine, say=say) if engine.is_podman else DockerBackend(engine, say=say)
+
+
+def compose_backend(say: Say) -> ComposeBackend:
+    """Return the backend of Compose, on the engine that is there."""
+    from trainlaunch.run.compose.backend import ComposeBackend
+    from trainlaunch.run.podman.compose import PodmanCompose
+
+    engine = _engine(say)
+    return PodmanCompose(engine, say=say) if engine.is_podman else ComposeBackend(engine, say=say)
+
+
+def _local_backend(say: Say) -> Backend:
+    from trainlaunch.run.local.backend import LocalBackend
+
+    return LocalBackend(say=say)
+
+
+def _engine(say: Say) -> Engine:
+    engine = Engine(find_endpoint())
+    podman = engine.endpoint.podman
+    if podman is not None:
+        say(f"trainlaunch: no Docker engine is here; using {podman.named()}")
+    return engine
+
+
+_BACKENDS: Mapping[str, Callable[[Say], Backend]] = {
+    DOCKER.name: docker_backend,
+    COMPOSE.name: compose_backend,
+    LOCAL.name: _local_backend,
+}

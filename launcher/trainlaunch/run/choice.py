@@ -1,0 +1,132 @@
+"""Which runs the argument RUN means: an exact name, then a job, then the start of a run's id; and whose they are."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple, Protocol, TypeVar
+
+from trainlaunch.diagnostics import Diagnostic
+from trainlaunch.errors import UsageError
+from trainlaunch.units import counted
+from trainlaunch.visible import one_line
+
+LEAST_PREFIX = 4
+MOST_LISTED = 10
+_ID_PREFIX = re.compile(rf"[0-9a-f]{{{LEAST_PREFIX},}}")
+_PLAIN = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,252}")
+
+
+class Candidate(Protocol):
+    """A run that may be meant."""
+
+    @property
+    def job(self) -> str:
+        """Its job."""
+
+    @property
+    def names(self) -> frozenset[str]:
+        """Its exact names."""
+
+    @property
+    def id(self) -> str:
+        """What tells it from others, as `ps` shows it."""
+
+    @property
+    def owner(self) -> str:
+        """Whose it is, empty where nothing says so."""
+
+    @property
+    def is_mine(self) -> bool:
+        """Whether it is the caller's own."""
+
+    @property
+    def running(self) -> bool:
+        """Whether it runs now."""
+
+    @property
+    def created(self) -> float:
+        """When it was made, in seconds since the epoch."""
+
+    @property
+    def state(self) -> str:
+        """How it stands, in a word or two."""
+
+
+C = TypeVar("C", bound=Candidate)
+
+
+class Asked(NamedTuple):
+    """What a verb is asked about: `text` as typed; `job` is the name in the file that it names, None for no file."""
+
+    text: str
+    job: str | None = None
+
+
+def check_argument(text: str) -> None:
+    """Raise UsageError (TL118) for a RUN that no run can be called; an engine would take `` or `*` for every run."""
+    if not _PLAIN.fullmatch(text):
+        raise UsageError(
+            [
+                Diagnostic(
+                    "TL118",
+                    f"RUN is {text!r}, which no job and no run is called",
+                    "name a job file, a job, a run, or the first 4 or more digits of a run's id; `trainlaunch ps` "
+                    "lists them",
+                    why="names have letters, digits, '-', '_' and '.', and begin with a letter or digit",
+                )
+            ]
+        )
+
+
+def matching(candidates: Iterable[C], asked: Asked) -> tuple[C, ...]:
+    """Return the runs that are meant, newest first; none where nothing is. Raises UsageError (TL119)."""
+    known = sorted(candidates, key=_created, reverse=True)
+    if asked.job is not None:
+        return tuple(each for each in known if each.job == asked.job)
+    named = tuple(each for each in known if asked.text in each.names)
+    of_job = tuple(each for each in known if each.job == asked.text)
+    # A job's run usually has the job's own name, and the earlier ones have lost it to that: then the job is meant.
+    exact = tuple(each for each in named if each.job != asked.text)
+    if exact or of_job:
+        return exact or of_job
+    started = tuple(each for each in known if _ID_PREFIX.fullmatch(asked.text) and each.id.startswith(asked.text))
+    if len(started) > 1:
+        raise _refused(f"{asked.text} is the start of {counted(len(started), 'run id')}", started)
+    return started
+
+
+def newest_allowed(found: Sequence[C]) -> C | None:
+    """Return the newest run that is the caller's own; None where all are somebody else's."""
+    return next((each for each in found if each.is_mine), None)
+
+
+def removable(found: Sequence[C], what: str, *, anyones: bool = False) -> C:
+    """Return the one run that `down` may take; `anyones`: whose they are doesn't matter.
+
+    Raises UsageError (TL119) where it would have to guess.
+    """
+    running = [each for each in found if each.running]
+    others = [] if anyones else [each for each in found if not each.is_mine]
+    if others:
+        raise _refused(f"{what} has {counted(len(others), 'run')} that are not yours", found)
+    if len(running) > 1:
+        raise _refused(f"{what} has {counted(len(running), 'run')} that are running, and `down` takes one", found)
+    return running[0] if running else found[0]
+
+
+def listing(found: Sequence[Candidate]) -> str:
+    """Return runs as a list for an error, a line each."""
+    cells = ((each.id, each.job, each.state, each.owner or "no owner") for each in found[:MOST_LISTED])
+    lines = ["  ".join(map(one_line, each)) for each in cells]
+    more = [f"and {len(found) - MOST_LISTED} more"] * (len(found) > MOST_LISTED)
+    return "\n          ".join(["they are", *lines, *more])
+
+
+def _refused(message: str, found: Sequence[Candidate]) -> UsageError:
+    fix = "name one by its id; `--all` takes all of yours, `--owner NAME` or `--owner any` those of others too"
+    return UsageError([Diagnostic("TL119", message, fix, why=listing(found))])
+
+
+def _created(run: Candidate) -> float:
+    return run.created

@@ -1,0 +1,175 @@
+"""Gets the image of a plan into the engine, with progress, and reads its ENTRYPOINT."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from trainlaunch.diagnostics import Diagnostic
+from trainlaunch.errors import TargetUnavailable
+from trainlaunch.job.entrypoint import drops_command, lines_without
+from trainlaunch.plan.launch_plan import LaunchPlan
+from trainlaunch.run.backend import Say
+from trainlaunch.run.docker.client import Engine, EngineRefused
+from trainlaunch.units import human_size
+
+if TYPE_CHECKING:
+    from rich.progress import Progress
+
+IMAGE = "TL503"
+
+
+def ensure_image(engine: Engine, plan: LaunchPlan, say: Say) -> Mapping[str, Any]:
+    """Return the engine's description of job.image, pulled as pull_policy says.
+
+    Raises TargetUnavailable: TL503 where it can't be had, TL509 for an ENTRYPOINT that the job doesn't mention.
+    """
+    job = plan.job
+    image = None if job.pull_policy == "always" else inspect_image(engine, job.image)
+    if image is None and job.pull_policy == "never":
+        raise TargetUnavailable([_absent(plan)])
+    if image is None:
+        _pull(engine, plan, say)
+        image = inspect_image(engine, job.image)
+    if image is None:
+        raise TargetUnavailable([_absent(plan)])
+    entrypoint = (image.get("Config") or {}).get("Entrypoint")
+    if entrypoint and job.image_entrypoint is None:
+        raise TargetUnavailable([unmentioned_entrypoint(plan, entrypoint)])
+    return image
+
+
+def inspect_image(engine: Engine, image: str) -> Mapping[str, Any] | None:
+    """Return the engine's description of an image, or None where it has none of that name."""
+    try:
+        with engine.attempting(f"inspect image {image}") as client:
+            found: Mapping[str, Any] = client.inspect_image(image)
+            return found
+    except EngineRefused as refused:
+        if refused.status == 404:
+            return None
+        raise
+
+
+def _pull(engine: Engine, plan: LaunchPlan, say: Say) -> None:
+    image = plan.job.image
+    say(f"pulling {image}")
+    try:
+        with engine.attempting(f"pull {image}") as client:
+            events = client.pull(image, stream=True, decode=True)
+            error = _show_progress(events, say)
+    except EngineRefused as refused:
+        raise TargetUnavailable([_pull_refused(plan, refused.explanation)]) from refused
+    if error:
+        raise TargetUnavailable([_pull_refused(plan, error)])
+
+
+def _show_progress(events: Iterable[Mapping[str, Any]], say: Say) -> str:
+    """Show a pull as one bar on a terminal, as a line a layer elsewhere; return the engine's error, or nothing."""
+    layers = Layers()
+    if not sys.stderr.isatty():
+        for event in events:
+            if layers.take(event):
+                say(layers.line())
+        return layers.error
+    with _bar() as bar:
+        task = bar.add_task("pulling", total=None)
+        for event in events:
+            layers.take(event)
+            bar.update(task, completed=layers.received, total=layers.total or None)
+    return layers.error
+
+
+def _bar() -> Progress:
+    from rich.console import Console
+    from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn
+
+    columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn(binary_units=True))
+    return Progress(*columns, console=Console(stderr=True), transient=True)
+
+
+class Layers:
+    """The state of a pull: bytes received of the layers that announced a size, and the layers that are complete."""
+
+    def __init__(self) -> None:
+        self._sizes: dict[str, tuple[int, int]] = {}
+        self._complete: set[str] = set()
+        self.error = ""
+
+    @property
+    def received(self) -> int:
+        """Bytes downloaded."""
+        return sum(done for done, _ in self._sizes.values())
+
+    @property
+    def total(self) -> int:
+        """Bytes of all layers that announced their size."""
+        return sum(size for _, size in self._sizes.values())
+
+    def take(self, event: Mapping[str, Any]) -> bool:
+        """Take one progress event of the engine; return whether it completed a layer."""
+        self.error = str(event.get("error") or self.error)
+        layer, status = str(event.get("id", "")), event.get("status")
+        if status == "Downloading":
+            detail = event.get("progressDetail") or {}
+            self._sizes[layer] = (int(detail.get("current") or 0), int(detail.get("total") or 0))
+        elif status == "Download complete" and layer in self._sizes:
+            self._sizes[layer] = (self._sizes[layer][1],) * 2
+        elif status == "Pull complete":
+            self._complete.add(layer)
+            return True
+        return False
+
+    def line(self) -> str:
+        """Return the progress as a line for a log."""
+        return f"pulled {len(self._complete)} layers, {human_size(self.received)}"
+
+
+def _absent(plan: LaunchPlan) -> Diagnostic:
+    image = plan.job.image
+    return Diagnostic(
+        code=IMAGE,
+        message=f"image {image} is not on this engine and pull_policy is {plan.job.pull_policy}",
+        why="nothing is pulled with that policy",
+        fix=f"run `docker pull {image}` or `docker build -t {image} .`, or set pull_policy to missing",
+        span=plan.job.span("image"),
+        field="image",
+    )
+
+
+def _pull_refused(plan: LaunchPlan, words: str) -> Diagnostic:
+    image = plan.job.image
+    lowered = words.lower()
+    network = any(each in lowered for each in ("timeout", "lookup", "connection refused", "no route", "unreachable"))
+    advice = (
+        f"check this host's way to the registry and retry; or load it by `docker load` or `docker build -t {image} .`"
+        if network
+        else f"check the spelling of {image}, run `docker login` for a private registry, or build it under that name"
+    )
+    return Diagnostic(
+        code=IMAGE,
+        message=f"docker: pull image {image}: the engine could not get it",
+        why=f"the engine says: {words.strip()}",
+        fix=advice,
+        span=plan.job.span("image"),
+        field="image",
+    )
+
+
+def unmentioned_entrypoint(plan: LaunchPlan, entrypoint: list[str]) -> Diagnostic:
+    """Return the error for an image whose ENTRYPOINT the job does not mention (TL509)."""
+    fix = f"add `image_entrypoint: {json.dumps(entrypoint, ensure_ascii=False)}` to run it in front, or "
+    fix += "`image_entrypoint: []` to drop it"
+    if drops_command(entrypoint):
+        own = "put what it does at the start of a script, and " if len(entrypoint) > 2 else ""
+        fix = f"{own}add {lines_without(entrypoint, plan.job.command)}: it doesn't run what stands behind it"
+    return Diagnostic(
+        code="TL509",
+        message=f"image {plan.job.image} has an ENTRYPOINT and the job has no image_entrypoint",
+        why="the preflight takes the place of the ENTRYPOINT, which would then not run",
+        fix=fix,
+        span=plan.job.span("image"),
+        field="image_entrypoint",
+    )

@@ -1,0 +1,110 @@
+"""Reads the engine's own description of a container into a Started."""
+
+from __future__ import annotations
+
+import contextlib
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import PurePosixPath
+from typing import Any
+
+from trainlaunch.container.preflight import has_a_front
+from trainlaunch.job.reserved import LABEL_PREFIX, SECRETS_FOLDER
+from trainlaunch.plan.planned import LABEL as PLAN_LABEL
+from trainlaunch.plan.planned import planned_from, whole_number
+from trainlaunch.run.backend import Started
+from trainlaunch.run.gpus_held import GPUS, held_in
+from trainlaunch.run.owner import MEASURES, OWNER_KEY
+from trainlaunch.run.secrets import read_beginning
+from trainlaunch.run.timestamps import seconds
+from trainlaunch.targets import COMPOSE, DOCKER
+
+COMPOSE_PROJECT = "com.docker.compose.project"  # every Compose puts it on all that it makes
+SECRETS = "secrets"  # the label that names a run's secrets, after its prefix
+MOST_SHOWN = 40
+_NAME = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
+_WHOLE = re.compile(r"[0-9]{1,18}")
+_FITTING = {
+    **dict.fromkeys(("job", MEASURES), _NAME),
+    GPUS: re.compile(r"[-,:/A-Za-z0-9]{0,4096}"),
+    "run": re.compile(r"[A-Za-z0-9-]{0,63}"),
+    **dict.fromkeys(("attempt", "max-attempts", "ttl-after-finished", "node"), _WHOLE),
+}
+_RUNNING = frozenset({"running", "paused", "restarting", "removing", "stopping"})
+
+
+def started_from(inspected: Mapping[str, Any]) -> Started:
+    """Return what `docker inspect` says about a container of ours."""
+    state, host = inspected["State"], inspected["HostConfig"]
+    labels = inspected["Config"].get("Labels") or {}
+    status = state["Status"]
+    never_ran = status == "created"
+    health = state.get("Health") or {}
+    results = [each for each in health.get("Log") or () if status in _RUNNING or _came_to_a_result(each)] or [{}]
+    return Started(
+        id=inspected["Id"],
+        name=inspected["Name"].lstrip("/"),
+        job=labels.get(LABEL_PREFIX + "job", ""),
+        run=labels.get(LABEL_PREFIX + "run", ""),
+        attempt=_number(labels, "attempt") or 1,
+        max_attempts=_number(labels, "max-attempts") or 1,
+        status="created" if never_ran else "running" if status in _RUNNING else "exited",
+        exit_code=None if never_ran or status in _RUNNING else state["ExitCode"],
+        error=state.get("Error") or "",
+        oom_killed=bool(state.get("OOMKilled")),
+        # The engine calls each ended container unhealthy, since nobody checks it any more.
+        health=health.get("Status", "") if status in _RUNNING else "",
+        health_output=str(results[-1].get("Output", "")).strip(),
+        created=seconds(inspected["Created"]),
+        started=seconds(state["StartedAt"]),
+        finished=seconds(state["FinishedAt"]),
+        ipc_mode=host.get("IpcMode") or "",
+        shm_size=host.get("ShmSize") or 0,
+        memory=host.get("Memory") or 0,
+        pid=state.get("Pid") or 0,
+        planned=planned_from(labels.get(LABEL_PREFIX + PLAN_LABEL), size=host.get("ShmSize")),
+        ttl=_number(labels, "ttl-after-finished"),
+        target=(COMPOSE if COMPOSE_PROJECT in labels else DOCKER).name,
+        node=_number(labels, "node"),
+        project=labels.get(COMPOSE_PROJECT, ""),
+        owner=labels.get(LABEL_PREFIX + OWNER_KEY, ""),
+        measures=labels.get(LABEL_PREFIX + MEASURES, ""),
+        gpus=labels.get(LABEL_PREFIX + GPUS) or held_in(host),
+        fronted=has_a_front((inspected.get("Path") or "", *(inspected.get("Args") or ()))),
+    )
+
+
+def secrets_of(inspected: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """Yield the names and values of a container's secrets: its variables that a label names, and its mounted files.
+
+    A file is read where it is on this machine, and readable.
+    """
+    config = inspected.get("Config") or {}
+    names = (config.get("Labels") or {}).get(LABEL_PREFIX + SECRETS, "").split(",")
+    variables = (each.partition("=") for each in config.get("Env") or ())
+    yield from ((name, value) for name, _, value in variables if name in names)
+    for each in inspected.get("Mounts") or ():
+        place = PurePosixPath(each.get("Destination") or "/")
+        if str(place.parent) == SECRETS_FOLDER:
+            with contextlib.suppress(OSError):
+                yield place.name, read_beginning(each.get("Source") or "")
+
+
+def alien_label(inspected: Mapping[str, Any]) -> str:
+    """Return the first label of a container that nothing of ours wrote so, as a clause; empty where all fit."""
+    labels = (inspected.get("Config") or {}).get("Labels") or {}
+    for key, fits in _FITTING.items():
+        value = labels.get(LABEL_PREFIX + key)
+        if value is not None and not fits.fullmatch(str(value)):
+            shown = str(value) if len(str(value)) <= MOST_SHOWN else f"{str(value)[:MOST_SHOWN]}…"
+            return f"its label {LABEL_PREFIX}{key} is {shown!r}"
+    return ""
+
+
+def _number(labels: Mapping[str, str], key: str) -> int | None:
+    return whole_number(labels.get(LABEL_PREFIX + key))
+
+
+def _came_to_a_result(check: Mapping[str, Any]) -> bool:
+    """Whether a health check said something; the last one often ends with the container, in words of the runtime."""
+    return check.get("ExitCode") in (0, 1)

@@ -1,0 +1,203 @@
+"""The runs that a cluster holds, found by our labels; a run is all that one rendering made."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from trainlaunch.diagnostics import Diagnostic
+from trainlaunch.kinds import POD, TRAINING_RUNTIME, Path, objects, workloads
+from trainlaunch.run import wording
+from trainlaunch.run.kubernetes.client import Cluster
+from trainlaunch.run.kubernetes.objects import (
+    JOB_LABEL,
+    Object,
+    Reference,
+    Unlisted,
+    collection,
+    found,
+    is_everywhere,
+    listed,
+    owned,
+    pods_path,
+)
+from trainlaunch.run.kubernetes.pods import Pod, first_to_fail, in_order, pod_from
+from trainlaunch.run.timestamps import seconds
+
+SUCCESS = frozenset({"Complete", "Completed", "Succeeded"})
+NO_CODE = "no process of it left an exit code"
+Say = Callable[[str], None]
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterRun:
+    """One run: its workload object as it is now."""
+
+    job: str
+    main: Reference
+    thing: Object
+
+    @property
+    def selector(self) -> str:
+        """The labels of its pods, of which one is its controller's."""
+        return pods_selector(self.job, self.main.kind, self.main.name)
+
+    @property
+    def created(self) -> float:
+        """When its workload object was made."""
+        return seconds(self.thing["metadata"].get("creationTimestamp") or "0001-01-01T00:00:00Z")
+
+    @property
+    def result(self) -> Result:
+        """How it stands."""
+        return result_of(self.thing)
+
+
+def pods_selector(job: str, kind: str, name: str) -> str:
+    """Return the labels of the pods of a workload, whose kind is as in a manifest."""
+    return f"{JOB_LABEL}={job},{workloads()[kind].pod_label}={name}"
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """How a workload stands: `state` is pending, running, complete or failed; a failure has the cluster's words."""
+
+    state: str
+    reason: str = ""
+    words: str = ""
+    finished: float = 0.0
+
+    @property
+    def ended(self) -> bool:
+        """Whether it will start no more pods."""
+        return self.state in {"complete", "failed"}
+
+
+def result_of(thing: Object) -> Result:
+    """Return how a workload object stands, whatever its kind: by a pod's phase, else by its conditions."""
+    status = thing.get("status") or {}
+    if thing.get("kind") == POD.name:
+        return _of_pod(pod_from(thing))
+    for each in status.get("conditions") or ():
+        if each.get("status") == "True" and each.get("type") in {*SUCCESS, "Failed"}:
+            return Result(
+                "complete" if each["type"] in SUCCESS else "failed",
+                str(each.get("reason") or ""),
+                " ".join(str(each.get("message") or "").split()),
+                seconds(each["lastTransitionTime"]) if each.get("lastTransitionTime") else 0.0,
+            )
+    return Result("running" if status.get("ready") else "pending")
+
+
+def state_now(result: Result, pods: Iterable[Pod]) -> str:
+    """Return a workload's state by its pods: a Job calls a pod active that still waits."""
+    if result.ended:
+        return result.state
+    return "running" if any(pod.state == "running" for pod in pods) else "pending"
+
+
+def _of_pod(pod: Pod) -> Result:
+    if pod.phase in {"Succeeded", "Failed"}:
+        state = "complete" if pod.phase == "Succeeded" else "failed"
+        return Result(state, pod.reason, pod.words, pod.finished)
+    return Result("running" if pod.state == "running" else "pending")
+
+
+def pods_of_run(cluster: Cluster, run: ClusterRun) -> tuple[Pod, ...]:
+    """Return the pods of a run that the cluster still knows, oldest first."""
+    return in_order(pod_from(thing) for _, thing in listed(cluster, POD.name, run.selector))
+
+
+def pod_now(cluster: Cluster, pod: Pod) -> Pod | None:
+    """Return a pod as it is now; None where the cluster has it no more, or another one of its name."""
+    thing = found(cluster, Reference(pods_path(cluster), POD.name, pod.name))
+    now = None if thing is None else pod_from(thing)
+    return now if now is not None and now.uid == pod.uid else None
+
+
+def all_runs(cluster: Cluster, job: str | None, unlisted: Unlisted) -> tuple[ClusterRun, ...]:
+    """Return the runs of one job, or of all, newest first; `unlisted` gets the kinds that may not be listed."""
+    selector = JOB_LABEL if job is None else f"{JOB_LABEL}={job}"
+    runs = []
+    for kind in workloads():
+        for place, thing in listed(cluster, kind, selector, unlisted=None if is_everywhere(kind) else unlisted):
+            if not owned(thing):
+                runs.append(ClusterRun(thing["metadata"]["labels"][JOB_LABEL], place, thing))
+    return tuple(sorted(runs, key=lambda run: run.created, reverse=True))
+
+
+def no_such_run(cluster: Cluster, job: str, say: Say) -> Diagnostic:
+    """Return the error for a job that has nothing in the namespace, after a line on kinds that were not looked at."""
+    unlisted = Unlisted()
+    known = {run.job for run in all_runs(cluster, None, unlisted)}
+    if unlisted.plurals:
+        say(unlisted.line(cluster))
+    fix = "start it with `trainlaunch up JOB --target kubernetes`, or look elsewhere with --namespace or --context"
+    return wording.no_such_run(cluster.words, job, known, fix=fix)
+
+
+def made_by(
+    cluster: Cluster, selector: str, unlisted: Unlisted, *, kinds: Iterable[str] | None = None
+) -> list[tuple[Reference, Object]]:
+    """Return every object with some labels, of every kind that a rendering may hold, workloads first."""
+    made: list[tuple[Reference, Object]] = []
+    for kind in objects() if kinds is None else kinds:
+        made += listed(cluster, kind, selector, unlisted=None if is_everywhere(kind) else unlisted)
+    return made
+
+
+def runs_several(cluster: Cluster, thing: Object) -> bool:
+    """Return whether a workload runs several pods at once; of a TrainJob its runtime may say it."""
+    spec: Mapping[str, Any] = thing.get("spec") or {}
+    reference = spec.get("runtimeRef") or {}
+    if reference.get("kind") == TRAINING_RUNTIME.name:
+        path = collection(TRAINING_RUNTIME.api_version, TRAINING_RUNTIME.plural, cluster.namespace)
+        runtime = found(cluster, Reference(path, TRAINING_RUNTIME.name, str(reference.get("name")))) or {}
+        policy = (runtime.get("spec") or {}).get("mlPolicy") or {}
+        spec = {"trainer": {"numNodes": policy.get("numNodes"), **(spec.get("trainer") or {})}}
+    return planned_pods({**thing, "spec": spec}) > 1
+
+
+def planned_pods(thing: Object) -> int:
+    """Return how many pods a workload runs at once, by its own kind's fields; at least 1."""
+    kind = workloads().get(str(thing.get("kind")))
+    if kind is None:
+        return 1
+    counted = (math.prod(_factor(group, path) for path in kind.counts) for group in values_at(thing, kind.groups))
+    return max(1, sum(counted))
+
+
+def _factor(group: Object, path: Path) -> int:
+    return int(next(values_at(group, path), None) or 1)
+
+
+def values_at(thing: Any, path: Path) -> Iterator[Any]:
+    """Yield what is at a kind's path, each item of `*`; nothing where a key is missing or null."""
+    if not path:
+        yield thing
+        return
+    key, *rest = path
+    if key == "*":
+        inner = thing.values() if isinstance(thing, Mapping) else thing
+    else:
+        inner = [thing[key]] if thing.get(key) is not None else []
+    for each in inner:
+        yield from values_at(each, tuple(rest))
+
+
+def no_code(pods: Sequence[Pod]) -> str:
+    """Return why a run that failed has no exit code of a process that did, as a clause about its pods."""
+    if not pods:
+        return "its pods are gone, and their exit codes with them"
+    codes = [each.exit_code for each in pods if each.exit_code is not None]
+    return "no process of it failed by itself: all ended with exit code 0" if codes and not any(codes) else NO_CODE
+
+
+def exit_code_of(result: Result, pods: Iterable[Pod]) -> int | None:
+    """Return the code of the first node to fail, 0 of a run that completed; None where no process left one."""
+    if result.state == "complete":
+        return 0
+    failed = first_to_fail(pods)
+    return None if failed is None else failed.exit_code

@@ -1,0 +1,102 @@
+"""When a local run's output came: the file `times` beside its log, an entry of offset and time for each frame.
+
+Frames that come within a millisecond of an entry have that entry's time, as have those whose own a full disk took.
+"""
+
+from __future__ import annotations
+
+import os
+import struct
+import time
+from pathlib import Path
+
+from trainlaunch.run.local.files import open_own
+
+NAME = "times"
+ENTRY = struct.Struct(">QQ")  # offset in the log, nanoseconds since the epoch
+APART = 1_000_000  # nanoseconds between two entries at least
+READ_ENTRIES = 4096
+_LATEST = 253_402_300_800 * 10**9  # the year 10000, which no time of ours can be written with
+
+
+class TimesWriter:
+    """Appends an entry before the frame that it is of."""
+
+    def __init__(self, folder: Path) -> None:
+        self._file = os.open(folder / NAME, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        self._newest = -APART
+
+    def note(self, offset: int) -> None:
+        """Note that a frame comes now at an offset of the log."""
+        now = time.time_ns()
+        if 0 <= now - self._newest < APART:
+            return
+        end = os.lseek(self._file, 0, os.SEEK_END)
+        try:
+            if os.write(self._file, ENTRY.pack(offset, now)) == ENTRY.size:
+                self._newest = now
+                return
+        except OSError:
+            pass  # as a short write: the disk is full
+        os.ftruncate(self._file, end)
+
+
+class LogTimes:
+    """Reads them. Raises UnusableState where they are not this user's, and FileNotFoundError where there are none."""
+
+    def __init__(self, folder: Path) -> None:
+        self._file = os.fdopen(open_own(folder / NAME), "rb", buffering=0)
+        self._entries: list[tuple[int, int]] = []
+        self._next = 0  # in the list
+        self._now = 0
+
+    def close(self) -> None:
+        """Close the file."""
+        self._file.close()
+
+    def of(self, offset: int) -> int:
+        """Return when the frame at an offset came, in nanoseconds since the epoch; offsets are asked in order."""
+        while True:
+            if self._next == len(self._entries):
+                data = self._file.read(READ_ENTRIES * ENTRY.size)
+                whole = len(data) - len(data) % ENTRY.size
+                self._file.seek(whole - len(data), os.SEEK_CUR)
+                self._entries, self._next = list(ENTRY.iter_unpack(data[:whole])), 0
+                if not self._entries:
+                    return self._now
+            start, came = self._entries[self._next]
+            if start > offset:
+                return self._now
+            self._now = min(came, _LATEST - 1)
+            self._next += 1
+
+    def go_to(self, offset: int) -> None:
+        """Let the next offset that is asked for be this one or a later one."""
+        self._file.seek(max(0, self._below(0, offset + 1) - 1) * ENTRY.size)
+        self._entries, self._next = [], 0
+
+    def offset_at(self, moment: int) -> int:
+        """Return the offset of a frame that came before a time, near it; 0 where none did."""
+        return self._offset(self._below(1, moment))
+
+    def frame_below(self, offset: int) -> int:
+        """Return the offset of a frame at or before an offset, near it."""
+        return self._offset(self._below(0, offset + 1))
+
+    def _offset(self, entries: int) -> int:
+        return self._entry(entries - 1)[0] if entries else 0
+
+    def _below(self, column: int, bound: int) -> int:
+        """Return how many entries have a `column` below a bound: both columns grow."""
+        low, high = 0, os.fstat(self._file.fileno()).st_size // ENTRY.size
+        while low < high:
+            middle = (low + high) // 2
+            if self._entry(middle)[column] < bound:
+                low = middle + 1
+            else:
+                high = middle
+        return low
+
+    def _entry(self, number: int) -> tuple[int, int]:
+        offset, came = ENTRY.unpack(os.pread(self._file.fileno(), ENTRY.size, number * ENTRY.size))
+        return offset, came

@@ -1,0 +1,142 @@
+"""What a local run starts: the same preflight and variables as in a container, with this host's paths and programs."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from trainlaunch.container.checkpoints import attempt_variables
+from trainlaunch.container.paths import absolute_bind, absolute_source
+from trainlaunch.container.preflight import preflight_text
+from trainlaunch.container.shutdown import shutdown_variables
+from trainlaunch.job.host_paths import host_path
+from trainlaunch.job.spec import Gpus, path_variable, secret_path
+from trainlaunch.plan.launch_plan import LaunchPlan
+from trainlaunch.plan.ranks import torchrun_prefix
+from trainlaunch.run.amd_gpus import amd_gpus
+from trainlaunch.run.local.processes import RUN_MARK
+from trainlaunch.run.secrets import environment, file_contents, secret_value, values_here
+
+OWN_PREFIX = "TRAINLAUNCH_"
+VISIBLE = "CUDA_VISIBLE_DEVICES"
+AMD_VISIBLE = "HIP_VISIBLE_DEVICES"
+ORDER = "CUDA_DEVICE_ORDER"
+
+
+@dataclass(frozen=True, slots=True)
+class ProcessSpec:
+    """A process to start. `env` is whole and holds secrets; `files` are contents, by the variable for their path.
+
+    `secrets` are the values that no log may hold, by name.
+    """
+
+    argv: tuple[str, ...]
+    env: Mapping[str, str]
+    cwd: str
+    files: Mapping[str, str]
+    secrets: Mapping[str, str]
+
+
+def process_spec(plan: LaunchPlan, *, run_id: str, attempt: int, folder: Path) -> ProcessSpec:
+    """Return what to start for a plan; `run_id` is unique on this host, `folder` marks the run's processes."""
+    env = _environment(plan, run_id=run_id, attempt=attempt, folder=folder)
+    return ProcessSpec(
+        argv=("/bin/sh", "-c", preflight_text(plan), "trainlaunch", *_arguments(plan, env.get("PATH", ""))),
+        env=env,
+        cwd=working_dir(plan),
+        files={path_variable(name): value for name, value in file_contents(plan).items()},
+        secrets=values_here(plan),
+    )
+
+
+def working_dir(plan: LaunchPlan) -> str:
+    """Return the job's folder on this host: working_dir, mapped where it is below a bind, else the job file's own."""
+    if plan.job.working_dir is None:
+        return str(Path(plan.job.path).absolute().parent)
+    return host_path(plan.job.working_dir, _binds(plan))
+
+
+def _binds(plan: LaunchPlan) -> dict[str, str]:
+    binds = {each.target: absolute_bind(plan, each) for each in plan.job.mounts if each.type == "bind"}
+    return binds | {secret_path(name): path for name, path in _secret_files(plan).items()}
+
+
+def _secret_files(plan: LaunchPlan) -> dict[str, str]:
+    """Return, by name, this host's own paths of secrets that the job sees as files."""
+    secrets = plan.job.secrets.items()
+    return {name: absolute_source(plan, each.file) for name, each in secrets if each.as_file and each.file is not None}
+
+
+def _arguments(plan: LaunchPlan, path: str) -> tuple[str, ...]:
+    if plan.job.command is None:
+        return plan.argv
+    own = len(torchrun_prefix(plan.job, plan.ranks.value))
+    command = [host_path(each, _binds(plan)) for each in plan.argv[own:]]
+    if command[0] == "python" and shutil.which("python", path=path) is None:
+        command[0] = sys.executable
+    return (*plan.argv[:own], *command)
+
+
+def _environment(plan: LaunchPlan, *, run_id: str, attempt: int, folder: Path) -> dict[str, str]:
+    """Return the shell's variables, ours, the job's, its secrets; each wins over those before it.
+
+    A variable of the shell that the job shall see as a file is none of the job's.
+    """
+    secrets = plan.job.secrets.items()
+    hidden = {each.env for _, each in secrets if each.as_file}
+    inherited = {
+        name: value for name, value in environment().items() if not name.startswith(OWN_PREFIX) and name not in hidden
+    }
+    # Last on PATH: `python` and `torchrun` of trainlaunch's own environment, where no other has them.
+    inherited["PATH"] = os.pathsep.join(filter(None, [inherited.get("PATH", os.defpath), _own_programs()]))
+    return {
+        **dict(shutdown_variables(plan)),  # a shell that sets it means it
+        **inherited,
+        **_gpu_variables(plan, inherited),
+        f"{OWN_PREFIX}RUN_ID": run_id,
+        **attempt_variables(plan, attempt),
+        **plan.job.env,
+        **{name: secret_value(plan, name) for name, each in secrets if not each.as_file},
+        **{path_variable(name): path for name, path in _secret_files(plan).items()},
+        RUN_MARK: str(folder),
+    }
+
+
+def _own_programs() -> str:
+    return str(Path(sys.executable).parent) if sys.executable else ""
+
+
+def _gpu_variables(plan: LaunchPlan, inherited: Mapping[str, str]) -> dict[str, str]:
+    """Return the variables that give the job the GPUs that it asks for and no other, as a container would."""
+    gpus, amd = plan.gpus, plan.job.resources.gpu_vendor == "amd"
+    if gpus.all:
+        return {}
+    variable, ids = (AMD_VISIBLE, _hip_ids(gpus)) if amd else (VISIBLE, gpus.ids)
+    numbers = tuple(str(number) for number in range(gpus.count))
+    given = tuple(filter(None, inherited.get(variable, ",".join(numbers)).split(",")))
+    visible = {variable: ",".join(ids or given[: gpus.count])}
+    # By default CUDA numbers GPUs by speed; the numbers of nvidia-smi and of the engines are those of the bus.
+    counted_by_us = all(each.isdigit() for each in gpus.ids) if gpus.ids else VISIBLE not in inherited
+    return visible | ({ORDER: "PCI_BUS_ID"} if gpus and counted_by_us and not amd else {})
+
+
+def visible_gpus(plan: LaunchPlan) -> tuple[str, ...] | None:
+    """Return the GPUs that the variables leave a job, as `resources.gpus` names them; None where they leave all."""
+    amd = plan.job.resources.gpu_vendor == "amd"
+    inherited, variable = environment(), AMD_VISIBLE if amd else VISIBLE
+    seen = {**inherited, **_gpu_variables(plan, inherited), **plan.job.env}.get(variable)
+    if seen is None:
+        return None
+    there = [str(each) for each in amd_gpus()] if amd else []
+    named = [each.strip() for each in seen.split(",") if each.strip()]
+    return tuple(there[int(each)] if each.isdecimal() and int(each) < len(there) else each for each in named)
+
+
+def _hip_ids(gpus: Gpus) -> tuple[str, ...]:
+    """Return the ids as HIP counts: AMD's GPUs alone, while a job's ids count the render nodes of every maker."""
+    there = amd_gpus() if gpus.ids else []
+    return tuple(str(there.index(int(each))) if int(each) in there else each for each in gpus.ids)

@@ -1,0 +1,84 @@
+"""The devcontainer target: what its JSON must say, and what it says, each as a Workload."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+from trainlaunch.container.container import container_of
+from trainlaunch.container.repository import checkouts, machine_mounts
+from trainlaunch.formats.docker.read import read_docker_run
+from trainlaunch.formats.docker.words import statements
+from trainlaunch.formats.workload import MountPoint, Workload, stated
+from trainlaunch.plan.launch_plan import LaunchPlan
+from trainlaunch.templating.quoting import sh_words
+from trainlaunch.verify.plain import planned
+from trainlaunch.verify.planned import engine_workload
+
+_COMMAND = "// The job's command: "
+_SOURCE = "${localWorkspaceFolder}"
+_FROM_HERE = re.compile(r"\$\{localEnv:(\w+)\}")
+
+
+def expected(plan: LaunchPlan, base: Path | None) -> Workload:
+    """Return what the JSON says when it says what the plan says; its folder changes nothing."""
+    job, wanted = plan.job, engine_workload(plan)
+    kept: set[str | None] = {each.target for each in machine_mounts(plan)}
+    in_memory = [each for each in wanted.mounts if each.type == "tmpfs"]
+    others = [each for each in wanted.mounts if each.type != "tmpfs" and stated(each.target) in kept]
+    parts = [_part(each.path, each.target, read_only=each.read_only) for each in checkouts(plan)]
+    opened = {"workspaceMount": ""} if parts and job.working_dir is not None else {}
+    return wanted._replace(
+        pull_policy=None,
+        labels={key: planned(value) for key, value in job.labels.items()},
+        mounts=(*in_memory, *parts, *others),
+        read_only=planned(True) if job.read_only else None,
+        health=None,
+        health_times={},
+        entrypoint=planned((*container_of(plan).entrypoint, "true")),
+        command=planned(()),
+        rest={"init": True, "command": _command(container_of(plan).args), **opened},
+    )
+
+
+def _command(words: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the words of the job's command as the comment's one line has them, line breaks as escapes."""
+    from trainlaunch.yamltree.emitter import comment
+
+    return tuple(word for each in statements(str(comment(sh_words(words)))) for word in each)
+
+
+def _part(path: str, target: str, *, read_only: bool) -> MountPoint:
+    source = _SOURCE if path == "." else f"{_SOURCE}/{path}"
+    return MountPoint("bind", planned(source), planned(target), read_only)
+
+
+def reread(text: str, folder: Path) -> Workload:
+    """Return what a devcontainer.json starts. Raises ValueError where it is not one of ours."""
+    lines = text.split("\n")
+    comments = [each for each in lines if each.startswith("//")]
+    found: dict[str, Any] = json.loads("\n".join(lines[len(comments) :]), object_pairs_hook=_once)
+    words = [*found.pop("runArgs"), *(word for each in found.pop("mounts", []) for word in ("--mount", each))]
+    variables = found.pop("containerEnv", {})
+    secrets = {name: match[1] for name, value in variables.items() if (match := _FROM_HERE.fullmatch(value))}
+    # Docker's own reader of flags; a variable of the editor is no shell's here, and stands as it is.
+    (read,) = read_docker_run(f"docker run {sh_words((*words, found.pop('image')))}", "")
+    named = [each.removeprefix(_COMMAND) for each in comments if each.startswith(_COMMAND)]
+    rest = {key: each for key, each in read.rest.items() if key != "command"}
+    return read._replace(
+        name=planned(found.pop("name")),
+        env={name: planned(value) for name, value in variables.items() if name not in secrets},
+        secrets=secrets,
+        working_dir=planned(found.pop("workspaceFolder", None)),
+        entrypoint=planned(tuple(found.pop("postStartCommand"))),
+        command=planned(()),
+        rest={**rest, **found, "command": tuple(word for each in statements("\n".join(named)) for word in each)},
+    )
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    if len({key for key, _ in pairs}) != len(pairs):
+        raise ValueError("a property stands twice")
+    return dict(pairs)

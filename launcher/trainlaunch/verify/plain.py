@@ -1,0 +1,112 @@
+"""A Workload as plain values, by the names that messages have for them: what two readings are compared by."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, NamedTuple, TypeVar
+
+from trainlaunch.diagnostics import Span
+from trainlaunch.formats.workload import SIZE, GpuRequest, Known, MountPoint, Unknown, Value, Workload
+
+T = TypeVar("T")
+
+PLANNED = Span("", 1, 1, 1, 1)  # the place of what a plan decides: it stands in no text
+_SAFE_SIZE = re.compile(r"""(['"]?)\d+(?:Ki|Mi|Gi|[kmg])?\1""")
+
+
+class ReadMount(NamedTuple):
+    """One mount as the target sees it; a bind's source is absolute, a scratch has none, a tmpfs may have a size."""
+
+    type: str
+    source: str | None
+    target: str
+    read_only: bool
+    size: int | str | None = None
+
+
+def planned(value: T | None) -> Value[T]:
+    """Return a value that the plan decides, as a reader would give it; None stays None, only a number has a text."""
+    return None if value is None else Known(value, str(value) if isinstance(value, int) else "", PLANNED)
+
+
+def plain(workload: Workload) -> dict[str, Any]:
+    """Return what a Workload says; None is said by nothing, and a text that isn't decided stands in `<>`."""
+    return {
+        "name": _text(workload.name),
+        "image": _text(workload.image),
+        "pull": _text(workload.pull_policy),
+        "process": (*_words(workload.entrypoint, ("",)), *_words(workload.command, ())),
+        "env": {name: _text(value) for name, value in workload.env.items()},
+        "secrets": dict(workload.secrets),
+        "labels": {name: _text(value) for name, value in workload.labels.items()},
+        "shm_size": _size(workload.shm.size) if workload.shm.kind == SIZE else None,
+        "memory": _size(workload.memory),
+        "cpus": _number(workload.cpus),
+        "devices": _gpus(workload.gpus) | dict(workload.devices),
+        "mounts": tuple(map(_mount, workload.mounts)),
+        "health": _text(workload.health),
+        "health_times": {name: _number(value) for name, value in workload.health_times.items()},
+        "user": _text(workload.user),
+        "groups": workload.groups,
+        "working_dir": _text(workload.working_dir),
+        "read_only": False if workload.read_only is None else _number(workload.read_only),
+        "stop_signal": _text(workload.stop_signal),
+        "stop_timeout": _number(workload.stop_timeout),
+        "ulimits": dict(workload.ulimits),
+        "rest": dict(workload.rest),
+    }
+
+
+def _text(value: Value[str]) -> str | None:
+    return f"<{value.text}>" if isinstance(value, Unknown) else None if value is None else value.value
+
+
+def _words(value: Value[tuple[str, ...]], absent: tuple[str, ...]) -> tuple[str, ...]:
+    """Return an argv; what is `absent` is the image's own and must not be taken for none."""
+    return (f"<{value.text}>",) if isinstance(value, Unknown) else absent if value is None else value.value
+
+
+def _number(value: Value[int] | Value[bool]) -> int | str | None:
+    return f"<{value.text}>" if isinstance(value, Unknown) else None if value is None else value.value
+
+
+def _size(value: Value[int]) -> int | str | None:
+    """Return a size; its text where Docker and Kubernetes might take it for two."""
+    unclear = isinstance(value, Known) and not _SAFE_SIZE.fullmatch(value.text)
+    return f"<{value.text}>" if value is not None and unclear else _number(value)
+
+
+def _gpus(value: Value[GpuRequest]) -> dict[str, str]:
+    if value is None:
+        return {}
+    if isinstance(value, Unknown):
+        return {"gpus": f"<{value.text}>"}
+    gpus = value.value
+    if gpus.ids and (gpus.number or gpus.all):
+        return {"gpus": value.text}  # both at once, which no engine takes
+    return {gpus.resource or "gpus": ",".join(gpus.ids) or ("all" if gpus.all else str(gpus.number))}
+
+
+def _mount(mount: MountPoint) -> ReadMount:
+    kind = f"{mount.type} with {mount.options}" if mount.options else mount.type
+    return ReadMount(kind, _text(mount.source), _text(mount.target) or "", mount.read_only, _size(mount.size))
+
+
+def absolute(path: str | None, folder: Path) -> str | None:
+    """Return `path` without dots, read from `folder` where it is relative."""
+    return None if path is None else os.path.normpath(folder.absolute() / path)
+
+
+def flat(value: object, path: str = "") -> Iterator[tuple[str, object]]:
+    """Yield each leaf of a parsed document with its dotted path; empty lists and mappings say nothing."""
+    if isinstance(value, Mapping):
+        for key, item in value.items():
+            yield from flat(item, f"{path}.{key}" if path else str(key))
+    elif isinstance(value, (list, tuple)):
+        for index, item in enumerate(value):
+            yield from flat(item, f"{path}.{index}")
+    else:
+        yield path, value

@@ -1,0 +1,70 @@
+"""What a scalar means to the targets' own readers of YAML: go-yaml v3 in Compose, v2 in kubectl."""
+
+from __future__ import annotations
+
+import re
+from typing import TypeAlias
+
+from trainlaunch.yamltree.documents import Scalar
+
+Value: TypeAlias = str | int | float | bool | None
+
+_NULLS = frozenset({"", "~", "null", "Null", "NULL"})
+_WORDS: dict[str, Value] = {
+    **dict.fromkeys(("true", "True", "TRUE"), True),
+    **dict.fromkeys(("false", "False", "FALSE"), False),
+    **{each: float("nan") for each in (".nan", ".NaN", ".NAN")},
+    **{sign + each: float("inf") for sign in ("", "+") for each in (".inf", ".Inf", ".INF")},
+    **{each: float("-inf") for each in ("-.inf", "-.Inf", "-.INF")},
+}
+# YAML 1.1 alone, so kubectl alone.
+_WORDS_11: dict[str, Value] = {
+    **dict.fromkeys(("y", "Y", "yes", "Yes", "YES", "on", "On", "ON"), True),
+    **dict.fromkeys(("n", "N", "no", "No", "NO", "off", "Off", "OFF"), False),
+}
+_INT = re.compile(r"([-+]?)(?:0[xX]([0-9a-fA-F]+)|0[bB]([01]+)|0[oO]?([0-7]+)|(0|[1-9][0-9]*))")
+_FLOAT = re.compile(r"[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?")
+_MOST = 2**64  # go-yaml takes what is no uint64 for a float
+_LONGEST_NUMBER = 400
+
+
+def value_of(scalar: Scalar, *, yaml11: bool = False) -> Value:
+    """Return the value of a scalar: of a plain one, what its spelling and tag make it; a timestamp stays a string.
+
+    `yaml11` takes `yes`, `off`, `y` … for truth values, as kubectl does and Compose doesn't.
+    """
+    tag = (scalar.tag or "").removeprefix("tag:yaml.org,2002:")
+    if tag in ("str", "binary", "!"):
+        return scalar.text
+    if scalar.plain or tag in ("int", "float", "bool", "null"):
+        value = plain_value(scalar.text, yaml11=yaml11)
+        return float(value) if tag == "float" and type(value) is int else value
+    return scalar.text
+
+
+def plain_value(text: str, *, yaml11: bool = False) -> Value:
+    """Return what a plain scalar of this spelling means."""
+    if text in _NULLS:
+        return None
+    if text in _WORDS:
+        return _WORDS[text]
+    if yaml11 and text in _WORDS_11:
+        return _WORDS_11[text]
+    if text[0] in "+-.0123456789" and len(text) <= _LONGEST_NUMBER:
+        number = _number(text if text[0] == "." else text.replace("_", ""))
+        return text if number is None else number
+    return text
+
+
+def _number(text: str) -> int | float | None:
+    match = _INT.fullmatch(text)
+    if match:
+        sign, *digits = match.groups()
+        number = next(int(each, base) for each, base in zip(digits, (16, 2, 8, 10), strict=True) if each is not None)
+        number = -number if sign == "-" else number
+        if -_MOST // 2 <= number < _MOST:
+            return number
+    if not _FLOAT.fullmatch(text):
+        return None
+    value = float(text)
+    return None if value in (float("inf"), float("-inf")) else value
