@@ -19,7 +19,7 @@ from trainlaunch.lint.files import patterns_of
 from trainlaunch.verify import owned_by_plan
 from trainlaunch.yamltree import syntax
 
-from tests.patterns.found import Found, arguments, found, modules
+from tests.patterns.found import PACKAGE, Found, arguments, found, modules
 from tests.patterns.inputs import pumped
 from tests.patterns.steps import Counter, TooMany
 
@@ -79,9 +79,7 @@ IGNORED = (
     "[!a]*[!a]*b",
     "*.*.*.py",
 )
-ROOMS = sorted(
-    {each.relative_to(Path("launcher/trainlaunch")).parts[0] for each in Path("launcher/trainlaunch").rglob("*.py")}
-)
+ROOMS = sorted({each.relative_to(PACKAGE).parts[0] for each in PACKAGE.rglob("*.py")})
 
 
 def ignored(lines: tuple[str, ...]) -> list[re.Pattern[str]]:

@@ -18,7 +18,7 @@ from typing import NamedTuple
 
 FOLDER = Path(__file__).parent
 _SECTION = re.compile(r"^## (TL\d{3}) (\S+)\n\n(.*?)\n\n(.*?)(?=^## TL|\Z)", re.MULTILINE | re.DOTALL)
-_POD_FENCE = re.compile(r"^```pod\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+_POD_FENCE = re.compile(r"^```pod\n((?:(?!```).*\n)*)```$", re.MULTILINE)
 _POD = """\
 apiVersion: v1
 kind: Pod
