@@ -1,7 +1,7 @@
 # After `python3 -m venv .venv && .venv/bin/pip install --editable '.[test]'`. `e2e` and `libraries` need a Docker engine and root.
 export PATH := $(CURDIR)/.venv/bin:$(PATH)
 
-.PHONY: check test regen e2e libraries
+.PHONY: check test regen e2e full libraries
 
 check:
 	ruff check .
@@ -19,6 +19,10 @@ regen:
 
 e2e:
 	pytest -n 2 -m docker
+
+# All of it, with what shows for certainty what a shorter test of the default shows once: before a release.
+full:
+	pytest -n 2 -m "long or not long"
 
 # What needs large libraries in its image, which neither `pytest` nor .ci/run has time for.
 libraries:

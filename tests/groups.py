@@ -23,18 +23,22 @@ GROUPS = {
     "run/podman": "podman",  # one Podman service with a storage of its own
     "run/test_engine_restart.py": "own engine",  # one dockerd that is killed and started again
 }
+ONLY_ASKED_FOR = ("libraries", "long")
 
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Mark the tests that share a worker, which only pytest-xdist looks at, and leave out those of large libraries."""
-    if "libraries" not in config.getoption("markexpr"):
-        left_out = [item for item in items if item.get_closest_marker("libraries") is not None]
-        items[:] = [item for item in items if item.get_closest_marker("libraries") is None]
-        config.hook.pytest_deselected(items=left_out)
+    """Mark the tests that share a worker, which only pytest-xdist looks at, and leave out what only `-m` asks for."""
+    left_out = {mark for mark in ONLY_ASKED_FOR if mark not in config.getoption("markexpr")}
+    config.hook.pytest_deselected(items=[item for item in items if left_out & _marks(item)])
+    items[:] = [item for item in items if not left_out & _marks(item)]
     for item in items:
         place = item.path.relative_to(TESTS)
         for each in (place, *place.parents):
             if (group := GROUPS.get(each.as_posix())) is not None:
                 item.add_marker(pytest.mark.xdist_group(group))
                 break
+
+
+def _marks(item: pytest.Item) -> set[str]:
+    return {mark.name for mark in item.iter_markers()}
