@@ -29,7 +29,7 @@ from typing import NamedTuple
 ROOT = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(ROOT), str(ROOT / "launcher")]
 
-from trainlaunch.cli.verbs import VERBS  # noqa: E402 - the checkout's own package, whatever is installed
+from trainlaunch.cli.arguments.verb_table import VERBS  # noqa: E402 - the checkout's own package, whatever is installed
 from trainlaunch.targets import text_targets  # noqa: E402
 
 from tests.installed.wheel import install_wheel  # noqa: E402

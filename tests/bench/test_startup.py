@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from trainlaunch.cli.verbs import VERBS
+from trainlaunch.cli.arguments.verb_table import VERBS
 
 from bench import startup
 from bench.startup import BARE, TORCHX, Timed, commands, missed, run_once, table, timed

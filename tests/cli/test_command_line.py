@@ -9,7 +9,7 @@ import shlex
 from pathlib import Path
 
 import pytest
-from trainlaunch.cli.verbs import VERBS
+from trainlaunch.cli.arguments.verb_table import VERBS
 
 from tests.conftest import Runs
 from tests.jobs import write_job

@@ -16,11 +16,11 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from trainlaunch.cli import shells
-from trainlaunch.cli.grammar import verbs
-from trainlaunch.cli.verbs import VERBS
+from trainlaunch.cli.arguments.grammar import verbs
+from trainlaunch.cli.arguments.verb_table import VERBS
+from trainlaunch.cli.verbs import completion_scripts
 
-WRITERS = {"bash": shells.bash, "zsh": shells.zsh, "fish": shells.fish}
+WRITERS = {"bash": completion_scripts.bash, "zsh": completion_scripts.zsh, "fish": completion_scripts.fish}
 # Text typed before Tab, and what must be offered, and what must not.
 OFFERS = [
     ("trainlaunch ", set(VERBS), {"job.yaml", "--target"}),
@@ -193,7 +193,7 @@ def test_bash_keeps_a_name_with_a_space_whole(workplace: Path) -> None:
 def test_every_option_of_the_parser_is_known(verb: str) -> None:
     """An option that someone adds is completed without another change."""
     parser = argparse.ArgumentParser()
-    importlib.import_module(f"trainlaunch.cli.{verb}").add_arguments(parser)
+    importlib.import_module(f"trainlaunch.cli.verbs.{verb}").add_arguments(parser)
     flags = {flag for action in parser._actions for flag in action.option_strings}
     known = next(each for each in verbs() if each.name == verb)
     assert {flag for option in known.options for flag in option.flags} == flags

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from trainlaunch.diagnostics import Diagnostic
-from trainlaunch.run import machine
+from trainlaunch.run import host_check
 
 from tests.conftest import Runs
 from tests.diagnose.corpus import rows
@@ -170,12 +170,14 @@ def test_an_inspection_that_is_none_is_refused(text: str, trainlaunch: Runs, tmp
 
 def test_this_machine_is_looked_at_without_arguments(trainlaunch: Runs, monkeypatch: pytest.MonkeyPatch) -> None:
     """0 where all is well, 1 and the value to type where something is wrong."""
-    fine = machine.Look("engine", "docker 28.1, cgroup v2")
-    monkeypatch.setattr(machine, "looks", lambda: (fine,))
+    fine = host_check.Look("engine", "docker 28.1, cgroup v2")
+    monkeypatch.setattr(host_check, "looks", lambda: (fine,))
     done = trainlaunch("doctor")
     assert (done.returncode, done.stdout) == (0, "engine       docker 28.1, cgroup v2\n")
-    wrong = machine.Look("/dev/shm", "missing", Diagnostic("TL628", "this machine has no /dev/shm", fix="run `mount`"))
-    monkeypatch.setattr(machine, "looks", lambda: (fine, wrong))
+    wrong = host_check.Look(
+        "/dev/shm", "missing", Diagnostic("TL628", "this machine has no /dev/shm", fix="run `mount`")
+    )
+    monkeypatch.setattr(host_check, "looks", lambda: (fine, wrong))
     done = trainlaunch("doctor", "--output", "json")
     document = json.loads(done.stdout)
     assert done.returncode == 1
@@ -185,7 +187,7 @@ def test_this_machine_is_looked_at_without_arguments(trainlaunch: Runs, monkeypa
 
 def test_each_look_at_this_machine_tells_what_it_saw() -> None:
     """By the real machine: nothing is raised, and what is wrong has a fix."""
-    found = machine.looks()
+    found = host_check.looks()
     assert {"engine", "GPUs", "/dev/shm", "open files", "memory", "cluster"} <= {each.name for each in found}
     assert all(each.seen for each in found)
     assert all(each.wrong.fix for each in found if each.wrong is not None)

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from trainlaunch.cli.codes import codes_markdown
+from trainlaunch.cli.codes_page import codes_markdown
 from trainlaunch.manuals import FOLDER, Manual, manuals
 
 from tests.conftest import ROOT, Runs
@@ -99,7 +99,7 @@ def test_an_example_of_a_pod_has_the_lines_that_matter() -> None:
 
 def test_explaining_imports_no_vendors_package() -> None:
     """`explain` works without an engine's library."""
-    asked = "import sys; from trainlaunch.cli import codes; codes.codes_markdown(); print(*sys.modules)"
+    asked = "import sys; from trainlaunch.cli import codes_page; codes_page.codes_markdown(); print(*sys.modules)"
     done = subprocess.run([sys.executable, "-c", asked], cwd=ROOT, capture_output=True, text=True, check=True)
     assert {"docker", "kubernetes", "jinja2", "torch"} & set(done.stdout.split()) == set()
 
@@ -195,5 +195,5 @@ def test_an_error_ends_in_the_command_that_explains_it(trainlaunch: Runs, tmp_pa
 
 
 def test_the_page_of_codes_is_current(golden: Callable[[Path, str], None]) -> None:
-    """docs/codes.md is what `python -m trainlaunch.cli.codes` writes."""
+    """docs/codes.md is what `python -m trainlaunch.cli.codes_page` writes."""
     golden(ROOT / "docs" / "codes.md", codes_markdown())

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import NoReturn
 
 import pytest
-from trainlaunch.cli import measured_lock
-from trainlaunch.cli import tune as tune_verb
+from trainlaunch.cli.arguments import measured_lock
+from trainlaunch.cli.verbs import tune as tune_verb
 from trainlaunch.diagnostics import Diagnostic
 from trainlaunch.errors import UsageError
 

@@ -12,9 +12,9 @@ import termios
 from pathlib import Path
 
 import pytest
-from trainlaunch.cli.look import Look, wrapped
-from trainlaunch.cli.report import framed
-from trainlaunch.cli.verbs import VERBS
+from trainlaunch.cli.arguments.verb_table import VERBS
+from trainlaunch.cli.output.report import framed
+from trainlaunch.cli.output.text_style import Look, wrapped
 from trainlaunch.diagnostics import Diagnostic, Span
 
 from tests.jobs import write_job

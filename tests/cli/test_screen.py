@@ -9,10 +9,10 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from trainlaunch.cli.runs import bare_evidence, shown
-from trainlaunch.cli.streams import Streams
-from trainlaunch.cli.terminal import Screen
-from trainlaunch.diagnose.evidence import Evidence
+from trainlaunch.cli.output.streams import Streams
+from trainlaunch.cli.output.terminal import Screen
+from trainlaunch.cli.runs.runs import bare_evidence, shown
+from trainlaunch.diagnose.base.evidence import Evidence
 
 from tests.jobs import write_job
 

@@ -10,21 +10,21 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from trainlaunch.cli.look import Look
-from trainlaunch.cli.ps import table
-from trainlaunch.cli.report import annotation, document, framed
-from trainlaunch.cli.runs import bare_evidence, framed_diagnosis, shown
-from trainlaunch.cli.status import _lines as status_lines
-from trainlaunch.cli.status import _Seen as Looked
-from trainlaunch.cli.streams import Streams
-from trainlaunch.cli.terminal import Screen
-from trainlaunch.diagnose.diagnosis import Diagnosis, Seen
-from trainlaunch.diagnose.evidence import Evidence
+from trainlaunch.cli.output.report import annotation, document, framed
+from trainlaunch.cli.output.streams import Streams
+from trainlaunch.cli.output.terminal import Screen
+from trainlaunch.cli.output.text_style import Look
+from trainlaunch.cli.runs.runs import bare_evidence, framed_diagnosis, shown
+from trainlaunch.cli.verbs.ps import table
+from trainlaunch.cli.verbs.status import _lines as status_lines
+from trainlaunch.cli.verbs.status import _Seen as Looked
+from trainlaunch.diagnose.base.diagnosis import Diagnosis, Seen
+from trainlaunch.diagnose.base.evidence import Evidence
 from trainlaunch.diagnostics import Diagnostic, Span
 from trainlaunch.plan.planned import Planned
-from trainlaunch.run.backend import Started
-from trainlaunch.run.choice import listing
-from trainlaunch.run.wording import held_by_same_job, not_yours
+from trainlaunch.run.base.backend import Started
+from trainlaunch.run.base.choice import listing
+from trainlaunch.run.base.wording import held_by_same_job, not_yours
 from trainlaunch.visible import one_line, visible
 
 from tests.conftest import Runs

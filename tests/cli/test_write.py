@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from trainlaunch.cli.write import refuse_unwritable, replace_file, write_files
+from trainlaunch.cli.output.write_files import refuse_unwritable, replace_file, write_files
 from trainlaunch.errors import UsageError
 
 from tests.conftest import ROOT, Runs

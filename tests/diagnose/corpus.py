@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from trainlaunch.diagnose.evidence import Evidence
+from trainlaunch.diagnose.base.evidence import Evidence
 from trainlaunch.units import parse_size
 
 CASES = Path(__file__).resolve().parents[1] / "cases"

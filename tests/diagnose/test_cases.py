@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from trainlaunch.diagnose import all_causes
-from trainlaunch.diagnose.evidence import Evidence
+from trainlaunch.diagnose.base.evidence import Evidence
 
 from tests.diagnose.corpus import DRESSES, dressed, evidence_for, generated, harmless, rows
 

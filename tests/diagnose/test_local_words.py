@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from trainlaunch.diagnose import explain_end, explain_hang
-from trainlaunch.diagnose.evidence import Evidence
+from trainlaunch.diagnose.base.evidence import Evidence
 from trainlaunch.units import GIB
 
 FULL = "RuntimeError: unable to allocate shared memory(shm) for file </torch_8_1_0>: No space left on device (28)"

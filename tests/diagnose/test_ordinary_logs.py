@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 from trainlaunch.diagnose import all_causes, new_scanner
-from trainlaunch.diagnose.evidence import Evidence
-from trainlaunch.diagnose.log_facts import LogFacts
+from trainlaunch.diagnose.base.evidence import Evidence
+from trainlaunch.diagnose.base.log_facts import LogFacts
 
 from tests.diagnose.corpus import DRESSES
 

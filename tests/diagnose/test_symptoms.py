@@ -11,7 +11,7 @@ from types import ModuleType
 import pytest
 from trainlaunch.container.preflight import STOP_MARKER
 from trainlaunch.diagnose import SYMPTOMS, explain_end, explain_hang, symptoms
-from trainlaunch.diagnose.evidence import Evidence
+from trainlaunch.diagnose.base.evidence import Evidence
 from trainlaunch.diagnose.troubleshooting_page import troubleshooting_markdown
 from trainlaunch.manuals import manuals
 from trainlaunch.plan.planned import Planned

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from trainlaunch.diagnose import all_causes
-from trainlaunch.diagnose.evidence import Evidence
+from trainlaunch.diagnose.base.evidence import Evidence
 
 FRAMES = 'Traceback (most recent call last):\n  File "/w/train.py", line 31, in <module>\n    for batch in loader:\n'
 SEMLOCK = (

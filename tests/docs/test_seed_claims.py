@@ -62,7 +62,7 @@ def test_a_claim_has_a_verdict_a_measurement_and_a_command(row: Row) -> None:
     program, *words = shlex.split(row.command)
     assert program == "trainlaunch"
     parser = argparse.ArgumentParser(exit_on_error=False)
-    importlib.import_module(f"trainlaunch.cli.{words[0]}").add_arguments(parser)
+    importlib.import_module(f"trainlaunch.cli.verbs.{words[0]}").add_arguments(parser)
     parser.parse_args(words[1:])
     if words[0] == "explain":
         assert find_manual(words[1]) is not None

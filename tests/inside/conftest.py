@@ -10,9 +10,9 @@ from typing import Any, NamedTuple, cast
 
 import pytest
 from trainlaunch.container.inside import inside_files
+from trainlaunch.measure.marked_lines import MarkedStream
 from trainlaunch.plan.inside import Inside
 from trainlaunch.plan.launch_plan import LaunchPlan
-from trainlaunch.run.marked import MarkedStream
 
 from tests.conftest import Runs
 

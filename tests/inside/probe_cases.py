@@ -19,7 +19,7 @@ from torch.utils.data import default_collate
 RUN = """
 if __name__ == "__main__":
     from importlib import import_module
-    from trainlaunch_inside.probe.seen import Seen
+    from trainlaunch_inside.probe.base.loader_stats import Seen
 
     told = {}
     for name, loader, known in CASES:

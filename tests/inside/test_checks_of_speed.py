@@ -25,7 +25,7 @@ def test_a_last_batch_of_one_sample_is_found_where_the_model_refuses_it(inside: 
     script = (
         IMAGES
         + """
-from trainlaunch_inside.probe import norms
+from trainlaunch_inside.probe.base import norms
 model = torch.nn.Sequential(
     torch.nn.Conv2d(3, 4, 3), torch.nn.BatchNorm2d(4), torch.nn.Flatten(), torch.nn.Linear(144, 8),
     *([torch.nn.BatchNorm1d(8)] if sys.argv[1] == "dense" else []))
@@ -111,7 +111,7 @@ def test_a_slow_collate_fn_is_found_where_the_script_waits_for_it(inside: Inner)
     script = (
         IMAGES
         + """
-from trainlaunch_inside.probe.seen import Fetched
+from trainlaunch_inside.probe.base.loader_stats import Fetched
 def lists(samples): return torch.tensor([x.tolist() for x, _ in samples])
 def known(collate, fetch, wait):
     one = Fetched(1, 0, 16, 100, 4096, None, 0, fetch, collate)
@@ -138,7 +138,7 @@ def test_copies_to_a_gpu_from_pageable_memory_are_found(inside: Inner) -> None:
         IMAGES
         + """
 from trainlaunch_inside.probe.checks import no_pin_memory
-from trainlaunch_inside.probe.seen import Fetched
+from trainlaunch_inside.probe.base.loader_stats import Fetched
 torch.cuda.is_available = torch.cuda.is_initialized = lambda: sys.argv[1] == "gpu"
 torch.cuda.memory_allocated = lambda: 2**20
 torch.cuda.synchronize = lambda: None

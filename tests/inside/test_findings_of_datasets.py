@@ -42,7 +42,7 @@ def prepare():
 RUN = """
 if __name__ == "__main__":
     from trainlaunch_inside.probe import checks
-    from trainlaunch_inside.probe.seen import Seen
+    from trainlaunch_inside.probe.base.loader_stats import Seen
 
     prepare()
     chosen = tuple(each for each in checks.CHECKS if each.defect in DEFECTS)

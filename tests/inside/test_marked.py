@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 from trainlaunch.inside import marked
-from trainlaunch.run.marked import MarkedStream
+from trainlaunch.measure.marked_lines import MarkedStream
 
 from tests.conftest import ROOT
 

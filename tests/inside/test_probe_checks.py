@@ -15,7 +15,7 @@ SCRIPT = """
 import json, sys, threading, time, types
 from torch.utils.data import DataLoader
 from trainlaunch_inside.probe import checks
-from trainlaunch_inside.probe.seen import Seen
+from trainlaunch_inside.probe.base.loader_stats import Seen
 
 odd = sys.modules[checks.__name__ + ".odd"] = types.ModuleType("odd")
 

@@ -7,7 +7,7 @@ import time
 from typing import Any
 
 import pytest
-from trainlaunch.run import live
+from trainlaunch.run.base import live_snapshot
 
 from tests.kubernetes.contract.user import User, once
 from tests.kubernetes.pods import INDEX, Pod
@@ -194,7 +194,7 @@ def test_doctor_looks_into_a_running_pod(user: User, fake: FakeCluster) -> None:
     stuck = user.runs("doctor")
     assert stuck.process.returncode == 1, stuck.words()
     assert "worker 0 has been in `__getitem__` at /w/data.py:41 for 70 s" in bytes(stuck.out).decode()
-    assert [each for each in asked if "trainlaunch doctor" in each[2]] == [list(live.command())]
+    assert [each for each in asked if "trainlaunch doctor" in each[2]] == [list(live_snapshot.command())]
     fake.forbid("create", "pods/exec")
     refused = user.runs("doctor")
     assert refused.process.returncode == 0, refused.words()

@@ -152,10 +152,10 @@ if __name__ == "__main__":
     import importlib
 
     from trainlaunch.cli.main import VERBS, main
-    from trainlaunch.run.clock import Clock
+    from trainlaunch.run.base.clock import Clock
     from trainlaunch.run.kubernetes import client
 
-    for name in (*PRELOADED, *(f"trainlaunch.cli.{verb}" for verb in VERBS)):
+    for name in (*PRELOADED, *(f"trainlaunch.cli.verbs.{verb}" for verb in VERBS)):
         importlib.import_module(name)
     client.Cluster = functools.partial(client.Cluster, clock=Clock(SPEED))  # type: ignore[assignment,misc]
     raise SystemExit(main(serve(socket.socket(fileno=int(sys.argv[1])))))

@@ -6,7 +6,7 @@ import re
 
 import pytest
 import yaml
-from trainlaunch.cli.verbs import VERBS
+from trainlaunch.cli.arguments.verb_table import VERBS
 from trainlaunch.lint.kinds import kind_of
 
 from tests.conftest import ROOT

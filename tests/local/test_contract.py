@@ -6,7 +6,7 @@ import uuid
 from pathlib import Path
 
 import pytest
-from trainlaunch.run.backend import Backend
+from trainlaunch.run.base.backend import Backend
 from trainlaunch.run.local.backend import LocalBackend
 
 from tests.run.contract import BackendContract, Begin, MakePlan, look, wait_until_ready

@@ -13,9 +13,9 @@ from dataclasses import asdict, replace
 from pathlib import Path
 
 import pytest
-from trainlaunch.run.backend import Peak
+from trainlaunch.run.base.backend import Peak
+from trainlaunch.run.base.private_files import replace_record
 from trainlaunch.run.local.backend import LocalBackend
-from trainlaunch.run.local.files import replace_record
 from trainlaunch.run.local.follow import frames_of
 from trainlaunch.run.local.processes import descendants, identity_of, marked
 from trainlaunch.run.local.record import LOST, NEVER_STARTED, RESTARTED

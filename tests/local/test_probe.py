@@ -11,11 +11,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from trainlaunch.cli import measured_lock
-from trainlaunch.cli import probe as verb
+from trainlaunch.cli.arguments import measured_lock
+from trainlaunch.cli.verbs import probe as verb
 from trainlaunch.diagnostics import Diagnostic
 from trainlaunch.errors import UsageError
-from trainlaunch.measure import run as measuring
+from trainlaunch.measure import measuring_run as measuring
 from trainlaunch.run.local.backend import LocalBackend
 
 from tests.conftest import Runs

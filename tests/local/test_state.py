@@ -12,9 +12,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from trainlaunch.run.backend import Peak
+from trainlaunch.run.base.backend import Peak
+from trainlaunch.run.base.private_files import UnusableState, private_folder, read_record, sealed
 from trainlaunch.run.local.backend import LocalBackend
-from trainlaunch.run.local.files import UnusableState, private_folder, read_record, sealed
 from trainlaunch.run.local.follow import frames_of
 from trainlaunch.run.local.processes import marked
 from trainlaunch.run.local.record import LOST

@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from trainlaunch.cli import tune as verb
-from trainlaunch.measure import run as measuring
+from trainlaunch.cli.verbs import tune as verb
+from trainlaunch.measure import measuring_run as measuring
 from trainlaunch.run.local.backend import LocalBackend
 
 from tests.conftest import Runs

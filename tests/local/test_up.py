@@ -11,8 +11,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from trainlaunch.run.base.signals import SAME_PRESS_SECONDS
 from trainlaunch.run.local.state import RunFolder
-from trainlaunch.run.signals import SAME_PRESS_SECONDS
 
 from tests.conftest import Runs
 from tests.local.conftest import MakeJob, Start

@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 import yaml
-from trainlaunch.cli.measured_lock import keep_probe
+from trainlaunch.cli.arguments.measured_lock import keep_probe
 from trainlaunch.job.measured import Probe
 from trainlaunch.measure.finding import ProbeFinding
 from trainlaunch.measure.findings import DEFECTS
-from trainlaunch.measure.planned import measuring_name, measuring_sets
-from trainlaunch.measure.probe import AGAINST_WORKERS, assigned, host_findings, probe_of, stated_lines, with_probe
-from trainlaunch.measure.records import Records
+from trainlaunch.measure.loader_records import Records
+from trainlaunch.measure.measuring_fields import measuring_name, measuring_sets
+from trainlaunch.measure.probe_lock import AGAINST_WORKERS, assigned, host_findings, probe_of, stated_lines, with_probe
 from trainlaunch.plan.launch_plan import LaunchPlan
 from trainlaunch.policy import read_job
 from trainlaunch.rules import plan_job

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from trainlaunch.measure.records import Measurement, Records
+from trainlaunch.measure.loader_records import Measurement, Records
 
 from tests.measure.spoken import a_loader, a_probe
 

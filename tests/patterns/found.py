@@ -13,7 +13,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, NamedTuple
 
-from trainlaunch.diagnose.texts import Text, ways
+from trainlaunch.diagnose.base.texts import Text, ways
 
 PACKAGE = Path(__file__).parents[2] / "launcher" / "trainlaunch"
 STAND_IN = "word"  # for a part that only a run knows

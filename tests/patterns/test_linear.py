@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from trainlaunch.diagnose import kubelet_words
-from trainlaunch.diagnose.texts import ways
+from trainlaunch.diagnose.base import kubelet_words
+from trainlaunch.diagnose.base.texts import ways
 from trainlaunch.init import tokens
 from trainlaunch.job.fields.types import Type
 from trainlaunch.job.validation import fields
@@ -51,8 +51,8 @@ def _types() -> Iterator[str]:
 
 # Where the patterns of a call stand that its module doesn't tell.
 ELSEWHERE: dict[tuple[str, str], Callable[[], Iterator[str]]] = {
-    ("trainlaunch/diagnose/kubelet_words.py", "each[0]"): lambda: (each[0] for each in kubelet_words._STORIES),
-    ("trainlaunch/diagnose/texts.py", "flags + part"): _within,  # and of each Text, which is found as such
+    ("trainlaunch/diagnose/base/kubelet_words.py", "each[0]"): lambda: (each[0] for each in kubelet_words._STORIES),
+    ("trainlaunch/diagnose/base/texts.py", "flags + part"): _within,  # and of each Text, which is found as such
     ("trainlaunch/init/tokens.py", "_BY_NAME[setting]"): lambda: iter(tokens._BY_NAME.values()),
     ("trainlaunch/job/validation/fields.py", "named"): lambda: (each[0] for each in fields._NAMED_SOURCE.values()),
     ("trainlaunch/job/validation/repository.py", "pattern"): lambda: arguments("refuse_characters", 1),
@@ -61,7 +61,7 @@ ELSEWHERE: dict[tuple[str, str], Callable[[], Iterator[str]]] = {
     ("trainlaunch/lint/files.py", "_expression(anchored)"): lambda: (each.pattern for each in ignored(IGNORED)),
     ("trainlaunch/run/kubernetes/field_lookup.py", "pattern"): lambda: iter(()),  # compiled in a table, and found there
     # Words as they are, one of which is there or not.
-    ("trainlaunch/run/secrets.py", "b'|'.join(map(re.escape, longest_first)) or b'(?!)'"): lambda: iter(()),
+    ("trainlaunch/run/base/secret_values.py", "b'|'.join(map(re.escape, longest_first)) or b'(?!)'"): lambda: iter(()),
     ("trainlaunch/verify/owned_by_plan.py", "pattern"): lambda: (
         each[0] for table in owned_by_plan._OWNED.values() for each in table
     ),

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from trainlaunch.run.backend import Backend, Started
+from trainlaunch.run.base.backend import Backend, Started
 
 from tests.run.test_up import CHECKPOINTS, read_until
 from tests.runners import ROOT

@@ -13,9 +13,9 @@ import pytest
 from trainlaunch.container.kubernetes import IDENTITY
 from trainlaunch.errors import TargetUnavailable
 from trainlaunch.plan.launch_plan import LaunchPlan
-from trainlaunch.run.backend import Backend, Chunk, Session, Started
-from trainlaunch.run.log_position import LogPart, position_of
-from trainlaunch.run.timestamps import SECOND, nanoseconds
+from trainlaunch.run.base.backend import Backend, Chunk, Session, Started
+from trainlaunch.run.base.log_position import LogPart, position_of
+from trainlaunch.run.base.timestamps import SECOND, nanoseconds
 
 MakePlan = Callable[..., LaunchPlan]
 Begin = Callable[..., tuple[str, Session]]
@@ -105,7 +105,7 @@ def as_shown(container: Started) -> tuple[object, ...]:
 
 
 class BackendContract(ShmContract):
-    """Tests by the interface of trainlaunch.run.backend only."""
+    """Tests by the interface of trainlaunch.run.base.backend only."""
 
     def test_bytes_arrive_untouched_on_their_own_streams(
         self, backend: Backend, begin: Begin, make_plan_of: MakePlan

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from trainlaunch.run.local.files import state_root
+from trainlaunch.run.base.private_files import state_root
 
 from tests.conftest import Runs
 from tests.run.test_up import CHECKPOINTS, ended, read_until

@@ -16,11 +16,11 @@ import pytest
 from trainlaunch.errors import TargetUnavailable
 from trainlaunch.policy import read_job
 from trainlaunch.rules import plan_job
-from trainlaunch.run.backend import Session
 from trainlaunch.run.backends import compose_backend
+from trainlaunch.run.base.backend import Session
+from trainlaunch.run.base.signals import SAME_PRESS_SECONDS
 from trainlaunch.run.compose.backend import ComposeBackend
 from trainlaunch.run.docker.backend import DockerBackend
-from trainlaunch.run.signals import SAME_PRESS_SECONDS
 
 import compose as packaged
 from tests.conftest import Runs

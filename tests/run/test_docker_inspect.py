@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from trainlaunch.run.base.shm_reading import read_from_health
+from trainlaunch.run.base.timestamps import seconds
 from trainlaunch.run.docker.inspect import alien_label, started_from
-from trainlaunch.run.observe import read_from_health
-from trainlaunch.run.timestamps import seconds
 
 
 @pytest.mark.parametrize(

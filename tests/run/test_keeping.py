@@ -11,18 +11,18 @@ from pathlib import Path
 
 import pytest
 from trainlaunch import __version__
-from trainlaunch.run.backend import Peak
-from trainlaunch.run.evidence import EndNote
-from trainlaunch.run.keeping import hold, keeper_of
-from trainlaunch.run.kept import Kept, plan_from
-from trainlaunch.run.local.files import UnusableState
-from trainlaunch.run.secrets import Redactor
+from trainlaunch.run.base.backend import Peak
+from trainlaunch.run.base.private_files import UnusableState
+from trainlaunch.run.base.run_evidence import EndNote
+from trainlaunch.run.base.secret_values import Redactor
+from trainlaunch.run.run_lock import hold, keeper_of
+from trainlaunch.run.run_store import Kept, plan_from
 
 from tests.jobs import plan_with
 from tests.runners import ROOT
 
 HOLDS = (
-    "import sys; from trainlaunch.run.keeping import hold; print(hold(sys.argv[1]) is not None, flush=True); input()"
+    "import sys; from trainlaunch.run.run_lock import hold; print(hold(sys.argv[1]) is not None, flush=True); input()"
 )
 
 
@@ -160,7 +160,7 @@ def test_nothing_is_read_that_another_could_have_written(
     run: str, tmp_path: Path, change: Callable[[Path], object], where: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A plan says what a keeper runs; its pickle isn't even opened, and nothing is added to what others own."""
-    monkeypatch.setattr("trainlaunch.run.kept.plan_from", lambda _: pytest.fail("it was unpickled"))
+    monkeypatch.setattr("trainlaunch.run.run_store.plan_from", lambda _: pytest.fail("it was unpickled"))
     kept = Kept(run, tmp_path / "state" / "kept")
     kept.keep(plan_with(tmp_path / "job"))
     kept.say("mine")

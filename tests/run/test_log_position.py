@@ -6,9 +6,9 @@ import random
 from itertools import pairwise
 
 import pytest
-from trainlaunch.run.backend import Chunk, Position
-from trainlaunch.run.log_position import BytePosition, LogPart, TimePosition, last_lines, position_of
-from trainlaunch.run.timestamps import SECOND, nanoseconds, rfc3339
+from trainlaunch.run.base.backend import Chunk, Position
+from trainlaunch.run.base.log_position import BytePosition, LogPart, TimePosition, last_lines, position_of
+from trainlaunch.run.base.timestamps import SECOND, nanoseconds, rfc3339
 
 BEGUN = 1_700_000_000 * 10**9
 

@@ -22,7 +22,7 @@ pytestmark = [
     pytest.mark.skipif(not ENGINE.is_socket(), reason=f"the engine is not at {ENGINE}"),
 ]
 SOON = (
-    "import sys, trainlaunch.run.reconnect as lasting; lasting.BACK_SECONDS = 2.0\n"
+    "import sys, trainlaunch.run.base.reconnect as lasting; lasting.BACK_SECONDS = 2.0\n"
     "from trainlaunch.cli.main import main; sys.exit(main())"
 )
 

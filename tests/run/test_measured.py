@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from trainlaunch.plan.launch_plan import LaunchPlan
 from trainlaunch.plan.planned import Planned, planned_of
 from trainlaunch.plan.shared_memory import PAGE, semaphores
-from trainlaunch.run.backend import Peak, ShmReading
-from trainlaunch.run.measured import highest, measured_line, peak_of
+from trainlaunch.run.base.backend import Peak, ShmReading
+from trainlaunch.run.base.shm_peak import highest, measured_line, peak_of
 from trainlaunch.units import GIB, MIB
 
 from tests.jobs import plan_with

@@ -8,9 +8,9 @@ from dataclasses import replace
 
 import pytest
 from trainlaunch.errors import TargetUnavailable
-from trainlaunch.run.backend import Chunk, Started
+from trainlaunch.run.base.backend import Chunk, Started
+from trainlaunch.run.base.multi_node import Prefixed, SessionGroup, deciding, ends_of, merged, newest_of
 from trainlaunch.run.docker.client import Endpoint, unreachable
-from trainlaunch.run.multi_node import Prefixed, SessionGroup, deciding, ends_of, merged, newest_of
 
 from tests.run.scripted import BLANK
 

@@ -6,8 +6,8 @@ import threading
 from collections.abc import Iterator
 
 import pytest
-from trainlaunch.run.backend import Chunk
-from trainlaunch.run.log_position import BytePosition
+from trainlaunch.run.base.backend import Chunk
+from trainlaunch.run.base.log_position import BytePosition
 from trainlaunch.run.podman.log import followed
 
 LINES = [Chunk(stderr=number % 7 == 0, data=f"{number}\n".encode()) for number in range(400)]

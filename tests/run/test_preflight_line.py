@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from trainlaunch.container.preflight import SCRIPT_MARK, has_a_front, preflight_text
-from trainlaunch.run.preflight_line import NEVER_SPOKE, PREFLIGHT, PreflightLine, lacks_preflight
+from trainlaunch.run.base.preflight_line import NEVER_SPOKE, PREFLIGHT, PreflightLine, lacks_preflight
 
 from tests.conftest import Runs
 from tests.jobs import plan_with

@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
-from trainlaunch.run.secrets import RedactedStream, Redactor, values_here
+from trainlaunch.run.base.secret_values import RedactedStream, Redactor, values_here
 
 from tests.jobs import plan_with
 

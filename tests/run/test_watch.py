@@ -10,9 +10,16 @@ from pathlib import Path
 import pytest
 from trainlaunch.plan.launch_plan import LaunchPlan
 from trainlaunch.plan.planned import Planned
-from trainlaunch.run.backend import Chunk, ShmReading
-from trainlaunch.run.observe import PAGE, read_from_health, read_from_proc
-from trainlaunch.run.watch import COUNTS_BEFORE_FEWER_IS_SAID, SILENT_SECONDS, TAIL_BYTES, Log, ShmWatch, planned_shm
+from trainlaunch.run.base.backend import Chunk, ShmReading
+from trainlaunch.run.base.shm_reading import PAGE, read_from_health, read_from_proc
+from trainlaunch.run.base.watch import (
+    COUNTS_BEFORE_FEWER_IS_SAID,
+    SILENT_SECONDS,
+    TAIL_BYTES,
+    Log,
+    ShmWatch,
+    planned_shm,
+)
 from trainlaunch.units import GIB, MIB
 
 from tests.jobs import plan_with
@@ -69,7 +76,7 @@ def test_a_full_shm_with_a_silent_log_is_stuck(
     """After a minute of both, once, with since when and what to type; a log that goes on, or room again, is no hang."""
     watcher, said = watch
     now = 1000.0
-    monkeypatch.setattr("trainlaunch.run.watch.time.monotonic", lambda: now)
+    monkeypatch.setattr("trainlaunch.run.base.watch.time.monotonic", lambda: now)
     full = reading(2 * GIB)
     watcher.log.take(Chunk(False, b"epoch 1\n"))
     watcher.take(full)

@@ -13,10 +13,15 @@ from types import ModuleType
 from typing import Any, NoReturn
 
 from trainlaunch import __version__
-from trainlaunch.cli.look import look
-from trainlaunch.cli.report import as_json, document, framed
-from trainlaunch.cli.streams import Streams, standard_streams
-from trainlaunch.cli.verbs import VERBS, VERBS_ON_CLUSTERS, VERBS_WITH_A_COMMAND, VERBS_WITH_THE_JOBS_CODE
+from trainlaunch.cli.arguments.verb_table import (
+    VERBS,
+    VERBS_ON_CLUSTERS,
+    VERBS_WITH_A_COMMAND,
+    VERBS_WITH_THE_JOBS_CODE,
+)
+from trainlaunch.cli.output.report import as_json, document, framed
+from trainlaunch.cli.output.streams import Streams, standard_streams
+from trainlaunch.cli.output.text_style import look
 from trainlaunch.diagnostics import Diagnostic
 from trainlaunch.errors import (
     EXIT_BEFORE_START,
@@ -50,7 +55,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _run(words: list[str], streams: Streams) -> int:
     verb = next((word for word in words if not word.startswith("-")), None)
-    module = importlib.import_module(f"trainlaunch.cli.{verb}") if verb in VERBS else None
+    module = importlib.import_module(f"trainlaunch.cli.verbs.{verb}") if verb in VERBS else None
     if verb is not None and module is None:
         return _unknown_verb(verb, words, streams)
     try:
@@ -205,7 +210,7 @@ def _chosen(module: ModuleType, args: argparse.Namespace) -> Callable[[argparse.
     """Return what a verb runs: its own function, or that of the same name for runs on a cluster."""
     run: Callable[[argparse.Namespace, Streams], int] = module.run
     if args.verb in VERBS_ON_CLUSTERS:
-        from trainlaunch.cli.target_options import means_a_cluster
+        from trainlaunch.cli.arguments.target_options import means_a_cluster
 
         if means_a_cluster(args):
             run = getattr(importlib.import_module(VERBS_ON_CLUSTERS[args.verb]), args.verb)

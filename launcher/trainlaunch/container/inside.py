@@ -12,7 +12,7 @@ PACKAGE = "trainlaunch_inside"
 PACKED = "packed.txt"  # as launcher/trainlaunch/inside/packed.py reads it
 END_OF_FILE = "TRAINLAUNCH_FILE_ENDS"
 _SOURCES = Path(__file__).resolve().parent.parent / "inside"
-_OF_OTHERS = {TUNE: ("probe/__init__.py", "probe/places.py")}  # what a part takes from another one
+_OF_REPORTS = ("marked.py", "code_places.py")  # what the parts that report share
 
 
 def inside_files(plan: LaunchPlan) -> tuple[tuple[str, str], ...]:
@@ -25,9 +25,8 @@ def _files(parts: tuple[str, ...]) -> tuple[tuple[str, str], ...]:
     if not parts:
         return ()
     reports = {PROBE, TUNE}.intersection(parts)
-    found = [_SOURCES / "__init__.py", _SOURCES / "process.py", *([_SOURCES / "marked.py"] if reports else [])]
+    found = [_SOURCES / each for each in ("__init__.py", "process.py", *(_OF_REPORTS if reports else ()))]
     for part in parts:
-        found += [_SOURCES / each for each in _OF_OTHERS.get(part, ()) if PROBE not in parts]
         folder = _SOURCES / part
         found += sorted(folder.rglob("*.py")) if folder.is_dir() else [folder.with_suffix(".py")]
     named = [(f"{PACKAGE}/{path.relative_to(_SOURCES).as_posix()}", path) for path in found]

@@ -8,11 +8,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from trainlaunch.diagnose.case import Case
-from trainlaunch.diagnose.diagnosis import Diagnosis
-from trainlaunch.diagnose.evidence import Evidence
+from trainlaunch.diagnose.base.case import Case
+from trainlaunch.diagnose.base.diagnosis import Diagnosis
+from trainlaunch.diagnose.base.evidence import Evidence
+from trainlaunch.diagnose.base.scan import Scanner, scan_text
 from trainlaunch.diagnose.ranking import ORDER, ranked
-from trainlaunch.diagnose.scan import Scanner, scan_text
 from trainlaunch.diagnose.symptoms import (
     dist_timeout_secondary,
     fd_limit,

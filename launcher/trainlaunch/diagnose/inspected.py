@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
-from trainlaunch.diagnose.evidence import Event, Evidence
+from trainlaunch.diagnose.base.evidence import Event, Evidence
 from trainlaunch.formats.quantities import bytes_of
 from trainlaunch.targets import KUBERNETES
 

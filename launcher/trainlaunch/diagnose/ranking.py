@@ -10,8 +10,8 @@ from __future__ import annotations
 from dataclasses import replace
 from types import ModuleType
 
-from trainlaunch.diagnose.case import Case
-from trainlaunch.diagnose.diagnosis import POSSIBLE, Diagnosis
+from trainlaunch.diagnose.base.case import Case
+from trainlaunch.diagnose.base.diagnosis import POSSIBLE, Diagnosis
 from trainlaunch.diagnose.symptoms import (
     batchnorm_last_batch,
     benign,

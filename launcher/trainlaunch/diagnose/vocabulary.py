@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from functools import cache
 
-from trainlaunch.diagnose import bus_error
+from trainlaunch.diagnose.base import bus_error
+from trainlaunch.diagnose.base.texts import Text
 from trainlaunch.diagnose.ranking import ORDER
-from trainlaunch.diagnose.texts import Text
 
 
 @cache

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from trainlaunch.run.backend import Peak
-from trainlaunch.run.kept import Kept
-from trainlaunch.run.measured import highest
-from trainlaunch.run.watch import Log, ShmWatch
+from trainlaunch.run.base.backend import Peak
+from trainlaunch.run.base.shm_peak import highest
+from trainlaunch.run.base.watch import Log, ShmWatch
+from trainlaunch.run.run_store import Kept
 
 
 class Watched(NamedTuple):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
-from trainlaunch.run.backend import Backend, Say
+from trainlaunch.run.base.backend import Backend, Say
 from trainlaunch.run.docker.backend import DockerBackend
 from trainlaunch.run.docker.client import Engine, find_endpoint
 from trainlaunch.targets import COMPOSE, DOCKER, LOCAL

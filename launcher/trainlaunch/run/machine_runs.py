@@ -7,11 +7,11 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from trainlaunch.errors import TargetUnavailable
-from trainlaunch.run.at_once import at_once
-from trainlaunch.run.backend import Backend, Say, Started
-from trainlaunch.run.multi_node import by_node, deciding, newest_of
-from trainlaunch.run.owner import is_mine
-from trainlaunch.run.wording import no_such_attempt
+from trainlaunch.run.base.at_once import at_once
+from trainlaunch.run.base.backend import Backend, Say, Started
+from trainlaunch.run.base.multi_node import by_node, deciding, newest_of
+from trainlaunch.run.base.owner import is_mine
+from trainlaunch.run.base.wording import no_such_attempt
 from trainlaunch.targets import TARGETS
 
 ON_THIS_MACHINE = tuple(each.name for each in TARGETS.values() if each.on_this_machine)

@@ -15,17 +15,17 @@ from typing import TYPE_CHECKING
 from trainlaunch.errors import EXIT_BEFORE_START, LaunchError
 from trainlaunch.plan.launch_plan import LaunchPlan
 from trainlaunch.run.attempt import Attempt, Watched
-from trainlaunch.run.backend import Backend, Session, Started
-from trainlaunch.run.console import Console, Outcome
-from trainlaunch.run.evidence import EndNote, evidence_of
-from trainlaunch.run.kept import Kept
-from trainlaunch.run.measured import measured_line
-from trainlaunch.run.multi_node import Prefixed, containers_of, deciding, prefix
-from trainlaunch.run.preflight_line import NEVER_SPOKE, never_spoke
-from trainlaunch.run.retry import backoff, may_retry
-from trainlaunch.run.signals import HANGUP, UNHEALTHY, Event, Events, Presses
-from trainlaunch.run.watch import Log, Note, ShmWatch, load_symptoms, planned_shm
-from trainlaunch.run.wording import another_attempt, not_started, stopping
+from trainlaunch.run.base.backend import Backend, Session, Started
+from trainlaunch.run.base.console import Console, Outcome
+from trainlaunch.run.base.multi_node import Prefixed, containers_of, deciding, prefix
+from trainlaunch.run.base.preflight_line import NEVER_SPOKE, never_spoke
+from trainlaunch.run.base.retry import backoff, may_retry
+from trainlaunch.run.base.run_evidence import EndNote, evidence_of
+from trainlaunch.run.base.shm_peak import measured_line
+from trainlaunch.run.base.signals import HANGUP, UNHEALTHY, Event, Events, Presses
+from trainlaunch.run.base.watch import Log, Note, ShmWatch, load_symptoms, planned_shm
+from trainlaunch.run.base.wording import another_attempt, not_started, stopping
+from trainlaunch.run.run_store import Kept
 from trainlaunch.units import format_duration
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from trainlaunch.measure.tune.report import is_report, report
+from trainlaunch.measure.tune.html_report import is_report, report
 
 from tests.measure.tune.browser import chromium, colours_drawn, looked_at, printed
 from tests.measure.tune.made import LOADER, trial, tuned

@@ -267,7 +267,7 @@ class Without:
         """Start a command; its Docker socket is one that does not exist."""
         code = (
             "import sys; from pathlib import Path\n"
-            "import trainlaunch.run.docker.client as client, trainlaunch.run.podman_service as service\n"
+            "import trainlaunch.run.docker.client as client, trainlaunch.run.docker.podman_service as service\n"
             "client.DEFAULT_HOST, service.ROOTFUL = 'unix:///nonexistent/docker.sock', Path('/nonexistent')\n"
             "from trainlaunch.cli.main import main; sys.exit(main())\n"
         )

@@ -1,9 +1,9 @@
 from __future__ import annotations
 
 from trainlaunch.container.preflight import STOP_MARKER
-from trainlaunch.diagnose.case import Case
-from trainlaunch.diagnose.diagnosis import Diagnosis, seen
-from trainlaunch.diagnose.texts import Text
+from trainlaunch.diagnose.base.case import Case
+from trainlaunch.diagnose.base.diagnosis import Diagnosis, seen
+from trainlaunch.diagnose.base.texts import Text
 from trainlaunch.errors import EXIT_FILES_WRONG
 
 CODE = "TL601"

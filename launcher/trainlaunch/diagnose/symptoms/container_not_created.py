@@ -1,10 +1,10 @@
 from __future__ import annotations
 
-from trainlaunch.diagnose.case import Case
-from trainlaunch.diagnose.diagnosis import Diagnosis, Seen, seen
-from trainlaunch.diagnose.evidence import Event
-from trainlaunch.diagnose.kubelet_words import refusal
-from trainlaunch.diagnose.texts import Text
+from trainlaunch.diagnose.base.case import Case
+from trainlaunch.diagnose.base.diagnosis import Diagnosis, Seen, seen
+from trainlaunch.diagnose.base.evidence import Event
+from trainlaunch.diagnose.base.kubelet_words import refusal
+from trainlaunch.diagnose.base.texts import Text
 
 CODE = "TL626"
 NAME = "container-not-created"

@@ -2,9 +2,9 @@ from __future__ import annotations
 
 import re
 
-from trainlaunch.diagnose.case import Case
-from trainlaunch.diagnose.diagnosis import CERTAIN, LIKELY, Diagnosis, seen
-from trainlaunch.diagnose.texts import Text
+from trainlaunch.diagnose.base.case import Case
+from trainlaunch.diagnose.base.diagnosis import CERTAIN, LIKELY, Diagnosis, seen
+from trainlaunch.diagnose.base.texts import Text
 
 CODE = "TL641"
 NAME = "disk-full"

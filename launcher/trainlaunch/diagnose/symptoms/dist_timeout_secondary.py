@@ -1,10 +1,10 @@
 from __future__ import annotations
 
-from trainlaunch.diagnose.case import Case
-from trainlaunch.diagnose.diagnosis import LIKELY, POSSIBLE, Diagnosis, Seen, seen
-from trainlaunch.diagnose.live.facts import Look, Process
-from trainlaunch.diagnose.live.waiting import IDLE, LONG, duration, place, slept
-from trainlaunch.diagnose.texts import Text
+from trainlaunch.diagnose.base.case import Case
+from trainlaunch.diagnose.base.diagnosis import LIKELY, POSSIBLE, Diagnosis, Seen, seen
+from trainlaunch.diagnose.base.live_facts import Look, Process
+from trainlaunch.diagnose.base.live_waiting import IDLE, LONG, duration, place, slept
+from trainlaunch.diagnose.base.texts import Text
 
 CODE = "TL654"
 NAME = "dist-timeout-secondary"

@@ -2,11 +2,11 @@ from __future__ import annotations
 
 import re
 
-from trainlaunch.diagnose.case import Case
-from trainlaunch.diagnose.diagnosis import CERTAIN, LIKELY, Diagnosis, Seen, more_memory, seen
-from trainlaunch.diagnose.log_facts import Hit
-from trainlaunch.diagnose.shm_advice import larger_shm
-from trainlaunch.diagnose.texts import Text
+from trainlaunch.diagnose.base.case import Case
+from trainlaunch.diagnose.base.diagnosis import CERTAIN, LIKELY, Diagnosis, Seen, more_memory, seen
+from trainlaunch.diagnose.base.log_facts import Hit
+from trainlaunch.diagnose.base.shm_advice import larger_shm
+from trainlaunch.diagnose.base.texts import Text
 
 CODE = "TL621"
 NAME = "evicted"

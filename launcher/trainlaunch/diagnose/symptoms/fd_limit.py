@@ -1,9 +1,9 @@
 from __future__ import annotations
 
-from trainlaunch.diagnose.case import Case
-from trainlaunch.diagnose.diagnosis import CERTAIN, LIKELY, Diagnosis, Seen, seen
-from trainlaunch.diagnose.live.facts import Look
-from trainlaunch.diagnose.texts import Text
+from trainlaunch.diagnose.base.case import Case
+from trainlaunch.diagnose.base.diagnosis import CERTAIN, LIKELY, Diagnosis, Seen, seen
+from trainlaunch.diagnose.base.live_facts import Look
+from trainlaunch.diagnose.base.texts import Text
 from trainlaunch.targets import KUBERNETES
 
 CODE = "TL607"

@@ -1,10 +1,10 @@
 from __future__ import annotations
 
-from trainlaunch.diagnose.case import Case
-from trainlaunch.diagnose.diagnosis import LIKELY, POSSIBLE, Diagnosis, Seen, seen
-from trainlaunch.diagnose.live.facts import Look
-from trainlaunch.diagnose.live.waiting import duration, is_in_lock, place, waits_for_batch, was_forked
-from trainlaunch.diagnose.texts import Text
+from trainlaunch.diagnose.base.case import Case
+from trainlaunch.diagnose.base.diagnosis import LIKELY, POSSIBLE, Diagnosis, Seen, seen
+from trainlaunch.diagnose.base.live_facts import Look
+from trainlaunch.diagnose.base.live_waiting import duration, is_in_lock, place, waits_for_batch, was_forked
+from trainlaunch.diagnose.base.texts import Text
 
 CODE = "TL648"
 NAME = "fork-deadlock"

@@ -2,10 +2,10 @@ from __future__ import annotations
 
 import re
 
-from trainlaunch.diagnose.case import Case
-from trainlaunch.diagnose.diagnosis import LIKELY, POSSIBLE, Diagnosis, more_memory, seen
-from trainlaunch.diagnose.log_facts import Hit
-from trainlaunch.diagnose.texts import Text
+from trainlaunch.diagnose.base.case import Case
+from trainlaunch.diagnose.base.diagnosis import LIKELY, POSSIBLE, Diagnosis, more_memory, seen
+from trainlaunch.diagnose.base.log_facts import Hit
+from trainlaunch.diagnose.base.texts import Text
 
 CODE = "TL612"
 NAME = "killed-from-outside"

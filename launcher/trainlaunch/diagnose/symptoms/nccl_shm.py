@@ -1,9 +1,9 @@
 from __future__ import annotations
 
-from trainlaunch.diagnose.case import Case
-from trainlaunch.diagnose.diagnosis import CERTAIN, LIKELY, Diagnosis, seen, shm_place
-from trainlaunch.diagnose.shm_advice import larger_shm, shm_commands
-from trainlaunch.diagnose.texts import Text
+from trainlaunch.diagnose.base.case import Case
+from trainlaunch.diagnose.base.diagnosis import CERTAIN, LIKELY, Diagnosis, seen, shm_place
+from trainlaunch.diagnose.base.shm_advice import larger_shm, shm_commands
+from trainlaunch.diagnose.base.texts import Text
 from trainlaunch.units import GIB, human_size
 
 CODE = "TL634"

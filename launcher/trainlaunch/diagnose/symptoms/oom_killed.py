@@ -1,10 +1,10 @@
 from __future__ import annotations
 
-from trainlaunch.diagnose.case import Case
-from trainlaunch.diagnose.diagnosis import POSSIBLE, Diagnosis, Seen, memory_story, more_memory, seen
-from trainlaunch.diagnose.live.facts import Look
-from trainlaunch.diagnose.log_facts import Hit
-from trainlaunch.diagnose.texts import Text
+from trainlaunch.diagnose.base.case import Case
+from trainlaunch.diagnose.base.diagnosis import POSSIBLE, Diagnosis, Seen, memory_story, more_memory, seen
+from trainlaunch.diagnose.base.live_facts import Look
+from trainlaunch.diagnose.base.log_facts import Hit
+from trainlaunch.diagnose.base.texts import Text
 from trainlaunch.units import human_size
 
 CODE = "TL610"

@@ -1,8 +1,8 @@
 from __future__ import annotations
 
-from trainlaunch.diagnose.case import Case
-from trainlaunch.diagnose.diagnosis import CERTAIN, LIKELY, Diagnosis, memory_story, more_memory, seen
-from trainlaunch.diagnose.texts import Text
+from trainlaunch.diagnose.base.case import Case
+from trainlaunch.diagnose.base.diagnosis import CERTAIN, LIKELY, Diagnosis, memory_story, more_memory, seen
+from trainlaunch.diagnose.base.texts import Text
 
 CODE = "TL609"
 NAME = "oom-killed-worker"

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
-from trainlaunch.diagnose.case import Case, place_in_script
-from trainlaunch.diagnose.diagnosis import CERTAIN, LIKELY, Diagnosis, seen
+from trainlaunch.diagnose.base.case import Case, place_in_script
+from trainlaunch.diagnose.base.diagnosis import CERTAIN, LIKELY, Diagnosis, seen
 
 CODE = "TL663"
 NAME = "python-exception"

@@ -1,10 +1,10 @@
 from __future__ import annotations
 
-from trainlaunch.diagnose.case import Case
-from trainlaunch.diagnose.diagnosis import POSSIBLE, Diagnosis, Seen, seen, shm_place
-from trainlaunch.diagnose.live.facts import Look
-from trainlaunch.diagnose.shm_advice import larger_shm, shm_commands
-from trainlaunch.diagnose.texts import Text
+from trainlaunch.diagnose.base.case import Case
+from trainlaunch.diagnose.base.diagnosis import POSSIBLE, Diagnosis, Seen, seen, shm_place
+from trainlaunch.diagnose.base.live_facts import Look
+from trainlaunch.diagnose.base.shm_advice import larger_shm, shm_commands
+from trainlaunch.diagnose.base.texts import Text
 from trainlaunch.units import human_size
 
 CODE = "TL605"

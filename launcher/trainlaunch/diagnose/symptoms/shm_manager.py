@@ -1,9 +1,9 @@
 from __future__ import annotations
 
-from trainlaunch.diagnose.case import Case
-from trainlaunch.diagnose.diagnosis import Diagnosis, seen
+from trainlaunch.diagnose.base.case import Case
+from trainlaunch.diagnose.base.diagnosis import Diagnosis, seen
+from trainlaunch.diagnose.base.texts import Text
 from trainlaunch.diagnose.symptoms.shm_missing import TORCH, torch_makes
-from trainlaunch.diagnose.texts import Text
 
 CODE = "TL646"
 NAME = "shm-manager"

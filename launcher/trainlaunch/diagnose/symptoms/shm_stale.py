@@ -1,9 +1,9 @@
 from __future__ import annotations
 
-from trainlaunch.diagnose.bus_error import DF, bytes_of_df, sigbus
-from trainlaunch.diagnose.case import Case
-from trainlaunch.diagnose.diagnosis import LIKELY, Diagnosis, seen
-from trainlaunch.diagnose.texts import Text
+from trainlaunch.diagnose.base.bus_error import DF, bytes_of_df, sigbus
+from trainlaunch.diagnose.base.case import Case
+from trainlaunch.diagnose.base.diagnosis import LIKELY, Diagnosis, seen
+from trainlaunch.diagnose.base.texts import Text
 
 CODE = "TL631"
 NAME = "shm-stale"

@@ -2,10 +2,10 @@ from __future__ import annotations
 
 import math
 
-from trainlaunch.diagnose.case import Case
-from trainlaunch.diagnose.diagnosis import LIKELY, POSSIBLE, Diagnosis, Seen
-from trainlaunch.diagnose.live.facts import Look, Process
-from trainlaunch.diagnose.live.waiting import (
+from trainlaunch.diagnose.base.case import Case
+from trainlaunch.diagnose.base.diagnosis import LIKELY, POSSIBLE, Diagnosis, Seen
+from trainlaunch.diagnose.base.live_facts import Look, Process
+from trainlaunch.diagnose.base.live_waiting import (
     LONG,
     duration,
     is_idle,

@@ -1,10 +1,10 @@
 from __future__ import annotations
 
-from trainlaunch.diagnose.bus_error import died_of, had_room, most_seen, sigbus
-from trainlaunch.diagnose.case import Case
-from trainlaunch.diagnose.diagnosis import LIKELY, Diagnosis, seen
-from trainlaunch.diagnose.shm_advice import larger_shm
-from trainlaunch.diagnose.texts import Text
+from trainlaunch.diagnose.base.bus_error import died_of, had_room, most_seen, sigbus
+from trainlaunch.diagnose.base.case import Case
+from trainlaunch.diagnose.base.diagnosis import LIKELY, Diagnosis, seen
+from trainlaunch.diagnose.base.shm_advice import larger_shm
+from trainlaunch.diagnose.base.texts import Text
 
 CODE = "TL627"
 NAME = "truncated-mmap"

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
-from trainlaunch.diagnose.case import Case
-from trainlaunch.diagnose.diagnosis import Diagnosis, Seen, seen
+from trainlaunch.diagnose.base.case import Case
+from trainlaunch.diagnose.base.diagnosis import Diagnosis, Seen, seen
 
 CODE = "TL671"
 NAME = "unhealthy"

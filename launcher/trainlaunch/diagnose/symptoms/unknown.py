@@ -1,7 +1,7 @@
 from __future__ import annotations
 
-from trainlaunch.diagnose.case import Case
-from trainlaunch.diagnose.diagnosis import POSSIBLE, Diagnosis, Seen, seen
+from trainlaunch.diagnose.base.case import Case
+from trainlaunch.diagnose.base.diagnosis import POSSIBLE, Diagnosis, Seen, seen
 
 CODE = "TL669"
 NAME = "unknown"

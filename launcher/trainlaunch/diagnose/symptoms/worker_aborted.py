@@ -1,8 +1,8 @@
 from __future__ import annotations
 
-from trainlaunch.diagnose.case import Case
-from trainlaunch.diagnose.diagnosis import Diagnosis, seen
-from trainlaunch.diagnose.texts import Text
+from trainlaunch.diagnose.base.case import Case
+from trainlaunch.diagnose.base.diagnosis import Diagnosis, seen
+from trainlaunch.diagnose.base.texts import Text
 
 CODE = "TL642"
 NAME = "worker-aborted"

@@ -1,8 +1,8 @@
 from __future__ import annotations
 
-from trainlaunch.diagnose.case import Case, place_in_script
-from trainlaunch.diagnose.diagnosis import CERTAIN, LIKELY, Diagnosis, seen
-from trainlaunch.diagnose.texts import Text
+from trainlaunch.diagnose.base.case import Case, place_in_script
+from trainlaunch.diagnose.base.diagnosis import CERTAIN, LIKELY, Diagnosis, seen
+from trainlaunch.diagnose.base.texts import Text
 
 CODE = "TL644"
 NAME = "worker-exception"

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 from trainlaunch.inside.process import off
 
 if TYPE_CHECKING:
+    from trainlaunch.inside.probe.base.loader_stats import Fetched, Seen
     from trainlaunch.inside.probe.ending import Ending
     from trainlaunch.inside.probe.loops import Loops
-    from trainlaunch.inside.probe.seen import Fetched, Seen
 
 
 class Probe:
@@ -26,7 +26,7 @@ class Probe:
         self._make()
 
     def _make(self, parent: Loops | None = None) -> None:
-        from trainlaunch.inside.probe import settings
+        from trainlaunch.inside.probe.base import settings
         from trainlaunch.inside.probe.ending import Ending
         from trainlaunch.inside.probe.loops import Loops
 
@@ -65,9 +65,9 @@ class Probe:
         """Return whether this process is no worker and no copy; begin anew in one that the script has forked."""
         from torch.utils.data import get_worker_info
 
-        from trainlaunch.inside.probe import apart
+        from trainlaunch.inside.probe.base import fork_copy
 
-        if get_worker_info() is not None or apart.in_copy:
+        if get_worker_info() is not None or fork_copy.in_copy:
             return False
         if self.loops.pid != os.getpid():
             self._make(self.loops)

@@ -6,9 +6,9 @@ import itertools
 import os
 import time
 
-from trainlaunch.inside.probe.apart import apart
-from trainlaunch.inside.probe.seen import Fetched, Seen
-from trainlaunch.inside.probe.storages import weigh
+from trainlaunch.inside.probe.base.fork_copy import apart
+from trainlaunch.inside.probe.base.loader_stats import Fetched, Seen
+from trainlaunch.inside.probe.base.storages import weigh
 
 _BATCHES = 8
 _SECONDS = 10.0

@@ -14,12 +14,13 @@ from collections.abc import Iterator
 from typing import Any, NoReturn
 
 from trainlaunch.inside.marked import emit
-from trainlaunch.inside.probe import checks, records
+from trainlaunch.inside.probe import checks
+from trainlaunch.inside.probe.base import loader_facts
+from trainlaunch.inside.probe.base.limits import Late, limited
+from trainlaunch.inside.probe.base.loader_stats import Seen
+from trainlaunch.inside.probe.base.settings import Settings
 from trainlaunch.inside.probe.direct import fetch_directly
-from trainlaunch.inside.probe.limits import Late, limited
 from trainlaunch.inside.probe.loops import Loops
-from trainlaunch.inside.probe.seen import Seen
-from trainlaunch.inside.probe.settings import Settings
 from trainlaunch.inside.process import rank
 
 _GRACE = 5.0  # seconds that the script's own thread has to come to its next batch, once the time is over
@@ -42,7 +43,7 @@ class Ending:
         if self._begun is not None:
             return
         self._begun = time.monotonic()
-        emit("start", records.start())
+        emit("start", loader_facts.start())
         for run in (self._watch, self._guard):  # both now: at a script's end Python starts no thread any more
             threading.Thread(target=run, name="trainlaunch-probe", daemon=True).start()
 
@@ -93,13 +94,13 @@ class Ending:
         trains = _trains(self._loops.seen)
         unseen = self._loops.never_iterated(_loaders_alive()) if rank() == 0 else []
         for seen in self._loops.seen:
-            emit("loader", records.loader(seen, seen is trains))
-            _guarded("batches", seen, lambda seen=seen: [("batches", records.batches(seen))])
+            emit("loader", loader_facts.loader(seen, seen is trains))
+            _guarded("batches", seen, lambda seen=seen: [("batches", loader_facts.batches(seen))])
         if rank() == 0:
             for seen in unseen:
                 _guarded("batches", seen, lambda seen=seen: _directly(seen, self._loops.seen))
             for seen in (*self._loops.seen, *unseen):
-                _guarded("dataset", seen, lambda seen=seen: [("dataset", records.dataset(seen))])
+                _guarded("dataset", seen, lambda seen=seen: [("dataset", loader_facts.dataset(seen))])
             for kind, facts in checks.run((*self._loops.seen, *unseen)):
                 emit(kind, facts)
         self._loops.results.remove()
@@ -122,9 +123,9 @@ def _directly(seen: Seen, others: list[Seen]) -> Iterator[tuple[str, dict[str, A
     """Yield the records of a loader that no loop has come to yet."""
     fetch_directly(seen)
     alike = next((each for each in others if each.kind is seen.kind and each.batches > 1), None)
-    yield "loader", records.loader(seen, trains=False)
-    held = records.batches_held(alike) if alike else None
-    yield "batches", {**records.batches(seen), "batches_held": held}
+    yield "loader", loader_facts.loader(seen, trains=False)
+    held = loader_facts.batches_held(alike) if alike else None
+    yield "batches", {**loader_facts.batches(seen), "batches_held": held}
 
 
 def _guarded(what: str, seen: Seen, make: Any) -> None:

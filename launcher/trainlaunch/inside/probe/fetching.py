@@ -9,8 +9,8 @@ import weakref
 from collections.abc import Callable
 from typing import Any
 
-from trainlaunch.inside.probe.seen import Fetched
-from trainlaunch.inside.probe.storages import Weight, weigh
+from trainlaunch.inside.probe.base.loader_stats import Fetched
+from trainlaunch.inside.probe.base.storages import Weight, weigh
 
 
 class Measuring:

@@ -9,11 +9,11 @@ import time
 import weakref
 from typing import Any
 
-from trainlaunch.inside.probe import norms
-from trainlaunch.inside.probe.noticing import notice
-from trainlaunch.inside.probe.places import caller
-from trainlaunch.inside.probe.results import Results
-from trainlaunch.inside.probe.seen import Fetched, Seen
+from trainlaunch.inside.code_places import caller
+from trainlaunch.inside.probe.base import norms
+from trainlaunch.inside.probe.base.loader_stats import Fetched, Seen
+from trainlaunch.inside.probe.base.noticing import notice
+from trainlaunch.inside.probe.base.results import Results
 
 _INDICES = 4096  # of a sampler that are compared
 _AS_IF_TWO = 4  # batches: two workers that prefetch two each

@@ -6,7 +6,7 @@ import gc
 import time
 from typing import Any
 
-from trainlaunch.inside.probe.places import caller
+from trainlaunch.inside.code_places import caller
 from trainlaunch.inside.tune.safety import reason_against, setting_of
 
 TRAINED = 2  # batches after which an optimizer stepped

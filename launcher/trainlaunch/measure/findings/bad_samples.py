@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from trainlaunch.diagnostics import Severity
 from trainlaunch.measure.finding import ProbeFinding, Wording, defect
-from trainlaunch.measure.samples import sample
+from trainlaunch.measure.findings.samples import sample
 from trainlaunch.units import counted
 
 

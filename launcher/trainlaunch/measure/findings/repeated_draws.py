@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from trainlaunch.diagnostics import Severity
 from trainlaunch.measure.finding import ProbeFinding, Wording, defect
-from trainlaunch.measure.seeding import more, seeding
+from trainlaunch.measure.findings.seeding import more, seeding
 
 
 @defect("TL708")

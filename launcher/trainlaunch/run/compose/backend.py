@@ -15,8 +15,9 @@ from trainlaunch.errors import LaunchError, TargetUnavailable
 from trainlaunch.plan.launch_plan import LaunchPlan
 from trainlaunch.plan.names import node_names
 from trainlaunch.render import render
-from trainlaunch.run.at_once import at_once
-from trainlaunch.run.backend import Say, Session, Started
+from trainlaunch.run.base.at_once import at_once
+from trainlaunch.run.base.backend import Say, Session, Started
+from trainlaunch.run.base.multi_node import SessionGroup, by_node
 from trainlaunch.run.compose.command import Compose, find_compose
 from trainlaunch.run.docker.backend import JOB, DockerBackend
 from trainlaunch.run.docker.client import GONE, REFUSED, Engine, EngineRefused
@@ -24,7 +25,6 @@ from trainlaunch.run.docker.create_body import run_labels
 from trainlaunch.run.docker.flags import NOT_FOR_UP
 from trainlaunch.run.docker.inspect import COMPOSE_PROJECT
 from trainlaunch.run.docker.start import name_taken
-from trainlaunch.run.multi_node import SessionGroup, by_node
 from trainlaunch.verify import verified
 
 FORBIDDEN = 403

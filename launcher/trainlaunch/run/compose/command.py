@@ -16,7 +16,7 @@ from trainlaunch.diagnostics import Diagnostic
 from trainlaunch.errors import TargetUnavailable
 from trainlaunch.plan.launch_plan import LaunchPlan
 from trainlaunch.plan.names import node_names
-from trainlaunch.run.secrets import environment
+from trainlaunch.run.base.secret_values import environment
 
 CANDIDATES = (("docker", "compose"), ("docker-compose",), ("podman", "compose"))
 OLDEST = 2  # the first version of the Compose specification: no pull_policy and no init before

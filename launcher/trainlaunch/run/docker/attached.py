@@ -8,9 +8,9 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from trainlaunch.errors import TargetUnavailable
-from trainlaunch.run.backend import Chunk, Position
+from trainlaunch.run.base.backend import Chunk, Position
+from trainlaunch.run.base.stream import chunks_of
 from trainlaunch.run.docker.follow import Followed
-from trainlaunch.run.stream import chunks_of
 
 if TYPE_CHECKING:
     from trainlaunch.run.docker.streams import ContainerStreams

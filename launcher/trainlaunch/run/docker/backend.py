@@ -12,8 +12,12 @@ from trainlaunch.errors import TargetUnavailable
 from trainlaunch.job.reserved import LABEL_PREFIX
 from trainlaunch.plan.launch_plan import LaunchPlan
 from trainlaunch.plan.names import node_names
-from trainlaunch.run.at_once import at_once
-from trainlaunch.run.backend import Position, Say, Session, ShmReading, Started
+from trainlaunch.run.base.at_once import at_once
+from trainlaunch.run.base.backend import Position, Say, Session, ShmReading, Started
+from trainlaunch.run.base.log_position import BytePosition
+from trainlaunch.run.base.reconnect import LoggedSession, ReconnectingSession
+from trainlaunch.run.base.shm_reading import read_from_health, read_from_proc
+from trainlaunch.run.base.wording import may_move
 from trainlaunch.run.docker.attached import AttachedSession
 from trainlaunch.run.docker.checks import host_findings, shares_this_host, volume_findings
 from trainlaunch.run.docker.client import CONFLICT, GONE, Engine, EngineRefused, find_endpoint
@@ -25,13 +29,9 @@ from trainlaunch.run.docker.kills import SHUTDOWN, signals_sent
 from trainlaunch.run.docker.listing import Entry, Told, described_by, entries, made_before
 from trainlaunch.run.docker.start import name_taken, start_refused
 from trainlaunch.run.docker.streams import ContainerStreams
-from trainlaunch.run.log_position import BytePosition
-from trainlaunch.run.observe import read_from_health, read_from_proc
-from trainlaunch.run.reconnect import LoggedSession, ReconnectingSession
-from trainlaunch.run.wording import may_move
 
 if TYPE_CHECKING:
-    from trainlaunch.diagnose.live.facts import Look
+    from trainlaunch.diagnose.base.live_facts import Look
 
 NAME_TRIES = 3  # for a name that other starts of the job move away and take meanwhile
 JOB, RUN = LABEL_PREFIX + "job", LABEL_PREFIX + "run"
@@ -262,7 +262,7 @@ class DockerBackend(ContainerStreams):
 
     def look(self, container: Started) -> Look | None:
         """Look through /proc where the engine runs on this host and we may, else by a command inside."""
-        from trainlaunch.run.live import look_at
+        from trainlaunch.run.base.live_snapshot import look_at
 
         return look_at(container, self._proc, lambda command: execute(self.engine, container.id, command))
 

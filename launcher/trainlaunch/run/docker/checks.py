@@ -12,10 +12,10 @@ from typing import Any
 from trainlaunch.container.paths import absolute_bind
 from trainlaunch.diagnostics import Diagnostic
 from trainlaunch.plan.launch_plan import LaunchPlan
-from trainlaunch.run.amd_gpus import NO_GPU, amd_findings
+from trainlaunch.run.base.amd_gpus import NO_GPU, amd_findings
+from trainlaunch.run.base.nvidia_gpus import gpu_nodes
+from trainlaunch.run.base.secret_values import secret_findings
 from trainlaunch.run.docker.client import Engine, EngineRefused
-from trainlaunch.run.nvidia_gpus import gpu_nodes
-from trainlaunch.run.secrets import secret_findings
 from trainlaunch.units import counted, format_cpus, format_size
 
 NOT_FOUND = 404

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from trainlaunch.diagnostics import Diagnostic
 from trainlaunch.errors import TargetUnavailable
-from trainlaunch.run.podman_service import Service, find_service
+from trainlaunch.run.docker.podman_service import Service, find_service
 
 if TYPE_CHECKING:
     from docker import APIClient

@@ -11,7 +11,7 @@ from trainlaunch.diagnostics import Diagnostic
 from trainlaunch.errors import TargetUnavailable
 from trainlaunch.job.entrypoint import drops_command, lines_without
 from trainlaunch.plan.launch_plan import LaunchPlan
-from trainlaunch.run.backend import Say
+from trainlaunch.run.base.backend import Say
 from trainlaunch.run.docker.client import Engine, EngineRefused
 from trainlaunch.units import human_size
 

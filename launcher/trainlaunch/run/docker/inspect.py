@@ -12,11 +12,11 @@ from trainlaunch.container.preflight import has_a_front
 from trainlaunch.job.reserved import LABEL_PREFIX, SECRETS_FOLDER
 from trainlaunch.plan.planned import LABEL as PLAN_LABEL
 from trainlaunch.plan.planned import planned_from, whole_number
-from trainlaunch.run.backend import Started
-from trainlaunch.run.gpus_held import GPUS, held_in
-from trainlaunch.run.owner import MEASURES, OWNER_KEY
-from trainlaunch.run.secrets import read_beginning
-from trainlaunch.run.timestamps import seconds
+from trainlaunch.run.base.backend import Started
+from trainlaunch.run.base.gpu_labels import GPUS, held_in
+from trainlaunch.run.base.owner import MEASURES, OWNER_KEY
+from trainlaunch.run.base.secret_values import read_beginning
+from trainlaunch.run.base.timestamps import seconds
 from trainlaunch.targets import COMPOSE, DOCKER
 
 COMPOSE_PROJECT = "com.docker.compose.project"  # every Compose puts it on all that it makes

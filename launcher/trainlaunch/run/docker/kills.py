@@ -7,7 +7,7 @@ import itertools
 from collections.abc import Iterator
 from typing import Any
 
-from trainlaunch.run.backend import Started
+from trainlaunch.run.base.backend import Started
 from trainlaunch.run.docker.client import Engine
 from trainlaunch.run.docker.follow import Followed, Seen
 

@@ -8,8 +8,8 @@ from typing import Any
 
 from trainlaunch.job.reserved import LABEL_PREFIX
 from trainlaunch.plan.planned import whole_number
+from trainlaunch.run.base.timestamps import SECOND, rfc3339
 from trainlaunch.run.docker.client import Engine
-from trainlaunch.run.timestamps import SECOND, rfc3339
 
 SHM = "shm"  # the label of a run that has the bytes of its own /dev/shm, which no list tells
 NEVER = "0001-01-01T00:00:00Z"

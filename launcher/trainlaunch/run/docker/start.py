@@ -5,11 +5,11 @@ from __future__ import annotations
 from trainlaunch.diagnostics import Diagnostic
 from trainlaunch.errors import TargetUnavailable
 from trainlaunch.plan.launch_plan import LaunchPlan
-from trainlaunch.run.amd_gpus import INSTALL_AMDGPU, NO_GPU
-from trainlaunch.run.backend import Started
+from trainlaunch.run.base.amd_gpus import INSTALL_AMDGPU, NO_GPU
+from trainlaunch.run.base.backend import Started
+from trainlaunch.run.base.wording import NAME_TAKEN, held_by_same_job
 from trainlaunch.run.docker.checks import INSTALL_TOOLKIT
 from trainlaunch.run.docker.client import EngineRefused
-from trainlaunch.run.wording import NAME_TAKEN, held_by_same_job
 
 
 def start_refused(refused: EngineRefused) -> TargetUnavailable:

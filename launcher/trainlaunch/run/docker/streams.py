@@ -6,11 +6,11 @@ import contextlib
 from collections.abc import Iterator
 from typing import Any
 
-from trainlaunch.run.backend import Chunk, Position, Started
+from trainlaunch.run.base.backend import Chunk, Position, Started
+from trainlaunch.run.base.log_position import BytePosition
+from trainlaunch.run.base.stream import chunks_of
 from trainlaunch.run.docker.client import GONE, Engine, EngineRefused
 from trainlaunch.run.docker.follow import Followed, Seen
-from trainlaunch.run.log_position import BytePosition
-from trainlaunch.run.stream import chunks_of
 
 OK = 200
 

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from trainlaunch.diagnose.evidence import Evidence
-from trainlaunch.run.console import Console
+from trainlaunch.diagnose.base.evidence import Evidence
+from trainlaunch.run.base.console import Console
+from trainlaunch.run.base.retry import may_retry
+from trainlaunch.run.base.signals import Event, Events
+from trainlaunch.run.base.wording import another_attempt
 from trainlaunch.run.kubernetes.exit_status import evidence_of_end
 from trainlaunch.run.kubernetes.follow import End, Follower, FollowOptions
 from trainlaunch.run.kubernetes.launch import Launch
 from trainlaunch.run.kubernetes.liveness import with_liveness
 from trainlaunch.run.kubernetes.output import Output
 from trainlaunch.run.kubernetes.runs import ClusterRun
-from trainlaunch.run.retry import may_retry
-from trainlaunch.run.signals import Event, Events
-from trainlaunch.run.wording import another_attempt
 
 
 class LastAttempt(NamedTuple):

@@ -15,7 +15,7 @@ from typing import Any
 
 from trainlaunch.diagnostics import Diagnostic
 from trainlaunch.errors import TargetUnavailable
-from trainlaunch.run.clock import WORLD, Clock
+from trainlaunch.run.base.clock import WORLD, Clock
 from trainlaunch.run.kubernetes.api_errors import (
     FORBIDDEN,
     HTTP_BAD_REQUEST,

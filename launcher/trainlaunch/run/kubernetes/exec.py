@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING
 
 from trainlaunch.diagnostics import Diagnostic
 from trainlaunch.errors import TargetUnavailable
-from trainlaunch.run.backend import ShmReading, Started
+from trainlaunch.run.base.backend import ShmReading, Started
+from trainlaunch.run.base.shm_reading import read_from_health
 from trainlaunch.run.kubernetes.api_errors import FORBIDDEN
 from trainlaunch.run.kubernetes.client import Cluster
 from trainlaunch.run.kubernetes.execution import ExecRefused
 from trainlaunch.run.kubernetes.pods import Pod
-from trainlaunch.run.observe import read_from_health
 
 if TYPE_CHECKING:
-    from trainlaunch.diagnose.live.facts import Look
+    from trainlaunch.diagnose.base.live_facts import Look
 
 SAMPLE_SECONDS = 20.0
 FAILURES_UNTIL_SAID = 3
@@ -30,8 +30,8 @@ def read_shm(cluster: Cluster, pod: Pod) -> ShmReading | None:
 
 def look_inside(cluster: Cluster, pod: Pod, say: Callable[[str], None]) -> Look | None:
     """Look at a pod's processes by a command inside; None where that is not possible, which is said."""
-    from trainlaunch.run.live import command
-    from trainlaunch.run.live.text import read_look
+    from trainlaunch.run.base.live_snapshot import command
+    from trainlaunch.run.base.live_text import read_look
 
     try:
         return read_look(cluster.execute(pod.name, pod.container, command()))

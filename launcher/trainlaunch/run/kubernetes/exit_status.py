@@ -5,10 +5,10 @@ from __future__ import annotations
 import threading
 from dataclasses import replace
 
-from trainlaunch.diagnose.evidence import Evidence
-from trainlaunch.diagnose.log_facts import LogFacts
-from trainlaunch.run.backend import Say
-from trainlaunch.run.evidence import TAIL_BYTES
+from trainlaunch.diagnose.base.evidence import Evidence
+from trainlaunch.diagnose.base.log_facts import LogFacts
+from trainlaunch.run.base.backend import Say
+from trainlaunch.run.base.run_evidence import TAIL_BYTES
 from trainlaunch.run.kubernetes.client import Cluster
 from trainlaunch.run.kubernetes.follow import End
 from trainlaunch.run.kubernetes.liveness import with_liveness

@@ -11,7 +11,12 @@ from typing import NamedTuple
 from trainlaunch.errors import EXIT_BEFORE_START, EXIT_INTERRUPTED, LaunchError, TargetUnavailable
 from trainlaunch.job.spec import JobSpec
 from trainlaunch.kinds import POD
-from trainlaunch.run.console import Console
+from trainlaunch.run.base.console import Console
+from trainlaunch.run.base.log_position import WHOLE, LogPart
+from trainlaunch.run.base.preflight_line import NEVER_SPOKE
+from trainlaunch.run.base.signals import HANGUP, Event, Events, Presses
+from trainlaunch.run.base.watch import PlannedShm
+from trainlaunch.run.base.wording import stopping
 from trainlaunch.run.kubernetes.client import Cluster
 from trainlaunch.run.kubernetes.objects import Reference, delete, pods_path
 from trainlaunch.run.kubernetes.output import Output
@@ -21,11 +26,6 @@ from trainlaunch.run.kubernetes.pods import Pod, attempts_of, end_of, first_to_f
 from trainlaunch.run.kubernetes.polling import Observed, WorkloadPoller
 from trainlaunch.run.kubernetes.runs import ClusterRun, Result, exit_code_of, no_code, result_of
 from trainlaunch.run.kubernetes.silence import is_silent
-from trainlaunch.run.log_position import WHOLE, LogPart
-from trainlaunch.run.preflight_line import NEVER_SPOKE
-from trainlaunch.run.signals import HANGUP, Event, Events, Presses
-from trainlaunch.run.watch import PlannedShm
-from trainlaunch.run.wording import stopping
 from trainlaunch.units import format_duration
 
 TICK_SECONDS = 1.0

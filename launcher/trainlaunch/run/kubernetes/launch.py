@@ -14,6 +14,7 @@ from trainlaunch.job.spec import JobSpec
 from trainlaunch.kinds import POD, workloads
 from trainlaunch.plan.launch_plan import LaunchPlan
 from trainlaunch.render import render
+from trainlaunch.run.base.wording import NAME_TAKEN
 from trainlaunch.run.kubernetes.api_errors import HTTP_CONFLICT, ApiRefused
 from trainlaunch.run.kubernetes.client import Cluster
 from trainlaunch.run.kubernetes.field_lookup import refusals
@@ -33,7 +34,6 @@ from trainlaunch.run.kubernetes.objects import (
 )
 from trainlaunch.run.kubernetes.removal import TTL_ANNOTATION
 from trainlaunch.run.kubernetes.runs import ClusterRun, pods_selector, result_of, values_at
-from trainlaunch.run.wording import NAME_TAKEN
 from trainlaunch.verify import verified
 
 Say = Callable[[str], None]

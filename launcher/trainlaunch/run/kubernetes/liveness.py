@@ -7,12 +7,12 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from trainlaunch.diagnose.evidence import Evidence
+from trainlaunch.diagnose.base.evidence import Evidence
 from trainlaunch.errors import TargetUnavailable
+from trainlaunch.run.base.watch import UNHEALTHY
 from trainlaunch.run.kubernetes.api_errors import ApiRefused
 from trainlaunch.run.kubernetes.client import Cluster
 from trainlaunch.run.kubernetes.pods import Pod
-from trainlaunch.run.watch import UNHEALTHY
 
 _BY_SIGNAL = 128
 _FAILED = "liveness probe failed: "

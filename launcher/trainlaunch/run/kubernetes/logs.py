@@ -12,12 +12,12 @@ from collections import Counter, deque
 from collections.abc import Callable, Iterator
 
 from trainlaunch.errors import TargetUnavailable
+from trainlaunch.run.base.log_position import WHOLE, LogPart
+from trainlaunch.run.base.timestamps import SECOND, nanoseconds, seconds
 from trainlaunch.run.kubernetes.api_errors import HTTP_BAD_REQUEST, HTTP_NOT_FOUND, ApiRefused
 from trainlaunch.run.kubernetes.client import Cluster
 from trainlaunch.run.kubernetes.pod_watch import PAUSES, passes
 from trainlaunch.run.kubernetes.pods import Pod
-from trainlaunch.run.log_position import WHOLE, LogPart
-from trainlaunch.run.timestamps import SECOND, nanoseconds, seconds
 
 OVERLAP = 2  # seconds: stdout and stderr reach the file by two ways, a little out of order
 QUIET_SECONDS = 300.0  # a silent log is asked for again: something in between may have dropped it without a word

@@ -6,20 +6,20 @@ import threading
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from trainlaunch.diagnose.log_facts import LogFacts
+from trainlaunch.diagnose.base.log_facts import LogFacts
 from trainlaunch.errors import TargetUnavailable
-from trainlaunch.run.backend import Chunk, Say
-from trainlaunch.run.console import Console
+from trainlaunch.run.base.backend import Chunk, Say
+from trainlaunch.run.base.console import Console
+from trainlaunch.run.base.log_position import WHOLE, LogPart
+from trainlaunch.run.base.shm_peak import highest, measured_line
+from trainlaunch.run.base.watch import Log, PlannedShm, ShmWatch
+from trainlaunch.run.base.wording import no_such_attempt
 from trainlaunch.run.kubernetes.client import Cluster
 from trainlaunch.run.kubernetes.exec import PodShm
 from trainlaunch.run.kubernetes.logs import PodLog
 from trainlaunch.run.kubernetes.pod_watch import PodWatch
 from trainlaunch.run.kubernetes.pods import Pod, attempts_of
 from trainlaunch.run.kubernetes.runs import ClusterRun, pod_now, pods_of_run, runs_several
-from trainlaunch.run.log_position import WHOLE, LogPart
-from trainlaunch.run.measured import highest, measured_line
-from trainlaunch.run.watch import Log, PlannedShm, ShmWatch
-from trainlaunch.run.wording import no_such_attempt
 
 LAST_WRITE_SECONDS = 2.0  # for a write that has begun; one that nobody reads is left
 

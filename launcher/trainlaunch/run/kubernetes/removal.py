@@ -10,6 +10,7 @@ from trainlaunch.errors import TargetUnavailable
 from trainlaunch.job.reserved import KUBERNETES_LABEL_PREFIX
 from trainlaunch.kinds import JOB, POD, SERVICE, workloads
 from trainlaunch.plan.planned import whole_number
+from trainlaunch.run.base.wording import expired
 from trainlaunch.run.kubernetes.client import Cluster
 from trainlaunch.run.kubernetes.identity import OWNER_KEY, Identity
 from trainlaunch.run.kubernetes.objects import (
@@ -23,7 +24,6 @@ from trainlaunch.run.kubernetes.objects import (
     wait_until_gone,
 )
 from trainlaunch.run.kubernetes.runs import ClusterRun, all_runs, made_by, no_such_run, planned_pods, result_of
-from trainlaunch.run.wording import expired
 
 TTL_ANNOTATION = KUBERNETES_LABEL_PREFIX + "ttl-after-finished"
 DEFAULT_GRACE = 30  # seconds of a pod that states none

@@ -9,7 +9,8 @@ from typing import Any
 
 from trainlaunch.diagnostics import Diagnostic
 from trainlaunch.kinds import POD, TRAINING_RUNTIME, Path, objects, workloads
-from trainlaunch.run import wording
+from trainlaunch.run.base import wording
+from trainlaunch.run.base.timestamps import seconds
 from trainlaunch.run.kubernetes.client import Cluster
 from trainlaunch.run.kubernetes.objects import (
     JOB_LABEL,
@@ -24,7 +25,6 @@ from trainlaunch.run.kubernetes.objects import (
     pods_path,
 )
 from trainlaunch.run.kubernetes.pods import Pod, first_to_fail, in_order, pod_from
-from trainlaunch.run.timestamps import seconds
 
 SUCCESS = frozenset({"Complete", "Completed", "Succeeded"})
 NO_CODE = "no process of it left an exit code"

@@ -15,7 +15,9 @@ from trainlaunch.job.reserved import KUBERNETES_LABEL_PREFIX
 from trainlaunch.kinds import JOB, POD
 from trainlaunch.plan.launch_plan import LaunchPlan
 from trainlaunch.plan.names import shortened
-from trainlaunch.run.backend import Say
+from trainlaunch.run.base.backend import Say
+from trainlaunch.run.base.shell_command import MARK, hold_argv, lifeline_argv, marked_argv
+from trainlaunch.run.base.shell_terminal import Command, Size, alive
 from trainlaunch.run.kubernetes.api_errors import REFUSED, ApiRefused
 from trainlaunch.run.kubernetes.client import Cluster
 from trainlaunch.run.kubernetes.execution import Execution
@@ -26,8 +28,6 @@ from trainlaunch.run.kubernetes.objects import POLL_SECONDS, Object, Reference, 
 from trainlaunch.run.kubernetes.pending import Reasons
 from trainlaunch.run.kubernetes.pods import Pod, pod_from
 from trainlaunch.run.kubernetes.runs import result_of
-from trainlaunch.run.shell.commands import MARK, hold_argv, lifeline_argv, marked_argv
-from trainlaunch.run.shell.terminal import Command, Size, alive
 
 SHELL_LABEL, SHELL_OWNER = (KUBERNETES_LABEL_PREFIX + each for each in ("shell", "shell-owner"))
 LONGEST_SECONDS = 12 * 3600  # after which the cluster itself ends a shell, should nothing else have

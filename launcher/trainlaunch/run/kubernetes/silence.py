@@ -5,11 +5,11 @@ from __future__ import annotations
 import threading
 from collections.abc import Sequence
 
+from trainlaunch.run.base.log_position import LogPart
+from trainlaunch.run.base.preflight_line import PREFLIGHT, lacks_preflight
 from trainlaunch.run.kubernetes.client import Cluster
 from trainlaunch.run.kubernetes.logs import PodLog
 from trainlaunch.run.kubernetes.pods import Pod
-from trainlaunch.run.log_position import LogPart
-from trainlaunch.run.preflight_line import PREFLIGHT, lacks_preflight
 
 
 def is_silent(cluster: Cluster, pods: Sequence[Pod]) -> bool:

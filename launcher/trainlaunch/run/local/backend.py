@@ -15,9 +15,13 @@ from trainlaunch.diagnostics import Diagnostic
 from trainlaunch.errors import TargetUnavailable
 from trainlaunch.plan.launch_plan import LaunchPlan
 from trainlaunch.rules.plan.target_effects import not_applied_on_a_host
-from trainlaunch.run.backend import Chunk, Position, Say, Session, ShmReading, Started
+from trainlaunch.run.base.backend import Chunk, Position, Say, Session, ShmReading, Started
+from trainlaunch.run.base.log_position import TimePosition
+from trainlaunch.run.base.own_checks import OwnChecks
+from trainlaunch.run.base.private_files import UnusableState, state_root
+from trainlaunch.run.base.reconnect import LoggedSession
+from trainlaunch.run.base.wording import NAME_TAKEN, held_by_same_job, may_move
 from trainlaunch.run.local.checks import comparison, local_findings
-from trainlaunch.run.local.files import UnusableState, state_root
 from trainlaunch.run.local.follow import LocalSession, frames_of, recorded_code, wait_for_end
 from trainlaunch.run.local.log_part import part_of_log
 from trainlaunch.run.local.process_spec import process_spec
@@ -26,13 +30,9 @@ from trainlaunch.run.local.record import Facts, describe, described, identities,
 from trainlaunch.run.local.shm import read_host_shm, remove_own_folder, run_id
 from trainlaunch.run.local.start import start_keeper
 from trainlaunch.run.local.state import RunFolder, make_root, refuse_alien_state, state_is_writable
-from trainlaunch.run.log_position import TimePosition
-from trainlaunch.run.own_checks import OwnChecks
-from trainlaunch.run.reconnect import LoggedSession
-from trainlaunch.run.wording import NAME_TAKEN, held_by_same_job, may_move
 
 if TYPE_CHECKING:
-    from trainlaunch.diagnose.live.facts import Look
+    from trainlaunch.diagnose.base.live_facts import Look
 
 NO_PERMISSION = "TL502"
 NOT_STARTED = "TL508"
@@ -225,7 +225,7 @@ class LocalBackend:
 
     def look(self, container: Started) -> Look | None:
         """Look at the run's processes on this host."""
-        from trainlaunch.run.live import look_here
+        from trainlaunch.run.base.live_snapshot import look_here
 
         return look_here("/", pids) if (pids := run_pids(self._folder(container.id))) else None
 

@@ -9,12 +9,12 @@ from pathlib import Path
 
 from trainlaunch.diagnostics import Diagnostic
 from trainlaunch.plan.launch_plan import LaunchPlan
-from trainlaunch.run.amd_gpus import NO_GPU, amd_findings
+from trainlaunch.run.base.amd_gpus import NO_GPU, amd_findings
+from trainlaunch.run.base.nvidia_gpus import gpu_nodes
+from trainlaunch.run.base.secret_values import secret_findings
+from trainlaunch.run.base.shm_reading import SHM
 from trainlaunch.run.docker.checks import mount_findings
 from trainlaunch.run.local.process_spec import working_dir
-from trainlaunch.run.nvidia_gpus import gpu_nodes
-from trainlaunch.run.observe import SHM
-from trainlaunch.run.secrets import secret_findings
 from trainlaunch.units import counted, format_cpus, format_size, human_size
 
 

@@ -8,13 +8,13 @@ import time
 from collections import deque
 from collections.abc import Iterator
 
-from trainlaunch.run.backend import Chunk, Say
-from trainlaunch.run.local.files import UnusableState, open_own
+from trainlaunch.run.base.backend import Chunk, Say
+from trainlaunch.run.base.private_files import UnusableState, open_own
+from trainlaunch.run.base.stream import HEADER, STDERR
 from trainlaunch.run.local.overflow import OverflowReader
 from trainlaunch.run.local.processes import kill_marked, marked
 from trainlaunch.run.local.record import state_of
 from trainlaunch.run.local.state import RunFolder
-from trainlaunch.run.stream import HEADER, STDERR
 
 POLL_SECONDS = 0.05
 REMOVAL_SECONDS = 2.0

@@ -22,14 +22,14 @@ from pathlib import Path
 from types import FrameType
 from typing import IO, Any
 
-from trainlaunch.run.backend import Peak
+from trainlaunch.run.base.backend import Peak
+from trainlaunch.run.base.secret_values import RedactedStream
+from trainlaunch.run.base.stream import HEADER, STDERR
 from trainlaunch.run.local.log_times import TimesWriter
 from trainlaunch.run.local.overflow import Overflow
 from trainlaunch.run.local.processes import descendants, identity_of
 from trainlaunch.run.local.shm import RUN_ID, peak_now, remove_own_folder, risen
 from trainlaunch.run.local.state import RunFolder
-from trainlaunch.run.secrets import RedactedStream
-from trainlaunch.run.stream import HEADER, STDERR
 
 STDOUT = 1
 CHUNK = 64 * 1024

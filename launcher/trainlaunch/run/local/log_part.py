@@ -6,13 +6,13 @@ import contextlib
 import itertools
 from collections.abc import Iterator
 
-from trainlaunch.run.backend import Chunk
-from trainlaunch.run.local.files import UnusableState
+from trainlaunch.run.base.backend import Chunk
+from trainlaunch.run.base.log_position import TimePosition, last_lines
+from trainlaunch.run.base.private_files import UnusableState
+from trainlaunch.run.base.timestamps import rfc3339
 from trainlaunch.run.local.follow import placed_frames, said
 from trainlaunch.run.local.log_times import LogTimes
 from trainlaunch.run.local.state import RunFolder
-from trainlaunch.run.log_position import TimePosition, last_lines
-from trainlaunch.run.timestamps import rfc3339
 
 TAIL_BYTES = 64 * 1024  # of a log, where its last lines are looked for first
 

@@ -10,7 +10,7 @@ import struct
 import time
 from pathlib import Path
 
-from trainlaunch.run.local.files import open_own
+from trainlaunch.run.base.private_files import open_own
 
 NAME = "times"
 ENTRY = struct.Struct(">QQ")  # offset in the log, nanoseconds since the epoch

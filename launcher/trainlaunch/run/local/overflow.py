@@ -10,9 +10,9 @@ import os
 import struct
 from collections.abc import Iterator
 
-from trainlaunch.run.backend import Chunk
+from trainlaunch.run.base.backend import Chunk
+from trainlaunch.run.base.stream import HEADER, STDERR
 from trainlaunch.run.local.processes import Identity
-from trainlaunch.run.stream import HEADER, STDERR
 
 MOST_BYTES = 8 << 20
 _NUMBER = struct.Struct(">Q")

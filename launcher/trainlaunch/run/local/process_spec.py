@@ -17,9 +17,9 @@ from trainlaunch.job.host_paths import host_path
 from trainlaunch.job.spec import Gpus, path_variable, secret_path
 from trainlaunch.plan.launch_plan import LaunchPlan
 from trainlaunch.plan.ranks import torchrun_prefix
-from trainlaunch.run.amd_gpus import amd_gpus
+from trainlaunch.run.base.amd_gpus import amd_gpus
+from trainlaunch.run.base.secret_values import environment, file_contents, secret_value, values_here
 from trainlaunch.run.local.processes import RUN_MARK
-from trainlaunch.run.secrets import environment, file_contents, secret_value, values_here
 
 OWN_PREFIX = "TRAINLAUNCH_"
 VISIBLE = "CUDA_VISIBLE_DEVICES"

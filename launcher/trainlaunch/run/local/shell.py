@@ -11,13 +11,13 @@ from types import FrameType
 
 from trainlaunch.errors import TargetUnavailable
 from trainlaunch.plan.launch_plan import LaunchPlan
-from trainlaunch.run.backend import Say
+from trainlaunch.run.base.backend import Say
+from trainlaunch.run.base.shell_command import MARK
 from trainlaunch.run.local.checks import local_findings
 from trainlaunch.run.local.keeper import in_memory, when_parent_dies
 from trainlaunch.run.local.process_spec import process_spec
 from trainlaunch.run.local.processes import RUN_MARK
 from trainlaunch.run.local.shm import RUN_ID, remove_own_folder
-from trainlaunch.run.shell.commands import MARK
 
 PASSED_ON = (signal.SIGTERM, signal.SIGHUP)
 

@@ -8,8 +8,8 @@ import shutil
 from collections.abc import Iterable
 from pathlib import Path
 
-from trainlaunch.run.backend import Peak, ShmReading
-from trainlaunch.run.observe import SHM, WORKER, largest_storage, mapped_files
+from trainlaunch.run.base.backend import Peak, ShmReading
+from trainlaunch.run.base.shm_reading import SHM, WORKER, largest_storage, mapped_files
 
 RUN_ID = "TRAINLAUNCH_RUN_ID"  # the variable whose value ends the name of a run's folder in /dev/shm
 _BLOCK = 512  # of st_blocks

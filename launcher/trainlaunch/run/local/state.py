@@ -23,8 +23,8 @@ from typing import Any
 
 from trainlaunch.diagnostics import Diagnostic
 from trainlaunch.errors import TargetUnavailable
-from trainlaunch.run.backend import Peak
-from trainlaunch.run.local.files import (
+from trainlaunch.run.base.backend import Peak
+from trainlaunch.run.base.private_files import (
     UnusableState,
     open_own,
     private_folder,

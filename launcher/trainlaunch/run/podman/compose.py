@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from trainlaunch.diagnostics import Diagnostic
 from trainlaunch.errors import TargetUnavailable
 from trainlaunch.plan.launch_plan import LaunchPlan
-from trainlaunch.run.backend import Say
+from trainlaunch.run.base.backend import Say
 from trainlaunch.run.compose.backend import ComposeBackend
 from trainlaunch.run.docker.checks import shares_this_host
 from trainlaunch.run.podman.backend import PodmanBackend, in_podmans_words

@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Iterator
 
 from trainlaunch.errors import LaunchError
-from trainlaunch.run.backend import Chunk, Position
+from trainlaunch.run.base.backend import Chunk, Position
 
 HELD_BYTES = 4 << 20
 HELD_SECONDS = 0.3

@@ -10,8 +10,8 @@ import importlib
 from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
-from trainlaunch.inside.probe.limits import Late, limited
-from trainlaunch.inside.probe.seen import Seen
+from trainlaunch.inside.probe.base.limits import Late, limited
+from trainlaunch.inside.probe.base.loader_stats import Seen
 
 
 class Check(NamedTuple):

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from trainlaunch.inside.probe import norms
-from trainlaunch.inside.probe.seen import Seen
-from trainlaunch.inside.probe.trial import samples_of_last_batch
+from trainlaunch.inside.probe.base import norms
+from trainlaunch.inside.probe.base.loader_stats import Seen
+from trainlaunch.inside.probe.base.own_loaders import samples_of_last_batch
 
 
 def check(seen: Seen) -> Iterator[dict[str, Any]]:

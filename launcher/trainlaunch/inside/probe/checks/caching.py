@@ -6,12 +6,12 @@ import itertools
 from collections.abc import Iterator
 from typing import Any
 
-from trainlaunch.inside.probe.memory import deep_size, limit, ranks_here
-from trainlaunch.inside.probe.noticing import noticed
-from trainlaunch.inside.probe.objects import held
-from trainlaunch.inside.probe.reading import beside
-from trainlaunch.inside.probe.sampling import indices, read
-from trainlaunch.inside.probe.seen import Seen
+from trainlaunch.inside.probe.base.code_reading import beside
+from trainlaunch.inside.probe.base.dataset_memory import deep_size, limit, ranks_here
+from trainlaunch.inside.probe.base.dataset_objects import held
+from trainlaunch.inside.probe.base.loader_stats import Seen
+from trainlaunch.inside.probe.base.noticing import noticed
+from trainlaunch.inside.probe.base.sampling import indices, read
 
 GROWN = 0.1  # part of the memory limit that is worth a word
 SMALLEST = 32 * 2**20  # bytes; of a tiny limit anything is a tenth

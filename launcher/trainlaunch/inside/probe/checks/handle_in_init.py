@@ -9,14 +9,14 @@ import sys
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
-from trainlaunch.inside.probe.noticing import noticed
-from trainlaunch.inside.probe.objects import Held, held
-from trainlaunch.inside.probe.pickling import pickle_error
-from trainlaunch.inside.probe.places import is_made_by_script
-from trainlaunch.inside.probe.reading import beside, names_of_function, names_of_holder
-from trainlaunch.inside.probe.records import start_method
-from trainlaunch.inside.probe.sampling import samples
-from trainlaunch.inside.probe.seen import Seen
+from trainlaunch.inside.code_places import is_made_by_script
+from trainlaunch.inside.probe.base.code_reading import beside, names_of_function, names_of_holder
+from trainlaunch.inside.probe.base.dataset_objects import Held, held
+from trainlaunch.inside.probe.base.loader_facts import start_method
+from trainlaunch.inside.probe.base.loader_stats import Seen
+from trainlaunch.inside.probe.base.noticing import noticed
+from trainlaunch.inside.probe.base.pickling import pickle_error
+from trainlaunch.inside.probe.base.sampling import samples
 
 FILE, LOCK, CUDA, IMAGE = "file", "lock", "CUDA", "image"
 # The package of a class, its name, and what users call it. The first that fits any class of an object's counts.

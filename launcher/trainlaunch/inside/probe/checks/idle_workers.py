@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from trainlaunch.inside.probe.seen import Seen
-from trainlaunch.inside.probe.streams import MOST_WORKERS, stream
+from trainlaunch.inside.probe.base.loader_stats import Seen
+from trainlaunch.inside.probe.base.worker_streams import MOST_WORKERS, stream
 
 
 def check(seen: Seen) -> Iterator[dict[str, Any]]:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from trainlaunch.inside.probe.seen import Seen
-from trainlaunch.inside.probe.starting import batches_of_epoch, start_seconds
+from trainlaunch.inside.probe.base.loader_stats import Seen
+from trainlaunch.inside.probe.base.starting import batches_of_epoch, start_seconds
 
 FEWEST, SHARE = 3, 0.1
 

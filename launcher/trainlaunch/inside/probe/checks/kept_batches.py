@@ -9,9 +9,9 @@ from collections import deque
 from collections.abc import Iterator
 from typing import Any
 
-from trainlaunch.inside.probe.objects import attributes, is_array, parts
-from trainlaunch.inside.probe.places import is_of_script, place
-from trainlaunch.inside.probe.seen import Seen
+from trainlaunch.inside.code_places import is_of_script, place
+from trainlaunch.inside.probe.base.dataset_objects import attributes, is_array, parts
+from trainlaunch.inside.probe.base.loader_stats import Seen
 
 FEWEST = 4  # batches
 PART = 0.9  # of all batches so far; a window of the last few is kept on purpose

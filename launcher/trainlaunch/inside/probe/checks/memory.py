@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from trainlaunch.inside.probe.memory import Sizes, limit, ranks_here, sizes
-from trainlaunch.inside.probe.records import start_method
-from trainlaunch.inside.probe.seen import Seen
+from trainlaunch.inside.probe.base.dataset_memory import Sizes, limit, ranks_here, sizes
+from trainlaunch.inside.probe.base.loader_facts import start_method
+from trainlaunch.inside.probe.base.loader_stats import Seen
 
 GROWN, IN_MEMORY, ALONE = 0.1, 0.25, 0.5  # parts of the memory limit that are worth a word
 SMALLEST = 32 * 2**20  # bytes; of a tiny limit anything is a tenth

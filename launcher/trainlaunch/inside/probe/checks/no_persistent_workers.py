@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from trainlaunch.inside.probe.seen import Seen
-from trainlaunch.inside.probe.starting import batch_seconds, batches_of_epoch, start_seconds
+from trainlaunch.inside.probe.base.loader_stats import Seen
+from trainlaunch.inside.probe.base.starting import batch_seconds, batches_of_epoch, start_seconds
 
 SECONDS, SHARE = 1.0, 0.2
 

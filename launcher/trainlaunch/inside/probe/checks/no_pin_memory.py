@@ -6,7 +6,7 @@ import time
 from collections.abc import Iterator
 from typing import Any
 
-from trainlaunch.inside.probe.seen import Seen
+from trainlaunch.inside.probe.base.loader_stats import Seen
 
 MOST, RUNS, SLOWER = 256 * 2**20, 3, 1.2
 

@@ -6,10 +6,10 @@ import time
 from collections.abc import Iterator
 from typing import Any
 
-from trainlaunch.inside.probe.apart import apart
-from trainlaunch.inside.probe.padding import Padded, leaves, padded
-from trainlaunch.inside.probe.seen import Seen
-from trainlaunch.inside.probe.trial import first_batches, trial_loader
+from trainlaunch.inside.probe.base.fork_copy import apart
+from trainlaunch.inside.probe.base.loader_stats import Seen
+from trainlaunch.inside.probe.base.own_loaders import first_batches, trial_loader
+from trainlaunch.inside.probe.base.padding import Padded, leaves, padded
 
 BATCHES, SECONDS, READING, WASTE, OF_BATCH = 8, 30.0, 8.0, 0.3, 0.1
 

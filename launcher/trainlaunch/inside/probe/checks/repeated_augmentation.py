@@ -7,10 +7,10 @@ import sys
 from collections.abc import Iterator
 from typing import Any
 
-from trainlaunch.inside.probe.apart import apart
-from trainlaunch.inside.probe.digest import states
-from trainlaunch.inside.probe.draws import draws
-from trainlaunch.inside.probe.seen import Seen
+from trainlaunch.inside.probe.base.digest import states
+from trainlaunch.inside.probe.base.draws import draws
+from trainlaunch.inside.probe.base.fork_copy import apart
+from trainlaunch.inside.probe.base.loader_stats import Seen
 
 SECONDS = 10.0
 MOST = 10  # paths that are named

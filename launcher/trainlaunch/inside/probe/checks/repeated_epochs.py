@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from trainlaunch.inside.probe.draws import draws
-from trainlaunch.inside.probe.seen import Seen
+from trainlaunch.inside.probe.base.draws import draws
+from trainlaunch.inside.probe.base.loader_stats import Seen
 
 MOST = 10  # paths that are named
 

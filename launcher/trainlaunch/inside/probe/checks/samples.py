@@ -9,10 +9,10 @@ import traceback
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-from trainlaunch.inside.probe.objects import held, is_array, parts
-from trainlaunch.inside.probe.places import frame_of_script
-from trainlaunch.inside.probe.sampling import Sample, samples
-from trainlaunch.inside.probe.seen import Seen
+from trainlaunch.inside.code_places import frame_of_script
+from trainlaunch.inside.probe.base.dataset_objects import held, is_array, parts
+from trainlaunch.inside.probe.base.loader_stats import Seen
+from trainlaunch.inside.probe.base.sampling import Sample, samples
 
 COUNT = 64
 _WORKER_SECONDS = 15

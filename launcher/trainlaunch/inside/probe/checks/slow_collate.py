@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from statistics import median
 from typing import Any
 
-from trainlaunch.inside.probe.seen import Seen
+from trainlaunch.inside.probe.base.loader_stats import Seen
 
 FEWEST, SECONDS, SHARE, WAITING = 3, 0.005, 0.5, 0.2
 

@@ -7,11 +7,11 @@ import types
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-from trainlaunch.inside.probe.noticing import noticed
-from trainlaunch.inside.probe.objects import attributes, held, is_array
-from trainlaunch.inside.probe.places import is_made_by_script
-from trainlaunch.inside.probe.reading import names_of_holder, names_of_reading
-from trainlaunch.inside.probe.seen import Seen
+from trainlaunch.inside.code_places import is_made_by_script
+from trainlaunch.inside.probe.base.code_reading import names_of_holder, names_of_reading
+from trainlaunch.inside.probe.base.dataset_objects import attributes, held, is_array
+from trainlaunch.inside.probe.base.loader_stats import Seen
+from trainlaunch.inside.probe.base.noticing import noticed
 
 _PLAIN = (bool, int, float, str, type(None), tuple)
 _SET_EPOCH = "set_epoch"

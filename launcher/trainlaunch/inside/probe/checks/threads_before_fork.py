@@ -9,10 +9,10 @@ import threading
 from collections.abc import Iterator
 from typing import Any
 
-from trainlaunch.inside.probe.noticing import noticed
-from trainlaunch.inside.probe.places import is_of_script, place
-from trainlaunch.inside.probe.records import start_method
-from trainlaunch.inside.probe.seen import Seen
+from trainlaunch.inside.code_places import is_of_script, place
+from trainlaunch.inside.probe.base.loader_facts import start_method
+from trainlaunch.inside.probe.base.loader_stats import Seen
+from trainlaunch.inside.probe.base.noticing import noticed
 
 # Packages whose threads hold locks that a forked child waits for, by the names that Linux has of them. Those of BLAS,
 # OpenMP, torch's autograd and CUDA are in every training process, and prepare themselves for a fork.

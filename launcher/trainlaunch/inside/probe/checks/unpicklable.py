@@ -9,14 +9,14 @@ import types
 from collections.abc import Iterator
 from typing import Any
 
+from trainlaunch.inside.code_places import place
+from trainlaunch.inside.probe.base.dataset_objects import children
+from trainlaunch.inside.probe.base.loader_facts import start_method
+from trainlaunch.inside.probe.base.loader_stats import Seen
+from trainlaunch.inside.probe.base.noticing import noticed
+from trainlaunch.inside.probe.base.pickling import pickle_error
+from trainlaunch.inside.probe.base.sampling import samples
 from trainlaunch.inside.probe.checks.handle_in_init import kind_of
-from trainlaunch.inside.probe.noticing import noticed
-from trainlaunch.inside.probe.objects import children
-from trainlaunch.inside.probe.pickling import pickle_error
-from trainlaunch.inside.probe.places import place
-from trainlaunch.inside.probe.records import start_method
-from trainlaunch.inside.probe.sampling import samples
-from trainlaunch.inside.probe.seen import Seen
 
 PARTS = ("dataset", "collate_fn", "worker_init_fn")
 BATCH = 4  # samples of the batch that is tried

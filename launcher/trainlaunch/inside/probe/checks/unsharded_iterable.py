@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from trainlaunch.inside.probe.seen import Seen
-from trainlaunch.inside.probe.streams import stream
+from trainlaunch.inside.probe.base.loader_stats import Seen
+from trainlaunch.inside.probe.base.worker_streams import stream
 
 FEWEST, MOST_REPEATS = 4, 0.1
 OF_PART, CHANGES = 32, 0.3  # samples of which one part is compared; how many differ there from the one before

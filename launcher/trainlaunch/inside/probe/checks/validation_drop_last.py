@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from trainlaunch.inside.probe.seen import Seen
-from trainlaunch.inside.probe.trial import is_shuffled, samples_of_last_batch
+from trainlaunch.inside.probe.base.loader_stats import Seen
+from trainlaunch.inside.probe.base.own_loaders import is_shuffled, samples_of_last_batch
 
 
 def check(seen: Seen) -> Iterator[dict[str, Any]]:

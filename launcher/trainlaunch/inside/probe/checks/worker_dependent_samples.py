@@ -9,12 +9,12 @@ import time
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-from trainlaunch.inside.probe.apart import apart
-from trainlaunch.inside.probe.digest import digest, states
-from trainlaunch.inside.probe.objects import held
-from trainlaunch.inside.probe.sampling import indices
-from trainlaunch.inside.probe.seen import Seen
-from trainlaunch.inside.probe.trial import trial_loader
+from trainlaunch.inside.probe.base.dataset_objects import held
+from trainlaunch.inside.probe.base.digest import digest, states
+from trainlaunch.inside.probe.base.fork_copy import apart
+from trainlaunch.inside.probe.base.loader_stats import Seen
+from trainlaunch.inside.probe.base.own_loaders import trial_loader
+from trainlaunch.inside.probe.base.sampling import indices
 
 SECONDS, WORKERS, SAMPLES, BATCH, MOST_RAISED = 40.0, 4, 64, 16, 20
 ALONE, READING, BRIEFLY = 1.0, 3.0, 0.5  # seconds of reading; briefly where no file is open that workers could share

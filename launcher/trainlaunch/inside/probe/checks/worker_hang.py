@@ -10,11 +10,11 @@ import time
 from collections.abc import Iterator
 from typing import Any
 
-from trainlaunch.inside.probe import results
-from trainlaunch.inside.probe.noticing import noticed
-from trainlaunch.inside.probe.places import is_of_script, place
-from trainlaunch.inside.probe.records import start_method
-from trainlaunch.inside.probe.seen import Seen
+from trainlaunch.inside.code_places import is_of_script, place
+from trainlaunch.inside.probe.base import results
+from trainlaunch.inside.probe.base.loader_facts import start_method
+from trainlaunch.inside.probe.base.loader_stats import Seen
+from trainlaunch.inside.probe.base.noticing import noticed
 
 LONGEST = 15.0  # seconds without a batch that are no hang yet, nor is the time of many batches
 SLOWER = 20  # times the median

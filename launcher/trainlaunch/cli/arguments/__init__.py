@@ -1,0 +1,1 @@
+"""What arguments verbs take, and what they mean."""

@@ -1,0 +1,146 @@
+"""What several verbs share: the job argument, its options, and the plan that they give."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from trainlaunch.cli.output.report import framed
+from trainlaunch.cli.output.streams import Streams
+from trainlaunch.cli.output.text_style import look
+from trainlaunch.diagnostics import Diagnostic, Severity
+from trainlaunch.errors import UsageError
+from trainlaunch.job.spec import JobSpec
+from trainlaunch.kinds import KINDS
+from trainlaunch.plan.launch_plan import LaunchPlan
+from trainlaunch.repository.root import Reach, outside
+from trainlaunch.targets import TARGETS
+from trainlaunch.units import human_size
+
+CONTRACT_EXIT_CODES = "0 fine, 1 a bad job file, 2 usage, 3 target unavailable, 70 a bug of ours, 130 interrupted"
+
+
+def add_job_arguments(parser: argparse.ArgumentParser, *, targets: Sequence[str] = (), several: bool = False) -> None:
+    """Add the job file, or with `several` files and folders, and the options of every verb that plans it.
+
+    `targets` are all that --target takes, for a verb that takes more than those that run a job.
+    """
+    if several:
+        parser.add_argument("jobs", nargs="+", metavar="JOB", help="job files, or folders of some")
+    else:
+        parser.add_argument("job", metavar="JOB", help="the job file, like job.yaml")
+    named = f": {', '.join(targets)}" if targets else ""
+    parser.add_argument(
+        "--target",
+        choices=targets or tuple(TARGETS),
+        metavar="TARGET" if targets else None,
+        help=f"where it runs{named} (default: the job's target, else docker)",
+    )
+    parser.add_argument(
+        "--set",
+        action="append",
+        default=[],
+        dest="sets",
+        metavar="FIELD=VALUE",
+        help="override one field, a dotted path and a YAML value; repeatable, last in the precedence",
+    )
+    add_policy_argument(parser)
+    parser.add_argument("--name", help="fix the name; a Kubernetes object's carries a hash otherwise")
+    parser.add_argument(
+        "--force", action="store_true", help="let a shm_size below need pass here; the preflight stops it with 78"
+    )
+
+
+def add_policy_argument(parser: argparse.ArgumentParser) -> None:
+    """Add the option of every verb that reads a job file."""
+    parser.add_argument(
+        "--policy",
+        type=Path,
+        metavar="FILE",
+        help="the only policy (default: the job's policy, and every trainlaunch-policy.yaml upward in its repository)",
+    )
+    parser.add_argument(
+        "--allow-outside",
+        action="append",
+        type=Path,
+        default=[],
+        metavar="DIR",
+        help="let files of a repository name others in DIR too, policies and code among them; repeatable",
+    )
+
+
+def reach_of(args: argparse.Namespace) -> Reach:
+    """Return what the arguments let be read: the folders that are named, and those of --allow-outside."""
+    named = (*map(Path, getattr(args, "jobs", ())), *getattr(args, "paths", ()), getattr(args, "folder", None))
+    return Reach(tuple(each for each in named if each and each.is_dir()), tuple(args.allow_outside))
+
+
+def refuse_folder_elsewhere(folder: Path, args: argparse.Namespace) -> None:
+    """Raise UsageError for a folder to write to that is a link out of its repository."""
+    file, reach = folder / "file", reach_of(args)
+    if not reach.holds(file, file):
+        raise UsageError([outside(file, f"{folder}, a link,", reach, "name the folder itself, or another one")])
+
+
+def add_kind_argument(parser: argparse.ArgumentParser) -> None:
+    """Add the option of the verbs that make an object for a cluster."""
+    parser.add_argument("--kind", choices=KINDS, help="the Kubernetes kind (default: kubernetes.kind, else job)")
+
+
+def add_output_argument(parser: argparse.ArgumentParser) -> None:
+    """Add the output format, for verbs whose result a machine may read."""
+    parser.add_argument("-o", "--output", choices=("text", "json"), default="text", help="format of the result")
+
+
+def job_of(args: argparse.Namespace, *, target: str | None = None) -> JobSpec:
+    """Return the job that the arguments name, for `target` or their own. Raises JobFileRejected."""
+    from trainlaunch.policy import read_job
+
+    kind = getattr(args, "kind", None)  # of the verbs that have the option
+    sets = [*args.sets, f"kubernetes.kind={kind}"] if kind else args.sets
+    return read_job(Path(args.job), target=target or args.target, sets=sets, policy=args.policy, reach=reach_of(args))
+
+
+def plan_of(args: argparse.Namespace, *, target: str | None = None) -> LaunchPlan:
+    """Return the plan that the arguments ask for. Raises JobFileRejected and UsageError."""
+    from trainlaunch.rules import plan_job
+
+    return plan_job(job_of(args, target=target), name=_checked_name(args.name), force=args.force)
+
+
+def _checked_name(name: str | None) -> str | None:
+    import re
+
+    if name is None or re.fullmatch(r"[a-z0-9][-a-z0-9]{0,61}[a-z0-9]", name):
+        return name
+    raise UsageError(
+        [
+            Diagnostic(
+                "TL114",
+                f"--name {name!r} can't be a name on every target",
+                "use lower-case letters, digits and '-', 2 to 63, with a letter or digit at both ends",
+                why="the name becomes a container's, a service's and a pod's name; docker wants two characters",
+            )
+        ]
+    )
+
+
+def say_unsized(plan: LaunchPlan, streams: Streams) -> None:
+    """Say once how to size a job of which nobody stated or measured what its batches take."""
+    if not plan.shm.unsized:
+        return
+    from trainlaunch.plan.measured import measuring_command
+
+    size = human_size(plan.shm.size.value)
+    streams.say(
+        f"trainlaunch: /dev/shm is unsized, a cap of {size}: `{measuring_command('probe', plan.job)}` measures its need"
+    )
+
+
+def say_findings(findings: Iterable[Diagnostic], streams: Streams, *, least: Severity = Severity.WARNING) -> None:
+    """Print findings to stderr: warnings, and infos where `least` asks for them."""
+    shown = {Severity.ERROR, Severity.WARNING} | ({Severity.INFO} if least is Severity.INFO else set())
+    for finding in findings:
+        if finding.severity in shown:
+            streams.say(framed(finding, look(streams.err)))

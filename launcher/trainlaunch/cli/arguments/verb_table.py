@@ -1,0 +1,42 @@
+"""The verbs, and which of them are more than a module of their own name."""
+
+from __future__ import annotations
+
+# Verb → summary. The module is cli/verbs/VERB.py; it has EXAMPLES, EXIT_CODES, add_arguments and run.
+VERBS = {
+    "up": "start the job and follow it; the exit code is the job's own",
+    "plan": "show what is decided for a job, each number with its derivation and origin",
+    "render": "print or write the job as docker run, Compose or Kubernetes text",
+    "check": "compare committed renderings with what their job files render now",
+    "lint": "find what is wrong with docker lines, Compose files, manifests and CI jobs written by hand, and repair it",
+    "probe": "run the script for some batches: what its loaders need of /dev/shm, and what is wrong with them",
+    "tune": "run the job's script with several settings of its DataLoader, and find the fastest",
+    "lock": "pin the digest and the ENTRYPOINT of a job's images, as the engine has them",
+    "init": "write a commented job file, from flags or from a training script that is read and never run",
+    "schema": "print the JSON Schema of the job file or of a policy",
+    "policy": "export the policies in force as admission policies of a cluster",
+    "explain": "tell what a code like TL201 means, why, and what to write instead",
+    "completion": "print the completion script of a shell",
+    "doctor": "tell why a run died or hangs, from the run or from a log; alone look at this machine",
+    "ps": "list the runs of all jobs",
+    "status": "show /dev/shm, health and workers of a run",
+    "logs": "print a run's log",
+    "attach": "take a run up again; where no process keeps it, one does from then on",
+    "wait": "wait until a run ends; the exit code is the job's own",
+    "shell": "open a shell, or run a command, in a container like the job's, or in the one that runs",
+    "down": "stop a run and remove all that it made",
+}
+# Verbs whose exit code is the job's: anything that stops them before the job has one is 125.
+VERBS_WITH_THE_JOBS_CODE = {"up", "wait", "attach", "shell"}
+# Verbs that run what stands after `--`.
+VERBS_WITH_A_COMMAND = {"shell"}
+# The module whose function of the verb's name acts on target kubernetes; `up` knows its target from the plan.
+VERBS_ON_CLUSTERS = {
+    "ps": "trainlaunch.cli.verbs.cluster_status",
+    "status": "trainlaunch.cli.verbs.cluster_status",
+    "logs": "trainlaunch.cli.runs.cluster",
+    "wait": "trainlaunch.cli.runs.cluster",
+    "attach": "trainlaunch.cli.runs.cluster",
+    "shell": "trainlaunch.cli.verbs.cluster_shell",
+    "down": "trainlaunch.cli.runs.cluster",
+}

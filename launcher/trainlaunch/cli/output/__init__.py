@@ -1,0 +1,1 @@
+"""How results, findings and tables stand on the two streams."""

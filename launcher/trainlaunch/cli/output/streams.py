@@ -1,0 +1,109 @@
+"""The two streams of the command line: stdout is the result, stderr is everything else."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import os
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple, TextIO
+
+from trainlaunch.cli.output.text_style import columns_of, wrapped
+from trainlaunch.diagnostics import Diagnostic
+from trainlaunch.errors import UsageError
+from trainlaunch.visible import visible
+
+
+class Streams(NamedTuple):
+    """Where results (`out`) and everything else (`err`) go."""
+
+    out: TextIO
+    err: TextIO
+
+    def result(self, text: str) -> None:
+        """Write a piece of the result to stdout as it is. Raises UsageError where stdout takes no more."""
+        with self.writable():
+            self.out.write(text)
+
+    def finish(self) -> None:
+        """Write out what stdout still holds back. Raises UsageError where stdout takes no more."""
+        with self.writable():
+            self.out.flush()
+
+    def close(self) -> None:
+        """Let go of what no stream takes any more, so that the interpreter's own last flush can't fail."""
+        for each in self:
+            try:
+                each.flush()
+            except (OSError, ValueError):
+                _abandon(each)
+
+    def abandon(self) -> None:
+        """Let stdout's rest go nowhere, so that the interpreter's own last flush can't fail."""
+        _abandon(self.out)
+
+    @contextlib.contextmanager
+    def writable(self, *, stderr: bool = False) -> Iterator[None]:
+        """Turn a failed write into UsageError; a reader that went away stays BrokenPipeError."""
+        try:
+            yield
+        except BrokenPipeError:
+            raise
+        except OSError as cause:
+            _abandon(self.err if stderr else self.out)
+            raise UsageError([_cannot_write("stderr" if stderr else "stdout", cause)]) from cause
+
+    def say(self, text: str) -> None:
+        """Write one line to stderr; what is not Visible yet is made so.
+
+        Where stderr takes no more, what we say goes nowhere: it ends no verb, and changes no exit code.
+        """
+        with contextlib.suppress(OSError):
+            self.err.write(fitted(text, self.err) + "\n")
+            self.err.flush()
+
+    def row(self, text: str, indent: int = 2) -> None:
+        """Write a line of the result that people read; what a terminal has no room for goes on below, indented."""
+        self.result(wrapped(visible(text), columns_of(self.out), indent) + "\n")
+
+    def show(self, text: str) -> None:
+        """Write a piece of the result that people read, made Visible. Raises UsageError as `result` does."""
+        self.result(visible(text))
+
+
+def fitted(text: str, stream: TextIO) -> str:
+    """Return a line of ours as it is written to a stream: Visible, and wrapped where a terminal is narrower."""
+    shown = visible(text)
+    return wrapped(shown, columns_of(stream), 2) if shown.startswith("trainlaunch: ") else shown
+
+
+def _abandon(stream: TextIO) -> None:
+    with contextlib.suppress(OSError, ValueError):
+        nothing = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nothing, stream.fileno())
+        os.close(nothing)
+
+
+def _cannot_write(name: str, cause: OSError) -> Diagnostic:
+    return Diagnostic(
+        "TL116",
+        f"{name} can't be written: {cause.strerror or cause}",
+        "send it to a file on a disk with space, or to a program that reads it",
+        why="what was written so far is not the whole result",
+    )
+
+
+def standard_streams() -> Streams:
+    """Return the process's own streams; a closed one takes everything and keeps nothing.
+
+    Results are UTF-8 in every locale, since the same job gives the same bytes.
+    """
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(encoding="utf-8", errors="backslashreplace")
+    return Streams(_open(sys.stdout), _open(sys.stderr))
+
+
+def _open(stream: TextIO | None) -> TextIO:
+    return Path(os.devnull).open("w", encoding="utf-8") if stream is None else stream

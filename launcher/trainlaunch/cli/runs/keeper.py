@@ -1,0 +1,134 @@
+"""The process that stays with a detached run: further attempts, active_deadline, hangs, the end of ttl_after_finished.
+
+It is a session of its own and has no terminal. Which run and what plan it reads from stdin, since that holds the values
+of secrets: they are in its memory alone, in no argument, no file and no process's environment. Who starts it waits
+until it holds the run's lock. Its own SIGTERM ends it alone; the run goes on, and `attach` takes it up.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import pickle
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from trainlaunch.cli.runs.runs import hang_watch
+from trainlaunch.errors import LaunchError
+from trainlaunch.run.backends import backend_named
+from trainlaunch.run.base import secret_values
+from trainlaunch.run.base.console import Console
+from trainlaunch.run.base.multi_node import containers_of_run
+from trainlaunch.run.base.signals import Event, Events
+from trainlaunch.run.run_lock import Held, hold
+from trainlaunch.run.run_store import Kept, plan_from
+from trainlaunch.run.supervise import Supervisor
+
+if TYPE_CHECKING:
+    from trainlaunch.plan.launch_plan import LaunchPlan
+    from trainlaunch.run.base.backend import Backend
+
+LOOK_SECONDS = (
+    20.0  # between two looks at a run that waits for its ttl; a Podman service of ours ends after 30 idle ones
+)
+START_SECONDS = 60.0
+KEPT = b"kept"
+_PACKAGE = Path(__file__).resolve().parents[3]
+# Isolated: neither the current folder nor PYTHONPATH may put another module in the place of the standard library's.
+_PROGRAM = (
+    "import sys; sys.path.insert(0, sys.argv[1]); import trainlaunch; del sys.path[0]; "
+    "from trainlaunch.cli.runs.keeper import main; main()"
+)
+
+
+def leave_keeper(plan: LaunchPlan, run: str) -> str:
+    """Start a keeper for a run that was begun; return what kept it from starting, empty where it keeps."""
+    values = secret_values.variables(plan)
+    task = json.dumps({"run": run, "values": values}).encode() + b"\n" + pickle.dumps(placed(plan))
+    words = [sys.executable, "-I", "-c", _PROGRAM, str(_PACKAGE), f"{plan.job.name}/{run}"]
+    try:
+        keeper = subprocess.Popen(
+            words,
+            env={name: value for name, value in os.environ.items() if name not in values},
+            cwd="/",
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )
+        said, _ = keeper.communicate(task, timeout=START_SECONDS)
+    except subprocess.TimeoutExpired:
+        keeper.kill()
+        keeper.communicate()
+        return f"it did not answer within {START_SECONDS:.0f} s"
+    except OSError as refused:
+        return str(refused)
+    words_said = said.decode(errors="replace").strip().splitlines()
+    return "" if said.strip() == KEPT else (words_said or ["it ended without a word"])[-1]
+
+
+def placed(plan: LaunchPlan) -> LaunchPlan:
+    """Return a plan that means the same from every folder."""
+    return plan._replace(job=plan.job._replace(path=str(Path(plan.job.path).absolute())))
+
+
+def main() -> None:
+    """Be a keeper: read the task, take the lock, leave whoever started it, keep the run to its end."""
+    task = json.loads(sys.stdin.buffer.readline())
+    plan, run = plan_from(sys.stdin.buffer.read()), str(task["run"])
+    secret_values.hold_values(task["values"])
+    if os.fork():  # so that it is nobody's child: who started it may live on and would have to reap it
+        os._exit(0)
+    held = hold(run)
+    os.write(1, KEPT if held is not None else b"another process of this host keeps that run")
+    nothing = os.open(os.devnull, os.O_RDWR)
+    for each in (0, 1, 2):
+        os.dup2(nothing, each)
+    for number in (signal.SIGHUP, signal.SIGINT):
+        signal.signal(number, signal.SIG_IGN)
+    if held is not None:
+        keep(plan, run, held)
+
+
+def keep(plan: LaunchPlan, run: str, held: Held) -> None:
+    """Keep a run to its end, and until its ttl_after_finished is over."""
+    redacted = secret_values.Redactor(secret_values.values_here(plan).items())
+    kept = Kept(run, redact=redacted)
+    for lacking in secret_values.secret_findings(plan):
+        kept.say(f"another attempt can't be started: {lacking.message}")
+    console = Console(_nowhere, _nowhere, kept.say, hang_watch(plan, redacted))
+    events: Events[Event] = Events()
+    try:
+        with contextlib.closing(backend_named(plan.target, kept.say)) as backend:
+            containers = containers_of_run(backend.runs(plan.job.name, run), run)
+            if containers:
+                Supervisor(backend, plan, console, events, kept).resume(containers)
+            held.over = True
+            remove_when_due(backend, plan, run)
+    except LaunchError as lost:
+        kept.say(f"the keeper has ended: {lost}")
+
+
+def _nowhere(_: bytes) -> None:
+    """The target has the job's output."""
+
+
+def remove_when_due(backend: Backend, plan: LaunchPlan, run: str) -> None:
+    """Remove a run when its ttl_after_finished is over, unless somebody is faster; nothing without one."""
+    ttl = plan.job.ttl_after_finished
+    while ttl is not None:
+        same = backend.runs(plan.job.name, run)
+        if not same or not all(each.ended for each in same):
+            return
+        left = max(each.finished for each in same) + ttl - time.time()
+        if left <= 0:
+            for each in same:
+                backend.remove(each.id)
+            Kept(run).remove()
+            return
+        time.sleep(min(left, LOOK_SECONDS))

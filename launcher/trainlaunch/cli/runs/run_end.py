@@ -1,0 +1,178 @@
+"""How a run that somebody else keeps goes on and ends: its next attempt, and the causes that every verb gives alike."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from trainlaunch.cli.output.streams import Streams
+from trainlaunch.cli.runs.runs import code_of_all, say_diagnoses
+from trainlaunch.errors import EXIT_BEFORE_START
+
+if TYPE_CHECKING:
+    from trainlaunch.diagnose.base.evidence import Evidence
+    from trainlaunch.run.base.backend import Backend, Chunk, Peak, ShmReading, Started
+    from trainlaunch.run.base.log_position import LogPart
+    from trainlaunch.run.base.secret_values import Redactor
+
+LOOK_SECONDS = 0.3
+
+
+def next_attempt(backend: Backend, container: Started) -> tuple[Started, ...]:
+    """Return the containers of the attempt after one that has ended, by node; none where no more comes.
+
+    Where a process keeps the run on this host, its word is waited for.
+    """
+    from trainlaunch.run.base.multi_node import containers_of_run
+    from trainlaunch.run.run_lock import keeper_of
+
+    while container.run:
+        keeper = keeper_of(container.run)  # asked first: what it starts before it is over is seen after it
+        newest = containers_of_run(backend.runs(container.job, container.run), container.run)
+        if newest and newest[0].attempt > container.attempt:
+            return newest
+        if keeper is None or keeper.over or not newest:
+            return ()
+        time.sleep(LOOK_SECONDS)
+    return ()
+
+
+def follow_to_end(
+    backend: Backend,
+    containers: tuple[Started, ...],
+    show: Callable[[Chunk], None] | None,
+    say: Callable[[str], None],
+    part: LogPart | None = None,
+) -> tuple[int, tuple[Started, ...]]:
+    """Wait for the end of a run, attempts that its keeper adds included; return its exit code and last containers.
+
+    Where `show` is given it gets a part of what there is of the output (None: all), and all that comes.
+    A restart of the engine is outlived. Raises TargetUnavailable.
+    """
+    from trainlaunch.run.base.log_position import WHOLE, position_of
+    from trainlaunch.run.base.wording import another_attempt
+
+    part = part or WHOLE
+    while True:
+        containers = _when_started(backend, containers)
+        sessions = [backend.follow(each.id, position_of(part)) for each in containers]
+        if show is not None:
+            for chunk in _together([each.chunks() for each in sessions]):
+                show(chunk)
+        code = code_of_all(backend, containers, sessions, say)
+        more = next_attempt(backend, containers[0])
+        if not more:
+            return _code_of_job(backend, containers, code, say), containers
+        say(another_attempt(containers[0].attempt, containers[0].max_attempts, code))
+        containers, part = more, part._replace(tail=None, since=None)
+
+
+def _code_of_job(backend: Backend, containers: tuple[Started, ...], code: int, say: Callable[[str], None]) -> int:
+    """Return the exit code of a run; 125 instead of 0, and why, where nothing of its job ran."""
+    if code or not is_silent(backend, containers):
+        return code
+    from trainlaunch.run.base.preflight_line import NEVER_SPOKE
+
+    say(NEVER_SPOKE)
+    return EXIT_BEFORE_START
+
+
+def is_silent(backend: Backend, containers: tuple[Started, ...]) -> bool:
+    """Return whether a run ended with 0 and never came to its preflight."""
+    from trainlaunch.run.base.preflight_line import never_spoke
+    from trainlaunch.run.run_store import Kept
+
+    now = tuple(filter(None, (backend.inspect(each.id) for each in containers)))
+    return bool(now) and never_spoke(backend, now, Kept(now[0].run).ended(now[0].attempt))
+
+
+def _when_started(backend: Backend, containers: tuple[Started, ...]) -> tuple[Started, ...]:
+    """Return containers when they run: their keeper makes all of them before it starts one."""
+    from trainlaunch.run.run_lock import keeper_of
+
+    while any(each.status == "created" and not each.error for each in containers):
+        keeper = keeper_of(containers[0].run)
+        containers = tuple(filter(None, (backend.inspect(each.id) for each in containers))) or containers
+        if keeper is None or keeper.over:
+            break
+        time.sleep(LOOK_SECONDS)
+    return containers
+
+
+def printed(backend: Backend, containers: tuple[Started, ...], part: LogPart) -> Iterator[Chunk]:
+    """Yield a part of what containers have printed, one node after the other."""
+    from trainlaunch.run.base.log_position import position_of
+
+    logs = [backend.logs(each.id, follow=False, position=position_of(part)) for each in containers]
+    if len(logs) == 1:
+        return logs[0]
+    return _numbered(replace(chunk, node=node) for node, log in enumerate(logs) for chunk in log)
+
+
+def _together(logs: list[Iterator[Chunk]]) -> Iterator[Chunk]:
+    """Yield the output of all nodes as it comes."""
+    from trainlaunch.run.base.multi_node import merged
+
+    return logs[0] if len(logs) == 1 else _numbered(merged(logs))
+
+
+def _numbered(chunks: Iterable[Chunk]) -> Iterator[Chunk]:
+    from trainlaunch.run.base.multi_node import Prefixed
+
+    prefixed = Prefixed()
+    for chunk in chunks:
+        yield replace(chunk, data=prefixed.take(chunk))
+    yield from prefixed.rest()
+
+
+def end_evidence(backend: Backend, containers: tuple[Started, ...]) -> Evidence | None:
+    """Return what is known about a run's end, secrets taken out as `redaction` can; None before it."""
+    from trainlaunch.run.base.run_evidence import evidence_of_run, without_secrets
+    from trainlaunch.run.run_store import Kept
+
+    now = tuple(filter(None, (backend.inspect(each.id) for each in containers)))
+    evidence = evidence_of_run(backend, now, Kept(containers[0].run).ended(containers[0].attempt))
+    return None if evidence is None else without_secrets(evidence, redaction(backend, now))
+
+
+def say_end(backend: Backend, containers: tuple[Started, ...], streams: Streams, line: Callable[[str], None]) -> None:
+    """Say the causes of a run's end, and what an unsized one is to be given, as `up` does."""
+    from trainlaunch.run.base.shm_peak import highest, measured_line
+
+    evidence = end_evidence(backend, containers)
+    if evidence is None:
+        return
+    say_diagnoses(evidence, streams, line)
+    now = tuple(filter(None, (backend.inspect(each.id) for each in containers)))
+    peak = highest(peak_of_container(each, None) for each in now)
+    size = max((each.own_shm for each in now), default=0)
+    to_paste = measured_line(evidence.planned, peak, size=size, exit_code=evidence.exit_code or 0)
+    if to_paste:
+        line(f"trainlaunch: {to_paste}")
+
+
+def peak_of_container(container: Started, reading: ShmReading | None) -> Peak | None:
+    """Return the highest peak of its /dev/shm that anyone saw: a reading of now, its health check, who followed it.
+
+    A reading that is higher than all of those is kept for the verbs that come later.
+    """
+    from trainlaunch.run.base.shm_peak import highest, peak_of
+    from trainlaunch.run.base.shm_reading import read_from_health
+    from trainlaunch.run.run_store import Kept
+
+    kept, now = Kept(container.run), peak_of(reading)
+    kept.saw(container.attempt, container.node, now)
+    last = peak_of(read_from_health(container.health_output))
+    return highest((now, last, kept.peak(container.attempt, container.node)))
+
+
+def redaction(backend: Backend, containers: Sequence[Started]) -> Redactor:
+    """Return what takes the secrets of a run out of a text: those that its target still has, and those of its plan."""
+    from trainlaunch.run.base.secret_values import Redactor, values_here
+    from trainlaunch.run.run_store import Kept
+
+    plan = Kept(containers[0].run).plan()
+    values = [] if plan is None else list(values_here(plan).items())
+    return Redactor(values + [each for container in containers for each in backend.secrets(container)])

@@ -1,0 +1,156 @@
+"""`trainlaunch check`: are the committed renderings what their job files render now?"""
+
+from __future__ import annotations
+
+import argparse
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from trainlaunch.cli.arguments.job_arguments import add_policy_argument, reach_of
+from trainlaunch.cli.output.report import annotation, as_json, document, framed
+from trainlaunch.cli.output.streams import Streams
+from trainlaunch.cli.output.text_style import look
+from trainlaunch.cli.output.write_files import remove_left, replace_file
+from trainlaunch.diagnostics import Diagnostic, Severity
+from trainlaunch.errors import EXIT_FINDINGS
+
+if TYPE_CHECKING:
+    from trainlaunch.committed.compared import Checked
+
+EXAMPLES = (
+    "trainlaunch check",
+    "trainlaunch check deploy/ k8s/ --fix",
+    "trainlaunch check --output github    # in a GitHub workflow: annotations",
+)
+EXIT_CODES = (
+    "0 all are current (with --fix: now), 1 one differs or can't be compared, or there is nothing to check, 2 usage, "
+    "70 a bug of ours, 130 interrupted"
+)
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add this verb's arguments."""
+    parser.add_argument(
+        "paths",
+        nargs="*",
+        type=Path,
+        default=[Path()],
+        metavar="PATH",
+        help="renderings, or folders that hold some (default: the current folder; of hidden ones .github, .gitlab and "
+        ".devcontainer are entered)",
+    )
+    add_policy_argument(parser)
+    parser.add_argument("--strict", action="store_true", help="fail on warnings too, those of the jobs among them")
+    parser.add_argument(
+        "--all-rendered", action="store_true", help="fail on a job file in these folders that has no rendering there"
+    )
+    parser.add_argument("--fix", action="store_true", help="write those that differ again")
+    parser.add_argument(
+        "-o", "--output", choices=("text", "json", "github"), default="text", help="format of the result (text: a diff)"
+    )
+
+
+def run(args: argparse.Namespace, streams: Streams) -> int:
+    """Find, render again, compare; print the differences or write them."""
+    from trainlaunch.committed.check import compare_all, find_renderings, rewritten
+    from trainlaunch.committed.review import not_rendered, of_all, without_header
+
+    counts: Counter[str] = Counter()
+    reporter = _Reporter(args.output, streams)
+    reach = reach_of(args)
+    found, everything = find_renderings(args.paths, reach=reach), []
+    for folder in {each.resolve().parent for each in found.renderings} if args.fix else ():
+        remove_left(folder)  # of a `check --fix` that was killed, after which nothing may differ
+    for checked in compare_all(found.renderings, policy=args.policy, reach=reach):
+        status = checked.status
+        everything.append(replace(checked, text="", now=""))
+        if args.fix and status == "differs":
+            replace_file(checked.path, rewritten(checked, policy=args.policy, reach=reach))
+            status = "fixed"
+        counts[status] += 1
+        reporter.take(checked, status)
+    said = [*found.unread, *of_all(everything), *filter(None, map(without_header, found.others))]
+    reporter.findings([*said, *(not_rendered(args.paths, everything, reach) if args.all_rendered else ())])
+    if not counts and not reporter.said:
+        reporter.findings([_nothing(args.paths)])
+    reporter.end(counts)
+    if not counts:
+        return EXIT_FINDINGS
+    worst = {each.severity for each in reporter.said}
+    fails = counts["differs"] or counts["rejected"] or Severity.ERROR in worst
+    return EXIT_FINDINGS if fails or (args.strict and Severity.WARNING in worst) else 0
+
+
+class _Reporter:
+    """Says what was found, in one of the three formats; the same finding of a job file is said once."""
+
+    def __init__(self, output: str, streams: Streams) -> None:
+        self._output = output
+        self._streams = streams
+        self.said: dict[Diagnostic, None] = {}
+        self._renderings: list[Mapping[str, object]] = []
+        self._policies: dict[str, None] = {}
+
+    def take(self, checked: Checked, status: str) -> None:
+        """Report one rendering."""
+        self._policies.update(dict.fromkeys(checked.policies))
+        if status == "fixed":
+            self._streams.say(f"wrote {checked.path}")
+        told = status == "differs" and self._output != "github" and not checked.outdated
+        diff = "".join(_diff(checked)) if told else ""
+        if self._output == "json":
+            entry = {"path": str(checked.path), "job": checked.job, "target": checked.target, "status": status}
+            self._renderings.append({**entry, "policies": list(checked.policies), "diff": diff})
+        elif self._output == "text":
+            self._streams.show(diff)
+            self._streams.finish()  # before what stderr says of it, where both are one log
+        told_by_fix = status == "fixed"  # then the first, that it differs, is no longer so
+        self.findings(checked.findings[told_by_fix:])
+
+    def findings(self, findings: Iterable[Diagnostic]) -> None:
+        """Report findings, each once."""
+        for finding in findings:
+            if finding in self.said:
+                continue
+            self.said[finding] = None
+            if self._output == "github":
+                self._streams.result(annotation(finding) + "\n")
+            elif self._output == "text":
+                self._streams.say(framed(finding, look(self._streams.err)))
+
+    def end(self, counts: Mapping[str, int]) -> None:
+        """Report the sum."""
+        if self._output == "json":
+            findings = as_json(self.said)
+            self._streams.result(document({"renderings": self._renderings, "findings": findings}))
+        if not counts:
+            return
+        words = {"current": "current", "fixed": "written again", "differs": "differ", "rejected": "can't be compared"}
+        told = ", ".join(f"{counts[status]} {word}" for status, word in words.items() if counts[status])
+        if self._policies:
+            self._streams.say(f"policies in force: {', '.join(self._policies)}")
+        self._streams.say(f"checked {sum(counts.values())} renderings: {told}")
+
+
+def _diff(checked: Checked) -> Iterator[str]:
+    """Yield the lines of a unified diff that `patch -p1` takes."""
+    import difflib
+    import io
+
+    name = checked.path.as_posix().lstrip("/")
+    have, now = list(io.StringIO(checked.text)), list(io.StringIO(checked.now))
+    for line in difflib.unified_diff(have, now, f"a/{name}", f"b/{name}"):
+        yield line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n"
+
+
+def _nothing(paths: Iterable[Path]) -> Diagnostic:
+    return Diagnostic(
+        "TL123",
+        f"no rendering of trainlaunch is in {', '.join(map(str, paths))}",
+        "name the folder that holds them, or write some with `trainlaunch render JOB --write-to DIR`",
+        why="*.yaml, *.yml, *.sh, *.json and *.Dockerfile files are looked for whose first lines say `Rendered by "
+        "trainlaunch from`",
+    )

@@ -1,0 +1,173 @@
+"""`trainlaunch doctor`: why a run died or hangs, from the run or from its log; alone it looks at this machine."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterable
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from trainlaunch.cli.arguments.job_arguments import add_output_argument, add_policy_argument, reach_of
+from trainlaunch.cli.arguments.named_file import STDIN, open_named, unreadable
+from trainlaunch.cli.arguments.run_argument import CLUSTER_TARGETS, RUN_TARGETS, add_owner_argument
+from trainlaunch.cli.arguments.target_options import add_place_arguments
+from trainlaunch.cli.output.report import document, framed
+from trainlaunch.cli.output.streams import Streams
+from trainlaunch.cli.output.text_style import look
+from trainlaunch.cli.runs.causes import tell
+from trainlaunch.diagnostics import Diagnostic
+from trainlaunch.errors import UsageError
+
+if TYPE_CHECKING:
+    from trainlaunch.diagnose.base.evidence import Evidence
+
+EXAMPLES = ("trainlaunch doctor mnist", "kubectl logs train-0 | trainlaunch doctor --log - --exit-code 1")
+EXIT_CODES = (
+    "of a run that has ended, or a log: 0 a cause is named, 1 none is known; of this machine, or a run that goes on: 0 "
+    "all is well, 1 something is wrong; 2 usage, 3 no such run, engine or cluster, 70 a bug of ours, 130 interrupted"
+)
+CHUNK = 1 << 20
+LARGEST_INSPECT = 64 << 20
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add this verb's arguments."""
+    parser.add_argument(
+        "run", metavar="RUN", nargs="?", help=("a job file, or the name of a job; without it this machine")
+    )
+    parser.add_argument("--log", metavar="FILE", help="a log from anywhere, in the place of a run; - is stdin")
+    parser.add_argument("--exit-code", type=int, metavar="CODE", help="how the job of that log ended")
+    parser.add_argument(
+        "--inspect", metavar="FILE", help=("`docker inspect`, or pods and events, as JSON or YAML; - is stdin")
+    )
+    parser.add_argument("--job", dest="job_file", metavar="FILE", help="the job file of that log")
+    targets = (*RUN_TARGETS, *CLUSTER_TARGETS)
+    parser.add_argument("--target", choices=targets, help="where the run is, or where that log is from")
+    add_place_arguments(parser)
+    add_policy_argument(parser)
+    add_owner_argument(parser)
+    add_output_argument(parser)
+
+
+def run(args: argparse.Namespace, streams: Streams) -> int:
+    """Explain a log, a run, or this machine. Raises UsageError where the arguments mean two of them."""
+    of_a_log = args.log is not None or args.inspect is not None
+    if args.run is not None and of_a_log:
+        raise _usage("RUN is a run of its own, and --log and --inspect are another", "leave out one of them")
+    if args.run is not None:
+        from trainlaunch.cli.runs.doctor_run import explain_run
+
+        return explain_run(args, streams)
+    if not of_a_log:
+        stated = next((each for each in ("exit_code", "job_file") if getattr(args, each) is not None), None)
+        if stated is not None:
+            raise _usage(f"--{stated.removesuffix('_file').replace('_', '-')} is about a log", "add `--log FILE`")
+        return _machine(args, streams)
+    evidence = _evidence(args)
+    return tell(evidence, streams, output=args.output)
+
+
+def _evidence(args: argparse.Namespace) -> Evidence:
+    """Return what a log, an inspection and a job file tell together."""
+    from trainlaunch.diagnose import new_scanner
+    from trainlaunch.diagnose.base.evidence import Evidence
+    from trainlaunch.diagnose.inspected import NotInspectedError, with_inspected
+    from trainlaunch.targets import DEFAULT_TARGET
+
+    if args.log in STDIN and args.inspect in STDIN:
+        raise _usage("--log and --inspect can't both be stdin", "give one of them as a file")
+    evidence = Evidence(args.exit_code, target=args.target or DEFAULT_TARGET)
+    if args.job_file is not None:
+        evidence = _with_job(evidence, args)
+    if args.inspect is not None:
+        data = b"".join(_read(args.inspect, "--inspect", most=LARGEST_INSPECT))
+        try:
+            evidence = with_inspected(evidence, data.decode("utf-8", "replace"))
+        except NotInspectedError as odd:
+            raise _usage(
+                f"--inspect {args.inspect}: {odd}",
+                ("give what `docker inspect NAME` or `kubectl get pod,events -o yaml` prints"),
+            ) from odd
+    if args.target:
+        evidence = replace(evidence, target=args.target)
+    if args.log is None:
+        return evidence
+    scanner = new_scanner()
+    for data in _read(args.log, "--log"):
+        scanner.feed(data)
+    facts = scanner.facts()
+    return replace(evidence, scanned=facts, log="\n".join(facts.last))
+
+
+def _with_job(evidence: Evidence, args: argparse.Namespace) -> Evidence:
+    """Return evidence with what a job file plans."""
+    from trainlaunch.plan.planned import planned_of
+    from trainlaunch.policy import read_job
+    from trainlaunch.rules import plan_job
+
+    plan = plan_job(
+        read_job(Path(args.job_file), target=args.target, use_lock=False, policy=args.policy, reach=reach_of(args)),
+        force=True,
+    )
+    limited = plan.target_record.enforces_limits
+    return replace(
+        evidence,
+        target=plan.target,
+        shm_size=plan.shm.size.value if plan.target_record.private_shm else 0,
+        private_shm=plan.target_record.private_shm,
+        memory=(plan.job.resources.memory or 0) if limited else 0,
+        planned=planned_of(plan),
+        image=plan.job.image or "",
+        job=str(args.job_file),
+    )
+
+
+def _read(name: str, option: str, *, most: int | None = None) -> Iterable[bytes]:
+    """Yield the bytes of a file or of stdin. Raises UsageError where it can't be read, or has more than `most`."""
+    read = 0
+    try:
+        with open_named(name, f"{option} {name}") as source:
+            while data := source.read(CHUNK):
+                read += len(data)
+                if most is not None and read > most:
+                    raise _usage(f"{option} {name} has more than {most >> 20} MiB", "give one run's alone")
+                yield data
+    except OSError as cause:
+        raise unreadable(f"{option} {name}", cause) from cause
+
+
+def _machine(args: argparse.Namespace, streams: Streams) -> int:
+    """Look at this machine, and say what is wrong with it."""
+    from trainlaunch.manuals import find_manual
+    from trainlaunch.run.host_check import looks
+
+    found = looks()
+    wrong = [each.wrong for each in found if each.wrong is not None]
+    if args.output == "json":
+        names = {each.code: getattr(find_manual(each.code), "name", each.code) for each in wrong}
+        seen = {id(each.wrong): f"{each.name}: {each.seen}" for each in found}
+        diagnoses = [
+            {
+                "code": each.code,
+                "symptom": names[each.code],
+                "confidence": "certain",
+                "evidence": [{"source": "machine", "line": 0, "text": seen[id(each)]}],
+                "cause": each.message,
+                "fix": each.fix,
+                "commands": [],
+            }
+            for each in wrong
+        ]
+        machine = [{"name": each.name, "seen": each.seen, "fine": each.wrong is None} for each in found]
+        streams.result(document({"diagnoses": diagnoses, "machine": machine}))
+        return 1 if wrong else 0
+    for each in found:
+        streams.row(f"{each.name:12} {each.seen}", 13)
+    for each_wrong in wrong:
+        streams.result(f"{framed(each_wrong, look(streams.out))}\n")
+    return 1 if wrong else 0
+
+
+def _usage(message: str, fix: str) -> UsageError:
+    return UsageError([Diagnostic("TL118", message, fix)])

@@ -1,0 +1,188 @@
+"""`trainlaunch init`: a job file from flags, a script that is never run, or a text that starts a job now."""
+
+from __future__ import annotations
+
+import argparse
+import functools
+import os
+import re
+import shlex
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+from trainlaunch.cli.arguments.job_arguments import add_policy_argument, reach_of, refuse_folder_elsewhere, say_findings
+from trainlaunch.cli.arguments.named_file import is_handed, open_named, unreadable
+from trainlaunch.cli.output.streams import Streams
+from trainlaunch.cli.output.write_files import write_files
+from trainlaunch.diagnostics import Diagnostic, Severity
+from trainlaunch.errors import JobFileRejected, UsageError
+from trainlaunch.repository.root import ITS_OWN, Reach, link_outside
+from trainlaunch.yamltree.text_file import read_at_most
+
+EXAMPLES = (
+    "trainlaunch init train.py --gpus 1 --cpus 8 --memory 32Gi --write-to job.yaml",
+    "trainlaunch init --name resnet50 --image registry.example/trainer:1.4",
+    "trainlaunch init --from compose.yaml --pick train --write-to job.yaml",
+    "kubectl get job train -o yaml | trainlaunch init --from -",
+)
+EXIT_CODES = "0 fine, 1 a flag's value or the text can't be, 2 usage, 70 a bug of ours, 130 interrupted"
+GENERIC = {"train", "main", "run", "trainer", "training", "script", "__main__"}
+LONGEST_NAME = 50  # leaves room for a target's suffix
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the script and the flags."""
+    parser.add_argument("script", metavar="SCRIPT", nargs="?", help="the training script, like train.py")
+    parser.add_argument(
+        "--from",
+        dest="source",
+        metavar="FILE",
+        help="take over what FILE starts: a docker or podman run line, a Compose file, a Kubernetes manifest, a "
+        "devcontainer.json, a GitHub workflow, or a rendering; - is stdin",
+    )
+    parser.add_argument("--pick", metavar="NAME", help="which container of --from, where it starts several")
+    parser.add_argument("--name", help="the job's name (default: the script's, or its folder's)")
+    parser.add_argument("--image", help="the image, with a tag or digest")
+    parser.add_argument("--cpus", help="limit, like 8 or 1.5")
+    parser.add_argument("--memory", help="limit with /dev/shm included, like 32Gi")
+    parser.add_argument("--gpus", help="a count, all, or ids like 0,1")
+    add_policy_argument(parser)
+    parser.add_argument("--write-to", type=Path, metavar="FILE", help="write FILE instead of stdout; never over one")
+
+
+def run(args: argparse.Namespace, streams: Streams) -> int:
+    """Read, draft, plan the draft, then print or write it."""
+    target: Path | None = args.write_to
+    if target is not None:
+        refuse_folder_elsewhere(target.parent, args)
+        if os.path.lexists(target):
+            raise UsageError([_exists(target)])
+    if args.pick is not None and args.source is None:
+        raise UsageError(
+            [Diagnostic("TL118", "--pick names a container of --from, which is not given", "add --from FILE")]
+        )
+    _refuse_link(args.source or args.script or "-", args)
+    text = _taken_over(args, streams) if args.source is not None else _drafted(args)
+    if target is None:
+        streams.result(text)
+    else:
+        write_files(target.parent, {target.name: text}, overwrite=False)
+        streams.say(f"wrote {target}; `trainlaunch plan {shlex.quote(str(target))}` shows what follows from it")
+    say_findings(_against_policy(text, args, target or Path("job.yaml")), streams)
+    return 0
+
+
+def _refuse_link(named: str, args: argparse.Namespace) -> None:
+    """Raise UsageError for a text that is a link out of its repository: mistakes are shown with their lines."""
+    led_away = link_outside(Path(named), reach_of(args), "name the file itself")
+    if led_away:
+        raise UsageError([led_away])
+
+
+def _drafted(args: argparse.Namespace) -> str:
+    """Return a draft from flags, and from the script where one is named."""
+    from trainlaunch.init import Asked, draft, read_script
+
+    target: Path | None = args.write_to
+    script = Path(args.script) if args.script else None
+    facts = read_script(script) if script else None
+    source, program = _seen_from(target.parent if target else Path(), script) if script else (".", "train.py")
+    asked = Asked(
+        name=args.name or _name(script),
+        image=args.image,
+        cpus=args.cpus,
+        memory=args.memory,
+        gpus=args.gpus,
+        source=source,
+        program=program,
+    )
+    text = draft(asked, facts)
+    _plan(text)
+    return text
+
+
+def _taken_over(args: argparse.Namespace, streams: Streams) -> str:
+    """Return the job file of another text's container, and say what of it is not in the file."""
+    from trainlaunch.init.takeover import take_over
+
+    if args.script:
+        message = f"--from takes {args.source} over, and {args.script} is another source"
+        raise UsageError([Diagnostic("TL118", message, "leave one of them out")])
+    names = ("name", "image", "cpus", "memory", "gpus")
+    stated = {name: str(value) for name in names if (value := getattr(args, name)) is not None}
+    folder = args.write_to.parent if args.write_to else Path()
+    name = "-" if is_handed(args.source) else args.source
+    taken = take_over(_bytes_of(args.source), name, pick=args.pick, folder=folder, stated=stated)
+    say_findings(taken.notes, streams)
+    return taken.text
+
+
+def _bytes_of(source: str) -> bytes:
+    """Return what a file holds, or what a shell opened. Raises UsageError where it can't be read."""
+    from trainlaunch.lint.judge import MOST_BYTES
+
+    try:
+        with open_named(source, source) as file:
+            return read_at_most(file, MOST_BYTES + 1)
+    except OSError as cause:
+        raise unreadable(source, cause) from cause
+
+
+def _seen_from(folder: Path, script: Path) -> tuple[str, str]:
+    """Return the folder to mount, relative to the job file's, and the script's path in it."""
+    relative = Path(os.path.relpath(script, folder))
+    if ".." not in relative.parts:
+        return ".", relative.as_posix()
+    return relative.parent.as_posix(), script.name
+
+
+def _name(script: Path | None) -> str:
+    if script is None:
+        return "my-job"
+    word = script.stem if script.stem.lower() not in GENERIC else script.resolve().parent.name
+    name = re.sub(r"[^a-z0-9]+", "-", word.lower())[:LONGEST_NAME].strip("-") or "train"
+    return name if len(name) > 1 else f"{name}-job"  # an engine's container names have two characters
+
+
+def _plan(text: str, *, policy: Path | None = None, lying_at: Path | None = None, reach: Reach = ITS_OWN) -> None:
+    """Raise JobFileRejected where the draft's values, which are the flags', can't be; its lines are nobody's yet.
+
+    It is planned under `policy`, or the policies of a job file at `lying_at`; under none where both are None.
+    """
+    from trainlaunch import policy as policies
+    from trainlaunch.job.read import read_job
+    from trainlaunch.rules import plan_job
+
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "job.yaml"
+        path.write_text(text, encoding="utf-8")
+        try:
+            ruled = policy is not None or lying_at is not None
+            read = functools.partial(policies.read_job, policy=policy, lying_at=lying_at, reach=reach)
+            plan_job((read if ruled else read_job)(path))
+        except JobFileRejected as rejected:
+            found = (each._replace(span=None) if _is(each, path) else each for each in rejected.diagnostics)
+            raise JobFileRejected(found) from rejected
+
+
+def _is(diagnostic: Diagnostic, path: Path) -> bool:
+    return diagnostic.span is not None and diagnostic.span.file == str(path)
+
+
+def _against_policy(text: str, args: argparse.Namespace, target: Path) -> Iterator[Diagnostic]:
+    """Yield a warning for each demand of its policy that the draft, lying at `target`, doesn't meet yet."""
+    try:
+        _plan(text, policy=args.policy, lying_at=target, reach=reach_of(args))
+    except JobFileRejected as rejected:
+        for each in rejected.diagnostics:
+            yield each._replace(severity=Severity.WARNING)
+
+
+def _exists(path: Path) -> Diagnostic:
+    return Diagnostic(
+        "TL115",
+        f"{path} exists",
+        "give --write-to another file, or leave it out and compare what is printed",
+        why="a job file that was worked on can't be drafted again",
+    )

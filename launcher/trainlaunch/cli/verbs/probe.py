@@ -1,0 +1,221 @@
+"""`trainlaunch probe`: run the job's own script for some batches, and say what its loaders need and what is wrong."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import shlex
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from trainlaunch.cli.arguments.job_arguments import job_of, reach_of, say_findings
+from trainlaunch.cli.arguments.measuring import add_measuring_arguments, measuring_fields
+from trainlaunch.cli.arguments.target_options import refuse_place_elsewhere
+from trainlaunch.cli.output.streams import Streams
+from trainlaunch.diagnostics import Diagnostic
+from trainlaunch.errors import EXIT_FINDINGS, EXIT_INTERRUPTED, LaunchError
+
+if TYPE_CHECKING:
+    from trainlaunch.job.measured import Probe
+    from trainlaunch.job.spec import JobSpec
+    from trainlaunch.measure.loader_records import Measurement, Records
+    from trainlaunch.measure.measuring_run import Ran
+    from trainlaunch.plan.launch_plan import LaunchPlan
+    from trainlaunch.run.kubernetes.client import Cluster
+
+EXAMPLES = (
+    "trainlaunch probe job.yaml",
+    "trainlaunch probe job.yaml --write    # keeps it in job.lock.yaml",
+    "trainlaunch probe job.yaml --through --batches 8 --target kubernetes -o json",
+)
+EXIT_CODES = (
+    "0 measured and nothing wrong, 1 findings, no loader measured or a bad job file, 2 usage, 3 target unavailable, "
+    "70 a bug of ours, 130 interrupted"
+)
+WHAT_RUNS = """\
+The job's own command runs once on the target, under the job's limits and
+with its mounts and secrets, under a name of its own. It ends after --batches
+of the loader that trains, without a word to the script: files that it writes
+before are written, and nothing later is. With --through it goes on to its
+own end and each loop is cut short: its evaluation and saving run. The job's
+output goes to stderr; the run is removed afterwards."""
+BATCHES, SECONDS = 32, 60
+AFTER_DEADLINE = 120  # seconds after active_deadline, by which the script ends itself where nobody is left to end it
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add this verb's arguments."""
+    asked = add_measuring_arguments(parser, WHAT_RUNS)
+    asked.add_argument(
+        "--batches",
+        type=_from_one,
+        default=BATCHES,
+        metavar="N",
+        help=f"of the loader that trains (default: {BATCHES})",
+    )
+    asked.add_argument(
+        "--seconds",
+        type=_from_one,
+        default=SECONDS,
+        metavar="T",
+        help=f"at most so long after the first batch was asked for (default: {SECONDS})",
+    )
+    asked.add_argument(
+        "--through", action="store_true", help="let the script come to its end, each loop cut to N batches"
+    )
+
+
+def _from_one(text: str) -> int:
+    if not (text.isascii() and text.isdigit() and int(text[:9]) >= 1 and len(text) <= 9):
+        raise argparse.ArgumentTypeError(f"expected a whole number from 1, not {text!r}")
+    return int(text)
+
+
+def run(args: argparse.Namespace, streams: Streams) -> int:
+    """Plan as `up` does, run once with a large /dev/shm, and say what was seen."""
+    from trainlaunch.cli.arguments.measured_lock import refuse_unwritable_lock
+    from trainlaunch.cli.runs.cluster import cluster_of
+    from trainlaunch.measure.loader_records import Records
+    from trainlaunch.rules import check_plan
+
+    job = _unmeasured(job_of(args))
+    plan = _planned(args, job)
+    refuse_place_elsewhere(args, plan.target)
+    if args.write:
+        refuse_unwritable_lock(Path(args.job))
+    say_findings(check_plan(plan), streams)
+    records = Records()
+    with cluster_of(args, plan) as cluster:
+        ran = _run(args, plan, streams, records, cluster)
+    if ran.interrupted:
+        streams.say(f"trainlaunch: {ran.interrupted}: nothing was measured to its end, and nothing is written")
+        return EXIT_INTERRUPTED
+    return _told(args, plan, ran, records.measured(), streams)
+
+
+def _unmeasured(job: JobSpec) -> JobSpec:
+    """Return the job without what an earlier probe found: it is measured anew."""
+    return job if job.measured is None else job._replace(measured=job.measured._replace(probe=None, probed=None))
+
+
+def _planned(args: argparse.Namespace, job: JobSpec) -> LaunchPlan:
+    from trainlaunch.rules import plan_job
+
+    return plan_job(job, force=args.force)
+
+
+def _measuring(args: argparse.Namespace, plan: LaunchPlan) -> LaunchPlan:
+    """Return the plan of the run that measures."""
+    from trainlaunch.plan.inside import PROBE
+    from trainlaunch.policy import read_job
+
+    ours = measuring_fields(args, plan, "probe", args.seconds)
+    job = _unmeasured(
+        read_job(
+            Path(args.job), target=plan.target, sets=[*plan.job.sets, *ours], policy=args.policy, reach=reach_of(args)
+        )
+    )
+    planned = _planned(args, job)
+    late = (planned.job.active_deadline or 0) + AFTER_DEADLINE
+    asked = json.dumps({"batches": args.batches, "seconds": args.seconds, "through": args.through, "deadline": late})
+    return planned._replace(
+        inside=planned.inside.with_part(PROBE, ("TRAINLAUNCH_PROBE", asked)), measures=plan.job.name
+    )
+
+
+def _run(
+    args: argparse.Namespace, plan: LaunchPlan, streams: Streams, records: Records, cluster: Cluster | None
+) -> Ran:
+    from trainlaunch.cli.output.terminal import Screen
+    from trainlaunch.measure.measuring_run import Shown, run_measuring
+
+    screen = Screen(streams)
+    measuring = _measuring(args, plan)
+    screen.say(f"probing {plan.job.name} on {plan.target} as {measuring.name}, {_until(args)}")
+    if plan.nodes > 1:
+        screen.say(f"one of its {plan.nodes} nodes runs: each loads batches of the same kind")
+    typed = shlex.join(["trainlaunch", *args.words])
+    return run_measuring(measuring, records.take, Shown(screen.err, screen.say), typed, cluster)
+
+
+def _until(args: argparse.Namespace) -> str:
+    if args.through:
+        ends = f"to its own end, or {args.seconds} s"
+        return f"{ends}, each loop cut to {args.batches} batches: its own saving and evaluation run"
+    return f"until {args.batches} batches or {args.seconds} s; nothing that it saves later is saved"
+
+
+def _told(args: argparse.Namespace, plan: LaunchPlan, ran: Ran, measured: Measurement, streams: Streams) -> int:
+    """Print what was seen, keep it where asked, and return the exit code."""
+    from trainlaunch.cli.output.report import document
+    from trainlaunch.cli.verbs.probe_result import Result, as_document, as_text
+    from trainlaunch.measure.probe_lock import probe_of
+
+    probe = probe_of(plan, measured, ran.workers)
+    written, failed = _kept(args, probe)
+    problems = (*_problems(args, plan, ran, measured), *(failed.diagnostics if failed else ()))
+    result = Result(plan, measured, probe, written, problems)
+    if args.output == "json":
+        streams.result(document(as_document(result)))
+    else:
+        streams.show(as_text(result))
+    _explain(ran, measured, streams)
+    if _has_none(plan, ran, measured):
+        streams.say("trainlaunch: no DataLoader was seen, as `data_loader: none` says")
+        return 0
+    if failed is not None:
+        return failed.exit_code
+    return EXIT_FINDINGS if result.problems or result.findings or probe is None else 0
+
+
+def _kept(args: argparse.Namespace, probe: Probe | None) -> tuple[Path | None, LaunchError | None]:
+    """Write the lock where that is asked for; return its path, or why it can't be written."""
+    from trainlaunch.cli.arguments.measured_lock import keep_probe
+
+    if not args.write or probe is None:
+        return None, None
+    try:
+        return keep_probe(Path(args.job), probe), None
+    except LaunchError as failed:
+        return None, failed
+
+
+def _has_none(plan: LaunchPlan, ran: Ran, measured: Measurement) -> bool:
+    """Return whether a job without DataLoaders has come to its end."""
+    return not (plan.job.data_loader.loaders or measured.loaders or ran.exit_code or ran.deadline)
+
+
+def _problems(args: argparse.Namespace, plan: LaunchPlan, ran: Ran, measured: Measurement) -> Iterator[Diagnostic]:
+    """Yield what kept loaders from being measured."""
+    if measured.loaders or _has_none(plan, ran, measured):
+        return
+    how = f"the script ended with exit code {ran.exit_code}"
+    fix = (
+        "let it build its DataLoader in the Python that `command` starts, without -S or -I; write `data_loader: none` "
+        "where the job has no DataLoader"
+    )
+    if ran.deadline:
+        how, fix = (
+            "the script was stopped at its active_deadline",
+            "give it a longer one, as with `--set active_deadline=2h`",
+        )
+    elif ran.exit_code:
+        fix = (
+            f"mend what its own words above say; `trainlaunch up {shlex.quote(args.job)}` must come to the first batch"
+        )
+    yield Diagnostic("TL728", f"{how} before any DataLoader gave a batch", fix, why=_WHY)
+
+
+_WHY = "probe follows torch's DataLoader from inside the script, and measures the batches that it gives"
+
+
+def _explain(ran: Ran, measured: Measurement, streams: Streams) -> None:
+    """Say why a script died that did not come to its end, or that it failed after all that was measured."""
+    if measured.reason == "script" and ran.exit_code:
+        streams.say(f"trainlaunch: the script itself ended with exit code {ran.exit_code}")
+    if ran.evidence is None or measured.reason or not ran.exit_code:
+        return
+    from trainlaunch.cli.runs.runs import say_diagnoses
+
+    say_diagnoses(ran.evidence, streams, streams.say)

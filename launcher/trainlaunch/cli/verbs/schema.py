@@ -1,0 +1,29 @@
+"""`trainlaunch schema`: the JSON Schema of the job file or of a policy, for editors and CI."""
+
+from __future__ import annotations
+
+import argparse
+import json
+
+from trainlaunch.cli.output.streams import Streams
+
+EXAMPLES = (
+    "trainlaunch schema > trainlaunch.schema.json",
+    "trainlaunch schema policy > trainlaunch-policy.schema.json",
+)
+EXIT_CODES = "0 fine, 2 usage, 70 a bug of ours, 130 interrupted"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the file that is meant."""
+    parser.add_argument("of", nargs="?", choices=("job", "policy"), default="job", help="which file (default: job)")
+
+
+def run(args: argparse.Namespace, streams: Streams) -> int:
+    """Print the schema."""
+    from trainlaunch.job.schema import json_schema
+    from trainlaunch.policy.reference import policy_schema
+
+    schema = json_schema() if args.of == "job" else policy_schema()
+    streams.result(json.dumps(schema, indent=2, ensure_ascii=False) + "\n")
+    return 0

@@ -1,0 +1,261 @@
+"""`trainlaunch tune`: run the job's script with several settings of its DataLoader, and say which is fastest."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+from trainlaunch.cli.arguments.job_arguments import job_of, plan_of
+from trainlaunch.cli.arguments.measuring import add_measuring_arguments, measuring_fields
+from trainlaunch.cli.arguments.target_options import refuse_place_elsewhere
+from trainlaunch.cli.output.streams import Streams
+from trainlaunch.cli.output.text_style import look, wrapped
+from trainlaunch.diagnostics import Diagnostic
+from trainlaunch.errors import JobFileRejected, LaunchError, UsageError
+from trainlaunch.units import UnreadableValue, format_duration, parse_duration
+
+if TYPE_CHECKING:
+    from trainlaunch.inside.tune.task import Setting
+    from trainlaunch.job.spec import JobSpec, Origin
+    from trainlaunch.measure.tune.result import Tuned
+    from trainlaunch.plan.launch_plan import LaunchPlan
+
+BUDGET = "3m"
+SHORTEST = 20  # seconds: a process must start and time some settings
+LONGEST = 24 * 3600
+EXAMPLES = (
+    "trainlaunch tune job.yaml",
+    "trainlaunch tune job.yaml --budget 10m --write --html tune.html",
+)
+EXIT_CODES = (
+    "0 timed, 1 nothing could be timed or a bad job file, 2 usage, 3 target unavailable, 70 a bug of ours, "
+    "130 interrupted"
+)
+WHAT_RUNS = """\
+The job's own script, its training steps included, on the job's target and
+within its CPU and memory limits. It runs once, or once for each setting
+where its loop can't be given another one, then once or twice more to
+confirm the result. A run is ended once it has told enough: what the script
+saves at the end of training it doesn't save, but evaluation and checkpoints
+of epochs that end sooner do run. It takes the budget, and a minute more
+where the script starts slowly."""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add this verb's arguments."""
+    asked = add_measuring_arguments(parser, WHAT_RUNS)
+    asked.add_argument(
+        "--budget", default=BUDGET, metavar="TIME", help=f"how long it may take, like 90s or 10m (default: {BUDGET})"
+    )
+    asked.add_argument(
+        "--html", type=Path, metavar="FILE", help="write a page with plots, one file that needs no other"
+    )
+
+
+def run(args: argparse.Namespace, streams: Streams) -> int:
+    """Time, tell, keep."""
+    from trainlaunch.cli.arguments.measured_lock import refuse_unwritable_lock
+    from trainlaunch.cli.output.write_files import refuse_unwritable
+    from trainlaunch.measure.tune.failures import refusal
+
+    budget = _seconds(args.budget)
+    plan = plan_of(args)
+    refuse_place_elsewhere(args, plan.target)
+    refused = refusal(plan)
+    if refused is not None:
+        raise JobFileRejected([refused])
+    if args.html is not None:
+        _refuse_alien(args.html)
+        refuse_unwritable(args.html)
+    if args.write:
+        refuse_unwritable_lock(Path(args.job))
+    tuned = _tuned(args, plan, streams, budget)
+    written, failed = _saved(args, plan, tuned, streams)
+    _tell(tuned, Kept(plan, written, failed), args, streams)
+    return failed.exit_code if failed else 0
+
+
+def _seconds(text: str) -> int:
+    """Return the budget in seconds. Raises UsageError for what is none, or too short."""
+    try:
+        seconds = parse_duration(text)
+    except UnreadableValue as wrong:
+        raise UsageError([Diagnostic("TL118", f"--budget: {wrong}", wrong.fix)]) from wrong
+    if not SHORTEST <= seconds <= LONGEST:
+        short = seconds < SHORTEST
+        bound = f"below {format_duration(SHORTEST)}" if short else f"above {format_duration(LONGEST)}"
+        why = "the script must start, and some settings must be timed" if short else "no search takes so long"
+        raise UsageError([Diagnostic("TL118", f"--budget {text} is {bound}", f"write --budget {BUDGET}", why=why)])
+    return seconds
+
+
+def _refuse_alien(path: Path) -> None:
+    """Raise UsageError, before anything runs, where --html names a file that `tune` has not written, or no file."""
+    from trainlaunch.measure.tune.html_report import is_report
+
+    problem = ""
+    try:
+        if path.is_dir() or not path.absolute().parent.is_dir():
+            problem = "is a folder" if path.is_dir() else "is in a folder that does not exist"
+        elif path.exists() and not (path.is_file() and is_report(_head(path))):
+            problem = "exists, and is no page that `trainlaunch tune` wrote"
+    except OSError as cause:
+        problem = f"can't be read: {cause.strerror or cause}"
+    if problem:
+        raise UsageError([Diagnostic("TL118", f"--html: {path} {problem}", "name another file")])
+
+
+def _head(path: Path) -> str:
+    with path.open("rb") as file:
+        return file.read(4096).decode(errors="replace")
+
+
+def _tuned(args: argparse.Namespace, plan: LaunchPlan, streams: Streams, budget: int) -> Tuned:
+    from trainlaunch.cli.runs.cluster import cluster_of
+    from trainlaunch.cli.runs.tune_progress import Progress
+    from trainlaunch.cli.runs.tune_runs import Runs
+    from trainlaunch.measure.tune.space import limited_space
+    from trainlaunch.measure.tune.tuning import Plans, Tuning
+
+    ours = measuring_fields(args, plan, "tune", budget)
+
+    def plan_with(setting: Setting) -> LaunchPlan | None:
+        return _fitting(args, _setting_sets(plan, setting))
+
+    def measuring_with(setting: Setting) -> LaunchPlan | None:
+        return _fitting(args, [*_setting_sets(plan, setting), *ours])
+
+    plans = Plans(plan, plan_with, _with_sets(args, ours), measuring_with)
+    progress = Progress(streams, budget, plan.ranks.value)
+    with cluster_of(args, plan) as cluster, progress:
+        runs = Runs(args, progress.say, cluster, plan.job.name)
+        tuning = Tuning(plans, limited_space(plan, plan_with), runs.start, budget=budget)
+        tuning.begins, tuning.times, tuning.seen = progress.begins, progress.times, progress.seen
+        return tuning.run()
+
+
+def _setting_sets(plan: LaunchPlan, setting: Setting) -> list[str]:
+    """Return, as --set takes it, a setting of the loader that trains, which is the job's first."""
+    values = {"num_workers": str(setting.num_workers)}
+    if setting.num_workers:
+        values["prefetch_factor"] = str(setting.prefetch_factor)
+    if setting.pin_memory is not None:
+        values["pin_memory"] = str(setting.pin_memory).lower()
+    trains = plan.job.data_loader.loaders[0].name
+    return [f"{plan.job.loader_field(trains, name)}={value}" for name, value in values.items()]
+
+
+def _with_sets(args: argparse.Namespace, sets: Sequence[str]) -> LaunchPlan:
+    """Return the job's plan with these sets as the last. Raises JobFileRejected where it has errors then."""
+    return plan_of(argparse.Namespace(**{**vars(args), "sets": [*args.sets, *sets], "name": None}))
+
+
+def _fitting(args: argparse.Namespace, sets: Sequence[str]) -> LaunchPlan | None:
+    """Return the job's plan with a setting; None where the job can't have it."""
+    try:
+        return _with_sets(args, sets)
+    except JobFileRejected:
+        return None
+
+
+def _saved(
+    args: argparse.Namespace, plan: LaunchPlan, tuned: Tuned, streams: Streams
+) -> tuple[Path | None, LaunchError | None]:
+    """Write lock and page where they are asked for; return the lock, and why one can't be written."""
+    from trainlaunch.cli.output.write_files import replace_file
+    from trainlaunch.measure.tune.html_report import report
+
+    written = None
+    try:
+        written = _kept(args, plan, tuned) if args.write else None
+        if args.html is not None:
+            replace_file(args.html, report(tuned))
+            streams.say(f"wrote {args.html}")
+    except LaunchError as failed:
+        return written, failed
+    return written, None
+
+
+def _kept(args: argparse.Namespace, plan: LaunchPlan, tuned: Tuned) -> Path:
+    """Keep the result in the lock beside the job file and return its path."""
+    from trainlaunch.cli.arguments.measured_lock import keep_tune
+    from trainlaunch.job.measured import Tune
+    from trainlaunch.plan.measured import input_of
+
+    best = tuned.best
+    found = Tune(input_of(plan.job), plan.job.resources.cpus, best.num_workers, best.prefetch_factor)
+    return keep_tune(Path(args.job), plan.target, found)
+
+
+class Kept(NamedTuple):
+    """What became of the result of a job's `plan`: the lock that has it, and why a file can't be written."""
+
+    plan: LaunchPlan
+    lock: Path | None
+    failed: LaunchError | None
+
+
+def _tell(tuned: Tuned, kept: Kept, args: argparse.Namespace, streams: Streams) -> None:
+    """Print what was timed, and what could not be written of it."""
+    from trainlaunch.cli.output.report import as_json, document, framed
+    from trainlaunch.measure.tune.result import tuned_document
+    from trainlaunch.measure.tune.result_table import WIDTH, summary, table
+
+    wrong = kept.failed.diagnostics if kept.failed else ()
+    for each in wrong:
+        streams.say(framed(each, look(streams.err)))
+    if args.output == "json":
+        written = str(kept.lock) if kept.lock else None
+        streams.result(document({**tuned_document(tuned), "written": written, "findings": as_json(wrong)}))
+        return
+    streams.show("\n".join([f"{tuned.loader.kind} at {tuned.loader.at}", *table(tuned), ""]) + "\n")
+    for line in (*summary(tuned), *_advice(tuned, kept, args)):
+        streams.show(wrapped(line, WIDTH, 2) + "\n")
+
+
+def _is_plain(args: argparse.Namespace) -> bool:
+    """Return whether what was written is of the job file as it stands, and not only of what --set makes of it."""
+    from trainlaunch.plan.measured import fresh_tune
+
+    if not args.sets:
+        return True
+    try:
+        return fresh_tune(job_of(argparse.Namespace(**{**vars(args), "sets": []}))) is not None
+    except JobFileRejected:
+        return False
+
+
+def _advice(tuned: Tuned, kept: Kept, args: argparse.Namespace) -> Iterator[str]:
+    """Yield what to type so that the job has the result."""
+    best = tuned.best
+    if tuned.takes_it is False:
+        yield (
+            "the script does not take num_workers from trainlaunch: it has its own where the plan has others; "
+            "write {num_workers} in command, or data_loader.inject: num_workers"
+        )
+    if best.pin_memory != tuned.as_it_is.pin_memory:
+        yield f"write data_loader.pin_memory: {str(best.pin_memory).lower()} as well; the lock has no place for it"
+    if kept.lock is not None:
+        same = "" if _is_plain(args) else ", with the same --set"
+        stated = ", ".join(f"{field} ({origin})" for field, origin in _stated(kept.plan.job))
+        wins = f"; what is stated wins, delete it: {stated}" if stated else ""
+        yield f"wrote {kept.lock}: plan, render and up use it{same}{wins}"
+        return
+    if best != tuned.as_it_is:
+        typed = f"num_workers: {best.num_workers}" + f", prefetch_factor: {best.prefetch_factor}" * bool(
+            best.num_workers
+        )
+        lock = "" if any(_stated(kept.plan.job)) else "add --write, or "  # what is stated wins over the lock
+        yield f"keep it: {lock}write `data_loader: {{{typed}}}` in the job file"
+
+
+def _stated(job: JobSpec) -> Iterator[tuple[str, Origin]]:
+    """Yield what the job states itself of what the lock has for the loader that trains, each with its place."""
+    from trainlaunch.plan.measured import states
+
+    trains = job.data_loader.loaders[0]
+    for field in ("num_workers", "prefetch_factor"):
+        if states(job, trains, field):
+            yield field, job.origin(job.loader_field(trains.name, field))

@@ -1,0 +1,1 @@
+"""Evidence, logs and what is read out of both: what symptoms import."""

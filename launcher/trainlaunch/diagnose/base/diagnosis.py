@@ -1,0 +1,109 @@
+"""What a symptom says, and the helpers that symptoms share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+from trainlaunch.diagnose.base.evidence import Evidence
+from trainlaunch.diagnose.base.log_facts import Hit
+from trainlaunch.units import GIB, MIB, format_size, human_size, round_up
+
+CERTAIN = "certain"
+LIKELY = "likely"
+POSSIBLE = "possible"
+LEAST_SHARE = MIB  # bytes of /dev/shm that a sentence about memory names; the health check's own file is a page
+_ONE_SYMPTOM = {"shm-exhausted-semaphore": "shm-exhausted", "shm-exhausted-bus-error": "shm-exhausted"}
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """What shows a cause: `source` is log, inspect, events, end or machine; `line` counts from 1, 0 without lines."""
+
+    source: str
+    line: int
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Diagnosis:
+    """One cause. `sentence` is what happened, `evidence` what shows it, best first, `fix` what to type.
+
+    `name` is its manual's. `commands` are whole lines for a shell, where a fix has some. `echo_of` names the symptom
+    of which this one is only a consequence, `` where it is a cause of its own.
+    """
+
+    code: str
+    name: str
+    sentence: str
+    evidence: tuple[Seen, ...]
+    fix: str
+    confidence: str = CERTAIN
+    commands: tuple[str, ...] = ()
+    echo_of: str = ""
+
+    @property
+    def saw(self) -> str:
+        """The first piece of its evidence."""
+        return self.evidence[0].text if self.evidence else ""
+
+    def redacted(self, redacted: Callable[[str], str]) -> Diagnosis:
+        """Return it with what may quote a log changed by a function that takes secrets out."""
+        evidence = tuple(replace(each, text=redacted(each.text)) for each in self.evidence)
+        return replace(self, evidence=evidence, sentence=redacted(self.sentence), fix=redacted(self.fix))
+
+    @property
+    def symptom(self) -> str:
+        """The symptom: several codes tell ways in which /dev/shm is seen to be full."""
+        return _ONE_SYMPTOM.get(self.name, self.name)
+
+
+def seen(*found: Hit | Seen | str | None) -> tuple[Seen, ...]:
+    """Return evidence from lines of a log, or from words about the end; None is left out."""
+    return tuple(_seen(each) for each in found if each)
+
+
+def _seen(found: Hit | Seen | str) -> Seen:
+    if isinstance(found, Seen):
+        return found
+    return Seen("end", 0, found) if isinstance(found, str) else Seen(found.source, found.line, found.text)
+
+
+def shm_place(evidence: Evidence) -> str:
+    """Return which /dev/shm the job used; the engine reports a size of its own even where another one is in effect."""
+    if not evidence.where.private_shm:
+        return "this host's /dev/shm"
+    if evidence.ipc_mode == "host":
+        return "the host's /dev/shm (ipc is host, so the size that inspect shows is not in effect)"
+    if not evidence.private_shm:
+        return f"the /dev/shm of another container (ipc is {evidence.ipc_mode})"
+    if evidence.shm_size:
+        return f"/dev/shm of {human_size(evidence.shm_size)}"
+    return "/dev/shm"
+
+
+def memory_story(evidence: Evidence) -> str:
+    """Return how the memory limit and /dev/shm go together for this run, as a clause."""
+    if not evidence.where.enforces_limits:
+        return "the host's memory also pays for what is in /dev/shm"
+    limit = f"the memory limit of {human_size(evidence.memory)}" if evidence.memory else "the memory limit"
+    if evidence.shm_peak is not None and evidence.shm_peak >= LEAST_SHARE:
+        return f"{limit} also pays for /dev/shm, which held up to {human_size(evidence.shm_peak)}"
+    if evidence.private_shm and evidence.memory and evidence.shm_size >= evidence.memory:
+        return f"{limit} also pays for /dev/shm, which alone may grow to {human_size(evidence.shm_size)}"
+    unused = evidence.shm_peak is not None or (evidence.planned.need == 0 and not evidence.planned.unsized)
+    return limit if unused else f"{limit} also pays for what is in /dev/shm"
+
+
+def more_memory(evidence: Evidence) -> str:
+    """Return what to type so that the memory limit is large enough; a larger /dev/shm would make it worse."""
+    if not evidence.where.enforces_limits:
+        return "lower num_workers, prefetch_factor or batch_size, or end what else uses this host's memory"
+    if not evidence.memory:
+        return "set resources.memory, or lower num_workers or prefetch_factor; a larger shm_size alone makes it worse"
+    shm = evidence.shm_size if evidence.private_shm else 0
+    wanted = evidence.memory + shm if shm >= evidence.memory else round_up(evidence.memory + evidence.memory // 2, GIB)
+    return (
+        f"set resources.memory to {format_size(wanted)}, or lower num_workers or prefetch_factor; "
+        "a larger shm_size alone makes it worse"
+    )

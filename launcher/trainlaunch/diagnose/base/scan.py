@@ -1,0 +1,248 @@
+"""Reads a log of any length once, in constant memory, and keeps the first lines of each text that matters."""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator
+from itertools import accumulate
+from typing import NamedTuple
+
+from trainlaunch.diagnose.base.log_facts import Hit, LogFacts
+from trainlaunch.diagnose.base.prefixes import unprefixed
+from trainlaunch.diagnose.base.texts import MOST_CHARACTERS, Text, by_root
+from trainlaunch.diagnose.base.tracebacks import Traceback, is_chain, is_ignored, opens
+
+CHUNK_BYTES = 1 << 20
+LONGEST_LINE = 1 << 18  # what has no line feed for longer is cut: a binary file, or a progress bar
+MOST_OPEN = 64  # tracebacks of mixed ranks that are read at the same time
+MOST_SHAPES = 1 << 16  # of lines that say nothing, by what is left without their digits
+MOST_REPEATS = 256  # tracebacks that are known again by the shapes of their lines
+MOST_TRIES = 20_000  # matches of one text, after which only its first are of interest
+LAST_LINES = 12
+MOST_NEW = 0.9  # of the lines of a part, above which the next parts are taken for new as well
+PASSES = 16  # how many of them
+PIECE_BYTES = 1 << 11
+_DIGITS = b"0123456789"
+_TOLD_BY_NUMBER = re.compile(rb"Xid|exitcode|rrno|% +/dev/shm|\(\d+\)")  # lines that differ by nothing else
+
+
+class _Open(NamedTuple):
+    """A traceback that is being read, and how many lines of others it may wait for its next."""
+
+    traceback: Traceback
+    until: int
+
+
+class Scanner:
+    """Feed it bytes as they come, then ask for `facts`."""
+
+    def __init__(self, texts: tuple[Text, ...], source: str = "log") -> None:
+        self._by_root = tuple((root.encode(), root, each) for root, each in by_root(texts).items())
+        self._source = source
+        self._rest = b""
+        self._line = 0  # lines before _rest
+        self._open: dict[str, _Open] = {}
+        self._ended: dict[str, Traceback] = {}
+        self._ignored: dict[str, int] = {}
+        self._dull: set[bytes] = set()
+        self._repeats: dict[bytes, list[list[bytes]]] = {}
+        self._remembered = 0
+        self._new = False  # whether most lines of the last part, or piece, were unlike all before
+        self._passes = 0  # parts that are taken for new before the next is asked
+        self._facts = LogFacts()
+        self._last = b""
+
+    def feed(self, data: bytes) -> None:
+        """Read the next bytes; a line may come in several parts."""
+        for start in range(0, len(data), CHUNK_BYTES):
+            part = self._rest + data[start : start + CHUNK_BYTES]
+            end = part.rfind(b"\n") + 1
+            if not end and len(part) > LONGEST_LINE:
+                part, end = part + b"\n", len(part) + 1
+                self._line -= 1  # the same line goes on
+            self._rest = part[end:]
+            if end:
+                self._read(part[:end])
+
+    def facts(self) -> LogFacts:
+        """Return what was found in all that was fed; more may be fed afterwards."""
+        if self._rest:
+            rest, self._rest = self._rest, b""
+            self._read(rest + b"\n")
+        for owner in list(self._open):
+            self._close(owner)
+        self._facts.lines = self._line
+        self._facts.last = tuple(self._last_lines())
+        return self._facts
+
+    def _read(self, part: bytes) -> None:
+        """Read a part of whole lines; where most are new, those are not told from others."""
+        if self._passes:
+            self._passes -= 1
+            self._read_new(part)
+        else:
+            self._read_piece(part)
+            self._passes = PASSES * self._new
+        self._last = (self._last + part[-MOST_CHARACTERS:])[-MOST_CHARACTERS:]
+
+    def _read_new(self, part: bytes) -> None:
+        """Read the pieces of a part that begin with a line that has a root, and pass over all between them."""
+        at = 0
+        for place in [*([0] if self._open else []), *sorted(self._places(part)), len(part)]:
+            if place < at:
+                continue
+            start = part.rfind(b"\n", at, place) + 1 or at
+            self._line += part.count(b"\n", at, start)
+            at = start
+            while at < len(part) and (self._open or at <= place):
+                end = part.find(b"\n", max(at + PIECE_BYTES, place)) + 1 or len(part)
+                self._read_piece(part[at:end])
+                at = end
+
+    def _places(self, part: bytes) -> Iterator[int]:
+        """Yield where roots are, once a line for each."""
+        for root, _, _ in self._by_root:
+            at = part.find(root)
+            while at >= 0:
+                yield at
+                at = part.find(root, part.find(b"\n", at))
+
+    def _read_piece(self, part: bytes) -> None:
+        """Look at the lines of a piece that can matter, and pass over all others unread."""
+        lines = part.split(b"\n")
+        shapes = part.translate(None, _DIGITS).split(b"\n")
+        lines.pop()
+        at = 0
+        for index in self._candidates(lines, shapes):
+            while self._open and at < index:
+                self._read_line(lines[at][:MOST_CHARACTERS], self._line + at + 1, candidate=False)
+                at += 1
+            if index < at:
+                continue
+            at = self._take(lines, shapes, index)
+        while self._open and at < len(lines):
+            self._read_line(lines[at][:MOST_CHARACTERS], self._line + at + 1, candidate=False)
+            at += 1
+        self._line += len(lines)
+
+    def _candidates(self, lines: list[bytes], shapes: list[bytes]) -> list[int]:
+        """Return which lines have a root, of those unlike all that said nothing before."""
+        dull = self._dull
+        novel = [index for index in range(len(lines)) if shapes[index] not in dull]
+        self._new = len(novel) > MOST_NEW * len(lines)
+        if not novel:
+            return []
+        text = b"\n".join([lines[index] for index in novel])
+        starts = [0, *accumulate(len(lines[index]) + 1 for index in novel)]
+        rooted: set[int] = set()
+        for root, _, _ in self._by_root:
+            at = text.find(root)
+            while at >= 0:
+                line = bisect_right(starts, at) - 1
+                rooted.add(line)
+                at = text.find(root, starts[line + 1])
+        if len(dull) + len(novel) > MOST_SHAPES:
+            dull.clear()
+        dull.update(shapes[index] for line, index in enumerate(novel[:MOST_SHAPES]) if line not in rooted)
+        return [novel[line] for line in sorted(rooted)]
+
+    def _take(self, lines: list[bytes], shapes: list[bytes], index: int) -> int:
+        """Read a line that has a root, and return the index of the next one to look at."""
+        raw, number = lines[index][:MOST_CHARACTERS], self._line + index + 1
+        if self._open:
+            self._read_line(raw, number, candidate=True)
+            return index + 1
+        shape = shapes[index]
+        if shape in self._dull:
+            return index + 1
+        for known in self._repeats.get(shape, ()):
+            if shapes[index : index + len(known)] == known:
+                return index + len(known)  # a traceback that was read before, to its last line
+        said = self._read_line(raw, number, candidate=True)
+        if not said and not _TOLD_BY_NUMBER.search(raw):
+            self._dull.add(shape)
+        if len(self._open) != 1 or not said:
+            return index + 1
+        return self._take_traceback(lines, shapes, index)
+
+    def _take_traceback(self, lines: list[bytes], shapes: list[bytes], start: int) -> int:
+        """Read on while one traceback alone is open, and remember what all of it looks like."""
+        at = start + 1
+        while self._open and at < len(lines):
+            self._read_line(lines[at][:MOST_CHARACTERS], self._line + at + 1, candidate=True)
+            at += 1
+        if not self._open and self._remembered < MOST_REPEATS:
+            self._remembered += 1
+            self._repeats.setdefault(shapes[start], []).append(shapes[start:at])
+        return at
+
+    def _read_line(self, raw: bytes, number: int, *, candidate: bool) -> bool:
+        """Read one line; False where it says nothing, and no line like it would."""
+        line, owner = unprefixed(raw.decode("utf-8", "replace"))
+        known = self._in_traceback(line, owner, number)
+        traceback = known or self._begun(line, owner, number)
+        hit = candidate and self._match(line, owner, number, traceback)
+        return bool(hit) or traceback is not None or is_ignored(line) or is_chain(line)
+
+    def _in_traceback(self, line: str, owner: str, number: int) -> Traceback | None:
+        """Give a line to the traceback that it belongs to."""
+        for key in [key for key, each in self._open.items() if number > each.until]:
+            self._close(key)
+        found = self._open.get(owner)
+        if found is None:
+            return None
+        if opens(line) and "Traceback" in line and found.traceback.frames:
+            self._close(owner)  # one inside the message of another
+            return None
+        if not found.traceback.take(line, number):
+            self._close(owner)
+            return found.traceback if found.traceback.raised_line == number else None
+        self._open[owner] = found._replace(until=number + 400)
+        return found.traceback
+
+    def _begun(self, line: str, owner: str, number: int) -> Traceback | None:
+        if is_ignored(line):
+            self._ignored[owner] = number
+        if is_chain(line):
+            self._facts.chain(self._ended.get(owner))
+        if not opens(line) or len(self._open) >= MOST_OPEN:
+            return None
+        begun = Traceback(number, owner, ignored=number - self._ignored.get(owner, -99) <= 4)
+        if "Original Traceback" in line and owner in self._ended:
+            begun.worker = self._ended[owner].worker  # torch sends the text of a worker's traceback
+        begun.begin(line, number)
+        self._open[owner] = _Open(begun, number + 400)
+        return begun
+
+    def _close(self, owner: str) -> None:
+        ended = self._open.pop(owner).traceback
+        if len(self._ended) > MOST_OPEN:
+            self._ended.clear()
+        self._ended[owner] = ended
+        self._facts.keep(ended)
+
+    def _match(self, line: str, owner: str, number: int, traceback: Traceback | None) -> bool:
+        """Ask a line for the texts of the roots that it has."""
+        found = False
+        for _, root, texts in self._by_root:
+            if root not in line:
+                continue
+            for text in texts:
+                if text.anchor in line and self._facts.counted(text) < MOST_TRIES:
+                    match = text.found_in(line)
+                    if match is not None:
+                        found = True
+                        self._facts.add(text, Hit(number, line.strip(), match, self._source, owner, traceback))
+        return found
+
+    def _last_lines(self) -> Iterable[str]:
+        lines = self._last.decode("utf-8", "replace").splitlines()
+        return [unprefixed(each)[0] for each in lines[-LAST_LINES:]]
+
+
+def scan_text(text: str, texts: tuple[Text, ...], source: str = "log") -> LogFacts:
+    """Return the facts of a text that is all there."""
+    scanner = Scanner(texts, source)
+    scanner.feed(text.encode("utf-8", "surrogateescape"))
+    return scanner.facts()

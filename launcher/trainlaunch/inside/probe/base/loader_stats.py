@@ -1,0 +1,119 @@
+"""What was seen of one loader of the script: what its records say, and what checks are given."""
+
+from __future__ import annotations
+
+import inspect
+import weakref
+from typing import Any, NamedTuple
+
+from trainlaunch.inside.probe.base.held import Held
+
+
+class Fetched(NamedTuple):
+    """One batch as the process that made it measured it, before it was pinned or moved."""
+
+    pid: int
+    worker: int  # -1: the script's own process
+    samples: int | None  # None where the dataset makes whole batches
+    size: int  # bytes of its storages
+    pages: int  # the same in pages of 4 KiB
+    storages: list[int] | None  # of the largest batch so far of its fetcher; None for the others
+    pickled: int
+    fetch_seconds: float  # all of it, collate included
+    collate_seconds: float
+    problem: str = ""  # why it could not be measured; sizes are 0 then
+
+
+class Seen:
+    """One loader, also where the script builds it again for each epoch; `number` and `order` count from 0.
+
+    `dataset` and its kin outlive the loader, of which `loader` is None once the script has dropped it.
+    """
+
+    def __init__(self, number: int, loader: Any, place: str) -> None:
+        self.number = number
+        self.place = place  # train.py:48, where the script built it
+        self.order: int | None = None  # by first iteration; None: the script only built it
+        self.take(loader)
+        self.iterators = 0  # built; a persistent one is built once
+        self.passes: list[int] = []  # batches of each loop over it
+        self.whole: list[int] = []  # batches of each loop that came to its end by itself
+        self.cut = 0  # loops that probe ended
+        self.trained = 0  # batches that backward or an optimizer's step followed
+        self.with_grad = 0  # batches that came while autograd recorded
+        self.together: set[int] = set()  # loaders whose loop had not ended when this one's began, and the reverse
+        self.waits: list[float] = []  # seconds in __next__
+        self.steps: list[float] = []  # seconds from there to the next __next__
+        self.held = Held()
+        self.fullest = (0.0, 0.0)  # bytes of all loaders at the fullest moment of this one's loops; batches held then
+        self.kept: float | None = None  # batches alive after a loop's end, when workers of any loop begin
+        self.pids: dict[int, int] = {}  # of its workers, to the worker's number
+        self.fetched: list[Fetched] = []
+        self.waiting_since: float | None = None  # time.monotonic() of a __next__ that hasn't returned
+        self.problem: BaseException | None = None  # what __next__ raised last, other than its end
+        self.noticed: dict[str, Any] = {}  # by the modules of noticing.py, before the first workers start
+
+    def take(self, loader: Any) -> None:
+        """Note the loader that the script has now built here."""
+        self._loader = weakref.ref(loader)
+        self.kind = type(loader)
+        self.dataset = loader.dataset
+        self.collate_fn = loader.collate_fn
+        self.batch_size = loader.batch_size or getattr(loader.batch_sampler, "batch_size", None)
+        self.sampler = getattr(loader, "sampler", None)
+        self.batch_sampler = loader.batch_sampler
+        self.num_workers = loader.num_workers
+        self.persistent_workers = bool(loader.persistent_workers)
+        self.pin_memory = bool(loader.pin_memory)
+        self.drop_last = bool(getattr(loader.batch_sampler, "drop_last", loader.drop_last))  # libraries wrap samplers
+        self.worker_init_fn = loader.worker_init_fn
+        self.prefetch_factor = loader.prefetch_factor
+        self.timeout = loader.timeout
+        self.generator = loader.generator
+        self.context = loader.multiprocessing_context
+
+    @property
+    def loader(self) -> Any:
+        """Return the script's own loader, None where it has none any more."""
+        return self._loader()
+
+    @property
+    def pins(self) -> bool:
+        """Return whether torch copies its batches to pinned memory: without a GPU it doesn't, whatever is stated."""
+        import torch
+
+        return self.pin_memory and torch.cuda.is_available()
+
+    @property
+    def batches(self) -> int:
+        """Return how many batches the script got."""
+        return sum(self.passes)
+
+    @property
+    def iterable(self) -> bool:
+        """Return whether the dataset is a stream."""
+        from torch.utils.data import IterableDataset
+
+        return isinstance(self.dataset, IterableDataset)
+
+    def similar(self, num_workers: int, **changed: Any) -> Any:
+        """Return a new plain DataLoader over the same dataset and sampler, with so many workers.
+
+        `changed` are keywords of DataLoader. What is stated only for workers is left out where there are none.
+        """
+        from torch.utils.data import DataLoader
+
+        stated: dict[str, Any] = {"collate_fn": self.collate_fn, "worker_init_fn": self.worker_init_fn}
+        if num_workers:
+            stated["multiprocessing_context"] = self.context
+        if self.batch_sampler is not None and not self.iterable:
+            stated["batch_sampler"] = self.batch_sampler
+        else:
+            stated.update(batch_size=self.batch_size, drop_last=self.drop_last)
+            if not self.iterable:
+                stated["sampler"] = self.sampler
+        stated.update(changed)
+        loader = DataLoader.__new__(DataLoader)
+        # Past what `inject` puts around it, which would report a loader that the script doesn't have.
+        inspect.unwrap(DataLoader.__init__)(loader, self.dataset, num_workers=num_workers, **stated)
+        return loader

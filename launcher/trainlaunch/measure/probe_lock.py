@@ -1,0 +1,169 @@
+"""From what was seen of a script to what its lock keeps: which loader is which, and what the plan takes from it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from trainlaunch.job.loader_spec import LoaderSpec
+from trainlaunch.job.measured import Probe, ProbedLoader
+from trainlaunch.job.spec import JobSpec, Measured
+from trainlaunch.measure.finding import ProbeFinding
+from trainlaunch.measure.loader_records import LoaderSeen, Measurement
+from trainlaunch.plan.launch_plan import LaunchPlan
+from trainlaunch.plan.measured import input_of, states
+from trainlaunch.plan.shared_memory import PAGE
+from trainlaunch.units import KIB, format_size, round_up
+
+LOADERS_DIFFER = "loaders-differ"
+# What a loader gets by its workers: wrong samples, the same draws again, a wait without end, a /dev/shm that fills.
+AGAINST_WORKERS = frozenset(
+    {
+        "handle-in-init",
+        "kept-batches",
+        "repeated-augmentation",
+        "repeated-epochs",
+        "stale-dataset",
+        "threads-before-fork",
+        "worker-dependent-samples",
+        "worker-hang",
+    }
+)
+MOST_STORAGES = 1000  # of one loader: a lock with 10,000 values can't be read
+
+
+def assigned(job: JobSpec, seen: Sequence[LoaderSeen]) -> tuple[LoaderSeen, ...]:
+    """Return the loaders of the script in the order of the job's: first the one that trains.
+
+    The others by their batch_size where it tells them apart, else as the script first loops over them. Nothing where
+    the numbers differ.
+    """
+    stated = job.data_loader.loaders
+    if len(seen) != len(stated) or not seen:
+        return ()
+    by_turn = sorted(seen, key=lambda each: (each.order is None, each.order or 0, each.number))
+    first = next((each for each in by_turn if each.trains), by_turn[0])
+    left = [each for each in by_turn if each is not first]
+    found: dict[str, LoaderSeen] = {}
+    for loader in stated[1:]:
+        same = [each for each in left if loader.batch_size is not None and each.batch_size == loader.batch_size]
+        alike = [each for each in stated[1:] if each.batch_size == loader.batch_size]
+        if len(same) == len(alike) == 1:
+            found[loader.name] = same[0]
+    left = [each for each in left if each not in found.values()]
+    return (first, *(found.get(each.name) or left.pop(0) for each in stated[1:]))
+
+
+def host_findings(job: JobSpec, seen: Sequence[LoaderSeen]) -> tuple[ProbeFinding, ...]:
+    """Return what is wrong between the script and its job file."""
+    stated = job.data_loader.loaders
+    if not seen or len(seen) == len(stated):
+        return ()
+    places = list(dict.fromkeys(each.at for each in seen))
+    facts = {"seen": len(seen), "stated": len(stated), "names": [each.name for each in stated], "places": places}
+    return (ProbeFinding(LOADERS_DIFFER, None, "", facts),)
+
+
+def probe_of(plan: LaunchPlan, measured: Measurement, workers: int | None) -> Probe | None:
+    """Return what the lock of the plan's job keeps of a measurement; None where a loader or a batch is missing.
+
+    `plan` is that of the job itself. `workers` is the automatic number of workers that the preflight gave in the
+    place of the plan's, None where it gave that one.
+    """
+    job = plan.job
+    loaders = assigned(job, measured.loaders)
+    if not loaders or any(each.storages is None for each in loaders):
+        return None
+    pairs = list(zip(job.data_loader.loaders, loaders, strict=True))
+    auto = plan.num_workers.value if workers is None else workers
+    together = _together(loaders)
+    tensors = [each.dataset_tensor_bytes for each in loaders]
+    return Probe(
+        input=input_of(job),
+        target=plan.target,
+        torch=measured.torch,
+        python=measured.python,
+        start_method=loaders[0].start_method,
+        loaders_run="together" if together else "in_turn",
+        batches_seen=loaders[0].batches,
+        loaders=tuple(
+            _probed(job, spec, each, auto)._replace(against_workers=_against(each, measured.findings))
+            for spec, each in pairs
+        ),
+        dataset_tensor_bytes=sum(tensors) if together else max(tensors),
+    )
+
+
+def _against(seen: LoaderSeen, findings: Sequence[ProbeFinding]) -> tuple[str, ...]:
+    """Return the defects of a loader, or of the whole script, that workers bring out.
+
+    Loaders of other processes have the same numbers and other places.
+    """
+    mine = ((seen.number, seen.at), (seen.number, ""), (None, ""))
+    own = [each for each in findings if (each.loader, "" if each.loader is None else each.place) in mine]
+    return tuple(sorted({each.defect for each in own if each.defect in AGAINST_WORKERS or _loses_batches(each)}))
+
+
+def _loses_batches(finding: ProbeFinding) -> bool:
+    return finding.defect == "unpicklable" and finding.facts.get("part") == "batch"
+
+
+def _together(loaders: Sequence[LoaderSeen]) -> bool:
+    """Return whether loaders were alive at the same time; one that no loop was seen of may be with any other."""
+    return len(loaders) == 1 or any(each.together_with or each.order is None for each in loaders)
+
+
+def _probed(job: JobSpec, spec: LoaderSpec, seen: LoaderSeen, auto: int) -> ProbedLoader:
+    """Return one loader, with what the script states itself: other than what the job's plan gives to it."""
+    planned = auto if spec.num_workers is None else spec.num_workers
+    prefetch = seen.prefetch_factor if seen.num_workers else None
+    persistent = seen.persistent_workers if seen.num_workers else None
+    return ProbedLoader(
+        at=seen.at,
+        num_workers=seen.num_workers,
+        batches_held=max(1, seen.batches_held or spec.batches_held),
+        storages=_bounded(seen.storages or ()),
+        varying=seen.varying,
+        batches_kept=seen.batches_kept,
+        own_workers=seen.num_workers if seen.num_workers != planned else None,
+        own_prefetch=prefetch if prefetch != spec.prefetch_factor else None,
+        own_persistent=persistent if persistent != spec.persistent_workers else None,
+    )
+
+
+def _bounded(storages: tuple[int, ...]) -> tuple[int, ...]:
+    """Return storages that take the same pages and aren't too many: several small ones then stand as one."""
+    if len(storages) <= MOST_STORAGES:
+        return storages
+    by_size = sorted((round_up(each, PAGE) for each in storages), reverse=True)
+    return tuple(sum(by_size[start::MOST_STORAGES]) for start in range(MOST_STORAGES))
+
+
+def with_probe(job: JobSpec, probe: Probe) -> JobSpec:
+    """Return the job as it is planned once its lock has `probe`."""
+    tune = job.measured.tune if job.measured else None
+    return job._replace(measured=Measured(probe, tune, job))
+
+
+def stated_lines(job: JobSpec, probe: Probe) -> list[str]:
+    """Return the lines that state in the job file what was measured, where the job leaves it open."""
+    loaders, lines = job.data_loader.loaders, ["data_loader:"]
+    for field, value in {"loaders_run": probe.loaders_run, "multiprocessing_context": probe.start_method}.items():
+        if not states(job, None, field) and value not in {"together", "fork"}:
+            lines.append(f"  {field}: {value}")
+    indent = "  "
+    if len(loaders) > 1:
+        lines.append("  loaders:")
+        indent = "      "
+    for spec, each in zip(loaders, probe.loaders, strict=True):
+        lines += [f"    {spec.name}:"] * (len(loaders) > 1)
+        size = format_size(round_up(sum(each.storages), KIB))
+        batch = f"batch_bytes: {{size: {size}, tensors: {len(each.storages)}}}" if each.storages else "collate: none"
+        facts = {
+            "batches_held": max(each.batches_held, (each.batches_kept or 0) + 1),  # no field says what is kept
+            "num_workers": each.own_workers,
+            "prefetch_factor": each.own_prefetch,
+            "persistent_workers": None if each.own_persistent is None else str(each.own_persistent).lower(),
+        }
+        lines.append(indent + batch)
+        lines += [f"{indent}{field}: {value}" for field, value in facts.items() if value is not None]
+    return lines

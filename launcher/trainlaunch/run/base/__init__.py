@@ -1,0 +1,1 @@
+"""What the backends import, and nothing that imports them."""

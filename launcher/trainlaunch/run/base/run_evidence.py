@@ -1,0 +1,98 @@
+"""What a target tells about a container, as evidence for a diagnosis."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, NamedTuple
+
+from trainlaunch.run.base.backend import Backend, Started
+from trainlaunch.run.base.multi_node import deciding
+from trainlaunch.run.base.shm_reading import read_from_health
+
+if TYPE_CHECKING:
+    from trainlaunch.diagnose.base.evidence import Evidence
+    from trainlaunch.diagnose.base.log_facts import LogFacts
+
+TAIL_BYTES = 64 * 1024
+
+
+class EndNote(NamedTuple):
+    """What only its follower knew of an attempt's end; `peak` is bytes of /dev/shm, None where none was seen.
+
+    `preflight` is whether it spoke, None where that is not known. `unhealthy` is why it was stopped as unhealthy.
+    """
+
+    stopped_by: str = ""
+    killed_by: str = ""
+    peak: int | None = None
+    preflight: bool | None = None
+    unhealthy: str = ""
+
+
+NOTHING_NOTED = EndNote()
+
+
+def evidence_of(
+    container: Started, *, log: str, signals: tuple[int, ...] = (), note: EndNote = NOTHING_NOTED
+) -> Evidence:
+    """Return what the target, and the follower's `note`, tell about a container."""
+    from trainlaunch.diagnose.base.evidence import Evidence  # with all symptoms, which no start needs
+
+    return Evidence(
+        exit_code=container.exit_code,
+        log=log,
+        oom_killed=container.oom_killed,
+        error=container.error,
+        private_shm=container.private_shm,
+        ipc_mode=container.ipc_mode,
+        shm_size=container.shm_size,
+        shm_peak=note.peak,
+        memory=container.memory if container.where.enforces_limits else 0,
+        target=container.target,
+        signals=signals,
+        stopped_by=note.stopped_by,
+        killed_by=note.killed_by,
+        unhealthy=note.unhealthy,
+        planned=container.planned,
+        container=container.name,
+        engine=container.engine,
+    )
+
+
+def without_secrets(evidence: Evidence, redact: Callable[[str], str]) -> Evidence:
+    """Return evidence of which nothing that is quoted has a secret's value."""
+    return replace(evidence, log=redact(evidence.log), redact=redact)
+
+
+def evidence_of_run(backend: Backend, containers: Sequence[Started], note: EndNote = NOTHING_NOTED) -> Evidence | None:
+    """Return what is known of the end of a run that nobody need have followed; None while nothing of it has ended.
+
+    It is what `up` has of it: the last of the log, signals, /dev/shm's peak. Raises TargetUnavailable.
+    """
+    if not containers:
+        return None
+    ended = deciding(containers)
+    if not ended.ended:
+        return None
+    last = read_from_health(ended.health_output)
+    peaks = [each for each in (note.peak, last.peak if last else None) if each is not None]
+    log, facts = read_whole_log(backend, ended)
+    evidence = evidence_of(
+        ended,
+        log=log,
+        signals=backend.signals(ended),
+        note=note._replace(peak=max(peaks, default=None)),
+    )
+    return replace(evidence, scanned=facts)
+
+
+def read_whole_log(backend: Backend, container: Started) -> tuple[str, LogFacts]:
+    """Return the last part of both streams as they came, and what all of them says. Raises TargetUnavailable."""
+    from trainlaunch.diagnose import new_scanner  # all symptoms; most starts explain nothing
+
+    tail, scanner = b"", new_scanner()
+    for chunk in backend.logs(container.id, follow=False):
+        tail = (tail + chunk.data)[-TAIL_BYTES:]
+        scanner.feed(chunk.data)
+    return tail.decode(errors="replace"), scanner.facts()
