@@ -8,8 +8,8 @@ import time
 import pytest
 from trainlaunch.cli.arguments.log_options import add_log_arguments, part_of
 from trainlaunch.errors import UsageError
+from trainlaunch.run.base.clock import SECOND, nanoseconds
 from trainlaunch.run.base.log_position import WHOLE, LogPart
-from trainlaunch.run.base.timestamps import SECOND, nanoseconds
 
 from tests.conftest import Runs
 

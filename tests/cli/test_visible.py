@@ -23,7 +23,7 @@ from trainlaunch.diagnose.base.evidence import Evidence
 from trainlaunch.diagnostics import Diagnostic, Span
 from trainlaunch.plan.planned import Planned
 from trainlaunch.run.base.backend import Started
-from trainlaunch.run.base.choice import listing
+from trainlaunch.run.base.run_query import listing
 from trainlaunch.run.base.wording import held_by_same_job, not_yours
 from trainlaunch.visible import one_line, visible
 

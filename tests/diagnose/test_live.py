@@ -8,7 +8,7 @@ import pytest
 from trainlaunch.diagnose import explain_live
 from trainlaunch.diagnose.base.diagnosis import Diagnosis
 from trainlaunch.diagnose.base.evidence import Evidence
-from trainlaunch.run.base.live_text import read_look
+from trainlaunch.run.base.live_snapshot import read_look
 
 from tests.run.live.looks import GET, GPU, IN_SAMPLE, LOOP, NO_WORK, SHM, V2, WAITS, Proc, text, worker
 

@@ -6,7 +6,7 @@ import threading
 from collections.abc import Callable
 
 import pytest
-from trainlaunch.run.base.timestamps import SECOND, rfc3339
+from trainlaunch.run.base.clock import SECOND, rfc3339
 
 from tests.kubernetes.contract.user import User
 from tests.kubernetes.pods import Pod

@@ -14,8 +14,8 @@ from trainlaunch.container.kubernetes import IDENTITY
 from trainlaunch.errors import TargetUnavailable
 from trainlaunch.plan.launch_plan import LaunchPlan
 from trainlaunch.run.base.backend import Backend, Chunk, Session, Started
+from trainlaunch.run.base.clock import SECOND, nanoseconds
 from trainlaunch.run.base.log_position import LogPart, position_of
-from trainlaunch.run.base.timestamps import SECOND, nanoseconds
 
 MakePlan = Callable[..., LaunchPlan]
 Begin = Callable[..., tuple[str, Session]]

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import pytest
 from trainlaunch.errors import UsageError
-from trainlaunch.run.base.choice import Asked, check_argument, matching, newest_allowed, removable
+from trainlaunch.run.base.run_query import Asked, check_argument, matching, newest_allowed, removable
 
 
 class Known(NamedTuple):

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from trainlaunch.run.base.clock import seconds
 from trainlaunch.run.base.shm_reading import read_from_health
-from trainlaunch.run.base.timestamps import seconds
 from trainlaunch.run.docker.inspect import alien_label, started_from
 
 

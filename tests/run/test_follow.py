@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from trainlaunch.run.docker.client import Endpoint, Engine
-from trainlaunch.run.docker.follow import Followed, Seen
+from trainlaunch.run.docker.streams import Followed, Seen
 
 
 def test_what_a_stream_raises_is_raised_where_it_is_read() -> None:

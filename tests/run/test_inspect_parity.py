@@ -18,8 +18,7 @@ from trainlaunch.policy import read_job
 from trainlaunch.render import render
 from trainlaunch.rules import plan_job
 from trainlaunch.run.docker.backend import DockerBackend
-from trainlaunch.run.docker.checks import host_findings
-from trainlaunch.run.docker.flags import flag_findings
+from trainlaunch.run.docker.checks import flag_findings, host_findings
 
 from tests.jobs import plan_with
 from tests.run.conftest import ROOT, docker, inspected

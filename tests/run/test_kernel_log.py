@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from trainlaunch.run.podman.kernel_log import killed_for_memory
+from trainlaunch.run.podman.log import killed_for_memory
 
 ID = "dfa9cd0458999244cbdf89d055dc365c14b3fa1d1df41ff6f6a9d02a8707ee18"
 KILLED = (

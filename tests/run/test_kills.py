@@ -9,7 +9,7 @@ from typing import Any, cast
 
 import pytest
 from trainlaunch.run.docker.client import Engine
-from trainlaunch.run.docker.kills import signals_sent
+from trainlaunch.run.docker.streams import signals_sent
 
 from tests.run.scripted import BLANK
 

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from trainlaunch.run.docker.facts import _digest
+from trainlaunch.run.docker.image import _digest
 
 from tests.conftest import Runs
 from tests.job.test_lock import PROBE

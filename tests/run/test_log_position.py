@@ -7,8 +7,8 @@ from itertools import pairwise
 
 import pytest
 from trainlaunch.run.base.backend import Chunk, Position
+from trainlaunch.run.base.clock import SECOND, nanoseconds, rfc3339
 from trainlaunch.run.base.log_position import BytePosition, LogPart, TimePosition, last_lines, position_of
-from trainlaunch.run.base.timestamps import SECOND, nanoseconds, rfc3339
 
 BEGUN = 1_700_000_000 * 10**9
 

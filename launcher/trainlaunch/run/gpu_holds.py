@@ -17,10 +17,9 @@ from pathlib import Path
 from trainlaunch.diagnostics import Diagnostic
 from trainlaunch.errors import TargetUnavailable
 from trainlaunch.plan.launch_plan import LaunchPlan
-from trainlaunch.run.base.amd_gpus import amd_gpus
 from trainlaunch.run.base.backend import Say, Started
 from trainlaunch.run.base.gpu_labels import ALL, AMD, held_by
-from trainlaunch.run.base.nvidia_gpus import gpu_nodes, gpu_uuids
+from trainlaunch.run.base.gpus import amd_gpus, gpu_nodes, gpu_uuids
 
 _LOCK_SECONDS = 60.0
 _POLL_SECONDS = 0.1

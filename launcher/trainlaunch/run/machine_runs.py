@@ -10,7 +10,7 @@ from trainlaunch.errors import TargetUnavailable
 from trainlaunch.run.base.at_once import at_once
 from trainlaunch.run.base.backend import Backend, Say, Started
 from trainlaunch.run.base.multi_node import by_node, deciding, newest_of
-from trainlaunch.run.base.owner import is_mine
+from trainlaunch.run.base.run_query import is_mine
 from trainlaunch.run.base.wording import no_such_attempt
 from trainlaunch.targets import TARGETS
 

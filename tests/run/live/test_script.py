@@ -8,8 +8,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from trainlaunch.run.base.live_snapshot import command
-from trainlaunch.run.base.live_text import read_look
+from trainlaunch.run.base.live_snapshot import command, read_look
 
 SHELLS = {"dash": ["dash"], "bash": ["bash", "--posix"], "busybox": ["busybox", "sh"]}
 NVIDIA_SMI = "#!/bin/sh\ncase $* in *query-gpu*) echo 'GPU-1, 0, 29, 1024, 81920' ;; esac\n"

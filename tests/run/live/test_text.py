@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from trainlaunch.diagnose.base.live_facts import Look, Memory
-from trainlaunch.run.base.live_text import read_look
+from trainlaunch.run.base.live_snapshot import read_look
 from trainlaunch.units import GIB, MIB
 
 from tests.run.live.looks import GPU, IN_SAMPLE, SHM, V1, V2, WAITS, Proc, text, worker

@@ -8,8 +8,8 @@ import time
 
 from trainlaunch.diagnostics import Diagnostic
 from trainlaunch.errors import UsageError
+from trainlaunch.run.base.clock import SECOND, nanoseconds
 from trainlaunch.run.base.log_position import LogPart
-from trainlaunch.run.base.timestamps import SECOND, nanoseconds
 
 _DURATION = re.compile(r"(?:\d+(?:\.\d+)?(?:d|h|ms|us|µs|ns|m|s))+")
 _PART = re.compile(r"(?<![\d.])(\d+(?:\.\d+)?)(d|h|ms|us|µs|ns|m|s)")

@@ -13,8 +13,7 @@ from trainlaunch.cli.arguments.target_options import add_place_arguments, job_fi
 from trainlaunch.cli.output.streams import Streams, standard_streams
 from trainlaunch.diagnostics import Diagnostic
 from trainlaunch.errors import TargetUnavailable
-from trainlaunch.run.base.choice import Asked, C, Candidate, check_argument, matching, removable
-from trainlaunch.run.base.owner import ANYONE
+from trainlaunch.run.base.run_query import ANYONE, Asked, C, Candidate, check_argument, matching, removable
 from trainlaunch.targets import TARGETS
 
 if TYPE_CHECKING:

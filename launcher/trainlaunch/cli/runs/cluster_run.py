@@ -7,8 +7,7 @@ from collections.abc import Callable, Sequence
 
 from trainlaunch.cli.arguments.run_argument import asked_run, chosen_for_removal, owned_by
 from trainlaunch.errors import TargetUnavailable
-from trainlaunch.run.base.choice import Asked, matching, newest_allowed
-from trainlaunch.run.base.owner import ANYONE
+from trainlaunch.run.base.run_query import ANYONE, Asked, matching, newest_allowed
 from trainlaunch.run.base.wording import not_yours
 from trainlaunch.run.kubernetes.client import Cluster
 from trainlaunch.run.kubernetes.identity import who_am_i

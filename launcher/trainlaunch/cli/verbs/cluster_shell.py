@@ -29,8 +29,7 @@ def shell(args: argparse.Namespace, streams: Streams) -> int:
 
 
 def _of_its_own(cluster: Cluster, plan: LaunchPlan, streams: Streams) -> int:
-    from trainlaunch.run.base.shell_command import new_token, planned_argv
-    from trainlaunch.run.base.shell_terminal import join
+    from trainlaunch.run.base.container_shell import join, new_token, planned_argv
     from trainlaunch.run.kubernetes.shell import opened, own_pod
 
     screen, token, term = Screen(streams), new_token(), kind_of_terminal()
@@ -44,8 +43,7 @@ def _of_its_own(cluster: Cluster, plan: LaunchPlan, streams: Streams) -> int:
 
 def _into_run(args: argparse.Namespace, streams: Streams) -> int:
     from trainlaunch.cli.runs.cluster_run import newest_run
-    from trainlaunch.run.base.shell_command import new_token, running_argv
-    from trainlaunch.run.base.shell_terminal import join
+    from trainlaunch.run.base.container_shell import join, new_token, running_argv
     from trainlaunch.run.base.wording import nothing_runs
     from trainlaunch.run.kubernetes.runs import pods_of_run
     from trainlaunch.run.kubernetes.shell import opened

@@ -45,7 +45,7 @@ def run(args: argparse.Namespace, streams: Streams) -> int:
     from trainlaunch.job.building.lock import lock_elsewhere
     from trainlaunch.policy import stated_images
     from trainlaunch.run.docker.client import Engine, find_endpoint
-    from trainlaunch.run.docker.facts import facts_of
+    from trainlaunch.run.docker.image import facts_of
 
     jobs = list(dict.fromkeys(args.job))
     _refuse_a_shared_lock(jobs)

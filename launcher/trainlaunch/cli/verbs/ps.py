@@ -27,7 +27,7 @@ from trainlaunch.visible import one_line
 
 if TYPE_CHECKING:
     from trainlaunch.run.base.backend import Started
-    from trainlaunch.run.base.choice import Candidate
+    from trainlaunch.run.base.run_query import Candidate
     from trainlaunch.run.machine_runs import MachineRun
 
 EXAMPLES = ("trainlaunch ps", "trainlaunch ps --running --owner any", "trainlaunch ps --output json")

@@ -61,7 +61,7 @@ def plan_for_shell(args: argparse.Namespace, streams: Streams) -> LaunchPlan:
     """
     from trainlaunch.cli.arguments.job_arguments import job_of
     from trainlaunch.rules import check_plan, plan_job
-    from trainlaunch.run.base.shell_command import shell_plan
+    from trainlaunch.run.base.container_shell import shell_plan
 
     plan = plan_job(job_of(args), name=None, force=False)
     say_findings(check_plan(plan), streams)
@@ -70,7 +70,7 @@ def plan_for_shell(args: argparse.Namespace, streams: Streams) -> LaunchPlan:
 
 def until_signalled(enter: Callable[[], int]) -> int:
     """Return what `enter` does; a signal that ends this process first lets it take everything away."""
-    from trainlaunch.run.base.shell_terminal import Gone, ending_signals
+    from trainlaunch.run.base.container_shell import Gone, ending_signals
 
     try:
         with ending_signals():
@@ -80,7 +80,7 @@ def until_signalled(enter: Callable[[], int]) -> int:
 
 
 def _of_its_own(plan: LaunchPlan, streams: Streams) -> int:
-    from trainlaunch.run.base.shell_command import new_token
+    from trainlaunch.run.base.container_shell import new_token
 
     token = new_token()
     if not plan.target_record.starts_container:
@@ -88,8 +88,7 @@ def _of_its_own(plan: LaunchPlan, streams: Streams) -> int:
 
         return run_shell(plan, token, say_once)
     from trainlaunch.run.backends import docker_backend
-    from trainlaunch.run.base.shell_command import planned_argv
-    from trainlaunch.run.base.shell_terminal import join
+    from trainlaunch.run.base.container_shell import join, planned_argv
     from trainlaunch.run.docker.shell import opened, own_container
 
     plan = _as_one_container(plan, streams)
@@ -114,13 +113,13 @@ def _as_one_container(plan: LaunchPlan, streams: Streams) -> LaunchPlan:
 
 def kind_of_terminal() -> str | None:
     """Return the kind of this process's terminal, None without one."""
-    from trainlaunch.run.base.shell_terminal import has_terminal
+    from trainlaunch.run.base.container_shell import has_terminal
 
     return os.environ.get("TERM") or "xterm" if has_terminal() else None
 
 
 def _into_run(args: argparse.Namespace, streams: Streams) -> int:
-    from trainlaunch.run.base.shell_command import new_token, running_argv
+    from trainlaunch.run.base.container_shell import new_token, running_argv
     from trainlaunch.run.base.wording import nothing_runs
 
     with found_runs(args) as (places, found):
@@ -140,7 +139,7 @@ def _into_run(args: argparse.Namespace, streams: Streams) -> int:
 
 
 def _enter(backend: Backend, container: Started, argv: tuple[str, ...], token: str) -> int:
-    from trainlaunch.run.base.shell_terminal import join
+    from trainlaunch.run.base.container_shell import join
     from trainlaunch.run.docker.shell import opened
 
     term, on_engine = kind_of_terminal(), cast("DockerBackend", backend)  # as each that starts containers here

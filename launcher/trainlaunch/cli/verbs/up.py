@@ -96,7 +96,7 @@ def _verify_patch(plan: LaunchPlan) -> None:
 
 def _remove_expired(backend: Backend, streams: Streams) -> None:
     """Remove the caller's runs that ended longer than their ttl_after_finished ago; no controller would."""
-    from trainlaunch.run.base.owner import is_mine
+    from trainlaunch.run.base.run_query import is_mine
     from trainlaunch.run.base.wording import expired
     from trainlaunch.run.run_store import Kept
 

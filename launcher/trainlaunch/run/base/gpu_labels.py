@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from trainlaunch.plan.launch_plan import LaunchPlan
+from trainlaunch.run.base.gpus import visible_gpus
 
 GPUS = "gpus"  # the key of a run's label and record
 ALL = "all"
@@ -20,9 +21,7 @@ def held_by(plan: LaunchPlan) -> str:
     if gpus.all:
         numbers = (ALL,)
     if gpus and not plan.target_record.starts_container:
-        from trainlaunch.run.local.process_spec import visible_gpus  # the shell's own variables count there
-
-        numbers = visible_gpus(plan) or (ALL,)
+        numbers = visible_gpus(plan) or (ALL,)  # the shell's own variables count there
     return ",".join(f"{AMD}{each}" if amd else each for each in numbers)
 
 

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from trainlaunch.run.base.backend import Chunk, Position
-from trainlaunch.run.base.timestamps import SECOND, epoch, nanoseconds
+from trainlaunch.run.base.clock import SECOND, epoch, nanoseconds
 
 OVERLAP = 2 * SECOND  # stdout and stderr reach an engine by two ways, a little out of order
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from trainlaunch.errors import TargetUnavailable
 from trainlaunch.run.base.backend import Backend, Started
-from trainlaunch.run.base.timestamps import SECOND, nanoseconds
+from trainlaunch.run.base.clock import SECOND, nanoseconds
 
 if TYPE_CHECKING:
     from trainlaunch.run.base.run_evidence import EndNote

@@ -8,8 +8,7 @@ from trainlaunch.diagnostics import Diagnostic
 from trainlaunch.errors import LaunchError
 from trainlaunch.plan.launch_plan import LaunchPlan
 from trainlaunch.run.base.backend import Started
-from trainlaunch.run.base.choice import Candidate
-from trainlaunch.run.base.owner import ANYONE, is_mine
+from trainlaunch.run.base.run_query import ANYONE, Candidate, is_mine
 from trainlaunch.run.base.signals import CTRL_C
 from trainlaunch.units import counted, format_duration
 

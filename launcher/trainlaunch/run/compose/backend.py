@@ -20,11 +20,10 @@ from trainlaunch.run.base.backend import Say, Session, Started
 from trainlaunch.run.base.multi_node import SessionGroup, by_node
 from trainlaunch.run.compose.command import Compose, find_compose
 from trainlaunch.run.docker.backend import JOB, DockerBackend
+from trainlaunch.run.docker.checks import NOT_FOR_UP, name_taken
 from trainlaunch.run.docker.client import GONE, REFUSED, Engine, EngineRefused
 from trainlaunch.run.docker.create_body import run_labels
-from trainlaunch.run.docker.flags import NOT_FOR_UP
 from trainlaunch.run.docker.inspect import COMPOSE_PROJECT
-from trainlaunch.run.docker.start import name_taken
 from trainlaunch.verify import verified
 
 FORBIDDEN = 403

@@ -18,17 +18,30 @@ from trainlaunch.run.base.log_position import BytePosition
 from trainlaunch.run.base.reconnect import LoggedSession, ReconnectingSession
 from trainlaunch.run.base.shm_reading import read_from_health, read_from_proc
 from trainlaunch.run.base.wording import may_move
-from trainlaunch.run.docker.attached import AttachedSession
-from trainlaunch.run.docker.checks import host_findings, shares_this_host, volume_findings
-from trainlaunch.run.docker.client import CONFLICT, GONE, Engine, EngineRefused, find_endpoint
+from trainlaunch.run.docker.checks import host_findings, name_taken, shares_this_host, start_refused, volume_findings
+from trainlaunch.run.docker.client import (
+    CONFLICT,
+    GONE,
+    Engine,
+    EngineRefused,
+    execute,
+    find_endpoint,
+    run_health_command,
+)
 from trainlaunch.run.docker.create_body import create_body
-from trainlaunch.run.docker.exec import execute, run_health_command
 from trainlaunch.run.docker.image import ensure_image
-from trainlaunch.run.docker.inspect import COMPOSE_PROJECT, alien_label, secrets_of, started_from
-from trainlaunch.run.docker.kills import SHUTDOWN, signals_sent
-from trainlaunch.run.docker.listing import Entry, Told, described_by, entries, made_before
-from trainlaunch.run.docker.start import name_taken, start_refused
-from trainlaunch.run.docker.streams import ContainerStreams
+from trainlaunch.run.docker.inspect import (
+    COMPOSE_PROJECT,
+    Entry,
+    Told,
+    alien_label,
+    described_by,
+    entries,
+    made_before,
+    secrets_of,
+    started_from,
+)
+from trainlaunch.run.docker.streams import SHUTDOWN, AttachedSession, ContainerStreams, signals_sent
 
 if TYPE_CHECKING:
     from trainlaunch.diagnose.base.live_facts import Look

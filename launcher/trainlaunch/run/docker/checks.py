@@ -1,4 +1,7 @@
-"""What can be known about the host before anything starts: CPUs, memory, GPUs, bind sources, secrets. All at once."""
+"""What can be known about the host before anything starts: CPUs, memory, GPUs, bind sources, secrets. All at once.
+
+And what keeps a container from starting: flags that only the command line gives, and the engine's refusals.
+"""
 
 from __future__ import annotations
 
@@ -11,10 +14,15 @@ from typing import Any
 
 from trainlaunch.container.paths import absolute_bind
 from trainlaunch.diagnostics import Diagnostic
+from trainlaunch.errors import TargetUnavailable
+from trainlaunch.formats.docker.create_request import add_flags
+from trainlaunch.formats.docker.flags import Flag
+from trainlaunch.formats.docker.table import FOR_UP
 from trainlaunch.plan.launch_plan import LaunchPlan
-from trainlaunch.run.base.amd_gpus import NO_GPU, amd_findings
-from trainlaunch.run.base.nvidia_gpus import gpu_nodes
+from trainlaunch.run.base.backend import Started
+from trainlaunch.run.base.gpus import INSTALL_AMDGPU, NO_GPU, amd_findings, gpu_nodes
 from trainlaunch.run.base.secret_values import secret_findings
+from trainlaunch.run.base.wording import NAME_TAKEN, held_by_same_job
 from trainlaunch.run.docker.client import Engine, EngineRefused
 from trainlaunch.units import counted, format_cpus, format_size
 
@@ -24,6 +32,7 @@ INSTALL_TOOLKIT = (
     "install nvidia-container-toolkit, then run `sudo nvidia-ctk runtime configure --runtime=docker` and "
     "`sudo systemctl restart docker`"
 )
+NOT_FOR_UP = "TL147"
 
 
 def host_findings(plan: LaunchPlan, info: Mapping[str, Any], *, local: bool) -> tuple[Diagnostic, ...]:
@@ -39,8 +48,6 @@ def host_findings(plan: LaunchPlan, info: Mapping[str, Any], *, local: bool) -> 
     if local:
         found += mount_findings(plan)
     if plan.job.patch is not None:
-        from trainlaunch.run.docker.flags import flag_findings  # few jobs have some
-
         found += flag_findings(plan)
     return tuple(found)
 
@@ -187,3 +194,60 @@ def mount_findings(plan: LaunchPlan) -> Iterator[Diagnostic]:
                 span=plan.job.span(f"mounts.{index}.source") or plan.job.span(f"mounts.{index}"),
                 field=f"mounts.{index}.source",
             )
+
+
+def flag_findings(plan: LaunchPlan) -> Iterator[Diagnostic]:
+    """Yield an error for each flag whose effect only the `docker` command can give."""
+    body: dict[str, Any] = {"HostConfig": {}}
+    for flag in plan.job.patch.flags if plan.job.patch else ():
+        why = _why_not(body, flag)
+        if why:
+            yield Diagnostic(
+                NOT_FOR_UP,
+                f"`up` can't give {' '.join(flag.words)} the effect that it has for the docker command",
+                f"run `trainlaunch render {plan.job.path} | sh`, or delete the flag",
+                why=why,
+                span=flag.span,
+                field=f"patches.docker.extra_args.{flag.at}",
+            )
+
+
+def _why_not(body: dict[str, Any], flag: Flag) -> str:
+    if flag.name not in FOR_UP:
+        return "the command line does something for it that no create request says"
+    try:
+        add_flags(body, [(flag.name, flag.value)], folder=Path())
+    except ValueError as cause:
+        return str(cause)
+    return ""
+
+
+def start_refused(refused: EngineRefused) -> TargetUnavailable:
+    """Return the error for a container that was not started: TL505 where its GPUs have no driver, else the engine's."""
+    amd = "adding custom device" in refused.explanation and "/dev/" in refused.explanation
+    if not amd and "could not select device driver" not in refused.explanation:
+        return refused
+    return TargetUnavailable(
+        [
+            Diagnostic(
+                code=NO_GPU,
+                message="the engine has no driver for the GPUs that resources.gpus asks for",
+                why=f"the engine says: {refused.explanation.strip()}",
+                fix=INSTALL_AMDGPU if amd else INSTALL_TOOLKIT,
+            )
+        ]
+    )
+
+
+def name_taken(plan: LaunchPlan, holder: Started | None) -> Diagnostic:
+    """Return the error for a name that something else holds (TL506)."""
+    if holder is not None and holder.job == plan.job.name:
+        return held_by_same_job(holder, plan.name)
+    other = f"job {holder.job}" if holder is not None and holder.job else "something that trainlaunch did not start"
+    name = plan.name if holder is None else holder.name
+    return Diagnostic(
+        code=NAME_TAKEN,
+        message=f"the container name {name} is held by {other}",
+        why="a container's name is unique on an engine",
+        fix=f"give `--name {plan.name}-2`, or remove the other one with `docker rm {name}`",
+    )

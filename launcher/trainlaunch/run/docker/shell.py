@@ -13,13 +13,12 @@ from trainlaunch.job.reserved import LABEL_PREFIX
 from trainlaunch.plan.launch_plan import LaunchPlan
 from trainlaunch.plan.names import shortened
 from trainlaunch.run.base.backend import Say
-from trainlaunch.run.base.owner import OWNER_KEY, own_name
-from trainlaunch.run.base.shell_command import MARK, hold_argv, lifeline_argv, marked_argv
-from trainlaunch.run.base.shell_terminal import Command, Size, alive
+from trainlaunch.run.base.container_shell import MARK, Command, Size, alive, hold_argv, lifeline_argv, marked_argv
+from trainlaunch.run.base.run_query import OWNER_KEY, own_name
 from trainlaunch.run.docker.backend import DockerBackend
+from trainlaunch.run.docker.checks import start_refused
 from trainlaunch.run.docker.client import Engine, EngineRefused
 from trainlaunch.run.docker.create_body import plain_body
-from trainlaunch.run.docker.start import start_refused
 
 SHELL_LABEL = LABEL_PREFIX + "shell"
 SIGNALS_LEFT = "ctrl-^,ctrl-^,ctrl-^"  # the keys that leave a command alone; Docker's own, Ctrl-P, are the shell's

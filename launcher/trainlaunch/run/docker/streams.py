@@ -1,18 +1,93 @@
-"""The log and the end of a container, as an engine sends them while it runs."""
+"""The log, the output and the end of a container as an engine sends them, and the signals that it has sent to it.
+
+A connection may fall silent and stay open: a look at the container tells whether something is due.
+"""
 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
-from typing import Any
+import itertools
+import json
+import queue
+import threading
+import time
+from collections.abc import Callable, Iterator
+from typing import Any, Generic, NamedTuple, TypeVar
 
+from trainlaunch.errors import TargetUnavailable
 from trainlaunch.run.base.backend import Chunk, Position, Started
 from trainlaunch.run.base.log_position import BytePosition
 from trainlaunch.run.base.stream import chunks_of
 from trainlaunch.run.docker.client import GONE, Engine, EngineRefused
-from trainlaunch.run.docker.follow import Followed, Seen
 
+LOOK_SECONDS = 2.0  # of silence between two looks at the container, each on a connection of its own
+SLOWER = 4  # what is due may take so many times as long as the look that found it, since an engine may be far away
+QUEUED = 64  # a reader that is slower than the job holds it up, as the stream itself does
+T = TypeVar("T")
 OK = 200
+# What an engine that shuts down sends to its containers, by how they ended; its events are forgotten with it.
+SHUTDOWN: dict[int | None, tuple[int, ...]] = {143: (15,), 137: (15, 9)}
+
+KILL, END = "kill", "die"  # the engine's events
+END_LAG = 0.2  # seconds by which the engine may note an end after it
+
+
+class Seen(NamedTuple):
+    """A look at a container: whether it has ended or is gone, and the time of its log's last line, empty for none."""
+
+    ended: bool
+    last: bytes = b""
+
+
+class Followed(Generic[T]):
+    """What a stream gives, until it ends or is given up, which `given_up` then says.
+
+    After a look that found the container ended, or more in its log than at the look before, something is due: where
+    nothing comes then the stream is given up, and likewise where the engine doesn't answer a look.
+    """
+
+    def __init__(self, stream: Iterator[T], look: Callable[[], Seen]) -> None:
+        self.given_up = False
+        self._stream, self._look = stream, look
+        self._coming: queue.Queue[tuple[T, ...] | Exception] = queue.Queue(QUEUED)
+
+    def __iter__(self) -> Iterator[T]:
+        """Yield it, read by a thread that a silent connection may hold. Raises what the stream raised."""
+        threading.Thread(target=self._pump, daemon=True).start()
+        last: bytes | None = None
+        due, patience = False, LOOK_SECONDS
+        while True:
+            try:
+                item = self._coming.get(timeout=patience)
+            except queue.Empty:
+                begun = time.monotonic()
+                if due or (now := self._looked()) is None:
+                    self.given_up = True
+                    return
+                due, last = now.ended or last not in {None, now.last}, now.last
+                patience = LOOK_SECONDS + SLOWER * (time.monotonic() - begun)
+                continue
+            due, last, patience = False, None, LOOK_SECONDS
+            if isinstance(item, Exception):
+                raise item
+            if not item:
+                return
+            yield item[0]
+
+    def _looked(self) -> Seen | None:
+        try:
+            return self._look()
+        except TargetUnavailable:
+            return None
+
+    def _pump(self) -> None:
+        try:
+            for item in self._stream:
+                self._coming.put((item,))
+        except Exception as cause:  # who reads raises it
+            self._coming.put(cause)
+        finally:
+            self._coming.put(())
 
 
 class ContainerStreams:
@@ -85,3 +160,68 @@ class ContainerStreams:
             with contextlib.closing(response):
                 raise EngineRefused(what, response.json().get("message", ""), response.status_code)
         return response
+
+
+class AttachedSession:
+    """A session on the streams of a container's output and end, which were opened before the start."""
+
+    def __init__(self, streams: ContainerStreams, container: str, opened: tuple[Any, Any], position: Position) -> None:
+        self._streams = streams
+        self._container = container
+        self._attached, self._waiting = opened
+        self._position = position
+
+    def chunks(self) -> Iterator[Chunk]:
+        """Yield the output; a lost engine ends it like an end of the job, and exit_code then says None."""
+        attached = Followed(chunks_of(self._attached), lambda: self._streams.log_seen(self._container))
+        yield from self._position.take(attached)
+        if attached.given_up:
+            with contextlib.suppress(TargetUnavailable):
+                yield from self._streams.logs(self._container, follow=False, position=self._position)
+
+    def exit_code(self) -> int | None:
+        """Return the code that the engine's wait answers."""
+        with contextlib.suppress(TargetUnavailable, ValueError):
+            for answer in Followed(self._answered(), lambda: self._streams.end_seen(self._container)):
+                code = json.loads(answer or b"{}").get("StatusCode")
+                return code if isinstance(code, int) else None
+        return None
+
+    def _answered(self) -> Iterator[bytes]:
+        with self._streams.engine.attempting("wait for the end"), contextlib.closing(self._waiting):
+            answer: bytes = self._waiting.content
+        yield answer
+
+    def close(self) -> None:
+        """Close both streams."""
+        self._attached.close()
+        self._waiting.close()
+
+
+def signals_sent(engine: Engine, container: Started) -> tuple[int, ...]:
+    """Return the signals of the engine's kill events, in order; it remembers the last 256 events of all kinds.
+
+    It notes a kill before the end that it causes, and an end before it describes the container as ended: what follows
+    the end need not be waited for. Where the end is forgotten the engine closes its answer END_LAG after it.
+    """
+    if not container.finished:
+        return ()
+    kills = Followed(_kills(engine, container), lambda: _all_there(engine))
+    attributes = [each.get("Actor", {}).get("Attributes", {}) for each in kills]
+    return tuple(int(each["signal"]) for each in attributes if str(each.get("signal", "")).isdigit())
+
+
+def _all_there(engine: Engine) -> Seen:
+    """Learn how long the engine takes for an answer: the events were noted before the end was seen."""
+    with engine.attempting("ping") as client:
+        client.ping()
+    return Seen(ended=True)
+
+
+def _kills(engine: Engine, container: Started) -> Iterator[dict[str, Any]]:
+    kinds = {"container": container.id, "event": [KILL, END]}
+    since, until = f"{container.started:.6f}", f"{container.finished + END_LAG:.6f}"
+    with engine.attempting("read events") as client:
+        events = client.events(since=since, until=until, filters=kinds, decode=True)
+        with contextlib.closing(events):
+            yield from itertools.takewhile(lambda event: event.get("Action") != END, events)

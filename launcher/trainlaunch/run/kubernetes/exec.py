@@ -30,8 +30,7 @@ def read_shm(cluster: Cluster, pod: Pod) -> ShmReading | None:
 
 def look_inside(cluster: Cluster, pod: Pod, say: Callable[[str], None]) -> Look | None:
     """Look at a pod's processes by a command inside; None where that is not possible, which is said."""
-    from trainlaunch.run.base.live_snapshot import command
-    from trainlaunch.run.base.live_text import read_look
+    from trainlaunch.run.base.live_snapshot import command, read_look
 
     try:
         return read_look(cluster.execute(pod.name, pod.container, command()))

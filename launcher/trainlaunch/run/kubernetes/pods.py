@@ -12,7 +12,7 @@ from trainlaunch.job.reserved import KUBERNETES_LABEL_PREFIX
 from trainlaunch.kinds import JOB_SET
 from trainlaunch.plan.planned import LABEL as PLAN_LABEL
 from trainlaunch.plan.planned import Planned, planned_from, whole_number
-from trainlaunch.run.base.timestamps import seconds
+from trainlaunch.run.base.clock import seconds
 
 INDEX_LABELS = ("batch.kubernetes.io/job-completion-index", "jobset.sigs.k8s.io/job-global-index")
 REPLICA_INDEX, REPLICA_TYPE = "training.kubeflow.org/replica-index", "training.kubeflow.org/replica-type"

@@ -10,7 +10,7 @@ from typing import Any
 from trainlaunch.diagnostics import Diagnostic
 from trainlaunch.kinds import POD, TRAINING_RUNTIME, Path, objects, workloads
 from trainlaunch.run.base import wording
-from trainlaunch.run.base.timestamps import seconds
+from trainlaunch.run.base.clock import seconds
 from trainlaunch.run.kubernetes.client import Cluster
 from trainlaunch.run.kubernetes.objects import (
     JOB_LABEL,

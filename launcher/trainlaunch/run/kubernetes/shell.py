@@ -16,8 +16,7 @@ from trainlaunch.kinds import JOB, POD
 from trainlaunch.plan.launch_plan import LaunchPlan
 from trainlaunch.plan.names import shortened
 from trainlaunch.run.base.backend import Say
-from trainlaunch.run.base.shell_command import MARK, hold_argv, lifeline_argv, marked_argv
-from trainlaunch.run.base.shell_terminal import Command, Size, alive
+from trainlaunch.run.base.container_shell import MARK, Command, Size, alive, hold_argv, lifeline_argv, marked_argv
 from trainlaunch.run.kubernetes.api_errors import REFUSED, ApiRefused
 from trainlaunch.run.kubernetes.client import Cluster
 from trainlaunch.run.kubernetes.execution import Execution

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
+import subprocess
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from trainlaunch.container.checkpoints import attempt_variables
@@ -14,17 +16,19 @@ from trainlaunch.container.paths import absolute_bind, absolute_source
 from trainlaunch.container.preflight import preflight_text
 from trainlaunch.container.shutdown import shutdown_variables
 from trainlaunch.job.host_paths import host_path
-from trainlaunch.job.spec import Gpus, path_variable, secret_path
+from trainlaunch.job.spec import path_variable, secret_path
 from trainlaunch.plan.launch_plan import LaunchPlan
 from trainlaunch.plan.ranks import torchrun_prefix
-from trainlaunch.run.base.amd_gpus import amd_gpus
+from trainlaunch.run.base.gpus import gpu_variables
 from trainlaunch.run.base.secret_values import environment, file_contents, secret_value, values_here
 from trainlaunch.run.local.processes import RUN_MARK
+from trainlaunch.run.local.state import RunFolder
 
 OWN_PREFIX = "TRAINLAUNCH_"
-VISIBLE = "CUDA_VISIBLE_DEVICES"
-AMD_VISIBLE = "HIP_VISIBLE_DEVICES"
-ORDER = "CUDA_DEVICE_ORDER"
+_PACKAGE = Path(__file__).resolve().parents[3]
+# Isolated: neither the current folder nor PYTHONPATH may put another module in the place of the standard library's.
+_OWN = "import sys; sys.path.insert(0, sys.argv[1]); import trainlaunch; del sys.path[0]; "
+_KEEPER = f"{_OWN}from trainlaunch.run.local.keeper import main; main(sys.argv[2])"
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +100,7 @@ def _environment(plan: LaunchPlan, *, run_id: str, attempt: int, folder: Path) -
     return {
         **dict(shutdown_variables(plan)),  # a shell that sets it means it
         **inherited,
-        **_gpu_variables(plan, inherited),
+        **gpu_variables(plan, inherited),
         f"{OWN_PREFIX}RUN_ID": run_id,
         **attempt_variables(plan, attempt),
         **plan.job.env,
@@ -110,33 +114,17 @@ def _own_programs() -> str:
     return str(Path(sys.executable).parent) if sys.executable else ""
 
 
-def _gpu_variables(plan: LaunchPlan, inherited: Mapping[str, str]) -> dict[str, str]:
-    """Return the variables that give the job the GPUs that it asks for and no other, as a container would."""
-    gpus, amd = plan.gpus, plan.job.resources.gpu_vendor == "amd"
-    if gpus.all:
-        return {}
-    variable, ids = (AMD_VISIBLE, _hip_ids(gpus)) if amd else (VISIBLE, gpus.ids)
-    numbers = tuple(str(number) for number in range(gpus.count))
-    given = tuple(filter(None, inherited.get(variable, ",".join(numbers)).split(",")))
-    visible = {variable: ",".join(ids or given[: gpus.count])}
-    # By default CUDA numbers GPUs by speed; the numbers of nvidia-smi and of the engines are those of the bus.
-    counted_by_us = all(each.isdigit() for each in gpus.ids) if gpus.ids else VISIBLE not in inherited
-    return visible | ({ORDER: "PCI_BUS_ID"} if gpus and counted_by_us and not amd else {})
-
-
-def visible_gpus(plan: LaunchPlan) -> tuple[str, ...] | None:
-    """Return the GPUs that the variables leave a job, as `resources.gpus` names them; None where they leave all."""
-    amd = plan.job.resources.gpu_vendor == "amd"
-    inherited, variable = environment(), AMD_VISIBLE if amd else VISIBLE
-    seen = {**inherited, **_gpu_variables(plan, inherited), **plan.job.env}.get(variable)
-    if seen is None:
-        return None
-    there = [str(each) for each in amd_gpus()] if amd else []
-    named = [each.strip() for each in seen.split(",") if each.strip()]
-    return tuple(there[int(each)] if each.isdecimal() and int(each) < len(there) else each for each in named)
-
-
-def _hip_ids(gpus: Gpus) -> tuple[str, ...]:
-    """Return the ids as HIP counts: AMD's GPUs alone, while a job's ids count the render nodes of every maker."""
-    there = amd_gpus() if gpus.ids else []
-    return tuple(str(there.index(int(each))) if int(each) in there else each for each in gpus.ids)
+def start_keeper(folder: RunFolder, spec: ProcessSpec) -> str:
+    """Start the keeper, and the job by it; return what kept either from starting, empty where both run."""
+    try:
+        keeper = subprocess.run(
+            [sys.executable, "-I", "-c", _KEEPER, str(_PACKAGE), str(folder.path)],
+            input=json.dumps(asdict(spec)).encode(),
+            capture_output=True,
+            start_new_session=True,
+            check=False,
+        )
+    except OSError as refused:
+        return str(refused)
+    problem = (keeper.stdout + keeper.stderr).decode(errors="replace").strip()
+    return problem or (f"its keeper ended with {keeper.returncode}" if keeper.returncode else "")

@@ -15,8 +15,8 @@ from trainlaunch.plan.launch_plan import LaunchPlan
 from trainlaunch.plan.planned import Planned, planned_of
 from trainlaunch.run.base.backend import Started
 from trainlaunch.run.base.gpu_labels import GPUS, held_by
-from trainlaunch.run.base.owner import MEASURES, OWNER_KEY, own_name
 from trainlaunch.run.base.private_files import UnusableState
+from trainlaunch.run.base.run_query import MEASURES, OWNER_KEY, own_name
 from trainlaunch.run.local.processes import Identity, boot_id, descendants, identity_of, marked
 from trainlaunch.run.local.shm import RUN_ID, run_id
 from trainlaunch.run.local.state import RunFolder

@@ -12,7 +12,7 @@ from types import FrameType
 from trainlaunch.errors import TargetUnavailable
 from trainlaunch.plan.launch_plan import LaunchPlan
 from trainlaunch.run.base.backend import Say
-from trainlaunch.run.base.shell_command import MARK
+from trainlaunch.run.base.container_shell import MARK
 from trainlaunch.run.local.checks import local_findings
 from trainlaunch.run.local.keeper import in_memory, when_parent_dies
 from trainlaunch.run.local.process_spec import process_spec

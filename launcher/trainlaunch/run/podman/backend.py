@@ -16,17 +16,15 @@ from typing import Any
 from trainlaunch.diagnostics import Diagnostic
 from trainlaunch.errors import TargetUnavailable
 from trainlaunch.plan.launch_plan import LaunchPlan
-from trainlaunch.run.base.amd_gpus import NO_GPU
 from trainlaunch.run.base.backend import Chunk, Position, Say, Session, Started
+from trainlaunch.run.base.gpus import NO_GPU
 from trainlaunch.run.base.log_position import BytePosition, TimePosition
 from trainlaunch.run.base.own_checks import OwnChecks
 from trainlaunch.run.base.watch import UNHEALTHY
 from trainlaunch.run.docker.backend import DockerBackend
-from trainlaunch.run.docker.client import EngineRefused
-from trainlaunch.run.docker.exec import run_health_command
-from trainlaunch.run.docker.listing import Entry, Told
-from trainlaunch.run.podman.kernel_log import killed_for_memory
-from trainlaunch.run.podman.log import followed
+from trainlaunch.run.docker.client import EngineRefused, run_health_command
+from trainlaunch.run.docker.inspect import Entry, Told
+from trainlaunch.run.podman.log import followed, killed_for_memory
 
 NOT_EXPRESSIBLE = "TL401"
 UNCHECKED = "unchecked"

@@ -1,7 +1,13 @@
-"""Which runs the argument RUN means: an exact name, then a job, then the start of a run's id; and whose they are."""
+"""Which runs the argument RUN means: an exact name, then a job, then the start of a run's id; and whose they are.
+
+A run on this machine says whose it is in a label, or in the record of a local run, and in no rendering. A name keeps
+people on one engine from ending each other's runs by accident. It is no lock: who may use an engine's socket may do
+anything on it.
+"""
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple, Protocol, TypeVar
@@ -15,6 +21,10 @@ LEAST_PREFIX = 4
 MOST_LISTED = 10
 _ID_PREFIX = re.compile(rf"[0-9a-f]{{{LEAST_PREFIX},}}")
 _PLAIN = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,252}")
+OWNER_VARIABLE = "TRAINLAUNCH_OWNER"
+OWNER_KEY = "owner"  # of the label, after its prefix, and of a local run's record
+MEASURES = "measures"  # of the job that a run of `probe` or `tune` measures, as the owner's
+ANYONE = "any"  # what --owner takes for the runs of all
 
 
 class Candidate(Protocol):
@@ -130,3 +140,23 @@ def _refused(message: str, found: Sequence[Candidate]) -> UsageError:
 
 def _created(run: Candidate) -> float:
     return run.created
+
+
+def own_name() -> str:
+    """Return the name that runs started from here carry: $TRAINLAUNCH_OWNER, else user@host by the process's uid."""
+    stated = os.environ.get(OWNER_VARIABLE, "").strip()
+    return stated or f"{_user()}@{os.uname().nodename}"
+
+
+def is_mine(owner: str) -> bool:
+    """Whether a run on this machine is the caller's own; one without an owner was started by hand and is anybody's."""
+    return owner in {"", own_name()}
+
+
+def _user() -> str:
+    import pwd
+
+    try:
+        return pwd.getpwuid(os.getuid()).pw_name
+    except KeyError:  # a uid without an account
+        return str(os.getuid())
