@@ -18,7 +18,7 @@ from torch.utils.data import default_collate
 # Each loader as the probe would know it after a few batches of training; "seen" of a case changes that.
 RUN = """
 if __name__ == "__main__":
-    from importlib import import_module
+    from trainlaunch_inside.probe import checks
     from trainlaunch_inside.probe.base.loader_stats import Seen
 
     told = {}
@@ -26,16 +26,16 @@ if __name__ == "__main__":
         seen = Seen(0, loader, "train.py:1")
         seen.order, seen.trained, seen.iterators, seen.passes = 0, 4, 1, [4]
         vars(seen).update(known)
-        checks = [import_module("trainlaunch_inside.probe.checks." + each) for each in CHECKS]
-        told[name] = [list(each.check(seen)) for each in checks]
+        functions = [next(each.load() for each in checks.CHECKS if each.defect == defect) for defect in DEFECTS]
+        told[name] = [list(function(seen)) for function in functions]
     print("TOLD" + json.dumps(told))
 """
 Told = Mapping[str, list[list[dict[str, Any]]]]
 
 
-def told(inside: Inner, script: str, *checks: str, files: Mapping[str, str] | None = None) -> Told:
-    """Return what each check yields for each case of a script's `CASES`, a list of (name, loader, known)."""
-    ran = inside(f"{IMPORTS}{script}\nCHECKS = {list(checks)!r}\n{RUN}", files=files)
+def told(inside: Inner, script: str, *defects: str, files: Mapping[str, str] | None = None) -> Told:
+    """Return what the check of each defect yields for each of a script's `CASES`, a list of (name, loader, known)."""
+    ran = inside(f"{IMPORTS}{script}\nDEFECTS = {list(defects)!r}\n{RUN}", files=files)
     assert ran.code == 0, ran.err
     line = next(each for each in ran.out.splitlines() if each.startswith("TOLD"))
     found: Told = json.loads(line.removeprefix("TOLD"))

@@ -102,7 +102,7 @@ CASES = [
 @pytest.fixture
 def found(inside: Inner) -> Told:
     """Return what the two checks say of every case."""
-    return told(inside, SCRIPT, "repeated_augmentation", "repeated_epochs")
+    return told(inside, SCRIPT, "repeated-augmentation", "repeated-epochs")
 
 
 def test_generators_that_repeat_are_found_where_they_are_and_no_others(found: Told) -> None:

@@ -77,7 +77,7 @@ CASES = [
 
 def test_samples_that_workers_spoil_are_found_and_no_others(inside: Inner) -> None:
     """Wrong bytes of a shared position, and what only a worker raises; never randomness, whoever seeds it."""
-    found = {name: checks[0] for name, checks in told(inside, SCRIPT, "worker_dependent_samples").items()}
+    found = {name: checks[0] for name, checks in told(inside, SCRIPT, "worker-dependent-samples").items()}
     assert [name for name, facts in found.items() if facts] == ["records", "unbatched", "random records", "fails"]
     shared = found["records"][0]
     assert shared["files"] == ["/tmp/records"]

@@ -25,12 +25,12 @@ def test_a_last_batch_of_one_sample_is_found_where_the_model_refuses_it(inside: 
     script = (
         IMAGES
         + """
-from trainlaunch_inside.probe.base import norms
+from trainlaunch_inside.probe.base import training_hooks
 model = torch.nn.Sequential(
     torch.nn.Conv2d(3, 4, 3), torch.nn.BatchNorm2d(4), torch.nn.Flatten(), torch.nn.Linear(144, 8),
     *([torch.nn.BatchNorm1d(8)] if sys.argv[1] == "dense" else []))
 frozen = torch.nn.BatchNorm1d(3).eval()
-norms.watch()
+training_hooks.watch_batchnorm()
 model(torch.rand(16, 3, 8, 8)); model(torch.rand(16, 3, 8, 8)); frozen(torch.rand(16, 3))
 CASES = [
     case("one left", Images()), case("dropped", Images(), drop_last=True), case("none left", Images(64)),
@@ -43,7 +43,7 @@ CASES = [
     )
     refused = {"layers": ["BatchNorm1d"], "batch_size": 16, "samples": 65}
     for kind, expected in (("dense", [refused]), ("convolution", [])):
-        found = told(inside, script.replace("sys.argv[1]", repr(kind)), "batchnorm_last_batch")
+        found = told(inside, script.replace("sys.argv[1]", repr(kind)), "batchnorm-last-batch")
         assert {name: checks[0] for name, checks in found.items()} == {
             **{
                 each: []
@@ -68,7 +68,7 @@ CASES = [
 ]
 """
     )
-    found = {name: checks[0] for name, checks in told(inside, script, "validation_drop_last").items()}
+    found = {name: checks[0] for name, checks in told(inside, script, "validation-drop-last").items()}
     assert found == {
         "drops": [{"samples": 65, "dropped": 1, "batch_size": 16, "ran": True}],
         "not run": [{"samples": 65, "dropped": 1, "batch_size": 16, "ran": False}],
@@ -96,7 +96,7 @@ CASES = [
 ]
 """
     )
-    found = told(inside, script, "no_persistent_workers", "iterators_rebuilt")
+    found = told(inside, script, "no-persistent-workers", "iterators-rebuilt")
     assert [name for name, (anew, _) in found.items() if anew] == ["slow", "rebuilt"]
     assert [name for name, (_, rebuilt) in found.items() if rebuilt] == ["rebuilt"]
     anew = found["slow"][0][0]
@@ -125,7 +125,7 @@ CASES = [
 ]
 """
     )
-    found = {name: checks[0] for name, checks in told(inside, script, "slow_collate").items()}
+    found = {name: checks[0] for name, checks in told(inside, script, "slow-collate").items()}
     assert [name for name, facts in found.items() if facts] == ["slow"]
     facts = found["slow"][0]
     assert facts["collate_fn"] == "lists"
@@ -137,7 +137,6 @@ def test_copies_to_a_gpu_from_pageable_memory_are_found(inside: Inner) -> None:
     script = (
         IMAGES
         + """
-from trainlaunch_inside.probe.checks import no_pin_memory
 from trainlaunch_inside.probe.base.loader_stats import Fetched
 torch.cuda.is_available = torch.cuda.is_initialized = lambda: sys.argv[1] == "gpu"
 torch.cuda.memory_allocated = lambda: 2**20
@@ -156,7 +155,7 @@ CASES = [
 """
     )
     for device in ("gpu", "cpu"):
-        found = told(inside, script.replace("sys.argv[1]", repr(device)), "no_pin_memory")
+        found = told(inside, script.replace("sys.argv[1]", repr(device)), "no-pin-memory")
         assert [name for name, (facts,) in found.items() if facts] == (["pageable"] if device == "gpu" else [])
         if device == "gpu":
             facts = found["pageable"][0][0]
@@ -223,7 +222,7 @@ CASES = [
     case("evaluation", Texts(), {"trained": 0}, collate_fn=right), case("unbatched", Texts(), batch_size=None),
 ]
 """
-    found = {name: checks[0] for name, checks in told(inside, script, "padding_waste").items()}
+    found = {name: checks[0] for name, checks in told(inside, script, "padding-waste").items()}
     tensors = {name: facts[0]["tensor"] for name, facts in found.items() if facts}
     assert tensors == {
         **{"right": "[0]", "left": "['ids']", "lists": "['input_ids']", "sounds": "[0]", "stream": "[0]"},

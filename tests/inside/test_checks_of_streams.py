@@ -78,7 +78,7 @@ CASES = [
 
 def test_streams_that_repeat_and_workers_without_samples_are_found_and_no_others(inside: Inner) -> None:
     """By what two workers really yield; samples that are all alike tell nothing."""
-    found = told(inside, SCRIPT, "unsharded_iterable", "idle_workers")
+    found = told(inside, SCRIPT, "unsharded-iterable", "idle-workers")
     repeating = [name for name, (unsharded, _) in found.items() if unsharded]
     assert repeating == ["unsharded", "small", "shuffled", "seeded", "no workers", "batches"]
     assert found["shuffled"][0] == [{"samples": 100, "ended": True, "num_workers": 2, "part": None}]

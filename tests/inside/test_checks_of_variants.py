@@ -76,7 +76,7 @@ def jittered(x): return x + RNG.rand()
 
 def test_generators_of_other_modules_defaults_and_closures(inside: Inner) -> None:
     """And a constant that every sample seeds a global generator with; by index, once or late is fine."""
-    found = told(inside, DRAWS, "repeated_augmentation", "repeated_epochs", files={"augment.py": AUGMENT})
+    found = told(inside, DRAWS, "repeated-augmentation", "repeated-epochs", files={"augment.py": AUGMENT})
     assert {name: each for name, each in found.items() if "fixed" in name and each != [[], []]} == {}
     paths = {name: [facts[0]["generator"] if facts else "" for facts in each] for name, each in found.items()}
     both = {"other module": "augment.RNG", "default": "dataset.__getitem__.<rng>", "closure": ".<generator>"}
@@ -138,7 +138,7 @@ CASES = [
 
 def test_streams_that_are_augmented_and_chained(inside: Inner) -> None:
     """A part that isn't augmented gives them away; sorted or alternating labels, and counters, tell nothing."""
-    found = told(inside, STREAMS, "unsharded_iterable", "idle_workers")
+    found = told(inside, STREAMS, "unsharded-iterable", "idle-workers")
     assert {name: each for name, each in found.items() if "fixed" in name and each != [[], []]} == {}
     assert {name for name, each in found.items() if each[0]} == {"augmented", "names", "chain"}
     assert (found["augmented"][0][0]["part"], found["names"][0][0]["part"]) == (1, 1)
@@ -189,7 +189,7 @@ CASES = [
 
 def test_padding_in_other_layouts(inside: Inner) -> None:
     """Time before samples, as pad_sequence has it by default, images, classes, one length for all."""
-    found = {name: checks[0] for name, checks in told(inside, PADDING, "padding_waste").items()}
+    found = {name: checks[0] for name, checks in told(inside, PADDING, "padding-waste").items()}
     assert {name: each for name, each in found.items() if "fixed" in name and each} == {}
     tensors = {name: facts[0]["tensor"] if facts else None for name, facts in found.items() if "fixed" not in name}
     assert tensors == {"time first": "", "class": ".ids", "one length": "", "images": "[0]"}

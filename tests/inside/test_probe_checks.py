@@ -36,7 +36,7 @@ def waits(seen):
     yield {}
 
 odd.raises, odd.hangs, odd.waits = raises, hangs, waits
-rows = (("a", "odd", "raises", 20), ("b", "odd", "hangs", 1), ("c", "odd", "waits", 1), ("d", "absent", "check", 20))
+rows = (("a", "odd", 20, "raises"), ("b", "odd", 1, "hangs"), ("c", "odd", 1, "waits"), ("d", "absent"))
 loader = DataLoader([1, 2, 3])
 seen = Seen(4, loader, "train.py:7")
 print(json.dumps(list(checks.run([seen], tuple(checks.Check(*each) for each in rows)))))

@@ -14,7 +14,7 @@ pytestmark = pytest.mark.docker
 SCRIPT = """
 import collections, dataclasses, gc, json, os, threading, numpy, torch
 from torch.utils.data import DataLoader, Dataset
-from trainlaunch_inside.probe.base.storages import weigh
+from trainlaunch_inside.probe.base.transfer import weigh
 
 Pair = collections.namedtuple("Pair", "x y")
 

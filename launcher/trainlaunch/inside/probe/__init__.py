@@ -26,11 +26,10 @@ class Probe:
         self._make()
 
     def _make(self, parent: Loops | None = None) -> None:
-        from trainlaunch.inside.probe.base import settings
-        from trainlaunch.inside.probe.ending import Ending
+        from trainlaunch.inside.probe.ending import Ending, read_settings
         from trainlaunch.inside.probe.loops import Loops
 
-        self.settings = settings.read()
+        self.settings = read_settings()
         self.loops: Loops = Loops(parent)
         self.ending: Ending = Ending(self.loops, self.settings)
 
@@ -47,11 +46,11 @@ class Probe:
 
     def begins(self, iterator: Any, loader: Any) -> None:
         """An iterator is built."""
-        from trainlaunch.inside.probe import training
+        from trainlaunch.inside.probe.base.training_hooks import follow_training
 
         if self._is_script() and not self.loops.paused:
             if not self._follows:
-                training.follow(self.trains)
+                follow_training(self.trains)
                 self._follows = True
             self.ending.begins()
             self.loops.begins(iterator, loader)
@@ -65,9 +64,9 @@ class Probe:
         """Return whether this process is no worker and no copy; begin anew in one that the script has forked."""
         from torch.utils.data import get_worker_info
 
-        from trainlaunch.inside.probe.base import fork_copy
+        from trainlaunch.inside.probe.base import isolation
 
-        if get_worker_info() is not None or fork_copy.in_copy:
+        if get_worker_info() is not None or isolation.in_copy:
             return False
         if self.loops.pid != os.getpid():
             self._make(self.loops)
@@ -142,14 +141,14 @@ class Probe:
 
 def _ends(seen: Seen) -> None:
     """Look at what is kept of the batches of a loop."""
-    from trainlaunch.inside.probe.checks.kept_batches import ends
+    from trainlaunch.inside.probe.checks.memory_growth import note_kept_batches
 
-    ends(seen)
+    note_kept_batches(seen)
 
 
 def _timed_out(seen: Seen, problem: BaseException) -> None:
     """Ask workers that torch gave up where they stand."""
-    from trainlaunch.inside.probe.checks.worker_hang import timed_out
+    from trainlaunch.inside.probe.checks.worker_failures import timed_out
 
     timed_out(seen, problem)
 
@@ -163,12 +162,12 @@ def _shut(iterator: Any) -> None:
 def install() -> None:
     """Follow what this process does with DataLoaders; as a worker, measure its batches."""
     from trainlaunch.inside.probe import at_end
-    from trainlaunch.inside.probe.checks import worker_hang
+    from trainlaunch.inside.probe.base.worker_results import Measuring
+    from trainlaunch.inside.probe.checks.worker_failures import listen
     from trainlaunch.inside.probe.ending import end_late
-    from trainlaunch.inside.probe.fetching import Measuring
 
     with contextlib.suppress(OSError):  # the script's process has ended
-        worker_hang.listen()
+        listen()
     probe = Probe()
     module = sys.modules["torch.utils.data.dataloader"]
     probe.wrap(module)

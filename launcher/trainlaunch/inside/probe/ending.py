@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import gc
+import itertools
+import json
 import math
 import multiprocessing
 import os
@@ -11,21 +13,42 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
-from typing import Any, NoReturn
+from typing import Any, NamedTuple, NoReturn
 
 from trainlaunch.inside.marked import emit
 from trainlaunch.inside.probe import checks
 from trainlaunch.inside.probe.base import loader_facts
-from trainlaunch.inside.probe.base.limits import Late, limited
-from trainlaunch.inside.probe.base.loader_stats import Seen
-from trainlaunch.inside.probe.base.settings import Settings
-from trainlaunch.inside.probe.direct import fetch_directly
+from trainlaunch.inside.probe.base.isolation import Late, apart, limited
+from trainlaunch.inside.probe.base.loader_stats import Fetched, Seen
+from trainlaunch.inside.probe.base.transfer import weigh
 from trainlaunch.inside.probe.loops import Loops
 from trainlaunch.inside.process import rank
 
+VARIABLE = "TRAINLAUNCH_PROBE"
 _GRACE = 5.0  # seconds that the script's own thread has to come to its next batch, once the time is over
 _PICKLING = 20.0  # seconds for one dataset
 _LAST = 150.0  # seconds for checks, and all else after the last batch
+_BATCHES = 8
+_SECONDS = 10.0
+
+
+class Settings(NamedTuple):
+    """The script ends after `batches` of the loader that trains, or `seconds` after its first batch was asked for.
+
+    `through`: the script goes on to its own end, and each of its loops is cut to `batches`. `deadline`: seconds after
+    torch was imported at which it ends anyhow, 0 for none: whoever started it may be gone.
+    """
+
+    batches: int = 32  # twice what Hugging Face's Trainer holds with 8 steps of accumulation
+    seconds: float = 60.0
+    through: bool = False
+    deadline: float = 0.0
+
+
+def read_settings() -> Settings:
+    """Return the settings of this process; what isn't stated has its default."""
+    stated = json.loads(os.environ.get(VARIABLE) or "{}")
+    return Settings(**{name: stated[name] for name in Settings._fields if name in stated})
 
 
 class Ending:
@@ -156,3 +179,34 @@ def _leave() -> NoReturn:
         with contextlib.suppress(Exception):
             stream.flush()
     os._exit(0)
+
+
+def fetch_directly(seen: Seen) -> None:
+    """Note what the first batches of a loader weigh. Raises RuntimeError with what its dataset raises.
+
+    In a copy of this process: what the dataset opens meanwhile must not be open in workers that checks start.
+    """
+    seen.fetched += [Fetched(*each) for each in apart(lambda: _fetched(seen), 2 * _SECONDS)]
+
+
+def _fetched(seen: Seen) -> list[Fetched]:
+    from torch.utils.data.dataloader import _DatasetKind
+
+    loader, begun = seen.loader, time.monotonic()
+    fetcher = _DatasetKind.create_fetcher(
+        loader._dataset_kind, seen.dataset, loader._auto_collation, seen.collate_fn, seen.drop_last
+    )
+    found, largest = [], -1
+    for index in itertools.islice(iter(loader._index_sampler), _BATCHES):
+        started = time.perf_counter()
+        try:
+            weight = weigh(fetcher.fetch(index))
+        except StopIteration:
+            break
+        pages, spent = weight.pages, time.perf_counter() - started
+        storages, largest = (weight.storages if pages > largest else None), max(pages, largest)
+        count = len(index) if loader._auto_collation else None
+        found.append(Fetched(os.getpid(), -1, count, weight.size, pages, storages, weight.pickled, spent, 0.0))
+        if time.monotonic() - begun > _SECONDS:
+            break
+    return found

@@ -10,10 +10,9 @@ import weakref
 from typing import Any
 
 from trainlaunch.inside.code_places import caller
-from trainlaunch.inside.probe.base import norms
-from trainlaunch.inside.probe.base.loader_stats import Fetched, Seen
-from trainlaunch.inside.probe.base.noticing import notice
-from trainlaunch.inside.probe.base.results import Results
+from trainlaunch.inside.probe.base.loader_stats import Fetched, Seen, notice
+from trainlaunch.inside.probe.base.training_hooks import watch_batchnorm
+from trainlaunch.inside.probe.base.worker_results import Results
 
 _INDICES = 4096  # of a sampler that are compared
 _AS_IF_TWO = 4  # batches: two workers that prefetch two each
@@ -155,7 +154,7 @@ class Loops:
         if torch.is_grad_enabled():
             found.seen.with_grad += 1
             if found.seen.with_grad == 1:
-                norms.watch()
+                watch_batchnorm()
             self._pending.append(found)
         found.returned_at = time.monotonic()
         try:

@@ -10,8 +10,7 @@ import time
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
-from trainlaunch.inside.probe.base.code_reading import beside
-from trainlaunch.inside.probe.base.dataset_objects import OBJECTS, children, is_array, is_frame
+from trainlaunch.inside.probe.base.dataset_objects import OBJECTS, beside, children, is_array, is_frame
 
 _LIMITS = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes")
 _CONTAINERS = (list, tuple, dict, set, frozenset, collections.deque)

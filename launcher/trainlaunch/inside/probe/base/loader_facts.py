@@ -10,8 +10,7 @@ import statistics
 from typing import Any
 
 from trainlaunch.inside.probe.base.loader_stats import Seen
-from trainlaunch.inside.probe.base.pickling import for_child
-from trainlaunch.inside.probe.base.storages import Weight, walk, weigh
+from trainlaunch.inside.probe.base.transfer import Weight, for_child, walk, weigh
 
 _BOUND = 3  # times that a number comes up before it is one
 _WHOLE = 0.02  # of a batch: a label or a loss that is kept is no batch

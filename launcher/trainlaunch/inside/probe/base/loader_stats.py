@@ -2,11 +2,29 @@
 
 from __future__ import annotations
 
+import functools
+import importlib
 import inspect
 import weakref
-from typing import Any, NamedTuple
+from collections.abc import Callable
+from typing import Any, NamedTuple, TypeVar
 
-from trainlaunch.inside.probe.base.held import Held
+from torch.multiprocessing.reductions import StorageWeakRef
+
+from trainlaunch.inside.probe.base.isolation import Late, limited
+from trainlaunch.inside.probe.base.transfer import walk
+
+# What `notice` notes, each by a function notice_NAME of a module of checks.
+NOTICING = {
+    "handles": "handle_in_init",
+    "threads": "worker_start",
+    "values": "worker_start",
+    "caches": "memory_growth",
+    "workers": "worker_failures",
+    "positions": "worker_samples",
+}
+_NOTICING_SECONDS = 3.0
+T = TypeVar("T")
 
 
 class Fetched(NamedTuple):
@@ -51,7 +69,7 @@ class Seen:
         self.fetched: list[Fetched] = []
         self.waiting_since: float | None = None  # time.monotonic() of a __next__ that hasn't returned
         self.problem: BaseException | None = None  # what __next__ raised last, other than its end
-        self.noticed: dict[str, Any] = {}  # by the modules of noticing.py, before the first workers start
+        self.noticed: dict[str, Any] = {}  # by `notice` and by checks
 
     def take(self, loader: Any) -> None:
         """Note the loader that the script has now built here."""
@@ -117,3 +135,81 @@ class Seen:
         # Past what `inject` puts around it, which would report a loader that the script doesn't have.
         inspect.unwrap(DataLoader.__init__)(loader, self.dataset, num_workers=num_workers, **stated)
         return loader
+
+
+class _Batch(NamedTuple):
+    storages: list[tuple[Any, int, int]]  # a weak reference, its number in this process, its bytes
+    size: int
+
+    def alive(self, excluded: frozenset[int]) -> float:
+        """Return which part of its bytes is still held."""
+        alive = sum(size for ref, number, size in self.storages if number not in excluded and not ref.expired())
+        return alive / self.size
+
+
+class Held:
+    """Follows the batches of one loader by their storages: a view, or a part that is kept, holds its own alone."""
+
+    def __init__(self) -> None:
+        self._batches: list[_Batch] = []
+        self.size = 0
+        """Bytes of the batch that came last."""
+        self.series: list[float] = []
+        """Batches alive each time that one came, itself included."""
+
+    def comes(self, batch: Any) -> None:
+        """Note a batch that the script now gets. Raises what pickle raises."""
+        self.series.append(1 + self.alive())
+        found: dict[int, tuple[Any, int, int]] = {}
+
+        def note(storage: Any) -> None:
+            if storage.nbytes():
+                found[storage._cdata] = (StorageWeakRef(storage), storage._cdata, storage.nbytes())
+
+        walk(batch, note)
+        self.size = sum(size for _, _, size in found.values())
+        if found:
+            self._batches.append(_Batch(list(found.values()), self.size))
+
+    def alive(self, excluded: frozenset[int] = frozenset()) -> float:
+        """Return how many batches are alive; storages of these numbers don't count."""
+        self._batches = [each for each in self._batches if each.alive(frozenset())]
+        return sum(each.alive(excluded) for each in self._batches)
+
+
+def notice(seen: Seen) -> None:
+    """Note what checks want to know later of a loader, before its first iterator starts workers.
+
+    Afterwards it may be another. One that raises or is late notes nothing.
+    """
+    for name in NOTICING:
+        try:
+            with limited(_NOTICING_SECONDS):
+                seen.noticed[name] = _noticing(name)(seen)
+        except (Late, Exception):
+            seen.noticed[name] = None
+
+
+def noticed(seen: Seen, name: str) -> Any:
+    """Return what a function noted; of a loader that was never iterated, what it notes now."""
+    if name not in seen.noticed and not seen.iterators:
+        seen.noticed[name] = _noticing(name)(seen)
+    return seen.noticed.get(name)
+
+
+def _noticing(name: str) -> Any:
+    module = importlib.import_module(f"trainlaunch.inside.probe.checks.{NOTICING[name]}")
+    return getattr(module, f"notice_{name}")
+
+
+def once_per_loader(function: Callable[[Seen], T]) -> Callable[[Seen], T]:
+    """Make a function of what was seen of a loader keep its result; one that raises is called anew."""
+    known: dict[int, tuple[Seen, T]] = {}  # with what is seen, or another could get its id
+
+    @functools.wraps(function)
+    def kept(seen: Seen) -> T:
+        if id(seen) not in known:
+            known[id(seen)] = seen, function(seen)
+        return known[id(seen)][1]
+
+    return kept

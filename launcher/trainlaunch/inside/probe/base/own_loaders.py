@@ -1,13 +1,23 @@
-"""Loaders of probe's own over a script's dataset: its workers, their start and its collate_fn, but other indices."""
+"""Loaders of probe's own over a script's dataset: its workers, their start and its collate_fn, but other indices.
+
+With them: how long workers take to start, and what each worker yields of an iterable dataset, as hashes.
+"""
 
 from __future__ import annotations
 
 import itertools
 import multiprocessing
+import time
 from collections.abc import Callable, Iterator
-from typing import Any
+from statistics import median
+from typing import Any, NamedTuple
 
-from trainlaunch.inside.probe.base.loader_stats import Seen
+from trainlaunch.inside.probe.base.digest import digest, parts_of
+from trainlaunch.inside.probe.base.isolation import apart
+from trainlaunch.inside.probe.base.loader_stats import Seen, once_per_loader
+
+START_SECONDS = 60.0
+STREAM_SECONDS, READING_SECONDS, MAX_WORKERS, MAX_SAMPLES = 60.0, 10.0, 16, 256
 
 
 def trial_loader(
@@ -93,3 +103,94 @@ def is_shuffled(seen: Seen) -> bool:
     sampler = getattr(seen.batch_sampler, "sampler", seen.sampler)
     in_order = type(sampler) is SequentialSampler
     return not (in_order or (isinstance(sampler, DistributedSampler) and not sampler.shuffle))
+
+
+class _Moment:
+    """A collate_fn that returns when a worker has its first samples, and when it was ready to read them."""
+
+    def __init__(self, seen: Seen) -> None:
+        self.init = seen.worker_init_fn
+        self.ready = 0.0
+
+    def start(self, worker: int) -> None:
+        if self.init is not None:
+            self.init(worker)
+        self.ready = time.monotonic()
+
+    def __call__(self, data: Any) -> float:
+        return self.ready
+
+
+@once_per_loader
+def start_seconds(seen: Seen) -> float:
+    """Return the seconds from the start of the loader's workers until the last could read, and for their end.
+
+    The least of two, since other processes take time too; once a loader. Raises what `apart` raises.
+    """
+    return float(apart(lambda: min(_start_seconds(seen), _start_seconds(seen)), START_SECONDS))
+
+
+def _start_seconds(seen: Seen) -> float:
+    moment = _Moment(seen)
+    batches = None
+    if not seen.iterable:
+        first = next(iter(first_batches(seen, 1)))
+        index = first[0] if isinstance(first, list) and seen.batch_sampler is not None else first
+        batches = [[index]] * seen.num_workers
+    begun = time.monotonic()
+    iterator = iter(trial_loader(seen, seen.num_workers, moment, moment.start, batches))
+    ready = [next(iterator, begun) for _ in range(seen.num_workers)]
+    ending = time.monotonic()
+    del iterator
+    return max(ready) - begun + time.monotonic() - ending
+
+
+def batch_seconds(seen: Seen) -> float:
+    """Return the seconds that the script takes for a batch, waiting and step, without the first; 0 if unknown."""
+    both = [wait + step for wait, step in zip(seen.waits[1:], seen.steps[1:])]
+    return median(both) if both else 0.0
+
+
+def batches_of_epoch(seen: Seen) -> int | None:
+    """Return how many batches an epoch has, of a stream how many one had that was seen; None where that isn't known."""
+    if seen.iterable:
+        return max(seen.whole, default=None)
+    try:
+        return len(indices_asked(seen))
+    except TypeError:  # a sampler without a length
+        return None
+
+
+class Stream(NamedTuple):
+    """Hashes of each worker's samples in order, and whether every worker came to its end; texts of their parts."""
+
+    workers: list[list[str]]
+    ended: bool
+    parts: list[list[list[str]]]
+
+
+def _of_worker(data: Any) -> tuple[int, str, list[str]]:
+    from torch.utils.data import get_worker_info
+
+    return get_worker_info().id, digest(data), parts_of(data[0] if isinstance(data, list) and len(data) == 1 else data)
+
+
+@once_per_loader
+def stream(seen: Seen) -> Stream:
+    """Return what the loader's workers yield, of two where it has fewer; measured once. Raises what `apart` raises."""
+    return Stream(*apart(lambda: _read_stream(seen), STREAM_SECONDS))
+
+
+def _read_stream(seen: Seen) -> tuple[list[list[str]], bool, list[list[list[str]]]]:
+    workers = max(2, min(seen.num_workers, MAX_WORKERS))
+    found: list[list[str]] = [[] for _ in range(workers)]
+    parts: list[list[list[str]]] = [[] for _ in range(workers)]
+    deadline = 0.0
+    for worker, each, own in trial_loader(seen, workers, _of_worker):
+        deadline = deadline or time.monotonic() + READING_SECONDS  # from the first sample on
+        found[worker].append(each)
+        parts[worker].append(own)
+        # Workers take turns: once one gives its second sample, those without a first have come to their end.
+        if max(map(len, found)) > MAX_SAMPLES or (time.monotonic() > deadline and max(map(len, found)) > 1):
+            return found, False, parts[:2]
+    return found, True, parts[:2]

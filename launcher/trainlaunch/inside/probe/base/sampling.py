@@ -10,7 +10,7 @@ import time
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-from trainlaunch.inside.probe.base.limits import Late
+from trainlaunch.inside.probe.base.isolation import Late
 from trainlaunch.inside.probe.base.loader_stats import Seen
 from trainlaunch.inside.probe.base.own_loaders import first_indices, sampler_of
 

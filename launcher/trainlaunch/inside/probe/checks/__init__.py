@@ -7,49 +7,60 @@ and mostly in the thread, that iterated the loader, and that ends afterwards: it
 from __future__ import annotations
 
 import importlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple
 
-from trainlaunch.inside.probe.base.limits import Late, limited
+from trainlaunch.inside.probe.base.isolation import Late, limited
 from trainlaunch.inside.probe.base.loader_stats import Seen
 
 
 class Check(NamedTuple):
-    """`function(seen)` of `module`, a module of this package, yields what it finds of `defect` within `seconds`."""
+    """`function(seen)` of `module`, a module of this package, yields what it finds of `defect` within `seconds`.
+
+    Without one it is called as the defect, with underscores.
+    """
 
     defect: str
     module: str
-    function: str = "check"
     seconds: float = 20.0
+    function: str = ""
+
+    def load(self) -> Callable[[Seen], Iterable[dict[str, Any]]]:
+        """Return the function; its module is loaded with the first of its checks."""
+        module = importlib.import_module(f"{__name__}.{self.module}")
+        loaded: Callable[[Seen], Iterable[dict[str, Any]]] = getattr(
+            module, self.function or self.defect.replace("-", "_")
+        )
+        return loaded
 
 
 CHECKS: tuple[Check, ...] = (
-    Check("worker-hang", "worker_hang"),
-    Check("threads-before-fork", "threads_before_fork"),
-    Check("kept-batches", "kept_batches"),
-    Check("stale-dataset", "stale_dataset"),
-    Check("unpicklable", "unpicklable"),
-    Check("copy-on-write-growth", "memory", "growth"),
-    Check("in-memory-dataset", "memory", "copies"),
-    Check("worker-dependent-samples", "worker_dependent_samples", seconds=60.0),
-    Check("repeated-augmentation", "repeated_augmentation", seconds=60.0),
-    Check("repeated-epochs", "repeated_epochs", seconds=60.0),
-    Check("unsharded-iterable", "unsharded_iterable", seconds=60.0),
-    Check("idle-workers", "idle_workers", seconds=60.0),
-    Check("batchnorm-last-batch", "batchnorm_last_batch"),
-    Check("validation-drop-last", "validation_drop_last"),
-    Check("iterators-rebuilt", "iterators_rebuilt", seconds=60.0),
-    Check("no-persistent-workers", "no_persistent_workers", seconds=60.0),
-    Check("no-pin-memory", "no_pin_memory"),
-    Check("slow-collate", "slow_collate"),
-    Check("padding-waste", "padding_waste", seconds=30.0),
+    Check("worker-hang", "worker_failures"),
+    Check("threads-before-fork", "worker_start"),
+    Check("kept-batches", "memory_growth"),
+    Check("stale-dataset", "worker_start"),
+    Check("unpicklable", "worker_failures"),
+    Check("copy-on-write-growth", "memory_growth"),
+    Check("in-memory-dataset", "memory_growth"),
+    Check("worker-dependent-samples", "worker_samples", 60.0),
+    Check("repeated-augmentation", "draws", 60.0),
+    Check("repeated-epochs", "draws", 60.0),
+    Check("unsharded-iterable", "worker_samples", 60.0),
+    Check("idle-workers", "worker_samples", 60.0),
+    Check("batchnorm-last-batch", "samples"),
+    Check("validation-drop-last", "samples"),
+    Check("iterators-rebuilt", "lost_time", 60.0),
+    Check("no-persistent-workers", "lost_time", 60.0),
+    Check("no-pin-memory", "lost_time"),
+    Check("slow-collate", "lost_time"),
+    Check("padding-waste", "padding_waste", 30.0),
     # Those that read samples in this process come last: what they open is open in workers that are forked afterwards.
-    Check("cache-per-rank", "caching"),
+    Check("cache-per-rank", "memory_growth"),
     Check("handle-in-init", "handle_in_init"),
-    Check("sample-exception", "samples", "raised", 40.0),
-    Check("none-sample", "samples", "none"),
-    Check("zero-sample", "samples", "empty"),
-    Check("unpicklable", "unpicklable", "batch"),
+    Check("sample-exception", "samples", 40.0),
+    Check("none-sample", "samples"),
+    Check("zero-sample", "samples"),
+    Check("unpicklable", "worker_failures", function="unpicklable_batch"),
 )
 
 
@@ -66,8 +77,7 @@ def _found(check: Check, seen: Seen) -> Iterator[tuple[str, dict[str, Any]]]:
     found: list[dict[str, Any]] = []
     try:
         with limited(check.seconds):
-            module = importlib.import_module(f"{__name__}.{check.module}")
-            for facts in getattr(module, check.function)(seen):
+            for facts in check.load()(seen):
                 found.append(facts)
         problem = ""
     except Late:

@@ -10,13 +10,11 @@ from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 from trainlaunch.inside.code_places import is_made_by_script
-from trainlaunch.inside.probe.base.code_reading import beside, names_of_function, names_of_holder
-from trainlaunch.inside.probe.base.dataset_objects import Held, held
+from trainlaunch.inside.probe.base.dataset_objects import Held, beside, held, names_of_function, names_of_holder
 from trainlaunch.inside.probe.base.loader_facts import start_method
-from trainlaunch.inside.probe.base.loader_stats import Seen
-from trainlaunch.inside.probe.base.noticing import noticed
-from trainlaunch.inside.probe.base.pickling import pickle_error
+from trainlaunch.inside.probe.base.loader_stats import Seen, noticed
 from trainlaunch.inside.probe.base.sampling import samples
+from trainlaunch.inside.probe.base.transfer import pickle_error
 
 FILE, LOCK, CUDA, IMAGE = "file", "lock", "CUDA", "image"
 # The package of a class, its name, and what users call it. The first that fits any class of an object's counts.
@@ -63,7 +61,7 @@ class Handle(NamedTuple):
     locked: bool
 
 
-def notice(seen: Seen) -> list[Handle]:
+def notice_handles(seen: Seen) -> list[Handle]:
     """Return the handles that are open before the first iterator of a loader starts its workers."""
     found: list[Handle] = []
     inside: list[str] = []  # paths of handles, whose own parts are no second finding
@@ -86,9 +84,9 @@ def _of_classes(dataset: Any) -> Iterator[Held]:
                 yield one if one.holder is not None else each
 
 
-def check(seen: Seen) -> Iterator[dict[str, Any]]:
+def handle_in_init(seen: Seen) -> Iterator[dict[str, Any]]:
     """Yield each handle that the workers share, or would share where the loader has none yet."""
-    handles: list[Handle] = noticed(seen, "handle_in_init") or []
+    handles: list[Handle] = noticed(seen, "handles") or []
     if start_method(seen) != "fork":  # each worker gets what can be pickled, and makes its own classes and modules
         handles = [each for each in handles if pickle_error(_root(seen, each.held.path)) is not None]
     done: set[tuple[int, str]] = set()  # of a list of handles one is said

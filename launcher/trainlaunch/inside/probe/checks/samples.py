@@ -1,4 +1,4 @@
-"""Single samples: those that raise, that are None, that hold nothing but zeros. One pass over some serves all three."""
+"""Single samples that raise, are None or hold nothing but zeros, and last batches that training or evaluation miss."""
 
 from __future__ import annotations
 
@@ -11,14 +11,16 @@ from typing import Any, NamedTuple
 
 from trainlaunch.inside.code_places import frame_of_script
 from trainlaunch.inside.probe.base.dataset_objects import held, is_array, parts
-from trainlaunch.inside.probe.base.loader_stats import Seen
+from trainlaunch.inside.probe.base.loader_stats import Seen, once_per_loader
+from trainlaunch.inside.probe.base.own_loaders import is_shuffled, samples_of_last_batch
 from trainlaunch.inside.probe.base.sampling import Sample, samples
+from trainlaunch.inside.probe.base.training_hooks import batchnorm_inputs, values_of_channel
 
 COUNT = 64
 _WORKER_SECONDS = 15
 NAMED = 8  # indices that a finding names
-MOST_PARTS = 64  # of a sample that are looked at
-FEWEST = 16  # elements of what can be called empty: a label or a short vector may well be 0
+MAX_PARTS = 64  # of a sample that are looked at
+MIN_ELEMENTS = 16  # elements of what can be called empty: a label or a short vector may well be 0
 ZERO, BLANK, VARIED, ONE_VALUE = "zero", "blank", "varied", "one value"
 
 
@@ -29,23 +31,19 @@ class Content(NamedTuple):
     content: str | None
 
 
-_known: dict[int, tuple[Seen, list[Sample]]] = {}  # with what is seen, or another could get its id
-
-
+@once_per_loader
 def _read(seen: Seen) -> list[Sample]:
     """Return the samples that were read of a loader, once for all checks."""
-    if id(seen) not in _known:
-        _known[id(seen)] = seen, list(samples(seen, COUNT))
-    return _known[id(seen)][1]
+    return list(samples(seen, COUNT))
 
 
-def raised(seen: Seen) -> Iterator[dict[str, Any]]:
+def sample_exception(seen: Seen) -> Iterator[dict[str, Any]]:
     """Yield what reading a sample raises: the exception itself, which a worker's may hide."""
     found = _read(seen)
     failed = [each for each in found if each.error is not None]
     error = failed[0].error if failed else None
     if error is not None and (seen.num_workers == 0 or _fails_in_worker(seen, failed[0].index)):
-        yield {**_told(failed, found), **facts_of_error(error)}
+        yield {**_facts(failed, found), **facts_of_error(error)}
 
 
 def _fails_in_worker(seen: Seen, index: Any) -> bool:
@@ -86,19 +84,19 @@ def can_be_raised_again(error: BaseException) -> bool:
     return True
 
 
-def none(seen: Seen) -> Iterator[dict[str, Any]]:
+def none_sample(seen: Seen) -> Iterator[dict[str, Any]]:
     """Yield a sample that is None, or has a part that is, where the loader's collate_fn can't take that."""
     read_well = [each for each in _read(seen) if each.error is None]
     missing = [(each, path) for each in read_well for path in [_path_of_none(each.value)] if path is not None]
     for sample, path in missing[:1]:
         if _collate_fails(seen, sample.value, read_well):
-            yield {**_told([each for each, _ in missing], read_well), "path": path}
+            yield {**_facts([each for each, _ in missing], read_well), "path": path}
 
 
 def _path_of_none(value: Any, path: str = "sample") -> str | None:
     if value is None:
         return path
-    paths = (_path_of_none(each, path + suffix) for suffix, each in itertools.islice(parts(value), MOST_PARTS))
+    paths = (_path_of_none(each, path + suffix) for suffix, each in itertools.islice(parts(value), MAX_PARTS))
     return next((found for found in paths if found is not None), None)
 
 
@@ -118,7 +116,7 @@ def _fails(seen: Seen, data: Any) -> bool:
     return False
 
 
-def empty(seen: Seen) -> Iterator[dict[str, Any]]:
+def zero_sample(seen: Seen) -> Iterator[dict[str, Any]]:
     """Yield samples whose largest array holds one value, where others hold many: a file that could not be read, say."""
     read_well = [each for each in _read(seen) if each.error is None]
     contents = [Content(each, content_of(each.value)) for each in read_well]
@@ -132,7 +130,7 @@ def empty(seen: Seen) -> Iterator[dict[str, Any]]:
             return
     elif any(each.content == BLANK for each in bare) or not _comes_from_file(seen, bare):
         return  # made up
-    yield {**_told([each.sample for each in bare], read_well), "content": bare[0].content}
+    yield {**_facts([each.sample for each in bare], read_well), "content": bare[0].content}
 
 
 def _comes_from_file(seen: Seen, found: list[Content]) -> bool:
@@ -144,7 +142,7 @@ def _comes_from_file(seen: Seen, found: list[Content]) -> bool:
 
 def content_of(value: Any) -> str | None:
     """Return what the largest array of a sample holds; None where none has FEWEST elements."""
-    arrays = [(size, each) for each in _arrays(value) for size in [_size(each)] if size >= FEWEST]
+    arrays = [(size, each) for each in _arrays(value) for size in [_size(each)] if size >= MIN_ELEMENTS]
     if not arrays:
         return None
     array = max(arrays, key=lambda each: each[0])[1]
@@ -171,7 +169,7 @@ def _arrays(value: Any, depth: int = 0) -> Iterator[Any]:
     """Yield the tensors and NumPy arrays of a sample; an image of PIL, and bytes, as an array."""
     inner, numpy = parts(value), sys.modules.get("numpy")
     if inner:
-        for _, each in inner[:MOST_PARTS] if depth < 6 else ():
+        for _, each in inner[:MAX_PARTS] if depth < 6 else ():
             yield from _arrays(each, depth + 1)
     elif hasattr(value, "getextrema") and hasattr(value, "tobytes"):
         if numpy is not None:
@@ -183,7 +181,7 @@ def _arrays(value: Any, depth: int = 0) -> Iterator[Any]:
         yield value
 
 
-def _told(found: list[Sample], tried: list[Sample]) -> dict[str, Any]:
+def _facts(found: list[Sample], tried: list[Sample]) -> dict[str, Any]:
     return {
         "index": _shown(found[0].index),
         "file": found[0].file,
@@ -195,3 +193,26 @@ def _told(found: list[Sample], tried: list[Sample]) -> dict[str, Any]:
 
 def _shown(index: Any) -> Any:
     return index if isinstance(index, (int, str)) else repr(index)[:100]
+
+
+def batchnorm_last_batch(seen: Seen) -> Iterator[dict[str, Any]]:
+    """Yield one finding where a layer in training mode got no more values for a channel than the batch had samples."""
+    if seen.iterable or not seen.trained or seen.batch_sampler is None:
+        return
+    sizes = {each.samples for each in seen.fetched} | {seen.batch_size}
+    layers = sorted(
+        {kind for kind, shape in batchnorm_inputs if shape[0] in sizes and values_of_channel(shape) == shape[0]}
+    )
+    if layers and not seen.drop_last and samples_of_last_batch(seen) == 1:
+        yield {"layers": layers[:3], "batch_size": seen.batch_size, "samples": len(seen.batch_sampler.sampler)}
+
+
+def validation_drop_last(seen: Seen) -> Iterator[dict[str, Any]]:
+    """Yield one finding for a loader that never trains, isn't shuffled, and drops some of its samples."""
+    sampler = seen.batch_sampler
+    if seen.iterable or seen.trained or not getattr(sampler, "drop_last", False) or is_shuffled(seen):
+        return
+    dropped = samples_of_last_batch(seen)
+    if dropped:
+        samples = len(sampler.sampler)
+        yield {"samples": samples, "dropped": dropped, "batch_size": sampler.batch_size, "ran": seen.order is not None}

@@ -1,4 +1,4 @@
-"""Workers read other samples than one process does: they share the position of a file, or a library's state."""
+"""Workers that read other samples than one process does, all yield the same ones, or yield none."""
 
 from __future__ import annotations
 
@@ -11,13 +11,15 @@ from typing import Any, NamedTuple
 
 from trainlaunch.inside.probe.base.dataset_objects import held
 from trainlaunch.inside.probe.base.digest import digest, states
-from trainlaunch.inside.probe.base.fork_copy import apart
+from trainlaunch.inside.probe.base.isolation import apart
 from trainlaunch.inside.probe.base.loader_stats import Seen
-from trainlaunch.inside.probe.base.own_loaders import trial_loader
+from trainlaunch.inside.probe.base.own_loaders import MAX_WORKERS, stream, trial_loader
 from trainlaunch.inside.probe.base.sampling import indices
 
-SECONDS, WORKERS, SAMPLES, BATCH, MOST_RAISED = 40.0, 4, 64, 16, 20
+SECONDS, WORKERS, SAMPLES, BATCH, MAX_RAISED = 40.0, 4, 64, 16, 20
 ALONE, READING, BRIEFLY = 1.0, 3.0, 0.5  # seconds of reading; briefly where no file is open that workers could share
+MIN_SAMPLES, MAX_REPEATS = 4, 0.1
+OF_PART, CHANGES = 32, 0.3  # samples of which one part is compared; how many differ there from the one before
 
 
 class _Alone(NamedTuple):
@@ -28,12 +30,12 @@ class _Alone(NamedTuple):
     raised: bool
 
 
-def notice(seen: Seen) -> dict[int, tuple[str, int]]:
+def notice_positions(seen: Seen) -> dict[int, tuple[str, int]]:
     """Return the files that are open for reading before the first iterator, and where each is read next."""
     return _positions()
 
 
-def check(seen: Seen) -> Iterator[dict[str, Any]]:
+def worker_dependent_samples(seen: Seen) -> Iterator[dict[str, Any]]:
     """Yield one finding where a worker read a sample wrong that it also read right, or where it alone raises.
 
     A dataset that draws by worker gives the same sample each time or never the same, and is none.
@@ -83,7 +85,7 @@ def _together(seen: Seen, alone: _Alone) -> dict[str, Any]:
             break
         except Exception as problem:  # what the script's own code raised in a worker
             raised.append(_last_line(problem))
-        if time.monotonic() > deadline or len(raised) > MOST_RAISED:
+        if time.monotonic() > deadline or len(raised) > MAX_RAISED:
             break
     wrong, after = [] if alone.random else _wrong(samples, [value for _, value in right]), _positions()
     moved = [name for each, (name, at) in before.items() if each in after and _moved((name, at), after[each])]
@@ -136,7 +138,7 @@ def _moved(before: tuple[str, int], after: tuple[str, int]) -> bool:
 
 def _opened_since(seen: Seen) -> bool:
     """Whether a file was opened while this process read samples: a worker would open its own."""
-    before = seen.noticed.get("worker_dependent_samples")
+    before = seen.noticed.get("positions")
     return before is None or any(before.get(each, ("",))[0] != name for each, (name, _) in _positions().items())
 
 
@@ -148,3 +150,73 @@ def _has_lock(seen: Seen) -> bool:
 def _last_line(problem: BaseException) -> str:
     lines = str(problem).strip().splitlines()  # torch raises it again with the worker's traceback as text
     return lines[-1].strip() if lines else type(problem).__name__
+
+
+def unsharded_iterable(seen: Seen) -> Iterator[dict[str, Any]]:
+    """Yield one finding where two workers give the same sequence, or all that there is in another order."""
+    if not seen.iterable:
+        return
+    found = stream(seen)
+    given = [each for each in found.workers if each]
+    if len(given) < 2 or min(map(len, given)) < MIN_SAMPLES:
+        return
+    first, second = given[:2]
+    count = min(len(first), len(second))
+    if _in_order(first[:count], second[:count]) or (found.ended and _in_any_order(first, second)):
+        yield {"samples": count, "ended": found.ended, "num_workers": seen.num_workers, "part": None}
+        return
+    alike = [number for number, pair in enumerate(_columns(found.parts)) if _is_one_order(*pair)]
+    if alike and not set(first) & set(second):  # what else they have is augmented at random
+        yield {"samples": count, "ended": found.ended, "num_workers": seen.num_workers, "part": alike[0]}
+
+
+def _columns(samples: list[list[list[str]]]) -> list[tuple[list[str], list[str]]]:
+    """Return each part of the samples as two workers gave it."""
+    given = [[list(each) for each in zip(*worker)] for worker in samples if worker]
+    return list(zip(given[0], given[1])) if len(given) == 2 else []
+
+
+def _is_one_order(first: list[str], second: list[str]) -> bool:
+    """Whether one part of many samples has one order that no two shares have by chance: names of files, labels.
+
+    Labels that are sorted or that alternate are equal in shares as well, and so are numbers that count them.
+    """
+    count = min(len(first), len(second))
+    first, second = first[:count], second[:count]
+    if count < OF_PART or first != second or sum(a != b for a, b in zip(first[1:], first)) < CHANGES * count:
+        return False
+    if any(first[period:] == first[:-period] for period in range(1, count // 2 + 1)):
+        return False
+    numbers = [float(each[1:]) for each in first if each.startswith("#")]
+    steps = {round(after - before, 9) for after, before in zip(numbers[1:], numbers)}
+    return len(numbers) < count or len(steps) > 1
+
+
+def _in_order(first: list[str], second: list[str]) -> bool:
+    """Whether both are one sequence; one of a few values that alternate tells nothing."""
+    return first == second and len(set(first)) >= max(MIN_SAMPLES, len(first) // 4)
+
+
+def _in_any_order(first: list[str], second: list[str]) -> bool:
+    """Whether both hold the same samples, and hardly one twice."""
+    return set(first) == set(second) and len(set(first)) >= (1 - MAX_REPEATS) * max(len(first), len(second))
+
+
+def idle_workers(seen: Seen) -> Iterator[dict[str, Any]]:
+    """Yield one finding where some workers give samples and others none."""
+    if not seen.iterable or not 2 <= seen.num_workers <= MAX_WORKERS:
+        return
+    found = stream(seen)
+    idle = [worker for worker, samples in enumerate(found.workers) if not samples]
+    busy = len(found.workers) - len(idle)
+    if idle and busy and max(map(len, found.workers)) > 1:
+        yield {"idle": idle, "busy": busy, "num_workers": seen.num_workers, "shards": _shards(seen.dataset)}
+
+
+def _shards(dataset: Any) -> Any:
+    """Return the number of shards that the dataset itself states, None where it doesn't."""
+    for name in ("num_shards", "n_shards"):
+        value = getattr(dataset, name, None)
+        if isinstance(value, int):
+            return value
+    return None

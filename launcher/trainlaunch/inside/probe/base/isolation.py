@@ -1,15 +1,20 @@
-"""Runs a function in a forked copy of this process: what it reads, opens, draws or breaks stays there."""
+"""Runs the script's own code apart for a check: in a forked copy of this process, or with a limit of time.
+
+What a copy reads, opens, draws or breaks stays there.
+"""
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import select
 import signal
 import sys
+import threading
 import time
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, NoReturn
 
 in_copy = False  # whether this process is such a copy
@@ -79,3 +84,27 @@ def _end(pid: int) -> None:
         os.waitpid(pid, 0)
     except (ProcessLookupError, ChildProcessError):
         return
+
+
+class Late(BaseException):
+    """The time is over; no Exception, because scripts catch those."""
+
+
+@contextlib.contextmanager
+def limited(seconds: float) -> Iterator[None]:
+    """Raise Late in this block after `seconds`, and each second again; without limit outside the main thread."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def ring(number: int, frame: Any) -> None:
+        raise Late
+
+    before = signal.signal(signal.SIGALRM, ring)
+    timer = signal.setitimer(signal.ITIMER_REAL, seconds, 1.0)  # the script's own, if it has one
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0.0)
+        signal.signal(signal.SIGALRM, before)
+        signal.setitimer(signal.ITIMER_REAL, *timer)

@@ -1,13 +1,20 @@
-"""What a batch or a dataset weighs when a DataLoader moves it between processes: nothing is copied or shared."""
+"""What a batch or a dataset weighs when it moves between processes, and whether it can: nothing is copied or shared.
+
+Pickles are written as multiprocessing does for a worker, into nothing: no tensor is moved to shared memory.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import contextlib
+from collections.abc import Callable, Iterator
+from multiprocessing import context
 from multiprocessing.reduction import ForkingPickler
 from typing import Any, NamedTuple
 
 import torch
 from torch.multiprocessing import reductions
+
+from trainlaunch.inside.probe.base.dataset_objects import is_array
 
 PAGE = 4096  # bytes; the host rounds again to the pages of its machine
 
@@ -78,3 +85,35 @@ def walk(value: Any, note: Callable[[Any], None]) -> int:
     pickler.dispatch_table = {**pickler.dispatch_table, **changed}
     pickler.dump(value)
     return sink.length
+
+
+def pickle_error(value: Any) -> Exception | None:
+    """Return what pickling `value` for another process raises; None where it can be pickled."""
+    if is_array(value) and str(value.dtype) != "object":
+        return None
+    with for_child():
+        try:
+            walk(value, lambda storage: None)
+        except Exception as error:  # PicklingError, and whatever a class's own methods raise
+            return error
+    return None
+
+
+@contextlib.contextmanager
+def for_child() -> Iterator[None]:
+    """Pickle in this block as for a child that starts: what multiprocessing shares is pickled for one alone."""
+    before = context.get_spawning_popen()
+    child: Any = _Child()
+    context.set_spawning_popen(child)
+    try:
+        yield
+    finally:
+        context.set_spawning_popen(before)
+
+
+class _Child:
+    """Stands for the child that multiprocessing would start."""
+
+    def duplicate_for_child(self, descriptor: int) -> int:
+        """Return the number under which the child would have a descriptor."""
+        return descriptor

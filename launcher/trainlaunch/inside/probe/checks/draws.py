@@ -1,4 +1,4 @@
-"""Generators of random numbers of a map-style dataset, over two epochs with workers that start anew."""
+"""Generators of random numbers that give the same numbers in all workers, or in each epoch."""
 
 from __future__ import annotations
 
@@ -10,17 +10,20 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from trainlaunch.inside.probe.base.dataset_objects import held
 from trainlaunch.inside.probe.base.digest import states
-from trainlaunch.inside.probe.base.fork_copy import apart
-from trainlaunch.inside.probe.base.loader_stats import Seen
+from trainlaunch.inside.probe.base.isolation import apart
+from trainlaunch.inside.probe.base.loader_stats import Seen, once_per_loader
 from trainlaunch.inside.probe.base.own_loaders import first_indices, trial_loader
 
-SECONDS = 60.0
+DRAWS_SECONDS = 60.0
 FEW = 8  # indices, among which another is found where a sampler gives some of them twice
 if TYPE_CHECKING:  # Python 3.8 doesn't know such an alias
     # How far a generator came: [before the first fetch, after it, after the same sample was fetched once more, after
     # another one was, if there is one]. The global ones are moved on before the last.
     Course = list[str]
 GLOBAL = ("numpy.random", "random", "torch")
+SEEDING_SECONDS = 10.0
+MAX_PATHS = 10  # that are named
+SEEDED_GLOBALS = ("numpy.random", "random")
 
 
 class Draws(NamedTuple):
@@ -74,15 +77,10 @@ class _Watcher:
         return states(get_worker_info().dataset, self.collate)
 
 
-_known: dict[int, tuple[Seen, Draws]] = {}  # with what is seen, or another could get its id
-
-
+@once_per_loader
 def draws(seen: Seen) -> Draws:
     """Return what two workers draw in two epochs; measured once a loader. Raises what `apart` raises."""
-    key = id(seen)
-    if key not in _known:
-        _known[key] = seen, Draws(apart(lambda: [_epoch(seen, number) for number in range(2)], SECONDS))
-    return _known[key][1]
+    return Draws(apart(lambda: [_epoch(seen, number) for number in range(2)], DRAWS_SECONDS))
 
 
 def _epoch(seen: Seen, number: int) -> list[dict[str, Course]]:
@@ -107,3 +105,65 @@ def _move_on() -> None:
     sys.modules["torch"].rand(1)
     if "numpy" in sys.modules:
         sys.modules["numpy"].random.random()
+
+
+def repeated_augmentation(seen: Seen) -> Iterator[dict[str, Any]]:
+    """Yield one finding of generators that start equal in all workers, move on with each sample, and stay equal."""
+    if seen.iterable or not seen.trained:
+        return
+    found = draws(seen)
+    first, second = found.epochs[0]
+    advancing = list(found.advancing())
+    equal = [path for path in advancing if second.get(path, [])[:3] == first[path][:3]]
+    for path in found.sown():
+        yield _facts(seen, path, first[path], "each sample")
+    if equal:
+        yield {**_facts(seen, equal[0], first[equal[0]], "equal"), "others": equal[1:MAX_PATHS]}
+    if seen.worker_init_fn is not None:
+        ignoring = apart(lambda: _ignoring(seen), SEEDING_SECONDS)
+        for path in ignoring:
+            if path in advancing and second.get(path) != first[path]:
+                yield _facts(seen, path, first[path], "low bits")
+
+
+def _facts(seen: Seen, path: str, course: list[str], how: str) -> dict[str, Any]:
+    kind = course[0].split(" ")[0]
+    return {"generator": path, "class": kind, "how": how, "num_workers": seen.num_workers}
+
+
+def _ignoring(seen: Seen) -> list[str]:
+    """Return the global generators that worker_init_fn seeds from torch's seed, but not from its low 32 bits."""
+    seeds = [high * 2**32 + low for high in (5, 6) for low in (7, 8, 2**31)]
+    starts = [_start(seen, seed) for seed in seeds]
+    return [
+        path
+        for path in SEEDED_GLOBALS
+        if path in starts[0] and len({each[path] for each in starts[:3]}) == 1 and starts[0][path] != starts[3][path]
+    ]
+
+
+def _start(seen: Seen, seed: int) -> dict[str, str]:
+    """Return the states of generators after worker_init_fn in a worker 0 whose seed is `seed`."""
+    import torch
+    from torch.utils.data._utils import worker
+
+    random.seed(0)
+    if "numpy" in sys.modules:
+        sys.modules["numpy"].random.seed(0)
+    torch.manual_seed(seed)
+    worker._worker_info = worker.WorkerInfo(id=0, num_workers=2, seed=seed, dataset=seen.dataset)
+    seen.worker_init_fn(0)
+    return states()
+
+
+def repeated_epochs(seen: Seen) -> Iterator[dict[str, Any]]:
+    """Yield one finding of generators that begin each epoch where they began the first; not of workers that live on."""
+    if seen.iterable or not seen.trained or seen.persistent_workers:
+        return
+    found = draws(seen)
+    first, second = (epoch[0] for epoch in found.epochs)
+    equal = [path for path in found.advancing() if second.get(path, [])[:3] == first[path][:3]]
+    if equal:
+        kind = first[equal[0]][0].split(" ")[0]
+        facts = {"generator": equal[0], "class": kind, "others": equal[1:MAX_PATHS]}
+        yield {**facts, "num_workers": seen.num_workers}
