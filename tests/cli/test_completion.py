@@ -18,9 +18,9 @@ from pathlib import Path
 import pytest
 from trainlaunch.cli.arguments.grammar import verbs
 from trainlaunch.cli.arguments.verb_table import VERBS
-from trainlaunch.cli.verbs import completion_scripts
+from trainlaunch.cli.verbs import completion
 
-WRITERS = {"bash": completion_scripts.bash, "zsh": completion_scripts.zsh, "fish": completion_scripts.fish}
+WRITERS = {"bash": completion.bash, "zsh": completion.zsh, "fish": completion.fish}
 # Text typed before Tab, and what must be offered, and what must not.
 OFFERS = [
     ("trainlaunch ", set(VERBS), {"job.yaml", "--target"}),

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import NoReturn
 
 import pytest
-from trainlaunch.cli.arguments import measured_lock
+from trainlaunch.cli.arguments import measuring
 from trainlaunch.cli.verbs import tune as tune_verb
 from trainlaunch.diagnostics import Diagnostic
 from trainlaunch.errors import UsageError
@@ -25,7 +25,7 @@ def disk_fills_up(monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(path: Path, text: str) -> NoReturn:
         raise UsageError([Diagnostic("TL116", f"{path} can't be written: No space left on device", "make room")])
 
-    monkeypatch.setattr(measured_lock, "replace_file", refuse)
+    monkeypatch.setattr(measuring, "replace_file", refuse)
 
 
 @pytest.mark.parametrize("words", [("probe", "--write"), ("tune", "--write"), ("tune", "--html", "tune.html")])

@@ -9,7 +9,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from trainlaunch.inside.tune import gpu
+from trainlaunch.inside.tune import meter
 
 NOT_SUPPORTED = 3  # NVML_ERROR_NOT_SUPPORTED: a MIG instance
 
@@ -64,7 +64,7 @@ def test_nvml_is_asked_for_the_gpu_by_its_place(torch: SimpleNamespace, monkeypa
     """A process may see it under another number."""
     asked: list[bytes] = []
     monkeypatch.setattr(ctypes, "CDLL", lambda name: {"libnvidia-ml.so.1": nvml(asked=asked)}[name])
-    read = gpu.busy_reader()
+    read = meter.busy_reader()
     assert read is not None
     assert (read(), asked) == (42, [b"00000000:1B:00.0"])
 
@@ -89,15 +89,15 @@ def test_a_driver_that_does_not_tell_is_off(
     """The search goes on without the figure."""
     load = ctypes.CDLL
     monkeypatch.setattr(ctypes, "CDLL", lambda name: load(name) if "none-of" in name else library())
-    assert gpu.busy_reader() is None
+    assert meter.busy_reader() is None
 
 
 def test_an_old_torch_or_an_unused_gpu_is_off(torch: SimpleNamespace) -> None:
     """One that doesn't tell where the GPU is, and a script on CPUs of a machine with GPUs."""
     torch.cuda.get_device_properties = lambda _: SimpleNamespace()
-    assert gpu.busy_reader() is None
+    assert meter.busy_reader() is None
     torch.cuda.is_initialized = lambda: False
-    assert gpu.busy_reader() is None
+    assert meter.busy_reader() is None
 
 
 def test_amds_file_is_read_and_may_be_empty(
@@ -105,11 +105,11 @@ def test_amds_file_is_read_and_may_be_empty(
 ) -> None:
     """Its driver leaves it empty at times: no figure then."""
     torch.version.hip = "6.4"
-    monkeypatch.setattr(gpu, "_AMD", f"{tmp_path}/{{:04x}}:{{:02x}}:{{:02x}}.0")
-    assert gpu.busy_reader() is None
+    monkeypatch.setattr(meter, "_AMD", f"{tmp_path}/{{:04x}}:{{:02x}}:{{:02x}}.0")
+    assert meter.busy_reader() is None
     file = tmp_path / "0000:1b:00.0"
     file.write_text("87\n")
-    read = gpu.busy_reader()
+    read = meter.busy_reader()
     assert read is not None
     assert read() == 87
     file.write_text("")

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 import yaml
-from trainlaunch.cli.arguments.measured_lock import keep_probe, keep_tune
+from trainlaunch.cli.arguments.measuring import keep_probe, keep_tune
 from trainlaunch.committed.lock import ImageFacts, lock_text
 from trainlaunch.container.container import container_of
 from trainlaunch.diagnostics import Report

@@ -11,11 +11,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from trainlaunch.cli.arguments import measured_lock
+from trainlaunch.cli.arguments import measuring
 from trainlaunch.cli.verbs import probe as verb
 from trainlaunch.diagnostics import Diagnostic
 from trainlaunch.errors import UsageError
-from trainlaunch.measure import measuring_run as measuring
+from trainlaunch.measure import measuring_run
 from trainlaunch.run.local.backend import LocalBackend
 
 from tests.conftest import Runs
@@ -95,7 +95,7 @@ def test_what_was_seen_is_shown_where_it_can_not_be_kept(
     def refuse(path: Path, text: str) -> None:
         raise UsageError([Diagnostic("TL116", f"{path.name} can't be written: No space left on device", "make room")])
 
-    monkeypatch.setattr(measured_lock, "replace_file", refuse)
+    monkeypatch.setattr(measuring, "replace_file", refuse)
     done = trainlaunch("probe", str(probed(*a_probe())), "--write", "-o", output)
     assert done.returncode == 2
     if output == "json":
@@ -206,7 +206,7 @@ def test_ranks_that_go_on_are_ended(
     trainlaunch: Runs, probed: Probed, monkeypatch: pytest.MonkeyPatch, left: Left
 ) -> None:
     """Rank 0 has what it needs; what the others print as they die is nobody's business."""
-    monkeypatch.setattr(measuring, "LET_END_SECONDS", 0.2)
+    monkeypatch.setattr(measuring_run, "LET_END_SECONDS", 0.2)
     begun = time.monotonic()
     done = trainlaunch(
         "probe", str(probed(*a_probe(), then="print('last words', file=sys.stderr, flush=True); time.sleep(100)"))

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 import yaml
-from trainlaunch.cli.arguments.measured_lock import keep_probe
+from trainlaunch.cli.arguments.measuring import keep_probe
 from trainlaunch.job.measured import Probe
 from trainlaunch.measure.finding import ProbeFinding
 from trainlaunch.measure.findings import DEFECTS

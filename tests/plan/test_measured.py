@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from trainlaunch.cli.arguments.measured_lock import keep_probe, keep_tune
+from trainlaunch.cli.arguments.measuring import keep_probe, keep_tune
 from trainlaunch.diagnostics import Diagnostic
 from trainlaunch.job.measured import Probe, ProbedLoader, Tune
 from trainlaunch.plan.launch_plan import LaunchPlan

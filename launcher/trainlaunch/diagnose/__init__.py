@@ -12,7 +12,7 @@ from trainlaunch.diagnose.base.case import Case
 from trainlaunch.diagnose.base.diagnosis import Diagnosis
 from trainlaunch.diagnose.base.evidence import Evidence
 from trainlaunch.diagnose.base.scan import Scanner, scan_text
-from trainlaunch.diagnose.ranking import ORDER, ranked
+from trainlaunch.diagnose.ranking import ORDER, all_texts, ranked
 from trainlaunch.diagnose.symptoms import (
     dist_timeout_secondary,
     fd_limit,
@@ -24,7 +24,6 @@ from trainlaunch.diagnose.symptoms import (
     tmpdir_unusable,
     unpicklable,
 )
-from trainlaunch.diagnose.vocabulary import all_texts
 
 SYMPTOMS = ORDER
 # What shows in a job that goes on, hangs before what may end it later.

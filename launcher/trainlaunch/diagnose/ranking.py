@@ -1,4 +1,4 @@
-"""Which cause comes first, and what is only the echo of another.
+"""Which cause comes first, what is only the echo of another, and all texts that symptoms ask for.
 
 A log full of consequences names many things. The order is that of causes: what ended a run from outside, what was
 refused before it began, what a full or missing resource breaks, what is wrong in the script, and at last what merely
@@ -8,10 +8,13 @@ repeats that something else happened.
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import cache
 from types import ModuleType
 
+from trainlaunch.diagnose.base import bus_error
 from trainlaunch.diagnose.base.case import Case
 from trainlaunch.diagnose.base.diagnosis import POSSIBLE, Diagnosis
+from trainlaunch.diagnose.base.texts import Text
 from trainlaunch.diagnose.symptoms import (
     batchnorm_last_batch,
     benign,
@@ -208,3 +211,10 @@ def _without_repeats(causes: list[Diagnosis]) -> list[Diagnosis]:
         if each.symptom not in {one.symptom for one in kept} and not (lines and lines <= taken):
             kept.append(each)
     return kept
+
+
+@cache
+def all_texts() -> tuple[Text, ...]:
+    """Return each text once; a symptom may ask for another's."""
+    modules = (bus_error, *ORDER)
+    return tuple(dict.fromkeys(each for module in modules for each in vars(module).values() if isinstance(each, Text)))

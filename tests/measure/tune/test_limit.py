@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from trainlaunch.measure.tune.limit import LIMITS, limit_of
+from trainlaunch.measure.tune.result import LIMITS, limit_of
 
 from tests.measure.tune.made import LOADER, trial
 

@@ -12,12 +12,11 @@ import pytest
 from trainlaunch.errors import JobFileRejected, NotMeasured
 from trainlaunch.inside.tune.search import next_setting
 from trainlaunch.inside.tune.task import Setting, Space
-from trainlaunch.measure.tune.hearing import Ended
+from trainlaunch.measure.tune.record_collector import Ended
 from trainlaunch.measure.tune.result import Tuned, tuned_document
 from trainlaunch.measure.tune.result_table import WIDTH, summary, table, trial_line
-from trainlaunch.measure.tune.space import limited_space
 from trainlaunch.measure.tune.trial import trial_of
-from trainlaunch.measure.tune.tuning import Plans, Tuning
+from trainlaunch.measure.tune.tuning import Plans, Tuning, limited_space
 from trainlaunch.plan.launch_plan import LaunchPlan
 from trainlaunch.units import MIB
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from trainlaunch.diagnose.base.live_facts import Look, Memory
+from trainlaunch.diagnose.base.container_snapshot import Look, Memory
 from trainlaunch.run.base.live_snapshot import read_look
 from trainlaunch.units import GIB, MIB
 

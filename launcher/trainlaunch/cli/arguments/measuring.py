@@ -1,14 +1,23 @@
-"""What `probe` and `tune` share: their arguments, and what their runs have other than the job."""
+"""What `probe` and `tune` share: their arguments, what their runs have other than the job, and the lock that they write.
+
+What one of them measured replaces its own part of the lock; the other's stays as it is.
+"""
 
 from __future__ import annotations
 
 import argparse
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from trainlaunch.cli.arguments.job_arguments import add_job_arguments, add_kind_argument, add_output_argument
 from trainlaunch.cli.arguments.target_options import add_place_arguments
+from trainlaunch.cli.output.write_files import refuse_unwritable, replace_file
+from trainlaunch.diagnostics import Report
+from trainlaunch.errors import JobFileRejected
+from trainlaunch.job.measured import Probe, Tune
 
 if TYPE_CHECKING:
+    from trainlaunch.job.building.lock import Lock
     from trainlaunch.plan.launch_plan import LaunchPlan
 
 
@@ -32,3 +41,60 @@ def measuring_fields(args: argparse.Namespace, plan: LaunchPlan, verb: str, seco
 
     name = args.name or measuring_name(plan.name, verb)
     return measuring_sets(plan, name, seconds=seconds, host_memory=host_memory())
+
+
+def keep_probe(job_file: Path, probe: Probe) -> Path:
+    """Write the part `probe` of the lock of `job_file` and return its path.
+
+    Raises JobFileRejected for a lock that can't be read, and UsageError where it can't be written.
+    """
+    from trainlaunch.committed.lock import lock_with_probe
+
+    lock = _lock_of(job_file)
+    return _replaced(job_file, lock_with_probe(job_file, lock.text if lock else None, probe))
+
+
+def keep_tune(job_file: Path, target: str, tune: Tune) -> Path:
+    """Write what was found on one target into the part `tune`, as keep_probe does; other targets' stay."""
+    from trainlaunch.committed.lock import lock_with_tunes
+
+    lock = _lock_of(job_file)
+    tunes = {**(lock.tunes if lock else {}), target: tune}
+    return _replaced(job_file, lock_with_tunes(job_file, lock.text if lock else None, tunes))
+
+
+def refuse_unwritable_lock(job_file: Path) -> None:
+    """Raise what `keep_probe` and `keep_tune` would, as far as it is known before minutes of measuring."""
+    from trainlaunch.committed.lock import lock_with_tunes
+    from trainlaunch.job.building.lock import lock_path
+
+    lock = _lock_of(job_file)
+    if lock_with_tunes(job_file, lock.text if lock else None, {}) is None:
+        raise _mixed(job_file)
+    refuse_unwritable(lock_path(job_file))
+
+
+def _lock_of(job_file: Path) -> Lock | None:
+    from trainlaunch.job.building.lock import read_lock
+
+    report = Report()
+    lock = read_lock(job_file, report)
+    if len(report):
+        raise JobFileRejected(report.sorted())
+    return lock
+
+
+def _replaced(job_file: Path, text: str | None) -> Path:
+    from trainlaunch.job.building.lock import lock_path
+
+    if text is None:
+        raise _mixed(job_file)
+    replace_file(lock_path(job_file), text)
+    return lock_path(job_file)
+
+
+def _mixed(job_file: Path) -> JobFileRejected:
+    """Return the error for a lock of which no part can be replaced."""
+    from trainlaunch.job.building.lock import unreadable_lock
+
+    return JobFileRejected([unreadable_lock(job_file, "has parts that can't be told apart, line by line")])

@@ -9,13 +9,12 @@ from typing import TYPE_CHECKING
 
 from trainlaunch.cli.arguments.run_argument import newest_run
 from trainlaunch.cli.output.streams import Streams
-from trainlaunch.cli.runs.causes import tell
-from trainlaunch.cli.runs.doctor_live import Running, tell_live
+from trainlaunch.cli.runs.doctor_output import Running, tell, tell_live
 from trainlaunch.cli.runs.run_end import end_evidence
 
 if TYPE_CHECKING:
+    from trainlaunch.diagnose.base.container_snapshot import Look
     from trainlaunch.diagnose.base.evidence import Evidence
-    from trainlaunch.diagnose.base.live_facts import Look
     from trainlaunch.run.base.backend import Backend, Started
     from trainlaunch.run.kubernetes.client import Cluster
     from trainlaunch.run.kubernetes.pods import Pod

@@ -1,9 +1,12 @@
-"""`trainlaunch completion`: the completion script of a shell, written from the parser itself."""
+"""`trainlaunch completion`: the completion scripts of bash, zsh and fish, written from the parser itself."""
 
 from __future__ import annotations
 
 import argparse
+from collections.abc import Iterator, Sequence
+from shlex import quote
 
+from trainlaunch.cli.arguments.grammar import Argument, Verb, verbs
 from trainlaunch.cli.output.streams import Streams
 
 EXAMPLES = (
@@ -12,6 +15,79 @@ EXAMPLES = (
 )
 EXIT_CODES = "0 fine, 2 usage, 70 a bug of ours, 130 interrupted"
 SHELLS = ("bash", "zsh", "fish")
+_BASH_HEAD = """\
+# bash completion of trainlaunch, written by `trainlaunch completion bash`
+_trainlaunch_words() {
+    local IFS=$'\\n'
+    COMPREPLY=($(compgen -W "${1// /$'\\n'}" -- "$cur"))
+}
+_trainlaunch_files() {
+    local ending IFS=$'\\n'
+    compopt -o filenames 2>/dev/null # one of a path's own characters is quoted, a folder gets its slash
+    COMPREPLY=($(compgen -d -- "$cur"))
+    for ending; do COMPREPLY+=($(compgen -f -X "!*$ending" -- "$cur")); done
+}
+_trainlaunch_runs() {
+    local run
+    while read -r run; do
+        if [[ $run == "$cur"* ]]; then COMPREPLY+=("$run"); fi
+    done < <("${COMP_WORDS[0]}" ps --output names 2>/dev/null)
+}
+_trainlaunch() {
+    local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD - 1]} verb='' word
+    COMPREPLY=()
+    if [[ $cur == = ]]; then
+        cur=''
+    elif [[ $prev == = ]]; then
+        prev=${COMP_WORDS[COMP_CWORD - 2]}
+    fi
+    for word in "${COMP_WORDS[@]:1:COMP_CWORD-1}"; do
+        if [[ $word != -* ]]; then
+            verb=$word
+            break
+        fi
+    done
+"""
+_BASH_TAIL = "}\ncomplete -F _trainlaunch trainlaunch\n"
+_ZSH_HEAD = """\
+#compdef trainlaunch
+# zsh completion of trainlaunch, written by `trainlaunch completion zsh`
+_trainlaunch_runs() {
+    local -a runs
+    runs=(${(f)"$(trainlaunch ps --output names 2>/dev/null)"})
+    compadd -a runs
+    _files -g "*.(yaml|yml)"
+}
+_trainlaunch() {
+    local curcontext=$curcontext state line
+    typeset -A opt_args
+    _arguments -C '(- *)--version[print the version]' '(- *)'{-h,--help}'[print the help]' '1: :->verb' '*:: :->rest'
+    if [[ $state == verb ]]; then
+        local -a verbs
+"""
+_ZSH_TAIL = """\
+    esac
+}
+if [[ $funcstack[1] == _trainlaunch ]]; then _trainlaunch "$@"; else compdef _trainlaunch trainlaunch; fi
+"""
+_FISH_HEAD = """\
+# fish completion of trainlaunch, written by `trainlaunch completion fish`
+function __trainlaunch_verb
+    for word in (commandline -opc)[2..-1]
+        if not string match -q -- '-*' $word
+            test $word = "$argv[1]"
+            return
+        end
+    end
+    test -z "$argv[1]"
+end
+function __trainlaunch_files
+    __fish_complete_path (commandline -ct) | string match -r "^.*(?:/|$argv[1])(?=\\t|\\$)"
+end
+complete -c trainlaunch -f
+complete -c trainlaunch -n "__trainlaunch_verb ''" -l version -d 'print the version'
+complete -c trainlaunch -n "__trainlaunch_verb ''" -s h -l help -d 'print the help'
+"""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -21,11 +97,125 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace, streams: Streams) -> int:
     """Print the script."""
-    from trainlaunch.cli.arguments.grammar import verbs
-    from trainlaunch.cli.verbs import completion_scripts
-
-    write = {"bash": completion_scripts.bash, "zsh": completion_scripts.zsh, "fish": completion_scripts.fish}[
-        args.shell
-    ]
+    write = {"bash": bash, "zsh": zsh, "fish": fish}[args.shell]
     streams.result(write(tuple(verbs())))
     return 0
+
+
+def bash(verbs: Sequence[Verb]) -> str:
+    """Return the script of bash; it needs no bash-completion package."""
+    lines = ['    case "$verb $prev" in']
+    for verb in verbs:
+        for option in verb.options:
+            if option.takes_value:
+                asked = " | ".join(f"'{verb.name} {flag}'" for flag in option.flags)
+                lines += [f"    {asked})", f"        {_bash_value(option)}", "        return", "        ;;"]
+    lines += ["    esac", "    if [[ $cur == -* ]]; then", "        case $verb in"]
+    lines.append("        '') _trainlaunch_words '--version --help' ;;")
+    for verb in verbs:
+        flags = " ".join(flag for option in verb.options for flag in option.flags)
+        lines.append(f"        {verb.name}) _trainlaunch_words {quote(flags)} ;;")
+    lines += ["        esac", "        return", "    fi", "    case $verb in"]
+    lines.append(f"    '') _trainlaunch_words {quote(' '.join(verb.name for verb in verbs))} ;;")
+    for verb in verbs:
+        lines += [f"    {verb.name}) {_bash_value(each)} ;;" for each in verb.positionals][:1]
+    return "\n".join([_BASH_HEAD + lines[0], *lines[1:], "    esac\n"]) + _BASH_TAIL
+
+
+def _bash_value(argument: Argument) -> str:
+    if argument.words:
+        return f"_trainlaunch_words {quote(' '.join(argument.words))}"
+    if argument.folder:
+        return "_trainlaunch_files"
+    if argument.endings:
+        runs = "; _trainlaunch_runs" if argument.run else ""
+        return f"_trainlaunch_files {' '.join(quote(_dotted(each)) for each in argument.endings)}{runs}"
+    return ":"
+
+
+def _dotted(ending: str) -> str:
+    return f".{ending}" if ending else ""
+
+
+def zsh(verbs: Sequence[Verb]) -> str:
+    """Return the script of zsh, to be sourced after compinit or put into $fpath as _trainlaunch."""
+    described = [f"            {quote(f'{verb.name}:{_zsh_escaped(verb.summary)}')}" for verb in verbs]
+    lines = ["        verbs=(", *described, "        )", "        _describe -t verbs verb verbs", "        return"]
+    lines += ["    fi", "    case ${words[1]} in"]
+    for verb in verbs:
+        specs = [*_zsh_options(verb), *_zsh_positionals(verb)]
+        joined = " \\\n            ".join(specs)
+        lines += [f"    {verb.name})", f"        _arguments \\\n            {joined}", "        ;;"]
+    return _ZSH_HEAD + "\n".join(lines) + "\n" + _ZSH_TAIL
+
+
+def _zsh_options(verb: Verb) -> Iterator[str]:
+    for option in verb.options:
+        star = "*" if option.repeats else f"({' '.join(option.flags)})"
+        for flag in option.flags:
+            joined = ("=" if flag.startswith("--") else "+") if option.takes_value else ""
+            value = _zsh_value(option, flag.lstrip("-")) if option.takes_value else ""
+            yield quote(f"{star}{flag}{joined}[{_zsh_escaped(option.summary)}]{value}")
+
+
+def _zsh_positionals(verb: Verb) -> Iterator[str]:
+    for position, argument in enumerate(verb.positionals, start=1):
+        place = "*" if argument.repeats else str(position)
+        yield quote(f"{place}{_zsh_value(argument, _zsh_escaped(argument.summary))}")
+
+
+def _zsh_value(argument: Argument, what: str) -> str:
+    if argument.words:
+        return f":{what}:({' '.join(argument.words)})"
+    if argument.folder:
+        return f":{what}:_files -/"
+    if argument.run:
+        return f":{what}:_trainlaunch_runs"
+    if argument.endings == ("",):
+        return f":{what}:_files"
+    if argument.endings:
+        # One ending in parentheses would be a glob qualifier.
+        endings = f"({'|'.join(argument.endings)})" if len(argument.endings) > 1 else argument.endings[0]
+        return f':{what}:_files -g "*.{endings}"'
+    return f":{what}: "
+
+
+def _zsh_escaped(text: str) -> str:
+    for character in "\\[]:":
+        text = text.replace(character, f"\\{character}")
+    return text
+
+
+def fish(verbs: Sequence[Verb]) -> str:
+    """Return the script of fish."""
+    lines = []
+    for verb in verbs:
+        lines.append(
+            f"complete -c trainlaunch -n \"__trainlaunch_verb ''\" -a {verb.name} -d {_fish_quoted(verb.summary)}"
+        )
+        start = f"complete -c trainlaunch -n '__trainlaunch_verb {verb.name}'"
+        for argument in verb.arguments:
+            flags = "".join(f" -{'l' if flag.startswith('--') else 's'} {flag.lstrip('-')}" for flag in argument.flags)
+            told = f" -d {_fish_quoted(argument.summary)}" if argument.flags else ""
+            lines.append(f"{start}{flags}{_fish_value(argument)}{told}")
+    return _FISH_HEAD + "\n".join(lines) + "\n"
+
+
+def _fish_value(argument: Argument) -> str:
+    needs = " -x" if argument.flags and argument.takes_value else ""
+    if argument.words:
+        return f"{needs} -a {_fish_quoted(' '.join(argument.words))}"
+    if argument.folder:
+        return f"{needs} -a '(__fish_complete_directories)'"
+    if argument.endings == ("",):
+        return " -r -F" if argument.flags else " -F"
+    if argument.endings:
+        pattern = f"\\.(?:{'|'.join(argument.endings)})"
+        runs = " (trainlaunch ps --output names 2>/dev/null)" if argument.run else ""
+        return f"{needs} -a {_fish_quoted(f'(__trainlaunch_files {_fish_quoted(pattern)}){runs}')}"
+    return needs
+
+
+def _fish_quoted(text: str) -> str:
+    escaped = text.replace("\\", "\\\\").replace("'", "\\'")
+    return f"'{escaped}'"

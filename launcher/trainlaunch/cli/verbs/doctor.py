@@ -15,7 +15,7 @@ from trainlaunch.cli.arguments.target_options import add_place_arguments
 from trainlaunch.cli.output.report import document, framed
 from trainlaunch.cli.output.streams import Streams
 from trainlaunch.cli.output.text_style import look
-from trainlaunch.cli.runs.causes import tell
+from trainlaunch.cli.runs.doctor_output import tell
 from trainlaunch.diagnostics import Diagnostic
 from trainlaunch.errors import UsageError
 

@@ -74,7 +74,7 @@ def _from_one(text: str) -> int:
 
 def run(args: argparse.Namespace, streams: Streams) -> int:
     """Plan as `up` does, run once with a large /dev/shm, and say what was seen."""
-    from trainlaunch.cli.arguments.measured_lock import refuse_unwritable_lock
+    from trainlaunch.cli.arguments.measuring import refuse_unwritable_lock
     from trainlaunch.cli.runs.cluster import cluster_of
     from trainlaunch.measure.loader_records import Records
     from trainlaunch.rules import check_plan
@@ -171,7 +171,7 @@ def _told(args: argparse.Namespace, plan: LaunchPlan, ran: Ran, measured: Measur
 
 def _kept(args: argparse.Namespace, probe: Probe | None) -> tuple[Path | None, LaunchError | None]:
     """Write the lock where that is asked for; return its path, or why it can't be written."""
-    from trainlaunch.cli.arguments.measured_lock import keep_probe
+    from trainlaunch.cli.arguments.measuring import keep_probe
 
     if not args.write or probe is None:
         return None, None

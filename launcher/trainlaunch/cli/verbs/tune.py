@@ -56,9 +56,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace, streams: Streams) -> int:
     """Time, tell, keep."""
-    from trainlaunch.cli.arguments.measured_lock import refuse_unwritable_lock
+    from trainlaunch.cli.arguments.measuring import refuse_unwritable_lock
     from trainlaunch.cli.output.write_files import refuse_unwritable
-    from trainlaunch.measure.tune.failures import refusal
+    from trainlaunch.measure.tune.record_collector import refusal
 
     budget = _seconds(args.budget)
     plan = plan_of(args)
@@ -114,10 +114,8 @@ def _head(path: Path) -> str:
 
 def _tuned(args: argparse.Namespace, plan: LaunchPlan, streams: Streams, budget: int) -> Tuned:
     from trainlaunch.cli.runs.cluster import cluster_of
-    from trainlaunch.cli.runs.tune_progress import Progress
-    from trainlaunch.cli.runs.tune_runs import Runs
-    from trainlaunch.measure.tune.space import limited_space
-    from trainlaunch.measure.tune.tuning import Plans, Tuning
+    from trainlaunch.cli.runs.tune_runs import Progress, Runs
+    from trainlaunch.measure.tune.tuning import Plans, Tuning, limited_space
 
     ours = measuring_fields(args, plan, "tune", budget)
 
@@ -180,7 +178,7 @@ def _saved(
 
 def _kept(args: argparse.Namespace, plan: LaunchPlan, tuned: Tuned) -> Path:
     """Keep the result in the lock beside the job file and return its path."""
-    from trainlaunch.cli.arguments.measured_lock import keep_tune
+    from trainlaunch.cli.arguments.measuring import keep_tune
     from trainlaunch.job.measured import Tune
     from trainlaunch.plan.measured import input_of
 

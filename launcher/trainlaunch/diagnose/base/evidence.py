@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from trainlaunch.diagnose.base.live_facts import Look
+from trainlaunch.diagnose.base.container_snapshot import Look
 from trainlaunch.diagnose.base.log_facts import LogFacts
 from trainlaunch.plan.planned import Planned
 from trainlaunch.targets import DEFAULT_TARGET, TARGETS, Target

@@ -1,9 +1,8 @@
 from __future__ import annotations
 
 from trainlaunch.diagnose.base.case import Case
+from trainlaunch.diagnose.base.container_snapshot import IDLE, LONG, Look, Process, duration, place, slept
 from trainlaunch.diagnose.base.diagnosis import LIKELY, POSSIBLE, Diagnosis, Seen, seen
-from trainlaunch.diagnose.base.live_facts import Look, Process
-from trainlaunch.diagnose.base.live_waiting import IDLE, LONG, duration, place, slept
 from trainlaunch.diagnose.base.texts import Text
 
 CODE = "TL654"

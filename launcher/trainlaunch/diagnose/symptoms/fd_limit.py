@@ -1,8 +1,8 @@
 from __future__ import annotations
 
 from trainlaunch.diagnose.base.case import Case
+from trainlaunch.diagnose.base.container_snapshot import Look
 from trainlaunch.diagnose.base.diagnosis import CERTAIN, LIKELY, Diagnosis, Seen, seen
-from trainlaunch.diagnose.base.live_facts import Look
 from trainlaunch.diagnose.base.texts import Text
 from trainlaunch.targets import KUBERNETES
 

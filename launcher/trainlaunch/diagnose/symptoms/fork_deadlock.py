@@ -1,9 +1,8 @@
 from __future__ import annotations
 
 from trainlaunch.diagnose.base.case import Case
+from trainlaunch.diagnose.base.container_snapshot import Look, duration, is_in_lock, place, waits_for_batch, was_forked
 from trainlaunch.diagnose.base.diagnosis import LIKELY, POSSIBLE, Diagnosis, Seen, seen
-from trainlaunch.diagnose.base.live_facts import Look
-from trainlaunch.diagnose.base.live_waiting import duration, is_in_lock, place, waits_for_batch, was_forked
 from trainlaunch.diagnose.base.texts import Text
 
 CODE = "TL648"

@@ -1,8 +1,8 @@
 from __future__ import annotations
 
 from trainlaunch.diagnose.base.case import Case
+from trainlaunch.diagnose.base.container_snapshot import Look
 from trainlaunch.diagnose.base.diagnosis import POSSIBLE, Diagnosis, Seen, memory_story, more_memory, seen
-from trainlaunch.diagnose.base.live_facts import Look
 from trainlaunch.diagnose.base.log_facts import Hit
 from trainlaunch.diagnose.base.texts import Text
 from trainlaunch.units import human_size

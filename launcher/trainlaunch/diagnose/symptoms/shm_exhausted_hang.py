@@ -2,9 +2,8 @@ from __future__ import annotations
 
 from trainlaunch.diagnose.base.bus_error import IN_WORKER, WORKER_KILLED
 from trainlaunch.diagnose.base.case import Case
+from trainlaunch.diagnose.base.container_snapshot import IDLE, Look, Process, is_idle, waiting_mains
 from trainlaunch.diagnose.base.diagnosis import LIKELY, POSSIBLE, Diagnosis, Seen, seen, shm_place
-from trainlaunch.diagnose.base.live_facts import Look, Process
-from trainlaunch.diagnose.base.live_waiting import IDLE, is_idle, waiting_mains
 from trainlaunch.diagnose.base.shm_advice import larger_shm, shm_commands
 from trainlaunch.diagnose.base.texts import Text
 from trainlaunch.diagnose.symptoms.shm_exhausted import IN_TORCH, RESERVE, RESIZE, WRITE

@@ -3,10 +3,10 @@ from __future__ import annotations
 import math
 
 from trainlaunch.diagnose.base.case import Case
-from trainlaunch.diagnose.base.diagnosis import LIKELY, POSSIBLE, Diagnosis, Seen
-from trainlaunch.diagnose.base.live_facts import Look, Process
-from trainlaunch.diagnose.base.live_waiting import (
+from trainlaunch.diagnose.base.container_snapshot import (
     LONG,
+    Look,
+    Process,
     duration,
     is_idle,
     is_in_lock,
@@ -15,6 +15,7 @@ from trainlaunch.diagnose.base.live_waiting import (
     waiting_mains,
     was_forked,
 )
+from trainlaunch.diagnose.base.diagnosis import LIKELY, POSSIBLE, Diagnosis, Seen
 
 CODE = "TL670"
 NAME = "slow-loading"

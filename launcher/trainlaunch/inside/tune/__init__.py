@@ -15,8 +15,8 @@ def install() -> None:
     text = os.environ.get("TRAINLAUNCH_TUNE")
     if not text:
         return
-    from trainlaunch.inside.tune.hooks import watch
     from trainlaunch.inside.tune.task import task_of
     from trainlaunch.inside.tune.tuner import Tuner
+    from trainlaunch.inside.tune.watched_loops import watch
 
     watch(Tuner(task_of(json.loads(text))))

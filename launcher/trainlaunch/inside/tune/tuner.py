@@ -13,13 +13,11 @@ from typing import Any
 from weakref import WeakKeyDictionary
 
 from trainlaunch.inside.marked import emit
-from trainlaunch.inside.tune.gpu import busy_reader
-from trainlaunch.inside.tune.hooks import watch_optimizers
-from trainlaunch.inside.tune.loops import Loop, length_of
-from trainlaunch.inside.tune.meter import usable_cpus
+from trainlaunch.inside.tune.meter import busy_reader, usable_cpus
 from trainlaunch.inside.tune.safety import end_copy_of_main, give, ranks, reason_against, retire, worker_pids
 from trainlaunch.inside.tune.search import Timed, next_setting
 from trainlaunch.inside.tune.task import Setting, Task
+from trainlaunch.inside.tune.watched_loops import Loop, length_of, watch_optimizers
 from trainlaunch.inside.tune.window import Begun, Window
 
 MARK = "_trainlaunch_loop"  # of an iterator: its Loop, and the loader, which may have no other name in the script

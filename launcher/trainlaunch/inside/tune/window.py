@@ -9,8 +9,7 @@ from enum import Enum
 from statistics import median
 from typing import Any
 
-from trainlaunch.inside.tune.gpu import synchronize
-from trainlaunch.inside.tune.meter import Counters, counters, shm_used
+from trainlaunch.inside.tune.meter import Counters, counters, shm_used, synchronize
 from trainlaunch.inside.tune.task import Setting
 
 FEWEST_BATCHES = 8

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from trainlaunch.diagnostics import Severity
 from trainlaunch.measure.finding import ProbeFinding, Wording, defect
-from trainlaunch.measure.findings.samples import sample
 from trainlaunch.units import counted
 
 
@@ -86,3 +85,9 @@ def validation_drop_last(finding: ProbeFinding) -> Wording:
         "drop_last=False where it evaluates",
         why="the last samples are never evaluated, and which they are changes with batch_size",
     )
+
+
+def sample(finding: ProbeFinding) -> str:
+    """Return a sample's name by the facts `index` and `file`: `sample 17 (cats/17.jpg)`."""
+    file = finding.facts["file"]
+    return f"sample {finding.facts['index']}" + (f" ({file})" if file else "")

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from trainlaunch.inside.tune.task import Setting
-from trainlaunch.measure.tune.limit import LIMITS, percent
-from trainlaunch.measure.tune.result import Tuned
+from trainlaunch.measure.tune.result import LIMITS, Tuned, percent
 from trainlaunch.measure.tune.trial import Trial, TunedLoader
 from trainlaunch.units import human_size
 

@@ -15,7 +15,7 @@ from trainlaunch.plan.planned import Planned
 from trainlaunch.targets import DEFAULT_TARGET, TARGETS, Target
 
 if TYPE_CHECKING:
-    from trainlaunch.diagnose.base.live_facts import Look
+    from trainlaunch.diagnose.base.container_snapshot import Look
 
 Say = Callable[[str], None]
 

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from trainlaunch.diagnose.base.live_facts import Held, Memory, Shm
+from trainlaunch.diagnose.base.container_snapshot import Held, Memory, Shm
 
 UNLIMITED = 1 << 62  # from which on cgroup v1 means no limit
 _FILE = re.compile(r"-\S+ +\d+ +\d+ +\d+ +(?P<size>\d+) +\S+ +\S+ +\S+ (?P<name>.*)$")

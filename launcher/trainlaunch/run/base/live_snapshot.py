@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from trainlaunch.diagnose.base.live_facts import Gpu, Look, Process
+from trainlaunch.diagnose.base.container_snapshot import Gpu, Look, Process
 from trainlaunch.diagnose.base.tracebacks import Frame
 from trainlaunch.run.base.backend import Started
 from trainlaunch.run.base.live_resources import (

@@ -44,7 +44,7 @@ from trainlaunch.run.docker.inspect import (
 from trainlaunch.run.docker.streams import SHUTDOWN, AttachedSession, ContainerStreams, signals_sent
 
 if TYPE_CHECKING:
-    from trainlaunch.diagnose.base.live_facts import Look
+    from trainlaunch.diagnose.base.container_snapshot import Look
 
 NAME_TRIES = 3  # for a name that other starts of the job move away and take meanwhile
 JOB, RUN = LABEL_PREFIX + "job", LABEL_PREFIX + "run"

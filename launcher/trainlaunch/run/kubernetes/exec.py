@@ -15,7 +15,7 @@ from trainlaunch.run.kubernetes.execution import ExecRefused
 from trainlaunch.run.kubernetes.pods import Pod
 
 if TYPE_CHECKING:
-    from trainlaunch.diagnose.base.live_facts import Look
+    from trainlaunch.diagnose.base.container_snapshot import Look
 
 SAMPLE_SECONDS = 20.0
 FAILURES_UNTIL_SAID = 3

@@ -31,7 +31,7 @@ from trainlaunch.run.local.shm import read_host_shm, remove_own_folder, run_id
 from trainlaunch.run.local.state import RunFolder, make_root, refuse_alien_state, state_is_writable
 
 if TYPE_CHECKING:
-    from trainlaunch.diagnose.base.live_facts import Look
+    from trainlaunch.diagnose.base.container_snapshot import Look
 
 NO_PERMISSION = "TL502"
 NOT_STARTED = "TL508"

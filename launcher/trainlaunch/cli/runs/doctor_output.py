@@ -1,4 +1,4 @@
-"""What `doctor` prints of containers that run: their resources, each process and where it stands, what is wrong."""
+"""What `doctor` prints: causes with their evidence and commands; of what runs, its resources, processes and waits."""
 
 from __future__ import annotations
 
@@ -7,18 +7,63 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from trainlaunch.cli.output.report import document
 from trainlaunch.cli.output.streams import Streams
-from trainlaunch.cli.output.text_style import look
-from trainlaunch.cli.runs.causes import as_json
-from trainlaunch.cli.runs.runs import framed_diagnosis, shown
+from trainlaunch.cli.output.text_style import Look, look
+from trainlaunch.cli.runs.runs import bare_evidence, framed_diagnosis, shown
 from trainlaunch.units import counted, human_size
 
 if TYPE_CHECKING:
-    from trainlaunch.diagnose.base.diagnosis import Diagnosis
+    from trainlaunch.diagnose.base.container_snapshot import ContainerSnapshot, Process
+    from trainlaunch.diagnose.base.diagnosis import Diagnosis, Seen
     from trainlaunch.diagnose.base.evidence import Evidence
-    from trainlaunch.diagnose.base.live_facts import Look, Process
     from trainlaunch.plan.planned import Planned
 
 MOST_KINDS = 4
+
+
+def tell(evidence: Evidence, streams: Streams, *, output: str) -> int:
+    """Print what is known of an end; returns 0 where a cause is named, else 1."""
+    from trainlaunch.diagnose import all_causes
+
+    causes = all_causes(evidence)
+    named = any(each.symptom != "unknown" for each in causes)
+    if output == "json":
+        streams.result(document({"diagnoses": [as_json(each) for each in causes]}))
+        return 0 if named else 1
+    seen_as = look(streams.out)
+    for each in causes:
+        if each.symptom != "unknown":
+            streams.result(f"{_told(each, seen_as)}\n")
+    if not named:
+        well = ": exit code 0 is that of a job that ended well" if evidence.exit_code == 0 else ""
+        streams.row(f"no known cause{well}; {bare_evidence(evidence)}")
+    return 0 if named else 1
+
+
+def as_json(diagnosis: Diagnosis) -> dict[str, object]:
+    """Return a diagnosis as documents have it."""
+    return {
+        "code": diagnosis.code,
+        "symptom": diagnosis.symptom,
+        "confidence": diagnosis.confidence,
+        "evidence": [_seen(each) for each in diagnosis.evidence],
+        "cause": shown(diagnosis.sentence),
+        "fix": shown(diagnosis.fix),
+        "commands": list(diagnosis.commands),
+        "echo_of": diagnosis.echo_of or None,
+    }
+
+
+def _seen(seen: Seen) -> dict[str, object]:
+    return {"source": seen.source, "line": seen.line, "text": shown(seen.text)}
+
+
+def _told(diagnosis: Diagnosis, seen_as: Look) -> str:
+    if diagnosis.echo_of:
+        return f"an echo of {diagnosis.echo_of}: {shown(diagnosis.sentence)} ({shown(diagnosis.saw)})"
+    text = framed_diagnosis(diagnosis, seen_as)
+    places = ", ".join(f"line {each.line}" for each in diagnosis.evidence if each.line)
+    more = f"\n   = at: {places} of the log" if places else ""
+    return text + more + "".join(f"\n   = run: {each}" for each in diagnosis.commands)
 
 
 class Running(NamedTuple):
@@ -70,7 +115,7 @@ def _lines(evidence: Evidence) -> Iterator[tuple[str, str]]:
         yield "stacks", f"not read ({look.stacks})"
 
 
-def _resources(look: Look, planned: Planned) -> Iterator[tuple[str, str]]:
+def _resources(look: ContainerSnapshot, planned: Planned) -> Iterator[tuple[str, str]]:
     if look.shm is not None:
         size = human_size(look.shm.size) if look.shm.size else "no limit"
         kinds = ", ".join(_held(kind, size, pids) for kind, size, pids in look.shm.held[:MOST_KINDS])
@@ -97,7 +142,7 @@ def _held(kind: str, size: int, pids: tuple[int, ...]) -> str:
     return f"{kind} {human_size(size)}{who or some}"
 
 
-def queue_fill(look: Look, planned: Planned) -> tuple[float, int] | None:
+def queue_fill(look: ContainerSnapshot, planned: Planned) -> tuple[float, int] | None:
     """Return how many batches torch's files in /dev/shm make, and how many are queued at most; an estimate.
 
     None where the plan knows no size of a batch.
@@ -114,7 +159,7 @@ def _title(process: Process) -> str:
 
 
 def _doing(process: Process) -> str:
-    from trainlaunch.diagnose.base.live_waiting import duration, is_idle, place, slept
+    from trainlaunch.diagnose.base.container_snapshot import duration, is_idle, place, slept
 
     if process.dead:
         return "has ended, and nobody has asked for its exit code"
@@ -149,8 +194,8 @@ def _document(evidence: Evidence) -> dict[str, Any] | None:
     }
 
 
-def _process(look: Look, process: Process) -> dict[str, Any]:
-    from trainlaunch.diagnose.base.live_waiting import place
+def _process(look: ContainerSnapshot, process: Process) -> dict[str, Any]:
+    from trainlaunch.diagnose.base.container_snapshot import place
 
     known = ("pid", "parent", "name", "state", "cpu", "asleep", "kernel", "open_files", "most_files", "rank")
     stack = [{"file": each.file, "line": each.line, "name": each.name} for each in process.stack]
