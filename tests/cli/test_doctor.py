@@ -170,14 +170,14 @@ def test_an_inspection_that_is_none_is_refused(text: str, trainlaunch: Runs, tmp
 
 def test_this_machine_is_looked_at_without_arguments(trainlaunch: Runs, monkeypatch: pytest.MonkeyPatch) -> None:
     """0 where all is well, 1 and the value to type where something is wrong."""
-    fine = host_check.Look("engine", "docker 28.1, cgroup v2")
-    monkeypatch.setattr(host_check, "looks", lambda: (fine,))
+    fine = host_check.HostCheck("engine", "docker 28.1, cgroup v2")
+    monkeypatch.setattr(host_check, "check_host", lambda: (fine,))
     done = trainlaunch("doctor")
     assert (done.returncode, done.stdout) == (0, "engine       docker 28.1, cgroup v2\n")
-    wrong = host_check.Look(
+    wrong = host_check.HostCheck(
         "/dev/shm", "missing", Diagnostic("TL628", "this machine has no /dev/shm", fix="run `mount`")
     )
-    monkeypatch.setattr(host_check, "looks", lambda: (fine, wrong))
+    monkeypatch.setattr(host_check, "check_host", lambda: (fine, wrong))
     done = trainlaunch("doctor", "--output", "json")
     document = json.loads(done.stdout)
     assert done.returncode == 1
@@ -187,7 +187,7 @@ def test_this_machine_is_looked_at_without_arguments(trainlaunch: Runs, monkeypa
 
 def test_each_look_at_this_machine_tells_what_it_saw() -> None:
     """By the real machine: nothing is raised, and what is wrong has a fix."""
-    found = host_check.looks()
+    found = host_check.check_host()
     assert {"engine", "GPUs", "/dev/shm", "open files", "memory", "cluster"} <= {each.name for each in found}
     assert all(each.seen for each in found)
     assert all(each.wrong.fix for each in found if each.wrong is not None)

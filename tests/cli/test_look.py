@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 from trainlaunch.cli.arguments.verb_table import VERBS
 from trainlaunch.cli.output.report import framed
-from trainlaunch.cli.output.text_style import Look, wrapped
+from trainlaunch.cli.output.text_style import TextStyle, wrapped
 from trainlaunch.diagnostics import Diagnostic, Span
 
 from tests.jobs import write_job
@@ -68,7 +68,7 @@ def test_a_wrapped_command_stays_on_one_line() -> None:
 def test_nothing_is_wrapped_where_there_is_no_terminal() -> None:
     """Logs of CI, files and pipes get the line as it is."""
     assert wrapped(LONG * 3, None, 8) == LONG * 3
-    assert framed(Diagnostic("TL209", LONG, LONG, why=LONG), Look()).splitlines()[1] == f"   = why: {LONG}"
+    assert framed(Diagnostic("TL209", LONG, LONG, why=LONG), TextStyle()).splitlines()[1] == f"   = why: {LONG}"
 
 
 def test_a_traceback_keeps_its_lines() -> None:
@@ -84,7 +84,7 @@ def test_the_mark_stands_below_what_it_is_about(tmp_path: Path, column: int) -> 
     file = tmp_path / "job.yaml"
     file.write_text(line + "\n")
     spot = line[column - 1 : column + 1]
-    frame = framed(Diagnostic("TL105", "m", "f", span=Span(str(file), 1, column, 1, column + 2)), Look(columns=60))
+    frame = framed(Diagnostic("TL105", "m", "f", span=Span(str(file), 1, column, 1, column + 2)), TextStyle(columns=60))
     shown, marks = frame.splitlines()[3:5]
     assert max(len(shown), len(marks)) <= 60
     begin = marks.index("^")
@@ -94,8 +94,8 @@ def test_the_mark_stands_below_what_it_is_about(tmp_path: Path, column: int) -> 
 
 def test_colour_is_no_part_of_the_width() -> None:
     """The escapes around a code take no column."""
-    plain = framed(Diagnostic("TL209", LONG, "f"), Look(columns=60))
-    coloured = framed(Diagnostic("TL209", LONG, "f"), Look(colour=True, columns=60))
+    plain = framed(Diagnostic("TL209", LONG, "f"), TextStyle(columns=60))
+    coloured = framed(Diagnostic("TL209", LONG, "f"), TextStyle(colour=True, columns=60))
     assert coloured != plain
     assert re.sub(r"\x1b\[[0-9;]*m", "", coloured) == plain
 

@@ -13,16 +13,16 @@ import pytest
 from trainlaunch.cli.output.report import annotation, document, framed
 from trainlaunch.cli.output.streams import Streams
 from trainlaunch.cli.output.terminal import Screen
-from trainlaunch.cli.output.text_style import Look
+from trainlaunch.cli.output.text_style import TextStyle
 from trainlaunch.cli.runs.runs import bare_evidence, framed_diagnosis, shown
 from trainlaunch.cli.verbs.ps import table
 from trainlaunch.cli.verbs.status import _lines as status_lines
 from trainlaunch.cli.verbs.status import _Seen as Looked
-from trainlaunch.diagnose.base.diagnosis import Diagnosis, Seen
+from trainlaunch.diagnose.base.diagnosis import Diagnosis, EvidenceLine
 from trainlaunch.diagnose.base.evidence import Evidence
 from trainlaunch.diagnostics import Diagnostic, Span
 from trainlaunch.plan.planned import Planned
-from trainlaunch.run.base.backend import Started
+from trainlaunch.run.base.backend import ContainerInfo
 from trainlaunch.run.base.run_query import listing
 from trainlaunch.run.base.wording import held_by_same_job, not_yours
 from trainlaunch.visible import one_line, visible
@@ -42,7 +42,7 @@ def streams() -> Streams:
     return Streams(io.StringIO(), io.StringIO())
 
 
-def started(**over: Any) -> Started:
+def started(**over: Any) -> ContainerInfo:
     """Return a container all of whose words are hostile."""
     words = dict.fromkeys(("name", "error", "health_output", "owner"), NASTY)
     known: dict[str, Any] = {
@@ -58,12 +58,12 @@ def started(**over: Any) -> Started:
         **{"oom_killed": False, "health": "", "created": 0.0, "started": 0.0, "finished": 0.0, "ipc_mode": NASTY},
         **{"shm_size": 1, "memory": 0, "pid": 0, "planned": Planned()},
     }
-    return Started(**{**known, **words, **over})
+    return ContainerInfo(**{**known, **words, **over})
 
 
 def framed_text(diagnostic: Diagnostic) -> str:
     """Return a diagnostic as it is printed."""
-    return framed(diagnostic, Look())
+    return framed(diagnostic, TextStyle())
 
 
 def said(text: str) -> str:
@@ -85,12 +85,12 @@ def status_text() -> str:
 
 
 CANDIDATE = SimpleNamespace(id=NASTY, job=NASTY, state=NASTY, owner=NASTY)
-DIAGNOSIS = Diagnosis("TL601", NASTY, NASTY, (Seen("log", 1, NASTY),), NASTY)
+DIAGNOSIS = Diagnosis("TL601", NASTY, NASTY, (EvidenceLine("log", 1, NASTY),), NASTY)
 SOURCES: dict[str, Callable[[], str]] = {
     "a sentence": lambda: said(NASTY),
     "an error's words": lambda: framed_text(Diagnostic("TL508", NASTY, NASTY, why=NASTY)),
     "a place": lambda: framed_text(Diagnostic("TL101", "m", "f", span=Span(NASTY, 1, 1, 1, 2))),
-    "a diagnosis": lambda: framed_diagnosis(DIAGNOSIS, Look()),
+    "a diagnosis": lambda: framed_diagnosis(DIAGNOSIS, TextStyle()),
     "a log": lambda: said(bare_evidence(Evidence(1, NASTY, reason=NASTY, words=NASTY))),
     "a label of ps": lambda: table([("JOB", "OWNER"), (NASTY, NASTY)]),
     "a container of status": status_text,

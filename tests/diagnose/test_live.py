@@ -8,7 +8,7 @@ import pytest
 from trainlaunch.diagnose import explain_live
 from trainlaunch.diagnose.base.diagnosis import Diagnosis
 from trainlaunch.diagnose.base.evidence import Evidence
-from trainlaunch.run.base.live_snapshot import read_look
+from trainlaunch.run.base.live_snapshot import read_snapshot
 
 from tests.run.live.looks import GET, GPU, IN_SAMPLE, LOOP, NO_WORK, SHM, V2, WAITS, Proc, text, worker
 
@@ -28,7 +28,7 @@ MAIN = Proc(7, stack=WAITS)
 
 def found(*processes: Proc, more: str = V2 + SHM, spy: bool = True, log: str = "") -> list[Diagnosis]:
     """Return what is wrong."""
-    look = read_look(text(*processes, more=more, spy=spy))
+    look = read_snapshot(text(*processes, more=more, spy=spy))
     assert look is not None
     return list(explain_live(replace(Evidence(None, log), look=look)))
 
@@ -121,7 +121,7 @@ def test_a_rank_that_waits_for_one_that_stands_elsewhere_is_told() -> None:
 def test_a_limit_that_is_nearly_reached_is_told() -> None:
     """Open files; memory without what can be given back."""
     near = text(Proc(7)).replace("fds 7 14", "fds 7 1000")
-    look = read_look(near)
+    look = read_snapshot(near)
     assert look is not None
     (only,) = explain_live(replace(Evidence(None), look=look))
     assert (only.symptom, only.saw) == ("fd-limit", "process 7 has 1000 of 1024 files open")

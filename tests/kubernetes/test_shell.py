@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 import pytest
-from trainlaunch.run.kubernetes.shell import LONGEST_SECONDS, SHELL_LABEL
+from trainlaunch.run.kubernetes.shell import MAX_SECONDS, SHELL_LABEL
 
 from tests.kubernetes.contract.user import User
 from tests.kubernetes.kinds import JOBS
@@ -41,7 +41,7 @@ def test_it_counts_as_no_run_and_ends_by_itself(shell: Shells, user: User, fake:
     terminal = shell.on_terminal().ready()
     (job,) = fake.store.all(JOBS, "team")
     assert job["spec"]["ttlSecondsAfterFinished"] == 0
-    assert job["spec"]["activeDeadlineSeconds"] == LONGEST_SECONDS
+    assert job["spec"]["activeDeadlineSeconds"] == MAX_SECONDS
     for meta in (job["metadata"], job["spec"]["template"]["metadata"]):
         assert [each for each in meta["labels"] if each.startswith("trainlaunch.dev/")] == [SHELL_LABEL]
     ps = user.starts("ps", "--target", "kubernetes")

@@ -13,7 +13,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, NamedTuple
 
-from trainlaunch.diagnose.base.texts import Text, ways
+from trainlaunch.diagnose.base.log_patterns import LogPattern, ways
 
 PACKAGE = Path(__file__).parents[2] / "launcher" / "trainlaunch"
 STAND_IN = "word"  # for a part that only a run knows
@@ -129,7 +129,7 @@ def _held(value: object, seen: set[int]) -> Iterator[re.Pattern[Any]]:
     seen.add(id(value))
     if isinstance(value, re.Pattern):
         yield value
-    elif isinstance(value, Text):
+    elif isinstance(value, LogPattern):
         yield from (part for parts in ways(value.source) for part in parts)
     else:
         inside: list[object] = [*value.items()] if isinstance(value, dict) else []

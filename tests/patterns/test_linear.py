@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 from trainlaunch.diagnose.base import kubelet_words
-from trainlaunch.diagnose.base.texts import ways
+from trainlaunch.diagnose.base.log_patterns import ways
 from trainlaunch.init import tokens
 from trainlaunch.job.fields.types import Type
 from trainlaunch.job.validation import fields
@@ -52,7 +52,7 @@ def _types() -> Iterator[str]:
 # Where the patterns of a call stand that its module doesn't tell.
 ELSEWHERE: dict[tuple[str, str], Callable[[], Iterator[str]]] = {
     ("trainlaunch/diagnose/base/kubelet_words.py", "each[0]"): lambda: (each[0] for each in kubelet_words._STORIES),
-    ("trainlaunch/diagnose/base/texts.py", "flags + part"): _within,  # and of each Text, which is found as such
+    ("trainlaunch/diagnose/base/log_patterns.py", "flags + part"): _within,  # and of each Text, which is found as such
     ("trainlaunch/init/tokens.py", "_BY_NAME[setting]"): lambda: iter(tokens._BY_NAME.values()),
     ("trainlaunch/job/validation/fields.py", "named"): lambda: (each[0] for each in fields._NAMED_SOURCE.values()),
     ("trainlaunch/job/validation/repository.py", "pattern"): lambda: arguments("refuse_characters", 1),

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from trainlaunch.run.base.backend import Backend, Started
+from trainlaunch.run.base.backend import Backend, ContainerInfo
 
 from tests.run.test_up import CHECKPOINTS, read_until
 from tests.runners import ROOT
@@ -130,12 +130,12 @@ def _each(one: Callable[[int], Any], backend: Backend, job: str) -> list[Any]:
     return given
 
 
-def _ready(backend: Backend, name: str) -> Started | None:
+def _ready(backend: Backend, name: str) -> ContainerInfo | None:
     run = next((each for each in backend.runs() if each.name == name and each.status == "running"), None)
     return run if run is not None and "ready\n" in _printed(backend, run) else None
 
 
-def _printed(backend: Backend, run: Started) -> str:
+def _printed(backend: Backend, run: ContainerInfo) -> str:
     return b"".join(each.data for each in backend.logs(run.id, follow=False) if not each.stderr).decode()
 
 

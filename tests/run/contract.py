@@ -13,7 +13,7 @@ import pytest
 from trainlaunch.container.kubernetes import IDENTITY
 from trainlaunch.errors import TargetUnavailable
 from trainlaunch.plan.launch_plan import LaunchPlan
-from trainlaunch.run.base.backend import Backend, Chunk, Session, Started
+from trainlaunch.run.base.backend import Backend, Chunk, ContainerInfo, Session
 from trainlaunch.run.base.clock import SECOND, nanoseconds
 from trainlaunch.run.base.log_position import LogPart, position_of
 
@@ -39,7 +39,7 @@ def wait_until_ready(session: Session) -> None:
     pytest.fail(f"the job ended before it was ready: {seen!r}")
 
 
-def look(backend: Backend, container: str) -> Started:
+def look(backend: Backend, container: str) -> ContainerInfo:
     """Describe a container that must be there."""
     found = backend.inspect(container)
     assert found is not None
@@ -97,7 +97,7 @@ class UserContract:
         assert b"warning" not in joined(chunks, stderr=True).replace(b"warning: can't write to /\n", b"")
 
 
-def as_shown(container: Started) -> tuple[object, ...]:
+def as_shown(container: ContainerInfo) -> tuple[object, ...]:
     """Return what the table of `ps` and the choice of a run are made of."""
     names = ("id", "name", "job", "run", "attempt", "max_attempts", "status", "exit_code", "ended", "own_shm", "target")
     more = ("owner", "measures", "gpus", "node", "project", "engine")

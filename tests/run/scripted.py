@@ -9,10 +9,10 @@ from dataclasses import dataclass, field, replace
 from trainlaunch.errors import TargetUnavailable
 from trainlaunch.plan.launch_plan import LaunchPlan
 from trainlaunch.plan.planned import Planned
-from trainlaunch.run.base.backend import Chunk, Position, Say, Session, ShmReading, Started
+from trainlaunch.run.base.backend import Chunk, ContainerInfo, Position, Say, Session, ShmReading
 from trainlaunch.run.docker.client import Endpoint, unreachable
 
-BLANK = Started(
+BLANK = ContainerInfo(
     id="", name="", job="", run="", attempt=1, max_attempts=1, status="running", exit_code=None, error="",
     oom_killed=False, health="", health_output="", created=0.0, started=1.0, finished=0.0, ipc_mode="private",
     shm_size=64 << 20, memory=0, pid=0, planned=Planned(),
@@ -64,7 +64,7 @@ class Scripted:
     class Container:
         """One container and its session."""
 
-        def __init__(self, end: End, started: Started) -> None:
+        def __init__(self, end: End, started: ContainerInfo) -> None:
             self.end = end
             self.started = started
             self.code: int | None = None
@@ -128,7 +128,7 @@ class Scripted:
         made.signals += (15, 9)
         made.finish(137)
 
-    def inspect(self, container: str) -> Started | None:
+    def inspect(self, container: str) -> ContainerInfo | None:
         """Describe it; raises TargetUnavailable where the script loses the engine."""
         made = self._made[int(container)]
         if made.code is None:
@@ -142,29 +142,29 @@ class Scripted:
         ended = replace(made.started, status="exited", exit_code=made.code)
         return replace(ended, oom_killed=end.oom_killed, health_output=end.health_output)
 
-    def checked(self, container: str) -> Started | None:
+    def checked(self, container: str) -> ContainerInfo | None:
         """Describe it; a running one has the health that its End says."""
         now = self.inspect(container)
         ill = self._made[int(container)].end.unhealthy if now is not None and not now.ended else ""
         return replace(now, health="unhealthy", health_output=ill) if now is not None and ill else now
 
-    def signals(self, container: Started) -> tuple[int, ...]:
+    def signals(self, container: ContainerInfo) -> tuple[int, ...]:
         """Return what was sent."""
         return self._made[int(container.id)].signals
 
-    def expiring(self) -> tuple[Started, ...]:
+    def expiring(self) -> tuple[ContainerInfo, ...]:
         """Return none."""
         return ()
 
-    def runs(self, job: str | None = None, run: str | None = None) -> tuple[Started, ...]:
+    def runs(self, job: str | None = None, run: str | None = None) -> tuple[ContainerInfo, ...]:
         """List nothing."""
         return ()
 
-    def listed(self, job: str | None = None) -> tuple[Started, ...]:
+    def listed(self, job: str | None = None) -> tuple[ContainerInfo, ...]:
         """List nothing."""
         return ()
 
-    def secrets(self, container: Started) -> tuple[tuple[str, str], ...]:
+    def secrets(self, container: ContainerInfo) -> tuple[tuple[str, str], ...]:
         """Tell none."""
         return ()
 
@@ -183,10 +183,10 @@ class Scripted:
     def remove(self, container: str) -> None:
         """Remove nothing."""
 
-    def look(self, container: Started) -> None:
+    def look(self, container: ContainerInfo) -> None:
         """Nothing to look at."""
 
-    def read_shm(self, container: Started) -> ShmReading | None:
+    def read_shm(self, container: ContainerInfo) -> ShmReading | None:
         """Nothing to read."""
         return None
 

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import pytest
 from trainlaunch.errors import UsageError
-from trainlaunch.run.base.run_query import Asked, check_argument, matching, newest_allowed, removable
+from trainlaunch.run.base.run_query import RunQuery, check_argument, matching, newest_allowed, removable
 
 
 class Known(NamedTuple):
@@ -54,27 +54,27 @@ ALL = (OLD, NEW, OTHER_NAME, OTHER_JOB)
 )
 def test_a_name_then_a_job_then_the_start_of_an_id(typed: str, meant: tuple[Known, ...]) -> None:
     """Newest first; three digits are no id, and letters beyond f neither."""
-    assert matching(ALL, Asked(typed)) == meant
+    assert matching(ALL, RunQuery(typed)) == meant
 
 
 def test_an_exact_name_wins_over_a_job_of_that_name() -> None:
     """A run that `--name cifar` gave its name is not the runs of job cifar."""
     named = Known("mnist", "11112222", "cifar")
-    assert matching((*ALL, named), Asked("cifar")) == (named,)
-    assert matching((*ALL, named), Asked("job.yaml", "cifar")) == (OTHER_JOB,)
+    assert matching((*ALL, named), RunQuery("cifar")) == (named,)
+    assert matching((*ALL, named), RunQuery("job.yaml", "cifar")) == (OTHER_JOB,)
 
 
 def test_a_job_wins_over_the_start_of_an_id() -> None:
     """A job may be called `beef`."""
     beef, run = Known("beef", "00001111"), Known("mnist", "beef0000")
-    assert matching((beef, run), Asked("beef")) == (beef,)
-    assert matching((beef, run), Asked("beef0")) == (run,)
+    assert matching((beef, run), RunQuery("beef")) == (beef,)
+    assert matching((beef, run), RunQuery("beef0")) == (run,)
 
 
 def test_the_start_of_two_ids_is_refused_with_a_list() -> None:
     """By every verb: which of them is meant would be a guess."""
     with pytest.raises(UsageError) as refused:
-        matching(ALL, Asked("3f9a"))
+        matching(ALL, RunQuery("3f9a"))
     assert refused.value.exit_code == 2
     assert "3f9a2c11" in refused.value.diagnostics[0].why
     assert "3f9a77aa" in refused.value.diagnostics[0].why

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from trainlaunch.run.docker.client import Endpoint, Engine
-from trainlaunch.run.docker.streams import Followed, Seen
+from trainlaunch.run.docker.streams import ContainerGlance, FollowedStream
 
 
 def test_what_a_stream_raises_is_raised_where_it_is_read() -> None:
@@ -18,7 +18,7 @@ def test_what_a_stream_raises_is_raised_where_it_is_read() -> None:
         yield 1
         raise ValueError("odd")
 
-    followed = iter(Followed(stream(), lambda: Seen(ended=False)))
+    followed = iter(FollowedStream(stream(), lambda: ContainerGlance(ended=False)))
     assert next(followed) == 1
     with pytest.raises(ValueError, match="odd"):
         next(followed)

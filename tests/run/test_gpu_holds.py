@@ -16,7 +16,7 @@ from trainlaunch.run import gpu_holds
 from trainlaunch.run.base.gpu_labels import held_by, held_in
 from trainlaunch.run.base.gpus import gpu_uuids
 from trainlaunch.run.docker.create_body import run_labels
-from trainlaunch.run.gpu_holds import claimed
+from trainlaunch.run.gpu_holds import reserve_gpus
 
 from tests.conftest import Runs
 from tests.jobs import plan_with
@@ -93,7 +93,7 @@ def test_of_two_at_once_one_starts(tmp_path: Path, holder: Holder) -> None:
 
     def up() -> None:
         try:
-            with claimed(plan, "trainlaunch up", lambda _: None):
+            with reserve_gpus(plan, "trainlaunch up", lambda _: None):
                 started.append(holder("1"))
         except TargetUnavailable as cause:
             refused.append(cause.diagnostics[0].code)

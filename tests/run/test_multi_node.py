@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import pytest
 from trainlaunch.errors import TargetUnavailable
-from trainlaunch.run.base.backend import Chunk, Started
+from trainlaunch.run.base.backend import Chunk, ContainerInfo
 from trainlaunch.run.base.multi_node import Prefixed, SessionGroup, deciding, ends_of, merged, newest_of
 from trainlaunch.run.docker.client import Endpoint, unreachable
 
@@ -127,7 +127,7 @@ def test_what_a_wait_raises_is_raised_to_who_waits() -> None:
         list(ends_of([lost, lambda: 0]))
 
 
-def node(number: int, code: int | None, finished: float = 0.0, error: str = "") -> Started:
+def node(number: int, code: int | None, finished: float = 0.0, error: str = "") -> ContainerInfo:
     """Return a container of a job of several nodes."""
     status = "running" if code is None and not error else "exited"
     return replace(BLANK, id=str(number), node=number, exit_code=code, status=status, finished=finished, error=error)
@@ -143,7 +143,7 @@ def node(number: int, code: int | None, finished: float = 0.0, error: str = "") 
         ([node(0, None), node(1, None, 2, "no such device")], 1),
     ],
 )
-def test_whose_end_is_the_jobs(containers: list[Started], decides: int) -> None:
+def test_whose_end_is_the_jobs(containers: list[ContainerInfo], decides: int) -> None:
     """The first to fail in time, else one that still runs, else the first node."""
     assert deciding(containers).node == decides
 

@@ -21,7 +21,7 @@ from trainlaunch.cli.arguments.verb_table import (
 )
 from trainlaunch.cli.output.report import as_json, document, framed
 from trainlaunch.cli.output.streams import Streams, standard_streams
-from trainlaunch.cli.output.text_style import look
+from trainlaunch.cli.output.text_style import style_of
 from trainlaunch.diagnostics import Diagnostic
 from trainlaunch.errors import (
     EXIT_BEFORE_START,
@@ -34,7 +34,7 @@ from trainlaunch.errors import (
     UsageError,
 )
 
-MOST_SAID = 10  # errors; a JSON document has all
+MAX_SAID = 10  # errors; a JSON document has all
 OBJECTS_BETWEEN_COLLECTIONS = 20_000  # what a start makes, it keeps: Python's 700 would have it searched 100 times
 USAGE_WIDTH = 78  # columns of a usage line; help takes the terminal's
 
@@ -227,11 +227,11 @@ def _stopped(stop: LaunchError, streams: Streams, *, as_document: bool) -> int:
 
 def _say_all(diagnostics: Sequence[Diagnostic], streams: Streams) -> None:
     """Say the first of them: a file of another kind has hundreds, and their end would be all that a terminal shows."""
-    shown = look(streams.err)
-    for diagnostic in diagnostics[:MOST_SAID]:
+    shown = style_of(streams.err)
+    for diagnostic in diagnostics[:MAX_SAID]:
         streams.say(framed(diagnostic, shown))
     if len(diagnostics) > 1:
-        first = f"; these are the first {MOST_SAID}" if len(diagnostics) > MOST_SAID else ""
+        first = f"; these are the first {MAX_SAID}" if len(diagnostics) > MAX_SAID else ""
         streams.say(f"{len(diagnostics)} problems{first}")
 
 

@@ -36,7 +36,7 @@ LIVE = (
     oom_killed,
     fd_limit,
 )
-MOST_SENTENCES = 2
+MAX_SENTENCES = 2
 _FEEDER = r"queues\.py.*\b_feed\b"
 
 __all__ = ["SYMPTOMS", "all_causes", "causes_json", "explain_end", "explain_hang", "explain_live", "new_scanner"]
@@ -55,7 +55,7 @@ def all_causes(evidence: Evidence) -> tuple[Diagnosis, ...]:
 def explain_end(evidence: Evidence) -> tuple[Diagnosis, ...]:
     """Return one or two causes for a person who looks at a screen: no echo, and nothing where no cause is known."""
     causes = [each for each in all_causes(evidence) if not each.echo_of and each.symptom != "unknown"]
-    return tuple(causes[:MOST_SENTENCES])
+    return tuple(causes[:MAX_SENTENCES])
 
 
 def causes_json(diagnoses: Iterable[Diagnosis]) -> list[dict[str, Any]]:

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
-from trainlaunch.diagnose.base.evidence import Event, Evidence
+from trainlaunch.diagnose.base.evidence import Evidence, RunEvent
 from trainlaunch.formats.quantities import bytes_of
 from trainlaunch.targets import KUBERNETES
 
@@ -101,12 +101,12 @@ def _workload(evidence: Evidence, each: Mapping[str, Any]) -> Evidence:
     status, spec = _mapping(each, "status"), _mapping(each, "spec")
     conditions = [one for one in status.get("conditions") or () if isinstance(one, Mapping)]
     told = [
-        Event(str(one.get("reason") or ""), str(one.get("message") or ""))
+        RunEvent(str(one.get("reason") or ""), str(one.get("message") or ""))
         for one in conditions
         if str(one.get("status")) == "True" and one.get("type") in {"DisruptionTarget", "Failed", "FailureTarget"}
     ]
     if status.get("reason"):
-        told.insert(0, Event(str(status["reason"]), str(status.get("message") or "")))
+        told.insert(0, RunEvent(str(status["reason"]), str(status.get("message") or "")))
     evidence = replace(evidence, events=(*evidence.events, *told))
     if "containers" not in spec and "containerStatuses" not in status:
         return evidence
@@ -127,9 +127,9 @@ def _container_status(evidence: Evidence, container: Any) -> Evidence:
         if ended:
             evidence = replace(evidence, oom_killed=evidence.oom_killed or reason == _OOM)
         if reason not in {"", "Error", "Completed", _OOM}:
-            evidence = replace(evidence, events=(*evidence.events, Event(reason, words)))
+            evidence = replace(evidence, events=(*evidence.events, RunEvent(reason, words)))
         if waits.get("reason") not in {None, "ContainerCreating", "PodInitializing", "CrashLoopBackOff"}:
-            event = Event(str(waits["reason"]), str(waits.get("message") or ""))
+            event = RunEvent(str(waits["reason"]), str(waits.get("message") or ""))
             evidence = replace(evidence, events=(*evidence.events, event))
     return evidence
 
@@ -161,7 +161,7 @@ def _event(evidence: Evidence, each: Mapping[str, Any]) -> Evidence:
     return replace(
         evidence,
         target=KUBERNETES.name,
-        events=(*evidence.events, Event(str(each.get("reason") or ""), words)),
+        events=(*evidence.events, RunEvent(str(each.get("reason") or ""), words)),
     )
 
 

@@ -14,7 +14,7 @@ from types import ModuleType
 from trainlaunch.diagnose.base import bus_error
 from trainlaunch.diagnose.base.case import Case
 from trainlaunch.diagnose.base.diagnosis import POSSIBLE, Diagnosis
-from trainlaunch.diagnose.base.texts import Text
+from trainlaunch.diagnose.base.log_patterns import LogPattern
 from trainlaunch.diagnose.symptoms import (
     batchnorm_last_batch,
     benign,
@@ -214,7 +214,9 @@ def _without_repeats(causes: list[Diagnosis]) -> list[Diagnosis]:
 
 
 @cache
-def all_texts() -> tuple[Text, ...]:
+def all_texts() -> tuple[LogPattern, ...]:
     """Return each text once; a symptom may ask for another's."""
     modules = (bus_error, *ORDER)
-    return tuple(dict.fromkeys(each for module in modules for each in vars(module).values() if isinstance(each, Text)))
+    return tuple(
+        dict.fromkeys(each for module in modules for each in vars(module).values() if isinstance(each, LogPattern))
+    )

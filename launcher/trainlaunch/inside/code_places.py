@@ -32,19 +32,19 @@ def caller() -> str:
     return fallback
 
 
-class Frame(NamedTuple):
+class UserFrame(NamedTuple):
     """A place of code and the name of its function."""
 
     at: str
     function: str
 
 
-def frame_of_script(trace: Any) -> Frame:
+def frame_of_script(trace: Any) -> UserFrame:
     """Return the innermost frame of a traceback in the user's own code, else the innermost of all."""
-    found, last = None, Frame("", "")
+    found, last = None, UserFrame("", "")
     while trace is not None:
         code = trace.tb_frame.f_code
-        last = Frame(place(code.co_filename, trace.tb_lineno), code.co_name)
+        last = UserFrame(place(code.co_filename, trace.tb_lineno), code.co_name)
         found = last if is_of_script(code.co_filename) else found
         trace = trace.tb_next
     return found or last

@@ -14,9 +14,9 @@ from typing import Any
 
 from trainlaunch.inside.process import rank
 
-LONGEST_LINE = 3900  # bytes; a pipe takes 4,096 as one
+MAX_LINE_BYTES = 3900  # bytes; a pipe takes 4,096 as one
 START, END = "\x1etrainlaunch ", "\x1f\n"
-_CHUNK = LONGEST_LINE - 80  # what stands around a chunk is shorter
+_CHUNK = MAX_LINE_BYTES - 80  # what stands around a chunk is shorter
 _PATIENCE = 30.0  # seconds that a full pipe may take
 
 _descriptor = os.dup(2)  # the script may close or redirect its own

@@ -11,14 +11,14 @@ from typing import Any, NamedTuple
 
 from trainlaunch.measure.finding import ProbeFinding
 
-MOST_RECORDS = 20_000
-MOST_ALIKE = 64  # findings in which the same one is looked for
-LARGEST = 10**15  # bytes, counts
-LONGEST = 1000  # characters of a text, entries of a list
-DEEPEST = 6  # of containers in containers
+MAX_RECORDS = 20_000
+MAX_ALIKE = 64  # findings in which the same one is looked for
+MAX_NUMBER = 10**15  # bytes, counts
+MAX_LENGTH = 1000  # characters of a text, entries of a list
+MAX_DEPTH = 6  # of containers in containers
 
 
-class LoaderSeen(NamedTuple):
+class LoaderRecord(NamedTuple):
     """One loader of the script, as its rank with most batches and its largest batch over all ranks show it.
 
     `order` counts first iterations, None: the script built it and never looped over it. `storages` are those of the
@@ -67,7 +67,7 @@ class Measurement(NamedTuple):
     python: str
     reason: str
     seconds: float
-    loaders: tuple[LoaderSeen, ...]
+    loaders: tuple[LoaderRecord, ...]
     findings: tuple[ProbeFinding, ...]
     off: tuple[str, ...]
 
@@ -81,7 +81,7 @@ class Records:
 
     def take(self, record: Mapping[str, Any]) -> bool:
         """Keep one; return whether it is rank 0's last."""
-        if len(self._all) < MOST_RECORDS:
+        if len(self._all) < MAX_RECORDS:
             self._all.append(record)
         last = record.get("kind") == "end" and _whole(record, "rank") == 0 and not self.ended
         self.ended = self.ended or last
@@ -110,7 +110,7 @@ class Records:
         )
 
 
-def _loaders(records: Iterable[Mapping[str, Any]]) -> tuple[LoaderSeen, ...]:
+def _loaders(records: Iterable[Mapping[str, Any]]) -> tuple[LoaderRecord, ...]:
     """Return the loaders of one process, in the order of their numbers; of each the last that was said counts."""
     by_kind: dict[str, dict[int, Mapping[str, Any]]] = {"loader": {}, "batches": {}, "dataset": {}}
     for each in records:
@@ -125,13 +125,13 @@ def _loaders(records: Iterable[Mapping[str, Any]]) -> tuple[LoaderSeen, ...]:
 
 def _loader(
     number: int, built: Mapping[str, Any], batches: Mapping[str, Any], dataset: Mapping[str, Any]
-) -> LoaderSeen:
+) -> LoaderRecord:
     storages = batches.get("storages")
     sizes = [_number(each) for each in storages] if isinstance(storages, list) else None
     together = batches.get("together_with")
     others = [_number(each) for each in together] if isinstance(together, list) else []
     start_method = _text(built, "start_method")
-    return LoaderSeen(
+    return LoaderRecord(
         number=number,
         at=_text(built, "at") or "unknown",
         kind=_text(built, "class") or "DataLoader",
@@ -159,7 +159,7 @@ def _loader(
     )
 
 
-def _largest(loader: LoaderSeen, others: Iterable[tuple[LoaderSeen, ...]]) -> LoaderSeen:
+def _largest(loader: LoaderRecord, others: Iterable[tuple[LoaderRecord, ...]]) -> LoaderRecord:
     """Return a loader of one rank with the largest batch, and the most batches held, that any rank saw of it."""
     same = [each for rank in others for each in rank if (each.number, each.at) == (loader.number, loader.at)]
     measured = [each for each in (loader, *same) if each.storages is not None]
@@ -195,7 +195,7 @@ def _findings(records: Iterable[Mapping[str, Any]]) -> list[ProbeFinding]:
             facts if isinstance(facts, dict) else {},
         )
         finder = (_whole(each, "rank"), _whole(each, "pid"))
-        if finders.setdefault((one.defect, one.loader, one.place), finder) == finder and one not in found[-MOST_ALIKE:]:
+        if finders.setdefault((one.defect, one.loader, one.place), finder) == finder and one not in found[-MAX_ALIKE:]:
             found.append(one)
     return found
 
@@ -206,15 +206,15 @@ def _bounded(value: object, depth: int = 0) -> Any:
         return _cut(value)
     if isinstance(value, float) and not math.isfinite(value):
         return None
-    if isinstance(value, (dict, list)) and depth == DEEPEST:
+    if isinstance(value, (dict, list)) and depth == MAX_DEPTH:
         return None
     if isinstance(value, dict):
-        return {_cut(name): _bounded(each, depth + 1) for name, each in list(value.items())[:LONGEST]}
-    return [_bounded(each, depth + 1) for each in value[:LONGEST]] if isinstance(value, list) else value
+        return {_cut(name): _bounded(each, depth + 1) for name, each in list(value.items())[:MAX_LENGTH]}
+    return [_bounded(each, depth + 1) for each in value[:MAX_LENGTH]] if isinstance(value, list) else value
 
 
 def _cut(text: str) -> str:
-    return text if len(text) <= LONGEST else f"{text[:LONGEST]}…"
+    return text if len(text) <= MAX_LENGTH else f"{text[:MAX_LENGTH]}…"
 
 
 def _off(record: Mapping[str, Any]) -> str:
@@ -229,7 +229,7 @@ def _whole(record: Mapping[str, Any], name: str) -> int | None:
 
 def _number(value: object) -> int | None:
     """Return a whole number from 0 to LARGEST, None for anything else."""
-    fits = isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= LARGEST
+    fits = isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= MAX_NUMBER
     return value if fits and isinstance(value, int) else None
 
 
@@ -241,7 +241,7 @@ def _median(record: Mapping[str, Any]) -> int | None:
 
 def _seconds(record: Mapping[str, Any], name: str) -> float | None:
     value = record.get(name)
-    fits = isinstance(value, (int, float)) and not isinstance(value, bool) and 0 <= value <= LARGEST
+    fits = isinstance(value, (int, float)) and not isinstance(value, bool) and 0 <= value <= MAX_NUMBER
     return float(value) if fits and isinstance(value, (int, float)) else None
 
 

@@ -7,8 +7,8 @@ from collections.abc import Callable
 from typing import Any
 
 START, END = b"\x1etrainlaunch ", b"\x1f"
-LONGEST_SPAN = 4096  # bytes of one line, its marks included
-MOST_CHUNKS = 4096  # of all records that are not whole yet
+MAX_SPAN_BYTES = 4096  # bytes of one line, its marks included
+MAX_CHUNKS = 4096  # of all records that are not whole yet
 _LINE_ENDS = (b"\n", b"\r\n")  # the second one where a terminal stands between
 
 
@@ -50,7 +50,7 @@ class MarkedStream:
         """Return the length of the span that begins at `start`: 0 where none does, None where more must be read."""
         if not data.startswith(START, start):
             return None if START.startswith(data[start : start + len(START)]) else 0
-        limit = start + LONGEST_SPAN
+        limit = start + MAX_SPAN_BYTES
         line = data.find(b"\n", start, limit)
         end = data.find(END, start, line if line >= 0 else limit)
         if line < 0:
@@ -64,7 +64,7 @@ class MarkedStream:
         index, _, count = rest.partition(b" ")[0].partition(b"/")
         if not (index.isdigit() and count.isdigit() and len(index + count) < 11):
             return span
-        if not 1 <= int(index) <= int(count) <= MOST_CHUNKS:
+        if not 1 <= int(index) <= int(count) <= MAX_CHUNKS:
             return span
         spans = self._unfinished.setdefault(name + b" " + count, {})
         if int(index) in spans:  # each comes once
@@ -73,7 +73,7 @@ class MarkedStream:
         self._count += 1
         if len(spans) == int(count):
             return self._finished(name + b" " + count)
-        return self._given_up(next(iter(self._unfinished))) if self._count > MOST_CHUNKS else b""
+        return self._given_up(next(iter(self._unfinished))) if self._count > MAX_CHUNKS else b""
 
     def _given_up(self, record: bytes) -> bytes:
         """Forget an unfinished record, and return its spans in order."""

@@ -12,14 +12,14 @@ from trainlaunch.kinds import JOB
 from trainlaunch.plan.launch_plan import LaunchPlan
 from trainlaunch.units import MIB
 
-LONGEST_NAME = 40  # of the job, before what says that it measures
+MAX_NAME = 40  # of the job, before what says that it measures
 GRACE = 10  # seconds: nothing that a measured script would still save is wanted
 PREPARES = 1800  # seconds that a script may take to its first batch
 
 
 def measuring_name(job: str, verb: str) -> str:
     """Return a new name for a run of `job` that measures: digits-probe-3f9a."""
-    return f"{job[:LONGEST_NAME].rstrip('-')}-{verb}-{secrets.token_hex(2)}"
+    return f"{job[:MAX_NAME].rstrip('-')}-{verb}-{secrets.token_hex(2)}"
 
 
 def measuring_sets(plan: LaunchPlan, name: str, *, seconds: float, host_memory: int) -> tuple[str, ...]:

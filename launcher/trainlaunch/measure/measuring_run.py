@@ -32,7 +32,7 @@ _HEAD = 64 * 1024  # bytes of output in which the preflight's line stands
 Take = Callable[[dict[str, Any]], bool]  # a record; True where nothing more is needed
 
 
-class Ran(NamedTuple):
+class MeasuringRun(NamedTuple):
     """How a run ended. `interrupted` names the signal by which the user ended it, empty where none did.
 
     `deadline`: active_deadline ended it. `workers` is the number of automatic workers that the preflight gave to the
@@ -46,7 +46,7 @@ class Ran(NamedTuple):
     evidence: Evidence | None
 
 
-class Shown(NamedTuple):
+class RunOutput(NamedTuple):
     """Where the job's own output goes (`output`), and lines of ours (`say`)."""
 
     output: Callable[[bytes], None]
@@ -59,7 +59,7 @@ class _Listener:
     `enough` is told how many seconds all of it may still take.
     """
 
-    def __init__(self, take: Take, shown: Shown, enough: Callable[[float], None]) -> None:
+    def __init__(self, take: Take, shown: RunOutput, enough: Callable[[float], None]) -> None:
         self._take, self._shown, self._enough = take, shown, enough
         self._streams = {each: MarkedStream(self._record) for each in (False, True)}
         self._head = b""
@@ -93,7 +93,9 @@ class _Listener:
             self._enough(OWN_END_SECONDS if itself else LET_END_SECONDS)
 
 
-def run_measuring(plan: LaunchPlan, take: Take, shown: Shown, typed: str, cluster: Cluster | None = None) -> Ran:
+def run_measuring(
+    plan: LaunchPlan, take: Take, shown: RunOutput, typed: str, cluster: Cluster | None = None
+) -> MeasuringRun:
     """Run a plan with parts inside on its target; `cluster` is where, for a target that has one.
 
     `typed` is the user's command, for an error that completes it. Raises TargetUnavailable where it can't be started.
@@ -113,9 +115,9 @@ def run_measuring(plan: LaunchPlan, take: Take, shown: Shown, typed: str, cluste
         out=lambda data: listener.feed(False, data),
         err=lambda data: listener.feed(True, data),
         say=shown.say,
-        hangs=lambda _: "",
-        leave=lambda why: events.put(Event("signal", why)),  # nobody would see the result
-        compares=False,  # the plan it runs with is what is asked for
+        detect_hang=lambda _: "",
+        on_hangup=lambda why: events.put(Event("signal", why)),  # nobody would see the result
+        report_deviations=False,  # the plan it runs with is what is asked for
     )
     try:
         if cluster is not None:
@@ -128,7 +130,9 @@ def run_measuring(plan: LaunchPlan, take: Take, shown: Shown, typed: str, cluste
         listener.end()
 
 
-def _on_machine(plan: LaunchPlan, console: Console, events: Events[Event], listener: _Listener, typed: str) -> Ran:
+def _on_machine(
+    plan: LaunchPlan, console: Console, events: Events[Event], listener: _Listener, typed: str
+) -> MeasuringRun:
     from trainlaunch.run.backends import backend_named
     from trainlaunch.run.run_lock import holding, new_run_id
 
@@ -157,7 +161,7 @@ def _say_left(backend: Backend, job: str, say: Callable[[str], None]) -> None:
 @contextmanager
 def _removing(backend: Backend, plan: LaunchPlan, run: str, say: Callable[[str], None]) -> Iterator[None]:
     """Remove the containers of a run afterwards, those that still run too."""
-    from trainlaunch.run.run_store import Kept
+    from trainlaunch.run.run_store import RunStore
 
     try:
         yield
@@ -168,7 +172,7 @@ def _removing(backend: Backend, plan: LaunchPlan, run: str, say: Callable[[str],
                     backend.kill(each.id)
                     backend.wait(each.id)
                 backend.remove(each.id)
-            Kept(run).remove()
+            RunStore(run).remove()
         except LaunchError as cause:
             say(f"something of {plan.job.name} is left; `trainlaunch down {plan.job.name}` removes it: {cause}")
 
@@ -177,14 +181,14 @@ def _claim(plan: LaunchPlan, typed: str, say: Callable[[str], None]) -> Abstract
     """Return what keeps the job's GPUs its own while it is started; nothing where it has none."""
     if not plan.gpus:
         return nullcontext()
-    from trainlaunch.run.gpu_holds import claimed
+    from trainlaunch.run.gpu_holds import reserve_gpus
 
-    return claimed(plan, typed, say)
+    return reserve_gpus(plan, typed, say)
 
 
 def _on_cluster(
     cluster: Cluster, plan: LaunchPlan, console: Console, events: Events[Event], listener: _Listener
-) -> Ran:
+) -> MeasuringRun:
     from trainlaunch.run.kubernetes.attempts import follow_attempts
     from trainlaunch.run.kubernetes.follow import FollowOptions
     from trainlaunch.run.kubernetes.identity import who_am_i
@@ -210,7 +214,7 @@ def _on_cluster(
 @contextmanager
 def _removing_objects(cluster: Cluster, launch: Launch, say: Callable[[str], None]) -> Iterator[None]:
     """Delete all that a launch made afterwards, and wait until it is gone."""
-    from trainlaunch.run.kubernetes.objects import delete, found, wait_until_gone
+    from trainlaunch.run.kubernetes.objects import delete, get_object, wait_until_gone
 
     try:
         yield
@@ -218,15 +222,15 @@ def _removing_objects(cluster: Cluster, launch: Launch, say: Callable[[str], Non
         try:
             places = launch.places()
             for place in reversed(places):
-                if found(cluster, place) is not None:
+                if get_object(cluster, place) is not None:
                     delete(cluster, place)
             wait_until_gone(
-                cluster, lambda: [each for each in places if found(cluster, each) is not None], grace=30, say=say
+                cluster, lambda: [each for each in places if get_object(cluster, each) is not None], grace=30, say=say
             )
         except LaunchError as cause:
             say(f"something of {launch.words} may be left in {cluster.words}: {cause}")
 
 
-def _ran(exit_code: int, stopped_by: str, listener: _Listener, evidence: Evidence | None) -> Ran:
+def _ran(exit_code: int, stopped_by: str, listener: _Listener, evidence: Evidence | None) -> MeasuringRun:
     interrupted = "" if stopped_by in {DEADLINE, ENOUGH} else stopped_by
-    return Ran(exit_code, interrupted, stopped_by == DEADLINE, listener.workers(), evidence)
+    return MeasuringRun(exit_code, interrupted, stopped_by == DEADLINE, listener.workers(), evidence)

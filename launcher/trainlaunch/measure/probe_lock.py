@@ -8,7 +8,7 @@ from trainlaunch.job.loader_spec import LoaderSpec
 from trainlaunch.job.measured import Probe, ProbedLoader
 from trainlaunch.job.spec import JobSpec, Measured
 from trainlaunch.measure.finding import ProbeFinding
-from trainlaunch.measure.loader_records import LoaderSeen, Measurement
+from trainlaunch.measure.loader_records import LoaderRecord, Measurement
 from trainlaunch.plan.launch_plan import LaunchPlan
 from trainlaunch.plan.measured import input_of, states
 from trainlaunch.plan.shared_memory import PAGE
@@ -28,10 +28,10 @@ AGAINST_WORKERS = frozenset(
         "worker-hang",
     }
 )
-MOST_STORAGES = 1000  # of one loader: a lock with 10,000 values can't be read
+MAX_STORAGES = 1000  # of one loader: a lock with 10,000 values can't be read
 
 
-def assigned(job: JobSpec, seen: Sequence[LoaderSeen]) -> tuple[LoaderSeen, ...]:
+def assigned(job: JobSpec, seen: Sequence[LoaderRecord]) -> tuple[LoaderRecord, ...]:
     """Return the loaders of the script in the order of the job's: first the one that trains.
 
     The others by their batch_size where it tells them apart, else as the script first loops over them. Nothing where
@@ -43,7 +43,7 @@ def assigned(job: JobSpec, seen: Sequence[LoaderSeen]) -> tuple[LoaderSeen, ...]
     by_turn = sorted(seen, key=lambda each: (each.order is None, each.order or 0, each.number))
     first = next((each for each in by_turn if each.trains), by_turn[0])
     left = [each for each in by_turn if each is not first]
-    found: dict[str, LoaderSeen] = {}
+    found: dict[str, LoaderRecord] = {}
     for loader in stated[1:]:
         same = [each for each in left if loader.batch_size is not None and each.batch_size == loader.batch_size]
         alike = [each for each in stated[1:] if each.batch_size == loader.batch_size]
@@ -53,7 +53,7 @@ def assigned(job: JobSpec, seen: Sequence[LoaderSeen]) -> tuple[LoaderSeen, ...]
     return (first, *(found.get(each.name) or left.pop(0) for each in stated[1:]))
 
 
-def host_findings(job: JobSpec, seen: Sequence[LoaderSeen]) -> tuple[ProbeFinding, ...]:
+def host_findings(job: JobSpec, seen: Sequence[LoaderRecord]) -> tuple[ProbeFinding, ...]:
     """Return what is wrong between the script and its job file."""
     stated = job.data_loader.loaders
     if not seen or len(seen) == len(stated):
@@ -93,7 +93,7 @@ def probe_of(plan: LaunchPlan, measured: Measurement, workers: int | None) -> Pr
     )
 
 
-def _against(seen: LoaderSeen, findings: Sequence[ProbeFinding]) -> tuple[str, ...]:
+def _against(seen: LoaderRecord, findings: Sequence[ProbeFinding]) -> tuple[str, ...]:
     """Return the defects of a loader, or of the whole script, that workers bring out.
 
     Loaders of other processes have the same numbers and other places.
@@ -107,12 +107,12 @@ def _loses_batches(finding: ProbeFinding) -> bool:
     return finding.defect == "unpicklable" and finding.facts.get("part") == "batch"
 
 
-def _together(loaders: Sequence[LoaderSeen]) -> bool:
+def _together(loaders: Sequence[LoaderRecord]) -> bool:
     """Return whether loaders were alive at the same time; one that no loop was seen of may be with any other."""
     return len(loaders) == 1 or any(each.together_with or each.order is None for each in loaders)
 
 
-def _probed(job: JobSpec, spec: LoaderSpec, seen: LoaderSeen, auto: int) -> ProbedLoader:
+def _probed(job: JobSpec, spec: LoaderSpec, seen: LoaderRecord, auto: int) -> ProbedLoader:
     """Return one loader, with what the script states itself: other than what the job's plan gives to it."""
     planned = auto if spec.num_workers is None else spec.num_workers
     prefetch = seen.prefetch_factor if seen.num_workers else None
@@ -132,10 +132,10 @@ def _probed(job: JobSpec, spec: LoaderSpec, seen: LoaderSeen, auto: int) -> Prob
 
 def _bounded(storages: tuple[int, ...]) -> tuple[int, ...]:
     """Return storages that take the same pages and aren't too many: several small ones then stand as one."""
-    if len(storages) <= MOST_STORAGES:
+    if len(storages) <= MAX_STORAGES:
         return storages
     by_size = sorted((round_up(each, PAGE) for each in storages), reverse=True)
-    return tuple(sum(by_size[start::MOST_STORAGES]) for start in range(MOST_STORAGES))
+    return tuple(sum(by_size[start::MAX_STORAGES]) for start in range(MAX_STORAGES))
 
 
 def with_probe(job: JobSpec, probe: Probe) -> JobSpec:

@@ -7,10 +7,10 @@ from typing import NamedTuple
 from trainlaunch.run.base.backend import Peak
 from trainlaunch.run.base.shm_peak import highest
 from trainlaunch.run.base.watch import Log, ShmWatch
-from trainlaunch.run.run_store import Kept
+from trainlaunch.run.run_store import RunStore
 
 
-class Watched(NamedTuple):
+class WatchedContainer(NamedTuple):
     """What is kept of one container while it is followed."""
 
     log: Log
@@ -26,14 +26,14 @@ class Attempt(NamedTuple):
     container: str
     run: str
     number: int
-    watched: dict[int | None, Watched]
+    watched: dict[int | None, WatchedContainer]
     resumed: bool = False
 
     def preflight(self, node: int | None) -> bool | None:
         """Return whether the preflight of a container spoke; None where it may have, before what was seen."""
         return self.watched[node].log.preflight_spoke or (None if self.resumed else False)
 
-    def peak(self, kept: Kept | None) -> Peak | None:
+    def peak(self, kept: RunStore | None) -> Peak | None:
         """Return the highest peak in /dev/shm of its containers that anyone saw: `status` may have seen more."""
         noted = [] if kept is None else [kept.peak(self.number, node) for node in self.watched]
         return highest([*noted, *(each.shm.seen for each in self.watched.values())])

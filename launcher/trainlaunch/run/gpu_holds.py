@@ -17,7 +17,7 @@ from pathlib import Path
 from trainlaunch.diagnostics import Diagnostic
 from trainlaunch.errors import TargetUnavailable
 from trainlaunch.plan.launch_plan import LaunchPlan
-from trainlaunch.run.base.backend import Say, Started
+from trainlaunch.run.base.backend import ContainerInfo, Say
 from trainlaunch.run.base.gpu_labels import ALL, AMD, held_by
 from trainlaunch.run.base.gpus import amd_gpus, gpu_nodes, gpu_uuids
 
@@ -26,7 +26,7 @@ _POLL_SECONDS = 0.1
 
 
 @contextlib.contextmanager
-def claimed(plan: LaunchPlan, command: str, say: Say) -> Iterator[None]:
+def reserve_gpus(plan: LaunchPlan, command: str, say: Say) -> Iterator[None]:
     """Hold the host's lock while a run is made; raises TargetUnavailable (TL531) where a GPU of it is taken.
 
     `command` is what the user typed, which the error completes.
@@ -42,13 +42,13 @@ def claimed(plan: LaunchPlan, command: str, say: Say) -> Iterator[None]:
         yield
 
 
-def _holds(run: Started) -> bool:
+def _holds(run: ContainerInfo) -> bool:
     return bool(run.gpus) and not run.ended
 
 
-def _taken(wanted: str, running: Iterable[Started]) -> dict[str, Started]:
+def _taken(wanted: str, running: Iterable[ContainerInfo]) -> dict[str, ContainerInfo]:
     """Return the wanted GPUs that runs have, each with the first that does; ALL stands for every one of its maker."""
-    found: dict[str, Started] = {}
+    found: dict[str, ContainerInfo] = {}
     for run in running:
         for mine in _numbers(wanted):
             for theirs in _numbers(run.gpus):
@@ -71,7 +71,9 @@ def _bare(gpu: str) -> str:
     return gpu.removeprefix(AMD)
 
 
-def _in_use(plan: LaunchPlan, taken: Mapping[str, Started], running: Iterable[Started], command: str) -> Diagnostic:
+def _in_use(
+    plan: LaunchPlan, taken: Mapping[str, ContainerInfo], running: Iterable[ContainerInfo], command: str
+) -> Diagnostic:
     named = ", ".join(_bare(each) for each in taken)
     holders = {run.id: run for run in taken.values()}
     who = ", ".join(f"{each.name} (job {each.job})" for each in holders.values())

@@ -22,12 +22,12 @@ from trainlaunch.units import MIB, human_size
 
 SHM = Path("/dev/shm")
 DRIVER = Path("/proc/driver/nvidia/version")
-FEWEST_FILES = 4096  # of the hard limit; each tensor that a worker shares costs one
-LEAST_FREE_SHM = 64 * MIB
+MIN_FILES = 4096  # of the hard limit; each tensor that a worker shares costs one
+MIN_FREE_SHM = 64 * MIB
 NO_GPU, NO_SHM, NO_FILES = "TL505", "TL628", "TL607"
 
 
-class Look(NamedTuple):
+class HostCheck(NamedTuple):
     """One thing that was looked at: what it is, what was seen, and what is wrong with it (None: nothing)."""
 
     name: str
@@ -35,12 +35,12 @@ class Look(NamedTuple):
     wrong: Diagnostic | None = None
 
 
-def looks() -> tuple[Look, ...]:
+def check_host() -> tuple[HostCheck, ...]:
     """Look at this machine; nothing is changed, and nothing is raised."""
     return tuple(each for look in (_engine, _gpus, _shm, _files, _memory, _cluster) for each in look())
 
 
-def _engine() -> Iterator[Look]:
+def _engine() -> Iterator[HostCheck]:
     from trainlaunch.run.docker.client import Engine, find_endpoint
 
     try:
@@ -48,11 +48,11 @@ def _engine() -> Iterator[Look]:
         with engine.attempting("ask for its version") as client:
             info: Mapping[str, Any] = client.info()
     except LaunchError as refused:
-        yield Look("engine", refused.diagnostics[0].message, refused.diagnostics[0])
+        yield HostCheck("engine", refused.diagnostics[0].message, refused.diagnostics[0])
         return
     named = "podman" if engine.is_podman else "docker"
     limits = [name for name, key in (("memory", "MemoryLimit"), ("CPUs", "CpuCfsQuota")) if not info.get(key, True)]
-    yield Look(
+    yield HostCheck(
         "engine",
         f"{named} {info.get('ServerVersion', '?')}, cgroup v{info.get('CgroupVersion', '?')}",
         unenforced_limits(limits) if limits else None,
@@ -60,7 +60,7 @@ def _engine() -> Iterator[Look]:
     local = shares_this_host(info, engine.endpoint.socket_path)
     if local and gpu_nodes():
         has = has_gpu_runtime(info, local=local)
-        yield Look("GPU runtime", "there" if has else "missing", None if has else _no_runtime())
+        yield HostCheck("GPU runtime", "there" if has else "missing", None if has else _no_runtime())
     engine.close()
 
 
@@ -70,21 +70,21 @@ def _no_runtime() -> Diagnostic:
     )
 
 
-def _gpus() -> Iterator[Look]:
+def _gpus() -> Iterator[HostCheck]:
     nodes = gpu_nodes()
     if nodes == 0 and not DRIVER.exists():
-        yield Look("GPUs", "none")
+        yield HostCheck("GPUs", "none")
         return
     driver = _first_line(DRIVER)
     broken = driver is None and nodes is not None
     wrong = Diagnostic(NO_GPU, "the GPUs' driver is not loaded", fix="run `sudo modprobe nvidia`, then `nvidia-smi`")
-    yield Look("GPUs", f"{'some' if nodes is None else nodes}, {driver or 'no driver'}", wrong if broken else None)
+    yield HostCheck("GPUs", f"{'some' if nodes is None else nodes}, {driver or 'no driver'}", wrong if broken else None)
 
 
-def _shm() -> Iterator[Look]:
+def _shm() -> Iterator[HostCheck]:
     if not SHM.is_dir():
         fix = "run `sudo mount -t tmpfs -o mode=1777 tmpfs /dev/shm`"
-        yield Look("/dev/shm", "missing", Diagnostic(NO_SHM, "this machine has no /dev/shm", fix=fix))
+        yield HostCheck("/dev/shm", "missing", Diagnostic(NO_SHM, "this machine has no /dev/shm", fix=fix))
         return
     found = os.statvfs(SHM)
     size, free = found.f_blocks * found.f_frsize, found.f_bavail * found.f_frsize
@@ -92,40 +92,42 @@ def _shm() -> Iterator[Look]:
     wrong = None
     if not os.access(SHM, os.W_OK):
         wrong = Diagnostic("TL629", "this user can't write to /dev/shm", fix="run `sudo chmod 1777 /dev/shm`")
-    elif size and free < LEAST_FREE_SHM:
+    elif size and free < MIN_FREE_SHM:
         fix = "look with `ls -lS /dev/shm`, and remove what dead jobs left"
         wrong = Diagnostic("TL605", f"/dev/shm has {human_size(free)} free of {human_size(size)}", fix=fix)
     told = f"{human_size(size)}, {human_size(free)} free" if size else "without a limit"
-    yield Look("/dev/shm", f"{told}, {files} files", wrong)
+    yield HostCheck("/dev/shm", f"{told}, {files} files", wrong)
 
 
-def _files() -> Iterator[Look]:
+def _files() -> Iterator[HostCheck]:
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    low = hard != resource.RLIM_INFINITY and hard < FEWEST_FILES
+    low = hard != resource.RLIM_INFINITY and hard < MIN_FILES
     fix = "add `* hard nofile 65536` to /etc/security/limits.conf, and log in again"
     wrong = Diagnostic(NO_FILES, f"the hard limit of open files is {hard}", fix=fix) if low else None
-    yield Look("open files", f"limit {soft}, at most {hard}", wrong)
+    yield HostCheck("open files", f"limit {soft}, at most {hard}", wrong)
 
 
-def _memory() -> Iterator[Look]:
+def _memory() -> Iterator[HostCheck]:
     total = host_memory()
     version = "v2" if Path("/sys/fs/cgroup/cgroup.controllers").exists() else "v1"
     cpus = len(os.sched_getaffinity(0))
-    yield Look("memory", f"{human_size(total)}, cgroup {version}, {cpus} of {os.cpu_count()} CPUs for this process")
+    yield HostCheck(
+        "memory", f"{human_size(total)}, cgroup {version}, {cpus} of {os.cpu_count()} CPUs for this process"
+    )
 
 
-def _cluster() -> Iterator[Look]:
+def _cluster() -> Iterator[HostCheck]:
     from trainlaunch.run.kubernetes.kubeconfig import configured, find_access
 
     if not configured():
-        yield Look("cluster", "no kubeconfig")
+        yield HostCheck("cluster", "no kubeconfig")
         return
     try:
         access = find_access(None)
     except LaunchError as refused:
-        yield Look("cluster", refused.diagnostics[0].message, refused.diagnostics[0])
+        yield HostCheck("cluster", refused.diagnostics[0].message, refused.diagnostics[0])
         return
-    yield Look("cluster", f"{access.words}, namespace {access.namespace}")
+    yield HostCheck("cluster", f"{access.words}, namespace {access.namespace}")
 
 
 def _first_line(path: Path) -> str | None:

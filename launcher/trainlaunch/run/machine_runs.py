@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 from trainlaunch.errors import TargetUnavailable
 from trainlaunch.run.base.at_once import at_once
-from trainlaunch.run.base.backend import Backend, Say, Started
+from trainlaunch.run.base.backend import Backend, ContainerInfo, Say
 from trainlaunch.run.base.multi_node import by_node, deciding, newest_of
 from trainlaunch.run.base.run_query import is_mine
 from trainlaunch.run.base.wording import no_such_attempt
@@ -22,14 +22,14 @@ class MachineRun:
     """One run: the containers of all its attempts and nodes, newest first."""
 
     target: str
-    containers: tuple[Started, ...]
+    containers: tuple[ContainerInfo, ...]
 
     @property
-    def newest(self) -> tuple[Started, ...]:
+    def newest(self) -> tuple[ContainerInfo, ...]:
         """The containers of its newest attempt, by node."""
         return newest_of(self.containers)
 
-    def of_attempt(self, number: int) -> tuple[Started, ...]:
+    def of_attempt(self, number: int) -> tuple[ContainerInfo, ...]:
         """Return the containers of one attempt, by node. Raises TargetUnavailable (TL510) where it has none."""
         found = by_node(each for each in self.containers if each.attempt == number)
         if not found:
@@ -38,7 +38,7 @@ class MachineRun:
         return found
 
     @property
-    def deciding(self) -> Started:
+    def deciding(self) -> ContainerInfo:
         """The container whose state is the run's."""
         return deciding(self.newest)
 
@@ -96,14 +96,14 @@ class MachineRun:
         return end.status if end.exit_code is None else f"{end.status} {end.exit_code}"
 
 
-def _without_node(container: Started) -> str:
+def _without_node(container: ContainerInfo) -> str:
     """Return the name that a node's container has from its run; empty where the run has one container."""
     return "" if container.node is None else container.name.removesuffix(f"-{container.node}")
 
 
-def runs_among(containers: Iterable[Started], target: str) -> tuple[MachineRun, ...]:
+def runs_among(containers: Iterable[ContainerInfo], target: str) -> tuple[MachineRun, ...]:
     """Return the runs that containers of one target belong to, newest first; `containers` are newest first."""
-    by_run: dict[str, list[Started]] = {}
+    by_run: dict[str, list[ContainerInfo]] = {}
     for each in containers:
         by_run.setdefault(f"{each.job} {each.run or each.project or each.id}", []).append(each)
     return tuple(MachineRun(target, tuple(each)) for each in by_run.values())

@@ -22,7 +22,7 @@ from typing import NamedTuple
 RUN_ID = re.compile(r"[0-9a-f]{8}")
 _ANSWER_SECONDS = 2.0
 _CREDENTIALS = struct.Struct("3i")  # pid, uid, gid
-_MOST_BYTES = 4096
+_MAX_BYTES = 4096
 
 
 def new_run_id() -> str:
@@ -46,7 +46,7 @@ class Keeper(NamedTuple):
         return f"process {self.pid} of {self.user}{since}"
 
 
-class Held:
+class RunLock:
     """The lock of one run, and the answers about its holder."""
 
     def __init__(self, listener: socket.socket) -> None:
@@ -72,7 +72,7 @@ class Held:
         self._listener.close()
 
 
-def hold(run: str) -> Held | None:
+def hold(run: str) -> RunLock | None:
     """Take the lock of a run; None where another process of this host has it."""
     listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     try:
@@ -81,11 +81,11 @@ def hold(run: str) -> Held | None:
         listener.close()
         return None
     listener.listen()
-    return Held(listener)
+    return RunLock(listener)
 
 
 @contextlib.contextmanager
-def holding(run: str) -> Iterator[Held]:
+def holding(run: str) -> Iterator[RunLock]:
     """Hold the lock of a run that nobody else can know yet."""
     held = hold(run)
     if held is None:
@@ -114,7 +114,7 @@ def keeper_of(run: str) -> Keeper | None:
 def _told(asking: socket.socket) -> tuple[float, bool]:
     """Return since when a keeper keeps, and whether it waits for the ttl only; it may be busy, or another program."""
     try:
-        answer = json.loads(asking.recv(_MOST_BYTES))
+        answer = json.loads(asking.recv(_MAX_BYTES))
         return float(answer["since"]), answer["over"] is True
     except (OSError, ValueError, KeyError, TypeError, RecursionError):
         return 0.0, False

@@ -31,13 +31,13 @@ from trainlaunch.run.base.shm_peak import highest
 from trainlaunch.run.run_lock import RUN_ID, keeper_of
 
 FORGOTTEN_SECONDS = 30 * 24 * 3600.0
-MOST_SAID = 1_000
-MOST_COUNTED = 10**18
+MAX_MESSAGES = 1_000
+MAX_COUNTED = 10**18
 _APPENDING = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK  # never waits for a reader
 _PARTS = re.compile(r"trainlaunch\.(?:diagnostics|job|plan|policy)\b")
 
 
-class Said(NamedTuple):
+class RunMessage(NamedTuple):
     """A line that was said of a run, and when, in seconds since the epoch."""
 
     at: float
@@ -48,7 +48,7 @@ class Said(NamedTuple):
         return f"{time.strftime('%Y-%m-%d %H:%M:%S', time.localtime(self.at))} trainlaunch: {self.text}"
 
 
-class Kept:
+class RunStore:
     """The folder of one run. What can't be written is left out: a full disk ends no run.
 
     `redact` takes secrets out of what is written.
@@ -118,10 +118,10 @@ class Kept:
         own = (each.get("peak") for each in self._notes() if (each.get("attempt"), each.get("node")) == (attempt, node))
         return highest(_peak_from(each) for each in own)
 
-    def said(self) -> tuple[Said, ...]:
+    def said(self) -> tuple[RunMessage, ...]:
         """Return the lines that were said, oldest first."""
         notes = self._notes()
-        return tuple(Said(float(each["at"]), str(each["said"])) for each in notes if "said" in each)
+        return tuple(RunMessage(float(each["at"]), str(each["said"])) for each in notes if "said" in each)
 
     def ended(self, attempt: int) -> EndNote:
         """Return what was seen of an attempt's end; nothing where nobody followed it from this host."""
@@ -156,7 +156,7 @@ class Kept:
         lines: list[str] = []
         with contextlib.suppress(UnusableState):
             lines = self._read("notes").decode(errors="replace").splitlines()
-        for line in lines[-MOST_SAID:]:
+        for line in lines[-MAX_MESSAGES:]:
             with contextlib.suppress(ValueError, RecursionError):
                 note = json.loads(line)
                 if isinstance(note, dict) and isinstance(note.get("at"), float):
@@ -178,7 +178,7 @@ def _peak_from(noted: Any) -> Peak | None:
 
 
 def _is_count(value: object) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < MOST_COUNTED
+    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < MAX_COUNTED
 
 
 class _Plans(pickle.Unpickler):

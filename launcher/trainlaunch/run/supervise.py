@@ -14,18 +14,18 @@ from typing import TYPE_CHECKING
 
 from trainlaunch.errors import EXIT_BEFORE_START, LaunchError
 from trainlaunch.plan.launch_plan import LaunchPlan
-from trainlaunch.run.attempt import Attempt, Watched
-from trainlaunch.run.base.backend import Backend, Session, Started
+from trainlaunch.run.attempt import Attempt, WatchedContainer
+from trainlaunch.run.base.backend import Backend, ContainerInfo, Session
 from trainlaunch.run.base.console import Console, Outcome
 from trainlaunch.run.base.multi_node import Prefixed, containers_of, deciding, prefix
-from trainlaunch.run.base.preflight_line import NEVER_SPOKE, never_spoke
+from trainlaunch.run.base.preflight_line import NEVER_SPOKE, preflight_never_ran
 from trainlaunch.run.base.retry import backoff, may_retry
 from trainlaunch.run.base.run_evidence import EndNote, evidence_of
 from trainlaunch.run.base.shm_peak import measured_line
 from trainlaunch.run.base.signals import HANGUP, UNHEALTHY, Event, Events, Presses
 from trainlaunch.run.base.watch import Log, Note, ShmWatch, load_symptoms, planned_shm
 from trainlaunch.run.base.wording import another_attempt, not_started, stopping
-from trainlaunch.run.run_store import Kept
+from trainlaunch.run.run_store import RunStore
 from trainlaunch.units import format_duration
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ class Supervisor:
     """Follows one run on one backend; `events` is fed by signals, `kept` takes down what nobody could tell later."""
 
     def __init__(
-        self, backend: Backend, plan: LaunchPlan, console: Console, events: Events[Event], kept: Kept | None = None
+        self, backend: Backend, plan: LaunchPlan, console: Console, events: Events[Event], kept: RunStore | None = None
     ) -> None:
         self._backend = backend
         self._plan = plan
@@ -59,7 +59,7 @@ class Supervisor:
             first = self._started(run, 1)
         return self._to_the_last(*first)
 
-    def resume(self, containers: tuple[Started, ...]) -> Outcome:
+    def resume(self, containers: tuple[ContainerInfo, ...]) -> Outcome:
         """Go on with an attempt that was started already, whose `containers` these are, and with those after it."""
         now = containers[0]
         same = [each.created for each in self._backend.runs(now.job, now.run)]
@@ -117,7 +117,7 @@ class Supervisor:
         except queue.Empty:
             return
         if event.kind == HANGUP:
-            self._console.leave(event.value)
+            self._console.on_hangup(event.value)
         elif event.kind == "signal":
             self._stopped_by = event.value
 
@@ -136,31 +136,33 @@ class Supervisor:
         code = self._until_end(attempt.container)
         return self._outcome(attempt, code)
 
-    def _all_watched(self, attempt: int) -> dict[int | None, Watched]:
+    def _all_watched(self, attempt: int) -> dict[int | None, WatchedContainer]:
         nodes: list[int | None] = [None] if self._plan.nodes == 1 else [*range(self._plan.nodes)]
         return {each: self._watched(attempt, each) for each in nodes}
 
-    def _watched(self, attempt: int, node: int | None) -> Watched:
+    def _watched(self, attempt: int, node: int | None) -> WatchedContainer:
         def say(text: str) -> None:
-            if self._console.compares:
+            if self._console.report_deviations:
                 self._console.say(text if node is None else prefix(node).decode() + text)
 
         note: Note = (lambda _: None) if self._kept is None else partial(self._kept.saw, attempt, node)
-        log = Log(self._console.hangs, say)
-        return Watched(log, ShmWatch(self._backend, planned_shm(self._plan), log, say, note, self._found_unhealthy))
+        log = Log(self._console.detect_hang, say)
+        return WatchedContainer(
+            log, ShmWatch(self._backend, planned_shm(self._plan), log, say, note, self._found_unhealthy)
+        )
 
     def _found_unhealthy(self, why: str) -> None:
         if self._plan.job.healthcheck.stops:
             self._events.put(Event(UNHEALTHY, why))
 
-    def _containers(self, attempt: Attempt) -> tuple[Started, ...]:
+    def _containers(self, attempt: Attempt) -> tuple[ContainerInfo, ...]:
         run, number = attempt.run, attempt.number
         return containers_of(self._backend, self._plan, attempt.container, run=run, attempt=number)
 
     def _spawn(self, work: Callable[..., None], *args: object) -> None:
         threading.Thread(target=work, args=args, daemon=True).start()
 
-    def _read(self, session: Session, watched: dict[int | None, Watched]) -> None:
+    def _read(self, session: Session, watched: dict[int | None, WatchedContainer]) -> None:
         prefixed = Prefixed()
         try:
             for chunk in session.chunks():
@@ -194,7 +196,7 @@ class Supervisor:
             elif event.kind == "trouble":
                 self._console.say(event.value)
             elif event.kind == HANGUP:
-                self._console.leave(event.value)
+                self._console.on_hangup(event.value)
             elif event.kind == UNHEALTHY:
                 self._end_unhealthy(container, event.value, exited=exited)
             elif exited:
@@ -265,12 +267,12 @@ class Supervisor:
             self._kept.end(attempt.number, note)
         evidence = evidence_of(ended, log=log.text, signals=signals, note=note)
         evidence = replace(evidence, exit_code=code, scanned=log.facts)
-        if never_spoke(self._backend, containers, note):
+        if preflight_never_ran(self._backend, containers, note):
             self._console.say(NEVER_SPOKE)
             code = EXIT_BEFORE_START
         return Outcome(code, evidence, ended.node)
 
-    def _end_watches(self, attempt: Attempt, containers: tuple[Started, ...]) -> None:
+    def _end_watches(self, attempt: Attempt, containers: tuple[ContainerInfo, ...]) -> None:
         last = {each.node: each.health_output for each in containers}
         for node, watched in attempt.watched.items():
             watched.shm.end(last.get(node, ""))
@@ -285,8 +287,8 @@ class Supervisor:
         self._console.say("somebody removed the run while it was followed")
         return Outcome(EXIT_BEFORE_START if code is None else code, None)
 
-    def _remark(self, attempt: Attempt, ended: Started, code: int) -> None:
+    def _remark(self, attempt: Attempt, ended: ContainerInfo, code: int) -> None:
         lines = [attempt.watched[ended.node].shm.fewer_workers() if code == 0 else ""]
         lines.append(measured_line(ended.planned, attempt.peak(self._kept), size=ended.own_shm, exit_code=code))
-        for line in filter(None, lines if self._console.compares else ()):
+        for line in filter(None, lines if self._console.report_deviations else ()):
             self._console.say(line)

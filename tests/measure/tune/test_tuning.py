@@ -12,7 +12,7 @@ import pytest
 from trainlaunch.errors import JobFileRejected, NotMeasured
 from trainlaunch.inside.tune.search import next_setting
 from trainlaunch.inside.tune.task import Setting, Space
-from trainlaunch.measure.tune.record_collector import Ended
+from trainlaunch.measure.tune.record_collector import RunEnd
 from trainlaunch.measure.tune.result import Tuned, tuned_document
 from trainlaunch.measure.tune.result_table import WIDTH, summary, table, trial_line
 from trainlaunch.measure.tune.trial import trial_of
@@ -42,7 +42,7 @@ class Script:
         self.tasks: list[dict[str, Any]] = []
         self.plans: list[LaunchPlan] = []
 
-    def start(self, plan: LaunchPlan, take: Take, seconds: float) -> Ended:
+    def start(self, plan: LaunchPlan, take: Take, seconds: float) -> RunEnd:
         task = json.loads(dict(plan.inside.settings)["TRAINLAUNCH_TUNE"])
         self.tasks.append(task)
         self.plans.append(plan)
@@ -62,7 +62,7 @@ class Script:
             return self.search(take, space, own)
         return self.timed(take, done[0], self.rates)
 
-    def search(self, take: Take, space: Space, own: Setting) -> Ended:
+    def search(self, take: Take, space: Space, own: Setting) -> RunEnd:
         from trainlaunch.inside.tune.search import Timed
 
         timed: list[Timed] = []
@@ -74,17 +74,17 @@ class Script:
             timed.append(Timed(setting, self.rates[setting.num_workers]))
             setting = next_setting(space, timed, 30 - len(timed))
         take({"kind": "tune-end", "rank": 0, "reason": "done"})
-        return Ended(0, "")
+        return RunEnd(0, "")
 
-    def timed(self, take: Take, setting: Setting, rates: Mapping[int, float], *, last: bool = True) -> Ended:
+    def timed(self, take: Take, setting: Setting, rates: Mapping[int, float], *, last: bool = True) -> RunEnd:
         take({"kind": "tune-start", "rank": 0, "setting": list(setting)})
         take({"kind": "tune-start", "rank": 1, "setting": [7, 7, None]})  # another rank's is nobody's
         if setting.num_workers in self.dies:
-            return Ended(self.dies[setting.num_workers], "Bus error")
+            return RunEnd(self.dies[setting.num_workers], "Bus error")
         take(self.record("setting", setting, rate=rates[setting.num_workers], wait_share=0.5, cpus_used=0.4))
         if last:
             take({"kind": "tune-end", "rank": 0, "reason": "seconds"})
-        return Ended(0, "")
+        return RunEnd(0, "")
 
     def record(self, kind: str, setting: Setting, **more: object) -> dict[str, Any]:
         facts = {"changes_in_place": self.in_place, "reason": "" if self.in_place else "the dataset is a stream"}
@@ -152,8 +152,8 @@ def test_a_fresh_process_that_is_late_says_nothing_of_its_setting(tmp_path: Path
     """What was timed under one loop stands, and is not confirmed."""
 
     class Late(Script):
-        def timed(self, take: Take, setting: Setting, rates: Mapping[int, float], *, last: bool = True) -> Ended:
-            return Ended(None, "") if last else super().timed(take, setting, rates, last=last)
+        def timed(self, take: Take, setting: Setting, rates: Mapping[int, float], *, last: bool = True) -> RunEnd:
+            return RunEnd(None, "") if last else super().timed(take, setting, rates, last=last)
 
     tuned = searched(tmp_path, Late(RATES))
     assert (tuned.best, tuned.confirmed, tuned.rates[Setting(3)]) == (Setting(3), None, 21.0)
@@ -164,9 +164,9 @@ def test_a_winner_that_dies_alone_leaves_it_to_the_next(tmp_path: Path) -> None:
     """And the setting as it is stays the first."""
 
     class Dies(Script):
-        def timed(self, take: Take, setting: Setting, rates: Mapping[int, float], *, last: bool = True) -> Ended:
+        def timed(self, take: Take, setting: Setting, rates: Mapping[int, float], *, last: bool = True) -> RunEnd:
             dead = last and setting.num_workers == 3
-            return Ended(137, "") if dead else super().timed(take, setting, rates, last=last)
+            return RunEnd(137, "") if dead else super().timed(take, setting, rates, last=last)
 
     tuned = searched(tmp_path, Dies(RATES))
     assert (tuned.best, tuned.as_it_is, tuned.rates[Setting(3)]) == (Setting(4), Setting(0), 0.0)
@@ -196,15 +196,15 @@ def test_a_setting_in_which_the_container_dies_is_not_taken(tmp_path: Path) -> N
 @pytest.mark.parametrize(
     ("ended", "records", "words"),
     [
-        (Ended(3, "ModuleNotFoundError: No module named 'x'"), [], "exit code 3 before a loader was timed"),
-        (Ended(None, ""), [], "nothing was timed within the budget of 30s"),
+        (RunEnd(3, "ModuleNotFoundError: No module named 'x'"), [], "exit code 3 before a loader was timed"),
+        (RunEnd(None, ""), [], "nothing was timed within the budget of 30s"),
         (
-            Ended(0, ""),
+            RunEnd(0, ""),
             [{"kind": "tune-end", "rank": 0, "reason": "script", "loaders": [{"at": "a.py:3"}]}],
             "the script ended before a loader was timed",
         ),
         (
-            Ended(0, ""),
+            RunEnd(0, ""),
             [
                 {"kind": "tune-start", "rank": 0, "setting": [1, 2, []]},
                 {"kind": "tune-loader", "rank": 0, "setting": [1, 2, {}], "cpus": {}},
@@ -213,25 +213,25 @@ def test_a_setting_in_which_the_container_dies_is_not_taken(tmp_path: Path) -> N
             ],
             "the script ended before a loader was timed",
         ),
-        (Ended(0, ""), [], "the script ended before a loader was timed"),
+        (RunEnd(0, ""), [], "the script ended before a loader was timed"),
         (
-            Ended(1, ""),
+            RunEnd(1, ""),
             [{"kind": "tune-end", "rank": 0, "reason": "script", "loaders": [{"at": "a.py:3"}]}],
             "exit code 1 before a loader was timed",
         ),
         (
-            Ended(0, ""),
+            RunEnd(0, ""),
             [{"kind": "tune-end", "rank": 0, "reason": "nothing", "loaders": [{"at": "a.py:3"}]}],
             "nothing was timed within the budget of 30s",
         ),
     ],
     ids=["fails", "late", "short", "not-ours", "none", "raises", "only-evaluates"],
 )
-def test_nothing_to_time_is_one_error(tmp_path: Path, ended: Ended, records: list[dict[str, Any]], words: str) -> None:
+def test_nothing_to_time_is_one_error(tmp_path: Path, ended: RunEnd, records: list[dict[str, Any]], words: str) -> None:
     """With the script's own last words."""
 
     class Silent(Script):
-        def start(self, plan: LaunchPlan, take: Take, seconds: float) -> Ended:
+        def start(self, plan: LaunchPlan, take: Take, seconds: float) -> RunEnd:
             for each in records:
                 take(each)
             return ended
@@ -285,7 +285,7 @@ def test_no_time_is_left_to_confirm(tmp_path: Path) -> None:
     """Which the result says; a winner that isn't the setting as it is has a minute more."""
 
     class Slow(Script):
-        def search(self, take: Take, space: Space, own: Setting) -> Ended:
+        def search(self, take: Take, space: Space, own: Setting) -> RunEnd:
             time.sleep(2.1)
             return super().search(take, space, own)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 
 import pytest
-from trainlaunch.run.kubernetes.logs import Seen
+from trainlaunch.run.kubernetes.logs import LineDeduplicator
 from trainlaunch.run.kubernetes.output import prefixed
 from trainlaunch.run.kubernetes.pods import Pod, pod_from
 
@@ -19,7 +19,7 @@ def stamp(second: int, nano: int = 0) -> bytes:
 
 def test_lines_of_the_last_seconds_are_left_out_once_each() -> None:
     """The API continues from a whole second, so that lines of it come again."""
-    seen = Seen()
+    seen = LineDeduplicator()
     first = [(stamp(1), b"a\n"), (stamp(2, 5), b"b\n"), (stamp(2, 5), b"b\n")]
     assert [seen.is_new(*line) for line in first] == [True, True, True]
     assert seen.resume() == "2026-11-28T03:00:01Z"
@@ -30,14 +30,14 @@ def test_lines_of_the_last_seconds_are_left_out_once_each() -> None:
 
 def test_a_time_zone_of_the_node_changes_nothing() -> None:
     """The time to ask from is written in UTC: a plus sign would be a space in a query."""
-    seen = Seen()
+    seen = LineDeduplicator()
     assert seen.is_new(b"2026-11-28T05:00:10.5+02:00", b"a\n")
     assert seen.resume() == "2026-11-28T03:00:09Z"
 
 
 def test_lines_that_a_rotation_took_are_noticed() -> None:
     """None of the last lines comes again, and new ones do."""
-    seen = Seen()
+    seen = LineDeduplicator()
     assert seen.is_new(stamp(1), b"a\n")
     seen.resume()
     assert seen.is_new(stamp(9), b"z\n")
@@ -55,7 +55,7 @@ def test_any_cuts_give_each_line_once_in_order(seed: int) -> None:
         lines.append(
             (stamp(max(0, second), max(0, jitter) * 1_000_000 // 50 * 50), f"{chance.randrange(5)}\n".encode())
         )
-    seen, got, have = Seen(), [], 0
+    seen, got, have = LineDeduplicator(), [], 0
     while have < len(lines):
         since = seen.resume()
         start = next((i for i, (at, _) in enumerate(lines) if since is None or at[:19] >= since[:19].encode()), 0)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from trainlaunch.run.base.clock import WORLD
+from trainlaunch.run.base.clock import SYSTEM_CLOCK
 from trainlaunch.run.kubernetes.api_errors import ApiRefused
 from trainlaunch.run.kubernetes.client import Query
 from trainlaunch.run.kubernetes.kubeconfig import Access
@@ -36,7 +36,7 @@ class Api:
 
     namespace = "team"
     access = ACCESS
-    clock = WORLD
+    clock = SYSTEM_CLOCK
 
     def __init__(self, **lists: Any) -> None:
         self.lists = lists

@@ -166,7 +166,7 @@ def test_a_training_that_works_is_well_and_shows_what_it_uses(
 
 def test_a_look_by_a_command_inside_says_the_same(torch_image: str) -> None:
     """Where the host's /proc is not ours to see: another machine's engine, or no right to."""
-    from trainlaunch.run.base.live_snapshot import command, read_look
+    from trainlaunch.run.base.live_snapshot import command, read_snapshot
 
     name = f"trainlaunch-look-{time.monotonic_ns()}"
     started = ["docker", "run", "-d", "--rm", "--name", name, "--memory", "1g", "--user", "1234", torch_image]
@@ -176,7 +176,7 @@ def test_a_look_by_a_command_inside_says_the_same(torch_image: str) -> None:
         look = None
         while (look is None or len(look.workers) < 2) and time.monotonic() < until:
             shown = subprocess.run(["docker", "exec", name, *command()], check=True, capture_output=True, text=True)
-            look = read_look(shown.stdout)
+            look = read_snapshot(shown.stdout)
         assert look is not None
         assert len(look.workers) == 2
         assert look.shm is not None

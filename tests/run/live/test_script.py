@@ -8,7 +8,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from trainlaunch.run.base.live_snapshot import command, read_look
+from trainlaunch.run.base.live_snapshot import command, read_snapshot
 
 SHELLS = {"dash": ["dash"], "bash": ["bash", "--posix"], "busybox": ["busybox", "sh"]}
 NVIDIA_SMI = "#!/bin/sh\ncase $* in *query-gpu*) echo 'GPU-1, 0, 29, 1024, 81920' ;; esac\n"
@@ -25,7 +25,7 @@ def test_each_shell_reads_the_same_of_this_process(shell: str, tmp_path: Path) -
     environment = {"PATH": f"{tmp_path}:/usr/sbin:/usr/bin:/sbin:/bin", "SHELLOPTS": "nounset:errexit"}
     argv = [*SHELLS[shell], *command("/", [os.getpid()])[1:]]
     done = subprocess.run(argv, env=environment, capture_output=True, text=True, check=False)
-    look = read_look(done.stdout)
+    look = read_snapshot(done.stdout)
     assert look is not None, done.stderr
     (own,) = look.processes
     assert own.pid == os.getpid()
@@ -44,6 +44,6 @@ def test_a_process_that_has_ended_is_left_out() -> None:
     gone = subprocess.Popen(["true"])
     gone.wait()
     done = subprocess.run(command("/", [gone.pid, os.getpid()]), capture_output=True, text=True, check=False)
-    look = read_look(done.stdout)
+    look = read_snapshot(done.stdout)
     assert look is not None
     assert [each.pid for each in look.processes] == [os.getpid()]

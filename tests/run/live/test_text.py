@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from trainlaunch.diagnose.base.container_snapshot import Look, Memory
-from trainlaunch.run.base.live_snapshot import read_look
+from trainlaunch.diagnose.base.container_snapshot import ContainerSnapshot, Memory
+from trainlaunch.run.base.live_snapshot import read_snapshot
 from trainlaunch.units import GIB, MIB
 
 from tests.run.live.looks import GPU, IN_SAMPLE, SHM, V1, V2, WAITS, Proc, text, worker
@@ -12,9 +12,9 @@ from tests.run.live.looks import GPU, IN_SAMPLE, SHM, V1, V2, WAITS, Proc, text,
 ODD = ("at b", "at b x - - 7 (a) S", "map 7 odd", "file odd", "cg memory.max", "gpu b ,,,,", "env 7 RANK=x")
 
 
-def look(*processes: Proc, more: str = V2 + SHM, spy: bool = True) -> Look:
+def look(*processes: Proc, more: str = V2 + SHM, spy: bool = True) -> ContainerSnapshot:
     """Return what a text says."""
-    found = read_look(text(*processes, more=more, spy=spy))
+    found = read_snapshot(text(*processes, more=more, spy=spy))
     assert found is not None
     return found
 
@@ -47,7 +47,7 @@ def test_a_process_has_its_share_of_a_cpu_and_how_long_it_slept_or_was_kept_wait
 def test_a_container_counts_pids_as_its_job_does() -> None:
     """The innermost of NSpid: what logs and file names have."""
     shown = text(Proc(4007), worker(4008)._replace(parent=4007)).replace("NSpid:\t4007", "NSpid:\t4007\t7")
-    found = read_look(shown.replace("NSpid:\t4008", "NSpid:\t4008\t8"))
+    found = read_snapshot(shown.replace("NSpid:\t4008", "NSpid:\t4008\t8"))
     assert found is not None
     assert [(each.pid, each.parent) for each in found.processes] == [(7, 0), (8, 7)]
 
@@ -55,7 +55,7 @@ def test_a_container_counts_pids_as_its_job_does() -> None:
 def test_a_process_that_ended_during_the_look_is_none_of_it() -> None:
     """A health check's, say: its stat was read, its status no more, so nobody knows its number in the container."""
     shown = text(Proc(7), Proc(4008)).replace("status 4008 NSpid:", "status 4008 gone:")
-    found = read_look(shown)
+    found = read_snapshot(shown)
     assert found is not None
     assert [each.pid for each in found.processes] == [7]
 
@@ -106,7 +106,7 @@ def test_stacks_are_the_main_threads_with_short_names() -> None:
 )
 def test_a_text_that_is_not_whole_says_nothing(damaged: str) -> None:
     """No shell in the container, or it ended meanwhile."""
-    assert read_look(damaged) is None
+    assert read_snapshot(damaged) is None
 
 
 @pytest.mark.parametrize("line", ODD)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from trainlaunch.cli.output.report import framed
 from trainlaunch.cli.output.streams import Streams
-from trainlaunch.cli.output.text_style import look
+from trainlaunch.cli.output.text_style import style_of
 from trainlaunch.diagnostics import Diagnostic, Severity
 from trainlaunch.errors import UsageError
 from trainlaunch.job.spec import JobSpec
@@ -143,4 +143,4 @@ def say_findings(findings: Iterable[Diagnostic], streams: Streams, *, least: Sev
     shown = {Severity.ERROR, Severity.WARNING} | ({Severity.INFO} if least is Severity.INFO else set())
     for finding in findings:
         if finding.severity in shown:
-            streams.say(framed(finding, look(streams.err)))
+            streams.say(framed(finding, style_of(streams.err)))

@@ -16,7 +16,7 @@ _PART = re.compile(r"(?<![\d.])(\d+(?:\.\d+)?)(d|h|ms|us|µs|ns|m|s)")
 _SECONDS = {"d": 86400.0, "h": 3600.0, "m": 60.0, "s": 1.0, "ms": 1e-3, "us": 1e-6, "µs": 1e-6, "ns": 1e-9}
 _EPOCH = re.compile(r"\d{1,11}(?:\.\d{1,9})?")
 _MOMENT = re.compile(r"(\d{4}-\d\d-\d\d)([T ]\d\d:\d\d(?::\d\d)?)?(\.\d{1,9})?(Z|[+-]\d\d:\d\d)?")
-MOST_LINES = 2**31 - 1
+MAX_LINES = 2**31 - 1
 
 
 def add_log_arguments(parser: argparse.ArgumentParser) -> None:
@@ -43,7 +43,7 @@ def _tail(text: str) -> int | None:
         return None
     if not re.fullmatch(r"\d{1,10}", text, re.ASCII):
         raise _unreadable("--tail", text, "a number of lines", "write --tail 100, or leave it out for all")
-    return min(int(text), MOST_LINES)
+    return min(int(text), MAX_LINES)
 
 
 def _since(text: str) -> int:

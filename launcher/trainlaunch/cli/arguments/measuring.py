@@ -1,4 +1,4 @@
-"""What `probe` and `tune` share: their arguments, what their runs have other than the job, and the lock that they write.
+"""What `probe` and `tune` share: their arguments, what their runs have other than the job, and their lock.
 
 What one of them measured replaces its own part of the lock; the other's stays as it is.
 """

@@ -13,7 +13,7 @@ from trainlaunch.cli.arguments.target_options import add_place_arguments, job_fi
 from trainlaunch.cli.output.streams import Streams, standard_streams
 from trainlaunch.diagnostics import Diagnostic
 from trainlaunch.errors import TargetUnavailable
-from trainlaunch.run.base.run_query import ANYONE, Asked, C, Candidate, check_argument, matching, removable
+from trainlaunch.run.base.run_query import ANYONE, C, Candidate, RunQuery, check_argument, matching, removable
 from trainlaunch.targets import TARGETS
 
 if TYPE_CHECKING:
@@ -52,15 +52,15 @@ def say_once(text: str) -> None:
     standard_streams().say(text if text.startswith("trainlaunch: ") else f"trainlaunch: {text}")
 
 
-def asked_run(args: argparse.Namespace, *, target: str | None) -> Asked:
+def asked_run(args: argparse.Namespace, *, target: str | None) -> RunQuery:
     """Return what RUN means by itself, a file read for `target`. Raises JobFileRejected and UsageError."""
     job = job_file(args, target=target)
     if job is None:
         check_argument(args.job)
-        return Asked(args.job)
+        return RunQuery(args.job)
     if job.problem:
         say_once(f"{args.job} is not a job that can run ({job.problem}); its runs are those of job {job.name}")
-    return Asked(args.job, job.name)
+    return RunQuery(args.job, job.name)
 
 
 def targets_of(args: argparse.Namespace) -> tuple[str, ...]:
@@ -132,7 +132,7 @@ def chosen_for_removal(args: argparse.Namespace, found: Sequence[C]) -> Sequence
     return [removable(found, args.job, anyones=args.owner is not None)]
 
 
-def _none_found(places: Machine, asked: Asked, known: Sequence[MachineRun], owner: str | None) -> Diagnostic:
+def _none_found(places: Machine, asked: RunQuery, known: Sequence[MachineRun], owner: str | None) -> Diagnostic:
     from trainlaunch.run.base.wording import no_such_run
 
     fix = "start it with `trainlaunch up JOB`, or list what there is with `trainlaunch ps`"

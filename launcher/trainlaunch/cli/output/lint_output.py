@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from trainlaunch import __version__
 from trainlaunch.cli.output.report import annotation, as_json, concise, document, framed, printable, span_json
 from trainlaunch.cli.output.streams import Streams
-from trainlaunch.cli.output.text_style import look
+from trainlaunch.cli.output.text_style import style_of
 from trainlaunch.diagnostics import Severity
 
 if TYPE_CHECKING:
@@ -32,10 +32,10 @@ def report(results: Sequence[Linted], output: str, streams: Streams, *, to_stder
         line = annotation if output == "github" else concise
         write("".join(f"{line(each.diagnostic)}\n" for each in findings))
     else:
-        seen_as = look(streams.err if to_stderr else streams.out)
+        style = style_of(streams.err if to_stderr else streams.out)
         for each in results:
             for finding in each.findings:
-                write(framed(printable(finding.diagnostic), seen_as, text=each.text) + "\n\n")
+                write(framed(printable(finding.diagnostic), style, text=each.text) + "\n\n")
     streams.finish()
     if output in {"text", "concise"}:
         streams.say(_sum(results, findings))

@@ -6,16 +6,16 @@ import re
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from trainlaunch.cli.output.text_style import Look, wrapped
+from trainlaunch.cli.output.text_style import TextStyle, wrapped
 from trainlaunch.diagnostics import Diagnostic, Severity, Span
 from trainlaunch.repository.reading import is_of_shell, read_regular
 from trainlaunch.repository.root import ITS_OWN
 from trainlaunch.visible import Visible, one_line, visible
 
-MOST_QUOTED = 8_000  # characters of a sentence: a traceback, a command to paste
-MOST_SHOWN = 240  # columns of a line that an error is in
+MAX_QUOTED = 8_000  # characters of a sentence: a traceback, a command to paste
+MAX_COLUMNS_SHOWN = 240  # columns of a line that an error is in
 SCHEMA_VERSION = 2  # of every JSON document that trainlaunch prints
-_MOST_BYTES = 4 * 1024 * 1024  # of a file whose line is quoted
+_MAX_BYTES = 4 * 1024 * 1024  # of a file whose line is quoted
 # Inside JSON's strings alone: what a terminal obeys beyond ASCII's own controls, and CI's `##[`.
 _OBEYED = re.compile(
     r"[\x7f-\x9f\xad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff]|#(?=#(?:\[|vso\[|teamcity\[))"
@@ -23,7 +23,7 @@ _OBEYED = re.compile(
 _COLOURS = {"error": "31", "warning": "33", "info": "36", "cause": "31"}
 
 
-def framed(diagnostic: Diagnostic, look: Look, *, text: str | None = None) -> str:
+def framed(diagnostic: Diagnostic, look: TextStyle, *, text: str | None = None) -> str:
     """Return the full form: headline, place, the line itself, why, fix and where to read more.
 
     `text` is the file's, where the caller has it; else the line is read from the file.
@@ -38,14 +38,14 @@ def framed(diagnostic: Diagnostic, look: Look, *, text: str | None = None) -> st
     return Visible("\n".join(lines))
 
 
-def headline(kind: str, code: str, message: str, look: Look) -> str:
+def headline(kind: str, code: str, message: str, look: TextStyle) -> str:
     """Return the first line of a frame: what kind of thing it is, its code and its sentence."""
     head = f"{kind}[{code}]"
     text = wrapped(f"{head}: {visible(_short(message))}", look.columns, 2)
     return text.replace(head, f"\x1b[1;{_COLOURS[kind]}m{head}\x1b[0m", 1) if look.colour else text
 
 
-def parts(told: Mapping[str, str], look: Look) -> list[str]:
+def parts(told: Mapping[str, str], look: TextStyle) -> list[str]:
     """Return the lines below the place of a frame, each with its name; what is empty has none."""
     named = (f"   = {name}: {visible(_short(text))}" for name, text in told.items() if text)
     return [wrapped(each, look.columns, 8) for each in named]
@@ -107,7 +107,7 @@ def document(content: Mapping[str, object]) -> str:
 
 def _short(text: str) -> str:
     """Return a part of a frame, without its middle where it quotes what fills a terminal for minutes."""
-    return text if len(text) <= MOST_QUOTED else f"{text[: MOST_QUOTED // 2]} … {text[-MOST_QUOTED // 4 :]}"
+    return text if len(text) <= MAX_QUOTED else f"{text[: MAX_QUOTED // 2]} … {text[-MAX_QUOTED // 4 :]}"
 
 
 def _excerpt(span: Span, whole: str | None, columns: int | None) -> list[str]:
@@ -118,7 +118,7 @@ def _excerpt(span: Span, whole: str | None, columns: int | None) -> list[str]:
     last = span.end_column if span.end_line == span.line else len(text) + 1
     marked = max(1, min(last, len(text) + 1) - span.column)
     gutter = " " * len(str(span.line))
-    most = MOST_SHOWN if columns is None else min(MOST_SHOWN, columns - len(f"{gutter} | …"))
+    most = MAX_COLUMNS_SHOWN if columns is None else min(MAX_COLUMNS_SHOWN, columns - len(f"{gutter} | …"))
     first = max(0, span.column - 1 - most // 2) if len(text) > most else 0
     shown = _one_wide(text[first : first + most])
     if len(text) > most:
@@ -143,7 +143,7 @@ def _source_line(span: Span, whole: str | None) -> str | None:
     if not is_of_shell(path) and not ITS_OWN.holds(path, path):
         return None  # a place like `--set image=…` is the name of a link too, where somebody makes it
     try:
-        lines = re.split(r"\r\n|\r|\n", read_regular(path, _MOST_BYTES).decode("utf-8-sig"))
+        lines = re.split(r"\r\n|\r|\n", read_regular(path, _MAX_BYTES).decode("utf-8-sig"))
     except (OSError, ValueError):
         return None
     return lines[span.line - 1] if span.line <= len(lines) else None

@@ -6,21 +6,21 @@ import os
 import re
 from typing import NamedTuple, TextIO
 
-LEAST_COLUMNS = 40  # a narrower terminal wraps as it likes
+MIN_COLUMNS = 40  # a narrower terminal wraps as it likes
 _TO_PASTE = re.compile(r"`[^`\n]*`")
 _SPACE = "\0"  # stands for one that no line ends at; text that is shown holds none
 
 
-class Look(NamedTuple):
+class TextStyle(NamedTuple):
     """`columns` is the width of a terminal, None where nothing is wrapped: in a file, a pipe, CI."""
 
     colour: bool = False
     columns: int | None = None
 
 
-def look(stream: TextIO) -> Look:
+def style_of(stream: TextIO) -> TextStyle:
     """Return how text stands on one stream."""
-    return Look(coloured(stream), columns_of(stream))
+    return TextStyle(coloured(stream), columns_of(stream))
 
 
 def coloured(stream: TextIO) -> bool:
@@ -40,7 +40,7 @@ def columns_of(stream: TextIO) -> int | None:
         columns = os.get_terminal_size(stream.fileno()).columns
     except (OSError, ValueError):
         return None
-    return columns if columns >= LEAST_COLUMNS else None
+    return columns if columns >= MIN_COLUMNS else None
 
 
 def wrapped(text: str, columns: int | None, indent: int = 0) -> str:

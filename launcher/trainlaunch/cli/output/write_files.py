@@ -34,7 +34,7 @@ def write_files(
         refused = [folder / name for name in kept if _differs(folder / name, files[name])]
         if refused:
             raise UsageError([_would_overwrite(path) for path in refused])
-        remove_left(folder)
+        remove_temporaries(folder)
         with ExitStack() as stack:
             staged = {folder / name: stack.enter_context(_staged(folder, text)) for name, text in files.items()}
             for path, temporary in staged.items():
@@ -73,7 +73,7 @@ def replace_file(path: Path, text: str) -> None:
     """
     target = Path(os.path.realpath(path))
     try:
-        remove_left(target.parent)
+        remove_temporaries(target.parent)
         with _staged(target.parent, text) as temporary:
             if target.exists():
                 temporary.chmod(target.stat().st_mode & 0o7777)
@@ -104,7 +104,7 @@ def _differs(path: Path, text: str) -> bool:
         return True  # a link to nowhere, or a larger file
 
 
-def remove_left(folder: Path) -> None:
+def remove_temporaries(folder: Path) -> None:
     """Delete the temporary files that killed writers of this user left in a folder; a living writer's are locked."""
     import fcntl  # few results are files
 

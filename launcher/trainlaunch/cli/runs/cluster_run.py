@@ -7,13 +7,13 @@ from collections.abc import Callable, Sequence
 
 from trainlaunch.cli.arguments.run_argument import asked_run, chosen_for_removal, owned_by
 from trainlaunch.errors import TargetUnavailable
-from trainlaunch.run.base.run_query import ANYONE, Asked, matching, newest_allowed
+from trainlaunch.run.base.run_query import ANYONE, RunQuery, matching, newest_allowed
 from trainlaunch.run.base.wording import not_yours
 from trainlaunch.run.kubernetes.client import Cluster
 from trainlaunch.run.kubernetes.identity import who_am_i
-from trainlaunch.run.kubernetes.objects import Unlisted
+from trainlaunch.run.kubernetes.objects import ForbiddenKinds
 from trainlaunch.run.kubernetes.owned_runs import OwnedRun, owned_runs
-from trainlaunch.run.kubernetes.removal import remove_left, remove_runs
+from trainlaunch.run.kubernetes.removal import remove_orphans, remove_runs
 from trainlaunch.run.kubernetes.runs import ClusterRun, no_such_run
 from trainlaunch.targets import KUBERNETES
 
@@ -45,9 +45,9 @@ def remove(args: argparse.Namespace, cluster: Cluster, say: Say) -> None:
     if found:
         return remove_runs(cluster, [each.run for each in chosen_for_removal(args, found)], say)
     hashes = None if args.owner == ANYONE else {who_am_i(cluster).hash}
-    return remove_left(cluster, asked.job or asked.text, hashes, say)
+    return remove_orphans(cluster, asked.job or asked.text, hashes, say)
 
 
-def _found(args: argparse.Namespace, cluster: Cluster) -> tuple[Asked, Sequence[OwnedRun]]:
+def _found(args: argparse.Namespace, cluster: Cluster) -> tuple[RunQuery, Sequence[OwnedRun]]:
     asked = asked_run(args, target=KUBERNETES.name)
-    return asked, matching(owned_by(args.owner, owned_runs(cluster, Unlisted())), asked)
+    return asked, matching(owned_by(args.owner, owned_runs(cluster, ForbiddenKinds())), asked)

@@ -7,17 +7,17 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from trainlaunch.cli.output.report import document
 from trainlaunch.cli.output.streams import Streams
-from trainlaunch.cli.output.text_style import Look, look
+from trainlaunch.cli.output.text_style import TextStyle, style_of
 from trainlaunch.cli.runs.runs import bare_evidence, framed_diagnosis, shown
 from trainlaunch.units import counted, human_size
 
 if TYPE_CHECKING:
     from trainlaunch.diagnose.base.container_snapshot import ContainerSnapshot, Process
-    from trainlaunch.diagnose.base.diagnosis import Diagnosis, Seen
+    from trainlaunch.diagnose.base.diagnosis import Diagnosis, EvidenceLine
     from trainlaunch.diagnose.base.evidence import Evidence
     from trainlaunch.plan.planned import Planned
 
-MOST_KINDS = 4
+MAX_KINDS = 4
 
 
 def tell(evidence: Evidence, streams: Streams, *, output: str) -> int:
@@ -29,10 +29,10 @@ def tell(evidence: Evidence, streams: Streams, *, output: str) -> int:
     if output == "json":
         streams.result(document({"diagnoses": [as_json(each) for each in causes]}))
         return 0 if named else 1
-    seen_as = look(streams.out)
+    style = style_of(streams.out)
     for each in causes:
         if each.symptom != "unknown":
-            streams.result(f"{_told(each, seen_as)}\n")
+            streams.result(f"{_told(each, style)}\n")
     if not named:
         well = ": exit code 0 is that of a job that ended well" if evidence.exit_code == 0 else ""
         streams.row(f"no known cause{well}; {bare_evidence(evidence)}")
@@ -53,14 +53,14 @@ def as_json(diagnosis: Diagnosis) -> dict[str, object]:
     }
 
 
-def _seen(seen: Seen) -> dict[str, object]:
+def _seen(seen: EvidenceLine) -> dict[str, object]:
     return {"source": seen.source, "line": seen.line, "text": shown(seen.text)}
 
 
-def _told(diagnosis: Diagnosis, seen_as: Look) -> str:
+def _told(diagnosis: Diagnosis, style: TextStyle) -> str:
     if diagnosis.echo_of:
         return f"an echo of {diagnosis.echo_of}: {shown(diagnosis.sentence)} ({shown(diagnosis.saw)})"
-    text = framed_diagnosis(diagnosis, seen_as)
+    text = framed_diagnosis(diagnosis, style)
     places = ", ".join(f"line {each.line}" for each in diagnosis.evidence if each.line)
     more = f"\n   = at: {places} of the log" if places else ""
     return text + more + "".join(f"\n   = run: {each}" for each in diagnosis.commands)
@@ -95,7 +95,7 @@ def _print(running: Sequence[Running], diagnoses: Sequence[Diagnosis], streams: 
         for name, words in _lines(each.evidence):
             streams.row(f"  {name:11} {shown(words)}", 14)
     for one in diagnoses:
-        streams.result(f"{framed_diagnosis(one, look(streams.out))}\n")
+        streams.result(f"{framed_diagnosis(one, style_of(streams.out))}\n")
         for command in one.commands:
             streams.result(f"   = run: {command}\n")
 
@@ -118,7 +118,7 @@ def _lines(evidence: Evidence) -> Iterator[tuple[str, str]]:
 def _resources(look: ContainerSnapshot, planned: Planned) -> Iterator[tuple[str, str]]:
     if look.shm is not None:
         size = human_size(look.shm.size) if look.shm.size else "no limit"
-        kinds = ", ".join(_held(kind, size, pids) for kind, size, pids in look.shm.held[:MOST_KINDS])
+        kinds = ", ".join(_held(kind, size, pids) for kind, size, pids in look.shm.held[:MAX_KINDS])
         yield "/dev/shm", f"{human_size(look.shm.used)} of {size}" + (f": {kinds}" if kinds else "")
         if (fill := queue_fill(look, planned)) is not None:
             yield "queue", f"about {fill[0]:.1f} of {fill[1]} batches (an estimate: what /dev/shm holds ÷ one batch)"
@@ -137,8 +137,8 @@ def _resources(look: ContainerSnapshot, planned: Planned) -> Iterator[tuple[str,
 
 
 def _held(kind: str, size: int, pids: tuple[int, ...]) -> str:
-    who = f" ({counted(len(pids), 'process').removesuffix('s')})" if len(pids) > MOST_KINDS else ""
-    some = f" (pid {', '.join(map(str, pids))})" if 0 < len(pids) <= MOST_KINDS else ""
+    who = f" ({counted(len(pids), 'process').removesuffix('s')})" if len(pids) > MAX_KINDS else ""
+    some = f" (pid {', '.join(map(str, pids))})" if 0 < len(pids) <= MAX_KINDS else ""
     return f"{kind} {human_size(size)}{who or some}"
 
 

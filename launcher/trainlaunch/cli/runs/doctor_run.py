@@ -13,14 +13,14 @@ from trainlaunch.cli.runs.doctor_output import Running, tell, tell_live
 from trainlaunch.cli.runs.run_end import end_evidence
 
 if TYPE_CHECKING:
-    from trainlaunch.diagnose.base.container_snapshot import Look
+    from trainlaunch.diagnose.base.container_snapshot import ContainerSnapshot
     from trainlaunch.diagnose.base.evidence import Evidence
-    from trainlaunch.run.base.backend import Backend, Started
+    from trainlaunch.run.base.backend import Backend, ContainerInfo
     from trainlaunch.run.kubernetes.client import Cluster
     from trainlaunch.run.kubernetes.pods import Pod
     from trainlaunch.run.kubernetes.runs import ClusterRun
 
-MOST_PODS = 8  # that are looked into, one after the other
+MAX_PODS = 8  # that are looked into, one after the other
 
 
 def explain_run(args: argparse.Namespace, streams: Streams) -> int:
@@ -41,7 +41,7 @@ def explain_run(args: argparse.Namespace, streams: Streams) -> int:
         return tell_live(looked_at, streams, output=args.output)
 
 
-def _evidence(backend: Backend, container: Started) -> Evidence:
+def _evidence(backend: Backend, container: ContainerInfo) -> Evidence:
     """Return what a container that runs shows: its size, and its whole log."""
     from trainlaunch.cli.runs.run_end import redaction
     from trainlaunch.run.base.run_evidence import evidence_of, read_whole_log, without_secrets
@@ -51,7 +51,7 @@ def _evidence(backend: Backend, container: Started) -> Evidence:
     return without_secrets(evidence, redaction(backend, [container]))
 
 
-def _running(backend: Backend, container: Started) -> Running:
+def _running(backend: Backend, container: ContainerInfo) -> Running:
     """Look at one container that runs."""
     evidence = replace(_evidence(backend, container), look=backend.look(container))
     shm = evidence.look.shm if evidence.look is not None else None
@@ -60,7 +60,7 @@ def _running(backend: Backend, container: Started) -> Running:
     return Running(_state(container, evidence.look), container.health == "unhealthy", evidence)
 
 
-def _state(container: Started, look: Look | None) -> str:
+def _state(container: ContainerInfo, look: ContainerSnapshot | None) -> str:
     from trainlaunch.units import counted
 
     parts = [f"{container.noun} {container.name} runs"]
@@ -100,9 +100,9 @@ def _running_pods(cluster: Cluster, run: ClusterRun, pods: Sequence[Pod], stream
     print_logs(cluster, run, scanner.feed, streams.say)
     scanned = scanner.facts()
     running = [each for each in pods if each.state == "running"]
-    if len(running) > MOST_PODS:
-        streams.say(f"looking at {MOST_PODS} of {len(running)} pods that run")
-    for pod in running[:MOST_PODS]:
+    if len(running) > MAX_PODS:
+        streams.say(f"looking at {MAX_PODS} of {len(running)} pods that run")
+    for pod in running[:MAX_PODS]:
         evidence = Evidence(
             None,
             scanned=scanned,

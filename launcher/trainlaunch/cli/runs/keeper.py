@@ -25,8 +25,8 @@ from trainlaunch.run.base import secret_values
 from trainlaunch.run.base.console import Console
 from trainlaunch.run.base.multi_node import containers_of_run
 from trainlaunch.run.base.signals import Event, Events
-from trainlaunch.run.run_lock import Held, hold
-from trainlaunch.run.run_store import Kept, plan_from
+from trainlaunch.run.run_lock import RunLock, hold
+from trainlaunch.run.run_store import RunStore, plan_from
 from trainlaunch.run.supervise import Supervisor
 
 if TYPE_CHECKING:
@@ -46,10 +46,10 @@ _PROGRAM = (
 )
 
 
-def leave_keeper(plan: LaunchPlan, run: str) -> str:
+def spawn_keeper(plan: LaunchPlan, run: str) -> str:
     """Start a keeper for a run that was begun; return what kept it from starting, empty where it keeps."""
     values = secret_values.variables(plan)
-    task = json.dumps({"run": run, "values": values}).encode() + b"\n" + pickle.dumps(placed(plan))
+    task = json.dumps({"run": run, "values": values}).encode() + b"\n" + pickle.dumps(with_absolute_path(plan))
     words = [sys.executable, "-I", "-c", _PROGRAM, str(_PACKAGE), f"{plan.job.name}/{run}"]
     try:
         keeper = subprocess.Popen(
@@ -72,7 +72,7 @@ def leave_keeper(plan: LaunchPlan, run: str) -> str:
     return "" if said.strip() == KEPT else (words_said or ["it ended without a word"])[-1]
 
 
-def placed(plan: LaunchPlan) -> LaunchPlan:
+def with_absolute_path(plan: LaunchPlan) -> LaunchPlan:
     """Return a plan that means the same from every folder."""
     return plan._replace(job=plan.job._replace(path=str(Path(plan.job.path).absolute())))
 
@@ -95,10 +95,10 @@ def main() -> None:
         keep(plan, run, held)
 
 
-def keep(plan: LaunchPlan, run: str, held: Held) -> None:
+def keep(plan: LaunchPlan, run: str, held: RunLock) -> None:
     """Keep a run to its end, and until its ttl_after_finished is over."""
     redacted = secret_values.Redactor(secret_values.values_here(plan).items())
-    kept = Kept(run, redact=redacted)
+    kept = RunStore(run, redact=redacted)
     for lacking in secret_values.secret_findings(plan):
         kept.say(f"another attempt can't be started: {lacking.message}")
     console = Console(_nowhere, _nowhere, kept.say, hang_watch(plan, redacted))
@@ -129,6 +129,6 @@ def remove_when_due(backend: Backend, plan: LaunchPlan, run: str) -> None:
         if left <= 0:
             for each in same:
                 backend.remove(each.id)
-            Kept(run).remove()
+            RunStore(run).remove()
             return
         time.sleep(min(left, LOOK_SECONDS))

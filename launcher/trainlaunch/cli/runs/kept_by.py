@@ -5,20 +5,20 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from trainlaunch.cli.output.text_style import Look
+from trainlaunch.cli.output.text_style import TextStyle
 from trainlaunch.cli.runs.run_end import end_evidence
 from trainlaunch.cli.runs.runs import bare_evidence, framed_diagnosis, shown
 from trainlaunch.diagnose import causes_json, explain_end
 from trainlaunch.run.base.wording import not_kept
 from trainlaunch.run.run_lock import Keeper, keeper_of
-from trainlaunch.run.run_store import Kept, Said
+from trainlaunch.run.run_store import RunMessage, RunStore
 from trainlaunch.units import format_duration
 
 if TYPE_CHECKING:
     from trainlaunch.diagnose.base.diagnosis import Diagnosis
-    from trainlaunch.run.base.backend import Backend, Started
+    from trainlaunch.run.base.backend import Backend, ContainerInfo
 
-MOST_SAID = 5
+MAX_MESSAGES = 5
 
 
 class KeptBy(NamedTuple):
@@ -30,20 +30,20 @@ class KeptBy(NamedTuple):
     keeper: Keeper | None
     limits: str
     off: str
-    said: tuple[Said, ...]
+    said: tuple[RunMessage, ...]
     causes: tuple[Diagnosis, ...]
     unexplained: str
 
-    def lines(self, seen_as: Look) -> Iterator[str]:
+    def lines(self, style: TextStyle) -> Iterator[str]:
         """Yield the lines of `status`."""
         if self.keeper is not None:
             yield f"keeper     {self.keeper}{self.limits}"
         elif self.off:
             yield f"keeper     none on this host, so {self.off}"
-        for each in self.said[-MOST_SAID:]:
+        for each in self.said[-MAX_MESSAGES:]:
             yield from (f"said       {shown(line)}" for line in str(each).splitlines())
         for cause in self.causes:
-            yield framed_diagnosis(cause, seen_as)
+            yield framed_diagnosis(cause, style)
         if self.unexplained:
             yield self.unexplained
 
@@ -57,10 +57,10 @@ class KeptBy(NamedTuple):
         }
 
 
-def kept_by(backend: Backend, containers: tuple[Started, ...]) -> KeptBy:
+def kept_by(backend: Backend, containers: tuple[ContainerInfo, ...]) -> KeptBy:
     """Return who keeps a run and why it ended. Raises TargetUnavailable."""
     first, ended = containers[0], all(each.ended for each in containers)
-    kept, keeper = Kept(first.run), keeper_of(first.run)
+    kept, keeper = RunStore(first.run), keeper_of(first.run)
     plan = kept.plan()
     deadline = None if plan is None else plan.job.active_deadline
     attempts = first.max_attempts
@@ -80,7 +80,7 @@ def kept_by(backend: Backend, containers: tuple[Started, ...]) -> KeptBy:
     )
 
 
-def _limits(container: Started, deadline: int | None) -> str:
+def _limits(container: ContainerInfo, deadline: int | None) -> str:
     """Return what a keeper sees to, as the end of its line."""
     told = f", restart.max_attempts {container.max_attempts}" if container.max_attempts > 1 else ""
     return told if deadline is None else f"{told}, active_deadline {format_duration(deadline)}"

@@ -13,14 +13,14 @@ from trainlaunch.errors import EXIT_BEFORE_START
 
 if TYPE_CHECKING:
     from trainlaunch.diagnose.base.evidence import Evidence
-    from trainlaunch.run.base.backend import Backend, Chunk, Peak, ShmReading, Started
+    from trainlaunch.run.base.backend import Backend, Chunk, ContainerInfo, Peak, ShmReading
     from trainlaunch.run.base.log_position import LogPart
     from trainlaunch.run.base.secret_values import Redactor
 
 LOOK_SECONDS = 0.3
 
 
-def next_attempt(backend: Backend, container: Started) -> tuple[Started, ...]:
+def next_attempt(backend: Backend, container: ContainerInfo) -> tuple[ContainerInfo, ...]:
     """Return the containers of the attempt after one that has ended, by node; none where no more comes.
 
     Where a process keeps the run on this host, its word is waited for.
@@ -41,11 +41,11 @@ def next_attempt(backend: Backend, container: Started) -> tuple[Started, ...]:
 
 def follow_to_end(
     backend: Backend,
-    containers: tuple[Started, ...],
+    containers: tuple[ContainerInfo, ...],
     show: Callable[[Chunk], None] | None,
     say: Callable[[str], None],
     part: LogPart | None = None,
-) -> tuple[int, tuple[Started, ...]]:
+) -> tuple[int, tuple[ContainerInfo, ...]]:
     """Wait for the end of a run, attempts that its keeper adds included; return its exit code and last containers.
 
     Where `show` is given it gets a part of what there is of the output (None: all), and all that comes.
@@ -69,7 +69,7 @@ def follow_to_end(
         containers, part = more, part._replace(tail=None, since=None)
 
 
-def _code_of_job(backend: Backend, containers: tuple[Started, ...], code: int, say: Callable[[str], None]) -> int:
+def _code_of_job(backend: Backend, containers: tuple[ContainerInfo, ...], code: int, say: Callable[[str], None]) -> int:
     """Return the exit code of a run; 125 instead of 0, and why, where nothing of its job ran."""
     if code or not is_silent(backend, containers):
         return code
@@ -79,16 +79,16 @@ def _code_of_job(backend: Backend, containers: tuple[Started, ...], code: int, s
     return EXIT_BEFORE_START
 
 
-def is_silent(backend: Backend, containers: tuple[Started, ...]) -> bool:
+def is_silent(backend: Backend, containers: tuple[ContainerInfo, ...]) -> bool:
     """Return whether a run ended with 0 and never came to its preflight."""
-    from trainlaunch.run.base.preflight_line import never_spoke
-    from trainlaunch.run.run_store import Kept
+    from trainlaunch.run.base.preflight_line import preflight_never_ran
+    from trainlaunch.run.run_store import RunStore
 
     now = tuple(filter(None, (backend.inspect(each.id) for each in containers)))
-    return bool(now) and never_spoke(backend, now, Kept(now[0].run).ended(now[0].attempt))
+    return bool(now) and preflight_never_ran(backend, now, RunStore(now[0].run).ended(now[0].attempt))
 
 
-def _when_started(backend: Backend, containers: tuple[Started, ...]) -> tuple[Started, ...]:
+def _when_started(backend: Backend, containers: tuple[ContainerInfo, ...]) -> tuple[ContainerInfo, ...]:
     """Return containers when they run: their keeper makes all of them before it starts one."""
     from trainlaunch.run.run_lock import keeper_of
 
@@ -101,7 +101,7 @@ def _when_started(backend: Backend, containers: tuple[Started, ...]) -> tuple[St
     return containers
 
 
-def printed(backend: Backend, containers: tuple[Started, ...], part: LogPart) -> Iterator[Chunk]:
+def printed(backend: Backend, containers: tuple[ContainerInfo, ...], part: LogPart) -> Iterator[Chunk]:
     """Yield a part of what containers have printed, one node after the other."""
     from trainlaunch.run.base.log_position import position_of
 
@@ -127,17 +127,19 @@ def _numbered(chunks: Iterable[Chunk]) -> Iterator[Chunk]:
     yield from prefixed.rest()
 
 
-def end_evidence(backend: Backend, containers: tuple[Started, ...]) -> Evidence | None:
+def end_evidence(backend: Backend, containers: tuple[ContainerInfo, ...]) -> Evidence | None:
     """Return what is known about a run's end, secrets taken out as `redaction` can; None before it."""
     from trainlaunch.run.base.run_evidence import evidence_of_run, without_secrets
-    from trainlaunch.run.run_store import Kept
+    from trainlaunch.run.run_store import RunStore
 
     now = tuple(filter(None, (backend.inspect(each.id) for each in containers)))
-    evidence = evidence_of_run(backend, now, Kept(containers[0].run).ended(containers[0].attempt))
+    evidence = evidence_of_run(backend, now, RunStore(containers[0].run).ended(containers[0].attempt))
     return None if evidence is None else without_secrets(evidence, redaction(backend, now))
 
 
-def say_end(backend: Backend, containers: tuple[Started, ...], streams: Streams, line: Callable[[str], None]) -> None:
+def say_end(
+    backend: Backend, containers: tuple[ContainerInfo, ...], streams: Streams, line: Callable[[str], None]
+) -> None:
     """Say the causes of a run's end, and what an unsized one is to be given, as `up` does."""
     from trainlaunch.run.base.shm_peak import highest, measured_line
 
@@ -153,26 +155,26 @@ def say_end(backend: Backend, containers: tuple[Started, ...], streams: Streams,
         line(f"trainlaunch: {to_paste}")
 
 
-def peak_of_container(container: Started, reading: ShmReading | None) -> Peak | None:
+def peak_of_container(container: ContainerInfo, reading: ShmReading | None) -> Peak | None:
     """Return the highest peak of its /dev/shm that anyone saw: a reading of now, its health check, who followed it.
 
     A reading that is higher than all of those is kept for the verbs that come later.
     """
     from trainlaunch.run.base.shm_peak import highest, peak_of
     from trainlaunch.run.base.shm_reading import read_from_health
-    from trainlaunch.run.run_store import Kept
+    from trainlaunch.run.run_store import RunStore
 
-    kept, now = Kept(container.run), peak_of(reading)
+    kept, now = RunStore(container.run), peak_of(reading)
     kept.saw(container.attempt, container.node, now)
     last = peak_of(read_from_health(container.health_output))
     return highest((now, last, kept.peak(container.attempt, container.node)))
 
 
-def redaction(backend: Backend, containers: Sequence[Started]) -> Redactor:
+def redaction(backend: Backend, containers: Sequence[ContainerInfo]) -> Redactor:
     """Return what takes the secrets of a run out of a text: those that its target still has, and those of its plan."""
     from trainlaunch.run.base.secret_values import Redactor, values_here
-    from trainlaunch.run.run_store import Kept
+    from trainlaunch.run.run_store import RunStore
 
-    plan = Kept(containers[0].run).plan()
+    plan = RunStore(containers[0].run).plan()
     values = [] if plan is None else list(values_here(plan).items())
     return Redactor(values + [each for container in containers for each in backend.secrets(container)])

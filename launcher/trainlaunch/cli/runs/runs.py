@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from trainlaunch.cli.arguments.run_argument import say_once
 from trainlaunch.cli.output.report import headline, help_line, parts
 from trainlaunch.cli.output.streams import Streams
-from trainlaunch.cli.output.text_style import Look, look
+from trainlaunch.cli.output.text_style import TextStyle, style_of
 from trainlaunch.errors import EXIT_BEFORE_START
 from trainlaunch.units import human_size
 from trainlaunch.visible import Visible, one_line, visible
@@ -20,10 +20,10 @@ if TYPE_CHECKING:
     from trainlaunch.diagnose.base.diagnosis import Diagnosis
     from trainlaunch.diagnose.base.evidence import Evidence
     from trainlaunch.plan.launch_plan import LaunchPlan
-    from trainlaunch.run.base.backend import Backend, Session, Started
+    from trainlaunch.run.base.backend import Backend, ContainerInfo, Session
     from trainlaunch.run.base.watch import HangWatch
 
-MOST_SHOWN = 300
+MAX_SHOWN = 300
 TORCHRUN_ENDS = "ChildFailedError"
 _EXCEPTION = re.compile(r"(\[rank\d+\]: *)?[A-Za-z_][\w.]*(Error|Exception|Interrupt)\b")
 
@@ -38,7 +38,7 @@ def backend_of(target: str) -> Iterator[Backend]:
 
 
 def code_of_all(
-    backend: Backend, containers: tuple[Started, ...], sessions: Sequence[Session], say: Callable[[str], None]
+    backend: Backend, containers: tuple[ContainerInfo, ...], sessions: Sequence[Session], say: Callable[[str], None]
 ) -> int:
     """Wait until a run has ended, or the first of its nodes has failed, and return its exit code as `code_of` does."""
     if len(containers) == 1:
@@ -53,7 +53,7 @@ def code_of_all(
     return (deciding(now).exit_code if now else None) or code
 
 
-def code_of(backend: Backend, container: Started, session: Session, say: Callable[[str], None]) -> int:
+def code_of(backend: Backend, container: ContainerInfo, session: Session, say: Callable[[str], None]) -> int:
     """Wait for the end of a run and return its exit code; 125, and why, where it has none."""
     code = session.exit_code()
     if code is None:
@@ -100,17 +100,17 @@ def say_diagnoses(evidence: Evidence, streams: Streams, line: Callable[[str], No
 
     diagnoses = explain_end(evidence)
     for diagnosis in diagnoses:
-        line(framed_diagnosis(diagnosis, look(streams.err)))
+        line(framed_diagnosis(diagnosis, style_of(streams.err)))
     if not diagnoses and evidence.exit_code:
         line(f"trainlaunch: no known cause; {bare_evidence(evidence)}")
 
 
-def framed_diagnosis(diagnosis: Diagnosis, seen_as: Look) -> str:
+def framed_diagnosis(diagnosis: Diagnosis, style: TextStyle) -> str:
     """Return a diagnosis in the frame that errors have."""
     sure = "" if diagnosis.confidence == "certain" else f" ({diagnosis.confidence})"
     told = {"saw": shown(diagnosis.saw), "fix": visible(diagnosis.fix)}
-    head = headline("cause", diagnosis.code, f"{diagnosis.sentence}{sure}", seen_as)
-    return Visible("\n".join([head, *parts(told, seen_as), help_line(diagnosis.code)]))
+    head = headline("cause", diagnosis.code, f"{diagnosis.sentence}{sure}", style)
+    return Visible("\n".join([head, *parts(told, style), help_line(diagnosis.code)]))
 
 
 def bare_evidence(evidence: Evidence) -> str:
@@ -131,7 +131,7 @@ def bare_evidence(evidence: Evidence) -> str:
 def shown(text: str) -> str:
     """Return a line of a job's as it may stand in one of ours: no control characters, at most about 300 characters."""
     clean = one_line(text)
-    return clean if len(clean) <= MOST_SHOWN else f"{clean[: MOST_SHOWN - 60]} … {clean[-60:]}"
+    return clean if len(clean) <= MAX_SHOWN else f"{clean[: MAX_SHOWN - 60]} … {clean[-60:]}"
 
 
 def _last_words(log: str) -> str:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from trainlaunch.cli.output.streams import Streams
 from trainlaunch.cli.output.text_style import columns_of
 from trainlaunch.measure.measuring_fields import PREPARES
-from trainlaunch.measure.tune.record_collector import Ended
+from trainlaunch.measure.tune.record_collector import RunEnd
 from trainlaunch.measure.tune.result_table import HEAD, WIDTH, trial_line, words
 from trainlaunch.units import format_duration
 from trainlaunch.visible import one_line
@@ -39,23 +39,23 @@ class Runs:
         self._say, self._cluster, self._job = say, cluster, job
         self._said: set[str] = set()
 
-    def start(self, plan: LaunchPlan, take: Callable[[Mapping[str, Any]], bool], seconds: float) -> Ended:
+    def start(self, plan: LaunchPlan, take: Callable[[Mapping[str, Any]], bool], seconds: float) -> RunEnd:
         """Run `plan` to its end, or until `take` returns True, for `seconds` at most once it is scheduled.
 
         Raises KeyboardInterrupt where the user ended it, and TargetUnavailable where it can't be started.
         """
-        from trainlaunch.measure.measuring_run import Shown, run_measuring
+        from trainlaunch.measure.measuring_run import RunOutput, run_measuring
         from trainlaunch.run.base.secret_values import Redactor, values_here
 
         output: deque[bytes] = deque(maxlen=KEPT)
         limit = math.ceil(seconds) + (PREPARES if self._cluster is not None else 0)
         limited = plan._replace(job=plan.job._replace(active_deadline=limit), measures=self._job)
-        ran = run_measuring(limited, take, Shown(output.append, self._say_once), self._typed, self._cluster)
+        ran = run_measuring(limited, take, RunOutput(output.append, self._say_once), self._typed, self._cluster)
         if ran.interrupted:
             self._say(f"{ran.interrupted}: nothing more is timed, and nothing is written")
             raise KeyboardInterrupt
         words = Redactor(values_here(plan).items())(b"".join(output).decode(errors="replace"))
-        return Ended(None if ran.deadline else ran.exit_code, words)
+        return RunEnd(None if ran.deadline else ran.exit_code, words)
 
     def _say_once(self, text: str) -> None:
         if text not in self._said:

@@ -18,7 +18,7 @@ from trainlaunch.run.base.multi_node import containers_of_run
 from trainlaunch.run.base.signals import HANGUP, Event, Events, Presses, trapped_signals
 
 if TYPE_CHECKING:
-    from trainlaunch.run.base.backend import Backend, Chunk, Started
+    from trainlaunch.run.base.backend import Backend, Chunk, ContainerInfo
 
 EXAMPLES = ("trainlaunch attach mnist", "trainlaunch attach mnist --stop-on-interrupt")
 EXIT_CODES = (
@@ -54,16 +54,16 @@ def run(args: argparse.Namespace, streams: Streams) -> int:
     return code
 
 
-def take_over(container: Started, screen: Screen) -> None:
+def take_over(container: ContainerInfo, screen: Screen) -> None:
     """Say who keeps a run, or leave a keeper with it; say what it goes without where that can't be."""
-    from trainlaunch.cli.runs.keeper import leave_keeper
+    from trainlaunch.cli.runs.keeper import spawn_keeper
     from trainlaunch.run.base.private_files import UnusableState
     from trainlaunch.run.base.secret_values import secret_findings
     from trainlaunch.run.base.wording import not_kept
     from trainlaunch.run.run_lock import keeper_of
-    from trainlaunch.run.run_store import Kept
+    from trainlaunch.run.run_store import RunStore
 
-    kept = Kept(container.run)
+    kept = RunStore(container.run)
     for said in kept.said():
         for line in str(said).splitlines():
             screen.line(shown(line))
@@ -77,7 +77,7 @@ def take_over(container: Started, screen: Screen) -> None:
         screen.say(f"{not_kept(container.max_attempts, None)}: {why}")
         return
     lacking = secret_findings(plan) if container.attempt < container.max_attempts else ()
-    problem = "; ".join(each.message for each in lacking) or leave_keeper(plan, container.run)
+    problem = "; ".join(each.message for each in lacking) or spawn_keeper(plan, container.run)
     if lacking:
         problem += "; export it, then attach again"
     if problem:
@@ -90,7 +90,13 @@ class Viewer:
     """Shows a run that somebody else keeps; `containers` are those of its last attempt."""
 
     def __init__(
-        self, backend: Backend, containers: tuple[Started, ...], screen: Screen, events: Events[Event], *, stops: bool
+        self,
+        backend: Backend,
+        containers: tuple[ContainerInfo, ...],
+        screen: Screen,
+        events: Events[Event],
+        *,
+        stops: bool,
     ) -> None:
         self.containers = containers
         self._backend = backend

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 from trainlaunch.cli.arguments.job_arguments import add_policy_argument, reach_of
 from trainlaunch.cli.output.report import annotation, as_json, document, framed
 from trainlaunch.cli.output.streams import Streams
-from trainlaunch.cli.output.text_style import look
-from trainlaunch.cli.output.write_files import remove_left, replace_file
+from trainlaunch.cli.output.text_style import style_of
+from trainlaunch.cli.output.write_files import remove_temporaries, replace_file
 from trainlaunch.diagnostics import Diagnostic, Severity
 from trainlaunch.errors import EXIT_FINDINGS
 
@@ -63,7 +63,7 @@ def run(args: argparse.Namespace, streams: Streams) -> int:
     reach = reach_of(args)
     found, everything = find_renderings(args.paths, reach=reach), []
     for folder in {each.resolve().parent for each in found.renderings} if args.fix else ():
-        remove_left(folder)  # of a `check --fix` that was killed, after which nothing may differ
+        remove_temporaries(folder)  # of a `check --fix` that was killed, after which nothing may differ
     for checked in compare_all(found.renderings, policy=args.policy, reach=reach):
         status = checked.status
         everything.append(replace(checked, text="", now=""))
@@ -119,7 +119,7 @@ class _Reporter:
             if self._output == "github":
                 self._streams.result(annotation(finding) + "\n")
             elif self._output == "text":
-                self._streams.say(framed(finding, look(self._streams.err)))
+                self._streams.say(framed(finding, style_of(self._streams.err)))
 
     def end(self, counts: Mapping[str, int]) -> None:
         """Report the sum."""

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 def ps(args: argparse.Namespace, streams: Streams) -> int:
     """List every run that carries our labels in the namespace, newest first."""
-    from trainlaunch.run.kubernetes.objects import Unlisted
+    from trainlaunch.run.kubernetes.objects import ForbiddenKinds
     from trainlaunch.run.kubernetes.owned_runs import owned_runs
     from trainlaunch.run.kubernetes.runs import pods_of_run
 
@@ -38,7 +38,7 @@ def ps(args: argparse.Namespace, streams: Streams) -> int:
         cluster = place.cluster
 
         def found() -> Sequence[tuple[OwnedRun, Sequence[Pod]]]:
-            unlisted = Unlisted()
+            unlisted = ForbiddenKinds()
             known = owned_by(args.owner, owned_runs(cluster, unlisted))
             shown = [each for each in known if each.running or not args.running]
             if not shown and unlisted.plurals:

@@ -14,7 +14,7 @@ from trainlaunch.cli.arguments.run_argument import CLUSTER_TARGETS, RUN_TARGETS,
 from trainlaunch.cli.arguments.target_options import add_place_arguments
 from trainlaunch.cli.output.report import document, framed
 from trainlaunch.cli.output.streams import Streams
-from trainlaunch.cli.output.text_style import look
+from trainlaunch.cli.output.text_style import style_of
 from trainlaunch.cli.runs.doctor_output import tell
 from trainlaunch.diagnostics import Diagnostic
 from trainlaunch.errors import UsageError
@@ -28,7 +28,7 @@ EXIT_CODES = (
     "all is well, 1 something is wrong; 2 usage, 3 no such run, engine or cluster, 70 a bug of ours, 130 interrupted"
 )
 CHUNK = 1 << 20
-LARGEST_INSPECT = 64 << 20
+MAX_INSPECT_BYTES = 64 << 20
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -81,7 +81,7 @@ def _evidence(args: argparse.Namespace) -> Evidence:
     if args.job_file is not None:
         evidence = _with_job(evidence, args)
     if args.inspect is not None:
-        data = b"".join(_read(args.inspect, "--inspect", most=LARGEST_INSPECT))
+        data = b"".join(_read(args.inspect, "--inspect", most=MAX_INSPECT_BYTES))
         try:
             evidence = with_inspected(evidence, data.decode("utf-8", "replace"))
         except NotInspectedError as odd:
@@ -140,9 +140,9 @@ def _read(name: str, option: str, *, most: int | None = None) -> Iterable[bytes]
 def _machine(args: argparse.Namespace, streams: Streams) -> int:
     """Look at this machine, and say what is wrong with it."""
     from trainlaunch.manuals import find_manual
-    from trainlaunch.run.host_check import looks
+    from trainlaunch.run.host_check import check_host
 
-    found = looks()
+    found = check_host()
     wrong = [each.wrong for each in found if each.wrong is not None]
     if args.output == "json":
         names = {each.code: getattr(find_manual(each.code), "name", each.code) for each in wrong}
@@ -165,7 +165,7 @@ def _machine(args: argparse.Namespace, streams: Streams) -> int:
     for each in found:
         streams.row(f"{each.name:12} {each.seen}", 13)
     for each_wrong in wrong:
-        streams.result(f"{framed(each_wrong, look(streams.out))}\n")
+        streams.result(f"{framed(each_wrong, style_of(streams.out))}\n")
     return 1 if wrong else 0
 
 

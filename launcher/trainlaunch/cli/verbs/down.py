@@ -35,7 +35,7 @@ def run(args: argparse.Namespace, streams: Streams) -> int:
 
 def _remove(backend: Backend, run: MachineRun, streams: Streams) -> None:
     from trainlaunch.run.base.at_once import at_once
-    from trainlaunch.run.run_store import Kept
+    from trainlaunch.run.run_store import RunStore
 
     running = [each for each in run.containers if each.status == "running"]
     for container in running:
@@ -44,5 +44,5 @@ def _remove(backend: Backend, run: MachineRun, streams: Streams) -> None:
     at_once(backend.stop, [each.id for each in running], most=len(running))
     for container in run.containers:
         backend.remove(container.id)
-        Kept(container.run).remove()
+        RunStore(container.run).remove()
         streams.say(f"removed {container.name}")

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 from itertools import groupby
 
 from trainlaunch.cli.output.streams import Streams
-from trainlaunch.cli.output.text_style import Look, look, wrapped
+from trainlaunch.cli.output.text_style import TextStyle, style_of, wrapped
 from trainlaunch.diagnostics import Diagnostic
 from trainlaunch.errors import UsageError
 from trainlaunch.manuals import Manual, find_manual, manuals
@@ -34,7 +34,7 @@ def run(args: argparse.Namespace, streams: Streams) -> int:
     found = find_manual(args.code)
     if found is None:
         raise UsageError([_unknown(args.code)])
-    streams.result(_text(found, look(streams.out)))
+    streams.result(_text(found, style_of(streams.out)))
     return 0
 
 
@@ -47,7 +47,7 @@ def _unknown(asked: str) -> Diagnostic:
     return Diagnostic("TL131", f"trainlaunch has no code or name {asked}", fix)
 
 
-def _text(found: Manual, shown_as: Look) -> str:
+def _text(found: Manual, shown_as: TextStyle) -> str:
     """Return an explanation for a terminal: examples indented, and no Markdown."""
     lines = [f"**{found.code} {found.name}**", "", found.title, "", *_lines(found.explained)]
     bold = "\x1b[1m\\1\x1b[0m" if shown_as.colour else r"\1"

@@ -28,7 +28,7 @@ EXAMPLES = (
 )
 EXIT_CODES = "0 fine, 1 a flag's value or the text can't be, 2 usage, 70 a bug of ours, 130 interrupted"
 GENERIC = {"train", "main", "run", "trainer", "training", "script", "__main__"}
-LONGEST_NAME = 50  # leaves room for a target's suffix
+MAX_NAME = 50  # leaves room for a target's suffix
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -141,7 +141,7 @@ def _name(script: Path | None) -> str:
     if script is None:
         return "my-job"
     word = script.stem if script.stem.lower() not in GENERIC else script.resolve().parent.name
-    name = re.sub(r"[^a-z0-9]+", "-", word.lower())[:LONGEST_NAME].strip("-") or "train"
+    name = re.sub(r"[^a-z0-9]+", "-", word.lower())[:MAX_NAME].strip("-") or "train"
     return name if len(name) > 1 else f"{name}-job"  # an engine's container names have two characters
 
 

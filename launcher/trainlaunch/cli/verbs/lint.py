@@ -30,7 +30,7 @@ EXIT_CODES = (
     "0 nothing as grave as --fail-on (with --fix: after it), 1 findings, or folders with nothing to lint, 2 usage, "
     "70 a bug of ours, 130 interrupted"
 )
-_MOST_OF_BASELINE = 64 * 1024 * 1024  # bytes: some hundred thousand findings
+_MAX_BASELINE_BYTES = 64 * 1024 * 1024  # bytes: some hundred thousand findings
 _GRAVITY = {"error": 2, "warning": 1, "info": 0}
 _GROUPS = {"defects": ("defects",), "practice": ("practice",), "all": ("defects", "practice")}
 
@@ -136,7 +136,7 @@ def _baseline(path: Path | None) -> Counter[str]:
     from trainlaunch.repository.reading import read_regular
 
     try:
-        return read_baseline(read_regular(path, _MOST_OF_BASELINE).decode())
+        return read_baseline(read_regular(path, _MAX_BASELINE_BYTES).decode())
     except (OSError, ValueError) as cause:
         fix = f"write it with `trainlaunch lint --write-baseline {path}`"
         raise UsageError([Diagnostic("TL118", f"{path} is not a baseline that can be read: {cause}", fix)]) from cause

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from trainlaunch.cli.arguments.job_arguments import add_policy_argument, reach_of
 from trainlaunch.cli.output.report import framed
 from trainlaunch.cli.output.streams import Streams
-from trainlaunch.cli.output.text_style import look
+from trainlaunch.cli.output.text_style import style_of
 from trainlaunch.cli.output.write_files import replace_file
 from trainlaunch.diagnostics import Diagnostic
 from trainlaunch.errors import EXIT_FINDINGS, UsageError
@@ -90,7 +90,7 @@ def _locked(job: Path, facts: Mapping[str, ImageFacts], streams: Streams, *, che
         return 0
     lines = difflib.unified_diff(list(io.StringIO(had)), list(io.StringIO(text)), str(path), f"{path} (engine)")
     streams.result("".join(line if line.endswith("\n") else f"{line}\n" for line in lines))
-    streams.say(framed(_stale(job, path, missing=current is None), look(streams.err)))
+    streams.say(framed(_stale(job, path, missing=current is None), style_of(streams.err)))
     return EXIT_FINDINGS
 
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from trainlaunch.job.measured import Probe
     from trainlaunch.job.spec import JobSpec
     from trainlaunch.measure.loader_records import Measurement, Records
-    from trainlaunch.measure.measuring_run import Ran
+    from trainlaunch.measure.measuring_run import MeasuringRun
     from trainlaunch.plan.launch_plan import LaunchPlan
     from trainlaunch.run.kubernetes.client import Cluster
 
@@ -126,9 +126,9 @@ def _measuring(args: argparse.Namespace, plan: LaunchPlan) -> LaunchPlan:
 
 def _run(
     args: argparse.Namespace, plan: LaunchPlan, streams: Streams, records: Records, cluster: Cluster | None
-) -> Ran:
+) -> MeasuringRun:
     from trainlaunch.cli.output.terminal import Screen
-    from trainlaunch.measure.measuring_run import Shown, run_measuring
+    from trainlaunch.measure.measuring_run import RunOutput, run_measuring
 
     screen = Screen(streams)
     measuring = _measuring(args, plan)
@@ -136,7 +136,7 @@ def _run(
     if plan.nodes > 1:
         screen.say(f"one of its {plan.nodes} nodes runs: each loads batches of the same kind")
     typed = shlex.join(["trainlaunch", *args.words])
-    return run_measuring(measuring, records.take, Shown(screen.err, screen.say), typed, cluster)
+    return run_measuring(measuring, records.take, RunOutput(screen.err, screen.say), typed, cluster)
 
 
 def _until(args: argparse.Namespace) -> str:
@@ -146,16 +146,18 @@ def _until(args: argparse.Namespace) -> str:
     return f"until {args.batches} batches or {args.seconds} s; nothing that it saves later is saved"
 
 
-def _told(args: argparse.Namespace, plan: LaunchPlan, ran: Ran, measured: Measurement, streams: Streams) -> int:
+def _told(
+    args: argparse.Namespace, plan: LaunchPlan, ran: MeasuringRun, measured: Measurement, streams: Streams
+) -> int:
     """Print what was seen, keep it where asked, and return the exit code."""
     from trainlaunch.cli.output.report import document
-    from trainlaunch.cli.verbs.probe_result import Result, as_document, as_text
+    from trainlaunch.cli.verbs.probe_result import ProbeResult, as_document, as_text
     from trainlaunch.measure.probe_lock import probe_of
 
     probe = probe_of(plan, measured, ran.workers)
     written, failed = _kept(args, probe)
     problems = (*_problems(args, plan, ran, measured), *(failed.diagnostics if failed else ()))
-    result = Result(plan, measured, probe, written, problems)
+    result = ProbeResult(plan, measured, probe, written, problems)
     if args.output == "json":
         streams.result(document(as_document(result)))
     else:
@@ -181,12 +183,14 @@ def _kept(args: argparse.Namespace, probe: Probe | None) -> tuple[Path | None, L
         return None, failed
 
 
-def _has_none(plan: LaunchPlan, ran: Ran, measured: Measurement) -> bool:
+def _has_none(plan: LaunchPlan, ran: MeasuringRun, measured: Measurement) -> bool:
     """Return whether a job without DataLoaders has come to its end."""
     return not (plan.job.data_loader.loaders or measured.loaders or ran.exit_code or ran.deadline)
 
 
-def _problems(args: argparse.Namespace, plan: LaunchPlan, ran: Ran, measured: Measurement) -> Iterator[Diagnostic]:
+def _problems(
+    args: argparse.Namespace, plan: LaunchPlan, ran: MeasuringRun, measured: Measurement
+) -> Iterator[Diagnostic]:
     """Yield what kept loaders from being measured."""
     if measured.loaders or _has_none(plan, ran, measured):
         return
@@ -210,7 +214,7 @@ def _problems(args: argparse.Namespace, plan: LaunchPlan, ran: Ran, measured: Me
 _WHY = "probe follows torch's DataLoader from inside the script, and measures the batches that it gives"
 
 
-def _explain(ran: Ran, measured: Measurement, streams: Streams) -> None:
+def _explain(ran: MeasuringRun, measured: Measurement, streams: Streams) -> None:
     """Say why a script died that did not come to its end, or that it failed after all that was measured."""
     if measured.reason == "script" and ran.exit_code:
         streams.say(f"trainlaunch: the script itself ended with exit code {ran.exit_code}")

@@ -15,7 +15,7 @@ from trainlaunch.job.building.lock import lock_path
 from trainlaunch.job.measured import Probe
 from trainlaunch.measure.finding import ProbeFinding
 from trainlaunch.measure.findings import diagnosed
-from trainlaunch.measure.loader_records import LoaderSeen, Measurement
+from trainlaunch.measure.loader_records import LoaderRecord, Measurement
 from trainlaunch.measure.probe_lock import host_findings, stated_lines, with_probe
 from trainlaunch.plan.launch_plan import LaunchPlan, SharedMemory
 from trainlaunch.plan.measured import measuring_command
@@ -27,14 +27,14 @@ WIDTH = 80
 _HEAD = ("loader", "workers", "batch", "tensors", "held", "fetch", "wait", "step")
 
 
-class Taken(NamedTuple):
+class ShmWithProbe(NamedTuple):
     """/dev/shm as it is planned once the lock has the probe; None, and what the plan then has against it."""
 
     shm: SharedMemory | None
     refused: tuple[Diagnostic, ...] = ()
 
 
-class Result(NamedTuple):
+class ProbeResult(NamedTuple):
     """One probe: the job's own `plan`, what was seen, and what the lock keeps of it (None: not enough was seen).
 
     `written` is the lock, None where nothing was written. `problems` kept loaders from being measured.
@@ -54,17 +54,17 @@ class Result(NamedTuple):
         order = ("error", "warning", "info")
         return tuple(sorted(said, key=lambda each: order.index(each[1].severity.value)))
 
-    def taken(self) -> Taken:
+    def taken(self) -> ShmWithProbe:
         """Return what the plan takes from the probe."""
         if self.probe is None:
-            return Taken(None)
+            return ShmWithProbe(None)
         try:
-            return Taken(plan_job(with_probe(self.plan.job, self.probe), force=self.plan.forced).shm)
+            return ShmWithProbe(plan_job(with_probe(self.plan.job, self.probe), force=self.plan.forced).shm)
         except JobFileRejected as rejected:
-            return Taken(None, rejected.diagnostics)
+            return ShmWithProbe(None, rejected.diagnostics)
 
 
-def as_text(result: Result) -> str:
+def as_text(result: ProbeResult) -> str:
     """Return the result for people, at most 80 columns wide."""
     parts = [_loaders(result), *map(_finding, result.findings), *(_framed("", each) for each in result.problems)]
     notes = [f"not looked for: {each}" for each in result.measured.off]
@@ -79,7 +79,7 @@ def as_text(result: Result) -> str:
     return "\n".join(filter(None, parts))
 
 
-def _loaders(result: Result) -> str:
+def _loaders(result: ProbeResult) -> str:
     """Return the table."""
     measured, plan = result.measured, result.plan
     if not measured.loaders:
@@ -95,7 +95,7 @@ def _loaders(result: Result) -> str:
     return f"{_wrapped(about)}\n\n{table(rows, shrinking=1)}\n{_wrapped(legend)}\n"
 
 
-def _row(seen: LoaderSeen) -> tuple[str, ...]:
+def _row(seen: LoaderRecord) -> tuple[str, ...]:
     storages = seen.storages
     return (
         seen.at + " *" * seen.trains,
@@ -126,7 +126,7 @@ def _framed(place: str, said: Diagnostic) -> str:
     return "\n".join([*lines, help_line(said.code)]) + "\n"
 
 
-def _kept(result: Result) -> Iterator[str]:
+def _kept(result: ProbeResult) -> Iterator[str]:
     """Yield what comes of it: the size that the plan takes, and how it gets there."""
     plan, probe = result.plan, result.probe
     if probe is None:
@@ -150,7 +150,7 @@ def _kept(result: Result) -> Iterator[str]:
     yield from stated_lines(plan.job, probe)
 
 
-def _why_nothing(result: Result) -> str:
+def _why_nothing(result: ProbeResult) -> str:
     silent = [each for each in result.measured.loaders if each.storages is None]
     if silent and len(result.measured.loaders) == len(result.plan.job.data_loader.loaders):
         problem = f": {silent[0].problem}" if silent[0].problem else ""
@@ -162,7 +162,7 @@ def _wrapped(text: str, indent: int = 0) -> str:
     return wrapped(one_line(text), WIDTH, indent)
 
 
-def as_document(result: Result) -> dict[str, Any]:
+def as_document(result: ProbeResult) -> dict[str, Any]:
     """Return what `-o json` says; bytes and counts as integers, times in seconds."""
     shm, refused = result.taken()
     numbers = None
@@ -200,7 +200,7 @@ def _json(said: Diagnostic) -> dict[str, Any]:
     return {name: facts[name] for name in ("code", "severity", "message", "why", "fix")}
 
 
-def _loader_json(seen: LoaderSeen) -> dict[str, Any]:
+def _loader_json(seen: LoaderRecord) -> dict[str, Any]:
     facts = seen._asdict()
     storages = seen.storages
     return {**facts, "storages": None if storages is None else list(storages), "varying": seen.varying}

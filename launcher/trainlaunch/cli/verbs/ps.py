@@ -26,7 +26,7 @@ from trainlaunch.units import format_size
 from trainlaunch.visible import one_line
 
 if TYPE_CHECKING:
-    from trainlaunch.run.base.backend import Started
+    from trainlaunch.run.base.backend import ContainerInfo
     from trainlaunch.run.base.run_query import Candidate
     from trainlaunch.run.machine_runs import MachineRun
 
@@ -36,8 +36,8 @@ COLUMNS = ("JOB", "RUN", "OWNER", "STATE", "EXIT", "AGE", "SHM", "TARGET")
 SHRINKING = 3  # of those the first may be cut, so that a line fits
 AGE = "AGE"
 WIDTH = 80
-LEAST_WIDTH = 8
-LEAST_ROWS = 3
+MIN_WIDTH = 8
+MIN_ROWS = 3
 WATCH_SECONDS = 2.0
 _CLEAR = "\x1b[H\x1b[J"
 Row = tuple[str, ...]
@@ -139,7 +139,7 @@ class Table:
 def table(rows: Sequence[Row], *, shrinking: int = 0) -> str:
     """Return rows as lines whose columns stand below each other; the first `shrinking` may be cut to fit 80."""
     widths = [max(len(one_line(row[column])) for row in rows) for column in range(len(rows[0]))]
-    while shrinking and sum(widths) + 2 * (len(widths) - 1) > WIDTH and max(widths[:shrinking]) > LEAST_WIDTH:
+    while shrinking and sum(widths) + 2 * (len(widths) - 1) > WIDTH and max(widths[:shrinking]) > MIN_WIDTH:
         widths[widths.index(max(widths[:shrinking]))] -= 1
     lines = ("  ".join(_cell(cell, width) for cell, width in zip(row, widths, strict=True)) for row in rows)
     return "".join(line.rstrip() + "\n" for line in lines)
@@ -147,9 +147,9 @@ def table(rows: Sequence[Row], *, shrinking: int = 0) -> str:
 
 def cut(text: str, size: os.terminal_size) -> str:
     """Return as much of some lines as a terminal shows at once, with the number of those that it doesn't."""
-    columns, rows = size.columns or WIDTH, size.lines or LEAST_ROWS
+    columns, rows = size.columns or WIDTH, size.lines or MIN_ROWS
     lines = [line if len(line) <= columns else f"{line[: columns - 1]}…" for line in text.splitlines()]
-    kept = max(LEAST_ROWS, rows - 1) - 1  # the cursor's own, and the one that says how many are left out
+    kept = max(MIN_ROWS, rows - 1) - 1  # the cursor's own, and the one that says how many are left out
     if len(lines) > kept + 1:
         lines = [*lines[:kept], f"… and {len(lines) - kept} more"]
     return "".join(f"{line}\n" for line in lines)
@@ -170,7 +170,7 @@ def _documents(found: Sequence[MachineRun]) -> list[dict[str, object]]:
     return [as_json(each) for each in sorted(containers, key=_created, reverse=True)]
 
 
-def _created(container: Started) -> float:
+def _created(container: ContainerInfo) -> float:
     return container.created
 
 
@@ -178,7 +178,7 @@ def _made(run: MachineRun) -> float:
     return run.created
 
 
-def as_json(container: Started) -> dict[str, object]:
+def as_json(container: ContainerInfo) -> dict[str, object]:
     """Return one run as plain values: bytes, seconds since the epoch, null where there is none yet."""
     return {
         "job": container.job,

@@ -10,8 +10,8 @@ from pathlib import Path
 from trainlaunch.cli.arguments.job_arguments import reach_of
 from trainlaunch.cli.output.report import framed
 from trainlaunch.cli.output.streams import Streams
-from trainlaunch.cli.output.text_style import look
-from trainlaunch.cli.output.write_files import remove_left, write_over
+from trainlaunch.cli.output.text_style import style_of
+from trainlaunch.cli.output.write_files import remove_temporaries, write_over
 from trainlaunch.committed.batch import Asked, Rendered, render_all
 from trainlaunch.committed.jobs import find_jobs
 from trainlaunch.diagnostics import Diagnostic, Severity
@@ -34,9 +34,9 @@ def render_many(args: argparse.Namespace, streams: Streams) -> int:
             counts[status] += 1
             for finding in (each for each in findings if each not in said):
                 said[finding] = None
-                streams.say(framed(finding, look(streams.err)))
+                streams.say(framed(finding, style_of(streams.err)))
     for folder in {path.parent for path in taken}:
-        remove_left(folder)
+        remove_temporaries(folder)
     words = {"written": "written", "current": "as they were", "refused": "not rendered"}
     told = ", ".join(f"{counts[each]} {word}" for each, word in words.items() if counts[each])
     streams.say(f"{len(jobs)} jobs, {sum(counts.values())} renderings: {told}")

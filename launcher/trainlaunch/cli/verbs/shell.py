@@ -16,7 +16,7 @@ from trainlaunch.plan.launch_plan import LaunchPlan
 from trainlaunch.targets import DOCKER, TARGETS
 
 if TYPE_CHECKING:
-    from trainlaunch.run.base.backend import Backend, Started
+    from trainlaunch.run.base.backend import Backend, ContainerInfo
     from trainlaunch.run.docker.backend import DockerBackend
 
 EXAMPLES = (
@@ -138,7 +138,7 @@ def _into_run(args: argparse.Namespace, streams: Streams) -> int:
         return _enter(places.backend(entered.target), container, argv, token)
 
 
-def _enter(backend: Backend, container: Started, argv: tuple[str, ...], token: str) -> int:
+def _enter(backend: Backend, container: ContainerInfo, argv: tuple[str, ...], token: str) -> int:
     from trainlaunch.run.base.container_shell import join
     from trainlaunch.run.docker.shell import opened
 

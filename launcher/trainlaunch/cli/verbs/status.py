@@ -11,9 +11,9 @@ from trainlaunch.cli.arguments.job_arguments import add_output_argument
 from trainlaunch.cli.arguments.run_argument import add_run_argument, newest_run
 from trainlaunch.cli.output.report import document
 from trainlaunch.cli.output.streams import Streams
-from trainlaunch.cli.output.text_style import look
+from trainlaunch.cli.output.text_style import style_of
 from trainlaunch.cli.verbs.ps import age, as_json
-from trainlaunch.run.base.backend import Backend, Peak, ShmReading, Started
+from trainlaunch.run.base.backend import Backend, ContainerInfo, Peak, ShmReading
 from trainlaunch.run.base.shm_peak import highest, measured_line
 from trainlaunch.units import human_size
 
@@ -34,7 +34,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 class _Seen(NamedTuple):
     """A container, its /dev/shm now (None: it can't be read), and the highest peak that anyone saw."""
 
-    container: Started
+    container: ContainerInfo
     reading: ShmReading | None
     peak: Peak | None
 
@@ -63,7 +63,7 @@ def run(args: argparse.Namespace, streams: Streams) -> int:
             streams.row(f"preflight  {_never_spoke()}", FACTS)
         for line in to_paste.splitlines():
             streams.show(f"{line}\n")
-        for line in whole.lines(look(streams.out)):
+        for line in whole.lines(style_of(streams.out)):
             streams.row(line, FACTS)
     bad = any(each.health == "unhealthy" or each.exit_code or each.error for each in containers)
     return int(bad or silent)
@@ -75,7 +75,7 @@ def _never_spoke() -> str:
     return NEVER_SPOKE
 
 
-def _look(backend: Backend, container: Started) -> _Seen:
+def _look(backend: Backend, container: ContainerInfo) -> _Seen:
     from trainlaunch.cli.runs.run_end import peak_of_container
 
     reading = backend.read_shm(container) if container.status == "running" else None
@@ -122,7 +122,7 @@ def _lines(seen: _Seen) -> list[str]:
     return lines
 
 
-def _state(container: Started) -> str:
+def _state(container: ContainerInfo) -> str:
     health = f", {container.health}" if container.health else ""
     if container.status == "running":
         reason = container.health_output.removeprefix("unhealthy: ")

@@ -11,7 +11,7 @@ from trainlaunch.cli.arguments.job_arguments import job_of, plan_of
 from trainlaunch.cli.arguments.measuring import add_measuring_arguments, measuring_fields
 from trainlaunch.cli.arguments.target_options import refuse_place_elsewhere
 from trainlaunch.cli.output.streams import Streams
-from trainlaunch.cli.output.text_style import look, wrapped
+from trainlaunch.cli.output.text_style import style_of, wrapped
 from trainlaunch.diagnostics import Diagnostic
 from trainlaunch.errors import JobFileRejected, LaunchError, UsageError
 from trainlaunch.units import UnreadableValue, format_duration, parse_duration
@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from trainlaunch.plan.launch_plan import LaunchPlan
 
 BUDGET = "3m"
-SHORTEST = 20  # seconds: a process must start and time some settings
-LONGEST = 24 * 3600
+MIN_SECONDS = 20  # seconds: a process must start and time some settings
+MAX_SECONDS = 24 * 3600
 EXAMPLES = (
     "trainlaunch tune job.yaml",
     "trainlaunch tune job.yaml --budget 10m --write --html tune.html",
@@ -73,7 +73,7 @@ def run(args: argparse.Namespace, streams: Streams) -> int:
         refuse_unwritable_lock(Path(args.job))
     tuned = _tuned(args, plan, streams, budget)
     written, failed = _saved(args, plan, tuned, streams)
-    _tell(tuned, Kept(plan, written, failed), args, streams)
+    _tell(tuned, WrittenResult(plan, written, failed), args, streams)
     return failed.exit_code if failed else 0
 
 
@@ -83,9 +83,9 @@ def _seconds(text: str) -> int:
         seconds = parse_duration(text)
     except UnreadableValue as wrong:
         raise UsageError([Diagnostic("TL118", f"--budget: {wrong}", wrong.fix)]) from wrong
-    if not SHORTEST <= seconds <= LONGEST:
-        short = seconds < SHORTEST
-        bound = f"below {format_duration(SHORTEST)}" if short else f"above {format_duration(LONGEST)}"
+    if not MIN_SECONDS <= seconds <= MAX_SECONDS:
+        short = seconds < MIN_SECONDS
+        bound = f"below {format_duration(MIN_SECONDS)}" if short else f"above {format_duration(MAX_SECONDS)}"
         why = "the script must start, and some settings must be timed" if short else "no search takes so long"
         raise UsageError([Diagnostic("TL118", f"--budget {text} is {bound}", f"write --budget {BUDGET}", why=why)])
     return seconds
@@ -187,7 +187,7 @@ def _kept(args: argparse.Namespace, plan: LaunchPlan, tuned: Tuned) -> Path:
     return keep_tune(Path(args.job), plan.target, found)
 
 
-class Kept(NamedTuple):
+class WrittenResult(NamedTuple):
     """What became of the result of a job's `plan`: the lock that has it, and why a file can't be written."""
 
     plan: LaunchPlan
@@ -195,7 +195,7 @@ class Kept(NamedTuple):
     failed: LaunchError | None
 
 
-def _tell(tuned: Tuned, kept: Kept, args: argparse.Namespace, streams: Streams) -> None:
+def _tell(tuned: Tuned, kept: WrittenResult, args: argparse.Namespace, streams: Streams) -> None:
     """Print what was timed, and what could not be written of it."""
     from trainlaunch.cli.output.report import as_json, document, framed
     from trainlaunch.measure.tune.result import tuned_document
@@ -203,7 +203,7 @@ def _tell(tuned: Tuned, kept: Kept, args: argparse.Namespace, streams: Streams) 
 
     wrong = kept.failed.diagnostics if kept.failed else ()
     for each in wrong:
-        streams.say(framed(each, look(streams.err)))
+        streams.say(framed(each, style_of(streams.err)))
     if args.output == "json":
         written = str(kept.lock) if kept.lock else None
         streams.result(document({**tuned_document(tuned), "written": written, "findings": as_json(wrong)}))
@@ -225,7 +225,7 @@ def _is_plain(args: argparse.Namespace) -> bool:
         return False
 
 
-def _advice(tuned: Tuned, kept: Kept, args: argparse.Namespace) -> Iterator[str]:
+def _advice(tuned: Tuned, kept: WrittenResult, args: argparse.Namespace) -> Iterator[str]:
     """Yield what to type so that the job has the result."""
     best = tuned.best
     if tuned.takes_it is False:

@@ -80,10 +80,10 @@ def _claim_of(args: argparse.Namespace, plan: LaunchPlan, streams: Streams) -> A
     """Return what keeps a job's GPUs its own while it is started; nothing where it has none, or shares them."""
     if not plan.gpus or args.share_gpus:
         return nullcontext()
-    from trainlaunch.run.gpu_holds import claimed
+    from trainlaunch.run.gpu_holds import reserve_gpus
 
     typed = shlex.join(["trainlaunch", *args.words])
-    return claimed(plan, typed, lambda text: streams.say(f"trainlaunch: {text}"))
+    return reserve_gpus(plan, typed, lambda text: streams.say(f"trainlaunch: {text}"))
 
 
 def _verify_patch(plan: LaunchPlan) -> None:
@@ -98,29 +98,29 @@ def _remove_expired(backend: Backend, streams: Streams) -> None:
     """Remove the caller's runs that ended longer than their ttl_after_finished ago; no controller would."""
     from trainlaunch.run.base.run_query import is_mine
     from trainlaunch.run.base.wording import expired
-    from trainlaunch.run.run_store import Kept
+    from trainlaunch.run.run_store import RunStore
 
     now = time.time()
     for run in backend.expiring():
         if run.expired(now) and is_mine(run.owner):
             backend.remove(run.id)
-            Kept(run.run).remove()
+            RunStore(run.run).remove()
             streams.say(f"trainlaunch: {expired(run.name, run.ttl or 0)}")
 
 
 def _followed(backend: Backend, plan: LaunchPlan, streams: Streams, claim: AbstractContextManager[None]) -> int:
-    from trainlaunch.cli.runs.keeper import placed, remove_when_due
+    from trainlaunch.cli.runs.keeper import remove_when_due, with_absolute_path
     from trainlaunch.run.base.console import Console
     from trainlaunch.run.base.secret_values import Redactor, values_here
     from trainlaunch.run.base.signals import Event, Events, trapped_signals
     from trainlaunch.run.logout import at_logout
     from trainlaunch.run.run_lock import holding, new_run_id
-    from trainlaunch.run.run_store import Kept
+    from trainlaunch.run.run_store import RunStore
     from trainlaunch.run.supervise import Supervisor
 
     screen, redacted, run = Screen(streams), Redactor(values_here(plan).items()), new_run_id()
-    kept = Kept(run, redact=redacted)
-    kept.keep(placed(plan))
+    kept = RunStore(run, redact=redacted)
+    kept.keep(with_absolute_path(plan))
 
     def say(text: str) -> None:
         screen.say(text)
@@ -160,17 +160,17 @@ def _tell(outcome: Outcome, plan: LaunchPlan, redacted: Redactor, screen: Screen
 
 
 def _detached(backend: Backend, plan: LaunchPlan, streams: Streams, claim: AbstractContextManager[None]) -> int:
-    from trainlaunch.cli.runs.keeper import leave_keeper, placed
+    from trainlaunch.cli.runs.keeper import spawn_keeper, with_absolute_path
     from trainlaunch.run.base.wording import not_kept
     from trainlaunch.run.logout import at_logout
     from trainlaunch.run.run_lock import new_run_id
-    from trainlaunch.run.run_store import Kept
+    from trainlaunch.run.run_store import RunStore
 
     run = new_run_id()
     with claim:
-        Kept(run).keep(placed(plan))
+        RunStore(run).keep(with_absolute_path(plan))
         backend.begin(backend.create(plan, run, 1)).close()
-    problem = leave_keeper(plan, run)
+    problem = spawn_keeper(plan, run)
     streams.result(plan.name + "\n")
     job = plan.job.name
     hints(lambda verb: f"trainlaunch {verb} {job}", streams.say)

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 
-from trainlaunch.diagnose.base.diagnosis import Seen
-from trainlaunch.diagnose.base.evidence import Event, Evidence
+from trainlaunch.diagnose.base.diagnosis import EvidenceLine
+from trainlaunch.diagnose.base.evidence import Evidence, RunEvent
 from trainlaunch.diagnose.base.log_facts import Hit, LogFacts
-from trainlaunch.diagnose.base.texts import Text
+from trainlaunch.diagnose.base.log_patterns import LogPattern
 from trainlaunch.diagnose.base.tracebacks import Traceback
 
 # Exceptions that only repeat that another process, or the user, ended the job.
@@ -44,17 +44,17 @@ class Case:
         """How it ended; None where it has not, or nobody knows."""
         return self.evidence.exit_code
 
-    def hits(self, *texts: Text, within: str = "") -> list[Hit]:
+    def hits(self, *texts: LogPattern, within: str = "") -> list[Hit]:
         """Return the lines that have one of the texts, by line; `within` is found in the traceback around them."""
         return [each for each in self.facts.hits(*texts) if not within or each.within(within)]
 
-    def first(self, *texts: Text, within: str = "") -> Hit | None:
+    def first(self, *texts: LogPattern, within: str = "") -> Hit | None:
         """Return the first line that has one of the texts, or None."""
         return next(iter(self.hits(*texts, within=within)), None)
 
-    def event(self, *reasons: str) -> Event | None:
+    def event(self, *reasons: str) -> RunEvent | None:
         """Return the first thing noted of the run under one of these words, its own reason included."""
-        own = Event(self.evidence.reason, self.evidence.words)
+        own = RunEvent(self.evidence.reason, self.evidence.words)
         return next((each for each in (own, *self.evidence.events) if each.reason and each.reason in reasons), None)
 
     @cached_property
@@ -68,10 +68,10 @@ class Case:
         decisive = own or ended
         return decisive[-1] if decisive else None
 
-    def raised_seen(self) -> Seen | None:
+    def raised_seen(self) -> EvidenceLine | None:
         """Return the last line of that traceback as evidence."""
         raised = self.raised
-        return None if raised is None else Seen("log", raised.raised_line, raised.raised_text)
+        return None if raised is None else EvidenceLine("log", raised.raised_line, raised.raised_text)
 
 
 def place_in_script(traceback: Traceback) -> str:

@@ -21,7 +21,7 @@ _FORK = "multiprocessing/popen_fork.py"
 _READS_A_PIPE = ("poll", "epoll", "ep_", "pipe_", "unix_stream", "select")
 
 
-class Held(NamedTuple):
+class ShmUsage(NamedTuple):
     """Bytes of /dev/shm by what they are: `kind` is how they are named, `pids` are the processes that have them."""
 
     kind: str
@@ -34,7 +34,7 @@ class Shm(NamedTuple):
 
     size: int
     used: int
-    held: tuple[Held, ...] = ()
+    held: tuple[ShmUsage, ...] = ()
 
 
 class Memory(NamedTuple):
@@ -125,7 +125,7 @@ class Process:
 
 
 @dataclass(frozen=True)
-class Look:
+class ContainerSnapshot:
     """One container. `throttled` is in how many of how many periods of the look its CPU quota was used up.
 
     `quota` counts CPUs, None without a limit. `stacks` says why there are none, empty where there are.
@@ -180,7 +180,7 @@ def _topmost(process: Process, found: list[Process]) -> bool:
     return parent is None or parent.rank != process.rank
 
 
-def waits_for_batch(look: Look, main: Process) -> bool:
+def waits_for_batch(look: ContainerSnapshot, main: Process) -> bool:
     """Whether a process waits for its workers; without its stack, whether it, and each GPU, does nothing."""
     if not look.workers_of(main):
         return False
@@ -189,7 +189,7 @@ def waits_for_batch(look: Look, main: Process) -> bool:
     return main.cpu is not None and main.cpu < IDLE and all(each.busy < 100 * IDLE for each in look.gpus)
 
 
-def waiting_mains(look: Look) -> tuple[Process, ...]:
+def waiting_mains(look: ContainerSnapshot) -> tuple[Process, ...]:
     """Return the processes that wait for their workers."""
     return tuple(each for each in look.mains if waits_for_batch(look, each))
 

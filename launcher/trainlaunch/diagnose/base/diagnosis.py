@@ -12,12 +12,12 @@ from trainlaunch.units import GIB, MIB, format_size, human_size, round_up
 CERTAIN = "certain"
 LIKELY = "likely"
 POSSIBLE = "possible"
-LEAST_SHARE = MIB  # bytes of /dev/shm that a sentence about memory names; the health check's own file is a page
+MIN_SHARE = MIB  # bytes of /dev/shm that a sentence about memory names; the health check's own file is a page
 _ONE_SYMPTOM = {"shm-exhausted-semaphore": "shm-exhausted", "shm-exhausted-bus-error": "shm-exhausted"}
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class EvidenceLine:
     """What shows a cause: `source` is log, inspect, events, end or machine; `line` counts from 1, 0 without lines."""
 
     source: str
@@ -36,7 +36,7 @@ class Diagnosis:
     code: str
     name: str
     sentence: str
-    evidence: tuple[Seen, ...]
+    evidence: tuple[EvidenceLine, ...]
     fix: str
     confidence: str = CERTAIN
     commands: tuple[str, ...] = ()
@@ -58,15 +58,17 @@ class Diagnosis:
         return _ONE_SYMPTOM.get(self.name, self.name)
 
 
-def seen(*found: Hit | Seen | str | None) -> tuple[Seen, ...]:
+def seen(*found: Hit | EvidenceLine | str | None) -> tuple[EvidenceLine, ...]:
     """Return evidence from lines of a log, or from words about the end; None is left out."""
     return tuple(_seen(each) for each in found if each)
 
 
-def _seen(found: Hit | Seen | str) -> Seen:
-    if isinstance(found, Seen):
+def _seen(found: Hit | EvidenceLine | str) -> EvidenceLine:
+    if isinstance(found, EvidenceLine):
         return found
-    return Seen("end", 0, found) if isinstance(found, str) else Seen(found.source, found.line, found.text)
+    return (
+        EvidenceLine("end", 0, found) if isinstance(found, str) else EvidenceLine(found.source, found.line, found.text)
+    )
 
 
 def shm_place(evidence: Evidence) -> str:
@@ -87,7 +89,7 @@ def memory_story(evidence: Evidence) -> str:
     if not evidence.where.enforces_limits:
         return "the host's memory also pays for what is in /dev/shm"
     limit = f"the memory limit of {human_size(evidence.memory)}" if evidence.memory else "the memory limit"
-    if evidence.shm_peak is not None and evidence.shm_peak >= LEAST_SHARE:
+    if evidence.shm_peak is not None and evidence.shm_peak >= MIN_SHARE:
         return f"{limit} also pays for /dev/shm, which held up to {human_size(evidence.shm_peak)}"
     if evidence.private_shm and evidence.memory and evidence.shm_size >= evidence.memory:
         return f"{limit} also pays for /dev/shm, which alone may grow to {human_size(evidence.shm_size)}"

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from trainlaunch.diagnose.base.container_snapshot import Look
+from trainlaunch.diagnose.base.container_snapshot import ContainerSnapshot
 from trainlaunch.diagnose.base.log_facts import LogFacts
 from trainlaunch.plan.planned import Planned
 from trainlaunch.targets import DEFAULT_TARGET, TARGETS, Target
@@ -15,7 +15,7 @@ from trainlaunch.targets import DEFAULT_TARGET, TARGETS, Target
 ENDING_SIGNALS = frozenset({signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGKILL, signal.SIGTERM})
 
 
-class Event(NamedTuple):
+class RunEvent(NamedTuple):
     """What a cluster or an engine noted of a run: its word for it, and the sentence."""
 
     reason: str
@@ -60,7 +60,7 @@ class Evidence:
     planned: Planned = field(default_factory=Planned)
     scanned: LogFacts | None = None
     redact: Callable[[str], str] = str
-    events: tuple[Event, ...] = ()
+    events: tuple[RunEvent, ...] = ()
     shm_volume: str = ""
     memory_volumes: tuple[str, ...] = ()
     pids_limit: int = 0
@@ -71,7 +71,7 @@ class Evidence:
     container: str = ""
     namespace: str = ""
     engine: str = "docker"
-    look: Look | None = None
+    look: ContainerSnapshot | None = None
 
     @property
     def where(self) -> Target:

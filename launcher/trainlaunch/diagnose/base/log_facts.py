@@ -6,11 +6,11 @@ import re
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from trainlaunch.diagnose.base.texts import Text
+from trainlaunch.diagnose.base.log_patterns import LogPattern
 from trainlaunch.diagnose.base.tracebacks import Traceback
 
-MOST_HITS = 12  # of one text
-MOST_TRACEBACKS = 48
+MAX_HITS = 12  # of one text
+MAX_TRACEBACKS = 48
 
 
 class Hit(NamedTuple):
@@ -35,23 +35,23 @@ class LogFacts:
     lines: int = 0
     last: tuple[str, ...] = ()
     tracebacks: list[Traceback] = field(default_factory=list)
-    _hits: dict[Text, list[Hit]] = field(default_factory=dict)
-    _counts: dict[Text, int] = field(default_factory=dict)
+    _hits: dict[LogPattern, list[Hit]] = field(default_factory=dict)
+    _counts: dict[LogPattern, int] = field(default_factory=dict)
     _signatures: set[tuple[str, ...]] = field(default_factory=set)
 
-    def add(self, text: Text, hit: Hit) -> None:
+    def add(self, text: LogPattern, hit: Hit) -> None:
         """Keep a line: the first ones of a text, and always the last."""
         kept = self._hits.setdefault(text, [])
         self._counts[text] = self._counts.get(text, 0) + 1
-        if len(kept) >= MOST_HITS:
+        if len(kept) >= MAX_HITS:
             kept.pop()
         kept.append(hit)
 
-    def counted(self, text: Text) -> int:
+    def counted(self, text: LogPattern) -> int:
         """Return how many lines had a text."""
         return self._counts.get(text, 0)
 
-    def hits(self, *texts: Text) -> list[Hit]:
+    def hits(self, *texts: LogPattern) -> list[Hit]:
         """Return the kept lines that have one of the texts, by line."""
         return sorted((hit for text in texts for hit in self._hits.get(text, ())), key=lambda each: each.line)
 
@@ -62,10 +62,10 @@ class LogFacts:
         signature = (traceback.type, re.sub(r"\d+", "", traceback.message)[:120], *place, str(traceback.ignored))
         if signature in self._signatures:
             return
-        if len(self._signatures) < 10 * MOST_TRACEBACKS:
+        if len(self._signatures) < 10 * MAX_TRACEBACKS:
             self._signatures.add(signature)
-        if len(self.tracebacks) >= MOST_TRACEBACKS:
-            del self.tracebacks[MOST_TRACEBACKS // 2]
+        if len(self.tracebacks) >= MAX_TRACEBACKS:
+            del self.tracebacks[MAX_TRACEBACKS // 2]
         self.tracebacks.append(traceback)
 
     def chain(self, previous: Traceback | None) -> None:

@@ -34,7 +34,7 @@ _FORMS = (
     r"[EWIF]\d{4} \d\d:\d\d:\d\d\.\d+ +\d+ [\w./]+:\d+\] ?(?:\[\d+\])? ?",
 )
 _PREFIX = re.compile("|".join(f"(?:{each})" for each in _FORMS))
-MOST_PREFIXES = 5
+MAX_PREFIXES = 5
 
 
 def without_colours(text: str) -> str:
@@ -53,7 +53,7 @@ def unprefixed(line: str) -> tuple[str, str]:
     if "\r" in text:
         text = text.rpartition("\r")[2] or text
     owner = ""
-    for _ in range(MOST_PREFIXES):
+    for _ in range(MAX_PREFIXES):
         found = _PREFIX.match(text)
         if found is None:
             break

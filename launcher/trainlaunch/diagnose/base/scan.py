@@ -9,18 +9,18 @@ from itertools import accumulate
 from typing import NamedTuple
 
 from trainlaunch.diagnose.base.log_facts import Hit, LogFacts
+from trainlaunch.diagnose.base.log_patterns import MAX_CHARACTERS, LogPattern, by_root
 from trainlaunch.diagnose.base.prefixes import unprefixed
-from trainlaunch.diagnose.base.texts import MOST_CHARACTERS, Text, by_root
 from trainlaunch.diagnose.base.tracebacks import Traceback, is_chain, is_ignored, opens
 
 CHUNK_BYTES = 1 << 20
-LONGEST_LINE = 1 << 18  # what has no line feed for longer is cut: a binary file, or a progress bar
-MOST_OPEN = 64  # tracebacks of mixed ranks that are read at the same time
-MOST_SHAPES = 1 << 16  # of lines that say nothing, by what is left without their digits
-MOST_REPEATS = 256  # tracebacks that are known again by the shapes of their lines
-MOST_TRIES = 20_000  # matches of one text, after which only its first are of interest
+MAX_LINE = 1 << 18  # what has no line feed for longer is cut: a binary file, or a progress bar
+MAX_OPEN = 64  # tracebacks of mixed ranks that are read at the same time
+MAX_SHAPES = 1 << 16  # of lines that say nothing, by what is left without their digits
+MAX_REPEATS = 256  # tracebacks that are known again by the shapes of their lines
+MAX_TRIES = 20_000  # matches of one text, after which only its first are of interest
 LAST_LINES = 12
-MOST_NEW = 0.9  # of the lines of a part, above which the next parts are taken for new as well
+MAX_NEW = 0.9  # of the lines of a part, above which the next parts are taken for new as well
 PASSES = 16  # how many of them
 PIECE_BYTES = 1 << 11
 _DIGITS = b"0123456789"
@@ -37,7 +37,7 @@ class _Open(NamedTuple):
 class Scanner:
     """Feed it bytes as they come, then ask for `facts`."""
 
-    def __init__(self, texts: tuple[Text, ...], source: str = "log") -> None:
+    def __init__(self, texts: tuple[LogPattern, ...], source: str = "log") -> None:
         self._by_root = tuple((root.encode(), root, each) for root, each in by_root(texts).items())
         self._source = source
         self._rest = b""
@@ -58,7 +58,7 @@ class Scanner:
         for start in range(0, len(data), CHUNK_BYTES):
             part = self._rest + data[start : start + CHUNK_BYTES]
             end = part.rfind(b"\n") + 1
-            if not end and len(part) > LONGEST_LINE:
+            if not end and len(part) > MAX_LINE:
                 part, end = part + b"\n", len(part) + 1
                 self._line -= 1  # the same line goes on
             self._rest = part[end:]
@@ -84,7 +84,7 @@ class Scanner:
         else:
             self._read_piece(part)
             self._passes = PASSES * self._new
-        self._last = (self._last + part[-MOST_CHARACTERS:])[-MOST_CHARACTERS:]
+        self._last = (self._last + part[-MAX_CHARACTERS:])[-MAX_CHARACTERS:]
 
     def _read_new(self, part: bytes) -> None:
         """Read the pieces of a part that begin with a line that has a root, and pass over all between them."""
@@ -116,13 +116,13 @@ class Scanner:
         at = 0
         for index in self._candidates(lines, shapes):
             while self._open and at < index:
-                self._read_line(lines[at][:MOST_CHARACTERS], self._line + at + 1, candidate=False)
+                self._read_line(lines[at][:MAX_CHARACTERS], self._line + at + 1, candidate=False)
                 at += 1
             if index < at:
                 continue
             at = self._take(lines, shapes, index)
         while self._open and at < len(lines):
-            self._read_line(lines[at][:MOST_CHARACTERS], self._line + at + 1, candidate=False)
+            self._read_line(lines[at][:MAX_CHARACTERS], self._line + at + 1, candidate=False)
             at += 1
         self._line += len(lines)
 
@@ -130,7 +130,7 @@ class Scanner:
         """Return which lines have a root, of those unlike all that said nothing before."""
         dull = self._dull
         novel = [index for index in range(len(lines)) if shapes[index] not in dull]
-        self._new = len(novel) > MOST_NEW * len(lines)
+        self._new = len(novel) > MAX_NEW * len(lines)
         if not novel:
             return []
         text = b"\n".join([lines[index] for index in novel])
@@ -142,14 +142,14 @@ class Scanner:
                 line = bisect_right(starts, at) - 1
                 rooted.add(line)
                 at = text.find(root, starts[line + 1])
-        if len(dull) + len(novel) > MOST_SHAPES:
+        if len(dull) + len(novel) > MAX_SHAPES:
             dull.clear()
-        dull.update(shapes[index] for line, index in enumerate(novel[:MOST_SHAPES]) if line not in rooted)
+        dull.update(shapes[index] for line, index in enumerate(novel[:MAX_SHAPES]) if line not in rooted)
         return [novel[line] for line in sorted(rooted)]
 
     def _take(self, lines: list[bytes], shapes: list[bytes], index: int) -> int:
         """Read a line that has a root, and return the index of the next one to look at."""
-        raw, number = lines[index][:MOST_CHARACTERS], self._line + index + 1
+        raw, number = lines[index][:MAX_CHARACTERS], self._line + index + 1
         if self._open:
             self._read_line(raw, number, candidate=True)
             return index + 1
@@ -170,9 +170,9 @@ class Scanner:
         """Read on while one traceback alone is open, and remember what all of it looks like."""
         at = start + 1
         while self._open and at < len(lines):
-            self._read_line(lines[at][:MOST_CHARACTERS], self._line + at + 1, candidate=True)
+            self._read_line(lines[at][:MAX_CHARACTERS], self._line + at + 1, candidate=True)
             at += 1
-        if not self._open and self._remembered < MOST_REPEATS:
+        if not self._open and self._remembered < MAX_REPEATS:
             self._remembered += 1
             self._repeats.setdefault(shapes[start], []).append(shapes[start:at])
         return at
@@ -206,7 +206,7 @@ class Scanner:
             self._ignored[owner] = number
         if is_chain(line):
             self._facts.chain(self._ended.get(owner))
-        if not opens(line) or len(self._open) >= MOST_OPEN:
+        if not opens(line) or len(self._open) >= MAX_OPEN:
             return None
         begun = Traceback(number, owner, ignored=number - self._ignored.get(owner, -99) <= 4)
         if "Original Traceback" in line and owner in self._ended:
@@ -217,7 +217,7 @@ class Scanner:
 
     def _close(self, owner: str) -> None:
         ended = self._open.pop(owner).traceback
-        if len(self._ended) > MOST_OPEN:
+        if len(self._ended) > MAX_OPEN:
             self._ended.clear()
         self._ended[owner] = ended
         self._facts.keep(ended)
@@ -229,7 +229,7 @@ class Scanner:
             if root not in line:
                 continue
             for text in texts:
-                if text.anchor in line and self._facts.counted(text) < MOST_TRIES:
+                if text.literal in line and self._facts.counted(text) < MAX_TRIES:
                     match = text.found_in(line)
                     if match is not None:
                         found = True
@@ -241,7 +241,7 @@ class Scanner:
         return [unprefixed(each)[0] for each in lines[-LAST_LINES:]]
 
 
-def scan_text(text: str, texts: tuple[Text, ...], source: str = "log") -> LogFacts:
+def scan_text(text: str, texts: tuple[LogPattern, ...], source: str = "log") -> LogFacts:
     """Return the facts of a text that is all there."""
     scanner = Scanner(texts, source)
     scanner.feed(text.encode("utf-8", "surrogateescape"))

@@ -6,10 +6,10 @@ import re
 from dataclasses import dataclass, field
 from itertools import takewhile
 
-from trainlaunch.diagnose.base.texts import in_order
+from trainlaunch.diagnose.base.log_patterns import in_order
 
 HEADER = "Traceback (most recent call last)"
-MOST_LINES = 300  # of one traceback; a recursion's thousand frames say the same as its first
+MAX_LINES = 300  # of one traceback; a recursion's thousand frames say the same as its first
 KEPT_CHARACTERS = 12_000
 _FRAME = re.compile(r'\s+File "(?P<file>[^"]+)", line (?P<line>\d{1,9})(?:, in (?P<name>.+))?')
 _RAISED = re.compile(
@@ -94,7 +94,7 @@ class Traceback:
     def take(self, line: str, number: int) -> bool:
         """Read its next line; False where the line is not one of its own any more."""
         self.lines += 1
-        if self.lines > MOST_LINES:
+        if self.lines > MAX_LINES:
             return False
         stripped = line.lstrip("+| ") if line.startswith(("  |", "  +")) else line
         if frame := _FRAME.match(line):

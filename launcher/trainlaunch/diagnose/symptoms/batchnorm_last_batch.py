@@ -2,11 +2,11 @@ from __future__ import annotations
 
 from trainlaunch.diagnose.base.case import Case
 from trainlaunch.diagnose.base.diagnosis import Diagnosis, seen
-from trainlaunch.diagnose.base.texts import Text
+from trainlaunch.diagnose.base.log_patterns import LogPattern
 
 CODE = "TL652"
 NAME = "batchnorm-last-batch"
-_ONE = Text("rror: Expected more than 1", r"Expected more than 1 value per channel when training")
+_ONE = LogPattern("rror: Expected more than 1", r"Expected more than 1 value per channel when training")
 
 
 def diagnose(case: Case) -> Diagnosis | None:

@@ -2,14 +2,14 @@ from __future__ import annotations
 
 from trainlaunch.diagnose.base.case import Case
 from trainlaunch.diagnose.base.diagnosis import LIKELY, Diagnosis, seen
-from trainlaunch.diagnose.base.texts import Text
+from trainlaunch.diagnose.base.log_patterns import LogPattern
 
 CODE = "TL668"
 NAME = "benign"
-_IGNORED = Text(
+_IGNORED = LogPattern(
     "xception ignored in", r"Exception ignored in: .*(?:__del__|_cleanup|_remove|tracker|shutdown|finali[sz]e)"
 )
-_CHILD = Text("Error: can only", r"AssertionError: can only (?:test|join) a child process")
+_CHILD = LogPattern("Error: can only", r"AssertionError: can only (?:test|join) a child process")
 
 
 def diagnose(case: Case) -> Diagnosis | None:

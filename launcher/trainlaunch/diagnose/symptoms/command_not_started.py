@@ -2,23 +2,25 @@ from __future__ import annotations
 
 from trainlaunch.diagnose.base.case import Case
 from trainlaunch.diagnose.base.diagnosis import LIKELY, Diagnosis, seen
-from trainlaunch.diagnose.base.texts import Text
+from trainlaunch.diagnose.base.log_patterns import LogPattern
 
 CODE = "TL614"
 NAME = "command-not-started"
 _NOT_EXECUTABLE, _NOT_FOUND = 126, 127
-_PODMANS_INIT = Text("o such file", r"catatonit.*failed to exec pid1: No such file")  # ends with 1
-_NO_SHELL = Text("o such file", r"exec /bin/sh failed|catatonit.*failed to exec pid1|exec: \"/bin/sh\": .*no such file")
-_MISSING = Text("ot found", r"not found")
-_NO_FILE = Text("o such file")
-_DENIED = Text("enied", r"[Pp]ermission denied")
-_FORMAT = Text("rror", r"[Ee]xec format error")
-_SCRIPT = Text("ot found", r"^script: .*not found")
-_INTERPRETER = Text("ot found", r"exec: (?:line \d+: )?/.*not found")
-_ENGINE = Text("ot found", r'exec: "[^"]+": executable file not found')
-_ENGINE_STAT = Text("o such file", r'exec: "[^"]+": stat .*no such file')
-_ENGINE_DENIED = Text("enied", r'exec: "[^"]+": permission denied')
-_RUNTIME = Text("rror: ", r"^Error: (?:crun|runc)\b(?!.*executable file)")  # Podman's 126 and 127 for a refusal
+_PODMANS_INIT = LogPattern("o such file", r"catatonit.*failed to exec pid1: No such file")  # ends with 1
+_NO_SHELL = LogPattern(
+    "o such file", r"exec /bin/sh failed|catatonit.*failed to exec pid1|exec: \"/bin/sh\": .*no such file"
+)
+_MISSING = LogPattern("ot found", r"not found")
+_NO_FILE = LogPattern("o such file")
+_DENIED = LogPattern("enied", r"[Pp]ermission denied")
+_FORMAT = LogPattern("rror", r"[Ee]xec format error")
+_SCRIPT = LogPattern("ot found", r"^script: .*not found")
+_INTERPRETER = LogPattern("ot found", r"exec: (?:line \d+: )?/.*not found")
+_ENGINE = LogPattern("ot found", r'exec: "[^"]+": executable file not found')
+_ENGINE_STAT = LogPattern("o such file", r'exec: "[^"]+": stat .*no such file')
+_ENGINE_DENIED = LogPattern("enied", r'exec: "[^"]+": permission denied')
+_RUNTIME = LogPattern("rror: ", r"^Error: (?:crun|runc)\b(?!.*executable file)")  # Podman's 126 and 127 for a refusal
 
 
 def diagnose(case: Case) -> Diagnosis | None:

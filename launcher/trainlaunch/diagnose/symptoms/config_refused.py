@@ -3,12 +3,12 @@ from __future__ import annotations
 from trainlaunch.container.preflight import STOP_MARKER
 from trainlaunch.diagnose.base.case import Case
 from trainlaunch.diagnose.base.diagnosis import Diagnosis, seen
-from trainlaunch.diagnose.base.texts import Text
+from trainlaunch.diagnose.base.log_patterns import LogPattern
 from trainlaunch.errors import EXIT_FILES_WRONG
 
 CODE = "TL601"
 NAME = "config-refused"
-MARKER = Text(STOP_MARKER)
+MARKER = LogPattern(STOP_MARKER)
 
 
 def diagnose(case: Case) -> Diagnosis | None:

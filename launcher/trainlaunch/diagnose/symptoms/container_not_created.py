@@ -1,10 +1,10 @@
 from __future__ import annotations
 
 from trainlaunch.diagnose.base.case import Case
-from trainlaunch.diagnose.base.diagnosis import Diagnosis, Seen, seen
-from trainlaunch.diagnose.base.evidence import Event
+from trainlaunch.diagnose.base.diagnosis import Diagnosis, EvidenceLine, seen
+from trainlaunch.diagnose.base.evidence import RunEvent
 from trainlaunch.diagnose.base.kubelet_words import refusal
-from trainlaunch.diagnose.base.texts import Text
+from trainlaunch.diagnose.base.log_patterns import LogPattern
 
 CODE = "TL626"
 NAME = "container-not-created"
@@ -19,12 +19,12 @@ _REASONS = (
     "FailedAttachVolume",
     "FailedCreatePodSandBox",
 )
-_POD = Text("rror", r"\b(?:CreateContainer(?:Config)?Error|RunContainerError)\b")
-_MOUNT = Text("nable to attach or mount volumes")
-_SETUP = Text("MountVolume", r"MountVolume\.\w+ failed for volume")
-_ATTACH = Text("rror", r"Multi-Attach error for volume")
-_NAMED = Text("ot found", r'(?i)(?:secret|configmap|persistentvolumeclaim|serviceaccount) "[^"]+" not found')
-_ALLOCATE = Text("llocate failed due to", r"(?:^|\W)Allocate failed due to .*, which is unexpected")
+_POD = LogPattern("rror", r"\b(?:CreateContainer(?:Config)?Error|RunContainerError)\b")
+_MOUNT = LogPattern("nable to attach or mount volumes")
+_SETUP = LogPattern("MountVolume", r"MountVolume\.\w+ failed for volume")
+_ATTACH = LogPattern("rror", r"Multi-Attach error for volume")
+_NAMED = LogPattern("ot found", r'(?i)(?:secret|configmap|persistentvolumeclaim|serviceaccount) "[^"]+" not found')
+_ALLOCATE = LogPattern("llocate failed due to", r"(?:^|\W)Allocate failed due to .*, which is unexpected")
 _TEXTS = (_POD, _MOUNT, _SETUP, _ATTACH, _NAMED, _ALLOCATE)
 
 
@@ -34,11 +34,11 @@ def diagnose(case: Case) -> Diagnosis | None:
     event = case.event(*_REASONS)
     hit = case.first(*_TEXTS)
     if event is None and evidence.reason.startswith("OutOf"):
-        event = Event(evidence.reason, evidence.words)
+        event = RunEvent(evidence.reason, evidence.words)
     if event is None and hit is None:
         return None
     reason = event.reason if event is not None else ""
     words = event.words if event is not None else " ".join(each.text for each in case.hits(*_TEXTS))
     sentence, fix = refusal(reason, words)
-    shown = Seen("events", 0, f"{reason}: {words}".rstrip(": ")) if event is not None else hit
+    shown = EvidenceLine("events", 0, f"{reason}: {words}".rstrip(": ")) if event is not None else hit
     return Diagnosis(CODE, NAME, sentence, seen(shown), fix)

@@ -2,12 +2,12 @@ from __future__ import annotations
 
 from trainlaunch.diagnose.base.case import Case
 from trainlaunch.diagnose.base.diagnosis import Diagnosis, seen
-from trainlaunch.diagnose.base.texts import Text
+from trainlaunch.diagnose.base.log_patterns import LogPattern
 
 CODE = "TL649"
 NAME = "cuda-in-fork"
-_FORKED = Text("CUDA in forked subprocess", r"Cannot re-initialize CUDA in forked subprocess")
-_INIT = Text("CUDA", r"CUDA error: initialization error|CUDA_ERROR_NOT_INITIALIZED")
+_FORKED = LogPattern("CUDA in forked subprocess", r"Cannot re-initialize CUDA in forked subprocess")
+_INIT = LogPattern("CUDA", r"CUDA error: initialization error|CUDA_ERROR_NOT_INITIALIZED")
 
 
 def diagnose(case: Case) -> Diagnosis | None:

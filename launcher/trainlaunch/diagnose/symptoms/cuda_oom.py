@@ -2,17 +2,17 @@ from __future__ import annotations
 
 from trainlaunch.diagnose.base.case import Case
 from trainlaunch.diagnose.base.diagnosis import Diagnosis, seen
-from trainlaunch.diagnose.base.texts import Text
+from trainlaunch.diagnose.base.log_patterns import LogPattern
 
 CODE = "TL661"
 NAME = "cuda-oom"
-_CUDA = Text(
+_CUDA = LogPattern(
     "CUDA", r"CUDA out of memory|CUDA error: out of memory|CUDA_ERROR_OUT_OF_MEMORY|Cuda failure.*out of memory"
 )
-_HIP = Text(
+_HIP = LogPattern(
     "rror", r"HIP out of memory|CUBLAS_STATUS_ALLOC_FAILED|OutOfMemoryError: (?:CUDA|HIP)|cudaErrorMemoryAllocation"
 )
-_NCCL = Text("NCCL", r"Cuda failure (?:2 )?'out of memory'")
+_NCCL = LogPattern("NCCL", r"Cuda failure (?:2 )?'out of memory'")
 
 
 def diagnose(case: Case) -> Diagnosis | None:

@@ -2,12 +2,12 @@ from __future__ import annotations
 
 from trainlaunch.diagnose.base.case import Case
 from trainlaunch.diagnose.base.diagnosis import Diagnosis, seen
-from trainlaunch.diagnose.base.texts import Text
+from trainlaunch.diagnose.base.log_patterns import LogPattern
 
 CODE = "TL647"
 NAME = "dataloader-timeout"
-_TIMED_OUT = Text("rror: DataLoader timed out", r"DataLoader timed out after \d+ seconds")
-_THREADS = Text("hread", r"is multi-threaded, use of fork\(\) may lead to deadlocks")
+_TIMED_OUT = LogPattern("rror: DataLoader timed out", r"DataLoader timed out after \d+ seconds")
+_THREADS = LogPattern("hread", r"is multi-threaded, use of fork\(\) may lead to deadlocks")
 
 
 def diagnose(case: Case) -> Diagnosis | None:

@@ -1,13 +1,15 @@
 from __future__ import annotations
 
 from trainlaunch.diagnose.base.case import Case
-from trainlaunch.diagnose.base.diagnosis import Diagnosis, Seen, seen
-from trainlaunch.diagnose.base.texts import Text
+from trainlaunch.diagnose.base.diagnosis import Diagnosis, EvidenceLine, seen
+from trainlaunch.diagnose.base.log_patterns import LogPattern
 
 CODE = "TL622"
 NAME = "deadline-exceeded"
-_JOB = Text("eadline", r"active (?:on the node )?longer than (?:the )?specified deadline|\breason: DeadlineExceeded\b")
-_SLURM = Text("rror", r"CANCELLED AT \S+ DUE TO TIME LIMIT")
+_JOB = LogPattern(
+    "eadline", r"active (?:on the node )?longer than (?:the )?specified deadline|\breason: DeadlineExceeded\b"
+)
+_SLURM = LogPattern("rror", r"CANCELLED AT \S+ DUE TO TIME LIMIT")
 
 
 def diagnose(case: Case) -> Diagnosis | None:
@@ -16,10 +18,10 @@ def diagnose(case: Case) -> Diagnosis | None:
     hit = case.first(_JOB, _SLURM)
     shown: object = None
     if "Deadline" in evidence.reason:
-        shown = Seen("events", 0, f"{evidence.reason}: {evidence.words}".rstrip(": "))
+        shown = EvidenceLine("events", 0, f"{evidence.reason}: {evidence.words}".rstrip(": "))
     elif (event := case.event("DeadlineExceeded")) is not None:
-        shown = Seen("events", 0, f"{event.reason}: {event.words}".rstrip(": "))
-    told = shown if isinstance(shown, Seen) else hit
+        shown = EvidenceLine("events", 0, f"{event.reason}: {event.words}".rstrip(": "))
+    told = shown if isinstance(shown, EvidenceLine) else hit
     if told is None:
         return None
     sentence = "the cluster ended the job because the time that it may take was over"

@@ -4,13 +4,15 @@ import re
 
 from trainlaunch.diagnose.base.case import Case
 from trainlaunch.diagnose.base.diagnosis import CERTAIN, LIKELY, Diagnosis, seen
-from trainlaunch.diagnose.base.texts import Text
+from trainlaunch.diagnose.base.log_patterns import LogPattern
 
 CODE = "TL641"
 NAME = "disk-full"
-_ENOSPC = Text("o space left on device", r"(?:\[Errno 28\] |: |^|error: |error message = ')[Nn]o space left on device")
-_QUOTA_ERROR = Text("rror: [Errno 122]")
-_TORCH = Text(
+_ENOSPC = LogPattern(
+    "o space left on device", r"(?:\[Errno 28\] |: |^|error: |error message = ')[Nn]o space left on device"
+)
+_QUOTA_ERROR = LogPattern("rror: [Errno 122]")
+_TORCH = LogPattern(
     "rror", r"PytorchStreamWriter failed writing file|inline_container\.cc.*(?:unexpected pos|file write failed)"
 )
 _SHM = r"SemLock|synchronize\.py|shared_memory\.py|multiprocessing/reductions|_share_(?:fd|filename)|torch_\d|/dev/shm"

@@ -1,29 +1,29 @@
 from __future__ import annotations
 
 from trainlaunch.diagnose.base.case import Case
-from trainlaunch.diagnose.base.container_snapshot import IDLE, LONG, Look, Process, duration, place, slept
-from trainlaunch.diagnose.base.diagnosis import LIKELY, POSSIBLE, Diagnosis, Seen, seen
-from trainlaunch.diagnose.base.texts import Text
+from trainlaunch.diagnose.base.container_snapshot import IDLE, LONG, ContainerSnapshot, Process, duration, place, slept
+from trainlaunch.diagnose.base.diagnosis import LIKELY, POSSIBLE, Diagnosis, EvidenceLine, seen
+from trainlaunch.diagnose.base.log_patterns import LogPattern
 
 CODE = "TL654"
 NAME = "dist-timeout-secondary"
-_WATCHDOG = Text("imed out", r"(?:NCCL|collective) operation.* timed out|have failed or timed out")
-_CAUGHT = Text("NCCL", r"Watchdog caught collective operation timeout")
-_COLLECTIVE = Text("NCCL", r"collective operation timeout: WorkNCCL")
-_GLOO = Text(
+_WATCHDOG = LogPattern("imed out", r"(?:NCCL|collective) operation.* timed out|have failed or timed out")
+_CAUGHT = LogPattern("NCCL", r"Watchdog caught collective operation timeout")
+_COLLECTIVE = LogPattern("NCCL", r"collective operation timeout: WorkNCCL")
+_GLOO = LogPattern(
     "rror",
     r"Timed out waiting \d+ms for (?:recv|send|peer)|Connection closed by peer|Read error \[.*\]: Connection reset",
 )
-_ABORTED = Text("NCCL", r"NCCL communicator (?:was|has been) aborted|ncclRemoteError|ncclInternalError.*remote")
-_REMOTE = Text("rror", r"remote process exited or there was a network error|ncclRemoteError")
-_HEARTBEAT = Text(
+_ABORTED = LogPattern("NCCL", r"NCCL communicator (?:was|has been) aborted|ncclRemoteError|ncclInternalError.*remote")
+_REMOTE = LogPattern("rror", r"remote process exited or there was a network error|ncclRemoteError")
+_HEARTBEAT = LogPattern(
     "NCCL",
     r"ProcessGroupNCCL(?:'s watchdog got stuck| watchdog hang)|HeartbeatMonitor|monitored.*heartbeat.*NCCL",
 )
-_STORE = Text(
+_STORE = LogPattern(
     "rror", r"DistNetworkError: (?:failed to recv|Broken pipe)|DistNetworkError: .*Connection (?:reset|closed)"
 )
-_BARRIER = Text("rror", r"monitoredBarrier|store->get\('.*'\) got error|wait timeout after \d+ms, keys")
+_BARRIER = LogPattern("rror", r"monitoredBarrier|store->get\('.*'\) got error|wait timeout after \d+ms, keys")
 
 
 def diagnose(case: Case) -> Diagnosis | None:
@@ -39,7 +39,7 @@ def diagnose(case: Case) -> Diagnosis | None:
     return Diagnosis(CODE, NAME, sentence, seen(hit), fix, LIKELY)
 
 
-def diagnose_live(case: Case, look: Look) -> Diagnosis | None:
+def diagnose_live(case: Case, look: ContainerSnapshot) -> Diagnosis | None:
     """Match a rank that waits for one that has ended, or that stands elsewhere."""
     ranks = [each for each in look.mains if each.rank is not None and not each.dead]
     waiting = [each for each in ranks if each.collective or (not each.stack and _does_nothing(each))]
@@ -50,7 +50,7 @@ def diagnose_live(case: Case, look: Look) -> Diagnosis | None:
     gone = sorted(set(range(world)) - {each.local_rank for each in ranks if each.local_rank is not None})
     others = [each for each in ranks if each.stack and not each.collective and slept(each) >= LONG]
     who = f"rank {first.rank} waits" + (f" in {first.collective} {place(first)}" if first.collective else "")
-    shown = Seen("machine", 0, f"pid {first.pid}: in the kernel's {first.kernel or '?'}{duration(first)}")
+    shown = EvidenceLine("machine", 0, f"pid {first.pid}: in the kernel's {first.kernel or '?'}{duration(first)}")
     if gone:
         sentence = f"{who}, and local rank {', '.join(map(str, gone))} of {world} does not run any more"
         fix = "look for that rank's own error in the log: it is the cause; end the run, which waits for ever"

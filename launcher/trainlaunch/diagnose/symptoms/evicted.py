@@ -3,17 +3,17 @@ from __future__ import annotations
 import re
 
 from trainlaunch.diagnose.base.case import Case
-from trainlaunch.diagnose.base.diagnosis import CERTAIN, LIKELY, Diagnosis, Seen, more_memory, seen
+from trainlaunch.diagnose.base.diagnosis import CERTAIN, LIKELY, Diagnosis, EvidenceLine, more_memory, seen
 from trainlaunch.diagnose.base.log_facts import Hit
+from trainlaunch.diagnose.base.log_patterns import LogPattern
 from trainlaunch.diagnose.base.shm_advice import larger_shm
-from trainlaunch.diagnose.base.texts import Text
 
 CODE = "TL621"
 NAME = "evicted"
-_LOW = Text("was low on resource", r"[Nn]ode was low on resource: [\w.-]+")
-_VOLUME = Text("exceed", r'Usage of EmptyDir volume "[^"]+" exceeds (?:the limit|total limit)')
-_LOCAL = Text("exceed", r"(?i)ephemeral local storage usage exceeds|exceed(?:s|ed) .*ephemeral.storage")
-_WORD = Text("Evicted", r"(?:Reason:|reason:|Warning)\s+Evicted\b")
+_LOW = LogPattern("was low on resource", r"[Nn]ode was low on resource: [\w.-]+")
+_VOLUME = LogPattern("exceed", r'Usage of EmptyDir volume "[^"]+" exceeds (?:the limit|total limit)')
+_LOCAL = LogPattern("exceed", r"(?i)ephemeral local storage usage exceeds|exceed(?:s|ed) .*ephemeral.storage")
+_WORD = LogPattern("Evicted", r"(?:Reason:|reason:|Warning)\s+Evicted\b")
 _LIKE_SHM = re.compile(r"shm", re.I)
 
 
@@ -24,7 +24,7 @@ def diagnose(case: Case) -> Diagnosis | None:
     if event is None and hit is None:
         return None
     words = event.words if event is not None and event.words else hit.text if hit is not None else ""
-    shown = Seen("events", 0, f"pod status Evicted: {event.words}") if event is not None else hit
+    shown = EvidenceLine("events", 0, f"pod status Evicted: {event.words}") if event is not None else hit
     volume = re.search(r'EmptyDir volume "([^"]+)" exceeds', words)
     if volume is not None:
         return _over(case, volume[1], shown)
@@ -40,7 +40,7 @@ def diagnose(case: Case) -> Diagnosis | None:
     return Diagnosis(CODE, NAME, "the node evicted the pod", seen(shown), again)
 
 
-def _over(case: Case, name: str, shown: Seen | Hit | None) -> Diagnosis:
+def _over(case: Case, name: str, shown: EvidenceLine | Hit | None) -> Diagnosis:
     evidence = case.evidence
     known = bool(evidence.shm_volume)
     if name == evidence.shm_volume or (not known and _LIKE_SHM.search(name)):
@@ -55,7 +55,7 @@ def _over(case: Case, name: str, shown: Seen | Hit | None) -> Diagnosis:
     return _of_disk(shown)
 
 
-def _of_disk(shown: Seen | Hit | None) -> Diagnosis:
+def _of_disk(shown: EvidenceLine | Hit | None) -> Diagnosis:
     sentence = "the node evicted the pod for its disk: what is written outside of claims, logs included"
     fix = (
         "set resources.ephemeral_storage to what the job writes (checkpoints, caches, logs), or "

@@ -1,20 +1,22 @@
 from __future__ import annotations
 
 from trainlaunch.diagnose.base.case import Case
-from trainlaunch.diagnose.base.container_snapshot import Look
-from trainlaunch.diagnose.base.diagnosis import CERTAIN, LIKELY, Diagnosis, Seen, seen
-from trainlaunch.diagnose.base.texts import Text
+from trainlaunch.diagnose.base.container_snapshot import ContainerSnapshot
+from trainlaunch.diagnose.base.diagnosis import CERTAIN, LIKELY, Diagnosis, EvidenceLine, seen
+from trainlaunch.diagnose.base.log_patterns import LogPattern
 from trainlaunch.targets import KUBERNETES
 
 CODE = "TL607"
 NAME = "fd-limit"
 NEARLY = 0.95  # of the limit
-ANCDATA = Text("rror: received", r"received \d+ items of ancdata")
-TORCH = Text("oo many open files", r"Too many open files\. Communication with the workers")
-TORCH_OPEN = Text("nable to open shared memory object", r"shared memory object <[^<>]*>.*\(24\)")
+ANCDATA = LogPattern("rror: received", r"received \d+ items of ancdata")
+TORCH = LogPattern("oo many open files", r"Too many open files\. Communication with the workers")
+TORCH_OPEN = LogPattern("nable to open shared memory object", r"shared memory object <[^<>]*>.*\(24\)")
 # Without an errno, as torch 1.12 and older print it: it is nearly always this one.
-_WITHOUT_ERRNO = Text("nable to open shared memory object", r"memory object <[^<>]*> in read-write mode(?: at |$)")
-OPEN = Text("oo many open files", r"[Tt]oo many open files")
+_WITHOUT_ERRNO = LogPattern(
+    "nable to open shared memory object", r"memory object <[^<>]*> in read-write mode(?: at |$)"
+)
+OPEN = LogPattern("oo many open files", r"[Tt]oo many open files")
 _SHARES = r"multiprocessing/(?:reductions?|resource_sharer|connection|popen_\w+)\.py"
 
 
@@ -33,13 +35,15 @@ def diagnose(case: Case) -> Diagnosis | None:
     return Diagnosis(CODE, NAME, sentence, seen(hit), f"close what is opened for each sample, or {more}", LIKELY)
 
 
-def diagnose_live(case: Case, look: Look) -> Diagnosis | None:
+def diagnose_live(case: Case, look: ContainerSnapshot) -> Diagnosis | None:
     """Match a process that is close to its limit."""
     near = [each for each in look.processes if each.open_files and each.most_files]
     near = [each for each in near if (each.open_files or 0) >= NEARLY * (each.most_files or 0)]
     if not near:
         return None
-    shown = Seen("machine", 0, f"process {near[0].pid} has {near[0].open_files} of {near[0].most_files} files open")
+    shown = EvidenceLine(
+        "machine", 0, f"process {near[0].pid} has {near[0].open_files} of {near[0].most_files} files open"
+    )
     sentence = "a process will soon be out of file descriptors"
     fix = f"keep `.clone()`s instead of the workers' own tensors, close what is opened, or {_raise_it(case)}"
     return Diagnosis(CODE, NAME, sentence, (shown,), fix, LIKELY)

@@ -2,12 +2,12 @@ from __future__ import annotations
 
 from trainlaunch.diagnose.base.case import Case, place_in_script
 from trainlaunch.diagnose.base.diagnosis import Diagnosis, seen
-from trainlaunch.diagnose.base.texts import Text
+from trainlaunch.diagnose.base.log_patterns import LogPattern
 
 CODE = "TL665"
 NAME = "file-missing"
-_SCRIPT = Text("o such file", r"can't open file '?(?P<path>[^']+?)'?: \[Errno 2\] No such file or directory")
-_RAISED = Text(
+_SCRIPT = LogPattern("o such file", r"can't open file '?(?P<path>[^']+?)'?: \[Errno 2\] No such file or directory")
+_RAISED = LogPattern(
     "o such file", r"FileNotFoundError: .*No such file or directory(?:: (?P<quote>b?['\"])(?P<path>.+?)(?P=quote))?"
 )
 

@@ -1,9 +1,16 @@
 from __future__ import annotations
 
 from trainlaunch.diagnose.base.case import Case
-from trainlaunch.diagnose.base.container_snapshot import Look, duration, is_in_lock, place, waits_for_batch, was_forked
-from trainlaunch.diagnose.base.diagnosis import LIKELY, POSSIBLE, Diagnosis, Seen, seen
-from trainlaunch.diagnose.base.texts import Text
+from trainlaunch.diagnose.base.container_snapshot import (
+    ContainerSnapshot,
+    duration,
+    is_in_lock,
+    place,
+    waits_for_batch,
+    was_forked,
+)
+from trainlaunch.diagnose.base.diagnosis import LIKELY, POSSIBLE, Diagnosis, EvidenceLine, seen
+from trainlaunch.diagnose.base.log_patterns import LogPattern
 
 CODE = "TL648"
 NAME = "fork-deadlock"
@@ -11,11 +18,11 @@ FIX = (
     "set data_loader.multiprocessing_context to forkserver, or start threads (Ray, gRPC, cv2, tokenizers) after the "
     "workers"
 )
-_STACK = Text(
+_STACK = LogPattern(
     '  File "',
     r"File .*(?:threading|logging/__init__)\.py\"?,? line \d+,? in (?:acquire|_acquireLock|__enter__)\b",
 )
-_SPY = Text("hread", r"^Thread \S+ \((?:active|idle)\): .*|Thread 0x[0-9a-f]+ \(most recent call first\)")
+_SPY = LogPattern("hread", r"^Thread \S+ \((?:active|idle)\): .*|Thread 0x[0-9a-f]+ \(most recent call first\)")
 
 
 def diagnose(case: Case) -> Diagnosis | None:
@@ -27,7 +34,7 @@ def diagnose(case: Case) -> Diagnosis | None:
     return Diagnosis(CODE, NAME, sentence, seen(hit), FIX, POSSIBLE)
 
 
-def diagnose_live(case: Case, look: Look) -> Diagnosis | None:
+def diagnose_live(case: Case, look: ContainerSnapshot) -> Diagnosis | None:
     """Match workers that were forked and stand in a lock while the job waits for them."""
     waiting = {each.pid for each in look.mains if waits_for_batch(look, each)}
     stuck = [each for each in look.workers if each.parent in waiting and is_in_lock(each) and was_forked(each)]
@@ -36,5 +43,7 @@ def diagnose_live(case: Case, look: Look) -> Diagnosis | None:
     first = stuck[0]
     sentence = f"worker {look.number(first)} has waited for a lock {place(first)}{duration(first)}: most often one "
     sentence += "that another thread held when the worker was forked, and that nobody will release"
-    shown = Seen("machine", 0, f"pid {first.pid}: in the kernel's {first.kernel}; {len(stuck)} workers stand so")
+    shown = EvidenceLine(
+        "machine", 0, f"pid {first.pid}: in the kernel's {first.kernel}; {len(stuck)} workers stand so"
+    )
     return Diagnosis(CODE, NAME, sentence, (shown,), FIX, LIKELY if first.stack else POSSIBLE)

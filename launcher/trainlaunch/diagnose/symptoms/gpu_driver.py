@@ -2,30 +2,32 @@ from __future__ import annotations
 
 from trainlaunch.diagnose.base.case import Case
 from trainlaunch.diagnose.base.diagnosis import Diagnosis, seen
-from trainlaunch.diagnose.base.texts import Text
+from trainlaunch.diagnose.base.log_patterns import LogPattern
 
 CODE = "TL659"
 NAME = "gpu-driver"
-_OLD = Text("NVIDIA", r"NVIDIA driver on your system is too old|was built for NVIDIA Driver Release [\d.]+ or later")
-_INSUFFICIENT = Text(
+_OLD = LogPattern(
+    "NVIDIA", r"NVIDIA driver on your system is too old|was built for NVIDIA Driver Release [\d.]+ or later"
+)
+_INSUFFICIENT = LogPattern(
     "CUDA",
     r"CUDA driver version is insufficient for CUDA runtime|CUDA_ERROR_SYSTEM_DRIVER_MISMATCH"
     r"|CUDA_ERROR_UNSUPPORTED_PTX",
 )
-_FORWARD = Text(
+_FORWARD = LogPattern(
     "rror",
     r"forward compatibility was attempted on non supported HW"
     r"|unsupported display driver / cuda driver|system not yet initialized",
 )
-_CONDITION = Text("rror", r"unsatisfied condition: cuda ?>=|requirement error: .*cuda")
-_KERNEL = Text(
+_CONDITION = LogPattern("rror", r"unsatisfied condition: cuda ?>=|requirement error: .*cuda")
+_KERNEL = LogPattern(
     "CUDA",
     r"no kernel image is available for execution on the device|is not compatible with the current PyTorch install",
 )
-_ARCH = Text("rror", r"no kernel image is available for execution|invalid device function")
-_CAPABILITY = Text("CUDA", r"with CUDA capability sm_\d+ is not compatible")
-_TOOLKIT = Text("rror", r"nvidia-container-cli: (?:initialization|detection) error|nvml error: driver not loaded")
-_MISMATCH = Text("rror", r"[Dd]river/library version mismatch")
+_ARCH = LogPattern("rror", r"no kernel image is available for execution|invalid device function")
+_CAPABILITY = LogPattern("CUDA", r"with CUDA capability sm_\d+ is not compatible")
+_TOOLKIT = LogPattern("rror", r"nvidia-container-cli: (?:initialization|detection) error|nvml error: driver not loaded")
+_MISMATCH = LogPattern("rror", r"[Dd]river/library version mismatch")
 
 
 def diagnose(case: Case) -> Diagnosis | None:

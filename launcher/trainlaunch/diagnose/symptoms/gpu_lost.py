@@ -2,16 +2,16 @@ from __future__ import annotations
 
 from trainlaunch.diagnose.base.case import Case
 from trainlaunch.diagnose.base.diagnosis import Diagnosis, seen
-from trainlaunch.diagnose.base.texts import Text
+from trainlaunch.diagnose.base.log_patterns import LogPattern
 
 CODE = "TL658"
 NAME = "gpu-lost"
-_XID = Text("Xid (", r"Xid .*: (?:48|63|64|74|79|94|95|119),|Xid.*fallen off the bus")
-_ECC = Text(
+_XID = LogPattern("Xid (", r"Xid .*: (?:48|63|64|74|79|94|95|119),|Xid.*fallen off the bus")
+_ECC = LogPattern(
     "rror",
     r"uncorrectable (?:NVLink |ECC )?error(?: was| detected)?(?: encountered)?|Unable to determine the device handle",
 )
-_LOST = Text("rror", r"GPU is lost|NVML.*: Unknown Error|CUDA_ERROR_ECC_UNCORRECTABLE")
+_LOST = LogPattern("rror", r"GPU is lost|NVML.*: Unknown Error|CUDA_ERROR_ECC_UNCORRECTABLE")
 
 
 def diagnose(case: Case) -> Diagnosis | None:

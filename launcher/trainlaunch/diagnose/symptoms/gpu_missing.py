@@ -2,30 +2,32 @@ from __future__ import annotations
 
 from trainlaunch.diagnose.base.case import Case
 from trainlaunch.diagnose.base.diagnosis import CERTAIN, LIKELY, POSSIBLE, Diagnosis, seen
-from trainlaunch.diagnose.base.texts import Text
+from trainlaunch.diagnose.base.log_patterns import LogPattern
 
 CODE = "TL657"
 NAME = "gpu-missing"
-_DRIVER = Text("NVIDIA", r"Found no NVIDIA driver on your system|NVIDIA-SMI has failed because it couldn't communicate")
-_WARNED = Text("NVIDIA", r"UserWarning: .*Found no NVIDIA driver")  # by a torch that goes on without
-_NONE = Text(
+_DRIVER = LogPattern(
+    "NVIDIA", r"Found no NVIDIA driver on your system|NVIDIA-SMI has failed because it couldn't communicate"
+)
+_WARNED = LogPattern("NVIDIA", r"UserWarning: .*Found no NVIDIA driver")  # by a torch that goes on without
+_NONE = LogPattern(
     "CUDA",
     r"No CUDA GPUs are available|no CUDA-capable device is detected|CUDA_ERROR_NO_DEVICE|CUDA unknown error - this may",
 )
-_BUILD = Text("CUDA", r"Torch not compiled with CUDA enabled")
-_LOAD = Text(
+_BUILD = LogPattern("CUDA", r"Torch not compiled with CUDA enabled")
+_LOAD = LogPattern(
     "CUDA", r"Attempting to deserialize object on (?:a )?CUDA device but torch\.cuda\.is_available\(\) is False"
 )
-_DOCKER = Text(
+_DOCKER = LogPattern(
     "rror",
     r"could not select device driver .*capabilities: \[\[gpu|unknown or invalid runtime name: nvidia"
     r"|unresolvable CDI devices|failed to inject CDI devices",
 )
-_LIBRARY = Text("rror", r"libcuda\.so(?:\.1)?: cannot open shared object|libnvidia-ml\.so\.1: cannot open")
-_BUSY = Text(
+_LIBRARY = LogPattern("rror", r"libcuda\.so(?:\.1)?: cannot open shared object|libnvidia-ml\.so\.1: cannot open")
+_BUSY = LogPattern(
     "CUDA", r"CUDA(?:-capable)? device(?:\(s\)|s) (?:is/)?are busy or unavailable|CUDA_ERROR_DEVICE_UNAVAILABLE"
 )
-_CLUSTER = Text("nodes are available", r"nodes are available:.*Insufficient (?:nvidia|amd)\.com/gpu")
+_CLUSTER = LogPattern("nodes are available", r"nodes are available:.*Insufficient (?:nvidia|amd)\.com/gpu")
 
 
 def _sentence(line: str) -> str:

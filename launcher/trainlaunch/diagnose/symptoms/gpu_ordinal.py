@@ -2,12 +2,12 @@ from __future__ import annotations
 
 from trainlaunch.diagnose.base.case import Case
 from trainlaunch.diagnose.base.diagnosis import Diagnosis, seen
-from trainlaunch.diagnose.base.texts import Text
+from trainlaunch.diagnose.base.log_patterns import LogPattern
 
 CODE = "TL660"
 NAME = "gpu-ordinal"
-_ORDINAL = Text("rror", r"invalid device ordinal|CUDA_ERROR_INVALID_DEVICE|Invalid device id")
-_DUPLICATE = Text("CUDA", r"Duplicate GPU detected ?: ?rank \d+ and rank \d+ both on CUDA device")
+_ORDINAL = LogPattern("rror", r"invalid device ordinal|CUDA_ERROR_INVALID_DEVICE|Invalid device id")
+_DUPLICATE = LogPattern("CUDA", r"Duplicate GPU detected ?: ?rank \d+ and rank \d+ both on CUDA device")
 
 
 def diagnose(case: Case) -> Diagnosis | None:

@@ -3,22 +3,22 @@ from __future__ import annotations
 import re
 
 from trainlaunch.diagnose.base.case import Case
-from trainlaunch.diagnose.base.diagnosis import CERTAIN, LIKELY, Diagnosis, Seen, seen
-from trainlaunch.diagnose.base.texts import Text
+from trainlaunch.diagnose.base.diagnosis import CERTAIN, LIKELY, Diagnosis, EvidenceLine, seen
+from trainlaunch.diagnose.base.log_patterns import LogPattern
 
 CODE = "TL625"
 NAME = "image-not-pulled"
 _REASONS = ("ErrImagePull", "ImagePullBackOff", "InvalidImageName", "ErrImageNeverPull", "RegistryUnavailable")
-_POD = Text("Image", r"\b(?:ErrImagePull|ImagePullBackOff|InvalidImageName|ErrImageNeverPull)\b")
-_ENGINE = Text(
+_POD = LogPattern("Image", r"\b(?:ErrImagePull|ImagePullBackOff|InvalidImageName|ErrImageNeverPull)\b")
+_ENGINE = LogPattern(
     "rror",
     r"Error response from daemon: .*(?:pull access denied|manifest unknown|no such image"
     r"|no matching manifest|Head \"?https|Get \"?https|toomanyrequests)"
     r"|Error response from daemon: .*(?:manifest for|repository) .* not found",
 )
-_PULL = Text("to pull image", r"[Ff]ailed to pull image ")
-_PLATFORM = Text("o matching manifest", r"no matching manifest for \S+ in the manifest list")
-_DENIED = Text("enied", r"pull access denied for|requested access to the resource is denied")
+_PULL = LogPattern("to pull image", r"[Ff]ailed to pull image ")
+_PLATFORM = LogPattern("o matching manifest", r"no matching manifest for \S+ in the manifest list")
+_DENIED = LogPattern("enied", r"pull access denied for|requested access to the resource is denied")
 _LATER = "try again later"
 _LOGIN = r"denied|unauthorized|authentication|authorization failed|\b40[13]\b"
 
@@ -31,7 +31,7 @@ def diagnose(case: Case) -> Diagnosis | None:
         return None
     if event is not None:
         reason, words = event.reason, event.words
-        shown = seen(Seen("events", 0, f"{reason}: {words}".rstrip(": ")))
+        shown = seen(EvidenceLine("events", 0, f"{reason}: {words}".rstrip(": ")))
     else:
         words = " ".join(each.text for each in case.hits(_POD, _ENGINE, _PULL, _PLATFORM, _DENIED))
         reason = next((each for each in _REASONS[2:] if each in words), "")

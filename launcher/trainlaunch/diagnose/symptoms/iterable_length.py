@@ -2,12 +2,14 @@ from __future__ import annotations
 
 from trainlaunch.diagnose.base.case import Case
 from trainlaunch.diagnose.base.diagnosis import LIKELY, Diagnosis, seen
-from trainlaunch.diagnose.base.texts import Text
+from trainlaunch.diagnose.base.log_patterns import LogPattern
 
 CODE = "TL653"
 NAME = "iterable-length"
-_LENGTH = Text("Length of IterableDataset", r"Length of IterableDataset .* was reported to be \d+")
-_NO_LEN = Text("rror: object of type", r"TypeError: object of type '\w*(?:Iterable|Stream|Web)\w*' has no len\(\)")
+_LENGTH = LogPattern("Length of IterableDataset", r"Length of IterableDataset .* was reported to be \d+")
+_NO_LEN = LogPattern(
+    "rror: object of type", r"TypeError: object of type '\w*(?:Iterable|Stream|Web)\w*' has no len\(\)"
+)
 
 
 def diagnose(case: Case) -> Diagnosis | None:

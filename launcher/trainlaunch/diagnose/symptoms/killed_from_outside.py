@@ -5,18 +5,18 @@ import re
 from trainlaunch.diagnose.base.case import Case
 from trainlaunch.diagnose.base.diagnosis import LIKELY, POSSIBLE, Diagnosis, more_memory, seen
 from trainlaunch.diagnose.base.log_facts import Hit
-from trainlaunch.diagnose.base.texts import Text
+from trainlaunch.diagnose.base.log_patterns import LogPattern
 
 CODE = "TL612"
 NAME = "killed-from-outside"
 _SIGNALS = {137: "SIGKILL", 143: "SIGTERM"}
-_RANK = Text("SIG", r"Signal (?:9|15) \(SIG(?:KILL|TERM)\) received by PID")
-_EXITCODE = Text("exitcode", r"\bexitcode *[:=] *-(?:9|15)\b")
-_SHELL = Text("illed", r"^Killed$|: line \d+: +\d+ Killed\b")
-_SPAWN = Text("SIG", r"process \d+ terminated with signal SIG(?:KILL|TERM)\b")
-_WORKER = Text("illed", r"DataLoader worker \(.*\) is killed by signal: (?:Terminated|Hangup|Interrupt)")
+_RANK = LogPattern("SIG", r"Signal (?:9|15) \(SIG(?:KILL|TERM)\) received by PID")
+_EXITCODE = LogPattern("exitcode", r"\bexitcode *[:=] *-(?:9|15)\b")
+_SHELL = LogPattern("illed", r"^Killed$|: line \d+: +\d+ Killed\b")
+_SPAWN = LogPattern("SIG", r"process \d+ terminated with signal SIG(?:KILL|TERM)\b")
+_WORKER = LogPattern("illed", r"DataLoader worker \(.*\) is killed by signal: (?:Terminated|Hangup|Interrupt)")
 _ASKED = re.compile(r"SIGTERM|Terminated|Hangup|Interrupt|-15\b")
-_DEEPSPEED = Text("return code = -", r"exits with return code = -(?:9|15)\b")
+_DEEPSPEED = LogPattern("return code = -", r"exits with return code = -(?:9|15)\b")
 _BARE = "exit code {}, OOMKilled false, no signal sent through {}"
 
 

@@ -2,17 +2,17 @@ from __future__ import annotations
 
 from trainlaunch.diagnose.base.case import Case
 from trainlaunch.diagnose.base.diagnosis import LIKELY, Diagnosis, seen
-from trainlaunch.diagnose.base.texts import Text
+from trainlaunch.diagnose.base.log_patterns import LogPattern
 from trainlaunch.errors import EXIT_BEFORE_START
 
 CODE = "TL602"
 NAME = "launch-error"
-_WORDS = Text("Error", r"^(?:docker: )?Error(?: response from daemon)?: |^docker: Error")
-_DAEMON = Text("Error response from daemon", r"(?:^|docker: )Error response from daemon: ")
-_OCI = Text("rror:", r"OCI runtime (?:create|exec|run) failed|OCI runtime error: ")
-_SHMSIZE = Text("shm", r"cannot set shmsize when running in the .* IPC Namespace")
-_RUNTIME = Text("rror: ", r"^Error: (?:crun|runc): .*OCI (?:permission denied|runtime)")
-_FLAG = Text("rror:", r"^(?:docker|podman): .*(?:unknown flag|invalid argument|invalid reference format)")
+_WORDS = LogPattern("Error", r"^(?:docker: )?Error(?: response from daemon)?: |^docker: Error")
+_DAEMON = LogPattern("Error response from daemon", r"(?:^|docker: )Error response from daemon: ")
+_OCI = LogPattern("rror:", r"OCI runtime (?:create|exec|run) failed|OCI runtime error: ")
+_SHMSIZE = LogPattern("shm", r"cannot set shmsize when running in the .* IPC Namespace")
+_RUNTIME = LogPattern("rror: ", r"^Error: (?:crun|runc): .*OCI (?:permission denied|runtime)")
+_FLAG = LogPattern("rror:", r"^(?:docker|podman): .*(?:unknown flag|invalid argument|invalid reference format)")
 PODMANS = frozenset({126, 127})  # where its runtime refuses the container
 
 

@@ -2,12 +2,12 @@ from __future__ import annotations
 
 from trainlaunch.diagnose.base.case import Case
 from trainlaunch.diagnose.base.diagnosis import Diagnosis, seen
-from trainlaunch.diagnose.base.texts import Text
+from trainlaunch.diagnose.base.log_patterns import LogPattern
 
 CODE = "TL651"
 NAME = "main-guard"
-_BOOT = Text("rror:", r"An attempt has been made to start a new process before")
-_BARE = Text("new process before the", r"An attempt has been made to start a new process before")
+_BOOT = LogPattern("rror:", r"An attempt has been made to start a new process before")
+_BARE = LogPattern("new process before the", r"An attempt has been made to start a new process before")
 
 
 def diagnose(case: Case) -> Diagnosis | None:

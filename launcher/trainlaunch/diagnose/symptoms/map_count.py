@@ -2,12 +2,12 @@ from __future__ import annotations
 
 from trainlaunch.diagnose.base.case import Case
 from trainlaunch.diagnose.base.diagnosis import LIKELY, Diagnosis, seen
-from trainlaunch.diagnose.base.texts import Text
+from trainlaunch.diagnose.base.log_patterns import LogPattern
 
 CODE = "TL637"
 NAME = "map-count"
-_MMAP = Text("rror", r"unable to mmap \d+ bytes from file <[^<>]*>: Cannot allocate memory \(12\)")
-_NAMED = Text("rror", r"vm\.max_map_count|max virtual memory areas")
+_MMAP = LogPattern("rror", r"unable to mmap \d+ bytes from file <[^<>]*>: Cannot allocate memory \(12\)")
+_NAMED = LogPattern("rror", r"vm\.max_map_count|max virtual memory areas")
 
 
 def diagnose(case: Case) -> Diagnosis | None:

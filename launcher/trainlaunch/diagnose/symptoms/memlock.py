@@ -2,13 +2,13 @@ from __future__ import annotations
 
 from trainlaunch.diagnose.base.case import Case
 from trainlaunch.diagnose.base.diagnosis import Diagnosis, seen
-from trainlaunch.diagnose.base.texts import Text
+from trainlaunch.diagnose.base.log_patterns import LogPattern
 from trainlaunch.targets import KUBERNETES
 
 CODE = "TL640"
 NAME = "memlock"
-_REG = Text("ibv_", r"ibv_(?:reg|create|alloc)_\w+.*(?:failed|error).*(?:Cannot allocate memory|errno:? 12\b)")
-_UCX = Text("Error", r"\bulimit -l\b|RLIMIT_MEMLOCK")
+_REG = LogPattern("ibv_", r"ibv_(?:reg|create|alloc)_\w+.*(?:failed|error).*(?:Cannot allocate memory|errno:? 12\b)")
+_UCX = LogPattern("Error", r"\bulimit -l\b|RLIMIT_MEMLOCK")
 
 
 def diagnose(case: Case) -> Diagnosis | None:

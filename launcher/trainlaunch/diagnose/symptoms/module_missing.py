@@ -2,13 +2,13 @@ from __future__ import annotations
 
 from trainlaunch.diagnose.base.case import Case, place_in_script
 from trainlaunch.diagnose.base.diagnosis import CERTAIN, Diagnosis, seen
-from trainlaunch.diagnose.base.texts import Text
+from trainlaunch.diagnose.base.log_patterns import LogPattern
 
 CODE = "TL664"
 NAME = "module-missing"
-_LIBRARY = Text("rror: lib", r"ImportError: (?P<library>lib[\w.+-]+): cannot open shared object file")
-_OSERROR = Text("rror: lib", r"OSError: (?P<library>lib[\w.+-]+): cannot open shared object file")
-_MODULE = Text(
+_LIBRARY = LogPattern("rror: lib", r"ImportError: (?P<library>lib[\w.+-]+): cannot open shared object file")
+_OSERROR = LogPattern("rror: lib", r"OSError: (?P<library>lib[\w.+-]+): cannot open shared object file")
+_MODULE = LogPattern(
     "o module named",
     r"(?:ModuleNotFoundError|ImportError): No module named '?(?P<module>[\w.]+)(?![\w.]|'?,)"
     r"|: No module named (?P<bare>[\w.]+)$",

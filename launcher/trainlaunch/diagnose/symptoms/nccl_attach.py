@@ -2,15 +2,15 @@ from __future__ import annotations
 
 from trainlaunch.diagnose.base.case import Case
 from trainlaunch.diagnose.base.diagnosis import LIKELY, Diagnosis, seen
-from trainlaunch.diagnose.base.texts import Text
+from trainlaunch.diagnose.base.log_patterns import LogPattern
 
 CODE = "TL635"
 NAME = "nccl-attach"
-_ATTACH = Text(
+_ATTACH = LogPattern(
     "shm", r"(?i)error while attaching to shared memory segment /dev/shm/nccl-|attach.*/dev/shm/nccl-.*size 0\b"
 )
-_OPEN = Text("/dev/shm/nccl-", r"/dev/shm/nccl-.*No such file or directory")
-_PEER = Text("NCCL", r"peer mapping resources exhausted|Cuda failure.*invalid resource handle.*shm")
+_OPEN = LogPattern("/dev/shm/nccl-", r"/dev/shm/nccl-.*No such file or directory")
+_PEER = LogPattern("NCCL", r"peer mapping resources exhausted|Cuda failure.*invalid resource handle.*shm")
 
 
 def diagnose(case: Case) -> Diagnosis | None:

@@ -2,16 +2,18 @@ from __future__ import annotations
 
 from trainlaunch.diagnose.base.case import Case
 from trainlaunch.diagnose.base.diagnosis import CERTAIN, LIKELY, Diagnosis, seen, shm_place
+from trainlaunch.diagnose.base.log_patterns import LogPattern
 from trainlaunch.diagnose.base.shm_advice import larger_shm, shm_commands
-from trainlaunch.diagnose.base.texts import Text
 from trainlaunch.units import GIB, human_size
 
 CODE = "TL634"
 NAME = "nccl-shm"
-_CREATE = Text("/dev/shm/nccl-", r"Error while creating shared memory segment /dev/shm/nccl-\S* \(size [1-9]\d*\)")
-_EXTEND = Text("/dev/shm/nccl-", r"(?i)failed to extend /dev/shm/nccl-\S* to \d+ bytes")
-_ENOSPC = Text("/dev/shm/nccl-", r"/dev/shm/nccl-.*No space left on device")
-_CALL = Text("NCCL", r"Call to (?:posix_fallocate|fallocate|ftruncate) failed.*No space left")
+_CREATE = LogPattern(
+    "/dev/shm/nccl-", r"Error while creating shared memory segment /dev/shm/nccl-\S* \(size [1-9]\d*\)"
+)
+_EXTEND = LogPattern("/dev/shm/nccl-", r"(?i)failed to extend /dev/shm/nccl-\S* to \d+ bytes")
+_ENOSPC = LogPattern("/dev/shm/nccl-", r"/dev/shm/nccl-.*No space left on device")
+_CALL = LogPattern("NCCL", r"Call to (?:posix_fallocate|fallocate|ftruncate) failed.*No space left")
 _OTHER_ERRNO = r"error: (?!No space left)(?:(?!error: ).)+\(\d+\)|Permission denied|Too many open files|No such file"
 
 

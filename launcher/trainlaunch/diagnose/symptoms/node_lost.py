@@ -1,8 +1,8 @@
 from __future__ import annotations
 
 from trainlaunch.diagnose.base.case import Case
-from trainlaunch.diagnose.base.diagnosis import Diagnosis, Seen, seen
-from trainlaunch.diagnose.base.texts import Text
+from trainlaunch.diagnose.base.diagnosis import Diagnosis, EvidenceLine, seen
+from trainlaunch.diagnose.base.log_patterns import LogPattern
 
 CODE = "TL623"
 NAME = "node-lost"
@@ -17,9 +17,9 @@ _STORIES = {
     "Terminated": "the node shut down",
     "Shutdown": "the node shut down",
 }
-_SLURM = Text("rror", r"DUE TO NODE FAILURE|CANCELLED AT \S+ DUE TO NODE FAIL")
-_EVENT = Text("NodeNot", r"\bNodeNotReady\b.*\bnot ready\b|Node .* status is now: NodeNotReady|\bNodeLost\b")
-_TAINT = Text("TaintManager", r"\b(?:DeletionByTaintManager|TaintManagerEviction)\b")
+_SLURM = LogPattern("rror", r"DUE TO NODE FAILURE|CANCELLED AT \S+ DUE TO NODE FAIL")
+_EVENT = LogPattern("NodeNot", r"\bNodeNotReady\b.*\bnot ready\b|Node .* status is now: NodeNotReady|\bNodeLost\b")
+_TAINT = LogPattern("TaintManager", r"\b(?:DeletionByTaintManager|TaintManagerEviction)\b")
 
 
 def diagnose(case: Case) -> Diagnosis | None:
@@ -29,6 +29,6 @@ def diagnose(case: Case) -> Diagnosis | None:
     if event is None and hit is None:
         return None
     story = _STORIES[event.reason] if event is not None else "the node failed"
-    shown = Seen("events", 0, f"{event.reason}: {event.words}".rstrip(": ")) if event is not None else hit
+    shown = EvidenceLine("events", 0, f"{event.reason}: {event.words}".rstrip(": ")) if event is not None else hit
     fix = "start it again from its last checkpoint; with kubernetes.kind job the cluster makes another pod by itself"
     return Diagnosis(CODE, NAME, f"the run was taken away: {story}", seen(shown), fix)

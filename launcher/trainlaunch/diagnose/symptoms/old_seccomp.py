@@ -2,13 +2,13 @@ from __future__ import annotations
 
 from trainlaunch.diagnose.base.case import Case
 from trainlaunch.diagnose.base.diagnosis import Diagnosis, seen
-from trainlaunch.diagnose.base.texts import Text
+from trainlaunch.diagnose.base.log_patterns import LogPattern
 
 CODE = "TL639"
 NAME = "old-seccomp"
-_PTHREAD = Text("hread", r"pthread_create(?:\(\))? (?:failed|error).*Operation not permitted")
-_GOMP = Text("hread creation failed", r"Thread creation failed: Operation not permitted")
-_CXX = Text("rror", r"std::system_error.*Operation not permitted")
+_PTHREAD = LogPattern("hread", r"pthread_create(?:\(\))? (?:failed|error).*Operation not permitted")
+_GOMP = LogPattern("hread creation failed", r"Thread creation failed: Operation not permitted")
+_CXX = LogPattern("rror", r"std::system_error.*Operation not permitted")
 
 
 def diagnose(case: Case) -> Diagnosis | None:

@@ -1,21 +1,21 @@
 from __future__ import annotations
 
 from trainlaunch.diagnose.base.case import Case
-from trainlaunch.diagnose.base.container_snapshot import Look
-from trainlaunch.diagnose.base.diagnosis import POSSIBLE, Diagnosis, Seen, memory_story, more_memory, seen
+from trainlaunch.diagnose.base.container_snapshot import ContainerSnapshot
+from trainlaunch.diagnose.base.diagnosis import POSSIBLE, Diagnosis, EvidenceLine, memory_story, more_memory, seen
 from trainlaunch.diagnose.base.log_facts import Hit
-from trainlaunch.diagnose.base.texts import Text
+from trainlaunch.diagnose.base.log_patterns import LogPattern
 from trainlaunch.units import human_size
 
 CODE = "TL610"
 NAME = "oom-killed"
 NEARLY = 0.95  # of the limit, by what can't be given back
 SIGKILL_EXIT = 137
-_REASON = Text("OOM", r"\bOOMKilled\b(?!\W+false)")
-_KERNEL = Text("illed", r"(?:Memory cgroup o|O)ut of memory: Killed process \d+|oom-kill:.*: Killed process \d+")
-_CONSTRAINT = Text("OOM", r"System OOM encountered|OOM ?[Kk]ill(?:ed)? (?:event|detected)|CONSTRAINT_MEMCG")
-_SLURM = Text("rror:", r"Detected \d+ oom[-_]kill event|Exceeded (?:job|step) memory limit")
-_RAY = Text("illed", r"killed due to (?:the node running low on memory|memory pressure \(OOM\))")
+_REASON = LogPattern("OOM", r"\bOOMKilled\b(?!\W+false)")
+_KERNEL = LogPattern("illed", r"(?:Memory cgroup o|O)ut of memory: Killed process \d+|oom-kill:.*: Killed process \d+")
+_CONSTRAINT = LogPattern("OOM", r"System OOM encountered|OOM ?[Kk]ill(?:ed)? (?:event|detected)|CONSTRAINT_MEMCG")
+_SLURM = LogPattern("rror:", r"Detected \d+ oom[-_]kill event|Exceeded (?:job|step) memory limit")
+_RAY = LogPattern("illed", r"killed due to (?:the node running low on memory|memory pressure \(OOM\))")
 
 
 def diagnose(case: Case) -> Diagnosis | None:
@@ -36,7 +36,7 @@ def diagnose(case: Case) -> Diagnosis | None:
     return Diagnosis(CODE, NAME, sentence, seen(_told(case), hit), fix)
 
 
-def diagnose_live(case: Case, look: Look) -> Diagnosis | None:
+def diagnose_live(case: Case, look: ContainerSnapshot) -> Diagnosis | None:
     """Match a memory limit that is nearly used up by processes and /dev/shm; what files hold is given back."""
     memory = look.memory
     if memory is None or memory.limit is None or memory.anon is None:
@@ -44,12 +44,12 @@ def diagnose_live(case: Case, look: Look) -> Diagnosis | None:
     kept = memory.anon + (memory.shmem or 0)
     if kept < NEARLY * memory.limit:
         return None
-    shown = Seen("machine", 0, f"processes and /dev/shm hold {human_size(kept)} of {human_size(memory.limit)}")
+    shown = EvidenceLine("machine", 0, f"processes and /dev/shm hold {human_size(kept)} of {human_size(memory.limit)}")
     sentence = "memory is nearly used up: the kernel kills a process of the job when it reaches its limit"
     return Diagnosis(CODE, NAME, sentence, (shown,), more_memory(case.evidence), POSSIBLE)
 
 
-def _told(case: Case) -> Seen | Hit | str | None:
+def _told(case: Case) -> EvidenceLine | Hit | str | None:
     if not case.evidence.oom_killed:
         return None
     here = case.evidence.where.on_this_machine

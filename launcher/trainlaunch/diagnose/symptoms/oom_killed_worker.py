@@ -2,11 +2,13 @@ from __future__ import annotations
 
 from trainlaunch.diagnose.base.case import Case
 from trainlaunch.diagnose.base.diagnosis import CERTAIN, LIKELY, Diagnosis, memory_story, more_memory, seen
-from trainlaunch.diagnose.base.texts import Text
+from trainlaunch.diagnose.base.log_patterns import LogPattern
 
 CODE = "TL609"
 NAME = "oom-killed-worker"
-KILLED = Text("killed by signal: Killed", r"DataLoader worker \(pid\(?s?\)? [\d, ]+\) is killed by signal: Killed")
+KILLED = LogPattern(
+    "killed by signal: Killed", r"DataLoader worker \(pid\(?s?\)? [\d, ]+\) is killed by signal: Killed"
+)
 
 
 def diagnose(case: Case) -> Diagnosis | None:

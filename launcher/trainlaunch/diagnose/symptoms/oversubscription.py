@@ -2,11 +2,11 @@ from __future__ import annotations
 
 from trainlaunch.diagnose.base.case import Case
 from trainlaunch.diagnose.base.diagnosis import LIKELY, POSSIBLE, Diagnosis, seen
-from trainlaunch.diagnose.base.texts import Text
+from trainlaunch.diagnose.base.log_patterns import LogPattern
 
 CODE = "TL662"
 NAME = "oversubscription"
-_TORCH = Text(
+_TORCH = LogPattern(
     "This DataLoader will create",
     r"will create (?P<workers>\d{1,9}) worker processes in total\. Our suggested .{0,99} system is (?P<cpus>\d{1,9})\b",
 )

@@ -2,12 +2,12 @@ from __future__ import annotations
 
 from trainlaunch.diagnose.base.case import Case, place_in_script
 from trainlaunch.diagnose.base.diagnosis import Diagnosis, seen
-from trainlaunch.diagnose.base.texts import Text
+from trainlaunch.diagnose.base.log_patterns import LogPattern
 
 CODE = "TL666"
 NAME = "permission-denied"
-_SCRIPT = Text("enied", r"can't open file '?(?P<path>[^']+?)'?: \[Errno 13\] Permission denied")
-_PATH = Text("rror: [Errno", r"\[Errno (?:1|13|30)\] [\w -]+: (?P<quote>b?['\"])(?P<path>.+?)(?P=quote)")
+_SCRIPT = LogPattern("enied", r"can't open file '?(?P<path>[^']+?)'?: \[Errno 13\] Permission denied")
+_PATH = LogPattern("rror: [Errno", r"\[Errno (?:1|13|30)\] [\w -]+: (?P<quote>b?['\"])(?P<path>.+?)(?P=quote)")
 
 
 def diagnose(case: Case) -> Diagnosis | None:

@@ -2,12 +2,12 @@ from __future__ import annotations
 
 from trainlaunch.diagnose.base.case import Case
 from trainlaunch.diagnose.base.diagnosis import LIKELY, Diagnosis, seen
-from trainlaunch.diagnose.base.texts import Text
+from trainlaunch.diagnose.base.log_patterns import LogPattern
 
 CODE = "TL645"
 NAME = "pin-memory-thread"
-_EXITED = Text("in memory thread", r"Pin memory thread exited unexpectedly")
-_CAUGHT = Text("in memory thread", r"Caught [\w.]+ in pin memory thread")
+_EXITED = LogPattern("in memory thread", r"Pin memory thread exited unexpectedly")
+_CAUGHT = LogPattern("in memory thread", r"Caught [\w.]+ in pin memory thread")
 
 
 def diagnose(case: Case) -> Diagnosis | None:

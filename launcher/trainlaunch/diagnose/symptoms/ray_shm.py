@@ -2,17 +2,17 @@ from __future__ import annotations
 
 from trainlaunch.diagnose.base.case import Case
 from trainlaunch.diagnose.base.diagnosis import LIKELY, Diagnosis, seen
-from trainlaunch.diagnose.base.texts import Text
+from trainlaunch.diagnose.base.log_patterns import LogPattern
 from trainlaunch.units import MIB, format_size, human_size, round_up
 
 CODE = "TL636"
 NAME = "ray-shm"
-_TMP = Text(
+_TMP = LogPattern(
     "instead of /dev/shm", r"object store is using /tmp instead of /dev/shm because /dev/shm has only (\d{1,18}) bytes"
 )
-_ANY_TMP = Text("instead of /dev/shm", r"object store is using \S+ instead of /dev/shm")
-_FULL = Text("rror", r"ObjectStoreFullError|plasma.*(?:No space left|ENOSPC)")
-_EXCEEDS = Text("shm", r"(?i)object store.*(?:exceeds|larger than).*/dev/shm")
+_ANY_TMP = LogPattern("instead of /dev/shm", r"object store is using \S+ instead of /dev/shm")
+_FULL = LogPattern("rror", r"ObjectStoreFullError|plasma.*(?:No space left|ENOSPC)")
+_EXCEEDS = LogPattern("shm", r"(?i)object store.*(?:exceeds|larger than).*/dev/shm")
 
 
 def diagnose(case: Case) -> Diagnosis | None:

@@ -2,17 +2,19 @@ from __future__ import annotations
 
 from trainlaunch.diagnose.base.case import Case
 from trainlaunch.diagnose.base.diagnosis import Diagnosis, seen
-from trainlaunch.diagnose.base.texts import Text
+from trainlaunch.diagnose.base.log_patterns import LogPattern
 
 CODE = "TL655"
 NAME = "rendezvous"
-_ERROR = Text("rror", r"\bRendezvous(?:Connection|Timeout|State)?Error\b|RendezvousClosedError")
-_CLIENT = Text("imed out", r"client socket has timed out after \d+ ?(?:ms|milliseconds) while trying to connect")
-_CLIENT_FAILED = Text(
+_ERROR = LogPattern("rror", r"\bRendezvous(?:Connection|Timeout|State)?Error\b|RendezvousClosedError")
+_CLIENT = LogPattern("imed out", r"client socket has timed out after \d+ ?(?:ms|milliseconds) while trying to connect")
+_CLIENT_FAILED = LogPattern(
     "rror", r"client socket has failed to connect to .* (?:after|Connection refused)|DistNetworkError: .*connect"
 )
-_LISTEN = Text("rror", r"server socket has failed to (?:listen|bind)|EADDRINUSE|errno: 98 - Address already in use")
-_STORE = Text("rror", r"(?:TCPStore|DistStoreError).*[Tt]imed out after \d+ seconds waiting for clients")
+_LISTEN = LogPattern(
+    "rror", r"server socket has failed to (?:listen|bind)|EADDRINUSE|errno: 98 - Address already in use"
+)
+_STORE = LogPattern("rror", r"(?:TCPStore|DistStoreError).*[Tt]imed out after \d+ seconds waiting for clients")
 
 
 def diagnose(case: Case) -> Diagnosis | None:

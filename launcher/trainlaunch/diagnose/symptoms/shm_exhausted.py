@@ -1,23 +1,25 @@
 from __future__ import annotations
 
 from trainlaunch.diagnose.base.case import Case
-from trainlaunch.diagnose.base.container_snapshot import Look
-from trainlaunch.diagnose.base.diagnosis import POSSIBLE, Diagnosis, Seen, seen, shm_place
+from trainlaunch.diagnose.base.container_snapshot import ContainerSnapshot
+from trainlaunch.diagnose.base.diagnosis import POSSIBLE, Diagnosis, EvidenceLine, seen, shm_place
+from trainlaunch.diagnose.base.log_patterns import LogPattern
 from trainlaunch.diagnose.base.shm_advice import larger_shm, shm_commands
-from trainlaunch.diagnose.base.texts import Text
 from trainlaunch.units import human_size
 
 CODE = "TL605"
 NAME = "shm-exhausted"
-MOST_FULL = 0.97  # from which on the next batch may not fit
-RESERVE = Text("unable to allocate shared memory(shm)", r"\(shm\) for file <[^<>]*>: .*\((?:0|11|28)\)")
-RESIZE = Text("unable to resize file </", r"unable to resize file <[^<>]*>.*\((?:0|11|28)\)")
-WRITE = Text(
+MAX_FULL = 0.97  # from which on the next batch may not fit
+RESERVE = LogPattern("unable to allocate shared memory(shm)", r"\(shm\) for file <[^<>]*>: .*\((?:0|11|28)\)")
+RESIZE = LogPattern("unable to resize file </", r"unable to resize file <[^<>]*>.*\((?:0|11|28)\)")
+WRITE = LogPattern(
     "unable to write to file </torch_",
     r"unable to write to file </torch_[^<>]*>\s*$|unable to write to file </torch_[^<>]*>: .*\(28\)\s*$",
 )
-PATH = Text("o space left on device", r"/dev/shm/(?!nccl-)\S.*o space left on device|o space left on device.*/dev/shm/")
-IN_TORCH = Text("o space left on device", r"\[Errno 28\] No space left on device")
+PATH = LogPattern(
+    "o space left on device", r"/dev/shm/(?!nccl-)\S.*o space left on device|o space left on device.*/dev/shm/"
+)
+IN_TORCH = LogPattern("o space left on device", r"\[Errno 28\] No space left on device")
 _SHARING = r"multiprocessing/(?:reductions|shared_memory)\.py|_share_(?:fd|filename)_cpu_|_posixshmem|share_memory"
 
 
@@ -32,11 +34,11 @@ def diagnose(case: Case) -> Diagnosis | None:
     return Diagnosis(CODE, NAME, sentence, seen(hit), larger_shm(case.evidence), commands=shm_commands(case.evidence))
 
 
-def diagnose_live(case: Case, look: Look) -> Diagnosis | None:
+def diagnose_live(case: Case, look: ContainerSnapshot) -> Diagnosis | None:
     """Match a /dev/shm that is full now."""
-    if look.shm is None or not look.shm.size or look.shm.used < MOST_FULL * look.shm.size:
+    if look.shm is None or not look.shm.size or look.shm.used < MAX_FULL * look.shm.size:
         return None
-    shown = Seen("machine", 0, f"/dev/shm holds {human_size(look.shm.used)} of {human_size(look.shm.size)}")
+    shown = EvidenceLine("machine", 0, f"/dev/shm holds {human_size(look.shm.used)} of {human_size(look.shm.size)}")
     sentence = "/dev/shm is full: the next batch has no room, unless a worker frees one first"
     fix = larger_shm(case.evidence)
     return Diagnosis(CODE, NAME, sentence, (shown,), fix, POSSIBLE, shm_commands(case.evidence))

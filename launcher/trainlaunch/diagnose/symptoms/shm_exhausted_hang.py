@@ -2,10 +2,10 @@ from __future__ import annotations
 
 from trainlaunch.diagnose.base.bus_error import IN_WORKER, WORKER_KILLED
 from trainlaunch.diagnose.base.case import Case
-from trainlaunch.diagnose.base.container_snapshot import IDLE, Look, Process, is_idle, waiting_mains
-from trainlaunch.diagnose.base.diagnosis import LIKELY, POSSIBLE, Diagnosis, Seen, seen, shm_place
+from trainlaunch.diagnose.base.container_snapshot import IDLE, ContainerSnapshot, Process, is_idle, waiting_mains
+from trainlaunch.diagnose.base.diagnosis import LIKELY, POSSIBLE, Diagnosis, EvidenceLine, seen, shm_place
+from trainlaunch.diagnose.base.log_patterns import LogPattern
 from trainlaunch.diagnose.base.shm_advice import larger_shm, shm_commands
-from trainlaunch.diagnose.base.texts import Text
 from trainlaunch.diagnose.symptoms.shm_exhausted import IN_TORCH, RESERVE, RESIZE, WRITE
 
 CODE = "TL603"
@@ -14,7 +14,7 @@ FULL = 0.97  # of /dev/shm
 HANDED_OVER = 0.05  # seconds in which a batch gets from a worker to the main process
 HALF_FULL = 0.5  # what a lost batch leaves: those after it wait for it in /dev/shm
 FEED = r"queues\.py.*\b_feed\b"
-_DIED = Text("DataLoader worker", r"DataLoader worker \(.*\) (?:is killed by signal|exited unexpectedly)")
+_DIED = LogPattern("DataLoader worker", r"DataLoader worker \(.*\) (?:is killed by signal|exited unexpectedly)")
 
 
 def diagnose(case: Case) -> Diagnosis | None:
@@ -29,7 +29,7 @@ def diagnose(case: Case) -> Diagnosis | None:
     return Diagnosis(CODE, NAME, sentence, seen(hit), fix, commands=shm_commands(case.evidence))
 
 
-def diagnose_live(case: Case, look: Look) -> Diagnosis | None:
+def diagnose_live(case: Case, look: ContainerSnapshot) -> Diagnosis | None:
     """Match a job that waits for a batch while its workers have nothing to do, and /dev/shm is full of the others."""
     if look.shm is None or not look.shm.size or look.shm.used < HALF_FULL * look.shm.size:
         return None
@@ -39,7 +39,9 @@ def diagnose_live(case: Case, look: Look) -> Diagnosis | None:
             continue
         full = look.shm.used >= FULL * look.shm.size
         sentence = f"{shm_place(case.evidence)} has no room for one more batch: the job waits for one that was lost"
-        shown = Seen("machine", 0, f"all {len(workers)} workers wait for work, and process {main.pid} for a batch")
+        shown = EvidenceLine(
+            "machine", 0, f"all {len(workers)} workers wait for work, and process {main.pid} for a batch"
+        )
         fix = f"end the run, then {larger_shm(case.evidence)}; data_loader.timeout makes it an error"
         return Diagnosis(CODE, NAME, sentence, (shown,), fix, LIKELY if full or main.stack else POSSIBLE)
     return None

@@ -2,12 +2,12 @@ from __future__ import annotations
 
 from trainlaunch.diagnose.base.case import Case
 from trainlaunch.diagnose.base.diagnosis import Diagnosis, seen, shm_place
+from trainlaunch.diagnose.base.log_patterns import LogPattern
 from trainlaunch.diagnose.base.shm_advice import larger_shm, shm_commands
-from trainlaunch.diagnose.base.texts import Text
 
 CODE = "TL604"
 NAME = "shm-exhausted-semaphore"
-_ENOSPC = Text("o space left on device", r"\[Errno 28\] No space left on device\s*$")
+_ENOSPC = LogPattern("o space left on device", r"\[Errno 28\] No space left on device\s*$")
 
 
 def diagnose(case: Case) -> Diagnosis | None:

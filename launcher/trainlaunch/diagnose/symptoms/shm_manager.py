@@ -2,13 +2,15 @@ from __future__ import annotations
 
 from trainlaunch.diagnose.base.case import Case
 from trainlaunch.diagnose.base.diagnosis import Diagnosis, seen
-from trainlaunch.diagnose.base.texts import Text
+from trainlaunch.diagnose.base.log_patterns import LogPattern
 from trainlaunch.diagnose.symptoms.shm_missing import TORCH, torch_makes
 
 CODE = "TL646"
 NAME = "shm-manager"
-_MANAGER = Text("rror", r"Shared memory manager connection has timed out|[Ss]hared memory manager.*(?:died|closed)")
-_PROCESS = Text(
+_MANAGER = LogPattern(
+    "rror", r"Shared memory manager connection has timed out|[Ss]hared memory manager.*(?:died|closed)"
+)
+_PROCESS = LogPattern(
     "shm", r"error executing torch_shm_manager|torch_shm_manager.*(?:no response|Permission denied|no such file)"
 )
 

@@ -3,15 +3,19 @@ from __future__ import annotations
 from trainlaunch.diagnose.base.case import Case
 from trainlaunch.diagnose.base.diagnosis import LIKELY, Diagnosis, seen
 from trainlaunch.diagnose.base.log_facts import Hit
-from trainlaunch.diagnose.base.texts import Text
+from trainlaunch.diagnose.base.log_patterns import LogPattern
 
 CODE = "TL628"
 NAME = "shm-missing"
-_ENOENT = Text("rror: [Errno", r"(?:FileNotFoundError: \[Errno 2\] No such file or directory$|OSError: \[Errno 38\])")
-TORCH = Text("nable to open shared memory object", r"unable to open shared memory object <[^<>]*>.*\(2\)")
+_ENOENT = LogPattern(
+    "rror: [Errno", r"(?:FileNotFoundError: \[Errno 2\] No such file or directory$|OSError: \[Errno 38\])"
+)
+TORCH = LogPattern("nable to open shared memory object", r"unable to open shared memory object <[^<>]*>.*\(2\)")
 _TORCH_MAKES = r"_share_f(?:d|ilename)_cpu_|_new_using_f(?:d|ilename)_cpu"
 _MAKES = r"SemLock\(|_posixshmem\.shm_open|synchronize\.py.*__init__"
-_PATH = Text("/dev/shm", r"/dev/shm['\"/:]? *: No such file or directory|No such file or directory: '/dev/shm['/]")
+_PATH = LogPattern(
+    "/dev/shm", r"/dev/shm['\"/:]? *: No such file or directory|No such file or directory: '/dev/shm['/]"
+)
 
 
 def torch_makes(case: Case, hit: Hit) -> bool:

@@ -2,13 +2,13 @@ from __future__ import annotations
 
 from trainlaunch.diagnose.base.case import Case
 from trainlaunch.diagnose.base.diagnosis import LIKELY, Diagnosis, seen
-from trainlaunch.diagnose.base.texts import Text
+from trainlaunch.diagnose.base.log_patterns import LogPattern
 
 CODE = "TL632"
 NAME = "shm-name-collision"
-_EXISTS = Text("FileExistsError: [Errno 17]", r"File exists: '/[^/']+'")
-_TORCH = Text("nable to open shared memory object", r"shared memory object <[^<>]*>.*\(17\)")
-_REUSED = Text(
+_EXISTS = LogPattern("FileExistsError: [Errno 17]", r"File exists: '/[^/']+'")
+_TORCH = LogPattern("nable to open shared memory object", r"shared memory object <[^<>]*>.*\(17\)")
+_REUSED = LogPattern(
     "rror: Reused local directory", r"rror: Reused local directory: \[.*\] vs "
 )  # else a list names one twice
 _MAKES = r"shared_memory\.py|_posixshmem|SemLock"

@@ -3,15 +3,15 @@ from __future__ import annotations
 from trainlaunch.diagnose.base.bus_error import DF, bytes_of_df, sigbus
 from trainlaunch.diagnose.base.case import Case
 from trainlaunch.diagnose.base.diagnosis import LIKELY, Diagnosis, seen
-from trainlaunch.diagnose.base.texts import Text
+from trainlaunch.diagnose.base.log_patterns import LogPattern
 
 CODE = "TL631"
 NAME = "shm-stale"
-MOSAIC = Text("FileExistsError: [Errno 17]", r"File exists: '/(?:\d{6}_\w+|\w+_\d{6})'")
-_EXISTS = Text("FileExistsError: [Errno 17]", r"File exists: '/[^/']+'")
-_LEAKED = Text("leaked shared_memory", r"leaked shared_memory objects to clean up")
+MOSAIC = LogPattern("FileExistsError: [Errno 17]", r"File exists: '/(?:\d{6}_\w+|\w+_\d{6})'")
+_EXISTS = LogPattern("FileExistsError: [Errno 17]", r"File exists: '/[^/']+'")
+_LEAKED = LogPattern("leaked shared_memory", r"leaked shared_memory objects to clean up")
 _MAKES = r"shared_memory\.py|_posixshmem"
-_LEFT = Text("shm", r"(?:leftovers|left) .*in /dev/shm|files? of a dead (?:job|attempt)")
+_LEFT = LogPattern("shm", r"(?:leftovers|left) .*in /dev/shm|files? of a dead (?:job|attempt)")
 _FILES = "remove what dead jobs left (`ls -l /dev/shm`, as root), then give shm_size in the place of ipc host"
 
 

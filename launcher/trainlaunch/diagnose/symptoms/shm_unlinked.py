@@ -2,13 +2,15 @@ from __future__ import annotations
 
 from trainlaunch.diagnose.base.case import Case
 from trainlaunch.diagnose.base.diagnosis import LIKELY, Diagnosis, seen
-from trainlaunch.diagnose.base.texts import Text
+from trainlaunch.diagnose.base.log_patterns import LogPattern
 
 CODE = "TL633"
 NAME = "shm-unlinked"
-_ENOENT = Text("FileNotFoundError: [Errno 2]")
+_ENOENT = LogPattern("FileNotFoundError: [Errno 2]")
 _OPENS = r"synchronize\.py.*_rebuild|SemLock\._rebuild"
-_NAMED = Text("FileNotFoundError: [Errno 2]", r"No such file or directory: '/(?:psm_|wnsm_|mp-|sem\.|\d{6}_)[^/']*'")
+_NAMED = LogPattern(
+    "FileNotFoundError: [Errno 2]", r"No such file or directory: '/(?:psm_|wnsm_|mp-|sem\.|\d{6}_)[^/']*'"
+)
 
 
 def diagnose(case: Case) -> Diagnosis | None:

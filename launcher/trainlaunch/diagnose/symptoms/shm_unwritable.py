@@ -2,14 +2,14 @@ from __future__ import annotations
 
 from trainlaunch.diagnose.base.case import Case
 from trainlaunch.diagnose.base.diagnosis import Diagnosis, seen
-from trainlaunch.diagnose.base.texts import Text
+from trainlaunch.diagnose.base.log_patterns import LogPattern
 
 CODE = "TL629"
 NAME = "shm-unwritable"
-_DENIED = Text("rror: [Errno", r"(?:PermissionError: \[Errno 13\]|OSError: \[Errno 30\])")
+_DENIED = LogPattern("rror: [Errno", r"(?:PermissionError: \[Errno 13\]|OSError: \[Errno 30\])")
 _MAKES = r"SemLock|_posixshmem|shared_memory\.py|synchronize\.py"
-_TORCH = Text("nable to open shared memory object", r"shared memory object <[^<>]*>.*\((?:13|30)\)")
-_PATH = Text(
+_TORCH = LogPattern("nable to open shared memory object", r"shared memory object <[^<>]*>.*\((?:13|30)\)")
+_PATH = LogPattern(
     "/dev/shm",
     r"(?:Permission denied|Read-only file system).*/dev/shm\b"
     r"|/dev/shm\S{0,255}: (?:Permission denied|Read-)|/dev/shm.* .*error: (?:Permission denied|Read-)",

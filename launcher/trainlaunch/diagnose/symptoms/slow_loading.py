@@ -5,7 +5,7 @@ import math
 from trainlaunch.diagnose.base.case import Case
 from trainlaunch.diagnose.base.container_snapshot import (
     LONG,
-    Look,
+    ContainerSnapshot,
     Process,
     duration,
     is_idle,
@@ -15,12 +15,12 @@ from trainlaunch.diagnose.base.container_snapshot import (
     waiting_mains,
     was_forked,
 )
-from trainlaunch.diagnose.base.diagnosis import LIKELY, POSSIBLE, Diagnosis, Seen
+from trainlaunch.diagnose.base.diagnosis import LIKELY, POSSIBLE, Diagnosis, EvidenceLine
 
 CODE = "TL670"
 NAME = "slow-loading"
 BUSY = 0.8  # of the CPUs that the workers could use at most
-LEAST_GPU = 0.25  # busy: below that nobody can tell how many workers would be enough
+MIN_GPU = 0.25  # busy: below that nobody can tell how many workers would be enough
 GPU_WAITS = 85.0  # percent
 
 
@@ -28,7 +28,7 @@ def diagnose(case: Case) -> Diagnosis | None:
     """Return None: a log doesn't show what a job waits for."""
 
 
-def diagnose_live(case: Case, look: Look) -> Diagnosis | None:
+def diagnose_live(case: Case, look: ContainerSnapshot) -> Diagnosis | None:
     """Match a worker that is stuck while the job waits for it, or workers that do all they can."""
     for main in waiting_mains(look):
         workers = look.workers_of(main)
@@ -42,14 +42,14 @@ def diagnose_live(case: Case, look: Look) -> Diagnosis | None:
     return None
 
 
-def _stuck(look: Look, worker: Process) -> Diagnosis:
+def _stuck(look: ContainerSnapshot, worker: Process) -> Diagnosis:
     sentence = f"worker {look.number(worker)} has been {place(worker)}{duration(worker)}, and the job waits for it"
-    seen = Seen("machine", 0, f"pid {worker.pid}: state {worker.state}, in the kernel's {worker.kernel or '?'}")
+    seen = EvidenceLine("machine", 0, f"pid {worker.pid}: state {worker.state}, in the kernel's {worker.kernel or '?'}")
     fix = "look at what that line waits for: storage, a download, a lock; data_loader.timeout makes it an error"
     return Diagnosis(CODE, NAME, sentence, (seen,), fix, LIKELY if worker.stack else POSSIBLE)
 
 
-def _slow(look: Look, workers: tuple[Process, ...], main: Process) -> Diagnosis | None:
+def _slow(look: ContainerSnapshot, workers: tuple[Process, ...], main: Process) -> Diagnosis | None:
     used = sum(each.cpu or 0 for each in workers)
     starved = sum(each.starved or 0 for each in workers)
     most = min(len(workers), look.cpus or len(workers))
@@ -66,14 +66,16 @@ def _slow(look: Look, workers: tuple[Process, ...], main: Process) -> Diagnosis 
         what, sure = "they wait too, for their storage most often", POSSIBLE
         fix = f"try num_workers {2 * len(workers)}, or faster storage"
     sentence = f"workers at {100 * used / len(workers):.0f} % CPU, queue empty{idle}: {what}"
-    seen = Seen("machine", 0, f"{len(workers)} workers use {used:.1f} of {most:g} CPUs; pid {main.pid} waits for them")
+    seen = EvidenceLine(
+        "machine", 0, f"{len(workers)} workers use {used:.1f} of {most:g} CPUs; pid {main.pid} waits for them"
+    )
     return Diagnosis(CODE, NAME, sentence, (seen,), fix, sure)
 
 
-def _more(look: Look, workers: tuple[Process, ...]) -> str:
+def _more(look: ContainerSnapshot, workers: tuple[Process, ...]) -> str:
     """Return how many workers to try, as many as would keep the GPU busy and have a CPU each."""
     share = min((each.busy / 100 for each in look.gpus), default=0.5)
-    wanted = math.ceil(len(workers) / max(share, LEAST_GPU))
+    wanted = math.ceil(len(workers) / max(share, MIN_GPU))
     fits = min(wanted, int(look.cpus / max(len(look.mains), 1))) if look.cpus else wanted
     every = "raise resources.cpus (the workers use all there are), then num_workers; or make __getitem__ cheaper"
     return f"try num_workers {fits}" if fits > len(workers) else every

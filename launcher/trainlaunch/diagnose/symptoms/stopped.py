@@ -4,15 +4,15 @@ import signal
 
 from trainlaunch.diagnose.base.case import Case
 from trainlaunch.diagnose.base.diagnosis import LIKELY, Diagnosis, seen
-from trainlaunch.diagnose.base.texts import Text
+from trainlaunch.diagnose.base.log_patterns import LogPattern
 
 CODE = "TL611"
 NAME = "stopped"
-_TORCHRUN = Text(
+_TORCHRUN = LogPattern(
     "SIG", r"Received (?:Signals\.)?SIG(?:TERM|INT|HUP|QUIT) death signal|got signal: (?:Signals\.)?(?:SIG|\d)"
 )
-_GOT = Text("SIG", r"SignalException: Process \d+ got signal")
-_SCANCEL = Text("rror", r"(?:JOB|STEP) \S+ ON \S+ CANCELLED AT [\d:T-]+(?: \*+)?\s*$")
+_GOT = LogPattern("SIG", r"SignalException: Process \d+ got signal")
+_SCANCEL = LogPattern("rror", r"(?:JOB|STEP) \S+ ON \S+ CANCELLED AT [\d:T-]+(?: \*+)?\s*$")
 _AGAIN = "start it again with `trainlaunch up` when it should go on"
 _DEADLINE = "active_deadline"
 _LONGER = (

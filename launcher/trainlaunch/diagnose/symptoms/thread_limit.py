@@ -2,21 +2,21 @@ from __future__ import annotations
 
 from trainlaunch.diagnose.base.case import Case
 from trainlaunch.diagnose.base.diagnosis import Diagnosis, seen
-from trainlaunch.diagnose.base.texts import Text
+from trainlaunch.diagnose.base.log_patterns import LogPattern
 from trainlaunch.targets import KUBERNETES
 
 CODE = "TL638"
 NAME = "thread-limit"
-_PTHREAD = Text("hread", r"pthread_create(?:\(\))? (?:failed|error).*Resource temporarily unavailable")
-_GOMP = Text("hread creation failed", r"libgomp: Thread creation failed: Resource temporarily unavailable")
-_PYTHON = Text("rror: can't start new thread")
-_NPROC = Text("hread", r"RLIMIT_NPROC \d+ current")
-_CXX = Text("rror", r"std::system_error.*\bResource temporarily unavailable")
-_WHAT = Text("temporarily un", r"what\(\):\s+.*Resource temporarily unavailable")
-_OMP = Text("rror", r"OMP: Error #34")
-_GO = Text("hread", r"failed to create new OS thread|thread creation failed.*errno ?=? ?11")
-_FORK = Text("temporarily un", r"fork: (?:retry: )?Resource temporarily unavailable")
-_EAGAIN = Text("rror: [Errno 11]", r"BlockingIOError: \[Errno 11\]|OSError: \[Errno 11\]")
+_PTHREAD = LogPattern("hread", r"pthread_create(?:\(\))? (?:failed|error).*Resource temporarily unavailable")
+_GOMP = LogPattern("hread creation failed", r"libgomp: Thread creation failed: Resource temporarily unavailable")
+_PYTHON = LogPattern("rror: can't start new thread")
+_NPROC = LogPattern("hread", r"RLIMIT_NPROC \d+ current")
+_CXX = LogPattern("rror", r"std::system_error.*\bResource temporarily unavailable")
+_WHAT = LogPattern("temporarily un", r"what\(\):\s+.*Resource temporarily unavailable")
+_OMP = LogPattern("rror", r"OMP: Error #34")
+_GO = LogPattern("hread", r"failed to create new OS thread|thread creation failed.*errno ?=? ?11")
+_FORK = LogPattern("temporarily un", r"fork: (?:retry: )?Resource temporarily unavailable")
+_EAGAIN = LogPattern("rror: [Errno 11]", r"BlockingIOError: \[Errno 11\]|OSError: \[Errno 11\]")
 _FORKS = r"popen_fork\.py|os\.fork\(|_fork_exec|subprocess\.py|_start_new_thread"
 
 

@@ -2,13 +2,13 @@ from __future__ import annotations
 
 from trainlaunch.diagnose.base.case import Case
 from trainlaunch.diagnose.base.diagnosis import Diagnosis, seen
-from trainlaunch.diagnose.base.texts import Text
+from trainlaunch.diagnose.base.log_patterns import LogPattern
 
 CODE = "TL608"
 NAME = "tmpdir-unusable"
-NONE_USABLE = Text("rror", r"No usable temporary directory(?: name)? found")
-TOO_LONG = Text("rror: AF_UNIX path too long")
-MANAGER = Text("shm", r"could not generate a random directory for manager socket")
+NONE_USABLE = LogPattern("rror", r"No usable temporary directory(?: name)? found")
+TOO_LONG = LogPattern("rror: AF_UNIX path too long")
+MANAGER = LogPattern("shm", r"could not generate a random directory for manager socket")
 
 
 def diagnose(case: Case) -> Diagnosis | None:

@@ -3,14 +3,16 @@ from __future__ import annotations
 from trainlaunch.diagnose.base.bus_error import died_of, had_room, most_seen, sigbus
 from trainlaunch.diagnose.base.case import Case
 from trainlaunch.diagnose.base.diagnosis import LIKELY, Diagnosis, seen
+from trainlaunch.diagnose.base.log_patterns import LogPattern
 from trainlaunch.diagnose.base.shm_advice import larger_shm
-from trainlaunch.diagnose.base.texts import Text
 
 CODE = "TL627"
 NAME = "truncated-mmap"
-_SHORT = Text("rror: mmap length is greater than file size")
-_PARTS = Text("rror", r"SafetensorError: .*(?:incomplete metadata|MetadataIncompleteBuffer|InvalidHeader|header too)")
-_ZIP = Text("rror", r"PytorchStreamReader failed (?:reading|locating) .*central directory")
+_SHORT = LogPattern("rror: mmap length is greater than file size")
+_PARTS = LogPattern(
+    "rror", r"SafetensorError: .*(?:incomplete metadata|MetadataIncompleteBuffer|InvalidHeader|header too)"
+)
+_ZIP = LogPattern("rror", r"PytorchStreamReader failed (?:reading|locating) .*central directory")
 _LINE = 'set env: {PYTHONFAULTHANDLER: "1"} for the line that touched it'
 
 

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from trainlaunch.diagnose.base.case import Case
-from trainlaunch.diagnose.base.diagnosis import Diagnosis, Seen, seen
+from trainlaunch.diagnose.base.diagnosis import Diagnosis, EvidenceLine, seen
 
 CODE = "TL671"
 NAME = "unhealthy"
@@ -21,4 +21,4 @@ def diagnose(case: Case) -> Diagnosis | None:
     if _STALL in words:
         fix = "while it waits, `trainlaunch doctor JOB` shows where; a batch that may take longer: raise stall_after"
     sentence = "the health check found the job unhealthy, and it was stopped"
-    return Diagnosis(CODE, NAME, sentence, seen(Seen("inspect", 0, words)), fix)
+    return Diagnosis(CODE, NAME, sentence, seen(EvidenceLine("inspect", 0, words)), fix)

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from trainlaunch.diagnose.base.case import Case
-from trainlaunch.diagnose.base.diagnosis import POSSIBLE, Diagnosis, Seen, seen
+from trainlaunch.diagnose.base.diagnosis import POSSIBLE, Diagnosis, EvidenceLine, seen
 
 CODE = "TL669"
 NAME = "unknown"
@@ -12,7 +12,7 @@ def diagnose(case: Case) -> Diagnosis | None:
     if not case.exit_code:
         return None
     last = next((each.strip() for each in reversed(case.facts.last) if each.strip()), "")
-    shown = Seen("log", case.facts.lines, last) if last else None
+    shown = EvidenceLine("log", case.facts.lines, last) if last else None
     sentence = f"it ended with {case.exit_code}, and nothing in what is known names a cause"
     fix = (
         'run again with env: {PYTHONUNBUFFERED: "1", PYTHONFAULTHANDLER: "1"} and look at the last lines; `--inspect` '

@@ -2,15 +2,15 @@ from __future__ import annotations
 
 from trainlaunch.diagnose.base.case import Case
 from trainlaunch.diagnose.base.diagnosis import Diagnosis, seen
-from trainlaunch.diagnose.base.texts import Text
+from trainlaunch.diagnose.base.log_patterns import LogPattern
 
 CODE = "TL650"
 NAME = "unpicklable"
-_CANT = Text(
+_CANT = LogPattern(
     "Error: ",
     r"(?:Error: )(?:Can't pickle|Can't get local object|cannot pickle|can't pickle|Can't get attribute '[^']+' on <)",
 )
-_TYPE = Text("PicklingError")
+_TYPE = LogPattern("PicklingError")
 _SENDS = r"multiprocessing/|popen_|DataLoader|_feed|ForkingPickler|reduction\.py|dataloader\.py|spawn"
 
 

@@ -2,12 +2,12 @@ from __future__ import annotations
 
 from trainlaunch.diagnose.base.case import Case
 from trainlaunch.diagnose.base.diagnosis import Diagnosis, seen
-from trainlaunch.diagnose.base.texts import Text
+from trainlaunch.diagnose.base.log_patterns import LogPattern
 
 CODE = "TL667"
 NAME = "user-without-name"
-_UID = Text("ot found: ", r"getpwuid\(\): uid not found: \d+|no entry for uid \d+")
-_NAME = Text("rror: No username set in the environment")
+_UID = LogPattern("ot found: ", r"getpwuid\(\): uid not found: \d+|no entry for uid \d+")
+_NAME = LogPattern("rror: No username set in the environment")
 
 
 def diagnose(case: Case) -> Diagnosis | None:

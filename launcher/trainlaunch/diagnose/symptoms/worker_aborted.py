@@ -2,14 +2,14 @@ from __future__ import annotations
 
 from trainlaunch.diagnose.base.case import Case
 from trainlaunch.diagnose.base.diagnosis import Diagnosis, seen
-from trainlaunch.diagnose.base.texts import Text
+from trainlaunch.diagnose.base.log_patterns import LogPattern
 
 CODE = "TL642"
 NAME = "worker-aborted"
-_WORKER = Text("killed by signal: Aborted")
-_PROCESS = Text("SIG", r"Signal 6 \(SIGABRT\)|signal SIGABRT")
-_TORCHRUN = Text("exitcode", r"\bexitcode *[:=] *-6\b")
-_PYTHON = Text("Aborted", r"Fatal Python error: Aborted|^Aborted(?: \(core dumped\))?\s*$")
+_WORKER = LogPattern("killed by signal: Aborted")
+_PROCESS = LogPattern("SIG", r"Signal 6 \(SIGABRT\)|signal SIGABRT")
+_TORCHRUN = LogPattern("exitcode", r"\bexitcode *[:=] *-6\b")
+_PYTHON = LogPattern("Aborted", r"Fatal Python error: Aborted|^Aborted(?: \(core dumped\))?\s*$")
 _SIGABRT_EXIT = 134  # 128 + 6
 
 

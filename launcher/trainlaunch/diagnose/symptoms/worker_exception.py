@@ -2,13 +2,17 @@ from __future__ import annotations
 
 from trainlaunch.diagnose.base.case import Case, place_in_script
 from trainlaunch.diagnose.base.diagnosis import CERTAIN, LIKELY, Diagnosis, seen
-from trainlaunch.diagnose.base.texts import Text
+from trainlaunch.diagnose.base.log_patterns import LogPattern
 
 CODE = "TL644"
 NAME = "worker-exception"
-_CAUGHT = Text("in DataLoader worker process", r"Caught (?P<type>[\w.]+) in DataLoader worker process (?P<worker>\d+)")
+_CAUGHT = LogPattern(
+    "in DataLoader worker process", r"Caught (?P<type>[\w.]+) in DataLoader worker process (?P<worker>\d+)"
+)
 _RERAISE = r"_utils\.py.*in reraise|raise self\.exc_type"
-_ARTEFACT = Text("Error: ", r"TypeError: .*missing \d+ required (?:positional|keyword-only) arguments?: (?P<names>.*)")
+_ARTEFACT = LogPattern(
+    "Error: ", r"TypeError: .*missing \d+ required (?:positional|keyword-only) arguments?: (?P<names>.*)"
+)
 _HTTP = "'code', 'msg', 'hdrs', and 'fp'"
 
 

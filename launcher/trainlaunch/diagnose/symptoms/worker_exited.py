@@ -2,12 +2,12 @@ from __future__ import annotations
 
 from trainlaunch.diagnose.base.case import Case
 from trainlaunch.diagnose.base.diagnosis import LIKELY, Diagnosis, seen
-from trainlaunch.diagnose.base.texts import Text
+from trainlaunch.diagnose.base.log_patterns import LogPattern
 
 CODE = "TL643"
 NAME = "worker-exited"
-_EXITED = Text("DataLoader worker", r"DataLoader worker \(pid(?:\(s\))? [\d, ]+\) exited unexpectedly")
-_CODE = Text("DataLoader worker", r"exited unexpectedly with exit code (\d+)")
+_EXITED = LogPattern("DataLoader worker", r"DataLoader worker \(pid(?:\(s\))? [\d, ]+\) exited unexpectedly")
+_CODE = LogPattern("DataLoader worker", r"exited unexpectedly with exit code (\d+)")
 
 
 def diagnose(case: Case) -> Diagnosis | None:

@@ -2,17 +2,17 @@ from __future__ import annotations
 
 from trainlaunch.diagnose.base.case import Case
 from trainlaunch.diagnose.base.diagnosis import Diagnosis, seen
-from trainlaunch.diagnose.base.texts import Text
+from trainlaunch.diagnose.base.log_patterns import LogPattern
 
 CODE = "TL613"
 NAME = "worker-segfault"
 SIGSEGV_EXIT = 139
-_WORKER = Text(" fault", r"segmentation fault encountered in worker|killed by signal: Segmentation fault")
-_TRAP = Text("illed", r"killed by signal: (?:Floating point exception|Illegal instruction|Trace)")
-_PROCESS = Text("SIG", r"Signal 11 \(SIGSEGV\)|signal SIGSEGV|exitcode *: *-11\b")
-_TORCHRUN = Text("exitcode", r"\bexitcode *[:=] *-11\b")
-_DEEPSPEED = Text("return code = -", r"exits with return code = -11\b")
-_PYTHON = Text(
+_WORKER = LogPattern(" fault", r"segmentation fault encountered in worker|killed by signal: Segmentation fault")
+_TRAP = LogPattern("illed", r"killed by signal: (?:Floating point exception|Illegal instruction|Trace)")
+_PROCESS = LogPattern("SIG", r"Signal 11 \(SIGSEGV\)|signal SIGSEGV|exitcode *: *-11\b")
+_TORCHRUN = LogPattern("exitcode", r"\bexitcode *[:=] *-11\b")
+_DEEPSPEED = LogPattern("return code = -", r"exits with return code = -11\b")
+_PYTHON = LogPattern(
     " fault",
     r"Fatal Python error: Segmentation fault|^Segmentation fault(?: \(core dumped\))?\s*$|: line \d+: +\d+ Seg",
 )

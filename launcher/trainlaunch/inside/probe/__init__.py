@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from trainlaunch.inside.process import off
 
 if TYPE_CHECKING:
-    from trainlaunch.inside.probe.base.loader_stats import Fetched, Seen
+    from trainlaunch.inside.probe.base.loader_stats import Fetched, LoaderStats
     from trainlaunch.inside.probe.ending import Ending
     from trainlaunch.inside.probe.loops import Loops
 
@@ -139,14 +139,14 @@ class Probe:
         return batch
 
 
-def _ends(seen: Seen) -> None:
+def _ends(seen: LoaderStats) -> None:
     """Look at what is kept of the batches of a loop."""
     from trainlaunch.inside.probe.checks.memory_growth import note_kept_batches
 
     note_kept_batches(seen)
 
 
-def _timed_out(seen: Seen, problem: BaseException) -> None:
+def _timed_out(seen: LoaderStats, problem: BaseException) -> None:
     """Ask workers that torch gave up where they stand."""
     from trainlaunch.inside.probe.checks.worker_failures import timed_out
 

@@ -18,8 +18,8 @@ from typing import Any, NamedTuple, NoReturn
 from trainlaunch.inside.marked import emit
 from trainlaunch.inside.probe import checks
 from trainlaunch.inside.probe.base import loader_facts
-from trainlaunch.inside.probe.base.isolation import Late, apart, limited
-from trainlaunch.inside.probe.base.loader_stats import Fetched, Seen
+from trainlaunch.inside.probe.base.isolation import CheckTimeout, limited, run_in_fork
+from trainlaunch.inside.probe.base.loader_stats import Fetched, LoaderStats
 from trainlaunch.inside.probe.base.transfer import weigh
 from trainlaunch.inside.probe.loops import Loops
 from trainlaunch.inside.process import rank
@@ -27,7 +27,7 @@ from trainlaunch.inside.process import rank
 VARIABLE = "TRAINLAUNCH_PROBE"
 _GRACE = 5.0  # seconds that the script's own thread has to come to its next batch, once the time is over
 _PICKLING = 20.0  # seconds for one dataset
-_LAST = 150.0  # seconds for checks, and all else after the last batch
+_CHECKS_TIMEOUT_SECONDS = 150.0  # seconds for checks, and all else after the last batch
 _BATCHES = 8
 _SECONDS = 10.0
 
@@ -70,7 +70,7 @@ class Ending:
         for run in (self._watch, self._guard):  # both now: at a script's end Python starts no thread any more
             threading.Thread(target=run, name="trainlaunch-probe", daemon=True).start()
 
-    def comes(self, seen: Seen) -> None:
+    def comes(self, seen: LoaderStats) -> None:
         """End the script where a batch is asked for and enough was seen; in the thread that asks."""
         if self._late():
             self._exit("seconds")
@@ -80,7 +80,7 @@ class Ending:
     def ends(self) -> None:
         """Report at the script's own end."""
         if self._begun is not None and self._loops.pid == os.getpid() and self._once.acquire(blocking=False):
-            self._leave_at = time.monotonic() + _LAST
+            self._leave_at = time.monotonic() + _CHECKS_TIMEOUT_SECONDS
             self._report("script")
             self._leave_at = math.inf
 
@@ -103,7 +103,7 @@ class Ending:
 
     def _exit(self, reason: str) -> NoReturn:
         if self._once.acquire(blocking=False):
-            self._leave_at = time.monotonic() + _LAST
+            self._leave_at = time.monotonic() + _CHECKS_TIMEOUT_SECONDS
             try:
                 self._report(reason)
             finally:
@@ -142,7 +142,7 @@ def end_late(seconds: float) -> None:
         threading.Thread(target=end, name="trainlaunch-probe", daemon=True).start()
 
 
-def _directly(seen: Seen, others: list[Seen]) -> Iterator[tuple[str, dict[str, Any]]]:
+def _directly(seen: LoaderStats, others: list[LoaderStats]) -> Iterator[tuple[str, dict[str, Any]]]:
     """Yield the records of a loader that no loop has come to yet."""
     fetch_directly(seen)
     alike = next((each for each in others if each.kind is seen.kind and each.batches > 1), None)
@@ -151,18 +151,18 @@ def _directly(seen: Seen, others: list[Seen]) -> Iterator[tuple[str, dict[str, A
     yield "batches", {**loader_facts.batches(seen), "batches_held": held}
 
 
-def _guarded(what: str, seen: Seen, make: Any) -> None:
+def _guarded(what: str, seen: LoaderStats, make: Any) -> None:
     """Emit records; one that can't be had is said to be off."""
     try:
         with limited(_PICKLING):
             for kind, facts in make():
                 emit(kind, facts)
-    except (Late, Exception) as problem:
+    except (CheckTimeout, Exception) as problem:
         reason = f"{type(problem).__name__}: {problem}"[:500]
         emit("off", {"defect": what, "loader": seen.number, "place": seen.place, "reason": reason})
 
 
-def _trains(loaders: list[Seen]) -> Seen | None:
+def _trains(loaders: list[LoaderStats]) -> LoaderStats | None:
     """Return the loader that trains: the first that backward or a step followed, else the longest one with autograd."""
     trained = next((each for each in loaders if each.trained), None)
     return trained or max((each for each in loaders if each.with_grad), key=lambda each: each.with_grad, default=None)
@@ -181,15 +181,15 @@ def _leave() -> NoReturn:
     os._exit(0)
 
 
-def fetch_directly(seen: Seen) -> None:
+def fetch_directly(seen: LoaderStats) -> None:
     """Note what the first batches of a loader weigh. Raises RuntimeError with what its dataset raises.
 
     In a copy of this process: what the dataset opens meanwhile must not be open in workers that checks start.
     """
-    seen.fetched += [Fetched(*each) for each in apart(lambda: _fetched(seen), 2 * _SECONDS)]
+    seen.fetched += [Fetched(*each) for each in run_in_fork(lambda: _fetched(seen), 2 * _SECONDS)]
 
 
-def _fetched(seen: Seen) -> list[Fetched]:
+def _fetched(seen: LoaderStats) -> list[Fetched]:
     from torch.utils.data.dataloader import _DatasetKind
 
     loader, begun = seen.loader, time.monotonic()

@@ -10,7 +10,7 @@ import weakref
 from typing import Any
 
 from trainlaunch.inside.code_places import caller
-from trainlaunch.inside.probe.base.loader_stats import Fetched, Seen, notice
+from trainlaunch.inside.probe.base.loader_stats import Fetched, LoaderStats, notice
 from trainlaunch.inside.probe.base.training_hooks import watch_batchnorm
 from trainlaunch.inside.probe.base.worker_results import Results
 
@@ -21,7 +21,7 @@ _AS_IF_TWO = 4  # batches: two workers that prefetch two each
 class Pass:
     """One iterator of a loader, from its first batch to its last; a persistent one begins again."""
 
-    def __init__(self, seen: Seen) -> None:
+    def __init__(self, seen: LoaderStats) -> None:
         self.seen = seen
         self.open = False
         self.ended = False
@@ -34,7 +34,7 @@ class Loops:
 
     def __init__(self, parent: Loops | None = None) -> None:
         self.pid = os.getpid()
-        self.seen: list[Seen] = []
+        self.seen: list[LoaderStats] = []
         self.results = Results()
         self.results_opened = False
         self._places: weakref.WeakKeyDictionary[Any, str] = weakref.WeakKeyDictionary()
@@ -48,13 +48,13 @@ class Loops:
         """Note where the script builds a loader."""
         self._places[loader] = caller()
 
-    def never_iterated(self, alive: list[Any]) -> list[Seen]:
+    def never_iterated(self, alive: list[Any]) -> list[LoaderStats]:
         """Return those of `alive` whose dataset no loop has touched, numbered on, as if alive beside all others."""
         touched = [dataset for each in self.seen for dataset in (each.dataset, getattr(each.dataset, "dataset", None))]
         own = (each for each in alive if each not in self._inherited)
         found = [each for each in own if not any(each.dataset is one for one in touched) or self._is_other_part(each)]
         numbered = enumerate(found, start=len(self.seen))
-        new = [Seen(number, each, self._places.get(each, "")) for number, each in numbered]
+        new = [LoaderStats(number, each, self._places.get(each, "")) for number, each in numbered]
         for seen in new:
             for each in (*self.seen, *new):
                 if each is not seen:
@@ -81,11 +81,11 @@ class Loops:
         self._note_kept(seen)
         self._passes[iterator] = Pass(seen)
 
-    def _open(self) -> set[Seen]:
+    def _open(self) -> set[LoaderStats]:
         """Return the loaders whose loops have not ended."""
         return {each.seen for each in list(self._passes.values()) if each.open}
 
-    def _note_kept(self, beginning: Seen) -> None:
+    def _note_kept(self, beginning: LoaderStats) -> None:
         """Note what is held of loops that have ended: workers that are forked now inherit it.
 
         Persistent ones keep what is held of loops that go on, too.
@@ -95,7 +95,7 @@ class Loops:
             if each.passes and each not in running:
                 each.kept = max(each.kept or 0.0, each.held.alive())
 
-    def _seen_of(self, loader: Any) -> Seen:
+    def _seen_of(self, loader: Any) -> LoaderStats:
         """Return what is known of a loader: the same one, the one that this one replaces, or a new one."""
         place = self._places.get(loader) or caller()
         for each in self.seen:
@@ -106,7 +106,7 @@ class Loops:
             if (each.loader is None or each not in busy) and _replaces(loader, each, place):
                 each.take(loader)
                 return each
-        new = Seen(len(self.seen), loader, place)
+        new = LoaderStats(len(self.seen), loader, place)
         new.order = len(self.seen)
         self.seen.append(new)
         return new
@@ -214,7 +214,7 @@ class Loops:
         return stack
 
 
-def _replaces(loader: Any, seen: Seen, place: str) -> bool:
+def _replaces(loader: Any, seen: LoaderStats, place: str) -> bool:
     """Return whether a script that builds its loaders anew for each epoch would build this one after that one."""
     mine = (place, type(loader), type(loader.dataset), loader.num_workers, _length(loader.dataset))
     theirs = (seen.place, seen.kind, type(seen.dataset), seen.num_workers, _length(seen.dataset))

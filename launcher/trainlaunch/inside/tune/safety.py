@@ -51,7 +51,7 @@ def setting_of(loader: Any) -> Setting:
     return Setting(loader.num_workers, loader.prefetch_factor or 2, pinned)
 
 
-def give(loader: Any, setting: Setting, timeout: float) -> None:
+def apply_setting(loader: Any, setting: Setting, timeout: float) -> None:
     """Let the next iterator of `loader` have a setting; `timeout` is its own, which torch refuses without workers."""
     loader.num_workers = setting.num_workers
     loader.timeout = timeout if setting.num_workers else 0
@@ -61,7 +61,7 @@ def give(loader: Any, setting: Setting, timeout: float) -> None:
         loader.pin_memory = setting.pin_memory
 
 
-def retire(loader: Any, iterator: Any) -> None:
+def shutdown_workers(loader: Any, iterator: Any) -> None:
     """End the workers of an iterator that nobody asks for a batch again."""
     stop = getattr(iterator, "_shutdown_workers", None)
     if stop is not None:

@@ -14,7 +14,14 @@ from weakref import WeakKeyDictionary
 
 from trainlaunch.inside.marked import emit
 from trainlaunch.inside.tune.meter import busy_reader, usable_cpus
-from trainlaunch.inside.tune.safety import end_copy_of_main, give, ranks, reason_against, retire, worker_pids
+from trainlaunch.inside.tune.safety import (
+    apply_setting,
+    end_copy_of_main,
+    ranks,
+    reason_against,
+    shutdown_workers,
+    worker_pids,
+)
 from trainlaunch.inside.tune.search import Timed, next_setting
 from trainlaunch.inside.tune.task import Setting, Task
 from trainlaunch.inside.tune.watched_loops import Loop, length_of, watch_optimizers
@@ -22,9 +29,9 @@ from trainlaunch.inside.tune.window import Begun, Window
 
 MARK = "_trainlaunch_loop"  # of an iterator: its Loop, and the loader, which may have no other name in the script
 MANY = 1000  # more settings than any search takes
-SHORTEST = 8  # settings that there is time for, whatever the script's start took
-LONGEST_SEARCH = 70.0  # seconds in which a loader may be found after a late first batch
-FEWEST_OF_A_SCRIPT = 3  # batches, where the script itself ends sooner than its timing
+MIN_SETTINGS = 8  # settings that there is time for, whatever the script's start took
+MAX_SEARCH_SECONDS = 70.0  # seconds in which a loader may be found after a late first batch
+MIN_BATCHES_OF_SCRIPT = 3  # batches, where the script itself ends sooner than its timing
 
 
 class Tuner:
@@ -69,7 +76,7 @@ class Tuner:
             return
         loop = self._loop(loader)
         if self._task.setting is not None and loop.key == self._task.loader:
-            give(loader, self._task.setting, loop.timeout)
+            apply_setting(loader, self._task.setting, loop.timeout)
             self._set_threads(self._task.setting)
 
     def built(self, iterator: Any, loader: Any) -> None:
@@ -100,7 +107,7 @@ class Tuner:
 
     def _choose_or_give_up(self, loop: Loop, loader: Any, iterator: Any, begun: float) -> None:
         now = time.monotonic()
-        self._gives_up = self._gives_up or now + max(LONGEST_SEARCH, self._task.seconds - _age())
+        self._gives_up = self._gives_up or now + max(MAX_SEARCH_SECONDS, self._task.seconds - _age())
         if self._is_the_one(loop):
             self._choose(loop, loader, iterator, begun)
         elif now > self._gives_up:
@@ -127,7 +134,7 @@ class Tuner:
         self._target, self._outer, self._inner = loop, iterator, iterator
         self._in_place = self._task.setting is None and not reason_against(self._loader)
         age, each = _age(), self._task.each
-        self._until = max(age + SHORTEST * (each + 1), self._task.seconds - 2 * (age + 2 * each))
+        self._until = max(age + MIN_SETTINGS * (each + 1), self._task.seconds - 2 * (age + 2 * each))
         self._busy = busy_reader()
         emit("tune-loader", loop.facts(self._loader, usable_cpus()))
         setting = self._task.setting or loop.own
@@ -197,10 +204,10 @@ class Tuner:
         if setting is None:
             self._end("time" if self._short else "done")
             return
-        retire(self._loader, self._inner)
+        shutdown_workers(self._loader, self._inner)
         self._begin(setting)
         assert self._target is not None  # noqa: S101 - for the type checker
-        give(self._loader, setting, self._target.timeout)
+        apply_setting(self._loader, setting, self._target.timeout)
         self._set_threads(setting)
         self._build_or_fail()
 
@@ -219,7 +226,7 @@ class Tuner:
         if loader.persistent_workers and before is not outer and _stays(before):
             before._reset(loader)
             return
-        retire(loader, before)
+        shutdown_workers(loader, before)
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")  # more workers than CPUs are tried on purpose
@@ -239,7 +246,7 @@ class Tuner:
         if os.getpid() != self._pid or ranks()[0] or not self._loops:
             return  # also of what a command runs beside the script, and of helpers that only import torch
         window = self._window
-        if window is not None and window.timed_batches >= FEWEST_OF_A_SCRIPT:
+        if window is not None and window.timed_batches >= MIN_BATCHES_OF_SCRIPT:
             self._report(window, script_ended=True)
         emit("tune-end", {"reason": "script", "loaders": self._seen()})
 

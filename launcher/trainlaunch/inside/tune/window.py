@@ -12,8 +12,8 @@ from typing import Any
 from trainlaunch.inside.tune.meter import Counters, counters, shm_used, synchronize
 from trainlaunch.inside.tune.task import Setting
 
-FEWEST_BATCHES = 8
-LONGEST = 3  # times the seconds of a setting that a few slow batches may take
+MIN_BATCHES = 8
+MAX_TIMES_LONGER = 3  # times the seconds of a setting that a few slow batches may take
 SAMPLE_SECONDS = 0.1
 PAUSE, PAUSE_SECONDS = 20, 1.0  # times the loop's usual step, and at least so long: an evaluation, a checkpoint
 USUAL = 32  # steps that tell what is usual
@@ -44,7 +44,7 @@ class Begun(Enum):
     MIDDLE = "somewhere in an epoch"
 
 
-class Pass:
+class TimedPass:
     """One iterator's life. The first `drop` batches are warm-up: workers start, and the queue fills or empties."""
 
     def __init__(self, drop: int, how: Begun, begun: float) -> None:
@@ -86,7 +86,7 @@ class Window:
     def __init__(self, setting: Setting, *, own_cgroup: bool, workers: Callable[[], Iterable[int]]) -> None:
         self.setting = setting
         self._own, self._workers = own_cgroup, workers
-        self._pass: Pass | None = None
+        self._pass: TimedPass | None = None
         self._from: Counters | None = None
         self._steady, self._whole = Totals(), Totals()  # after warm-ups; of whole passes, with what their start costs
         self._startup: float | None = None
@@ -96,7 +96,7 @@ class Window:
 
     def begin_pass(self, drop: int, how: Begun, begun: float | None = None) -> None:
         """Begin an iterator's life, now or when it was built."""
-        self._pass = Pass(drop, how, time.monotonic() if begun is None else begun)
+        self._pass = TimedPass(drop, how, time.monotonic() if begun is None else begun)
 
     def end_pass(self, *, exhausted: bool) -> None:
         """End it: with the last batch, or before."""
@@ -131,13 +131,13 @@ class Window:
         if now - self._sampled >= SAMPLE_SECONDS:
             self._sample(now, busy)
 
-    def _warm(self, own: Pass) -> None:
+    def _warm(self, own: TimedPass) -> None:
         if self._startup is None and own.how is not Begun.MIDDLE:
             self._startup = own.startup
         if self._from is None:
             self._count()
 
-    def _follow_step(self, own: Pass, seconds: float) -> None:
+    def _follow_step(self, own: TimedPass, seconds: float) -> None:
         """Take what the loop did between two batches; what is no step by far is left out."""
         usual = median(self._steps) if len(self._steps) >= 3 else seconds
         if seconds > max(PAUSE * usual, PAUSE_SECONDS):
@@ -163,14 +163,14 @@ class Window:
 
     @property
     def _told(self) -> Totals:
-        enough = self._steady.batches >= FEWEST_BATCHES
+        enough = self._steady.batches >= MIN_BATCHES
         return self._steady if enough or self._steady.batches >= self._whole.batches else self._whole
 
     def over(self, seconds: float) -> bool:
         """Whether enough was timed: so many seconds, and some batches."""
-        if max(self._steady.batches, self._whole.batches) >= FEWEST_BATCHES:
+        if max(self._steady.batches, self._whole.batches) >= MIN_BATCHES:
             return max(self._steady.seconds, self._whole.seconds) >= seconds
-        return self._told.seconds >= seconds * LONGEST and self._told.batches > 0
+        return self._told.seconds >= seconds * MAX_TIMES_LONGER and self._told.batches > 0
 
     def facts(self, length: int | None, *, persistent: bool) -> dict[str, Any]:
         """Return what was measured; `length` is the epoch's batches, None where nobody knows."""

@@ -66,7 +66,7 @@ _PAGE = """\
 WIDTH, HEIGHT = 340, 210
 LEFT, RIGHT, TOP, BOTTOM = 58, 16, 14, 34
 TICKS = 4
-SMALLEST = 1e-9  # step of an axis: what is below it is drawn as nothing
+MIN_STEP = 1e-9  # step of an axis: what is below it is drawn as nothing
 
 
 class _Measure(NamedTuple):
@@ -241,7 +241,7 @@ class _Scale(NamedTuple):
 def _axis(most: float) -> tuple[float, float]:
     """Return a round step and the top of an axis that holds `most`."""
     rough = most / TICKS
-    if rough < SMALLEST:
+    if rough < MIN_STEP:
         return 1.0, 1.0
     power = 10.0 ** math.floor(math.log10(rough))
     step = next(each * power for each in (1, 2, 2.5, 5, 10) if each * power >= rough * 0.999)

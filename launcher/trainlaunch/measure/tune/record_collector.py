@@ -20,14 +20,14 @@ _NOTHING_TRAINED = (
 )
 
 
-class Ended(NamedTuple):
+class RunEnd(NamedTuple):
     """How a run ended: its exit code (None: it was stopped, or nobody knows) and the last lines of its output."""
 
     code: int | None
     log: str
 
 
-class Hearing:
+class RecordCollector:
     """What a run has told so far. Records of ranks other than 0 are not taken.
 
     `seen` is told of each timing, `begins` of each setting whose timing begins.
@@ -66,15 +66,15 @@ class Hearing:
 
     def _take_end(self, record: Mapping[str, Any]) -> bool:
         """Take the end of a process. A command may go on after that of one script, so that only our own end is all."""
-        if not self.told_all:
+        if not self.complete:
             self.ended, self.ended_at = str(record.get("reason", "")), time.monotonic()
         seen = record.get("loaders")
         if isinstance(seen, list):
             self.loaders += [str(each.get("at")) for each in seen if isinstance(each, dict)]
-        return self.told_all
+        return self.complete
 
     @property
-    def told_all(self) -> bool:
+    def complete(self) -> bool:
         """Whether the search, or the timing that was asked for, came to its end."""
         return self.ended not in {"", "script"}
 
@@ -86,11 +86,11 @@ class Hearing:
             self._seen(trial, self.loader)
 
 
-def never_timed(plan: LaunchPlan, heard: Hearing, ended: Ended, budget: float) -> NotMeasured:
+def never_timed(plan: LaunchPlan, heard: RecordCollector, ended: RunEnd, budget: float) -> NotMeasured:
     """Return the error of a run that gave no rate."""
     fix, why = f"run `trainlaunch up {plan.job.path}` first and see it train", ""
     seen = ", ".join(dict.fromkeys(heard.loaders))
-    late = heard.told_all or (ended.code is None and heard.ended != "script")
+    late = heard.complete or (ended.code is None and heard.ended != "script")
     if late:
         message = f"nothing was timed within the budget of {format_duration(round(budget))}"
         why = "its batches take long"

@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 from trainlaunch.inside.tune.search import Timed
 from trainlaunch.inside.tune.task import Setting
 
-MOST = 1 << 53  # of any number: beyond it is no measurement
-LONGEST = 2000  # characters of a text
+MAX_NUMBER = 1 << 53  # of any number: beyond it is no measurement
+MAX_CHARACTERS = 2000  # characters of a text
 
 
 class Trial(NamedTuple):
@@ -95,7 +95,7 @@ def loader_of(record: Mapping[str, Any]) -> TunedLoader | None:
         at=_text(record.get("at", "")),
         key=str(record.get("key", "")),
         kind=_text(record.get("class", "")),
-        batch_size=size if isinstance(size, int) and 0 < size < MOST else None,
+        batch_size=size if isinstance(size, int) and 0 < size < MAX_NUMBER else None,
         setting=setting,
         changes_in_place=record.get("changes_in_place") is True,
         reason=_text(record.get("reason", "")),
@@ -121,9 +121,9 @@ def _is_count(value: object) -> bool:
 
 def _text(value: object) -> str:
     """Return a text that can be written to a file: names of files that are no UTF-8 come with half characters."""
-    return str(value)[:LONGEST].encode("utf-8", "backslashreplace").decode()
+    return str(value)[:MAX_CHARACTERS].encode("utf-8", "backslashreplace").decode()
 
 
 def _number(value: object) -> float | None:
-    fits = isinstance(value, (int, float)) and not isinstance(value, bool) and 0 <= value < MOST
+    fits = isinstance(value, (int, float)) and not isinstance(value, bool) and 0 <= value < MAX_NUMBER
     return float(value) if fits else None  # type: ignore[arg-type]

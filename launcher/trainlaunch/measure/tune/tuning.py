@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, Protocol
 
 from trainlaunch.inside.tune.search import next_setting
 from trainlaunch.inside.tune.task import Setting, Space
-from trainlaunch.measure.tune.record_collector import Ended, Hearing, never_timed
+from trainlaunch.measure.tune.record_collector import RecordCollector, RunEnd, never_timed
 from trainlaunch.measure.tune.result import Tuned, best_of, limit_of
 from trainlaunch.measure.tune.trial import Trial, TunedLoader
 from trainlaunch.plan.cpu_budget import whole_cpus
@@ -25,7 +25,7 @@ PlanWith = Callable[[Setting], LaunchPlan | None]
 VARIABLE = "TRAINLAUNCH_TUNE"
 OVER = 60.0  # seconds beyond the budget: for a slow start of the script, and for the run that confirms
 EACH = 0.035  # of the budget, for one setting
-SHORTEST, LONGEST = 1.0, 8.0  # seconds for one setting
+MIN_SECONDS, MAX_SECONDS = 1.0, 8.0  # seconds for one setting
 CONFIRMED = 2  # settings at most, where the first dies in a process of its own
 
 
@@ -85,7 +85,7 @@ def _ended_by(plan: LaunchPlan) -> str:
 class Start(Protocol):
     """Runs a plan on its target."""
 
-    def __call__(self, plan: LaunchPlan, take: Callable[[Mapping[str, Any]], bool], seconds: float) -> Ended:
+    def __call__(self, plan: LaunchPlan, take: Callable[[Mapping[str, Any]], bool], seconds: float) -> RunEnd:
         """Run `plan` to its end; stop it once `take` returns True for a record, or after `seconds`."""
 
 
@@ -108,7 +108,7 @@ class Tuning:
         self._plans, self._limited, self._start = plans, limited, start
         self._until = time.monotonic() + budget
         self._budget = budget
-        self._each = min(LONGEST, max(SHORTEST, budget * EACH))
+        self._each = min(MAX_SECONDS, max(MIN_SECONDS, budget * EACH))
         self._trials: list[Trial] = []
         self._run_seconds = 0.0
         self._unfinished = ""
@@ -150,7 +150,7 @@ class Tuning:
         return self._until - time.monotonic()
 
     def _first_run(self) -> TunedLoader:
-        heard = Hearing(self.seen, self.times, fresh=False)
+        heard = RecordCollector(self.seen, self.times, fresh=False)
         ended = self._start(self._with_task(self._plans.measuring, self._task()), heard.take, self._budget + OVER)
         ending = time.monotonic() - heard.ended_at if heard.ended_at else 0.0
         self._trials += heard.trials
@@ -159,13 +159,13 @@ class Tuning:
             raise never_timed(self._plans.as_it_is, heard, ended, self._budget)
         if heard.ended == "time":
             self._unfinished = f"--budget {format_duration(round(self._budget) * 3)} has room for more settings"
-        elif ended.code == 0 and not heard.told_all:
+        elif ended.code == 0 and not heard.complete:
             self._script_ended = True
-        elif not heard.told_all:
+        elif not heard.complete:
             self._died(heard, ended)
         return heard.loader
 
-    def _died(self, heard: Hearing, ended: Ended) -> None:
+    def _died(self, heard: RecordCollector, ended: RunEnd) -> None:
         """Note the setting that a run ended in before it had told all."""
         what = "the budget was over" if ended.code is None else f"the script ended with exit code {ended.code}"
         if heard.now is not None and ended.code is not None:
@@ -229,7 +229,7 @@ class Tuning:
         plan = self._plans.measuring if own else self._plans.measuring_with(setting)
         if plan is None:
             return Trial(setting, 0.0, 0.0, 0, error="the job can't have this setting")
-        heard = Hearing(self.seen, self.times, fresh=True)
+        heard = RecordCollector(self.seen, self.times, fresh=True)
         task = self._task(setting=list(setting), loader=loader.key)
         seconds = max(self._left(), 2 * self._run_seconds) + self._each
         ended = self._start(self._with_task(plan, task), heard.take, seconds)

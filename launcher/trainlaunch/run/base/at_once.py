@@ -6,12 +6,12 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
 
-MOST_AT_ONCE = 8
+MAX_AT_ONCE = 8
 T = TypeVar("T")
 R = TypeVar("R")
 
 
-def at_once(call: Callable[[T], R], items: Sequence[T], *, most: int = MOST_AT_ONCE) -> list[R]:
+def at_once(call: Callable[[T], R], items: Sequence[T], *, most: int = MAX_AT_ONCE) -> list[R]:
     """Return what `call` gives for each of some items, in their order. Raises what a call raised, when all are over."""
     if len(items) < 2:
         return [call(each) for each in items]

@@ -15,7 +15,7 @@ from trainlaunch.plan.planned import Planned
 from trainlaunch.targets import DEFAULT_TARGET, TARGETS, Target
 
 if TYPE_CHECKING:
-    from trainlaunch.diagnose.base.container_snapshot import Look
+    from trainlaunch.diagnose.base.container_snapshot import ContainerSnapshot
 
 Say = Callable[[str], None]
 
@@ -40,7 +40,7 @@ class Position(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Started:
+class ContainerInfo:
     """One container of a job as the target describes it.
 
     `status` is created, running or exited; `exit_code` is None until it ended, and stays None where its first process
@@ -181,25 +181,25 @@ class Backend(Protocol):
     def kill(self, container: str) -> None:
         """Send SIGKILL."""
 
-    def inspect(self, container: str) -> Started | None:
+    def inspect(self, container: str) -> ContainerInfo | None:
         """Describe one container; None when it is gone."""
 
-    def checked(self, container: str) -> Started | None:
+    def checked(self, container: str) -> ContainerInfo | None:
         """Describe one with what its health check says, which is run where nobody else does; None: nothing new."""
 
-    def secrets(self, container: Started) -> tuple[tuple[str, str], ...]:
+    def secrets(self, container: ContainerInfo) -> tuple[tuple[str, str], ...]:
         """Return the names and values of its secrets that the target still has and the log may hold."""
 
-    def signals(self, container: Started) -> tuple[int, ...]:
+    def signals(self, container: ContainerInfo) -> tuple[int, ...]:
         """Return the signals that were sent to it through the target by whomever, in order."""
 
-    def expiring(self) -> tuple[Started, ...]:
+    def expiring(self) -> tuple[ContainerInfo, ...]:
         """Return the containers of all jobs whose ttl_after_finished may be over, newest first."""
 
-    def runs(self, job: str | None = None, run: str | None = None) -> tuple[Started, ...]:
+    def runs(self, job: str | None = None, run: str | None = None) -> tuple[ContainerInfo, ...]:
         """Return all containers of one job, or of all, newest first; of one run alone where its id is given."""
 
-    def listed(self, job: str | None = None) -> tuple[Started, ...]:
+    def listed(self, job: str | None = None) -> tuple[ContainerInfo, ...]:
         """Return them as far as the target tells it of all at once, however many there are.
 
         That is what names them, their state and exit code, and whose they are; what else is unknown is 0 or empty, and
@@ -218,10 +218,10 @@ class Backend(Protocol):
     def remove(self, container: str) -> None:
         """Remove an ended container and its anonymous volumes."""
 
-    def read_shm(self, container: Started) -> ShmReading | None:
+    def read_shm(self, container: ContainerInfo) -> ShmReading | None:
         """Read /dev/shm of a running container now; None where that is not possible."""
 
-    def look(self, container: Started) -> Look | None:
+    def look(self, container: ContainerInfo) -> ContainerSnapshot | None:
         """Look at the processes of a running container now, for two seconds; None where that is not possible."""
 
     def close(self) -> None:

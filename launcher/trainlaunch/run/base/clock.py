@@ -28,7 +28,7 @@ class Clock(NamedTuple):
         return seconds / self.speed
 
 
-WORLD = Clock()
+SYSTEM_CLOCK = Clock()
 
 
 def seconds(timestamp: str) -> float:

@@ -23,9 +23,9 @@ class Console:
     out: Callable[[bytes], None]
     err: Callable[[bytes], None]
     say: Say
-    hangs: HangWatch
-    leave: Say = lambda _: None
-    compares: bool = True
+    detect_hang: HangWatch
+    on_hangup: Say = lambda _: None
+    report_deviations: bool = True
 
 
 @dataclass(frozen=True, slots=True)

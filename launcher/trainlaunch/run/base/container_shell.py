@@ -84,7 +84,7 @@ def lifeline_argv(token: str) -> tuple[str, ...]:
     return "/bin/sh", "-c", _LIFELINE, "trainlaunch-lifeline", token
 
 
-class Size(NamedTuple):
+class TerminalSize(NamedTuple):
     """A terminal's rows and columns."""
 
     rows: int
@@ -103,7 +103,7 @@ class Command(Protocol):
     def end_input(self) -> None:
         """Let it read the end of its stdin."""
 
-    def resize(self, size: Size) -> None:
+    def resize(self, size: TerminalSize) -> None:
         """Tell its terminal the size of ours."""
 
     def exit_code(self) -> int | None:
@@ -126,10 +126,10 @@ def has_terminal() -> bool:
     return sys.stdin is not None and os.isatty(0) and os.isatty(1)
 
 
-def terminal_size() -> Size:
+def terminal_size() -> TerminalSize:
     """Return the size of this terminal."""
     rows, columns, _, _ = struct.unpack("HHHH", fcntl.ioctl(1, termios.TIOCGWINSZ, bytes(8)))
-    return Size(rows or 24, columns or 80)
+    return TerminalSize(rows or 24, columns or 80)
 
 
 @contextlib.contextmanager

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from trainlaunch.diagnose.base.container_snapshot import Held, Memory, Shm
+from trainlaunch.diagnose.base.container_snapshot import Memory, Shm, ShmUsage
 
 UNLIMITED = 1 << 62  # from which on cgroup v1 means no limit
 _FILE = re.compile(r"-\S+ +\d+ +\d+ +\d+ +(?P<size>\d+) +\S+ +\S+ +\S+ (?P<name>.*)$")
@@ -116,7 +116,7 @@ def read_shm(lines: Lines) -> Shm | None:
     return Shm(block * blocks, block * (blocks - free), tuple(held))
 
 
-def _held(lines: Lines) -> Iterator[Held]:
+def _held(lines: Lines) -> Iterator[ShmUsage]:
     """Yield the bytes of each kind: files that have a name, and those that only a process still has."""
     sizes: dict[str, dict[str, int]] = {}
     pids: dict[str, set[int]] = {}
@@ -138,7 +138,7 @@ def _held(lines: Lines) -> Iterator[Held]:
         kind, _, inode = key.partition("\0")
         sizes.setdefault(kind, {}).setdefault(inode, max(of_pid.values()))
     for kind, each in sizes.items():
-        yield Held(kind, sum(each.values()), tuple(sorted(pids.get(kind, ()))))
+        yield ShmUsage(kind, sum(each.values()), tuple(sorted(pids.get(kind, ()))))
 
 
 def _kind(name: str) -> str:

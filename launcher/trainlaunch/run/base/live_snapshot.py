@@ -16,9 +16,9 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from trainlaunch.diagnose.base.container_snapshot import Gpu, Look, Process
+from trainlaunch.diagnose.base.container_snapshot import ContainerSnapshot, Gpu, Process
 from trainlaunch.diagnose.base.tracebacks import Frame
-from trainlaunch.run.base.backend import Started
+from trainlaunch.run.base.backend import ContainerInfo
 from trainlaunch.run.base.live_resources import (
     Lines,
     inner_pids,
@@ -47,7 +47,7 @@ def command(root: str = "/", pids: Iterable[int] = ()) -> list[str]:
     return ["/bin/sh", "-c", constant_text("live.sh"), "sh", root, *map(str, pids)]
 
 
-def look_here(root: str, pids: Iterable[int]) -> Look | None:
+def look_here(root: str, pids: Iterable[int]) -> ContainerSnapshot | None:
     """Look at processes of this host; None where it can't be done. `root` is / for the host's own files."""
     path = f"{os.environ.get('PATH', '')}:{Path(sys.executable).parent}"  # py-spy may be installed beside us
     with contextlib.suppress(OSError, subprocess.TimeoutExpired):
@@ -59,19 +59,19 @@ def look_here(root: str, pids: Iterable[int]) -> Look | None:
             timeout=SECONDS,
             check=False,
         )
-        return read_look(done.stdout.decode(errors="replace"))
+        return read_snapshot(done.stdout.decode(errors="replace"))
     return None
 
 
-def look_at(container: Started, proc: Path, execute: Callable[[list[str]], str]) -> Look | None:
+def look_at(container: ContainerInfo, proc: Path, execute: Callable[[list[str]], str]) -> ContainerSnapshot | None:
     """Look at an engine's container through the host's /proc where we may, else by `execute`, a command inside."""
     pids = _host_pids(container, proc)
     if pids:
         return look_here(str(proc / str(container.pid) / "root"), pids)
-    return read_look(execute(command()))
+    return read_snapshot(execute(command()))
 
 
-def _host_pids(container: Started, proc: Path) -> list[int]:
+def _host_pids(container: ContainerInfo, proc: Path) -> list[int]:
     """Return the pids of a container's processes on this host; none where they are not here, or not ours to see.
 
     The cgroup must name the container: on a remote engine, or one in a virtual machine, the pid is another process.
@@ -94,7 +94,7 @@ def _pids_of(container: str, proc: Path) -> Iterator[int]:
                     yield int(each.name)
 
 
-def read_look(text: str) -> Look | None:
+def read_snapshot(text: str) -> ContainerSnapshot | None:
     """Return what a whole output says; None where it did not come to its end."""
     lines, dumps = _split(text)
     moments = [each.split() for each in lines.of("moment")]
@@ -104,7 +104,7 @@ def read_look(text: str) -> Look | None:
     now = real(moments[1][2])
     stacks, refused = read_stacks(dumps)
     why = "py-spy is not installed" if "nospy" in lines.by_word else refused
-    return Look(
+    return ContainerSnapshot(
         seconds,
         tuple(_processes(lines, seconds, now, stacks)),
         read_shm(lines),

@@ -9,13 +9,15 @@ from dataclasses import replace
 
 from trainlaunch.errors import LaunchError
 from trainlaunch.plan.launch_plan import LaunchPlan
-from trainlaunch.run.base.backend import Backend, Chunk, Session, Started
+from trainlaunch.run.base.backend import Backend, Chunk, ContainerInfo, Session
 
 _WAITING_CHUNKS = 64  # a reader that is slower than the job holds it up, as one container's stream does
-_LONGEST_LINE = 64 * 1024
+_MAX_LINE = 64 * 1024
 
 
-def containers_of(backend: Backend, plan: LaunchPlan, container: str, *, run: str, attempt: int) -> tuple[Started, ...]:
+def containers_of(
+    backend: Backend, plan: LaunchPlan, container: str, *, run: str, attempt: int
+) -> tuple[ContainerInfo, ...]:
     """Return the containers of an attempt by node; none where it was removed."""
     if plan.nodes == 1:
         one = backend.inspect(container)
@@ -23,12 +25,12 @@ def containers_of(backend: Backend, plan: LaunchPlan, container: str, *, run: st
     return by_node(each for each in backend.runs(plan.job.name, run) if each.attempt == attempt)
 
 
-def by_node(containers: Iterator[Started]) -> tuple[Started, ...]:
+def by_node(containers: Iterator[ContainerInfo]) -> tuple[ContainerInfo, ...]:
     """Return containers in the order of their nodes."""
     return tuple(sorted(containers, key=lambda each: each.node or 0))
 
 
-def newest_of(runs: Sequence[Started]) -> tuple[Started, ...]:
+def newest_of(runs: Sequence[ContainerInfo]) -> tuple[ContainerInfo, ...]:
     """Return all containers of the newest run, by node; `runs` are those of one job, newest first."""
     newest = runs[0]
     if newest.node is None:
@@ -37,14 +39,14 @@ def newest_of(runs: Sequence[Started]) -> tuple[Started, ...]:
     return by_node(each for each in runs if (each.run, each.attempt, each.project) == same)
 
 
-def containers_of_run(runs: Sequence[Started], run: str) -> tuple[Started, ...]:
+def containers_of_run(runs: Sequence[ContainerInfo], run: str) -> tuple[ContainerInfo, ...]:
     """Return all containers of the last attempt of a run, by node; none where it is gone."""
     same = [each for each in runs if each.run == run]
     last = max((each.attempt for each in same), default=0)
     return by_node(each for each in same if each.attempt == last)
 
 
-def deciding(containers: Sequence[Started]) -> Started:
+def deciding(containers: Sequence[ContainerInfo]) -> ContainerInfo:
     """Return the container whose end is the job's: the first to fail, else one that runs, else the first node."""
     failed = [each for each in containers if each.ended and each.exit_code != 0]
     if failed:
@@ -88,7 +90,7 @@ class Prefixed:
         data = self._begun.pop(key, b"") + chunk.data
         whole = _end_of_lines(data)
         lines, rest = data[:whole].splitlines(keepends=True), data[whole:]
-        if len(rest) > _LONGEST_LINE:
+        if len(rest) > _MAX_LINE:
             lines, rest = [*lines, rest + b"\n"], b""
         if rest:
             self._begun[key] = rest

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from trainlaunch.errors import TargetUnavailable
-from trainlaunch.run.base.backend import Backend, Started
+from trainlaunch.run.base.backend import Backend, ContainerInfo
 from trainlaunch.run.base.clock import SECOND, nanoseconds
 
 if TYPE_CHECKING:
@@ -61,7 +61,7 @@ def lacks_preflight(stamped: Iterable[tuple[bool, bytes]], started: float, finis
         return False
 
 
-def never_spoke(backend: Backend, containers: Sequence[Started], note: EndNote) -> bool:
+def preflight_never_ran(backend: Backend, containers: Sequence[ContainerInfo], note: EndNote) -> bool:
     """Return whether a run that ended with 0 never came to its preflight; False too where nobody can know.
 
     `note` is what its keeper saw.
@@ -76,7 +76,7 @@ def never_spoke(backend: Backend, containers: Sequence[Started], note: EndNote) 
         return False
 
 
-def _lacks(backend: Backend, container: Started) -> bool:
+def _lacks(backend: Backend, container: ContainerInfo) -> bool:
     from trainlaunch.run.base.log_position import LogPart, position_of
 
     log = backend.logs(container.id, follow=False, position=position_of(LogPart(timestamps=True)))

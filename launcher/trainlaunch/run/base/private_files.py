@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 PRIVATE = 0o700
-MOST_BYTES = 1 << 20  # of a record; a job file has at most that
+MAX_BYTES = 1 << 20  # of a record; a job file has at most that
 _OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
 
 
@@ -107,11 +107,11 @@ def read_record(path: Path) -> dict[str, Any] | None:
     except FileNotFoundError:
         return None
     with os.fdopen(file, "rb") as opened:
-        data = opened.read(MOST_BYTES + 1)
+        data = opened.read(MAX_BYTES + 1)
     if not data.strip():
         return None
     try:
-        found: Any = json.loads(data) if len(data) <= MOST_BYTES else None
+        found: Any = json.loads(data) if len(data) <= MAX_BYTES else None
         record: dict[str, Any] = found["record"]
         whole = found["checksum"] == _checksum(record)
     except (ValueError, KeyError, TypeError, RecursionError) as damage:

@@ -8,7 +8,7 @@ import time
 from collections.abc import Iterator
 
 from trainlaunch.errors import TargetUnavailable
-from trainlaunch.run.base.backend import Backend, Chunk, Position, Say, Session, Started
+from trainlaunch.run.base.backend import Backend, Chunk, ContainerInfo, Position, Say, Session
 
 BACK_SECONDS = 60.0  # how long an engine may be away
 LOOK_SECONDS = 0.5
@@ -118,5 +118,5 @@ class ReconnectingSession:
             return False
 
 
-def _how_it_is(now: Started) -> str:
+def _how_it_is(now: ContainerInfo) -> str:
     return f"the job has ended with exit code {now.exit_code}" if now.ended else "the job goes on"

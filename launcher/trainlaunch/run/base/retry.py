@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 # 78 says that the files are wrong, whoever says it; of the others no process of the job ever ran.
 NEVER_RETRIED = frozenset({0, EXIT_FILES_WRONG, 125, 126, 127})
-LONGEST_BACKOFF = 360  # seconds, as a Job's controller waits at most, unless restart.backoff itself is longer
+MAX_BACKOFF_SECONDS = 360  # seconds, as a Job's controller waits at most, unless restart.backoff itself is longer
 
 
 def may_retry(exit_code: int, evidence: Evidence | None, codes: tuple[int, ...] | None = None) -> bool:
@@ -31,4 +31,4 @@ def backoff(job: JobSpec, ended: int) -> int:
     """Return the seconds between attempt number `ended` and the next: restart.backoff, twice as long each time."""
     if job.backoff is None:
         return 0
-    return int(min(job.backoff * 2 ** min(ended - 1, 30), max(job.backoff, LONGEST_BACKOFF)))
+    return int(min(job.backoff * 2 ** min(ended - 1, 30), max(job.backoff, MAX_BACKOFF_SECONDS)))

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
-from trainlaunch.run.base.backend import Backend, Started
+from trainlaunch.run.base.backend import Backend, ContainerInfo
 from trainlaunch.run.base.multi_node import deciding
 from trainlaunch.run.base.shm_reading import read_from_health
 
@@ -34,7 +34,7 @@ NOTHING_NOTED = EndNote()
 
 
 def evidence_of(
-    container: Started, *, log: str, signals: tuple[int, ...] = (), note: EndNote = NOTHING_NOTED
+    container: ContainerInfo, *, log: str, signals: tuple[int, ...] = (), note: EndNote = NOTHING_NOTED
 ) -> Evidence:
     """Return what the target, and the follower's `note`, tell about a container."""
     from trainlaunch.diagnose.base.evidence import Evidence  # with all symptoms, which no start needs
@@ -65,7 +65,9 @@ def without_secrets(evidence: Evidence, redact: Callable[[str], str]) -> Evidenc
     return replace(evidence, log=redact(evidence.log), redact=redact)
 
 
-def evidence_of_run(backend: Backend, containers: Sequence[Started], note: EndNote = NOTHING_NOTED) -> Evidence | None:
+def evidence_of_run(
+    backend: Backend, containers: Sequence[ContainerInfo], note: EndNote = NOTHING_NOTED
+) -> Evidence | None:
     """Return what is known of the end of a run that nobody need have followed; None while nothing of it has ended.
 
     It is what `up` has of it: the last of the log, signals, /dev/shm's peak. Raises TargetUnavailable.
@@ -87,7 +89,7 @@ def evidence_of_run(backend: Backend, containers: Sequence[Started], note: EndNo
     return replace(evidence, scanned=facts)
 
 
-def read_whole_log(backend: Backend, container: Started) -> tuple[str, LogFacts]:
+def read_whole_log(backend: Backend, container: ContainerInfo) -> tuple[str, LogFacts]:
     """Return the last part of both streams as they came, and what all of them says. Raises TargetUnavailable."""
     from trainlaunch.diagnose import new_scanner  # all symptoms; most starts explain nothing
 

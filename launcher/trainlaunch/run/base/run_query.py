@@ -17,9 +17,9 @@ from trainlaunch.errors import UsageError
 from trainlaunch.units import counted
 from trainlaunch.visible import one_line
 
-LEAST_PREFIX = 4
-MOST_LISTED = 10
-_ID_PREFIX = re.compile(rf"[0-9a-f]{{{LEAST_PREFIX},}}")
+MIN_PREFIX = 4
+MAX_LISTED = 10
+_ID_PREFIX = re.compile(rf"[0-9a-f]{{{MIN_PREFIX},}}")
 _PLAIN = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,252}")
 OWNER_VARIABLE = "TRAINLAUNCH_OWNER"
 OWNER_KEY = "owner"  # of the label, after its prefix, and of a local run's record
@@ -66,7 +66,7 @@ class Candidate(Protocol):
 C = TypeVar("C", bound=Candidate)
 
 
-class Asked(NamedTuple):
+class RunQuery(NamedTuple):
     """What a verb is asked about: `text` as typed; `job` is the name in the file that it names, None for no file."""
 
     text: str
@@ -89,7 +89,7 @@ def check_argument(text: str) -> None:
         )
 
 
-def matching(candidates: Iterable[C], asked: Asked) -> tuple[C, ...]:
+def matching(candidates: Iterable[C], asked: RunQuery) -> tuple[C, ...]:
     """Return the runs that are meant, newest first; none where nothing is. Raises UsageError (TL119)."""
     known = sorted(candidates, key=_created, reverse=True)
     if asked.job is not None:
@@ -127,9 +127,9 @@ def removable(found: Sequence[C], what: str, *, anyones: bool = False) -> C:
 
 def listing(found: Sequence[Candidate]) -> str:
     """Return runs as a list for an error, a line each."""
-    cells = ((each.id, each.job, each.state, each.owner or "no owner") for each in found[:MOST_LISTED])
+    cells = ((each.id, each.job, each.state, each.owner or "no owner") for each in found[:MAX_LISTED])
     lines = ["  ".join(map(one_line, each)) for each in cells]
-    more = [f"and {len(found) - MOST_LISTED} more"] * (len(found) > MOST_LISTED)
+    more = [f"and {len(found) - MAX_LISTED} more"] * (len(found) > MAX_LISTED)
     return "\n          ".join(["they are", *lines, *more])
 
 

@@ -17,8 +17,8 @@ from trainlaunch.job.spec import Secret
 from trainlaunch.plan.launch_plan import LaunchPlan
 from trainlaunch.repository.reading import open_regular
 
-LONGEST_VARIABLE = 128 * 1024 - 1  # bytes of NAME=value that the kernel hands to a program
-SHORTEST_REDACTED, SHORTEST_LINE = 4, 8  # characters of a value, and of one of its lines; shorter ones are words
+MAX_VARIABLE_BYTES = 128 * 1024 - 1  # bytes of NAME=value that the kernel hands to a program
+MIN_REDACTED, MIN_REDACTED_LINE = 4, 8  # characters of a value, and of one of its lines; shorter ones are words
 
 
 # Values that a keeper was given, by variable: no process started by it has them in its environment.
@@ -80,7 +80,7 @@ def _value(plan: LaunchPlan, name: str, secret: Secret) -> str:
 def read_beginning(path: str) -> str:
     """Return what a file holds, or the beginning of more than a variable could hold. Raises OSError, as for a pipe."""
     with open_regular(path) as file:
-        return os.fsdecode(file.read(LONGEST_VARIABLE + 2))
+        return os.fsdecode(file.read(MAX_VARIABLE_BYTES + 2))
 
 
 def _text_of(plan: LaunchPlan, name: str, path: str) -> str:
@@ -112,8 +112,8 @@ def _passable(plan: LaunchPlan, name: str, value: str) -> str:
     problem = ""
     if "\0" in value:
         problem = "holds a NUL byte, and a variable ends at one"
-    elif len(name) + 1 + len(encoded) > LONGEST_VARIABLE:
-        problem = f"is longer than the {LONGEST_VARIABLE - len(name) - 1} bytes that a variable can hold"
+    elif len(name) + 1 + len(encoded) > MAX_VARIABLE_BYTES:
+        problem = f"is longer than the {MAX_VARIABLE_BYTES - len(name) - 1} bytes that a variable can hold"
     elif plan.target_record.starts_container and any("\ud800" <= each <= "\udfff" for each in value):
         problem = "is no UTF-8 text, and an engine takes no other"
     if problem:
@@ -203,9 +203,9 @@ def _words(value: str) -> Iterator[str]:
     stripped = value.strip()
     decoded = os.fsencode(stripped).decode(errors="replace")
     for whole in (stripped, decoded, repr(stripped)[1:-1], json.dumps(stripped)[1:-1]):
-        if len(whole) >= SHORTEST_REDACTED:
+        if len(whole) >= MIN_REDACTED:
             yield whole
-    yield from (each for each in map(str.strip, value.splitlines()) if len(each) >= SHORTEST_LINE)
+    yield from (each for each in map(str.strip, value.splitlines()) if len(each) >= MIN_REDACTED_LINE)
 
 
 def file_contents(plan: LaunchPlan) -> Mapping[str, str]:

@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterable
 from pathlib import Path
 
-from trainlaunch.run.base.backend import ShmReading, Started
+from trainlaunch.run.base.backend import ContainerInfo, ShmReading
 from trainlaunch.units import KIB
 
 WORKER = "pt_data_worker"  # torch names its worker processes so, under fork and spawn
@@ -21,7 +21,7 @@ SHM = "/dev/shm"
 STORAGE = f"{SHM}/torch_"  # so torch names the file of a storage, which it deletes at once
 
 
-def read_from_proc(container: Started, proc: Path = Path("/proc")) -> ShmReading | None:
+def read_from_proc(container: ContainerInfo, proc: Path = Path("/proc")) -> ShmReading | None:
     """Read /dev/shm through the host's /proc; None where the engine's process is not ours to see.
 
     The cgroup must name the container: on a remote engine, or one in a virtual machine, the pid is another process.

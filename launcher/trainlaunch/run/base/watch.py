@@ -12,7 +12,7 @@ from trainlaunch.errors import LaunchError
 from trainlaunch.plan.inside import WORKERS
 from trainlaunch.plan.launch_plan import LaunchPlan, SharedMemory
 from trainlaunch.plan.planned import Planned
-from trainlaunch.run.base.backend import Chunk, Peak, Say, ShmReading, Started
+from trainlaunch.run.base.backend import Chunk, ContainerInfo, Peak, Say, ShmReading
 from trainlaunch.run.base.preflight_line import PreflightLine
 from trainlaunch.run.base.run_evidence import TAIL_BYTES
 from trainlaunch.run.base.shm_peak import highest, peak_of
@@ -144,7 +144,7 @@ class ShmSource(Protocol):
     def read_shm(self, container: Any) -> ShmReading | None:
         """Read /dev/shm now; None where that is not possible."""
 
-    def checked(self, container: str) -> Started | None:
+    def checked(self, container: str) -> ContainerInfo | None:
         """Describe it, by its id, with what its health check says; None where there is nothing new."""
 
 
@@ -202,7 +202,7 @@ class ShmWatch:
             if reading is not None and not self._ended.is_set():
                 self.take(reading)
 
-    def take_health(self, now: Started | None) -> None:
+    def take_health(self, now: ContainerInfo | None) -> None:
         """Say once that the health check found the run unhealthy, in its own words."""
         if now is not None and now.health == "unhealthy" and not self._unhealthy_said:
             self._unhealthy_said = True

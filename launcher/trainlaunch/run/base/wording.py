@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from trainlaunch.diagnostics import Diagnostic
 from trainlaunch.errors import LaunchError
 from trainlaunch.plan.launch_plan import LaunchPlan
-from trainlaunch.run.base.backend import Started
+from trainlaunch.run.base.backend import ContainerInfo
 from trainlaunch.run.base.run_query import ANYONE, Candidate, is_mine
 from trainlaunch.run.base.signals import CTRL_C
 from trainlaunch.units import counted, format_duration
@@ -50,12 +50,12 @@ def stopping(why: str, grace: int, *, by: str) -> str:
     return f"{said}; whoever sent SIGTERM must wait longer than stop_grace_period {format_duration(grace)} with SIGKILL"
 
 
-def may_move(holder: Started, plan: LaunchPlan) -> bool:
+def may_move(holder: ContainerInfo, plan: LaunchPlan) -> bool:
     """Whether a new run of `plan` may rename who holds its name: an ended run of the caller's of the same job."""
     return holder.ended and holder.job == plan.job.name and is_mine(holder.owner)
 
 
-def held_by_same_job(holder: Started, name: str) -> Diagnostic:
+def held_by_same_job(holder: ContainerInfo, name: str) -> Diagnostic:
     """Return the error for a name that an earlier run of the same job still has (TL506); `name` is the new run's."""
     job = holder.job
     if not is_mine(holder.owner):

@@ -16,7 +16,7 @@ from trainlaunch.plan.launch_plan import LaunchPlan
 from trainlaunch.plan.names import node_names
 from trainlaunch.render import render
 from trainlaunch.run.base.at_once import at_once
-from trainlaunch.run.base.backend import Say, Session, Started
+from trainlaunch.run.base.backend import ContainerInfo, Say, Session
 from trainlaunch.run.base.multi_node import SessionGroup, by_node
 from trainlaunch.run.compose.command import Compose, find_compose
 from trainlaunch.run.docker.backend import JOB, DockerBackend
@@ -136,7 +136,7 @@ class ComposeBackend(DockerBackend):
         members = [each.id for each in self._members(container) if not each.ended]
         at_once(action, members, most=len(members))
 
-    def _members(self, container: str) -> tuple[Started, ...]:
+    def _members(self, container: str) -> tuple[ContainerInfo, ...]:
         if _CONTAINER_ID.fullmatch(container):
             one = self.inspect(container)
             return () if one is None else (one,)

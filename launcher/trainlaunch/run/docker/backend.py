@@ -13,7 +13,7 @@ from trainlaunch.job.reserved import LABEL_PREFIX
 from trainlaunch.plan.launch_plan import LaunchPlan
 from trainlaunch.plan.names import node_names
 from trainlaunch.run.base.at_once import at_once
-from trainlaunch.run.base.backend import Position, Say, Session, ShmReading, Started
+from trainlaunch.run.base.backend import ContainerInfo, Position, Say, Session, ShmReading
 from trainlaunch.run.base.log_position import BytePosition
 from trainlaunch.run.base.reconnect import LoggedSession, ReconnectingSession
 from trainlaunch.run.base.shm_reading import read_from_health, read_from_proc
@@ -44,7 +44,7 @@ from trainlaunch.run.docker.inspect import (
 from trainlaunch.run.docker.streams import SHUTDOWN, AttachedSession, ContainerStreams, signals_sent
 
 if TYPE_CHECKING:
-    from trainlaunch.diagnose.base.container_snapshot import Look
+    from trainlaunch.diagnose.base.container_snapshot import ContainerSnapshot
 
 NAME_TRIES = 3  # for a name that other starts of the job move away and take meanwhile
 JOB, RUN = LABEL_PREFIX + "job", LABEL_PREFIX + "run"
@@ -108,7 +108,7 @@ class DockerBackend(ContainerStreams):
         """Close all connections."""
         self.engine.close()
 
-    def _holders(self, plan: LaunchPlan) -> tuple[Started, ...]:
+    def _holders(self, plan: LaunchPlan) -> tuple[ContainerInfo, ...]:
         """Return the ended runs of this job that have the plan's names; raises TL506 where anything else has one."""
         found = tuple(filter(None, map(self.inspect, node_names(plan.name, plan.nodes))))
         for holder in found:
@@ -116,14 +116,14 @@ class DockerBackend(ContainerStreams):
                 raise TargetUnavailable([name_taken(plan, holder)])
         return found
 
-    def _make_way(self, plan: LaunchPlan) -> tuple[Started, ...]:
+    def _make_way(self, plan: LaunchPlan) -> tuple[ContainerInfo, ...]:
         """Rename those runs and return them as they were."""
         holders = self._holders(plan)
         for holder in holders:
             self._move_away(holder, plan)
         return holders
 
-    def _move_away(self, holder: Started, plan: LaunchPlan) -> None:
+    def _move_away(self, holder: ContainerInfo, plan: LaunchPlan) -> None:
         suffix = holder.run or holder.id[:12]
         new_name = f"{holder.name}-{suffix}" if holder.attempt == 1 else f"{holder.name}-{suffix}-{holder.attempt}"
         try:
@@ -183,13 +183,13 @@ class DockerBackend(ContainerStreams):
         with self._tolerating_gone(f"kill container {container[:12]}", CONFLICT) as client:
             client.kill(container, "SIGKILL")
 
-    def inspect(self, container: str) -> Started | None:
+    def inspect(self, container: str) -> ContainerInfo | None:
         """Describe a container by id or name."""
         return None if (found := self._inspect(container)) is None else self._described(found)
 
     checked = inspect  # the engine makes the checks
 
-    def _described(self, found: Mapping[str, Any]) -> Started:
+    def _described(self, found: Mapping[str, Any]) -> ContainerInfo:
         return started_from(found)
 
     def _inspect(self, container: str) -> dict[str, Any] | None:
@@ -202,26 +202,26 @@ class DockerBackend(ContainerStreams):
                 return None
             raise
 
-    def signals(self, container: Started) -> tuple[int, ...]:
+    def signals(self, container: ContainerInfo) -> tuple[int, ...]:
         """Return the signals of the engine's kill events, or those that it sends when it shuts down."""
         found = signals_sent(self.engine, container)
         if not found and self._was_away and container.finished and not container.oom_killed:
             return SHUTDOWN.get(container.exit_code, ())
         return found
 
-    def secrets(self, container: Started) -> tuple[tuple[str, str], ...]:
+    def secrets(self, container: ContainerInfo) -> tuple[tuple[str, str], ...]:
         """Return what the engine's own description of a container tells of them."""
         return tuple(secrets_of(self._inspect(container.id) or {}))
 
-    def expiring(self) -> tuple[Started, ...]:
+    def expiring(self) -> tuple[ContainerInfo, ...]:
         """Describe those alone that were made so long ago: the engine describes containers one by one."""
         return self._described_each(made_before(self._entries({TTL_LABEL: None}), TTL_LABEL, time.time()))
 
-    def runs(self, job: str | None = None, run: str | None = None) -> tuple[Started, ...]:
+    def runs(self, job: str | None = None, run: str | None = None) -> tuple[ContainerInfo, ...]:
         """Return the containers with our job label, newest first, those of rendered `docker run` texts included."""
         return self._described_each(self._entries({JOB: job, **({} if run is None else {RUN: run})}))
 
-    def listed(self, job: str | None = None) -> tuple[Started, ...]:
+    def listed(self, job: str | None = None) -> tuple[ContainerInfo, ...]:
         """Describe them by one list, and by a call each those of which that doesn't tell enough."""
         own = self._entries({JOB: job})
         return self._described_each(own, lambda each: self._told(each, own))
@@ -237,12 +237,12 @@ class DockerBackend(ContainerStreams):
         found = entries(self.engine, labels)
         return [each for each in found if self._is_of_this_target((each.get("Labels") or {}).get(COMPOSE_PROJECT, ""))]
 
-    def _described_each(self, listed: Sequence[Entry], told: Told = lambda _: None) -> tuple[Started, ...]:
+    def _described_each(self, listed: Sequence[Entry], told: Told = lambda _: None) -> tuple[ContainerInfo, ...]:
         """Return what is said of listed containers by `told`, else by the engine, in their order: newest first."""
         found = at_once(lambda each: told(each) or self._inspect(each["Id"]), listed)
         return tuple(filter(None, map(self._fitting, found)))
 
-    def _fitting(self, found: dict[str, Any] | None) -> Started | None:
+    def _fitting(self, found: dict[str, Any] | None) -> ContainerInfo | None:
         """Read a description; None where there is none, or it is none of ours by its labels, which is said."""
         if found is None:
             return None
@@ -261,7 +261,7 @@ class DockerBackend(ContainerStreams):
         with self._tolerating_gone(f"remove container {container[:12]}") as client:
             client.remove_container(container, v=True)
 
-    def read_shm(self, container: Started) -> ShmReading | None:
+    def read_shm(self, container: ContainerInfo) -> ShmReading | None:
         """Read through /proc where the engine runs on this host and we may, else by the health command inside."""
         if self._readable_proc:
             reading = read_from_proc(container, self._proc)
@@ -273,7 +273,7 @@ class DockerBackend(ContainerStreams):
             self._readable_proc = False
         return read_from_health(run_health_command(self.engine, container.id, self._inspect(container.id) or {}))
 
-    def look(self, container: Started) -> Look | None:
+    def look(self, container: ContainerInfo) -> ContainerSnapshot | None:
         """Look through /proc where the engine runs on this host and we may, else by a command inside."""
         from trainlaunch.run.base.live_snapshot import look_at
 

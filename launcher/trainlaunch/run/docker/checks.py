@@ -19,7 +19,7 @@ from trainlaunch.formats.docker.create_request import add_flags
 from trainlaunch.formats.docker.flags import Flag
 from trainlaunch.formats.docker.table import FOR_UP
 from trainlaunch.plan.launch_plan import LaunchPlan
-from trainlaunch.run.base.backend import Started
+from trainlaunch.run.base.backend import ContainerInfo
 from trainlaunch.run.base.gpus import INSTALL_AMDGPU, NO_GPU, amd_findings, gpu_nodes
 from trainlaunch.run.base.secret_values import secret_findings
 from trainlaunch.run.base.wording import NAME_TAKEN, held_by_same_job
@@ -239,7 +239,7 @@ def start_refused(refused: EngineRefused) -> TargetUnavailable:
     )
 
 
-def name_taken(plan: LaunchPlan, holder: Started | None) -> Diagnostic:
+def name_taken(plan: LaunchPlan, holder: ContainerInfo | None) -> Diagnostic:
     """Return the error for a name that something else holds (TL506)."""
     if holder is not None and holder.job == plan.job.name:
         return held_by_same_job(holder, plan.name)

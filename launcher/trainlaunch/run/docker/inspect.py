@@ -12,7 +12,7 @@ from trainlaunch.container.preflight import has_a_front
 from trainlaunch.job.reserved import LABEL_PREFIX, SECRETS_FOLDER
 from trainlaunch.plan.planned import LABEL as PLAN_LABEL
 from trainlaunch.plan.planned import planned_from, whole_number
-from trainlaunch.run.base.backend import Started
+from trainlaunch.run.base.backend import ContainerInfo
 from trainlaunch.run.base.clock import SECOND, rfc3339, seconds
 from trainlaunch.run.base.gpu_labels import GPUS, held_in
 from trainlaunch.run.base.run_query import MEASURES, OWNER_KEY
@@ -22,7 +22,7 @@ from trainlaunch.targets import COMPOSE, DOCKER
 
 COMPOSE_PROJECT = "com.docker.compose.project"  # every Compose puts it on all that it makes
 SECRETS = "secrets"  # the label that names a run's secrets, after its prefix
-MOST_SHOWN = 40
+MAX_SHOWN = 40
 _NAME = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
 _WHOLE = re.compile(r"[0-9]{1,18}")
 _FITTING = {
@@ -39,7 +39,7 @@ Told = Callable[[Entry], dict[str, Any] | None]  # a description of it, None whe
 _EXITED = re.compile(r"Exited \((\d{1,3})\)")
 
 
-def started_from(inspected: Mapping[str, Any]) -> Started:
+def started_from(inspected: Mapping[str, Any]) -> ContainerInfo:
     """Return what `docker inspect` says about a container of ours."""
     state, host = inspected["State"], inspected["HostConfig"]
     labels = inspected["Config"].get("Labels") or {}
@@ -47,7 +47,7 @@ def started_from(inspected: Mapping[str, Any]) -> Started:
     never_ran = status == "created"
     health = state.get("Health") or {}
     results = [each for each in health.get("Log") or () if status in _RUNNING or _came_to_a_result(each)] or [{}]
-    return Started(
+    return ContainerInfo(
         id=inspected["Id"],
         name=inspected["Name"].lstrip("/"),
         job=labels.get(LABEL_PREFIX + "job", ""),
@@ -102,7 +102,7 @@ def alien_label(inspected: Mapping[str, Any]) -> str:
     for key, fits in _FITTING.items():
         value = labels.get(LABEL_PREFIX + key)
         if value is not None and not fits.fullmatch(str(value)):
-            shown = str(value) if len(str(value)) <= MOST_SHOWN else f"{str(value)[:MOST_SHOWN]}…"
+            shown = str(value) if len(str(value)) <= MAX_SHOWN else f"{str(value)[:MAX_SHOWN]}…"
             return f"its label {LABEL_PREFIX}{key} is {shown!r}"
     return ""
 

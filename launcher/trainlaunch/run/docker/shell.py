@@ -13,7 +13,15 @@ from trainlaunch.job.reserved import LABEL_PREFIX
 from trainlaunch.plan.launch_plan import LaunchPlan
 from trainlaunch.plan.names import shortened
 from trainlaunch.run.base.backend import Say
-from trainlaunch.run.base.container_shell import MARK, Command, Size, alive, hold_argv, lifeline_argv, marked_argv
+from trainlaunch.run.base.container_shell import (
+    MARK,
+    Command,
+    TerminalSize,
+    alive,
+    hold_argv,
+    lifeline_argv,
+    marked_argv,
+)
 from trainlaunch.run.base.run_query import OWNER_KEY, own_name
 from trainlaunch.run.docker.backend import DockerBackend
 from trainlaunch.run.docker.checks import start_refused
@@ -71,7 +79,7 @@ class EngineCommand:
         found: socket.socket = getattr(self._socket, "_sock", self._socket)
         return found
 
-    def resize(self, size: Size) -> None:
+    def resize(self, size: TerminalSize) -> None:
         """Tell its terminal a size; it may not have one yet, or no more."""
         with contextlib.suppress(EngineRefused), self._engine.attempting("resize a terminal") as client:
             client.exec_resize(self._id, height=size.rows, width=size.columns)

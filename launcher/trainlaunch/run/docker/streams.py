@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, Generic, NamedTuple, TypeVar
 
 from trainlaunch.errors import TargetUnavailable
-from trainlaunch.run.base.backend import Chunk, Position, Started
+from trainlaunch.run.base.backend import Chunk, ContainerInfo, Position
 from trainlaunch.run.base.log_position import BytePosition
 from trainlaunch.run.base.stream import chunks_of
 from trainlaunch.run.docker.client import GONE, Engine, EngineRefused
@@ -32,21 +32,21 @@ KILL, END = "kill", "die"  # the engine's events
 END_LAG = 0.2  # seconds by which the engine may note an end after it
 
 
-class Seen(NamedTuple):
+class ContainerGlance(NamedTuple):
     """A look at a container: whether it has ended or is gone, and the time of its log's last line, empty for none."""
 
     ended: bool
     last: bytes = b""
 
 
-class Followed(Generic[T]):
+class FollowedStream(Generic[T]):
     """What a stream gives, until it ends or is given up, which `given_up` then says.
 
     After a look that found the container ended, or more in its log than at the look before, something is due: where
     nothing comes then the stream is given up, and likewise where the engine doesn't answer a look.
     """
 
-    def __init__(self, stream: Iterator[T], look: Callable[[], Seen]) -> None:
+    def __init__(self, stream: Iterator[T], look: Callable[[], ContainerGlance]) -> None:
         self.given_up = False
         self._stream, self._look = stream, look
         self._coming: queue.Queue[tuple[T, ...] | Exception] = queue.Queue(QUEUED)
@@ -74,7 +74,7 @@ class Followed(Generic[T]):
                 return
             yield item[0]
 
-    def _looked(self) -> Seen | None:
+    def _looked(self) -> ContainerGlance | None:
         try:
             return self._look()
         except TargetUnavailable:
@@ -95,7 +95,7 @@ class ContainerStreams:
 
     engine: Engine
 
-    def inspect(self, container: str) -> Started | None:
+    def inspect(self, container: str) -> ContainerInfo | None:
         """Describe a container by id or name."""
         raise NotImplementedError
 
@@ -109,7 +109,7 @@ class ContainerStreams:
     def wait(self, container: str) -> int | None:
         """Block until it is not running."""
         while True:
-            for code in Followed(self._waited(container), lambda: self.end_seen(container)):
+            for code in FollowedStream(self._waited(container), lambda: self.end_seen(container)):
                 return code
             now = self.inspect(container)
             if now is None or now.ended:
@@ -128,19 +128,19 @@ class ContainerStreams:
 
     def _log(self, container: str, *, follow: bool, **query: str | int) -> Iterator[Chunk]:
         chunks = self._opened_log(container, follow=follow, **query)
-        return iter(Followed(chunks, lambda: self.log_seen(container))) if follow else chunks
+        return iter(FollowedStream(chunks, lambda: self.log_seen(container))) if follow else chunks
 
     def _opened_log(self, container: str, *, follow: bool, **query: str | int) -> Iterator[Chunk]:
         with self.engine.attempting(f"read the log of container {container[:12]}") as client:
             response = self._stream(client.get, container, "logs", stdout=1, stderr=1, follow=int(follow), **query)
             yield from chunks_of(response, whole=not follow)
 
-    def end_seen(self, container: str) -> Seen:
+    def end_seen(self, container: str) -> ContainerGlance:
         """Look at a container's state."""
         now = self.inspect(container)
-        return Seen(now is None or now.ended)
+        return ContainerGlance(now is None or now.ended)
 
-    def log_seen(self, container: str) -> Seen:
+    def log_seen(self, container: str) -> ContainerGlance:
         """Look at a container's state and at its log's last line, of which the engine alone tells the time."""
         seen = self.end_seen(container)
         if seen.ended:
@@ -173,7 +173,7 @@ class AttachedSession:
 
     def chunks(self) -> Iterator[Chunk]:
         """Yield the output; a lost engine ends it like an end of the job, and exit_code then says None."""
-        attached = Followed(chunks_of(self._attached), lambda: self._streams.log_seen(self._container))
+        attached = FollowedStream(chunks_of(self._attached), lambda: self._streams.log_seen(self._container))
         yield from self._position.take(attached)
         if attached.given_up:
             with contextlib.suppress(TargetUnavailable):
@@ -182,7 +182,7 @@ class AttachedSession:
     def exit_code(self) -> int | None:
         """Return the code that the engine's wait answers."""
         with contextlib.suppress(TargetUnavailable, ValueError):
-            for answer in Followed(self._answered(), lambda: self._streams.end_seen(self._container)):
+            for answer in FollowedStream(self._answered(), lambda: self._streams.end_seen(self._container)):
                 code = json.loads(answer or b"{}").get("StatusCode")
                 return code if isinstance(code, int) else None
         return None
@@ -198,7 +198,7 @@ class AttachedSession:
         self._waiting.close()
 
 
-def signals_sent(engine: Engine, container: Started) -> tuple[int, ...]:
+def signals_sent(engine: Engine, container: ContainerInfo) -> tuple[int, ...]:
     """Return the signals of the engine's kill events, in order; it remembers the last 256 events of all kinds.
 
     It notes a kill before the end that it causes, and an end before it describes the container as ended: what follows
@@ -206,19 +206,19 @@ def signals_sent(engine: Engine, container: Started) -> tuple[int, ...]:
     """
     if not container.finished:
         return ()
-    kills = Followed(_kills(engine, container), lambda: _all_there(engine))
+    kills = FollowedStream(_kills(engine, container), lambda: _all_there(engine))
     attributes = [each.get("Actor", {}).get("Attributes", {}) for each in kills]
     return tuple(int(each["signal"]) for each in attributes if str(each.get("signal", "")).isdigit())
 
 
-def _all_there(engine: Engine) -> Seen:
+def _all_there(engine: Engine) -> ContainerGlance:
     """Learn how long the engine takes for an answer: the events were noted before the end was seen."""
     with engine.attempting("ping") as client:
         client.ping()
-    return Seen(ended=True)
+    return ContainerGlance(ended=True)
 
 
-def _kills(engine: Engine, container: Started) -> Iterator[dict[str, Any]]:
+def _kills(engine: Engine, container: ContainerInfo) -> Iterator[dict[str, Any]]:
     kinds = {"container": container.id, "event": [KILL, END]}
     since, until = f"{container.started:.6f}", f"{container.finished + END_LAG:.6f}"
     with engine.attempting("read events") as client:

@@ -15,7 +15,7 @@ from typing import Any
 
 from trainlaunch.diagnostics import Diagnostic
 from trainlaunch.errors import TargetUnavailable
-from trainlaunch.run.base.clock import WORLD, Clock
+from trainlaunch.run.base.clock import SYSTEM_CLOCK, Clock
 from trainlaunch.run.kubernetes.api_errors import (
     FORBIDDEN,
     HTTP_BAD_REQUEST,
@@ -32,15 +32,15 @@ from trainlaunch.run.kubernetes.execution import ExecRefused, Execution, exec_re
 from trainlaunch.run.kubernetes.kubeconfig import Access
 
 CONNECT_SECONDS, READ_SECONDS, EXEC_SECONDS = 10.0, 30.0, 20.0
-MOST_TRIES = 6
-LONGEST_PAUSE = 30.0
+MAX_TRIES = 6
+MAX_PAUSE = 30.0
 Query = Sequence[tuple[str, str]]
 
 
 class Cluster:
     """An API server and the namespace that is meant; threads may share it. Who waits for it waits by its clock."""
 
-    def __init__(self, access: Access, namespace: str, clock: Clock = WORLD) -> None:
+    def __init__(self, access: Access, namespace: str, clock: Clock = SYSTEM_CLOCK) -> None:
         self.access = access
         self.namespace = namespace
         self.clock = clock
@@ -96,7 +96,7 @@ class Cluster:
 
     def _answered(self, method: str, path: str, query: Query, what: str, body: Any, read_seconds: float) -> Any:
         logged_in_again = False
-        for attempt in range(1, MOST_TRIES + 1):
+        for attempt in range(1, MAX_TRIES + 1):
             answer = self._sent(method, path, query, body, read_seconds)
             if answer.status < HTTP_BAD_REQUEST:
                 return answer
@@ -107,7 +107,7 @@ class Cluster:
                 self._forget()
                 continue
             pause = _asked_pause(answer, method)
-            if pause is None or attempt == MOST_TRIES:
+            if pause is None or attempt == MAX_TRIES:
                 raise refused
             time.sleep(self.clock.real(pause))
         raise AssertionError("the last try returns or raises")
@@ -270,7 +270,7 @@ def _asked_pause(answer: Any, method: str) -> float | None:
     overloaded = answer.status == HTTP_TOO_MANY or (answer.status >= HTTP_SERVER_ERROR and stated)
     if not overloaded and not (answer.status >= HTTP_SERVER_ERROR and method == "GET"):
         return None
-    return min(float(stated), LONGEST_PAUSE) if stated.isdigit() else 1.0
+    return min(float(stated), MAX_PAUSE) if stated.isdigit() else 1.0
 
 
 def _warning(header: str) -> str:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from trainlaunch.diagnostics import Diagnostic
 from trainlaunch.errors import TargetUnavailable
-from trainlaunch.run.base.backend import ShmReading, Started
+from trainlaunch.run.base.backend import ContainerInfo, ShmReading
 from trainlaunch.run.base.shm_reading import read_from_health
 from trainlaunch.run.kubernetes.api_errors import FORBIDDEN
 from trainlaunch.run.kubernetes.client import Cluster
@@ -15,7 +15,7 @@ from trainlaunch.run.kubernetes.execution import ExecRefused
 from trainlaunch.run.kubernetes.pods import Pod
 
 if TYPE_CHECKING:
-    from trainlaunch.diagnose.base.container_snapshot import Look
+    from trainlaunch.diagnose.base.container_snapshot import ContainerSnapshot
 
 SAMPLE_SECONDS = 20.0
 FAILURES_UNTIL_SAID = 3
@@ -28,12 +28,12 @@ def read_shm(cluster: Cluster, pod: Pod) -> ShmReading | None:
     return read_from_health(cluster.execute(pod.name, pod.container, pod.health_command))
 
 
-def look_inside(cluster: Cluster, pod: Pod, say: Callable[[str], None]) -> Look | None:
+def look_inside(cluster: Cluster, pod: Pod, say: Callable[[str], None]) -> ContainerSnapshot | None:
     """Look at a pod's processes by a command inside; None where that is not possible, which is said."""
-    from trainlaunch.run.base.live_snapshot import command, read_look
+    from trainlaunch.run.base.live_snapshot import command, read_snapshot
 
     try:
-        return read_look(cluster.execute(pod.name, pod.container, command()))
+        return read_snapshot(cluster.execute(pod.name, pod.container, command()))
     except ExecRefused as cause:
         say(f"pod {pod.name} can't be looked into: {cause}")
         return None
@@ -69,6 +69,6 @@ class PodShm:
         self._failures = 0
         return reading
 
-    def checked(self, container: str) -> Started | None:
+    def checked(self, container: str) -> ContainerInfo | None:
         """Return nothing: a pod's health comes from its own events."""
         return None

@@ -25,10 +25,10 @@ from trainlaunch.run.kubernetes.objects import (
     Reference,
     create,
     delete,
-    found,
-    listed,
-    own,
+    get_object,
+    list_objects,
     reference_of,
+    set_owner_reference,
     try_out,
     wait_until_gone,
 )
@@ -89,7 +89,7 @@ class Launch:
         for document in self.documents:
             if self._waits_for_others(document):
                 place = reference_of(self.cluster, document)
-                taken += [place] if found(self.cluster, place) is not None else []
+                taken += [place] if get_object(self.cluster, place) is not None else []
                 continue
             try:
                 problems += self._tried(document)
@@ -125,7 +125,7 @@ class Launch:
         Raises TargetUnavailable (TL506) for what this user's `up` did not make, and (TL529) where it does not go.
         """
         for place in taken:
-            thing = found(self.cluster, place)
+            thing = get_object(self.cluster, place)
             same = thing is not None and _labels(thing).get(JOB_LABEL) == self._job.name
             if thing is not None and not (same and self._me.owns(thing)):
                 raise TargetUnavailable([self._name_taken(place)])
@@ -134,7 +134,7 @@ class Launch:
             delete(self.cluster, place)
         wait_until_gone(
             self.cluster,
-            lambda: [place for place in taken if found(self.cluster, place) is not None],
+            lambda: [place for place in taken if get_object(self.cluster, place) is not None],
             grace=self._job.stop_grace_period,
             say=say,
         )
@@ -169,7 +169,9 @@ class Launch:
             (each["kind"], each["metadata"]["name"]) for each in self.documents if each["kind"] in workloads()
         )
         selector = pods_selector(self._job.name, kind, name)
-        return frozenset(thing["metadata"].get("uid", "") for _, thing in listed(self.cluster, POD.name, selector))
+        return frozenset(
+            thing["metadata"].get("uid", "") for _, thing in list_objects(self.cluster, POD.name, selector)
+        )
 
     def _waits_for_others(self, document: Object) -> bool:
         """Whether its controller refuses it while the objects before it are not there: it is tried out after them."""
@@ -184,7 +186,7 @@ class Launch:
     def _hand_over(self, part: Reference, main: Reference, thing: Object) -> None:
         """Make the run own an object that serves it, so that it goes with it, whoever deletes that one, or its ttl."""
         try:
-            own(self.cluster, part, main, thing)
+            set_owner_reference(self.cluster, part, main, thing)
         except LaunchError as cause:
             self._say(f"{part} does not belong to {main}, and only `trainlaunch down` removes it: {cause}")
 
@@ -198,7 +200,7 @@ class Launch:
 
     def _name_taken(self, place: Reference) -> Diagnostic:
         cluster, job = self.cluster, self._job.name
-        thing = found(cluster, place) or {}
+        thing = get_object(cluster, place) or {}
         labels = _labels(thing)
         if labels.get(JOB_LABEL) != job:
             owner = f"job {labels[JOB_LABEL]}" if JOB_LABEL in labels else "something that trainlaunch did not make"

@@ -27,7 +27,7 @@ UNKNOWN_SECONDS_UNTIL_SAID, UNKNOWN_SECONDS_OF_ENDED = 5.0, 15.0
 Say = Callable[[str], None]
 
 
-class Seen:
+class LineDeduplicator:
     """Which lines were printed, as far back as the API may send again."""
 
     def __init__(self) -> None:
@@ -97,7 +97,7 @@ class PodLog:
         self._before = part.since is not None
         self._first: int | None = None  # nanoseconds of the first line of a tail
         self._resumed = False
-        self._seen = Seen()
+        self._seen = LineDeduplicator()
         self._remarks: set[bytes] = set()
         self._unknown_since: float | None = None
         self._unknown_said = False

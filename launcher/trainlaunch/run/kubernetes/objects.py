@@ -101,7 +101,7 @@ def create(cluster: Cluster, document: Object) -> Object:
             time.sleep(cluster.clock.real(POLL_SECONDS))
         except ApiRefused as refused:
             if refused.status == HTTP_CONFLICT and lost:
-                return found(cluster, place) or document
+                return get_object(cluster, place) or document
             raise
         else:
             return made
@@ -111,7 +111,7 @@ def _strictly() -> Query:
     return (("fieldManager", FIELD_MANAGER), ("fieldValidation", "Strict"))
 
 
-def found(cluster: Cluster, place: Reference) -> Object | None:
+def get_object(cluster: Cluster, place: Reference) -> Object | None:
     """Return an object as it is now; None where there is none."""
     try:
         got: Object = cluster.get(place.own_path, what=f"read {place}")
@@ -122,7 +122,7 @@ def found(cluster: Cluster, place: Reference) -> Object | None:
     return got
 
 
-class Unlisted:
+class ForbiddenKinds:
     """Kinds that this user may not list, collected to be said in one line where that may be why nothing was found.
 
     A role of a namespace seldom names kinds that its cluster doesn't even have.
@@ -137,8 +137,8 @@ class Unlisted:
         return f"you may not list {kinds} in {cluster.words}, so they are not looked at" if kinds else ""
 
 
-def listed(
-    cluster: Cluster, kind: str, selector: str, *, unlisted: Unlisted | None = None
+def list_objects(
+    cluster: Cluster, kind: str, selector: str, *, unlisted: ForbiddenKinds | None = None
 ) -> Iterator[tuple[Reference, Object]]:
     """Yield the objects of a kind that carry labels; none where the cluster lacks the kind.
 
@@ -180,7 +180,7 @@ def delete(cluster: Cluster, place: Reference, *, grace: int | None = None) -> N
             raise
 
 
-def own(cluster: Cluster, part: Reference, main: Reference, thing: Object) -> None:
+def set_owner_reference(cluster: Cluster, part: Reference, main: Reference, thing: Object) -> None:
     """Make the object `thing`, at `main`, the owner of another one, which then goes when it goes."""
     owner = {
         "apiVersion": objects()[main.kind].api_version,
@@ -238,6 +238,6 @@ def pods_path(cluster: Cluster) -> str:
     return collection(POD.api_version, POD.plural, cluster.namespace)
 
 
-def owned(thing: Object) -> bool:
+def has_controller(thing: Object) -> bool:
     """Whether another object made this one and takes it along when it goes."""
     return any(each.get("controller") for each in (thing.get("metadata") or {}).get("ownerReferences") or ())

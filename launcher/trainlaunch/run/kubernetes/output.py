@@ -58,7 +58,7 @@ class Output:
         """Begin to read what has begun to run."""
         for pod in pods:
             if pod.uid not in self._threads and (pod.state == "running" or pod.ran):
-                self.logs[pod.uid] = Log(self._console.hangs, self._console.say)
+                self.logs[pod.uid] = Log(self._console.detect_hang, self._console.say)
                 thread = threading.Thread(target=self._read, args=(pod, self._part), daemon=True)
                 self._threads[pod.uid] = thread
                 thread.start()

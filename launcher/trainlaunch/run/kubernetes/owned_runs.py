@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from trainlaunch.run.kubernetes.client import Cluster
 from trainlaunch.run.kubernetes.identity import Identity, owner_of, who_am_i
-from trainlaunch.run.kubernetes.objects import Unlisted
+from trainlaunch.run.kubernetes.objects import ForbiddenKinds
 from trainlaunch.run.kubernetes.runs import ClusterRun, all_runs
 
 _HASHED = re.compile(r".-([0-9a-f]{8})$")
@@ -61,7 +61,7 @@ class OwnedRun(NamedTuple):
         return self.run.result.state
 
 
-def owned_runs(cluster: Cluster, unlisted: Unlisted) -> tuple[OwnedRun, ...]:
+def owned_runs(cluster: Cluster, unlisted: ForbiddenKinds) -> tuple[OwnedRun, ...]:
     """Return the runs of all jobs in the namespace, newest first; `unlisted` gets the kinds that may not be listed."""
     runs = all_runs(cluster, None, unlisted)
     me = who_am_i(cluster)

@@ -36,7 +36,7 @@ PATIENCE: Mapping[str, int] = {
     **dict.fromkeys(("FailedMount", "FailedAttachVolume", "FailedCreatePodSandBox"), 600),  # a lost node's disk: 6 min
     **dict.fromkeys(("creating", "pulling"), 3600),
 }
-LONGEST_PATIENCE = 24 * 3600
+MAX_PATIENCE = 24 * 3600
 _NO_SUCH_IMAGE = re.compile(
     r"not found|manifest unknown|does not exist|denied|unauthorized|no match for platform|invalid reference", re.I
 )
@@ -61,7 +61,7 @@ class Wait:
     @property
     def patience(self) -> int:
         """For how many seconds it is waited for: its grace, else what it may take by itself."""
-        return PATIENCE.get(self.reason, LONGEST_PATIENCE) if self.grace is None else self.grace
+        return PATIENCE.get(self.reason, MAX_PATIENCE) if self.grace is None else self.grace
 
     @property
     def given_up(self) -> str:

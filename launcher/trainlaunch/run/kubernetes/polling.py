@@ -13,7 +13,7 @@ from trainlaunch.errors import TargetUnavailable
 from trainlaunch.job.spec import JobSpec
 from trainlaunch.kinds import JOB, workloads
 from trainlaunch.run.kubernetes.client import Cluster
-from trainlaunch.run.kubernetes.objects import Object, found, listed
+from trainlaunch.run.kubernetes.objects import Object, get_object, list_objects
 from trainlaunch.run.kubernetes.pending import Reasons, Wait
 from trainlaunch.run.kubernetes.pod_watch import PodWatch, passes
 from trainlaunch.run.kubernetes.pods import Pod
@@ -79,7 +79,7 @@ class WorkloadPoller:
 
     def _look(self) -> Observed:
         pods = self._watch.pods()
-        main = found(self._cluster, self._run.main)
+        main = get_object(self._cluster, self._run.main)
         uid = self._run.thing["metadata"].get("uid")
         if main is not None and uid is not None and main["metadata"].get("uid") != uid:
             main = None  # somebody made another one of that name
@@ -98,7 +98,7 @@ class WorkloadPoller:
         """Return a failed workload; a JobSet's own condition only says that a Job failed, so that Job's is taken."""
         if workloads()[self._run.main.kind].levels <= JOB.levels:
             return main
-        for _, job in listed(self._cluster, JOB.name, self._run.selector):
+        for _, job in list_objects(self._cluster, JOB.name, self._run.selector):
             failed = [each for each in (job.get("status") or {}).get("conditions") or () if each["type"] == "Failed"]
             if failed and "Deadline" in str(failed[0].get("reason")):
                 return {**main, "status": {**main["status"], "conditions": failed}}

@@ -15,12 +15,12 @@ from trainlaunch.run.kubernetes.client import Cluster
 from trainlaunch.run.kubernetes.identity import OWNER_KEY, Identity
 from trainlaunch.run.kubernetes.objects import (
     JOB_LABEL,
+    ForbiddenKinds,
     Object,
     Reference,
-    Unlisted,
     delete,
-    listed,
-    owned,
+    has_controller,
+    list_objects,
     wait_until_gone,
 )
 from trainlaunch.run.kubernetes.runs import ClusterRun, all_runs, made_by, no_such_run, planned_pods, result_of
@@ -39,7 +39,7 @@ def remove_runs(cluster: Cluster, runs: Sequence[ClusterRun], say: Say) -> None:
     """
     for job in dict.fromkeys(each.job for each in runs):
         chosen = {each.main.name for each in runs if each.job == job}
-        kept = {each.main.name for each in all_runs(cluster, job, Unlisted())} - chosen
+        kept = {each.main.name for each in all_runs(cluster, job, ForbiddenKinds())} - chosen
         owners = {_owner(each.thing) for each in runs if each.job == job}
         _remove(cluster, job, functools.partial(_goes, chosen, kept, owners), say)
 
@@ -49,7 +49,7 @@ def _goes(chosen: set[str], kept: set[str], owners: set[str], place: Reference, 
     return name in chosen if name else not kept and _owner(thing) in owners
 
 
-def remove_left(cluster: Cluster, job: str, owners: Collection[str] | None, say: Say) -> None:
+def remove_orphans(cluster: Cluster, job: str, owners: Collection[str] | None, say: Say) -> None:
     """Delete what runs of a job that are gone have left, as its Service: of some owners, or with None of all.
 
     Raises TargetUnavailable (TL510) where there is nothing, and (TL529) where something does not go.
@@ -61,7 +61,7 @@ def remove_left(cluster: Cluster, job: str, owners: Collection[str] | None, say:
 def _remove(cluster: Cluster, job: str, goes: Callable[[Reference, Object], bool], say: Say) -> bool:
     """Delete the objects of a job that go, and wait for it; returns whether there were any."""
     selector = f"{JOB_LABEL}={job}"
-    unlisted = Unlisted()
+    unlisted = ForbiddenKinds()
     made = [each for each in made_by(cluster, selector, unlisted) if goes(*each)]
     if not made:
         return False
@@ -87,7 +87,9 @@ def _remove(cluster: Cluster, job: str, goes: Callable[[Reference, Object], bool
 def _parts_of(made: Made) -> set[str]:
     """Return the kinds, as the API spells them, of what came with workloads and is none."""
     kinds = [
-        (workloads()[place.kind], thing) for place, thing in made if place.kind in workloads() and not owned(thing)
+        (workloads()[place.kind], thing)
+        for place, thing in made
+        if place.kind in workloads() and not has_controller(thing)
     ]
     parts = {part.plural for kind, _ in kinds for part in kind.parts}
     return parts | {SERVICE.plural for kind, thing in kinds if kind.own_service and planned_pods(thing) > 1}
@@ -107,10 +109,10 @@ def remove_expired(cluster: Cluster, me: Identity, say: Say) -> None:
     """Delete the user's Pods that ended longer than their ttl_after_finished ago; a Job has a controller for it."""
     if not me.name:
         return
-    for place, thing in listed(cluster, POD.name, f"{JOB_LABEL},{OWNER_KEY}={me.hash}"):
+    for place, thing in list_objects(cluster, POD.name, f"{JOB_LABEL},{OWNER_KEY}={me.hash}"):
         stated = (thing["metadata"].get("annotations") or {}).get(TTL_ANNOTATION, "")
         ttl = whole_number(stated)
-        if ttl is None or owned(thing) or not me.owns(thing):
+        if ttl is None or has_controller(thing) or not me.owns(thing):
             continue
         result = result_of(thing)
         if result.ended and result.finished + ttl <= time.time():
@@ -124,7 +126,7 @@ def _tops(made: Made) -> list[Reference]:
 
     def by_another(place: Reference, thing: Object) -> bool:
         if place.kind == POD.name or place.kind not in workloads():
-            return owned(thing)
+            return has_controller(thing)
         return any(each.get("uid") in uids for each in thing["metadata"].get("ownerReferences") or ())
 
     return [place for place, thing in made if not by_another(place, thing)]

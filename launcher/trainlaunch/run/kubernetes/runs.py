@@ -14,14 +14,14 @@ from trainlaunch.run.base.clock import seconds
 from trainlaunch.run.kubernetes.client import Cluster
 from trainlaunch.run.kubernetes.objects import (
     JOB_LABEL,
+    ForbiddenKinds,
     Object,
     Reference,
-    Unlisted,
     collection,
-    found,
+    get_object,
+    has_controller,
     is_everywhere,
-    listed,
-    owned,
+    list_objects,
     pods_path,
 )
 from trainlaunch.run.kubernetes.pods import Pod, first_to_fail, in_order, pod_from
@@ -107,30 +107,30 @@ def _of_pod(pod: Pod) -> Result:
 
 def pods_of_run(cluster: Cluster, run: ClusterRun) -> tuple[Pod, ...]:
     """Return the pods of a run that the cluster still knows, oldest first."""
-    return in_order(pod_from(thing) for _, thing in listed(cluster, POD.name, run.selector))
+    return in_order(pod_from(thing) for _, thing in list_objects(cluster, POD.name, run.selector))
 
 
 def pod_now(cluster: Cluster, pod: Pod) -> Pod | None:
     """Return a pod as it is now; None where the cluster has it no more, or another one of its name."""
-    thing = found(cluster, Reference(pods_path(cluster), POD.name, pod.name))
+    thing = get_object(cluster, Reference(pods_path(cluster), POD.name, pod.name))
     now = None if thing is None else pod_from(thing)
     return now if now is not None and now.uid == pod.uid else None
 
 
-def all_runs(cluster: Cluster, job: str | None, unlisted: Unlisted) -> tuple[ClusterRun, ...]:
+def all_runs(cluster: Cluster, job: str | None, unlisted: ForbiddenKinds) -> tuple[ClusterRun, ...]:
     """Return the runs of one job, or of all, newest first; `unlisted` gets the kinds that may not be listed."""
     selector = JOB_LABEL if job is None else f"{JOB_LABEL}={job}"
     runs = []
     for kind in workloads():
-        for place, thing in listed(cluster, kind, selector, unlisted=None if is_everywhere(kind) else unlisted):
-            if not owned(thing):
+        for place, thing in list_objects(cluster, kind, selector, unlisted=None if is_everywhere(kind) else unlisted):
+            if not has_controller(thing):
                 runs.append(ClusterRun(thing["metadata"]["labels"][JOB_LABEL], place, thing))
     return tuple(sorted(runs, key=lambda run: run.created, reverse=True))
 
 
 def no_such_run(cluster: Cluster, job: str, say: Say) -> Diagnostic:
     """Return the error for a job that has nothing in the namespace, after a line on kinds that were not looked at."""
-    unlisted = Unlisted()
+    unlisted = ForbiddenKinds()
     known = {run.job for run in all_runs(cluster, None, unlisted)}
     if unlisted.plurals:
         say(unlisted.line(cluster))
@@ -139,12 +139,12 @@ def no_such_run(cluster: Cluster, job: str, say: Say) -> Diagnostic:
 
 
 def made_by(
-    cluster: Cluster, selector: str, unlisted: Unlisted, *, kinds: Iterable[str] | None = None
+    cluster: Cluster, selector: str, unlisted: ForbiddenKinds, *, kinds: Iterable[str] | None = None
 ) -> list[tuple[Reference, Object]]:
     """Return every object with some labels, of every kind that a rendering may hold, workloads first."""
     made: list[tuple[Reference, Object]] = []
     for kind in objects() if kinds is None else kinds:
-        made += listed(cluster, kind, selector, unlisted=None if is_everywhere(kind) else unlisted)
+        made += list_objects(cluster, kind, selector, unlisted=None if is_everywhere(kind) else unlisted)
     return made
 
 
@@ -154,7 +154,7 @@ def runs_several(cluster: Cluster, thing: Object) -> bool:
     reference = spec.get("runtimeRef") or {}
     if reference.get("kind") == TRAINING_RUNTIME.name:
         path = collection(TRAINING_RUNTIME.api_version, TRAINING_RUNTIME.plural, cluster.namespace)
-        runtime = found(cluster, Reference(path, TRAINING_RUNTIME.name, str(reference.get("name")))) or {}
+        runtime = get_object(cluster, Reference(path, TRAINING_RUNTIME.name, str(reference.get("name")))) or {}
         policy = (runtime.get("spec") or {}).get("mlPolicy") or {}
         spec = {"trainer": {"numNodes": policy.get("numNodes"), **(spec.get("trainer") or {})}}
     return planned_pods({**thing, "spec": spec}) > 1

@@ -16,20 +16,37 @@ from trainlaunch.kinds import JOB, POD
 from trainlaunch.plan.launch_plan import LaunchPlan
 from trainlaunch.plan.names import shortened
 from trainlaunch.run.base.backend import Say
-from trainlaunch.run.base.container_shell import MARK, Command, Size, alive, hold_argv, lifeline_argv, marked_argv
+from trainlaunch.run.base.container_shell import (
+    MARK,
+    Command,
+    TerminalSize,
+    alive,
+    hold_argv,
+    lifeline_argv,
+    marked_argv,
+)
 from trainlaunch.run.kubernetes.api_errors import REFUSED, ApiRefused
 from trainlaunch.run.kubernetes.client import Cluster
 from trainlaunch.run.kubernetes.execution import Execution
 from trainlaunch.run.kubernetes.field_lookup import refusals
 from trainlaunch.run.kubernetes.identity import Identity, who_am_i
 from trainlaunch.run.kubernetes.launch import documents_of
-from trainlaunch.run.kubernetes.objects import POLL_SECONDS, Object, Reference, create, delete, found, listed, try_out
+from trainlaunch.run.kubernetes.objects import (
+    POLL_SECONDS,
+    Object,
+    Reference,
+    create,
+    delete,
+    get_object,
+    list_objects,
+    try_out,
+)
 from trainlaunch.run.kubernetes.pending import Reasons
 from trainlaunch.run.kubernetes.pods import Pod, pod_from
 from trainlaunch.run.kubernetes.runs import result_of
 
 SHELL_LABEL, SHELL_OWNER = (KUBERNETES_LABEL_PREFIX + each for each in ("shell", "shell-owner"))
-LONGEST_SECONDS = 12 * 3600  # after which the cluster itself ends a shell, should nothing else have
+MAX_SECONDS = 12 * 3600  # after which the cluster itself ends a shell, should nothing else have
 STDIN, STDOUT, STDERR, STATUS, RESIZE, CLOSE = 0, 1, 2, 3, 4, 255
 
 
@@ -57,7 +74,7 @@ class PodCommand:
         if self._execution.can_close_input:
             self._execution.send(bytes([CLOSE, STDIN]))
 
-    def resize(self, size: Size) -> None:
+    def resize(self, size: TerminalSize) -> None:
         """Tell its terminal a size."""
         words = json.dumps({"Width": size.columns, "Height": size.rows})
         self._execution.send(bytes([RESIZE]) + words.encode())
@@ -135,7 +152,7 @@ def _document(cluster: Cluster, plan: LaunchPlan, token: str, me: Identity) -> d
     document["spec"] |= {
         "backoffLimit": 0,
         "ttlSecondsAfterFinished": 0,
-        "activeDeadlineSeconds": LONGEST_SECONDS,
+        "activeDeadlineSeconds": MAX_SECONDS,
     }
     document["spec"].pop("podFailurePolicy", None)
     _hold(template["spec"], token)
@@ -175,11 +192,11 @@ def _running_pod(cluster: Cluster, place: Reference, made: Object, plan: LaunchP
     reasons = Reasons(cluster, place, plan.job)
     since: dict[str, float] = {}
     while True:
-        pods = [pod_from(thing) for _, thing in listed(cluster, POD.name, f"{JOB.pod_label}={place.name}")]
+        pods = [pod_from(thing) for _, thing in list_objects(cluster, POD.name, f"{JOB.pod_label}={place.name}")]
         running = [pod for pod in pods if pod.state == "running"]
         if running:
             return running[0]
-        main = found(cluster, place)
+        main = get_object(cluster, place)
         if main is None or result_of({**main, "kind": place.kind}).ended:
             words = "" if main is None else result_of({**main, "kind": place.kind}).words
             raise TargetUnavailable([_not_running(cluster, place, words or "it is gone")])

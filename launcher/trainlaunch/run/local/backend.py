@@ -15,7 +15,7 @@ from trainlaunch.diagnostics import Diagnostic
 from trainlaunch.errors import TargetUnavailable
 from trainlaunch.plan.launch_plan import LaunchPlan
 from trainlaunch.rules.plan.target_effects import not_applied_on_a_host
-from trainlaunch.run.base.backend import Chunk, Position, Say, Session, ShmReading, Started
+from trainlaunch.run.base.backend import Chunk, ContainerInfo, Position, Say, Session, ShmReading
 from trainlaunch.run.base.log_position import TimePosition
 from trainlaunch.run.base.own_checks import OwnChecks
 from trainlaunch.run.base.private_files import UnusableState, state_root
@@ -25,13 +25,13 @@ from trainlaunch.run.local.checks import comparison, local_findings
 from trainlaunch.run.local.follow import LocalSession, frames_of, recorded_code, wait_for_end
 from trainlaunch.run.local.log import part_of_log
 from trainlaunch.run.local.process_spec import process_spec, start_keeper
-from trainlaunch.run.local.processes import Identity, kill_marked, send
+from trainlaunch.run.local.processes import ProcessIdentity, kill_marked, send
 from trainlaunch.run.local.record import Facts, describe, described, identities, run_pids, state_of
 from trainlaunch.run.local.shm import read_host_shm, remove_own_folder, run_id
 from trainlaunch.run.local.state import RunFolder, make_root, refuse_alien_state, state_is_writable
 
 if TYPE_CHECKING:
-    from trainlaunch.diagnose.base.container_snapshot import Look
+    from trainlaunch.diagnose.base.container_snapshot import ContainerSnapshot
 
 NO_PERMISSION = "TL502"
 NOT_STARTED = "TL508"
@@ -49,7 +49,7 @@ class LocalBackend:
         self._plans: dict[str, LaunchPlan] = {}
         self._say = say
         self._checks = OwnChecks()
-        self._begun: dict[str, tuple[Identity, Facts]] = {}  # what stops a run whose folder somebody removed
+        self._begun: dict[str, tuple[ProcessIdentity, Facts]] = {}  # what stops a run whose folder somebody removed
 
     def prepare(self, plan: LaunchPlan, say: Say) -> None:
         """Check this host, then the name; say once what has no effect here."""
@@ -144,11 +144,11 @@ class LocalBackend:
             raise TargetUnavailable([_not_ours(state, number)]) from refused
         return True
 
-    def inspect(self, container: str) -> Started | None:
+    def inspect(self, container: str) -> ContainerInfo | None:
         """Describe a run; the health command is run where it is running."""
         return self._usable(self._folder(container), health=True)
 
-    def checked(self, container: str) -> Started | None:
+    def checked(self, container: str) -> ContainerInfo | None:
         """Run the health command when the next check is due."""
         known = (self._folder(container).description() or {}).get("health") or {}
         if not self._checks.due(container, known.get("interval", 0)) or (state := self.inspect(container)) is None:
@@ -156,25 +156,25 @@ class LocalBackend:
         ill = self._checks.unhealthy(container, failed=state.health == "unhealthy", retries=known.get("retries", 1))
         return state if ill or state.health != "unhealthy" else None
 
-    def signals(self, container: Started) -> tuple[int, ...]:
+    def signals(self, container: ContainerInfo) -> tuple[int, ...]:
         """Return what was sent through trainlaunch; what `kill` sends leaves no trace on a host."""
         with contextlib.suppress(UnusableState):
             return self._folder(container.id).signals()
         return ()
 
-    def secrets(self, _container: Started) -> tuple[tuple[str, str], ...]:
+    def secrets(self, _container: ContainerInfo) -> tuple[tuple[str, str], ...]:
         """Return none: its keeper has taken them out of the log."""
         return ()
 
-    def expiring(self) -> tuple[Started, ...]:
+    def expiring(self) -> tuple[ContainerInfo, ...]:
         """Look through all: they are files."""
         return tuple(each for each in self.listed() if each.ttl is not None)
 
-    def runs(self, job: str | None = None, run: str | None = None) -> tuple[Started, ...]:
+    def runs(self, job: str | None = None, run: str | None = None) -> tuple[ContainerInfo, ...]:
         """Return the runs of this host, newest first; one that can't be used is said and left out."""
         return tuple(filter(None, (self.inspect(each.id) for each in self.listed(job) if run in {None, each.run})))
 
-    def listed(self, job: str | None = None) -> tuple[Started, ...]:
+    def listed(self, job: str | None = None) -> tuple[ContainerInfo, ...]:
         """Describe them without running their health commands."""
         refuse_alien_state(self._root)
         found = (self._usable(each) for each in self._folders() if job in {None, each.path.parent.name})
@@ -214,7 +214,7 @@ class LocalBackend:
         with contextlib.suppress(OSError):
             folder.path.parent.rmdir()
 
-    def read_shm(self, container: Started) -> ShmReading | None:
+    def read_shm(self, container: ContainerInfo) -> ShmReading | None:
         """Read the host's /dev/shm and the run's own share and workers."""
         folder = self._folder(container.id)
         pids = run_pids(folder)
@@ -222,7 +222,7 @@ class LocalBackend:
             return read_host_shm(pids, folder.peak()) if pids else None
         return None
 
-    def look(self, container: Started) -> Look | None:
+    def look(self, container: ContainerInfo) -> ContainerSnapshot | None:
         """Look at the run's processes on this host."""
         from trainlaunch.run.base.live_snapshot import look_here
 
@@ -240,7 +240,7 @@ class LocalBackend:
         except OSError:
             return []
 
-    def _usable(self, folder: RunFolder, *, health: bool = False) -> Started | None:
+    def _usable(self, folder: RunFolder, *, health: bool = False) -> ContainerInfo | None:
         """Return a run as it is now; None where it is gone, or can't be used, which is said."""
         try:
             return state_of(folder, health=health)
@@ -248,10 +248,10 @@ class LocalBackend:
             self._say(f"local run {folder.id} is left out: {why}; `rm -r {shlex.quote(str(folder.path))}` removes it")
             return None
 
-    def _holder(self, name: str) -> Started | None:
+    def _holder(self, name: str) -> ContainerInfo | None:
         return next((each for each in map(self._usable, self._folders()) if each and each.name == name), None)
 
-    def _move_away(self, holder: Started) -> None:
+    def _move_away(self, holder: ContainerInfo) -> None:
         folder = self._folder(holder.id)
         suffix = holder.run if holder.attempt == 1 else f"{holder.run}-{holder.attempt}"
         folder.describe({**(folder.description() or {}), "name": f"{holder.name}-{suffix}"})
@@ -267,7 +267,7 @@ class LocalBackend:
             yield
 
 
-def name_taken(plan: LaunchPlan, holder: Started) -> Diagnostic:
+def name_taken(plan: LaunchPlan, holder: ContainerInfo) -> Diagnostic:
     """Return the error for a name that another run holds (TL506)."""
     if holder.job == plan.job.name:
         return held_by_same_job(holder, plan.name)
@@ -288,7 +288,7 @@ def _not_started(plan: LaunchPlan, problem: str) -> Diagnostic:
     )
 
 
-def _not_ours(run: Started, number: int) -> Diagnostic:
+def _not_ours(run: ContainerInfo, number: int) -> Diagnostic:
     return Diagnostic(
         code=NO_PERMISSION,
         message=f"local run {run.name} can't be sent {signal.Signals(number).name}",

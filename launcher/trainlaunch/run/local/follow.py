@@ -21,7 +21,7 @@ REMOVAL_SECONDS = 2.0
 LOOK_SECONDS = 1.0  # between two looks at whether a run without an end still has someone to write it
 READ_BYTES = 256 * 1024
 STREAMS = frozenset({1, STDERR})
-LONGEST_FRAME = 1 << 20  # the keeper's own are at most 64 KiB
+MAX_FRAME = 1 << 20  # the keeper's own are at most 64 KiB
 
 
 class LocalSession:
@@ -128,7 +128,7 @@ def placed_frames(folder: RunFolder, *, follow: bool, start: int = 0) -> Iterato
             lost.extend(overflow.chunks() if follow else ())  # asked after: what is lost before a frame comes before it
             while len(pending) >= HEADER.size:
                 stream, length = HEADER.unpack_from(pending)
-                if stream not in STREAMS or length > LONGEST_FRAME:
+                if stream not in STREAMS or length > MAX_FRAME:
                     yield place, said(f"the log is damaged {len(pending)} bytes before byte {log.tell()}; it ends here")
                     return
                 if len(pending) < HEADER.size + length:

@@ -87,7 +87,7 @@ def _frame(stream: int, data: bytes) -> bytes:
     return HEADER.pack(stream, len(data)) + data
 
 
-class Keeper:
+class LocalKeeper:
     """One job from its start to its end."""
 
     def __init__(self, folder: RunFolder, spec: dict[str, Any]) -> None:
@@ -229,7 +229,7 @@ def main(folder: str) -> None:
         os._exit(0)
     _prctl(_CHILD_SUBREAPER, 1)
     try:
-        keeper = Keeper(RunFolder(Path(folder)), spec)
+        keeper = LocalKeeper(RunFolder(Path(folder)), spec)
     except OSError as refused:
         os.write(STDOUT, str(refused).encode())
         os._exit(1)

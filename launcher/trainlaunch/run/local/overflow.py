@@ -12,9 +12,9 @@ from collections.abc import Iterator
 
 from trainlaunch.run.base.backend import Chunk
 from trainlaunch.run.base.stream import HEADER, STDERR
-from trainlaunch.run.local.processes import Identity
+from trainlaunch.run.local.processes import ProcessIdentity
 
-MOST_BYTES = 8 << 20
+MAX_BYTES = 8 << 20
 _NUMBER = struct.Struct(">Q")
 
 
@@ -31,7 +31,7 @@ class Overflow:
         place = os.lseek(self.file, 0, os.SEEK_CUR)
         frame = _NUMBER.pack(offset) + frame
         try:
-            if place + len(frame) <= MOST_BYTES and os.write(self.file, frame) == len(frame):
+            if place + len(frame) <= MAX_BYTES and os.write(self.file, frame) == len(frame):
                 return
             self._begin()
             os.write(self.file, frame)
@@ -49,7 +49,7 @@ class Overflow:
 class OverflowReader:
     """A follower's end; what was there at its beginning is what the log lacks too."""
 
-    def __init__(self, keeper: Identity, number: int) -> None:
+    def __init__(self, keeper: ProcessIdentity, number: int) -> None:
         self._keeper = keeper
         self._path = f"/proc/{keeper.pid}/fd/{number}"
         self._round = 0
@@ -72,7 +72,7 @@ class OverflowReader:
             return
         if now != _NUMBER.pack(self._round):
             self._round, self._place = _NUMBER.unpack(now)[0], _NUMBER.size
-        data = os.pread(file, MOST_BYTES, self._place)
+        data = os.pread(file, MAX_BYTES, self._place)
         if os.pread(file, _NUMBER.size, 0) != now:
             return  # it has begun anew meanwhile; the next call reads it
         before = _NUMBER.size + HEADER.size

@@ -16,7 +16,7 @@ _STATE, _PARENT, _START = 0, 1, 19  # fields of /proc/PID/stat after the command
 
 
 @dataclass(frozen=True, slots=True)
-class Identity:
+class ProcessIdentity:
     """One process for good: `start` is in clock ticks since the boot `boot`."""
 
     pid: int
@@ -35,12 +35,12 @@ class Identity:
         )
 
 
-def identity_of(pid: int) -> Identity:
+def identity_of(pid: int) -> ProcessIdentity:
     """Return the identity of a process that is there; raises ProcessLookupError."""
     fields = _stat(pid)
     if not fields:
         raise ProcessLookupError(pid)
-    return Identity(pid, int(fields[_START]), boot_id())
+    return ProcessIdentity(pid, int(fields[_START]), boot_id())
 
 
 def boot_id() -> str:
@@ -48,7 +48,7 @@ def boot_id() -> str:
     return (PROC / "sys/kernel/random/boot_id").read_text().strip()
 
 
-def send(process: Identity, number: int) -> None:
+def send(process: ProcessIdentity, number: int) -> None:
     """Send a signal to a process if it still runs; raises PermissionError where it has become another user's."""
     if process.alive:
         with contextlib.suppress(ProcessLookupError):

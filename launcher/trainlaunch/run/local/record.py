@@ -13,11 +13,11 @@ from typing import Any
 from trainlaunch.container.preflight import health_text
 from trainlaunch.plan.launch_plan import LaunchPlan
 from trainlaunch.plan.planned import Planned, planned_of
-from trainlaunch.run.base.backend import Started
+from trainlaunch.run.base.backend import ContainerInfo
 from trainlaunch.run.base.gpu_labels import GPUS, held_by
 from trainlaunch.run.base.private_files import UnusableState
 from trainlaunch.run.base.run_query import MEASURES, OWNER_KEY, own_name
-from trainlaunch.run.local.processes import Identity, boot_id, descendants, identity_of, marked
+from trainlaunch.run.local.processes import ProcessIdentity, boot_id, descendants, identity_of, marked
 from trainlaunch.run.local.shm import RUN_ID, run_id
 from trainlaunch.run.local.state import RunFolder
 from trainlaunch.targets import LOCAL
@@ -82,7 +82,7 @@ def described(folder: RunFolder) -> Facts | None:
     return None if known is None else Facts(known["stop_signal"], known["grace"])
 
 
-def state_of(folder: RunFolder, *, health: bool = False) -> Started | None:
+def state_of(folder: RunFolder, *, health: bool = False) -> ContainerInfo | None:
     """Return what is true of a run now; None where its folder is gone or belongs to another host.
 
     With `health` its health command is run. Raises UnusableState where a file of it is another user's or damaged.
@@ -94,14 +94,14 @@ def state_of(folder: RunFolder, *, health: bool = False) -> Started | None:
         raise UnusableState("run.json is of another version of trainlaunch") from other
 
 
-def _state(folder: RunFolder, known: dict[str, Any], *, health: bool) -> Started:
+def _state(folder: RunFolder, known: dict[str, Any], *, health: bool) -> ContainerInfo:
     started = folder.started()
     status, error = _status(folder, known, started)
     ended = folder.ended()
     healthy, said = _health(known, started[2]) if health and started and status == "running" else ("", "")
     if ended and (peak := folder.peak()).held:  # as an engine keeps the last line of its health check
         said = f"shm used=0 peak={peak.held} size=0 peak_workers={peak.workers or 0} largest={peak.largest}"
-    return Started(
+    return ContainerInfo(
         id=folder.id,
         name=known["name"],
         job=known["job"],
@@ -131,11 +131,11 @@ def _state(folder: RunFolder, known: dict[str, Any], *, health: bool) -> Started
 
 
 def _status(
-    folder: RunFolder, known: dict[str, Any], started: tuple[Identity, Identity, float] | None
+    folder: RunFolder, known: dict[str, Any], started: tuple[ProcessIdentity, ProcessIdentity, float] | None
 ) -> tuple[str, str]:
     """Return status and error. The end is looked for after the keeper, which records it as its last act."""
     if started is None:
-        alive = Identity(**known["creator"]).alive
+        alive = ProcessIdentity(**known["creator"]).alive
         return "created", "" if alive or folder.started() else NEVER_STARTED
     keeper, first, _ = started
     if folder.ended() is not None:
@@ -174,7 +174,7 @@ def _health(known: dict[str, Any], started: float) -> tuple[str, str]:
     return "starting" if time.time() - started < check["start_period"] else "unhealthy", said
 
 
-def identities(folder: RunFolder) -> tuple[Identity, Identity] | None:
+def identities(folder: RunFolder) -> tuple[ProcessIdentity, ProcessIdentity] | None:
     """Return the keeper and the job's first process; None where no record of ours tells them."""
     with contextlib.suppress(UnusableState):
         if (started := folder.started()) is not None:

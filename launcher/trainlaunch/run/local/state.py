@@ -34,10 +34,10 @@ from trainlaunch.run.base.private_files import (
     replace_record,
     sealed,
 )
-from trainlaunch.run.local.processes import Identity
+from trainlaunch.run.local.processes import ProcessIdentity
 
 PAGE = 4096
-MOST_DIGITS = 9
+MAX_DIGITS = 9
 REREAD_SECONDS = 0.01
 
 
@@ -74,18 +74,18 @@ class RunFolder:
             refuse_open(self.path)
         return read_record(self.path / "run.json")
 
-    def start(self, keeper: Identity, process: Identity, started: float, overflow: int = -1) -> None:
+    def start(self, keeper: ProcessIdentity, process: ProcessIdentity, started: float, overflow: int = -1) -> None:
         """Record who runs it, and the keeper's descriptor of its overflow; raises OSError where the folder is gone."""
         record = {"keeper": asdict(keeper), "process": asdict(process), "started": started, "overflow": overflow}
         replace_record(self.path / "started.json", record)
 
-    def started(self) -> tuple[Identity, Identity, float] | None:
+    def started(self) -> tuple[ProcessIdentity, ProcessIdentity, float] | None:
         """Return the keeper, the job's first process and the time of its start. Raises UnusableState."""
         record = read_record(self.path / "started.json")
         if record is None:
             return None
         try:
-            return Identity(**record["keeper"]), Identity(**record["process"]), float(record["started"])
+            return ProcessIdentity(**record["keeper"]), ProcessIdentity(**record["process"]), float(record["started"])
         except (KeyError, TypeError, ValueError) as other:
             raise UnusableState("started.json is of another version of trainlaunch") from other
 
@@ -128,7 +128,7 @@ class RunFolder:
             return ()
         with os.fdopen(file, "rb") as opened:
             words = opened.read(PAGE).split()
-        return tuple(int(each) for each in words if each.isdigit() and len(each) <= MOST_DIGITS)
+        return tuple(int(each) for each in words if each.isdigit() and len(each) <= MAX_DIGITS)
 
     def _fill(self, name: str, record: dict[str, Any]) -> None:
         file = os.open(self.path / name, os.O_WRONLY)

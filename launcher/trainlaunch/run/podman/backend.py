@@ -16,7 +16,7 @@ from typing import Any
 from trainlaunch.diagnostics import Diagnostic
 from trainlaunch.errors import TargetUnavailable
 from trainlaunch.plan.launch_plan import LaunchPlan
-from trainlaunch.run.base.backend import Chunk, Position, Say, Session, Started
+from trainlaunch.run.base.backend import Chunk, ContainerInfo, Position, Say, Session
 from trainlaunch.run.base.gpus import NO_GPU
 from trainlaunch.run.base.log_position import BytePosition, TimePosition
 from trainlaunch.run.base.own_checks import OwnChecks
@@ -93,7 +93,7 @@ class PodmanBackend(DockerBackend):
             time.sleep(LOOK_SECONDS)
         time.sleep(WAITERS_LOOK_SECONDS)  # else who waits in another process finds it removed, and has no exit code
 
-    def checked(self, container: str) -> Started | None:
+    def checked(self, container: str) -> ContainerInfo | None:
         """Describe it; where no timer makes the checks, run the health command when the next one is due."""
         now = self.inspect(container)
         if now is None or now.health != UNCHECKED:
@@ -107,7 +107,7 @@ class PodmanBackend(DockerBackend):
         ill = self._checks.unhealthy(container, failed=failed, retries=check.get("Retries") or 1)
         return replace(now, health="unhealthy", health_output=said) if ill else None
 
-    def signals(self, container: Started) -> tuple[int, ...]:
+    def signals(self, container: ContainerInfo) -> tuple[int, ...]:
         """Return what its events of the last moments tell; they have no numbers, so the exit code has to say more."""
         if not container.finished:
             return ()
@@ -162,11 +162,11 @@ class PodmanBackend(DockerBackend):
         same = sum(each["Created"] == entry["Created"] for each in among)
         return super()._told(entry, among) if same == 1 else None
 
-    def _described_each(self, listed: Sequence[Entry], told: Told = lambda _: None) -> tuple[Started, ...]:
+    def _described_each(self, listed: Sequence[Entry], told: Told = lambda _: None) -> tuple[ContainerInfo, ...]:
         """Sort them."""
         return tuple(sorted(super()._described_each(listed, told), key=lambda each: each.created, reverse=True))
 
-    def _described(self, found: Mapping[str, Any]) -> Started:
+    def _described(self, found: Mapping[str, Any]) -> ContainerInfo:
         started = replace(super()._described(found), engine="podman")
         if _is_unchecked(found, started):
             return replace(started, health=UNCHECKED, health_output=NO_TIMER)
@@ -186,7 +186,7 @@ def _of_firewall(refused: EngineRefused) -> bool:
     return "netavark" in refused.explanation and "iptables" in refused.explanation
 
 
-def _is_unchecked(found: Mapping[str, Any], started: Started) -> bool:
+def _is_unchecked(found: Mapping[str, Any], started: ContainerInfo) -> bool:
     """Whether the first health check of a running container is overdue."""
     check = found["Config"].get("Healthcheck") or {}
     due = (check.get("Interval", 0) + check.get("Timeout", 0)) / NANO

@@ -20,7 +20,7 @@ _SECONDS = 2.0
 _DEPTH = 6
 
 
-class Size(NamedTuple):
+class MemorySize(NamedTuple):
     """Bytes of Python objects, whose pages are copied when a forked worker reads them, and bytes of plain data.
 
     Reading an object writes to the counter in its head; a long text or an array has one head for many pages of data.
@@ -31,22 +31,22 @@ class Size(NamedTuple):
     data: int
     tensors: int = 0
 
-    def plus(self, other: Size) -> Size:
+    def plus(self, other: MemorySize) -> MemorySize:
         """Return both together."""
-        return Size(self.objects + other.objects, self.data + other.data, self.tensors + other.tensors)
+        return MemorySize(self.objects + other.objects, self.data + other.data, self.tensors + other.tensors)
 
     def total(self) -> int:
         """Return the bytes of all three."""
         return self.objects + self.data + self.tensors
 
 
-NOTHING = Size(0, 0)
+NOTHING = MemorySize(0, 0)
 
 
 class Sizes(NamedTuple):
     """The size of a dataset, and the paths of what has most of each."""
 
-    whole: Size
+    whole: MemorySize
     most_objects: str
     largest: str
 
@@ -78,7 +78,7 @@ def ranks_here() -> int:
 
 def sizes(dataset: Any) -> Sizes:
     """Return the sizes of what a dataset holds, in its classes and module too; a long container's by some entries."""
-    found: list[tuple[str, Size]] = []
+    found: list[tuple[str, MemorySize]] = []
     seen: set[int] = set()
     waiting = collections.deque([("dataset", dataset)])
     waiting += ((each.path, each.value) for each in beside(dataset) if _is_data(each.value))
@@ -105,7 +105,7 @@ def _is_data(value: Any) -> bool:
     return isinstance(value, _CONTAINERS) or is_array(value) or is_frame(value)
 
 
-def _of_many(container: Any, seen: set[int]) -> Size:
+def _of_many(container: Any, seen: set[int]) -> MemorySize:
     entries: Iterable[Any] = container.items() if isinstance(container, dict) else container
     step = max(1, len(container) // _MEASURED)
     chosen = list(itertools.islice(entries, 0, step * _MEASURED, step))
@@ -114,10 +114,10 @@ def _of_many(container: Any, seen: set[int]) -> Size:
         total = total.plus(deep_size(each, seen))
     scale = len(container) / len(chosen)
     data = int(total.data * scale) + sys.getsizeof(container, 0)
-    return Size(int(total.objects * scale), data, int(total.tensors * scale))
+    return MemorySize(int(total.objects * scale), data, int(total.tensors * scale))
 
 
-def deep_size(value: Any, seen: set[int], depth: int = 0) -> Size:
+def deep_size(value: Any, seen: set[int], depth: int = 0) -> MemorySize:
     """Return the size of a value and of what it holds; what is in `seen` counts 0, and is added to it."""
     if id(value) in seen:
         return NOTHING
@@ -129,23 +129,23 @@ def deep_size(value: Any, seen: set[int], depth: int = 0) -> Size:
     return total
 
 
-def own_size(value: Any, seen: set[int]) -> Size:
+def own_size(value: Any, seen: set[int]) -> MemorySize:
     """Return the size of one object without what it holds; memory that is mapped or shared counts 0."""
     if is_frame(value):
         used = value.memory_usage(deep=True)
         flat = value.memory_usage(deep=False)
         total, plain = int(getattr(used, "sum", lambda: used)()), int(getattr(flat, "sum", lambda: flat)())
-        return Size(total - plain, plain)
+        return MemorySize(total - plain, plain)
     if is_array(value):
         return _of_array(value, seen)
     if value is None or isinstance(value, (bool, type)) or (isinstance(value, int) and -6 < value < 257):
         return NOTHING
     size = sys.getsizeof(value, 0)
     heads = min(size, _PAGE)
-    return Size(heads, size - heads)
+    return MemorySize(heads, size - heads)
 
 
-def _of_array(value: Any, seen: set[int]) -> Size:
+def _of_array(value: Any, seen: set[int]) -> MemorySize:
     if hasattr(value, "untyped_storage"):
         return _of_tensor(value, seen)
     base = value
@@ -158,10 +158,10 @@ def _of_array(value: Any, seen: set[int]) -> Size:
     if value.dtype == object:
         return _of_many(value.reshape(-1), seen) if value.size else NOTHING
     seen.add(id(base))
-    return Size(sys.getsizeof(object()), int(getattr(base, "nbytes", value.nbytes)))
+    return MemorySize(sys.getsizeof(object()), int(getattr(base, "nbytes", value.nbytes)))
 
 
-def _of_tensor(value: Any, seen: set[int]) -> Size:
+def _of_tensor(value: Any, seen: set[int]) -> MemorySize:
     try:
         storage = value.untyped_storage()
         address = storage.data_ptr()
@@ -170,6 +170,6 @@ def _of_tensor(value: Any, seen: set[int]) -> Size:
     except Exception:  # a subclass without storage
         return NOTHING
     if address in seen:
-        return Size(sys.getsizeof(value, 0), 0)
+        return MemorySize(sys.getsizeof(value, 0), 0)
     seen.add(address)
-    return Size(sys.getsizeof(value, 0), 0, storage.nbytes())
+    return MemorySize(sys.getsizeof(value, 0), 0, storage.nbytes())

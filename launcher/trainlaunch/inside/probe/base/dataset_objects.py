@@ -24,7 +24,7 @@ _LIFECYCLE |= {"__reduce_ex__", "__repr__", "__str__", "close", "__init_subclass
 _PROCESS = {"getpid", "get_worker_info", "current_process", "_getpid"}
 
 
-class Held(NamedTuple):
+class ReachableObject(NamedTuple):
     """One object that a dataset holds: its path (`dataset.reader.file`), whose attribute it is, and that name."""
 
     path: str
@@ -33,10 +33,10 @@ class Held(NamedTuple):
     name: str
 
 
-def held(root: Any, path: str = "dataset") -> Iterator[Held]:
+def reachable_objects(root: Any, path: str = "dataset") -> Iterator[ReachableObject]:
     """Yield what `root` holds, nearest first and each once; `root` itself first. Stops at the bounds above."""
     seen = {id(root)}
-    waiting = collections.deque([(Held(path, root, None, ""), 0)])
+    waiting = collections.deque([(ReachableObject(path, root, None, ""), 0)])
     deadline = time.monotonic() + SECONDS
     while waiting and len(seen) < OBJECTS and time.monotonic() < deadline:
         each, depth = waiting.popleft()
@@ -49,7 +49,7 @@ def held(root: Any, path: str = "dataset") -> Iterator[Held]:
             seen.add(id(value))
             named = suffix.startswith(".")
             holder, name = (each.value, suffix[1:]) if named else (each.holder, each.name)
-            waiting.append((Held(each.path + suffix, value, holder, name), depth + 1))
+            waiting.append((ReachableObject(each.path + suffix, value, holder, name), depth + 1))
 
 
 def children(value: Any) -> Iterator[tuple[str, Any]]:
@@ -200,13 +200,13 @@ def _names(value: Any, start: Any) -> Names:
     return found
 
 
-def beside(root: Any) -> Iterator[Held]:
+def beside(root: Any) -> Iterator[ReachableObject]:
     """Yield what the script's own classes and functions that `root` holds use of their class and of their module.
 
     The holder is the object that uses it; the path is `Class.name`, or a name of the module. `root` may be a function.
     """
     done: set[int] = set()
-    for each in list(held(root)):
+    for each in list(reachable_objects(root)):
         function = isinstance(each.value, types.FunctionType)
         owner: Any = each.value if function else type(each.value)
         if id(owner) in done or not is_made_by_script(owner):
@@ -216,9 +216,11 @@ def beside(root: Any) -> Iterator[Held]:
         own = getattr(each.value, "__dict__", {})
         for kind in () if function else owner.__mro__:
             named = used & set(vars(kind)) - set(own) if is_made_by_script(kind) else ()
-            yield from (Held(f"{kind.__name__}.{name}", vars(kind)[name], each.value, name) for name in sorted(named))
+            yield from (
+                ReachableObject(f"{kind.__name__}.{name}", vars(kind)[name], each.value, name) for name in sorted(named)
+            )
         known = vars(sys.modules[owner.__module__])
-        yield from (Held(name, known[name], each.value, name) for name in sorted(used & set(known)))
+        yield from (ReachableObject(name, known[name], each.value, name) for name in sorted(used & set(known)))
 
 
 def _helpers(owner: type, name: str) -> Iterator[Any]:

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from trainlaunch.inside.code_places import is_made_by_script
-from trainlaunch.inside.probe.base.dataset_objects import held, of_function, parts
+from trainlaunch.inside.probe.base.dataset_objects import of_function, parts, reachable_objects
 
 _DEPTH, _PARTS = 8, 8
 
@@ -85,7 +85,7 @@ def _generators(roots: Iterable[Any]) -> Iterator[tuple[str, Any]]:
     """Yield generators and their paths: of objects, of their classes, and of the modules that those stand in."""
     modules: list[str] = []
     for name, root in zip(("dataset", "collate_fn"), roots):
-        for each in held(root, name):
+        for each in reachable_objects(root, name):
             yield each.path, each.value
             function, own = isinstance(each.value, (types.FunctionType, type)), getattr(each.value, "__dict__", {})
             for owner in (each.value,) if function else type(each.value).__mro__:

@@ -20,7 +20,7 @@ from typing import Any, NoReturn
 in_copy = False  # whether this process is such a copy
 
 
-def apart(function: Callable[[], Any], seconds: float) -> Any:
+def run_in_fork(function: Callable[[], Any], seconds: float) -> Any:
     """Return what `function` returns, as JSON reads it.
 
     Raises TimeoutError after `seconds`, RuntimeError with the text of what it raised.
@@ -86,7 +86,7 @@ def _end(pid: int) -> None:
         return
 
 
-class Late(BaseException):
+class CheckTimeout(BaseException):
     """The time is over; no Exception, because scripts catch those."""
 
 
@@ -98,7 +98,7 @@ def limited(seconds: float) -> Iterator[None]:
         return
 
     def ring(number: int, frame: Any) -> None:
-        raise Late
+        raise CheckTimeout
 
     before = signal.signal(signal.SIGALRM, ring)
     timer = signal.setitimer(signal.ITIMER_REAL, seconds, 1.0)  # the script's own, if it has one

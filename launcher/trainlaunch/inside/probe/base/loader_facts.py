@@ -9,7 +9,7 @@ import platform
 import statistics
 from typing import Any
 
-from trainlaunch.inside.probe.base.loader_stats import Seen
+from trainlaunch.inside.probe.base.loader_stats import LoaderStats
 from trainlaunch.inside.probe.base.transfer import Weight, for_child, walk, weigh
 
 _BOUND = 3  # times that a number comes up before it is one
@@ -29,7 +29,7 @@ def start() -> dict[str, Any]:
     }
 
 
-def loader(seen: Seen, trains: bool) -> dict[str, Any]:
+def loader(seen: LoaderStats, trains: bool) -> dict[str, Any]:
     """Return how a loader was built."""
     return {
         "loader": seen.number,
@@ -53,7 +53,7 @@ def loader(seen: Seen, trains: bool) -> dict[str, Any]:
     }
 
 
-def batches(seen: Seen) -> dict[str, Any]:
+def batches(seen: LoaderStats) -> dict[str, Any]:
     """Return what a loader's batches weigh, and how the script takes them."""
     measured = [each for each in seen.fetched if not each.problem]
     largest = max((each for each in measured if each.storages is not None), key=lambda each: each.pages, default=None)
@@ -79,7 +79,7 @@ def batches(seen: Seen) -> dict[str, Any]:
     }
 
 
-def batches_held(seen: Seen) -> int | None:
+def batches_held(seen: LoaderStats) -> int | None:
     """Return how many batches the script holds at most when one comes, that one included; None before a second one.
 
     Beside other loaders it is how many are held at the moment when all take most. A most that came up once or twice is
@@ -101,12 +101,12 @@ def batches_held(seen: Seen) -> int | None:
     return max(1, math.ceil(most - _WHOLE))
 
 
-def batches_kept(seen: Seen) -> int | None:
+def batches_kept(seen: LoaderStats) -> int | None:
     """Return how many batches are still held after a loop has ended, None where no loop began after one."""
     return None if seen.kept is None else math.ceil(seen.kept - _WHOLE)
 
 
-def dataset(seen: Seen) -> dict[str, Any]:
+def dataset(seen: LoaderStats) -> dict[str, Any]:
     """Return what pickle moves of a dataset to each worker where it isn't forked; nothing where it can't be pickled."""
     try:
         with for_child():
@@ -117,7 +117,7 @@ def dataset(seen: Seen) -> dict[str, Any]:
     return {"loader": seen.number, **sizes}
 
 
-def start_method(seen: Seen) -> str:
+def start_method(seen: LoaderStats) -> str:
     """Return how the loader starts its workers, or would."""
     return str(seen.context.get_start_method()) if seen.context is not None else _default_start_method()
 

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from torch.multiprocessing.reductions import StorageWeakRef
 
-from trainlaunch.inside.probe.base.isolation import Late, limited
+from trainlaunch.inside.probe.base.isolation import CheckTimeout, limited
 from trainlaunch.inside.probe.base.transfer import walk
 
 # What `notice` notes, each by a function notice_NAME of a module of checks.
@@ -42,7 +42,7 @@ class Fetched(NamedTuple):
     problem: str = ""  # why it could not be measured; sizes are 0 then
 
 
-class Seen:
+class LoaderStats:
     """One loader, also where the script builds it again for each epoch; `number` and `order` count from 0.
 
     `dataset` and its kin outlive the loader, of which `loader` is None once the script has dropped it.
@@ -62,7 +62,7 @@ class Seen:
         self.together: set[int] = set()  # loaders whose loop had not ended when this one's began, and the reverse
         self.waits: list[float] = []  # seconds in __next__
         self.steps: list[float] = []  # seconds from there to the next __next__
-        self.held = Held()
+        self.held = LiveBatches()
         self.fullest = (0.0, 0.0)  # bytes of all loaders at the fullest moment of this one's loops; batches held then
         self.kept: float | None = None  # batches alive after a loop's end, when workers of any loop begin
         self.pids: dict[int, int] = {}  # of its workers, to the worker's number
@@ -147,7 +147,7 @@ class _Batch(NamedTuple):
         return alive / self.size
 
 
-class Held:
+class LiveBatches:
     """Follows the batches of one loader by their storages: a view, or a part that is kept, holds its own alone."""
 
     def __init__(self) -> None:
@@ -177,7 +177,7 @@ class Held:
         return sum(each.alive(excluded) for each in self._batches)
 
 
-def notice(seen: Seen) -> None:
+def notice(seen: LoaderStats) -> None:
     """Note what checks want to know later of a loader, before its first iterator starts workers.
 
     Afterwards it may be another. One that raises or is late notes nothing.
@@ -186,11 +186,11 @@ def notice(seen: Seen) -> None:
         try:
             with limited(_NOTICING_SECONDS):
                 seen.noticed[name] = _noticing(name)(seen)
-        except (Late, Exception):
+        except (CheckTimeout, Exception):
             seen.noticed[name] = None
 
 
-def noticed(seen: Seen, name: str) -> Any:
+def noticed(seen: LoaderStats, name: str) -> Any:
     """Return what a function noted; of a loader that was never iterated, what it notes now."""
     if name not in seen.noticed and not seen.iterators:
         seen.noticed[name] = _noticing(name)(seen)
@@ -202,12 +202,12 @@ def _noticing(name: str) -> Any:
     return getattr(module, f"notice_{name}")
 
 
-def once_per_loader(function: Callable[[Seen], T]) -> Callable[[Seen], T]:
+def once_per_loader(function: Callable[[LoaderStats], T]) -> Callable[[LoaderStats], T]:
     """Make a function of what was seen of a loader keep its result; one that raises is called anew."""
-    known: dict[int, tuple[Seen, T]] = {}  # with what is seen, or another could get its id
+    known: dict[int, tuple[LoaderStats, T]] = {}  # with what is seen, or another could get its id
 
     @functools.wraps(function)
-    def kept(seen: Seen) -> T:
+    def kept(seen: LoaderStats) -> T:
         if id(seen) not in known:
             known[id(seen)] = seen, function(seen)
         return known[id(seen)][1]

@@ -13,15 +13,15 @@ from statistics import median
 from typing import Any, NamedTuple
 
 from trainlaunch.inside.probe.base.digest import digest, parts_of
-from trainlaunch.inside.probe.base.isolation import apart
-from trainlaunch.inside.probe.base.loader_stats import Seen, once_per_loader
+from trainlaunch.inside.probe.base.isolation import run_in_fork
+from trainlaunch.inside.probe.base.loader_stats import LoaderStats, once_per_loader
 
 START_SECONDS = 60.0
 STREAM_SECONDS, READING_SECONDS, MAX_WORKERS, MAX_SAMPLES = 60.0, 10.0, 16, 256
 
 
 def trial_loader(
-    seen: Seen,
+    seen: LoaderStats,
     workers: int,
     collate: Callable[[Any], Any],
     start: Callable[[int], None] | None = None,
@@ -46,13 +46,13 @@ def trial_loader(
     return seen.similar(workers, **changed)
 
 
-def start_method(seen: Seen) -> str:
+def start_method(seen: LoaderStats) -> str:
     """Return how the loader's workers start: fork, spawn or forkserver."""
     method = getattr(seen.context, "get_start_method", None)
     return str(method() if callable(method) else multiprocessing.get_start_method())
 
 
-def first_indices(seen: Seen, count: int) -> list[Any]:
+def first_indices(seen: LoaderStats, count: int) -> list[Any]:
     """Return the first `count` indices that the loader's own samplers give.
 
     Of a loader that doesn't batch a list may be one index.
@@ -62,7 +62,7 @@ def first_indices(seen: Seen, count: int) -> list[Any]:
     return list(itertools.islice(iter(seen.sampler or ()), count))
 
 
-def sampler_of(seen: Seen) -> Any:
+def sampler_of(seen: LoaderStats) -> Any:
     """Return the sampler that alone decides what the dataset is asked for; None where a script's batch_sampler does."""
     from torch.utils.data import BatchSampler
 
@@ -70,17 +70,17 @@ def sampler_of(seen: Seen) -> Any:
     return seen.sampler if own is None else own.sampler if type(own) is BatchSampler else None
 
 
-def first_batches(seen: Seen, count: int) -> Iterator[Any]:
+def first_batches(seen: LoaderStats, count: int) -> Iterator[Any]:
     """Yield what the loader's samplers ask the dataset for: lists of indices, or single ones where it doesn't batch."""
     return itertools.islice(iter(indices_asked(seen)), count)
 
 
-def indices_asked(seen: Seen) -> Any:
+def indices_asked(seen: LoaderStats) -> Any:
     """Return what gives the indices that the dataset is asked for."""
     return seen.batch_sampler if seen.batch_sampler is not None else seen.sampler or ()
 
 
-def samples_of_last_batch(seen: Seen) -> int:
+def samples_of_last_batch(seen: LoaderStats) -> int:
     """Return how many samples are left for an epoch's last batch; 0 where all are full, or where that isn't known.
 
     Known for torch's own BatchSampler, whether it drops that batch or not.
@@ -96,7 +96,7 @@ def samples_of_last_batch(seen: Seen) -> int:
         return 0
 
 
-def is_shuffled(seen: Seen) -> bool:
+def is_shuffled(seen: LoaderStats) -> bool:
     """Whether the loader's order may be random: every sampler but those of torch that are known to be in order."""
     from torch.utils.data import DistributedSampler, SequentialSampler
 
@@ -108,7 +108,7 @@ def is_shuffled(seen: Seen) -> bool:
 class _Moment:
     """A collate_fn that returns when a worker has its first samples, and when it was ready to read them."""
 
-    def __init__(self, seen: Seen) -> None:
+    def __init__(self, seen: LoaderStats) -> None:
         self.init = seen.worker_init_fn
         self.ready = 0.0
 
@@ -122,15 +122,15 @@ class _Moment:
 
 
 @once_per_loader
-def start_seconds(seen: Seen) -> float:
+def start_seconds(seen: LoaderStats) -> float:
     """Return the seconds from the start of the loader's workers until the last could read, and for their end.
 
     The least of two, since other processes take time too; once a loader. Raises what `apart` raises.
     """
-    return float(apart(lambda: min(_start_seconds(seen), _start_seconds(seen)), START_SECONDS))
+    return float(run_in_fork(lambda: min(_start_seconds(seen), _start_seconds(seen)), START_SECONDS))
 
 
-def _start_seconds(seen: Seen) -> float:
+def _start_seconds(seen: LoaderStats) -> float:
     moment = _Moment(seen)
     batches = None
     if not seen.iterable:
@@ -145,13 +145,13 @@ def _start_seconds(seen: Seen) -> float:
     return max(ready) - begun + time.monotonic() - ending
 
 
-def batch_seconds(seen: Seen) -> float:
+def batch_seconds(seen: LoaderStats) -> float:
     """Return the seconds that the script takes for a batch, waiting and step, without the first; 0 if unknown."""
     both = [wait + step for wait, step in zip(seen.waits[1:], seen.steps[1:])]
     return median(both) if both else 0.0
 
 
-def batches_of_epoch(seen: Seen) -> int | None:
+def batches_of_epoch(seen: LoaderStats) -> int | None:
     """Return how many batches an epoch has, of a stream how many one had that was seen; None where that isn't known."""
     if seen.iterable:
         return max(seen.whole, default=None)
@@ -176,12 +176,12 @@ def _of_worker(data: Any) -> tuple[int, str, list[str]]:
 
 
 @once_per_loader
-def stream(seen: Seen) -> Stream:
+def stream(seen: LoaderStats) -> Stream:
     """Return what the loader's workers yield, of two where it has fewer; measured once. Raises what `apart` raises."""
-    return Stream(*apart(lambda: _read_stream(seen), STREAM_SECONDS))
+    return Stream(*run_in_fork(lambda: _read_stream(seen), STREAM_SECONDS))
 
 
-def _read_stream(seen: Seen) -> tuple[list[list[str]], bool, list[list[list[str]]]]:
+def _read_stream(seen: LoaderStats) -> tuple[list[list[str]], bool, list[list[list[str]]]]:
     workers = max(2, min(seen.num_workers, MAX_WORKERS))
     found: list[list[str]] = [[] for _ in range(workers)]
     parts: list[list[list[str]]] = [[] for _ in range(workers)]

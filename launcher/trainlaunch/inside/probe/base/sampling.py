@@ -10,8 +10,8 @@ import time
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-from trainlaunch.inside.probe.base.isolation import Late
-from trainlaunch.inside.probe.base.loader_stats import Seen
+from trainlaunch.inside.probe.base.isolation import CheckTimeout
+from trainlaunch.inside.probe.base.loader_stats import LoaderStats
 from trainlaunch.inside.probe.base.own_loaders import first_indices, sampler_of
 
 SECONDS = 5.0
@@ -60,7 +60,7 @@ def _is_no_data(name: str) -> bool:
     return name.endswith(_NO_DATA[:4]) or name.startswith(_NO_DATA[4:])
 
 
-def indices(seen: Seen, count: int) -> list[Any]:
+def indices(seen: LoaderStats, count: int) -> list[Any]:
     """Return up to `count` indices that the loader may ask for: the first, the last and random others, in that order.
 
     Of a sampler whose choice isn't known they are the first that a sampler of it gives.
@@ -80,7 +80,7 @@ def indices(seen: Seen, count: int) -> list[Any]:
     return [known[each] for each in itertools.islice(chosen, count)]
 
 
-def samples(seen: Seen, count: int, seconds: float = SECONDS) -> Iterator[Sample]:
+def samples(seen: LoaderStats, count: int, seconds: float = SECONDS) -> Iterator[Sample]:
     """Yield up to `count` samples, read one at a time in this process; after `seconds` no more is begun."""
     deadline = time.monotonic() + seconds
     if seen.iterable:
@@ -98,14 +98,14 @@ def read(dataset: Any, index: Any, batched: bool = True) -> Sample:
     _opened.start()
     try:
         value, error = (several([index])[0] if callable(several) else dataset[index]), None
-    except Late:
+    except CheckTimeout:
         raise
     except BaseException as raised:  # the script's own, sys.exit too
         value, error = None, raised
     return Sample(index, value, error, _file(_opened.stop(), dataset, index))
 
 
-def _of_stream(seen: Seen, count: int, deadline: float) -> Iterator[Sample]:
+def _of_stream(seen: LoaderStats, count: int, deadline: float) -> Iterator[Sample]:
     stream: Iterator[Any] = iter(())
     for index in range(-1, count):
         if time.monotonic() > deadline:

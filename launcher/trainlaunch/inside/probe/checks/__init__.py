@@ -10,8 +10,8 @@ import importlib
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple
 
-from trainlaunch.inside.probe.base.isolation import Late, limited
-from trainlaunch.inside.probe.base.loader_stats import Seen
+from trainlaunch.inside.probe.base.isolation import CheckTimeout, limited
+from trainlaunch.inside.probe.base.loader_stats import LoaderStats
 
 
 class Check(NamedTuple):
@@ -25,10 +25,10 @@ class Check(NamedTuple):
     seconds: float = 20.0
     function: str = ""
 
-    def load(self) -> Callable[[Seen], Iterable[dict[str, Any]]]:
+    def load(self) -> Callable[[LoaderStats], Iterable[dict[str, Any]]]:
         """Return the function; its module is loaded with the first of its checks."""
         module = importlib.import_module(f"{__name__}.{self.module}")
-        loaded: Callable[[Seen], Iterable[dict[str, Any]]] = getattr(
+        loaded: Callable[[LoaderStats], Iterable[dict[str, Any]]] = getattr(
             module, self.function or self.defect.replace("-", "_")
         )
         return loaded
@@ -64,7 +64,9 @@ CHECKS: tuple[Check, ...] = (
 )
 
 
-def run(loaders: Iterable[Seen], checks: tuple[Check, ...] | None = None) -> Iterator[tuple[str, dict[str, Any]]]:
+def run(
+    loaders: Iterable[LoaderStats], checks: tuple[Check, ...] | None = None
+) -> Iterator[tuple[str, dict[str, Any]]]:
     """Yield (kind, facts) of records: `finding` of each that is found, `off` of each check that raised or was late."""
     loaders = list(loaders)
     for check in CHECKS if checks is None else checks:
@@ -72,7 +74,7 @@ def run(loaders: Iterable[Seen], checks: tuple[Check, ...] | None = None) -> Ite
             yield from _found(check, seen)
 
 
-def _found(check: Check, seen: Seen) -> Iterator[tuple[str, dict[str, Any]]]:
+def _found(check: Check, seen: LoaderStats) -> Iterator[tuple[str, dict[str, Any]]]:
     stated = {"defect": check.defect, "loader": seen.number, "place": seen.place}
     found: list[dict[str, Any]] = []
     try:
@@ -80,7 +82,7 @@ def _found(check: Check, seen: Seen) -> Iterator[tuple[str, dict[str, Any]]]:
             for facts in check.load()(seen):
                 found.append(facts)
         problem = ""
-    except Late:
+    except CheckTimeout:
         problem = f"not done after {check.seconds:g} s"
     except (Exception, SystemExit, KeyboardInterrupt) as error:  # the script's own code may raise anything
         problem = f"{type(error).__name__}: {error}"

@@ -8,10 +8,10 @@ import sys
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from trainlaunch.inside.probe.base.dataset_objects import held
+from trainlaunch.inside.probe.base.dataset_objects import reachable_objects
 from trainlaunch.inside.probe.base.digest import states
-from trainlaunch.inside.probe.base.isolation import apart
-from trainlaunch.inside.probe.base.loader_stats import Seen, once_per_loader
+from trainlaunch.inside.probe.base.isolation import run_in_fork
+from trainlaunch.inside.probe.base.loader_stats import LoaderStats, once_per_loader
 from trainlaunch.inside.probe.base.own_loaders import first_indices, trial_loader
 
 DRAWS_SECONDS = 60.0
@@ -52,7 +52,7 @@ class Draws(NamedTuple):
 class _Watcher:
     """The collate_fn and worker_init_fn of a trial: returns the states of generators instead of a batch."""
 
-    def __init__(self, seen: Seen) -> None:
+    def __init__(self, seen: LoaderStats) -> None:
         self.init, self.collate = seen.worker_init_fn, seen.collate_fn
         self.states: dict[str, str] = {}
         self.fetched = 0
@@ -78,13 +78,13 @@ class _Watcher:
 
 
 @once_per_loader
-def draws(seen: Seen) -> Draws:
+def draws(seen: LoaderStats) -> Draws:
     """Return what two workers draw in two epochs; measured once a loader. Raises what `apart` raises."""
-    return Draws(apart(lambda: [_epoch(seen, number) for number in range(2)], DRAWS_SECONDS))
+    return Draws(run_in_fork(lambda: [_epoch(seen, number) for number in range(2)], DRAWS_SECONDS))
 
 
-def _epoch(seen: Seen, number: int) -> list[dict[str, Course]]:
-    for each in held(seen.dataset):
+def _epoch(seen: LoaderStats, number: int) -> list[dict[str, Course]]:
+    for each in reachable_objects(seen.dataset):
         set_epoch = getattr(each.value, "set_epoch", None)
         if callable(set_epoch):
             set_epoch(number)
@@ -107,7 +107,7 @@ def _move_on() -> None:
         sys.modules["numpy"].random.random()
 
 
-def repeated_augmentation(seen: Seen) -> Iterator[dict[str, Any]]:
+def repeated_augmentation(seen: LoaderStats) -> Iterator[dict[str, Any]]:
     """Yield one finding of generators that start equal in all workers, move on with each sample, and stay equal."""
     if seen.iterable or not seen.trained:
         return
@@ -120,18 +120,18 @@ def repeated_augmentation(seen: Seen) -> Iterator[dict[str, Any]]:
     if equal:
         yield {**_facts(seen, equal[0], first[equal[0]], "equal"), "others": equal[1:MAX_PATHS]}
     if seen.worker_init_fn is not None:
-        ignoring = apart(lambda: _ignoring(seen), SEEDING_SECONDS)
+        ignoring = run_in_fork(lambda: _ignoring(seen), SEEDING_SECONDS)
         for path in ignoring:
             if path in advancing and second.get(path) != first[path]:
                 yield _facts(seen, path, first[path], "low bits")
 
 
-def _facts(seen: Seen, path: str, course: list[str], how: str) -> dict[str, Any]:
+def _facts(seen: LoaderStats, path: str, course: list[str], how: str) -> dict[str, Any]:
     kind = course[0].split(" ")[0]
     return {"generator": path, "class": kind, "how": how, "num_workers": seen.num_workers}
 
 
-def _ignoring(seen: Seen) -> list[str]:
+def _ignoring(seen: LoaderStats) -> list[str]:
     """Return the global generators that worker_init_fn seeds from torch's seed, but not from its low 32 bits."""
     seeds = [high * 2**32 + low for high in (5, 6) for low in (7, 8, 2**31)]
     starts = [_start(seen, seed) for seed in seeds]
@@ -142,7 +142,7 @@ def _ignoring(seen: Seen) -> list[str]:
     ]
 
 
-def _start(seen: Seen, seed: int) -> dict[str, str]:
+def _start(seen: LoaderStats, seed: int) -> dict[str, str]:
     """Return the states of generators after worker_init_fn in a worker 0 whose seed is `seed`."""
     import torch
     from torch.utils.data._utils import worker
@@ -156,7 +156,7 @@ def _start(seen: Seen, seed: int) -> dict[str, str]:
     return states()
 
 
-def repeated_epochs(seen: Seen) -> Iterator[dict[str, Any]]:
+def repeated_epochs(seen: LoaderStats) -> Iterator[dict[str, Any]]:
     """Yield one finding of generators that begin each epoch where they began the first; not of workers that live on."""
     if seen.iterable or not seen.trained or seen.persistent_workers:
         return

@@ -10,9 +10,15 @@ from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 from trainlaunch.inside.code_places import is_made_by_script
-from trainlaunch.inside.probe.base.dataset_objects import Held, beside, held, names_of_function, names_of_holder
+from trainlaunch.inside.probe.base.dataset_objects import (
+    ReachableObject,
+    beside,
+    names_of_function,
+    names_of_holder,
+    reachable_objects,
+)
 from trainlaunch.inside.probe.base.loader_facts import start_method
-from trainlaunch.inside.probe.base.loader_stats import Seen, noticed
+from trainlaunch.inside.probe.base.loader_stats import LoaderStats, noticed
 from trainlaunch.inside.probe.base.sampling import samples
 from trainlaunch.inside.probe.base.transfer import pickle_error
 
@@ -56,16 +62,18 @@ _POSITIONS = 8  # samples that are read to see whether a file's position moves
 class Handle(NamedTuple):
     """One open handle, the word for its kind, and whether a lock of it is held right now."""
 
-    held: Held
+    held: ReachableObject
     kind: str
     locked: bool
 
 
-def notice_handles(seen: Seen) -> list[Handle]:
+def notice_handles(seen: LoaderStats) -> list[Handle]:
     """Return the handles that are open before the first iterator of a loader starts its workers."""
     found: list[Handle] = []
     inside: list[str] = []  # paths of handles, whose own parts are no second finding
-    for each in itertools.chain(held(seen.dataset), held(seen.collate_fn, "collate_fn"), _of_classes(seen.dataset)):
+    for each in itertools.chain(
+        reachable_objects(seen.dataset), reachable_objects(seen.collate_fn, "collate_fn"), _of_classes(seen.dataset)
+    ):
         kind = kind_of(each.value)
         if kind == LOCK and not is_made_by_script(type(each.holder)):  # a library knows what its locks are for
             continue
@@ -75,16 +83,16 @@ def notice_handles(seen: Seen) -> list[Handle]:
     return found
 
 
-def _of_classes(dataset: Any) -> Iterator[Held]:
+def _of_classes(dataset: Any) -> Iterator[ReachableObject]:
     """Yield what reading uses of classes and modules, and what such an object holds itself; no locks of modules."""
     for each in beside(dataset):
-        inner = held(each.value, each.path) if is_made_by_script(type(each.value)) else iter([each])
+        inner = reachable_objects(each.value, each.path) if is_made_by_script(type(each.value)) else iter([each])
         for one in inner:
             if kind_of(one.value) != LOCK:
                 yield one if one.holder is not None else each
 
 
-def handle_in_init(seen: Seen) -> Iterator[dict[str, Any]]:
+def handle_in_init(seen: LoaderStats) -> Iterator[dict[str, Any]]:
     """Yield each handle that the workers share, or would share where the loader has none yet."""
     handles: list[Handle] = noticed(seen, "handles") or []
     if start_method(seen) != "fork":  # each worker gets what can be pickled, and makes its own classes and modules
@@ -107,12 +115,12 @@ def handle_in_init(seen: Seen) -> Iterator[dict[str, Any]]:
             }
 
 
-def _root(seen: Seen, path: str) -> Any:
+def _root(seen: LoaderStats, path: str) -> Any:
     """Return the part of a loader that a path begins at, None for a name of a module or a class."""
     return {"dataset": seen.dataset, "collate_fn": seen.collate_fn}.get(path.partition(".")[0].partition("[")[0])
 
 
-def _breaks(seen: Seen, each: Handle) -> bool:
+def _breaks(seen: LoaderStats, each: Handle) -> bool:
     """Whether a handle is what its workers die of: forked ones by using it, others by not getting it."""
     if start_method(seen) != "fork":
         return pickle_error(each.held.value) is not None
@@ -165,7 +173,7 @@ def _is_open(value: Any) -> bool:
         return False
 
 
-def _stays_put(seen: Seen, file: Any) -> bool:
+def _stays_put(seen: LoaderStats, file: Any) -> bool:
     """Whether reading samples leaves a file's position where it was: they are read without it, by os.pread say."""
     try:
         before = file.tell()
@@ -180,7 +188,7 @@ def _is_locked(value: Any) -> bool:
     return bool(locked()) if callable(locked) and type(value).__module__ == "_thread" else False
 
 
-def _is_used(seen: Seen, each: Held) -> bool:
+def _is_used(seen: LoaderStats, each: ReachableObject) -> bool:
     """Whether reading a sample uses the handle as it is, and no worker opens its own."""
     holder = each.holder
     if holder is None or not each.name:
@@ -192,7 +200,7 @@ def _is_used(seen: Seen, each: Held) -> bool:
     return not opens_own and each.name not in names_of_function(seen.worker_init_fn).stored
 
 
-def _names_of_others(seen: Seen, holder: Any) -> set[str]:
+def _names_of_others(seen: LoaderStats, holder: Any) -> set[str]:
     """Return the names that the script's other objects use: an object without methods is read by whoever holds it."""
-    others = {type(each.value): each.value for each in held(seen.dataset) if each.value is not holder}
+    others = {type(each.value): each.value for each in reachable_objects(seen.dataset) if each.value is not holder}
     return set().union(*(names_of_holder(one).used for kind, one in others.items() if is_made_by_script(kind)))

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from statistics import median
 from typing import Any
 
-from trainlaunch.inside.probe.base.loader_stats import Seen
+from trainlaunch.inside.probe.base.loader_stats import LoaderStats
 from trainlaunch.inside.probe.base.own_loaders import batch_seconds, batches_of_epoch, start_seconds
 
 MIN_REBUILDS, REBUILDING_SHARE = 3, 0.1
@@ -16,7 +16,7 @@ MAX_BYTES, RUNS, SLOWER = 256 * 2**20, 3, 1.2
 MIN_BATCHES, MIN_COLLATE_SECONDS, COLLATE_SHARE, WAITING_SHARE = 3, 0.005, 0.5, 0.2
 
 
-def iterators_rebuilt(seen: Seen) -> Iterator[dict[str, Any]]:
+def iterators_rebuilt(seen: LoaderStats) -> Iterator[dict[str, Any]]:
     """Yield one finding where loops that were left early cost more than a tenth of the time in new workers."""
     if not seen.num_workers or seen.iterators < MIN_REBUILDS:
         return
@@ -34,7 +34,7 @@ def iterators_rebuilt(seen: Seen) -> Iterator[dict[str, Any]]:
         }
 
 
-def no_persistent_workers(seen: Seen) -> Iterator[dict[str, Any]]:
+def no_persistent_workers(seen: LoaderStats) -> Iterator[dict[str, Any]]:
     """Yield one finding where starting takes a second or more, and a fifth of the epoch."""
     batches, each = batches_of_epoch(seen), batch_seconds(seen)
     if not (seen.num_workers and seen.trained and batches and each) or seen.persistent_workers:
@@ -44,7 +44,7 @@ def no_persistent_workers(seen: Seen) -> Iterator[dict[str, Any]]:
         yield {"seconds": start, "epoch_seconds": epoch, "batches": batches, "num_workers": seen.num_workers}
 
 
-def no_pin_memory(seen: Seen) -> Iterator[dict[str, Any]]:
+def no_pin_memory(seen: LoaderStats) -> Iterator[dict[str, Any]]:
     """Yield one finding where the script trains on a GPU and pinned memory is copied there measurably faster."""
     import torch
 
@@ -72,7 +72,7 @@ def _copy_seconds(batch: Any) -> float:
     return min(found)
 
 
-def slow_collate(seen: Seen) -> Iterator[dict[str, Any]]:
+def slow_collate(seen: LoaderStats) -> Iterator[dict[str, Any]]:
     """Yield one finding for a collate_fn that isn't torch's, by its share of the loader's and of the script's time."""
     fetched, waits = seen.fetched, seen.waits[1:]  # the first one waits for the workers
     if len(fetched) < MIN_BATCHES or len(waits) < MIN_BATCHES or _is_of_torch(seen.collate_fn):

@@ -11,9 +11,9 @@ from typing import Any
 
 from trainlaunch.inside.code_places import is_of_script, place
 from trainlaunch.inside.probe.base.dataset_memory import Sizes, deep_size, limit, ranks_here, sizes
-from trainlaunch.inside.probe.base.dataset_objects import attributes, beside, held, is_array, parts
+from trainlaunch.inside.probe.base.dataset_objects import attributes, beside, is_array, parts, reachable_objects
 from trainlaunch.inside.probe.base.loader_facts import start_method
-from trainlaunch.inside.probe.base.loader_stats import Seen, noticed, once_per_loader
+from trainlaunch.inside.probe.base.loader_stats import LoaderStats, noticed, once_per_loader
 from trainlaunch.inside.probe.base.sampling import indices, read
 
 GROWN, IN_MEMORY, ALONE = 0.1, 0.25, 0.5  # parts of the memory limit that are worth a word
@@ -29,11 +29,11 @@ _KEEPERS = (list, tuple, deque, dict, set)
 
 
 @once_per_loader
-def _sizes(seen: Seen) -> Sizes:
+def _sizes(seen: LoaderStats) -> Sizes:
     return sizes(seen.dataset)
 
 
-def copy_on_write_growth(seen: Seen) -> Iterator[dict[str, Any]]:
+def copy_on_write_growth(seen: LoaderStats) -> Iterator[dict[str, Any]]:
     """Yield how far forked workers grow by reading Python objects: each read writes to the object's own page."""
     found, workers = _sizes(seen), seen.num_workers
     total = found.whole.objects * workers * ranks_here()
@@ -41,7 +41,7 @@ def copy_on_write_growth(seen: Seen) -> Iterator[dict[str, Any]]:
         yield {"path": found.most_objects, "bytes": found.whole.objects, "total": total, **_around(seen)}
 
 
-def in_memory_dataset(seen: Seen) -> Iterator[dict[str, Any]]:
+def in_memory_dataset(seen: LoaderStats) -> Iterator[dict[str, Any]]:
     """Yield what a dataset in memory takes where each rank, and each worker that isn't forked, has its own."""
     found, count = _sizes(seen), 1 if start_method(seen) == "fork" else 1 + seen.num_workers
     size, ranks = found.whole, ranks_here()
@@ -50,17 +50,17 @@ def in_memory_dataset(seen: Seen) -> Iterator[dict[str, Any]]:
         yield {"path": found.largest, "bytes": size.total(), "copies": count, "total": total, **_around(seen)}
 
 
-def _around(seen: Seen) -> dict[str, Any]:
+def _around(seen: LoaderStats) -> dict[str, Any]:
     known = {"limit": limit(), "ranks": ranks_here()}
     return {**known, "num_workers": seen.num_workers, "start_method": start_method(seen)}
 
 
-def notice_caches(seen: Seen) -> dict[str, int]:
+def notice_caches(seen: LoaderStats) -> dict[str, int]:
     """Return the number of entries of each container of a dataset, before its first sample is read."""
     return {path: _filled(value) for path, value in _containers(seen.dataset)}
 
 
-def cache_per_rank(seen: Seen) -> Iterator[dict[str, Any]]:
+def cache_per_rank(seen: LoaderStats) -> Iterator[dict[str, Any]]:
     """Yield a cache that grows with each sample, and that each worker or rank fills for itself."""
     if seen.iterable or not hasattr(seen.dataset, "__len__"):
         return
@@ -84,7 +84,7 @@ def cache_per_rank(seen: Seen) -> Iterator[dict[str, Any]]:
             return
 
 
-def _grown(seen: Seen) -> Iterator[tuple[str, int, int]]:
+def _grown(seen: LoaderStats) -> Iterator[tuple[str, int, int]]:
     """Yield (path, bytes of an entry, most entries or 0) of what grew by an entry a sample."""
     dataset = seen.dataset
     chosen = indices(seen, READ)
@@ -123,7 +123,7 @@ def _entries(container: Any) -> Any:
 
 def _containers(dataset: Any) -> list[tuple[str, Any]]:
     """Return (path, container) of a dataset, of its classes, and of the modules whose names its reading uses."""
-    found = itertools.chain(held(dataset), beside(dataset))
+    found = itertools.chain(reachable_objects(dataset), beside(dataset))
     return [(each.path, each.value) for each in found if isinstance(each.value, _CACHES)]
 
 
@@ -134,18 +134,18 @@ def _cached(dataset: Any) -> dict[str, tuple[int, int]]:
     return {name: (each.currsize, each.maxsize or 0) for name, each in told}
 
 
-def note_kept_batches(seen: Seen) -> None:
+def note_kept_batches(seen: LoaderStats) -> None:
     """Note at the end of a loop what is kept; what its function returns may have no name later."""
     seen.noticed.setdefault("kept", next(_kept(seen), None))
 
 
-def kept_batches(seen: Seen) -> Iterator[dict[str, Any]]:
+def kept_batches(seen: LoaderStats) -> Iterator[dict[str, Any]]:
     """Yield the variable that holds the batches of a loader with workers; a pinned batch is a copy already."""
     known = seen.noticed.get("kept")
     yield from [known] if known else itertools.islice(_kept(seen), 1)
 
 
-def _kept(seen: Seen) -> Iterator[dict[str, Any]]:
+def _kept(seen: LoaderStats) -> Iterator[dict[str, Any]]:
     done = seen.passes[-1] if seen.passes else 0
     held = seen.held.alive()
     if not seen.num_workers or seen.pins or held < max(MIN_KEPT, KEPT_SHARE * done):

@@ -8,20 +8,20 @@ from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 from trainlaunch.inside.probe.base.dataset_objects import parts
-from trainlaunch.inside.probe.base.isolation import apart
-from trainlaunch.inside.probe.base.loader_stats import Seen
+from trainlaunch.inside.probe.base.isolation import run_in_fork
+from trainlaunch.inside.probe.base.loader_stats import LoaderStats
 from trainlaunch.inside.probe.base.own_loaders import first_batches, trial_loader
 
 BATCHES, SECONDS, READING, WASTE, OF_BATCH = 8, 30.0, 8.0, 0.3, 0.1
-SHORTEST, DEPTH = 8, 4  # of a row that is worth cutting; of containers in containers
+MIN_ROW, DEPTH = 8, 4  # of a row that is worth cutting; of containers in containers
 COLLATE, DATASET = "collate_fn", "dataset"
 
 
-def padding_waste(seen: Seen) -> Iterator[dict[str, Any]]:
+def padding_waste(seen: LoaderStats) -> Iterator[dict[str, Any]]:
     """Yield one finding where the largest padded tensor is padding to 30 % or more, and no small part of a batch."""
     if not seen.trained or seen.batch_sampler is None or not seen.batch_size:
         return
-    path, found = apart(lambda: _measured(seen), SECONDS)
+    path, found = run_in_fork(lambda: _measured(seen), SECONDS)
     if not found:
         return
     rows = [Padded(*each) for each in found]
@@ -40,7 +40,7 @@ def padding_waste(seen: Seen) -> Iterator[dict[str, Any]]:
 class _Measure:
     """A collate_fn that returns the bytes of the batch that the script's own makes, and what is padded in it."""
 
-    def __init__(self, seen: Seen) -> None:
+    def __init__(self, seen: LoaderStats) -> None:
         self.collate = seen.collate_fn
 
     def __call__(self, samples: Any) -> tuple[int, list[Padded]]:
@@ -48,7 +48,7 @@ class _Measure:
         return sum(each.numel() * each.element_size() for _, each in leaves(batch)), padded(samples, batch)
 
 
-def _measured(seen: Seen) -> tuple[str, list[Padded]]:
+def _measured(seen: LoaderStats) -> tuple[str, list[Padded]]:
     """Return the padded tensor that takes the most of the batches, and what is known of it in each of them."""
     found: dict[str, list[Padded]] = {}
     asked = None if seen.iterable else list(first_batches(seen, BATCHES))
@@ -95,7 +95,7 @@ def padded(samples: Sequence[Any], batch: Any) -> list[Padded]:
             by, used = DATASET, _used_of_rows(rows)
         if used is not None:
             size = rows.numel() * rows.element_size()
-            longest = rows.shape[1] if rows.shape[1] >= SHORTEST else max(rows.shape[1:])
+            longest = rows.shape[1] if rows.shape[1] >= MIN_ROW else max(rows.shape[1:])
             found.append(Padded(path, rows.numel(), used, size, longest, by))
     return found
 
@@ -106,7 +106,7 @@ def _rows(tensor: Any, samples: int) -> Any:
         return None
     if tensor.shape[0] != samples:
         tensor = tensor.transpose(0, 1)  # as pad_sequence gives it
-    return tensor if tensor.shape[0] == samples and max(tensor.shape[1:]) >= SHORTEST else None
+    return tensor if tensor.shape[0] == samples and max(tensor.shape[1:]) >= MIN_ROW else None
 
 
 def leaves(value: Any, path: str = "", depth: int = DEPTH) -> Iterator[tuple[str, Any]]:
@@ -161,7 +161,7 @@ def _used_of_rows(tensor: Any) -> int | None:
     """
     import torch
 
-    if tensor.dim() != 2 or tensor.shape[1] < SHORTEST or tensor.dtype not in (torch.int64, torch.int32):
+    if tensor.dim() != 2 or tensor.shape[1] < MIN_ROW or tensor.dtype not in (torch.int64, torch.int32):
         return None
     for rows in (tensor, tensor.flip(1)):
         value = int(rows[:, -1].mode().values)

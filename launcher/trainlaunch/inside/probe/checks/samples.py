@@ -10,8 +10,8 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from trainlaunch.inside.code_places import frame_of_script
-from trainlaunch.inside.probe.base.dataset_objects import held, is_array, parts
-from trainlaunch.inside.probe.base.loader_stats import Seen, once_per_loader
+from trainlaunch.inside.probe.base.dataset_objects import is_array, parts, reachable_objects
+from trainlaunch.inside.probe.base.loader_stats import LoaderStats, once_per_loader
 from trainlaunch.inside.probe.base.own_loaders import is_shuffled, samples_of_last_batch
 from trainlaunch.inside.probe.base.sampling import Sample, samples
 from trainlaunch.inside.probe.base.training_hooks import batchnorm_inputs, values_of_channel
@@ -32,12 +32,12 @@ class Content(NamedTuple):
 
 
 @once_per_loader
-def _read(seen: Seen) -> list[Sample]:
+def _read(seen: LoaderStats) -> list[Sample]:
     """Return the samples that were read of a loader, once for all checks."""
     return list(samples(seen, COUNT))
 
 
-def sample_exception(seen: Seen) -> Iterator[dict[str, Any]]:
+def sample_exception(seen: LoaderStats) -> Iterator[dict[str, Any]]:
     """Yield what reading a sample raises: the exception itself, which a worker's may hide."""
     found = _read(seen)
     failed = [each for each in found if each.error is not None]
@@ -46,7 +46,7 @@ def sample_exception(seen: Seen) -> Iterator[dict[str, Any]]:
         yield {**_facts(failed, found), **facts_of_error(error)}
 
 
-def _fails_in_worker(seen: Seen, index: Any) -> bool:
+def _fails_in_worker(seen: LoaderStats, index: Any) -> bool:
     """Whether a worker meets it too: some datasets are made ready by worker_init_fn, and can't be read elsewhere."""
     chosen = {"sampler": [index]} if seen.batch_sampler is None else {"batch_sampler": [[index]]}
     own = seen.similar(1, collate_fn=nothing_of, timeout=_WORKER_SECONDS, **({} if seen.iterable else chosen))
@@ -84,7 +84,7 @@ def can_be_raised_again(error: BaseException) -> bool:
     return True
 
 
-def none_sample(seen: Seen) -> Iterator[dict[str, Any]]:
+def none_sample(seen: LoaderStats) -> Iterator[dict[str, Any]]:
     """Yield a sample that is None, or has a part that is, where the loader's collate_fn can't take that."""
     read_well = [each for each in _read(seen) if each.error is None]
     missing = [(each, path) for each in read_well for path in [_path_of_none(each.value)] if path is not None]
@@ -100,7 +100,7 @@ def _path_of_none(value: Any, path: str = "sample") -> str | None:
     return next((found for found in paths if found is not None), None)
 
 
-def _collate_fails(seen: Seen, value: Any, others: list[Sample]) -> bool:
+def _collate_fails(seen: LoaderStats, value: Any, others: list[Sample]) -> bool:
     """Whether the loader's own collate_fn can't take such a sample; many leave it out of a batch."""
     whole = next((each.value for each in others if _path_of_none(each.value) is None), value)
     batched = seen.batch_sampler is not None or bool(seen.batch_size)
@@ -108,7 +108,7 @@ def _collate_fails(seen: Seen, value: Any, others: list[Sample]) -> bool:
     return _fails(seen, missing) and (whole is value or not _fails(seen, without))
 
 
-def _fails(seen: Seen, data: Any) -> bool:
+def _fails(seen: LoaderStats, data: Any) -> bool:
     try:
         seen.collate_fn(data)
     except Exception:  # the script's own
@@ -116,7 +116,7 @@ def _fails(seen: Seen, data: Any) -> bool:
     return False
 
 
-def zero_sample(seen: Seen) -> Iterator[dict[str, Any]]:
+def zero_sample(seen: LoaderStats) -> Iterator[dict[str, Any]]:
     """Yield samples whose largest array holds one value, where others hold many: a file that could not be read, say."""
     read_well = [each for each in _read(seen) if each.error is None]
     contents = [Content(each, content_of(each.value)) for each in read_well]
@@ -133,10 +133,10 @@ def zero_sample(seen: Seen) -> Iterator[dict[str, Any]]:
     yield {**_facts([each.sample for each in bare], read_well), "content": bare[0].content}
 
 
-def _comes_from_file(seen: Seen, found: list[Content]) -> bool:
+def _comes_from_file(seen: LoaderStats, found: list[Content]) -> bool:
     if any(each.sample.file for each in found):
         return True
-    kinds = {each.__name__ for held_ in held(seen.dataset) for each in type(held_.value).__mro__}
+    kinds = {each.__name__ for held_ in reachable_objects(seen.dataset) for each in type(held_.value).__mro__}
     return bool(kinds & {"memmap", "HLObject", "BufferedReader", "FileIO"})
 
 
@@ -195,7 +195,7 @@ def _shown(index: Any) -> Any:
     return index if isinstance(index, (int, str)) else repr(index)[:100]
 
 
-def batchnorm_last_batch(seen: Seen) -> Iterator[dict[str, Any]]:
+def batchnorm_last_batch(seen: LoaderStats) -> Iterator[dict[str, Any]]:
     """Yield one finding where a layer in training mode got no more values for a channel than the batch had samples."""
     if seen.iterable or not seen.trained or seen.batch_sampler is None:
         return
@@ -207,7 +207,7 @@ def batchnorm_last_batch(seen: Seen) -> Iterator[dict[str, Any]]:
         yield {"layers": layers[:3], "batch_size": seen.batch_size, "samples": len(seen.batch_sampler.sampler)}
 
 
-def validation_drop_last(seen: Seen) -> Iterator[dict[str, Any]]:
+def validation_drop_last(seen: LoaderStats) -> Iterator[dict[str, Any]]:
     """Yield one finding for a loader that never trains, isn't shuffled, and drops some of its samples."""
     sampler = seen.batch_sampler
     if seen.iterable or seen.trained or not getattr(sampler, "drop_last", False) or is_shuffled(seen):

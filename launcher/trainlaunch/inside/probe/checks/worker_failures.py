@@ -17,12 +17,12 @@ from trainlaunch.inside.code_places import is_of_script, place
 from trainlaunch.inside.probe.base import worker_results
 from trainlaunch.inside.probe.base.dataset_objects import children
 from trainlaunch.inside.probe.base.loader_facts import start_method
-from trainlaunch.inside.probe.base.loader_stats import Seen, noticed
+from trainlaunch.inside.probe.base.loader_stats import LoaderStats, noticed
 from trainlaunch.inside.probe.base.sampling import samples
 from trainlaunch.inside.probe.base.transfer import pickle_error
 from trainlaunch.inside.probe.checks.handle_in_init import kind_of
 
-LONGEST = 15.0  # seconds without a batch that are no hang yet, nor is the time of many batches
+MAX_WAIT_SECONDS = 15.0  # seconds without a batch that are no hang yet, nor is the time of many batches
 SLOWER = 20  # times the median
 ASKED = 4  # workers whose stack is asked for
 _SIGNAL = signal.SIGRTMAX - 3  # scripts use SIGUSR1 and SIGUSR2
@@ -35,7 +35,7 @@ PICKLING_SECONDS = 3.0
 DEPTH = 24
 
 
-def notice_workers(seen: Seen) -> bool:
+def notice_workers(seen: LoaderStats) -> bool:
     """Make this process, and the workers that it forks, write their stacks when asked to."""
     if seen.num_workers:
         listen()
@@ -50,13 +50,13 @@ def listen() -> None:
         faulthandler.register(_SIGNAL, file=_stacks[0], all_threads=True)
 
 
-def timed_out(seen: Seen, problem: BaseException) -> None:
+def timed_out(seen: LoaderStats, problem: BaseException) -> None:
     """Note where the workers stand, while they are alive, where torch gave up to wait for them."""
     if "DataLoader timed out" in str(problem):
         seen.noticed["hang"] = _facts(seen, float(seen.timeout), _stacks_of(seen))
 
 
-def worker_hang(seen: Seen) -> Iterator[dict[str, Any]]:
+def worker_hang(seen: LoaderStats) -> Iterator[dict[str, Any]]:
     """Yield the stacks of workers that the script waits for, or waited for until the loader's timeout."""
     if "hang" in seen.noticed:
         yield seen.noticed["hang"]
@@ -67,24 +67,24 @@ def worker_hang(seen: Seen) -> Iterator[dict[str, Any]]:
         time.monotonic() - seen.waiting_since,
         sorted(seen.waits)[len(seen.waits) // 2 : len(seen.waits) // 2 + 1],
     )
-    if waited > max(LONGEST, SLOWER * (usual[0] if usual else 0.0)):
+    if waited > max(MAX_WAIT_SECONDS, SLOWER * (usual[0] if usual else 0.0)):
         stacks = _stacks_of(seen)
         if not _only_start(seen, stacks):
             yield _facts(seen, waited, stacks)
 
 
-def _stacks_of(seen: Seen) -> dict[int, list[dict[str, Any]]]:
+def _stacks_of(seen: LoaderStats) -> dict[int, list[dict[str, Any]]]:
     """Return the stacks of the first workers by their numbers."""
     return {number: stack_of(pid) for pid, number in sorted(seen.pids.items(), key=lambda each: each[1])[:ASKED]}
 
 
-def _only_start(seen: Seen, stacks: dict[int, list[dict[str, Any]]]) -> bool:
+def _only_start(seen: LoaderStats, stacks: dict[int, list[dict[str, Any]]]) -> bool:
     """Whether workers that aren't forked still import modules: slow, and no hang."""
     begun = [stack for stack in stacks.values() if stack and not any("importlib" in each["at"] for each in stack)]
     return start_method(seen) != "fork" and not seen.batches and not begun
 
 
-def _facts(seen: Seen, waited: float, stacks: dict[int, list[dict[str, Any]]]) -> dict[str, Any]:
+def _facts(seen: LoaderStats, waited: float, stacks: dict[int, list[dict[str, Any]]]) -> dict[str, Any]:
     worker, stack = next(((number, each) for number, each in stacks.items() if each), (None, []))
     own = next((each for each in stack if each["own"]), stack[0] if stack else None)
     return {
@@ -135,7 +135,7 @@ def _status(pid: int) -> dict[str, str]:
         return dict(line.split(":", 1) for line in file if ":" in line)
 
 
-def unpicklable(seen: Seen) -> Iterator[dict[str, Any]]:
+def unpicklable(seen: LoaderStats) -> Iterator[dict[str, Any]]:
     """Yield each part that can't be pickled, with the path of the innermost object that can't."""
     # A finding of their own where they break anything, with the same way out.
     handles = tuple(each.held.path for each in noticed(seen, "handles") or ())
@@ -162,7 +162,7 @@ def _without_iterator(loader: Any) -> Iterator[None]:
             loader._iterator = kept
 
 
-def unpicklable_batch(seen: Seen) -> Iterator[dict[str, Any]]:
+def unpicklable_batch(seen: LoaderStats) -> Iterator[dict[str, Any]]:
     """Yield what of a batch can't be sent to the script's process, under any start method."""
     found = [each.value for each in samples(seen, BATCH, PICKLING_SECONDS) if each.error is None]
     batched = seen.batch_sampler is not None or seen.batch_size
@@ -223,7 +223,7 @@ def _parts(value: Any) -> Iterator[tuple[str, Any]]:
     yield from children(value) if not named else ()
 
 
-def _unpicklable_facts(seen: Seen, part: str, path: str, value: Any, error: Exception) -> dict[str, Any]:
+def _unpicklable_facts(seen: LoaderStats, part: str, path: str, value: Any, error: Exception) -> dict[str, Any]:
     code = getattr(value, "__code__", None)
     return {
         "part": part,

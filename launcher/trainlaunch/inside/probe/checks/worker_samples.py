@@ -9,10 +9,10 @@ import time
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-from trainlaunch.inside.probe.base.dataset_objects import held
+from trainlaunch.inside.probe.base.dataset_objects import reachable_objects
 from trainlaunch.inside.probe.base.digest import digest, states
-from trainlaunch.inside.probe.base.isolation import apart
-from trainlaunch.inside.probe.base.loader_stats import Seen
+from trainlaunch.inside.probe.base.isolation import run_in_fork
+from trainlaunch.inside.probe.base.loader_stats import LoaderStats
 from trainlaunch.inside.probe.base.own_loaders import MAX_WORKERS, stream, trial_loader
 from trainlaunch.inside.probe.base.sampling import indices
 
@@ -30,25 +30,25 @@ class _Alone(NamedTuple):
     raised: bool
 
 
-def notice_positions(seen: Seen) -> dict[int, tuple[str, int]]:
+def notice_positions(seen: LoaderStats) -> dict[int, tuple[str, int]]:
     """Return the files that are open for reading before the first iterator, and where each is read next."""
     return _positions()
 
 
-def worker_dependent_samples(seen: Seen) -> Iterator[dict[str, Any]]:
+def worker_dependent_samples(seen: LoaderStats) -> Iterator[dict[str, Any]]:
     """Yield one finding where a worker read a sample wrong that it also read right, or where it alone raises.
 
     A dataset that draws by worker gives the same sample each time or never the same, and is none.
     """
     if seen.iterable or seen.order is None or (not seen.num_workers and _opened_since(seen)):
         return
-    alone = _Alone(*apart(lambda: _alone(seen), SECONDS))
-    found = apart(lambda: _together(seen, alone), SECONDS) if alone.samples else None
+    alone = _Alone(*run_in_fork(lambda: _alone(seen), SECONDS))
+    found = run_in_fork(lambda: _together(seen, alone), SECONDS) if alone.samples else None
     if found and (found["wrong"] or found["raised"] or (found["files"] and not _has_lock(seen))):
         yield {**found, "workers": WORKERS, "num_workers": seen.num_workers}
 
 
-def _alone(seen: Seen) -> _Alone:
+def _alone(seen: LoaderStats) -> _Alone:
     """Read samples in this process, each twice."""
     several, before = getattr(seen.dataset, "__getitems__", None), states(seen.dataset)
     found, raised, differs, deadline = [], False, False, time.monotonic() + ALONE
@@ -66,7 +66,7 @@ def _alone(seen: Seen) -> _Alone:
     return _Alone(found, differs or any(after.get(path) != state for path, state in before.items()), raised)
 
 
-def _together(seen: Seen, alone: _Alone) -> dict[str, Any]:
+def _together(seen: LoaderStats, alone: _Alone) -> dict[str, Any]:
     """Read the samples over and over in several workers at once, and return what of that was wrong."""
     right = alone.samples
     chosen, batch = random.Random(0), min(BATCH, len(right)) if seen.batch_sampler is not None else 1  # noqa: S311
@@ -136,15 +136,15 @@ def _moved(before: tuple[str, int], after: tuple[str, int]) -> bool:
     return before[0] == after[0] and before[1] != after[1]
 
 
-def _opened_since(seen: Seen) -> bool:
+def _opened_since(seen: LoaderStats) -> bool:
     """Whether a file was opened while this process read samples: a worker would open its own."""
     before = seen.noticed.get("positions")
     return before is None or any(before.get(each, ("",))[0] != name for each, (name, _) in _positions().items())
 
 
-def _has_lock(seen: Seen) -> bool:
+def _has_lock(seen: LoaderStats) -> bool:
     """Whether the dataset has a lock that processes share: workers may take turns."""
-    return any(type(each.value).__module__ == "multiprocessing.synchronize" for each in held(seen.dataset))
+    return any(type(each.value).__module__ == "multiprocessing.synchronize" for each in reachable_objects(seen.dataset))
 
 
 def _last_line(problem: BaseException) -> str:
@@ -152,7 +152,7 @@ def _last_line(problem: BaseException) -> str:
     return lines[-1].strip() if lines else type(problem).__name__
 
 
-def unsharded_iterable(seen: Seen) -> Iterator[dict[str, Any]]:
+def unsharded_iterable(seen: LoaderStats) -> Iterator[dict[str, Any]]:
     """Yield one finding where two workers give the same sequence, or all that there is in another order."""
     if not seen.iterable:
         return
@@ -202,7 +202,7 @@ def _in_any_order(first: list[str], second: list[str]) -> bool:
     return set(first) == set(second) and len(set(first)) >= (1 - MAX_REPEATS) * max(len(first), len(second))
 
 
-def idle_workers(seen: Seen) -> Iterator[dict[str, Any]]:
+def idle_workers(seen: LoaderStats) -> Iterator[dict[str, Any]]:
     """Yield one finding where some workers give samples and others none."""
     if not seen.iterable or not 2 <= seen.num_workers <= MAX_WORKERS:
         return

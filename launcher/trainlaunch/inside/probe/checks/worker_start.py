@@ -12,9 +12,15 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from trainlaunch.inside.code_places import is_made_by_script, is_of_script, place
-from trainlaunch.inside.probe.base.dataset_objects import attributes, held, is_array, names_of_holder, names_of_reading
+from trainlaunch.inside.probe.base.dataset_objects import (
+    attributes,
+    is_array,
+    names_of_holder,
+    names_of_reading,
+    reachable_objects,
+)
 from trainlaunch.inside.probe.base.loader_facts import start_method
-from trainlaunch.inside.probe.base.loader_stats import Seen, noticed
+from trainlaunch.inside.probe.base.loader_stats import LoaderStats, noticed
 
 # Packages whose threads hold locks that a forked child waits for, by the names that Linux has of them. Those of BLAS,
 # OpenMP, torch's autograd and CUDA are in every training process, and prepare themselves for a fork.
@@ -39,7 +45,7 @@ _SET_EPOCH = "set_epoch"
 _FEW = 16  # entries of what may be a state, and no data
 
 
-def notice_threads(seen: Seen) -> list[dict[str, Any]]:
+def notice_threads(seen: LoaderStats) -> list[dict[str, Any]]:
     """Return the threads beside the calling one: of the script, and of libraries known to break under fork."""
     own = threading.get_ident()
     # Our own frame in here would be a circle, and keep the script's frames below it with the batches that they hold.
@@ -54,7 +60,7 @@ def notice_threads(seen: Seen) -> list[dict[str, Any]]:
     return found + _native()
 
 
-def threads_before_fork(seen: Seen) -> Iterator[dict[str, Any]]:
+def threads_before_fork(seen: LoaderStats) -> Iterator[dict[str, Any]]:
     """Yield the threads that were there when a loader's workers were forked."""
     found = noticed(seen, "threads")
     if found and seen.num_workers > 0 and start_method(seen) == "fork":
@@ -115,18 +121,18 @@ class Before(NamedTuple):
     kept: list[Any]
 
 
-def notice_values(seen: Seen) -> Before:
+def notice_values(seen: LoaderStats) -> Before:
     """Return what a dataset's attributes are, as its workers get them."""
-    every = list(held(seen.dataset))
+    every = list(reachable_objects(seen.dataset))
     return Before(_values(every), [each.value for each in every])
 
 
-def stale_dataset(seen: Seen) -> Iterator[dict[str, Any]]:
+def stale_dataset(seen: LoaderStats) -> Iterator[dict[str, Any]]:
     """Yield the attribute that the workers would keep the first value of."""
     if seen.num_workers == 0 or not seen.persistent_workers:
         return
     before = (noticed(seen, "values") or Before({}, [])).values
-    now = _values(list(held(seen.dataset)))
+    now = _values(list(reachable_objects(seen.dataset)))
     for path, value in now.items():
         if path in before and _has_changed(before[path], value) and _is_read(seen.dataset, path):
             yield {**_told(path, before[path], value), "method": "", "num_workers": seen.num_workers}
@@ -139,9 +145,9 @@ def _told(path: str, before: Any, now: Any) -> dict[str, Any]:
     return {"path": path, "first": first, "now": f"another {last}" if last == first else last}
 
 
-def _set_epoch(seen: Seen) -> Iterator[dict[str, Any]]:
+def _set_epoch(seen: LoaderStats) -> Iterator[dict[str, Any]]:
     """Yield what a set_epoch of the dataset assigns in this process alone; the old values are put back."""
-    for each in list(held(seen.dataset)):
+    for each in list(reachable_objects(seen.dataset)):
         method = getattr(type(each.value), _SET_EPOCH, None)
         if method is None:
             continue
@@ -214,7 +220,7 @@ def _is_read(dataset: Any, path: str, holder: Any = None) -> bool:
     """Whether reading a sample uses the attribute: it may be a counter that only the script looks at."""
     name = path.rpartition(".")[2]
     names = [names_of_reading(dataset)]
-    for each in held(dataset):
+    for each in reachable_objects(dataset):
         if holder is each.value or f"{each.path}.{name}" == path:
             names.append(names_of_holder(each.value))
     return any(name in each.used or not each.whole for each in names)

@@ -8,7 +8,7 @@ from functools import cache
 
 # Each text contains one of these. A log is searched for them alone, at the speed of memory; a line that has one is then
 # asked for the texts that belong to it. Long and rare words: each costs up to half a second a gigabyte, long ones less.
-ROOTS: tuple[str, ...] = (
+PREFILTERS: tuple[str, ...] = (
     "rror",
     "xception",
     "Traceback (most recent call last)",
@@ -55,26 +55,26 @@ ROOTS: tuple[str, ...] = (
     "o matching manifest",
     "llocate failed due to",
 )
-MOST_CHARACTERS = 4096  # of a line; what a program says of an error stands in its first page
+MAX_CHARACTERS = 4096  # of a line; what a program says of an error stands in its first page
 
 
-class Text:
-    """A text that some program prints, as a regular expression; `anchor` is a part that each such line contains.
+class LogPattern:
+    """A text that some program prints, as a regular expression; `literal` is a part that each such line contains.
 
-    The anchor is compared as it is, capitals and all, and contains one of ROOTS. Parts between `.*` are looked for one
+    The literal is compared as it is, capitals and all, and contains one of PREFILTERS. Parts between `.*` are looked for one
     behind the other, so that a line takes no longer than it is long; the match is the last part's.
     """
 
-    __slots__ = ("anchor", "root", "source")
+    __slots__ = ("literal", "root", "source")
 
-    def __init__(self, anchor: str, source: str = "") -> None:
-        self.anchor = anchor
-        self.source = source or re.escape(anchor)
-        self.root = next((each for each in ROOTS if each in anchor), "")
+    def __init__(self, literal: str, source: str = "") -> None:
+        self.literal = literal
+        self.source = source or re.escape(literal)
+        self.root = next((each for each in PREFILTERS if each in literal), "")
 
     def found_in(self, line: str) -> re.Match[str] | None:
         """Return where a line has the text, None where it has not."""
-        return in_order(self.source, line) if self.anchor in line else None
+        return in_order(self.source, line) if self.literal in line else None
 
 
 def in_order(source: str, line: str) -> re.Match[str] | None:
@@ -96,7 +96,7 @@ def _found(parts: Iterable[re.Pattern[str]], line: str) -> re.Match[str] | None:
 def ways(source: str) -> tuple[tuple[re.Pattern[str], ...], ...]:
     """Return the ways in which a line can have a text, each as its parts between `.*`.
 
-    They are compiled when a line first has the anchor: a start that explains nothing pays nothing.
+    They are compiled when a line first has the literal: a start that explains nothing pays nothing.
     """
     flags = "(?i)" if source.startswith("(?i)") else ""
     every = [_split(each, ".*") for each in _split(source.removeprefix(flags), "|")]
@@ -117,12 +117,12 @@ def _split(source: str, mark: str) -> list[str]:
     return pieces
 
 
-def by_root(texts: tuple[Text, ...]) -> dict[str, tuple[Text, ...]]:
+def by_root(texts: tuple[LogPattern, ...]) -> dict[str, tuple[LogPattern, ...]]:
     """Return the texts that a line with a root may have. Raises ValueError for a text that no root leads to."""
-    lost = [each.anchor for each in texts if not each.root]
+    lost = [each.literal for each in texts if not each.root]
     if lost:
         raise ValueError(f"no root in {lost}")
-    found: dict[str, list[Text]] = {}
+    found: dict[str, list[LogPattern]] = {}
     for each in texts:
         found.setdefault(each.root, []).append(each)
     return {root: tuple(each) for root, each in found.items()}
