@@ -61,8 +61,8 @@ MAX_CHARACTERS = 4096  # of a line; what a program says of an error stands in it
 class LogPattern:
     """A text that some program prints, as a regular expression; `literal` is a part that each such line contains.
 
-    The literal is compared as it is, capitals and all, and contains one of PREFILTERS. Parts between `.*` are looked for one
-    behind the other, so that a line takes no longer than it is long; the match is the last part's.
+    The literal is compared as it is, capitals and all, and contains one of PREFILTERS. Parts between `.*` are
+    looked for one behind the other, so that a line takes no longer than it is long; the match is the last part's.
     """
 
     __slots__ = ("literal", "root", "source")
