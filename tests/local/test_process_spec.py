@@ -145,7 +145,7 @@ def test_gpus_of_amd_are_hips_own_numbers(
     """HIP counts AMD's GPUs alone; a job's ids count render nodes, of which another maker may have the first."""
     monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
     monkeypatch.delenv("HIP_VISIBLE_DEVICES", raising=False)
-    monkeypatch.setattr("trainlaunch.run.base.gpus.amd_gpus", lambda: there)
+    monkeypatch.setattr("trainlaunch.run.base.host_gpus.amd_gpus", lambda: there)
     if inherited is not None:
         monkeypatch.setenv("HIP_VISIBLE_DEVICES", inherited)
     env = spec(tmp_path, resources={"gpus": gpus, "gpu_vendor": "amd"}).env

@@ -10,7 +10,7 @@ import pytest
 from trainlaunch.errors import TargetUnavailable
 from trainlaunch.plan.launch_plan import LaunchPlan
 from trainlaunch.render import render
-from trainlaunch.run.base.gpus import amd_findings
+from trainlaunch.run.base.host_gpus import amd_findings
 from trainlaunch.run.docker.backend import DockerBackend
 
 from tests.conftest import Runs

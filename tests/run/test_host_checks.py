@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from trainlaunch.plan.launch_plan import LaunchPlan
-from trainlaunch.run.base.gpus import gpu_nodes
+from trainlaunch.run.base.host_gpus import gpu_nodes
 from trainlaunch.run.docker.checks import host_findings, shares_this_host
 
 from tests.jobs import plan_with

@@ -19,7 +19,7 @@ from trainlaunch.errors import TargetUnavailable
 from trainlaunch.plan.launch_plan import LaunchPlan
 from trainlaunch.run.base.backend import ContainerInfo, Say
 from trainlaunch.run.base.gpu_labels import ALL, AMD, held_by
-from trainlaunch.run.base.gpus import amd_gpus, gpu_nodes, gpu_uuids
+from trainlaunch.run.base.host_gpus import amd_gpus, gpu_nodes, gpu_uuids
 
 _LOCK_SECONDS = 60.0
 _POLL_SECONDS = 0.1

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from trainlaunch.diagnostics import Diagnostic
 from trainlaunch.errors import LaunchError
-from trainlaunch.run.base.gpus import gpu_nodes
+from trainlaunch.run.base.host_gpus import gpu_nodes
 from trainlaunch.run.docker.checks import (
     INSTALL_TOOLKIT,
     has_gpu_runtime,

@@ -6,8 +6,7 @@ from collections.abc import Callable
 
 from hypothesis import given
 from hypothesis import strategies as st
-from trainlaunch.inside.tune.search import ALIKE, Timed, chosen, medians, next_setting
-from trainlaunch.inside.tune.task import Setting, Space
+from trainlaunch.inside.tune.task import ALIKE, Setting, Space, Timed, chosen, medians, next_setting
 
 LADDER = (0, 1, 2, 3, 4, 6, 8, 12, 16)
 NONE = Setting(0)

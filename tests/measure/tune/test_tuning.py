@@ -10,8 +10,7 @@ from typing import Any
 
 import pytest
 from trainlaunch.errors import JobFileRejected, NotMeasured
-from trainlaunch.inside.tune.search import next_setting
-from trainlaunch.inside.tune.task import Setting, Space
+from trainlaunch.inside.tune.task import Setting, Space, next_setting
 from trainlaunch.measure.tune.record_collector import RunEnd
 from trainlaunch.measure.tune.result import Tuned, tuned_document
 from trainlaunch.measure.tune.result_table import WIDTH, summary, table, trial_line
@@ -63,7 +62,7 @@ class Script:
         return self.timed(take, done[0], self.rates)
 
     def search(self, take: Take, space: Space, own: Setting) -> RunEnd:
-        from trainlaunch.inside.tune.search import Timed
+        from trainlaunch.inside.tune.task import Timed
 
         timed: list[Timed] = []
         setting: Setting | None = own

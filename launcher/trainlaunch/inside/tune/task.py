@@ -1,8 +1,18 @@
-"""What is timed: settings of a DataLoader, and the task that the host hands over."""
+"""What is timed: settings of a DataLoader, the task that the host hands over, and which setting comes next or is taken.
+
+The search is the same where one process times all and where each times one.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from statistics import median
 from typing import Any, NamedTuple
+
+GAIN = 1.03  # what counts as faster: less is noise
+CLOSE = 0.93  # of the best rate: timed once more
+ALIKE = 0.98  # of the best rate: fewer workers are taken
+RETIMED = 3
 
 
 class Setting(NamedTuple):
@@ -61,3 +71,131 @@ def task_of(values: dict[str, Any]) -> Task:
         threads={int(workers): count for workers, count in values.get("threads", {}).items()},
         own_cgroup=values.get("own_cgroup", False),
     )
+
+
+class Timed(NamedTuple):
+    """A setting and its rate in batches per second, 0 where it failed."""
+
+    setting: Setting
+    rate: float
+
+
+def next_setting(space: Space, timed: Sequence[Timed], left: int) -> Setting | None:
+    """Return what to time after `timed`, whose first is the script's own setting; None once all is known.
+
+    `left` is how many more settings there is time for.
+    """
+    first = timed[0].setting
+    if left <= 0 or (len(timed) > 1 and timed[-1].setting == first):
+        return None
+    reserved = 1 + min(RETIMED, (left + len(timed)) // 5)  # settings' time that is kept for the last stages
+    if left > reserved and len({each.setting for each in timed}) == len(timed):
+        for stage in (_more_workers, _between, _more_prefetch, _other_pinning):
+            found = stage(space, timed)
+            if found is not None:
+                return found
+    again = _again(timed) if left > 1 else None
+    return again or (first if len(timed) > 1 else None)
+
+
+def chosen(timed: Sequence[Timed]) -> Timed:
+    """Return the setting to take with its median rate: of those alike to the best the one with fewest workers."""
+    rates = medians(timed)
+    best = max(rates.values())
+    alike = [setting for setting, rate in rates.items() if rate >= best * ALIKE]
+    fewest = min(alike, key=lambda each: (each.num_workers, each.prefetch_factor, rates[each] * -1))
+    return Timed(fewest, rates[fewest])
+
+
+def medians(timed: Sequence[Timed]) -> dict[Setting, float]:
+    """Return the median rate of each setting, in the order in which they were first timed."""
+    rates: dict[Setting, list[float]] = {}
+    for setting, rate in timed:
+        rates.setdefault(setting, []).append(rate)
+    return {setting: median(each) for setting, each in rates.items()}
+
+
+def _rates(timed: Sequence[Timed], prefetch: int) -> dict[int, float]:
+    """Return the rates by workers of the settings that differ from the first in workers alone."""
+    pinned = timed[0].setting.pin_memory
+    return {
+        setting.num_workers: rate
+        for setting, rate in medians(timed).items()
+        if setting.pin_memory == pinned and (setting.prefetch_factor == prefetch or not setting.num_workers)
+    }
+
+
+def _more_workers(space: Space, timed: Sequence[Timed]) -> Setting | None:
+    first = timed[0].setting
+    rates = _rates(timed, first.prefetch_factor)
+    for workers in space.workers:
+        if workers in rates:
+            continue
+        lower = [each for each in sorted(rates) if each < workers]
+        if len(lower) > 2 and lower[-1] > space.enough:
+            before = max(rates[each] for each in lower[:-2])
+            if max(rates[each] for each in lower[-2:]) < before * GAIN:
+                return None
+        return first._replace(num_workers=workers)
+    return None
+
+
+def _between(space: Space, timed: Sequence[Timed]) -> Setting | None:
+    """Return a number of workers halfway to a neighbour of the best one."""
+    first = timed[0].setting
+    rates = _rates(timed, first.prefetch_factor)
+    stepped = {*space.workers, first.num_workers}
+    if set(rates) - stepped and len(set(rates) - stepped) >= 2:
+        return None
+    best = max((each for each in rates if each in stepped), key=lambda each: rates[each])
+    tried = sorted(each for each in rates if each in stepped)
+    at = tried.index(best)
+    for low, high in ((at - 1, at), (at, at + 1)):
+        if low >= 0 and high < len(tried) and tried[high] - tried[low] > 1:
+            middle = (tried[low] + tried[high]) // 2
+            if middle not in rates:
+                return first._replace(num_workers=middle)
+    return None
+
+
+def _best_workers(timed: Sequence[Timed]) -> int:
+    rates = _rates(timed, timed[0].setting.prefetch_factor)
+    return max(rates, key=lambda each: rates[each])
+
+
+def _more_prefetch(space: Space, timed: Sequence[Timed]) -> Setting | None:
+    """Return the best number of workers with more prefetching, as long as that brought something."""
+    first, rates = timed[0].setting, medians(timed)
+    workers = _best_workers(timed)
+    if not workers:
+        return None
+    before = rates[first._replace(num_workers=workers)]
+    for prefetch, most in space.prefetch:
+        if prefetch <= first.prefetch_factor or workers > most:
+            continue
+        setting = first._replace(num_workers=workers, prefetch_factor=prefetch)
+        if setting not in rates:
+            return setting
+        if rates[setting] < before * GAIN:
+            return None
+        before = rates[setting]
+    return None
+
+
+def _other_pinning(space: Space, timed: Sequence[Timed]) -> Setting | None:
+    if not space.pinning:
+        return None
+    pinned = timed[0].setting.pin_memory
+    best = chosen([each for each in timed if each.setting.pin_memory == pinned]).setting
+    other = best._replace(pin_memory=not pinned)
+    tried = any(each.setting.pin_memory != pinned for each in timed)
+    return None if tried else other
+
+
+def _again(timed: Sequence[Timed]) -> Setting | None:
+    """Return one of the best that was timed only once."""
+    first, rates = timed[0].setting, medians(timed)
+    best = max(rates.values())
+    close = sorted((each for each in rates if rates[each] >= best * CLOSE), key=lambda each: -rates[each])
+    counts = {each: sum(one.setting == each for one in timed) for each in close}
+    return next((each for each in close[:RETIMED] if counts[each] == 1 and each != first), None)

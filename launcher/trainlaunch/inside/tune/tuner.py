@@ -22,8 +22,7 @@ from trainlaunch.inside.tune.safety import (
     shutdown_workers,
     worker_pids,
 )
-from trainlaunch.inside.tune.search import Timed, next_setting
-from trainlaunch.inside.tune.task import Setting, Task
+from trainlaunch.inside.tune.task import Setting, Task, Timed, next_setting
 from trainlaunch.inside.tune.watched_loops import Loop, length_of, watch_optimizers
 from trainlaunch.inside.tune.window import Begun, Window
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from trainlaunch.inside.tune.search import chosen, medians
-from trainlaunch.inside.tune.task import Setting
+from trainlaunch.inside.tune.task import Setting, chosen, medians
 from trainlaunch.measure.tune.trial import Trial, TunedLoader
 from trainlaunch.units import format_cpus, human_size
 

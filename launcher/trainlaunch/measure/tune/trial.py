@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from trainlaunch.inside.tune.search import Timed
-from trainlaunch.inside.tune.task import Setting
+from trainlaunch.inside.tune.task import Setting, Timed
 
 MAX_NUMBER = 1 << 53  # of any number: beyond it is no measurement
 MAX_CHARACTERS = 2000  # characters of a text

@@ -7,8 +7,7 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple, Protocol
 
-from trainlaunch.inside.tune.search import next_setting
-from trainlaunch.inside.tune.task import Setting, Space
+from trainlaunch.inside.tune.task import Setting, Space, next_setting
 from trainlaunch.measure.tune.record_collector import RecordCollector, RunEnd, never_timed
 from trainlaunch.measure.tune.result import Tuned, best_of, limit_of
 from trainlaunch.measure.tune.trial import Trial, TunedLoader

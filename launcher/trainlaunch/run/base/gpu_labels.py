@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from trainlaunch.plan.launch_plan import LaunchPlan
-from trainlaunch.run.base.gpus import visible_gpus
+from trainlaunch.run.base.host_gpus import visible_gpus
 
 GPUS = "gpus"  # the key of a run's label and record
 ALL = "all"

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from trainlaunch.diagnostics import Diagnostic
 from trainlaunch.plan.launch_plan import LaunchPlan
-from trainlaunch.run.base.gpus import NO_GPU, amd_findings, gpu_nodes
+from trainlaunch.run.base.host_gpus import NO_GPU, amd_findings, gpu_nodes
 from trainlaunch.run.base.secret_values import secret_findings
 from trainlaunch.run.base.shm_reading import SHM
 from trainlaunch.run.docker.checks import mount_findings

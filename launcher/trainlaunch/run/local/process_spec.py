@@ -19,7 +19,7 @@ from trainlaunch.job.host_paths import host_path
 from trainlaunch.job.spec import path_variable, secret_path
 from trainlaunch.plan.launch_plan import LaunchPlan
 from trainlaunch.plan.ranks import torchrun_prefix
-from trainlaunch.run.base.gpus import gpu_variables
+from trainlaunch.run.base.host_gpus import gpu_variables
 from trainlaunch.run.base.secret_values import environment, file_contents, secret_value, values_here
 from trainlaunch.run.local.processes import RUN_MARK
 from trainlaunch.run.local.state import RunFolder

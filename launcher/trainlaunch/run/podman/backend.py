@@ -17,7 +17,7 @@ from trainlaunch.diagnostics import Diagnostic
 from trainlaunch.errors import TargetUnavailable
 from trainlaunch.plan.launch_plan import LaunchPlan
 from trainlaunch.run.base.backend import Chunk, ContainerInfo, Position, Say, Session
-from trainlaunch.run.base.gpus import NO_GPU
+from trainlaunch.run.base.host_gpus import NO_GPU
 from trainlaunch.run.base.log_position import BytePosition, TimePosition
 from trainlaunch.run.base.own_checks import OwnChecks
 from trainlaunch.run.base.watch import UNHEALTHY
