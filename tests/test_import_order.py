@@ -98,7 +98,7 @@ def test_rooms_import_downward_only() -> None:
 
 
 def test_a_folder_is_foundation_or_roof() -> None:
-    """No two folders import each other, directly or around a third: what one has and another needs stands below both."""
+    """No two folders import each other, nor around a third: what one has and another needs stands below both."""
     between = ((folder(one), folder(other)) for one, other in edges())
     below = graph((one, other) for one, other in between if one != other)
     open_ones = {name: {each for each in needed if each not in NOT_YET} for name, needed in below.items()}

@@ -15,6 +15,8 @@ from trainlaunch.run.base.console import Console
 from trainlaunch.run.base.run_evidence import without_secrets
 from trainlaunch.run.base.secret_values import Redactor, values_here
 from trainlaunch.run.base.signals import Event, Events, trapped_signals
+from trainlaunch.run.run_lock import holding, keeper_of, new_run_id
+from trainlaunch.run.run_store import RunStore
 from trainlaunch.run.supervise import DEADLINE, Supervisor
 
 if TYPE_CHECKING:
@@ -134,7 +136,6 @@ def _on_machine(
     plan: LaunchPlan, console: Console, events: Events[Event], listener: _Listener, typed: str
 ) -> MeasuringRun:
     from trainlaunch.run.backends import backend_named
-    from trainlaunch.run.run_lock import holding, new_run_id
 
     run = new_run_id()
     backend = backend_named(plan.target, console.say)
@@ -151,8 +152,6 @@ def _on_machine(
 
 def _say_left(backend: Backend, job: str, say: Callable[[str], None]) -> None:
     """Name runs that measured the same job and that nobody keeps: a SIGKILL of their trainlaunch left them."""
-    from trainlaunch.run.run_lock import keeper_of
-
     left = dict.fromkeys(each.job for each in backend.listed() if each.measures == job and keeper_of(each.run) is None)
     for each in left:
         say(f"{each} measured the same job and is left over; `trainlaunch down {each}` removes it")
@@ -161,8 +160,6 @@ def _say_left(backend: Backend, job: str, say: Callable[[str], None]) -> None:
 @contextmanager
 def _removing(backend: Backend, plan: LaunchPlan, run: str, say: Callable[[str], None]) -> Iterator[None]:
     """Remove the containers of a run afterwards, those that still run too."""
-    from trainlaunch.run.run_store import RunStore
-
     try:
         yield
     finally:

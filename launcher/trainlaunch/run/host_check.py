@@ -17,6 +17,8 @@ from trainlaunch.run.docker.checks import (
     shares_this_host,
     unenforced_limits,
 )
+from trainlaunch.run.docker.client import Engine, find_endpoint
+from trainlaunch.run.kubernetes.kubeconfig import configured, find_access
 from trainlaunch.run.local.checks import host_memory
 from trainlaunch.units import MIB, human_size
 
@@ -41,8 +43,6 @@ def check_host() -> tuple[HostCheck, ...]:
 
 
 def _engine() -> Iterator[HostCheck]:
-    from trainlaunch.run.docker.client import Engine, find_endpoint
-
     try:
         engine = Engine(find_endpoint())
         with engine.attempting("ask for its version") as client:
@@ -117,8 +117,6 @@ def _memory() -> Iterator[HostCheck]:
 
 
 def _cluster() -> Iterator[HostCheck]:
-    from trainlaunch.run.kubernetes.kubeconfig import configured, find_access
-
     if not configured():
         yield HostCheck("cluster", "no kubeconfig")
         return

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import re
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
@@ -14,6 +15,7 @@ from trainlaunch.errors import UsageError
 from trainlaunch.job.spec import JobSpec
 from trainlaunch.kinds import KINDS
 from trainlaunch.plan.launch_plan import LaunchPlan
+from trainlaunch.plan.measured import measuring_command
 from trainlaunch.repository.root import Reach, outside
 from trainlaunch.targets import TARGETS
 from trainlaunch.units import human_size
@@ -110,8 +112,6 @@ def plan_of(args: argparse.Namespace, *, target: str | None = None) -> LaunchPla
 
 
 def _checked_name(name: str | None) -> str | None:
-    import re
-
     if name is None or re.fullmatch(r"[a-z0-9][-a-z0-9]{0,61}[a-z0-9]", name):
         return name
     raise UsageError(
@@ -130,7 +130,6 @@ def say_unsized(plan: LaunchPlan, streams: Streams) -> None:
     """Say once how to size a job of which nobody stated or measured what its batches take."""
     if not plan.shm.unsized:
         return
-    from trainlaunch.plan.measured import measuring_command
 
     size = human_size(plan.shm.size.value)
     streams.say(

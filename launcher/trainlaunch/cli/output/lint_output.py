@@ -11,6 +11,7 @@ from trainlaunch.cli.output.report import annotation, as_json, concise, document
 from trainlaunch.cli.output.streams import Streams
 from trainlaunch.cli.output.text_style import style_of
 from trainlaunch.diagnostics import Severity
+from trainlaunch.manuals import manuals
 
 if TYPE_CHECKING:
     from trainlaunch.lint.judge import Linted
@@ -56,8 +57,6 @@ def _json(finding: TextFinding) -> Mapping[str, object]:
 
 def _sarif(findings: Sequence[TextFinding]) -> str:
     import json
-
-    from trainlaunch.manuals import manuals
 
     known = manuals()
     codes = sorted({each.diagnostic.code for each in findings})

@@ -8,9 +8,13 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from trainlaunch.cli.arguments.run_argument import newest_run
+from trainlaunch.cli.arguments.target_options import means_a_cluster
 from trainlaunch.cli.output.streams import Streams
+from trainlaunch.cli.runs.cluster import cluster_job
 from trainlaunch.cli.runs.doctor_output import Running, tell, tell_live
-from trainlaunch.cli.runs.run_end import end_evidence
+from trainlaunch.cli.runs.run_end import end_evidence, redaction
+from trainlaunch.targets import KUBERNETES
+from trainlaunch.units import counted
 
 if TYPE_CHECKING:
     from trainlaunch.diagnose.base.container_snapshot import ContainerSnapshot
@@ -25,7 +29,6 @@ MAX_PODS = 8  # that are looked into, one after the other
 
 def explain_run(args: argparse.Namespace, streams: Streams) -> int:
     """Explain the newest run of a job, of several nodes the one that failed first."""
-    from trainlaunch.cli.arguments.target_options import means_a_cluster
     from trainlaunch.run.base.at_once import at_once
 
     args.job = args.run  # as the verbs about runs name it
@@ -43,7 +46,6 @@ def explain_run(args: argparse.Namespace, streams: Streams) -> int:
 
 def _evidence(backend: Backend, container: ContainerInfo) -> Evidence:
     """Return what a container that runs shows: its size, and its whole log."""
-    from trainlaunch.cli.runs.run_end import redaction
     from trainlaunch.run.base.run_evidence import evidence_of, read_whole_log, without_secrets
 
     log, facts = read_whole_log(backend, container)
@@ -61,8 +63,6 @@ def _running(backend: Backend, container: ContainerInfo) -> Running:
 
 
 def _state(container: ContainerInfo, look: ContainerSnapshot | None) -> str:
-    from trainlaunch.units import counted
-
     parts = [f"{container.noun} {container.name} runs"]
     if container.health:
         parts.append(container.health + (f" ({container.health_output.strip()})" if container.health_output else ""))
@@ -73,7 +73,6 @@ def _state(container: ContainerInfo, look: ContainerSnapshot | None) -> str:
 
 def _of_cluster(args: argparse.Namespace, streams: Streams) -> int:
     """Explain the newest run on a cluster: one that goes on by its log and a look inside, an ended one by its pod."""
-    from trainlaunch.cli.runs.cluster import cluster_job
     from trainlaunch.cli.runs.cluster_run import newest_run as newest_cluster_run
     from trainlaunch.run.kubernetes.exit_status import evidence_of_ended
     from trainlaunch.run.kubernetes.follow import end_of_run
@@ -94,7 +93,6 @@ def _running_pods(cluster: Cluster, run: ClusterRun, pods: Sequence[Pod], stream
     from trainlaunch.diagnose.base.evidence import Evidence
     from trainlaunch.run.kubernetes.exec import look_inside
     from trainlaunch.run.kubernetes.output import print_logs
-    from trainlaunch.targets import KUBERNETES
 
     scanner = new_scanner()
     print_logs(cluster, run, scanner.feed, streams.say)

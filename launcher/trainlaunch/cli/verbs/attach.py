@@ -16,6 +16,7 @@ from trainlaunch.cli.runs.runs import hints, shown
 from trainlaunch.errors import EXIT_INTERRUPTED, LaunchError
 from trainlaunch.run.base.multi_node import containers_of_run
 from trainlaunch.run.base.signals import HANGUP, Event, Events, Presses, trapped_signals
+from trainlaunch.run.base.wording import not_kept
 
 if TYPE_CHECKING:
     from trainlaunch.run.base.backend import Backend, Chunk, ContainerInfo
@@ -59,7 +60,6 @@ def take_over(container: ContainerInfo, screen: Screen) -> None:
     from trainlaunch.cli.runs.keeper import spawn_keeper
     from trainlaunch.run.base.private_files import UnusableState
     from trainlaunch.run.base.secret_values import secret_findings
-    from trainlaunch.run.base.wording import not_kept
     from trainlaunch.run.run_lock import keeper_of
     from trainlaunch.run.run_store import RunStore
 

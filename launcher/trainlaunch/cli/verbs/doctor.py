@@ -18,6 +18,9 @@ from trainlaunch.cli.output.text_style import style_of
 from trainlaunch.cli.runs.doctor_output import tell
 from trainlaunch.diagnostics import Diagnostic
 from trainlaunch.errors import UsageError
+from trainlaunch.manuals import find_manual
+from trainlaunch.plan.planned import planned_of
+from trainlaunch.targets import DEFAULT_TARGET
 
 if TYPE_CHECKING:
     from trainlaunch.diagnose.base.evidence import Evidence
@@ -73,7 +76,6 @@ def _evidence(args: argparse.Namespace) -> Evidence:
     from trainlaunch.diagnose import new_scanner
     from trainlaunch.diagnose.base.evidence import Evidence
     from trainlaunch.diagnose.inspected import NotInspectedError, with_inspected
-    from trainlaunch.targets import DEFAULT_TARGET
 
     if args.log in STDIN and args.inspect in STDIN:
         raise _usage("--log and --inspect can't both be stdin", "give one of them as a file")
@@ -102,7 +104,6 @@ def _evidence(args: argparse.Namespace) -> Evidence:
 
 def _with_job(evidence: Evidence, args: argparse.Namespace) -> Evidence:
     """Return evidence with what a job file plans."""
-    from trainlaunch.plan.planned import planned_of
     from trainlaunch.policy import read_job
     from trainlaunch.rules import plan_job
 
@@ -139,7 +140,6 @@ def _read(name: str, option: str, *, most: int | None = None) -> Iterable[bytes]
 
 def _machine(args: argparse.Namespace, streams: Streams) -> int:
     """Look at this machine, and say what is wrong with it."""
-    from trainlaunch.manuals import find_manual
     from trainlaunch.run.host_check import check_host
 
     found = check_host()

@@ -11,9 +11,12 @@ from typing import TYPE_CHECKING
 
 from trainlaunch.cli.arguments.job_arguments import add_policy_argument, reach_of
 from trainlaunch.cli.arguments.named_file import is_handed, open_named, unreadable
+from trainlaunch.cli.output.lint_output import report
 from trainlaunch.cli.output.streams import Streams
+from trainlaunch.cli.output.write_files import replace_file
 from trainlaunch.diagnostics import Diagnostic, Severity
 from trainlaunch.errors import EXIT_FINDINGS, UsageError
+from trainlaunch.repository.reading import read_regular
 
 if TYPE_CHECKING:
     from trainlaunch.job.ceilings import Policy
@@ -133,7 +136,6 @@ def _baseline(path: Path | None) -> Counter[str]:
     if path is None:
         return Counter()
     from trainlaunch.lint.baseline import read_baseline
-    from trainlaunch.repository.reading import read_regular
 
     try:
         return read_baseline(read_regular(path, _MAX_BASELINE_BYTES).decode())
@@ -160,7 +162,6 @@ def _write(linted: Linted, after: Linted, args: argparse.Namespace, streams: Str
     if args.diff:
         streams.result(_diff(linted, after))
         return
-    from trainlaunch.cli.output.write_files import replace_file
 
     replace_file(Path(linted.name), after.text)
     streams.say(f"wrote {linted.name}")
@@ -176,7 +177,6 @@ def _diff(linted: Linted, after: Linted) -> str:
 
 
 def _write_baseline(path: Path, results: Iterable[Linted], streams: Streams) -> None:
-    from trainlaunch.cli.output.write_files import replace_file
     from trainlaunch.lint.baseline import baseline_text
 
     replace_file(path, baseline_text(results))
@@ -184,8 +184,6 @@ def _write_baseline(path: Path, results: Iterable[Linted], streams: Streams) -> 
 
 
 def _reported(results: list[Linted], args: argparse.Namespace, streams: Streams) -> int:
-    from trainlaunch.cli.output.lint_output import report
-
     if not results and all(each.is_dir() for each in args.paths):
         raise UsageError([_nothing(args.paths)])
     quiet = args.diff or (args.fix and Path("-") in args.paths)

@@ -10,11 +10,19 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from trainlaunch.cli.arguments.job_arguments import job_of, reach_of, say_findings
-from trainlaunch.cli.arguments.measuring import add_measuring_arguments, measuring_fields
+from trainlaunch.cli.arguments.measuring import (
+    add_measuring_arguments,
+    keep_probe,
+    measuring_fields,
+    refuse_unwritable_lock,
+)
 from trainlaunch.cli.arguments.target_options import refuse_place_elsewhere
+from trainlaunch.cli.output.report import document
 from trainlaunch.cli.output.streams import Streams
+from trainlaunch.cli.output.terminal import Screen
 from trainlaunch.diagnostics import Diagnostic
 from trainlaunch.errors import EXIT_FINDINGS, EXIT_INTERRUPTED, LaunchError
+from trainlaunch.plan.inside import PROBE
 
 if TYPE_CHECKING:
     from trainlaunch.job.measured import Probe
@@ -74,7 +82,6 @@ def _from_one(text: str) -> int:
 
 def run(args: argparse.Namespace, streams: Streams) -> int:
     """Plan as `up` does, run once with a large /dev/shm, and say what was seen."""
-    from trainlaunch.cli.arguments.measuring import refuse_unwritable_lock
     from trainlaunch.cli.runs.cluster import cluster_of
     from trainlaunch.measure.loader_records import Records
     from trainlaunch.rules import check_plan
@@ -107,7 +114,6 @@ def _planned(args: argparse.Namespace, job: JobSpec) -> LaunchPlan:
 
 def _measuring(args: argparse.Namespace, plan: LaunchPlan) -> LaunchPlan:
     """Return the plan of the run that measures."""
-    from trainlaunch.plan.inside import PROBE
     from trainlaunch.policy import read_job
 
     ours = measuring_fields(args, plan, "probe", args.seconds)
@@ -127,7 +133,6 @@ def _measuring(args: argparse.Namespace, plan: LaunchPlan) -> LaunchPlan:
 def _run(
     args: argparse.Namespace, plan: LaunchPlan, streams: Streams, records: Records, cluster: Cluster | None
 ) -> MeasuringRun:
-    from trainlaunch.cli.output.terminal import Screen
     from trainlaunch.measure.measuring_run import RunOutput, run_measuring
 
     screen = Screen(streams)
@@ -150,7 +155,6 @@ def _told(
     args: argparse.Namespace, plan: LaunchPlan, ran: MeasuringRun, measured: Measurement, streams: Streams
 ) -> int:
     """Print what was seen, keep it where asked, and return the exit code."""
-    from trainlaunch.cli.output.report import document
     from trainlaunch.cli.verbs.probe_result import ProbeResult, as_document, as_text
     from trainlaunch.measure.probe_lock import probe_of
 
@@ -173,8 +177,6 @@ def _told(
 
 def _kept(args: argparse.Namespace, probe: Probe | None) -> tuple[Path | None, LaunchError | None]:
     """Write the lock where that is asked for; return its path, or why it can't be written."""
-    from trainlaunch.cli.arguments.measuring import keep_probe
-
     if not args.write or probe is None:
         return None, None
     try:

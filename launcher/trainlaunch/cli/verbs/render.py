@@ -17,9 +17,12 @@ from trainlaunch.cli.arguments.job_arguments import (
 )
 from trainlaunch.cli.arguments.target_options import refuse_place_elsewhere
 from trainlaunch.cli.output.streams import Streams
+from trainlaunch.cli.output.write_files import write_files
 from trainlaunch.diagnostics import Diagnostic
 from trainlaunch.errors import JobFileRejected, UsageError
 from trainlaunch.plan.launch_plan import LaunchPlan
+from trainlaunch.render import render
+from trainlaunch.repository.reading import open_regular
 from trainlaunch.targets import KUBERNETES, TARGETS, TEXTS, text_targets
 
 EXAMPLES = (
@@ -50,7 +53,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace, streams: Streams) -> int:
     """Render, verify, then print or write."""
-    from trainlaunch.render import render
     from trainlaunch.rules import check_plan
     from trainlaunch.verify import verified
 
@@ -87,7 +89,6 @@ def run(args: argparse.Namespace, streams: Streams) -> int:
 
 
 def _write(args: argparse.Namespace, files: dict[str, str], streams: Streams) -> None:
-    from trainlaunch.cli.output.write_files import write_files
     from trainlaunch.render.kustomize import KUSTOMIZATION, is_own_kustomization, kustomization_text, resources_in
 
     folder: Path = args.write_to
@@ -102,8 +103,6 @@ def _write(args: argparse.Namespace, files: dict[str, str], streams: Streams) ->
 
 
 def _head(path: Path) -> str:
-    from trainlaunch.repository.reading import open_regular
-
     with open_regular(path) as file:
         return file.read(_HEAD).decode(errors="replace")
 

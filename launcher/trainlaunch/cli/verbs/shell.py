@@ -7,7 +7,7 @@ import os
 from collections.abc import Callable
 from typing import TYPE_CHECKING, cast
 
-from trainlaunch.cli.arguments.job_arguments import say_findings
+from trainlaunch.cli.arguments.job_arguments import job_of, say_findings
 from trainlaunch.cli.arguments.run_argument import add_run_argument, found_runs, say_once
 from trainlaunch.cli.arguments.target_options import job_file
 from trainlaunch.cli.output.streams import Streams
@@ -59,7 +59,6 @@ def plan_for_shell(args: argparse.Namespace, streams: Streams) -> LaunchPlan:
 
     Raises JobFileRejected.
     """
-    from trainlaunch.cli.arguments.job_arguments import job_of
     from trainlaunch.rules import check_plan, plan_job
     from trainlaunch.run.base.container_shell import shell_plan
 

@@ -8,12 +8,21 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from trainlaunch.cli.arguments.job_arguments import job_of, plan_of
-from trainlaunch.cli.arguments.measuring import add_measuring_arguments, measuring_fields
+from trainlaunch.cli.arguments.measuring import (
+    add_measuring_arguments,
+    keep_tune,
+    measuring_fields,
+    refuse_unwritable_lock,
+)
 from trainlaunch.cli.arguments.target_options import refuse_place_elsewhere
+from trainlaunch.cli.output.report import as_json, document, framed
 from trainlaunch.cli.output.streams import Streams
 from trainlaunch.cli.output.text_style import style_of, wrapped
+from trainlaunch.cli.output.write_files import refuse_unwritable, replace_file
 from trainlaunch.diagnostics import Diagnostic
 from trainlaunch.errors import JobFileRejected, LaunchError, UsageError
+from trainlaunch.job.measured import Tune
+from trainlaunch.plan.measured import fresh_tune, input_of, states
 from trainlaunch.units import UnreadableValue, format_duration, parse_duration
 
 if TYPE_CHECKING:
@@ -56,8 +65,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace, streams: Streams) -> int:
     """Time, tell, keep."""
-    from trainlaunch.cli.arguments.measuring import refuse_unwritable_lock
-    from trainlaunch.cli.output.write_files import refuse_unwritable
     from trainlaunch.measure.tune.record_collector import refusal
 
     budget = _seconds(args.budget)
@@ -162,7 +169,6 @@ def _saved(
     args: argparse.Namespace, plan: LaunchPlan, tuned: Tuned, streams: Streams
 ) -> tuple[Path | None, LaunchError | None]:
     """Write lock and page where they are asked for; return the lock, and why one can't be written."""
-    from trainlaunch.cli.output.write_files import replace_file
     from trainlaunch.measure.tune.html_report import report
 
     written = None
@@ -178,10 +184,6 @@ def _saved(
 
 def _kept(args: argparse.Namespace, plan: LaunchPlan, tuned: Tuned) -> Path:
     """Keep the result in the lock beside the job file and return its path."""
-    from trainlaunch.cli.arguments.measuring import keep_tune
-    from trainlaunch.job.measured import Tune
-    from trainlaunch.plan.measured import input_of
-
     best = tuned.best
     found = Tune(input_of(plan.job), plan.job.resources.cpus, best.num_workers, best.prefetch_factor)
     return keep_tune(Path(args.job), plan.target, found)
@@ -197,7 +199,6 @@ class WrittenResult(NamedTuple):
 
 def _tell(tuned: Tuned, kept: WrittenResult, args: argparse.Namespace, streams: Streams) -> None:
     """Print what was timed, and what could not be written of it."""
-    from trainlaunch.cli.output.report import as_json, document, framed
     from trainlaunch.measure.tune.result import tuned_document
     from trainlaunch.measure.tune.result_table import WIDTH, summary, table
 
@@ -215,8 +216,6 @@ def _tell(tuned: Tuned, kept: WrittenResult, args: argparse.Namespace, streams: 
 
 def _is_plain(args: argparse.Namespace) -> bool:
     """Return whether what was written is of the job file as it stands, and not only of what --set makes of it."""
-    from trainlaunch.plan.measured import fresh_tune
-
     if not args.sets:
         return True
     try:
@@ -251,8 +250,6 @@ def _advice(tuned: Tuned, kept: WrittenResult, args: argparse.Namespace) -> Iter
 
 def _stated(job: JobSpec) -> Iterator[tuple[str, Origin]]:
     """Yield what the job states itself of what the lock has for the loader that trains, each with its place."""
-    from trainlaunch.plan.measured import states
-
     trains = job.data_loader.loaders[0]
     for field in ("num_workers", "prefetch_factor"):
         if states(job, trains, field):

@@ -20,8 +20,10 @@ from trainlaunch.cli.output.streams import Streams
 from trainlaunch.cli.output.terminal import Screen
 from trainlaunch.cli.runs.runs import backend_of, hang_watch, hints, say_diagnoses
 from trainlaunch.plan.launch_plan import LaunchPlan
+from trainlaunch.render import render
 from trainlaunch.rules import check_plan
 from trainlaunch.run.base.backend import Backend
+from trainlaunch.run.base.run_query import is_mine
 
 if TYPE_CHECKING:
     from trainlaunch.run.base.console import Outcome
@@ -88,7 +90,6 @@ def _claim_of(args: argparse.Namespace, plan: LaunchPlan, streams: Streams) -> A
 
 def _verify_patch(plan: LaunchPlan) -> None:
     """Raise JobFileRejected where the job's patch would change what the plan decided, as `render` does."""
-    from trainlaunch.render import render
     from trainlaunch.verify import verify
 
     verify(plan, render(plan))
@@ -96,7 +97,6 @@ def _verify_patch(plan: LaunchPlan) -> None:
 
 def _remove_expired(backend: Backend, streams: Streams) -> None:
     """Remove the caller's runs that ended longer than their ttl_after_finished ago; no controller would."""
-    from trainlaunch.run.base.run_query import is_mine
     from trainlaunch.run.base.wording import expired
     from trainlaunch.run.run_store import RunStore
 

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import re
+
 from trainlaunch.diagnose.base.case import Case
 from trainlaunch.diagnose.base.diagnosis import CERTAIN, LIKELY, Diagnosis, seen, shm_place
 from trainlaunch.diagnose.base.log_patterns import LogPattern
@@ -36,6 +38,4 @@ def diagnose(case: Case) -> Diagnosis | None:
 
 
 def _has_other(line: str) -> bool:
-    import re
-
     return re.search(_OTHER_ERRNO, line) is not None

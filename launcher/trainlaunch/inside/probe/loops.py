@@ -9,6 +9,8 @@ import time
 import weakref
 from typing import Any
 
+import torch
+
 from trainlaunch.inside.code_places import caller
 from trainlaunch.inside.probe.base.loader_stats import Fetched, LoaderStats, notice
 from trainlaunch.inside.probe.base.training_hooks import watch_batchnorm
@@ -146,8 +148,6 @@ class Loops:
 
     def returns(self, found: Pass, batch: Any, waited: float) -> None:
         """Note a batch that the script gets."""
-        import torch
-
         found.count += 1
         found.seen.passes[-1] += 1
         found.seen.waits.append(waited)

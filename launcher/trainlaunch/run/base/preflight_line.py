@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from trainlaunch.errors import TargetUnavailable
 from trainlaunch.run.base.backend import Backend, ContainerInfo
 from trainlaunch.run.base.clock import SECOND, nanoseconds
+from trainlaunch.run.base.log_position import LogPart, position_of
 
 if TYPE_CHECKING:
     from trainlaunch.run.base.run_evidence import EndNote
@@ -77,7 +78,5 @@ def preflight_never_ran(backend: Backend, containers: Sequence[ContainerInfo], n
 
 
 def _lacks(backend: Backend, container: ContainerInfo) -> bool:
-    from trainlaunch.run.base.log_position import LogPart, position_of
-
     log = backend.logs(container.id, follow=False, position=position_of(LogPart(timestamps=True)))
     return lacks_preflight(((each.stderr, each.data) for each in log), container.started, container.finished)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import os
 import shlex
+import shutil
 import socket
 import sys
 import threading
@@ -224,7 +225,6 @@ def _probe_ssh(endpoint: Endpoint) -> None:
     """Raise TargetUnavailable where what the SDK needs for ssh:// is not here: a package, and the program itself."""
     if not endpoint.host.startswith("ssh://"):
         return
-    import shutil
 
     forward = f"ssh -nNTL /tmp/docker.sock:/var/run/docker.sock {shlex.quote(endpoint.host)}"
     besides = f"or run `{forward}` and set DOCKER_HOST to unix:///tmp/docker.sock"

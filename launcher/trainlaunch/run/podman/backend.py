@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import signal
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -196,8 +197,6 @@ def _is_unchecked(found: Mapping[str, Any], started: ContainerInfo) -> bool:
 
 def _number_of(name: str) -> int:
     """Return a signal's number; Podman says `15` where Docker says `SIGTERM`."""
-    import signal
-
     return int(name) if name.isdigit() else signal.Signals[name]
 
 

@@ -9,6 +9,8 @@ import platform
 import statistics
 from typing import Any
 
+import torch
+
 from trainlaunch.inside.probe.base.loader_stats import LoaderStats
 from trainlaunch.inside.probe.base.transfer import Weight, for_child, walk, weigh
 
@@ -18,8 +20,6 @@ _WHOLE = 0.02  # of a batch: a label or a loss that is kept is no batch
 
 def start() -> dict[str, Any]:
     """Return the facts of this process."""
-    import torch
-
     world = os.environ.get("WORLD_SIZE", "")
     return {
         "python": platform.python_version(),

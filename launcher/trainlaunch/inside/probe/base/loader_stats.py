@@ -9,6 +9,7 @@ import weakref
 from collections.abc import Callable
 from typing import Any, NamedTuple, TypeVar
 
+import torch
 from torch.multiprocessing.reductions import StorageWeakRef
 
 from trainlaunch.inside.probe.base.isolation import CheckTimeout, limited
@@ -98,8 +99,6 @@ class LoaderStats:
     @property
     def pins(self) -> bool:
         """Return whether torch copies its batches to pinned memory: without a GPU it doesn't, whatever is stated."""
-        import torch
-
         return self.pin_memory and torch.cuda.is_available()
 
     @property

@@ -8,6 +8,8 @@ import sys
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import torch
+
 from trainlaunch.inside.probe.base.dataset_objects import reachable_objects
 from trainlaunch.inside.probe.base.digest import states
 from trainlaunch.inside.probe.base.isolation import run_in_fork
@@ -144,7 +146,6 @@ def _ignoring(seen: LoaderStats) -> list[str]:
 
 def _start(seen: LoaderStats, seed: int) -> dict[str, str]:
     """Return the states of generators after worker_init_fn in a worker 0 whose seed is `seed`."""
-    import torch
     from torch.utils.data._utils import worker
 
     random.seed(0)

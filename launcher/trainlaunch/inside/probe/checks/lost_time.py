@@ -7,6 +7,8 @@ from collections.abc import Iterator
 from statistics import median
 from typing import Any
 
+import torch
+
 from trainlaunch.inside.probe.base.loader_stats import LoaderStats
 from trainlaunch.inside.probe.base.own_loaders import batch_seconds, batches_of_epoch, start_seconds
 
@@ -46,8 +48,6 @@ def no_persistent_workers(seen: LoaderStats) -> Iterator[dict[str, Any]]:
 
 def no_pin_memory(seen: LoaderStats) -> Iterator[dict[str, Any]]:
     """Yield one finding where the script trains on a GPU and pinned memory is copied there measurably faster."""
-    import torch
-
     size = max((each.size for each in seen.fetched), default=0)
     on_gpu = torch.cuda.is_available() and torch.cuda.is_initialized() and torch.cuda.memory_allocated() > 0
     if not seen.trained or seen.pin_memory or not size or not on_gpu:
@@ -60,8 +60,6 @@ def no_pin_memory(seen: LoaderStats) -> Iterator[dict[str, Any]]:
 
 def _copy_seconds(batch: Any) -> float:
     """Return the least of a few times that a copy to the GPU takes."""
-    import torch
-
     found = []
     for _ in range(RUNS):
         torch.cuda.synchronize()

@@ -7,6 +7,8 @@ import time
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
+import torch
+
 from trainlaunch.inside.probe.base.dataset_objects import parts
 from trainlaunch.inside.probe.base.isolation import run_in_fork
 from trainlaunch.inside.probe.base.loader_stats import LoaderStats
@@ -111,8 +113,6 @@ def _rows(tensor: Any, samples: int) -> Any:
 
 def leaves(value: Any, path: str = "", depth: int = DEPTH) -> Iterator[tuple[str, Any]]:
     """Yield (path, tensor) of what a sample or batch holds: tensors, arrays, and lists of numbers."""
-    import torch
-
     if isinstance(value, torch.Tensor):
         yield path, value
     elif isinstance(value, (str, bytes)) or depth == 0:
@@ -145,8 +145,6 @@ def _used_of_samples(tensor: Any, samples: list[dict[str, Any]]) -> int | None:
 
 def _holds(row: Any, sample: Any) -> bool:
     """Whether a row begins, or ends, with the sample."""
-    import torch
-
     if any(inner > outer for inner, outer in zip(sample.shape, row.shape)):
         return False
     sides = (slice(None), *(slice(0, each) for each in sample.shape[1:]))
@@ -159,8 +157,6 @@ def _used_of_rows(tensor: Any) -> int | None:
 
     Padding is one value that most rows end with, or begin with, in varying number, and that stands nowhere else.
     """
-    import torch
-
     if tensor.dim() != 2 or tensor.shape[1] < MIN_ROW or tensor.dtype not in (torch.int64, torch.int32):
         return None
     for rows in (tensor, tensor.flip(1)):
