@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from trainlaunch.run.base.own_checks import OwnChecks
+from trainlaunch.run.base.shm_reading import OwnChecks
 
 
 def test_a_check_is_due_once_an_interval() -> None:

@@ -18,8 +18,7 @@ from trainlaunch.diagnostics import Diagnostic
 from trainlaunch.errors import TargetUnavailable
 from trainlaunch.plan.launch_plan import LaunchPlan
 from trainlaunch.run.base.backend import ContainerInfo, Say
-from trainlaunch.run.base.gpu_labels import ALL, AMD, held_by
-from trainlaunch.run.base.host_gpus import amd_gpus, gpu_nodes, gpu_uuids
+from trainlaunch.run.base.host_gpus import ALL, AMD_PREFIX, amd_gpus, gpu_nodes, gpu_uuids, held_by
 
 _LOCK_SECONDS = 60.0
 _POLL_SECONDS = 0.1
@@ -64,11 +63,11 @@ def _numbers(gpus: str) -> list[str]:
 
 
 def _maker(gpu: str) -> bool:
-    return gpu.startswith(AMD)
+    return gpu.startswith(AMD_PREFIX)
 
 
 def _bare(gpu: str) -> str:
-    return gpu.removeprefix(AMD)
+    return gpu.removeprefix(AMD_PREFIX)
 
 
 def _in_use(
@@ -79,7 +78,7 @@ def _in_use(
     who = ", ".join(f"{each.name} (job {each.job})" for each in holders.values())
     first = next(iter(holders.values()))
     there = amd_gpus() if plan.job.resources.gpu_vendor == "amd" else range(gpu_nodes() or 0)
-    prefix = AMD if plan.job.resources.gpu_vendor == "amd" else ""
+    prefix = AMD_PREFIX if plan.job.resources.gpu_vendor == "amd" else ""
     free = [str(each) for each in there if not _taken(f"{prefix}{each}", running)]
     needed = plan.gpus.count
     if plan.nodes == 1 and 0 < needed <= len(free):

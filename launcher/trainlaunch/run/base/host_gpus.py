@@ -1,10 +1,14 @@
-"""This host's GPUs without their makers' tools: device nodes, ids, and the variables that show some to a process."""
+"""This host's GPUs without their makers' tools: device nodes, ids, variables that show some, and the labels of runs.
+
+A run's record says which GPUs of its machine it has: `0,1`, `GPU-…`, `all`, `amd:0`; empty for none.
+"""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 from trainlaunch.container.devices import gpu_devices
 from trainlaunch.diagnostics import Diagnostic
@@ -18,7 +22,11 @@ INSTALL_AMDGPU = "install the amdgpu driver until /dev/kfd is there, or add `--s
 VISIBLE = "CUDA_VISIBLE_DEVICES"
 AMD_VISIBLE = "HIP_VISIBLE_DEVICES"
 ORDER = "CUDA_DEVICE_ORDER"
-AMD = "0x1002"  # its number as a PCI vendor
+AMD_VENDOR = "0x1002"  # its number as a PCI vendor
+GPUS = "gpus"  # the key of a run's label and record
+ALL = "all"
+AMD_PREFIX = "amd:"  # in front of the numbers of AMD's GPUs, which are counted apart from NVIDIA's
+_RENDER_NODE = "/dev/dri/renderD"
 
 
 def gpu_nodes(dev: Path = Path("/dev")) -> int | None:
@@ -77,7 +85,7 @@ def amd_gpus(*, dev: Path = Path("/dev"), sys: Path = Path("/sys")) -> list[int]
     found = []
     for node in dev.glob("dri/renderD*"):
         vendor = sys / "class" / "drm" / node.name / "device" / "vendor"
-        if not vendor.is_file() or vendor.read_text().strip() == AMD:
+        if not vendor.is_file() or vendor.read_text().strip() == AMD_VENDOR:
             found.append(int(node.name.removeprefix("renderD")) - 128)
     return sorted(found)
 
@@ -117,3 +125,31 @@ def _hip_ids(gpus: Gpus) -> tuple[str, ...]:
     """Return the ids as HIP counts: AMD's GPUs alone, while a job's ids count the render nodes of every maker."""
     there = amd_gpus() if gpus.ids else []
     return tuple(str(there.index(int(each))) if int(each) in there else each for each in gpus.ids)
+
+
+def held_by(plan: LaunchPlan) -> str:
+    """Return the GPUs that a plan's containers get on one machine, as a run's record has them; `` for none."""
+    gpus, amd = plan.gpus, plan.job.resources.gpu_vendor == "amd"
+    numbers = gpus.ids or tuple(map(str, range(gpus.count * plan.nodes)))
+    if gpus.all:
+        numbers = (ALL,)
+    if gpus and not plan.target_record.starts_container:
+        numbers = visible_gpus(plan) or (ALL,)  # the shell's own variables count there
+    return ",".join(f"{AMD_PREFIX}{each}" if amd else each for each in numbers)
+
+
+def held_in(host: Mapping[str, Any]) -> str:
+    """Return the same of a container whose text was started without `up`, by the engine's HostConfig."""
+    found: list[str] = []
+    for request in host.get("DeviceRequests") or ():
+        if any("gpu" in each for each in request.get("Capabilities") or ()):
+            count = request.get("Count") or 0
+            found += request.get("DeviceIDs") or ([ALL] if count < 0 else map(str, range(count)))
+    for device in host.get("Devices") or ():
+        path = str(device.get("PathOnHost"))
+        number = path.removeprefix(_RENDER_NODE)
+        if path == "/dev/dri":
+            found.append(f"{AMD_PREFIX}{ALL}")
+        elif path != number and number.isdecimal():
+            found.append(f"{AMD_PREFIX}{int(number) - 128}")
+    return ",".join(found)

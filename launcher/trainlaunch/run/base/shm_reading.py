@@ -1,11 +1,16 @@
-"""Watches /dev/shm of a running container: use, peak, size, and its DataLoader workers."""
+"""Watches /dev/shm of a running container: use, peak, size, and its DataLoader workers.
+
+On a host nobody makes the health checks that tell them, and Podman leaves them to timers that may not come: those are
+made here.
+"""
 
 from __future__ import annotations
 
 import contextlib
 import os
 import re
-from collections.abc import Iterable
+import time
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from trainlaunch.run.base.backend import ContainerInfo, ShmReading
@@ -94,3 +99,25 @@ def read_from_health(output: str) -> ShmReading | None:
         peak_workers=peak_workers,
         largest=int(found[1]) if (found := _LARGEST.search(output)) else 0,
     )
+
+
+class OwnChecks:
+    """Judges a run's checks as an engine does: one each interval, and unhealthy after some failures in a row."""
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._next: dict[str, float] = {}
+        self._failures: dict[str, int] = {}
+
+    def due(self, run: str, interval: float) -> bool:
+        """Return whether `interval` seconds are over since the last check of a run; the next is due after as many."""
+        now = self._clock()
+        if now < self._next.get(run, 0.0):
+            return False
+        self._next[run] = now + interval
+        return True
+
+    def unhealthy(self, run: str, *, failed: bool, retries: int) -> bool:
+        """Take the result of a check; return whether `retries` have failed one after another."""
+        self._failures[run] = self._failures.get(run, 0) + 1 if failed else 0
+        return self._failures[run] >= retries

@@ -13,7 +13,7 @@ from trainlaunch.formats.docker.line import run_lines
 from trainlaunch.job.reserved import LABEL_PREFIX
 from trainlaunch.plan.launch_plan import LaunchPlan
 from trainlaunch.render import render
-from trainlaunch.run.base.gpu_labels import GPUS, held_by
+from trainlaunch.run.base.host_gpus import GPUS, held_by
 from trainlaunch.run.base.run_query import MEASURES, OWNER_KEY, own_name
 from trainlaunch.run.base.secret_values import secret_value
 from trainlaunch.run.docker.inspect import SECRETS, SHM

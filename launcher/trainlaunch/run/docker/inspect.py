@@ -14,7 +14,7 @@ from trainlaunch.plan.planned import LABEL as PLAN_LABEL
 from trainlaunch.plan.planned import planned_from, whole_number
 from trainlaunch.run.base.backend import ContainerInfo
 from trainlaunch.run.base.clock import SECOND, rfc3339, seconds
-from trainlaunch.run.base.gpu_labels import GPUS, held_in
+from trainlaunch.run.base.host_gpus import GPUS, held_in
 from trainlaunch.run.base.run_query import MEASURES, OWNER_KEY
 from trainlaunch.run.base.secret_values import read_beginning
 from trainlaunch.run.docker.client import Engine

@@ -17,9 +17,9 @@ from trainlaunch.plan.launch_plan import LaunchPlan
 from trainlaunch.rules.plan.target_effects import not_applied_on_a_host
 from trainlaunch.run.base.backend import Chunk, ContainerInfo, Position, Say, Session, ShmReading
 from trainlaunch.run.base.log_position import TimePosition
-from trainlaunch.run.base.own_checks import OwnChecks
 from trainlaunch.run.base.private_files import UnusableState, state_root
 from trainlaunch.run.base.reconnect import LoggedSession
+from trainlaunch.run.base.shm_reading import OwnChecks
 from trainlaunch.run.base.wording import NAME_TAKEN, held_by_same_job, may_move
 from trainlaunch.run.local.checks import comparison, local_findings
 from trainlaunch.run.local.follow import LocalSession, frames_of, recorded_code, wait_for_end

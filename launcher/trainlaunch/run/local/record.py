@@ -14,7 +14,7 @@ from trainlaunch.container.preflight import health_text
 from trainlaunch.plan.launch_plan import LaunchPlan
 from trainlaunch.plan.planned import Planned, planned_of
 from trainlaunch.run.base.backend import ContainerInfo
-from trainlaunch.run.base.gpu_labels import GPUS, held_by
+from trainlaunch.run.base.host_gpus import GPUS, held_by
 from trainlaunch.run.base.private_files import UnusableState
 from trainlaunch.run.base.run_query import MEASURES, OWNER_KEY, own_name
 from trainlaunch.run.local.processes import ProcessIdentity, boot_id, descendants, identity_of, marked

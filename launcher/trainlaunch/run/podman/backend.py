@@ -20,7 +20,7 @@ from trainlaunch.plan.launch_plan import LaunchPlan
 from trainlaunch.run.base.backend import Chunk, ContainerInfo, Position, Say, Session
 from trainlaunch.run.base.host_gpus import NO_GPU
 from trainlaunch.run.base.log_position import BytePosition, TimePosition
-from trainlaunch.run.base.own_checks import OwnChecks
+from trainlaunch.run.base.shm_reading import OwnChecks
 from trainlaunch.run.base.watch import UNHEALTHY
 from trainlaunch.run.docker.backend import DockerBackend
 from trainlaunch.run.docker.client import EngineRefused, run_health_command
