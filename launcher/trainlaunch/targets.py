@@ -84,6 +84,7 @@ LOCAL = Target(
     noun="local run",
 )
 TARGETS = {each.name: each for each in (DOCKER, COMPOSE, KUBERNETES, LOCAL)}
+ON_THIS_MACHINE = tuple(each.name for each in TARGETS.values() if each.on_this_machine)
 DEFAULT_TARGET = DOCKER.name
 
 # Texts that somebody else's tool runs: `render` writes them and `check` keeps them, `up` and a job's own `target` don't

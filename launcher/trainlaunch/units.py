@@ -158,3 +158,16 @@ def format_duration(seconds: int) -> str:
     minutes, secs = divmod(rest, 60)
     parts = f"{hours}h" * bool(hours) + f"{minutes}m" * bool(minutes) + f"{secs}s" * bool(secs)
     return parts or "0s"
+
+
+def age(seconds: float) -> str:
+    """Return a time span in its one or two largest units: `42s`, `3m12s`, `2h5m`, `4d3h`."""
+    total = max(0, int(seconds))
+    minutes, secs = divmod(total, 60)
+    hours, minutes = divmod(minutes, 60)
+    days, hours = divmod(hours, 24)
+    if days:
+        return f"{days}d{hours}h"
+    if hours:
+        return f"{hours}h{minutes}m"
+    return f"{minutes}m{secs}s" if minutes else f"{secs}s"

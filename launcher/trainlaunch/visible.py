@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 
 _KEPT = frozenset("\n\t")
+MOST_SHOWN = 300
 _COMMAND = re.compile(r"^([^\S\n]*):(?=:)|#(?=#(?:\[|vso\[|teamcity\[))", re.MULTILINE)
 
 
@@ -29,6 +30,12 @@ def visible(text: str) -> Visible:
 def one_line(text: str) -> Visible:
     """Return a text as it may stand within a line of ours: ends of lines and tabs are spelled out too."""
     return Visible(visible(text.replace("\n", "\\n").replace("\t", "\\t")))
+
+
+def shown(text: str) -> Visible:
+    """Return a line of a job's as it may stand in one of ours: no control characters, at most about 300 characters."""
+    clean = one_line(text)
+    return clean if len(clean) <= MOST_SHOWN else Visible(f"{clean[: MOST_SHOWN - 60]} … {clean[-60:]}")
 
 
 def escaped(character: str) -> str:

@@ -307,7 +307,7 @@ def test_json_is_one_document_with_each_rendering(trainlaunch: Runs, kept: Path)
     path.write_text(path.read_text().replace("8192m", "1m"))
     done = trainlaunch("check", "-o", "json", cwd=kept)
     document = json.loads(done.stdout)
-    assert (done.returncode, document["schema_version"]) == (1, 2)
+    assert (done.returncode, document["schema_version"]) == (1, 3)
     by_target = {each["target"]: each for each in document["renderings"]}
     assert {target: each["status"] for target, each in by_target.items()} == {
         "docker": "current",

@@ -94,7 +94,7 @@ def test_plan_json_is_one_stable_document(trainlaunch: Runs, tmp_path: Path) -> 
     """Bytes are integers, and every number has a derivation and an origin."""
     job = write_job(tmp_path, resources={"cpus": 8, "memory": "32Gi", "gpus": 1}, data_loader={"collate": "none"})
     document = json.loads(trainlaunch("plan", str(job), "-o", "json").stdout)
-    assert document["schema_version"] == 2
+    assert document["schema_version"] == 3
     assert document["num_workers"] == 8
     assert document["shm"]["size"] == 2**31
     assert {"need", "worst_case", "size"} <= set(document["shm"])
@@ -106,7 +106,7 @@ def test_plan_json_stays_one_document_when_the_job_is_bad(trainlaunch: Runs, tmp
     done = trainlaunch("plan", str(write_job(tmp_path, image=None, nmae="x")), "-o", "json")
     assert done.returncode == 1
     document = json.loads(done.stdout)
-    assert document["schema_version"] == 2
+    assert document["schema_version"] == 3
     assert {each["code"] for each in document["findings"]} == {"TL104", "TL106"}
 
 

@@ -11,8 +11,9 @@ from pathlib import Path
 import pytest
 from trainlaunch.cli.output.streams import Streams
 from trainlaunch.cli.output.terminal import Screen
-from trainlaunch.cli.runs.runs import bare_evidence, shown
+from trainlaunch.cli.runs.runs import bare_evidence
 from trainlaunch.diagnose.base.evidence import Evidence
+from trainlaunch.visible import shown
 
 from tests.jobs import write_job
 

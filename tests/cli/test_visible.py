@@ -14,7 +14,7 @@ from trainlaunch.cli.output.report import annotation, document, framed
 from trainlaunch.cli.output.streams import Streams
 from trainlaunch.cli.output.terminal import Screen
 from trainlaunch.cli.output.text_style import TextStyle
-from trainlaunch.cli.runs.runs import bare_evidence, framed_diagnosis, shown
+from trainlaunch.cli.runs.runs import bare_evidence, framed_diagnosis
 from trainlaunch.cli.verbs.ps import table
 from trainlaunch.cli.verbs.status import _lines as status_lines
 from trainlaunch.cli.verbs.status import _Seen as Looked
@@ -25,7 +25,7 @@ from trainlaunch.plan.planned import Planned
 from trainlaunch.run.base.backend import ContainerInfo
 from trainlaunch.run.base.run_query import listing
 from trainlaunch.run.base.wording import held_by_same_job, not_yours
-from trainlaunch.visible import one_line, visible
+from trainlaunch.visible import one_line, shown, visible
 
 from tests.conftest import Runs
 from tests.jobs import write_job

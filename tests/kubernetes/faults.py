@@ -12,6 +12,8 @@ from tests.kubernetes.statuses import ApiError
 class Fault:
     """Applies to `times` requests of a verb (`*`: any) and a resource (`pods`, `pods/log`; `*`: any).
 
+    Seconds are the cluster's.
+
     answer      this error instead of the real answer
     after       in a stream, bytes (logs) or events (watches) that still arrive before the fault
     reset       a stream ends with a connection reset, a watch in the middle of an event

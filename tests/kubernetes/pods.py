@@ -64,8 +64,8 @@ class Pod:
         record(self.store, self.made, (kind, reason, message), component)
 
     def sleep(self, seconds: float = 3600.0) -> None:
-        """Wait; raises Stopped as soon as the pod is deleted."""
-        if self.stopping.wait(seconds):
+        """Wait, by the cluster's clock; raises Stopped as soon as the pod is deleted."""
+        if self.stopping.wait(self.store.clock.real(seconds)):
             raise Stopped
 
     def condition(self, kind: str, status: str, reason: str = "", message: str = "") -> None:
@@ -228,9 +228,12 @@ class Kubelet:
         self._back_at = self._knows_at = 0.0
 
     def restart(self, *, away: float = 1.0, blank: float = 1.0) -> None:
-        """Restart the node's kubelet while its pods go on: open logs end, it is away, then at first knows no pod."""
-        self._back_at = time.monotonic() + away
-        self._knows_at = self._back_at + blank
+        """Restart the node's kubelet while its pods go on: open logs end, it is away, then at first knows no pod.
+
+        It takes the cluster's seconds; another restart ends those that are left.
+        """
+        self._back_at = time.monotonic() + self.store.clock.real(away)
+        self._knows_at = self._back_at + self.store.clock.real(blank)
         self.restarts += 1
 
     @property

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import contextlib
 import os
 import signal
 import subprocess
@@ -15,7 +16,14 @@ from trainlaunch.formats.kubernetes.expansion import expanded
 
 from tests.kubernetes.kinds import CONFIG_MAPS, PODS
 from tests.kubernetes.pods import Pod
+from tests.kubernetes.store import SPEED
 
+# A part of a second, as a loop waits between two looks, is the world's: shorter ones would only cost CPU.
+SLEEP = f"""#!/bin/sh
+case $1 in *.*) exec /bin/sleep "$1" ;; esac
+milliseconds=$(($1 * 1000 / {SPEED:.0f}))
+exec /bin/sleep "$((milliseconds / 1000)).$(printf %03d $((milliseconds % 1000)))"
+"""
 PASSED = "trainlaunch: preflight passed: /dev/shm 64 MiB (needs 0), memory 256 MiB, 1 CPUs, num_workers 0\n"
 
 
@@ -36,6 +44,7 @@ def runs_its_command(pod: Pod) -> None:
     argv = [expanded(each, env) for each in container.get("args") or container["command"]]
     with tempfile.TemporaryDirectory() as folder:
         env = {**os.environ, **env, "HOSTNAME": pod.name, "HOME": folder}
+        env["PATH"] = f"{_commands(Path(folder))}:{env['PATH']}"
         _mount(pod, container, Path(folder))
         inside = Path(f"{folder}/{container.get('workingDir', '')}")
         try:
@@ -55,6 +64,16 @@ def runs_its_command(pod: Pod) -> None:
         with process:
             code = _attended(pod, process)
     pod.exit(code)
+
+
+def _commands(home: Path) -> Path:
+    """Return a folder for the beginning of PATH, whose `sleep` counts in the cluster's seconds."""
+    folder = home / ".commands"
+    folder.mkdir()
+    sleep = folder / "sleep"
+    sleep.write_text(SLEEP)
+    sleep.chmod(0o755)
+    return folder
 
 
 def _mount(pod: Pod, container: dict[str, Any], root: Path) -> None:
@@ -84,10 +103,12 @@ def _attended(pod: Pod, process: subprocess.Popen[bytes]) -> int:
     if process.poll() is None:
         process.send_signal(signal.SIGTERM)
         try:
-            process.wait(_grace(pod))
+            process.wait(pod.store.clock.real(_grace(pod)))
         except subprocess.TimeoutExpired:
             os.killpg(process.pid, signal.SIGKILL)
     code = process.wait()
+    with contextlib.suppress(ProcessLookupError):  # what it left goes with its container
+        os.killpg(process.pid, signal.SIGKILL)
     reader.join(10)
     return 128 - code if code < 0 else code
 

@@ -101,7 +101,7 @@ class FakeCluster:
     def restart_after(self, seconds: float) -> None:
         """Be away for a while, in the background."""
         self.stop()
-        threading.Timer(seconds, self.start).start()
+        threading.Timer(self.clock.real(seconds), self.start).start()
 
     def kubeconfig(self, path: Path, namespace: str = NAMESPACE, *, trusted: bool = True, **user: Any) -> Path:
         """Write a kubeconfig whose current context is `fake`; keywords replace the user's token."""

@@ -15,7 +15,7 @@ from tests.kubernetes import selectors
 from tests.kubernetes.api import Request
 from tests.kubernetes.faults import Fault
 from tests.kubernetes.statuses import ApiError, expired
-from tests.kubernetes.store import Change, Object, Store
+from tests.kubernetes.store import SPEED, Change, Object, Store
 
 BOOKMARK_EVERY = 1.0  # the real server sends one about each minute
 
@@ -41,7 +41,7 @@ class Stream:
             for each in pieces:
                 self._handler.wfile.write(b"%x\r\n%s\r\n" % (len(each), each))
                 if slow:
-                    time.sleep(slow)
+                    time.sleep(slow / SPEED)
         except OSError as gone:
             raise Cut from gone
 
@@ -99,7 +99,7 @@ def send_log(
 
 def _fail(stream: Stream, fault: Fault) -> None:
     if fault.stall:
-        time.sleep(fault.stall)
+        time.sleep(fault.stall / SPEED)
     elif fault.reset:
         stream.reset()
     else:

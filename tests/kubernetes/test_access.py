@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 from tests.kubernetes import statuses
-from tests.kubernetes.contract.user import Place, Running, User
+from tests.kubernetes.contract.user import GIVES_UP_SOON, Place, Running, User
 from tests.kubernetes.server import NAMESPACE, FakeCluster
 
 VERBS = ("up", "status", "logs", "wait", "down")
@@ -17,12 +17,13 @@ Tell = Callable[..., Running]
 
 
 @pytest.fixture
-def tell(tmp_path: Path) -> Iterator[Tell]:
+def tell(fake: FakeCluster, tmp_path: Path) -> Iterator[Tell]:
     """Run a verb about a small job with this kubeconfig, to its end."""
     users: list[User] = []
 
-    def run(verb: str, kubeconfig: Path | str, *args: str, fake: FakeCluster | None = None) -> Running:
+    def run(verb: str, kubeconfig: Path | str, *args: str) -> Running:
         users.append(User(Place(str(kubeconfig), NAMESPACE, "trainer:1", fake), tmp_path / "work", "digits"))
+        users[-1].speed = GIVES_UP_SOON
         users[-1].writes(command=["true"])
         done = users[-1].starts(verb, "job.yaml", *args)
         done.end()
@@ -30,14 +31,12 @@ def tell(tmp_path: Path) -> Iterator[Tell]:
 
     yield run
     for each in users:
-        (each.folder / "job.yaml").unlink(missing_ok=True)
         each.leaves()
 
 
 def one_error(done: Running, code: str, *words: str) -> None:
     """Assert that a command ended with one error of this code, in our own words, and with each of these."""
-    assert isinstance(done.process.args, list)
-    assert done.process.returncode == (125 if done.process.args[3] in {"up", "wait"} else 3), done.words()
+    assert done.process.returncode == (125 if done.verb in {"up", "wait"} else 3), done.words()
     assert done.said.count("error[") == 1, done.words()
     assert f"error[{code}]" in done.said, done.words()
     assert "= fix: " in done.said

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 from kubernetes import client as official
@@ -74,10 +75,12 @@ def test_deadlines_end_a_job_and_ttl_removes_it(fake: FakeCluster, client: Any) 
     wait_until(lambda: fake.objects() == [])
 
 
-def test_a_foreground_delete_ends_pods_first(fake: FakeCluster, client: Any) -> None:
+def test_a_foreground_delete_ends_pods_first(fake: FakeCluster, client: Any, tmp_path: Path) -> None:
     """The Job stays, marked, until its pods are gone; their processes get SIGTERM and the grace period."""
-    body = job()
-    script = "trap 'sleep 1; echo bye; exit 0' TERM; echo ready; while :; do sleep 0.05; done"
+    body, seen = job(), tmp_path / "seen"
+    script = f"trap 'until test -e {seen}; do sleep 0.05; done; echo bye; exit 0' TERM; echo ready; "
+    script += "while :; do sleep 0.05; done"
+    body["spec"]["template"]["spec"]["terminationGracePeriodSeconds"] = 600
     body["spec"]["template"]["spec"]["containers"][0]["args"] = ["sh", "-c", script]
     create(client, body)
     wait_until(lambda: bool(fake.pods()) and b"ready" in b"".join(log_of(fake)))
@@ -86,5 +89,6 @@ def test_a_foreground_delete_ends_pods_first(fake: FakeCluster, client: Any) -> 
     jobs.delete_namespaced_job("digits", "team", propagation_policy="Foreground")
     assert jobs.read_namespaced_job("digits", "team").metadata.finalizers == ["foregroundDeletion"]
     assert refusal(client, job())["message"] == 'object is being deleted: jobs.batch "digits" already exists'
+    seen.touch()
     wait_until(lambda: fake.objects() == [])
     assert b"".join(log.read(LogOptions())).endswith(b"bye\n")

@@ -116,7 +116,7 @@ def test_a_registry_that_recovers_is_waited_for(user: User, fake: FakeCluster) -
 
 def test_a_job_that_somebody_removes_is_noticed(user: User, fake: FakeCluster) -> None:
     """`down` from elsewhere ends `up` too."""
-    up = user.up(script="echo ready; sleep 60").until("ready")
+    up = user.up(script="echo ready; sleep 3600").until("ready")
     assert user.runs("down").process.returncode == 0
     assert up.end() != 0, up.words()
     assert fake.objects() == []
@@ -128,7 +128,7 @@ def test_a_deletion_that_takes_long_is_waited_for(user: User, fake: FakeCluster)
     def deaf(pod: Pod) -> None:
         pod.say("ready\n")
         pod.stopping.wait(60)
-        time.sleep(3)
+        time.sleep(pod.store.clock.real(3))
         pod.exit(137)
 
     fake.pods_do(deaf)
@@ -141,7 +141,7 @@ def test_a_deletion_that_takes_long_is_waited_for(user: User, fake: FakeCluster)
 def test_status_shows_what_the_health_check_reads(user: User, fake: FakeCluster) -> None:
     """By exec in the running pod; where that is forbidden the reason stands there instead."""
     fake.exec = lambda pod, command: Answer(b"shm used=5242880 peak=6291456 size=67108864 workers=0/0\n")
-    up = user.up(script="echo ready; sleep 60").until("ready")
+    up = user.up(script="echo ready; sleep 3600").until("ready")
     status = user.runs("status")
     assert status.process.returncode == 0, status.words()
     shown = bytes(status.out).decode()
@@ -171,7 +171,7 @@ def test_status_sizes_an_unsized_job_by_its_highest_pod(user: User, fake: FakeCl
     fake.pods_do(waits)
     unsized = {"num_workers": 2, "batch_size": 4}
     torchrun = {"nnodes": 2, "nproc_per_node": 1}
-    assert user.up("-d", script="sleep 60", torchrun=torchrun, data_loader=unsized, shm_size=None).end() == 0
+    assert user.up("-d", script="sleep 3600", torchrun=torchrun, data_loader=unsized, shm_size=None).end() == 0
     shown, until = "", time.monotonic() + 40
     while "size: 5Mi" not in shown and time.monotonic() < until:  # the second pod starts after the first
         shown = bytes(user.runs("status").out).decode()
@@ -190,7 +190,7 @@ def test_doctor_looks_into_a_running_pod(user: User, fake: FakeCluster) -> None:
         return Answer(look.encode())
 
     fake.exec = answer
-    up = user.up(script="echo ready; sleep 60").until("ready")
+    up = user.up(script="echo ready; sleep 3600").until("ready")
     stuck = user.runs("doctor")
     assert stuck.process.returncode == 1, stuck.words()
     assert "worker 0 has been in `__getitem__` at /w/data.py:41 for 70 s" in bytes(stuck.out).decode()

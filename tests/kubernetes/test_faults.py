@@ -8,7 +8,7 @@ import time
 import pytest
 
 from tests.kubernetes import statuses
-from tests.kubernetes.contract.user import User, once
+from tests.kubernetes.contract.user import GIVES_UP_SOON, User, once
 from tests.kubernetes.kinds import JOBS, PODS
 from tests.kubernetes.pods import Pod
 from tests.kubernetes.scripts import NUMBERS, cannot_mount, counting, prints
@@ -147,7 +147,7 @@ def test_every_object_is_tried_out_before_one_is_made(user: User, fake: FakeClus
 
 def test_an_expired_token_is_said_plainly(user: User, fake: FakeCluster) -> None:
     """While following: the job goes on, and the commands to go on with are printed."""
-    fake.pods_do(prints("ready", pause=60))
+    fake.pods_do(prints("ready", pause=3600))
     up = user.up(command=["true"]).until("ready")
     fake.token = "another"
     fake.restart_after(0.2)
@@ -192,11 +192,22 @@ def test_a_kubelet_that_restarts_costs_no_line(user: User, fake: FakeCluster) ->
 
 def test_a_node_that_does_not_know_a_pod_for_longer_is_said(user: User, fake: FakeCluster) -> None:
     """The watch says that the pod is there, so 404 is no end; it is said once."""
-    fake.pods_do(counting(pause=0.05, code=5))
-    up = user.up(command=["true"]).until("20\n")
-    fake.kubelet.restart(away=0.5, blank=8)
+    known = threading.Event()
+
+    def script(pod: Pod) -> None:
+        pod.say("before\n")
+        known.wait(60)
+        pod.say("after\n")
+        pod.exit(5)
+
+    fake.pods_do(script)
+    up = user.up(command=["true"]).until("before")
+    fake.kubelet.restart(away=0.5, blank=3600)
+    up.until("its node does not know the pod", err=True)
+    fake.kubelet.restart(away=0, blank=0)
+    known.set()
     assert up.end() == 5, up.words()
-    assert up.lines == NUMBERS
+    assert up.lines == ["before", "after"]
     assert once(up.said, "its node does not know the pod")
 
 
@@ -210,7 +221,7 @@ def test_a_log_that_is_printed_while_the_kubelet_restarts_is_whole(user: User, f
 
 def test_a_pod_that_is_gone_ends_its_log(user: User, fake: FakeCluster) -> None:
     """404 and the watch's DELETED together are the end, at once."""
-    fake.pods_do(prints("ready", pause=60))
+    fake.pods_do(prints("ready", pause=3600))
     up = user.up(command=["true"]).until("ready")
     fake.fail("get", "pods/log", answer=statuses.not_found(PODS, "digits-x"), times=50)
     begin = time.monotonic()
@@ -250,6 +261,7 @@ def test_a_cluster_whose_clock_is_off_is_followed_alike(user: User, fake: FakeCl
 
 def test_a_key_that_a_mounted_secret_lacks_ends_with_125(user: User, fake: FakeCluster) -> None:
     """The kubelet says the key and not the Secret; the cause says what to do, at the line of the job file."""
+    user.speed = GIVES_UP_SOON
     fake.pods_do(cannot_mount("secret-0", "references non-existent secret key: token"))
     up = user.up(command=["true"], secrets={"HUB": {"kubernetes": "hub/token", "as": "file"}})
     assert up.end() == 125, up.words()
@@ -308,7 +320,7 @@ def test_a_container_that_ends_refuses_commands_and_nobody_says_so(user: User, f
 def test_why_commands_are_refused_is_told_in_the_servers_words(user: User, fake: FakeCluster) -> None:
     """By `status`, and by `up` where it goes on so; without the library's headers and numbers."""
     fake.container_gone = True
-    fake.pods_do(prints("ready", pause=60))
+    fake.pods_do(prints("ready", pause=3600))
     user.up(command=["true"]).until("/dev/shm is not watched: ", err=True)
     status = user.runs("status")
     assert "Handshake" not in status.words()

@@ -38,7 +38,7 @@ def workloads(fake: FakeCluster) -> list[dict[str, Any]]:
 def test_up_writes_who_made_it_into_each_object(user: User, fake: FakeCluster) -> None:
     """The API server's own name for the user as annotation, its hash as label; no rendering has either."""
     torchrun = {"nnodes": 2, "nproc_per_node": 1}
-    assert user.up("-d", script="sleep 60", torchrun=torchrun).end() == 0
+    assert user.up("-d", script="sleep 3600", torchrun=torchrun).end() == 0
     made = [thing for key, thing in fake.store.everything() if key[1] in {"jobs", "services"} and key[2] == "team"]
     assert len(made) == 2
     for each in made:
@@ -53,7 +53,7 @@ def test_up_writes_who_made_it_into_each_object(user: User, fake: FakeCluster) -
 def test_somebody_elses_run_is_left_alone(user: User, fake: FakeCluster) -> None:
     """By every verb, by --replace too, until --owner names whose it is."""
     fake.api.user = BOB
-    assert user.up("-d", script="sleep 60").end() == 0
+    assert user.up("-d", script="sleep 3600").end() == 0
     fake.api.user = ME
     before = fake.objects()
     for name, code in (("status", 3), ("logs", 3), ("wait", 125), ("down", 2)):
@@ -72,7 +72,7 @@ def test_somebody_elses_run_is_left_alone(user: User, fake: FakeCluster) -> None
 
 def test_a_run_that_was_applied_by_hand_is_nobodys(user: User, fake: FakeCluster) -> None:
     """On a cluster it may be anybody's, so it is taken only where --owner says any."""
-    user.writes(script="sleep 60")
+    user.writes(script="sleep 3600")
     apply(fake, bytes(verb(user, "render", "job.yaml").out).decode())
     done = user.runs("down")
     assert (done.process.returncode, "TL119" in done.said, "no owner" in done.said) == (2, True, True), done.words()
@@ -84,9 +84,9 @@ def test_one_of_two_runs_goes_with_its_own_parts(user: User, fake: FakeCluster) 
     """By its name or the start of its id; the other run's Service and pods stay."""
     fake.pods_do(waits)
     torchrun = {"nnodes": 2, "nproc_per_node": 1}
-    assert user.up("-d", script="sleep 60", torchrun=torchrun).end() == 0
+    assert user.up("-d", script="sleep 3600", torchrun=torchrun).end() == 0
     (first,) = [each["metadata"]["name"] for each in workloads(fake)]
-    assert user.up("-d", script="sleep 61", torchrun=torchrun).end() == 0
+    assert user.up("-d", script="sleep 3601", torchrun=torchrun).end() == 0
     (second,) = [each["metadata"]["name"] for each in workloads(fake) if each["metadata"]["name"] != first]
     refused = user.runs("down")
     assert refused.process.returncode == 2
@@ -102,7 +102,7 @@ def test_one_of_two_runs_goes_with_its_own_parts(user: User, fake: FakeCluster) 
 def test_what_a_gone_run_left_is_removed_by_its_owner(user: User, fake: FakeCluster) -> None:
     """Somebody who may not change a Service makes one that no Job owns, and the Job's ttl leaves it."""
     fake.forbid("patch", "services")
-    assert user.up("-d", script="sleep 60", torchrun={"nnodes": 2, "nproc_per_node": 1}).end() == 0
+    assert user.up("-d", script="sleep 3600", torchrun={"nnodes": 2, "nproc_per_node": 1}).end() == 0
     (job,) = workloads(fake)
     fake.store.remove(JOBS, "team", job["metadata"]["name"])
     fake.api.user = BOB
@@ -114,7 +114,7 @@ def test_what_a_gone_run_left_is_removed_by_its_owner(user: User, fake: FakeClus
 
 def test_ps_tells_the_owner_within_80_columns(user: User, fake: FakeCluster) -> None:
     """The hash of the name is the run; --owner and --running leave others out."""
-    assert user.up("-d", script="sleep 60").end() == 0
+    assert user.up("-d", script="sleep 3600").end() == 0
     listed = bytes(verb(user, "ps", *HERE).out).decode().splitlines()
     assert listed[0].split() == ["JOB", "RUN", "OWNER", "STATE", "EXIT", "AGE", "SHM", "TARGET"]
     assert max(map(len, listed)) <= 80
@@ -131,7 +131,7 @@ def test_ps_tells_the_owner_within_80_columns(user: User, fake: FakeCluster) -> 
 def test_a_cluster_that_can_not_tell_who_asks(user: User, fake: FakeCluster) -> None:
     """Before Kubernetes 1.28 there is no such question: the run has no owner, and --owner any takes it down."""
     fake.forbid("create", "selfsubjectreviews")
-    assert user.up("-d", script="sleep 60").end() == 0
+    assert user.up("-d", script="sleep 3600").end() == 0
     assert user.runs("down").process.returncode == 2
     assert user.runs("down", "--owner", "any").process.returncode == 0
     assert fake.objects() == []
@@ -139,7 +139,7 @@ def test_a_cluster_that_can_not_tell_who_asks(user: User, fake: FakeCluster) -> 
 
 def test_a_malformed_run_deletes_nothing(user: User, fake: FakeCluster) -> None:
     """An empty name would be a selector for every job's objects."""
-    assert user.up("-d", script="sleep 60").end() == 0
+    assert user.up("-d", script="sleep 3600").end() == 0
     before = fake.objects()
     for typed in ("", "*", ",", "a=b"):
         assert verb(user, "down", typed, *HERE).process.returncode == 2

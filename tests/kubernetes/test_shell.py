@@ -55,7 +55,7 @@ def test_it_counts_as_no_run_and_ends_by_itself(shell: Shells, user: User, fake:
 
 def test_a_pod_that_runs_is_entered(shell: Shells, user: User, fake: FakeCluster) -> None:
     """Its container; what is left of the command ends when its terminal does, and the job goes on."""
-    fake.pods_do(prints("ready", pause=600))
+    fake.pods_do(prints("ready", pause=3600))
     assert user.starts("up", "-d", "job.yaml").end() == 0
     shell.args = ["--target", "kubernetes"]
     assert gone(lambda: not [each for each in fake.pods() if each["status"].get("phase") == "Running"])

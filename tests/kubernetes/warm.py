@@ -1,8 +1,8 @@
-"""The command line as a process that has its imports already: the official client alone takes half a second of CPU.
+"""The command line as a process that has begun already: its imports and the official client take a second of CPU.
 
-One server for each test process imports everything once and forks a child for each command, which then is a process
-like any other: its own signals, streams, folder, variables and exit code. A child's clock runs SPEED times as fast as
-the world while it waits for a cluster.
+One server for each test process imports everything and renders a job once, and forks a child for each command, which
+then is a process like any other: its own signals, streams, folder, variables and exit code. While it waits for a
+cluster a child's clock runs faster than the world's.
 """
 
 from __future__ import annotations
@@ -10,8 +10,12 @@ from __future__ import annotations
 import atexit
 import contextlib
 import functools
+import gc
+import importlib
+import io
 import json
 import os
+import pkgutil
 import select
 import signal
 import socket
@@ -21,23 +25,29 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, BinaryIO
 
-SPEED = 5.0
+from trainlaunch.run.base.clock import Clock
+from trainlaunch.run.kubernetes.client import Cluster
+
 ROOT = Path(__file__).resolve().parents[2]
-PRELOADED = ("kubernetes.client", "kubernetes.config", "kubernetes.stream", "trainlaunch.run.kubernetes.client", "yaml")
+LIBRARIES = ("kubernetes.client", "kubernetes.config", "kubernetes.stream", "websocket", "yaml")
+ELSEWHERE = ("trainlaunch.inside", "trainlaunch.__main__")  # runs in the job's container; runs at its import
+REHEARSED = "examples/resume/job.yaml"
 MOST = 1 << 20  # bytes of one request
 
 
 class WarmProcess:
     """A started command; as much of subprocess.Popen[bytes] as tests of a cluster use."""
 
-    def __init__(self, server: socket.socket, argv: Sequence[str], *, cwd: Path, env: dict[str, str]) -> None:
+    def __init__(
+        self, server: socket.socket, argv: Sequence[str], *, cwd: Path, env: dict[str, str], speed: float
+    ) -> None:
         self._status, status = os.pipe()
         out, out_end = os.pipe()
         err, err_end = os.pipe()
         self.stdout: BinaryIO = os.fdopen(out, "rb")
         self.stderr: BinaryIO = os.fdopen(err, "rb")
         self.returncode: int | None = None
-        request = json.dumps({"argv": argv, "cwd": str(cwd), "env": env}).encode()
+        request = json.dumps({"argv": argv, "cwd": str(cwd), "env": env, "speed": speed}).encode()
         socket.send_fds(server, [request], [out_end, err_end, status])
         for each in (out_end, err_end, status):
             os.close(each)
@@ -90,9 +100,9 @@ def server() -> socket.socket:
     return ours
 
 
-def start(argv: Sequence[str], *, cwd: Path, env: dict[str, str]) -> WarmProcess:
-    """Start `trainlaunch ARGV`, with exactly these variables."""
-    return WarmProcess(server(), argv, cwd=cwd, env=env)
+def start(argv: Sequence[str], *, cwd: Path, env: dict[str, str], speed: float) -> WarmProcess:
+    """Start `trainlaunch ARGV`, with exactly these variables and a clock of that speed."""
+    return WarmProcess(server(), argv, cwd=cwd, env=env, speed=speed)
 
 
 def serve(connection: socket.socket) -> list[str]:
@@ -144,18 +154,26 @@ def _become(request: dict[str, Any], descriptors: Sequence[int]) -> list[str]:
     os.chdir(request["cwd"])
     os.environ.clear()
     os.environ.update(request["env"])
+    Cluster.__init__.__defaults__ = (Clock(request["speed"]),)
     argv: list[str] = request["argv"]
     return argv
 
 
-if __name__ == "__main__":
-    import importlib
+def _warm_up() -> None:
+    """Do once what each command would do again: import, and compile the templates of a rendering."""
+    import trainlaunch
+    from trainlaunch.cli.main import main
 
-    from trainlaunch.cli.main import VERBS, main
-    from trainlaunch.run.base.clock import Clock
-    from trainlaunch.run.kubernetes import client
-
-    for name in (*PRELOADED, *(f"trainlaunch.cli.verbs.{verb}" for verb in VERBS)):
+    ours = (each.name for each in pkgutil.walk_packages(trainlaunch.__path__, "trainlaunch."))
+    for name in (*LIBRARIES, *(each for each in ours if not each.startswith(ELSEWHERE))):
         importlib.import_module(name)
-    client.Cluster = functools.partial(client.Cluster, clock=Clock(SPEED))  # type: ignore[assignment,misc]
+    with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
+        main(["render", "--target", "kubernetes", str(ROOT / REHEARSED)])
+    gc.freeze()  # a collection in a child would copy every page
+
+
+if __name__ == "__main__":
+    from trainlaunch.cli.main import main
+
+    _warm_up()
     raise SystemExit(main(serve(socket.socket(fileno=int(sys.argv[1])))))

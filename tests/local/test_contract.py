@@ -10,6 +10,7 @@ from trainlaunch.run.base.backend import Backend
 from trainlaunch.run.local.backend import LocalBackend
 
 from tests.run.contract import BackendContract, Begin, MakePlan, look, wait_until_ready
+from tests.run.store_contract import StoreContract
 
 # A file without a name in /dev/shm, as a batch of torch's is; then a worker's name, twice.
 HOLDS = (
@@ -43,3 +44,12 @@ class TestLocal(BackendContract):
         assert reading.used >= reading.peak
         assert reading.size > reading.used
         assert reading.workers == 2
+
+
+class TestLocalRuns(StoreContract):
+    """What verbs do with runs on this host."""
+
+    @pytest.fixture
+    def options(self) -> tuple[str, ...]:
+        """Return what names the target."""
+        return ("--target", "local")

@@ -99,7 +99,7 @@ def test_a_killed_keeper_takes_the_job_with_it_and_ps_says_so(
     assert code == 125
     assert LOST in err
     (run,) = json.loads(trainlaunch("ps", "--target", "local", "-o", "json").stdout)["runs"]
-    assert (run["state"], run["exit_code"]) == ("exited", None)
+    assert (run["state"], run["exit_code"]) == ("failed", None)
     nothing_is_left()
 
 

@@ -113,7 +113,7 @@ def test_json_has_loaders_findings_and_the_part_of_the_lock(trainlaunch: Runs, p
     done = trainlaunch("probe", str(probed(*a_probe(), {**FINDING, "facts": facts})), "-o", "json")
     assert done.returncode == 1
     found = json.loads(done.stdout)
-    assert found["schema_version"] == 2
+    assert found["schema_version"] == 3
     (finding,) = found["findings"]
     assert (finding["code"], finding["defect"], finding["loader"], finding["place"]) == (
         "TL723",

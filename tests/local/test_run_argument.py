@@ -30,7 +30,7 @@ def started(verb: Runs, job: Path, *options: str, env: dict[str, str] | None = N
     """Start a job and return its run's id."""
     name = verb("up", "-d", str(job), *options, env=env).stdout.strip()
     listed = json.loads(verb("ps", "-o", "json").stdout)["runs"]
-    found: str = next(each["run"] for each in listed if each["container"] == name)
+    found: str = next(each["run"] for each in listed if each["name"] == name)
     return found
 
 

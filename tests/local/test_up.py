@@ -124,8 +124,9 @@ def test_detached_then_status_logs_wait_and_down(
     assert trainlaunch("up", "-d", str(job), env=NO_ENGINE).stdout == f"{job_name}\n"
     done = trainlaunch("status", job_name, "-o", "json", env=NO_ENGINE)
     status = json.loads(done.stdout)
-    assert (status["state"], status["health"], status["target"]) == ("running", "healthy", "local")
-    assert status["workers"] == {"running": 0, "planned": 0}
+    (process,) = status["containers"]
+    assert (status["state"], process["health"], status["target"]) == ("running", "healthy", "local")
+    assert process["workers"] == {"running": 0, "planned": 0}
     (row,) = [each for each in trainlaunch("ps", env=NO_ENGINE).stdout.splitlines() if each.startswith(job_name)]
     assert row.split()[3:5] + row.split()[-2:] == ["running", "-", "host", "local"]
     assert trainlaunch("up", str(job)).returncode == 125

@@ -109,7 +109,7 @@ class KeeperContract:
         restart = {"max_attempts": 2, "backoff": "5s"}
         job = str(make_job(command=["/bin/sh", "-c", "exit 4"], restart=restart))
         assert trainlaunch("up", "-d", job).returncode == 0
-        until(lambda: "in 5s (restart.backoff)" in str(status_of(trainlaunch, job)["said"]))
+        until(lambda: "in 5s (restart.backoff)" in str(status_of(trainlaunch, job)["messages"]))
         keeper = status_of(trainlaunch, job)["keeper"]["pid"]
         assert trainlaunch("down", job_name).returncode == 0
         until(lambda: not Path("/proc", str(keeper)).exists())
@@ -196,7 +196,8 @@ class KeeperContract:
         assert all(1 < out.count("try\n") <= 3 for _, out, _ in results), results
         rows = json.loads(trainlaunch("ps", "-o", "json").stdout)["runs"]
         name = status_of(trainlaunch, job)["job"]
-        assert sorted(each["attempt"] for each in rows if each["job"] == name) == [1, 2, 3]
+        (run,) = [each for each in rows if each["job"] == name]
+        assert [each["attempt"] for each in run["containers"]] == [3, 2, 1]
 
     @pytest.mark.parametrize(
         "script",

@@ -215,11 +215,12 @@ def test_attempts_are_projects_of_their_own_on_one_network(
     assert done.returncode == 9
     assert "attempt 1 of 2 ended with exit code 9; starting attempt 2" in done.stderr
     document = json.loads(trainlaunch("ps", "--output", "json").stdout)
-    mine = [each for each in document["runs"] if each["job"] == job_name]
-    run = mine[0]["run"]
-    names = {(each["container"], each["node"], each["attempt"], each["target"]) for each in mine}
-    kept = {(f"{job_name}-{node}-{run}", node, 1, "compose") for node in range(2)}
-    assert names == kept | {(f"{job_name}-{node}", node, 2, "compose") for node in range(2)}
+    (mine,) = [each for each in document["runs"] if each["job"] == job_name]
+    run = mine["run"]
+    assert mine["target"] == "compose"
+    names = {(each["name"], each["node"], each["attempt"]) for each in mine["containers"]}
+    kept = {(f"{job_name}-{node}-{run}", node, 1) for node in range(2)}
+    assert names == kept | {(f"{job_name}-{node}", node, 2) for node in range(2)}
     assert networks_of(job_name) == [f"{job_name}-{run}-2_default"]
 
 
@@ -237,7 +238,7 @@ def test_a_detached_run_is_followed_by_its_verbs(trainlaunch: Runs, make_nodes: 
     assert sorted(followed.stdout.splitlines()) == ["[0] one 0", "[0] two 0", "[1] one 1", "[1] two 1"]
     assert trainlaunch("wait", job).returncode == 4
     assert trainlaunch("logs", job).stdout == "[0] one 0\n[0] two 0\n[1] one 1\n[1] two 1\n"
-    nodes = json.loads(trainlaunch("status", job_name, "--output", "json").stdout)["nodes"]
+    nodes = json.loads(trainlaunch("status", job_name, "--output", "json").stdout)["containers"]
     assert [(each["node"], each["exit_code"]) for each in nodes] == [(0, 0), (1, 4)]
 
 

@@ -11,8 +11,9 @@ import pytest
 from trainlaunch.plan.launch_plan import LaunchPlan
 from trainlaunch.run.compose.backend import ComposeBackend
 
-from tests.jobs import plan_with
+from tests.jobs import plan_with, write_job
 from tests.run.contract import BackendContract, UserContract
+from tests.run.store_contract import MakeJob, StoreContract
 
 
 @pytest.mark.docker
@@ -33,3 +34,18 @@ class TestCompose(UserContract, BackendContract):
             return plan_with(tmp_path, "compose", **{**fields, **over})
 
         return make
+
+
+@pytest.mark.docker
+class TestComposeRuns(StoreContract):
+    """What verbs do with runs that Compose made."""
+
+    @pytest.fixture
+    def options(self) -> tuple[str, ...]:
+        """Return what names the target."""
+        return ("--target", "compose")
+
+    @pytest.fixture
+    def make_job(self, fields: dict[str, Any], compose: str, tmp_path: Path) -> MakeJob:
+        """Write a small job of this target."""
+        return lambda **over: write_job(tmp_path, **{**fields, "target": "compose", "command": None, **over})

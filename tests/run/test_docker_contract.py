@@ -10,6 +10,7 @@ import pytest
 from trainlaunch.run.docker.backend import DockerBackend
 
 from tests.run.contract import BackendContract, ShmContract, UserContract
+from tests.run.store_contract import StoreContract
 
 
 @pytest.mark.docker
@@ -32,3 +33,13 @@ class TestDockerWithoutProc(ShmContract):
         """Return a backend that sees no process of the engine's."""
         with contextlib.closing(DockerBackend(proc=tmp_path / "no-proc")) as backend:
             yield backend
+
+
+@pytest.mark.docker
+class TestDockerRuns(StoreContract):
+    """What verbs do with runs on the engine."""
+
+    @pytest.fixture
+    def options(self) -> tuple[str, ...]:
+        """Return what names the target."""
+        return ("--target", "docker")

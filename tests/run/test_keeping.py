@@ -16,7 +16,7 @@ from trainlaunch.run.base.private_files import UnusableState
 from trainlaunch.run.base.run_evidence import EndNote
 from trainlaunch.run.base.secret_values import Redactor
 from trainlaunch.run.run_lock import hold, keeper_of
-from trainlaunch.run.run_store import RunStore, plan_from
+from trainlaunch.run.run_record import RunRecord, plan_from
 
 from tests.jobs import plan_with
 from tests.runners import ROOT
@@ -66,7 +66,7 @@ def test_one_process_keeps_a_run_and_its_death_frees_it(run: str) -> None:
 @pytest.mark.parametrize("label", ["", "x", "../../etc", "0123abcd\n", "*"])
 def test_a_label_that_is_no_run_id_is_kept_nowhere(label: str, tmp_path: Path) -> None:
     """Labels are anybody's; no file outside of the folder is read or written for one."""
-    kept = RunStore(label, tmp_path / "kept")
+    kept = RunRecord(label, tmp_path / "kept")
     kept.keep(plan_with(tmp_path / "job"))
     kept.say("text")
     kept.remove()
@@ -77,7 +77,7 @@ def test_a_label_that_is_no_run_id_is_kept_nowhere(label: str, tmp_path: Path) -
 def test_a_plan_and_notes_come_back(run: str, tmp_path: Path) -> None:
     """As they were, for their user alone."""
     plan = plan_with(tmp_path, secrets={"TOKEN": {"env": "TOKEN"}}, mounts=[])
-    kept = RunStore(run, tmp_path / "kept")
+    kept = RunRecord(run, tmp_path / "kept")
     kept.keep(plan)
     kept.say("one")
     kept.end(2, EndNote("Ctrl-C", "", 4096))
@@ -91,7 +91,7 @@ def test_a_plan_and_notes_come_back(run: str, tmp_path: Path) -> None:
 
 def test_damaged_notes_cost_their_line_alone(run: str, tmp_path: Path) -> None:
     """A full disk cuts a line, and a number may be anything."""
-    kept = RunStore(run, tmp_path)
+    kept = RunRecord(run, tmp_path)
     kept.keep(plan_with(tmp_path / "job"))
     with (tmp_path / run / "notes").open("wb") as file:
         file.write(b'{"at": 1.0, "sa\n\xff\xfe\n[1]\n{"at": "x", "said": "y"}\n' + b"[" * 100_000 + b"\n")
@@ -102,7 +102,7 @@ def test_damaged_notes_cost_their_line_alone(run: str, tmp_path: Path) -> None:
 
 def test_the_highest_peak_of_each_node_is_kept(run: str, tmp_path: Path) -> None:
     """Whoever saw it; what is no peak is left out."""
-    kept = RunStore(run, tmp_path)
+    kept = RunRecord(run, tmp_path)
     kept.keep(plan_with(tmp_path / "job"))
     for peak in (Peak(5, 2, 3), Peak(9, 4), Peak(7, 1), None):
         kept.saw(1, None, peak)
@@ -132,7 +132,7 @@ def test_a_file_that_holds_no_plan_does_nothing(
     monkeypatch.chdir(tmp_path)
     with pytest.raises(pickle.UnpicklingError):
         plan_from(data)
-    kept = RunStore(run, tmp_path / "kept")
+    kept = RunRecord(run, tmp_path / "kept")
     kept.keep(plan_with(tmp_path / "job"))
     (tmp_path / "kept" / run / "plan").write_bytes(f"{__version__}\n".encode() + data)
     assert kept.plan() is None
@@ -160,8 +160,8 @@ def test_nothing_is_read_that_another_could_have_written(
     run: str, tmp_path: Path, change: Callable[[Path], object], where: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A plan says what a keeper runs; its pickle isn't even opened, and nothing is added to what others own."""
-    monkeypatch.setattr("trainlaunch.run.run_store.plan_from", lambda _: pytest.fail("it was unpickled"))
-    kept = RunStore(run, tmp_path / "state" / "kept")
+    monkeypatch.setattr("trainlaunch.run.run_record.plan_from", lambda _: pytest.fail("it was unpickled"))
+    kept = RunRecord(run, tmp_path / "state" / "kept")
     kept.keep(plan_with(tmp_path / "job"))
     kept.say("mine")
     file = tmp_path / "state" / "kept" / run / where
@@ -179,14 +179,14 @@ def test_a_state_folder_may_be_linked_to_another_disk(run: str, tmp_path: Path) 
     """By its owner, from above; the plan that is found there is this user's."""
     (tmp_path / "disk").mkdir(mode=0o700)
     (tmp_path / "state").symlink_to(tmp_path / "disk")
-    kept, plan = RunStore(run, tmp_path / "state" / "kept"), plan_with(tmp_path / "job")
+    kept, plan = RunRecord(run, tmp_path / "state" / "kept"), plan_with(tmp_path / "job")
     kept.keep(plan)
     assert kept.own_plan() == plan
 
 
 def test_what_is_said_is_kept_without_secrets(run: str, tmp_path: Path) -> None:
     """What a health check had against a run too; a value would be on disk for whoever reads the folder."""
-    kept = RunStore(run, tmp_path / "state" / "kept", Redactor([("KEY", "sk-secret")]))
+    kept = RunRecord(run, tmp_path / "state" / "kept", Redactor([("KEY", "sk-secret")]))
     kept.keep(plan_with(tmp_path / "job"))
     kept.say("got sk-secret")
     kept.end(1, EndNote(unhealthy="told sk-secret"))
@@ -196,7 +196,7 @@ def test_what_is_said_is_kept_without_secrets(run: str, tmp_path: Path) -> None:
 
 def test_a_plan_that_others_could_write_is_not_taken(run: str, tmp_path: Path) -> None:
     """Nor one of another version, whose fields may mean something else."""
-    kept = RunStore(run, tmp_path / "kept")
+    kept = RunRecord(run, tmp_path / "kept")
     kept.keep(plan_with(tmp_path / "job"))
     file = tmp_path / "kept" / run / "plan"
     file.chmod(0o620)

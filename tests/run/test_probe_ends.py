@@ -18,9 +18,9 @@ UNSIZED = {"shm_size": None, "data_loader": {}}
 
 
 def left(trainlaunch: Runs, job_name: str) -> list[str]:
-    """Return the containers of runs that measure a job."""
+    """Return the runs that measure a job."""
     found = json.loads(trainlaunch("ps", "-o", "json").stdout)["runs"]
-    return [each["container"] for each in found if each["job"].startswith(f"{job_name}-probe-")]
+    return [each["name"] for each in found if each["job"].startswith(f"{job_name}-probe-")]
 
 
 def test_a_probe_leaves_no_container(trainlaunch: Runs, make_job: Callable[..., Path], job_name: str) -> None:

@@ -19,15 +19,15 @@ MakeJob = Callable[..., Path]
 
 
 def test_ps_lists_runs_with_state_and_code(trainlaunch: Runs, make_job: MakeJob, job_name: str) -> None:
-    """A row a run in text, a container in JSON."""
+    """A row a run in text, with its containers in JSON."""
     job = str(make_job(command=["/bin/sh", "-c", "exit 4"]))
     assert trainlaunch("up", job).returncode == 4
     row = next(each for each in trainlaunch("ps").stdout.splitlines() if each.startswith(job_name))
     assert [*row.split()[:1], *row.split()[3:5], row.split()[-1]] == [job_name, "exited", "4", "docker"]
     document = json.loads(trainlaunch("ps", "-o", "json").stdout)
-    assert document["schema_version"] == 2
+    assert document["schema_version"] == 3
     (run,) = [each for each in document["runs"] if each["job"] == job_name]
-    assert (run["state"], run["exit_code"], run["shm_size"]) == ("exited", 4, 64 << 20)
+    assert (run["state"], run["exit_code"], run["containers"][0]["shm"]["size"]) == ("failed", 4, 64 << 20)
 
 
 def test_status_of_a_running_job(trainlaunch: Runs, make_job: MakeJob, job_name: str) -> None:
@@ -40,10 +40,10 @@ def test_status_of_a_running_job(trainlaunch: Runs, make_job: MakeJob, job_name:
     assert done.returncode == 0
     assert "size 64 MiB" in done.stdout
     assert "workers    0 running, 0 planned" in done.stdout
-    document = json.loads(trainlaunch("status", job_name, "-o", "json").stdout)
-    assert 7 << 20 <= document["shm"]["used"] < 8 << 20
-    assert document["shm"]["peak"] >= document["shm"]["used"]
-    assert (document["shm"]["size"], document["health"]) == (64 << 20, "starting")
+    (container,) = json.loads(trainlaunch("status", job_name, "-o", "json").stdout)["containers"]
+    assert 7 << 20 <= container["shm"]["used"] < 8 << 20
+    assert container["shm"]["peak"] >= container["shm"]["used"]
+    assert (container["shm"]["size"], container["health"]) == (64 << 20, "starting")
 
 
 def _until(condition: Callable[[], bool]) -> None:

@@ -7,18 +7,13 @@ import gc
 import importlib
 import re
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from itertools import groupby
 from types import ModuleType
 from typing import Any, NoReturn
 
 from trainlaunch import __version__
-from trainlaunch.cli.arguments.verb_table import (
-    VERBS,
-    VERBS_ON_CLUSTERS,
-    VERBS_WITH_A_COMMAND,
-    VERBS_WITH_THE_JOBS_CODE,
-)
+from trainlaunch.cli.arguments.verb_table import VERBS, VERBS_WITH_A_COMMAND, VERBS_WITH_THE_JOBS_CODE
 from trainlaunch.cli.output.report import as_json, document, framed
 from trainlaunch.cli.output.streams import Streams, standard_streams
 from trainlaunch.cli.output.text_style import style_of
@@ -189,7 +184,7 @@ def _parser(verb: str | None, module: ModuleType | None, *, asks_help: bool) -> 
 
 def _guarded(module: ModuleType, args: argparse.Namespace, streams: Streams) -> int:
     try:
-        code: int = _chosen(module, args)(args, streams)
+        code: int = module.run(args, streams)
         streams.finish()
     except LaunchError as stop:
         _stopped(stop, streams, as_document=getattr(args, "output", "text") == "json")
@@ -204,17 +199,6 @@ def _guarded(module: ModuleType, args: argparse.Namespace, streams: Streams) -> 
         _say_all((_bug(args.verb),), streams)
         return EXIT_BUG
     return code
-
-
-def _chosen(module: ModuleType, args: argparse.Namespace) -> Callable[[argparse.Namespace, Streams], int]:
-    """Return what a verb runs: its own function, or that of the same name for runs on a cluster."""
-    run: Callable[[argparse.Namespace, Streams], int] = module.run
-    if args.verb in VERBS_ON_CLUSTERS:
-        from trainlaunch.cli.arguments.target_options import means_a_cluster
-
-        if means_a_cluster(args):
-            run = getattr(importlib.import_module(VERBS_ON_CLUSTERS[args.verb]), args.verb)
-    return run
 
 
 def _stopped(stop: LaunchError, streams: Streams, *, as_document: bool) -> int:

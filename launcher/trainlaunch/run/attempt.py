@@ -7,7 +7,7 @@ from typing import NamedTuple
 from trainlaunch.run.base.backend import Peak
 from trainlaunch.run.base.shm_peak import highest
 from trainlaunch.run.base.watch import Log, ShmWatch
-from trainlaunch.run.run_store import RunStore
+from trainlaunch.run.run_record import RunRecord
 
 
 class WatchedContainer(NamedTuple):
@@ -33,7 +33,7 @@ class Attempt(NamedTuple):
         """Return whether the preflight of a container spoke; None where it may have, before what was seen."""
         return self.watched[node].log.preflight_spoke or (None if self.resumed else False)
 
-    def peak(self, kept: RunStore | None) -> Peak | None:
+    def peak(self, kept: RunRecord | None) -> Peak | None:
         """Return the highest peak in /dev/shm of its containers that anyone saw: `status` may have seen more."""
         noted = [] if kept is None else [kept.peak(self.number, node) for node in self.watched]
         return highest([*noted, *(each.shm.seen for each in self.watched.values())])

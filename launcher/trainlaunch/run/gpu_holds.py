@@ -19,6 +19,7 @@ from trainlaunch.errors import TargetUnavailable
 from trainlaunch.plan.launch_plan import LaunchPlan
 from trainlaunch.run.base.backend import ContainerInfo, Say
 from trainlaunch.run.base.host_gpus import ALL, AMD_PREFIX, amd_gpus, gpu_nodes, gpu_uuids, held_by
+from trainlaunch.targets import ON_THIS_MACHINE
 
 _LOCK_SECONDS = 60.0
 _POLL_SECONDS = 0.1
@@ -30,15 +31,24 @@ def reserve_gpus(plan: LaunchPlan, command: str, say: Say) -> Iterator[None]:
 
     `command` is what the user typed, which the error completes.
     """
-    from trainlaunch.run.machine_runs import ON_THIS_MACHINE, machine
-
     with _locked(say):
-        with machine(ON_THIS_MACHINE, lambda _: None) as here:
-            running = [each for target in here.targets for each in here.backend(target).listed() if _holds(each)]
+        running = _holders()
         taken = _taken(held_by(plan), running)
         if taken:
             raise TargetUnavailable([_in_use(plan, taken, running, command)])
         yield
+
+
+def _holders() -> list[ContainerInfo]:
+    """Return the containers of all targets of this machine that have GPUs; a target that can't be reached has none."""
+    from trainlaunch.run.backends import backend_named
+
+    with contextlib.ExitStack() as opened:
+        backends = []
+        for target in ON_THIS_MACHINE:
+            with contextlib.suppress(TargetUnavailable):
+                backends.append(opened.enter_context(contextlib.closing(backend_named(target, lambda _: None))))
+        return [each for backend in backends for each in backend.listed() if _holds(each)]
 
 
 def _holds(run: ContainerInfo) -> bool:

@@ -10,7 +10,6 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING
 
 from trainlaunch.errors import EXIT_BEFORE_START, LaunchError
 from trainlaunch.plan.launch_plan import LaunchPlan
@@ -22,16 +21,12 @@ from trainlaunch.run.base.preflight_line import NEVER_SPOKE, preflight_never_ran
 from trainlaunch.run.base.retry import backoff, may_retry
 from trainlaunch.run.base.run_evidence import EndNote, evidence_of
 from trainlaunch.run.base.shm_peak import measured_line
-from trainlaunch.run.base.signals import HANGUP, UNHEALTHY, Event, Events, Presses
+from trainlaunch.run.base.signals import DEADLINE, HANGUP, UNHEALTHY, Event, Events, Presses
 from trainlaunch.run.base.watch import Log, Note, ShmWatch, load_symptoms, planned_shm
 from trainlaunch.run.base.wording import another_attempt, not_started, stopping
-from trainlaunch.run.run_store import RunStore
+from trainlaunch.run.run_record import RunRecord
 from trainlaunch.units import format_duration
 
-if TYPE_CHECKING:
-    pass
-
-DEADLINE = "active_deadline"
 LOOK_SECONDS = 20.0  # between two looks at a run that waits; a Podman service of ours ends after 30 idle ones
 
 
@@ -39,7 +34,7 @@ class Supervisor:
     """Follows one run on one backend; `events` is fed by signals, `kept` takes down what nobody could tell later."""
 
     def __init__(
-        self, backend: Backend, plan: LaunchPlan, console: Console, events: Events[Event], kept: RunStore | None = None
+        self, backend: Backend, plan: LaunchPlan, console: Console, events: Events[Event], kept: RunRecord | None = None
     ) -> None:
         self._backend = backend
         self._plan = plan

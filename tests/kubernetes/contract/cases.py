@@ -7,21 +7,49 @@ fake one is told to by a script, and the real one does it.
 from __future__ import annotations
 
 import signal
-import time
+import subprocess
 from typing import Any
 
 import pytest
 
-from tests.kubernetes.contract.things import everything, make_stranger
-from tests.kubernetes.contract.user import Place, User, job_lines, once
+from tests.conftest import Runs
+from tests.kubernetes.asking import wait_until
+from tests.kubernetes.contract.things import everything, make_stranger, refused_pods
+from tests.kubernetes.contract.user import GIVES_UP_SOON, Place, User, job_lines, once
 from tests.kubernetes.pods import Pod
 from tests.kubernetes.scripts import cannot_mount
 from tests.run.keeper_contract import causes
+from tests.run.store_contract import MakeJob, StoreContract
 
 FOREVER = "trap 'echo stopping; sleep 1; exit 7' TERM; echo ready; while :; do sleep 0.1; done"
 LONG = "x" * 40_000
 NO_CONFIG = {"type": "config", "source": "no-such-config", "target": "/config", "read_only": True}
 NO_SECRET = {"kubernetes": "no-such-secret/key", "as": "file"}
+
+
+class ClusterRuns(StoreContract):
+    """What verbs do with runs on a cluster, as on every target."""
+
+    @pytest.fixture
+    def options(self) -> tuple[str, ...]:
+        """Return what names the target."""
+        return ("--target", "kubernetes")
+
+    @pytest.fixture
+    def make_job(self, user: User) -> MakeJob:
+        """Write the user's job."""
+        return user.writes
+
+    @pytest.fixture
+    def trainlaunch(self, user: User) -> Runs:
+        """Run the user's commands."""
+
+        def run(*args: str) -> subprocess.CompletedProcess[str]:
+            done = user.starts(*args)
+            code = done.end()
+            return subprocess.CompletedProcess(args, code, bytes(done.out).decode(), done.said)
+
+        return run
 
 
 class RunContract:
@@ -180,6 +208,7 @@ class PendingContract:
 
     def test_an_image_that_is_not_there_ends_with_125(self, user: User, place: Place) -> None:
         """A wait that never ends by itself does not go on for ever."""
+        user.speed = GIVES_UP_SOON
         place.pods_do(lambda pod: pod.wait("ErrImageNeverPull", f'Container image "{pod.image}" is not present'))
         up = user.up(image="trainlaunch.invalid/none:1", pull_policy="never", command=["true"])
         assert up.end() == 125, up.words()
@@ -187,6 +216,7 @@ class PendingContract:
 
     def test_a_missing_secret_ends_with_125(self, user: User, place: Place) -> None:
         """CreateContainerConfigError, with the cluster's own words."""
+        user.speed = GIVES_UP_SOON
         missing = 'secret "no-such-secret" not found'
         place.pods_do(lambda pod: pod.wait("CreateContainerConfigError", missing))
         up = user.up(command=["true"], secrets={"KEY": {"kubernetes": "no-such-secret/key"}})
@@ -205,6 +235,7 @@ class PendingContract:
         self, user: User, place: Place, fields: dict[str, Any], volume: str, line: str, words: str
     ) -> None:
         """The status says ContainerCreating for ever; an event names it, and the line of the job file stands there."""
+        user.speed = GIVES_UP_SOON
         place.pods_do(cannot_mount(volume, words))
         up = user.up(command=["true"], **fields)
         assert up.end() == 125, up.words()
@@ -225,7 +256,7 @@ class PendingContract:
     def test_a_quota_is_waited_for_and_said_once(self, user: User, place: Place, no_pods: str) -> None:
         """No pod exists, so only the Job's events say it."""
         up = user.up(command=["true"]).until(no_pods, err=True)
-        time.sleep(4)  # the controller tries again meanwhile
+        wait_until(lambda: refused_pods(user.place) > 1)
         assert up.tell(signal.SIGINT).end() == 130, up.words()
         assert once(up.said, no_pods)
 
@@ -256,7 +287,7 @@ class RoleContract:
 
     def test_two_nodes_come_with_a_service(self, user: User) -> None:
         """`up` makes it, `down` takes it along."""
-        up = user.up("-d", script="sleep 60", torchrun={"nnodes": 2, "nproc_per_node": 1})
+        up = user.up("-d", script="sleep 3600", torchrun={"nnodes": 2, "nproc_per_node": 1})
         assert up.end() == 0, up.words()
         down = user.runs("down")
         assert down.process.returncode == 0, down.words()

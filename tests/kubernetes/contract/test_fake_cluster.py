@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.kubernetes.contract.cases import EndContract, PendingContract, RoleContract, RunContract
+from tests.kubernetes.contract.cases import ClusterRuns, EndContract, PendingContract, RoleContract, RunContract
 from tests.kubernetes.contract.things import everything
 from tests.kubernetes.contract.user import Place, User
 from tests.kubernetes.role import documented_role
@@ -40,6 +40,10 @@ def no_pods(fake: FakeCluster) -> str:
     words = "exceeded quota: no-pods, requested: pods=1, used: pods=0, limited: pods=0"
     fake.refuse_pods(words)
     return words
+
+
+class TestAsEveryTarget(ClusterRuns):
+    """What verbs do with runs."""
 
 
 class TestRuns(RunContract):

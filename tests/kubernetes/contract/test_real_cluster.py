@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.kubernetes.contract.cases import EndContract, PendingContract, RunContract
+from tests.kubernetes.contract.cases import ClusterRuns, EndContract, PendingContract, RunContract
 from tests.kubernetes.contract.things import allow_pods, everything, forbid_pods
 from tests.kubernetes.contract.user import Place, User
 from tests.kubernetes.real import real_place
@@ -41,6 +41,10 @@ def no_pods(place: Place) -> Iterator[str]:
     forbid_pods(place)
     yield "exceeded quota: no-pods"
     allow_pods(place)
+
+
+class TestAsEveryTarget(ClusterRuns):
+    """What verbs do with runs."""
 
 
 class TestRuns(RunContract):

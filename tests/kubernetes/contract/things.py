@@ -57,6 +57,13 @@ def everything(place: Place) -> set[str]:
     return found - {"configmaps/kube-root-ca.crt"}  # each namespace gets it a moment after it was made
 
 
+def refused_pods(place: Place) -> int:
+    """Return how often a controller has tried in vain to make a pod."""
+    with talking(place) as api:
+        listed = ask(api, "GET", f"/api/v1/namespaces/{place.namespace}/events")
+    return sum(int(each.get("count") or 1) for each in listed["items"] if each["reason"] == "FailedCreate")
+
+
 def make_stranger(place: Place, job: str) -> str:
     """Make a ConfigMap whose name looks like the job's and that isn't; return it as `everything` names it."""
     name = f"{job}-notes"

@@ -22,6 +22,7 @@ from tests.kubernetes.warm import WarmProcess
 from tests.run.conftest import SMALL
 
 PATIENCE = 120.0
+SPEED, GIVES_UP_SOON = 5.0, 50.0  # of a command that waits for a fake cluster, and of one that has nothing to wait for
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +48,7 @@ class Place:
 class Running:
     """A started command whose output is read as it comes."""
 
+    verb: str
     process: subprocess.Popen[bytes] | WarmProcess
     out: bytearray = field(default_factory=bytearray)
     err: bytearray = field(default_factory=bytearray)
@@ -128,6 +130,7 @@ class User:
         self.place = place
         self.folder = folder
         self.name = name
+        self.speed = SPEED
         self._started: list[Running] = []
 
     def writes(self, **fields: Any) -> Path:
@@ -140,8 +143,11 @@ class User:
     def starts(self, *args: str) -> Running:
         """Start `trainlaunch ARGS` about the job file."""
         env = {**os.environ, "PYTHONPATH": str(ROOT / "launcher"), "KUBECONFIG": self.place.kubeconfig, "NO_COLOR": "1"}
-        process = (_started if self.place.fake is None else warm.start)(args, cwd=self.folder, env=env)
-        self._started.append(Running(process).read())
+        if self.place.fake is None:
+            process: subprocess.Popen[bytes] | WarmProcess = _started(args, cwd=self.folder, env=env)
+        else:
+            process = warm.start(args, cwd=self.folder, env=env, speed=self.speed)
+        self._started.append(Running(args[0], process).read())
         return self._started[-1]
 
     def up(self, *args: str, **fields: Any) -> Running:

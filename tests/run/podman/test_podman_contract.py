@@ -13,6 +13,7 @@ from trainlaunch.run.docker.client import Engine, find_endpoint
 from trainlaunch.run.podman.backend import PodmanBackend
 
 from tests.run.contract import BackendContract, ShmContract, UserContract
+from tests.run.store_contract import StoreContract
 
 
 @pytest.mark.docker
@@ -36,3 +37,14 @@ class TestPodmanWithoutProc(ShmContract):
         """Return a backend that sees no process of Podman's."""
         with contextlib.closing(PodmanBackend(Engine(find_endpoint()), proc=tmp_path / "no-proc")) as backend:
             yield backend
+
+
+@pytest.mark.docker
+@pytest.mark.usefixtures("on_podman")
+class TestPodmanRuns(StoreContract):
+    """What verbs do with runs on Podman."""
+
+    @pytest.fixture
+    def options(self) -> tuple[str, ...]:
+        """Return what names the target."""
+        return ("--target", "docker")

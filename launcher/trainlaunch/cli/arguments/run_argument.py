@@ -6,23 +6,21 @@ import argparse
 import contextlib
 import functools
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
+from contextlib import AbstractContextManager
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from trainlaunch.cli.arguments.job_arguments import add_policy_argument
-from trainlaunch.cli.arguments.target_options import add_place_arguments, job_file
+from trainlaunch.cli.arguments.target_options import NamedJob, add_place_arguments, job_file, named_target
 from trainlaunch.cli.output.streams import Streams, standard_streams
-from trainlaunch.diagnostics import Diagnostic
 from trainlaunch.errors import TargetUnavailable
 from trainlaunch.run.base.run_query import ANYONE, C, Candidate, RunQuery, check_argument, matching, removable
-from trainlaunch.targets import TARGETS
+from trainlaunch.targets import ON_THIS_MACHINE, TARGETS
 
 if TYPE_CHECKING:
-    from trainlaunch.run.base.backend import Backend
-    from trainlaunch.run.machine_runs import Machine, MachineRun
+    from trainlaunch.plan.launch_plan import LaunchPlan
+    from trainlaunch.run.base.store import RunStore
 
-LISTED_SECONDS = 1.0  # an engine's list has whole seconds
-RUN_TARGETS = tuple(each.name for each in TARGETS.values() if each.on_this_machine)
-CLUSTER_TARGETS = tuple(each.name for each in TARGETS.values() if not each.on_this_machine)
+RUN_TARGETS = (*ON_THIS_MACHINE, *(each.name for each in TARGETS.values() if not each.on_this_machine))
 
 
 def add_run_argument(parser: argparse.ArgumentParser) -> None:
@@ -41,8 +39,7 @@ def add_owner_argument(parser: argparse.ArgumentParser, *, default: str = "yours
 
 def add_run_target_argument(parser: argparse.ArgumentParser, default: str) -> None:
     """Add the option that names a target which keeps runs; `default` says what is taken without it."""
-    targets = (*RUN_TARGETS, *CLUSTER_TARGETS)
-    parser.add_argument("--target", choices=targets, help=f"where the run is (default: {default})")
+    parser.add_argument("--target", choices=RUN_TARGETS, help=f"where the run is (default: {default})")
     add_place_arguments(parser)
 
 
@@ -52,9 +49,67 @@ def say_once(text: str) -> None:
     standard_streams().say(text if text.startswith("trainlaunch: ") else f"trainlaunch: {text}")
 
 
-def asked_run(args: argparse.Namespace, *, target: str | None) -> RunQuery:
-    """Return what RUN means by itself, a file read for `target`. Raises JobFileRejected and UsageError."""
-    job = job_file(args, target=target)
+class FoundRuns(NamedTuple):
+    """The runs that RUN and --owner mean, newest first, among the `known` ones of a store; maybe none."""
+
+    store: RunStore[Any]
+    asked: RunQuery
+    known: Sequence[Any]
+    runs: Sequence[Any]
+
+
+def targets_of(args: argparse.Namespace) -> tuple[str, ...]:
+    """Return the targets whose runs are looked at: the named one, the job file's own where it stands alone, else all.
+
+    Those of a cluster only where an option or the file names it. Raises JobFileRejected and UsageError.
+    """
+    named = named_target(args)
+    if named is not None:
+        return (named,)
+    job = job_file(args) if hasattr(args, "job") else None
+    if job is not None and not (TARGETS[job.target].starts_container and TARGETS[job.target].on_this_machine):
+        return (job.target,)  # its runs need no engine
+    return tuple(reversed(ON_THIS_MACHINE))
+
+
+@contextlib.contextmanager
+def opened_store(
+    args: argparse.Namespace, targets: Sequence[str], namespace: str | None = None
+) -> Iterator[RunStore[Any]]:
+    """Give the store over the runs of some targets; on a cluster in the namespace of the options, else this one."""
+    from trainlaunch.run.base.store import ClusterPlace
+    from trainlaunch.run.stores import run_store
+
+    place = ClusterPlace(args.context, args.namespace or namespace)
+    with contextlib.closing(run_store(targets, place, say_once)) as store:
+        yield store
+
+
+def store_of_plan(args: argparse.Namespace, plan: LaunchPlan) -> AbstractContextManager[RunStore[Any]]:
+    """Give the store that a plan's run goes to."""
+    return opened_store(args, (plan.target,), plan.job.kubernetes.namespace)
+
+
+@contextlib.contextmanager
+def found_runs(args: argparse.Namespace, *, measuring: bool = False) -> Iterator[FoundRuns]:
+    """Give the runs that are meant. With `measuring` those of `probe` and `tune` count as the job's that they measure.
+
+    Raises UsageError, JobFileRejected, and TargetUnavailable where nothing can be looked at.
+    """
+    targets = targets_of(args)
+    job = job_file(args, target=targets[0] if len(targets) == 1 else None)
+    asked = _asked(args, job)
+    with opened_store(args, targets, None if job is None else job.namespace) as store:
+        known = store.runs()
+        owned = owned_by(args.owner, known)
+        found = matching(owned, asked)
+        if measuring:
+            name = asked.job or asked.text
+            found = tuple(each for each in owned if each in found or each.measures == name)
+        yield FoundRuns(store, asked, known, found)
+
+
+def _asked(args: argparse.Namespace, job: NamedJob | None) -> RunQuery:
     if job is None:
         check_argument(args.job)
         return RunQuery(args.job)
@@ -63,55 +118,29 @@ def asked_run(args: argparse.Namespace, *, target: str | None) -> RunQuery:
     return RunQuery(args.job, job.name)
 
 
-def targets_of(args: argparse.Namespace) -> tuple[str, ...]:
-    """Return the targets on this machine whose runs are looked at: the asked one, the file's own local one, or all."""
-    if args.target:
-        return (args.target,)
-    job = job_file(args)
-    if job is not None and not TARGETS[job.target].starts_container:
-        return (job.target,)  # its runs need no engine
-    return tuple(reversed(RUN_TARGETS))
-
-
 @contextlib.contextmanager
-def found_runs(
-    args: argparse.Namespace, *, measuring: bool = False
-) -> Iterator[tuple[Machine, tuple[MachineRun, ...]]]:
-    """Give the runs that RUN and --owner mean, newest first, and the backends that hold them.
+def allowed_runs(args: argparse.Namespace) -> Iterator[tuple[RunStore[Any], Sequence[Any], int]]:
+    """Give those of the runs that RUN means that are the caller's, of how many, and their store.
 
-    With `measuring` those of `probe` and `tune` count as runs of the job that they measure.
-
-    Raises UsageError, JobFileRejected, and TargetUnavailable (TL510) where there are none.
+    Raises TargetUnavailable (TL510) where there are none.
     """
-    from trainlaunch.run.machine_runs import machine
-
-    asked = asked_run(args, target=args.target)
-    with machine(targets_of(args), say_once) as places:
-        known = places.runs()
-        owned = owned_by(args.owner, known)
-        found = matching(owned, asked)
-        if measuring:
-            name = asked.job or asked.text
-            found = tuple(each for each in owned if each in found or each.measures == name)
+    with found_runs(args) as (store, asked, known, found):
         if not found:
-            places.raise_unreachable()
-            raise TargetUnavailable([_none_found(places, asked, known, args.owner)])
-        yield places, found
-
-
-@contextlib.contextmanager
-def newest_run(args: argparse.Namespace, streams: Streams) -> Iterator[tuple[Backend, MachineRun]]:
-    """Give the newest run of the caller's that RUN means, and its backend; names it where RUN means several."""
-    with found_runs(args) as (places, found):
+            raise store.none_found(asked, known, args.owner, say_once)
         allowed = [each for each in found if args.owner or each.is_mine]
         if not allowed:
-            raise TargetUnavailable([_others_only(found, args.job)])
-        latest = [each for each in allowed if each.created > allowed[0].created - LISTED_SECONDS]
-        of_targets = {each.target: each for each in reversed(latest)}  # a target's own order is right
-        run = max(places.described([*of_targets.values()]), key=lambda each: each.created, default=allowed[0])
-        if len(found) > 1:
-            streams.say(f"trainlaunch: run {run.id} of job {run.job}, the newest of {len(found)}, on {run.target}")
-        yield places.backend(run.target), run
+            raise _all_alien(args.job, found)
+        yield store, allowed, len(found)
+
+
+@contextlib.contextmanager
+def newest_run(args: argparse.Namespace, streams: Streams) -> Iterator[tuple[RunStore[Any], Any]]:
+    """Give the newest run of the caller's that RUN means, and its store; names it where RUN means several."""
+    with allowed_runs(args) as (store, allowed, number):
+        run = store.newest(allowed)
+        if number > 1:
+            streams.say(f"trainlaunch: run {run.id} of job {run.job}, the newest of {number}, on {run.target}")
+        yield store, run
 
 
 def owned_by(owner: str | None, runs: Sequence[C]) -> Sequence[C]:
@@ -127,20 +156,12 @@ def chosen_for_removal(args: argparse.Namespace, found: Sequence[C]) -> Sequence
     if args.all:
         taken = [each for each in found if args.owner or each.is_mine]
         if not taken:
-            raise TargetUnavailable([_others_only(found, args.job)])
+            raise _all_alien(args.job, found)
         return taken
     return [removable(found, args.job, anyones=args.owner is not None)]
 
 
-def _none_found(places: Machine, asked: RunQuery, known: Sequence[MachineRun], owner: str | None) -> Diagnostic:
-    from trainlaunch.run.base.wording import no_such_run
-
-    fix = "start it with `trainlaunch up JOB`, or list what there is with `trainlaunch ps`"
-    name = asked.job or asked.text
-    return no_such_run(places.places, name, {each.job for each in known}, fix=fix, owner=owner)
-
-
-def _others_only(found: Sequence[Candidate], what: str) -> Diagnostic:
+def _all_alien(what: str, found: Sequence[Candidate]) -> TargetUnavailable:
     from trainlaunch.run.base.wording import not_yours
 
-    return not_yours(what, found)
+    return TargetUnavailable([not_yours(what, found)])

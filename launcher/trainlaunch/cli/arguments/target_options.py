@@ -1,4 +1,4 @@
-"""The options that name a cluster and a namespace, and whether a verb is asked about one."""
+"""The options that name a target, a cluster and a namespace, and what a job file says of them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import NamedTuple
 from trainlaunch.cli.arguments.job_arguments import reach_of
 from trainlaunch.diagnostics import Diagnostic
 from trainlaunch.errors import JobFileRejected, UsageError
-from trainlaunch.targets import DEFAULT_TARGET, TARGETS, target_record
+from trainlaunch.targets import DEFAULT_TARGET, KUBERNETES, target_record
 
 
 def add_place_arguments(parser: argparse.ArgumentParser) -> None:
@@ -18,18 +18,15 @@ def add_place_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--namespace", help="kubernetes: the namespace (default: the job's, else the context's)")
 
 
-def means_a_cluster(args: argparse.Namespace) -> bool:
-    """Return whether a verb about runs is asked about a cluster: by its options, or by the job file's own target.
+def named_target(args: argparse.Namespace) -> str | None:
+    """Return the target that the options name, None where they name none. Raises UsageError.
 
-    No cluster is contacted where none of them names one. Raises JobFileRejected and UsageError.
+    A place in a cluster names the target that has one.
     """
     if args.target:
         refuse_place_elsewhere(args, args.target)
-        return not TARGETS[args.target].on_this_machine
-    if _names_a_place(args):
-        return True
-    job = job_file(args) if hasattr(args, "job") else None
-    return job is not None and not TARGETS[job.target].on_this_machine
+        return str(args.target)
+    return KUBERNETES.name if args.context is not None or args.namespace is not None else None
 
 
 class NamedJob(NamedTuple):
@@ -72,10 +69,6 @@ def _is_file(path: Path) -> bool:
         return path.is_file()
     except OSError:
         return False
-
-
-def _names_a_place(args: argparse.Namespace) -> bool:
-    return args.context is not None or args.namespace is not None
 
 
 def refuse_place_elsewhere(args: argparse.Namespace, target: str) -> None:

@@ -30,13 +30,3 @@ VERBS = {
 VERBS_WITH_THE_JOBS_CODE = {"up", "wait", "attach", "shell"}
 # Verbs that run what stands after `--`.
 VERBS_WITH_A_COMMAND = {"shell"}
-# The module whose function of the verb's name acts on target kubernetes; `up` knows its target from the plan.
-VERBS_ON_CLUSTERS = {
-    "ps": "trainlaunch.cli.verbs.cluster_status",
-    "status": "trainlaunch.cli.verbs.cluster_status",
-    "logs": "trainlaunch.cli.runs.cluster",
-    "wait": "trainlaunch.cli.runs.cluster",
-    "attach": "trainlaunch.cli.runs.cluster",
-    "shell": "trainlaunch.cli.verbs.cluster_shell",
-    "down": "trainlaunch.cli.runs.cluster",
-}

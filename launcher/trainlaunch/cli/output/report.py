@@ -14,7 +14,7 @@ from trainlaunch.visible import Visible, one_line, visible
 
 MAX_QUOTED = 8_000  # characters of a sentence: a traceback, a command to paste
 MAX_COLUMNS_SHOWN = 240  # columns of a line that an error is in
-SCHEMA_VERSION = 2  # of every JSON document that trainlaunch prints
+SCHEMA_VERSION = 3  # of every JSON document that trainlaunch prints
 _MAX_BYTES = 4 * 1024 * 1024  # of a file whose line is quoted
 # Inside JSON's strings alone: what a terminal obeys beyond ASCII's own controls, and CI's `##[`.
 _OBEYED = re.compile(

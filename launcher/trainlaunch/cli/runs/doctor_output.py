@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from trainlaunch.cli.output.report import document
 from trainlaunch.cli.output.streams import Streams
 from trainlaunch.cli.output.text_style import TextStyle, style_of
-from trainlaunch.cli.runs.runs import bare_evidence, framed_diagnosis, shown
+from trainlaunch.cli.runs.runs import bare_evidence, framed_diagnosis
 from trainlaunch.units import counted, human_size
+from trainlaunch.visible import shown
 
 if TYPE_CHECKING:
     from trainlaunch.diagnose.base.container_snapshot import ContainerSnapshot, Process
     from trainlaunch.diagnose.base.diagnosis import Diagnosis, EvidenceLine
     from trainlaunch.diagnose.base.evidence import Evidence
     from trainlaunch.plan.planned import Planned
+    from trainlaunch.run.base.store import Live
 
 MAX_KINDS = 4
 
@@ -66,15 +68,7 @@ def _told(diagnosis: Diagnosis, style: TextStyle) -> str:
     return text + more + "".join(f"\n   = run: {each}" for each in diagnosis.commands)
 
 
-class Running(NamedTuple):
-    """One container that runs: a sentence about it, whether its health check fails, and what is known of it."""
-
-    state: str
-    unhealthy: bool
-    evidence: Evidence
-
-
-def tell_live(running: Sequence[Running], streams: Streams, *, output: str) -> int:
+def tell_live(running: Sequence[Live], streams: Streams, *, output: str) -> int:
     """Print what containers do and what is wrong; returns 0 where nothing is, else 1."""
     from trainlaunch.diagnose import explain_live
 
@@ -89,7 +83,7 @@ def tell_live(running: Sequence[Running], streams: Streams, *, output: str) -> i
     return 1 if diagnoses or any(each.unhealthy for each in running) else 0
 
 
-def _print(running: Sequence[Running], diagnoses: Sequence[Diagnosis], streams: Streams) -> None:
+def _print(running: Sequence[Live], diagnoses: Sequence[Diagnosis], streams: Streams) -> None:
     for each in running:
         streams.row(shown(each.state))
         for name, words in _lines(each.evidence):

@@ -2,72 +2,26 @@
 
 from __future__ import annotations
 
-import contextlib
-import functools
 import re
-from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
-from trainlaunch.cli.arguments.run_argument import say_once
 from trainlaunch.cli.output.report import headline, help_line, parts
 from trainlaunch.cli.output.streams import Streams
+from trainlaunch.cli.output.terminal import Screen
 from trainlaunch.cli.output.text_style import TextStyle, style_of
-from trainlaunch.errors import EXIT_BEFORE_START
 from trainlaunch.units import human_size
-from trainlaunch.visible import Visible, one_line, visible
+from trainlaunch.visible import Visible, shown, visible
 
 if TYPE_CHECKING:
     from trainlaunch.diagnose.base.diagnosis import Diagnosis
     from trainlaunch.diagnose.base.evidence import Evidence
-    from trainlaunch.plan.launch_plan import LaunchPlan
-    from trainlaunch.run.base.backend import Backend, ContainerInfo, Session
-    from trainlaunch.run.base.watch import HangWatch
+    from trainlaunch.run.base.backend import Chunk
+    from trainlaunch.run.base.store import Followed, Following, RunStore, Tell
 
-MAX_SHOWN = 300
 TORCHRUN_ENDS = "ChildFailedError"
 _EXCEPTION = re.compile(r"(\[rank\d+\]: *)?[A-Za-z_][\w.]*(Error|Exception|Interrupt)\b")
-
-
-@contextlib.contextmanager
-def backend_of(target: str) -> Iterator[Backend]:
-    """Give the backend of a target, and close its connections afterwards. Raises TargetUnavailable."""
-    from trainlaunch.run.backends import backend_named
-
-    with contextlib.closing(backend_named(target, say_once)) as backend:
-        yield backend
-
-
-def code_of_all(
-    backend: Backend, containers: tuple[ContainerInfo, ...], sessions: Sequence[Session], say: Callable[[str], None]
-) -> int:
-    """Wait until a run has ended, or the first of its nodes has failed, and return its exit code as `code_of` does."""
-    if len(containers) == 1:
-        return code_of(backend, containers[0], sessions[0], say)
-    from trainlaunch.run.base.multi_node import deciding, ends_of
-
-    waits = zip(containers, sessions, strict=True)
-    ends = ends_of([functools.partial(code_of, backend, each, session, say) for each, session in waits])
-    code = next((each for each in ends if each), 0)
-    # Those that had ended before answer in any order: the engine knows which was first.
-    now = tuple(filter(None, (backend.inspect(each.id) for each in containers)))
-    return (deciding(now).exit_code if now else None) or code
-
-
-def code_of(backend: Backend, container: ContainerInfo, session: Session, say: Callable[[str], None]) -> int:
-    """Wait for the end of a run and return its exit code; 125, and why, where it has none."""
-    code = session.exit_code()
-    if code is None:
-        now = backend.inspect(container.id)
-        removed = f"{container.noun} {container.name} was removed while it was waited for"
-        why = "" if now is None else now.error or "it was created and has not started"
-        say(f"{now.noun} {now.name} has no exit code: {why}" if now is not None else removed)
-        return EXIT_BEFORE_START
-    if container.exit_code is None and container.status != "running":
-        now = backend.inspect(container.id)  # the engine answers 0 for one that was never started
-        if now is not None and now.exit_code is None:
-            say(f"container {container.name} was created and has not started, so it has no exit code")
-            return EXIT_BEFORE_START
-    return code
 
 
 def hints(command: Callable[[str], str], line: Callable[[str], None]) -> None:
@@ -76,22 +30,40 @@ def hints(command: Callable[[str], str], line: Callable[[str], None]) -> None:
     line(f"end it:    {command('down')}")
 
 
-def hang_watch(plan: LaunchPlan, redacted: Callable[[str], str] = str) -> HangWatch:
-    """Return what tells of a log that its job will never end, in one sentence with the fix; empty where it may.
+def follow_run(
+    store: RunStore[Any], run: Any, how: Following, streams: Streams, show: Callable[[Chunk], None] | None = None
+) -> int:
+    """Follow a run to its end, say why it ended, and return its exit code; `show` takes its output, else a Screen."""
+    from trainlaunch.run.base.backend import Chunk
+    from trainlaunch.run.base.console import Console
 
-    `redacted` takes secrets out of a log before it is quoted.
-    """
-    memory = plan.job.resources.memory or 0
+    screen = Screen(streams)
+    console = Console(screen.out, screen.err, screen.say, lambda _: "")
+    if show is not None:
+        console = replace(console, out=lambda data: show(Chunk(False, data)), err=lambda data: show(Chunk(True, data)))
+    return store.follow(run, console, how, teller(store, run.job, screen, streams))
 
-    def hangs(log: str) -> str:
-        from trainlaunch.diagnose import explain_hang
-        from trainlaunch.diagnose.base.evidence import Evidence
 
-        known = Evidence(None, redacted(log), shm_size=plan.shm.size.value, memory=memory, target=plan.target)
-        diagnosis = explain_hang(known)
-        return f"{diagnosis.sentence}; {diagnosis.fix}" if diagnosis else ""
+def teller(store: RunStore[Any], job: str, screen: Screen, streams: Streams) -> Tell:
+    """Return what says how a run that was followed ended and why, or how to follow one that goes on."""
 
-    return hangs
+    def tell(followed: Followed) -> None:
+        if followed.started:
+            streams.result(f"{followed.started}\n")
+        if followed.verdict:
+            screen.say(followed.verdict)
+        if followed.evidence is not None:
+            say_diagnoses(followed.evidence, streams, screen.line)
+        for each in followed.remarks:
+            screen.say(each)
+        if followed.goes_on:
+            screen.say(followed.goes_on)
+        if followed.started or followed.goes_on:
+            hints(lambda verb: f"trainlaunch {verb} {job}{store.options}", screen.line)
+        if followed.error is not None:
+            raise followed.error
+
+    return tell
 
 
 def say_diagnoses(evidence: Evidence, streams: Streams, line: Callable[[str], None]) -> None:
@@ -126,12 +98,6 @@ def bare_evidence(evidence: Evidence) -> str:
         f"{reason}exit code {code}, OOMKilled {killed}, memory limit {memory}, "
         f"/dev/shm peak {peak} of {size}, {_last_words(evidence.log)}"
     )
-
-
-def shown(text: str) -> str:
-    """Return a line of a job's as it may stand in one of ours: no control characters, at most about 300 characters."""
-    clean = one_line(text)
-    return clean if len(clean) <= MAX_SHOWN else f"{clean[: MAX_SHOWN - 60]} … {clean[-60:]}"
 
 
 def _last_words(log: str) -> str:

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from trainlaunch.inside.tune.task import Setting
     from trainlaunch.measure.tune.trial import Trial, TunedLoader
     from trainlaunch.plan.launch_plan import LaunchPlan
-    from trainlaunch.run.kubernetes.client import Cluster
+    from trainlaunch.run.base.store import RunStore
 
 KEPT = 64  # pieces of output: the last lines are shown where a run fails
 TICK = 1.0
@@ -34,9 +34,9 @@ TICK = 1.0
 class Runs:
     """Makes runs that measure `job`, one after the other. Lines of ours about them go to `say`, each once."""
 
-    def __init__(self, args: argparse.Namespace, say: Callable[[str], None], cluster: Cluster | None, job: str) -> None:
+    def __init__(self, args: argparse.Namespace, say: Callable[[str], None], store: RunStore[Any], job: str) -> None:
         self._typed = shlex.join(["trainlaunch", *args.words])
-        self._say, self._cluster, self._job = say, cluster, job
+        self._say, self._store, self._job = say, store, job
         self._said: set[str] = set()
 
     def start(self, plan: LaunchPlan, take: Callable[[Mapping[str, Any]], bool], seconds: float) -> RunEnd:
@@ -48,9 +48,9 @@ class Runs:
         from trainlaunch.run.base.secret_values import Redactor, values_here
 
         output: deque[bytes] = deque(maxlen=KEPT)
-        limit = math.ceil(seconds) + (PREPARES if self._cluster is not None else 0)
+        limit = math.ceil(seconds) + (PREPARES if self._store.schedules else 0)
         limited = plan._replace(job=plan.job._replace(active_deadline=limit), measures=self._job)
-        ran = run_measuring(limited, take, RunOutput(output.append, self._say_once), self._typed, self._cluster)
+        ran = run_measuring(limited, take, RunOutput(output.append, self._say_once), self._typed, self._store)
         if ran.interrupted:
             self._say(f"{ran.interrupted}: nothing more is timed, and nothing is written")
             raise KeyboardInterrupt

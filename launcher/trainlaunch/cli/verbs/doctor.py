@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from trainlaunch.cli.arguments.job_arguments import add_output_argument, add_policy_argument, reach_of
 from trainlaunch.cli.arguments.named_file import STDIN, open_named, unreadable
-from trainlaunch.cli.arguments.run_argument import CLUSTER_TARGETS, RUN_TARGETS, add_owner_argument
+from trainlaunch.cli.arguments.run_argument import RUN_TARGETS, add_owner_argument
 from trainlaunch.cli.arguments.target_options import add_place_arguments
 from trainlaunch.cli.output.report import document, framed
 from trainlaunch.cli.output.streams import Streams
@@ -45,8 +45,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--inspect", metavar="FILE", help=("`docker inspect`, or pods and events, as JSON or YAML; - is stdin")
     )
     parser.add_argument("--job", dest="job_file", metavar="FILE", help="the job file of that log")
-    targets = (*RUN_TARGETS, *CLUSTER_TARGETS)
-    parser.add_argument("--target", choices=targets, help="where the run is, or where that log is from")
+    parser.add_argument("--target", choices=RUN_TARGETS, help="where the run is, or where that log is from")
     add_place_arguments(parser)
     add_policy_argument(parser)
     add_owner_argument(parser)
@@ -59,9 +58,7 @@ def run(args: argparse.Namespace, streams: Streams) -> int:
     if args.run is not None and of_a_log:
         raise _usage("RUN is a run of its own, and --log and --inspect are another", "leave out one of them")
     if args.run is not None:
-        from trainlaunch.cli.runs.doctor_run import explain_run
-
-        return explain_run(args, streams)
+        return _of_run(args, streams)
     if not of_a_log:
         stated = next((each for each in ("exit_code", "job_file") if getattr(args, each) is not None), None)
         if stated is not None:
@@ -69,6 +66,19 @@ def run(args: argparse.Namespace, streams: Streams) -> int:
         return _machine(args, streams)
     evidence = _evidence(args)
     return tell(evidence, streams, output=args.output)
+
+
+def _of_run(args: argparse.Namespace, streams: Streams) -> int:
+    """Explain the newest run that RUN means: the end of an ended one, else what its containers do."""
+    from trainlaunch.cli.arguments.run_argument import newest_run
+    from trainlaunch.cli.runs.doctor_output import tell_live
+
+    args.job = args.run  # as the verbs about runs name it
+    with newest_run(args, streams) as (store, run):
+        evidence = store.evidence(run, streams.say)
+        if evidence is not None:
+            return tell(evidence, streams, output=args.output)
+        return tell_live(store.live(run, streams.say), streams, output=args.output)
 
 
 def _evidence(args: argparse.Namespace) -> Evidence:

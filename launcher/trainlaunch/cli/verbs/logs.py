@@ -5,11 +5,12 @@ from __future__ import annotations
 import argparse
 
 from trainlaunch.cli.arguments.log_options import add_log_arguments, attempt, part_of
-from trainlaunch.cli.arguments.run_argument import add_run_argument, newest_run
+from trainlaunch.cli.arguments.run_argument import add_run_argument, newest_run, say_once
 from trainlaunch.cli.output.streams import Streams
 from trainlaunch.cli.output.terminal import write_bytes
-from trainlaunch.cli.runs.run_end import follow_to_end, printed, say_end
+from trainlaunch.cli.runs.runs import follow_run
 from trainlaunch.run.base.backend import Chunk
+from trainlaunch.run.base.store import Following
 
 EXAMPLES = (
     "trainlaunch logs job.yaml",
@@ -34,17 +35,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace, streams: Streams) -> int:
     """Print both streams of the newest run, from the first byte; of several nodes with the node's number."""
     part = part_of(args)
-    with newest_run(args, streams) as (backend, found):
-        containers = found.newest if args.attempt is None else found.of_attempt(args.attempt)
 
-        def show(chunk: Chunk) -> None:
-            with streams.writable(stderr=chunk.stderr):
-                write_bytes(streams.err if chunk.stderr else streams.out, chunk.data)
+    def show(chunk: Chunk) -> None:
+        with streams.writable(stderr=chunk.stderr):
+            write_bytes(streams.err if chunk.stderr else streams.out, chunk.data)
 
-        if not args.follow:
-            for chunk in printed(backend, containers, part):
-                show(chunk)
-            return 0
-        code, containers = follow_to_end(backend, containers, show, streams.say, part)
-        say_end(backend, containers, streams, streams.say)
-        return code
+    with newest_run(args, streams) as (store, run):
+        if args.follow:
+            return follow_run(store, run, Following(part), streams, show)
+        store.print_log(run, part, args.attempt, show, say_once)
+    return 0

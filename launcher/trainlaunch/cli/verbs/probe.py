@@ -7,7 +7,7 @@ import json
 import shlex
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from trainlaunch.cli.arguments.job_arguments import job_of, reach_of, say_findings
 from trainlaunch.cli.arguments.measuring import (
@@ -16,6 +16,7 @@ from trainlaunch.cli.arguments.measuring import (
     measuring_fields,
     refuse_unwritable_lock,
 )
+from trainlaunch.cli.arguments.run_argument import store_of_plan
 from trainlaunch.cli.arguments.target_options import refuse_place_elsewhere
 from trainlaunch.cli.output.report import document
 from trainlaunch.cli.output.streams import Streams
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
     from trainlaunch.measure.loader_records import Measurement, Records
     from trainlaunch.measure.measuring_run import MeasuringRun
     from trainlaunch.plan.launch_plan import LaunchPlan
-    from trainlaunch.run.kubernetes.client import Cluster
+    from trainlaunch.run.base.store import RunStore
 
 EXAMPLES = (
     "trainlaunch probe job.yaml",
@@ -82,7 +83,6 @@ def _from_one(text: str) -> int:
 
 def run(args: argparse.Namespace, streams: Streams) -> int:
     """Plan as `up` does, run once with a large /dev/shm, and say what was seen."""
-    from trainlaunch.cli.runs.cluster import cluster_of
     from trainlaunch.measure.loader_records import Records
     from trainlaunch.rules import check_plan
 
@@ -93,8 +93,8 @@ def run(args: argparse.Namespace, streams: Streams) -> int:
         refuse_unwritable_lock(Path(args.job))
     say_findings(check_plan(plan), streams)
     records = Records()
-    with cluster_of(args, plan) as cluster:
-        ran = _run(args, plan, streams, records, cluster)
+    with store_of_plan(args, plan) as store:
+        ran = _run(args, plan, streams, records, store)
     if ran.interrupted:
         streams.say(f"trainlaunch: {ran.interrupted}: nothing was measured to its end, and nothing is written")
         return EXIT_INTERRUPTED
@@ -131,7 +131,7 @@ def _measuring(args: argparse.Namespace, plan: LaunchPlan) -> LaunchPlan:
 
 
 def _run(
-    args: argparse.Namespace, plan: LaunchPlan, streams: Streams, records: Records, cluster: Cluster | None
+    args: argparse.Namespace, plan: LaunchPlan, streams: Streams, records: Records, store: RunStore[Any]
 ) -> MeasuringRun:
     from trainlaunch.measure.measuring_run import RunOutput, run_measuring
 
@@ -141,7 +141,7 @@ def _run(
     if plan.nodes > 1:
         screen.say(f"one of its {plan.nodes} nodes runs: each loads batches of the same kind")
     typed = shlex.join(["trainlaunch", *args.words])
-    return run_measuring(measuring, records.take, RunOutput(screen.err, screen.say), typed, cluster)
+    return run_measuring(measuring, records.take, RunOutput(screen.err, screen.say), typed, store)
 
 
 def _until(args: argparse.Namespace) -> str:

@@ -1,4 +1,4 @@
-"""`trainlaunch ps`: the runs on this machine."""
+"""`trainlaunch ps`: the runs on this machine, or in a namespace of a cluster."""
 
 from __future__ import annotations
 
@@ -9,26 +9,25 @@ import queue
 import signal
 import time
 from collections.abc import Callable, Sequence
-from itertools import filterfalse
 from typing import TYPE_CHECKING
 
 from trainlaunch.cli.arguments.job_arguments import CONTRACT_EXIT_CODES
 from trainlaunch.cli.arguments.run_argument import (
-    RUN_TARGETS,
     add_owner_argument,
     add_run_target_argument,
+    opened_store,
     owned_by,
     say_once,
+    targets_of,
 )
 from trainlaunch.cli.output.report import document
 from trainlaunch.cli.output.streams import Streams
-from trainlaunch.units import format_size
+from trainlaunch.units import age
 from trainlaunch.visible import one_line
 
 if TYPE_CHECKING:
-    from trainlaunch.run.base.backend import ContainerInfo
     from trainlaunch.run.base.run_query import Candidate
-    from trainlaunch.run.machine_runs import MachineRun
+    from trainlaunch.run.base.store import Run, RunRow
 
 EXAMPLES = ("trainlaunch ps", "trainlaunch ps --running --owner any", "trainlaunch ps --output json")
 EXIT_CODES = CONTRACT_EXIT_CODES
@@ -56,31 +55,25 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace, streams: Streams) -> int:
-    """List every run of this host, and every container that carries our labels, newest first."""
-    from trainlaunch.run.machine_runs import machine
+    """List every run, newest first."""
+    with opened_store(args, targets_of(args)) as store:
 
-    with machine((args.target,) if args.target else tuple(reversed(RUN_TARGETS)), say_once) as places:
-
-        def is_clear(run: MachineRun) -> bool:
-            """Whether a list tells enough: not which of several nodes failed first, nor what JSON has besides."""
-            return args.output != "json" and run.failed < 2
-
-        def runs() -> Sequence[MachineRun]:
-            found = [each for each in owned_by(args.owner, places.runs()) if each.running or not args.running]
-            clear, unclear = filter(is_clear, found), filterfalse(is_clear, found)
-            found = sorted([*clear, *places.described([*unclear], whole=True)], key=_made, reverse=True)
-            for away in places.unreachable.values():
-                say_once(f"runs are left out: {away}")
+        def runs() -> Sequence[Run]:
+            found = [each for each in owned_by(args.owner, store.runs()) if each.running or not args.running]
+            for each in store.left_out(found=bool(found)):
+                say_once(each)
             return found
 
+        def documents() -> list[dict[str, object]]:
+            return [each.document() for each in store.statuses(runs())]
+
         if args.output == "json":
-            return repeated(args, streams, lambda: streams.result(document({"runs": _documents(runs())})))
+            return repeated(args, streams, lambda: streams.result(document({"runs": documents()})))
         if args.output == "names":
             return repeated(args, streams, lambda: streams.result(names(runs())))
-        shown = Table(
-            streams, COLUMNS, live=args.watch, shrinking=SHRINKING, nothing="there are no runs of trainlaunch"
-        )
-        return repeated(args, streams, lambda: shown.show([_row(each, time.time()) for each in runs()]))
+        nothing = f"there are no runs of trainlaunch{store.elsewhere}"
+        shown = Table(streams, COLUMNS, live=args.watch, shrinking=SHRINKING, nothing=nothing)
+        return repeated(args, streams, lambda: shown.show([_cells(each) for each in store.rows(runs())]))
 
 
 def repeated(args: argparse.Namespace, streams: Streams, show: Callable[[], None]) -> int:
@@ -165,63 +158,15 @@ def names(found: Sequence[Candidate]) -> str:
     return "".join(f"{name}\n" for name in dict.fromkeys(name for run in found for name in (run.job, run.id)))
 
 
-def _documents(found: Sequence[MachineRun]) -> list[dict[str, object]]:
-    containers = [each for run in found for each in run.containers]
-    return [as_json(each) for each in sorted(containers, key=_created, reverse=True)]
-
-
-def _created(container: ContainerInfo) -> float:
-    return container.created
-
-
-def _made(run: MachineRun) -> float:
-    return run.created
-
-
-def as_json(container: ContainerInfo) -> dict[str, object]:
-    """Return one run as plain values: bytes, seconds since the epoch, null where there is none yet."""
-    return {
-        "job": container.job,
-        "target": container.target,
-        "container": container.name,
-        "node": container.node,
-        "id": container.id,
-        "run": container.run or None,
-        "owner": container.owner or None,
-        "attempt": container.attempt,
-        "max_attempts": container.max_attempts,
-        "state": container.status,
-        "exit_code": container.exit_code,
-        "health": container.health or None,
-        "created": container.created,
-        "started": container.started or None,
-        "finished": container.finished or None,
-        "shm_size": container.shm_size if container.private_shm else None,
-    }
-
-
-def _row(run: MachineRun, now: float) -> Row:
-    end = run.deciding
+def _cells(row: RunRow) -> Row:
+    run = row.run
     return (
         run.job,
         run.id,
         run.owner or "-",
-        end.status,
-        "-" if end.exit_code is None else str(end.exit_code),
-        age(now - run.created),
-        format_size(end.shm_size) if end.private_shm else end.ipc_mode,
+        row.state,
+        "-" if row.exit_code is None else str(row.exit_code),
+        age(time.time() - run.created),
+        row.shm,
         run.target,
     )
-
-
-def age(seconds: float) -> str:
-    """Return a time span in its one or two largest units: `42s`, `3m12s`, `2h5m`, `4d3h`."""
-    total = max(0, int(seconds))
-    minutes, secs = divmod(total, 60)
-    hours, minutes = divmod(minutes, 60)
-    days, hours = divmod(hours, 24)
-    if days:
-        return f"{days}d{hours}h"
-    if hours:
-        return f"{hours}h{minutes}m"
-    return f"{minutes}m{secs}s" if minutes else f"{secs}s"

@@ -5,19 +5,13 @@ from __future__ import annotations
 import argparse
 import os
 from collections.abc import Callable
-from typing import TYPE_CHECKING, cast
 
 from trainlaunch.cli.arguments.job_arguments import job_of, say_findings
-from trainlaunch.cli.arguments.run_argument import add_run_argument, found_runs, say_once
-from trainlaunch.cli.arguments.target_options import job_file
+from trainlaunch.cli.arguments.run_argument import add_run_argument, allowed_runs, say_once, store_of_plan
+from trainlaunch.cli.arguments.target_options import job_file, named_target
 from trainlaunch.cli.output.streams import Streams
 from trainlaunch.errors import TargetUnavailable
 from trainlaunch.plan.launch_plan import LaunchPlan
-from trainlaunch.targets import DOCKER, TARGETS
-
-if TYPE_CHECKING:
-    from trainlaunch.run.base.backend import Backend, ContainerInfo
-    from trainlaunch.run.docker.backend import DockerBackend
 
 EXAMPLES = (
     "trainlaunch shell job.yaml",
@@ -47,14 +41,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace, streams: Streams) -> int:
-    """Start a container like the job's, or enter one that runs; on this machine."""
+    """Start a container like the job's, or enter one that runs."""
     if job_file(args) is None:
-        return until_signalled(lambda: _into_run(args, streams))
-    plan = plan_for_shell(args, streams)
-    return until_signalled(lambda: _of_its_own(plan, streams))
+        return _until_signalled(lambda: _into_run(args))
+    args.target = named_target(args)
+    plan = _plan_for_shell(args, streams)
+    with store_of_plan(args, plan) as store:
+        return _until_signalled(lambda: store.own_shell(plan, _kind_of_terminal(), say_once))
 
 
-def plan_for_shell(args: argparse.Namespace, streams: Streams) -> LaunchPlan:
+def _plan_for_shell(args: argparse.Namespace, streams: Streams) -> LaunchPlan:
     """Return the job's plan with a shell, or the command, in the place of its own; its warnings are said.
 
     Raises JobFileRejected.
@@ -67,7 +63,7 @@ def plan_for_shell(args: argparse.Namespace, streams: Streams) -> LaunchPlan:
     return shell_plan(plan, args.command)
 
 
-def until_signalled(enter: Callable[[], int]) -> int:
+def _until_signalled(enter: Callable[[], int]) -> int:
     """Return what `enter` does; a signal that ends this process first lets it take everything away."""
     from trainlaunch.run.base.container_shell import Gone, ending_signals
 
@@ -78,69 +74,18 @@ def until_signalled(enter: Callable[[], int]) -> int:
         return 128 + gone.number
 
 
-def _of_its_own(plan: LaunchPlan, streams: Streams) -> int:
-    from trainlaunch.run.base.container_shell import new_token
-
-    token = new_token()
-    if not plan.target_record.starts_container:
-        from trainlaunch.run.local.shell import run_shell
-
-        return run_shell(plan, token, say_once)
-    from trainlaunch.run.backends import docker_backend
-    from trainlaunch.run.base.container_shell import join, planned_argv
-    from trainlaunch.run.docker.shell import opened, own_container
-
-    plan = _as_one_container(plan, streams)
-    backend = docker_backend(say_once)
-    try:
-        with own_container(backend, plan, token, streams.say) as container:
-            term = kind_of_terminal()
-            with opened(backend.engine, container, planned_argv(plan), token, term=term) as command:
-                return join(command, terminal=term is not None)
-    finally:
-        backend.close()
-
-
-def _as_one_container(plan: LaunchPlan, streams: Streams) -> LaunchPlan:
-    """Return the plan of target compose as target docker's: the same container, without what is of Compose alone."""
-    if plan.target == DOCKER.name:
-        return plan
-    patch = "" if plan.job.patch is None else f" and patches.{plan.target}"
-    streams.say(f"trainlaunch: a shell's container is made without the job's network{patch}")
-    return plan._replace(target=DOCKER.name, job=plan.job._replace(target=DOCKER.name, patch=None))
-
-
-def kind_of_terminal() -> str | None:
+def _kind_of_terminal() -> str | None:
     """Return the kind of this process's terminal, None without one."""
     from trainlaunch.run.base.container_shell import has_terminal
 
     return os.environ.get("TERM") or "xterm" if has_terminal() else None
 
 
-def _into_run(args: argparse.Namespace, streams: Streams) -> int:
-    from trainlaunch.run.base.container_shell import new_token, running_argv
+def _into_run(args: argparse.Namespace) -> int:
     from trainlaunch.run.base.wording import nothing_runs
 
-    with found_runs(args) as (places, found):
-        running = [each for each in found if each.running and (args.owner or each.is_mine)]
-        if not running:
+    with allowed_runs(args) as (store, runs, _):
+        code = store.enter(runs, args.command, _kind_of_terminal(), say_once)
+        if code is None:
             raise TargetUnavailable([nothing_runs(args.job)])
-        entered = running[0]
-        container = next(each for each in entered.newest if each.status == "running")
-        if len(running) > 1 or len(entered.newest) > 1:
-            streams.say(f"trainlaunch: {container.noun} {container.name} of run {entered.id}, on {entered.target}")
-        argv, token = running_argv(args.command), new_token()
-        if not TARGETS[entered.target].starts_container:
-            from trainlaunch.run.local.shell import in_folder_of
-
-            return in_folder_of(container.pid, argv, token)
-        return _enter(places.backend(entered.target), container, argv, token)
-
-
-def _enter(backend: Backend, container: ContainerInfo, argv: tuple[str, ...], token: str) -> int:
-    from trainlaunch.run.base.container_shell import join
-    from trainlaunch.run.docker.shell import opened
-
-    term, on_engine = kind_of_terminal(), cast("DockerBackend", backend)  # as each that starts containers here
-    with opened(on_engine.engine, container.id, argv, token, term=term) as command:
-        return join(command, terminal=term is not None)
+        return code

@@ -14,6 +14,7 @@ from trainlaunch.cli.arguments.measuring import (
     measuring_fields,
     refuse_unwritable_lock,
 )
+from trainlaunch.cli.arguments.run_argument import store_of_plan
 from trainlaunch.cli.arguments.target_options import refuse_place_elsewhere
 from trainlaunch.cli.output.report import as_json, document, framed
 from trainlaunch.cli.output.streams import Streams
@@ -120,7 +121,6 @@ def _head(path: Path) -> str:
 
 
 def _tuned(args: argparse.Namespace, plan: LaunchPlan, streams: Streams, budget: int) -> Tuned:
-    from trainlaunch.cli.runs.cluster import cluster_of
     from trainlaunch.cli.runs.tune_runs import Progress, Runs
     from trainlaunch.measure.tune.tuning import Plans, Tuning, limited_space
 
@@ -134,8 +134,8 @@ def _tuned(args: argparse.Namespace, plan: LaunchPlan, streams: Streams, budget:
 
     plans = Plans(plan, plan_with, _with_sets(args, ours), measuring_with)
     progress = Progress(streams, budget, plan.ranks.value)
-    with cluster_of(args, plan) as cluster, progress:
-        runs = Runs(args, progress.say, cluster, plan.job.name)
+    with store_of_plan(args, plan) as store, progress:
+        runs = Runs(args, progress.say, store, plan.job.name)
         tuning = Tuning(plans, limited_space(plan, plan_with), runs.start, budget=budget)
         tuning.begins, tuning.times, tuning.seen = progress.begins, progress.times, progress.seen
         return tuning.run()

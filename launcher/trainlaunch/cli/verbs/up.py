@@ -4,9 +4,6 @@ from __future__ import annotations
 
 import argparse
 import shlex
-import time
-from contextlib import AbstractContextManager, nullcontext
-from typing import TYPE_CHECKING
 
 from trainlaunch.cli.arguments.job_arguments import (
     add_job_arguments,
@@ -15,19 +12,16 @@ from trainlaunch.cli.arguments.job_arguments import (
     say_findings,
     say_unsized,
 )
+from trainlaunch.cli.arguments.run_argument import store_of_plan
 from trainlaunch.cli.arguments.target_options import add_place_arguments, refuse_place_elsewhere
 from trainlaunch.cli.output.streams import Streams
 from trainlaunch.cli.output.terminal import Screen
-from trainlaunch.cli.runs.runs import backend_of, hang_watch, hints, say_diagnoses
+from trainlaunch.cli.runs.runs import teller
 from trainlaunch.plan.launch_plan import LaunchPlan
 from trainlaunch.render import render
 from trainlaunch.rules import check_plan
-from trainlaunch.run.base.backend import Backend
-from trainlaunch.run.base.run_query import is_mine
-
-if TYPE_CHECKING:
-    from trainlaunch.run.base.console import Outcome
-    from trainlaunch.run.base.secret_values import Redactor
+from trainlaunch.run.base.console import Console
+from trainlaunch.run.base.store import Starting
 
 EXAMPLES = (
     "trainlaunch up job.yaml",
@@ -63,29 +57,21 @@ def run(args: argparse.Namespace, streams: Streams) -> int:
     """Check, start, follow, explain."""
     plan = plan_of(args)
     refuse_place_elsewhere(args, plan.target)
-    if not plan.target_record.on_this_machine:
-        from trainlaunch.cli.verbs.cluster_up import up
-
-        return up(args, plan, streams)
     if plan.job.patch is not None:
         _verify_patch(plan)
     say_findings(check_plan(plan), streams)
     say_unsized(plan, streams)
-    with backend_of(plan.target) as backend:
-        backend.prepare(plan, Screen(streams).say)
-        _remove_expired(backend, streams)
-        start = _detached if args.detach else _followed
-        return start(backend, plan, streams, _claim_of(args, plan, streams))
-
-
-def _claim_of(args: argparse.Namespace, plan: LaunchPlan, streams: Streams) -> AbstractContextManager[None]:
-    """Return what keeps a job's GPUs its own while it is started; nothing where it has none, or shares them."""
-    if not plan.gpus or args.share_gpus:
-        return nullcontext()
-    from trainlaunch.run.gpu_holds import reserve_gpus
-
-    typed = shlex.join(["trainlaunch", *args.words])
-    return reserve_gpus(plan, typed, lambda text: streams.say(f"trainlaunch: {text}"))
+    screen = Screen(streams)
+    console = Console(screen.out, screen.err, screen.say, lambda _: "", screen.leave, lambda: screen.left)
+    how = Starting(
+        typed=shlex.join(["trainlaunch", *args.words]),
+        detach=args.detach,
+        share_gpus=args.share_gpus,
+        replace=args.replace,
+        stop_on_interrupt=args.stop_on_interrupt,
+    )
+    with store_of_plan(args, plan) as store:
+        return store.start(plan, console, how, teller(store, plan.job.name, screen, streams))
 
 
 def _verify_patch(plan: LaunchPlan) -> None:
@@ -93,90 +79,3 @@ def _verify_patch(plan: LaunchPlan) -> None:
     from trainlaunch.verify import verify
 
     verify(plan, render(plan))
-
-
-def _remove_expired(backend: Backend, streams: Streams) -> None:
-    """Remove the caller's runs that ended longer than their ttl_after_finished ago; no controller would."""
-    from trainlaunch.run.base.wording import expired
-    from trainlaunch.run.run_store import RunStore
-
-    now = time.time()
-    for run in backend.expiring():
-        if run.expired(now) and is_mine(run.owner):
-            backend.remove(run.id)
-            RunStore(run.run).remove()
-            streams.say(f"trainlaunch: {expired(run.name, run.ttl or 0)}")
-
-
-def _followed(backend: Backend, plan: LaunchPlan, streams: Streams, claim: AbstractContextManager[None]) -> int:
-    from trainlaunch.cli.runs.keeper import remove_when_due, with_absolute_path
-    from trainlaunch.run.base.console import Console
-    from trainlaunch.run.base.secret_values import Redactor, values_here
-    from trainlaunch.run.base.signals import Event, Events, trapped_signals
-    from trainlaunch.run.logout import at_logout
-    from trainlaunch.run.run_lock import holding, new_run_id
-    from trainlaunch.run.run_store import RunStore
-    from trainlaunch.run.supervise import Supervisor
-
-    screen, redacted, run = Screen(streams), Redactor(values_here(plan).items()), new_run_id()
-    kept = RunStore(run, redact=redacted)
-    kept.keep(with_absolute_path(plan))
-
-    def say(text: str) -> None:
-        screen.say(text)
-        kept.say(text)
-
-    def leave(why: str) -> None:
-        for each in () if screen.left else at_logout().words(uses_hosts_shm=not plan.target_record.private_shm):
-            say(each)
-        screen.leave(why)
-
-    console = Console(screen.out, screen.err, say, hang_watch(plan, redacted), leave)
-    events: Events[Event] = Events()
-    with holding(run) as held:
-        with trapped_signals(events):  # to the last line: a signal that comes twice must not take the job's code
-            outcome = Supervisor(backend, plan, console, events, kept).run(run, claim)
-            held.over = True
-            _tell(outcome, plan, redacted, screen, streams)
-        if screen.left:
-            remove_when_due(backend, plan, run)
-    return outcome.exit_code
-
-
-def _tell(outcome: Outcome, plan: LaunchPlan, redacted: Redactor, screen: Screen, streams: Streams) -> None:
-    """Say how and why a run ended, and what is kept of it."""
-    from trainlaunch.run.base.run_evidence import without_secrets
-
-    if outcome.evidence is None:
-        return
-    if outcome.exit_code and outcome.evidence.exit_code:
-        node = "" if outcome.node is None else f" on node {outcome.node}"
-        screen.say(f"the job ended with exit code {outcome.exit_code}{node}")
-    say_diagnoses(without_secrets(outcome.evidence, redacted), streams, screen.line)
-    kept = "container is" if plan.nodes == 1 else "containers are"
-    kept = kept if plan.target_record.starts_container else "log is"
-    them = "it" if plan.nodes == 1 else "them"
-    screen.say(f"its {kept} kept; `trainlaunch down {plan.job.name}` removes {them}")
-
-
-def _detached(backend: Backend, plan: LaunchPlan, streams: Streams, claim: AbstractContextManager[None]) -> int:
-    from trainlaunch.cli.runs.keeper import spawn_keeper, with_absolute_path
-    from trainlaunch.run.base.wording import not_kept
-    from trainlaunch.run.logout import at_logout
-    from trainlaunch.run.run_lock import new_run_id
-    from trainlaunch.run.run_store import RunStore
-
-    run = new_run_id()
-    with claim:
-        RunStore(run).keep(with_absolute_path(plan))
-        backend.begin(backend.create(plan, run, 1)).close()
-    problem = spawn_keeper(plan, run)
-    streams.result(plan.name + "\n")
-    job = plan.job.name
-    hints(lambda verb: f"trainlaunch {verb} {job}", streams.say)
-    for each in at_logout().words(uses_hosts_shm=not plan.target_record.private_shm):
-        streams.say(each)
-    if problem:
-        off = not_kept(plan.job.max_attempts, plan.job.active_deadline)
-        streams.say(f"no process keeps it, so {off}: {problem}; `trainlaunch attach {job}` tries again")
-    return 0

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import argparse
 
+from trainlaunch.cli.arguments.job_arguments import add_output_argument
 from trainlaunch.cli.arguments.run_argument import add_run_argument, newest_run
+from trainlaunch.cli.output.report import document
 from trainlaunch.cli.output.streams import Streams
-from trainlaunch.cli.runs.run_end import follow_to_end, say_end
+from trainlaunch.cli.runs.runs import follow_run
+from trainlaunch.run.base.run_query import RunQuery
+from trainlaunch.run.base.store import Following
 
 EXAMPLES = ("trainlaunch wait job.yaml", "trainlaunch up -d job.yaml && trainlaunch wait job.yaml")
 EXIT_CODES = "the job's own; 125 where none exists (no such run, engine or cluster, never started, removed meanwhile)"
@@ -15,16 +19,17 @@ EXIT_CODES = "the job's own; 125 where none exists (no such run, engine or clust
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add this verb's arguments."""
     add_run_argument(parser)
+    add_output_argument(parser)
 
 
 def run(args: argparse.Namespace, streams: Streams) -> int:
-    """Wait for the newest run of the job, the attempts that its keeper adds included, and say why it ended."""
-    with newest_run(args, streams) as (backend, found):
-        containers = found.newest
-        running = [each for each in containers if each.status == "running"]
-        if running:
-            names = ", ".join(each.name for each in running)
-            streams.say(f"waiting for job {running[0].job} ({running[0].noun} {names}) to end")
-        code, containers = follow_to_end(backend, containers, None, streams.say)
-        say_end(backend, containers, streams, streams.say)
-        return code
+    """Wait for the newest run of the job, attempts that are added included, and say why it ended."""
+    with newest_run(args, streams) as (store, run):
+        code = follow_run(store, run, Following(part=None), streams)
+        if args.output == "json":
+            known = store.runs()
+            ended = next((each for each in known if (each.job, each.id) == (run.job, run.id)), None)
+            if ended is None:
+                raise store.none_found(RunQuery(args.job, run.job), known, args.owner, streams.say)
+            streams.result(document(store.report(ended, streams.say).status.document()))
+    return code

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from types import FrameType
 
 CTRL_C = "Ctrl-C"
+DEADLINE = "active_deadline"  # what ends a run beside signals
 UNHEALTHY = "unhealthy"  # the kind of an event: the health check, in `value`, has something against the job
 HANGUP = "hangup"  # the kind of an event: nobody asks for a stop, the terminal is gone
 NAMES = {signal.SIGINT: CTRL_C, signal.SIGTERM: "SIGTERM", signal.SIGHUP: "SIGHUP"}

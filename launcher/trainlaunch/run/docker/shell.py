@@ -19,14 +19,17 @@ from trainlaunch.run.base.container_shell import (
     TerminalSize,
     alive,
     hold_argv,
+    join,
     lifeline_argv,
     marked_argv,
+    planned_argv,
 )
 from trainlaunch.run.base.run_query import OWNER_KEY, own_name
 from trainlaunch.run.docker.backend import DockerBackend
 from trainlaunch.run.docker.checks import start_refused
 from trainlaunch.run.docker.client import Engine, EngineRefused
 from trainlaunch.run.docker.create_body import plain_body
+from trainlaunch.targets import DOCKER
 
 SHELL_LABEL = LABEL_PREFIX + "shell"
 SIGNALS_LEFT = "ctrl-^,ctrl-^,ctrl-^"  # the keys that leave a command alone; Docker's own, Ctrl-P, are the shell's
@@ -148,3 +151,19 @@ def _remove(engine: Engine, container: str) -> None:
     except EngineRefused as refused:
         if not gone(refused):
             raise
+
+
+def run_own(
+    open_backend: Callable[[Say], DockerBackend], plan: LaunchPlan, token: str, term: str | None, say: Say
+) -> int:
+    """Run a shell plan in a container of its own, of target compose too: there without what is of Compose alone."""
+    if plan.target != DOCKER.name:
+        patch = "" if plan.job.patch is None else f" and patches.{plan.target}"
+        say(f"a shell's container is made without the job's network{patch}")
+        plan = plan._replace(target=DOCKER.name, job=plan.job._replace(target=DOCKER.name, patch=None))
+    with (
+        contextlib.closing(open_backend(say)) as backend,
+        own_container(backend, plan, token, say) as container,
+        opened(backend.engine, container, planned_argv(plan), token, term=term) as command,
+    ):
+        return join(command, terminal=term is not None)

@@ -9,6 +9,7 @@ from trainlaunch.run.kubernetes.client import Cluster
 from trainlaunch.run.kubernetes.identity import Identity, owner_of, who_am_i
 from trainlaunch.run.kubernetes.objects import ForbiddenKinds
 from trainlaunch.run.kubernetes.runs import ClusterRun, all_runs
+from trainlaunch.targets import KUBERNETES
 
 _HASHED = re.compile(r".-([0-9a-f]{8})$")
 
@@ -44,6 +45,16 @@ class OwnedRun(NamedTuple):
     def is_mine(self) -> bool:
         """Whether the caller made it; one without an owner is somebody else's."""
         return self.me.owns(self.run.thing)
+
+    @property
+    def target(self) -> str:
+        """Target kubernetes."""
+        return KUBERNETES.name
+
+    @property
+    def measures(self) -> str:
+        """Nothing: a run that measures leaves no object."""
+        return ""
 
     @property
     def running(self) -> bool:

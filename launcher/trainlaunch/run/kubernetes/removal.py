@@ -6,7 +6,6 @@ import functools
 import time
 from collections.abc import Callable, Collection, Sequence
 
-from trainlaunch.errors import TargetUnavailable
 from trainlaunch.job.reserved import KUBERNETES_LABEL_PREFIX
 from trainlaunch.kinds import JOB, POD, SERVICE, workloads
 from trainlaunch.plan.planned import whole_number
@@ -23,7 +22,7 @@ from trainlaunch.run.kubernetes.objects import (
     list_objects,
     wait_until_gone,
 )
-from trainlaunch.run.kubernetes.runs import ClusterRun, all_runs, made_by, no_such_run, planned_pods, result_of
+from trainlaunch.run.kubernetes.runs import ClusterRun, all_runs, made_by, planned_pods, result_of
 
 TTL_ANNOTATION = KUBERNETES_LABEL_PREFIX + "ttl-after-finished"
 DEFAULT_GRACE = 30  # seconds of a pod that states none
@@ -49,13 +48,12 @@ def _goes(chosen: set[str], kept: set[str], owners: set[str], place: Reference, 
     return name in chosen if name else not kept and _owner(thing) in owners
 
 
-def remove_orphans(cluster: Cluster, job: str, owners: Collection[str] | None, say: Say) -> None:
+def remove_orphans(cluster: Cluster, job: str, owners: Collection[str] | None, say: Say) -> bool:
     """Delete what runs of a job that are gone have left, as its Service: of some owners, or with None of all.
 
-    Raises TargetUnavailable (TL510) where there is nothing, and (TL529) where something does not go.
+    Returns whether there was anything. Raises TargetUnavailable (TL529) where something does not go.
     """
-    if not _remove(cluster, job, lambda _, thing: owners is None or _owner(thing) in owners, say):
-        raise TargetUnavailable([no_such_run(cluster, job, say)])
+    return _remove(cluster, job, lambda _, thing: owners is None or _owner(thing) in owners, say)
 
 
 def _remove(cluster: Cluster, job: str, goes: Callable[[Reference, Object], bool], say: Say) -> bool:

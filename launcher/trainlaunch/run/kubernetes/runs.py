@@ -128,12 +128,8 @@ def all_runs(cluster: Cluster, job: str | None, unlisted: ForbiddenKinds) -> tup
     return tuple(sorted(runs, key=lambda run: run.created, reverse=True))
 
 
-def no_such_run(cluster: Cluster, job: str, say: Say) -> Diagnostic:
-    """Return the error for a job that has nothing in the namespace, after a line on kinds that were not looked at."""
-    unlisted = ForbiddenKinds()
-    known = {run.job for run in all_runs(cluster, None, unlisted)}
-    if unlisted.plurals:
-        say(unlisted.line(cluster))
+def no_such_run(cluster: Cluster, job: str, known: set[str]) -> Diagnostic:
+    """Return the error for a job that has nothing in the namespace; `known` are those that have."""
     fix = "start it with `trainlaunch up JOB --target kubernetes`, or look elsewhere with --namespace or --context"
     return wording.no_such_run(cluster.words, job, known, fix=fix)
 

@@ -18,15 +18,14 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from trainlaunch.cli.runs.runs import hang_watch
 from trainlaunch.errors import LaunchError
 from trainlaunch.run.backends import backend_named
 from trainlaunch.run.base import secret_values
-from trainlaunch.run.base.console import Console
+from trainlaunch.run.base.console import Console, hang_watch
 from trainlaunch.run.base.multi_node import containers_of_run
 from trainlaunch.run.base.signals import Event, Events
 from trainlaunch.run.run_lock import RunLock, hold
-from trainlaunch.run.run_store import RunStore, plan_from
+from trainlaunch.run.run_record import RunRecord, plan_from
 from trainlaunch.run.supervise import Supervisor
 
 if TYPE_CHECKING:
@@ -38,11 +37,11 @@ LOOK_SECONDS = (
 )
 START_SECONDS = 60.0
 KEPT = b"kept"
-_PACKAGE = Path(__file__).resolve().parents[3]
+_PACKAGE = Path(__file__).resolve().parents[2]
 # Isolated: neither the current folder nor PYTHONPATH may put another module in the place of the standard library's.
 _PROGRAM = (
     "import sys; sys.path.insert(0, sys.argv[1]); import trainlaunch; del sys.path[0]; "
-    "from trainlaunch.cli.runs.keeper import main; main()"
+    "from trainlaunch.run.keeper import main; main()"
 )
 
 
@@ -98,7 +97,7 @@ def main() -> None:
 def keep(plan: LaunchPlan, run: str, held: RunLock) -> None:
     """Keep a run to its end, and until its ttl_after_finished is over."""
     redacted = secret_values.Redactor(secret_values.values_here(plan).items())
-    kept = RunStore(run, redact=redacted)
+    kept = RunRecord(run, redact=redacted)
     for lacking in secret_values.secret_findings(plan):
         kept.say(f"another attempt can't be started: {lacking.message}")
     console = Console(_nowhere, _nowhere, kept.say, hang_watch(plan, redacted))
@@ -129,6 +128,6 @@ def remove_when_due(backend: Backend, plan: LaunchPlan, run: str) -> None:
         if left <= 0:
             for each in same:
                 backend.remove(each.id)
-            RunStore(run).remove()
+            RunRecord(run).remove()
             return
         time.sleep(min(left, LOOK_SECONDS))

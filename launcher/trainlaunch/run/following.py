@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
+import functools
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from trainlaunch.cli.output.streams import Streams
-from trainlaunch.cli.runs.runs import code_of_all, say_diagnoses
 from trainlaunch.errors import EXIT_BEFORE_START
 
 if TYPE_CHECKING:
     from trainlaunch.diagnose.base.evidence import Evidence
-    from trainlaunch.run.base.backend import Backend, Chunk, ContainerInfo, Peak, ShmReading
+    from trainlaunch.run.base.backend import Backend, Chunk, ContainerInfo, Peak, Session, ShmReading
     from trainlaunch.run.base.log_position import LogPart
     from trainlaunch.run.base.secret_values import Redactor
 
@@ -82,10 +81,43 @@ def _code_of_job(backend: Backend, containers: tuple[ContainerInfo, ...], code: 
 def is_silent(backend: Backend, containers: tuple[ContainerInfo, ...]) -> bool:
     """Return whether a run ended with 0 and never came to its preflight."""
     from trainlaunch.run.base.preflight_line import preflight_never_ran
-    from trainlaunch.run.run_store import RunStore
+    from trainlaunch.run.run_record import RunRecord
 
     now = tuple(filter(None, (backend.inspect(each.id) for each in containers)))
-    return bool(now) and preflight_never_ran(backend, now, RunStore(now[0].run).ended(now[0].attempt))
+    return bool(now) and preflight_never_ran(backend, now, RunRecord(now[0].run).ended(now[0].attempt))
+
+
+def code_of_all(
+    backend: Backend, containers: tuple[ContainerInfo, ...], sessions: Sequence[Session], say: Callable[[str], None]
+) -> int:
+    """Wait until a run has ended, or the first of its nodes has failed, and return its exit code as `code_of` does."""
+    if len(containers) == 1:
+        return code_of(backend, containers[0], sessions[0], say)
+    from trainlaunch.run.base.multi_node import deciding, ends_of
+
+    waits = zip(containers, sessions, strict=True)
+    ends = ends_of([functools.partial(code_of, backend, each, session, say) for each, session in waits])
+    code = next((each for each in ends if each), 0)
+    # Those that had ended before answer in any order: the engine knows which was first.
+    now = tuple(filter(None, (backend.inspect(each.id) for each in containers)))
+    return (deciding(now).exit_code if now else None) or code
+
+
+def code_of(backend: Backend, container: ContainerInfo, session: Session, say: Callable[[str], None]) -> int:
+    """Wait for the end of a run and return its exit code; 125, and why, where it has none."""
+    code = session.exit_code()
+    if code is None:
+        now = backend.inspect(container.id)
+        removed = f"{container.noun} {container.name} was removed while it was waited for"
+        why = "" if now is None else now.error or "it was created and has not started"
+        say(f"{now.noun} {now.name} has no exit code: {why}" if now is not None else removed)
+        return EXIT_BEFORE_START
+    if container.exit_code is None and container.status != "running":
+        now = backend.inspect(container.id)  # the engine answers 0 for one that was never started
+        if now is not None and now.exit_code is None:
+            say(f"container {container.name} was created and has not started, so it has no exit code")
+            return EXIT_BEFORE_START
+    return code
 
 
 def _when_started(backend: Backend, containers: tuple[ContainerInfo, ...]) -> tuple[ContainerInfo, ...]:
@@ -130,29 +162,21 @@ def _numbered(chunks: Iterable[Chunk]) -> Iterator[Chunk]:
 def end_evidence(backend: Backend, containers: tuple[ContainerInfo, ...]) -> Evidence | None:
     """Return what is known about a run's end, secrets taken out as `redaction` can; None before it."""
     from trainlaunch.run.base.run_evidence import evidence_of_run, without_secrets
-    from trainlaunch.run.run_store import RunStore
+    from trainlaunch.run.run_record import RunRecord
 
     now = tuple(filter(None, (backend.inspect(each.id) for each in containers)))
-    evidence = evidence_of_run(backend, now, RunStore(containers[0].run).ended(containers[0].attempt))
+    evidence = evidence_of_run(backend, now, RunRecord(containers[0].run).ended(containers[0].attempt))
     return None if evidence is None else without_secrets(evidence, redaction(backend, now))
 
 
-def say_end(
-    backend: Backend, containers: tuple[ContainerInfo, ...], streams: Streams, line: Callable[[str], None]
-) -> None:
-    """Say the causes of a run's end, and what an unsized one is to be given, as `up` does."""
+def to_paste(backend: Backend, containers: tuple[ContainerInfo, ...], evidence: Evidence) -> str:
+    """Return what an ended run without sizes is to be given, empty for a sized one."""
     from trainlaunch.run.base.shm_peak import highest, measured_line
 
-    evidence = end_evidence(backend, containers)
-    if evidence is None:
-        return
-    say_diagnoses(evidence, streams, line)
     now = tuple(filter(None, (backend.inspect(each.id) for each in containers)))
     peak = highest(peak_of_container(each, None) for each in now)
     size = max((each.own_shm for each in now), default=0)
-    to_paste = measured_line(evidence.planned, peak, size=size, exit_code=evidence.exit_code or 0)
-    if to_paste:
-        line(f"trainlaunch: {to_paste}")
+    return measured_line(evidence.planned, peak, size=size, exit_code=evidence.exit_code or 0)
 
 
 def peak_of_container(container: ContainerInfo, reading: ShmReading | None) -> Peak | None:
@@ -162,9 +186,9 @@ def peak_of_container(container: ContainerInfo, reading: ShmReading | None) -> P
     """
     from trainlaunch.run.base.shm_peak import highest, peak_of
     from trainlaunch.run.base.shm_reading import read_from_health
-    from trainlaunch.run.run_store import RunStore
+    from trainlaunch.run.run_record import RunRecord
 
-    kept, now = RunStore(container.run), peak_of(reading)
+    kept, now = RunRecord(container.run), peak_of(reading)
     kept.saw(container.attempt, container.node, now)
     last = peak_of(read_from_health(container.health_output))
     return highest((now, last, kept.peak(container.attempt, container.node)))
@@ -173,8 +197,8 @@ def peak_of_container(container: ContainerInfo, reading: ShmReading | None) -> P
 def redaction(backend: Backend, containers: Sequence[ContainerInfo]) -> Redactor:
     """Return what takes the secrets of a run out of a text: those that its target still has, and those of its plan."""
     from trainlaunch.run.base.secret_values import Redactor, values_here
-    from trainlaunch.run.run_store import RunStore
+    from trainlaunch.run.run_record import RunRecord
 
-    plan = RunStore(containers[0].run).plan()
+    plan = RunRecord(containers[0].run).plan()
     values = [] if plan is None else list(values_here(plan).items())
     return Redactor(values + [each for container in containers for each in backend.secrets(container)])

@@ -48,7 +48,7 @@ class RunMessage(NamedTuple):
         return f"{time.strftime('%Y-%m-%d %H:%M:%S', time.localtime(self.at))} trainlaunch: {self.text}"
 
 
-class RunStore:
+class RunRecord:
     """The folder of one run. What can't be written is left out: a full disk ends no run.
 
     `redact` takes secrets out of what is written.

@@ -1,0 +1,191 @@
+"""How a run on a cluster stands: as `ps` and `status` have it in JSON, and in the lines that `status` prints."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+from trainlaunch.run.base.backend import Say, ShmReading
+from trainlaunch.run.base.preflight_line import NEVER_SPOKE
+from trainlaunch.run.base.shm_peak import highest, measured_line, peak_of
+from trainlaunch.run.base.store import (
+    FAILED,
+    PENDING,
+    RUNNING,
+    SUCCEEDED,
+    ContainerStatus,
+    RunReport,
+    RunStatus,
+    ShmStatus,
+    WorkerStatus,
+)
+from trainlaunch.run.kubernetes.client import Cluster
+from trainlaunch.run.kubernetes.exec import read_shm
+from trainlaunch.run.kubernetes.execution import ExecRefused
+from trainlaunch.run.kubernetes.exit_status import evidence_of_ended
+from trainlaunch.run.kubernetes.follow import end_of_run
+from trainlaunch.run.kubernetes.owned_runs import OwnedRun
+from trainlaunch.run.kubernetes.pending import Reasons
+from trainlaunch.run.kubernetes.pods import Pod, attempts_of, end_of
+from trainlaunch.run.kubernetes.runs import ClusterRun, exit_code_of, pods_of_run, state_now
+from trainlaunch.run.kubernetes.silence import is_silent
+from trainlaunch.targets import KUBERNETES
+from trainlaunch.units import age, human_size
+
+_STATES = {"complete": SUCCEEDED, "failed": FAILED, "running": RUNNING, "pending": PENDING}
+
+
+class _PodShm(NamedTuple):
+    """A pod, what its /dev/shm holds, and why that could not be read."""
+
+    pod: Pod
+    reading: ShmReading | None
+    unread: str
+
+
+def status_of(
+    cluster: Cluster, owned: OwnedRun, pods: Sequence[Pod], readings: Mapping[str, _PodShm] | None = None
+) -> RunStatus:
+    """Return a run's values; `readings` has what was read of its pods, by uid."""
+    run, result, attempts = owned.run, owned.run.result, attempts_of(pods)
+    readings = readings or {}
+    newest = sorted(pods, key=lambda each: (-attempts[each.uid], each.node_index or 0))
+    last = max(attempts.values(), default=None)
+    return RunStatus(
+        job=run.job,
+        run=owned.id,
+        name=run.main.name,
+        target=KUBERNETES.name,
+        context=cluster.access.context or None,
+        namespace=cluster.namespace,
+        kind=run.main.kind,
+        owner=owned.owner or None,
+        state=_STATES[state_now(result, pods)],
+        reason=result.reason or None,
+        message=result.words or None,
+        exit_code=exit_code_of(result, pods) if result.ended else None,
+        attempt=last,
+        max_attempts=None,
+        created=run.created,
+        started=min((each.started for each in pods if each.started and attempts[each.uid] == last), default=None),
+        finished=result.finished or None,
+        containers=tuple(_container(each, attempts[each.uid], readings.get(each.uid)) for each in newest),
+    )
+
+
+def _container(pod: Pod, attempt: int, read: _PodShm | None) -> ContainerStatus:
+    reading, unread = (None, "") if read is None else (read.reading, read.unread)
+    return ContainerStatus(
+        name=pod.name,
+        id=pod.uid,
+        node=pod.node_index,
+        attempt=attempt,
+        machine=pod.node or None,
+        state=_state_of(pod),
+        reason=pod.reason or None,
+        message=pod.words or None,
+        exit_code=pod.exit_code,
+        oom_killed=pod.oom_killed if pod.ended else None,
+        restarts=pod.restarts,
+        health="healthy" if pod.ready and pod.health_command else None,  # another may also be about to start
+        health_output=None,
+        created=pod.created,
+        started=pod.started or None,
+        finished=pod.finished or None,
+        shm=ShmStatus(
+            used=reading.used if reading else None,
+            peak=reading.peak if reading else None,
+            size=reading.size if reading else pod.shm_size or None,
+            need=pod.planned.need,
+            unread=unread or None,
+        ),
+        workers=WorkerStatus(reading.workers if reading else None, pod.planned.processes),
+    )
+
+
+def _state_of(pod: Pod) -> str:
+    if not pod.ended:
+        return RUNNING if pod.state == "running" else PENDING
+    return SUCCEEDED if pod.exit_code == 0 or pod.phase == "Succeeded" else FAILED
+
+
+def report(cluster: Cluster, owned: OwnedRun, say: Say) -> RunReport:
+    """Look into a run's pods, and at why one waits or how it ended. Raises TargetUnavailable."""
+    from trainlaunch.diagnose import causes_json, explain_end
+
+    run, result, pods = owned.run, owned.run.result, pods_of_run(cluster, owned.run)
+    reasons = Reasons(cluster, run.main, job=None, patience=0)
+    waits = () if result.ended else tuple(each.sentence for each in reasons.waits(pods, run.thing))
+    readings = [_read_pod(cluster, pod) for pod in pods]
+    evidence = evidence_of_ended(cluster, end_of_run(result, pods), say) if result.ended else None
+    causes = () if evidence is None else explain_end(evidence)
+    known = status_of(cluster, owned, pods, {each.pod.uid: each for each in readings})
+    silent = known.exit_code == 0 and is_silent(cluster, pods)
+    suggestion = _suggestion(readings)
+    status = known._replace(
+        waits=waits, never_ran=silent, causes=tuple(causes_json(causes)), suggestion=suggestion or None
+    )
+    told = [f"waits      {each}" for each in waits] + [f"preflight  {NEVER_SPOKE}"] * silent
+    lines = (*_lines(cluster, run, pods, known.exit_code), *told, *_pod_lines(readings))
+    bad = bool(known.exit_code) or silent or result.state == "failed"
+    return RunReport(status, lines, (), causes, evidence, bad)
+
+
+def _read_pod(cluster: Cluster, pod: Pod) -> _PodShm:
+    try:
+        return _PodShm(pod, read_shm(cluster, pod), "")
+    except ExecRefused as refused:
+        return _PodShm(pod, None, str(refused))
+
+
+def _lines(cluster: Cluster, run: ClusterRun, pods: Sequence[Pod], code: int | None) -> Iterator[str]:
+    result = run.result
+    yield f"job        {run.job} ({run.main} in {cluster.words})"
+    why = f": {result.words or result.reason}" if result.state == "failed" and (result.words or result.reason) else ""
+    ended = f", exit code {code}" if code is not None else ""
+    yield f"state      {state_now(result, pods)}{ended}{why}"
+    if not pods:
+        yield "pods       none" + (" any more" if result.ended else " yet")
+
+
+def _pod_lines(readings: Sequence[_PodShm]) -> Iterator[str]:
+    for read in readings:
+        pod = read.pod
+        name = pod.name if pod.node_index is None else f"[{pod.node_index}] {pod.name}"
+        restarts = f", {pod.restarts} restarts" if pod.restarts else ""
+        yield f"pod        {name}: {_pod_state(pod)}{restarts}"
+        if pod.state == "running":
+            yield f"  /dev/shm {_shm(read)}"
+
+
+def _pod_state(pod: Pod) -> str:
+    where = f" on node {pod.node}" if pod.node else ""
+    if pod.state == "running":
+        health = "" if pod.ready else ", its health check does not pass"
+        return f"running{where} for {age(time.time() - pod.started)}{health}"
+    if pod.state == "waiting":
+        return f"waiting{where}" + (f" ({pod.reason})" if pod.reason else "")
+    ran = f", {age(pod.finished - pod.started)} after its start" if pod.started and pod.finished else ""
+    return f"{end_of(pod)}{ran}{where}"
+
+
+def _shm(read: _PodShm) -> str:
+    reading, planned = read.reading, read.pod.planned
+    size = f"size {human_size(read.pod.shm_size)}" if read.pod.shm_size else "size unlimited"
+    if reading is None:
+        return f"{size}, not read: {read.unread or 'it has no health command'}"
+    parts = [f"used {human_size(reading.used)}", f"peak {human_size(reading.peak)}"]
+    parts.append(f"size {human_size(reading.size)}" if reading.size else "size unlimited")
+    if planned.need is not None and not planned.unsized:
+        parts.append(f"the plan needs {human_size(planned.need)}")
+    if reading.workers is not None:
+        parts.append(f"workers {reading.workers} of {'unknown' if planned.processes is None else planned.processes}")
+    return ", ".join(parts)
+
+
+def _suggestion(readings: Sequence[_PodShm]) -> str:
+    """Return what an unsized run is to be given, by the highest peak of its pods."""
+    peak = highest(peak_of(read.reading) for read in readings)
+    pods = [read.pod for read in readings if read.reading is not None]
+    return measured_line(pods[0].planned, peak, size=pods[0].shm_size, exit_code=None) if pods else ""

@@ -1,0 +1,151 @@
+"""Starts a plan's run on this machine, and keeps it to its end or leaves a keeper with it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import replace
+
+from trainlaunch.errors import LaunchError
+from trainlaunch.plan.launch_plan import LaunchPlan
+from trainlaunch.run.base.backend import Backend, Say
+from trainlaunch.run.base.console import Console, Outcome, hang_watch
+from trainlaunch.run.base.run_query import is_mine
+from trainlaunch.run.base.secret_values import Redactor, values_here
+from trainlaunch.run.base.signals import Event, Events, trapped_signals
+from trainlaunch.run.base.store import Followed, RanApart, Starting, Tell
+from trainlaunch.run.base.wording import expired, not_kept
+from trainlaunch.run.keeper import remove_when_due, spawn_keeper, with_absolute_path
+from trainlaunch.run.logout import at_logout
+from trainlaunch.run.run_lock import holding, keeper_of, new_run_id
+from trainlaunch.run.run_record import RunRecord
+from trainlaunch.run.supervise import Supervisor
+
+
+def start(backend: Backend, plan: LaunchPlan, console: Console, how: Starting, tell: Tell) -> int:
+    """Start it and return its exit code, 0 of a detached one. Raises TargetUnavailable."""
+    backend.prepare(plan, console.say)
+    _remove_expired(backend, console.say)
+    claim = nullcontext() if how.share_gpus else _claim(plan, how.typed, console.say)
+    return (_detached if how.detach else _kept)(backend, plan, console, tell, claim)
+
+
+def _claim(plan: LaunchPlan, typed: str, say: Say) -> AbstractContextManager[None]:
+    """Return what keeps a job's GPUs its own while it is started; nothing where it has none."""
+    if not plan.gpus:
+        return nullcontext()
+    from trainlaunch.run.gpu_holds import reserve_gpus
+
+    return reserve_gpus(plan, typed, say)
+
+
+def _remove_expired(backend: Backend, say: Say) -> None:
+    """Remove the caller's runs that ended longer than their ttl_after_finished ago; no controller would."""
+    now = time.time()
+    for run in backend.expiring():
+        if run.expired(now) and is_mine(run.owner):
+            backend.remove(run.id)
+            RunRecord(run.run).remove()
+            say(expired(run.name, run.ttl or 0))
+
+
+def _kept(backend: Backend, plan: LaunchPlan, console: Console, tell: Tell, claim: AbstractContextManager[None]) -> int:
+    redacted, run = Redactor(values_here(plan).items()), new_run_id()
+    kept = RunRecord(run, redact=redacted)
+    kept.keep(with_absolute_path(plan))
+
+    def say(text: str) -> None:
+        console.say(text)
+        kept.say(text)
+
+    def leave(why: str) -> None:
+        for each in () if console.is_left() else _logout_words(plan):
+            say(each)
+        console.on_hangup(why)
+
+    keeping = replace(console, say=say, detect_hang=hang_watch(plan, redacted), on_hangup=leave)
+    events: Events[Event] = Events()
+    with holding(run) as held:
+        with trapped_signals(events):  # to the last line: a signal that comes twice must not take the job's code
+            outcome = Supervisor(backend, plan, keeping, events, kept).run(run, claim)
+            held.over = True
+            tell(_followed(outcome, plan, redacted))
+        if console.is_left():
+            remove_when_due(backend, plan, run)
+    return outcome.exit_code
+
+
+def _logout_words(plan: LaunchPlan) -> tuple[str, ...]:
+    return at_logout().words(uses_hosts_shm=not plan.target_record.private_shm)
+
+
+def _followed(outcome: Outcome, plan: LaunchPlan, redacted: Redactor) -> Followed:
+    """Return how and why a run ended, and what is kept of it."""
+    from trainlaunch.run.base.run_evidence import without_secrets
+
+    if outcome.evidence is None:
+        return Followed(outcome.exit_code)
+    verdict = ""
+    if outcome.exit_code and outcome.evidence.exit_code:
+        node = "" if outcome.node is None else f" on node {outcome.node}"
+        verdict = f"the job ended with exit code {outcome.exit_code}{node}"
+    kept = "container is" if plan.nodes == 1 else "containers are"
+    kept = kept if plan.target_record.starts_container else "log is"
+    them = "it" if plan.nodes == 1 else "them"
+    kept = f"its {kept} kept; `trainlaunch down {plan.job.name}` removes {them}"
+    return Followed(outcome.exit_code, without_secrets(outcome.evidence, redacted), verdict, (kept,))
+
+
+def _detached(
+    backend: Backend, plan: LaunchPlan, console: Console, tell: Tell, claim: AbstractContextManager[None]
+) -> int:
+    run = new_run_id()
+    with claim:
+        RunRecord(run).keep(with_absolute_path(plan))
+        backend.begin(backend.create(plan, run, 1)).close()
+    problem = spawn_keeper(plan, run)
+    remarks = _logout_words(plan)
+    if problem:
+        off = not_kept(plan.job.max_attempts, plan.job.active_deadline)
+        again = f"`trainlaunch attach {plan.job.name}` tries again"
+        remarks = (*remarks, f"no process keeps it, so {off}: {problem}; {again}")
+    tell(Followed(0, started=plan.name, remarks=remarks))
+    return 0
+
+
+def run_apart(backend: Backend, plan: LaunchPlan, console: Console, events: Events[Event], typed: str) -> RanApart:
+    """Run it to its end, or until a signal of `events`, and remove its containers. Raises TargetUnavailable."""
+    from trainlaunch.run.base.run_evidence import without_secrets
+
+    redact, run = Redactor(values_here(plan).items()), new_run_id()
+    backend.prepare(plan, console.say)
+    _say_left(backend, plan.measures, console.say)
+    with holding(run), trapped_signals(events), _removing(backend, plan, run, console.say):
+        outcome = Supervisor(backend, plan, console, events).run(run, _claim(plan, typed, console.say))
+    by = outcome.evidence.stopped_by if outcome.evidence else ""
+    return RanApart(outcome.exit_code, by, outcome.evidence and without_secrets(outcome.evidence, redact))
+
+
+def _say_left(backend: Backend, job: str, say: Say) -> None:
+    """Name runs that measured the same job and that nobody keeps: a SIGKILL of their trainlaunch left them."""
+    left = dict.fromkeys(each.job for each in backend.listed() if each.measures == job and keeper_of(each.run) is None)
+    for each in left:
+        say(f"{each} measured the same job and is left over; `trainlaunch down {each}` removes it")
+
+
+@contextmanager
+def _removing(backend: Backend, plan: LaunchPlan, run: str, say: Say) -> Iterator[None]:
+    """Remove the containers of a run afterwards, those that still run too."""
+    try:
+        yield
+    finally:
+        try:
+            for each in backend.runs(plan.job.name, run):
+                if not each.ended and each.status == "running":
+                    backend.kill(each.id)
+                    backend.wait(each.id)
+                backend.remove(each.id)
+            RunRecord(run).remove()
+        except LaunchError as cause:
+            say(f"something of {plan.job.name} is left; `trainlaunch down {plan.job.name}` removes it: {cause}")
