@@ -16,8 +16,6 @@ from trainlaunch.cli.output.terminal import Screen
 from trainlaunch.cli.output.text_style import TextStyle
 from trainlaunch.cli.runs.runs import bare_evidence, framed_diagnosis
 from trainlaunch.cli.verbs.ps import table
-from trainlaunch.cli.verbs.status import _lines as status_lines
-from trainlaunch.cli.verbs.status import _Seen as Looked
 from trainlaunch.diagnose.base.diagnosis import Diagnosis, EvidenceLine
 from trainlaunch.diagnose.base.evidence import Evidence
 from trainlaunch.diagnostics import Diagnostic, Span
@@ -25,6 +23,8 @@ from trainlaunch.plan.planned import Planned
 from trainlaunch.run.base.backend import ContainerInfo
 from trainlaunch.run.base.run_query import listing
 from trainlaunch.run.base.wording import held_by_same_job, not_yours
+from trainlaunch.run.machine_status import _lines as status_lines
+from trainlaunch.run.machine_status import _Seen as Looked
 from trainlaunch.visible import one_line, shown, visible
 
 from tests.conftest import Runs

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from tests.kubernetes.faults import Fault
 from tests.kubernetes.pods import Pod
 
 COUNT = 400
@@ -22,12 +23,14 @@ def prints(*lines: str, code: int = 0, pause: float = 0.0) -> Callable[[Pod], No
     return script
 
 
-def counting(pause: float = 0.004, code: int = 0) -> Callable[[Pod], None]:
-    """Return a script that prints the numbers, several of one moment among them."""
+def counting(pause: float = 0.004, code: int = 0, fault: Fault | None = None) -> Callable[[Pod], None]:
+    """Return a script that prints the numbers, several of one moment among them; half of them once a fault is over."""
 
     def script(pod: Pod) -> None:
         pod.start()
         for number in NUMBERS:
+            while fault is not None and fault.seen < fault.times and number == NUMBERS[COUNT // 2]:
+                pod.sleep(0.1)
             at = pod.store.clock.nanoseconds() // 50_000_000 * 50_000_000
             pod.say(number + "\n", at=at)
             pod.sleep(pause)

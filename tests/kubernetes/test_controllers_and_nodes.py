@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+import threading
 import time
 from typing import Any
 
@@ -55,10 +56,11 @@ def test_this_machine_is_wrong_means_another_attempt(user: User, fake: FakeClust
 
 def test_a_lost_node_is_named(user: User, fake: FakeCluster) -> None:
     """The taint manager deletes the pod of a node that no longer answers."""
+    read = threading.Event()
 
     def script(pod: Pod) -> None:
         pod.say("ready\n")
-        pod.sleep(1)
+        read.wait(60)
         fake.lost_nodes.add("node-1")
         said = "Taint manager: deleting due to NoExecute taint"
         pod.condition("DisruptionTarget", "True", "DeletionByTaintManager", said)
@@ -66,7 +68,8 @@ def test_a_lost_node_is_named(user: User, fake: FakeCluster) -> None:
         pod.exit(137, status=lost)
 
     fake.pods_do(script)
-    up = user.up(command=["true"], kubernetes={"kind": "pod"})
+    up = user.up(command=["true"], kubernetes={"kind": "pod"}).until("ready")
+    read.set()
     assert up.end() != 0, up.words()
     assert "taint" in up.said
     assert "ready" in up.lines

@@ -8,6 +8,7 @@ import time
 import pytest
 
 from tests.kubernetes import statuses
+from tests.kubernetes.asking import wait_until
 from tests.kubernetes.contract.user import GIVES_UP_SOON, User, once
 from tests.kubernetes.kinds import JOBS, PODS
 from tests.kubernetes.pods import Pod
@@ -32,7 +33,7 @@ def test_no_line_of_a_broken_log_stream_is_lost_or_doubled(
 ) -> None:
     """Cut in a line, ended between two, several times, a byte at a time: the output is the log."""
     seen = fake.fail("get", "pods/log", **fault)
-    fake.pods_do(counting(code=3))
+    fake.pods_do(counting(code=3, fault=seen))
     up = user.up(command=["true"])
     assert up.end() == 3, up.words()
     assert up.lines == NUMBERS
@@ -215,8 +216,13 @@ def test_a_log_that_is_printed_while_the_kubelet_restarts_is_whole(user: User, f
     """`logs` asks whether the pod is there before it takes a 404 for an end."""
     fake.pods_do(counting(pause=0.0, code=5))
     assert user.up(command=["true"]).end() == 5
-    fake.kubelet.restart(away=0.0, blank=1.5)
-    assert user.runs("logs").lines == NUMBERS
+    fake.kubelet.restart(away=0.0, blank=3600)
+    before = len(fake.asked("get", "pods/log"))
+    logs = user.starts("logs", "job.yaml")
+    wait_until(lambda: len(fake.asked("get", "pods/log")) > before)
+    fake.kubelet.restart(away=0.0, blank=0.0)
+    assert logs.end() == 0, logs.words()
+    assert logs.lines == NUMBERS
 
 
 def test_a_pod_that_is_gone_ends_its_log(user: User, fake: FakeCluster) -> None:
@@ -233,17 +239,19 @@ def test_a_pod_that_is_gone_ends_its_log(user: User, fake: FakeCluster) -> None:
 
 def test_logs_that_a_node_rotated_are_followed_on(user: User, fake: FakeCluster) -> None:
     """An open stream outlives a rotation."""
+    read = threading.Event()
 
     def script(pod: Pod) -> None:
         pod.say("one\n")
-        pod.sleep(1.5)
+        read.wait(60)
         pod.log.rotate()
         pod.say("two\n")
         pod.sleep(0.2)
         pod.exit(0)
 
     fake.pods_do(script)
-    up = user.up(command=["true"])
+    up = user.up(command=["true"]).until("one")
+    read.set()
     assert up.end() == 0, up.words()
     assert up.lines == ["one", "two"]
 

@@ -74,7 +74,7 @@ def test_the_job_that_runs_is_left_alone(user: User, fake: FakeCluster) -> None:
     assert probes(fake) == []
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+@pytest.mark.parametrize("number", [signal.SIGINT, pytest.param(signal.SIGTERM, marks=pytest.mark.long), signal.SIGHUP])
 def test_a_signal_ends_it_and_leaves_nothing(user: User, fake: FakeCluster, number: signal.Signals) -> None:
     """Unlike `up`, which leaves the job to its cluster."""
 

@@ -7,9 +7,10 @@ import time
 
 import pytest
 
-from tests.kubernetes.contract.user import User, once
+from tests.kubernetes.contract.user import GIVES_UP_SOON, SPEED, User, once
 from tests.kubernetes.kinds import REVIEWS, SELF_REVIEWS
-from tests.kubernetes.processes import runs_its_command
+from tests.kubernetes.pods import Pod
+from tests.kubernetes.processes import PASSED, runs_its_command
 from tests.kubernetes.role import allowed, documented_role
 from tests.kubernetes.scripts import cannot_mount, prints
 from tests.kubernetes.server import FakeCluster
@@ -20,8 +21,19 @@ NODES = {"nnodes": 2, "nproc_per_node": 1}
 
 def test_the_role_is_what_is_asked_for(user: User, fake: FakeCluster) -> None:
     """One node and two, replaced, killed by a second Ctrl-C, read past a 404 of its node."""
+
+    def looked_into(pod: Pod) -> None:
+        pod.say(PASSED)
+        while not fake.asked("get", "pods/exec"):
+            pod.sleep(0.1)
+        pod.exit(4)
+
     fake.grant(documented_role())
-    assert user.up(script="sleep 30; exit 4").end() == 4  # /dev/shm is looked at meanwhile
+    fake.pods_do(looked_into)
+    user.speed = GIVES_UP_SOON
+    assert user.up(command=["true"]).end() == 4
+    user.speed = SPEED
+    fake.pods_do(runs_its_command)
     fake.fail("get", "pods/log", answer=not_on_node("digits", "log"))
     for verb in ("logs", "status", "wait", "down"):
         user.runs(verb)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 import pytest
 from trainlaunch.run.kubernetes.shell import MAX_SECONDS, SHELL_LABEL
 
-from tests.kubernetes.contract.user import User
+from tests.kubernetes.contract.user import GIVES_UP_SOON, User
 from tests.kubernetes.kinds import JOBS
 from tests.kubernetes.role import documented_role
 from tests.kubernetes.scripts import cannot_mount, prints
@@ -64,19 +64,22 @@ def test_a_pod_that_runs_is_entered(shell: Shells, user: User, fake: FakeCluster
     assert len(fake.pods()) == 1
 
 
-def test_a_pod_that_cannot_start_is_said_and_removed(shell: Shells, fake: FakeCluster) -> None:
+@pytest.mark.usefixtures("shell")
+def test_a_pod_that_cannot_start_is_said_and_removed(user: User, fake: FakeCluster) -> None:
     """As `up` says it; 125."""
     fake.pods_do(cannot_mount("mount-0", 'configmap "c" not found'))
-    done = shell.on_pipes("true")
-    assert done.returncode == 125, done.stderr
-    assert b'configmap "c" not found' in done.stderr
+    user.speed = GIVES_UP_SOON
+    done = user.runs("shell", "--", "true")
+    assert done.process.returncode == 125, done.said
+    assert 'configmap "c" not found' in done.said
     assert gone(fake.objects)
 
 
-def test_who_may_not_run_commands_is_told_so(shell: Shells, fake: FakeCluster) -> None:
+@pytest.mark.usefixtures("shell")
+def test_who_may_not_run_commands_is_told_so(user: User, fake: FakeCluster) -> None:
     """TL525, and nothing is left."""
     fake.forbid("create", "pods/exec")
-    done = shell.on_pipes("true")
-    assert done.returncode == 125, done.stderr
-    assert b"TL525" in done.stderr
+    done = user.runs("shell", "--", "true")
+    assert done.process.returncode == 125, done.said
+    assert "TL525" in done.said
     assert gone(fake.objects)

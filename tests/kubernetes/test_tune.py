@@ -50,7 +50,7 @@ def test_each_run_is_a_job_of_its_own_and_nothing_is_left(user: User, fake: Fake
     assert json.loads(user.runs("plan", "-o", "json").out)["num_workers"] == 2
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+@pytest.mark.parametrize("number", [signal.SIGINT, pytest.param(signal.SIGTERM, marks=pytest.mark.long), signal.SIGHUP])
 def test_a_signal_ends_it_and_leaves_nothing(user: User, fake: FakeCluster, number: signal.Signals) -> None:
     """In the middle of a setting; neither Job nor pod stays, and nothing is written."""
 

@@ -1,13 +1,15 @@
-"""How a run on this machine stands: as `ps` and `status` have it in JSON, and in the lines that `status` prints."""
+"""How a run on this machine stands: in JSON, in the lines that `status` prints, and to `doctor` while it goes on."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from typing import NamedTuple
+from dataclasses import replace
+from typing import TYPE_CHECKING, NamedTuple
 
 from trainlaunch.run.base.backend import Backend, ContainerInfo, Peak, ShmReading
 from trainlaunch.run.base.preflight_line import NEVER_SPOKE
+from trainlaunch.run.base.run_evidence import evidence_of, read_whole_log, without_secrets
 from trainlaunch.run.base.shm_peak import highest, measured_line
 from trainlaunch.run.base.store import (
     FAILED,
@@ -15,18 +17,22 @@ from trainlaunch.run.base.store import (
     RUNNING,
     SUCCEEDED,
     ContainerStatus,
+    Live,
     RunReport,
     RunStatus,
     ShmStatus,
     WorkerStatus,
 )
 from trainlaunch.run.base.wording import not_kept
-from trainlaunch.run.following import end_evidence, is_silent, peak_of_container
+from trainlaunch.run.following import end_evidence, is_silent, peak_of_container, redaction
 from trainlaunch.run.machine_runs import MachineRun
 from trainlaunch.run.run_lock import Keeper, keeper_of
 from trainlaunch.run.run_record import RunRecord
-from trainlaunch.units import age, format_duration, human_size
+from trainlaunch.units import age, counted, format_duration, human_size
 from trainlaunch.visible import shown
+
+if TYPE_CHECKING:
+    from trainlaunch.diagnose.base.container_snapshot import ContainerSnapshot
 
 MOST_MESSAGES = 5
 
@@ -209,4 +215,25 @@ def _shm(seen: _Seen) -> str:
         parts.append("unsized")
     elif container.planned.need is not None:
         parts.append(f"the plan needs {human_size(container.planned.need)}")
+    return ", ".join(parts)
+
+
+def look_into(backend: Backend, container: ContainerInfo) -> Live:
+    """Look at one container that runs, which takes two seconds. Raises TargetUnavailable."""
+    log, facts = read_whole_log(backend, container)
+    evidence = replace(evidence_of(container, log=log), scanned=facts, job=container.job)
+    evidence = without_secrets(evidence, redaction(backend, [container]))
+    evidence = replace(evidence, look=backend.look(container))
+    shm = evidence.look.shm if evidence.look is not None else None
+    if shm is not None and shm.size and evidence.private_shm:
+        evidence = replace(evidence, shm_size=shm.size)
+    return Live(_sentence(container, evidence.look), container.health == "unhealthy", evidence)
+
+
+def _sentence(container: ContainerInfo, seen: ContainerSnapshot | None) -> str:
+    parts = [f"{container.noun} {container.name} runs"]
+    if container.health:
+        parts.append(container.health + (f" ({container.health_output.strip()})" if container.health_output else ""))
+    if seen is not None:
+        parts.append(counted(len(seen.workers), "DataLoader worker"))
     return ", ".join(parts)

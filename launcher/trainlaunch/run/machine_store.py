@@ -135,11 +135,11 @@ class MachineStore:
 
     def live(self, run: MachineRun, say: Say) -> list[Live]:
         """Look into those of its containers that run, all at once."""
-        from trainlaunch.run.machine_live import look
+        from trainlaunch.run.machine_status import look_into
 
         backend = self._backends[run.target]
         running = [each for each in run.newest if not each.ended]
-        return list(at_once(lambda each: look(backend, each), running))
+        return list(at_once(lambda each: look_into(backend, each), running))
 
     def enter(self, runs: Sequence[MachineRun], command: Sequence[str], term: str | None, say: Say) -> int | None:
         """Run it in the first container that runs, or in the folder of a process of this host."""

@@ -106,7 +106,7 @@ def test_a_cluster_without_the_kind_is_named(up: Up, fake: FakeCluster, kind: st
     assert fake.objects() == []
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", ["job", *(pytest.param(each, marks=pytest.mark.long) for each in KINDS[1:])])
 def test_an_interrupt_leaves_all_ranks_alone(up: Up, fake: FakeCluster, user: User, kind: str) -> None:
     """130, and `wait` has the code of the job that went on."""
     fake.ranks_do(rank("ready", 4.0, 0), rank("ready", 4.0, 0))

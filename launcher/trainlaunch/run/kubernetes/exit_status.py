@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import contextlib
 import threading
+from collections.abc import Mapping
 from dataclasses import replace
+from typing import Any
 
 from trainlaunch.diagnose.base.evidence import Evidence
 from trainlaunch.diagnose.base.log_facts import LogFacts
+from trainlaunch.errors import TargetUnavailable
 from trainlaunch.run.base.backend import Say
 from trainlaunch.run.base.run_evidence import TAIL_BYTES
+from trainlaunch.run.base.watch import UNHEALTHY
+from trainlaunch.run.kubernetes.api_errors import ApiRefused
 from trainlaunch.run.kubernetes.client import Cluster
 from trainlaunch.run.kubernetes.follow import End
-from trainlaunch.run.kubernetes.liveness import with_liveness
 from trainlaunch.run.kubernetes.logs import PodLog
 from trainlaunch.run.kubernetes.output import Output, with_last_word
 from trainlaunch.run.kubernetes.pending import GRACE
@@ -22,6 +27,8 @@ from trainlaunch.targets import KUBERNETES
 # A Job's own words that tell more than its pods': the others only say that a pod failed.
 _OF_THE_WORKLOAD = "DeadlineExceeded"
 _OVERDUE = "longer than specified deadline"
+_BY_SIGNAL = 128
+_FAILED = "liveness probe failed: "
 
 
 def evidence_of_ended(cluster: Cluster, end: End, say: Say) -> Evidence:
@@ -97,3 +104,22 @@ def _whole_log(pod: Pod, output: Output | None) -> LogFacts | None:
 def _deleted(pod: Pod, reason: str) -> bool:
     """Whether somebody deleted a pod while it ran: a signal ended it, and the cluster names no cause of its own."""
     return pod.deleting and not reason and not pod.oom_killed and (pod.exit_code or 0) > 128
+
+
+def with_liveness(cluster: Cluster, evidence: Evidence, pod: Pod | None) -> Evidence:
+    """Return the evidence of a pod's end with what its liveness probe had against it, where that ended it."""
+    if pod is None or not pod.has_liveness or pod.deleting or (evidence.exit_code or 0) <= _BY_SIGNAL:
+        return evidence
+    words = [" ".join(str(each.get("message", "")).split()) for each in _events(cluster, pod)]
+    ended = any("failed liveness probe" in each for each in words)
+    said = [each[len(_FAILED) :] for each in words if each.lower().startswith(_FAILED)]
+    return replace(evidence, unhealthy=said[-1].removeprefix(UNHEALTHY)) if ended and said else evidence
+
+
+def _events(cluster: Cluster, pod: Pod) -> list[Mapping[str, Any]]:
+    """Return the pod's events; none where they can't be read."""
+    path = f"/api/v1/namespaces/{cluster.namespace}/events"
+    with contextlib.suppress(ApiRefused, TargetUnavailable):
+        found = cluster.get(path, (("fieldSelector", f"involvedObject.uid={pod.uid}"),), what="list events")
+        return found.get("items") or []
+    return []

@@ -13,10 +13,9 @@ from trainlaunch.run.base.console import Console, hang_watch
 from trainlaunch.run.base.signals import DEADLINE, Event, Events, trapped_signals
 from trainlaunch.run.base.store import Followed, RanApart, Starting, Tell
 from trainlaunch.run.base.watch import planned_shm
-from trainlaunch.run.kubernetes.attempts import LastAttempt, follow_attempts
 from trainlaunch.run.kubernetes.client import Cluster
 from trainlaunch.run.kubernetes.follow import End, FollowOptions
-from trainlaunch.run.kubernetes.followed import goes_on, no_code_words, verdict_on
+from trainlaunch.run.kubernetes.followed import LastAttempt, follow_attempts, goes_on, no_code_words, verdict_on
 from trainlaunch.run.kubernetes.identity import Identity, who_am_i
 from trainlaunch.run.kubernetes.launch import Launch
 from trainlaunch.run.kubernetes.objects import delete, get_object, wait_until_gone
