@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 import yaml
 from trainlaunch.kinds import KINDS, PARTS, Kind, objects, workloads
-from trainlaunch.plan.names import LONGEST_NAME, longest_cluster_name
+from trainlaunch.plan.target_names import LONGEST_NAME, longest_cluster_name
 from trainlaunch.render import render
 
 from tests.conftest import ROOT

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 import pytest
-from trainlaunch.committed.shared_out import shared_out
+from trainlaunch.committed.render_jobs import shared_out
 
 
 def process_of(number: int) -> tuple[int, int]:

@@ -21,11 +21,11 @@ from trainlaunch.cli.terminal import Screen
 from trainlaunch.diagnose.diagnosis import Diagnosis, Seen
 from trainlaunch.diagnose.evidence import Evidence
 from trainlaunch.diagnostics import Diagnostic, Span
-from trainlaunch.plan.planned import Planned
+from trainlaunch.plan.plan_label import Planned
 from trainlaunch.run.backend import Started
 from trainlaunch.run.choice import listing
 from trainlaunch.run.wording import held_by_same_job, not_yours
-from trainlaunch.visible import one_line, visible
+from trainlaunch.sanitize import one_line, visible
 
 from tests.conftest import Runs
 from tests.jobs import write_job

@@ -10,12 +10,12 @@ from trainlaunch.formats.engine_values import is_shm
 from trainlaunch.formats.workload import SIZE, TMPFS, Known, Unknown, Value, Workload, stated
 from trainlaunch.init.takeover import Taken, take_over
 from trainlaunch.init.takeover.prologue import wrapped
-from trainlaunch.lint.read import read_text
+from trainlaunch.lint.text_reader import read_text
 from trainlaunch.plan.launch_plan import LaunchPlan
 from trainlaunch.policy import read_job
 from trainlaunch.render import render
 from trainlaunch.rules import plan_job
-from trainlaunch.rules.written.model import SourceText
+from trainlaunch.rules.sources.source_text import SourceText
 
 _PULL = {"Always": "always", "IfNotPresent": "missing", "Never": "never", "if_not_present": "missing"}
 _OURS = ("dev.trainlaunch.", "trainlaunch.dev/", "app.kubernetes.io/")

@@ -15,7 +15,7 @@ from trainlaunch.plan.launch_plan import LaunchPlan
 from trainlaunch.policy import read_job
 from trainlaunch.render import render
 from trainlaunch.rules import plan_job
-from trainlaunch.verify.reread import reread
+from trainlaunch.verify.plain import reread
 
 from tests.jobs import write_job
 from tests.runners import ROOT

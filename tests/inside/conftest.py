@@ -9,8 +9,8 @@ from types import SimpleNamespace
 from typing import Any, NamedTuple, cast
 
 import pytest
-from trainlaunch.container.inside import inside_files
-from trainlaunch.plan.inside import Inside
+from trainlaunch.container.instrumentation_files import inside_files
+from trainlaunch.plan.instrumentation import Inside
 from trainlaunch.plan.launch_plan import LaunchPlan
 from trainlaunch.run.marked import MarkedStream
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from trainlaunch.container import inside
+from trainlaunch.container import instrumentation_files as inside
 from trainlaunch.container.preflight import preflight_text
-from trainlaunch.plan.inside import Inside
+from trainlaunch.plan.instrumentation import Inside
 from trainlaunch.plan.launch_plan import LaunchPlan
 
 from tests.conftest import Runs

@@ -5,8 +5,7 @@ from __future__ import annotations
 import shlex
 
 import pytest
-from trainlaunch.container.preflight import health_text, preflight_text
-from trainlaunch.container.readiness import LEAST_LIVENESS_TIMEOUT
+from trainlaunch.container.preflight import LEAST_LIVENESS_TIMEOUT, health_text, preflight_text
 from trainlaunch.plan.launch_plan import LaunchPlan
 
 from tests.conftest import Runs

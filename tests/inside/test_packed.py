@@ -9,9 +9,9 @@ from types import SimpleNamespace
 from typing import cast
 
 import pytest
-from trainlaunch.container.inside import PACKAGE, PACKED, inside_files
+from trainlaunch.container.instrumentation_files import PACKAGE, PACKED, inside_files
 from trainlaunch.inside.packed import unpacked
-from trainlaunch.plan.inside import PROBE, TUNE, Inside
+from trainlaunch.plan.instrumentation import PROBE, TUNE, Inside
 from trainlaunch.plan.launch_plan import LaunchPlan
 
 from tests.inside.test_site import SITE

@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 
 import pytest
-from trainlaunch.container.inside import END_OF_FILE, inside_files
+from trainlaunch.container.instrumentation_files import END_OF_FILE, inside_files
 from trainlaunch.container.preflight import preflight_text
 from trainlaunch.kinds import KINDS
-from trainlaunch.plan.inside import HEARTBEAT, PAGES, PROBE, TUNE, WORKERS, Inside
+from trainlaunch.plan.instrumentation import HEARTBEAT, PAGES, PROBE, TUNE, WORKERS, Inside
 from trainlaunch.units import round_up
 
 from tests.inside.test_site import SITE

@@ -10,7 +10,7 @@ import yaml
 from trainlaunch.diagnostics import Diagnostic, Report
 from trainlaunch.errors import JobFileRejected
 from trainlaunch.policy import read_job
-from trainlaunch.yamltree.source import MappingNode, Node, Scalar, SequenceNode, parse_yaml
+from trainlaunch.yamltree.strict import MappingNode, Node, Scalar, SequenceNode, parse_yaml
 
 DOCUMENTS = (
     "env: {A: no, B: 'x y', é: \"ü\\n\"}\n",

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import yaml
 from trainlaunch.cli.measured_lock import keep_probe
-from trainlaunch.job.measured import Probe
+from trainlaunch.job.measured_values import Probe
 from trainlaunch.measure.finding import ProbeFinding
 from trainlaunch.measure.findings import DEFECTS
 from trainlaunch.measure.planned import measuring_name, measuring_sets

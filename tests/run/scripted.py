@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 
 from trainlaunch.errors import TargetUnavailable
 from trainlaunch.plan.launch_plan import LaunchPlan
-from trainlaunch.plan.planned import Planned
+from trainlaunch.plan.plan_label import Planned
 from trainlaunch.run.backend import Chunk, Position, Say, Session, ShmReading, Started
 from trainlaunch.run.docker.client import Endpoint, unreachable
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from trainlaunch.plan.launch_plan import LaunchPlan
-from trainlaunch.plan.planned import Planned
+from trainlaunch.plan.plan_label import Planned
 from trainlaunch.run.backend import Chunk, ShmReading
 from trainlaunch.run.observe import PAGE, read_from_health, read_from_proc
 from trainlaunch.run.watch import COUNTS_BEFORE_FEWER_IS_SAID, SILENT_SECONDS, TAIL_BYTES, Log, ShmWatch, planned_shm

@@ -14,10 +14,10 @@ from trainlaunch.diagnostics import Diagnostic
 from trainlaunch.errors import JobFileRejected
 from trainlaunch.kinds import KINDS
 from trainlaunch.render import render, unpatched
-from trainlaunch.render.patched import documents_of
+from trainlaunch.render.apply_patch import documents_of
 from trainlaunch.verify import verified
+from trainlaunch.verify.plain import reread
 from trainlaunch.verify.pod_security import violations
-from trainlaunch.verify.reread import reread
 
 from tests.conftest import ROOT
 from tests.jobs import plan_with
@@ -352,7 +352,7 @@ def test_every_key_of_a_compose_service_is_refused_or_changes_nothing_of_ours(ke
 
 def test_the_lists_name_what_the_schemas_have() -> None:
     """A misspelt name on a list would allow nothing."""
-    from trainlaunch.verify import patchable_keys as keys
+    from trainlaunch.verify import patchable as keys
 
     for allowed, names in (
         (keys.POD, {key for key, _ in fields_of("io.k8s.api.core.v1.PodSpec")}),

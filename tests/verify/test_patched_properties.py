@@ -12,9 +12,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from trainlaunch.errors import JobFileRejected
 from trainlaunch.render import render
-from trainlaunch.render.patched import documents_of
+from trainlaunch.render.apply_patch import documents_of
 from trainlaunch.verify import verified
-from trainlaunch.verify.reread import reread
+from trainlaunch.verify.plain import reread
 
 from tests.jobs import plan_with
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from trainlaunch.diagnostics import Edit, Span
-from trainlaunch.yamltree.edits import Overlapping, applied
+from trainlaunch.yamltree.editor import Overlapping, applied
 
 
 def edit(line: int, column: int, end_line: int, end_column: int, text: str) -> Edit:

@@ -18,7 +18,7 @@ from trainlaunch.diagnostics import Diagnostic, Severity
 from trainlaunch.errors import EXIT_FINDINGS
 
 if TYPE_CHECKING:
-    from trainlaunch.committed.compared import Checked
+    from trainlaunch.committed.comparison import Checked
 
 EXAMPLES = (
     "trainlaunch check",
@@ -55,8 +55,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace, streams: Streams) -> int:
     """Find, render again, compare; print the differences or write them."""
-    from trainlaunch.committed.check import compare_all, find_renderings, rewritten
-    from trainlaunch.committed.review import not_rendered, of_all, without_header
+    from trainlaunch.committed.check_renderings import compare_all, find_renderings, rewritten
+    from trainlaunch.committed.comparison import not_rendered, of_all, without_header
 
     counts: Counter[str] = Counter()
     reporter = _Reporter(args.output, streams)

@@ -130,7 +130,7 @@ def say_unsized(plan: LaunchPlan, streams: Streams) -> None:
     """Say once how to size a job of which nobody stated or measured what its batches take."""
     if not plan.shm.unsized:
         return
-    from trainlaunch.plan.measured import measuring_command
+    from trainlaunch.plan.lock_overrides import measuring_command
 
     size = human_size(plan.shm.size.value)
     streams.say(

@@ -102,7 +102,7 @@ def _evidence(args: argparse.Namespace) -> Evidence:
 
 def _with_job(evidence: Evidence, args: argparse.Namespace) -> Evidence:
     """Return evidence with what a job file plans."""
-    from trainlaunch.plan.planned import planned_of
+    from trainlaunch.plan.plan_label import planned_of
     from trainlaunch.policy import read_job
     from trainlaunch.rules import plan_job
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from trainlaunch.diagnose.diagnosis import Diagnosis
     from trainlaunch.diagnose.evidence import Evidence
     from trainlaunch.diagnose.live.facts import Look, Process
-    from trainlaunch.plan.planned import Planned
+    from trainlaunch.plan.plan_label import Planned
 
 MOST_KINDS = 4
 

@@ -120,7 +120,7 @@ def _taken_over(args: argparse.Namespace, streams: Streams) -> str:
 
 def _bytes_of(source: str) -> bytes:
     """Return what a file holds, or what a shell opened. Raises UsageError where it can't be read."""
-    from trainlaunch.lint.judge import MOST_BYTES
+    from trainlaunch.lint.linter import MOST_BYTES
 
     try:
         with open_named(source, source) as file:
@@ -151,7 +151,7 @@ def _plan(text: str, *, policy: Path | None = None, lying_at: Path | None = None
     It is planned under `policy`, or the policies of a job file at `lying_at`; under none where both are None.
     """
     from trainlaunch import policy as policies
-    from trainlaunch.job.read import read_job
+    from trainlaunch.job.reading.job_reader import read_job
     from trainlaunch.rules import plan_job
 
     with tempfile.TemporaryDirectory() as folder:

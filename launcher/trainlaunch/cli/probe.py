@@ -17,7 +17,7 @@ from trainlaunch.diagnostics import Diagnostic
 from trainlaunch.errors import EXIT_FINDINGS, EXIT_INTERRUPTED, LaunchError
 
 if TYPE_CHECKING:
-    from trainlaunch.job.measured import Probe
+    from trainlaunch.job.measured_values import Probe
     from trainlaunch.job.spec import JobSpec
     from trainlaunch.measure.records import Measurement, Records
     from trainlaunch.measure.run import Ran
@@ -107,7 +107,7 @@ def _planned(args: argparse.Namespace, job: JobSpec) -> LaunchPlan:
 
 def _measuring(args: argparse.Namespace, plan: LaunchPlan) -> LaunchPlan:
     """Return the plan of the run that measures."""
-    from trainlaunch.plan.inside import PROBE
+    from trainlaunch.plan.instrumentation import PROBE
     from trainlaunch.policy import read_job
 
     ours = measuring_fields(args, plan, "probe", args.seconds)

@@ -16,8 +16,8 @@ from trainlaunch.cli.common import CONTRACT_EXIT_CODES
 from trainlaunch.cli.report import document
 from trainlaunch.cli.run_argument import RUN_TARGETS, add_owner_argument, add_run_target_argument, owned_by, say_once
 from trainlaunch.cli.streams import Streams
+from trainlaunch.sanitize import one_line
 from trainlaunch.units import format_size
-from trainlaunch.visible import one_line
 
 if TYPE_CHECKING:
     from trainlaunch.run.backend import Started

@@ -88,7 +88,7 @@ def run(args: argparse.Namespace, streams: Streams) -> int:
 
 def _write(args: argparse.Namespace, files: dict[str, str], streams: Streams) -> None:
     from trainlaunch.cli.write import write_files
-    from trainlaunch.render.kustomize import KUSTOMIZATION, is_own_kustomization, kustomization_text, resources_in
+    from trainlaunch.render.kubernetes import KUSTOMIZATION, is_own_kustomization, kustomization_text, resources_in
 
     folder: Path = args.write_to
     kept = folder / KUSTOMIZATION
@@ -102,7 +102,7 @@ def _write(args: argparse.Namespace, files: dict[str, str], streams: Streams) ->
 
 
 def _head(path: Path) -> str:
-    from trainlaunch.repository.reading import open_regular
+    from trainlaunch.repository.regular_files import open_regular
 
     with open_regular(path) as file:
         return file.read(_HEAD).decode(errors="replace")

@@ -12,8 +12,8 @@ from trainlaunch.cli.look import look
 from trainlaunch.cli.report import framed
 from trainlaunch.cli.streams import Streams
 from trainlaunch.cli.write import remove_left, write_over
-from trainlaunch.committed.batch import Asked, Rendered, render_all
-from trainlaunch.committed.jobs import find_jobs
+from trainlaunch.committed.job_files import find_jobs
+from trainlaunch.committed.render_jobs import Asked, Rendered, render_all
 from trainlaunch.diagnostics import Diagnostic, Severity
 from trainlaunch.errors import EXIT_FINDINGS, UsageError
 from trainlaunch.targets import text_targets

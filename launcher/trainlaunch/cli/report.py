@@ -8,9 +8,9 @@ from pathlib import Path
 
 from trainlaunch.cli.look import Look, wrapped
 from trainlaunch.diagnostics import Diagnostic, Severity, Span
-from trainlaunch.repository.reading import is_of_shell, read_regular
+from trainlaunch.repository.regular_files import is_of_shell, read_regular
 from trainlaunch.repository.root import ITS_OWN
-from trainlaunch.visible import Visible, one_line, visible
+from trainlaunch.sanitize import Visible, one_line, visible
 
 MOST_QUOTED = 8_000  # characters of a sentence: a traceback, a command to paste
 MOST_SHOWN = 240  # columns of a line that an error is in

@@ -13,8 +13,8 @@ from trainlaunch.cli.report import headline, help_line, parts
 from trainlaunch.cli.run_argument import say_once
 from trainlaunch.cli.streams import Streams
 from trainlaunch.errors import EXIT_BEFORE_START
+from trainlaunch.sanitize import Visible, one_line, visible
 from trainlaunch.units import human_size
-from trainlaunch.visible import Visible, one_line, visible
 
 if TYPE_CHECKING:
     from trainlaunch.diagnose.diagnosis import Diagnosis

@@ -13,7 +13,7 @@ from typing import NamedTuple, TextIO
 from trainlaunch.cli.look import columns_of, wrapped
 from trainlaunch.diagnostics import Diagnostic
 from trainlaunch.errors import UsageError
-from trainlaunch.visible import visible
+from trainlaunch.sanitize import visible
 
 
 class Streams(NamedTuple):

@@ -181,8 +181,8 @@ def _saved(
 def _kept(args: argparse.Namespace, plan: LaunchPlan, tuned: Tuned) -> Path:
     """Keep the result in the lock beside the job file and return its path."""
     from trainlaunch.cli.measured_lock import keep_tune
-    from trainlaunch.job.measured import Tune
-    from trainlaunch.plan.measured import input_of
+    from trainlaunch.job.measured_values import Tune
+    from trainlaunch.plan.lock_overrides import input_of
 
     best = tuned.best
     found = Tune(input_of(plan.job), plan.job.resources.cpus, best.num_workers, best.prefetch_factor)
@@ -217,7 +217,7 @@ def _tell(tuned: Tuned, kept: Kept, args: argparse.Namespace, streams: Streams) 
 
 def _is_plain(args: argparse.Namespace) -> bool:
     """Return whether what was written is of the job file as it stands, and not only of what --set makes of it."""
-    from trainlaunch.plan.measured import fresh_tune
+    from trainlaunch.plan.lock_overrides import fresh_tune
 
     if not args.sets:
         return True
@@ -253,7 +253,7 @@ def _advice(tuned: Tuned, kept: Kept, args: argparse.Namespace) -> Iterator[str]
 
 def _stated(job: JobSpec) -> Iterator[tuple[str, Origin]]:
     """Yield what the job states itself of what the lock has for the loader that trains, each with its place."""
-    from trainlaunch.plan.measured import states
+    from trainlaunch.plan.lock_overrides import states
 
     trains = job.data_loader.loaders[0]
     for field in ("num_workers", "prefetch_factor"):

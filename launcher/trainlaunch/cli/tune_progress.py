@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 from trainlaunch.cli.look import columns_of
 from trainlaunch.cli.streams import Streams
 from trainlaunch.measure.tune.table import HEAD, WIDTH, trial_line, words
+from trainlaunch.sanitize import one_line
 from trainlaunch.units import format_duration
-from trainlaunch.visible import one_line
 
 if TYPE_CHECKING:
     from types import TracebackType

@@ -8,18 +8,18 @@ from __future__ import annotations
 import functools
 from collections.abc import Iterator, Mapping, Sequence
 
-from trainlaunch.container.checkpoints import checkpoint_dir, restarts_field
-from trainlaunch.container.inside import unpacking
-from trainlaunch.container.secrets import path_variables, read_secrets, written_secrets
+from trainlaunch.container.instrumentation_files import unpacking
+from trainlaunch.container.job_variables import checkpoint_dir, restarts_field
+from trainlaunch.container.secret_delivery import path_variables, read_secrets, written_secrets
 from trainlaunch.job.loader_spec import LoaderSpec
 from trainlaunch.job.spec import JobSpec
 from trainlaunch.job.tokens import has_token
+from trainlaunch.kinds import KINDS
 from trainlaunch.plan.cpu_budget import shares_cpus, whole_cpus
-from trainlaunch.plan.inside import HEARTBEAT
-from trainlaunch.plan.launch_plan import LaunchPlan, Line
-from trainlaunch.plan.measured import fresh_tune
-from trainlaunch.plan.once import once_for_plan
-from trainlaunch.plan.workers import MOST_WORKERS_ON_CPU
+from trainlaunch.plan.instrumentation import HEARTBEAT
+from trainlaunch.plan.launch_plan import LaunchPlan, Line, once_for_plan
+from trainlaunch.plan.lock_overrides import fresh_tune
+from trainlaunch.plan.worker_counts import MOST_WORKERS_ON_CPU
 from trainlaunch.templating.environment import constant_text
 from trainlaunch.templating.quoting import sh_word
 from trainlaunch.units import MIB, round_up
@@ -42,6 +42,10 @@ _NO_LOADER = LoaderSpec(
     batches_held=1,
 )
 FORWARDED = ("TERM", "INT", "HUP", "QUIT", "USR1", "USR2")
+
+# A probe runs in the job's own cgroup, and gets CPU beside all of its processes: a slow one must end no job.
+LEAST_LIVENESS_TIMEOUT = 60
+_RECORDS_ONLY = "trap 'exit 0' EXIT # something acts on readiness here, so this check only records\n"
 
 
 @once_for_plan
@@ -216,3 +220,17 @@ def forwarded_signals(stop_signal: str | None) -> tuple[str, ...]:
     """Return the names, as `trap` and `kill -s` take them, of the signals that reach the job through the wrapper."""
     own = (stop_signal or "TERM").upper().removeprefix("SIG")
     return tuple(dict.fromkeys((*FORWARDED, own)))
+
+
+def readiness_text(job: JobSpec, health: str) -> str:
+    """Return the readiness command: the health check, which must not fail where readiness decides about the job.
+
+    A queue evicts what is not ready, and a pod that is not ready drops out of the names that its peers look up.
+    """
+    acted_upon = job.nodes > 1 or job.kubernetes.queue or KINDS[job.kubernetes.kind].acts_on_readiness
+    return _RECORDS_ONLY + health if acted_upon else health
+
+
+def liveness_timeout(job: JobSpec) -> int:
+    """Return the seconds that the liveness check may take."""
+    return max(LEAST_LIVENESS_TIMEOUT, job.healthcheck.timeout)

@@ -9,8 +9,8 @@ import ast
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from trainlaunch.init.facts import KNOWN, OPTION, Loader, Option, Value
 from trainlaunch.init.resolve import Program, Scope
+from trainlaunch.init.script_facts import KNOWN, OPTION, Loader, Option, Value
 from trainlaunch.init.source import Source
 
 _HUGGING_FACE = ("transformers.", "trl.", "sentence_transformers.", "setfit.")

@@ -8,8 +8,8 @@ import textwrap
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from trainlaunch.init.facts import AUTO, KNOWN, OPTION, Loader, ScriptFacts, Turns, Value
-from trainlaunch.init.tokens import takes_auto, token_options
+from trainlaunch.init.options import takes_auto, token_options
+from trainlaunch.init.script_facts import AUTO, KNOWN, OPTION, Loader, ScriptFacts, Turns, Value
 
 _OF_WORKERS = frozenset({"prefetch_factor", "persistent_workers", "timeout"})
 _CONTEXTS = {"fork", "spawn", "forkserver"}

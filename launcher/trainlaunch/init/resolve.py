@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
-from trainlaunch.init.facts import AUTO, KNOWN, OPTION, UNKNOWN, Option, Value
+from trainlaunch.init.script_facts import AUTO, KNOWN, OPTION, UNKNOWN, Option, Value
 from trainlaunch.init.source import Function, Source
 
 _DEEPEST = 5

@@ -7,9 +7,9 @@ import itertools
 from collections.abc import Iterator
 
 from trainlaunch.init.callees import Callee, Callees, Site
-from trainlaunch.init.facts import Turns
 from trainlaunch.init.flow import COMPREHENSIONS, Unproved, loops_over
 from trainlaunch.init.resolve import Program
+from trainlaunch.init.script_facts import Turns
 from trainlaunch.init.source import Function, Source
 
 _TO_THE_END = frozenset({"dict", "frozenset", "list", "max", "min", "set", "sorted", "sum", "tuple"})

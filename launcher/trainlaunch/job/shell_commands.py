@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from trainlaunch.formats.docker.words import Operator, Word, tokens
+from trainlaunch.formats.docker.shell_lexer import Operator, Word, tokens
 
 _REDIRECTS = frozenset("<>")
 

@@ -11,7 +11,6 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from trainlaunch.diagnostics import Span
-from trainlaunch.job.healthcheck import HealthCheck
 from trainlaunch.job.loader_spec import DataLoaderSpec
 from trainlaunch.job.reserved import SECRETS_FOLDER
 from trainlaunch.job.starter import Starter
@@ -22,7 +21,7 @@ from trainlaunch.targets import Target, target_record
 if TYPE_CHECKING:
     from trainlaunch.job.ceilings import Limit, Policy
     from trainlaunch.job.code_folder import CodeFolder
-    from trainlaunch.job.measured import Probe, Tune
+    from trainlaunch.job.measured_values import Probe, Tune
     from trainlaunch.job.patch import Patch
 
 
@@ -256,3 +255,22 @@ class JobSpec(NamedTuple):
     def span(self, field: str) -> Span | None:
         """Return the place of a dotted field in its file, or None where it was not stated there."""
         return self.origin(field).span
+
+
+class HealthCheck(NamedTuple):
+    """How the engine asks after the container; all durations in seconds.
+
+    `stall_after` is the longest wait for one batch, None where waits are not watched.
+    """
+
+    interval: int
+    timeout: int
+    retries: int
+    start_period: int
+    on_unhealthy: str
+    stall_after: int | None = None
+
+    @property
+    def stops(self) -> bool:
+        """Whether an unhealthy job is stopped."""
+        return self.on_unhealthy == "stop"

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from trainlaunch.diagnostics import Edit
-from trainlaunch.formats.docker import words as shell
-from trainlaunch.formats.docker.given import Source
+from trainlaunch.formats.docker import shell_lexer as shell
 from trainlaunch.formats.docker.line import parsed
+from trainlaunch.formats.docker.placed_values import Source
 from trainlaunch.formats.docker.read import workload_of
-from trainlaunch.rules.written.evidence import engine_text
-from trainlaunch.rules.written.model import DEVCONTAINER, SourceContainer, SourceText, at, below, text_at
-from trainlaunch.yamltree.documents import Documents, Mapping, Node, Scalar, Sequence
+from trainlaunch.rules.sources.container_facts import engine_text
+from trainlaunch.rules.sources.source_text import DEVCONTAINER, SourceContainer, SourceText, at, below, text_at
+from trainlaunch.yamltree.tolerant import Documents, Mapping, Node, Scalar, Sequence
 
 COMMAND = ("docker", "run")
 

@@ -6,9 +6,9 @@ import json
 import re
 from collections.abc import Iterator
 
-from trainlaunch.formats.docker import words as shell
-from trainlaunch.formats.docker.given import Source
-from trainlaunch.rules.written.model import DOCKERFILE, Instruction, SourceText, Word
+from trainlaunch.formats.docker import shell_lexer as shell
+from trainlaunch.formats.docker.placed_values import Source
+from trainlaunch.rules.sources.source_text import DOCKERFILE, Instruction, SourceText, Word
 
 _START = re.compile(r"^[ \t]*(?:ONBUILD[ \t]+)?([A-Za-z]+)(?=[ \t]|\\\r?\n)[ \t]*", re.MULTILINE)
 _COMMENT = re.compile(r"[ \t]*(?:#[^\n]*)?\r?\n?")

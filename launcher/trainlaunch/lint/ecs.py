@@ -24,12 +24,11 @@ from trainlaunch.formats.workload import (
     stated,
 )
 from trainlaunch.lint.edits import is_json, yaml_edits
-from trainlaunch.rules.written.commands import argv_of, argvs_of
-from trainlaunch.rules.written.ecs_fields import field
-from trainlaunch.rules.written.model import ECS, SourceContainer, SourceText, at
+from trainlaunch.rules.sources.source_text import ECS, SourceContainer, SourceText, at, field
+from trainlaunch.rules.sources.training_commands import argv_of, argvs_of
 from trainlaunch.units import MIB
 from trainlaunch.yamltree.changes import Set
-from trainlaunch.yamltree.documents import Documents, Mapping, Node, Scalar, Sequence, Source
+from trainlaunch.yamltree.tolerant import Documents, Mapping, Node, Scalar, Sequence, Source
 
 T = TypeVar("T")
 Path = tuple[str | int, ...]

@@ -8,10 +8,9 @@ from collections.abc import Iterable, Sequence
 from functools import lru_cache
 
 from trainlaunch.diagnostics import Edit
-from trainlaunch.rules.written.model import TextFinding
+from trainlaunch.rules.sources.source_text import TextFinding
 from trainlaunch.yamltree.changes import Change, EditRefused
-from trainlaunch.yamltree.editor import Editor
-from trainlaunch.yamltree.edits import applied
+from trainlaunch.yamltree.editor import Editor, applied
 
 Place = tuple[int, int]
 # An edit is proved by reading the whole text again. So many characters are read for one text, and no hang follows.

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from trainlaunch.job.spec import JobSpec
-from trainlaunch.plan.inside import inside_of
+from trainlaunch.plan.cpu_budget import planned_threads
+from trainlaunch.plan.instrumentation import inside_of
 from trainlaunch.plan.launch_plan import LaunchPlan
-from trainlaunch.plan.measured import with_measured
-from trainlaunch.plan.memory import planned_memory
-from trainlaunch.plan.open_files import open_files
+from trainlaunch.plan.lock_overrides import with_measured
+from trainlaunch.plan.memory_and_files import open_files, planned_memory
 from trainlaunch.plan.ranks import argv_of, ranks_of
 from trainlaunch.plan.shared_memory import Workers, shared_memory
-from trainlaunch.plan.threads import planned_threads
-from trainlaunch.plan.workers import planned_workers
+from trainlaunch.plan.worker_counts import planned_workers
 
 __all__ = ["make_plan"]
 

@@ -5,11 +5,15 @@ Renderers and runners only spell what stands here.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+import functools
+from collections.abc import Callable
+from typing import NamedTuple, TypeVar
 
 from trainlaunch.job.spec import Gpus, JobSpec
-from trainlaunch.plan.inside import Inside
+from trainlaunch.plan.instrumentation import Inside
 from trainlaunch.targets import Target, target_record
+
+Made = TypeVar("Made")
 
 
 class Derived(NamedTuple):
@@ -161,3 +165,21 @@ class LaunchPlan(NamedTuple):
             if not self.shm.unsized or spec.unsized
         ]
         return (max(queued, default=0) if self.shm.in_turn else sum(queued)) * self.ranks.value
+
+
+def once_for_plan(work: Callable[[LaunchPlan], Made]) -> Callable[[LaunchPlan], Made]:
+    """Return `work`, done once for a plan until another one is asked about.
+
+    For functions of the plan alone, whose result nobody changes: a plan is never changed either.
+    """
+    last: tuple[LaunchPlan, Made] | None = None
+
+    @functools.wraps(work)
+    def once(plan: LaunchPlan) -> Made:
+        nonlocal last
+        known = last
+        if known is None or known[0] is not plan:
+            known = last = plan, work(plan)
+        return known[1]
+
+    return once

@@ -24,7 +24,7 @@ from typing import NamedTuple
 from trainlaunch.job.loader_spec import DataLoaderSpec, LoaderSpec
 from trainlaunch.job.spec import JobSpec, Origin
 from trainlaunch.plan.batch import batch_pages
-from trainlaunch.plan.inside import PAGES, inside_of
+from trainlaunch.plan.instrumentation import PAGES, inside_of
 from trainlaunch.plan.launch_plan import Derived, Line, LoaderNeed, SharedMemory
 from trainlaunch.units import GIB, KIB, MIB, format_size, human_size, round_up
 

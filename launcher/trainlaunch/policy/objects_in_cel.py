@@ -18,7 +18,7 @@ from trainlaunch.formats.gpus import GPU_RESOURCE
 from trainlaunch.job.ceilings import Policy
 from trainlaunch.job.reserved import KUBERNETES_LABEL_PREFIX, KUEUE_QUEUE_LABEL
 from trainlaunch.kinds import CRON_JOB, JOB, JOB_SET, PYTORCH_JOB, TRAIN_JOB, TRAINING_RUNTIME, Kind, Part
-from trainlaunch.policy.annotation_demands import CDI, GPU_ANNOTATION, NODES_ANNOTATION, PRIORITY_LABEL
+from trainlaunch.policy.demands import CDI, GPU_ANNOTATION, NODES_ANNOTATION, PRIORITY_LABEL
 
 _OURS = f"{KUBERNETES_LABEL_PREFIX}job"
 IS_GPU = "k.matches(variables.gpu)"

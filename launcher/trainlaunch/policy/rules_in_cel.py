@@ -12,8 +12,7 @@ from trainlaunch.formats.gpus import NO_ACCELERATOR
 from trainlaunch.job.ceilings import Policy
 from trainlaunch.job.reserved import KUEUE_QUEUE_LABEL
 from trainlaunch.kinds import POD, TRAIN_JOB, TRAINING_RUNTIME, Kind, Part
-from trainlaunch.policy.annotation_demands import PRIORITY_LABEL
-from trainlaunch.policy.demands import POD_TOKENS, POD_VOLUMES, absolute
+from trainlaunch.policy.demands import POD_TOKENS, POD_VOLUMES, PRIORITY_LABEL, absolute
 from trainlaunch.policy.gpus_in_cel import counted_gpus, gpu_rules
 from trainlaunch.policy.objects_in_cel import (
     ALL_CONTAINERS,

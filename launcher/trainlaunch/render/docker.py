@@ -5,10 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import NamedTuple
 
-from trainlaunch.container.container import container_of
+from trainlaunch.container.container import container_of, taken_name
 from trainlaunch.container.paths import has_relative_bind, host_source
-from trainlaunch.container.secrets import mounted_secrets, secret_mounts
-from trainlaunch.container.taken_name import taken_name
+from trainlaunch.container.secret_delivery import mounted_secrets, secret_mounts
 from trainlaunch.plan.launch_plan import LaunchPlan
 from trainlaunch.render.engine_flags import docker_mount, limit_flags
 from trainlaunch.render.header import header_lines

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from trainlaunch.container.devices import gpu_devices
+from trainlaunch.container.engine_options import gpu_devices
 from trainlaunch.diagnostics import Diagnostic
 from trainlaunch.plan.launch_plan import LaunchPlan
 

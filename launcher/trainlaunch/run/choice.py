@@ -8,8 +8,8 @@ from typing import NamedTuple, Protocol, TypeVar
 
 from trainlaunch.diagnostics import Diagnostic
 from trainlaunch.errors import UsageError
+from trainlaunch.sanitize import one_line
 from trainlaunch.units import counted
-from trainlaunch.visible import one_line
 
 LEAST_PREFIX = 4
 MOST_LISTED = 10

@@ -9,9 +9,9 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from trainlaunch.errors import LaunchError
-from trainlaunch.plan.inside import WORKERS
+from trainlaunch.plan.instrumentation import WORKERS
 from trainlaunch.plan.launch_plan import LaunchPlan, SharedMemory
-from trainlaunch.plan.planned import Planned
+from trainlaunch.plan.plan_label import Planned
 from trainlaunch.run.backend import Chunk, Peak, Say, ShmReading, Started
 from trainlaunch.run.evidence import TAIL_BYTES
 from trainlaunch.run.measured import highest, peak_of

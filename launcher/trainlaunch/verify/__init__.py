@@ -8,7 +8,7 @@ from pathlib import Path
 from trainlaunch.diagnostics import Diagnostic
 from trainlaunch.errors import RenderingDisagrees
 from trainlaunch.plan.launch_plan import LaunchPlan
-from trainlaunch.verify.reread import expected, reread
+from trainlaunch.verify.plain import expected, reread
 
 __all__ = ["verified", "verify"]
 
@@ -28,7 +28,7 @@ def verify(plan: LaunchPlan, text: str, *, base: Path | None = None) -> None:
     for a patch of the job that changes what the plan decided.
     """
     if plan.job.patch is not None:
-        from trainlaunch.verify.patched import without_patch  # few jobs have one
+        from trainlaunch.verify.patch_proof import without_patch  # few jobs have one
 
         text = without_patch(plan, text, base=base)
     differences = tuple(_differences(plan, text, base))

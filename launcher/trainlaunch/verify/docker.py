@@ -6,15 +6,15 @@ import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from trainlaunch.container.container import taken_name
 from trainlaunch.container.paths import has_relative_bind, host_source
-from trainlaunch.container.secrets import mounted_secrets, passed_secrets
-from trainlaunch.container.taken_name import taken_name
+from trainlaunch.container.secret_delivery import mounted_secrets, passed_secrets
 from trainlaunch.formats.docker.read import read_docker_run
-from trainlaunch.formats.docker.words import statements
+from trainlaunch.formats.docker.shell_lexer import statements
 from trainlaunch.formats.workload import Known, MountPoint, Workload
 from trainlaunch.plan.launch_plan import LaunchPlan
+from trainlaunch.verify.expected_workload import engine_workload
 from trainlaunch.verify.plain import absolute
-from trainlaunch.verify.planned import engine_workload
 
 _INTO_ITS_FOLDER = (("cd", "--", '<$(dirname -- "$0")>', "<||>"), ("exit", "125"))
 _READING = "<$(>"  # stands before the words of a command whose output a variable takes

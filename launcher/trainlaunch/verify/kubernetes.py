@@ -13,7 +13,7 @@ from trainlaunch.job.reserved import KUEUE_QUEUE_LABEL
 from trainlaunch.kinds import objects
 from trainlaunch.plan.launch_plan import LaunchPlan
 from trainlaunch.verify.plain import PLANNED
-from trainlaunch.yamltree.documents import Mapping, Node, Sequence, documents
+from trainlaunch.yamltree.tolerant import Mapping, Node, Sequence, documents
 
 _ENTRY = "container.env."
 _NAMELESS = re.compile(r"container\.env\.\d+|pod\.volumes\.\d+|pod\.\w+\[\d+\]")

@@ -5,17 +5,20 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any, TypeVar
 
-from trainlaunch.formats.compose.command import read_argv
-from trainlaunch.formats.compose.environment import read_environment, read_labels
-from trainlaunch.formats.compose.extends import Files, extended, no_files, services_of
-from trainlaunch.formats.compose.layers import Layers, flat, items_of
-from trainlaunch.formats.compose.mounts import read_mounts
-from trainlaunch.formats.compose.process import read_health, read_seconds, read_ulimits
+from trainlaunch.formats.compose.layers import Files, Layers, extended, flat, items_of, no_files, services_of
+from trainlaunch.formats.compose.mounts import read_mounts, read_shm
+from trainlaunch.formats.compose.process import (
+    read_argv,
+    read_environment,
+    read_health,
+    read_labels,
+    read_seconds,
+    read_ulimits,
+)
 from trainlaunch.formats.compose.resources import read_resources
-from trainlaunch.formats.compose.shm import read_shm
 from trainlaunch.formats.compose.values import known, plain, read_bool, read_string, spelled
 from trainlaunch.formats.workload import ABSENT, SIZE, Shm, Unknown, Value, Workload
-from trainlaunch.yamltree.documents import Documents, Mapping, Node, Scalar, documents
+from trainlaunch.yamltree.tolerant import Documents, Mapping, Node, Scalar, documents
 
 T = TypeVar("T")
 

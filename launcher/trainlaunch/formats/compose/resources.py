@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, TypeVar
 from trainlaunch.formats.compose.layers import Layers, items_of
 from trainlaunch.formats.compose.values import ignored_size, known, plain, read_cpus, read_size, read_string, unknown
 from trainlaunch.formats.workload import GpuRequest, Known, Unknown, Value, stated
-from trainlaunch.yamltree.documents import Mapping, Node, Scalar, Sequence
+from trainlaunch.yamltree.tolerant import Mapping, Node, Scalar, Sequence
 
 T = TypeVar("T")
 
@@ -139,7 +139,7 @@ def _by_runtime(service: Layers) -> Value[GpuRequest]:
     node = service.get("runtime")
     if node is None or stated(read_string(node)) != "nvidia":
         return None
-    from trainlaunch.formats.compose.environment import read_environment  # few services have a runtime
+    from trainlaunch.formats.compose.process import read_environment  # few services have a runtime
 
     visible = read_environment(service).env.get("NVIDIA_VISIBLE_DEVICES")
     if not isinstance(visible, Known):

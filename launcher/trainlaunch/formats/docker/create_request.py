@@ -10,9 +10,8 @@ from typing import Any
 
 from trainlaunch.formats.docker import table
 from trainlaunch.formats.docker.line import Line
-from trainlaunch.formats.docker.mounts import mount_fields
 from trainlaunch.formats.docker.table import FLAGS
-from trainlaunch.formats.docker.values import cpu_thousandths, gpu_request, ulimit
+from trainlaunch.formats.docker.values import cpu_thousandths, gpu_request, mount_fields, ulimit
 from trainlaunch.formats.engine_values import engine_bytes, engine_seconds
 
 _PORT = re.compile(r"(?:(?:([0-9.]+):)?([0-9]*):)?([0-9]+)(?:/(tcp|udp|sctp))?")

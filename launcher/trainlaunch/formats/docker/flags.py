@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from trainlaunch.diagnostics import Report, Span
 from trainlaunch.formats.docker.table import ALIASES, FLAGS, SHORT, SWITCHES
-from trainlaunch.yamltree.source import Scalar, SequenceNode
+from trainlaunch.yamltree.strict import Scalar, SequenceNode
 
 
 class Flag(NamedTuple):
@@ -41,7 +41,7 @@ class Flag(NamedTuple):
     @property
     def mount_fields(self) -> dict[str, str]:
         """The fields of a --mount; none for any other flag, and where docker couldn't read them."""
-        from trainlaunch.formats.docker.mounts import mount_fields  # few jobs have one
+        from trainlaunch.formats.docker.values import mount_fields  # few jobs have one
 
         try:
             return mount_fields(self.value or "") if self.name == "mount" else {}

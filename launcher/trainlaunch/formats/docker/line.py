@@ -7,8 +7,8 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
+from trainlaunch.formats.docker.shell_lexer import Operator, Word, tokens
 from trainlaunch.formats.docker.table import ALIASES, FLAGS, PODMAN_SWITCHES, PODMAN_VALUES, SHORT, SWITCHES
-from trainlaunch.formats.docker.words import Operator, Word, tokens
 
 PROGRAMS = frozenset({"docker", "podman", "nvidia-docker", "nerdctl"})
 # Programs and words of a shell behind which another command stands.

@@ -6,9 +6,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from trainlaunch.formats.docker import table
-from trainlaunch.formats.docker.given import Source
 from trainlaunch.formats.docker.line import Given, Line, run_lines
-from trainlaunch.formats.docker.placed_mounts import mounts_of, shm_of
+from trainlaunch.formats.docker.placed_values import Source, mounts_of, shm_of
 from trainlaunch.formats.docker.table import FLAGS, REPEATED
 from trainlaunch.formats.docker.values import FALSE, TRUE, cpu_thousandths, gpu_request, ulimit, whole_number
 from trainlaunch.formats.engine_values import engine_bytes, engine_seconds

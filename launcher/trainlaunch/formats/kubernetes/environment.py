@@ -1,13 +1,17 @@
-"""The variables of a container, and the texts that refer to them."""
+"""The variables of a container, and the texts that refer to them, `$(NAME)` undone as the kubelet does it."""
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterator
+from collections.abc import Mapping as ReadOnly
 from typing import NamedTuple
 
-from trainlaunch.formats.kubernetes.expansion import expanded, references
 from trainlaunch.formats.kubernetes.fields import Fields, is_null, templated, text_of, unknown
 from trainlaunch.formats.workload import Known, Unknown, Value
-from trainlaunch.yamltree.documents import Mapping, Node, Sequence
+from trainlaunch.yamltree.tolerant import Mapping, Node, Sequence
+
+_DOLLAR = re.compile(r"\$(?:(\$)|\(([^)]*)(\))?)")  # a reference that nothing closes reaches to the end
 
 
 class Environment(NamedTuple):
@@ -133,3 +137,24 @@ def words(node: Node | None, env: Environment, *, final: bool) -> Value[tuple[st
         found.append(text)
     start, end = min(each.start for each in node.items), max(each.end for each in node.items)
     return Known(tuple(found), node.source.text[start:end], node.source.span(start, end))
+
+
+def expanded(text: str, variables: ReadOnly[str, str]) -> str:
+    """Return `text` as the kubelet passes it on: `$$` is one dollar anywhere, `$(NAME)` its value if it has one.
+
+    Values are put in as they are and not expanded again.
+    """
+    if "$" not in text:
+        return text
+
+    def read(match: re.Match[str]) -> str:
+        return variables.get(match[2], match[0]) if match[3] else match[0].replace("$$", "$")
+
+    return _DOLLAR.sub(read, text)
+
+
+def references(text: str) -> Iterator[str]:
+    """Yield the name in each `$(NAME)`, whether or not it is a variable."""
+    for match in _DOLLAR.finditer(text):
+        if match[3]:
+            yield match[2]

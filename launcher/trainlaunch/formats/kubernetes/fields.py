@@ -7,8 +7,8 @@ from typing import TypeVar
 
 from trainlaunch.formats.quantities import parse_milli_quantity, parse_quantity, quantity_text
 from trainlaunch.formats.workload import Known, Unknown, Value
-from trainlaunch.yamltree.documents import Mapping, Node, Scalar
 from trainlaunch.yamltree.scalars import value_of
+from trainlaunch.yamltree.tolerant import Mapping, Node, Scalar
 
 T = TypeVar("T")
 

@@ -11,19 +11,16 @@ from trainlaunch.container.preflight import preflight_text
 from trainlaunch.diagnostics import Diagnostic
 from trainlaunch.errors import JobFileRejected
 from trainlaunch.formats.workload import Workload
-from trainlaunch.init.takeover import loaders, prove, rendered
+from trainlaunch.init.job_text import resource, scalar
+from trainlaunch.init.takeover import loader_guesses, prove, rendered
 from trainlaunch.init.takeover.choose import Found, choose
-from trainlaunch.init.takeover.container import take_container
-from trainlaunch.init.takeover.draft import Draft, empty, word
-from trainlaunch.init.takeover.engine import name_volumes, take_flags, take_keys, without_unclear
-from trainlaunch.init.takeover.own_pod import take_own_pod
-from trainlaunch.init.takeover.pod import take_pod
-from trainlaunch.init.takeover.process import take_process
+from trainlaunch.init.takeover.container_fields import take_container, take_process
+from trainlaunch.init.takeover.engine_fields import name_volumes, take_flags, take_keys, without_unclear
+from trainlaunch.init.takeover.job_draft import Draft, empty, text_of, word
+from trainlaunch.init.takeover.pod_fields import take_own_pod, take_pod
 from trainlaunch.init.takeover.prologue import Wrapped, wrapped, wrapped_words
-from trainlaunch.init.takeover.write import text_of
-from trainlaunch.init.text import resource, scalar
 from trainlaunch.plan.launch_plan import LaunchPlan
-from trainlaunch.plan.planned import planned_of
+from trainlaunch.plan.plan_label import planned_of
 
 __all__ = ["Taken", "take_over"]
 
@@ -104,8 +101,8 @@ def _without_guards(rest: Mapping[str, object]) -> dict[str, object]:
 
 def _give_back(draft: Draft, own: Workload, plan: Wrapped) -> None:
     """State the DataLoaders whose plan says the same as the rendering; the nearest where none does."""
-    best: tuple[int, loaders.Guess] | None = None
-    for guess in loaders.guesses(plan, rendered.planned(own)):
+    best: tuple[int, loader_guesses.Guess] | None = None
+    for guess in loader_guesses.guesses(plan, rendered.planned(own)):
         tried = draft._replace(fields={**draft.fields, "data_loader": guess.data_loader, "shm_extra": guess.shm_extra})
         try:
             made = prove.plan_of(tried)

@@ -8,12 +8,11 @@ from trainlaunch.diagnostics import Diagnostic, Severity, Span
 from trainlaunch.errors import JobFileRejected
 from trainlaunch.formats.workload import stated
 from trainlaunch.job.reserved import KUBERNETES_LABEL_PREFIX, LABEL_PREFIX
-from trainlaunch.lint.judge import MOST_BYTES, lint_bytes
-from trainlaunch.lint.kinds import TEMPLATE, Kind
-from trainlaunch.lint.read import Broken, read_text
+from trainlaunch.lint.file_kinds import TEMPLATE, Kind
+from trainlaunch.lint.linter import MOST_BYTES, lint_bytes
+from trainlaunch.lint.text_reader import Broken, read_text
 from trainlaunch.render.header import read_header
-from trainlaunch.rules.written.commands import is_training
-from trainlaunch.rules.written.model import (
+from trainlaunch.rules.sources.source_text import (
     DOCKERFILE,
     ECS,
     SAGEMAKER,
@@ -22,6 +21,7 @@ from trainlaunch.rules.written.model import (
     SourceContainer,
     SourceText,
 )
+from trainlaunch.rules.sources.training_commands import is_training
 from trainlaunch.targets import TEXTS
 
 _FIX = "name a text with a docker run line, a Compose service or a pod; for a script: `trainlaunch init train.py`"

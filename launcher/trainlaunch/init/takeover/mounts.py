@@ -7,10 +7,10 @@ import posixpath
 import re
 from typing import Any
 
-from trainlaunch.formats.docker.placed_mounts import UNREAD
+from trainlaunch.formats.docker.placed_values import UNREAD
 from trainlaunch.formats.engine_values import is_shm
 from trainlaunch.formats.workload import Known, MountPoint, Unknown
-from trainlaunch.init.takeover.draft import Draft
+from trainlaunch.init.takeover.job_draft import Draft
 from trainlaunch.job.reserved import SECRETS_FOLDER
 
 _HERE = re.compile(r"""["']?(?:\$PWD|\$\{PWD\}|\$\(pwd\)|`pwd`|\$\{localWorkspaceFolder\}|\$CI_PROJECT_DIR)["']?""")

@@ -9,9 +9,8 @@ from typing import Any
 
 from trainlaunch.diagnostics import Diagnostic
 from trainlaunch.errors import JobFileRejected
-from trainlaunch.init.takeover.draft import Draft, example_image
-from trainlaunch.init.takeover.write import text_of
-from trainlaunch.job.read import read_job
+from trainlaunch.init.takeover.job_draft import Draft, example_image, text_of
+from trainlaunch.job.reading.job_reader import read_job
 from trainlaunch.plan.launch_plan import LaunchPlan
 from trainlaunch.rules import check_plan, plan_job
 

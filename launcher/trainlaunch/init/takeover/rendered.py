@@ -7,16 +7,16 @@ import re
 from pathlib import Path
 from typing import Any
 
-from trainlaunch.container.rendezvous import VARIABLE as RENDEZVOUS
-from trainlaunch.container.shutdown import VARIABLE as SHUTDOWN
-from trainlaunch.container.shutdown import seconds_for_ranks as shutdown_seconds
+from trainlaunch.container.container import VARIABLE as RENDEZVOUS
+from trainlaunch.container.job_variables import VARIABLE as SHUTDOWN
+from trainlaunch.container.job_variables import seconds_for_ranks as shutdown_seconds
 from trainlaunch.formats.workload import GpuRequest, Known, MountPoint, Value, Workload, stated
-from trainlaunch.init.takeover.container import take_container
-from trainlaunch.init.takeover.draft import Draft, flow, word
+from trainlaunch.init.takeover.container_fields import take_container
+from trainlaunch.init.takeover.job_draft import Draft, flow, word
 from trainlaunch.init.takeover.prologue import Wrapped, wrapped
 from trainlaunch.job.reserved import CLUSTER_HOME, KUBERNETES_LABEL_PREFIX, LABEL_PREFIX, SECRETS_FOLDER
 from trainlaunch.job.spec import secret_path
-from trainlaunch.plan.planned import LABEL, Planned, planned_from
+from trainlaunch.plan.plan_label import LABEL, Planned, planned_from
 from trainlaunch.plan.ranks import SCRIPT_ARGV, SCRIPT_NAME
 from trainlaunch.targets import TARGETS
 from trainlaunch.units import format_duration, format_size, parse_duration

@@ -6,8 +6,8 @@ import re
 import shlex
 
 from trainlaunch.job.fields.types import Type, spell
-from trainlaunch.job.values.scalars import article_of, quoted
-from trainlaunch.yamltree.source import MappingNode, Node, Scalar, SequenceNode
+from trainlaunch.job.values.scalar_reader import article_of, quoted
+from trainlaunch.yamltree.strict import MappingNode, Node, Scalar, SequenceNode
 
 _WITHOUT_QUOTES = re.compile(r"[A-Za-z_./][\w./=-]*|--?[\w=./-]+")
 _LONGEST_LIST = 20  # items; a longer list is not written out again

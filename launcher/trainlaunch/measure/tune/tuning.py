@@ -18,7 +18,7 @@ from trainlaunch.measure.tune.limit import limit_of
 from trainlaunch.measure.tune.result import Tuned, best_of
 from trainlaunch.measure.tune.space import Limited, PlanWith, threads_by_workers
 from trainlaunch.measure.tune.trial import Trial, TunedLoader
-from trainlaunch.plan.inside import TUNE
+from trainlaunch.plan.instrumentation import TUNE
 from trainlaunch.plan.launch_plan import LaunchPlan
 from trainlaunch.units import format_duration
 

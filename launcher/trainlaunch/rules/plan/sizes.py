@@ -6,10 +6,10 @@ from collections.abc import Iterator
 
 from trainlaunch.diagnostics import Severity
 from trainlaunch.plan.launch_plan import LaunchPlan
-from trainlaunch.plan.measured import measuring_command
-from trainlaunch.plan.memory import CHARGED, enough_memory
+from trainlaunch.plan.lock_overrides import measuring_command
+from trainlaunch.plan.memory_and_files import CHARGED, enough_memory
 from trainlaunch.plan.shared_memory import WHEN_FULL, Workers, container_need, size_for_all_epochs
-from trainlaunch.plan.workers import allowed_workers
+from trainlaunch.plan.worker_counts import allowed_workers
 from trainlaunch.rules.base.rule import Problem, plan_rule
 from trainlaunch.units import MIB, counted, format_size, human_size, round_up
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from trainlaunch.diagnostics import Severity
 from trainlaunch.plan.launch_plan import LaunchPlan
-from trainlaunch.plan.names import LONGEST_NAME, longest_cluster_name, shortened
+from trainlaunch.plan.target_names import LONGEST_NAME, longest_cluster_name, shortened
 from trainlaunch.rules.base.rule import Problem, plan_rule
 from trainlaunch.units import format_duration
 

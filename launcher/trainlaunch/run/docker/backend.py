@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from trainlaunch.errors import TargetUnavailable
 from trainlaunch.job.reserved import LABEL_PREFIX
 from trainlaunch.plan.launch_plan import LaunchPlan
-from trainlaunch.plan.names import node_names
+from trainlaunch.plan.target_names import node_names
 from trainlaunch.run.at_once import at_once
 from trainlaunch.run.backend import Position, Say, Session, ShmReading, Started
 from trainlaunch.run.docker.attached import AttachedSession

@@ -6,10 +6,10 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from trainlaunch.committed.lock import ImageFacts
+from trainlaunch.committed.lock_writer import ImageFacts
 from trainlaunch.diagnostics import Diagnostic, Span
 from trainlaunch.errors import TargetUnavailable
-from trainlaunch.job.building.lock import DIGEST
+from trainlaunch.job.reading.lock_reader import DIGEST
 from trainlaunch.run.docker.client import Engine
 from trainlaunch.run.docker.image import IMAGE, inspect_image
 

@@ -10,8 +10,8 @@ from typing import Any
 
 from trainlaunch.container.preflight import has_a_front
 from trainlaunch.job.reserved import LABEL_PREFIX, SECRETS_FOLDER
-from trainlaunch.plan.planned import LABEL as PLAN_LABEL
-from trainlaunch.plan.planned import planned_from, whole_number
+from trainlaunch.plan.plan_label import LABEL as PLAN_LABEL
+from trainlaunch.plan.plan_label import planned_from, whole_number
 from trainlaunch.run.backend import Started
 from trainlaunch.run.gpus_held import GPUS, held_in
 from trainlaunch.run.owner import MEASURES, OWNER_KEY

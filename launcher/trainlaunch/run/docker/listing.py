@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from trainlaunch.job.reserved import LABEL_PREFIX
-from trainlaunch.plan.planned import whole_number
+from trainlaunch.plan.plan_label import whole_number
 from trainlaunch.run.docker.client import Engine
 from trainlaunch.run.timestamps import SECOND, rfc3339
 

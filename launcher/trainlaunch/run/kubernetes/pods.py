@@ -10,8 +10,8 @@ from trainlaunch.container.preflight import has_a_front
 from trainlaunch.formats.quantities import bytes_of
 from trainlaunch.job.reserved import KUBERNETES_LABEL_PREFIX
 from trainlaunch.kinds import JOB_SET
-from trainlaunch.plan.planned import LABEL as PLAN_LABEL
-from trainlaunch.plan.planned import Planned, planned_from, whole_number
+from trainlaunch.plan.plan_label import LABEL as PLAN_LABEL
+from trainlaunch.plan.plan_label import Planned, planned_from, whole_number
 from trainlaunch.run.timestamps import seconds
 
 INDEX_LABELS = ("batch.kubernetes.io/job-completion-index", "jobset.sigs.k8s.io/job-global-index")
