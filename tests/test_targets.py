@@ -21,7 +21,7 @@ from tests.conftest import ROOT
 from tests.jobs import plan_with, write_job
 
 MOST_FILES_THAT_COMPARE_NAMES = 6
-FAKE = Target("fake", file_name="{name}.fake", one_node="a fake has one node")
+FAKE = Target("fake", file_name="{name}.fake", multi_node_unsupported="a fake has one node")
 # A process of its own: the table of fields is made from the records when it is first imported.
 WITH_FAKE = """
 import sys, types

@@ -12,23 +12,23 @@ _KEPT = frozenset("\n\t")
 _COMMAND = re.compile(r"^([^\S\n]*):(?=:)|#(?=#(?:\[|vso\[|teamcity\[))", re.MULTILINE)
 
 
-class Visible(str):
+class SafeText(str):
     """Text that is fit to be shown as it stands; its colours are ours."""
 
     __slots__ = ()
 
 
-def visible(text: str) -> Visible:
-    """Return a text, of one line or several, with what is not to be obeyed spelled out; one that is Visible stays."""
-    if isinstance(text, Visible):
+def sanitize(text: str) -> SafeText:
+    """Return a text, of one line or several, with what is not to be obeyed spelled out; SafeText stays as it is."""
+    if isinstance(text, SafeText):
         return text
     plain = text if text.isprintable() else "".join(each if _shows(each) else escaped(each) for each in text)
-    return Visible(_COMMAND.sub(_spelled, plain) if "::" in plain or "##" in plain else plain)
+    return SafeText(_COMMAND.sub(_spelled, plain) if "::" in plain or "##" in plain else plain)
 
 
-def one_line(text: str) -> Visible:
+def one_line(text: str) -> SafeText:
     """Return a text as it may stand within a line of ours: ends of lines and tabs are spelled out too."""
-    return Visible(visible(text.replace("\n", "\\n").replace("\t", "\\t")))
+    return SafeText(sanitize(text.replace("\n", "\\n").replace("\t", "\\t")))
 
 
 def escaped(character: str) -> str:

@@ -18,7 +18,7 @@ from trainlaunch.job.fields.table import JOB, child, default, rows
 from trainlaunch.job.reading.job_reader import read_job
 from trainlaunch.job.spec import Gpus
 from trainlaunch.job.values.value_reader import ValueReader
-from trainlaunch.yamltree.strict import Scalar, parse_yaml
+from trainlaunch.yamltree.strict import ScalarNode, parse_yaml
 
 from tests.job.test_valid_jobs import FILES as VALID
 
@@ -174,7 +174,7 @@ def test_defaults_read_back_as_themselves() -> None:
         if field.default is None or isinstance(field.default, (dict, tuple)) or "[" in path or "NAME" in path:
             continue
         node = parse_yaml(field.default_text, "default", Report())
-        assert isinstance(node, Scalar)
+        assert isinstance(node, ScalarNode)
         report = Report()
         found = ValueReader(report).read(field.type, node, path)
         assert not report.sorted(), path

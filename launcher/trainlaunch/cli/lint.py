@@ -95,12 +95,12 @@ def run(args: argparse.Namespace, streams: Streams) -> int:
 
 def _linted(args: argparse.Namespace, groups: tuple[str, ...], reach: Reach) -> Iterator[Linted]:
     from trainlaunch.lint.files import files_of
-    from trainlaunch.lint.linter import MOST_BYTES, lint_bytes, lint_file, unopened
+    from trainlaunch.lint.linter import MAX_BYTES, lint_bytes, lint_file, unopened
 
     handed = dict.fromkeys(str(each) for each in args.paths if is_handed(str(each)))
     for name in handed:
         with open_named(name, name) as file:
-            yield lint_bytes(file.read(MOST_BYTES + 1), "-", args.kind, groups, _policy(Path(), args.policy, reach))
+            yield lint_bytes(file.read(MAX_BYTES + 1), "-", args.kind, groups, _policy(Path(), args.policy, reach))
     named = [each for each in args.paths if str(each) not in handed]
     for path in named:
         if not path.exists():

@@ -18,7 +18,7 @@ from trainlaunch.cli.report import as_json, document
 from trainlaunch.cli.streams import Streams
 from trainlaunch.container.job_variables import USUAL, shutdown_timeout
 from trainlaunch.diagnostics import Severity
-from trainlaunch.job.ceilings import Given
+from trainlaunch.job.ceilings import PolicyValue
 from trainlaunch.job.measured_values import KIND
 from trainlaunch.job.spec import Origin
 from trainlaunch.plan.cpu_budget import alike
@@ -129,7 +129,7 @@ def _policy_rows(plan: LaunchPlan) -> Iterator[tuple[str, str, str, str]]:
             yield each.field, shorten(each.value), what, _place(plan, each)
 
 
-def _place(plan: LaunchPlan, given: Given) -> str:
+def _place(plan: LaunchPlan, given: PolicyValue) -> str:
     """Return where a given value stands: its origin, or the file that added it to a list that the job states."""
     origin = plan.job.origin(given.field)
     return str(origin) if origin.kind in {"policy", "profile"} else f"{given.file} (added to {origin})"

@@ -13,7 +13,7 @@ from trainlaunch.cli.report import headline, help_line, parts
 from trainlaunch.cli.run_argument import say_once
 from trainlaunch.cli.streams import Streams
 from trainlaunch.errors import EXIT_BEFORE_START
-from trainlaunch.sanitize import Visible, one_line, visible
+from trainlaunch.sanitize import SafeText, one_line, sanitize
 from trainlaunch.units import human_size
 
 if TYPE_CHECKING:
@@ -108,9 +108,9 @@ def say_diagnoses(evidence: Evidence, streams: Streams, line: Callable[[str], No
 def framed_diagnosis(diagnosis: Diagnosis, seen_as: Look) -> str:
     """Return a diagnosis in the frame that errors have."""
     sure = "" if diagnosis.confidence == "certain" else f" ({diagnosis.confidence})"
-    told = {"saw": shown(diagnosis.saw), "fix": visible(diagnosis.fix)}
+    told = {"saw": shown(diagnosis.saw), "fix": sanitize(diagnosis.fix)}
     head = headline("cause", diagnosis.code, f"{diagnosis.sentence}{sure}", seen_as)
-    return Visible("\n".join([head, *parts(told, seen_as), help_line(diagnosis.code)]))
+    return SafeText("\n".join([head, *parts(told, seen_as), help_line(diagnosis.code)]))
 
 
 def bare_evidence(evidence: Evidence) -> str:

@@ -16,7 +16,7 @@ from trainlaunch.committed.comparison import (
     CURRENT,
     DIFFERS,
     HEAD,
-    MOST_BYTES,
+    MAX_BYTES,
     REJECTED,
     Checked,
     bad_header,
@@ -26,12 +26,12 @@ from trainlaunch.committed.comparison import (
     no_longer_renders,
     no_rendering,
     of_newer_format,
-    of_one,
     older_format,
+    review_file,
     unreadable,
 )
 from trainlaunch.committed.job_files import is_job
-from trainlaunch.committed.render_jobs import shared_out
+from trainlaunch.committed.render_jobs import parallel_map
 from trainlaunch.container.name_hash import RENDERING_FORMAT
 from trainlaunch.diagnostics import Diagnostic, Severity
 from trainlaunch.errors import JobFileRejected, UsageError
@@ -55,7 +55,7 @@ RENDERINGS_PER_PROCESS = 150  # fewer than these cost less than the start of a p
 RENDERINGS_PER_CHUNK = 48  # a multiple of the targets, whose renderings of one job then share a parsed file mostly
 
 
-class Found(NamedTuple):
+class RenderingFiles(NamedTuple):
     """The files that hold a rendering, ordered by job file, and the `others` of their endings in the same folders.
 
     `unread` are warnings about links that lead elsewhere.
@@ -66,7 +66,7 @@ class Found(NamedTuple):
     unread: list[Diagnostic]
 
 
-def find_renderings(paths: Iterable[Path], *, reach: Reach = ITS_OWN) -> Found:
+def find_renderings(paths: Iterable[Path], *, reach: Reach = ITS_OWN) -> RenderingFiles:
     """Return the files that hold a rendering: `paths` themselves, and those in folders below them.
 
     Links to folders are not entered, nor hidden ones but HIDDEN; only regular files are read there. Raises UsageError
@@ -98,7 +98,7 @@ def find_renderings(paths: Iterable[Path], *, reach: Reach = ITS_OWN) -> Found:
                 others.append(each)
     if problems:
         raise UsageError(problems)
-    return Found(sorted(found, key=lambda path: (found[path], str(path))), others, unread)
+    return RenderingFiles(sorted(found, key=lambda path: (found[path], str(path))), others, unread)
 
 
 def _files_below(folder: Path, problems: list[Diagnostic]) -> Iterator[Path]:
@@ -128,7 +128,7 @@ def _job_file(path: Path) -> str | None:
 def compare_all(paths: Sequence[Path], *, policy: Path | None = None, reach: Reach = ITS_OWN) -> Iterator[Checked]:
     """Yield how each rendering compares, in order; many of them are shared out among the CPUs of this process."""
     compare = functools.partial(compared, policy=policy, reach=reach)
-    yield from shared_out(compare, paths, per_process=RENDERINGS_PER_PROCESS, chunk=RENDERINGS_PER_CHUNK)
+    yield from parallel_map(compare, paths, per_process=RENDERINGS_PER_PROCESS, chunk=RENDERINGS_PER_CHUNK)
 
 
 def compared(path: Path, *, policy: Path | None = None, reach: Reach = ITS_OWN) -> Checked:
@@ -140,7 +140,7 @@ def compared(path: Path, *, policy: Path | None = None, reach: Reach = ITS_OWN) 
     if led:
         return Checked(path, REJECTED, findings=(led,))
     try:
-        data = read_regular(path, MOST_BYTES)
+        data = read_regular(path, MAX_BYTES)
         text = data.decode(errors="replace")
         if is_own_kustomization(path, text):
             return _compared_kustomization(path, text)
@@ -164,7 +164,7 @@ def compared(path: Path, *, policy: Path | None = None, reach: Reach = ITS_OWN) 
         return replace(checked, status=REJECTED, findings=errors)
     policies = plan.job.policy.files if plan.job.policy else ()
     checked = replace(checked, policies=policies, name=plan.job.name)
-    said = (*(each for each in findings if each.severity is Severity.WARNING), *of_one(checked))
+    said = (*(each for each in findings if each.severity is Severity.WARNING), *review_file(checked))
     if now.encode() == data:
         return replace(checked, findings=said)
     finding = older_format(checked) if checked.outdated else differs(checked, text, now)

@@ -18,7 +18,7 @@ from trainlaunch.repository.root import Reach
 from trainlaunch.targets import KUBERNETES
 
 HEAD = 4096  # bytes of a file in which its header starts
-MOST_BYTES = 4 * 1024 * 1024  # of a rendering; its code is one ConfigMap of at most 1 MiB
+MAX_BYTES = 4 * 1024 * 1024  # of a rendering; its code is one ConfigMap of at most 1 MiB
 CURRENT, DIFFERS, REJECTED = "current", "differs", "rejected"
 
 _OURS = re.compile(rf'"?(?:{re.escape(KUBERNETES_LABEL_PREFIX)}job|{re.escape(LABEL_PREFIX)}job)"?\s*[:=]')
@@ -156,7 +156,7 @@ def without_header(path: Path) -> Diagnostic | None:
         head = file.read(HEAD).decode(errors="replace")
         if HEADER_START in head:
             return None
-        text = head + file.read(MOST_BYTES).decode(errors="replace")
+        text = head + file.read(MAX_BYTES).decode(errors="replace")
     below = text.find(HEADER_START)
     if below < 0 and not _OURS.search(text):
         return None
@@ -171,7 +171,7 @@ def without_header(path: Path) -> Diagnostic | None:
     )
 
 
-def of_one(checked: Checked) -> Iterator[Diagnostic]:
+def review_file(checked: Checked) -> Iterator[Diagnostic]:
     """Yield what is to be said of one rendering's header."""
     if checked.header is None:
         return
@@ -188,7 +188,7 @@ def of_one(checked: Checked) -> Iterator[Diagnostic]:
         )
 
 
-def of_all(found: Sequence[Checked]) -> Iterator[Diagnostic]:
+def review_all(found: Sequence[Checked]) -> Iterator[Diagnostic]:
     """Yield what is to be said of renderings together: two job files that have one name for one target."""
     first: dict[tuple[str, str], Checked] = {}
     for each in found:

@@ -15,7 +15,7 @@ from trainlaunch.yamltree.text_file import read_at_most
 
 _SUFFIXES = (".yaml", ".yml")
 _KEY = re.compile(r"^([A-Za-z_][A-Za-z0-9_]*)[ \t]*:(?:[ \t]|$)", re.MULTILINE)
-_MOST_BYTES = 1024 * 1024
+_MAX_BYTES = 1024 * 1024
 _FIELDS = frozenset(each.name for each in JOB.fields)
 # A text of another kind has some of these beside a name; a job has fields of ours that they don't have.
 _OTHERS = frozenset({"apiVersion", "services", "jobs", "on", "runs", "steps", "repos", "hooks", "version"})
@@ -55,7 +55,7 @@ def is_job(path: Path) -> bool:
     """Return whether a file has a job's keys; one with a mistake in it, or closed to us, is one all the same."""
     try:
         with open_regular(path) as file:
-            text = read_at_most(file, _MOST_BYTES).decode(errors="replace")
+            text = read_at_most(file, _MAX_BYTES).decode(errors="replace")
     except OSError:
         return True  # it is said where it is read as a job, and stops no other
     keys = set(_KEY.findall(text))

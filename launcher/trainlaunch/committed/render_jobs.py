@@ -27,7 +27,7 @@ One = TypeVar("One")
 Made = TypeVar("Made")
 
 
-class Asked(NamedTuple):
+class RenderOptions(NamedTuple):
     """How jobs are rendered: `targets` None asks for those of the policies in force, else the job's own.
 
     `folder` takes the place of the policies' path; None leaves that to them.
@@ -51,13 +51,13 @@ class Rendered(NamedTuple):
     findings: tuple[Diagnostic, ...]
 
 
-def render_all(jobs: Sequence[Path], asked: Asked) -> Iterator[tuple[Rendered, ...]]:
+def render_all(jobs: Sequence[Path], asked: RenderOptions) -> Iterator[tuple[Rendered, ...]]:
     """Yield the texts of each job, in order; many jobs are shared out among the CPUs of this process."""
     rendered = functools.partial(of_job, asked=asked)
-    yield from shared_out(rendered, jobs, per_process=JOBS_PER_PROCESS, chunk=JOBS_PER_CHUNK)
+    yield from parallel_map(rendered, jobs, per_process=JOBS_PER_PROCESS, chunk=JOBS_PER_CHUNK)
 
 
-def of_job(job: Path, *, asked: Asked) -> tuple[Rendered, ...]:
+def of_job(job: Path, *, asked: RenderOptions) -> tuple[Rendered, ...]:
     """Return a job's texts, one for each target that is asked for."""
     targets = asked.targets
     if targets is None:
@@ -68,7 +68,7 @@ def of_job(job: Path, *, asked: Asked) -> tuple[Rendered, ...]:
     return tuple(_of_target(job, target, asked) for target in targets)
 
 
-def _of_target(job: Path, target: str, asked: Asked) -> Rendered:
+def _of_target(job: Path, target: str, asked: RenderOptions) -> Rendered:
     try:
         spec = read_job(job, target=target, sets=asked.sets, policy=asked.policy, reach=asked.reach)
         plan, findings = plan_and_findings(spec, force=asked.force)
@@ -81,7 +81,7 @@ def _of_target(job: Path, target: str, asked: Asked) -> Rendered:
     return Rendered(job, plan.target, path, text, warnings if path else (*warnings, _nowhere(job, plan.target)))
 
 
-def _path(spec: JobSpec, asked: Asked) -> Path | None:
+def _path(spec: JobSpec, asked: RenderOptions) -> Path | None:
     """Return where a text belongs, None for a target without text and where nothing says so."""
     if not is_rendered(spec.target):
         return None
@@ -112,7 +112,7 @@ def _nowhere(job: Path, target: str) -> Diagnostic:
     )
 
 
-def shared_out(
+def parallel_map(
     function: Callable[[One], Made], items: Sequence[One], *, per_process: int, chunk: int
 ) -> Iterator[Made]:
     """Yield what `function` makes of each item, in order; fewer than twice `per_process` stay in this process.

@@ -6,15 +6,15 @@ import re
 from typing import TYPE_CHECKING, NamedTuple
 
 from trainlaunch.container.kubernetes import kubernetes_name
-from trainlaunch.plan.launch_plan import LaunchPlan, once_for_plan
+from trainlaunch.plan.launch_plan import LaunchPlan, cache_last_plan
 from trainlaunch.plan.target_names import HASH_DIGITS
 
 if TYPE_CHECKING:
     from trainlaunch.job.code_folder import CodeFile, CodeFolder
 
 # What `kubectl apply` copies an object into has room for this many bytes; --server-side makes no such copy.
-MOST_APPLIED = 256 * 1024
-_LONGEST_KEY = 253
+MAX_APPLIED_BYTES = 256 * 1024
+_MAX_KEY_LENGTH = 253
 _NOT_IN_KEY = re.compile(r"[^-._a-zA-Z0-9]")
 _EXECUTABLE = 0o755
 
@@ -40,10 +40,10 @@ class CodeMap(NamedTuple):
         """Whether it is too large for the copy that `kubectl apply` keeps of it."""
         import json  # few jobs have code to bring
 
-        return len(json.dumps([self.texts, self.binary], ensure_ascii=False).encode()) > MOST_APPLIED - 8192
+        return len(json.dumps([self.texts, self.binary], ensure_ascii=False).encode()) > MAX_APPLIED_BYTES - 8192
 
 
-@once_for_plan
+@cache_last_plan
 def code_maps(plan: LaunchPlan) -> dict[int, CodeMap]:
     """Return the ConfigMap of each mount of type code by the mount's index; two of the same content are one."""
     return {index: _code_map(plan, folder) for index, folder in plan.job.code.items()}
@@ -69,7 +69,7 @@ def _code_map(plan: LaunchPlan, folder: CodeFolder) -> CodeMap:
 
 def _key(path: str, taken: set[str]) -> str:
     """Return a key that tells a reviewer the path, with a number behind it where another file has it already."""
-    plain = _NOT_IN_KEY.sub("_", path)[: _LONGEST_KEY - 8]
+    plain = _NOT_IN_KEY.sub("_", path)[: _MAX_KEY_LENGTH - 8]
     key, number = plain, 1
     while key in taken or key in {".", ".."} or key.startswith(".."):
         number += 1

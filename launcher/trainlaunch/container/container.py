@@ -10,7 +10,7 @@ from trainlaunch.container.preflight import health_text, preflight_text
 from trainlaunch.container.secret_delivery import passed_secrets, path_variables
 from trainlaunch.job.reserved import LABEL_PREFIX
 from trainlaunch.job.spec import Secret
-from trainlaunch.plan.launch_plan import LaunchPlan, once_for_plan
+from trainlaunch.plan.launch_plan import LaunchPlan, cache_last_plan
 from trainlaunch.plan.plan_label import LABEL as PLAN_LABEL
 from trainlaunch.plan.plan_label import planned_of
 from trainlaunch.plan.target_names import node_names
@@ -35,7 +35,7 @@ class Container(NamedTuple):
     health: str
 
 
-@once_for_plan
+@cache_last_plan
 def container_of(plan: LaunchPlan) -> Container:
     """Return what `plan` starts."""
     job = plan.job
@@ -73,7 +73,7 @@ def rendezvous_variables(plan: LaunchPlan) -> tuple[tuple[str, str], ...]:
     return ((VARIABLE, endpoint),)
 
 
-def taken_name(plan: LaunchPlan) -> str:
+def name_conflict_message(plan: LaunchPlan) -> str:
     """Return the sentence; a run that `up` left, ended or not, holds the name until it is removed."""
     return (
         f"the name {plan.name} is taken: trainlaunch down {plan.job.name} ends and removes a run that up left, "

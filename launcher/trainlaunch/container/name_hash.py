@@ -13,7 +13,7 @@ from trainlaunch.container.job_variables import shutdown_variables
 from trainlaunch.container.preflight import health_text, preflight_text, readiness_text
 from trainlaunch.job.patch import Operation
 from trainlaunch.kinds import KINDS, Kind, Path
-from trainlaunch.plan.launch_plan import LaunchPlan, once_for_plan
+from trainlaunch.plan.launch_plan import LaunchPlan, cache_last_plan
 from trainlaunch.plan.plan_label import planned_of
 from trainlaunch.plan.target_names import HASH_DIGITS
 
@@ -27,7 +27,7 @@ _ELSEWHERE = frozenset({
 _ELSEWHERE_ON_KUBERNETES = frozenset({"namespace", "queue", "stable_name", "cpu_limit"})
 
 
-@once_for_plan
+@cache_last_plan
 def template_hash(plan: LaunchPlan) -> str:
     """Return 8 hex digits that change with what the API server lets nobody change in the plan's kind of object."""
     job, kind = plan.job, KINDS[plan.job.kubernetes.kind]

@@ -17,11 +17,11 @@ from trainlaunch.yamltree.emitter import yaml_string
 WORKSPACE = "/workspace"
 _PLAIN = re.compile(r"[A-Za-z_/](?:[\w./@+-]|:(?=[\w]))*|-{1,2}[A-Za-z][\w-]*|\.{1,2}(?:/[\w.-]+)*", re.ASCII)
 _WORDS = re.compile(r"(?i)null|true|false|yes|no|on|off|y|n")
-_MOST_OPTIONS = 12
+_MAX_OPTIONS = 12
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class DraftOptions:
     """What the flags say, as they spell it, None where they don't.
 
     `source` is the folder of the script as the job file will name it, `program` the script as seen from there.
@@ -50,7 +50,7 @@ class Asked:
             return False
 
 
-def draft(asked: Asked, facts: ScriptFacts | None = None) -> str:
+def draft(asked: DraftOptions, facts: ScriptFacts | None = None) -> str:
     """Return a job file that `trainlaunch plan` accepts, as long as the flags' values are right."""
     tokens = token_options(facts, workers_certain=asked.workers_certain) if facts else {}
     parts = [
@@ -76,7 +76,7 @@ def _comment(text: str) -> list[str]:
     return [f"# {line}" for line in textwrap.wrap(text, 110, break_long_words=False, break_on_hyphens=False)]
 
 
-def _head(asked: Asked, facts: ScriptFacts | None) -> Iterator[str]:
+def _head(asked: DraftOptions, facts: ScriptFacts | None) -> Iterator[str]:
     read = f", drafted from {asked.program}" if facts else ""
     yield from _comment(
         f"A job file of trainlaunch{read}. `trainlaunch plan` shows what follows from it; docs/job-file.md has every "
@@ -89,7 +89,7 @@ def _head(asked: Asked, facts: ScriptFacts | None) -> Iterator[str]:
     yield f"image: {scalar(asked.image or example)}{told}"
 
 
-def _command(asked: Asked, facts: ScriptFacts | None, tokens: dict[str, list[Option]]) -> Iterator[str]:
+def _command(asked: DraftOptions, facts: ScriptFacts | None, tokens: dict[str, list[Option]]) -> Iterator[str]:
     if tokens:
         *others, last = (f"{{{token}}}" for token in tokens)
         become = (
@@ -111,19 +111,19 @@ def _command(asked: Asked, facts: ScriptFacts | None, tokens: dict[str, list[Opt
     rest = [f"{each.flag} ({each.default})" if each.default is not None else each.flag for each in left if each.flag]
     rest = [" ".join(each.split()) for each in rest if each.split(" ")[0] not in required]
     if rest:
-        more = f", and {len(rest) - _MOST_OPTIONS} more" if len(rest) > _MOST_OPTIONS else ""
-        yield from _comment(f"Its other options and their defaults: {', '.join(rest[:_MOST_OPTIONS])}{more}.")
+        more = f", and {len(rest) - _MAX_OPTIONS} more" if len(rest) > _MAX_OPTIONS else ""
+        yield from _comment(f"Its other options and their defaults: {', '.join(rest[:_MAX_OPTIONS])}{more}.")
     for note in facts.notes:
         yield from _comment(note)
 
 
-def _mounts(asked: Asked) -> Iterator[str]:
+def _mounts(asked: DraftOptions) -> Iterator[str]:
     yield f"working_dir: {WORKSPACE}"
     yield "mounts: # a source is relative to this file; add the folder of the data"
     yield f"  - {{type: bind, source: {scalar(asked.source)}, target: {WORKSPACE}}}"
 
 
-def _resources(asked: Asked, facts: ScriptFacts | None) -> Iterator[str]:
+def _resources(asked: DraftOptions, facts: ScriptFacts | None) -> Iterator[str]:
     stated = {"cpus": asked.cpus, "memory": asked.memory, "gpus": asked.gpus}
     given = [f"{name}: {resource(name, value)}" for name, value in stated.items() if value is not None]
     if given:
@@ -145,7 +145,7 @@ def resource(name: str, value: str) -> str:
     return value if re.fullmatch(r"-?[\w.]+", value) else scalar(value)
 
 
-def _ranks(asked: Asked, facts: ScriptFacts | None) -> Iterator[str]:
+def _ranks(asked: DraftOptions, facts: ScriptFacts | None) -> Iterator[str]:
     if asked.gpus == "all":
         yield "ranks_per_container: 1 # the training processes; all GPUs are another number on each machine"
     elif facts is None:
@@ -174,7 +174,7 @@ def _ranks(asked: Asked, facts: ScriptFacts | None) -> Iterator[str]:
         )
 
 
-def _kubernetes(asked: Asked) -> Iterator[str]:
+def _kubernetes(asked: DraftOptions) -> Iterator[str]:
     yield from _comment(
         "A node of Kubernetes has no copy of the folder: code brings the files that git tracks in it, read-only and up "
         "to 900 KiB."

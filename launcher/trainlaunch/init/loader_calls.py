@@ -9,7 +9,7 @@ from dataclasses import replace
 
 from trainlaunch.init.resolve import Program, Scope
 from trainlaunch.init.script_facts import KNOWN, UNKNOWN, Loader, Value
-from trainlaunch.init.source import Function, Source
+from trainlaunch.init.source import Function, PythonSource
 
 _POSITIONS = (
     "dataset", "batch_size", "shuffle", "sampler", "batch_sampler", "num_workers", "collate_fn", "pin_memory",
@@ -21,7 +21,7 @@ SETTINGS = (
 )  # fmt: skip
 _CLASS = re.compile(r"(?:^|\.)\w*DataLoader$")
 _NOT_TORCHS = re.compile(r"^(?:tensorflow|jax|monai\.data\.Thread|nvidia\.dali)")
-MOST_LOADERS = 12
+MAX_LOADERS = 12
 
 _AFFIXES = re.compile(r"^(?:data_?)?loaders?_|^(?:get|make|build|create)_|_?(?:data_?)?loaders?$|_dl$|_it(?:er)?$|^dl_")
 _OTHER = re.compile(r"[^A-Za-z0-9]+")
@@ -30,22 +30,22 @@ _OTHER = re.compile(r"[^A-Za-z0-9]+")
 def loaders_of(program: Program) -> tuple[Loader, ...]:
     """Return one Loader for each DataLoader that is alive, in the order of the text, names unique."""
     found = [loader for source, call in calls_of(program) for loader in _made(program, source, call)]
-    names = unique([each.name for each in found[:MOST_LOADERS]])
+    names = unique([each.name for each in found[:MAX_LOADERS]])
     return tuple(replace(each, name=name) for each, name in zip(found, names, strict=False))
 
 
-def calls_of(program: Program) -> Iterator[tuple[Source, ast.Call]]:
+def calls_of(program: Program) -> Iterator[tuple[PythonSource, ast.Call]]:
     """Yield the calls that make a DataLoader and may run, in the order of the text."""
     return ((source, call) for source in program.sources for call in _calls(source) if program.runs(source, call))
 
 
-def _calls(source: Source) -> Iterator[ast.Call]:
+def _calls(source: PythonSource) -> Iterator[ast.Call]:
     for node, called in source.calls:
         if _CLASS.search(called) and not _NOT_TORCHS.match(called) and (node.args or node.keywords):
             yield node
 
 
-def _made(program: Program, source: Source, call: ast.Call) -> Iterator[Loader]:
+def _made(program: Program, source: PythonSource, call: ast.Call) -> Iterator[Loader]:
     """Yield the loaders of one call: one, or one for each call of the function that returns it."""
     function = source.function(call)
     scope = Scope(program, source, function)
@@ -61,7 +61,7 @@ def _made(program: Program, source: Source, call: ast.Call) -> Iterator[Loader]:
         yield _loader(scope, call, name)
 
 
-def _returned(source: Source, call: ast.Call, function: Function) -> bool:
+def _returned(source: PythonSource, call: ast.Call, function: Function) -> bool:
     """Whether a function returns just the loader that it makes."""
     parent = source.parents.get(call)
     if isinstance(parent, ast.Return):
@@ -138,7 +138,7 @@ def _spread(scope: Scope, node: ast.expr) -> dict[str, Value] | None:
     return found
 
 
-def collate(source: Source, node: ast.expr) -> Value:
+def collate(source: PythonSource, node: ast.expr) -> Value:
     """Return `list` for a collate function that only regroups the samples; of any other only its text is known."""
     if isinstance(node, ast.Constant) and node.value is None:
         return Value(KNOWN, "stack")
@@ -153,7 +153,7 @@ def collate(source: Source, node: ast.expr) -> Value:
     return Value(UNKNOWN, text=" ".join(ast.unparse(node).split())[:60])
 
 
-def _only_return(source: Source, name: str) -> ast.expr | None:
+def _only_return(source: PythonSource, name: str) -> ast.expr | None:
     for each in source.nodes:
         if isinstance(each, Function) and each.name == name:
             body = [part for part in each.body if not isinstance(part, ast.Expr)]
@@ -162,7 +162,7 @@ def _only_return(source: Source, name: str) -> ast.expr | None:
     return None
 
 
-def names_of(source: Source, call: ast.Call) -> list[str]:
+def names_of(source: PythonSource, call: ast.Call) -> list[str]:
     """Return the names of the loaders that a call makes: more than one where a comprehension makes several."""
     node: ast.AST = call
     index: int | None = None
@@ -200,7 +200,7 @@ def _name_beside(node: ast.AST, outer: ast.AST, index: int | None) -> str | None
     return _word(target)
 
 
-def _of_comprehension(source: Source, node: ast.expr) -> list[str]:
+def _of_comprehension(source: PythonSource, node: ast.expr) -> list[str]:
     parent = source.parents.get(node)
     target = parent.targets[0] if isinstance(parent, ast.Assign) else None
     if isinstance(target, (ast.Tuple, ast.List)):

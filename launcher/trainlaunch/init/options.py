@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable, Iterator
 
 from trainlaunch.init.script_facts import OPTION, Loader, Option, ScriptFacts
-from trainlaunch.init.source import Source
+from trainlaunch.init.source import PythonSource
 
 _FLAGS = ("DEFINE_integer", "DEFINE_float", "DEFINE_string", "DEFINE_bool", "DEFINE_boolean", "DEFINE_enum")
 
@@ -18,7 +18,7 @@ _BY_NAME = {
 }
 
 
-def options_of(sources: tuple[Source, ...]) -> tuple[Option, ...]:
+def options_of(sources: tuple[PythonSource, ...]) -> tuple[Option, ...]:
     """Return every option, each name once, in the order of the text."""
     changed = {name for source in sources for name in _changed(source)}
     found: dict[str, Option] = {}
@@ -30,7 +30,7 @@ def options_of(sources: tuple[Source, ...]) -> tuple[Option, ...]:
     return tuple(found.values())
 
 
-def _option(call: ast.Call, called: str, source: Source, changed: set[str]) -> Option | None:
+def _option(call: ast.Call, called: str, source: PythonSource, changed: set[str]) -> Option | None:
     names = [each.value for each in call.args if isinstance(each, ast.Constant) and isinstance(each.value, str)]
     if not names:
         return None
@@ -42,7 +42,7 @@ def _option(call: ast.Call, called: str, source: Source, changed: set[str]) -> O
     return None
 
 
-def _declared(call: ast.Call, names: list[str], source: Source, changed: set[str]) -> Option:
+def _declared(call: ast.Call, names: list[str], source: PythonSource, changed: set[str]) -> Option:
     stated = {each.arg: each.value for each in call.keywords if each.arg}
     flags = [each for each in names if each.startswith("-")]
     long = [each for each in flags if each.startswith("--")]
@@ -63,7 +63,7 @@ def _declared(call: ast.Call, names: list[str], source: Source, changed: set[str
     )
 
 
-def _changed(source: Source) -> Iterator[str]:
+def _changed(source: PythonSource) -> Iterator[str]:
     """Yield the attributes that are assigned anywhere, as in `args.batch_size = args.batch_size // ranks`."""
     for node in source.nodes:
         if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store):

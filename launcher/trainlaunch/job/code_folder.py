@@ -15,8 +15,8 @@ from trainlaunch.repository.root import is_private
 from trainlaunch.sanitize import shorten
 from trainlaunch.units import KIB, human_size
 
-MOST_BYTES = 900 * KIB  # the API server takes 1 MiB with all that stands around the files
-MOST_FILES = 2000  # each stands in the pod's own object too, by key and path
+MAX_BYTES = 900 * KIB  # the API server takes 1 MiB with all that stands around the files
+MAX_FILES = 2000  # each stands in the pod's own object too, by key and path
 _LEFT_OUT = frozenset({".git", "__pycache__"})  # of a folder that git doesn't know; each run would change it
 _ELSEWHERE = "build the code into the image, or copy it to a claim and mount that (type: pvc)"
 WHOLE = "write the folder that holds the job's code"
@@ -163,11 +163,11 @@ class _Files:
 
     def _check_size(self, sizes: dict[str, int]) -> None:
         total = sum(sizes.values())
-        if total <= MOST_BYTES and len(sizes) <= MOST_FILES:
+        if total <= MAX_BYTES and len(sizes) <= MAX_FILES:
             return
         largest = sorted(sizes, key=lambda path: (-sizes[path], path))[:3]
         named = ", ".join(f"{shorten(each)} {human_size(sizes[each])}" for each in largest)
-        most = f"{human_size(MOST_BYTES)} in {MOST_FILES} files"
+        most = f"{human_size(MAX_BYTES)} in {MAX_FILES} files"
         why = f"the code goes into a ConfigMap, and a cluster keeps none over 1 MiB; the largest files are {named}"
         message = f"{shorten(self._source)} has {human_size(total)} in {len(sizes)} files, and a ConfigMap holds {most}"
         raise CodeRefused(message, _ELSEWHERE, why)
@@ -183,4 +183,4 @@ class _Files:
 def _read(path: str, place: Path) -> CodeFile:
     with place.open("rb") as file:
         executable = bool(os.fstat(file.fileno()).st_mode & stat.S_IXUSR)
-        return CodeFile(path, file.read(MOST_BYTES + 1), executable)
+        return CodeFile(path, file.read(MAX_BYTES + 1), executable)

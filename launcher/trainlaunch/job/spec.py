@@ -19,7 +19,7 @@ from trainlaunch.kinds import KINDS, Kind
 from trainlaunch.targets import Target, target_record
 
 if TYPE_CHECKING:
-    from trainlaunch.job.ceilings import Limit, Policy
+    from trainlaunch.job.ceilings import Ceiling, Policy
     from trainlaunch.job.code_folder import CodeFolder
     from trainlaunch.job.measured_values import Probe, Tune
     from trainlaunch.job.patch import Patch
@@ -219,7 +219,7 @@ class JobSpec(NamedTuple):
     measured: Measured | None = None
     code: Mapping[int, CodeFolder] = {}  # by the index of its mount, on a target that has no folder of this machine
 
-    def ceiling(self, name: str) -> Limit | None:
+    def ceiling(self, name: str) -> Ceiling | None:
         """Return the policies' ceiling of that name, or None where there is none."""
         return self.policy.max.get(name) if self.policy else None
 

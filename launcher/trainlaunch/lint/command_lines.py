@@ -7,12 +7,12 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from trainlaunch.diagnostics import Edit
 from trainlaunch.formats.docker.line import Line, commands, run_lines
-from trainlaunch.formats.docker.placed_values import Source
+from trainlaunch.formats.docker.placed_values import PlacedText
 from trainlaunch.formats.docker.read import workload_of
 from trainlaunch.formats.docker.shell_lexer import Word as ShellWord
 from trainlaunch.formats.docker.shell_lexer import tokens
 from trainlaunch.rules.sources.container_facts import engine_text
-from trainlaunch.rules.sources.source_text import SHELL, SourceContainer, SourceText, Word
+from trainlaunch.rules.sources.source_text import SHELL, SourceContainer, SourceText, SourceWord
 from trainlaunch.rules.sources.training_commands import argv_of, argvs_of
 
 Region = tuple[int, int]
@@ -54,9 +54,9 @@ def recipes(text: str) -> Iterator[Region]:
 
 def read_regions(text: str, name: str, regions: Iterable[Region], kind: str = SHELL) -> SourceText:
     """Return what the shell in these regions of a text starts and runs."""
-    source = Source(text, name)
+    source = PlacedText(text, name)
     containers: list[SourceContainer] = []
-    found: list[tuple[Word, ...]] = []
+    found: list[tuple[SourceWord, ...]] = []
     places = list(regions)
     single = frozenset(_single(text, places))
     for start, end in places:
@@ -97,14 +97,14 @@ def _default(value: str) -> str:
     return match[1] if match else value
 
 
-def commands_of(text: str, start: int, end: int) -> Iterator[tuple[Word, ...]]:
+def commands_of(text: str, start: int, end: int) -> Iterator[tuple[SourceWord, ...]]:
     """Yield the words of each simple command of a region."""
     for words, _ in commands(tokens(text, start, end)):
         if words:
-            yield tuple(Word(each.text, each.start, each.end, each.known) for each in words)
+            yield tuple(SourceWord(each.text, each.start, each.end, each.known) for each in words)
 
 
-def _written(line: Line, source: Source, number: int) -> SourceContainer:
+def _written(line: Line, source: PlacedText, number: int) -> SourceContainer:
     workload = workload_of(line, source, number)
     place = source.span(line.run.end, line.run.end)
 

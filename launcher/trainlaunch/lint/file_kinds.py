@@ -70,31 +70,31 @@ _CHANGES = re.compile(
 )
 
 
-class Kind(NamedTuple):
+class FileKind(NamedTuple):
     """A text's kind, or TEMPLATE, or None for a text that lint doesn't read; its documents where it is YAML."""
 
     name: str | None
     read: Documents | None = None
 
 
-def kind_of(name: str, text: str, forced: str | None = None) -> Kind:
+def kind_of(name: str, text: str, forced: str | None = None) -> FileKind:
     """Return the kind of a text; `name` is its path, `-` for what has none, `forced` a kind that the caller states."""
     if forced is not None:
-        return Kind(forced, parsed(text, name, forced) if forced in YAML_KINDS else None)
+        return FileKind(forced, parsed(text, name, forced) if forced in YAML_KINDS else None)
     path = PurePath(name)
     if path.name in _KUSTOMIZATIONS or path.suffix in _TEMPLATES:
-        return Kind(TEMPLATE if _is_rendered_elsewhere(path, text) else None)
+        return FileKind(TEMPLATE if _is_rendered_elsewhere(path, text) else None)
     if path.suffix in _SUFFIXES:
         return _yaml_kind(path, text)
     if path.name in {"devcontainer.json", ".devcontainer.json"}:
-        return Kind(DEVCONTAINER, parsed(text, name, DEVCONTAINER))
+        return FileKind(DEVCONTAINER, parsed(text, name, DEVCONTAINER))
     if path.suffix == ".json":
         return _json_kind(path, text)
     if path.suffix == ".py":
-        return Kind(TRAINING_SCRIPT if "DataLoader" in text or "initial_seed" in text else None)
+        return FileKind(TRAINING_SCRIPT if "DataLoader" in text or "initial_seed" in text else None)
     by_name = _by_name(path)
     content = by_name is None and (name == "-" or not path.suffix)
-    return _by_content(path, text) if content else Kind(by_name)
+    return _by_content(path, text) if content else FileKind(by_name)
 
 
 def _by_name(path: PurePath) -> str | None:
@@ -105,36 +105,36 @@ def _by_name(path: PurePath) -> str | None:
     return SHELL if path.suffix in _SHELLS else MARKDOWN if path.suffix in {".md", ".markdown"} else None
 
 
-def _by_content(path: PurePath, text: str) -> Kind:
+def _by_content(path: PurePath, text: str) -> FileKind:
     if _SHEBANG.match(text):
-        return Kind(SHELL)
+        return FileKind(SHELL)
     if str(path) != "-":
-        return Kind(None)
+        return FileKind(None)
     if text.lstrip().startswith("{"):
         found = parsed(text, "-", DEVCONTAINER)
-        return Kind(_of_documents(found) or DEVCONTAINER, found) if found.nodes else Kind(None)
+        return FileKind(_of_documents(found) or DEVCONTAINER, found) if found.nodes else FileKind(None)
     if re.search(r"^[ \t]*FROM[ \t]+\S", text, re.MULTILINE | re.IGNORECASE) and not re.search(r"^kind:", text, re.M):
-        return Kind(DOCKERFILE)
+        return FileKind(DOCKERFILE)
     found = documents(text, "-")
     kind = _of_documents(found)
     if kind is not None:
-        return Kind(kind, found)
-    return Kind(SHELL if _RUNS.search(text) else None)
+        return FileKind(kind, found)
+    return FileKind(SHELL if _RUNS.search(text) else None)
 
 
-def _yaml_kind(path: PurePath, text: str) -> Kind:
+def _yaml_kind(path: PurePath, text: str) -> FileKind:
     if not _MAY_HOLD.search(text):
-        return Kind(None)
+        return FileKind(None)
     if _is_template(path, text):
-        return Kind(TEMPLATE)
+        return FileKind(TEMPLATE)
     found = documents(text, str(path))
     if found.broken is not None:
-        return Kind(_of_broken(path, text), found)
+        return FileKind(_of_broken(path, text), found)
     if "workflows" in path.parts and ".github" in path.parts:
-        return Kind(GITHUB, found)
+        return FileKind(GITHUB, found)
     if path.name == ".gitlab-ci.yml":
-        return Kind(GITLAB, found)
-    return Kind(_of_documents(found), found)
+        return FileKind(GITLAB, found)
+    return FileKind(_of_documents(found), found)
 
 
 def rendering_command(name: str, text: str) -> str:
@@ -148,11 +148,11 @@ def rendering_command(name: str, text: str) -> str:
     return "helm template CHART" if ".Values" in text else "a command that renders it"
 
 
-def _json_kind(path: PurePath, text: str) -> Kind:
+def _json_kind(path: PurePath, text: str) -> FileKind:
     if not any(f'"{key}"' in text for key in _OF_JSON):
-        return Kind(None)
+        return FileKind(None)
     found = parsed(text, str(path), DEVCONTAINER)
-    return Kind(_of_documents(found), found)
+    return FileKind(_of_documents(found), found)
 
 
 def parsed(text: str, name: str, kind: str) -> Documents:

@@ -17,16 +17,16 @@ from trainlaunch.diagnostics import Diagnostic, Severity, Span
 from trainlaunch.job.ceilings import Policy
 from trainlaunch.lint.allowed import allowed
 from trainlaunch.lint.edits import chosen
-from trainlaunch.lint.file_kinds import TEMPLATE, Kind, rendering_command
-from trainlaunch.lint.text_reader import Broken, read_text
+from trainlaunch.lint.file_kinds import TEMPLATE, FileKind, rendering_command
+from trainlaunch.lint.text_reader import UnreadableText, read_text
 from trainlaunch.repository.regular_files import open_regular
 from trainlaunch.repository.root import ITS_OWN
 from trainlaunch.rules.sources.source_text import DEFECTS, SourceText, TextFinding
 from trainlaunch.rules.text_findings import findings_of, in_order
-from trainlaunch.yamltree.editor import applied
+from trainlaunch.yamltree.editor import apply_edits
 
-MOST_BYTES = 4 * 1024 * 1024
-_MOST_ROUNDS = 8
+MAX_BYTES = 4 * 1024 * 1024
+_MAX_ROUNDS = 8
 
 VERSION = 1
 
@@ -55,9 +55,9 @@ def lint_text(
     if isinstance(read, SourceText):
         own = [each for each in _found(read, groups, policy) if _is_in(each, name)]
         return Linted(name, text, read.kind, in_order(allowed(read, own)))
-    if isinstance(read, Broken):
+    if isinstance(read, UnreadableText):
         return Linted(name, text, read.kind, (_broken(read),))
-    if isinstance(read, Kind) and read.name == TEMPLATE:
+    if isinstance(read, FileKind) and read.name == TEMPLATE:
         return Linted(name, text, TEMPLATE, (_template(name, text),))
     return Linted(name, text, None)
 
@@ -91,7 +91,7 @@ def lint_file(
     if not ITS_OWN.holds(path, path):
         raise OSError(errno.EXDEV, f"it is a link that leads out of {ITS_OWN.root(path)}", str(path))
     with open_regular(path) as file:
-        return lint_bytes(file.read(MOST_BYTES + 1), str(path), kind, groups, policy)
+        return lint_bytes(file.read(MAX_BYTES + 1), str(path), kind, groups, policy)
 
 
 def lint_bytes(
@@ -104,7 +104,7 @@ def lint_bytes(
     """Return the findings of what a file holds, or of its first MOST_BYTES and one more."""
     if b"\0" in data[:1024] and kind is None:
         return Linted(name, "", None)
-    if len(data) > MOST_BYTES:
+    if len(data) > MAX_BYTES:
         return Linted(
             name, "", kind, (_unreadable(name, "is larger than 4 MiB", "name a smaller file"),) if kind else ()
         )
@@ -129,11 +129,11 @@ def fixed(
 
     Fixes are made in rounds, since two may touch one place; a round after which the text can't be read is not made.
     """
-    for _ in range(_MOST_ROUNDS):
+    for _ in range(_MAX_ROUNDS):
         edits = chosen(linted.findings)
         if not edits:
             break
-        after = lint_text(applied(linted.text, edits), linted.name, kind or linted.kind, groups, policy)
+        after = lint_text(apply_edits(linted.text, edits), linted.name, kind or linted.kind, groups, policy)
         if after.text == linted.text or any(each.diagnostic.code == "TL393" for each in after.findings):
             break
         linted = after
@@ -148,7 +148,7 @@ def unopened(path: Path, reason: str) -> Linted:
     )
 
 
-def _broken(read: Broken) -> TextFinding:
+def _broken(read: UnreadableText) -> TextFinding:
     message = f"the {read.kind} text can't be read: {read.message}"
     fix = "correct this line; the file's own reader stops here too"
     return TextFinding(Diagnostic("TL393", message, fix, span=read.span), "text-unreadable")

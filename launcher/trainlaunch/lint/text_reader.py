@@ -12,7 +12,7 @@ from trainlaunch.lint import devcontainer, workflow, yaml_files
 from trainlaunch.lint.command_lines import fences, read_regions, recipes, whole
 from trainlaunch.lint.dockerfile import read_dockerfile
 from trainlaunch.lint.ecs import read_ecs
-from trainlaunch.lint.file_kinds import MAKEFILE, MARKDOWN, Kind, kind_of
+from trainlaunch.lint.file_kinds import MAKEFILE, MARKDOWN, FileKind, kind_of
 from trainlaunch.rules.sources.source_text import (
     COMPOSE,
     DEVCONTAINER,
@@ -40,7 +40,7 @@ _YAML: dict[str, Callable[[str, str, Documents], SourceText]] = {
 _REGIONS = {SHELL: whole, MARKDOWN: fences, MAKEFILE: recipes}
 
 
-class Broken(NamedTuple):
+class UnreadableText(NamedTuple):
     """A text of a kind that lint reads, which can't be read from a place on."""
 
     kind: str
@@ -48,16 +48,16 @@ class Broken(NamedTuple):
     span: Span
 
 
-def read_text(text: str, name: str, forced: str | None = None) -> SourceText | Broken | Kind:
+def read_text(text: str, name: str, forced: str | None = None) -> SourceText | UnreadableText | FileKind:
     """Return what a text says, what is wrong with it, or its Kind where lint doesn't read it."""
     kind = kind_of(name, text, forced)
     if kind.name in _YAML and kind.read is not None:
         if kind.read.broken is not None:
-            return Broken(kind.name, kind.read.broken.message, kind.read.broken.span)
+            return UnreadableText(kind.name, kind.read.broken.message, kind.read.broken.span)
         return _YAML[kind.name](text, name, kind.read)
     if kind.name == TRAINING_SCRIPT:
         script = read_script(text, name)
-        return script if isinstance(script, SourceText) else Broken(TRAINING_SCRIPT, *script)
+        return script if isinstance(script, SourceText) else UnreadableText(TRAINING_SCRIPT, *script)
     if kind.name == DOCKERFILE:
         return read_dockerfile(text, name)
     if kind.name in _REGIONS:

@@ -13,7 +13,7 @@ SETTING = "TRAINLAUNCH_WORKERS"  # has the job's loaders for WORKERS, as JSON
 PAGES = 16  # of /dev/shm that the files of a job's own parts take at most, those of the health check among them
 
 
-class Inside(NamedTuple):
+class Instrumentation(NamedTuple):
     """What the wrapper delivers: `parts` are modules or packages of trainlaunch.inside, installed in this order.
 
     `settings` are variables (NAME, value) that the parts read. Without parts nothing is delivered.
@@ -22,14 +22,14 @@ class Inside(NamedTuple):
     parts: tuple[str, ...] = ()
     settings: tuple[tuple[str, str], ...] = ()
 
-    def with_part(self, part: str, *settings: tuple[str, str]) -> Inside:
+    def with_part(self, part: str, *settings: tuple[str, str]) -> Instrumentation:
         """Return it with one more part and its variables."""
-        return Inside((*self.parts, part), (*self.settings, *settings))
+        return Instrumentation((*self.parts, part), (*self.settings, *settings))
 
 
-def inside_of(job: JobSpec) -> Inside:
+def instrumentation_of(job: JobSpec) -> Instrumentation:
     """Return what the job itself asks for."""
-    made = Inside()
+    made = Instrumentation()
     if job.healthcheck.stall_after is not None:
         made = made.with_part(HEARTBEAT)
     if job.data_loader.inject == INJECTED:

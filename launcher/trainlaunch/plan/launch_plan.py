@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import NamedTuple, TypeVar
 
 from trainlaunch.job.spec import Gpus, JobSpec
-from trainlaunch.plan.instrumentation import Inside
+from trainlaunch.plan.instrumentation import Instrumentation
 from trainlaunch.targets import Target, target_record
 
 Made = TypeVar("Made")
@@ -45,11 +45,11 @@ class LoaderNeed(NamedTuple):
     worst_case: int
 
 
-class Line(NamedTuple):
-    """Bytes as a function of the automatic number of workers W > 0: per_worker·W + besides."""
+class LinearBytes(NamedTuple):
+    """Bytes as a function of the automatic number of workers W > 0: per_worker·W + constant."""
 
     per_worker: int
-    besides: int
+    constant: int
 
 
 class SharedMemory(NamedTuple):
@@ -69,8 +69,8 @@ class SharedMemory(NamedTuple):
     size: Derived
     minimum: int
     unsized: bool
-    first_epoch: tuple[Line, ...]
-    every_epoch: tuple[Line, ...]
+    first_epoch: tuple[LinearBytes, ...]
+    every_epoch: tuple[LinearBytes, ...]
     without_workers: int
     in_turn: bool
     loaders: tuple[LoaderNeed, ...]
@@ -96,7 +96,7 @@ class SharedMemory(NamedTuple):
         return max((each.workers for each in self.loaders), default=0)
 
 
-class Memory(NamedTuple):
+class MemoryBudget(NamedTuple):
     """The container's memory limit (None: none) and the estimated working set of its processes, in bytes."""
 
     limit: int | None
@@ -119,12 +119,12 @@ class LaunchPlan(NamedTuple):
     auto_workers: bool
     threads: tuple[tuple[str, Derived], ...]
     shm: SharedMemory
-    memory: Memory
+    memory: MemoryBudget
     open_files: int
     argv: tuple[str, ...]
     name_fixed: bool
     forced: bool = False
-    inside: Inside = Inside()
+    inside: Instrumentation = Instrumentation()
     measures: str = ""
 
     @property
@@ -167,7 +167,7 @@ class LaunchPlan(NamedTuple):
         return (max(queued, default=0) if self.shm.in_turn else sum(queued)) * self.ranks.value
 
 
-def once_for_plan(work: Callable[[LaunchPlan], Made]) -> Callable[[LaunchPlan], Made]:
+def cache_last_plan(work: Callable[[LaunchPlan], Made]) -> Callable[[LaunchPlan], Made]:
     """Return `work`, done once for a plan until another one is asked about.
 
     For functions of the plan alone, whose result nobody changes: a plan is never changed either.

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from trainlaunch.job.spec import JobSpec
-from trainlaunch.plan.launch_plan import Derived, LaunchPlan, Memory, SharedMemory
+from trainlaunch.plan.launch_plan import Derived, LaunchPlan, MemoryBudget, SharedMemory
 from trainlaunch.units import GIB, MIB, human_size, round_up
 
 RANK_ON_GPU = 2 * GIB
@@ -18,13 +18,13 @@ CHARGED = "/dev/shm is charged to the container's memory limit; the kernel kills
 SPARE = 64  # the interpreter's and the libraries' own
 
 
-def planned_memory(job: JobSpec, ranks: int, shm: SharedMemory) -> Memory:
+def planned_memory(job: JobSpec, ranks: int, shm: SharedMemory) -> MemoryBudget:
     """Return the limit and the working set: an estimate per rank and worker, without the model and the data."""
     per_rank = RANK_ON_GPU if job.resources.gpus else RANK_ON_CPU
     per_worker = WORKER_UNDER_FORK if job.data_loader.multiprocessing_context == "fork" else WORKER_OTHERWISE
     workers = ranks * shm.workers
     text = f"estimate: ranks {ranks} × {human_size(per_rank)} + workers {workers} × {human_size(per_worker)}"
-    return Memory(job.resources.memory, Derived(ranks * per_rank + workers * per_worker, text, "default"))
+    return MemoryBudget(job.resources.memory, Derived(ranks * per_rank + workers * per_worker, text, "default"))
 
 
 def enough_memory(plan: LaunchPlan) -> int:

@@ -28,7 +28,7 @@ class Planned(NamedTuple):
 
 
 NUMBERS = ("processes", "queued_batches", "need")  # the size stands in the text itself, where everyone reads it
-MOST_DIGITS = 18
+MAX_DIGITS = 18
 LABEL = "plan"  # without its prefix
 
 
@@ -47,5 +47,5 @@ def planned_from(text: str | None, *, size: int | None) -> Planned:
 
 def whole_number(text: str | None) -> int | None:
     """Return the number that a label holds; None where there is no label or no number of at most 18 digits in it."""
-    fits = text is not None and text.isascii() and text.isdigit() and len(text) <= MOST_DIGITS
+    fits = text is not None and text.isascii() and text.isdigit() and len(text) <= MAX_DIGITS
     return int(text) if text is not None and fits else None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from trainlaunch.kinds import Kind
 
-LONGEST_NAME = 63
+MAX_NAME_LENGTH = 63
 HASH_DIGITS = 8
 JOB_SUFFIX = 1 + HASH_DIGITS  # "-" and a hash of what is immutable, unless the name is fixed
 
@@ -12,7 +12,7 @@ JOB_SUFFIX = 1 + HASH_DIGITS  # "-" and a hash of what is immutable, unless the 
 def longest_cluster_name(kind: Kind, nodes: int, *, fixed: bool) -> int:
     """Return how long a job's name may be on Kubernetes, so that the names made from it still fit."""
     hashed = bool(kind.immutable) and not fixed
-    return LONGEST_NAME - len(kind.longest_suffix(nodes)) - (JOB_SUFFIX if hashed else 0)
+    return MAX_NAME_LENGTH - len(kind.longest_suffix(nodes)) - (JOB_SUFFIX if hashed else 0)
 
 
 def node_names(name: str, nodes: int) -> tuple[str, ...]:
@@ -20,7 +20,7 @@ def node_names(name: str, nodes: int) -> tuple[str, ...]:
     if nodes == 1:
         return (name,)
     suffixes = [f"-{node}" for node in range(nodes)]
-    return tuple(shortened(name, LONGEST_NAME - len(suffixes[-1])) + each for each in suffixes)
+    return tuple(shortened(name, MAX_NAME_LENGTH - len(suffixes[-1])) + each for each in suffixes)
 
 
 def shortened(name: str, longest: int) -> str:

@@ -7,11 +7,11 @@ from trainlaunch.job.spec import JobSpec, Origin
 from trainlaunch.plan.cpu_budget import whole_cpus
 from trainlaunch.plan.launch_plan import Derived
 from trainlaunch.plan.lock_overrides import fresh_tune
-from trainlaunch.plan.shared_memory import Workers, container_need, size_for_all_epochs
+from trainlaunch.plan.shared_memory import WorkerNumbers, container_need, size_for_all_epochs
 from trainlaunch.units import counted, format_size
 
-FEWEST_CPUS_FOR_WORKERS = 4  # CPU-only: below, a worker takes the CPU that trains (measured: 7 × slower on 1 CPU)
-MOST_WORKERS_ON_CPU = 8
+MIN_CPUS_FOR_WORKERS = 4  # CPU-only: below, a worker takes the CPU that trains (measured: 7 × slower on 1 CPU)
+MAX_WORKERS_ON_CPU = 8
 CPUS_PER_WORKER_ON_CPU = 4
 
 
@@ -26,12 +26,12 @@ def cpu_workers(job: JobSpec, ranks: int) -> Derived:
     if job.resources.gpus:
         value = min(most, max(1, cpus // ranks))
         return Derived(value, f"min(max_workers {most}, max(1, ⌊cpus {cpus} / ranks {ranks}⌋))", str(origin))
-    if cpus < FEWEST_CPUS_FOR_WORKERS:
-        return Derived(0, f"CPU-only job with {counted(cpus, 'CPU')}, below {FEWEST_CPUS_FOR_WORKERS}", str(origin))
-    value = min(MOST_WORKERS_ON_CPU, most, cpus // (CPUS_PER_WORKER_ON_CPU * ranks))
+    if cpus < MIN_CPUS_FOR_WORKERS:
+        return Derived(0, f"CPU-only job with {counted(cpus, 'CPU')}, below {MIN_CPUS_FOR_WORKERS}", str(origin))
+    value = min(MAX_WORKERS_ON_CPU, most, cpus // (CPUS_PER_WORKER_ON_CPU * ranks))
     return Derived(
         value,
-        f"CPU-only: min({MOST_WORKERS_ON_CPU}, max_workers {most}, ⌊cpus {cpus} / (4·ranks {ranks})⌋)",
+        f"CPU-only: min({MAX_WORKERS_ON_CPU}, max_workers {most}, ⌊cpus {cpus} / (4·ranks {ranks})⌋)",
         str(origin),
     )
 
@@ -48,7 +48,7 @@ def planned_workers(job: JobSpec, ranks: int) -> Derived:
     if bound is None or allowed.value == 0 or _fits(job, ranks, allowed.value, bound.value):
         return allowed
     fitting = [count for count in range(1, allowed.value + 1) if _fits(job, ranks, count, bound.value)]
-    if fitting or container_need(job, ranks, Workers(1)) <= bound.value:
+    if fitting or container_need(job, ranks, WorkerNumbers(1)) <= bound.value:
         text = f"largest that fits {bound.derivation} {format_size(bound.value)}; the CPUs allow {allowed.value}"
         return Derived(max(fitting, default=1), text, bound.origin)
     return Derived(1, f"does not fit {bound.derivation}", bound.origin)
@@ -82,7 +82,7 @@ def _bound(job: JobSpec) -> Derived | None:
 
 def _fits(job: JobSpec, ranks: int, count: int, size: int) -> bool:
     """Return whether so many workers fit `size` in every epoch, not only in the first, and NCCL with them."""
-    return size_for_all_epochs(job, ranks, Workers(count)) <= size
+    return size_for_all_epochs(job, ranks, WorkerNumbers(count)) <= size
 
 
 def _stated(job: JobSpec) -> Derived:

@@ -9,14 +9,14 @@ from typing import Any, NamedTuple
 
 from trainlaunch import __version__
 from trainlaunch.diagnostics import Diagnostic, Report, Severity, Span
-from trainlaunch.job.ceilings import Allowed, Limit, Policy, Weight
+from trainlaunch.job.ceilings import Allowed, Ceiling, Policy, SeverityOverride
 from trainlaunch.job.fields.table import JOB, child
 from trainlaunch.job.fields.types import Type
-from trainlaunch.job.reading.precedence import mapping_of_kind, split
+from trainlaunch.job.reading.precedence import mapping_with_origin, split
 from trainlaunch.job.values.scalar_reader import BAD
 from trainlaunch.job.values.value_reader import ValueReader
 from trainlaunch.policy.fields import DEFAULTS, OFF, OWN, POLICY_FILE, PROFILE
-from trainlaunch.yamltree.strict import MappingNode, Node, Scalar, SequenceNode, parse_yaml
+from trainlaunch.yamltree.strict import MappingNode, Node, ScalarNode, SequenceNode, parse_yaml
 
 DEFAULT, PROFILED = "policy", "profile"  # kinds of an Origin
 _ALLOWED = tuple(each.name for each in POLICY_FILE.fields if each.name.startswith("allowed_"))
@@ -31,7 +31,7 @@ class Tree(NamedTuple):
     more: MappingNode
 
 
-class Gift(NamedTuple):
+class PolicyDefaults(NamedTuple):
     """What the defaults of a file, or one profile, give: for all targets, and on top of that by target."""
 
     base: Tree
@@ -48,9 +48,9 @@ class PolicyFile(NamedTuple):
 
     path: str
     asked: Policy
-    extends: Scalar | None
-    defaults: Gift
-    profiles: Mapping[str, Gift]
+    extends: ScalarNode | None
+    defaults: PolicyDefaults
+    profiles: Mapping[str, PolicyDefaults]
 
 
 @functools.lru_cache(maxsize=64)
@@ -74,7 +74,11 @@ def read_policy(text: str, path: str) -> tuple[PolicyFile | None, tuple[Diagnost
     extends = items["extends"][1] if "extends" in items else None
     return (
         PolicyFile(
-            path, _asked(path, values, without), extends if isinstance(extends, Scalar) else None, defaults, profiles
+            path,
+            _asked(path, values, without),
+            extends if isinstance(extends, ScalarNode) else None,
+            defaults,
+            profiles,
         ),
         (),
     )
@@ -84,16 +88,16 @@ def _root(text: str, path: str, report: Report) -> MappingNode | None:
     node = parse_yaml(text, path, report)
     if node is None and len(report):
         return None
-    if node is None or (isinstance(node, Scalar) and node.null):
+    if node is None or (isinstance(node, ScalarNode) and node.null):
         return MappingNode({}, Span(path, 1, 1, 1, 1))  # all of it commented out
     if not isinstance(node, MappingNode):
-        found = "one value" if isinstance(node, Scalar) else "a list"
+        found = "one value" if isinstance(node, ScalarNode) else "a list"
         report.add("TL105", node, message=f"the policy is {found}; expected a mapping", fix="write max: {memory: 64Gi}")
         return None
     return node
 
 
-def _profiles(node: Node | None, report: Report) -> dict[str, Gift]:
+def _profiles(node: Node | None, report: Report) -> dict[str, PolicyDefaults]:
     if node is None:
         return {}
     type_ = POLICY_FILE.by_name["profiles"].type
@@ -106,11 +110,11 @@ def _profiles(node: Node | None, report: Report) -> dict[str, Gift]:
     return {name: each for name, each in gifts.items() if each is not None}
 
 
-def _gift(node: Node | None, kind: str, path: str, report: Report) -> Gift | None:
+def _gift(node: Node | None, kind: str, path: str, report: Report) -> PolicyDefaults | None:
     """Return what stands under `defaults` or the name of a profile, None where `report` says what is wrong with it."""
     if node is None:
         empty = MappingNode({}, Span("", 1, 1, 1, 1), kind)
-        return Gift(Tree(empty, empty), {})
+        return PolicyDefaults(Tree(empty, empty), {})
     type_ = DEFAULTS if kind == DEFAULT else PROFILE
     if not isinstance(node, MappingNode):
         ValueReader(report).read(type_, node, path)
@@ -124,11 +128,11 @@ def _gift(node: Node | None, kind: str, path: str, report: Report) -> Gift | Non
         name: _tree(overrides.get(name, empty), added_overrides.get(name, empty), kind)
         for name in {**overrides, **added_overrides}
     }
-    return Gift(_tree(base, added, kind), made)
+    return PolicyDefaults(_tree(base, added, kind), made)
 
 
 def _tree(bare: MappingNode, more: MappingNode, kind: str) -> Tree:
-    return Tree(mapping_of_kind(bare, kind), mapping_of_kind(more, kind))
+    return Tree(mapping_with_origin(bare, kind), mapping_with_origin(more, kind))
 
 
 def _givable(node: MappingNode, path: str, type_: Type, report: Report) -> MappingNode:
@@ -184,12 +188,12 @@ def _asked(path: str, values: Mapping[str, Any], root: MappingNode) -> Policy:
         files=(path,),
         option=None,
         fixed=frozenset(),
-        max={name: Limit(each, _span(root, "max", name)) for name, each in values.get("max", {}).items()},
+        max={name: Ceiling(each, _span(root, "max", name)) for name, each in values.get("max", {}).items()},
         allowed=_allowed(values, root),
         required=tuple((name, _span(root, "required", name)) for name in values.get("required", ())),
         required_labels=tuple((name, each, _span(root, "required_labels", name)) for name, each in labels.items()),
         severities={
-            code: Weight(None if each == OFF else Severity(each), _span(root, "severities", code))
+            code: SeverityOverride(None if each == OFF else Severity(each), _span(root, "severities", code))
             for code, each in weights.items()
         },
         digest_span=_span(root, "require_digest") if values.get("require_digest") else None,
@@ -214,14 +218,14 @@ def _span(node: Node, *names: str) -> Span:
         if isinstance(node, MappingNode):
             node = node.items[name][1]
         elif isinstance(node, SequenceNode):
-            node = next((each for each in node.items if isinstance(each, Scalar) and each.text == name), node)
+            node = next((each for each in node.items if isinstance(each, ScalarNode) and each.text == name), node)
     return node.span
 
 
 def split_extends(tree: MappingNode, type_: Type | None) -> tuple[MappingNode, MappingNode]:
     """Return `tree` without what it adds to lists, and that alone, as lists at their places."""
-    bare: dict[str, tuple[Scalar, Node]] = {}
-    more: dict[str, tuple[Scalar, Node]] = {}
+    bare: dict[str, tuple[ScalarNode, Node]] = {}
+    more: dict[str, tuple[ScalarNode, Node]] = {}
     for name, (key, value) in tree.items.items():
         inner = child(type_, name)
         if not isinstance(value, MappingNode):
@@ -257,7 +261,7 @@ def extended(laid: MappingNode, more: MappingNode) -> MappingNode:
 
 def _content(node: Node) -> object:
     """Return what a node says, wherever it stands."""
-    if isinstance(node, Scalar):
+    if isinstance(node, ScalarNode):
         return node.text, node.null
     if isinstance(node, SequenceNode):
         return [_content(each) for each in node.items]

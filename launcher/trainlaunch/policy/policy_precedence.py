@@ -11,12 +11,12 @@ from pathlib import Path
 from typing import NamedTuple
 
 from trainlaunch.diagnostics import Report, Severity, Span
-from trainlaunch.job.ceilings import Allowed, Given, Limit, Policy, Weight
-from trainlaunch.job.reading.precedence import beneath
+from trainlaunch.job.ceilings import Allowed, Ceiling, Policy, PolicyValue, SeverityOverride
+from trainlaunch.job.reading.precedence import apply_defaults
 from trainlaunch.policy.policy_file import DEFAULT, PROFILED, PolicyFile, extended, read_policy
 from trainlaunch.repository.root import Reach, outside
 from trainlaunch.sanitize import shorten
-from trainlaunch.yamltree.strict import MappingNode, Node, Scalar, SequenceNode
+from trainlaunch.yamltree.strict import MappingNode, Node, ScalarNode, SequenceNode
 from trainlaunch.yamltree.text_file import read_text
 
 NOUN = "policy"
@@ -34,7 +34,7 @@ def policies_of(
     """
     node = root.items["policy"][1] if "policy" in root.items else None
     # No path holds U+0000, which the job's reader says.
-    stated = node if isinstance(node, Scalar) and not node.null and "\0" not in node.text else None
+    stated = node if isinstance(node, ScalarNode) and not node.null and "\0" not in node.text else None
     named = [Path(os.path.normpath(job_file.parent / stated.text))] if stated else []
     if stated and asked is None and not reach.holds(named[0], job_file):
         fix = f"move it into the repository, or add `--policy {named[0]}` if you trust it"
@@ -125,8 +125,8 @@ def strictest(asked: Iterable[Policy]) -> Policy:
     )
 
 
-def _lowest(limits: Iterable[tuple[str, Limit]]) -> dict[str, Limit]:
-    found: dict[str, Limit] = {}
+def _lowest(limits: Iterable[tuple[str, Ceiling]]) -> dict[str, Ceiling]:
+    found: dict[str, Ceiling] = {}
     for name, limit in limits:
         if name not in found or limit.value < found[name].value:
             found[name] = limit
@@ -140,8 +140,8 @@ def _all_lists(lists: Iterable[tuple[str, tuple[Allowed, ...]]]) -> dict[str, tu
     return found
 
 
-def _strictest_weights(weights: Iterator[tuple[str, Weight]]) -> dict[str, Weight]:
-    found: dict[str, Weight] = {}
+def _strictest_weights(weights: Iterator[tuple[str, SeverityOverride]]) -> dict[str, SeverityOverride]:
+    found: dict[str, SeverityOverride] = {}
     for code, weight in weights:
         known = found.get(code)
         if known is None or _STRICTNESS.index(weight.severity) > _STRICTNESS.index(known.severity):
@@ -160,14 +160,14 @@ class PolicyLayer(NamedTuple):
         """The names of all profiles, each with the nearest file that has it."""
         return {name: each.path for each in reversed(self.files) for name in each.profiles}
 
-    def beneath(self, laid: MappingNode, target: str | None = None) -> MappingNode:
+    def apply_defaults(self, laid: MappingNode, target: str | None = None) -> MappingNode:
         """Return a job's tree with all that is given to `target` beneath it; None: what all targets get."""
         defaults = [tree for each in self.files for tree in each.defaults.trees(target)]
         name = _profile((laid, *(each.bare for each in defaults)))
         profiles = [each.profiles[name] for each in self.files if name is not None and name in each.profiles]
         trees = [*(tree for each in profiles for tree in each.trees(target)), *defaults]
         for tree in trees:
-            laid = beneath(laid, _without_alternatives(tree.bare, laid))
+            laid = apply_defaults(laid, _without_alternatives(tree.bare, laid))
         for tree in trees:
             laid = extended(laid, tree.more)
         return laid
@@ -178,7 +178,7 @@ class PolicyLayer(NamedTuple):
             for gift in (each.defaults, *each.profiles.values()):
                 yield from (tree.bare for tree in (gift.base, *gift.overrides.values()))
 
-    def of(self, laid: MappingNode) -> Policy:
+    def constraints_for(self, laid: MappingNode) -> Policy:
         """Return what is asked, with what is given to a job, whose tree with that beneath it is `laid`."""
         return self.asked._replace(given=tuple(_given(laid, _profile((laid,)))))
 
@@ -187,7 +187,7 @@ def _profile(trees: tuple[MappingNode, ...]) -> str | None:
     """Return the profile that the first of the trees with one asks for."""
     for each in trees:
         node = each.items["profile"][1] if "profile" in each.items else None
-        if isinstance(node, Scalar) and not node.null:
+        if isinstance(node, ScalarNode) and not node.null:
             return node.text
     return None
 
@@ -210,7 +210,7 @@ def _without_alternatives(given: MappingNode, laid: MappingNode) -> MappingNode:
     return MappingNode(items, given.span, given.kind)
 
 
-def _given(node: MappingNode, profile: str | None, path: str = "") -> Iterator[Given]:
+def _given(node: MappingNode, profile: str | None, path: str = "") -> Iterator[PolicyValue]:
     """Yield each value below `node` that a policy gave: scalars, whole lists, and what was added to others."""
     for name, (_, value) in node.items.items():
         if isinstance(value, MappingNode):
@@ -222,7 +222,7 @@ def _given(node: MappingNode, profile: str | None, path: str = "") -> Iterator[G
             if kind in {DEFAULT, PROFILED}:
                 own = [each for each in parts if (each.kind, _of_file(each.span)) == (kind, span)]
                 said = _spelled(value) if added is None else f"+ [{', '.join(map(_spelled, own))}]"
-                yield Given(path + name, said, span.file, profile if kind == PROFILED else None)
+                yield PolicyValue(path + name, said, span.file, profile if kind == PROFILED else None)
 
 
 def _of_file(span: Span) -> Span:
@@ -230,7 +230,7 @@ def _of_file(span: Span) -> Span:
 
 
 def _spelled(node: Node) -> str:
-    if isinstance(node, Scalar):
+    if isinstance(node, ScalarNode):
         return node.text if node.text.isprintable() else ascii(node.text)
     if isinstance(node, SequenceNode):
         return f"[{', '.join(map(_spelled, node.items))}]"

@@ -40,7 +40,7 @@ FIRST_LINE = (
 )
 
 
-class Volume(NamedTuple):
+class PodVolume(NamedTuple):
     """A pod volume and its one mount.
 
     `source` is the claim, the ConfigMap, the Secret's name/key, or the size of an emptyDir, in memory or not. `items`
@@ -127,21 +127,21 @@ def kubernetes_limits(plan: LaunchPlan) -> dict[str, str]:
     return {name: value for name, value in kubernetes_resources(plan).items() if limited or name != "cpu"}
 
 
-def kubernetes_volumes(plan: LaunchPlan) -> Iterator[Volume]:
+def kubernetes_volumes(plan: LaunchPlan) -> Iterator[PodVolume]:
     """Yield the pod's volumes, /dev/shm first."""
-    yield Volume("shm", "shm", kubernetes_size(plan.shm.size.value), "/dev/shm", False)
+    yield PodVolume("shm", "shm", kubernetes_size(plan.shm.size.value), "/dev/shm", False)
     if needs_own_home(plan.job):
         disk = plan.job.resources.ephemeral_storage
-        yield Volume("home", "scratch", None if disk is None else kubernetes_size(disk), CLUSTER_HOME, False)
+        yield PodVolume("home", "scratch", None if disk is None else kubernetes_size(disk), CLUSTER_HOME, False)
     if needs_own_tmp(plan):
-        yield Volume("tmp", "scratch", None, "/tmp", False)
+        yield PodVolume("tmp", "scratch", None, "/tmp", False)
     code = code_maps(plan)
     for index, mount in enumerate(plan.job.mounts):
-        volume = Volume(f"mount-{index}", mount.type, _source(plan, mount), mount.target, mount.read_only)
+        volume = PodVolume(f"mount-{index}", mount.type, _source(plan, mount), mount.target, mount.read_only)
         of_code = code.get(index)
         yield volume._replace(type="config", source=of_code.name, items=of_code.items) if of_code else volume
     for index, (name, secret) in enumerate(mounted_secrets(plan)):
-        yield Volume(f"secret-{index}", "secret", secret.kubernetes, secret_path(name), True)
+        yield PodVolume(f"secret-{index}", "secret", secret.kubernetes, secret_path(name), True)
 
 
 def _source(plan: LaunchPlan, mount: Mount) -> str | None:

@@ -58,7 +58,7 @@ def _gpu_ids(plan: LaunchPlan, number: int) -> tuple[str, ...]:
     return tuple(str(before + gpu) for gpu in range(plan.gpus.count))
 
 
-def reread(text: str, folder: Path) -> Workload:
+def parse_rendering(text: str, folder: Path) -> Workload:
     """Return what the first service says; `rest` has what each other one says differently, and all that is beside them.
 
     Relative binds are read from `folder`. Raises ValueError where the text has no services, or says in a short form

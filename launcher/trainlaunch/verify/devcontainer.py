@@ -55,7 +55,7 @@ def _part(path: str, target: str, *, read_only: bool) -> MountPoint:
     return MountPoint("bind", planned(source), planned(target), read_only)
 
 
-def reread(text: str, folder: Path) -> Workload:
+def parse_rendering(text: str, folder: Path) -> Workload:
     """Return what a devcontainer.json starts. Raises ValueError where it is not one of ours."""
     lines = text.split("\n")
     comments = [each for each in lines if each.startswith("//")]

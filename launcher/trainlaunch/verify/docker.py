@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from trainlaunch.container.container import taken_name
+from trainlaunch.container.container import name_conflict_message
 from trainlaunch.container.paths import has_relative_bind, host_source
 from trainlaunch.container.secret_delivery import mounted_secrets, passed_secrets
 from trainlaunch.formats.docker.read import read_docker_run
@@ -21,7 +21,7 @@ _READING = "<$(>"  # stands before the words of a command whose output a variabl
 Commands = Sequence[tuple[str, ...]]
 
 
-def reread(text: str, folder: Path) -> Workload:
+def parse_rendering(text: str, folder: Path) -> Workload:
     """Return what a script starts; relative binds are seen from `folder`. Raises ValueError where it isn't one line."""
     found = read_docker_run(text, "")
     if len(found) != 1:
@@ -101,7 +101,7 @@ def _commands_before(plan: LaunchPlan, base: Path | None) -> Iterator[tuple[str,
     if passed:
         yield ("export", *(name for name, _ in passed))
     yield ("if", "docker", "container", "inspect", plan.name, "<>>", "</dev/null>", "<2>&>", "<1>")
-    yield from _stop_before(taken_name(plan))
+    yield from _stop_before(name_conflict_message(plan))
 
 
 def _stop_before(message: str) -> Iterator[tuple[str, ...]]:

@@ -57,7 +57,7 @@ def _install(target: str) -> str:
     return f"RUN {words}"
 
 
-def reread(text: str, folder: Path) -> Workload:
+def parse_rendering(text: str, folder: Path) -> Workload:
     """Return what a Dockerfile and the line in its header start. Raises ValueError where it is not one of ours."""
     comments, instructions = _parts(text)
     lines = [each for each in comments if each.startswith("docker run ")]

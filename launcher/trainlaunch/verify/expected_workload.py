@@ -8,7 +8,7 @@ from typing import Any
 from trainlaunch.container.container import Container, container_of
 from trainlaunch.container.engine_options import gpu_devices, needs_own_tmp
 from trainlaunch.container.secret_delivery import mounted_secrets, written_secrets
-from trainlaunch.formats.workload import SIZE, GpuRequest, MountPoint, Shm, Workload
+from trainlaunch.formats.workload import SIZE, GpuRequest, MountPoint, ShmSetting, Workload
 from trainlaunch.job.reserved import SECRETS_FOLDER
 from trainlaunch.job.spec import Mount, secret_path
 from trainlaunch.plan.launch_plan import LaunchPlan
@@ -43,7 +43,7 @@ def planned_workload(plan: LaunchPlan, container: Container) -> Workload:
         command=planned(container.args),
         env={name: planned(value) for name, value in container.env},
         labels={name: planned(value) for name, value in (*container.labels, *container.notes)},
-        shm=Shm(SIZE, planned(plan.shm.size.value)),
+        shm=ShmSetting(SIZE, planned(plan.shm.size.value)),
         memory=planned(plan.memory.limit),
         cpus=planned(job.resources.cpus),
         **_engine_devices(plan),

@@ -59,7 +59,7 @@ def _mounts(plan: LaunchPlan, wanted: Workload) -> tuple[MountPoint, ...]:
     return tuple(each for each in wanted.mounts if each.type == "tmpfs" or stated(each.target) in of_machine)
 
 
-def reread(text: str, folder: Path) -> Workload:
+def parse_rendering(text: str, folder: Path) -> Workload:
     """Return what a workflow's one job says. Raises ValueError where it is not one of ours."""
     document = only_document(text)
     ((name, job),) = document.pop("jobs").items()

@@ -56,7 +56,7 @@ def expected(plan: LaunchPlan, base: Path | None) -> Workload:
     )
 
 
-def reread(text: str, folder: Path) -> Workload:
+def parse_rendering(text: str, folder: Path) -> Workload:
     """Return what a job says, with what its header asks of the runner. Raises ValueError for a text of others."""
     ((name, job),) = only_document(text).items()
     image = job.pop("image")

@@ -20,7 +20,7 @@ from trainlaunch.render.apply_patch import documents_of, patched_documents, patc
 from trainlaunch.units import format_size
 from trainlaunch.verify.owned_by_plan import FIELDS, OPEN, owned_rest
 from trainlaunch.verify.patchable import Refused, refused
-from trainlaunch.verify.plain import ReadMount, reread
+from trainlaunch.verify.plain import ReadMount, parse_rendering
 from trainlaunch.verify.sidecars import only_service, unlimited, without_sidecars
 
 _UNREADABLE = "text"
@@ -113,14 +113,14 @@ def _added(plan: LaunchPlan, bare: str, text: str, base: Path | None) -> Iterato
 
 def _reread_changes(plan: LaunchPlan, bare: str, text: str, base: Path | None) -> Iterator[tuple[str, Change]]:
     text = without_sidecars(bare, text)
-    yield from _compared(plan, reread(plan, bare, base=base), reread(plan, text, base=base))
+    yield from _compared(plan, parse_rendering(plan, bare, base=base), parse_rendering(plan, text, base=base))
     for name in node_names(plan.name, plan.nodes)[1:] if plan.target_record.patch == "merge" else ():
         planned, found = only_service(bare, name), only_service(text, name)
         if planned is None or found is None:
             yield name, Change("a node", None, "torchrun.nnodes")
             continue
         # A reading of all services has what differs from the first one in its rest, where a patch may add much.
-        readings = reread(plan, planned, base=base), reread(plan, found, base=base)
+        readings = parse_rendering(plan, planned, base=base), parse_rendering(plan, found, base=base)
         for what, change in _compared(plan, *readings):
             yield f"{what} of {name}", change
 

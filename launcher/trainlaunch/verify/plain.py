@@ -116,13 +116,13 @@ def flat(value: object, path: str = "") -> Iterator[tuple[str, object]]:
         yield path, value
 
 
-def reread(plan: LaunchPlan, text: str, *, base: Path | None) -> dict[str, Any]:
+def parse_rendering(plan: LaunchPlan, text: str, *, base: Path | None) -> dict[str, Any]:
     """Return what `text`, a rendering for the plan's target, says, as plain values.
 
     `base` is the folder that its relative paths are relative to; None: the job file's own.
     """
     folder = Path(plan.job.path).parent if base is None else base
-    return plain(_module(plan).reread(text, folder))
+    return plain(_module(plan).parse_rendering(text, folder))
 
 
 def expected(plan: LaunchPlan, *, base: Path | None) -> dict[str, Any]:

@@ -30,7 +30,7 @@ class _Slot(NamedTuple):
     floor: int
 
 
-class Draft:
+class EditDraft:
     """The edits of one change of the document `root` in `text`. What they raise is EditRefused."""
 
     def __init__(self, text: str, root: Node, style: Style) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 
 from trainlaunch.diagnostics import Edit
 from trainlaunch.yamltree.changes import Change, EditRefused, shape, shape_after, shown
-from trainlaunch.yamltree.draft import Draft
+from trainlaunch.yamltree.draft import EditDraft
 from trainlaunch.yamltree.emitter import Style
 from trainlaunch.yamltree.layout import column, is_block
 from trainlaunch.yamltree.tolerant import Documents, Mapping, Node, Sequence, documents
@@ -44,7 +44,7 @@ class Editor:
         Raises EditRefused where one can't be, as with a tag.
         """
         editor = self
-        while edit := Draft(editor.text, editor._read.nodes[document], editor._style()).first_expansion():
+        while edit := EditDraft(editor.text, editor._read.nodes[document], editor._style()).first_expansion():
             editor = editor._proved((edit,), editor._shapes, "an alias")
         return editor
 
@@ -54,11 +54,11 @@ class Editor:
             raise EditRefused(f"there is no document {document}")
         wanted = list(self._shapes)
         wanted[document] = shape_after(nodes[document], change)
-        edits = tuple(Draft(self.text, nodes[document], self._style()).edits(change))
+        edits = tuple(EditDraft(self.text, nodes[document], self._style()).edits(change))
         return edits, self._proved(edits, wanted, shown(change.path))
 
     def _proved(self, edits: tuple[Edit, ...], wanted: list[Any], what: str) -> Editor:
-        made = Editor(applied(self.text, edits), self._file)
+        made = Editor(apply_edits(self.text, edits), self._file)
         if made._shapes != wanted:
             raise EditRefused(f"no edit changes {what} alone: an alias or the layout joins it with more")
         return made
@@ -96,7 +96,7 @@ class Overlapping(Exception):
     """Two edits change the same place, so that one of them would be lost; the edits are its arguments."""
 
 
-def applied(text: str, edits: Iterable[Edit]) -> str:
+def apply_edits(text: str, edits: Iterable[Edit]) -> str:
     """Return `text` with all edits done, each span being a place of `text` as it was.
 
     Edits at one empty span are all done, in the order given. Raises Overlapping, and then nothing is done.

@@ -24,8 +24,8 @@ _WORDS_11: dict[str, Value] = {
 }
 _INT = re.compile(r"([-+]?)(?:0[xX]([0-9a-fA-F]+)|0[bB]([01]+)|0[oO]?([0-7]+)|(0|[1-9][0-9]*))")
 _FLOAT = re.compile(r"[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?")
-_MOST = 2**64  # go-yaml takes what is no uint64 for a float
-_LONGEST_NUMBER = 400
+_MAX_INTEGER = 2**64  # go-yaml takes what is no uint64 for a float
+_MAX_NUMBER_LENGTH = 400
 
 
 def value_of(scalar: Scalar, *, yaml11: bool = False) -> Value:
@@ -50,7 +50,7 @@ def plain_value(text: str, *, yaml11: bool = False) -> Value:
         return _WORDS[text]
     if yaml11 and text in _WORDS_11:
         return _WORDS_11[text]
-    if text[0] in "+-.0123456789" and len(text) <= _LONGEST_NUMBER:
+    if text[0] in "+-.0123456789" and len(text) <= _MAX_NUMBER_LENGTH:
         number = _number(text if text[0] == "." else text.replace("_", ""))
         return text if number is None else number
     return text
@@ -62,7 +62,7 @@ def _number(text: str) -> int | float | None:
         sign, *digits = match.groups()
         number = next(int(each, base) for each, base in zip(digits, (16, 2, 8, 10), strict=True) if each is not None)
         number = -number if sign == "-" else number
-        if -_MOST // 2 <= number < _MOST:
+        if -_MAX_INTEGER // 2 <= number < _MAX_INTEGER:
             return number
     if not _FLOAT.fullmatch(text):
         return None

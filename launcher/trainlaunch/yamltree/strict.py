@@ -26,7 +26,7 @@ _NULLS = frozenset({"", "~", "null", "Null", "NULL"})
 _QUOTES = frozenset("'\"|>")  # a plain scalar's style is None from PyYAML's own parser and '' from libyaml
 
 
-class Scalar(NamedTuple):
+class ScalarNode(NamedTuple):
     """One scalar: `text` is the source spelling of a plain scalar and the value of a quoted or block one."""
 
     text: str
@@ -43,7 +43,7 @@ class Scalar(NamedTuple):
 class MappingNode(NamedTuple):
     """A mapping in source order; each key maps to its own scalar and its value."""
 
-    items: dict[str, tuple[Scalar, Node]]
+    items: dict[str, tuple[ScalarNode, Node]]
     span: Span
     kind: str = "job"
 
@@ -56,7 +56,7 @@ class SequenceNode(NamedTuple):
     kind: str = "job"
 
 
-Node: TypeAlias = "Scalar | MappingNode | SequenceNode"
+Node: TypeAlias = "ScalarNode | MappingNode | SequenceNode"
 
 
 def parse_yaml(text: str, file: str, report: Report) -> Node | None:
@@ -145,7 +145,7 @@ class _Builder:
         if event.anchor:
             self._open_anchors.add(event.anchor)
         node = self._collection_or_scalar(event, depth)
-        self._count(event, values=1, characters=len(node.text) if isinstance(node, Scalar) else 0)
+        self._count(event, values=1, characters=len(node.text) if isinstance(node, ScalarNode) else 0)
         if event.anchor:
             self._open_anchors.discard(event.anchor)
             self._anchors[event.anchor] = (node, self._values - values, self._characters - characters)
@@ -156,7 +156,7 @@ class _Builder:
             return self._mapping(event, depth)
         if isinstance(event, yaml.SequenceStartEvent):
             return self._sequence(event, depth)
-        scalar = Scalar(event.value, event.style not in _QUOTES, self._span(event, event))
+        scalar = ScalarNode(event.value, event.style not in _QUOTES, self._span(event, event))
         # Only double quotes have escapes, and nothing else brings in what the text itself may not hold.
         bad = _NOT_IN_A_STRING.search(event.value) if event.style == '"' else None
         if bad:
@@ -171,19 +171,19 @@ class _Builder:
         return scalar
 
     def _mapping(self, event: Any, depth: int) -> MappingNode:
-        items: dict[str, tuple[Scalar, Node]] = {}
+        items: dict[str, tuple[ScalarNode, Node]] = {}
         merges: list[Node] = []
         end, last = event, None
         while not isinstance(end := next(self._events), yaml.MappingEndEvent):
             key = self._node(end, depth + 1)
             last = self._node(next(self._events), depth + 1)
-            if not isinstance(key, Scalar) or key.null:
-                found = "empty" if isinstance(key, Scalar) else "a list or mapping"
+            if not isinstance(key, ScalarNode) or key.null:
+                found = "empty" if isinstance(key, ScalarNode) else "a list or mapping"
                 self._report.add("TL105", key, message=f"a key is {found}; expected a word", fix="write name: value")
             elif key.plain and key.text == "<<":
                 merges.append(last)
             elif key.text in items:
-                refuse_second(key.text, key, items[key.text][0], self._report)
+                report_duplicate_key(key.text, key, items[key.text][0], self._report)
             else:
                 items[key.text] = (key, last)
         for merged in merges:
@@ -196,7 +196,7 @@ class _Builder:
             items.append(self._node(end, depth + 1))
         return SequenceNode(tuple(items), self._block_span(event, end, items[-1] if items else None))
 
-    def _merge(self, items: dict[str, tuple[Scalar, Node]], merged: Node) -> None:
+    def _merge(self, items: dict[str, tuple[ScalarNode, Node]], merged: Node) -> None:
         """Add the keys of a `<<` value that are not stated beside it; the first of several mappings wins."""
         for each in merged.items if isinstance(merged, SequenceNode) else (merged,):
             if not isinstance(each, MappingNode):
@@ -255,7 +255,7 @@ class _Builder:
         return _FatalError(Diagnostic(code=code, message=message, fix=fix, span=self._span(event, event)))
 
 
-def refuse_second(text: str, key: Placed, first: Placed, report: Report) -> None:
+def report_duplicate_key(text: str, key: Placed, first: Placed, report: Report) -> None:
     """Put in `report` that the key `text` stands in the mapping already, at `first`."""
     name = text if len(text) <= 60 else f"{text[:59]}…"
     one, two = first.span.line, key.span.line

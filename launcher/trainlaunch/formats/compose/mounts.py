@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from trainlaunch.formats.compose.layers import Layers, flat, is_null, items_of, part_of
+from trainlaunch.formats.compose.layers import MappingLayers, flat, is_null, items_of, part_of
 from trainlaunch.formats.compose.values import (
     ignored_size,
     known,
@@ -30,7 +30,7 @@ from trainlaunch.formats.workload import (
     UNSIZED,
     Known,
     MountPoint,
-    Shm,
+    ShmSetting,
     Unknown,
     Value,
     stated,
@@ -45,7 +45,7 @@ _MODES = frozenset({"ro", "rw"})
 _OWN = frozenset({"", "private", "shareable"})
 
 
-def read_mounts(service: Layers, document: Layers) -> tuple[MountPoint, ...]:
+def read_mounts(service: MappingLayers, document: MappingLayers) -> tuple[MountPoint, ...]:
     """Return the mounts: tmpfs, volumes, then files of secrets and configs; of two at one place the winner's."""
     volumes = [each for node in reversed(service.stack("volumes")) for each in _volumes(node)]
     by_target = {
@@ -62,7 +62,7 @@ def read_mounts(service: Layers, document: Layers) -> tuple[MountPoint, ...]:
 def _volumes(node: Node) -> Iterator[MountPoint]:
     for item in node.items if isinstance(node, Sequence) else ():
         if isinstance(item, Mapping):
-            yield _long(Layers((item,)))
+            yield _long(MappingLayers((item,)))
         else:
             yield _short(item) if isinstance(item, Scalar) else MountPoint("unknown", None, unknown(item))
 
@@ -124,7 +124,7 @@ def _kind(source: str) -> str:
     return "bind" if source[0] in "./~\\" or source[1:2] == ":" else "volume"
 
 
-def _long(mount: Layers) -> MountPoint:
+def _long(mount: MappingLayers) -> MountPoint:
     source, target, kind = (mount.get(each) for each in ("source", "target", "type"))
     name = read_string(kind) if kind else None
     word = name.value if isinstance(name, Known) else "unknown"
@@ -153,11 +153,11 @@ def _tmpfs_size(node: Node) -> Value[int]:
     return None if isinstance(node, Scalar) and isinstance(value_of(node), float) else read_size(node)
 
 
-def _files(service: Layers, document: Layers, key: str, folder: str) -> Iterator[MountPoint]:
+def _files(service: MappingLayers, document: MappingLayers, key: str, folder: str) -> Iterator[MountPoint]:
     """Yield the files of secrets or configs that the service takes, each from where the document says."""
     for node in reversed(service.stack(key)):
         for item in items_of(node):
-            long = Layers((item,)) if isinstance(item, Mapping) else None
+            long = MappingLayers((item,)) if isinstance(item, Mapping) else None
             named = long.get("source") if long else item
             if not isinstance(named, Scalar) or is_null(named):
                 continue
@@ -176,14 +176,14 @@ def _files(service: Layers, document: Layers, key: str, folder: str) -> Iterator
             )
 
 
-def _others(layer: Layers) -> Iterator[tuple[str, Node]]:
+def _others(layer: MappingLayers) -> Iterator[tuple[str, Node]]:
     for name in layer.names():
         node = layer.get(name)
         if node is not None and name not in ("source", "target", "file"):
             yield name, node
 
 
-def read_shm(service: Layers, mounts: tuple[MountPoint, ...], document: Layers) -> Shm:
+def read_shm(service: MappingLayers, mounts: tuple[MountPoint, ...], document: MappingLayers) -> ShmSetting:
     """Return what /dev/shm is. A mount there wins over the ipc mode, and both over shm_size."""
     node = service.get("shm_size")
     size = None if node is None else read_size(node)
@@ -194,36 +194,36 @@ def read_shm(service: Layers, mounts: tuple[MountPoint, ...], document: Layers) 
     if ipc is not None:
         return ipc
     if node is None:
-        return Shm(ABSENT)
+        return ShmSetting(ABSENT)
     ignored = ignored_size(node)
-    return Shm(SIZE, size, node.span) if ignored is None else Shm(ABSENT, None, node.span, ignored)
+    return ShmSetting(SIZE, size, node.span) if ignored is None else ShmSetting(ABSENT, None, node.span, ignored)
 
 
-def _from_ipc(service: Layers, size: Value[int]) -> Shm | None:
+def _from_ipc(service: MappingLayers, size: Value[int]) -> ShmSetting | None:
     """Return whose /dev/shm an ipc mode takes; None where it leaves the container its own."""
     node = service.get("ipc")
     mode = None if node is None else read_string(node)
     if node is None or mode is None or (isinstance(mode, Known) and mode.value in _OWN):
         return None
     if isinstance(mode, Unknown):
-        return Shm(SIZE, mode, node.span, size)
+        return ShmSetting(SIZE, mode, node.span, size)
     kind = {"host": HOST, "none": NONE}.get(mode.value, CONTAINER)
-    return Shm(kind, None, node.span, size)
+    return ShmSetting(kind, None, node.span, size)
 
 
-def _mounted(mount: MountPoint, document: Layers) -> Shm:
+def _mounted(mount: MountPoint, document: MappingLayers) -> ShmSetting:
     place = mount.target
     span = place.span if place is not None else None
     if mount.type == "unknown" and place is not None:
-        return Shm(SIZE, Unknown(place.text, place.span), span)
+        return ShmSetting(SIZE, Unknown(place.text, place.span), span)
     size, kind = mount.size, mount.type
     if kind == "volume" and isinstance(mount.source, Known):
         options = document.below("volumes").below(mount.source.value).below("driver_opts")
         if options.value("type") == "tmpfs":
             kind, size = "tmpfs", _volume_size(options.get("o"))
     if kind != "tmpfs":
-        return Shm(BIND if kind == "bind" else DISK, None, span)
-    return Shm(UNSIZED, None, span) if size is None or stated(size) == 0 else Shm(TMPFS, size, span)
+        return ShmSetting(BIND if kind == "bind" else DISK, None, span)
+    return ShmSetting(UNSIZED, None, span) if size is None or stated(size) == 0 else ShmSetting(TMPFS, size, span)
 
 
 def _volume_size(node: Node | None) -> Value[int]:

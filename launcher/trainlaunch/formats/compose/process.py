@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from trainlaunch.formats.compose.layers import Layers, is_null, items_of, part_of
+from trainlaunch.formats.compose.layers import MappingLayers, is_null, items_of, part_of
 from trainlaunch.formats.compose.values import (
     known,
     literal,
@@ -32,7 +32,7 @@ class Health(NamedTuple):
     rest: dict[str, object]
 
 
-def read_health(check: Layers) -> Health:
+def read_health(check: MappingLayers) -> Health:
     """Return the health check. Times are whole seconds, `retries` a count."""
     node = check.get("test")
     items = items_of(node)
@@ -59,13 +59,13 @@ def read_seconds(node: Node) -> Value[int]:
     return read_with(node, engine_seconds)
 
 
-def read_ulimits(limits: Layers) -> tuple[dict[str, tuple[int, int]], dict[str, object]]:
+def read_ulimits(limits: MappingLayers) -> tuple[dict[str, tuple[int, int]], dict[str, object]]:
     """Return the soft and hard limits by name, and what can't be read as such."""
     found: dict[str, tuple[int, int]] = {}
     rest: dict[str, object] = {}
     for name in limits.names():
         node = limits.get(name)
-        both = Layers((node,)) if isinstance(node, Mapping) else None
+        both = MappingLayers((node,)) if isinstance(node, Mapping) else None
         soft, hard = (both.get("soft"), both.get("hard")) if both else (node, node)
         numbers = [read_int(each) for each in (soft, hard) if each is not None]
         values = [each.value for each in numbers if isinstance(each, Known)]
@@ -162,14 +162,14 @@ class _Splitter:
         return tuple(self._words)
 
 
-class Environment(NamedTuple):
+class ServiceEnvironment(NamedTuple):
     """Variables by name; `secrets` are those that name a variable of the shell and stop where it is not set."""
 
     env: dict[str, Value[str]]
     secrets: dict[str, str]
 
 
-def read_environment(service: Layers) -> Environment:
+def read_environment(service: MappingLayers) -> ServiceEnvironment:
     """Return the variables; one without a value has that of the shell, so it is Unknown."""
     env: dict[str, Value[str]] = {}
     secrets: dict[str, str] = {}
@@ -182,10 +182,10 @@ def read_environment(service: Layers) -> Environment:
                 secrets[name] = source
             else:
                 env[name] = unknown(scalar) if value is None else _value(scalar, value)
-    return Environment(env, secrets)
+    return ServiceEnvironment(env, secrets)
 
 
-def read_labels(service: Layers) -> dict[str, Value[str]]:
+def read_labels(service: MappingLayers) -> dict[str, Value[str]]:
     """Return the labels; one without a value is empty."""
     return {
         name: _value(scalar, value or "")

@@ -9,11 +9,11 @@ from typing import TypeVar
 from trainlaunch.diagnostics import Span
 from trainlaunch.formats import workload as of
 from trainlaunch.formats.docker.flags import takes_shm
-from trainlaunch.formats.docker.line import Given
+from trainlaunch.formats.docker.line import ParsedFlag
 from trainlaunch.formats.docker.shell_lexer import Word
 from trainlaunch.formats.docker.values import TRUE, csv_fields, is_path, mount_key
 from trainlaunch.formats.engine_values import engine_bytes, kernel_bytes, tmpfs_of
-from trainlaunch.formats.workload import Known, MountPoint, Shm, Unknown, Value, stated
+from trainlaunch.formats.workload import Known, MountPoint, ShmSetting, Unknown, Value, stated
 
 T = TypeVar("T")
 
@@ -21,7 +21,7 @@ _OWN_IPC = frozenset({"", "private", "shareable"})
 UNREAD = "unknown"  # the type of a mount of which only the text is known
 
 
-class Source:
+class PlacedText:
     """A text with the places of its lines."""
 
     def __init__(self, text: str, file: str) -> None:
@@ -57,7 +57,7 @@ class Source:
         return self.unknown(start, end)
 
     def given(
-        self, given: Given, parse: Callable[[str], T | None], first: int = 0, last: int | None = None
+        self, given: ParsedFlag, parse: Callable[[str], T | None], first: int = 0, last: int | None = None
     ) -> Known[T] | Unknown:
         """Return what `parse` makes of a flag's value, or of its characters `first` to `last`.
 
@@ -69,20 +69,20 @@ class Source:
         read = parse(text[first:last]) if known else None
         return self.unknown(start, end) if read is None else self.value(read, start, end)
 
-    def is_known(self, given: Given, first: int = 0, last: int | None = None) -> bool:
+    def is_known(self, given: ParsedFlag, first: int = 0, last: int | None = None) -> bool:
         """Return whether the text itself decides a flag's value, or its characters `first` to `last`."""
         last = len(given.value or "") if last is None else last
         return given.word.part(given.first + first, given.first + last)[2]
 
 
-def mounts_of(flags: Mapping[str, Sequence[Given]], source: Source) -> Iterator[MountPoint]:
+def mounts_of(flags: Mapping[str, Sequence[ParsedFlag]], source: PlacedText) -> Iterator[MountPoint]:
     """Yield the mounts in the order in which one on the same place hides those before it."""
     yield from (_tmpfs(each, source) for each in flags.get("tmpfs", ()))
     yield from (_volume(each, source) for each in flags.get("volume", ()))
     yield from (_mount(each, source) for each in flags.get("mount", ()))
 
 
-def _tmpfs(given: Given, source: Source) -> MountPoint:
+def _tmpfs(given: ParsedFlag, source: PlacedText) -> MountPoint:
     if not source.is_known(given):
         return _unread(given, source, (given.value or "").find(":"))
     value = given.value or ""
@@ -95,7 +95,7 @@ def _tmpfs(given: Given, source: Source) -> MountPoint:
     return MountPoint("tmpfs", None, target, size=size, options=read.options)
 
 
-def _volume(given: Given, source: Source) -> MountPoint:
+def _volume(given: ParsedFlag, source: PlacedText) -> MountPoint:
     value = given.value or ""
     ends = [index for index, each in enumerate(value) if each == ":" and source.is_known(given, index, index + 1)]
     if ends and ends[0] == 1 and is_path(value):
@@ -117,7 +117,7 @@ def _volume(given: Given, source: Source) -> MountPoint:
     )
 
 
-def _mount(given: Given, source: Source) -> MountPoint:
+def _mount(given: ParsedFlag, source: PlacedText) -> MountPoint:
     try:
         fields = csv_fields(given.value or "")
     except ValueError:
@@ -148,7 +148,7 @@ def _unquoted(text: str) -> str:
     return text.replace('""', '"')
 
 
-def _unread(given: Given, source: Source, end: int) -> MountPoint:
+def _unread(given: ParsedFlag, source: PlacedText, end: int) -> MountPoint:
     """Return a mount whose value can't be taken apart; its target is what stands before character `end`."""
     target = source.given(given, str, 0, end if end >= 0 else None)
     if end < 0 and isinstance(target, Known):
@@ -156,7 +156,9 @@ def _unread(given: Given, source: Source, end: int) -> MountPoint:
     return MountPoint(UNREAD if given.name == "mount" else given.name, None, target)
 
 
-def shm_of(flags: Mapping[str, Sequence[Given]], mounts: Sequence[MountPoint], source: Source, *, podman: bool) -> Shm:
+def shm_of(
+    flags: Mapping[str, Sequence[ParsedFlag]], mounts: Sequence[MountPoint], source: PlacedText, *, podman: bool
+) -> ShmSetting:
     """Return what /dev/shm is. A mount there wins over the ipc mode, and both over --shm-size."""
     given = flags.get("shm-size")
     size = source.given(given[-1], engine_bytes) if given else None
@@ -167,22 +169,22 @@ def shm_of(flags: Mapping[str, Sequence[Given]], mounts: Sequence[MountPoint], s
     if mode and not (mode[-1].name == "ipc" and source.is_known(mode[-1]) and mode[-1].value in _OWN_IPC):
         value = source.given(mode[-1], str)
         if isinstance(value, Unknown):
-            return Shm(of.SIZE, value, value.span, size)
+            return ShmSetting(of.SIZE, value, value.span, size)
         shared = mode[-1].name == "pod"  # a pod's containers have the /dev/shm of its first one
         kind = of.CONTAINER if shared else {"host": of.HOST, "none": of.NONE}.get(value.value, of.CONTAINER)
-        return Shm(kind, None, value.span, size)
+        return ShmSetting(kind, None, value.span, size)
     if size is None:
-        return Shm(of.ABSENT)
+        return ShmSetting(of.ABSENT)
     if stated(size) == 0:  # Docker's default of 64 MiB, and no limit in Podman
-        return Shm(of.UNSIZED if podman else of.ABSENT, None, size.span, size)
-    return Shm(of.SIZE, size, size.span)
+        return ShmSetting(of.UNSIZED if podman else of.ABSENT, None, size.span, size)
+    return ShmSetting(of.SIZE, size, size.span)
 
 
-def _mounted(mount: MountPoint) -> Shm:
+def _mounted(mount: MountPoint) -> ShmSetting:
     span = None if mount.target is None else mount.target.span
     if mount.type == "tmpfs":
         unlimited = mount.size is None or stated(mount.size) == 0
-        return Shm(of.UNSIZED, None, span) if unlimited else Shm(of.TMPFS, mount.size, span)
+        return ShmSetting(of.UNSIZED, None, span) if unlimited else ShmSetting(of.TMPFS, mount.size, span)
     if mount.type == UNREAD and mount.source is not None:
-        return Shm(of.SIZE, Unknown(mount.source.text, mount.source.span), span)
-    return Shm(of.BIND if mount.type == "bind" else of.DISK, None, span)
+        return ShmSetting(of.SIZE, Unknown(mount.source.text, mount.source.span), span)
+    return ShmSetting(of.BIND if mount.type == "bind" else of.DISK, None, span)

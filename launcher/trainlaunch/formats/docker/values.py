@@ -65,7 +65,7 @@ def gpu_request(text: str) -> GpuRequest | None:
     return None if number is None else GpuRequest(0, ids, all=True) if number == -1 else GpuRequest(number, ids)
 
 
-class Field(NamedTuple):
+class CsvField(NamedTuple):
     """One `key=value` of a CSV record: the characters of the record that are its value. A bare word has no value."""
 
     key: str
@@ -74,9 +74,9 @@ class Field(NamedTuple):
     last: int
 
 
-def csv_fields(record: str) -> list[Field]:
+def csv_fields(record: str) -> list[CsvField]:
     """Return the fields of a record; raises ValueError where docker's reader of CSV would refuse it."""
-    found: list[Field] = []
+    found: list[CsvField] = []
     at = 0
     while record:
         match = _FIELD.match(record, at)
@@ -87,14 +87,14 @@ def csv_fields(record: str) -> list[Field]:
         key, equals, value = text.partition("=")
         last = match.end() - quoted
         first = min(match.start() + quoted + len(key) + 1, last)  # keys have no quotation marks
-        found.append(Field(key, value if equals else None, first if equals else match.start() + quoted, last))
+        found.append(CsvField(key, value if equals else None, first if equals else match.start() + quoted, last))
         at = match.end() + 1
         if match.end() >= len(record):
             break
     return found
 
 
-def mount_key(field: Field) -> str:
+def mount_key(field: CsvField) -> str:
     """Return a field's key by its first name: type, source, target, readonly."""
     return _OTHER_NAMES.get(field.key.lower(), field.key.lower())
 

@@ -14,7 +14,7 @@ from trainlaunch.yamltree.tolerant import Mapping, Node, Sequence
 _DOLLAR = re.compile(r"\$(?:(\$)|\(([^)]*)(\))?)")  # a reference that nothing closes reaches to the end
 
 
-class Environment(NamedTuple):
+class ContainerEnvironment(NamedTuple):
     """Variables by name: `values` that the text states, and the `secrets` whose values come from a source of theirs.
 
     Of a variable that stands twice the last entry counts; `others` has the one before it, by `NAME twice`, and what is
@@ -46,10 +46,10 @@ class Environment(NamedTuple):
         return name in self.secrets or self.open
 
 
-def read_environment(container: Fields, *, final: bool) -> Environment:
+def read_environment(container: Fields, *, final: bool) -> ContainerEnvironment:
     """Take the variables of a container; each value is expanded with those before it."""
     bulk = container.peek("envFrom")
-    env = Environment({}, {}, {}, isinstance(bulk, Sequence) and bool(bulk.items), {})
+    env = ContainerEnvironment({}, {}, {}, isinstance(bulk, Sequence) and bool(bulk.items), {})
     listed = container.peek("env")
     if isinstance(listed, Sequence):
         container.take("env")
@@ -58,9 +58,9 @@ def read_environment(container: Fields, *, final: bool) -> Environment:
     return env
 
 
-def _read_entry(env: Environment, node: Node, index: int, *, final: bool) -> None:
+def _read_entry(env: ContainerEnvironment, node: Node, index: int, *, final: bool) -> None:
     entry = Fields(node, final=final)
-    name = entry.text("name")
+    name = entry.pop_str("name")
     if not isinstance(name, Known):
         env.others[str(index)] = node.raw
         return
@@ -73,7 +73,7 @@ def _read_entry(env: Environment, node: Node, index: int, *, final: bool) -> Non
     if source and entry.names() == ("valueFrom",):
         env.secrets[key] = source
         return
-    value = entry.text("value")
+    value = entry.pop_str("value")
     env.refused.update(
         (f"refused container.env.{key}", str(raw)) for path, raw in entry.rest("") if path == "refused value"
     )
@@ -86,7 +86,7 @@ def _read_entry(env: Environment, node: Node, index: int, *, final: bool) -> Non
         env.values[key] = _expanded(env, value)
 
 
-def _expanded(env: Environment, value: Known[str] | Unknown) -> Value[str]:
+def _expanded(env: ContainerEnvironment, value: Known[str] | Unknown) -> Value[str]:
     if isinstance(value, Unknown):
         return value
     text = env.expand(value.value)
@@ -100,14 +100,14 @@ def _source(node: Node | None, *, final: bool) -> str | None:
     fields = Fields(node, final=final)
     if "secretKeyRef" in fields:
         reference = fields.within("secretKeyRef")
-        secret, key = reference.text("name"), reference.text("key")
+        secret, key = reference.pop_str("name"), reference.pop_str("key")
         if not isinstance(secret, Known) or not isinstance(key, Known):
             return None
         # An optional one would start the container without it.
         others = "".join(f", {name} {value}" for name, value in reference.rest(""))
         return f"{secret.value}/{key.value}{others}"
     reference = fields.within("fieldRef")
-    path = reference.text("fieldPath")
+    path = reference.pop_str("fieldPath")
     return f"field {path.value}" if isinstance(path, Known) and not reference.names() else None
 
 
@@ -120,7 +120,7 @@ def refuses(node: Node | None, *, final: bool) -> bool:
     )
 
 
-def words(node: Node | None, env: Environment, *, final: bool) -> Value[tuple[str, ...]]:
+def words(node: Node | None, env: ContainerEnvironment, *, final: bool) -> Value[tuple[str, ...]]:
     """Return the words of a list of strings, expanded: Unknown where one of them is, or where it is no list."""
     if node is None or is_null(node):
         return None

@@ -27,7 +27,7 @@ class PodPlace(NamedTuple):
     """A pod and where it stands in its object: the keys and indexes down to the mapping that holds its containers."""
 
     path: Path
-    pod: Pod
+    pod: PodWorkloads
 
 
 class KubernetesObject(NamedTuple):
@@ -61,9 +61,9 @@ def read_object(node: Node, *, final: bool) -> Iterator[KubernetesObject]:
         return
     places = tuple(_places(node, (), {}, final=final))
     metadata = fields.within("metadata")
-    name = metadata.text("name") or text_of(metadata.peek("generateName"), final=final)
+    name = metadata.pop_str("name") or text_of(metadata.peek("generateName"), final=final)
     labels = metadata.within("labels")
-    texts = {key: value for key in labels.names() if (value := labels.text(key)) is not None}
+    texts = {key: value for key in labels.names() if (value := labels.pop_str(key)) is not None}
     skipped = {("metadata",), *(each.path for each in places)}
     yield KubernetesObject(
         word or "object",
@@ -122,7 +122,7 @@ def _dotted(path: Path) -> str:
     return ".".join(map(str, path))
 
 
-class Pod(NamedTuple):
+class PodWorkloads(NamedTuple):
     """The containers of a pod in their order, with `place` as `containers[0]`, and what else it says.
 
     The rest of each container is its own, and the pod's is `rest`.
@@ -132,7 +132,7 @@ class Pod(NamedTuple):
     rest: dict[str, object]
 
 
-def read_pod(node: Node, outer: Mapping[str, Volume], *, final: bool) -> Pod:
+def read_pod(node: Node, outer: Mapping[str, Volume], *, final: bool) -> PodWorkloads:
     """Read a pod's spec; `outer` are volumes that the objects around it give it."""
     pod = Fields(node, final=final)
     listed = pod.peek("volumes")
@@ -153,7 +153,7 @@ def read_pod(node: Node, outer: Mapping[str, Volume], *, final: bool) -> Pod:
         odd.update(_idle(listed, own, mounted))
     if values.host_ipc is not None:
         odd["pod.hostIPC"] = values.host_ipc.value if isinstance(values.host_ipc, Known) else values.host_ipc.text
-    return Pod(tuple(workloads), {**dict(pod.rest("pod")), **odd})
+    return PodWorkloads(tuple(workloads), {**dict(pod.rest("pod")), **odd})
 
 
 def _containers(pod: Fields) -> Iterator[tuple[str, Node]]:
@@ -188,10 +188,10 @@ def _pod_values(pod: Fields, volumes: Mapping[str, Volume]) -> PodValues:
         uid=security.take("runAsUser"),
         gid=security.take("runAsGroup"),
         groups=tuple(str(each) for each in numbers),
-        stop_timeout=pod.whole("terminationGracePeriodSeconds"),
+        stop_timeout=pod.pop_int("terminationGracePeriodSeconds"),
         memory=limits.quantity("memory"),
         cpus=limits.quantity("cpu", milli=True),
-        host_ipc=pod.flag("hostIPC"),
+        host_ipc=pod.pop_bool("hostIPC"),
         volumes=volumes,
     )
 

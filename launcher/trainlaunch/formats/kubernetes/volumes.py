@@ -17,7 +17,7 @@ from trainlaunch.formats.workload import (
     UNSIZED,
     Known,
     MountPoint,
-    Shm,
+    ShmSetting,
     Unknown,
     Value,
     stated,
@@ -54,7 +54,7 @@ def read_volumes(listed: Sequence, *, final: bool) -> dict[str, Volume]:
     volumes: dict[str, Volume] = {}
     for index, node in enumerate(listed.items):
         fields = Fields(node, final=final)
-        name = fields.text("name")
+        name = fields.pop_str("name")
         if isinstance(name, Known):
             volumes[name.value] = _read_volume(fields, node)._replace(place=index)
     return volumes
@@ -64,7 +64,7 @@ def claims(node: Node | None, *, final: bool) -> dict[str, Volume]:
     """Return what `volumeClaimTemplates` gives the pods below it, by name: a claim, whatever else an item says."""
     found: dict[str, Volume] = {}
     for each in node.items if isinstance(node, Sequence) else ():
-        name = Fields(each, final=final).within("metadata").text("name")
+        name = Fields(each, final=final).within("metadata").pop_str("name")
         if isinstance(name, Known):
             found[name.value] = Volume(CLAIM, each.span, name)
     return found
@@ -91,13 +91,13 @@ def _read_source(kind: str, source: Fields, span: Span) -> Volume:
     if kind == "secret":
         return _secret(source, span)
     type_, key = _NAMED.get(kind, (kind, ""))
-    volume = Volume(type_, span, source.text(key) if key else None)
-    return volume._replace(read_only=stated(source.flag("readOnly")) is True) if type_ == CLAIM else volume
+    volume = Volume(type_, span, source.pop_str(key) if key else None)
+    return volume._replace(read_only=stated(source.pop_bool("readOnly")) is True) if type_ == CLAIM else volume
 
 
 def _empty_dir(source: Fields, span: Span) -> Volume:
     medium, size = source.peek("medium"), source.quantity("sizeLimit")
-    word = source.text("medium")
+    word = source.pop_str("medium")
     if isinstance(word, Unknown):
         return Volume(UNDECIDED, span, size=size)
     if word is None or word.value in ("", "Memory"):
@@ -108,12 +108,12 @@ def _empty_dir(source: Fields, span: Span) -> Volume:
 
 def _secret(source: Fields, span: Span) -> Volume:
     name, items = source.peek("secretName"), source.peek("items")
-    volume = Volume("secret", span, source.text("secretName"))
+    volume = Volume("secret", span, source.pop_str("secretName"))
     key = _only_key(items)
     mode = source.peek("defaultMode")
     if key is None or name is None or mode is None:
         return volume
-    if stated(source.whole("defaultMode")) != _OWNER_AND_GROUP_READ:
+    if stated(source.pop_int("defaultMode")) != _OWNER_AND_GROUP_READ:
         return volume._replace(options=f"defaultMode={mode.raw}")
     source.take("items")
     return volume._replace(key=key)
@@ -124,7 +124,7 @@ def _only_key(items: Node | None) -> str | None:
     if not isinstance(items, Sequence) or len(items.items) != 1:
         return None
     item = Fields(items.items[0], final=True)
-    key, path = item.text("key"), item.text("path")
+    key, path = item.pop_str("key"), item.pop_str("path")
     return stated(key) if stated(path) == "value" and not item.names() else None
 
 
@@ -133,7 +133,7 @@ class Mounts(NamedTuple):
 
     points: tuple[MountPoint, ...]
     names: frozenset[str]
-    shm: Shm
+    shm: ShmSetting
 
 
 def read_mounts(container: Fields, volumes: ReadOnly[str, Volume], *, host_ipc: Value[bool], final: bool) -> Mounts:
@@ -143,14 +143,14 @@ def read_mounts(container: Fields, volumes: ReadOnly[str, Volume], *, host_ipc: 
         if listed is None or is_null(listed):
             return Mounts((), frozenset(), _without_volume(host_ipc))
         # A template may stand for the whole list, and nobody knows what it mounts.
-        return Mounts((), frozenset(), Shm(SIZE, unknown(listed), listed.span))
+        return Mounts((), frozenset(), ShmSetting(SIZE, unknown(listed), listed.span))
     container.take("volumeMounts")
     points: list[MountPoint] = []
     names: set[str] = set()
     shm = _without_volume(host_ipc)
     for node in listed.items:
         mount = Fields(node, final=final)
-        name, target = mount.text("name"), mount.text("mountPath")
+        name, target = mount.pop_str("name"), mount.pop_str("mountPath")
         volume = _volume(name, volumes, node)
         names |= {name.value} if isinstance(name, Known) else set()
         points.append(_point(mount, volume, target))
@@ -166,7 +166,7 @@ def _volume(name: Value[str], volumes: ReadOnly[str, Volume], node: Node) -> Vol
 
 
 def _point(mount: Fields, volume: Volume, target: Value[str]) -> MountPoint:
-    stated_flag = mount.flag("readOnly")
+    stated_flag = mount.pop_bool("readOnly")
     read_only = stated(stated_flag) is True
     options = [volume.options]
     if isinstance(stated_flag, Unknown):
@@ -176,27 +176,27 @@ def _point(mount: Fields, volume: Volume, target: Value[str]) -> MountPoint:
     source = volume.source
     if volume.key and isinstance(source, Known):
         source = Known(f"{source.value}/{volume.key}", source.text, source.span)
-        if stated(mount.text("subPath")) != "value":
+        if stated(mount.pop_str("subPath")) != "value":
             options.append("a folder of files")
     options.append(mount.options())
     said = ", ".join(filter(None, options))
     return MountPoint(volume.type, source, target, read_only or volume.read_only, volume.size, said)
 
 
-def _without_volume(host_ipc: Value[bool]) -> Shm:
+def _without_volume(host_ipc: Value[bool]) -> ShmSetting:
     if isinstance(host_ipc, Known) and host_ipc.value:
-        return Shm(HOST, span=host_ipc.span)
-    return Shm(ABSENT)
+        return ShmSetting(HOST, span=host_ipc.span)
+    return ShmSetting(ABSENT)
 
 
-def _of_volume(volume: Volume, name: Known[str] | Unknown) -> Shm:
+def _of_volume(volume: Volume, name: Known[str] | Unknown) -> ShmSetting:
     """Return the /dev/shm that a volume makes; one that a template decides has an Unknown size."""
     if volume.type == "tmpfs":
         if isinstance(volume.size, Known) and volume.size.value == 0:  # to the kubelet as if it was not there
-            return Shm(UNSIZED, None, volume.span, volume.size)
-        return Shm(SIZE if volume.size is not None else UNSIZED, volume.size, volume.span)
+            return ShmSetting(UNSIZED, None, volume.span, volume.size)
+        return ShmSetting(SIZE if volume.size is not None else UNSIZED, volume.size, volume.span)
     if volume.type == UNDECIDED:
-        return Shm(SIZE, Unknown(name.text, name.span), volume.span)
+        return ShmSetting(SIZE, Unknown(name.text, name.span), volume.span)
     if volume.type == MISSING:
-        return Shm(ABSENT, span=volume.span)
-    return Shm(BIND if volume.type == "bind" else DISK, None, volume.span, volume.size)
+        return ShmSetting(ABSENT, span=volume.span)
+    return ShmSetting(BIND if volume.type == "bind" else DISK, None, volume.span, volume.size)

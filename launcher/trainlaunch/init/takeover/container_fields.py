@@ -8,9 +8,9 @@ from collections.abc import Mapping
 
 from trainlaunch.formats import workload as of
 from trainlaunch.formats.gpus import GPU_RESOURCE
-from trainlaunch.formats.workload import Known, Shm, Unknown, Value, Workload, stated
+from trainlaunch.formats.workload import Known, ShmSetting, Unknown, Value, Workload, stated
 from trainlaunch.init.job_text import scalar
-from trainlaunch.init.takeover.job_draft import Draft, example_image, flow, label, size, word
+from trainlaunch.init.takeover.job_draft import JobDraft, example_image, flow, label, size, word
 from trainlaunch.init.takeover.mounts import take_mounts
 from trainlaunch.job.reserved import KUBERNETES_LABEL_PREFIX, LABEL_PREFIX
 from trainlaunch.job.tokens import literal_of
@@ -39,7 +39,7 @@ _OF_SHM = {
 PLACEHOLDER = ("python", "train.py")
 
 
-def take_container(draft: Draft, workload: Workload) -> None:
+def take_container(draft: JobDraft, workload: Workload) -> None:
     """State all that a Workload says beside its process."""
     _take_name(draft, workload)
     _take_image(draft, workload)
@@ -53,7 +53,7 @@ def take_container(draft: Draft, workload: Workload) -> None:
     take_shm(draft, workload.shm, workload)
 
 
-def _take_name(draft: Draft, workload: Workload) -> None:
+def _take_name(draft: JobDraft, workload: Workload) -> None:
     name = stated(workload.name) or ""
     image = stated(workload.image) or ""
     made = label(name) or label(posixpath.basename(image.partition("@")[0]).partition(":")[0]) or "my-job"
@@ -62,7 +62,7 @@ def _take_name(draft: Draft, workload: Workload) -> None:
         draft.comment("name", f"The text calls it {name}, which is not a DNS-1123 label of at most 50 characters.")
 
 
-def _take_image(draft: Draft, workload: Workload) -> None:
+def _take_image(draft: JobDraft, workload: Workload) -> None:
     image = workload.image
     if isinstance(image, Known) and image.value:
         draft.set("image", word(scalar(image.value)))
@@ -77,7 +77,7 @@ def _take_image(draft: Draft, workload: Workload) -> None:
     draft.note(f"the image {shown}", why, "write the image with its tag or digest", workload.span)
 
 
-def _take_plain(draft: Draft, workload: Workload) -> None:
+def _take_plain(draft: JobDraft, workload: Workload) -> None:
     """State the fields that are one word, and say which a variable decides."""
     values: Mapping[str, Value[str]] = {
         "working_dir": workload.working_dir,
@@ -115,12 +115,12 @@ def _take_plain(draft: Draft, workload: Workload) -> None:
         )
 
 
-def _undecided(draft: Draft, field: str, value: Unknown) -> None:
+def _undecided(draft: JobDraft, field: str, value: Unknown) -> None:
     why = "only a shell, a template or the format's own reader could say what it is"
     draft.note(f"{field} {' '.join(value.text.split())[:80]}", why, f"write the value into {field}", value.span)
 
 
-def _take_env(draft: Draft, workload: Workload) -> None:
+def _take_env(draft: JobDraft, workload: Workload) -> None:
     """State variables; what a variable of the shell decides, and what is called a secret, as a secret's source."""
     texts: dict[str, Value[str]] = {}
     for name, value in workload.env.items():
@@ -148,7 +148,7 @@ def _take_env(draft: Draft, workload: Workload) -> None:
             draft.set(f"secrets.{name}", {"env": found})
 
 
-def _take_texts(draft: Draft, field: str, values: Mapping[str, Value[str]]) -> None:
+def _take_texts(draft: JobDraft, field: str, values: Mapping[str, Value[str]]) -> None:
     for name, value in values.items():
         if isinstance(value, Unknown):
             _undecided(draft, f"{field}.{name}", value)
@@ -156,7 +156,7 @@ def _take_texts(draft: Draft, field: str, values: Mapping[str, Value[str]]) -> N
             draft.fields.setdefault(field, {})[name] = value.value
 
 
-def _take_limits(draft: Draft, workload: Workload) -> None:
+def _take_limits(draft: JobDraft, workload: Workload) -> None:
     for field, value in {"resources.cpus": workload.cpus, "resources.memory": workload.memory}.items():
         if isinstance(value, Unknown):
             _undecided(draft, field, value)
@@ -164,7 +164,7 @@ def _take_limits(draft: Draft, workload: Workload) -> None:
             draft.set(field, word(format_cpus(value.value)) if field.endswith("cpus") else size(value.value))
 
 
-def take_gpus(draft: Draft, workload: Workload) -> None:
+def take_gpus(draft: JobDraft, workload: Workload) -> None:
     """State the GPUs, by NVIDIA's count, ids or all, or as AMD's device nodes."""
     gpus = workload.gpus
     if isinstance(gpus, Unknown):
@@ -194,7 +194,7 @@ def amd_nodes(workload: Workload) -> tuple[str, ...]:
     return found if "/dev/kfd" in found and len(found) > 1 else ()
 
 
-def _take_amd(draft: Draft, nodes: tuple[str, ...]) -> None:
+def _take_amd(draft: JobDraft, nodes: tuple[str, ...]) -> None:
     draft.set("resources.gpu_vendor", word("amd"))
     numbers = [re.fullmatch(r"/dev/dri/renderD(\d+)", each) for each in nodes if each != "/dev/kfd"]
     if all(numbers):
@@ -204,7 +204,7 @@ def _take_amd(draft: Draft, nodes: tuple[str, ...]) -> None:
         draft.set("ranks_per_container", 1, "All GPUs are another number on each machine: state the processes.")
 
 
-def _take_extended(draft: Draft, workload: Workload) -> None:
+def _take_extended(draft: JobDraft, workload: Workload) -> None:
     """State a cluster's other resources by their names."""
     for name, count in workload.devices.items():
         if name == "nodes":
@@ -217,7 +217,7 @@ def _take_extended(draft: Draft, workload: Workload) -> None:
             draft.note(f"{name}: {count}", "resources.extended takes whole numbers", "state it there", workload.span)
 
 
-def take_shm(draft: Draft, shm: Shm, workload: Workload) -> None:
+def take_shm(draft: JobDraft, shm: ShmSetting, workload: Workload) -> None:
     """State /dev/shm where the text gives it a size of its own; else the plan sizes it."""
     if shm.kind in (of.SIZE, of.TMPFS) and isinstance(shm.size, Known) and shm.size.value > 0:
         draft.set("shm_size", size(shm.size.value))
@@ -240,7 +240,7 @@ def take_shm(draft: Draft, shm: Shm, workload: Workload) -> None:
     draft.note("the default of 64 MiB for /dev/shm", why, fix, workload.span)
 
 
-def take_process(draft: Draft, written: SourceContainer) -> None:
+def take_process(draft: JobDraft, written: SourceContainer) -> None:
     """State command and image_entrypoint, and the workers that the command itself states."""
     workload = written.workload
     entrypoint, command = workload.entrypoint, workload.command
@@ -274,7 +274,7 @@ def _image(workload: Workload) -> str:
     return workload.image.value if isinstance(workload.image, Known) else "IMAGE"
 
 
-def _leave_command_open(draft: Draft, value: Unknown) -> None:
+def _leave_command_open(draft: JobDraft, value: Unknown) -> None:
     shown = " ".join(value.text.split())
     why = "a variable or a template decides a part of it, and a job file has no variables of the shell"
     draft.note(f"the command {shown[:100]}", why, "write the words that it stands for into command", value.span)

@@ -8,9 +8,9 @@ from typing import Any
 from trainlaunch.diagnostics import Span
 from trainlaunch.formats.compose.values import plain
 from trainlaunch.formats.docker.table import FLAGS
-from trainlaunch.formats.workload import ABSENT, Shm, Unknown, Workload
+from trainlaunch.formats.workload import ABSENT, ShmSetting, Unknown, Workload
 from trainlaunch.init.takeover.container_fields import amd_nodes
-from trainlaunch.init.takeover.job_draft import Draft
+from trainlaunch.init.takeover.job_draft import JobDraft
 from trainlaunch.rules.sources.source_text import text_at
 from trainlaunch.yamltree.emitter import yaml_inline
 from trainlaunch.yamltree.tolerant import Mapping as MappingNode
@@ -64,11 +64,11 @@ def without_unclear(workload: Workload) -> Workload:
         absent["entrypoint"] = None
     shm = workload.shm
     if isinstance(shm.size, Unknown) and shm.size.text in texts:
-        absent["shm"] = Shm(ABSENT)
+        absent["shm"] = ShmSetting(ABSENT)
     return workload._replace(**absent)
 
 
-def take_flags(draft: Draft, workload: Workload) -> None:
+def take_flags(draft: JobDraft, workload: Workload) -> None:
     """Keep a line's other flags as patches.docker.extra_args, where a job may have them; else say why not."""
     kept: list[str] = []
     for flag, values in _flags(workload.rest):
@@ -77,7 +77,7 @@ def take_flags(draft: Draft, workload: Workload) -> None:
         if name in _SAME or (values == ("False",)):
             continue
         shown = f"{flag} {' '.join(values)}".removesuffix(" True")
-        if name in _WHY or marked or name not in FLAGS or FLAGS[name].ours is not None:
+        if name in _WHY or marked or name not in FLAGS or FLAGS[name].job_field is not None:
             usual = ("a job file has no field for it", "leave it out, or start the container with the line itself")
             why, fix = _WHY.get(name, usual)
             why = "a variable of the shell decides it" if marked else why
@@ -97,7 +97,7 @@ def _flags(rest: Mapping[str, object]) -> Iterator[tuple[str, tuple[str, ...]]]:
             yield key, tuple(map(str, value)) if isinstance(value, tuple) else (str(value),)
 
 
-def _take_around(draft: Draft, workload: Workload) -> None:
+def _take_around(draft: JobDraft, workload: Workload) -> None:
     """Say what else the text does, and what docker would not take of it."""
     rest = workload.rest
     for key, value in rest.items():
@@ -119,7 +119,7 @@ def _take_around(draft: Draft, workload: Workload) -> None:
         )
 
 
-def name_volumes(draft: Draft, nodes: Sequence[Node], span: Span) -> None:
+def name_volumes(draft: JobDraft, nodes: Sequence[Node], span: Span) -> None:
     """Give each volume the name that the engine knows it by: Compose puts the project's in front of a bare one."""
     root = nodes[0] if nodes else None
     project = text_at(root, "name")
@@ -135,7 +135,7 @@ def name_volumes(draft: Draft, nodes: Sequence[Node], span: Span) -> None:
         mount["source"] = own or (f"{project}_{name}" if project else name)
 
 
-def take_keys(draft: Draft, workload: Workload, service: MappingNode | None) -> None:
+def take_keys(draft: JobDraft, workload: Workload, service: MappingNode | None) -> None:
     """Keep a service's other keys as patches.compose, where they mean the same in another file; else say why not."""
     rest = {key.split(".")[1] for key in workload.rest if key.startswith("service.")}
     kept: dict[str, Any] = {}

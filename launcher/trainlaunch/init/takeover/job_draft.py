@@ -14,12 +14,12 @@ from trainlaunch.targets import TARGETS, Target
 from trainlaunch.units import format_size
 from trainlaunch.yamltree.emitter import Quoted, block_lines, comment
 
-LONGEST_NAME = 50  # leaves room for a target's suffix
+MAX_NAME_LENGTH = 50  # leaves room for a target's suffix
 
 _ORDER = tuple(each.name for each in JOB.fields)
 
 
-class Draft(NamedTuple):
+class JobDraft(NamedTuple):
     """Fields of a job file by their names, comments by field, and a warning for each part that is not in them.
 
     `folder` is where the text's relative paths begin, as the job file will name it; `target` writes the text's format.
@@ -61,9 +61,9 @@ class Draft(NamedTuple):
             self.notes.append(told)
 
 
-def empty(file: str, folder: str, target: str) -> Draft:
+def empty(file: str, folder: str, target: str) -> JobDraft:
     """Return a job file without fields."""
-    return Draft(file, folder, target, {}, {}, [], set())
+    return JobDraft(file, folder, target, {}, {}, [], set())
 
 
 def word(text: str) -> Quoted:
@@ -78,7 +78,7 @@ def size(number: int) -> Quoted:
 
 def label(text: str) -> str:
     """Return a name that every target takes, made of `text`; empty where nothing of it may stand in one."""
-    name = re.sub(r"[^a-z0-9]+", "-", text.lower()).strip("-")[:LONGEST_NAME].strip("-")
+    name = re.sub(r"[^a-z0-9]+", "-", text.lower()).strip("-")[:MAX_NAME_LENGTH].strip("-")
     return f"{name}-job" if len(name) == 1 else name
 
 
@@ -94,12 +94,12 @@ def flow(words: tuple[str, ...]) -> Quoted | list[str]:
     return Quoted(line) if len(line) <= 100 and not any("\n" in each for each in words) else list(words)
 
 
-def text_of(draft: Draft) -> str:
+def text_of(draft: JobDraft) -> str:
     """Return the job file, its fields in the order of the table of fields."""
     return "\n".join(_lines(draft)) + "\n"
 
 
-def _lines(draft: Draft) -> Iterator[str]:
+def _lines(draft: JobDraft) -> Iterator[str]:
     yield from _comment(
         f"A job file of trainlaunch, made of {draft.file}. `trainlaunch plan` shows what follows from it; "
         "docs/job-file.md has every field."

@@ -13,7 +13,7 @@ from trainlaunch.plan.plan_label import Planned
 from trainlaunch.plan.shared_memory import PAGE, semaphores
 from trainlaunch.units import KIB
 
-_MOST_HELD = 8
+_MAX_HELD = 8
 _DEFAULT_HELD = 2
 _CONTEXTS = ("fork", "spawn")
 
@@ -120,7 +120,7 @@ def _unsized(known: _Known) -> Iterator[Guess]:
 
 
 def _held() -> list[int]:
-    return sorted(range(1, _MOST_HELD + 1), key=lambda each: (abs(each - _DEFAULT_HELD), each))
+    return sorted(range(1, _MAX_HELD + 1), key=lambda each: (abs(each - _DEFAULT_HELD), each))
 
 
 def _stated(known: _Known) -> Iterator[Guess]:
@@ -172,7 +172,7 @@ def _together(plan: Wrapped, known: _Known) -> Iterator[Guess]:
         units, odd = divmod(slope // known.ranks - 3 * PAGE * count, known.prefetch)
         rest_of_held = (rest - without) // known.ranks - 8 * PAGE * count
         held, beside = divmod(rest_of_held, units) if units > 0 else (0, 1)
-        if odd or units % PAGE or beside or not 0 < held <= _MOST_HELD:
+        if odd or units % PAGE or beside or not 0 < held <= _MAX_HELD:
             continue
         for tensors in _tensors(known, count, held):
             loaders = _same_but_for_units(known, units, count, tensors, held)
@@ -211,7 +211,7 @@ def _in_turn(plan: Wrapped, known: _Known) -> Iterator[Guess]:
     unit, odd = divmod(slope // known.ranks - 3 * PAGE, known.prefetch)
     held, rest_of_held = divmod((rest - plan.number("without")) // known.ranks - 8 * PAGE, unit) if unit > 0 else (0, 1)
     count = (slope_of_all - slope) // known.ranks // (3 * PAGE)
-    if odd or unit % PAGE or rest_of_held or not 0 < held <= _MOST_HELD or not 1 < count <= 16:
+    if odd or unit % PAGE or rest_of_held or not 0 < held <= _MAX_HELD or not 1 < count <= 16:
         return
     kept = (rest_of_all - rest) // known.ranks - 8 * PAGE * count
     others = kept // max(held - 1, 1) - unit

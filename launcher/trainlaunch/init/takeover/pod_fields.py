@@ -10,7 +10,7 @@ from trainlaunch.container.job_variables import RESTARTS
 from trainlaunch.container.kubernetes import IDENTITY, LOCAL_ADDRESS
 from trainlaunch.errors import EXIT_TRY_ELSEWHERE
 from trainlaunch.formats.workload import Workload, stated
-from trainlaunch.init.takeover.job_draft import Draft, size, word
+from trainlaunch.init.takeover.job_draft import JobDraft, size, word
 from trainlaunch.init.takeover.prologue import Wrapped
 from trainlaunch.job.fields.kubernetes import POD_KEYS
 from trainlaunch.job.reserved import KUBERNETES_LABEL_PREFIX, KUEUE_QUEUE_LABEL
@@ -58,7 +58,7 @@ _OF_THE_TEXT = ("kind",)
 _DEFAULT_ID = 1000
 
 
-def take_pod(draft: Draft, written: SourceContainer) -> None:
+def take_pod(draft: JobDraft, written: SourceContainer) -> None:
     """State the fields of `kubernetes`, the attempts, and what Kubernetes demands and the text leaves out."""
     workload = written.workload
     rest = dict(workload.rest)
@@ -79,7 +79,7 @@ def take_pod(draft: Draft, written: SourceContainer) -> None:
     _tell_rest(draft, workload, rest)
 
 
-def _take_kind(draft: Draft, written: SourceContainer, rest: Mapping[str, object]) -> None:
+def _take_kind(draft: JobDraft, written: SourceContainer, rest: Mapping[str, object]) -> None:
     kind = _KINDS.get(written.object_kind)
     if kind is not None:
         if kind != "job":
@@ -93,7 +93,7 @@ def _take_kind(draft: Draft, written: SourceContainer, rest: Mapping[str, object
     )
 
 
-def _take_as_they_are(draft: Draft, pod: MappingNode | None) -> None:
+def _take_as_they_are(draft: JobDraft, pod: MappingNode | None) -> None:
     items = pod.items if pod is not None else {}
     for key, field in _AS_THEY_ARE.items():
         node = items.get(key)
@@ -113,7 +113,7 @@ def _take_as_they_are(draft: Draft, pod: MappingNode | None) -> None:
         draft.set("kubernetes.image_pull_secrets", names)
 
 
-def _take_flags(draft: Draft, rest: Mapping[str, object]) -> None:
+def _take_flags(draft: JobDraft, rest: Mapping[str, object]) -> None:
     """State what the pod's security context and network are in a job's words."""
     context = {
         key: rest.get(f"pod.securityContext.{key}", rest.get(f"container.securityContext.{key}"))
@@ -133,7 +133,7 @@ def _take_flags(draft: Draft, rest: Mapping[str, object]) -> None:
         draft.set("kubernetes.token", True, "token: true is Kubernetes' own default; most jobs need none.")
 
 
-def _take_attempts(draft: Draft, rest: Mapping[str, object]) -> None:
+def _take_attempts(draft: JobDraft, rest: Mapping[str, object]) -> None:
     backoff = _last(rest, "maxRestarts")
     backoff = _last(rest, "backoffLimit") if backoff is None else backoff
     if isinstance(backoff, int):
@@ -158,7 +158,7 @@ def _last(rest: Mapping[str, object], name: str) -> object:
     return next((value for key, value in rest.items() if key.rpartition(".")[2] == name), None)
 
 
-def _take_annotations(draft: Draft, rest: Mapping[str, object]) -> None:
+def _take_annotations(draft: JobDraft, rest: Mapping[str, object]) -> None:
     """State the object's annotations for all its parts, and those that its pods alone have."""
     for key, value in rest.items():
         before, marked, name = key.partition("metadata.annotations.")
@@ -170,7 +170,7 @@ def _take_annotations(draft: Draft, rest: Mapping[str, object]) -> None:
             draft.fields.setdefault("kubernetes", {}).setdefault("annotations", {})[name] = str(value)
 
 
-def _take_demands(draft: Draft, workload: Workload) -> None:
+def _take_demands(draft: JobDraft, workload: Workload) -> None:
     """State what every rendering for Kubernetes needs: a limit of CPUs and of memory."""
     resources: dict[str, Any] = draft.fields.setdefault("resources", {})
     for name, value, what in (("cpus", word("4"), "CPUs"), ("memory", size(16 * GIB), "memory")):
@@ -187,7 +187,7 @@ def _take_demands(draft: Draft, workload: Workload) -> None:
             )
 
 
-def _tell_rest(draft: Draft, workload: Workload, rest: Mapping[str, object]) -> None:
+def _tell_rest(draft: JobDraft, workload: Workload, rest: Mapping[str, object]) -> None:
     """Say which other parts the object has, once for each."""
     told: set[str] = set()
     for key, value in rest.items():
@@ -202,7 +202,7 @@ def _tell_rest(draft: Draft, workload: Workload, rest: Mapping[str, object]) -> 
         draft.note(shown if len(parts) > 2 else f"{key} {value}", why, fix, workload.span)
 
 
-def take_own_pod(draft: Draft, written: SourceContainer, plan: Wrapped) -> None:
+def take_own_pod(draft: JobDraft, written: SourceContainer, plan: Wrapped) -> None:
     """State what a rendering for Kubernetes says beside its container."""
     workload = written.workload
     kind = next((each for each in KINDS.values() if each.name == workload.rest.get("kind")), None)
@@ -227,7 +227,7 @@ def take_own_pod(draft: Draft, written: SourceContainer, plan: Wrapped) -> None:
         del draft.fields["kubernetes"]
 
 
-def _drop_identity(draft: Draft, own: dict[str, Any]) -> None:
+def _drop_identity(draft: JobDraft, own: dict[str, Any]) -> None:
     """Take out the uid, the group of volumes and the variables that the default gives."""
     env = draft.fields.get("env", {})
     if "user" not in draft.fields and any(env.get(name) == value for name, value in IDENTITY.items()):
@@ -248,7 +248,7 @@ def _drop_identity(draft: Draft, own: dict[str, Any]) -> None:
         del own["fs_group"]
 
 
-def _drop_tolerations(draft: Draft, own: dict[str, Any]) -> None:
+def _drop_tolerations(draft: JobDraft, own: dict[str, Any]) -> None:
     """Take out the tolerations that every GPU job gets, which stand first."""
     resources = draft.fields.get("resources", {})
     if not resources.get("gpus"):
@@ -263,7 +263,7 @@ def _drop_tolerations(draft: Draft, own: dict[str, Any]) -> None:
         del own["tolerations"]
 
 
-def _take_exit_codes(draft: Draft, rest: Mapping[str, object]) -> None:
+def _take_exit_codes(draft: JobDraft, rest: Mapping[str, object]) -> None:
     """State restart.on_exit_codes where a rule ends the job after every other code."""
     ends = [
         key.rpartition(".")[0]

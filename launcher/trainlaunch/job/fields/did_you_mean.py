@@ -6,10 +6,10 @@ from trainlaunch.diagnostics import Report
 from trainlaunch.job.fields.table import JOB, rows
 from trainlaunch.job.fields.types import Type
 from trainlaunch.sanitize import shorten
-from trainlaunch.yamltree.strict import Scalar
+from trainlaunch.yamltree.strict import ScalarNode
 
-SUGGEST_UNTIL = 50  # findings; comparing thousands of unknown keys would take seconds and help nobody
-MOST_LISTED = 15
+MAX_FINDINGS_WITH_SUGGESTION = 50  # findings; comparing thousands of unknown keys would take seconds and help nobody
+MAX_LISTED = 15
 
 # Names of Compose, Kubernetes and docker run for fields of ours that no comparison of letters finds.
 _FOREIGN = {
@@ -32,16 +32,18 @@ _FOREIGN = {
 }
 
 
-def refuse_unknown_key(report: Report, key: Scalar, type_: Type, *, path: str, table: Type | None = None) -> str | None:
+def refuse_unknown_key(
+    report: Report, key: ScalarNode, type_: Type, *, path: str, table: Type | None = None
+) -> str | None:
     """Report a key that the object at `path` doesn't know; return the nearest name that it does, None where none is.
 
     `table` is the type of the whole file; None: a job file.
     """
     where = f" in {path}" if path else ""
     known = [field.name for field in type_.fields]
-    close = nearest_name(key.text, known, path, table) if len(report) < SUGGEST_UNTIL else None
+    close = nearest_name(key.text, known, path, table) if len(report) < MAX_FINDINGS_WITH_SUGGESTION else None
     page = "docs/job-file.md" if table is None else "docs/policy.md"
-    listed = ", ".join(known) if len(known) <= MOST_LISTED else f"the fields of {page}"
+    listed = ", ".join(known) if len(known) <= MAX_LISTED else f"the fields of {page}"
     fix = f"write {_nested(close, path)}" if close else f"write one of {listed}, or delete it"
     report.add("TL104", key, message=f"unknown key {shorten(key.text)}{where}", fix=fix, field=path)
     return close

@@ -8,7 +8,7 @@ from typing import Any
 from trainlaunch.job.fields.table import JOB, OVERRIDE, OVERRIDES, rows
 from trainlaunch.job.fields.types import Field, Type, spell
 from trainlaunch.targets import TARGETS
-from trainlaunch.units import SMALLEST_BARE_SIZE
+from trainlaunch.units import MIN_BARE_SIZE
 
 _INTRO = """\
 # The job file
@@ -212,7 +212,7 @@ def _int(type_: Type) -> dict[str, Any]:
 
 
 def _size(type_: Type) -> dict[str, Any]:
-    number: dict[str, Any] = {"type": ["string", "integer"], "pattern": _SIZE, "minimum": SMALLEST_BARE_SIZE}
+    number: dict[str, Any] = {"type": ["string", "integer"], "pattern": _SIZE, "minimum": MIN_BARE_SIZE}
     return {"anyOf": [{"const": 0}, number]} if type_.low == 0 else number
 
 

@@ -23,7 +23,7 @@ from trainlaunch.job.values.value_reader import ValueReader
 from trainlaunch.repository.root import ITS_OWN, Reach, link_outside
 from trainlaunch.sanitize import shorten
 from trainlaunch.targets import TARGETS, TEXTS
-from trainlaunch.yamltree.strict import MappingNode, Node, Scalar, parse_yaml
+from trainlaunch.yamltree.strict import MappingNode, Node, ScalarNode, parse_yaml
 from trainlaunch.yamltree.text_file import read_text
 
 if TYPE_CHECKING:
@@ -41,10 +41,10 @@ class Layer(Protocol):
     def trees(self) -> Iterator[MappingNode]:
         """Yield all that it gives to any job, for any target."""
 
-    def beneath(self, laid: MappingNode, target: str | None = None) -> MappingNode:
+    def apply_defaults(self, laid: MappingNode, target: str | None = None) -> MappingNode:
         """Return a job's tree with what is given to `target` beneath it; None: what all targets get."""
 
-    def of(self, laid: MappingNode) -> Policy:
+    def constraints_for(self, laid: MappingNode) -> Policy:
         """Return what the policies ask of a job, whose tree with what they give beneath is `laid`."""
 
 
@@ -74,7 +74,7 @@ def read_job(
     report = Report()
     base, overrides = _read_file(path, reach, report)
     ruled = _layer(layer_of, path, base, report)
-    chosen = _target(ruled.beneath(base) if ruled else base, target, sets)
+    chosen = _target(ruled.apply_defaults(base) if ruled else base, target, sets)
     laid = merged(base, overrides[chosen]) if chosen in overrides else base
     laid = apply_sets(laid, sets, report) if ruled is None else _laid(ruled, laid, chosen, sets, report)
     _check_profile(laid, ruled, report)
@@ -95,7 +95,7 @@ def read_job(
         from trainlaunch.job.patch import patch_of  # few jobs have some
 
         spec = spec._replace(patch=patch_of(values, laid, chosen))
-    return spec._replace(policy=ruled.of(laid)) if ruled else spec
+    return spec._replace(policy=ruled.constraints_for(laid)) if ruled else spec
 
 
 def _measured(lock: Lock, target: str, read: Callable[..., JobSpec]) -> Measured | None:
@@ -110,16 +110,16 @@ def _measured(lock: Lock, target: str, read: Callable[..., JobSpec]) -> Measured
 
 def _laid(ruled: Layer, job: MappingNode, target: str, sets: Sequence[str], report: Report) -> MappingNode:
     """Return a job's tree between what policies give to it and `sets`."""
-    laid = ruled.beneath(_with_early(job, "profile", sets), target)  # a profile says what else lies beneath
+    laid = ruled.apply_defaults(_with_early(job, "profile", sets), target)  # a profile says what else lies beneath
     laid = apply_sets(laid, sets, report)
-    return ruled.beneath(laid, target)  # the null of an override or --set is the policy's default
+    return ruled.apply_defaults(laid, target)  # the null of an override or --set is the policy's default
 
 
 def _check_profile(laid: MappingNode, ruled: Layer | None, report: Report) -> None:
     """Report a profile that no policy in force has."""
     node = laid.items["profile"][1] if "profile" in laid.items else None
     known = ruled.profiles if ruled else {}
-    if not isinstance(node, Scalar) or node.text in known:
+    if not isinstance(node, ScalarNode) or node.text in known:
         return
     import difflib  # only on the way to an error
 
@@ -167,7 +167,9 @@ def stated_target(
     report = Report()
     base, _ = _read_file(path, reach, report)
     ruled = _layer(layer_of, path, base, report)
-    return _target(ruled.beneath(base) if ruled else base, None, sets), ruled.of(base) if ruled else None
+    return _target(ruled.apply_defaults(base) if ruled else base, None, sets), ruled.constraints_for(
+        base
+    ) if ruled else None
 
 
 def stated_images(path: Path, *, layer_of: LayerOf = no_layer, reach: Reach = ITS_OWN) -> dict[str, Span]:
@@ -183,7 +185,7 @@ def stated_images(path: Path, *, layer_of: LayerOf = no_layer, reach: Reach = IT
     if ruled:
         trees += ruled.trees()
     stated = (each.items["image"][1] for each in trees if "image" in each.items)
-    return {node.text: node.span for node in stated if isinstance(node, Scalar) and not node.null}
+    return {node.text: node.span for node in stated if isinstance(node, ScalarNode) and not node.null}
 
 
 def _layer(layer_of: LayerOf, path: Path, base: MappingNode, report: Report) -> Layer | None:
@@ -235,12 +237,12 @@ def _root(text: str, path: str, report: Report) -> MappingNode | None:
         return node
     if node is None and len(report) > before:
         return None
-    if node is None or (isinstance(node, Scalar) and node.null):
+    if node is None or (isinstance(node, ScalarNode) and node.null):
         fix = "write at least name, image and command"
         start = Span(path, 1, 1, 1, 1)
         report.take(Diagnostic(code="TL101", message="the job file is empty", fix=fix, span=start))
         return None
-    found = "a list" if not isinstance(node, Scalar) else "one value"
+    found = "a list" if not isinstance(node, ScalarNode) else "one value"
     report.add("TL105", node, message=f"the job file is {found}; expected a mapping", fix="write lines of field: value")
     return None
 
@@ -251,9 +253,9 @@ def _target(base: MappingNode, asked: str | None, sets: Sequence[str]) -> str:
         return asked
     base = _with_early(base, "target", sets)
     node: Node | None = base.items["target"][1] if "target" in base.items else None
-    known = isinstance(node, Scalar) and node.text in TARGETS
+    known = isinstance(node, ScalarNode) and node.text in TARGETS
     fallback: Any = default("target")
-    return node.text if isinstance(node, Scalar) and known else str(fallback)
+    return node.text if isinstance(node, ScalarNode) and known else str(fallback)
 
 
 def _with_early(laid: MappingNode, field: str, sets: Sequence[str]) -> MappingNode:

@@ -8,9 +8,9 @@ from collections.abc import Mapping, Set
 from trainlaunch.job.measured_values import Probe, ProbedLoader, Tune
 from trainlaunch.targets import TARGETS
 from trainlaunch.units import parse_cpus
-from trainlaunch.yamltree.strict import MappingNode, Node, Scalar, SequenceNode
+from trainlaunch.yamltree.strict import MappingNode, Node, ScalarNode, SequenceNode
 
-MOST_DIGITS = 15
+MAX_DIGITS = 15
 START_METHODS = frozenset({"fork", "spawn", "forkserver"})
 TURNS = frozenset({"together", "in_turn"})
 # What a script may state itself, other than the job's plan.
@@ -56,7 +56,7 @@ def _tune(node: Node) -> Tune:
     cpus = facts["cpus"]
     return Tune(
         input=_text(facts["input"]),
-        cpus=None if isinstance(cpus, Scalar) and cpus.null else _cpus(cpus),
+        cpus=None if isinstance(cpus, ScalarNode) and cpus.null else _cpus(cpus),
         num_workers=_number(facts["num_workers"]),
         prefetch_factor=_number(facts["prefetch_factor"], least=1),
         span=node.span,
@@ -98,8 +98,8 @@ def _list(node: Node) -> tuple[Node, ...]:
     return node.items
 
 
-def _scalar(node: Node) -> Scalar:
-    if not isinstance(node, Scalar) or node.null:
+def _scalar(node: Node) -> ScalarNode:
+    if not isinstance(node, ScalarNode) or node.null:
         raise NotAsWritten(node, "expected one value")
     return node
 
@@ -117,8 +117,8 @@ def _defect(node: Node) -> str:
 
 def _number(node: Node, *, least: int = 0) -> int:
     text = _scalar(node).text
-    if not (text.isascii() and text.isdigit() and len(text) <= MOST_DIGITS) or int(text) < least:
-        raise NotAsWritten(node, f"expected a whole number from {least} of at most {MOST_DIGITS} digits")
+    if not (text.isascii() and text.isdigit() and len(text) <= MAX_DIGITS) or int(text) < least:
+        raise NotAsWritten(node, f"expected a whole number from {least} of at most {MAX_DIGITS} digits")
     return int(text)
 
 

@@ -15,7 +15,7 @@ from trainlaunch.diagnostics import Diagnostic, Report, Span
 from trainlaunch.job.measured_values import KIND, Probe, Tune
 from trainlaunch.repository.regular_files import read_regular
 from trainlaunch.repository.root import ITS_OWN, Reach, link_outside
-from trainlaunch.yamltree.strict import MappingNode, Node, Scalar, SequenceNode, parse_yaml
+from trainlaunch.yamltree.strict import MappingNode, Node, ScalarNode, SequenceNode, parse_yaml
 from trainlaunch.yamltree.text_file import MAX_BYTES
 
 VERSION = 2
@@ -26,7 +26,7 @@ DIGEST = re.compile(r"sha256:[0-9a-f]{64}")
 class LockedImage(NamedTuple):
     """One image's facts as the lock has them: nodes, so that what they give has a place."""
 
-    digest: Scalar
+    digest: ScalarNode
     entrypoint: SequenceNode
 
 
@@ -107,7 +107,7 @@ def locked(root: MappingNode, lock: Lock, job_file: Path, report: Report) -> Map
     An image that the lock doesn't know is an error where it knows others, unless --set chose it for this once.
     """
     key, image = root.items.get("image", (None, None))
-    if key is None or not isinstance(image, Scalar):
+    if key is None or not isinstance(image, ScalarNode):
         return root  # the reader says what is wrong with it
     found = lock.images.get(image.text)
     if found is None:
@@ -116,9 +116,9 @@ def locked(root: MappingNode, lock: Lock, job_file: Path, report: Report) -> Map
         return root
     items = dict(root.items)
     if "@" not in image.text:
-        items["image"] = (key, Scalar(f"{image.text}@{found.digest.text}", False, found.digest.span, KIND))
+        items["image"] = (key, ScalarNode(f"{image.text}@{found.digest.text}", False, found.digest.span, KIND))
     if "image_entrypoint" not in items:
-        items["image_entrypoint"] = (Scalar("image_entrypoint", True, key.span, KIND), found.entrypoint)
+        items["image_entrypoint"] = (ScalarNode("image_entrypoint", True, key.span, KIND), found.entrypoint)
     return MappingNode(items, root.span, root.kind)
 
 
@@ -136,12 +136,12 @@ def _images(root: Node | None) -> dict[str, LockedImage] | None:
         if not facts:
             return None
         digest, entrypoint = facts["digest"], facts["entrypoint"]
-        if not isinstance(digest, Scalar) or not DIGEST.fullmatch(digest.text):
+        if not isinstance(digest, ScalarNode) or not DIGEST.fullmatch(digest.text):
             return None
         if not isinstance(entrypoint, SequenceNode):
             return None
         words = tuple(
-            Scalar(each.text, False, each.span, KIND) for each in entrypoint.items if isinstance(each, Scalar)
+            ScalarNode(each.text, False, each.span, KIND) for each in entrypoint.items if isinstance(each, ScalarNode)
         )
         if len(words) < len(entrypoint.items):
             return None
@@ -154,7 +154,7 @@ def _parts(root: Node | None) -> dict[str, Node] | None:
     if not isinstance(root, MappingNode) or "version" not in root.items:
         return None
     version = root.items["version"][1]
-    text = version.text if isinstance(version, Scalar) else ""
+    text = version.text if isinstance(version, ScalarNode) else ""
     parts = {name: value for name, (_, value) in root.items.items() if name != "version"}
     known = {"1": set(parts) == {"images"}, str(VERSION): set(parts) <= set(PARTS)}
     return parts if known.get(text, False) else None
@@ -241,7 +241,7 @@ def unreadable_lock(job_file: Path, problem: str, span: Span | None = None) -> D
     )
 
 
-def _other_image(image: Scalar, lock: Lock, job_file: Path) -> Diagnostic:
+def _other_image(image: ScalarNode, lock: Lock, job_file: Path) -> Diagnostic:
     known = ", ".join(lock.images) or "no image"
     return Diagnostic(
         "TL125",

@@ -8,13 +8,13 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from trainlaunch.diagnostics import Diagnostic, Report, Span
-from trainlaunch.job.fields.did_you_mean import MOST_LISTED, nearest_name, refuse_unknown_key
+from trainlaunch.job.fields.did_you_mean import MAX_LISTED, nearest_name, refuse_unknown_key
 from trainlaunch.job.fields.table import JOB, OVERRIDE, OVERRIDES, child
 from trainlaunch.job.fields.types import Type
 from trainlaunch.job.values.value_reader import ValueReader
 from trainlaunch.sanitize import shorten
 from trainlaunch.targets import TARGETS
-from trainlaunch.yamltree.strict import MappingNode, Node, Scalar, SequenceNode, parse_yaml
+from trainlaunch.yamltree.strict import MappingNode, Node, ScalarNode, SequenceNode, parse_yaml
 
 _NO_SETS = {
     "target_overrides": ("target_overrides", "name the field itself, as in --set shm_size=8Gi"),
@@ -27,7 +27,7 @@ def merged(base: MappingNode, over: MappingNode, type_: Type | None = JOB) -> Ma
     items = dict(base.items)
     for name, (key, value) in over.items.items():
         inner = child(type_, name)
-        if isinstance(value, Scalar) and value.null and not (inner and inner.nullable):
+        if isinstance(value, ScalarNode) and value.null and not (inner and inner.nullable):
             items.pop(name, None)
         elif isinstance(value, MappingNode) and not (inner and inner.kind == "verbatim"):
             below = items[name][1] if name in items else None
@@ -38,7 +38,7 @@ def merged(base: MappingNode, over: MappingNode, type_: Type | None = JOB) -> Ma
     return MappingNode(items, base.span, base.kind)
 
 
-def beneath(laid: MappingNode, defaults: MappingNode, type_: Type | None = JOB) -> MappingNode:
+def apply_defaults(laid: MappingNode, defaults: MappingNode, type_: Type | None = JOB) -> MappingNode:
     """Return `laid` with what only `defaults` state; places and order are those of `laid`, the rest comes after."""
     items = dict(laid.items)
     for name, (key, value) in defaults.items.items():
@@ -47,22 +47,22 @@ def beneath(laid: MappingNode, defaults: MappingNode, type_: Type | None = JOB) 
             items[name] = (key, value)
         elif isinstance(value, MappingNode) and not (inner and inner.kind == "verbatim"):
             own_key, own = items[name]
-            items[name] = (own_key, beneath(own, value, inner) if isinstance(own, MappingNode) else own)
+            items[name] = (own_key, apply_defaults(own, value, inner) if isinstance(own, MappingNode) else own)
     return MappingNode(items, laid.span, laid.kind)
 
 
-def of_kind(node: Node, kind: str) -> Node:
+def with_origin(node: Node, kind: str) -> Node:
     """Return a copy of `node` that says where it came from: policy, job, target_overrides or --set."""
-    if isinstance(node, Scalar):
+    if isinstance(node, ScalarNode):
         return node._replace(kind=kind)
     if isinstance(node, SequenceNode):
-        return SequenceNode(tuple(of_kind(each, kind) for each in node.items), node.span, kind)
-    return mapping_of_kind(node, kind)
+        return SequenceNode(tuple(with_origin(each, kind) for each in node.items), node.span, kind)
+    return mapping_with_origin(node, kind)
 
 
-def mapping_of_kind(node: MappingNode, kind: str) -> MappingNode:
+def mapping_with_origin(node: MappingNode, kind: str) -> MappingNode:
     """Return `of_kind` of a mapping."""
-    items = {name: (key, of_kind(value, kind)) for name, (key, value) in node.items.items()}
+    items = {name: (key, with_origin(value, kind)) for name, (key, value) in node.items.items()}
     return MappingNode(items, node.span, kind)
 
 
@@ -78,9 +78,9 @@ def apply_sets(root: MappingNode, sets: Iterable[str], report: Report) -> Mappin
         before = len(report)
         value = parse_yaml(text, place.file, report)
         if value is None and len(report) == before:
-            value = Scalar("", plain=True, span=place)  # nothing after the =: null, as YAML has it
+            value = ScalarNode("", plain=True, span=place)  # nothing after the =: null, as YAML has it
         if value is not None:
-            root = _Setter(report, place, of_kind(value, "--set"), path=path).mapping(root, path.split("."), JOB)
+            root = _Setter(report, place, with_origin(value, "--set"), path=path).mapping(root, path.split("."), JOB)
     return root
 
 
@@ -110,7 +110,7 @@ class _Setter:
         if inner is None:
             self._unknown(name, type_)
             return node
-        key = Scalar(name, plain=True, span=self._place, kind="--set")
+        key = ScalarNode(name, plain=True, span=self._place, kind="--set")
         if not rest:
             return merged(node, MappingNode({name: (key, self._value)}, self._place, "--set"), type_)
         below = self._below(node.items[name][1] if name in node.items else None, rest, inner)
@@ -150,7 +150,7 @@ class _Setter:
     def _unknown(self, name: str, type_: Type) -> None:
         known = [field.name for field in type_.fields]
         close = nearest_name(name, known, "")
-        listed = ", ".join(known) if len(known) <= MOST_LISTED else "the fields of docs/job-file.md"
+        listed = ", ".join(known) if len(known) <= MAX_LISTED else "the fields of docs/job-file.md"
         fix = f"write {self._corrected(name, close)}" if close else f"write one of {listed}"
         self._refuse(f"--set {shorten(self._path)}: unknown field {shorten(name)}", fix)
 
@@ -179,7 +179,7 @@ def split(root: MappingNode, report: Report) -> tuple[MappingNode, dict[str, Map
             refuse_unknown_key(report, key, OVERRIDES.type, path=OVERRIDES.name)
         elif isinstance(value, MappingNode):
             ValueReader(report, partial=True, nulls=True).read(OVERRIDE, value, "")
-            overrides[name] = mapping_of_kind(value, "target_overrides")
+            overrides[name] = mapping_with_origin(value, "target_overrides")
         else:
             ValueReader(report, partial=True).read(OVERRIDE, value, f"{OVERRIDES.name}.{name}")
     return base, overrides

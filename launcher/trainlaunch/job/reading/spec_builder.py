@@ -21,7 +21,7 @@ from trainlaunch.job.spec import (
     Ulimit,
 )
 from trainlaunch.targets import target_record
-from trainlaunch.yamltree.strict import MappingNode, Node, Scalar, SequenceNode
+from trainlaunch.yamltree.strict import MappingNode, Node, ScalarNode, SequenceNode
 
 _NO_GPU = Gpus(count=0, ids=(), all=False)
 Made = TypeVar("Made")
@@ -116,7 +116,7 @@ def _data_loader(shared: Stated, gpus: bool, node: Node | None) -> DataLoaderSpe
 
 def _in_one_line(node: Node) -> str:
     """Return what a node holds, the same for the same values in any order of keys, style and place."""
-    if isinstance(node, Scalar):
+    if isinstance(node, ScalarNode):
         return repr(node.text)
     if isinstance(node, SequenceNode):
         return f"[{', '.join(map(_in_one_line, node.items))}]"
@@ -157,5 +157,5 @@ def _add_origins(found: dict[str, Origin], path: str, node: MappingNode | Sequen
     for name, value in below:
         full = path + name
         found[full] = Origin(value.kind, None if value.kind == "--set" else value.span)
-        if not isinstance(value, Scalar):
+        if not isinstance(value, ScalarNode):
             _add_origins(found, f"{full}.", value)

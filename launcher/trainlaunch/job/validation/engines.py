@@ -12,7 +12,7 @@ from trainlaunch.job.validation.shared import check_one_node, check_shared
 from trainlaunch.job.values.scalar_reader import BAD
 from trainlaunch.sanitize import shorten
 
-SHORTEST_CONTAINER_NAME = 2
+MIN_CONTAINER_NAME_LENGTH = 2
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 # Types of mounts that no engine has, each with the one that holds the same.
 ENGINE_MOUNTS = {"pvc": "volume", "config": "bind"}
@@ -27,7 +27,7 @@ _HEALTH = ("interval", "timeout", "retries", "start_period", "stall_after")
 def check_engine(job: ValidationContext) -> None:
     """Report each stated field that an engine does not support."""
     name = job.value("name")
-    if name is not None and len(name) < SHORTEST_CONTAINER_NAME:
+    if name is not None and len(name) < MIN_CONTAINER_NAME_LENGTH:
         cannot(job, "name", f"containers with a name of one character (name {name})", fix=f"write {name}-job")
     check_engine_fields(job)
     _check_labels(job)

@@ -15,7 +15,7 @@ from trainlaunch.job.validation.shared import check_shared
 from trainlaunch.job.values.scalar_reader import BAD
 from trainlaunch.sanitize import shorten
 
-LONGEST_LABEL = 63
+MAX_LABEL_LENGTH = 63
 _QUALIFIED_NAME = re.compile(QUALIFIED_NAME)
 _LABEL_VALUE = re.compile(LABEL_VALUE)
 
@@ -150,13 +150,13 @@ def _check_labels(job: ValidationContext) -> None:
     for key, value in (job.value("labels") or {}).items():
         if value is BAD or (_QUALIFIED_NAME.fullmatch(key) and _LABEL_VALUE.fullmatch(value)):
             continue
-        too_long = f"its value has {len(value)} characters, and {LONGEST_LABEL} fit"
-        why_not = too_long if len(value) > LONGEST_LABEL else "labels have another form"
+        too_long = f"its value has {len(value)} characters, and {MAX_LABEL_LENGTH} fit"
+        why_not = too_long if len(value) > MAX_LABEL_LENGTH else "labels have another form"
         job.add(
             "TL401",
             f"labels.{key}",
             f"kubernetes can't hold the label {shorten(key)}: {why_not}",
-            why=f"a label's name and value are at most {LONGEST_LABEL} letters, digits, dots, - and _",
+            why=f"a label's name and value are at most {MAX_LABEL_LENGTH} letters, digits, dots, - and _",
             fix="move it to target_overrides.kubernetes.annotations, and write the label as null there",
         )
 

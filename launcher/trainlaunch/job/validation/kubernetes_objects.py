@@ -34,12 +34,12 @@ def _kind(job: ValidationContext) -> Kind:
 
 def _check_nodes(job: ValidationContext) -> None:
     nodes, kind = job.value("torchrun.nnodes") or 1, _kind(job)
-    if nodes > 1 and kind.one_node:
+    if nodes > 1 and kind.multi_node_unsupported:
         cannot(
             job,
             "torchrun.nnodes",
             f"{kind.word} of {nodes} nodes (torchrun.nnodes {nodes}, kubernetes.kind {kind.word})",
-            why=kind.one_node,
+            why=kind.multi_node_unsupported,
             fix="set kubernetes.kind to job",
         )
 
@@ -48,7 +48,7 @@ def _check_attempts(job: ValidationContext) -> None:
     attempts, nodes = job.value("restart.max_attempts") or 1, job.value("torchrun.nnodes") or 1
     kind = _kind(job)
     if attempts > 1 and kind.refuses_attempts(nodes):
-        of_nodes = "" if kind.no_attempts else f" of {nodes} nodes"
+        of_nodes = "" if kind.retry_unsupported else f" of {nodes} nodes"
         instead = "jobset, which starts all of them again" if of_nodes else "jobset" if nodes > 1 else "job"
         cannot(
             job,

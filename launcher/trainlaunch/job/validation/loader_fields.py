@@ -12,7 +12,7 @@ from trainlaunch.job.values.scalar_reader import BAD
 from trainlaunch.sanitize import shorten
 
 _INJECT = "data_loader.inject"
-_LEAST_PREFETCH = 2  # torch's own
+_MIN_PREFETCH = 2  # torch's own
 _STALL = "healthcheck.stall_after"
 _STOP = "healthcheck.on_unhealthy"
 
@@ -103,7 +103,7 @@ def _check_injection(job: ValidationContext) -> None:
     named = [f"data_loader.loaders.{name}.prefetch_factor" for name in loaders or ()]
     for field in ("data_loader.prefetch_factor", *named):
         prefetch = job.value(field)
-        if prefetch is not None and prefetch < _LEAST_PREFETCH:
-            message = f"{field} is {prefetch}, and {_INJECT}: num_workers leaves a loader torch's own {_LEAST_PREFETCH}"
+        if prefetch is not None and prefetch < _MIN_PREFETCH:
+            message = f"{field} is {prefetch}, and {_INJECT}: num_workers leaves a loader torch's own {_MIN_PREFETCH}"
             fix = f"delete {field}, or write num_workers and prefetch_factor in the script"
             job.add("TL109", field, message, fix=fix, why="more batches would wait in /dev/shm than it is sized for")

@@ -52,9 +52,9 @@ def _check_flag(job: ValidationContext, flag: Flag) -> None:
     value = flag.value or ""
     key = value.partition("=")[0]
     target = flag.mount_target
-    ours = FLAGS[flag.name].ours
-    if ours is not None:
-        _ours(job, flag, ours)
+    job_field = FLAGS[flag.name].job_field
+    if job_field is not None:
+        _ours(job, flag, job_field)
     elif flag.name == "env" and (
         key in {*(job.value("env") or {}), *(job.value("secrets") or {})} or key.startswith("TRAINLAUNCH_")
     ):

@@ -46,7 +46,7 @@ def check_one_node(job: ValidationContext) -> None:
     if nodes > 1:
         what = f"second node (torchrun.nnodes: {nodes})"
         fix = f"take --target compose, which starts {nodes} containers on one network, or write 1 for {job.target}"
-        cannot(job, "torchrun.nnodes", what, why=job.target_record.one_node, fix=fix)
+        cannot(job, "torchrun.nnodes", what, why=job.target_record.multi_node_unsupported, fix=fix)
 
 
 def _check_mount_types(job: ValidationContext, instead: Mapping[str, str], why: str) -> None:

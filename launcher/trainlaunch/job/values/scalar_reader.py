@@ -8,7 +8,7 @@ from typing import Any
 from trainlaunch.diagnostics import Report
 from trainlaunch.job.fields.types import Type, spell
 from trainlaunch.units import UnreadableValue, parse_cpus, parse_duration, parse_size
-from trainlaunch.yamltree.strict import MappingNode, Node, Scalar, SequenceNode
+from trainlaunch.yamltree.strict import MappingNode, Node, ScalarNode, SequenceNode
 
 _INTEGER = re.compile(r"-?(?:0|[1-9][0-9]{0,18})")
 _FRACTION = re.compile(r"-?(?:0|[1-9][0-9]*)\.[0-9]+")
@@ -28,8 +28,8 @@ class _Bad:
 
 
 BAD: Any = _Bad()
-MOST_NAMED = 8  # choices that a message lists beside the one that its fix names
-LONGEST_NUMBER = 24  # characters; no size, count or duration in bounds needs more
+MAX_NAMED = 8  # choices that a message lists beside the one that its fix names
+MAX_NUMBER_LENGTH = 24  # characters; no size, count or duration in bounds needs more
 
 _TRUE = ("true", "True", "TRUE")
 _FALSE = ("false", "False", "FALSE")
@@ -86,7 +86,7 @@ class ScalarReader:
     def __init__(self, report: Report) -> None:
         self._report = report
 
-    def read(self, type_: Type, node: Scalar, path: str) -> Any:
+    def read(self, type_: Type, node: ScalarNode, path: str) -> Any:
         """Return the value, None for `auto`, or BAD once the report says why."""
         if type_.auto and node.text == "auto":
             return None
@@ -100,7 +100,7 @@ class ScalarReader:
             return self._choice(type_, node, path)
         return self._quantity(type_, node, path)
 
-    def _text(self, type_: Type, node: Scalar, path: str) -> Any:
+    def _text(self, type_: Type, node: ScalarNode, path: str) -> Any:
         if not type_.pattern or re.fullmatch(type_.pattern, node.text):
             return node.text
         secret = path.startswith("secrets.")  # someone may have put the secret itself there
@@ -110,15 +110,15 @@ class ScalarReader:
         self._add(node, path, f"{path} is {found}; expected {type_.what}", fix=fix, why=why)
         return BAD
 
-    def _int(self, type_: Type, node: Scalar, path: str) -> Any:
-        if node.plain and re.fullmatch(r"-?(?:0|[1-9][0-9]*)", node.text) and len(node.text) <= LONGEST_NUMBER:
+    def _int(self, type_: Type, node: ScalarNode, path: str) -> Any:
+        if node.plain and re.fullmatch(r"-?(?:0|[1-9][0-9]*)", node.text) and len(node.text) <= MAX_NUMBER_LENGTH:
             return self._bounded(type_, node, path, value=int(node.text))
         meant = _meant_int(node.text)
         fix = f"write {meant}" if meant else f"write {article_of(type_)}, like {max(type_.low or 0, 1)}"
         self._look_alike(type_, node, path, fix=fix)
         return BAD
 
-    def _bool(self, type_: Type, node: Scalar, path: str) -> Any:
+    def _bool(self, type_: Type, node: ScalarNode, path: str) -> Any:
         if node.plain and node.text in _TRUE:
             return True
         if node.plain and node.text in _FALSE:
@@ -131,7 +131,7 @@ class ScalarReader:
         self._look_alike(type_, node, path, fix=fix)
         return BAD
 
-    def _look_alike(self, type_: Type, node: Scalar, path: str, *, fix: str) -> None:
+    def _look_alike(self, type_: Type, node: ScalarNode, path: str, *, fix: str) -> None:
         spelled = node.text if node.plain else f"the string {quoted(node.text)}"
         spelled = quoted(node.text) if node.plain and len(node.text) > 60 else spelled
         alike = re.search("[0-9]", node.text) or node.text.lower() in _MEANT_BOOL
@@ -139,14 +139,14 @@ class ScalarReader:
         message = f"{path} is {spelled}; expected {article_of(type_)}"
         self._add(node, path, message, fix=fix, why=why, code="TL105")
 
-    def _choice(self, type_: Type, node: Scalar, path: str) -> Any:
+    def _choice(self, type_: Type, node: ScalarNode, path: str) -> Any:
         if node.text in type_.choices:
             return node.text
         import difflib  # only on the way to an error
 
         meant = _OTHER_WORDS.get(node.text.lower().removeprefix("torch."), node.text.lower().removeprefix("torch."))
         # Of many names one with a few letters in common, or of another width, is another type, not a misspelt one.
-        many = len(type_.choices) > MOST_NAMED
+        many = len(type_.choices) > MAX_NAMED
         alike = [each for each in type_.choices if not many or _digits(each) == _digits(meant)]
         close = difflib.get_close_matches(meant[:64], alike, n=1, cutoff=0.8 if many else 0.6)
         takes = f"one of {len(type_.choices)} names" if many else ", ".join(type_.choices)
@@ -155,12 +155,12 @@ class ScalarReader:
         self._add(node, path, message, fix=f"write {close[0] if close else f'one of {names}' if many else names}")
         return BAD
 
-    def _quantity(self, type_: Type, node: Scalar, path: str) -> Any:
+    def _quantity(self, type_: Type, node: ScalarNode, path: str) -> Any:
         parse = {"size": parse_size, "cpus": parse_cpus, "duration": parse_duration}[type_.kind]
         code = "TL108" if type_.kind == "size" else "TL107"
         if type_.kind == "size" and re.fullmatch(r"-?0+", node.text):
             return self._bounded(type_, node, path, value=0)
-        if len(node.text) > LONGEST_NUMBER or not node.text.isascii():
+        if len(node.text) > MAX_NUMBER_LENGTH or not node.text.isascii():
             example = {"size": "512Mi or 8Gi", "cpus": "4, 1.5 or 500m", "duration": "30s, 5m or 1h30m"}[type_.kind]
             message = f"{path} is {quoted(node.text)}; expected {article_of(type_)}"
             self._add(node, path, message, fix=f"write {example}", code=code)
@@ -173,7 +173,7 @@ class ScalarReader:
             return BAD
         return self._bounded(type_, node, path, value=value)
 
-    def _bounded(self, type_: Type, node: Scalar, path: str, *, value: int) -> Any:
+    def _bounded(self, type_: Type, node: ScalarNode, path: str, *, value: int) -> Any:
         low, high = type_.low, type_.high
         code = "TL108" if type_.kind == "size" else "TL107"
         if low is not None and value < low:
@@ -190,14 +190,14 @@ class ScalarReader:
         self._add(node, path, message, fix=fix, why=why, code=code)
         return BAD
 
-    def _add(self, node: Scalar, path: str, message: str, *, fix: str, why: str = "", code: str = "TL107") -> None:
+    def _add(self, node: ScalarNode, path: str, message: str, *, fix: str, why: str = "", code: str = "TL107") -> None:
         self._report.add(code, node, message=message, fix=fix, why=why, field=path)
 
 
 def _meant_int(text: str) -> str | None:
     """Return the integer that a look-alike probably means, in plain digits."""
     plain = text.strip().replace("_", "")
-    if len(plain) > LONGEST_NUMBER or not plain.isascii():
+    if len(plain) > MAX_NUMBER_LENGTH or not plain.isascii():
         return None
     if re.fullmatch(r"[+-]?[0-9]+", plain):
         return str(int(plain))
@@ -230,7 +230,7 @@ def plain_value(node: Node, path: str, report: Report) -> Any:
     return _scalar(node, path, report)
 
 
-def _scalar(node: Scalar, path: str, report: Report) -> Any:
+def _scalar(node: ScalarNode, path: str, report: Report) -> Any:
     if not node.plain:
         return node.text
     if node.null:

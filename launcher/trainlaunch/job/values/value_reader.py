@@ -11,7 +11,7 @@ from trainlaunch.job.fields.did_you_mean import refuse_unknown_key
 from trainlaunch.job.fields.types import Field, Type, listing, mapping, record, text
 from trainlaunch.job.spec import Gpus
 from trainlaunch.job.values.scalar_reader import BAD, ScalarReader, article_of, quoted
-from trainlaunch.yamltree.strict import MappingNode, Node, Scalar, SequenceNode
+from trainlaunch.yamltree.strict import MappingNode, Node, ScalarNode, SequenceNode
 
 _GPU_ID = re.compile(r"[0-9]{1,4}|(?:GPU|MIG)-[-0-9a-zA-Z/]+")
 
@@ -43,12 +43,12 @@ class ValueReader:
 
     def read(self, type_: Type, node: Node, path: str) -> Any:
         """Return the value of `node`: dicts of what is stated, tuples for lists, scalars as `Type` says."""
-        if isinstance(node, Scalar) and node.null and type_.kind != "any":
+        if isinstance(node, ScalarNode) and node.null and type_.kind != "any":
             return None if type_.nullable else self._null(type_, node, path)
         reader = _READERS.get(type_.kind)
         if reader is not None:
             return reader(self, type_, node, path)
-        if not isinstance(node, Scalar):
+        if not isinstance(node, ScalarNode):
             return self._wrong(type_, node, path)
         return self._scalars.read(type_, node, path)
 
@@ -74,7 +74,7 @@ class ValueReader:
     def _wrong(self, type_: Type, node: Node, path: str) -> object:
         from trainlaunch.job.values.shapes import fix_shape  # only on the way to an error
 
-        found = {Scalar: "one value", MappingNode: "a mapping", SequenceNode: "a list"}[type(node)]
+        found = {ScalarNode: "one value", MappingNode: "a mapping", SequenceNode: "a list"}[type(node)]
         self._report.add(
             "TL105",
             node,
@@ -85,7 +85,7 @@ class ValueReader:
         return BAD
 
     def _object(self, type_: Type, node: Node, path: str) -> Any:
-        if isinstance(node, Scalar) and node.text in type_.instead:
+        if isinstance(node, ScalarNode) and node.text in type_.instead:
             return dict(type_.instead[node.text])
         if not isinstance(node, MappingNode):
             return self._wrong(type_, node, path)
@@ -95,7 +95,7 @@ class ValueReader:
             field = type_.by_name.get(name)
             if field is None:
                 meant.add(refuse_unknown_key(self._report, key, type_, path=path, table=self._table))
-            elif not (self._nulls and isinstance(value, Scalar) and value.null and not field.type.nullable):
+            elif not (self._nulls and isinstance(value, ScalarNode) and value.null and not field.type.nullable):
                 values[name] = self.read(field.type, value, f"{path}.{name}" if path else name)
         if not self._partial:
             self._require(type_, node, path, stated=values.keys() | meant)
@@ -121,7 +121,7 @@ class ValueReader:
             if not re.fullmatch(pattern, name):
                 message = f"{path} has the key {quoted(name)}; it takes {words}"
                 self._report.add("TL107", key, message=message, fix="rename the key", field=path)
-            elif not (self._nulls and isinstance(value, Scalar) and value.null):
+            elif not (self._nulls and isinstance(value, ScalarNode) and value.null):
                 values[name] = self.read(type_.inner, value, f"{path}.{name}")
         if len(node.items) < (type_.low or 0):
             self._too_few(node, path)
@@ -168,7 +168,7 @@ class ValueReader:
     def _gpus(self, type_: Type, node: Node, path: str) -> Any:
         if isinstance(node, SequenceNode):
             return self._gpu_ids(node, path)
-        if not isinstance(node, Scalar):
+        if not isinstance(node, ScalarNode):
             return self._wrong(type_, node, path)
         if node.text == "all":
             return Gpus(count=0, ids=(), all=True)
@@ -185,7 +185,7 @@ class ValueReader:
     def _gpu_ids(self, node: SequenceNode, path: str) -> Any:
         ids: list[str] = []
         for index, each in enumerate(node.items):
-            if not isinstance(each, Scalar) or not _GPU_ID.fullmatch(each.text):
+            if not isinstance(each, ScalarNode) or not _GPU_ID.fullmatch(each.text):
                 message = f"{path}.{index} is no GPU id"
                 fix = "write an index, like 0, or a GPU-… or MIG-… id"
                 self._report.add("TL107", each, message=message, fix=fix, field=path)
@@ -201,11 +201,11 @@ class ValueReader:
 
     def _ulimit(self, type_: Type, node: Node, path: str) -> Any:
         number = Type("int", type_.what, low=type_.low, high=type_.high)
-        if isinstance(node, Scalar) and node.text in {"unlimited", "infinity"}:
+        if isinstance(node, ScalarNode) and node.text in {"unlimited", "infinity"}:
             message = f"{path} is {node.text}; expected {type_.what}"
             self._report.add("TL105", node, message=message, fix="write -1", field=path)
             return BAD
-        if isinstance(node, Scalar):
+        if isinstance(node, ScalarNode):
             value = self._scalars.read(number, node, path)
             return value if value is BAD else (value, value)
         fields = tuple(

@@ -14,7 +14,7 @@ from trainlaunch.container.secret_delivery import secrets_of_files
 from trainlaunch.diagnostics import Span
 from trainlaunch.formats.gpus import NO_GPUS, gives_gpus, gives_gpus_at
 from trainlaunch.job.spec import JobSpec
-from trainlaunch.plan.launch_plan import LaunchPlan, once_for_plan
+from trainlaunch.plan.launch_plan import LaunchPlan, cache_last_plan
 from trainlaunch.policy.demands import (
     CAPABILITY,
     CLAIM,
@@ -49,7 +49,7 @@ class _Stated(NamedTuple):
     span: Span | None
 
 
-@once_for_plan
+@cache_last_plan
 def refused_demands(plan: LaunchPlan) -> RefusedDemands:
     """Return each thing that the job takes and a policy refuses."""
     job = plan.job

@@ -24,7 +24,7 @@ class SpanSource(Protocol):
         """Return the place of the characters from `start` to `end`."""
 
 
-class Word(NamedTuple):
+class SourceWord(NamedTuple):
     """A word of a command with its indexes in the text; `known` says that the text alone decides it."""
 
     text: str
@@ -43,7 +43,7 @@ class Instruction(NamedTuple):
     value: str
     start: int
     end: int
-    words: tuple[Word, ...] = ()
+    words: tuple[SourceWord, ...] = ()
     exec_form: bool = False
 
 
@@ -75,7 +75,7 @@ class SourceText(NamedTuple):
     source: SpanSource
     containers: tuple[SourceContainer, ...] = ()
     nodes: tuple[Node, ...] = ()
-    commands: tuple[tuple[Word, ...], ...] = ()
+    commands: tuple[tuple[SourceWord, ...], ...] = ()
     instructions: tuple[Instruction, ...] = ()
     tree: ast.Module | None = None
 
