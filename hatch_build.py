@@ -1,7 +1,7 @@
 """Puts the templates into the wheel as Python, so that an installed `trainlaunch` neither imports Jinja2 nor parses.
 
-Each module is what Jinja2 itself makes of a template, with `trainlaunch.templating.built` in place of Jinja2's runtime.
-A checkout and an editable installation render the templates.
+Each module is what Jinja2 itself makes of a template, with `trainlaunch.templating.precompiled` in place of Jinja2's
+runtime. A checkout and an editable installation render the templates.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from jinja2 import Environment
 
 JINJA2 = "jinja2>=3.1.4"
 THEIRS = "from jinja2.runtime import "
-OURS = "from trainlaunch.templating.built import Undefined, environment, missing, str_join"
+OURS = "from trainlaunch.templating.precompiled import Undefined, environment, missing, str_join"
 
 
 class TemplateHook(BuildHookInterface):  # type: ignore[type-arg]
@@ -47,9 +47,9 @@ def modules(root: str) -> dict[str, str]:
     Raises jinja2.TemplateAssertionError where a template has a filter or a test that is not trainlaunch's own.
     """
     sys.path.insert(0, str(Path(root, "launcher")))
-    from trainlaunch.templating.built import module_name
     from trainlaunch.templating.environment import TEMPLATES, environment
-    from trainlaunch.templating.filters import FILTERS, TESTS
+    from trainlaunch.templating.precompiled import module_name
+    from trainlaunch.templating.quoting import FILTERS, TESTS
 
     jinja = environment()
     jinja.filters, jinja.tests = dict(FILTERS), dict(TESTS)

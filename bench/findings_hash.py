@@ -28,8 +28,8 @@ sys.path[:0] = [str(ROOT), str(ROOT / "launcher")]
 
 from trainlaunch.diagnostics import Diagnostic  # noqa: E402 - the checkout's own package, whatever is installed
 from trainlaunch.errors import LaunchError  # noqa: E402
-from trainlaunch.lint.judge import lint_text  # noqa: E402
-from trainlaunch.lint.kinds import KINDS  # noqa: E402
+from trainlaunch.lint.file_kinds import KINDS  # noqa: E402
+from trainlaunch.lint.linter import lint_text  # noqa: E402
 from trainlaunch.policy import read_job  # noqa: E402
 from trainlaunch.rules import plan_and_findings  # noqa: E402
 from trainlaunch.targets import TARGETS  # noqa: E402

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "launcher"))
 
-from trainlaunch.lint.judge import Linted, fixed, lint_text  # noqa: E402  it is this checkout's
+from trainlaunch.lint.linter import Linted, fixed, lint_text  # noqa: E402  it is this checkout's
 
 CASES = ROOT / "tests" / "cases"
 EXPECTED = Path(__file__).with_suffix(".json")

@@ -26,7 +26,7 @@ sys.path.insert(0, str(ROOT / "launcher"))
 
 from trainlaunch.diagnostics import Severity  # noqa: E402
 from trainlaunch.lint.files import files_of  # noqa: E402
-from trainlaunch.lint.judge import lint_file  # noqa: E402
+from trainlaunch.lint.linter import lint_file  # noqa: E402
 
 from bench.lint_cases import file_name, rows  # noqa: E402  it is this checkout's
 

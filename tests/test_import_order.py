@@ -13,7 +13,7 @@ from trainlaunch.targets import TARGETS, TEXTS
 PACKAGE = Path(__file__).parent.parent / "launcher" / "trainlaunch"
 # Design order of the rooms, and of the modules beside them: each may import those before it, and itself.
 LAYERS = (
-    *("units", "visible", "diagnostics", "errors", "manuals", "targets", "kinds", "repository"),
+    *("units", "sanitize", "diagnostics", "errors", "manuals", "targets", "kinds", "repository"),
     *("yamltree", "formats", "templating", "job", "policy", "plan", "container", "rules", "render", "verify"),
     *("committed", "lint", "diagnose"),
     *("inside", "api", "run", "measure", "init", "cli"),

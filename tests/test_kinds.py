@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 import yaml
 from trainlaunch.kinds import KINDS, PARTS, Kind, objects, workloads
-from trainlaunch.plan.names import LONGEST_NAME, longest_cluster_name
+from trainlaunch.plan.target_names import MAX_NAME_LENGTH, longest_cluster_name
 from trainlaunch.render import render
 
 from tests.conftest import ROOT
@@ -118,7 +118,7 @@ def test_a_record_says_what_the_manifest_has(kind: Kind, tmp_path: Path) -> None
 def test_the_longest_name_leaves_room_for_what_is_appended(kind: Kind, nodes: int) -> None:
     """A pod's name becomes a label, and labels hold 63 characters."""
     longest = longest_cluster_name(kind, nodes, fixed=True)
-    assert longest + len(kind.longest_suffix(nodes)) == LONGEST_NAME
+    assert longest + len(kind.longest_suffix(nodes)) == MAX_NAME_LENGTH
     assert longest - longest_cluster_name(kind, nodes, fixed=False) == (9 if kind.immutable else 0)
 
 

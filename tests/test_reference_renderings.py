@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from trainlaunch.policy import read_job
 from trainlaunch.render import render
-from trainlaunch.render.kustomize import KUSTOMIZATION, kustomization_text
+from trainlaunch.render.kubernetes import KUSTOMIZATION, kustomization_text
 from trainlaunch.rules import plan_job
 from trainlaunch.targets import TARGETS
 from trainlaunch.verify import verified

@@ -11,7 +11,7 @@ from types import ModuleType
 
 import pytest
 from trainlaunch.errors import JobFileRejected
-from trainlaunch.job.validation.fields import Checked, cannot
+from trainlaunch.job.validation.context import ValidationContext, cannot
 from trainlaunch.plan.launch_plan import LaunchPlan
 from trainlaunch.render import render
 from trainlaunch.render.header import header_lines
@@ -21,7 +21,7 @@ from tests.conftest import ROOT
 from tests.jobs import plan_with, write_job
 
 MOST_FILES_THAT_COMPARE_NAMES = 6
-FAKE = Target("fake", file_name="{name}.fake", one_node="a fake has one node")
+FAKE = Target("fake", file_name="{name}.fake", multi_node_unsupported="a fake has one node")
 # A process of its own: the table of fields is made from the records when it is first imported.
 WITH_FAKE = """
 import sys, types
@@ -40,7 +40,7 @@ def fake(monkeypatch: pytest.MonkeyPatch) -> None:
     """Add a target: its record, and its modules of two rooms."""
     checks, renderer = ModuleType("trainlaunch.job.validation.fake"), ModuleType("trainlaunch.render.fake")
 
-    def check(job: Checked) -> None:
+    def check(job: ValidationContext) -> None:
         if job.value("annotations"):
             cannot(job, "annotations", "annotations", fix="write them as labels")
 

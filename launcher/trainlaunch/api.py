@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from trainlaunch.committed import check as _check
-from trainlaunch.committed.compared import Checked
+from trainlaunch.committed import check_renderings as _check
+from trainlaunch.committed.comparison import Checked
 from trainlaunch.diagnostics import Diagnostic, Severity, Span
 from trainlaunch.errors import JobFileRejected, RenderingDisagrees, UsageError
 from trainlaunch.job.spec import JobSpec

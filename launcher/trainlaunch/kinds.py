@@ -10,7 +10,7 @@ from typing import NamedTuple
 Path = tuple[str, ...]  # keys from an object down; "*" is each item of a list or a mapping
 
 
-class Part(NamedTuple):
+class AuxiliaryObject(NamedTuple):
     """An object that only serves the one that runs the job, and has its name.
 
     `controller` is what brings the kind to a cluster, empty for Kubernetes itself. `pod_template` leads to what holds a
@@ -27,9 +27,9 @@ class Part(NamedTuple):
 class Kind(NamedTuple):
     """A kind that runs a job: `word` in the job file, `name` and the rest as its manifest has them.
 
-    `controller` and `pod_template` are as a Part's; `pod_template` is None where one of `parts` holds it. `levels` is
-    how many objects there are from it down to the pods, which controllers make one by one. `pod_label` is the label by
-    which its pods are found: its controller gives it to them, with the object's name as value.
+    `controller` and `pod_template` are as an AuxiliaryObject's; `pod_template` is None where one of `parts` holds it.
+    `levels` is how many objects there are from it down to the pods, which controllers make one by one. `pod_label` is
+    the label by which its pods are found: its controller gives it to them, with the object's name as value.
 
     Names: controllers append to an object's name to name its pods and their hosts. `suffix` is the longest with one
     node, `suffix_of_several` with several, where {last} is the last node's index and {worker} one less. `first_host`
@@ -48,9 +48,9 @@ class Kind(NamedTuple):
     controller finds the trainer among the Jobs of a JobSet. `restarts_label`: the label of a pod with the number of
     times that the job was started again before, from 0; empty where no label of its pods says it.
 
-    `one_node`, `no_attempts` and `no_attempts_of_several` say why it can't run several nodes, or be started again;
-    empty where it can. `groups` leads to its groups of pods, `counts` in each to the factors of their number, 1 where
-    unstated.
+    `multi_node_unsupported`, `retry_unsupported` and `retry_of_several_unsupported` say why it can't run several nodes,
+    or be started again; empty where it can. `groups` leads to its groups of pods, `counts` in each to the factors of
+    their number, 1 where unstated.
     """
 
     word: str
@@ -61,7 +61,7 @@ class Kind(NamedTuple):
     pod_template: Path | None = None
     container_name: str = "train"
     pod_label: str = ""
-    parts: tuple[Part, ...] = ()
+    parts: tuple[AuxiliaryObject, ...] = ()
     own_service: bool = False
     levels: int = 1
     suffix: str = ""
@@ -82,9 +82,9 @@ class Kind(NamedTuple):
     needs_parts_first: bool = False
     ancestor_label: str = ""
     restarts_label: str = ""
-    one_node: str = ""
-    no_attempts: str = ""
-    no_attempts_of_several: str = ""
+    multi_node_unsupported: str = ""
+    retry_unsupported: str = ""
+    retry_of_several_unsupported: str = ""
     groups: Path = ("spec",)
     counts: tuple[Path, ...] = ()
 
@@ -99,16 +99,16 @@ class Kind(NamedTuple):
 
     def refuses_attempts(self, nodes: int) -> str:
         """Return why it can't be started again with so many nodes, empty where it can."""
-        return self.no_attempts or (self.no_attempts_of_several if nodes > 1 else "")
+        return self.retry_unsupported or (self.retry_of_several_unsupported if nodes > 1 else "")
 
 
 _TRAINER = "Kubeflow Trainer (kubeflow.org/docs/components/trainer)"
 _JOB_SETS_RESTARTS = "jobset.sigs.k8s.io/restart-attempt"
 _IN_JOB_SET = ("spec", "replicatedJobs", "*", "template", "spec", "template")
 
-SERVICE = Part("Service", "v1", "services")
-CONFIG_MAP = Part("ConfigMap", "v1", "configmaps")
-TRAINING_RUNTIME = Part(
+SERVICE = AuxiliaryObject("Service", "v1", "services")
+CONFIG_MAP = AuxiliaryObject("ConfigMap", "v1", "configmaps")
+TRAINING_RUNTIME = AuxiliaryObject(
     "TrainingRuntime",
     "trainer.kubeflow.org/v1alpha1",
     "trainingruntimes",
@@ -116,7 +116,7 @@ TRAINING_RUNTIME = Part(
     pod_template=("spec", "template", *_IN_JOB_SET),
 )
 # No rendering has one. It makes Jobs, and a cluster's policy refuses it already, where they come from.
-CRON_JOB = Part("CronJob", "batch/v1", "cronjobs", pod_template=("spec", "jobTemplate", "spec", "template"))
+CRON_JOB = AuxiliaryObject("CronJob", "batch/v1", "cronjobs", pod_template=("spec", "jobTemplate", "spec", "template"))
 
 POD = Kind(
     "pod",
@@ -131,7 +131,7 @@ POD = Kind(
     removed_after_ttl=False,
     acts_on_readiness=False,
     can_wait=False,
-    one_node="a Pod is one container's host; a Job makes one for each node",
+    multi_node_unsupported="a Pod is one container's host; a Job makes one for each node",
 )
 JOB = Kind(
     "job",
@@ -149,7 +149,7 @@ JOB = Kind(
     suffix_of_several="-{last}",
     first_host="{name}-0.{name}",
     acts_on_readiness=False,
-    no_attempts_of_several=(
+    retry_of_several_unsupported=(
         "an Indexed Job starts the one index again that failed, and its peers wait for the old one for ever"
     ),
     counts=(("parallelism",),),
@@ -218,7 +218,7 @@ PYTORCH_JOB = Kind(
     first_host="{name}-master-0",
     letter_first=True,
     retries=False,
-    no_attempts="it starts single pods again, after any exit code; the preflight's 78 would repeat itself",
+    retry_unsupported="it starts single pods again, after any exit code; the preflight's 78 would repeat itself",
     groups=("spec", "pytorchReplicaSpecs", "*"),
     counts=(("replicas",),),
 )
@@ -233,6 +233,6 @@ def workloads() -> dict[str, Kind]:
     return {each.name: each for each in sorted(KINDS.values(), key=lambda each: each.levels)[::-1]}
 
 
-def objects() -> dict[str, Kind | Part]:
+def objects() -> dict[str, Kind | AuxiliaryObject]:
     """Return every object of a rendering by its name in a manifest, those that run a job first."""
     return {**workloads(), **PARTS}

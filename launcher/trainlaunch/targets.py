@@ -26,11 +26,11 @@ class Target(NamedTuple):
 
     `ends_at_deadline`: its text ends a run at active_deadline; on engines `up` does.
 
-    `one_node` says why it can't run several, empty where it can. `secret_sources` are the places of a secret that it
-    can read, and `mounted_secrets` which of them, and as what the job sees it, are mounted as files: all others are
-    variables when the container starts.
+    `multi_node_unsupported` says why it can't run several, empty where it can. `secret_sources` are the places of a
+    secret that it can read, and `mounted_secrets` which of them, and as what the job sees it, are mounted as files: all
+    others are variables when the container starts.
 
-    `keeper` is who starts and stops runs there, and `noun` what a run is called, as a sentence names them.
+    `runtime` is who starts and stops runs there, and `noun` what a run is called, as a sentence names them.
     """
 
     name: str
@@ -44,10 +44,10 @@ class Target(NamedTuple):
     mounts_host_paths: bool = True
     has_kinds: bool = False
     ends_at_deadline: bool = False
-    one_node: str = ""
+    multi_node_unsupported: str = ""
     secret_sources: tuple[str, ...] = ("env", "file")
     mounted_secrets: frozenset[tuple[str, str]] = frozenset({("file", "file")})
-    keeper: str = "the engine"
+    runtime: str = "the engine"
     noun: str = "container"
 
     def module(self, room: str) -> Any:
@@ -55,7 +55,9 @@ class Target(NamedTuple):
         return import_module(f"{room}.{self.name.replace('-', '_')}")
 
 
-DOCKER = Target("docker", file_name="{name}.docker-run.sh", patch="flags", one_node="docker run starts one container")
+DOCKER = Target(
+    "docker", file_name="{name}.docker-run.sh", patch="flags", multi_node_unsupported="docker run starts one container"
+)
 COMPOSE = Target(
     "compose",
     file_name="{name}.compose.yaml",
@@ -71,7 +73,7 @@ KUBERNETES = Target(
     has_kinds=True,
     secret_sources=("kubernetes",),
     mounted_secrets=frozenset({("kubernetes", "file")}),
-    keeper="the cluster",
+    runtime="the cluster",
 )
 LOCAL = Target(
     "local",
@@ -79,8 +81,8 @@ LOCAL = Target(
     starts_container=False,
     private_shm=False,
     enforces_limits=False,
-    one_node="it starts one process of this host",
-    keeper="trainlaunch",
+    multi_node_unsupported="it starts one process of this host",
+    runtime="trainlaunch",
     noun="local run",
 )
 TARGETS = {each.name: each for each in (DOCKER, COMPOSE, KUBERNETES, LOCAL)}
@@ -98,8 +100,8 @@ GITHUB = Target(
     "github-actions",
     file_name="{name}.github-actions.yaml",
     ends_at_deadline=True,
-    one_node="a GitHub job is one container",
-    keeper="the runner",
+    multi_node_unsupported="a GitHub job is one container",
+    runtime="the runner",
     noun="job",
     **_OF_A_REPOSITORY,
 )
@@ -107,16 +109,22 @@ GITLAB = Target(
     "gitlab-ci",
     file_name="{name}.gitlab-ci.yml",
     ends_at_deadline=True,
-    one_node="a GitLab job is one container",
-    keeper="the runner",
+    multi_node_unsupported="a GitLab job is one container",
+    runtime="the runner",
     noun="job",
     **_OF_A_REPOSITORY,
 )
 DEVCONTAINER = Target(
-    "devcontainer", file_name="devcontainer.json", one_node="a devcontainer is one container", **_OF_A_REPOSITORY
+    "devcontainer",
+    file_name="devcontainer.json",
+    multi_node_unsupported="a devcontainer is one container",
+    **_OF_A_REPOSITORY,
 )
 DOCKERFILE = Target(
-    "dockerfile", file_name="{name}.Dockerfile", one_node="docker run starts one container", **_OF_A_REPOSITORY
+    "dockerfile",
+    file_name="{name}.Dockerfile",
+    multi_node_unsupported="docker run starts one container",
+    **_OF_A_REPOSITORY,
 )
 TEXTS = {each.name: each for each in (GITHUB, GITLAB, DEVCONTAINER, DOCKERFILE)}
 

@@ -19,7 +19,7 @@ _SIZE = re.compile(r"(\d+)(?:\.(\d+))?(Ki|Mi|Gi|Ti|[kmgt]b?)?", re.ASCII)
 _FOREIGN = re.compile(r"([1-9]\d*) ?([kmgt])i?b?", re.ASCII | re.IGNORECASE)
 _AMBIGUOUS = re.compile(r"(\d+(?:\.\d+)?)([KMGTPE])([Bb]?)", re.ASCII)
 _DURATION = re.compile(r"(?:(\d+)d)?(?:(\d+)h)?(?:(\d+)m)?(?:(\d+)s)?", re.ASCII)
-SMALLEST_BARE_SIZE = MIB
+MIN_BARE_SIZE = MIB
 
 
 class UnreadableValue(ValueError):
@@ -72,7 +72,7 @@ def _bare_size(text: str, whole: str, fraction: str | None) -> int:
     if fraction:
         raise UnreadableValue(f"{text} has no unit", f"write {text}Gi, or the unit that you mean")
     value = int(whole)
-    if value < SMALLEST_BARE_SIZE:
+    if value < MIN_BARE_SIZE:
         in_bytes = (
             f"{value}Gi or {value}Mi" if value < 4 * KIB else f"{value}Mi, or {_ceil_div(value, KIB)}Ki for bytes"
         )

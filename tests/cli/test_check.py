@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 import yaml
-from trainlaunch.committed.check import find_renderings
+from trainlaunch.committed.check_renderings import find_renderings
 from trainlaunch.errors import UsageError
 
 from tests.conftest import ROOT, Runs

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 import yaml
-from trainlaunch.committed.jobs import find_jobs
+from trainlaunch.committed.job_files import find_jobs
 
 from tests.conftest import ROOT, Runs
 from tests.jobs import MINIMAL

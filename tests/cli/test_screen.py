@@ -13,7 +13,7 @@ from trainlaunch.cli.output.streams import Streams
 from trainlaunch.cli.output.terminal import Screen
 from trainlaunch.cli.runs.runs import bare_evidence
 from trainlaunch.diagnose.base.evidence import Evidence
-from trainlaunch.visible import shown
+from trainlaunch.sanitize import shown
 
 from tests.jobs import write_job
 

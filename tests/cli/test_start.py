@@ -35,7 +35,7 @@ def loaded_by(python: Path, *argv: str) -> set[str]:
 def test_render_loads_what_its_target_needs(target: str, installed: Path) -> None:
     """Neither costly modules nor other targets' renderers and readers."""
     loaded = loaded_by(installed, "render", str(JOB), "--target", target)
-    assert "trainlaunch.verify.planned" in loaded
+    assert "trainlaunch.verify.expected_workload" in loaded
     assert loaded & (COSTLY | OF_OTHER_TARGETS[target]) == set()
 
 

@@ -19,13 +19,13 @@ from trainlaunch.cli.verbs.ps import table
 from trainlaunch.diagnose.base.diagnosis import Diagnosis, EvidenceLine
 from trainlaunch.diagnose.base.evidence import Evidence
 from trainlaunch.diagnostics import Diagnostic, Span
-from trainlaunch.plan.planned import Planned
+from trainlaunch.plan.plan_label import Planned
 from trainlaunch.run.base.backend import ContainerInfo
 from trainlaunch.run.base.run_query import listing
 from trainlaunch.run.base.wording import held_by_same_job, not_yours
 from trainlaunch.run.machine_status import _lines as status_lines
 from trainlaunch.run.machine_status import _Seen as Looked
-from trainlaunch.visible import one_line, shown, visible
+from trainlaunch.sanitize import one_line, sanitize, shown
 
 from tests.conftest import Runs
 from tests.jobs import write_job
@@ -147,6 +147,6 @@ def test_the_values_of_a_job_file_are_shown_by_plan(trainlaunch: Runs, tmp_path:
 def test_what_is_plain_stays_as_it_is() -> None:
     """Accents, signs, tabs, ends of lines, colons that begin no command."""
     text = "é ≥ … \t a::b\n: :x\n#[x] # #[\n日本"
-    assert visible(text) == text
+    assert sanitize(text) == text
     assert one_line("a\nb\tc") == "a\\nb\\tc"
-    assert visible(visible("\x1b")) == "\\x1b"
+    assert sanitize(sanitize("\x1b")) == "\\x1b"

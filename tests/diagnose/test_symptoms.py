@@ -14,7 +14,7 @@ from trainlaunch.diagnose import SYMPTOMS, explain_end, explain_hang, symptoms
 from trainlaunch.diagnose.base.evidence import Evidence
 from trainlaunch.diagnose.troubleshooting_page import troubleshooting_markdown
 from trainlaunch.manuals import manuals
-from trainlaunch.plan.planned import Planned
+from trainlaunch.plan.plan_label import Planned
 
 ROOT = Path(__file__).resolve().parents[2]
 ALL = list(SYMPTOMS)

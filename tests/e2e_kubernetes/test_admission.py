@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 import yaml
 from trainlaunch.job.ceilings import Policy
+from trainlaunch.policy import policies_in
 from trainlaunch.policy.admission import NAMESPACE_LABEL, admission_documents
-from trainlaunch.policy.read import policies_in
 from trainlaunch.render import render
 
 from tests.jobs import plan_with

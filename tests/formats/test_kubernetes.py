@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from trainlaunch.formats.kubernetes import read_kubernetes
-from trainlaunch.formats.workload import GpuRequest, Known, Shm, Unknown, Workload, stated
+from trainlaunch.formats.workload import GpuRequest, Known, ShmSetting, Unknown, Workload, stated
 from trainlaunch.yamltree.emitter import yaml_block
 
 from tests.formats.readings import assert_spans_cut
@@ -215,7 +215,7 @@ def test_volumes_of_an_object_around_the_pod_are_seen() -> None:
 def test_a_mount_at_the_pod_is_none() -> None:
     """Kubernetes drops it, or refuses it; the rest says that it is there."""
     read = only(kind_of("Pod", pod(volumeMounts=[SHM_MOUNT], volumes=[{"name": "dshm", "emptyDir": MEMORY}])))
-    assert read.shm == Shm("absent")
+    assert read.shm == ShmSetting("absent")
     assert read.rest["pod.volumeMounts.0.mountPath"] == "/dev/shm"
     assert read.rest["pod.volumes.0.emptyDir.medium"] == "Memory"
 

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from trainlaunch.formats.kubernetes import read_kubernetes
-from trainlaunch.yamltree.documents import documents
+from trainlaunch.yamltree.tolerant import documents
 
 from tests.formats.readings import assert_spans_cut, mutated, reports, summary
 

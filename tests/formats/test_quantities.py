@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from trainlaunch.formats.quantities import LARGEST, parse_milli_quantity, parse_quantity, quantity_text
+from trainlaunch.formats.quantities import MAX_QUANTITY, parse_milli_quantity, parse_quantity, quantity_text
 
 MEASURED = [
     ("2G", 2_000_000_000),
@@ -31,8 +31,8 @@ MEASURED = [
     ("2k", 2000),
     ("2E", 2 * 10**18),
     ("2E3", 2000),
-    ("9Ei", LARGEST),
-    ("99999999999999999999", LARGEST),
+    ("9Ei", MAX_QUANTITY),
+    ("99999999999999999999", MAX_QUANTITY),
     ("1.1Gi", 1_181_116_007),
     ("1181116006400m", 1_181_116_007),
     ("2899102924800m", 2_899_102_925),
@@ -80,8 +80,8 @@ def test_corners_of_the_parser(text: str, size: int | None) -> None:
 @pytest.mark.parametrize("text", ["1e999999999", "9" * 99, "1" + "0" * 90 + "E"])
 def test_what_no_machine_has_is_the_largest(text: str) -> None:
     """No text makes the reader compute for long."""
-    assert parse_quantity(text) == LARGEST
-    assert parse_quantity(text.replace("1e", "0e")) == (0 if text.startswith("1e") else LARGEST)
+    assert parse_quantity(text) == MAX_QUANTITY
+    assert parse_quantity(text.replace("1e", "0e")) == (0 if text.startswith("1e") else MAX_QUANTITY)
 
 
 def test_a_text_without_end_is_none() -> None:

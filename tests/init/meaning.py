@@ -8,14 +8,14 @@ from typing import Any
 
 from trainlaunch.formats.engine_values import is_shm
 from trainlaunch.formats.workload import SIZE, TMPFS, Known, Unknown, Value, Workload, stated
-from trainlaunch.init.takeover import Taken, take_over
+from trainlaunch.init.takeover import ImportedJob, take_over
 from trainlaunch.init.takeover.prologue import wrapped
-from trainlaunch.lint.read import read_text
+from trainlaunch.lint.text_reader import read_text
 from trainlaunch.plan.launch_plan import LaunchPlan
 from trainlaunch.policy import read_job
 from trainlaunch.render import render
 from trainlaunch.rules import plan_job
-from trainlaunch.rules.written.model import SourceText
+from trainlaunch.rules.sources.source_text import SourceText
 
 _PULL = {"Always": "always", "IfNotPresent": "missing", "Never": "never", "if_not_present": "missing"}
 _OURS = ("dev.trainlaunch.", "trainlaunch.dev/", "app.kubernetes.io/")
@@ -29,7 +29,7 @@ def workloads(text: str, name: str) -> tuple[Workload, ...]:
     return tuple(each.workload for each in read.containers)
 
 
-def taken(text: str, name: str, folder: Path, pick: str | None = None) -> tuple[Taken, LaunchPlan]:
+def taken(text: str, name: str, folder: Path, pick: str | None = None) -> tuple[ImportedJob, LaunchPlan]:
     """Return the job file made of a text that lies in `folder`, as it is written, and its plan."""
     made = take_over(text.encode(), str(folder / name), pick=pick, folder=folder)
     job = folder / "job.yaml"
@@ -80,7 +80,7 @@ def meaning(workload: Workload, folder: Path) -> dict[str, Any]:
 
 def compared(
     text: str, name: str, folder: Path, pick: str | None = None
-) -> tuple[dict[str, Any], dict[str, Any], Taken]:
+) -> tuple[dict[str, Any], dict[str, Any], ImportedJob]:
     """Return what a text's container means, what the rendering of its job means, and the job file."""
     made, plan = taken(text, name, folder, pick)
     found = [each for each in workloads(text, name) if pick is None or pick in each.place or pick == stated(each.name)]

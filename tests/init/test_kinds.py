@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from trainlaunch.errors import JobFileRejected
 from trainlaunch.init.takeover import take_over
-from trainlaunch.lint.kinds import KINDS
+from trainlaunch.lint.file_kinds import KINDS
 
 LINE = "docker run --shm-size=2g trainer:1 python train.py"
 TASK = """\

@@ -15,7 +15,7 @@ from trainlaunch.plan.launch_plan import LaunchPlan
 from trainlaunch.policy import read_job
 from trainlaunch.render import render
 from trainlaunch.rules import plan_job
-from trainlaunch.verify.reread import reread
+from trainlaunch.verify.plain import parse_rendering
 
 from tests.jobs import write_job
 from tests.runners import ROOT
@@ -67,7 +67,7 @@ def given_back(plan: LaunchPlan, folder: Path) -> tuple[LaunchPlan, list[str]]:
 
 def said(plan: LaunchPlan) -> dict[str, Any]:
     """Return what a plan's rendering says; the hash of a name is of fields that no manifest shows, too."""
-    found = reread(plan, render(plan), base=None)
+    found = parse_rendering(plan, render(plan), base=None)
     return {key: _unhashed(value) for key, value in found.items()}
 
 

@@ -9,9 +9,9 @@ from types import SimpleNamespace
 from typing import Any, NamedTuple, cast
 
 import pytest
-from trainlaunch.container.inside import inside_files
+from trainlaunch.container.instrumentation_files import inside_files
 from trainlaunch.measure.marked_lines import MarkedStream
-from trainlaunch.plan.inside import Inside
+from trainlaunch.plan.instrumentation import Instrumentation
 from trainlaunch.plan.launch_plan import LaunchPlan
 
 from tests.conftest import Runs
@@ -47,7 +47,7 @@ Inner = Callable[..., Ran]
 
 def deliver(folder: Path, *parts: str) -> None:
     """Write what the wrapper unpacks for these parts."""
-    plan = SimpleNamespace(inside=Inside(parts=parts))
+    plan = SimpleNamespace(inside=Instrumentation(parts=parts))
     for name, text in inside_files(cast("LaunchPlan", plan)):
         path = folder / name
         path.parent.mkdir(parents=True, exist_ok=True)

@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from trainlaunch.container import inside
+from trainlaunch.container import instrumentation_files as inside
 from trainlaunch.container.preflight import preflight_text
-from trainlaunch.plan.inside import Inside
+from trainlaunch.plan.instrumentation import Instrumentation
 from trainlaunch.plan.launch_plan import LaunchPlan
 
 from tests.conftest import Runs
@@ -43,7 +43,7 @@ def _part(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def delivered(target: str = "docker") -> LaunchPlan:
     """Return a plan whose job loads torch's module, with the part."""
     made = plan(command=["python3", "-c", TRAIN], target=target)
-    return made._replace(inside=Inside(("part",), (("TRAINLAUNCH_PART", '{"a": "$HOME"}'),)))
+    return made._replace(inside=Instrumentation(("part",), (("TRAINLAUNCH_PART", '{"a": "$HOME"}'),)))
 
 
 def started(docker_run: Runs, image: str, *cases: Case, flags: tuple[str, ...] = ()) -> list[list[Ended]]:
@@ -147,5 +147,7 @@ def test_python_makes_no_folder_of_its_own_there(docker_run: Runs, base_image: s
 def test_text_without_parts_is_as_before() -> None:
     """No rendering of a job that asks for none changes."""
     made = delivered()
-    assert preflight_text(made._replace(inside=Inside())) == preflight_text(plan(command=["python3", "-c", TRAIN]))
-    assert "trainlaunch_inside" not in preflight_text(made._replace(inside=Inside()))
+    assert preflight_text(made._replace(inside=Instrumentation())) == preflight_text(
+        plan(command=["python3", "-c", TRAIN])
+    )
+    assert "trainlaunch_inside" not in preflight_text(made._replace(inside=Instrumentation()))

@@ -9,9 +9,9 @@ from types import SimpleNamespace
 from typing import cast
 
 import pytest
-from trainlaunch.container.inside import PACKAGE, PACKED, inside_files
+from trainlaunch.container.instrumentation_files import PACKAGE, PACKED, inside_files
 from trainlaunch.inside.packed import unpacked
-from trainlaunch.plan.inside import PROBE, TUNE, Inside
+from trainlaunch.plan.instrumentation import PROBE, TUNE, Instrumentation
 from trainlaunch.plan.launch_plan import LaunchPlan
 
 from tests.inside.test_site import SITE
@@ -20,7 +20,7 @@ PARTS = [each for each in (PROBE, TUNE) if (SITE.parent / each).is_dir()]
 
 
 def files(*parts: str) -> dict[str, str]:
-    return dict(inside_files(cast("LaunchPlan", SimpleNamespace(inside=Inside(parts)))))
+    return dict(inside_files(cast("LaunchPlan", SimpleNamespace(inside=Instrumentation(parts)))))
 
 
 @pytest.mark.parametrize("part", PARTS)

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from trainlaunch.container.inside import PACKAGE
+from trainlaunch.container.instrumentation_files import PACKAGE
 
 from tests.conftest import ROOT
 

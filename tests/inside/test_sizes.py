@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 
 import pytest
-from trainlaunch.container.inside import END_OF_FILE, inside_files
+from trainlaunch.container.instrumentation_files import END_OF_FILE, inside_files
 from trainlaunch.container.preflight import preflight_text
 from trainlaunch.kinds import KINDS
-from trainlaunch.plan.inside import HEARTBEAT, PAGES, PROBE, TUNE, WORKERS, Inside
+from trainlaunch.plan.instrumentation import HEARTBEAT, PAGES, PROBE, TUNE, WORKERS, Instrumentation
 from trainlaunch.units import round_up
 
 from tests.inside.test_site import SITE
@@ -34,7 +34,7 @@ EVERY_DELIVERY = pytest.mark.parametrize("parts", DELIVERIES, ids="-".join)
 @EVERY_DELIVERY
 def test_a_wrapper_stays_one_argument(parts: tuple[str, ...]) -> None:
     """Under 96 KiB, so that what a target escapes in it fits as well."""
-    made = kind_plan(JOB, "job", 1)._replace(inside=Inside(parts))
+    made = kind_plan(JOB, "job", 1)._replace(inside=Instrumentation(parts))
     assert len(preflight_text(made).encode()) <= WRAPPER < LONGEST_ARGUMENT
     assert END_OF_FILE not in "".join(each for _, each in inside_files(made))
 
@@ -44,7 +44,7 @@ def test_a_wrapper_stays_one_argument(parts: tuple[str, ...]) -> None:
 def test_a_manifest_can_be_applied(kind: str, parts: tuple[str, ...]) -> None:
     """kubectl's own annotation holds the whole object."""
     nodes = 1 if kind == "pod" else 3
-    made = kind_plan(JOB, kind, nodes)._replace(inside=Inside(parts))
+    made = kind_plan(JOB, kind, nodes)._replace(inside=Instrumentation(parts))
     sizes = [len(json.dumps(each).encode()) for each in documents(made)]
     assert max(sizes) <= MAIN_OBJECT
     assert len(preflight_text(made).splitlines()) > 200
@@ -52,13 +52,13 @@ def test_a_manifest_can_be_applied(kind: str, parts: tuple[str, ...]) -> None:
 
 def test_a_rendering_carries_little_python() -> None:
     """Whoever reviews a manifest reads it."""
-    made = kind_plan(JOB, "job", 1)._replace(inside=Inside(COMMITTED))
+    made = kind_plan(JOB, "job", 1)._replace(inside=Instrumentation(COMMITTED))
     assert sum(len(text.encode()) for _, text in inside_files(made)) <= PYTHON_OF_RENDERINGS
 
 
 @pytest.mark.parametrize("page", [4096, 65536])
 def test_planned_pages_hold_the_files(page: int) -> None:
     """Theirs, the heartbeat's and the health check's peak; an empty file takes none."""
-    made = kind_plan(JOB, "job", 1)._replace(inside=Inside(COMMITTED))
+    made = kind_plan(JOB, "job", 1)._replace(inside=Instrumentation(COMMITTED))
     files = sum(round_up(len(text.encode()), page) for _, text in inside_files(made))
     assert files + 2 * page <= PAGES * page

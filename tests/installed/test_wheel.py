@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from trainlaunch.templating import built
+from trainlaunch.templating import precompiled as built
 from trainlaunch.templating.environment import TEMPLATES, environment
 
 from hatch_build import python_of

@@ -7,7 +7,7 @@ import shutil
 from pathlib import Path
 
 import pytest
-from trainlaunch.job.code_folder import MOST_BYTES, MOST_FILES, CodeFolder, CodeRefused, read_code_folder
+from trainlaunch.job.code_folder import MAX_BYTES, MAX_FILES, CodeFolder, CodeRefused, read_code_folder
 
 from tests.repository.git import git
 
@@ -176,8 +176,8 @@ def test_odd_names_executable_bits_and_bytes_survive(repository: Path) -> None:
 
 def test_the_largest_folder_is_900_kib(src: Path) -> None:
     """One byte more is refused, with the largest file's name."""
-    (src / "train.py").write_bytes(b"#" * MOST_BYTES)
-    assert taken(src).size == MOST_BYTES
+    (src / "train.py").write_bytes(b"#" * MAX_BYTES)
+    assert taken(src).size == MAX_BYTES
     (src / "pkg" / "__init__.py").write_text("\n")
     with pytest.raises(CodeRefused) as caught:
         taken(src)
@@ -188,9 +188,9 @@ def test_the_largest_folder_is_900_kib(src: Path) -> None:
 
 def test_the_number_of_files_is_bounded(src: Path) -> None:
     """Each stands in the pod's object too."""
-    for number in range(MOST_FILES):
+    for number in range(MAX_FILES):
         (src / f"{number}.py").touch()
-    assert f"in {MOST_FILES + 2} files" in refused(src)
+    assert f"in {MAX_FILES + 2} files" in refused(src)
 
 
 def test_the_digest_follows_content_path_and_executable_bit(src: Path) -> None:

@@ -10,12 +10,12 @@ from pathlib import Path
 import pytest
 import yaml
 from trainlaunch.cli.arguments.measuring import keep_probe, keep_tune
-from trainlaunch.committed.lock import ImageFacts, lock_text
+from trainlaunch.committed.lock_writer import ImageFacts, lock_text
 from trainlaunch.container.container import container_of
 from trainlaunch.diagnostics import Report
 from trainlaunch.errors import JobFileRejected
-from trainlaunch.job.building.lock import part_texts, read_lock, with_part
-from trainlaunch.job.measured import Probe, ProbedLoader, Tune
+from trainlaunch.job.measured_values import Probe, ProbedLoader, Tune
+from trainlaunch.job.reading.lock_reader import part_texts, read_lock, with_part
 from trainlaunch.policy import read_job, stated_images
 from trainlaunch.render import render
 from trainlaunch.repository.root import Reach

@@ -14,8 +14,8 @@ from trainlaunch.errors import JobFileRejected
 from trainlaunch.job.ceilings import Policy
 from trainlaunch.job.spec import JobSpec
 from trainlaunch.policy import read_job, stated_images
-from trainlaunch.policy.chain import strictest
-from trainlaunch.policy.file import read_policy
+from trainlaunch.policy.policy_file import read_policy
+from trainlaunch.policy.policy_precedence import strictest
 
 from tests.job.test_policy import write_policy
 from tests.jobs import write_job

@@ -13,7 +13,7 @@ import pytest
 import yaml
 from trainlaunch.job.fields.table import JOB
 from trainlaunch.policy.fields import DEFAULTS
-from trainlaunch.policy.reference import policy_markdown, policy_schema
+from trainlaunch.policy.policy_reference import policy_markdown, policy_schema
 
 from tests.conftest import ROOT, Runs
 

@@ -10,7 +10,7 @@ import yaml
 from trainlaunch.diagnostics import Diagnostic, Report
 from trainlaunch.errors import JobFileRejected
 from trainlaunch.policy import read_job
-from trainlaunch.yamltree.source import MappingNode, Node, Scalar, SequenceNode, parse_yaml
+from trainlaunch.yamltree.strict import MappingNode, Node, ScalarNode, SequenceNode, parse_yaml
 
 DOCUMENTS = (
     "env: {A: no, B: 'x y', é: \"ü\\n\"}\n",
@@ -74,7 +74,7 @@ def test_spans_cut_the_value_out_of_its_line(text: str) -> None:
     line = text.removeprefix("\ufeff")
     for key, value in mapping(text).items.values():
         for node in (key, value):
-            assert isinstance(node, Scalar)
+            assert isinstance(node, ScalarNode)
             cut = line[node.span.column - 1 : node.span.end_column - 1]
             assert cut.strip() == cut
             assert yaml.safe_load(cut) == node.text
@@ -83,7 +83,7 @@ def test_spans_cut_the_value_out_of_its_line(text: str) -> None:
 def test_plain_scalars_keep_their_spelling_and_quoted_ones_their_value() -> None:
     """`0o14` stays four letters; an escape in double quotes is undone."""
     node = mapping("a: 0o14\nb: \"\\u00e9\\x41\"\nc: '~'\nd: ~\n")
-    found = {name: value for name, (_, value) in node.items.items() if isinstance(value, Scalar)}
+    found = {name: value for name, (_, value) in node.items.items() if isinstance(value, ScalarNode)}
     assert (found["a"].text, found["a"].plain) == ("0o14", True)
     assert (found["b"].text, found["b"].plain) == ("éA", False)
     assert not found["c"].null
@@ -102,7 +102,7 @@ def test_stated_keys_win_over_merged_ones() -> None:
     """`<<` adds only what the mapping doesn't state, wherever it stands."""
     node = mapping("a: &x {k: 1, l: 2}\nb: {<<: *x, k: 3}\n").items["b"][1]
     assert isinstance(node, MappingNode)
-    assert [(name, value.text) for name, (_, value) in node.items.items() if isinstance(value, Scalar)] == [
+    assert [(name, value.text) for name, (_, value) in node.items.items() if isinstance(value, ScalarNode)] == [
         ("k", "3"),
         ("l", "2"),
     ]

@@ -13,13 +13,12 @@ import pytest
 import yaml
 from trainlaunch.diagnostics import Report
 from trainlaunch.errors import JobFileRejected
+from trainlaunch.job.fields.reference import json_schema, reference_markdown
 from trainlaunch.job.fields.table import JOB, child, default, rows
-from trainlaunch.job.read import read_job
-from trainlaunch.job.reference import reference_markdown
-from trainlaunch.job.schema import json_schema
+from trainlaunch.job.reading.job_reader import read_job
 from trainlaunch.job.spec import Gpus
-from trainlaunch.job.values.reader import ValueReader
-from trainlaunch.yamltree.source import Scalar, parse_yaml
+from trainlaunch.job.values.value_reader import ValueReader
+from trainlaunch.yamltree.strict import ScalarNode, parse_yaml
 
 from tests.job.test_valid_jobs import FILES as VALID
 
@@ -175,7 +174,7 @@ def test_defaults_read_back_as_themselves() -> None:
         if field.default is None or isinstance(field.default, (dict, tuple)) or "[" in path or "NAME" in path:
             continue
         node = parse_yaml(field.default_text, "default", Report())
-        assert isinstance(node, Scalar)
+        assert isinstance(node, ScalarNode)
         report = Report()
         found = ValueReader(report).read(field.type, node, path)
         assert not report.sorted(), path

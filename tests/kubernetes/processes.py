@@ -12,7 +12,7 @@ import threading
 from pathlib import Path
 from typing import IO, Any
 
-from trainlaunch.formats.kubernetes.expansion import expanded
+from trainlaunch.formats.kubernetes.environment import expanded
 
 from tests.kubernetes.kinds import CONFIG_MAPS, PODS
 from tests.kubernetes.pods import Pod

@@ -8,8 +8,8 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from trainlaunch.lint.file_kinds import kind_of
 from trainlaunch.lint.files import files_of
-from trainlaunch.lint.kinds import kind_of
 
 from tests.conftest import Runs
 

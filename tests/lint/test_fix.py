@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from trainlaunch.lint.judge import fixed, lint_text
+from trainlaunch.lint.linter import fixed, lint_text
 
 from tests.conftest import Runs
 from tests.lint.texts import BOTH

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from trainlaunch.formats.workload import cut
-from trainlaunch.lint.judge import fixed, lint_text
+from trainlaunch.lint.linter import fixed, lint_text
 
 from bench.lint_cases import file_name, rows
 from tests.formats.readings import mutated

@@ -7,7 +7,7 @@ import re
 import pytest
 import yaml
 from trainlaunch.cli.arguments.verb_table import VERBS
-from trainlaunch.lint.kinds import kind_of
+from trainlaunch.lint.file_kinds import kind_of
 
 from tests.conftest import ROOT
 from tests.lint.test_fix import TEXTS

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from trainlaunch.lint.kinds import kind_of
+from trainlaunch.lint.file_kinds import kind_of
 
 
 @pytest.mark.parametrize("text", ["\n", " \n", "\t"], ids=["lines", "blank lines", "tabs"])

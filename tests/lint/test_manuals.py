@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 from trainlaunch.diagnostics import Severity
 from trainlaunch.manuals import manuals
+from trainlaunch.rules.base.text_rule import TextRule
 from trainlaunch.rules.rules_page import rules_markdown
+from trainlaunch.rules.sources.source_text import DEFECTS, PRACTICE
 from trainlaunch.rules.text_findings import RULES
-from trainlaunch.rules.written.model import DEFECTS, PRACTICE
-from trainlaunch.rules.written.text_rule import TextRule
 
 from tests.lint.texts import linted
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from trainlaunch.lint.files import files_of
-from trainlaunch.lint.judge import unopened
+from trainlaunch.lint.linter import unopened
 
 from tests.conftest import Runs
 from tests.lint.texts import codes, linted

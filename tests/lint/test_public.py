@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from trainlaunch.lint.files import files_of
-from trainlaunch.lint.judge import Linted, fixed, lint_file
+from trainlaunch.lint.linter import Linted, fixed, lint_file
 from trainlaunch.rules.text_findings import RULES
 
 from tests.lint.texts import BOTH

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from trainlaunch.lint.judge import Linted, lint_text
+from trainlaunch.lint.linter import Linted, lint_text
 
 DEFECTS = ("defects",)
 BOTH = (*DEFECTS, "practice")

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import yaml
 from trainlaunch.cli.arguments.measuring import keep_probe
-from trainlaunch.job.measured import Probe
+from trainlaunch.job.measured_values import Probe
 from trainlaunch.measure.finding import ProbeFinding
 from trainlaunch.measure.findings import DEFECTS
 from trainlaunch.measure.loader_records import Records

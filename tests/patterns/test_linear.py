@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 from trainlaunch.diagnose.base import kubelet_words
 from trainlaunch.diagnose.base.log_patterns import ways
-from trainlaunch.init import tokens
+from trainlaunch.init import options as tokens
 from trainlaunch.job.fields.types import Type
-from trainlaunch.job.validation import fields
+from trainlaunch.job.validation import cross_fields as fields
 from trainlaunch.lint.files import patterns_of
 from trainlaunch.verify import owned_by_plan
 from trainlaunch.yamltree import syntax

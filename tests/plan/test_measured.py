@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 from trainlaunch.cli.arguments.measuring import keep_probe, keep_tune
 from trainlaunch.diagnostics import Diagnostic
-from trainlaunch.job.measured import Probe, ProbedLoader, Tune
+from trainlaunch.job.measured_values import Probe, ProbedLoader, Tune
 from trainlaunch.plan.launch_plan import LaunchPlan
-from trainlaunch.plan.measured import input_of
+from trainlaunch.plan.lock_overrides import input_of
 from trainlaunch.policy import read_job
 from trainlaunch.render import render
 from trainlaunch.rules import check_plan, plan_job

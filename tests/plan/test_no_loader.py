@@ -11,7 +11,7 @@ import jsonschema
 import pytest
 from trainlaunch.container.preflight import preflight_text
 from trainlaunch.errors import JobFileRejected
-from trainlaunch.job.schema import json_schema
+from trainlaunch.job.fields.reference import json_schema
 from trainlaunch.policy import read_job
 from trainlaunch.render import render
 from trainlaunch.rules import check_plan, plan_job

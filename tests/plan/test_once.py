@@ -5,9 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from trainlaunch.container.container import container_of
-from trainlaunch.container.template_hash import template_hash
-from trainlaunch.plan.launch_plan import LaunchPlan
-from trainlaunch.plan.once import once_for_plan
+from trainlaunch.container.name_hash import template_hash
+from trainlaunch.plan.launch_plan import LaunchPlan, cache_last_plan
 
 from tests.jobs import plan_with
 
@@ -16,7 +15,7 @@ def test_a_plan_is_asked_once_in_turn(tmp_path: Path) -> None:
     """One of the same values is another plan, and so is the one before once another was asked about."""
     plan = plan_with(tmp_path)
     asked: list[LaunchPlan] = []
-    name_of = once_for_plan(lambda each: asked.append(each) or each.name)
+    name_of = cache_last_plan(lambda each: asked.append(each) or each.name)
     same = plan._replace(forced=plan.forced)
     assert [name_of(each) for each in (plan, plan, same, same, plan)] == [plan.name] * 5
     assert list(map(id, asked)) == [id(plan), id(same), id(plan)]

@@ -147,8 +147,8 @@ def test_the_wrappers_line_gives_the_need(tmp_path: Path) -> None:
     spec = {"batch_bytes": {"size": 3 * MIB, "tensors": 2}, "loaders": {"train": {}, "val": {"num_workers": 3}}}
     plan = plan_with(tmp_path, data_loader=spec, resources={"gpus": 1, "cpus": 5}, torchrun={"nproc_per_node": 1})
     shm, workers = plan.shm, plan.num_workers.value
-    assert shm.need == max(line.per_worker * workers + line.besides for line in shm.first_epoch)
-    assert shm.multi_epoch == max(line.per_worker * workers + line.besides for line in shm.every_epoch)
+    assert shm.need == max(line.per_worker * workers + line.constant for line in shm.first_epoch)
+    assert shm.multi_epoch == max(line.per_worker * workers + line.constant for line in shm.every_epoch)
     none = plan_with(tmp_path, data_loader=spec, resources={"cpus": 2})
     assert none.num_workers.value == 0
     assert none.shm.need == shm.without_workers == none.shm.without_workers > 0
@@ -258,7 +258,7 @@ def test_workers_in_turn_are_the_largest_that_fit(tmp_path: Path) -> None:
         spec = {"loaders": loaders, "loaders_run": run}
         plan = plan_with(tmp_path, data_loader=spec, resources={"gpus": 1, "cpus": 64}, shm_size="256Mi")
         found[run] = plan.num_workers.value
-        after = max(line.per_worker * (plan.num_workers.value + 1) + line.besides for line in plan.shm.every_epoch)
+        after = max(line.per_worker * (plan.num_workers.value + 1) + line.constant for line in plan.shm.every_epoch)
         assert plan.shm.multi_epoch <= 256 * MIB < after
     # in turn (2W + 2)·12 + 8 + 12 MiB, together (2W + 2)·20 + 20 MiB, and pages
     assert found == {"in_turn": 8, "together": 4}

@@ -10,8 +10,8 @@ import kubernetes_validate
 import pytest
 import yaml
 from trainlaunch.kinds import KINDS
+from trainlaunch.policy import policies_in
 from trainlaunch.policy.admission import admission_documents
-from trainlaunch.policy.read import policies_in
 from trainlaunch.policy.registry import in_registry, registry_pattern
 from trainlaunch.render import render
 

@@ -6,11 +6,11 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from trainlaunch.job.measured import Tune
+from trainlaunch.job.measured_values import Tune
 from trainlaunch.job.spec import Measured
 from trainlaunch.plan import make_plan
 from trainlaunch.plan.launch_plan import LaunchPlan
-from trainlaunch.plan.measured import input_of
+from trainlaunch.plan.lock_overrides import input_of
 from trainlaunch.units import MIB
 
 from tests.jobs import plan_with

@@ -8,8 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from trainlaunch.container.container import container_of
-from trainlaunch.container.rendezvous import VARIABLE
+from trainlaunch.container.container import VARIABLE, container_of
 from trainlaunch.plan.launch_plan import LaunchPlan
 
 from tests.conftest import Runs

@@ -9,7 +9,7 @@ import pytest
 from trainlaunch.container.kubernetes import IDENTITY
 from trainlaunch.container.preflight import STOP_MARKER, forwarded_signals, health_text, preflight_text
 from trainlaunch.plan.launch_plan import LaunchPlan
-from trainlaunch.plan.workers import CPUS_PER_WORKER_ON_CPU, FEWEST_CPUS_FOR_WORKERS
+from trainlaunch.plan.worker_counts import CPUS_PER_WORKER_ON_CPU, MIN_CPUS_FOR_WORKERS
 from trainlaunch.rules import check_plan
 from trainlaunch.templating.environment import TEMPLATES, constant_text
 
@@ -74,7 +74,7 @@ def test_scripts_are_shellcheck_clean(name: str) -> None:
 def test_numbers_of_the_constant_script_are_those_of_the_plan() -> None:
     """The rule of workers on CPUs stands in the plan and, for what the container really has, in the script."""
     script = constant_text("preflight.sh")
-    assert f"tl_cpus < {FEWEST_CPUS_FOR_WORKERS} ? 0 : tl_cpus / ({CPUS_PER_WORKER_ON_CPU} * tl_ranks)" in script
+    assert f"tl_cpus < {MIN_CPUS_FOR_WORKERS} ? 0 : tl_cpus / ({CPUS_PER_WORKER_ON_CPU} * tl_ranks)" in script
 
 
 @EVERY_PLAN

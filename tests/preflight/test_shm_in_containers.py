@@ -160,11 +160,11 @@ def test_automatic_workers_are_lowered_to_what_every_epoch_needs(docker_run: Run
             command=prints("TRAINLAUNCH_NUM_WORKERS"),
         )
         line = max(job.shm.every_epoch)
-        fitting = (40 * MIB - line.besides) // line.per_worker
+        fitting = (40 * MIB - line.constant) // line.per_worker
         case = Case(job, setup="touch /dev/nvidia0; head -c 88M /dev/zero >/dev/shm/other", allowed_cpus="0-7")
         ended = run_cases(docker_run, base_image, [case], "--shm-size=128m")[0]
         passed(ended, f"{fitting}\n")
-        need = max(each.per_worker * fitting + each.besides for each in job.shm.first_epoch)
+        need = max(each.per_worker * fitting + each.constant for each in job.shm.first_epoch)
         assert all(f"(needs {-(-need // MIB)} MiB)" in each.err for each in ended)
         found.append(fitting)
     # in turn (2W + 2)·3 + 3 + 1.5 + 0.75 MiB, together (2W + 2)·4.5 + 4.5 + 3.75 MiB, and pages

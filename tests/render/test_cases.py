@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import yaml
 from trainlaunch.errors import JobFileRejected
-from trainlaunch.formats.kubernetes.expansion import expanded
+from trainlaunch.formats.kubernetes.environment import expanded
 from trainlaunch.plan.launch_plan import LaunchPlan
 from trainlaunch.policy import read_job
 from trainlaunch.render import render

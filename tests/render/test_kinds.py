@@ -11,10 +11,9 @@ from typing import Any
 import jsonschema
 import kubernetes_validate
 import pytest
-from trainlaunch.container.container import container_of
+from trainlaunch.container.container import container_of, rendezvous_endpoint
 from trainlaunch.container.kubernetes import kubernetes_name
-from trainlaunch.container.readiness import readiness_text
-from trainlaunch.container.rendezvous import rendezvous_endpoint
+from trainlaunch.container.preflight import readiness_text
 from trainlaunch.errors import JobFileRejected, RenderingDisagrees
 from trainlaunch.job.fields.kubernetes import POD_KEYS
 from trainlaunch.kinds import KINDS

@@ -10,9 +10,9 @@ import pytest
 import yaml
 from trainlaunch.container.kubernetes import IDENTITY, kubernetes_name
 from trainlaunch.errors import JobFileRejected
-from trainlaunch.formats.kubernetes.expansion import expanded
+from trainlaunch.formats.kubernetes.environment import expanded
 from trainlaunch.plan.launch_plan import LaunchPlan
-from trainlaunch.plan.names import shortened
+from trainlaunch.plan.target_names import shortened
 from trainlaunch.render import render
 from trainlaunch.rules import check_plan, plan_job
 from trainlaunch.verify import verified

@@ -13,7 +13,7 @@ from trainlaunch.errors import JobFileRejected, RenderingDisagrees
 from trainlaunch.plan.launch_plan import LaunchPlan
 from trainlaunch.policy import read_job
 from trainlaunch.render import render
-from trainlaunch.render.patched import documents_of
+from trainlaunch.render.apply_patch import documents_of
 from trainlaunch.rules import plan_job
 from trainlaunch.templating.quoting import kubernetes_dollars
 from trainlaunch.verify import verified
@@ -194,7 +194,7 @@ def test_a_json_patch_leaves_all_other_lines(tmp_path: Path) -> None:
 def test_a_text_that_the_editor_gets_wrong_is_a_bug_of_ours(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """And not a file."""
     plan = patched_plan(tmp_path, "kubernetes", [{"op": "add", "path": "/spec/suspend", "value": True}])
-    monkeypatch.setattr("trainlaunch.render.patched.changes_of", lambda *_: [])
+    monkeypatch.setattr("trainlaunch.render.apply_patch.changes_of", lambda *_: [])
     with pytest.raises(RenderingDisagrees) as caught:
         render(plan)
     assert caught.value.diagnostics[0].code == "TL902"

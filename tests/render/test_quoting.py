@@ -12,10 +12,17 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 from jinja2 import nodes
-from trainlaunch.formats.docker.words import statements
+from trainlaunch.formats.docker.shell_lexer import statements
 from trainlaunch.templating.environment import TEMPLATES, environment
-from trainlaunch.templating.filters import QUOTING_FILTERS
-from trainlaunch.templating.quoting import compose_variable, number, sh_name, sh_variable, sh_word, sh_words
+from trainlaunch.templating.quoting import (
+    QUOTING_FILTERS,
+    compose_variable,
+    number,
+    sh_name,
+    sh_variable,
+    sh_word,
+    sh_words,
+)
 from trainlaunch.yamltree.emitter import Quoted, comment, yaml_string, yaml_text
 
 from tests.render.nasty import nasty_strings

@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 import yaml
 from trainlaunch.container.container import container_of
-from trainlaunch.formats.docker.words import statements
-from trainlaunch.formats.kubernetes.expansion import expanded
+from trainlaunch.formats.docker.shell_lexer import statements
+from trainlaunch.formats.kubernetes.environment import expanded
 from trainlaunch.plan.launch_plan import LaunchPlan
 from trainlaunch.policy import read_job
 from trainlaunch.render import render

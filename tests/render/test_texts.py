@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 import yaml
 from trainlaunch.errors import JobFileRejected, RenderingDisagrees
-from trainlaunch.job.fields.target import TARGET
-from trainlaunch.lint.judge import lint_text
+from trainlaunch.job.fields.table import TARGET
+from trainlaunch.lint.linter import lint_text
 from trainlaunch.policy import read_job
 from trainlaunch.render import render
 from trainlaunch.rules import plan_job

@@ -9,7 +9,7 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from trainlaunch.render import render
-from trainlaunch.render.patched import documents_of
+from trainlaunch.render.apply_patch import documents_of
 from trainlaunch.yamltree.emitter import yaml_block
 
 from tests.render.jobs import JOBS, TARGETS, job_plan

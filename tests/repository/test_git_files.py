@@ -8,8 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from trainlaunch.repository.git_directory import GitFailed
-from trainlaunch.repository.git_files import git_files
+from trainlaunch.repository.git import GitFailed, git_files
 
 from tests.repository.git import git, repository
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from trainlaunch.committed.lock import ImageFacts, lock_text
+from trainlaunch.committed.lock_writer import ImageFacts, lock_text
 from trainlaunch.errors import JobFileRejected
 from trainlaunch.policy.registry import in_registry, parts_of
 from trainlaunch.rules import check_plan

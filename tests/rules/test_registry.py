@@ -12,9 +12,9 @@ from trainlaunch.manuals import manuals
 from trainlaunch.plan import make_plan
 from trainlaunch.rules import check_plan, plan_job, plan_rules
 from trainlaunch.rules.base.rule import PlanRule
+from trainlaunch.rules.base.text_rule import TextRule
 from trainlaunch.rules.plan.sizes import shm_size_below_need
 from trainlaunch.rules.text_findings import RULES
-from trainlaunch.rules.written.text_rule import TextRule
 
 from tests.conftest import ROOT
 from tests.jobs import job_with

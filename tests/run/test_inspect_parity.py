@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from trainlaunch.container.checkpoints import ATTEMPT
+from trainlaunch.container.job_variables import ATTEMPT
 from trainlaunch.errors import TargetUnavailable
 from trainlaunch.formats.docker.table import FOR_UP
 from trainlaunch.job.reserved import LABEL_PREFIX

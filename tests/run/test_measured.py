@@ -11,7 +11,7 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from trainlaunch.plan.launch_plan import LaunchPlan
-from trainlaunch.plan.planned import Planned, planned_of
+from trainlaunch.plan.plan_label import Planned, planned_of
 from trainlaunch.plan.shared_memory import PAGE, semaphores
 from trainlaunch.run.base.backend import Peak, ShmReading
 from trainlaunch.run.base.shm_peak import highest, measured_line, peak_of

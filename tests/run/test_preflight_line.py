@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from trainlaunch.container.preflight import SCRIPT_MARK, has_a_front, preflight_text
+from trainlaunch.container.preflight import SCRIPT_MARK, preflight_behind_entrypoint, preflight_text
 from trainlaunch.run.base.preflight_line import NEVER_SPOKE, PREFLIGHT, PreflightLine, lacks_preflight
 
 from tests.conftest import Runs
@@ -54,9 +54,9 @@ def test_a_front_is_told_from_the_wrappers_own_shell(tmp_path: Path) -> None:
     """By the wrapper's constant first words."""
     text = preflight_text(plan_with(tmp_path))
     assert f"\n{SCRIPT_MARK}" in text
-    assert not has_a_front(["/bin/sh", "-c", text, "trainlaunch", "python"])
-    assert has_a_front(["/front", "/bin/sh", "-c", text, "trainlaunch", "python"])
-    assert not has_a_front(["/bin/sh", "-c", "echo hi"]), "no wrapper of ours"
+    assert not preflight_behind_entrypoint(["/bin/sh", "-c", text, "trainlaunch", "python"])
+    assert preflight_behind_entrypoint(["/front", "/bin/sh", "-c", text, "trainlaunch", "python"])
+    assert not preflight_behind_entrypoint(["/bin/sh", "-c", "echo hi"]), "no wrapper of ours"
 
 
 @pytest.mark.docker

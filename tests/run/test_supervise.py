@@ -14,7 +14,7 @@ from trainlaunch.container.preflight import STOP_MARKER
 from trainlaunch.diagnose import explain_end
 from trainlaunch.errors import TargetUnavailable
 from trainlaunch.plan.launch_plan import LaunchPlan
-from trainlaunch.plan.planned import Planned
+from trainlaunch.plan.plan_label import Planned
 from trainlaunch.run.base.backend import Chunk
 from trainlaunch.run.base.console import Console, Outcome
 from trainlaunch.run.base.preflight_line import NEVER_SPOKE

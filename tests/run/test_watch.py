@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from trainlaunch.plan.launch_plan import LaunchPlan
-from trainlaunch.plan.planned import Planned
+from trainlaunch.plan.plan_label import Planned
 from trainlaunch.run.base.backend import Chunk, ShmReading
 from trainlaunch.run.base.shm_reading import PAGE, read_from_health, read_from_proc
 from trainlaunch.run.base.watch import (

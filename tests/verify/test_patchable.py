@@ -14,10 +14,10 @@ from trainlaunch.diagnostics import Diagnostic
 from trainlaunch.errors import JobFileRejected
 from trainlaunch.kinds import KINDS
 from trainlaunch.render import render, unpatched
-from trainlaunch.render.patched import documents_of
+from trainlaunch.render.apply_patch import documents_of
 from trainlaunch.verify import verified
+from trainlaunch.verify.plain import parse_rendering
 from trainlaunch.verify.pod_security import violations
-from trainlaunch.verify.reread import reread
 
 from tests.conftest import ROOT
 from tests.jobs import plan_with
@@ -319,7 +319,7 @@ def test_every_field_of_the_official_schema_is_refused_or_changes_nothing_of_our
             return
         plan = patched_plan(Path(folder), "kubernetes", added(path, value))
         text, bare = render(plan), unpatched(plan, base=None)
-        before, after = reread(plan, bare, base=None), reread(plan, text, base=None)
+        before, after = parse_rendering(plan, bare, base=None), parse_rendering(plan, text, base=None)
         assert {key: each for key, each in before.items() if key not in ADDABLE} == {
             key: each for key, each in after.items() if key not in ADDABLE
         }
@@ -345,14 +345,16 @@ def test_every_key_of_a_compose_service_is_refused_or_changes_nothing_of_ours(ke
             if said(Path(folder), "compose", patch):
                 continue
             plan = patched_plan(Path(folder), "compose", patch)
-            before, after = (reread(plan, each, base=None) for each in (unpatched(plan, base=None), render(plan)))
+            before, after = (
+                parse_rendering(plan, each, base=None) for each in (unpatched(plan, base=None), render(plan))
+            )
             for field in ("shm_size", "process", "memory", "cpus", "health", "image", "user"):
                 assert before[field] == after[field]
 
 
 def test_the_lists_name_what_the_schemas_have() -> None:
     """A misspelt name on a list would allow nothing."""
-    from trainlaunch.verify import patchable_keys as keys
+    from trainlaunch.verify import patchable as keys
 
     for allowed, names in (
         (keys.POD, {key for key, _ in fields_of("io.k8s.api.core.v1.PodSpec")}),

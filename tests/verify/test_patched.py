@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from trainlaunch.committed.check import compared
+from trainlaunch.committed.check_renderings import compared
 from trainlaunch.errors import JobFileRejected, RenderingDisagrees
 from trainlaunch.plan.launch_plan import LaunchPlan
 from trainlaunch.render import render

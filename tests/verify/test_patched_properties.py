@@ -12,9 +12,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from trainlaunch.errors import JobFileRejected
 from trainlaunch.render import render
-from trainlaunch.render.patched import documents_of
+from trainlaunch.render.apply_patch import documents_of
 from trainlaunch.verify import verified
-from trainlaunch.verify.reread import reread
+from trainlaunch.verify.plain import parse_rendering
 
 from tests.jobs import plan_with
 
@@ -74,7 +74,7 @@ def answered(target: str, patch: Any, *, policy: bool) -> None:
         if refused:
             return
         bare = plan._replace(job=plan.job._replace(patch=None))
-        before, after = (reread(plan, each, base=None) for each in (render(bare), text))
+        before, after = (parse_rendering(plan, each, base=None) for each in (render(bare), text))
         for field in ("shm_size", "process", "memory", "health"):
             assert before[field] == after[field]
 

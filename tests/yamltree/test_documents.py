@@ -8,8 +8,8 @@ from collections.abc import Iterator
 import pytest
 import yaml
 from trainlaunch.formats.workload import cut
-from trainlaunch.yamltree.documents import MAX_DEPTH, Documents, Mapping, Node, Scalar, Sequence, documents
 from trainlaunch.yamltree.scalars import plain_value, value_of
+from trainlaunch.yamltree.tolerant import MAX_DEPTH, Documents, Mapping, Node, Scalar, Sequence, documents
 
 TEXT = """\
 a: &x  # a comment

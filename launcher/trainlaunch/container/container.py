@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from trainlaunch.container.job_variables import shutdown_variables
+from trainlaunch.container.kubernetes import kubernetes_name
 from trainlaunch.container.preflight import health_text, preflight_text
-from trainlaunch.container.rendezvous import rendezvous_variables
-from trainlaunch.container.secrets import passed_secrets, path_variables
-from trainlaunch.container.shutdown import shutdown_variables
+from trainlaunch.container.secret_delivery import passed_secrets, path_variables
 from trainlaunch.job.reserved import LABEL_PREFIX
 from trainlaunch.job.spec import Secret
-from trainlaunch.plan.launch_plan import LaunchPlan
-from trainlaunch.plan.once import once_for_plan
-from trainlaunch.plan.planned import LABEL as PLAN_LABEL
-from trainlaunch.plan.planned import planned_of
+from trainlaunch.plan.launch_plan import LaunchPlan, cache_last_plan
+from trainlaunch.plan.plan_label import LABEL as PLAN_LABEL
+from trainlaunch.plan.plan_label import planned_of
+from trainlaunch.plan.target_names import node_names
+
+VARIABLE = "PET_RDZV_ENDPOINT"  # torchrun reads PET_<OPTION> where its argv has no --<option>
 
 
 class Container(NamedTuple):
@@ -33,7 +35,7 @@ class Container(NamedTuple):
     health: str
 
 
-@once_for_plan
+@cache_last_plan
 def container_of(plan: LaunchPlan) -> Container:
     """Return what `plan` starts."""
     job = plan.job
@@ -47,4 +49,33 @@ def container_of(plan: LaunchPlan) -> Container:
         labels=(*job.labels.items(), (LABEL_PREFIX + "job", job.name)),
         notes=((LABEL_PREFIX + PLAN_LABEL, planned_of(plan).text()),),
         health=health_text(plan),
+    )
+
+
+def rendezvous_endpoint(plan: LaunchPlan) -> str | None:
+    """Return HOST:PORT of the first node as the others reach it; None where one node is all, and needs no name."""
+    torchrun = plan.job.torchrun
+    if torchrun is None or torchrun.nnodes == 1:
+        return None
+    kind = plan.job.kind
+    if kind is None:
+        host = node_names(plan.name, torchrun.nnodes)[0]
+    else:
+        host = kind.first_host.format(name=kubernetes_name(plan))
+    return f"{host}:{torchrun.rdzv_port}"
+
+
+def rendezvous_variables(plan: LaunchPlan) -> tuple[tuple[str, str], ...]:
+    """Return the variable that tells torchrun; a job that sets it itself has its own rendezvous."""
+    endpoint = rendezvous_endpoint(plan)
+    if endpoint is None or VARIABLE in {*plan.job.env, *plan.job.secrets}:
+        return ()
+    return ((VARIABLE, endpoint),)
+
+
+def name_conflict_message(plan: LaunchPlan) -> str:
+    """Return the sentence; a run that `up` left, ended or not, holds the name until it is removed."""
+    return (
+        f"the name {plan.name} is taken: trainlaunch down {plan.job.name} ends and removes a run that up left, "
+        f"docker rm {plan.name} another container; render --name gives this one another name"
     )

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from trainlaunch.container.template_hash import template_hash
+from trainlaunch.container.name_hash import template_hash
 from trainlaunch.job.fields.kubernetes import POD_KEYS
 from trainlaunch.job.reserved import CLUSTER_HOME, KUBERNETES_LABEL_PREFIX, LABEL_PREFIX
 from trainlaunch.job.spec import JobSpec, numeric_user
 from trainlaunch.kinds import KINDS
 from trainlaunch.plan.launch_plan import LaunchPlan
-from trainlaunch.plan.names import longest_cluster_name, shortened
+from trainlaunch.plan.target_names import longest_cluster_name, shortened
 
 Pairs = tuple[tuple[str, str], ...]  # labels or notes of a Container
 PULL_POLICIES = {"always": "Always", "missing": "IfNotPresent", "never": "Never"}

@@ -1,10 +1,12 @@
-"""Paths of this machine that a job mounts: as a text names them, and as a run resolves them."""
+"""Paths that a job mounts: as a text names them, as a run resolves them, as a text in their repository names them."""
 
 from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import NamedTuple
 
+from trainlaunch.job.host_paths import below_repository
 from trainlaunch.job.spec import Mount
 from trainlaunch.plan.launch_plan import LaunchPlan
 
@@ -41,3 +43,29 @@ def has_relative_bind(plan: LaunchPlan) -> bool:
     sources = [mount.source or "." for mount in plan.job.mounts if mount.type == "bind"]
     sources += [each.file for each in plan.job.secrets.values() if each.file is not None]
     return any(not source.startswith("/") for source in sources)
+
+
+class Checkout(NamedTuple):
+    """A folder of the repository that a container sees: its path from the root, `.` for all of it."""
+
+    path: str
+    target: str
+    read_only: bool
+
+
+def checkouts(plan: LaunchPlan) -> tuple[Checkout, ...]:
+    """Return the binds whose source is a part of the repository, in the job's order."""
+    return tuple(
+        Checkout(below_repository(plan.job.path, each.source or ".") or ".", each.target, each.read_only)
+        for each in plan.job.mounts
+        if _is_checkout(each)
+    )
+
+
+def machine_mounts(plan: LaunchPlan) -> tuple[Mount, ...]:
+    """Return the other mounts that are none in memory: paths of the machine, volumes, scratch folders."""
+    return tuple(each for each in plan.job.mounts if each.type != "tmpfs" and not _is_checkout(each))
+
+
+def _is_checkout(mount: Mount) -> bool:
+    return mount.type == "bind" and not (mount.source or ".").startswith("/")

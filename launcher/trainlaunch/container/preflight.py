@@ -8,18 +8,18 @@ from __future__ import annotations
 import functools
 from collections.abc import Iterator, Mapping, Sequence
 
-from trainlaunch.container.checkpoints import checkpoint_dir, restarts_field
-from trainlaunch.container.inside import unpacking
-from trainlaunch.container.secrets import path_variables, read_secrets, written_secrets
+from trainlaunch.container.instrumentation_files import unpacking
+from trainlaunch.container.job_variables import checkpoint_dir, restarts_field
+from trainlaunch.container.secret_delivery import path_variables, read_secrets, written_secrets
 from trainlaunch.job.loader_spec import LoaderSpec
 from trainlaunch.job.spec import JobSpec
 from trainlaunch.job.tokens import has_token
+from trainlaunch.kinds import KINDS
 from trainlaunch.plan.cpu_budget import shares_cpus, whole_cpus
-from trainlaunch.plan.inside import HEARTBEAT
-from trainlaunch.plan.launch_plan import LaunchPlan, Line
-from trainlaunch.plan.measured import fresh_tune
-from trainlaunch.plan.once import once_for_plan
-from trainlaunch.plan.workers import MOST_WORKERS_ON_CPU
+from trainlaunch.plan.instrumentation import HEARTBEAT
+from trainlaunch.plan.launch_plan import LaunchPlan, LinearBytes, cache_last_plan
+from trainlaunch.plan.lock_overrides import fresh_tune
+from trainlaunch.plan.worker_counts import MAX_WORKERS_ON_CPU
 from trainlaunch.templating.environment import constant_text
 from trainlaunch.templating.quoting import sh_word
 from trainlaunch.units import MIB, round_up
@@ -43,8 +43,12 @@ _NO_LOADER = LoaderSpec(
 )
 FORWARDED = ("TERM", "INT", "HUP", "QUIT", "USR1", "USR2")
 
+# A probe runs in the job's own cgroup, and gets CPU beside all of its processes: a slow one must end no job.
+MIN_LIVENESS_TIMEOUT = 60
+_RECORDS_ONLY = "trap 'exit 0' EXIT # something acts on readiness here, so this check only records\n"
 
-@once_for_plan
+
+@cache_last_plan
 def preflight_text(plan: LaunchPlan) -> str:
     """Return the wrapper: proves the container, exports what the job reads, then becomes `"$@"`, the plan's argv.
 
@@ -57,7 +61,7 @@ def preflight_text(plan: LaunchPlan) -> str:
     return "\n".join((*lines, script))
 
 
-def has_a_front(argv: Sequence[str]) -> bool:
+def preflight_behind_entrypoint(argv: Sequence[str]) -> bool:
     """Return whether a process that runs our wrapper has a program of its image in front, which may not run it."""
     words = ("/bin/sh", "-c")
     at = next((index for index, word in enumerate(argv) if SCRIPT_MARK in word), None)
@@ -132,7 +136,7 @@ def _numbers(plan: LaunchPlan) -> Iterator[str]:
     ruled = automatic and tuned is None and not plan.gpus
     numbers: dict[str, object] = {
         "ranks": plan.ranks.value,
-        "workers": min(workers, MOST_WORKERS_ON_CPU) if ruled else workers,
+        "workers": min(workers, MAX_WORKERS_ON_CPU) if ruled else workers,
         "stated": 0 if shares_cpus(plan) else plan.stated_processes,  # said once
         "batch": "" if loader.batch_size is None else loader.batch_size,
         "files": plan.open_files,
@@ -147,13 +151,13 @@ def _numbers(plan: LaunchPlan) -> Iterator[str]:
     yield _assigned(numbers)
 
 
-def _pairs(lines: Sequence[Line]) -> str:
+def _pairs(lines: Sequence[LinearBytes]) -> str:
     """Return words `A:B`, A·W + B bytes for W workers; the largest counts, and those that never are it are left out."""
     kept = [each for each in dict.fromkeys(lines) if not any(_above(other, each) for other in lines)]
-    return " ".join(f"{per_worker}:{besides}" for per_worker, besides in kept)
+    return " ".join(f"{per_worker}:{constant}" for per_worker, constant in kept)
 
 
-def _above(line: Line, other: Line) -> bool:
+def _above(line: LinearBytes, other: LinearBytes) -> bool:
     """Whether `line` is another one that is never below `other`."""
     return line != other and line.per_worker >= other.per_worker and sum(line) >= sum(other)
 
@@ -216,3 +220,17 @@ def forwarded_signals(stop_signal: str | None) -> tuple[str, ...]:
     """Return the names, as `trap` and `kill -s` take them, of the signals that reach the job through the wrapper."""
     own = (stop_signal or "TERM").upper().removeprefix("SIG")
     return tuple(dict.fromkeys((*FORWARDED, own)))
+
+
+def readiness_text(job: JobSpec, health: str) -> str:
+    """Return the readiness command: the health check, which must not fail where readiness decides about the job.
+
+    A queue evicts what is not ready, and a pod that is not ready drops out of the names that its peers look up.
+    """
+    acted_upon = job.nodes > 1 or job.kubernetes.queue or KINDS[job.kubernetes.kind].acts_on_readiness
+    return _RECORDS_ONLY + health if acted_upon else health
+
+
+def liveness_timeout(job: JobSpec) -> int:
+    """Return the seconds that the liveness check may take."""
+    return max(MIN_LIVENESS_TIMEOUT, job.healthcheck.timeout)

@@ -13,7 +13,7 @@ _SIZE = re.compile(
 _KERNEL_SIZE = re.compile(r"([0-9]{1,30})([kmgtpe])?", re.ASCII | re.I)
 _DURATION = re.compile(r"(?<![0-9.])([0-9]+(?:\.[0-9]*)?|\.[0-9]+)(w|d|h|ms|us|µs|ns|m|s)", re.ASCII)
 _SECONDS = {"w": 604800, "d": 86400, "h": 3600, "m": 60, "s": 1, "ms": 1e-3, "us": 1e-6, "µs": 1e-6, "ns": 1e-9}
-_MOST = 2**63
+_MAX_BYTES = 2**63
 
 
 def engine_bytes(text: str) -> int | None:
@@ -25,7 +25,7 @@ def engine_bytes(text: str) -> int | None:
     shift = 10 * (_POWERS.index(unit.lower()) + 1) if unit else 0
     whole = number.replace("_", "")
     size = int(float(whole + (exponent or "")) * 2**shift) if exponent or "." in whole else int(whole[:40]) << shift
-    return size if size < _MOST else None
+    return size if size < _MAX_BYTES else None
 
 
 def kernel_bytes(text: str) -> int | None:

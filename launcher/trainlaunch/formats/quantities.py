@@ -9,8 +9,8 @@ _QUANTITY = re.compile(r"([+-]?)([0-9]*)(?:\.([0-9]*))?((?:[eEinumkKMGTP]+[+-]?|
 _EXPONENT = re.compile(r"[eE]([+-]?[0-9]+)", re.ASCII)
 _DECIMAL = {each: power for power, each in zip(range(-9, 19, 3), ("n", "u", "m", "", *"kMGTPE"), strict=True)}
 _BINARY = {f"{each}i": 10 * power for power, each in enumerate("KMGTPE", start=1)}
-LARGEST = 2**63 - 1  # what a quantity's int64 holds
-_LONGEST_TEXT = 100
+MAX_QUANTITY = 2**63 - 1  # what a quantity's int64 holds
+_MAX_TEXT_LENGTH = 100
 _FURTHEST_EXPONENT = 40  # beyond it a number is the largest, or the smallest above zero
 
 
@@ -46,7 +46,7 @@ def bytes_of(quantity: object) -> int:
 def _scaled(text: str, more: int) -> int | None:
     """Return the quantity times ten to the `more`."""
     match = _QUANTITY.fullmatch(text)
-    if not text or len(text) > _LONGEST_TEXT or not match:
+    if not text or len(text) > _MAX_TEXT_LENGTH or not match:
         return None
     sign, whole, fraction, suffix = match.groups(default="")
     power = _power(suffix)
@@ -56,11 +56,11 @@ def _scaled(text: str, more: int) -> int | None:
     power += more - len(fraction)
     if not number:
         return 0
-    if abs(power) > _FURTHEST_EXPONENT + _LONGEST_TEXT:
-        size = LARGEST if power > 0 else 1
+    if abs(power) > _FURTHEST_EXPONENT + _MAX_TEXT_LENGTH:
+        size = MAX_QUANTITY if power > 0 else 1
     else:
         size = number * 10**power if power >= 0 else -(-number // 10**-power)
-    size = min(size, LARGEST)
+    size = min(size, MAX_QUANTITY)
     return -size if sign == "-" else size
 
 

@@ -65,7 +65,7 @@ ABSENT, SIZE, UNSIZED, HOST, CONTAINER, NONE, BIND, TMPFS, DISK = (
 )
 
 
-class Shm(NamedTuple):
+class ShmSetting(NamedTuple):
     """/dev/shm of a container: one of the kinds above, its size in bytes where the kind has one, where it is said.
 
     `declared` is a size that the text states and that is not in effect, as with `--ipc=host --shm-size=1g`.
@@ -121,7 +121,7 @@ class Workload(NamedTuple):
     env: Mapping[str, Value[str]] = {}
     secrets: Mapping[str, str] = {}
     labels: Mapping[str, Value[str]] = {}
-    shm: Shm = Shm(ABSENT)
+    shm: ShmSetting = ShmSetting(ABSENT)
     memory: Value[int] = None
     cpus: Value[int] = None
     gpus: Value[GpuRequest] = None

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from trainlaunch.init.facts import Loader, Option, ScriptFacts, Value
+from trainlaunch.init.job_text import DraftOptions, draft
 from trainlaunch.init.script import read_script
-from trainlaunch.init.text import Asked, draft
+from trainlaunch.init.script_facts import Loader, Option, ScriptFacts, Value
 
-__all__ = ["Asked", "Loader", "Option", "ScriptFacts", "Value", "draft", "read_script"]
+__all__ = ["DraftOptions", "Loader", "Option", "ScriptFacts", "Value", "draft", "read_script"]

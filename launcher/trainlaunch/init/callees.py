@@ -9,13 +9,13 @@ from functools import cached_property, lru_cache
 from typing import NamedTuple
 
 from trainlaunch.init.resolve import Program
-from trainlaunch.init.source import Function, Source
+from trainlaunch.init.source import Function, PythonSource
 
 
 class Site(NamedTuple):
     """A node and the file that it stands in."""
 
-    source: Source
+    source: PythonSource
     node: ast.AST
 
     @property
@@ -27,7 +27,7 @@ class Site(NamedTuple):
 class Callee(NamedTuple):
     """A function and the file that it stands in."""
 
-    source: Source
+    source: PythonSource
     node: Function
 
 
@@ -78,7 +78,7 @@ class Callees:
                 found.setdefault(node.name, []).append(Callee(source, node))
         return found
 
-    def named_by(self, source: Source, node: ast.AST) -> tuple[Callee, ...]:
+    def named_by(self, source: PythonSource, node: ast.AST) -> tuple[Callee, ...]:
         """Return the functions that an expression may name: a call of it would run them."""
         if not isinstance(node, (ast.Name, ast.Attribute)):
             return ()
@@ -118,12 +118,12 @@ class Callees:
         yield from (site for site, runs in self._handed if any(each.node is function for each in runs))
 
 
-def _called(source: Source, node: ast.AST) -> bool:
+def _called(source: PythonSource, node: ast.AST) -> bool:
     parent = source.parents.get(node)
     return isinstance(parent, ast.Attribute) or (isinstance(parent, ast.Call) and parent.func is node)
 
 
-def owner_of(source: Source, node: ast.AST, name: str) -> ast.AST:
+def owner_of(source: PythonSource, node: ast.AST, name: str) -> ast.AST:
     """Return the function whose variable a name is, else the module."""
     inside = (each for each in source.around(node) if isinstance(each, Function))
     return next((each for each in inside if name in _variables(each)), source.tree)

@@ -6,7 +6,7 @@ import ast
 from dataclasses import dataclass, field
 
 from trainlaunch.init.callees import Callee, Callees, Site, owner_of
-from trainlaunch.init.source import Function, Source
+from trainlaunch.init.source import Function, PythonSource
 
 _DATA_LOADERS = frozenset({"torch.utils.data.DataLoader", "torch.utils.data.dataloader.DataLoader"})
 _READ = frozenset({
@@ -121,7 +121,7 @@ class _Flow:
             if each.source is not source and _reads_of_module(each, name):
                 raise Unproved(each, f"takes the loader {name} of another module")
 
-    def _uses(self, source: Source, owner: ast.AST, name: str, held: _Places | None) -> None:
+    def _uses(self, source: PythonSource, owner: ast.AST, name: str, held: _Places | None) -> None:
         """Follow every use of a variable of a function or a module."""
         if self._first_time(owner, name, held):
             for each in self.callees.read.get(name, ()):

@@ -9,9 +9,9 @@ import ast
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from trainlaunch.init.facts import KNOWN, OPTION, Loader, Option, Value
 from trainlaunch.init.resolve import Program, Scope
-from trainlaunch.init.source import Source
+from trainlaunch.init.script_facts import KNOWN, OPTION, Loader, Option, Value
+from trainlaunch.init.source import PythonSource
 
 _HUGGING_FACE = ("transformers.", "trl.", "sentence_transformers.", "setfit.")
 _LIGHTNING = ("lightning.", "pytorch_lightning.", "lightning_fabric.")
@@ -34,7 +34,7 @@ class Calls:
 
     program: Program
 
-    def named(self, *ends: str, of: tuple[str, ...] = ("",)) -> Iterator[tuple[ast.Call, Source]]:
+    def named(self, *ends: str, of: tuple[str, ...] = ("",)) -> Iterator[tuple[ast.Call, PythonSource]]:
         """Yield the calls whose name ends in one of `ends` and begins with one of `of`."""
         for source in self.program.sources:
             for node, called in source.calls:

@@ -8,8 +8,8 @@ import textwrap
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from trainlaunch.init.facts import AUTO, KNOWN, OPTION, Loader, ScriptFacts, Turns, Value
-from trainlaunch.init.tokens import takes_auto, token_options
+from trainlaunch.init.options import takes_auto, token_options
+from trainlaunch.init.script_facts import AUTO, KNOWN, OPTION, Loader, ScriptFacts, Turns, Value
 
 _OF_WORKERS = frozenset({"prefetch_factor", "persistent_workers", "timeout"})
 _CONTEXTS = {"fork", "spawn", "forkserver"}
@@ -22,7 +22,7 @@ _SAMPLE = (
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class DraftLine:
     """One field: its value as YAML, None where only a comment can stand; why it is so."""
 
     field: str
@@ -82,32 +82,32 @@ def _by_name(facts: ScriptFacts) -> list[str]:
     return [f"batch_size: {each.default} # the default of {each.flag} ({each.place})" for each in options[:1]]
 
 
-def _has(lines: list[Line], line: Line) -> bool:
+def _has(lines: list[DraftLine], line: DraftLine) -> bool:
     return any((each.field, each.value) == (line.field, line.value) and _same_words(each, line) for each in lines)
 
 
-def _same_words(one: Line, other: Line) -> bool:
+def _same_words(one: DraftLine, other: DraftLine) -> bool:
     """Whether two lines without a value say the same, wherever they stand."""
     return one.value is not None or one.comment.partition(" ")[2] == other.comment.partition(" ")[2]
 
 
-def _own(loader: Loader, lines: list[Line]) -> Iterator[str]:
+def _own(loader: Loader, lines: list[DraftLine]) -> Iterator[str]:
     stated = [f"{each.field}: {each.value}" for each in lines if each.value is not None]
     yield f"{loader.name}: {{{', '.join(stated)}}} # {loader.place}"
     yield from (text for each in lines if each.value is None for text in each.text())
 
 
-def _shared(facts: ScriptFacts) -> list[Line]:
+def _shared(facts: ScriptFacts) -> list[DraftLine]:
     found = dict(facts.shared)
     for loader in facts.loaders:
         context = loader.settings.get("multiprocessing_context")
         if context and context.literal in _CONTEXTS:
             found.setdefault("multiprocessing_context", str(context.literal))
-    return [Line(field, value, "as the script sets it") for field, value in found.items()]
+    return [DraftLine(field, value, "as the script sets it") for field, value in found.items()]
 
 
-def _lines(loader: Loader, *, workers_certain: bool) -> Iterator[Line]:
-    readers: dict[str, Callable[[Loader, Value], Line | None]] = {
+def _lines(loader: Loader, *, workers_certain: bool) -> Iterator[DraftLine]:
+    readers: dict[str, Callable[[Loader, Value], DraftLine | None]] = {
         "batch_size": _batch_size,
         "num_workers": _num_workers,
         "prefetch_factor": _prefetch_factor,
@@ -127,7 +127,7 @@ def _lines(loader: Loader, *, workers_certain: bool) -> Iterator[Line]:
     needs = [each for each in ("prefetch_factor", "persistent_workers") if loader.settings.get(each, _NONE).number]
     if needs and takes_auto(loader) and not workers_certain:
         words = f"{loader.place} passes {' and '.join(needs)}, which torch refuses without workers; a CPU-only job with"
-        yield Line("", None, f"{words} fewer than 4 CPUs gets 0 workers: state num_workers: 1 there")
+        yield DraftLine("", None, f"{words} fewer than 4 CPUs gets 0 workers: state num_workers: 1 there")
 
 
 _NONE = Value(KNOWN)
@@ -142,67 +142,71 @@ def _source(loader: Loader, value: Value) -> str:
     return f"the default of {value.option.flag} ({value.option.place})" if value.option else loader.place
 
 
-def _ask(loader: Loader, field: str, example: str, value: Value) -> Line:
+def _ask(loader: Loader, field: str, example: str, value: Value) -> DraftLine:
     told = f"{value.option.flag or value.option.dest}, which has no default" if value.option else value.text
     told = told or repr(value.literal)
-    return Line(field, None, f"{loader.place} takes {told}; say here what it is, like {field}: {example}")
+    return DraftLine(field, None, f"{loader.place} takes {told}; say here what it is, like {field}: {example}")
 
 
-def _batch_size(loader: Loader, value: Value) -> Line | None:
+def _batch_size(loader: Loader, value: Value) -> DraftLine | None:
     if value.option is not None and value.option.changed:
         words = f"{loader.place} takes {value.option.flag}, and the script changes it; say here what one process loads,"
-        return Line("batch_size", None, f"{words} like batch_size: {value.option.default or 32}")
+        return DraftLine("batch_size", None, f"{words} like batch_size: {value.option.default or 32}")
     if value.kind == KNOWN and value.literal is None:
-        return Line("batch_size", "null", f"{loader.place}: the dataset yields batches")
+        return DraftLine("batch_size", "null", f"{loader.place}: the dataset yields batches")
     if _whole(value.number, 1):
         by_default = value.kind == KNOWN and value.literal == 1
-        return Line("batch_size", str(value.number), _source(loader, value) + " (1 is torch's default)" * by_default)
+        return DraftLine(
+            "batch_size", str(value.number), _source(loader, value) + " (1 is torch's default)" * by_default
+        )
     return _ask(loader, "batch_size", "32", value)
 
 
-def _batch_sampler(loader: Loader, value: Value) -> Line | None:
+def _batch_sampler(loader: Loader, value: Value) -> DraftLine | None:
     if value.kind == KNOWN and value.literal is None:
         return None
-    return Line("batch_size", None, f"{loader.place} has a batch_sampler; say here its largest batch: batch_size: 32")
+    return DraftLine(
+        "batch_size", None, f"{loader.place} has a batch_sampler; say here its largest batch: batch_size: 32"
+    )
 
 
-def _num_workers(loader: Loader, value: Value) -> Line | None:
+def _num_workers(loader: Loader, value: Value) -> DraftLine | None:
     if value.kind == AUTO or (value.kind == OPTION and value.option and value.option.flag and not value.option.changed):
         return None
     if value.kind == KNOWN and _whole(value.literal, 0):
         none = ", no worker: batches never cross /dev/shm" if value.literal == 0 else ", whatever is planned"
-        return Line("num_workers", str(min(int(str(value.literal)), 4096)), f"{loader.place}{none}")
+        return DraftLine("num_workers", str(min(int(str(value.literal)), 4096)), f"{loader.place}{none}")
     if value.option is not None:
         words = f"{loader.place} takes {value.option.flag or value.option.dest}, and the script changes it;"
-        return Line("num_workers", None, f"{words} say here what one process gets, like num_workers: 4")
+        return DraftLine("num_workers", None, f"{words} say here what one process gets, like num_workers: 4")
     return _ask(loader, "num_workers", "4", value)
 
 
-def _prefetch_factor(loader: Loader, value: Value) -> Line | None:
+def _prefetch_factor(loader: Loader, value: Value) -> DraftLine | None:
     if _whole(value.number, 1):
-        return Line("prefetch_factor", str(min(int(str(value.number)), 10**6)), _source(loader, value))
+        return DraftLine("prefetch_factor", str(min(int(str(value.number)), 10**6)), _source(loader, value))
     return None if value.kind == KNOWN or value.option else _ask(loader, "prefetch_factor", "2", value)
 
 
-def _switch(field: str) -> Callable[[Loader, Value], Line | None]:
-    def read(loader: Loader, value: Value) -> Line | None:
+def _switch(field: str) -> Callable[[Loader, Value], DraftLine | None]:
+    def read(loader: Loader, value: Value) -> DraftLine | None:
         stated = value.kind == KNOWN and isinstance(value.literal, bool)
-        return Line(field, "true" if value.literal else "false", loader.place) if stated else None
+        return DraftLine(field, "true" if value.literal else "false", loader.place) if stated else None
 
     return read
 
 
-def _timeout(loader: Loader, value: Value) -> Line | None:
+def _timeout(loader: Loader, value: Value) -> DraftLine | None:
     seconds = value.number
     if isinstance(seconds, (int, float)) and not isinstance(seconds, bool) and 0 < seconds < 2**31 - 1:
-        return Line("timeout", str(math.ceil(seconds)), _source(loader, value))
+        return DraftLine("timeout", str(math.ceil(seconds)), _source(loader, value))
     return None
 
 
-def _collate(loader: Loader, value: Value) -> Line | None:
+def _collate(loader: Loader, value: Value) -> DraftLine | None:
     if value.kind == KNOWN:
         words = "its collate function keeps a tensor per sample"
-        return Line("collate", "list", f"{loader.place}: {words}") if value.literal == "list" else None
+        return DraftLine("collate", "list", f"{loader.place}: {words}") if value.literal == "list" else None
     words = f"{loader.place} has collate_fn={value.text}; say here what it makes: collate: list where it keeps a tensor"
     rest = "per sample, collate: none where it makes no tensors; the default, stack, is one tensor per field"
-    return Line("collate", None, f"{words} {rest}")
+    return DraftLine("collate", None, f"{words} {rest}")

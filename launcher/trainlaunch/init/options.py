@@ -1,17 +1,24 @@
-"""The options of a script's command line: argparse, click and absl."""
+"""The options of a script's command line (argparse, click, absl), and those that take a planned value."""
 
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+import re
+from collections.abc import Iterable, Iterator
 
-from trainlaunch.init.facts import Option
-from trainlaunch.init.source import Source
+from trainlaunch.init.script_facts import OPTION, Loader, Option, ScriptFacts
+from trainlaunch.init.source import PythonSource
 
 _FLAGS = ("DEFINE_integer", "DEFINE_float", "DEFINE_string", "DEFINE_bool", "DEFINE_boolean", "DEFINE_enum")
 
+_BY_NAME = {
+    "num_workers": r"(?:(?:data_?)?loaders?_|data_|train_)?(?:num_|n_|nb_)?(?:data_?(?:loader)?_)?workers|nworkers|j",
+    "batch_size": r"(?:per_device_)?(?:train_)?batch_?size|bs|b",
+    "prefetch_factor": r"(?:data_?loader_)?prefetch(?:_factor)?",
+}
 
-def options_of(sources: tuple[Source, ...]) -> tuple[Option, ...]:
+
+def options_of(sources: tuple[PythonSource, ...]) -> tuple[Option, ...]:
     """Return every option, each name once, in the order of the text."""
     changed = {name for source in sources for name in _changed(source)}
     found: dict[str, Option] = {}
@@ -23,7 +30,7 @@ def options_of(sources: tuple[Source, ...]) -> tuple[Option, ...]:
     return tuple(found.values())
 
 
-def _option(call: ast.Call, called: str, source: Source, changed: set[str]) -> Option | None:
+def _option(call: ast.Call, called: str, source: PythonSource, changed: set[str]) -> Option | None:
     names = [each.value for each in call.args if isinstance(each, ast.Constant) and isinstance(each.value, str)]
     if not names:
         return None
@@ -35,7 +42,7 @@ def _option(call: ast.Call, called: str, source: Source, changed: set[str]) -> O
     return None
 
 
-def _declared(call: ast.Call, names: list[str], source: Source, changed: set[str]) -> Option:
+def _declared(call: ast.Call, names: list[str], source: PythonSource, changed: set[str]) -> Option:
     stated = {each.arg: each.value for each in call.keywords if each.arg}
     flags = [each for each in names if each.startswith("-")]
     long = [each for each in flags if each.startswith("--")]
@@ -56,7 +63,7 @@ def _declared(call: ast.Call, names: list[str], source: Source, changed: set[str
     )
 
 
-def _changed(source: Source) -> Iterator[str]:
+def _changed(source: PythonSource) -> Iterator[str]:
     """Yield the attributes that are assigned anywhere, as in `args.batch_size = args.batch_size // ranks`."""
     for node in source.nodes:
         if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store):
@@ -71,3 +78,51 @@ def _literal(node: ast.expr) -> object:
     except (ValueError, TypeError, SyntaxError, MemoryError, RecursionError):
         return None
     return value
+
+
+def token_options(facts: ScriptFacts, *, workers_certain: bool) -> dict[str, list[Option]]:
+    """Return the options that take each token, by token.
+
+    The batch size is that of the loader whose values the tokens have; it needs a default, which the job file then
+    states. `workers_certain`: no plan gives 0 workers, so that a prefetch factor can't be refused by torch.
+    """
+    chosen = {
+        "num_workers": _of_loaders(facts, "num_workers", facts.loaders),
+        "batch_size": [each for each in _of_loaders(facts, "batch_size", _leading(facts)) if _whole(each.default)],
+    }
+    if workers_certain and any(takes_auto(each) for each in facts.loaders):
+        prefetch = _of_loaders(facts, "prefetch_factor", _leading(facts))
+        chosen["prefetch_factor"] = [each for each in prefetch if _whole(each.default)]
+    return {token: options for token, options in chosen.items() if options}
+
+
+def takes_auto(loader: Loader) -> bool:
+    """Whether a loader's workers come from the plan."""
+    return loader.settings["num_workers"].kind in {OPTION, "auto"}
+
+
+def _leading(facts: ScriptFacts) -> tuple[Loader, ...]:
+    """Return the first loader that takes auto workers, else the first: the tokens have its values."""
+    return tuple(sorted(facts.loaders, key=lambda each: not takes_auto(each))[:1])
+
+
+def _of_loaders(facts: ScriptFacts, setting: str, loaders: Iterable[Loader]) -> list[Option]:
+    """Return the options that loaders take a setting from, or without loaders those whose name says it."""
+    used = [each.settings[setting].option for each in loaders if setting in each.settings]
+    if not facts.loaders:
+        used = [each for each in facts.options if re.fullmatch(_BY_NAME[setting], each.dest.lower())]
+    flagged = [each for each in used if each is not None and each.flag and not each.changed]
+    return list(dict.fromkeys(flagged))
+
+
+def _whole(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and value >= 1
+
+
+def arguments(tokens: dict[str, list[Option]]) -> list[str]:
+    """Return the elements of argv that pass the tokens."""
+    argv: list[str] = []
+    for token, options in tokens.items():
+        for option in options:
+            argv += [f"{option.flag}={{{token}}}"] if option.joined else [option.flag, f"{{{token}}}"]
+    return argv

@@ -8,11 +8,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
-from trainlaunch.init.facts import AUTO, KNOWN, OPTION, UNKNOWN, Option, Value
-from trainlaunch.init.source import Function, Source
+from trainlaunch.init.script_facts import AUTO, KNOWN, OPTION, UNKNOWN, Option, Value
+from trainlaunch.init.source import Function, PythonSource
 
 _DEEPEST = 5
-_MOST_CALLS = 8  # more would hardly agree, and each may lead to as many again
+_MAX_CALLS = 8  # more would hardly agree, and each may lead to as many again
 _SUMS: dict[type[ast.operator], Callable[[int, int], int]] = {
     ast.Add: operator.add,
     ast.Sub: operator.sub,
@@ -27,13 +27,13 @@ _OURS = {"TRAINLAUNCH_NUM_WORKERS", "TRAINLAUNCH_BATCH_SIZE", "TRAINLAUNCH_PREFE
 class Program:
     """The script with the modules that it imports from its folder, and its options by name."""
 
-    sources: tuple[Source, ...]
+    sources: tuple[PythonSource, ...]
     options: Mapping[str, Option]
 
     @cached_property
-    def calls(self) -> Mapping[str, list[tuple[ast.Call, Source]]]:
+    def calls(self) -> Mapping[str, list[tuple[ast.Call, PythonSource]]]:
         """The calls of each function or class, by its name."""
-        found: dict[str, list[tuple[ast.Call, Source]]] = {}
+        found: dict[str, list[tuple[ast.Call, PythonSource]]] = {}
         for source in self.sources:
             for node, called in source.calls:
                 found.setdefault(called.rpartition(".")[2], []).append((node, source))
@@ -42,7 +42,7 @@ class Program:
     @cached_property
     def dead(self) -> frozenset[Function]:
         """The functions that nothing which runs names; methods and decorated ones may be a framework's to call."""
-        plain: dict[str, list[tuple[Function, Source]]] = {}
+        plain: dict[str, list[tuple[Function, PythonSource]]] = {}
         named: dict[Function | None, set[str]] = {None: set()}
         for source in self.sources:
             for node in source.nodes:
@@ -64,7 +64,7 @@ class Program:
                     waiting += named.get(function, ())
         return frozenset(known - alive)
 
-    def runs(self, source: Source, node: ast.AST) -> bool:
+    def runs(self, source: PythonSource, node: ast.AST) -> bool:
         """Whether something may run a node: it stands in no function that nothing calls."""
         return not any(each in self.dead for each in source.around(node))
 
@@ -85,9 +85,9 @@ class Scope:
     """Where an expression stands: its file, the function around it, and by which call that function runs."""
 
     program: Program
-    source: Source
+    source: PythonSource
     function: Function | None = None
-    called: Mapping[Function, tuple[ast.Call, Source]] = field(default_factory=dict)
+    called: Mapping[Function, tuple[ast.Call, PythonSource]] = field(default_factory=dict)
     depth: int = 0
 
     def value(self, node: ast.expr) -> Value:
@@ -112,7 +112,7 @@ class Scope:
             return self._sum(node)
         return None
 
-    def _deeper(self, source: Source, node: ast.AST) -> Scope:
+    def _deeper(self, source: PythonSource, node: ast.AST) -> Scope:
         return replace(self, source=source, function=source.function(node), depth=self.depth + 1)
 
     def _name(self, name: str) -> Value | None:
@@ -141,7 +141,7 @@ class Scope:
             calls = [self.called[function]]
         else:
             calls = self.program.calls.get(owner.name if owner and function.name == "__init__" else function.name, [])
-        if len(calls) > _MOST_CALLS:
+        if len(calls) > _MAX_CALLS:
             return None
         option = self.program.options.get(name)
         if option is not None and function.decorator_list:
@@ -149,7 +149,7 @@ class Scope:
         passed = [self._passed(function, name, call, source) for call, source in calls]
         return passed[0] if passed and all(each == passed[0] for each in passed) else None
 
-    def _passed(self, function: Function, name: str, call: ast.Call, source: Source) -> Value | None:
+    def _passed(self, function: Function, name: str, call: ast.Call, source: PythonSource) -> Value | None:
         stated = {each.arg: each.value for each in call.keywords if each.arg}
         names = [each.arg for each in (*function.args.posonlyargs, *function.args.args) if each.arg != "self"]
         if name not in stated and name in names and names.index(name) < len(call.args):

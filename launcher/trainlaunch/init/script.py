@@ -7,7 +7,6 @@ from pathlib import Path
 from trainlaunch.diagnostics import Diagnostic, Span
 from trainlaunch.errors import UsageError
 from trainlaunch.init.callees import Site
-from trainlaunch.init.facts import ScriptFacts, Turns
 from trainlaunch.init.frameworks import (
     expects_torchrun,
     hugging_face,
@@ -16,12 +15,13 @@ from trainlaunch.init.frameworks import (
     shared_settings,
     starts_ranks,
 )
-from trainlaunch.init.loaders import calls_of, loaders_of
+from trainlaunch.init.loader_calls import calls_of, loaders_of
 from trainlaunch.init.options import options_of
 from trainlaunch.init.resolve import Program
-from trainlaunch.init.source import MAX_BYTES, Source, imported, parse
+from trainlaunch.init.script_facts import ScriptFacts, Turns
+from trainlaunch.init.source import MAX_BYTES, PythonSource, imported, parse
 from trainlaunch.init.turns import turns_of
-from trainlaunch.repository.reading import open_regular
+from trainlaunch.repository.regular_files import open_regular
 
 _DATA = frozenset({".yaml", ".yml", ".json", ".ipynb", ".toml"})  # JSON is an expression of Python too
 
@@ -37,7 +37,7 @@ def read_script(path: Path) -> ScriptFacts:
         ) from cause
 
 
-def _facts(path: Path, sources: tuple[Source, ...]) -> ScriptFacts:
+def _facts(path: Path, sources: tuple[PythonSource, ...]) -> ScriptFacts:
     declared = options_of(sources)
     trainers, added, notes = hugging_face(Program(sources, {each.dest: each for each in declared}))
     options = (*declared, *(each for each in added if each.dest not in {other.dest for other in declared}))
@@ -60,7 +60,7 @@ def _facts(path: Path, sources: tuple[Source, ...]) -> ScriptFacts:
     )
 
 
-def _parsed(path: Path) -> Source:
+def _parsed(path: Path) -> PythonSource:
     if path.suffix.lower() in _DATA and path.exists():
         fix = f"name the training script, or write `trainlaunch init --from {path}` where that file starts a job"
         raise _unreadable(f"{path} is a file of data and not a training script", fix)

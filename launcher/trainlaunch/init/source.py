@@ -10,19 +10,19 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
-from trainlaunch.repository.reading import read_regular
+from trainlaunch.repository.regular_files import read_regular
 from trainlaunch.repository.root import ITS_OWN
 from trainlaunch.units import MIB
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
-MOST_FILES = 30
-MOST_ABOVE = 3  # folders above the script's, up to the top of its project
+MAX_FILES = 30
+MAX_FOLDERS_ABOVE = 3  # folders above the script's, up to the top of its project
 MAX_BYTES = MIB  # of a script or module
 _TOP_OF_PROJECT = (".git", "pyproject.toml", "setup.py", "setup.cfg")
 
 
 @dataclass(frozen=True)
-class Source:
+class PythonSource:
     """One file: `name` is how places in it are called, like train.py."""
 
     name: str
@@ -94,20 +94,20 @@ def _in_order(tree: ast.Module) -> Iterator[ast.AST]:
         waiting += reversed(list(ast.iter_child_nodes(node)))
 
 
-def parse(text: str, name: str) -> Source:
+def parse(text: str, name: str) -> PythonSource:
     """Return a parsed file; Python's parser raises SyntaxError, ValueError, RecursionError or MemoryError."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # a script's invalid escapes are its own affair
-        return Source(name, ast.parse(text))
+        return PythonSource(name, ast.parse(text))
 
 
-def imported(path: Path, first: Source) -> tuple[Source, ...]:
+def imported(path: Path, first: PythonSource) -> tuple[PythonSource, ...]:
     """Return a script and the modules that it imports from its folder or one above, and theirs.
 
     Names of places are as seen from the script's folder. What can't be read is left out.
     """
     found, waiting = {path.resolve(): first}, [(path, first)]
-    while waiting and len(found) < MOST_FILES:
+    while waiting and len(found) < MAX_FILES:
         importer, source = waiting.pop(0)
         for name in dict.fromkeys(source.imports.values()):
             module = next(_files(_roots(path, importer), name.lstrip(".")), None)
@@ -126,7 +126,7 @@ def imported(path: Path, first: Source) -> tuple[Source, ...]:
 def _roots(script: Path, importer: Path) -> Iterator[Path]:
     """Yield the folders in which an import is looked for: the file's own, the script's, then those of its project."""
     yield from dict.fromkeys((importer.parent, script.parent))
-    for folder in script.resolve().parents[: 1 + MOST_ABOVE]:
+    for folder in script.resolve().parents[: 1 + MAX_FOLDERS_ABOVE]:
         yield from (folder, folder / "src")
         if any((folder / mark).exists() for mark in _TOP_OF_PROJECT):
             return

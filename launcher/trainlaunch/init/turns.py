@@ -7,14 +7,14 @@ import itertools
 from collections.abc import Iterator
 
 from trainlaunch.init.callees import Callee, Callees, Site
-from trainlaunch.init.facts import Turns
 from trainlaunch.init.flow import COMPREHENSIONS, Unproved, loops_over
 from trainlaunch.init.resolve import Program
-from trainlaunch.init.source import Function, Source
+from trainlaunch.init.script_facts import Turns
+from trainlaunch.init.source import Function, PythonSource
 
 _TO_THE_END = frozenset({"dict", "frozenset", "list", "max", "min", "set", "sorted", "sum", "tuple"})
 _STARTS = frozenset({"absl.app.run", "fire.Fire", "torch.multiprocessing.spawn"})  # they run one function, once
-_MOST_PLACES = 4
+_MAX_PLACES = 4
 _TRIES = (ast.Try, getattr(ast, "TryStar", ast.Try))  # Python 3.11 brought except*
 _LOOPS = (ast.For, ast.AsyncFor, ast.While)
 
@@ -30,8 +30,8 @@ def turns_of(program: Program, made: list[Site]) -> Turns:
     if not loops:
         return Turns(False, "no loop over one was found")
     places = list(dict.fromkeys(each.place for each in loops))
-    more = f" and {len(places) - _MOST_PLACES} more" if len(places) > _MOST_PLACES else ""
-    return Turns(True, ", ".join(places[:_MOST_PLACES]) + more)
+    more = f" and {len(places) - _MAX_PLACES} more" if len(places) > _MAX_PLACES else ""
+    return Turns(True, ", ".join(places[:_MAX_PLACES]) + more)
 
 
 def _check(callees: Callees, loops: tuple[Site, ...]) -> None:
@@ -112,7 +112,7 @@ def _within(nodes: list[ast.stmt] | list[ast.AST], starts: dict[ast.AST, Site]) 
     return [starts[node] for part in nodes for node in ast.walk(part) if node in starts]
 
 
-def _suppresses(source: Source, item: ast.withitem) -> bool:
+def _suppresses(source: PythonSource, item: ast.withitem) -> bool:
     called = item.context_expr
     return isinstance(called, ast.Call) and source.dotted(called.func) == "contextlib.suppress"
 

@@ -10,7 +10,7 @@ from typing import NamedTuple
 from trainlaunch.diagnostics import Severity, Span
 
 
-class Limit(NamedTuple):
+class Ceiling(NamedTuple):
     """A ceiling and its place."""
 
     value: int
@@ -24,14 +24,14 @@ class Allowed(NamedTuple):
     span: Span
 
 
-class Weight(NamedTuple):
+class SeverityOverride(NamedTuple):
     """The severity that a policy gives to a code, None for off, and its place."""
 
     severity: Severity | None
     span: Span
 
 
-class Given(NamedTuple):
+class PolicyValue(NamedTuple):
     """A value that a policy gives to the job: its field, as a job file spells the value, and where it came from.
 
     `profile` is the name of the profile that it is of, None for a default.
@@ -55,13 +55,13 @@ class Policy(NamedTuple):
     files: tuple[str, ...]
     option: str | None
     fixed: frozenset[str]
-    max: Mapping[str, Limit]
+    max: Mapping[str, Ceiling]
     allowed: Mapping[str, tuple[Allowed, ...]]
     required: tuple[tuple[str, Span], ...]
     required_labels: tuple[tuple[str, str, Span], ...]
-    severities: Mapping[str, Weight]
+    severities: Mapping[str, SeverityOverride]
     digest_span: Span | None
     token_span: Span | None
     render_path: tuple[str, Span] | None
     render_targets: tuple[str, ...]
-    given: tuple[Given, ...] = ()
+    given: tuple[PolicyValue, ...] = ()

@@ -10,14 +10,13 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from trainlaunch.job.names import shown
-from trainlaunch.repository.git_directory import GitFailed
-from trainlaunch.repository.git_files import git_files
+from trainlaunch.repository.git import GitFailed, git_files
 from trainlaunch.repository.root import is_private
+from trainlaunch.sanitize import shorten
 from trainlaunch.units import KIB, human_size
 
-MOST_BYTES = 900 * KIB  # the API server takes 1 MiB with all that stands around the files
-MOST_FILES = 2000  # each stands in the pod's own object too, by key and path
+MAX_BYTES = 900 * KIB  # the API server takes 1 MiB with all that stands around the files
+MAX_FILES = 2000  # each stands in the pod's own object too, by key and path
 _LEFT_OUT = frozenset({".git", "__pycache__"})  # of a folder that git doesn't know; each run would change it
 _ELSEWHERE = "build the code into the image, or copy it to a claim and mount that (type: pvc)"
 WHOLE = "write the folder that holds the job's code"
@@ -74,21 +73,21 @@ def read_code_folder(source: str, folder: Path) -> CodeFolder:
     try:
         if not folder.is_dir():
             there = "is not a folder" if folder.exists() else "does not exist"
-            raise CodeRefused(f"{shown(source)} {there}", WHOLE)
+            raise CodeRefused(f"{shorten(source)} {there}", WHOLE)
         known = git_files(folder)
         files = _Files(source, folder, known.tracked if known else tuple(_walked(folder))).read()
     except GitFailed as cause:
-        message = f"git can't tell which files of {shown(source)} it tracks: {cause}"
+        message = f"git can't tell which files of {shorten(source)} it tracks: {cause}"
         why = "a code mount takes the files that git tracks, so that every checkout gives the same"
         raise CodeRefused(message, f"make `git -C {shlex.quote(str(folder))} ls-files` work here", why) from cause
     except OSError as cause:
-        where = shown(str(cause.filename or source))
+        where = shorten(str(cause.filename or source))
         raise CodeRefused(f"{where} can't be read: {cause.strerror or cause}", "make it readable for you") from cause
     if not files and known:
         why = "a code mount takes the files that git tracks"
-        raise CodeRefused(f"git tracks no file of {shown(source)}", f"run `git add {shown(source)}`", why)
+        raise CodeRefused(f"git tracks no file of {shorten(source)}", f"run `git add {shorten(source)}`", why)
     if not files:
-        raise CodeRefused(f"{shown(source)} holds no file", WHOLE)
+        raise CodeRefused(f"{shorten(source)} holds no file", WHOLE)
     return CodeFolder(files, known is not None, known.untracked if known else ())
 
 
@@ -136,13 +135,13 @@ class _Files:
         if stat.S_ISLNK(mode):
             target = Path(os.path.realpath(place))  # which doesn't raise for a link to itself
             if not target.is_relative_to(self._root) or is_private(target, self._root) or not target.exists():
-                raise self._refused(path, f"is a link to {shown(str(place.readlink()))}")
+                raise self._refused(path, f"is a link to {shorten(str(place.readlink()))}")
             if target.is_dir():
                 yield from self._linked(path, listed, target, through)
                 return
             place, mode = target, target.stat().st_mode
         if stat.S_ISDIR(mode):
-            fix = f"run `git submodule update --init {shown(path)}`"
+            fix = f"run `git submodule update --init {shorten(path)}`"
             raise CodeRefused(self._at(path, "is a git repository of its own that is not checked out"), fix)
         if not stat.S_ISREG(mode):
             raise self._refused(path, "is not a regular file")
@@ -164,13 +163,13 @@ class _Files:
 
     def _check_size(self, sizes: dict[str, int]) -> None:
         total = sum(sizes.values())
-        if total <= MOST_BYTES and len(sizes) <= MOST_FILES:
+        if total <= MAX_BYTES and len(sizes) <= MAX_FILES:
             return
         largest = sorted(sizes, key=lambda path: (-sizes[path], path))[:3]
-        named = ", ".join(f"{shown(each)} {human_size(sizes[each])}" for each in largest)
-        most = f"{human_size(MOST_BYTES)} in {MOST_FILES} files"
+        named = ", ".join(f"{shorten(each)} {human_size(sizes[each])}" for each in largest)
+        most = f"{human_size(MAX_BYTES)} in {MAX_FILES} files"
         why = f"the code goes into a ConfigMap, and a cluster keeps none over 1 MiB; the largest files are {named}"
-        message = f"{shown(self._source)} has {human_size(total)} in {len(sizes)} files, and a ConfigMap holds {most}"
+        message = f"{shorten(self._source)} has {human_size(total)} in {len(sizes)} files, and a ConfigMap holds {most}"
         raise CodeRefused(message, _ELSEWHERE, why)
 
     def _refused(self, path: str, what: str) -> CodeRefused:
@@ -178,10 +177,10 @@ class _Files:
         return CodeRefused(self._at(path, what), fix, "a ConfigMap holds files of this one folder and nothing else")
 
     def _at(self, path: str, what: str) -> str:
-        return f"{shown(path)} in {shown(self._source)} {what}"
+        return f"{shorten(path)} in {shorten(self._source)} {what}"
 
 
 def _read(path: str, place: Path) -> CodeFile:
     with place.open("rb") as file:
         executable = bool(os.fstat(file.fileno()).st_mode & stat.S_IXUSR)
-        return CodeFile(path, file.read(MOST_BYTES + 1), executable)
+        return CodeFile(path, file.read(MAX_BYTES + 1), executable)

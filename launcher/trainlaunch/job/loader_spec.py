@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Mapping
+from typing import Any, NamedTuple
 
 
 class TensorSpec(NamedTuple):
@@ -78,3 +79,16 @@ class DataLoaderSpec(NamedTuple):
     dataset_tensor_bytes: int
     inject: str
     stated: str = ""
+
+
+def inherited(shared: Mapping[str, Any], own: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what one loader states, over what data_loader states for all.
+
+    A loader's own sample replaces a batch_bytes from there, and its own batch_bytes a sample.
+    """
+    values = {**shared, **own}
+    if "sample" in own and "batch_bytes" not in own:
+        values.pop("batch_bytes", None)
+    if "batch_bytes" in own and "sample" not in own:
+        values.pop("sample", None)
+    return values

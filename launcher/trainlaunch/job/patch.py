@@ -9,7 +9,7 @@ from trainlaunch.diagnostics import Span
 from trainlaunch.formats.docker.flags import Flag, flags_of
 from trainlaunch.kinds import DEFAULT_KIND
 from trainlaunch.targets import TARGETS
-from trainlaunch.yamltree.source import MappingNode, Node, SequenceNode
+from trainlaunch.yamltree.strict import MappingNode, Node, SequenceNode
 
 
 class Operation(NamedTuple):

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from trainlaunch.formats.docker.words import Operator, Word, tokens
+from trainlaunch.formats.docker.shell_lexer import Operator, Word, tokens
 
 _REDIRECTS = frozenset("<>")
 
@@ -43,7 +43,7 @@ _ASSIGNMENT = re.compile(r"[A-Za-z_]\w*=")
 _NUMBER_BEFORE_PROGRAM = re.compile(r"\d[\d.,:-]*[smhd]?|0x[0-9a-fA-F]+")
 
 
-class Command(NamedTuple):
+class ShellCommand(NamedTuple):
     """One command: its words, where it begins, what ends it, and what stood before it (an operator or ``)."""
 
     words: tuple[str, ...]
@@ -57,7 +57,7 @@ class Command(NamedTuple):
         return self.after == "&"
 
 
-def commands_of(text: str) -> Iterator[Command]:
+def commands_of(text: str) -> Iterator[ShellCommand]:
     """Yield the commands of `text` in their order. What a shell would expand stands in the words as it is typed."""
     words: list[str] = []
     start, before, redirected = 0, "", False
@@ -72,10 +72,10 @@ def commands_of(text: str) -> Iterator[Command]:
             redirected = True
         else:
             if words:
-                yield Command(tuple(words), start, before, token.text)
+                yield ShellCommand(tuple(words), start, before, token.text)
             words, before, redirected = [], token.text, False
     if words:
-        yield Command(tuple(words), start, before, "")
+        yield ShellCommand(tuple(words), start, before, "")
 
 
 def _is_redirect(token: Operator) -> bool:

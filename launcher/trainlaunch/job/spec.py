@@ -11,7 +11,6 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from trainlaunch.diagnostics import Span
-from trainlaunch.job.healthcheck import HealthCheck
 from trainlaunch.job.loader_spec import DataLoaderSpec
 from trainlaunch.job.reserved import SECRETS_FOLDER
 from trainlaunch.job.starter import Starter
@@ -20,9 +19,9 @@ from trainlaunch.kinds import KINDS, Kind
 from trainlaunch.targets import Target, target_record
 
 if TYPE_CHECKING:
-    from trainlaunch.job.ceilings import Limit, Policy
+    from trainlaunch.job.ceilings import Ceiling, Policy
     from trainlaunch.job.code_folder import CodeFolder
-    from trainlaunch.job.measured import Probe, Tune
+    from trainlaunch.job.measured_values import Probe, Tune
     from trainlaunch.job.patch import Patch
 
 
@@ -220,7 +219,7 @@ class JobSpec(NamedTuple):
     measured: Measured | None = None
     code: Mapping[int, CodeFolder] = {}  # by the index of its mount, on a target that has no folder of this machine
 
-    def ceiling(self, name: str) -> Limit | None:
+    def ceiling(self, name: str) -> Ceiling | None:
         """Return the policies' ceiling of that name, or None where there is none."""
         return self.policy.max.get(name) if self.policy else None
 
@@ -256,3 +255,22 @@ class JobSpec(NamedTuple):
     def span(self, field: str) -> Span | None:
         """Return the place of a dotted field in its file, or None where it was not stated there."""
         return self.origin(field).span
+
+
+class HealthCheck(NamedTuple):
+    """How the engine asks after the container; all durations in seconds.
+
+    `stall_after` is the longest wait for one batch, None where waits are not watched.
+    """
+
+    interval: int
+    timeout: int
+    retries: int
+    start_period: int
+    on_unhealthy: str
+    stall_after: int | None = None
+
+    @property
+    def stops(self) -> bool:
+        """Whether an unhealthy job is stopped."""
+        return self.on_unhealthy == "stop"

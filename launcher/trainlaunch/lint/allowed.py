@@ -8,8 +8,8 @@ from typing import NamedTuple
 
 from trainlaunch.diagnostics import Diagnostic, Severity, Span
 from trainlaunch.kinds import CONFIG_MAP
-from trainlaunch.rules.written.model import DEVCONTAINER, KUBERNETES, SourceText, TextFinding, at, below, text_at
-from trainlaunch.yamltree.documents import Scalar
+from trainlaunch.rules.sources.source_text import DEVCONTAINER, KUBERNETES, SourceText, TextFinding, at, below, text_at
+from trainlaunch.yamltree.tolerant import Scalar
 
 _ALLOW = re.compile(r"(?:^|(?<=\s))(?:#|//|<!--)\s*trainlaunch:\s*allow=([\w-]+)(.*)")
 

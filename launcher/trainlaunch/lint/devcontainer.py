@@ -5,20 +5,20 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from trainlaunch.diagnostics import Edit
-from trainlaunch.formats.docker import words as shell
-from trainlaunch.formats.docker.given import Source
+from trainlaunch.formats.docker import shell_lexer as shell
 from trainlaunch.formats.docker.line import parsed
+from trainlaunch.formats.docker.placed_values import PlacedText
 from trainlaunch.formats.docker.read import workload_of
-from trainlaunch.rules.written.evidence import engine_text
-from trainlaunch.rules.written.model import DEVCONTAINER, SourceContainer, SourceText, at, below, text_at
-from trainlaunch.yamltree.documents import Documents, Mapping, Node, Scalar, Sequence
+from trainlaunch.rules.sources.container_facts import engine_text
+from trainlaunch.rules.sources.source_text import DEVCONTAINER, SourceContainer, SourceText, at, below, text_at
+from trainlaunch.yamltree.tolerant import Documents, Mapping, Node, Scalar, Sequence
 
 COMMAND = ("docker", "run")
 
 
 def read_devcontainer(text: str, name: str, found: Documents) -> SourceText:
     """Return the container that a devcontainer starts itself; none where Compose does."""
-    source = Source(text, name)
+    source = PlacedText(text, name)
     root = found.nodes[0] if found.nodes else None
     containers: tuple[SourceContainer, ...] = ()
     if isinstance(root, Mapping) and at(root, "dockerComposeFile") is None:
@@ -72,7 +72,7 @@ def _flag(text: str, place: Node) -> shell.Word:
     return shell.Word([shell.Piece(text, place.start, place.end, place.start, quoted=True)])
 
 
-def _added(text: str, source: Source, root: Mapping, size: int) -> tuple[Edit, ...]:
+def _added(text: str, source: PlacedText, root: Mapping, size: int) -> tuple[Edit, ...]:
     flag = f'"--shm-size={engine_text(size)}"'
     listed = at(root, "runArgs")
     if isinstance(listed, Sequence):

@@ -6,9 +6,9 @@ import json
 import re
 from collections.abc import Iterator
 
-from trainlaunch.formats.docker import words as shell
-from trainlaunch.formats.docker.given import Source
-from trainlaunch.rules.written.model import DOCKERFILE, Instruction, SourceText, Word
+from trainlaunch.formats.docker import shell_lexer as shell
+from trainlaunch.formats.docker.placed_values import PlacedText
+from trainlaunch.rules.sources.source_text import DOCKERFILE, Instruction, SourceText, SourceWord
 
 _START = re.compile(r"^[ \t]*(?:ONBUILD[ \t]+)?([A-Za-z]+)(?=[ \t]|\\\r?\n)[ \t]*", re.MULTILINE)
 _COMMENT = re.compile(r"[ \t]*(?:#[^\n]*)?\r?\n?")
@@ -18,7 +18,7 @@ _WITH_WORDS = frozenset({"CMD", "ENTRYPOINT"})
 
 def read_dockerfile(text: str, name: str) -> SourceText:
     """Return the instructions of a Dockerfile; a line that is none is left out."""
-    return SourceText(DOCKERFILE, text, Source(text, name), instructions=tuple(_instructions(text)))
+    return SourceText(DOCKERFILE, text, PlacedText(text, name), instructions=tuple(_instructions(text)))
 
 
 def _instructions(text: str) -> Iterator[Instruction]:
@@ -74,9 +74,9 @@ def _instruction(text: str, name: str, start: int, begin: int, stop: int, value:
     except ValueError:
         argv = None
     if isinstance(argv, list) and all(isinstance(each, str) for each in argv):
-        words = tuple(Word(each, begin, stop, True) for each in argv)
+        words = tuple(SourceWord(each, begin, stop, True) for each in argv)
         return Instruction(name, clean, start, end, words, exec_form=True)
     found = (each for each in shell.tokens(text, begin, stop) if isinstance(each, shell.Word))
     return Instruction(
-        name, clean, start, end, tuple(Word(each.text, each.start, each.end, each.known) for each in found)
+        name, clean, start, end, tuple(SourceWord(each.text, each.start, each.end, each.known) for each in found)
     )

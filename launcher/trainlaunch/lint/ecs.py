@@ -17,19 +17,18 @@ from trainlaunch.formats.workload import (
     GpuRequest,
     Known,
     MountPoint,
-    Shm,
+    ShmSetting,
     Unknown,
     Value,
     Workload,
     stated,
 )
 from trainlaunch.lint.edits import is_json, yaml_edits
-from trainlaunch.rules.written.commands import argv_of, argvs_of
-from trainlaunch.rules.written.ecs_fields import field
-from trainlaunch.rules.written.model import ECS, SourceContainer, SourceText, at
+from trainlaunch.rules.sources.source_text import ECS, SourceContainer, SourceText, at, field
+from trainlaunch.rules.sources.training_commands import argv_of, argvs_of
 from trainlaunch.units import MIB
 from trainlaunch.yamltree.changes import Set
-from trainlaunch.yamltree.documents import Documents, Mapping, Node, Scalar, Sequence, Source
+from trainlaunch.yamltree.tolerant import Documents, Mapping, Node, Scalar, Sequence, Source
 
 T = TypeVar("T")
 Path = tuple[str | int, ...]
@@ -154,21 +153,21 @@ def _mounts(own: Mapping) -> Iterator[MountPoint]:
         yield MountPoint("volume", _text(field(each, "sourceVolume")), _text(field(each, "containerPath")), read_only)
 
 
-def _shm(task: Mapping, own: Mapping, mounts: tuple[MountPoint, ...]) -> Shm:
+def _shm(task: Mapping, own: Mapping, mounts: tuple[MountPoint, ...]) -> ShmSetting:
     node = field(own, "linuxParameters", "sharedMemorySize")
     size = _number(node, _mib)
     for each in mounts:
         if isinstance(each.target, Known) and is_shm(each.target.value):
             kind = TMPFS if each.type == "tmpfs" else SIZE
             value: Value[int] = each.size if each.type == "tmpfs" else Unknown("", each.target.span)
-            return Shm(kind, value, each.target.span, size)
+            return ShmSetting(kind, value, each.target.span, size)
     mode = field(task, "ipcMode")
     word = stated(_text(mode))
     if mode is not None and word in {"host", "task"}:
-        return Shm(HOST if word == "host" else CONTAINER, None, mode.span, size)
+        return ShmSetting(HOST if word == "host" else CONTAINER, None, mode.span, size)
     if node is None or size is None:
-        return Shm(ABSENT)
-    return Shm(SIZE, size, node.span)
+        return ShmSetting(ABSENT)
+    return ShmSetting(SIZE, size, node.span)
 
 
 def _adds(text: str, name: str, place: tuple[int, Path], own: Mapping) -> Callable[[int], tuple[Edit, ...]]:

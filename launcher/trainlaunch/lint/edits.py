@@ -8,21 +8,20 @@ from collections.abc import Iterable, Sequence
 from functools import lru_cache
 
 from trainlaunch.diagnostics import Edit
-from trainlaunch.rules.written.model import TextFinding
+from trainlaunch.rules.sources.source_text import TextFinding
 from trainlaunch.yamltree.changes import Change, EditRefused
-from trainlaunch.yamltree.editor import Editor
-from trainlaunch.yamltree.edits import applied
+from trainlaunch.yamltree.editor import Editor, apply_edits
 
 Place = tuple[int, int]
 # An edit is proved by reading the whole text again. So many characters are read for one text, and no hang follows.
-_MOST_READ = 800_000
+_MAX_READ = 800_000
 
 
 class Budget:
     """How many more edits of a text are worked out."""
 
     def __init__(self, text: str) -> None:
-        self._left = max(2, _MOST_READ // max(len(text), 1))
+        self._left = max(2, _MAX_READ // max(len(text), 1))
 
     def spend(self) -> bool:
         """Take one; False where none is left."""
@@ -42,7 +41,7 @@ def yaml_edits(text: str, name: str, changes: Sequence[Change], document: int) -
         edits = tuple(edit for change in changes for edit in editor.edits(change, document))
     except EditRefused:
         return ()
-    return edits if not is_json(text) or is_json(applied(text, edits)) else ()
+    return edits if not is_json(text) or is_json(apply_edits(text, edits)) else ()
 
 
 def is_json(text: str) -> bool:

@@ -9,7 +9,7 @@ from itertools import count
 from pathlib import Path
 from typing import NamedTuple
 
-from trainlaunch.repository.reading import read_regular
+from trainlaunch.repository.regular_files import read_regular
 from trainlaunch.repository.root import OF_CI
 from trainlaunch.units import MIB
 

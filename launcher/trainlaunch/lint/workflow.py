@@ -5,19 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from trainlaunch.diagnostics import Edit
-from trainlaunch.formats.docker import words as shell
-from trainlaunch.formats.docker.given import Source
+from trainlaunch.formats.docker import shell_lexer as shell
 from trainlaunch.formats.docker.line import parsed
+from trainlaunch.formats.docker.placed_values import PlacedText
 from trainlaunch.formats.docker.read import workload_of
 from trainlaunch.formats.workload import Known, Value
+from trainlaunch.lint.command_lines import Region, read_regions
 from trainlaunch.lint.devcontainer import word_of
 from trainlaunch.lint.edits import yaml_edits
-from trainlaunch.lint.shell import Region, read_regions
-from trainlaunch.rules.written.commands import Argv, commands_in
-from trainlaunch.rules.written.evidence import engine_text
-from trainlaunch.rules.written.model import GITHUB, GITLAB, SourceContainer, SourceText, at
+from trainlaunch.rules.sources.container_facts import engine_text
+from trainlaunch.rules.sources.source_text import GITHUB, GITLAB, SourceContainer, SourceText, at
+from trainlaunch.rules.sources.training_commands import Argv, commands_in
 from trainlaunch.yamltree.changes import Set
-from trainlaunch.yamltree.documents import Documents, Mapping, Node, Scalar, Sequence
+from trainlaunch.yamltree.tolerant import Documents, Mapping, Node, Scalar, Sequence
 
 _SCRIPTS = ("before_script", "script", "after_script")
 
@@ -84,7 +84,7 @@ def _container(text: str, name: str, key: str, job: Mapping) -> Iterator[SourceC
         start, end = _inside(text, options)
         found = [each for each in shell.tokens(text, start, end) if isinstance(each, shell.Word)]
     line = parsed(("docker", "create"), word_of(job.keys["container"]), [*found, word_of(image)])
-    workload = workload_of(line, Source(text, name))._replace(place=f"jobs.{key}.container")
+    workload = workload_of(line, PlacedText(text, name))._replace(place=f"jobs.{key}.container")
     env = {**_variables(at(job, "env")), **_variables(at(container, "env"))}
     argvs = tuple(_commands(job))
 

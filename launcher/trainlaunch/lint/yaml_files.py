@@ -10,19 +10,19 @@ from typing import Any
 
 from trainlaunch.diagnostics import Edit
 from trainlaunch.formats.compose.read import read_documents
-from trainlaunch.formats.docker.words import statements
+from trainlaunch.formats.docker.shell_lexer import statements
 from trainlaunch.formats.kubernetes import containers_of
 from trainlaunch.formats.kubernetes.objects import read_object
 from trainlaunch.lint.edits import Budget, yaml_edits
-from trainlaunch.repository.reading import read_regular
+from trainlaunch.repository.regular_files import read_regular
 from trainlaunch.repository.root import ITS_OWN
-from trainlaunch.rules.written.commands import SHELLS, Argv, argv_of, argvs_of, commands_in
-from trainlaunch.rules.written.evidence import engine_text
-from trainlaunch.rules.written.model import COMPOSE, KUBERNETES, SourceContainer, SourceText, at, text_at
+from trainlaunch.rules.sources.container_facts import engine_text
+from trainlaunch.rules.sources.source_text import COMPOSE, KUBERNETES, SourceContainer, SourceText, at, text_at
+from trainlaunch.rules.sources.training_commands import SHELLS, Argv, argv_of, argvs_of, commands_in
 from trainlaunch.units import format_size
 from trainlaunch.yamltree.changes import Change, Insert, Set
-from trainlaunch.yamltree.documents import Documents, Mapping, Node, Scalar, Sequence, Source, documents
 from trainlaunch.yamltree.text_file import MAX_BYTES
+from trainlaunch.yamltree.tolerant import Documents, Mapping, Node, Scalar, Sequence, Source, documents
 
 Path = tuple[str | int, ...]
 Adds = Callable[[int], tuple[Edit, ...]]

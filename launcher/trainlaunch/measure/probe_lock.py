@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from trainlaunch.job.loader_spec import LoaderSpec
-from trainlaunch.job.measured import Probe, ProbedLoader
+from trainlaunch.job.measured_values import Probe, ProbedLoader
 from trainlaunch.job.spec import JobSpec, Measured
 from trainlaunch.measure.finding import ProbeFinding
 from trainlaunch.measure.loader_records import LoaderRecord, Measurement
 from trainlaunch.plan.launch_plan import LaunchPlan
-from trainlaunch.plan.measured import input_of, states
+from trainlaunch.plan.lock_overrides import input_of, states
 from trainlaunch.plan.shared_memory import PAGE
 from trainlaunch.units import KIB, format_size, round_up
 

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from trainlaunch.job.spec import JobSpec
-from trainlaunch.plan.inside import inside_of
+from trainlaunch.plan.cpu_budget import planned_threads
+from trainlaunch.plan.instrumentation import instrumentation_of
 from trainlaunch.plan.launch_plan import LaunchPlan
-from trainlaunch.plan.measured import with_measured
-from trainlaunch.plan.memory import planned_memory
-from trainlaunch.plan.open_files import open_files
+from trainlaunch.plan.lock_overrides import with_measured
+from trainlaunch.plan.memory_and_files import open_files, planned_memory
 from trainlaunch.plan.ranks import argv_of, ranks_of
-from trainlaunch.plan.shared_memory import Workers, shared_memory
-from trainlaunch.plan.threads import planned_threads
-from trainlaunch.plan.workers import planned_workers
+from trainlaunch.plan.shared_memory import WorkerNumbers, shared_memory
+from trainlaunch.plan.worker_counts import planned_workers
 
 __all__ = ["make_plan"]
 
@@ -21,7 +20,7 @@ def make_plan(job: JobSpec, *, name: str | None = None, force: bool = False) -> 
     job = with_measured(job)
     ranks = ranks_of(job)
     workers = planned_workers(job, ranks.value)
-    shm = shared_memory(job, ranks.value, Workers(workers.value))
+    shm = shared_memory(job, ranks.value, WorkerNumbers(workers.value))
     argv = argv_of(job, ranks.value)
     return LaunchPlan(
         job=job,
@@ -38,5 +37,5 @@ def make_plan(job: JobSpec, *, name: str | None = None, force: bool = False) -> 
         memory=planned_memory(job, ranks.value, shm),
         open_files=open_files(job, shm),
         argv=argv,
-        inside=inside_of(job),
+        inside=instrumentation_of(job),
     )

@@ -5,11 +5,15 @@ Renderers and runners only spell what stands here.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+import functools
+from collections.abc import Callable
+from typing import NamedTuple, TypeVar
 
 from trainlaunch.job.spec import Gpus, JobSpec
-from trainlaunch.plan.inside import Inside
+from trainlaunch.plan.instrumentation import Instrumentation
 from trainlaunch.targets import Target, target_record
+
+Made = TypeVar("Made")
 
 
 class Derived(NamedTuple):
@@ -41,11 +45,11 @@ class LoaderNeed(NamedTuple):
     worst_case: int
 
 
-class Line(NamedTuple):
-    """Bytes as a function of the automatic number of workers W > 0: per_worker·W + besides."""
+class LinearBytes(NamedTuple):
+    """Bytes as a function of the automatic number of workers W > 0: per_worker·W + constant."""
 
     per_worker: int
-    besides: int
+    constant: int
 
 
 class SharedMemory(NamedTuple):
@@ -65,8 +69,8 @@ class SharedMemory(NamedTuple):
     size: Derived
     minimum: int
     unsized: bool
-    first_epoch: tuple[Line, ...]
-    every_epoch: tuple[Line, ...]
+    first_epoch: tuple[LinearBytes, ...]
+    every_epoch: tuple[LinearBytes, ...]
     without_workers: int
     in_turn: bool
     loaders: tuple[LoaderNeed, ...]
@@ -92,7 +96,7 @@ class SharedMemory(NamedTuple):
         return max((each.workers for each in self.loaders), default=0)
 
 
-class Memory(NamedTuple):
+class MemoryBudget(NamedTuple):
     """The container's memory limit (None: none) and the estimated working set of its processes, in bytes."""
 
     limit: int | None
@@ -115,12 +119,12 @@ class LaunchPlan(NamedTuple):
     auto_workers: bool
     threads: tuple[tuple[str, Derived], ...]
     shm: SharedMemory
-    memory: Memory
+    memory: MemoryBudget
     open_files: int
     argv: tuple[str, ...]
     name_fixed: bool
     forced: bool = False
-    inside: Inside = Inside()
+    inside: Instrumentation = Instrumentation()
     measures: str = ""
 
     @property
@@ -161,3 +165,21 @@ class LaunchPlan(NamedTuple):
             if not self.shm.unsized or spec.unsized
         ]
         return (max(queued, default=0) if self.shm.in_turn else sum(queued)) * self.ranks.value
+
+
+def cache_last_plan(work: Callable[[LaunchPlan], Made]) -> Callable[[LaunchPlan], Made]:
+    """Return `work`, done once for a plan until another one is asked about.
+
+    For functions of the plan alone, whose result nobody changes: a plan is never changed either.
+    """
+    last: tuple[LaunchPlan, Made] | None = None
+
+    @functools.wraps(work)
+    def once(plan: LaunchPlan) -> Made:
+        nonlocal last
+        known = last
+        if known is None or known[0] is not plan:
+            known = last = plan, work(plan)
+        return known[1]
+
+    return once

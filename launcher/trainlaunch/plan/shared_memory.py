@@ -24,8 +24,8 @@ from typing import NamedTuple
 from trainlaunch.job.loader_spec import DataLoaderSpec, LoaderSpec
 from trainlaunch.job.spec import JobSpec, Origin
 from trainlaunch.plan.batch import batch_pages
-from trainlaunch.plan.inside import PAGES, inside_of
-from trainlaunch.plan.launch_plan import Derived, Line, LoaderNeed, SharedMemory
+from trainlaunch.plan.instrumentation import PAGES, instrumentation_of
+from trainlaunch.plan.launch_plan import Derived, LinearBytes, LoaderNeed, SharedMemory
 from trainlaunch.units import GIB, KIB, MIB, format_size, human_size, round_up
 
 PAGE = 4 * KIB
@@ -41,7 +41,7 @@ WHEN_FULL = "a full /dev/shm ends in 'Bus error' or 'No space left on device', o
 IN_TURN = "in_turn"
 
 
-class Workers(NamedTuple):
+class WorkerNumbers(NamedTuple):
     """The number of workers of each loader: its own where stated, else the common automatic one."""
 
     auto: int
@@ -69,10 +69,10 @@ _Parts = tuple[_Part, ...]  # of those loaders that have workers
 _Law = Callable[[_Parts, DataLoaderSpec], tuple[int, ...]]
 
 
-def shared_memory(job: JobSpec, ranks: int, workers: Workers) -> SharedMemory:
+def shared_memory(job: JobSpec, ranks: int, workers: WorkerNumbers) -> SharedMemory:
     """Return /dev/shm of one container for these workers; checks nothing."""
     spec = job.data_loader
-    parts, one, two = (_parts(job, each, PAGE) for each in (workers, Workers(1), Workers(2)))
+    parts, one, two = (_parts(job, each, PAGE) for each in (workers, WorkerNumbers(1), WorkerNumbers(2)))
     need, multi_epoch = (max(_terms(job, ranks, parts, law)) for law in (_first_epoch, _every_epoch))
     worst_case = _worst_case(job, ranks, workers)
     unsized = any(each.unsized for each in spec.loaders)
@@ -86,18 +86,18 @@ def shared_memory(job: JobSpec, ranks: int, workers: Workers) -> SharedMemory:
         unsized=unsized,
         first_epoch=_lines(job, ranks, (one, two), _first_epoch),
         every_epoch=_lines(job, ranks, (one, two), _every_epoch),
-        without_workers=container_need(job, ranks, Workers(0)),
+        without_workers=container_need(job, ranks, WorkerNumbers(0)),
         in_turn=spec.loaders_run == IN_TURN,
         loaders=tuple(_loader_need(job, each, workers.of(each)) for each in spec.loaders),
     )
 
 
-def container_need(job: JobSpec, ranks: int, workers: Workers) -> int:
+def container_need(job: JobSpec, ranks: int, workers: WorkerNumbers) -> int:
     """Return the bytes that exactly suffice for one epoch: of a plain loader one page less fails."""
     return max(_terms(job, ranks, _parts(job, workers, PAGE), _first_epoch))
 
 
-def size_for_all_epochs(job: JobSpec, ranks: int, workers: Workers) -> int:
+def size_for_all_epochs(job: JobSpec, ranks: int, workers: WorkerNumbers) -> int:
     """Return the bytes that a fixed size must have for these workers: multi_epoch and NCCL."""
     return max(_terms(job, ranks, _parts(job, workers, PAGE), _every_epoch)) + ranks * nccl_of_a_rank(job, ranks)
 
@@ -121,13 +121,13 @@ def _terms(job: JobSpec, ranks: int, parts: _Parts, law: _Law, page: int = PAGE)
 
 def own_bytes(job: JobSpec, page: int = PAGE) -> int:
     """Return what the wrapper's own files take in /dev/shm; 0 where nothing is delivered."""
-    return PAGES * page if inside_of(job).parts else 0
+    return PAGES * page if instrumentation_of(job).parts else 0
 
 
-def _lines(job: JobSpec, ranks: int, parts: tuple[_Parts, _Parts], law: _Law) -> tuple[Line, ...]:
+def _lines(job: JobSpec, ranks: int, parts: tuple[_Parts, _Parts], law: _Law) -> tuple[LinearBytes, ...]:
     """Return those bytes as functions of the automatic number of workers, from the parts of one and of two."""
     one, two = (_terms(job, ranks, each, law) for each in parts)
-    return tuple(Line(second - first, 2 * first - second) for first, second in zip(one, two, strict=True))
+    return tuple(LinearBytes(second - first, 2 * first - second) for first, second in zip(one, two, strict=True))
 
 
 def _first_epoch(parts: _Parts, spec: DataLoaderSpec) -> tuple[int, ...]:
@@ -155,7 +155,7 @@ def _every_epoch(parts: _Parts, spec: DataLoaderSpec) -> tuple[int, ...]:
     )
 
 
-def _parts(job: JobSpec, workers: Workers, page: int) -> _Parts:
+def _parts(job: JobSpec, workers: WorkerNumbers, page: int) -> _Parts:
     """Return what each loader with workers puts into /dev/shm on a host with such pages."""
     return tuple(_part(job, each, workers.of(each), page) for each in job.data_loader.loaders if workers.of(each))
 
@@ -196,7 +196,7 @@ def _loader_need(job: JobSpec, loader: LoaderSpec, workers: int) -> LoaderNeed:
     )
 
 
-def _worst_case(job: JobSpec, ranks: int, workers: Workers) -> int:
+def _worst_case(job: JobSpec, ranks: int, workers: WorkerNumbers) -> int:
     parts = _parts(job, workers, LARGEST_PAGE)
     late = [each.late for each in parts]
     at_once = max(late, default=0) if job.data_loader.loaders_run == IN_TURN else sum(late)

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from trainlaunch.job.ceilings import Policy
-from trainlaunch.kinds import POD, PYTORCH_JOB, Kind, Part
+from trainlaunch.kinds import POD, PYTORCH_JOB, AuxiliaryObject, Kind
 from trainlaunch.policy import rules_in_cel as cel
 from trainlaunch.policy.objects_in_cel import MAKERS, maker_variables, pod_variables
 from trainlaunch.yamltree.emitter import comment, yaml_block
@@ -81,7 +81,7 @@ def _left_out(policy: Policy | None) -> list[str]:
 
 
 def _policy(
-    name: str, kinds: Sequence[Kind | Part], policy: Policy | None, controllers: Sequence[str]
+    name: str, kinds: Sequence[Kind | AuxiliaryObject], policy: Policy | None, controllers: Sequence[str]
 ) -> dict[str, Any]:
     of_pods = POD in kinds
     rules = [*cel.shm_rules(), *(cel.asked_rules(policy, kinds) if policy else ())]
@@ -108,7 +108,7 @@ def _pod_resources() -> list[dict[str, Any]]:
     ]
 
 
-def _resource(each: Kind | Part) -> dict[str, Any]:
+def _resource(each: Kind | AuxiliaryObject) -> dict[str, Any]:
     group, _, version = each.api_version.rpartition("/")
     resources = [each.plural, *([f"{each.plural}/scale"] if each is PYTORCH_JOB else [])]  # the only one that has it
     rule = {"apiGroups": [group], "apiVersions": [version]}

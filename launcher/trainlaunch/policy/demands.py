@@ -1,7 +1,9 @@
 """What a container takes, whoever states it, and what the policies in force say to it.
 
 Each question of a policy is asked here, in `refusals`, and nowhere else: of the job's fields, of flags of docker run
-and of every container of a patched text. Who reads those makes Demands of them.
+and of every container of a patched text. Who reads those makes Demands of them; those of annotations and labels are
+made here, as NVIDIA's runtime and container engines (CDI), containerd's device injector (NRI), CRI-O, KAI and Kueue
+read them.
 """
 
 from __future__ import annotations
@@ -12,7 +14,8 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import NamedTuple
 
 from trainlaunch.diagnostics import Span
-from trainlaunch.formats.gpus import GPU_RESOURCE, is_no_accelerator
+from trainlaunch.formats.gpus import GPU_RESOURCE, gives_gpu_nodes, is_no_accelerator
+from trainlaunch.formats.quantities import bytes_of
 from trainlaunch.job.ceilings import Policy
 from trainlaunch.policy.registry import in_registry
 from trainlaunch.units import format_cpus, format_size
@@ -49,6 +52,24 @@ _LISTS: Mapping[str, tuple[str, str]] = {
     PRIVILEGE: ("allowed_pod_security", "no privileges beyond restricted and baseline"),
 }
 SPELL: Mapping[str, Callable[[int], str]] = {MEMORY: format_size, CPUS: format_cpus, SHM_SIZE: format_size}
+
+CDI = "cdi.k8s.io"  # the domain of its annotations; a vendor's is below it
+# Those of NRI and KAI.
+GPU_ANNOTATION = re.compile(r"(?:cdi-)?devices\.(?:noderesource\.dev|nri\.io)(?:/.*)?|gpu-(?:fraction|memory)(?:-.*)?")
+# CRI-O's, whose values are nodes of the host with commas between them.
+NODES_ANNOTATION = re.compile(r"(?:io\.kubernetes\.cri-o\.Devices|devices\.crio\.io)(?:/.*)?")
+_KINDS: Mapping[str, re.Pattern[str]] = {
+    GPUS: GPU_ANNOTATION,
+    HOST_PATH: re.compile(r"(?:mounts|devices)\.(?:noderesource\.dev|nri\.io)(?:/.*)?"),
+    LIFTED: re.compile(
+        r"cpu-quota\.crio\.io(?:/.*)?|(?:unified-cgroup|cgroup2-mount-hierarchy-rw)\.crio\.io(?:/.*)?"
+        r"|io\.kubernetes\.cri-o\.(?:UnifiedCgroup|cgroup2-mount-hierarchy-rw)(?:[./].*)?"
+    ),
+    SHM_SIZE: re.compile(r"(?:io\.kubernetes\.cri-o\.ShmSize|shm-size\.crio\.io)(?:/.*)?"),
+    PRIVILEGE: re.compile(r"container\.apparmor\.security\.beta\.kubernetes\.io/.*|seccomp-profile\.crio\.io(?:/.*)?"),
+}
+_CONFINING_PROFILES = ("runtime/default", "localhost/")
+PRIORITY_LABEL = "kueue.x-k8s.io/priority-class"  # Kueue's own class, which goes before the pod's
 
 
 class Demand(NamedTuple):
@@ -185,3 +206,29 @@ def device_path(name: str, device: str) -> Iterator[Demand]:
 def absolute(file: str, path: str) -> str:
     """Return the path that `path` is, seen from the folder of `file`."""
     return os.path.normpath(os.path.join(os.path.dirname(os.path.abspath(file)), path))  # noqa: PTH100, PTH118, PTH120
+
+
+def annotation_demands(key: str, value: str) -> Iterator[Demand]:
+    """Yield what an annotation takes, of a pod, of the object that makes pods, or of a container."""
+    said = f"{key}: {' '.join(value.split())}"
+    for kind, pattern in _KINDS.items():
+        if (pattern.fullmatch(key) or (kind == GPUS and _is_cdi(key))) and not (
+            kind == PRIVILEGE and value.startswith(_CONFINING_PROFILES)
+        ):
+            taken = {SHM_SIZE: bytes_of(value) or None, PRIVILEGE: "privileged"}.get(kind, key)
+            yield Demand(kind, "annotation", taken, said)
+    for node in filter(None, value.split(",")) if NODES_ANNOTATION.fullmatch(key) else ():
+        yield from (each._replace(said=said) for each in device_path("annotation", node.partition(":")[0]))
+        if gives_gpu_nodes(node):
+            yield Demand(GPUS, "annotation", key, said)
+
+
+def _is_cdi(key: str) -> bool:
+    domain, slash, _ = key.partition("/")
+    return bool(slash) and f".{domain}".endswith(f".{CDI}")
+
+
+def label_demands(key: str, value: str) -> Iterator[Demand]:
+    """Yield what a label takes, of a pod or of the object that makes pods."""
+    if key == PRIORITY_LABEL:
+        yield Demand(PRIORITY, "label", value, f"{key}: {value}")

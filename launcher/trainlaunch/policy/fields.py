@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from trainlaunch.job.fields.container import RESOURCE_NAME
+from trainlaunch.job.fields.container_rows import RESOURCE_NAME
 from trainlaunch.job.fields.table import JOB, OVERRIDE
 from trainlaunch.job.fields.types import (
     BOOL,

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 
 from trainlaunch.formats.docker.flags import Flag
-from trainlaunch.formats.docker.mounts import is_path, volume_options, volume_paths
+from trainlaunch.formats.docker.values import is_path, volume_options, volume_paths
 from trainlaunch.formats.engine_values import engine_bytes
 from trainlaunch.formats.gpus import gives_gpu_nodes, gives_gpus, gives_gpus_at
-from trainlaunch.policy.annotation_demands import annotation_demands
 from trainlaunch.policy.demands import (
     ENGINE_SOCKET,
     GPUS,
@@ -17,6 +16,7 @@ from trainlaunch.policy.demands import (
     LIFTED,
     MEMORY,
     Demand,
+    annotation_demands,
     capability,
     device_path,
     host_path,

@@ -17,7 +17,7 @@ from trainlaunch.formats.gpus import (
     RESOURCE_VARIABLE,
     VENDOR_VARIABLES,
 )
-from trainlaunch.policy.annotation_demands import NODES_ANNOTATION
+from trainlaunch.policy.demands import NODES_ANNOTATION
 from trainlaunch.policy.objects_in_cel import (
     ALL_CONTAINERS,
     ASKED,

@@ -17,8 +17,8 @@ from typing import NamedTuple
 from trainlaunch.formats.gpus import GPU_RESOURCE
 from trainlaunch.job.ceilings import Policy
 from trainlaunch.job.reserved import KUBERNETES_LABEL_PREFIX, KUEUE_QUEUE_LABEL
-from trainlaunch.kinds import CRON_JOB, JOB, JOB_SET, PYTORCH_JOB, TRAIN_JOB, TRAINING_RUNTIME, Kind, Part
-from trainlaunch.policy.annotation_demands import CDI, GPU_ANNOTATION, NODES_ANNOTATION, PRIORITY_LABEL
+from trainlaunch.kinds import CRON_JOB, JOB, JOB_SET, PYTORCH_JOB, TRAIN_JOB, TRAINING_RUNTIME, AuxiliaryObject, Kind
+from trainlaunch.policy.demands import CDI, GPU_ANNOTATION, NODES_ANNOTATION, PRIORITY_LABEL
 
 _OURS = f"{KUBERNETES_LABEL_PREFIX}job"
 IS_GPU = "k.matches(variables.gpu)"
@@ -61,7 +61,7 @@ class Maker(NamedTuple):
     leads to those by which Kueue knows what it makes.
     """
 
-    kind: Kind | Part
+    kind: Kind | AuxiliaryObject
     groups: str
     deadlines: str
     labels: str = "{o}.?metadata.?labels"

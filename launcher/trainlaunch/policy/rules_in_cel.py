@@ -11,9 +11,8 @@ from collections.abc import Iterator, Sequence
 from trainlaunch.formats.gpus import NO_ACCELERATOR
 from trainlaunch.job.ceilings import Policy
 from trainlaunch.job.reserved import KUEUE_QUEUE_LABEL
-from trainlaunch.kinds import POD, TRAIN_JOB, TRAINING_RUNTIME, Kind, Part
-from trainlaunch.policy.annotation_demands import PRIORITY_LABEL
-from trainlaunch.policy.demands import POD_TOKENS, POD_VOLUMES, absolute
+from trainlaunch.kinds import POD, TRAIN_JOB, TRAINING_RUNTIME, AuxiliaryObject, Kind
+from trainlaunch.policy.demands import POD_TOKENS, POD_VOLUMES, PRIORITY_LABEL, absolute
 from trainlaunch.policy.gpus_in_cel import counted_gpus, gpu_rules
 from trainlaunch.policy.objects_in_cel import (
     ALL_CONTAINERS,
@@ -94,7 +93,7 @@ def _training(condition: str) -> str:
     )
 
 
-def asked_rules(policy: Policy, kinds: Sequence[Kind | Part]) -> Iterator[Rule]:
+def asked_rules(policy: Policy, kinds: Sequence[Kind | AuxiliaryObject]) -> Iterator[Rule]:
     """Yield what the policies in force ask beyond that, as far as a server can see it."""
     yield from _ceilings(policy)
     yield from _images(policy)

@@ -20,7 +20,7 @@ def render(plan: LaunchPlan, *, base: Path | None = None) -> str:
     """
     if plan.job.patch is None or plan.job.patch.flags:
         return _text(plan, base)
-    from trainlaunch.render.patched import patched
+    from trainlaunch.render.apply_patch import patched
 
     return patched(plan, unpatched(plan, base=base))
 

@@ -9,8 +9,8 @@ from __future__ import annotations
 import posixpath
 
 from trainlaunch.container.container import container_of
-from trainlaunch.container.repository import Checkout, checkouts
-from trainlaunch.container.secrets import passed_secrets
+from trainlaunch.container.paths import Checkout, checkouts
+from trainlaunch.container.secret_delivery import passed_secrets
 from trainlaunch.plan.launch_plan import LaunchPlan
 from trainlaunch.templating.quoting import sh_variable, sh_word, sh_words
 

@@ -6,14 +6,13 @@ from pathlib import Path
 from typing import NamedTuple
 
 from trainlaunch.container.container import container_of
-from trainlaunch.container.devices import gpu_devices
+from trainlaunch.container.engine_options import gpu_devices, tmpfs_options
 from trainlaunch.container.paths import bind_source, host_source
-from trainlaunch.container.secrets import mounted_secrets
-from trainlaunch.container.tmpfs import tmpfs_options
+from trainlaunch.container.secret_delivery import mounted_secrets
 from trainlaunch.job.reserved import LABEL_PREFIX
 from trainlaunch.job.spec import Mount, secret_path
 from trainlaunch.plan.launch_plan import LaunchPlan
-from trainlaunch.plan.names import node_names
+from trainlaunch.plan.target_names import node_names
 from trainlaunch.render.header import header_lines
 from trainlaunch.templating.environment import template_text
 from trainlaunch.units import docker_size, format_cpus, format_duration

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from trainlaunch.container.container import container_of
-from trainlaunch.container.repository import checkouts, machine_mounts
-from trainlaunch.container.secrets import passed_secrets
+from trainlaunch.container.paths import checkouts, machine_mounts
+from trainlaunch.container.secret_delivery import passed_secrets
 from trainlaunch.plan.launch_plan import LaunchPlan
 from trainlaunch.render.engine_flags import csv_field, docker_mount, limit_flags
 from trainlaunch.render.header import header_lines

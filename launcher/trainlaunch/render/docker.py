@@ -5,10 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import NamedTuple
 
-from trainlaunch.container.container import container_of
+from trainlaunch.container.container import container_of, name_conflict_message
 from trainlaunch.container.paths import has_relative_bind, host_source
-from trainlaunch.container.secrets import mounted_secrets, secret_mounts
-from trainlaunch.container.taken_name import taken_name
+from trainlaunch.container.secret_delivery import mounted_secrets, secret_mounts
 from trainlaunch.plan.launch_plan import LaunchPlan
 from trainlaunch.render.engine_flags import docker_mount, limit_flags
 from trainlaunch.render.header import header_lines
@@ -41,7 +40,7 @@ def text(plan: LaunchPlan, *, base: Path | None) -> str:
         starts_in_own_folder=base is not None and has_relative_bind(plan),
         job=job,
         container=container,
-        name_taken=taken_name(plan),
+        name_taken=name_conflict_message(plan),
         names_files=any(secret.file is not None for secret in job.secrets.values()),
         secrets=shell_secrets(plan, base=base),
         secret_files=[(name, host_source(plan, str(secret.file), base)) for name, secret in mounted_secrets(plan)],

@@ -9,8 +9,8 @@ import posixpath
 from pathlib import Path
 
 from trainlaunch.container.container import container_of
-from trainlaunch.container.repository import Checkout, checkouts, machine_mounts
-from trainlaunch.container.secrets import passed_secrets
+from trainlaunch.container.paths import Checkout, checkouts, machine_mounts
+from trainlaunch.container.secret_delivery import passed_secrets
 from trainlaunch.job.host_paths import repository_root
 from trainlaunch.plan.launch_plan import LaunchPlan
 from trainlaunch.render.engine_flags import docker_mount, limit_flags

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from trainlaunch.container.devices import gpu_devices
+from trainlaunch.container.engine_options import gpu_devices, tmpfs_options
 from trainlaunch.container.paths import bind_source
-from trainlaunch.container.tmpfs import tmpfs_options
 from trainlaunch.job.spec import Mount
 from trainlaunch.plan.launch_plan import LaunchPlan
 from trainlaunch.units import docker_size, format_cpus

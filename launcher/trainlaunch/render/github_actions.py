@@ -6,8 +6,8 @@ import re
 from pathlib import Path
 
 from trainlaunch.container.container import container_of
-from trainlaunch.container.repository import machine_mounts
-from trainlaunch.container.secrets import passed_secrets
+from trainlaunch.container.paths import machine_mounts
+from trainlaunch.container.secret_delivery import passed_secrets
 from trainlaunch.plan.launch_plan import LaunchPlan
 from trainlaunch.render.ci_job import step
 from trainlaunch.render.engine_flags import limit_flags

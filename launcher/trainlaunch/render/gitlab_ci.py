@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from trainlaunch.container.container import container_of
-from trainlaunch.container.repository import machine_mounts
+from trainlaunch.container.paths import machine_mounts
 from trainlaunch.plan.launch_plan import LaunchPlan
 from trainlaunch.render.ci_job import step
 from trainlaunch.render.engine_flags import docker_gpus, limit_flags

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
-from trainlaunch.container.checkpoints import restarts_field
-from trainlaunch.container.code import CodeItem, code_maps
+from trainlaunch.container.code_maps import CodeItem, code_maps
 from trainlaunch.container.container import container_of
+from trainlaunch.container.engine_options import needs_own_tmp
+from trainlaunch.container.job_variables import restarts_field
 from trainlaunch.container.kubernetes import (
     PULL_POLICIES,
     kubernetes_labels,
@@ -20,9 +21,8 @@ from trainlaunch.container.kubernetes import (
     security,
     stated_in_pod,
 )
-from trainlaunch.container.readiness import liveness_timeout, readiness_text
-from trainlaunch.container.secrets import mounted_secrets
-from trainlaunch.container.tmpfs import needs_own_tmp
+from trainlaunch.container.preflight import liveness_timeout, readiness_text
+from trainlaunch.container.secret_delivery import mounted_secrets
 from trainlaunch.errors import EXIT_TRY_ELSEWHERE
 from trainlaunch.job.reserved import CLUSTER_HOME, KUEUE_QUEUE_LABEL
 from trainlaunch.job.spec import Mount, secret_path
@@ -32,8 +32,15 @@ from trainlaunch.render.header import header_lines
 from trainlaunch.templating.environment import template_text
 from trainlaunch.units import format_duration, kubernetes_cpus, kubernetes_size
 
+KUSTOMIZATION = "kustomization.yaml"
+RESOURCE_SUFFIX = ".kubernetes.yaml"
+FIRST_LINE = (
+    "# Written by trainlaunch: all renderings of this folder. `trainlaunch render --layout kustomize` and "
+    "`trainlaunch check --fix` write it again."
+)
 
-class Volume(NamedTuple):
+
+class PodVolume(NamedTuple):
     """A pod volume and its one mount.
 
     `source` is the claim, the ConfigMap, the Secret's name/key, or the size of an emptyDir, in memory or not. `items`
@@ -120,21 +127,21 @@ def kubernetes_limits(plan: LaunchPlan) -> dict[str, str]:
     return {name: value for name, value in kubernetes_resources(plan).items() if limited or name != "cpu"}
 
 
-def kubernetes_volumes(plan: LaunchPlan) -> Iterator[Volume]:
+def kubernetes_volumes(plan: LaunchPlan) -> Iterator[PodVolume]:
     """Yield the pod's volumes, /dev/shm first."""
-    yield Volume("shm", "shm", kubernetes_size(plan.shm.size.value), "/dev/shm", False)
+    yield PodVolume("shm", "shm", kubernetes_size(plan.shm.size.value), "/dev/shm", False)
     if needs_own_home(plan.job):
         disk = plan.job.resources.ephemeral_storage
-        yield Volume("home", "scratch", None if disk is None else kubernetes_size(disk), CLUSTER_HOME, False)
+        yield PodVolume("home", "scratch", None if disk is None else kubernetes_size(disk), CLUSTER_HOME, False)
     if needs_own_tmp(plan):
-        yield Volume("tmp", "scratch", None, "/tmp", False)
+        yield PodVolume("tmp", "scratch", None, "/tmp", False)
     code = code_maps(plan)
     for index, mount in enumerate(plan.job.mounts):
-        volume = Volume(f"mount-{index}", mount.type, _source(plan, mount), mount.target, mount.read_only)
+        volume = PodVolume(f"mount-{index}", mount.type, _source(plan, mount), mount.target, mount.read_only)
         of_code = code.get(index)
         yield volume._replace(type="config", source=of_code.name, items=of_code.items) if of_code else volume
     for index, (name, secret) in enumerate(mounted_secrets(plan)):
-        yield Volume(f"secret-{index}", "secret", secret.kubernetes, secret_path(name), True)
+        yield PodVolume(f"secret-{index}", "secret", secret.kubernetes, secret_path(name), True)
 
 
 def _source(plan: LaunchPlan, mount: Mount) -> str | None:
@@ -142,3 +149,19 @@ def _source(plan: LaunchPlan, mount: Mount) -> str | None:
     if mount.type == "tmpfs" and plan.memory.limit is not None:
         return kubernetes_size(plan.memory.limit)
     return mount.source
+
+
+def kustomization_text(names: Iterable[str]) -> str:
+    """Return the kustomization.yaml of files with these names; the order is that of the names."""
+    resources = sorted(set(names))
+    return template_text("kubernetes/kustomization.yaml.j2", first_line=FIRST_LINE, resources=resources)
+
+
+def resources_in(folder: Path) -> list[str]:
+    """Return the names of the renderings for Kubernetes that lie in `folder`, nothing where there is none."""
+    return [path.name for path in folder.glob(f"*{RESOURCE_SUFFIX}")]
+
+
+def is_own_kustomization(path: Path, text: str) -> bool:
+    """Whether `text`, or its beginning, at `path` is ours to write again; a person's own is left alone."""
+    return path.name == KUSTOMIZATION and text.startswith(FIRST_LINE + "\n")

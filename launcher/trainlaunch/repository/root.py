@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from trainlaunch.diagnostics import Diagnostic, Span
-from trainlaunch.repository.reading import is_of_shell
+from trainlaunch.repository.regular_files import is_of_shell
 
 
 class Repository(NamedTuple):
@@ -111,7 +111,7 @@ def _repository(folder: str) -> Repository | None:
             around.append(each)
     if root is None:
         return None
-    from trainlaunch.repository.git_directory import is_worktree_of  # one repository within another is seldom
+    from trainlaunch.repository.git import is_worktree_of  # one repository within another is seldom
 
     apart = (each for each in around if not is_home(each) and not is_worktree_of(Path(root), Path(each)))
     return Repository(Path(root), tuple(map(Path, apart)))
@@ -166,7 +166,7 @@ def is_private(path: Path, root: Path) -> bool:
 @functools.lru_cache(maxsize=64)
 def _tracks(outer: str, inner: str, _stamp: tuple[int, int]) -> bool:
     """Whether a repository tracks `inner`, a folder below it, as files or as a submodule."""
-    from trainlaunch.repository.git_directory import GitFailed, foreign_index
+    from trainlaunch.repository.git import GitFailed, foreign_index
 
     if outer == inner:
         return False

@@ -7,7 +7,7 @@ wrote. `base/` and `written/` have what they share, `text_findings.py` what the 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Set
 
 from trainlaunch.diagnostics import Diagnostic, Severity, errors_among
 from trainlaunch.errors import JobFileRejected
@@ -17,7 +17,6 @@ from trainlaunch.plan import make_plan
 from trainlaunch.plan.launch_plan import LaunchPlan
 from trainlaunch.rules.base.rule import PlanRule
 from trainlaunch.rules.plan import code_mounts, rank_counts, sizes, target_effects
-from trainlaunch.rules.severities import apply_severities, not_applicable
 
 # In each group in the order in which findings are printed.
 NUMBERS: tuple[PlanRule, ...] = (
@@ -174,3 +173,24 @@ def _name_of_service(plan: LaunchPlan) -> Iterator[Diagnostic]:
         span=plan.job.span("name"),
         field="name",
     )
+
+
+def apply_severities(found: Iterable[Diagnostic], policy: Policy | None) -> tuple[Diagnostic, ...]:
+    """Return findings as severe as the policies in force make them, without those that they turn off."""
+    weights = policy.severities if policy else {}
+    stated = ((each, weights[each.code].severity if each.code in weights else each.severity) for each in found)
+    return tuple(each._replace(severity=severity) for each, severity in stated if severity is not None)
+
+
+def not_applicable(policy: Policy, known: Set[str], errors: Set[str]) -> Iterator[Diagnostic]:
+    """Yield an error at each severity that can't be in effect: of an unknown code, or lower than an error's."""
+    for code, (severity, span) in policy.severities.items():
+        if code not in known:
+            said, fix = f"severities names {code}, which no rule has", "write a code of docs/codes.md, like TL206"
+        elif code in errors and severity is not Severity.ERROR:
+            asked = severity.value if severity else "off"
+            said, fix = f"severities makes {code} {asked}, which is an error of every plan", f"delete {code} there"
+        else:
+            continue
+        why = "an error of plan says that the job can't start or would die, wherever it runs"
+        yield Diagnostic("TL154", said, fix, why=why, span=span, field=f"severities.{code}")

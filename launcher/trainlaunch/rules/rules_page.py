@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from trainlaunch.manuals import manuals
+from trainlaunch.rules.base.text_rule import TextRule
 from trainlaunch.rules.text_findings import RULES
-from trainlaunch.rules.written.text_rule import TextRule
 
 _INTRODUCTION = """\
 # The rules of `trainlaunch lint`

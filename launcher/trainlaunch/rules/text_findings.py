@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable
 
+from trainlaunch.rules.base.text_rule import TextRule
+from trainlaunch.rules.sources.source_text import DEFECTS, SourceText, TextFinding
 from trainlaunch.rules.texts import (
     argv,
     compose_values,
@@ -18,8 +20,6 @@ from trainlaunch.rules.texts import (
     shm_sizes,
     size_units,
 )
-from trainlaunch.rules.written.model import DEFECTS, SourceText, TextFinding
-from trainlaunch.rules.written.text_rule import TextRule
 
 FAMILIES = (
     argv,

@@ -28,8 +28,8 @@ from trainlaunch.run.following import end_evidence, is_silent, peak_of_container
 from trainlaunch.run.machine_runs import MachineRun
 from trainlaunch.run.run_lock import Keeper, keeper_of
 from trainlaunch.run.run_record import RunRecord
+from trainlaunch.sanitize import shown
 from trainlaunch.units import age, counted, format_duration, human_size
-from trainlaunch.visible import shown
 
 if TYPE_CHECKING:
     from trainlaunch.diagnose.base.container_snapshot import ContainerSnapshot

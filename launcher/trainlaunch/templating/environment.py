@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING
 
 from trainlaunch.diagnostics import Diagnostic
 from trainlaunch.errors import UsageError
-from trainlaunch.templating.filters import FILTERS
-from trainlaunch.templating.quoting import require_quoted
+from trainlaunch.templating.quoting import FILTERS, require_quoted
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -72,7 +71,7 @@ def _unprepared(message: str) -> UsageError:
 def template_text(template: str, /, **values: object) -> str:
     """Return the text of `template` with `values`, or with none: every printed value passes a quoting filter."""
     if _is_built():
-        from trainlaunch.templating.built import built_text
+        from trainlaunch.templating.precompiled import built_text
 
         return built_text(template, values)
     made = environment()

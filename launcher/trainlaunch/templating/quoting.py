@@ -1,13 +1,11 @@
-"""Writers of values into shell and YAML text, whose results alone a template may print.
-
-Strings arrive byte for byte at every reader: dash and bash here, readers of YAML in `trainlaunch.yamltree.emitter`.
-"""
+"""Writers of values into shell and YAML text, whose results alone a template may print, and the templates' filters."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Mapping
 
-from trainlaunch.yamltree.emitter import Quoted, yaml_string
+from trainlaunch.yamltree.emitter import Quoted, comment, yaml_block, yaml_string, yaml_text
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _EXPANDED = re.compile(r"\$\$+|\$(?=[(\x80-\U0010ffff])")
@@ -95,3 +93,40 @@ def exec_form(words: tuple[str, ...]) -> Quoted:
     whole = json.dumps(words, ensure_ascii=False)
     whole = re.sub(r'(?<!\\)((?:\\\\)+)(?=\\n|\\?")', lambda it: "\\u005c" * (len(it[1]) // 2), whole)
     return Quoted(re.sub(r"(?<!\\)\\n", "\\\n\\\\n", whole))
+
+
+def indent(text: str, width: int, first: bool = False) -> str:
+    """Return `text` with each line that is not empty moved right by `width` columns; the first only if asked."""
+    blank = " " * width
+    head, *lines = text.split("\n")
+    return "\n".join((blank + head if first else head, *(blank + line if line else line for line in lines)))
+
+
+def none(value: object) -> bool:
+    """Return whether there is no value."""
+    return value is None
+
+
+QUOTING_FILTERS: Mapping[str, Callable[..., Quoted]] = {
+    "sh": sh_word,
+    "sh_words": sh_words,
+    "sh_name": sh_name,
+    "sh_variable": sh_variable,
+    "compose_variable": compose_variable,
+    "yaml": yaml_string,
+    "yaml_text": yaml_text,
+    "yaml_block": yaml_block,
+    "number": number,
+    "plain": plain,
+    "instruction": instruction,
+    "exec_form": exec_form,
+    "comment": comment,
+}
+FILTERS: Mapping[str, Callable[..., object]] = {
+    **QUOTING_FILTERS,
+    "dollars": dollars,
+    "kubernetes_dollars": kubernetes_dollars,
+    "indent": indent,
+    "int": int,
+}
+TESTS: Mapping[str, Callable[[object], bool]] = {"none": none}

@@ -8,11 +8,11 @@ from pathlib import Path
 from trainlaunch.diagnostics import Diagnostic
 from trainlaunch.errors import RenderingDisagrees
 from trainlaunch.plan.launch_plan import LaunchPlan
-from trainlaunch.verify.reread import expected, reread
+from trainlaunch.verify.plain import expected, parse_rendering
 
 __all__ = ["verified", "verify"]
 
-_LONGEST_SHOWN = 120
+_MAX_SHOWN_LENGTH = 120
 
 
 def verified(plan: LaunchPlan, text: str, *, base: Path | None = None) -> str:
@@ -28,7 +28,7 @@ def verify(plan: LaunchPlan, text: str, *, base: Path | None = None) -> None:
     for a patch of the job that changes what the plan decided.
     """
     if plan.job.patch is not None:
-        from trainlaunch.verify.patched import without_patch  # few jobs have one
+        from trainlaunch.verify.patch_proof import without_patch  # few jobs have one
 
         text = without_patch(plan, text, base=base)
     differences = tuple(_differences(plan, text, base))
@@ -39,7 +39,7 @@ def verify(plan: LaunchPlan, text: str, *, base: Path | None = None) -> None:
 def _differences(plan: LaunchPlan, text: str, base: Path | None) -> Iterator[Diagnostic]:
     wanted = expected(plan, base=base)
     try:
-        found = reread(plan, text, base=base)
+        found = parse_rendering(plan, text, base=base)
     except Exception as cause:  # whatever a changed text makes a reader raise, it can't be trusted
         yield _difference(plan, "text", "readable", f"unreadable: {cause}")
         return
@@ -64,4 +64,4 @@ def _difference(plan: LaunchPlan, what: str, want: object, have: object) -> Diag
 
 def _shown(value: object) -> str:
     text = "nothing" if value is None else repr(value)
-    return text if len(text) <= _LONGEST_SHOWN else text[: _LONGEST_SHOWN - 1] + "…"
+    return text if len(text) <= _MAX_SHOWN_LENGTH else text[: _MAX_SHOWN_LENGTH - 1] + "…"

@@ -10,12 +10,12 @@ from trainlaunch.formats.compose.layers import flat
 from trainlaunch.formats.workload import GpuRequest, Known, MountPoint, Value, Workload
 from trainlaunch.job.reserved import LABEL_PREFIX
 from trainlaunch.plan.launch_plan import LaunchPlan
-from trainlaunch.plan.names import node_names
+from trainlaunch.plan.target_names import node_names
+from trainlaunch.verify.expected_workload import engine_workload
 from trainlaunch.verify.plain import absolute, plain, planned
-from trainlaunch.verify.planned import engine_workload
-from trainlaunch.yamltree.documents import Mapping as YamlMapping
-from trainlaunch.yamltree.documents import Node, Scalar, Sequence, documents
 from trainlaunch.yamltree.scalars import value_of
+from trainlaunch.yamltree.tolerant import Mapping as YamlMapping
+from trainlaunch.yamltree.tolerant import Node, Scalar, Sequence, documents
 
 _JOB_LABEL, _NODE_LABEL = LABEL_PREFIX + "job", LABEL_PREFIX + "node"
 _SERVICE = "service."
@@ -58,7 +58,7 @@ def _gpu_ids(plan: LaunchPlan, number: int) -> tuple[str, ...]:
     return tuple(str(before + gpu) for gpu in range(plan.gpus.count))
 
 
-def reread(text: str, folder: Path) -> Workload:
+def parse_rendering(text: str, folder: Path) -> Workload:
     """Return what the first service says; `rest` has what each other one says differently, and all that is beside them.
 
     Relative binds are read from `folder`. Raises ValueError where the text has no services, or says in a short form

@@ -7,11 +7,9 @@ from collections.abc import Iterator
 from typing import Any
 
 from trainlaunch.formats.docker.flags import takes_shm
-from trainlaunch.formats.docker.mounts import is_path, volume_paths
-from trainlaunch.formats.docker.values import cpu_thousandths
+from trainlaunch.formats.docker.values import cpu_thousandths, is_path, volume_paths
 from trainlaunch.formats.engine_values import engine_bytes, kernel_bytes, tmpfs_of
 from trainlaunch.formats.gpus import gives_gpu_nodes, gives_gpus, gives_gpus_at
-from trainlaunch.policy.annotation_demands import annotation_demands
 from trainlaunch.policy.demands import (
     BUILT,
     CPUS,
@@ -22,6 +20,7 @@ from trainlaunch.policy.demands import (
     MEMORY,
     SHM_SIZE,
     Demand,
+    annotation_demands,
     capability,
     device_path,
     host_path,

@@ -8,14 +8,14 @@ from pathlib import Path
 from typing import Any
 
 from trainlaunch.container.container import container_of
-from trainlaunch.container.repository import checkouts, machine_mounts
+from trainlaunch.container.paths import checkouts, machine_mounts
 from trainlaunch.formats.docker.read import read_docker_run
-from trainlaunch.formats.docker.words import statements
+from trainlaunch.formats.docker.shell_lexer import statements
 from trainlaunch.formats.workload import MountPoint, Workload, stated
 from trainlaunch.plan.launch_plan import LaunchPlan
 from trainlaunch.templating.quoting import sh_words
+from trainlaunch.verify.expected_workload import engine_workload
 from trainlaunch.verify.plain import planned
-from trainlaunch.verify.planned import engine_workload
 
 _COMMAND = "// The job's command: "
 _SOURCE = "${localWorkspaceFolder}"
@@ -55,7 +55,7 @@ def _part(path: str, target: str, *, read_only: bool) -> MountPoint:
     return MountPoint("bind", planned(source), planned(target), read_only)
 
 
-def reread(text: str, folder: Path) -> Workload:
+def parse_rendering(text: str, folder: Path) -> Workload:
     """Return what a devcontainer.json starts. Raises ValueError where it is not one of ours."""
     lines = text.split("\n")
     comments = [each for each in lines if each.startswith("//")]

@@ -6,22 +6,22 @@ import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from trainlaunch.container.container import name_conflict_message
 from trainlaunch.container.paths import has_relative_bind, host_source
-from trainlaunch.container.secrets import mounted_secrets, passed_secrets
-from trainlaunch.container.taken_name import taken_name
+from trainlaunch.container.secret_delivery import mounted_secrets, passed_secrets
 from trainlaunch.formats.docker.read import read_docker_run
-from trainlaunch.formats.docker.words import statements
+from trainlaunch.formats.docker.shell_lexer import statements
 from trainlaunch.formats.workload import Known, MountPoint, Workload
 from trainlaunch.plan.launch_plan import LaunchPlan
+from trainlaunch.verify.expected_workload import engine_workload
 from trainlaunch.verify.plain import absolute
-from trainlaunch.verify.planned import engine_workload
 
 _INTO_ITS_FOLDER = (("cd", "--", '<$(dirname -- "$0")>', "<||>"), ("exit", "125"))
 _READING = "<$(>"  # stands before the words of a command whose output a variable takes
 Commands = Sequence[tuple[str, ...]]
 
 
-def reread(text: str, folder: Path) -> Workload:
+def parse_rendering(text: str, folder: Path) -> Workload:
     """Return what a script starts; relative binds are seen from `folder`. Raises ValueError where it isn't one line."""
     found = read_docker_run(text, "")
     if len(found) != 1:
@@ -101,7 +101,7 @@ def _commands_before(plan: LaunchPlan, base: Path | None) -> Iterator[tuple[str,
     if passed:
         yield ("export", *(name for name, _ in passed))
     yield ("if", "docker", "container", "inspect", plan.name, "<>>", "</dev/null>", "<2>&>", "<1>")
-    yield from _stop_before(taken_name(plan))
+    yield from _stop_before(name_conflict_message(plan))
 
 
 def _stop_before(message: str) -> Iterator[tuple[str, ...]]:

@@ -11,14 +11,14 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from trainlaunch.container.container import container_of
-from trainlaunch.container.repository import checkouts, machine_mounts
+from trainlaunch.container.paths import checkouts, machine_mounts
 from trainlaunch.formats.docker.read import read_docker_run
 from trainlaunch.formats.engine_values import engine_seconds
 from trainlaunch.formats.workload import Workload, stated
 from trainlaunch.plan.launch_plan import LaunchPlan
 from trainlaunch.render.dockerfile import REQUIREMENTS, has_requirements, image_name
+from trainlaunch.verify.expected_workload import engine_workload
 from trainlaunch.verify.plain import planned
-from trainlaunch.verify.planned import engine_workload
 
 _INSTRUCTION = re.compile(r"([A-Z]+) (.*)", re.DOTALL)
 _PAIR = re.compile(r'(\w+|"(?:\\.|[^"\\])*")="((?:\\.|[^"\\])*)"')
@@ -57,7 +57,7 @@ def _install(target: str) -> str:
     return f"RUN {words}"
 
 
-def reread(text: str, folder: Path) -> Workload:
+def parse_rendering(text: str, folder: Path) -> Workload:
     """Return what a Dockerfile and the line in its header start. Raises ValueError where it is not one of ours."""
     comments, instructions = _parts(text)
     lines = [each for each in comments if each.startswith("docker run ")]

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from trainlaunch.container.checkpoints import RESTARTS, restarts_field
-from trainlaunch.container.code import code_maps
+from trainlaunch.container.code_maps import code_maps
 from trainlaunch.container.container import container_of
+from trainlaunch.container.engine_options import needs_own_tmp
+from trainlaunch.container.job_variables import RESTARTS, restarts_field
 from trainlaunch.container.kubernetes import (
     LOCAL_ADDRESS,
     PULL_POLICIES,
@@ -20,17 +21,16 @@ from trainlaunch.container.kubernetes import (
     security,
     stated_in_pod,
 )
-from trainlaunch.container.readiness import liveness_timeout, readiness_text
-from trainlaunch.container.secrets import mounted_secrets
-from trainlaunch.container.tmpfs import needs_own_tmp
+from trainlaunch.container.preflight import liveness_timeout, readiness_text
+from trainlaunch.container.secret_delivery import mounted_secrets
 from trainlaunch.formats.workload import GpuRequest, MountPoint, Workload
 from trainlaunch.job.reserved import CLUSTER_HOME
 from trainlaunch.job.spec import secret_path
 from trainlaunch.kinds import KINDS
 from trainlaunch.plan.launch_plan import LaunchPlan
 from trainlaunch.templating.quoting import kubernetes_dollars
+from trainlaunch.verify.expected_workload import planned_workload
 from trainlaunch.verify.plain import flat, planned
-from trainlaunch.verify.planned import planned_workload
 
 _Document = dict[str, Any]
 

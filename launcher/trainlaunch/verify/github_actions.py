@@ -5,16 +5,16 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from trainlaunch.container.repository import machine_mounts
+from trainlaunch.container.paths import machine_mounts
 from trainlaunch.formats.docker.read import read_docker_run
-from trainlaunch.formats.docker.words import statements
+from trainlaunch.formats.docker.shell_lexer import statements
 from trainlaunch.formats.workload import MountPoint, Workload, stated
 from trainlaunch.plan.launch_plan import LaunchPlan
 from trainlaunch.render.ci_job import before
 from trainlaunch.render.github_actions import CHECKOUT, CLONE, RUNS_ON, runners
+from trainlaunch.verify.expected_workload import engine_workload
 from trainlaunch.verify.plain import flat, planned
-from trainlaunch.verify.planned import engine_workload
-from trainlaunch.verify.yaml_values import only_document
+from trainlaunch.yamltree.scalars import only_document
 
 _SECRET = re.compile(r"\$\{\{ secrets\.(\w+) \}\}")
 _LITERAL = "${{ '${{' }}"
@@ -59,7 +59,7 @@ def _mounts(plan: LaunchPlan, wanted: Workload) -> tuple[MountPoint, ...]:
     return tuple(each for each in wanted.mounts if each.type == "tmpfs" or stated(each.target) in of_machine)
 
 
-def reread(text: str, folder: Path) -> Workload:
+def parse_rendering(text: str, folder: Path) -> Workload:
     """Return what a workflow's one job says. Raises ValueError where it is not one of ours."""
     document = only_document(text)
     ((name, job),) = document.pop("jobs").items()

@@ -7,17 +7,17 @@ import re
 from pathlib import Path
 from typing import Any
 
-from trainlaunch.container.repository import machine_mounts
+from trainlaunch.container.paths import machine_mounts
 from trainlaunch.formats.docker.read import read_docker_run
-from trainlaunch.formats.docker.words import statements
+from trainlaunch.formats.docker.shell_lexer import statements
 from trainlaunch.formats.workload import Workload, stated
 from trainlaunch.plan.launch_plan import LaunchPlan
 from trainlaunch.render.ci_job import before
 from trainlaunch.render.gitlab_ci import CLONE, GPU_TAGS
 from trainlaunch.templating.quoting import sh_words
+from trainlaunch.verify.expected_workload import engine_workload
 from trainlaunch.verify.plain import flat, planned
-from trainlaunch.verify.planned import engine_workload
-from trainlaunch.verify.yaml_values import only_document
+from trainlaunch.yamltree.scalars import only_document
 
 _SETTING = re.compile(r"^#     ([a-z_]+) = (.+)$", re.MULTILINE)
 _FLAGS = {
@@ -56,7 +56,7 @@ def expected(plan: LaunchPlan, base: Path | None) -> Workload:
     )
 
 
-def reread(text: str, folder: Path) -> Workload:
+def parse_rendering(text: str, folder: Path) -> Workload:
     """Return what a job says, with what its header asks of the runner. Raises ValueError for a text of others."""
     ((name, job),) = only_document(text).items()
     image = job.pop("image")

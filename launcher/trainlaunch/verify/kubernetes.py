@@ -8,12 +8,12 @@ from pathlib import Path as FilePath
 from trainlaunch.formats.engine_values import is_shm
 from trainlaunch.formats.kubernetes.objects import KubernetesObject, Path, PodPlace, read_object
 from trainlaunch.formats.kubernetes.volumes import UNDECIDED
-from trainlaunch.formats.workload import ABSENT, SIZE, Known, Shm, Unknown, Value, Workload, stated
+from trainlaunch.formats.workload import ABSENT, SIZE, Known, ShmSetting, Unknown, Value, Workload, stated
 from trainlaunch.job.reserved import KUEUE_QUEUE_LABEL
 from trainlaunch.kinds import objects
 from trainlaunch.plan.launch_plan import LaunchPlan
 from trainlaunch.verify.plain import PLANNED
-from trainlaunch.yamltree.documents import Mapping, Node, Sequence, documents
+from trainlaunch.yamltree.tolerant import Mapping, Node, Sequence, documents
 
 _ENTRY = "container.env."
 _NAMELESS = re.compile(r"container\.env\.\d+|pod\.volumes\.\d+|pod\.\w+\[\d+\]")
@@ -30,7 +30,7 @@ def expected(plan: LaunchPlan, base: FilePath | None) -> Workload:
     return expected_of(plan)
 
 
-def reread(text: str, folder: FilePath) -> Workload:
+def parse_rendering(text: str, folder: FilePath) -> Workload:
     """Return what a manifest says of the first container of its pods; raises UnreadableManifest.
 
     The last document is the one that runs the job. All its pods must be the same, in the places that their kinds have
@@ -53,7 +53,7 @@ def reread(text: str, folder: FilePath) -> Workload:
         name=main.name,
         labels={key: value for key, value in main.labels.items() if key != KUEUE_QUEUE_LABEL},
         env={**container.env, **{key.removeprefix(_ENTRY): value for key, value in twice.items()}},
-        shm=container.shm if alike and len(sizes) == 1 and None not in sizes else Shm(ABSENT),
+        shm=container.shm if alike and len(sizes) == 1 and None not in sizes else ShmSetting(ABSENT),
         user=_ids(container.user),
         rest=rest,
     )

@@ -9,27 +9,58 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
 from trainlaunch.formats.docker.flags import takes_shm
 from trainlaunch.job.reserved import KUBERNETES_LABEL_PREFIX, LABEL_PREFIX
-from trainlaunch.render.patched import documents_of
-from trainlaunch.verify.patchable_keys import (
-    BESIDE_PODS,
-    CONTAINER,
-    CONTEXT,
-    METADATA,
-    NEVER_IN_SERVICES,
-    POD,
-    POD_LISTS,
-    RESOURCES,
-    SERVICE,
-    TOP,
-)
+from trainlaunch.render.apply_patch import documents_of
 from trainlaunch.verify.pod_security import items, violations
 
 _DECIDED = "how many pods there are, how long they run and what is done when one fails are the plan's"
+
+# One row a list, as a table reads.
+# fmt: off
+POD = frozenset((
+    "affinity", "automountServiceAccountToken", "containers", "dnsConfig", "dnsPolicy", "enableServiceLinks",
+    "hostAliases", "hostNetwork", "hostPID", "hostUsers", "hostname", "imagePullSecrets", "initContainers",
+    "nodeName", "nodeSelector", "os", "overhead", "preemptionPolicy", "priority", "priorityClassName",
+    "readinessGates", "resourceClaims", "runtimeClassName", "schedulerName", "schedulingGates", "securityContext",
+    "serviceAccountName", "setHostnameAsFQDN", "subdomain", "tolerations", "topologySpreadConstraints", "volumes",
+))
+CONTAINER = frozenset((
+    "env", "envFrom", "ports", "resizePolicy", "resources", "securityContext",
+    "terminationMessagePolicy", "volumeDevices", "volumeMounts",
+))
+CONTEXT = frozenset((
+    "allowPrivilegeEscalation", "appArmorProfile", "capabilities", "fsGroup", "fsGroupChangePolicy", "privileged",
+    "procMount", "runAsGroup", "runAsNonRoot", "runAsUser", "seLinuxChangePolicy", "seLinuxOptions",
+    "seccompProfile", "supplementalGroups", "supplementalGroupsPolicy", "sysctls",
+))
+RESOURCES = frozenset({"claims", "limits", "requests"})
+POD_LISTS = ("containers", "initContainers", "ephemeralContainers")
+# Beside pods, by the object's kind: paths with a dot that a rendering need not have. The rest of an object is ours.
+BESIDE_PODS: Mapping[str, str] = {
+    "Job": r"spec\.(?:suspend|podReplacementPolicy|managedBy)",
+    "JobSet": r"spec\.(suspend|managedBy|coordinator|startupPolicy|successPolicy)",
+    "TrainJob": r"spec\.(suspend|managedBy|labels|annotations)",
+    "PyTorchJob": r"spec\.runPolicy\.(schedulingPolicy|suspend|managedBy)",
+    "Service": r"spec\.(ipFamilies|ipFamilyPolicy|sessionAffinity|internalTrafficPolicy)",
+}
+METADATA = r"(?:.*\.)?metadata\.(?:labels|annotations)"
+SERVICE = frozenset((
+    "annotations", "attach", "blkio_config", "cap_add", "cap_drop", "cgroup", "cgroup_parent", "configs",
+    "cpu_rt_period", "cpu_rt_runtime", "cpu_shares", "cpuset", "depends_on", "devices", "device_cgroup_rules",
+    "dns", "dns_opt", "dns_search", "domainname", "environment", "expose", "external_links", "extra_hosts",
+    "group_add", "hostname", "labels", "links", "logging", "mac_address", "mem_reservation", "mem_swappiness",
+    "memswap_limit", "network_mode", "networks", "oom_kill_disable", "oom_score_adj", "pid", "pids_limit",
+    "platform", "ports", "privileged", "runtime", "secrets", "security_opt", "storage_opt", "sysctls", "tmpfs",
+    "ulimits", "userns_mode", "uts", "volumes",
+))
+TOP = frozenset({"services", "networks", "volumes", "secrets", "configs"})
+# What gets another container started, another program run, or a file read that nobody checks.
+NEVER_IN_SERVICES = frozenset({"provider", "extends", "env_file", "label_file", "use_api_socket"})
+
 
 
 class Refused(NamedTuple):

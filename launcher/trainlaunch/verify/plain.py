@@ -1,4 +1,7 @@
-"""A Workload as plain values, by the names that messages have for them: what two readings are compared by."""
+"""A Workload as plain values, by the names that messages have for them: what two readings are compared by.
+
+What a final text says, and what it must say, whatever its target.
+"""
 
 from __future__ import annotations
 
@@ -10,6 +13,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from trainlaunch.diagnostics import Span
 from trainlaunch.formats.workload import SIZE, GpuRequest, Known, MountPoint, Unknown, Value, Workload
+from trainlaunch.plan.launch_plan import LaunchPlan
 
 T = TypeVar("T")
 
@@ -110,3 +114,21 @@ def flat(value: object, path: str = "") -> Iterator[tuple[str, object]]:
             yield from flat(item, f"{path}.{index}")
     else:
         yield path, value
+
+
+def parse_rendering(plan: LaunchPlan, text: str, *, base: Path | None) -> dict[str, Any]:
+    """Return what `text`, a rendering for the plan's target, says, as plain values.
+
+    `base` is the folder that its relative paths are relative to; None: the job file's own.
+    """
+    folder = Path(plan.job.path).parent if base is None else base
+    return plain(_module(plan).parse_rendering(text, folder))
+
+
+def expected(plan: LaunchPlan, *, base: Path | None) -> dict[str, Any]:
+    """Return what the text of the plan's target says when it says what the plan says, as plain values."""
+    return plain(_module(plan).expected(plan, base))
+
+
+def _module(plan: LaunchPlan) -> Any:
+    return plan.target_record.module("trainlaunch.verify")

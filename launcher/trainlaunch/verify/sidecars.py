@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from trainlaunch.formats.quantities import bytes_of
-from trainlaunch.render.patched import documents_of
+from trainlaunch.render.apply_patch import documents_of
 from trainlaunch.yamltree.emitter import yaml_block
 
 _LISTS = ("containers", "initContainers")

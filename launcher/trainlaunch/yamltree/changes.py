@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple, TypeAlias
 
-from trainlaunch.yamltree.documents import Mapping, Node, Scalar, Sequence, documents
 from trainlaunch.yamltree.emitter import Quoted, yaml_inline
+from trainlaunch.yamltree.tolerant import Mapping, Node, Scalar, Sequence, documents
 
 Path: TypeAlias = tuple[str | int, ...]
 

@@ -7,11 +7,11 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from trainlaunch.diagnostics import Edit
-from trainlaunch.yamltree import places
+from trainlaunch.yamltree import layout as places
 from trainlaunch.yamltree.changes import Change, Delete, EditRefused, Insert, Set, index_of, value_of_node
-from trainlaunch.yamltree.documents import Mapping, Node, Scalar, Sequence
 from trainlaunch.yamltree.emitter import Style, block_lines, yaml_inline
-from trainlaunch.yamltree.places import Entry
+from trainlaunch.yamltree.layout import Entry
+from trainlaunch.yamltree.tolerant import Mapping, Node, Scalar, Sequence
 
 _COMMENT = re.compile(r"(?:^|(?<=\s))#[^\r\n]*")
 _BLANKS = re.compile(r"[ \t\r\n]*")
@@ -30,7 +30,7 @@ class _Slot(NamedTuple):
     floor: int
 
 
-class Draft:
+class EditDraft:
     """The edits of one change of the document `root` in `text`. What they raise is EditRefused."""
 
     def __init__(self, text: str, root: Node, style: Style) -> None:

@@ -1,23 +1,18 @@
-"""Edits of YAML that somebody wrote: one value changes, and all else stays byte for byte, comments included.
-
-A new value of several lines is written by the emitter, in the text's own indentation. What goes takes along the comment
-on its line, those that stand right above it in its own column, and those below it that are indented by more. A change
-that would reach further, as one below an anchor that an alias repeats elsewhere, is refused.
-"""
+"""Edits of a text, done at once, and edits of YAML that somebody wrote: one value changes, no other byte does."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import re
+from collections.abc import Iterable, Iterator
 from functools import cached_property
 from typing import Any
 
 from trainlaunch.diagnostics import Edit
 from trainlaunch.yamltree.changes import Change, EditRefused, shape, shape_after, shown
-from trainlaunch.yamltree.documents import Documents, Mapping, Node, Sequence, documents
-from trainlaunch.yamltree.draft import Draft
-from trainlaunch.yamltree.edits import applied
+from trainlaunch.yamltree.draft import EditDraft
 from trainlaunch.yamltree.emitter import Style
-from trainlaunch.yamltree.places import column, is_block
+from trainlaunch.yamltree.layout import column, is_block
+from trainlaunch.yamltree.tolerant import Documents, Mapping, Node, Sequence, documents
 
 _INDENTS = range(1, 9)
 
@@ -49,7 +44,7 @@ class Editor:
         Raises EditRefused where one can't be, as with a tag.
         """
         editor = self
-        while edit := Draft(editor.text, editor._read.nodes[document], editor._style()).first_expansion():
+        while edit := EditDraft(editor.text, editor._read.nodes[document], editor._style()).first_expansion():
             editor = editor._proved((edit,), editor._shapes, "an alias")
         return editor
 
@@ -59,11 +54,11 @@ class Editor:
             raise EditRefused(f"there is no document {document}")
         wanted = list(self._shapes)
         wanted[document] = shape_after(nodes[document], change)
-        edits = tuple(Draft(self.text, nodes[document], self._style()).edits(change))
+        edits = tuple(EditDraft(self.text, nodes[document], self._style()).edits(change))
         return edits, self._proved(edits, wanted, shown(change.path))
 
     def _proved(self, edits: tuple[Edit, ...], wanted: list[Any], what: str) -> Editor:
-        made = Editor(applied(self.text, edits), self._file)
+        made = Editor(apply_edits(self.text, edits), self._file)
         if made._shapes != wanted:
             raise EditRefused(f"no edit changes {what} alone: an alias or the layout joins it with more")
         return made
@@ -95,3 +90,27 @@ def _below_keys(node: Node) -> Iterator[tuple[Node, Node]]:
             if isinstance(node, Mapping) and is_block(value):
                 yield node, value
             yield from _below_keys(value)
+
+
+class Overlapping(Exception):
+    """Two edits change the same place, so that one of them would be lost; the edits are its arguments."""
+
+
+def apply_edits(text: str, edits: Iterable[Edit]) -> str:
+    """Return `text` with all edits done, each span being a place of `text` as it was.
+
+    Edits at one empty span are all done, in the order given. Raises Overlapping, and then nothing is done.
+    """
+    starts = [0, *(match.end() for match in re.finditer("\n", text))]
+    placed = [
+        (starts[span.line - 1] + span.column - 1, starts[span.end_line - 1] + span.end_column - 1, edit)
+        for edit in edits
+        for span in (edit.span,)
+    ]
+    done, at, last = [], 0, None
+    for start, end, edit in sorted(placed, key=lambda each: each[:2]):
+        if start < at and last is not None:
+            raise Overlapping(last, edit)
+        done += [text[at:start], edit.text]
+        at, last = end, edit
+    return "".join((*done, text[at:]))

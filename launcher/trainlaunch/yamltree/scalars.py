@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
-from trainlaunch.yamltree.documents import Scalar
+from trainlaunch.yamltree.tolerant import Mapping, Node, Scalar, Sequence, documents
 
 Value: TypeAlias = str | int | float | bool | None
 
@@ -24,8 +24,8 @@ _WORDS_11: dict[str, Value] = {
 }
 _INT = re.compile(r"([-+]?)(?:0[xX]([0-9a-fA-F]+)|0[bB]([01]+)|0[oO]?([0-7]+)|(0|[1-9][0-9]*))")
 _FLOAT = re.compile(r"[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?")
-_MOST = 2**64  # go-yaml takes what is no uint64 for a float
-_LONGEST_NUMBER = 400
+_MAX_INTEGER = 2**64  # go-yaml takes what is no uint64 for a float
+_MAX_NUMBER_LENGTH = 400
 
 
 def value_of(scalar: Scalar, *, yaml11: bool = False) -> Value:
@@ -50,7 +50,7 @@ def plain_value(text: str, *, yaml11: bool = False) -> Value:
         return _WORDS[text]
     if yaml11 and text in _WORDS_11:
         return _WORDS_11[text]
-    if text[0] in "+-.0123456789" and len(text) <= _LONGEST_NUMBER:
+    if text[0] in "+-.0123456789" and len(text) <= _MAX_NUMBER_LENGTH:
         number = _number(text if text[0] == "." else text.replace("_", ""))
         return text if number is None else number
     return text
@@ -62,9 +62,30 @@ def _number(text: str) -> int | float | None:
         sign, *digits = match.groups()
         number = next(int(each, base) for each, base in zip(digits, (16, 2, 8, 10), strict=True) if each is not None)
         number = -number if sign == "-" else number
-        if -_MOST // 2 <= number < _MOST:
+        if -_MAX_INTEGER // 2 <= number < _MAX_INTEGER:
             return number
     if not _FLOAT.fullmatch(text):
         return None
     value = float(text)
     return None if value in (float("inf"), float("-inf")) else value
+
+
+def only_document(text: str) -> dict[str, Any]:
+    """Return the document's values. Raises ValueError where it is broken, has odd parts, or is not alone."""
+    found = documents(text, "")
+    if found.broken is not None or found.odd or len(found.nodes) != 1:
+        raise ValueError(found.broken.message if found.broken else "it is not one document that all read alike")
+    values = _values(found.nodes[0])
+    if not isinstance(values, dict):
+        raise ValueError("it is not a mapping")  # noqa: TRY004  a text, not an argument
+    return values
+
+
+def _values(node: Node) -> Any:
+    if node.tag is not None:
+        raise ValueError(f"the tag {node.tag}")
+    if isinstance(node, Mapping):
+        if len(node.pairs) != len(node.items):
+            raise ValueError("a key stands twice, or merges another mapping")
+        return {key: _values(each) for key, each in node.items.items()}
+    return [_values(each) for each in node.items] if isinstance(node, Sequence) else value_of(node)

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from trainlaunch.diagnostics import Diagnostic, Report, Span
-from trainlaunch.repository.reading import open_given, open_regular
+from trainlaunch.repository.regular_files import open_given, open_regular
 from trainlaunch.units import KIB, MIB
 
 MAX_BYTES = MIB

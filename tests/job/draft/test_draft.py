@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 from trainlaunch.errors import UsageError
-from trainlaunch.init import Asked, draft, read_script
+from trainlaunch.init import DraftOptions, draft, read_script
 from trainlaunch.job.spec import JobSpec
 from trainlaunch.policy import read_job
 from trainlaunch.rules import plan_job
@@ -26,7 +26,7 @@ OURS = sorted(path for folder in ("examples", "bench", "launcher", "tests") for 
 def drafted(path: Path, **flags: str) -> str:
     """Return the draft for a script, as `init` makes it in the script's folder."""
     name = (path.parent if path.stem == "main" else path).stem.replace("_", "-").strip("-")
-    return draft(Asked(name=name, program=path.name, **flags), read_script(path))
+    return draft(DraftOptions(name=name, program=path.name, **flags), read_script(path))
 
 
 def job_of(text: str, folder: Path, target: str | None = None) -> JobSpec:
@@ -65,7 +65,7 @@ def test_python_files_of_this_repository_get_drafts_that_plan(tmp_path: Path) ->
     """Whatever a file holds, its draft is a right job file; one of twelve is tried."""
     assert len(OURS) > 100
     for path in OURS[::12]:  # each of them with the modules that it imports
-        job_of(draft(Asked(name="any", program=path.name), read_script(path)), tmp_path)
+        job_of(draft(DraftOptions(name="any", program=path.name), read_script(path)), tmp_path)
 
 
 @pytest.mark.parametrize("path", DRAFTED, ids=lambda path: path.relative_to(SCRIPTS).as_posix())
@@ -86,7 +86,7 @@ def test_a_draft_plans_on_kubernetes_once_its_comments_are_fields(tmp_path: Path
 
 def test_a_draft_without_a_script_plans_once_its_comments_are_fields(tmp_path: Path) -> None:
     """A block that is all comments is right when each line loses its first #."""
-    text = draft(Asked(name="any")).partition("# A node of Kubernetes")[0]
+    text = draft(DraftOptions(name="any")).partition("# A node of Kubernetes")[0]
     head, block = text.split("# data_loader:\n")
     job = job_of(f"{head}data_loader:\n{re.sub('(?m)^#', '', block)}", tmp_path)
     assert [(each.batch_size, each.sized) for each in job.data_loader.loaders] == [(32, True)]

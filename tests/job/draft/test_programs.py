@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from trainlaunch.errors import UsageError
-from trainlaunch.init import Asked, draft, read_script
+from trainlaunch.init import DraftOptions, draft, read_script
 
 LOADER = "from torch.utils.data import DataLoader\n"
 
@@ -17,7 +17,7 @@ def drafted(folder: Path, files: dict[str, str], script: str = "train.py", **ask
         path = folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text)
-    return draft(Asked(name="digits", program=script, **asked), read_script(folder / script))  # type: ignore[arg-type]
+    return draft(DraftOptions(name="digits", program=script, **asked), read_script(folder / script))  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(

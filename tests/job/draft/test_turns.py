@@ -7,7 +7,7 @@ import textwrap
 from pathlib import Path
 
 import pytest
-from trainlaunch.init import Asked, draft, read_script
+from trainlaunch.init import DraftOptions, draft, read_script
 from trainlaunch.policy import read_job
 
 from tests.conftest import ROOT
@@ -25,7 +25,7 @@ def drafted(folder: Path, text: str, **modules: str) -> str:
     """Return the draft of a script, with modules beside it."""
     for name, body in {"train": text, **modules}.items():
         (folder / f"{name}.py").write_text(textwrap.dedent(body))
-    return draft(Asked(name="digits", program="train.py"), read_script(folder / "train.py"))
+    return draft(DraftOptions(name="digits", program="train.py"), read_script(folder / "train.py"))
 
 
 IN_TURN = {
@@ -198,7 +198,7 @@ def test_the_quickstarts_loaders_are_in_turn(tmp_path: Path) -> None:
     """It trains by a loop in an epoch and tests by a sum; the job file has the field."""
     shutil.copy(ROOT / "examples/quickstart/train.py", tmp_path)
     path = tmp_path / "job.yaml"
-    path.write_text(draft(Asked(name="digits", program="train.py"), read_script(tmp_path / "train.py")))
+    path.write_text(draft(DraftOptions(name="digits", program="train.py"), read_script(tmp_path / "train.py")))
     job = read_job(path)
     assert (job.data_loader.loaders_run, [each.name for each in job.data_loader.loaders]) == (
         "in_turn",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from trainlaunch.diagnostics import Severity
-from trainlaunch.rules.written.scripts import CUDA_FIX, HANDLE_FIX, HANDLE_WHY
+from trainlaunch.rules.sources.scripts import CUDA_FIX, HANDLE_FIX, HANDLE_WHY
 
 from tests.measure.findings.saying import saying
 

@@ -15,7 +15,7 @@ from trainlaunch.errors import UsageError
 from trainlaunch.job.spec import JobSpec
 from trainlaunch.kinds import KINDS
 from trainlaunch.plan.launch_plan import LaunchPlan
-from trainlaunch.plan.measured import measuring_command
+from trainlaunch.plan.lock_overrides import measuring_command
 from trainlaunch.repository.root import Reach, outside
 from trainlaunch.targets import TARGETS
 from trainlaunch.units import human_size

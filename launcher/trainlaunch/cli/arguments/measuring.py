@@ -14,10 +14,10 @@ from trainlaunch.cli.arguments.target_options import add_place_arguments
 from trainlaunch.cli.output.write_files import refuse_unwritable, replace_file
 from trainlaunch.diagnostics import Report
 from trainlaunch.errors import JobFileRejected
-from trainlaunch.job.measured import Probe, Tune
+from trainlaunch.job.measured_values import Probe, Tune
 
 if TYPE_CHECKING:
-    from trainlaunch.job.building.lock import Lock
+    from trainlaunch.job.reading.lock_reader import Lock
     from trainlaunch.plan.launch_plan import LaunchPlan
 
 
@@ -48,7 +48,7 @@ def keep_probe(job_file: Path, probe: Probe) -> Path:
 
     Raises JobFileRejected for a lock that can't be read, and UsageError where it can't be written.
     """
-    from trainlaunch.committed.lock import lock_with_probe
+    from trainlaunch.committed.lock_writer import lock_with_probe
 
     lock = _lock_of(job_file)
     return _replaced(job_file, lock_with_probe(job_file, lock.text if lock else None, probe))
@@ -56,7 +56,7 @@ def keep_probe(job_file: Path, probe: Probe) -> Path:
 
 def keep_tune(job_file: Path, target: str, tune: Tune) -> Path:
     """Write what was found on one target into the part `tune`, as keep_probe does; other targets' stay."""
-    from trainlaunch.committed.lock import lock_with_tunes
+    from trainlaunch.committed.lock_writer import lock_with_tunes
 
     lock = _lock_of(job_file)
     tunes = {**(lock.tunes if lock else {}), target: tune}
@@ -65,8 +65,8 @@ def keep_tune(job_file: Path, target: str, tune: Tune) -> Path:
 
 def refuse_unwritable_lock(job_file: Path) -> None:
     """Raise what `keep_probe` and `keep_tune` would, as far as it is known before minutes of measuring."""
-    from trainlaunch.committed.lock import lock_with_tunes
-    from trainlaunch.job.building.lock import lock_path
+    from trainlaunch.committed.lock_writer import lock_with_tunes
+    from trainlaunch.job.reading.lock_reader import lock_path
 
     lock = _lock_of(job_file)
     if lock_with_tunes(job_file, lock.text if lock else None, {}) is None:
@@ -75,7 +75,7 @@ def refuse_unwritable_lock(job_file: Path) -> None:
 
 
 def _lock_of(job_file: Path) -> Lock | None:
-    from trainlaunch.job.building.lock import read_lock
+    from trainlaunch.job.reading.lock_reader import read_lock
 
     report = Report()
     lock = read_lock(job_file, report)
@@ -85,7 +85,7 @@ def _lock_of(job_file: Path) -> Lock | None:
 
 
 def _replaced(job_file: Path, text: str | None) -> Path:
-    from trainlaunch.job.building.lock import lock_path
+    from trainlaunch.job.reading.lock_reader import lock_path
 
     if text is None:
         raise _mixed(job_file)
@@ -95,6 +95,6 @@ def _replaced(job_file: Path, text: str | None) -> Path:
 
 def _mixed(job_file: Path) -> JobFileRejected:
     """Return the error for a lock of which no part can be replaced."""
-    from trainlaunch.job.building.lock import unreadable_lock
+    from trainlaunch.job.reading.lock_reader import unreadable_lock
 
     return JobFileRejected([unreadable_lock(job_file, "has parts that can't be told apart, line by line")])

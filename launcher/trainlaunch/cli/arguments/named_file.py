@@ -10,7 +10,7 @@ from typing import BinaryIO
 
 from trainlaunch.diagnostics import Diagnostic
 from trainlaunch.errors import UsageError
-from trainlaunch.repository.reading import is_of_shell, open_given
+from trainlaunch.repository.regular_files import is_of_shell, open_given
 
 STDIN = frozenset({"-", "/dev/stdin"})
 _FIX = "name a file that is there and that this user can read, or - for stdin"

@@ -54,7 +54,7 @@ def job_file(args: argparse.Namespace, *, target: str | None = None) -> NamedJob
     try:
         job = read_job(path, target=target, use_lock=False, policy=args.policy, reach=reach_of(args))
     except JobFileRejected as rejected:
-        from trainlaunch.job.name_alone import name_and_target
+        from trainlaunch.job.fallback_name import name_and_target
 
         name, stated = name_and_target(path, reach_of(args))
         if name is None:

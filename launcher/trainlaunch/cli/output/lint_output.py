@@ -14,8 +14,8 @@ from trainlaunch.diagnostics import Severity
 from trainlaunch.manuals import manuals
 
 if TYPE_CHECKING:
-    from trainlaunch.lint.judge import Linted
-    from trainlaunch.rules.written.model import TextFinding
+    from trainlaunch.lint.linter import Linted
+    from trainlaunch.rules.sources.source_text import TextFinding
 
 _LEVELS = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.INFO: "note"}
 _SARIF = "https://json.schemastore.org/sarif-2.1.0.json"

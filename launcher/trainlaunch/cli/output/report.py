@@ -8,9 +8,9 @@ from pathlib import Path
 
 from trainlaunch.cli.output.text_style import TextStyle, wrapped
 from trainlaunch.diagnostics import Diagnostic, Severity, Span
-from trainlaunch.repository.reading import is_of_shell, read_regular
+from trainlaunch.repository.regular_files import is_of_shell, read_regular
 from trainlaunch.repository.root import ITS_OWN
-from trainlaunch.visible import Visible, one_line, visible
+from trainlaunch.sanitize import SafeText, one_line, sanitize
 
 MAX_QUOTED = 8_000  # characters of a sentence: a traceback, a command to paste
 MAX_COLUMNS_SHOWN = 240  # columns of a line that an error is in
@@ -32,22 +32,22 @@ def framed(diagnostic: Diagnostic, look: TextStyle, *, text: str | None = None) 
     if diagnostic.span is not None:
         # The line of a mistake in secrets may hold the secret itself.
         secret = diagnostic.field.partition(".")[0] == "secrets"
-        lines += [visible(f"  --> {diagnostic.span}")] if secret else _excerpt(diagnostic.span, text, look.columns)
+        lines += [sanitize(f"  --> {diagnostic.span}")] if secret else _excerpt(diagnostic.span, text, look.columns)
     lines += parts({"why": diagnostic.why, "fix": diagnostic.fix}, look)
     lines += [help_line(diagnostic.code)]
-    return Visible("\n".join(lines))
+    return SafeText("\n".join(lines))
 
 
 def headline(kind: str, code: str, message: str, look: TextStyle) -> str:
     """Return the first line of a frame: what kind of thing it is, its code and its sentence."""
     head = f"{kind}[{code}]"
-    text = wrapped(f"{head}: {visible(_short(message))}", look.columns, 2)
+    text = wrapped(f"{head}: {sanitize(_short(message))}", look.columns, 2)
     return text.replace(head, f"\x1b[1;{_COLOURS[kind]}m{head}\x1b[0m", 1) if look.colour else text
 
 
 def parts(told: Mapping[str, str], look: TextStyle) -> list[str]:
     """Return the lines below the place of a frame, each with its name; what is empty has none."""
-    named = (f"   = {name}: {visible(_short(text))}" for name, text in told.items() if text)
+    named = (f"   = {name}: {sanitize(_short(text))}" for name, text in told.items() if text)
     return [wrapped(each, look.columns, 8) for each in named]
 
 
@@ -64,7 +64,10 @@ def annotation(diagnostic: Diagnostic) -> str:
         file = span.file.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
         place = f"file={file.replace(':', '%3A').replace(',', '%2C')},line={span.line},"
     text = (
-        visible(f"{diagnostic.message}; {diagnostic.fix}").replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
+        sanitize(f"{diagnostic.message}; {diagnostic.fix}")
+        .replace("%", "%25")
+        .replace("\r", "%0D")
+        .replace("\n", "%0A")
     )
     return f"::{kind} {place}title={diagnostic.code}::{text}"
 
@@ -111,7 +114,7 @@ def _short(text: str) -> str:
 
 
 def _excerpt(span: Span, whole: str | None, columns: int | None) -> list[str]:
-    lines: list[str] = [visible(f"  --> {span}")]
+    lines: list[str] = [sanitize(f"  --> {span}")]
     text = _source_line(span, whole)
     if text is None:
         return lines

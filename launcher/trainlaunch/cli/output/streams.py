@@ -13,7 +13,7 @@ from typing import NamedTuple, TextIO
 from trainlaunch.cli.output.text_style import columns_of, wrapped
 from trainlaunch.diagnostics import Diagnostic
 from trainlaunch.errors import UsageError
-from trainlaunch.visible import visible
+from trainlaunch.sanitize import sanitize
 
 
 class Streams(NamedTuple):
@@ -66,16 +66,16 @@ class Streams(NamedTuple):
 
     def row(self, text: str, indent: int = 2) -> None:
         """Write a line of the result that people read; what a terminal has no room for goes on below, indented."""
-        self.result(wrapped(visible(text), columns_of(self.out), indent) + "\n")
+        self.result(wrapped(sanitize(text), columns_of(self.out), indent) + "\n")
 
     def show(self, text: str) -> None:
         """Write a piece of the result that people read, made Visible. Raises UsageError as `result` does."""
-        self.result(visible(text))
+        self.result(sanitize(text))
 
 
 def fitted(text: str, stream: TextIO) -> str:
     """Return a line of ours as it is written to a stream: Visible, and wrapped where a terminal is narrower."""
-    shown = visible(text)
+    shown = sanitize(text)
     return wrapped(shown, columns_of(stream), 2) if shown.startswith("trainlaunch: ") else shown
 
 

@@ -12,7 +12,7 @@ from typing import BinaryIO
 
 from trainlaunch.diagnostics import Diagnostic
 from trainlaunch.errors import UsageError
-from trainlaunch.repository.reading import read_regular
+from trainlaunch.repository.regular_files import read_regular
 
 _TEMPORARY = re.compile(r"\.trainlaunch-[a-z0-9_]{8}\.tmp")
 _SOME = 8192  # bytes: more than most locks

@@ -9,14 +9,14 @@ from trainlaunch.cli.output.report import document
 from trainlaunch.cli.output.streams import Streams
 from trainlaunch.cli.output.text_style import TextStyle, style_of
 from trainlaunch.cli.runs.runs import bare_evidence, framed_diagnosis
+from trainlaunch.sanitize import shown
 from trainlaunch.units import counted, human_size
-from trainlaunch.visible import shown
 
 if TYPE_CHECKING:
     from trainlaunch.diagnose.base.container_snapshot import ContainerSnapshot, Process
     from trainlaunch.diagnose.base.diagnosis import Diagnosis, EvidenceLine
     from trainlaunch.diagnose.base.evidence import Evidence
-    from trainlaunch.plan.planned import Planned
+    from trainlaunch.plan.plan_label import Planned
     from trainlaunch.run.base.store import Live
 
 MAX_KINDS = 4

@@ -11,8 +11,8 @@ from trainlaunch.cli.output.report import headline, help_line, parts
 from trainlaunch.cli.output.streams import Streams
 from trainlaunch.cli.output.terminal import Screen
 from trainlaunch.cli.output.text_style import TextStyle, style_of
+from trainlaunch.sanitize import SafeText, sanitize, shown
 from trainlaunch.units import human_size
-from trainlaunch.visible import Visible, shown, visible
 
 if TYPE_CHECKING:
     from trainlaunch.diagnose.base.diagnosis import Diagnosis
@@ -80,9 +80,9 @@ def say_diagnoses(evidence: Evidence, streams: Streams, line: Callable[[str], No
 def framed_diagnosis(diagnosis: Diagnosis, style: TextStyle) -> str:
     """Return a diagnosis in the frame that errors have."""
     sure = "" if diagnosis.confidence == "certain" else f" ({diagnosis.confidence})"
-    told = {"saw": shown(diagnosis.saw), "fix": visible(diagnosis.fix)}
+    told = {"saw": shown(diagnosis.saw), "fix": sanitize(diagnosis.fix)}
     head = headline("cause", diagnosis.code, f"{diagnosis.sentence}{sure}", style)
-    return Visible("\n".join([head, *parts(told, style), help_line(diagnosis.code)]))
+    return SafeText("\n".join([head, *parts(told, style), help_line(diagnosis.code)]))
 
 
 def bare_evidence(evidence: Evidence) -> str:

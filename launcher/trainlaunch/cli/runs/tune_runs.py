@@ -16,8 +16,8 @@ from trainlaunch.cli.output.text_style import columns_of
 from trainlaunch.measure.measuring_fields import PREPARES
 from trainlaunch.measure.tune.record_collector import RunEnd
 from trainlaunch.measure.tune.result_table import HEAD, WIDTH, trial_line, words
+from trainlaunch.sanitize import one_line
 from trainlaunch.units import format_duration
-from trainlaunch.visible import one_line
 
 if TYPE_CHECKING:
     from types import TracebackType

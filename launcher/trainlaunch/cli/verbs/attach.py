@@ -12,7 +12,7 @@ from trainlaunch.cli.output.terminal import Screen
 from trainlaunch.cli.runs.runs import follow_run
 from trainlaunch.run.base.store import Following
 from trainlaunch.run.base.wording import not_kept
-from trainlaunch.visible import shown
+from trainlaunch.sanitize import shown
 
 if TYPE_CHECKING:
     from trainlaunch.run.base.backend import ContainerInfo

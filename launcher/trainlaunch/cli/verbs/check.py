@@ -19,7 +19,7 @@ from trainlaunch.diagnostics import Diagnostic, Severity
 from trainlaunch.errors import EXIT_FINDINGS
 
 if TYPE_CHECKING:
-    from trainlaunch.committed.compared import Checked
+    from trainlaunch.committed.comparison import Checked
 
 EXAMPLES = (
     "trainlaunch check",
@@ -56,8 +56,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace, streams: Streams) -> int:
     """Find, render again, compare; print the differences or write them."""
-    from trainlaunch.committed.check import compare_all, find_renderings, rewritten
-    from trainlaunch.committed.review import not_rendered, of_all, without_header
+    from trainlaunch.committed.check_renderings import compare_all, find_renderings, rewritten
+    from trainlaunch.committed.comparison import not_rendered, review_all, without_header
 
     counts: Counter[str] = Counter()
     reporter = _Reporter(args.output, streams)
@@ -73,7 +73,7 @@ def run(args: argparse.Namespace, streams: Streams) -> int:
             status = "fixed"
         counts[status] += 1
         reporter.take(checked, status)
-    said = [*found.unread, *of_all(everything), *filter(None, map(without_header, found.others))]
+    said = [*found.unread, *review_all(everything), *filter(None, map(without_header, found.others))]
     reporter.findings([*said, *(not_rendered(args.paths, everything, reach) if args.all_rendered else ())])
     if not counts and not reporter.said:
         reporter.findings([_nothing(args.paths)])

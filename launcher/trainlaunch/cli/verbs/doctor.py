@@ -19,7 +19,7 @@ from trainlaunch.cli.runs.doctor_output import tell
 from trainlaunch.diagnostics import Diagnostic
 from trainlaunch.errors import UsageError
 from trainlaunch.manuals import find_manual
-from trainlaunch.plan.planned import planned_of
+from trainlaunch.plan.plan_label import planned_of
 from trainlaunch.targets import DEFAULT_TARGET
 
 if TYPE_CHECKING:

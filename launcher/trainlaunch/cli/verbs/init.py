@@ -82,13 +82,13 @@ def _refuse_link(named: str, args: argparse.Namespace) -> None:
 
 def _drafted(args: argparse.Namespace) -> str:
     """Return a draft from flags, and from the script where one is named."""
-    from trainlaunch.init import Asked, draft, read_script
+    from trainlaunch.init import DraftOptions, draft, read_script
 
     target: Path | None = args.write_to
     script = Path(args.script) if args.script else None
     facts = read_script(script) if script else None
     source, program = _seen_from(target.parent if target else Path(), script) if script else (".", "train.py")
-    asked = Asked(
+    asked = DraftOptions(
         name=args.name or _name(script),
         image=args.image,
         cpus=args.cpus,
@@ -120,11 +120,11 @@ def _taken_over(args: argparse.Namespace, streams: Streams) -> str:
 
 def _bytes_of(source: str) -> bytes:
     """Return what a file holds, or what a shell opened. Raises UsageError where it can't be read."""
-    from trainlaunch.lint.judge import MOST_BYTES
+    from trainlaunch.lint.linter import MAX_BYTES
 
     try:
         with open_named(source, source) as file:
-            return read_at_most(file, MOST_BYTES + 1)
+            return read_at_most(file, MAX_BYTES + 1)
     except OSError as cause:
         raise unreadable(source, cause) from cause
 
@@ -151,7 +151,7 @@ def _plan(text: str, *, policy: Path | None = None, lying_at: Path | None = None
     It is planned under `policy`, or the policies of a job file at `lying_at`; under none where both are None.
     """
     from trainlaunch import policy as policies
-    from trainlaunch.job.read import read_job
+    from trainlaunch.job.reading.job_reader import read_job
     from trainlaunch.rules import plan_job
 
     with tempfile.TemporaryDirectory() as folder:

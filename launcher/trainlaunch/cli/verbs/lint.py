@@ -16,13 +16,13 @@ from trainlaunch.cli.output.streams import Streams
 from trainlaunch.cli.output.write_files import replace_file
 from trainlaunch.diagnostics import Diagnostic, Severity
 from trainlaunch.errors import EXIT_FINDINGS, UsageError
-from trainlaunch.repository.reading import read_regular
+from trainlaunch.repository.regular_files import read_regular
 
 if TYPE_CHECKING:
     from trainlaunch.job.ceilings import Policy
-    from trainlaunch.lint.judge import Linted
+    from trainlaunch.lint.linter import Linted
     from trainlaunch.repository.root import Reach
-    from trainlaunch.rules.written.model import TextFinding
+    from trainlaunch.rules.sources.source_text import TextFinding
 
 EXAMPLES = (
     "trainlaunch lint",
@@ -40,7 +40,7 @@ _GROUPS = {"defects": ("defects",), "practice": ("practice",), "all": ("defects"
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add this verb's arguments."""
-    from trainlaunch.lint.kinds import KINDS
+    from trainlaunch.lint.file_kinds import KINDS
 
     parser.add_argument(
         "paths",
@@ -78,7 +78,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace, streams: Streams) -> int:
     """Look into each file, report, and fix where that is asked for."""
-    from trainlaunch.lint.judge import fixed
+    from trainlaunch.lint.linter import fixed
 
     groups = _GROUPS[args.select]
     known = _baseline(args.baseline)
@@ -98,12 +98,12 @@ def run(args: argparse.Namespace, streams: Streams) -> int:
 
 def _linted(args: argparse.Namespace, groups: tuple[str, ...], reach: Reach) -> Iterator[Linted]:
     from trainlaunch.lint.files import files_of
-    from trainlaunch.lint.judge import MOST_BYTES, lint_bytes, lint_file, unopened
+    from trainlaunch.lint.linter import MAX_BYTES, lint_bytes, lint_file, unopened
 
     handed = dict.fromkeys(str(each) for each in args.paths if is_handed(str(each)))
     for name in handed:
         with open_named(name, name) as file:
-            yield lint_bytes(file.read(MOST_BYTES + 1), "-", args.kind, groups, _policy(Path(), args.policy, reach))
+            yield lint_bytes(file.read(MAX_BYTES + 1), "-", args.kind, groups, _policy(Path(), args.policy, reach))
     named = [each for each in args.paths if str(each) not in handed]
     for path in named:
         if not path.exists():
@@ -123,7 +123,7 @@ def _linted(args: argparse.Namespace, groups: tuple[str, ...], reach: Reach) -> 
 @functools.lru_cache
 def _policy(folder: Path, asked: Path | None, reach: Reach) -> Policy | None:
     """Return what the policies in force ask of the texts of a folder. Raises JobFileRejected where one is wrong."""
-    from trainlaunch.policy.read import policies_in
+    from trainlaunch.policy import policies_in
 
     return policies_in(folder, policy=asked, reach=reach)
 
@@ -135,7 +135,7 @@ def _absent(path: Path) -> Diagnostic:
 def _baseline(path: Path | None) -> Counter[str]:
     if path is None:
         return Counter()
-    from trainlaunch.lint.baseline import read_baseline
+    from trainlaunch.lint.linter import read_baseline
 
     try:
         return read_baseline(read_regular(path, _MAX_BASELINE_BYTES).decode())
@@ -147,7 +147,7 @@ def _baseline(path: Path | None) -> Counter[str]:
 def _new(linted: Linted, known: Counter[str]) -> Iterator[TextFinding]:
     if not known:
         return iter(linted.findings)
-    from trainlaunch.lint.baseline import new_findings
+    from trainlaunch.lint.linter import new_findings
 
     return new_findings(linted, known)
 
@@ -177,7 +177,7 @@ def _diff(linted: Linted, after: Linted) -> str:
 
 
 def _write_baseline(path: Path, results: Iterable[Linted], streams: Streams) -> None:
-    from trainlaunch.lint.baseline import baseline_text
+    from trainlaunch.lint.linter import baseline_text
 
     replace_file(path, baseline_text(results))
     streams.say(f"wrote {path}")

@@ -19,7 +19,7 @@ from trainlaunch.diagnostics import Diagnostic
 from trainlaunch.errors import EXIT_FINDINGS, UsageError
 
 if TYPE_CHECKING:
-    from trainlaunch.committed.lock import ImageFacts
+    from trainlaunch.committed.lock_writer import ImageFacts
 
 EXAMPLES = (
     "trainlaunch lock job.yaml            # writes job.lock.yaml",
@@ -42,7 +42,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace, streams: Streams) -> int:
     """Ask the engine for all jobs, then write each one's lock or compare it."""
-    from trainlaunch.job.building.lock import lock_elsewhere
+    from trainlaunch.job.reading.lock_reader import lock_elsewhere
     from trainlaunch.policy import stated_images
     from trainlaunch.run.docker.client import Engine, find_endpoint
     from trainlaunch.run.docker.image import facts_of
@@ -60,7 +60,7 @@ def run(args: argparse.Namespace, streams: Streams) -> int:
 
 def _refuse_a_shared_lock(jobs: list[Path]) -> None:
     """Raise UsageError where two job files would have the same lock, as job.yaml and job.yml have."""
-    from trainlaunch.job.building.lock import lock_path
+    from trainlaunch.job.reading.lock_reader import lock_path
 
     by_lock: dict[Path, Path] = {}
     for job in jobs:
@@ -71,8 +71,8 @@ def _refuse_a_shared_lock(jobs: list[Path]) -> None:
 
 def _locked(job: Path, facts: Mapping[str, ImageFacts], streams: Streams, *, check: bool) -> int:
     """Write or compare the lock of one job; its parts that others wrote stay as they are."""
-    from trainlaunch.committed.lock import lock_text
-    from trainlaunch.job.building.lock import lock_path, part_texts
+    from trainlaunch.committed.lock_writer import lock_text
+    from trainlaunch.job.reading.lock_reader import lock_path, part_texts
 
     path = lock_path(job)
     current = path.read_bytes() if path.is_file() else None

@@ -16,18 +16,18 @@ from trainlaunch.cli.arguments.job_arguments import (
 from trainlaunch.cli.output.report import as_json, document
 from trainlaunch.cli.output.streams import Streams
 from trainlaunch.cli.output.text_style import columns_of, wrapped
-from trainlaunch.container.shutdown import USUAL, shutdown_timeout
+from trainlaunch.container.job_variables import USUAL, shutdown_timeout
 from trainlaunch.diagnostics import Severity
-from trainlaunch.job.ceilings import Given
-from trainlaunch.job.measured import KIND
-from trainlaunch.job.names import shown
+from trainlaunch.job.ceilings import PolicyValue
+from trainlaunch.job.measured_values import KIND
 from trainlaunch.job.spec import Origin
-from trainlaunch.plan.inside import HEARTBEAT, INJECTED, WORKERS
+from trainlaunch.plan.cpu_budget import alike
+from trainlaunch.plan.instrumentation import HEARTBEAT, INJECTED, WORKERS
 from trainlaunch.plan.launch_plan import Derived, LaunchPlan, SharedMemory
-from trainlaunch.plan.measured import fresh_probe, fresh_tune
+from trainlaunch.plan.lock_overrides import fresh_probe, fresh_tune
 from trainlaunch.plan.shm_derivation import multi_epoch_derivation, need_derivation
-from trainlaunch.plan.threads import alike
 from trainlaunch.rules import check_plan
+from trainlaunch.sanitize import shorten
 from trainlaunch.units import counted, format_cpus, format_duration, format_size, human_size
 
 EXAMPLES = (
@@ -101,9 +101,9 @@ def _code_rows(plan: LaunchPlan) -> Iterator[tuple[str, str, str, str]]:
     """Yield the code that a rendering brings to a cluster."""
     for index, folder in plan.job.code.items():
         mount = plan.job.mounts[index]
-        source = shown(str(mount.source))
+        source = shorten(str(mount.source))
         whose = f"that git tracks in {source}" if folder.by_git else f"of {source}, which is in no git repository"
-        told = f"{counted(len(folder.files), 'file')} {whose}, at {shown(mount.target)}"
+        told = f"{counted(len(folder.files), 'file')} {whose}, at {shorten(mount.target)}"
         yield "code", human_size(folder.size), told, str(plan.job.origin(f"mounts.{index}.source"))
 
 
@@ -126,10 +126,10 @@ def _policy_rows(plan: LaunchPlan) -> Iterator[tuple[str, str, str, str]]:
     for each in policy.given:
         if each.field not in _SHOWN_ANYWAY:
             what = "default of the policy" if each.profile is None else f"profile {each.profile}"
-            yield each.field, shown(each.value), what, _place(plan, each)
+            yield each.field, shorten(each.value), what, _place(plan, each)
 
 
-def _place(plan: LaunchPlan, given: Given) -> str:
+def _place(plan: LaunchPlan, given: PolicyValue) -> str:
     """Return where a given value stands: its origin, or the file that added it to a list that the job states."""
     origin = plan.job.origin(given.field)
     return str(origin) if origin.kind in {"policy", "profile"} else f"{given.file} (added to {origin})"
@@ -145,11 +145,11 @@ def _locked_rows(plan: LaunchPlan) -> Iterator[tuple[str, str, str, str]]:
     if probe is None:
         return
     ran = f"; loaders ran {probe.loaders_run}" if len(probe.loaders) > 1 else ""
-    took = f"measured on {probe.target} with torch {shown(probe.torch)}{ran}"
+    took = f"measured on {probe.target} with torch {shorten(probe.torch)}{ran}"
     yield "probe", "fresh", took, str(Origin(KIND, probe.span))
     for need, spec, seen in zip(plan.shm.loaders, job.data_loader.loaders, probe.loaders, strict=True):
         if spec.storages is not None:
-            took = f"{spec.name} at {shown(seen.at)}: {counted(need.tensors, 'tensor')}, {spec.batches_held} held"
+            took = f"{spec.name} at {shorten(seen.at)}: {counted(need.tensors, 'tensor')}, {spec.batches_held} held"
             yield "batch", human_size(need.unit), took, str(job.origin(f"data_loader.loaders.{spec.name}.storages"))
 
 

@@ -35,8 +35,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace, streams: Streams) -> int:
     """Print the admission policies."""
+    from trainlaunch.policy import policies_in
     from trainlaunch.policy.admission import admission_text
-    from trainlaunch.policy.read import policies_in
 
     policy = policies_in(args.folder, policy=args.policy, reach=reach_of(args))
     streams.result(admission_text(policy, enforce=args.enforce, controllers=args.controller))

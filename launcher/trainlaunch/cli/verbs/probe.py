@@ -23,10 +23,10 @@ from trainlaunch.cli.output.streams import Streams
 from trainlaunch.cli.output.terminal import Screen
 from trainlaunch.diagnostics import Diagnostic
 from trainlaunch.errors import EXIT_FINDINGS, EXIT_INTERRUPTED, LaunchError
-from trainlaunch.plan.inside import PROBE
+from trainlaunch.plan.instrumentation import PROBE
 
 if TYPE_CHECKING:
-    from trainlaunch.job.measured import Probe
+    from trainlaunch.job.measured_values import Probe
     from trainlaunch.job.spec import JobSpec
     from trainlaunch.measure.loader_records import Measurement, Records
     from trainlaunch.measure.measuring_run import MeasuringRun

@@ -11,17 +11,17 @@ from trainlaunch.cli.output.text_style import wrapped
 from trainlaunch.cli.verbs.ps import table
 from trainlaunch.diagnostics import Diagnostic
 from trainlaunch.errors import JobFileRejected
-from trainlaunch.job.building.lock import lock_path
-from trainlaunch.job.measured import Probe
+from trainlaunch.job.measured_values import Probe
+from trainlaunch.job.reading.lock_reader import lock_path
 from trainlaunch.measure.finding import ProbeFinding
 from trainlaunch.measure.findings import diagnosed
 from trainlaunch.measure.loader_records import LoaderRecord, Measurement
 from trainlaunch.measure.probe_lock import host_findings, stated_lines, with_probe
 from trainlaunch.plan.launch_plan import LaunchPlan, SharedMemory
-from trainlaunch.plan.measured import measuring_command
+from trainlaunch.plan.lock_overrides import measuring_command
 from trainlaunch.rules import plan_job
+from trainlaunch.sanitize import one_line
 from trainlaunch.units import format_size, human_size
-from trainlaunch.visible import one_line
 
 WIDTH = 80
 _HEAD = ("loader", "workers", "batch", "tensors", "held", "fetch", "wait", "step")

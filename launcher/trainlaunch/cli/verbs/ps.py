@@ -22,8 +22,8 @@ from trainlaunch.cli.arguments.run_argument import (
 )
 from trainlaunch.cli.output.report import document
 from trainlaunch.cli.output.streams import Streams
+from trainlaunch.sanitize import one_line
 from trainlaunch.units import age
-from trainlaunch.visible import one_line
 
 if TYPE_CHECKING:
     from trainlaunch.run.base.run_query import Candidate

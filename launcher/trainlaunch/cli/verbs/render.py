@@ -22,7 +22,7 @@ from trainlaunch.diagnostics import Diagnostic
 from trainlaunch.errors import JobFileRejected, UsageError
 from trainlaunch.plan.launch_plan import LaunchPlan
 from trainlaunch.render import render
-from trainlaunch.repository.reading import open_regular
+from trainlaunch.repository.regular_files import open_regular
 from trainlaunch.targets import KUBERNETES, TARGETS, TEXTS, text_targets
 
 EXAMPLES = (
@@ -89,7 +89,7 @@ def run(args: argparse.Namespace, streams: Streams) -> int:
 
 
 def _write(args: argparse.Namespace, files: dict[str, str], streams: Streams) -> None:
-    from trainlaunch.render.kustomize import KUSTOMIZATION, is_own_kustomization, kustomization_text, resources_in
+    from trainlaunch.render.kubernetes import KUSTOMIZATION, is_own_kustomization, kustomization_text, resources_in
 
     folder: Path = args.write_to
     kept = folder / KUSTOMIZATION

@@ -12,8 +12,8 @@ from trainlaunch.cli.output.report import framed
 from trainlaunch.cli.output.streams import Streams
 from trainlaunch.cli.output.text_style import style_of
 from trainlaunch.cli.output.write_files import remove_temporaries, write_over
-from trainlaunch.committed.batch import Asked, Rendered, render_all
-from trainlaunch.committed.jobs import find_jobs
+from trainlaunch.committed.job_files import find_jobs
+from trainlaunch.committed.render_jobs import Rendered, RenderOptions, render_all
 from trainlaunch.diagnostics import Diagnostic, Severity
 from trainlaunch.errors import EXIT_FINDINGS, UsageError
 from trainlaunch.targets import text_targets
@@ -63,15 +63,15 @@ def _jobs(args: argparse.Namespace) -> list[Path]:
     return jobs
 
 
-def _asked(args: argparse.Namespace) -> Asked:
+def _asked(args: argparse.Namespace) -> RenderOptions:
     targets = text_targets() if args.target == "all" else (args.target,) if args.target else None
     sets = [*args.sets]
     sets += [f"kubernetes.namespace={args.namespace}"] * bool(args.namespace)
     sets += [f"kubernetes.kind={args.kind}"] * bool(args.kind)
-    return Asked(targets, tuple(sets), args.policy, reach_of(args), args.write_to, args.force)
+    return RenderOptions(targets, tuple(sets), args.policy, reach_of(args), args.write_to, args.force)
 
 
-def _with_progress(jobs: Sequence[Path], asked: Asked, streams: Streams) -> Iterator[tuple[Rendered, ...]]:
+def _with_progress(jobs: Sequence[Path], asked: RenderOptions, streams: Streams) -> Iterator[tuple[Rendered, ...]]:
     """Yield the texts of each job; on a terminal a line counts them and is gone at the end."""
     terminal = streams.err.isatty() and len(jobs) >= _EVERY
     for number, rendered in enumerate(render_all(jobs, asked), start=1):

@@ -21,8 +21,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace, streams: Streams) -> int:
     """Print the schema."""
-    from trainlaunch.job.schema import json_schema
-    from trainlaunch.policy.reference import policy_schema
+    from trainlaunch.job.fields.reference import json_schema
+    from trainlaunch.policy.policy_reference import policy_schema
 
     schema = json_schema() if args.of == "job" else policy_schema()
     streams.result(json.dumps(schema, indent=2, ensure_ascii=False) + "\n")

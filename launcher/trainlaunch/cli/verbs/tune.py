@@ -22,8 +22,8 @@ from trainlaunch.cli.output.text_style import style_of, wrapped
 from trainlaunch.cli.output.write_files import refuse_unwritable, replace_file
 from trainlaunch.diagnostics import Diagnostic
 from trainlaunch.errors import JobFileRejected, LaunchError, UsageError
-from trainlaunch.job.measured import Tune
-from trainlaunch.plan.measured import fresh_tune, input_of, states
+from trainlaunch.job.measured_values import Tune
+from trainlaunch.plan.lock_overrides import fresh_tune, input_of, states
 from trainlaunch.units import UnreadableValue, format_duration, parse_duration
 
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from trainlaunch.diagnose.base.evidence import Evidence
-from trainlaunch.plan.planned import Planned
+from trainlaunch.plan.plan_label import Planned
 from trainlaunch.targets import KUBERNETES
 from trainlaunch.units import GIB, format_size, human_size, round_up
 

@@ -29,8 +29,8 @@ def diagnose(case: Case) -> Diagnosis | None:
         return None
     if name is None:
         return _process(case, hit)
-    sentence = f"{name} ended the job, and neither its memory limit nor {evidence.where.keeper} sent it"
-    saw = _BARE.format(case.exit_code, evidence.where.keeper)
+    sentence = f"{name} ended the job, and neither its memory limit nor {evidence.where.runtime} sent it"
+    saw = _BARE.format(case.exit_code, evidence.where.runtime)
     return Diagnosis(CODE, NAME, sentence, seen(saw, hit), _look(case, name), LIKELY)
 
 

@@ -28,7 +28,7 @@ def diagnose(case: Case) -> Diagnosis | None:
         return None
     if not evidence.stopped:
         return _by_its_words(case)
-    by = evidence.stopped_by or f"someone through {evidence.where.keeper}"
+    by = evidence.stopped_by or f"someone through {evidence.where.runtime}"
     names = ", ".join(_name(each) for each in evidence.signals) or "no signal on record"
     saw = f"signals sent: {names}"
     if not evidence.where.on_this_machine:

@@ -1,16 +1,20 @@
-"""A mapping that several mappings make together: a service and what it extends, one document over another."""
+"""A mapping that several mappings make together: a service over what it extends, one document over another."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from typing import TypeAlias
 
-from trainlaunch.formats.compose.values import plain
-from trainlaunch.formats.workload import Known
-from trainlaunch.yamltree.documents import Mapping, Node, Scalar, Sequence
+from trainlaunch.formats.compose.values import literal, plain, spelled, unknown
+from trainlaunch.formats.workload import Known, Unknown
 from trainlaunch.yamltree.scalars import value_of
+from trainlaunch.yamltree.tolerant import Documents, Mapping, Node, Scalar, Sequence
+
+Files: TypeAlias = Callable[[str, str], "Documents | None"]  # a path, and the file that names it; None: it isn't read
+_MAX_EXTENDED = 50
 
 
-class Layers:
+class MappingLayers:
     """Mappings over each other, the one that wins first. A null says nothing, as Compose takes it."""
 
     def __init__(self, mappings: tuple[Mapping, ...]) -> None:
@@ -42,9 +46,9 @@ class Layers:
         """Return the value of a key that wins; None where none is said."""
         return next(iter(self.stack(name)), None)
 
-    def below(self, name: str) -> Layers:
+    def below(self, name: str) -> MappingLayers:
         """Return the mappings at a key."""
-        return Layers(tuple(each for each in self.stack(name) if isinstance(each, Mapping)))
+        return MappingLayers(tuple(each for each in self.stack(name) if isinstance(each, Mapping)))
 
     def value(self, name: str) -> object:
         """Return what the layers say of a key together as Python values: mappings merged, lists one after the other."""
@@ -87,3 +91,50 @@ def flat(value: object, path: str) -> Iterator[tuple[str, object]]:
             yield from flat(item, f"{path}.{index}")
     else:
         yield path, value
+
+
+def no_files(_path: str, _named_by: str) -> None:
+    """Read no other file."""
+
+
+def services_of(found: Documents) -> tuple[MappingLayers, MappingLayers]:
+    """Return what documents say together, a later one over an earlier one, and the services in it."""
+    document = MappingLayers(tuple(each for each in reversed(found.nodes) if isinstance(each, Mapping)))
+    return document, document.below("services")
+
+
+def extended(name: str, services: MappingLayers, files: Files) -> tuple[MappingLayers, Unknown | None]:
+    """Return a service over those that it extends, and the reference to one that is in no text that is read."""
+    mappings: list[Mapping] = []
+    seen: set[tuple[int, str]] = set()
+    read = {"": services}
+    while (id(services), name) not in seen and len(seen) < _MAX_EXTENDED:
+        seen.add((id(services), name))
+        own = services.below(name)
+        mappings += own.mappings
+        base = own.get("extends")
+        if base is None:
+            break
+        reference = MappingLayers((base,)) if isinstance(base, Mapping) else None
+        elsewhere = reference.get("file") if reference else None
+        name = _literal(reference.get("service") if reference else base)
+        found = services if elsewhere is None else _of_file(elsewhere, files, read)
+        if found is None or name not in found.names():
+            return MappingLayers(tuple(mappings)), unknown(base)
+        services = found
+    return MappingLayers(tuple(mappings)), None
+
+
+def _of_file(named: Node, files: Files, read: dict[str, MappingLayers]) -> MappingLayers | None:
+    """Return the services of a file, the same for the same file."""
+    path = _literal(named)
+    found = files(path, named.source.file) if path else None
+    if found is None or found.broken is not None:
+        return None
+    file = next((each.source.file for each in found.nodes), "")
+    return read.setdefault(file, services_of(found)[1])
+
+
+def _literal(node: Node | None) -> str:
+    """Return a scalar's text; empty for one that a variable decides, and for anything else."""
+    return (literal(spelled(node)) if isinstance(node, Scalar) else None) or ""

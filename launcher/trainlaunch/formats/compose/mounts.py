@@ -1,22 +1,51 @@
-"""Mounts of a Compose service: volumes in both forms, tmpfs, files of secrets and configs."""
+"""Mounts of a Compose service: volumes in both forms, tmpfs, files of secrets and configs; and its /dev/shm."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from trainlaunch.formats.compose.layers import Layers, flat, is_null, items_of, part_of
-from trainlaunch.formats.compose.values import known, pieces, plain, read_bool, read_size, read_string, spelled, unknown
-from trainlaunch.formats.engine_values import Tmpfs, kernel_bytes, tmpfs_of
-from trainlaunch.formats.workload import Known, MountPoint, Unknown, Value
-from trainlaunch.yamltree.documents import Mapping, Node, Scalar, Sequence
+from trainlaunch.formats.compose.layers import MappingLayers, flat, is_null, items_of, part_of
+from trainlaunch.formats.compose.values import (
+    ignored_size,
+    known,
+    literal,
+    pieces,
+    plain,
+    read_bool,
+    read_size,
+    read_string,
+    spelled,
+    unknown,
+)
+from trainlaunch.formats.engine_values import Tmpfs, is_shm, kernel_bytes, tmpfs_of
+from trainlaunch.formats.workload import (
+    ABSENT,
+    BIND,
+    CONTAINER,
+    DISK,
+    HOST,
+    NONE,
+    SIZE,
+    TMPFS,
+    UNSIZED,
+    Known,
+    MountPoint,
+    ShmSetting,
+    Unknown,
+    Value,
+    stated,
+)
 from trainlaunch.yamltree.scalars import value_of
+from trainlaunch.yamltree.tolerant import Mapping, Node, Scalar, Sequence
 
 _VARIABLE = "\ue000"  # stands for a variable while a short form is taken apart; colons of its default are its own
 _LONG = frozenset({"source", "target", "type", "read_only"})
 _MODES = frozenset({"ro", "rw"})
 
+_OWN = frozenset({"", "private", "shareable"})
 
-def read_mounts(service: Layers, document: Layers) -> tuple[MountPoint, ...]:
+
+def read_mounts(service: MappingLayers, document: MappingLayers) -> tuple[MountPoint, ...]:
     """Return the mounts: tmpfs, volumes, then files of secrets and configs; of two at one place the winner's."""
     volumes = [each for node in reversed(service.stack("volumes")) for each in _volumes(node)]
     by_target = {
@@ -33,7 +62,7 @@ def read_mounts(service: Layers, document: Layers) -> tuple[MountPoint, ...]:
 def _volumes(node: Node) -> Iterator[MountPoint]:
     for item in node.items if isinstance(node, Sequence) else ():
         if isinstance(item, Mapping):
-            yield _long(Layers((item,)))
+            yield _long(MappingLayers((item,)))
         else:
             yield _short(item) if isinstance(item, Scalar) else MountPoint("unknown", None, unknown(item))
 
@@ -95,7 +124,7 @@ def _kind(source: str) -> str:
     return "bind" if source[0] in "./~\\" or source[1:2] == ":" else "volume"
 
 
-def _long(mount: Layers) -> MountPoint:
+def _long(mount: MappingLayers) -> MountPoint:
     source, target, kind = (mount.get(each) for each in ("source", "target", "type"))
     name = read_string(kind) if kind else None
     word = name.value if isinstance(name, Known) else "unknown"
@@ -124,11 +153,11 @@ def _tmpfs_size(node: Node) -> Value[int]:
     return None if isinstance(node, Scalar) and isinstance(value_of(node), float) else read_size(node)
 
 
-def _files(service: Layers, document: Layers, key: str, folder: str) -> Iterator[MountPoint]:
+def _files(service: MappingLayers, document: MappingLayers, key: str, folder: str) -> Iterator[MountPoint]:
     """Yield the files of secrets or configs that the service takes, each from where the document says."""
     for node in reversed(service.stack(key)):
         for item in items_of(node):
-            long = Layers((item,)) if isinstance(item, Mapping) else None
+            long = MappingLayers((item,)) if isinstance(item, Mapping) else None
             named = long.get("source") if long else item
             if not isinstance(named, Scalar) or is_null(named):
                 continue
@@ -147,8 +176,61 @@ def _files(service: Layers, document: Layers, key: str, folder: str) -> Iterator
             )
 
 
-def _others(layer: Layers) -> Iterator[tuple[str, Node]]:
+def _others(layer: MappingLayers) -> Iterator[tuple[str, Node]]:
     for name in layer.names():
         node = layer.get(name)
         if node is not None and name not in ("source", "target", "file"):
             yield name, node
+
+
+def read_shm(service: MappingLayers, mounts: tuple[MountPoint, ...], document: MappingLayers) -> ShmSetting:
+    """Return what /dev/shm is. A mount there wins over the ipc mode, and both over shm_size."""
+    node = service.get("shm_size")
+    size = None if node is None else read_size(node)
+    there = [each for each in mounts if isinstance(each.target, Known) and is_shm(each.target.value)]
+    if there:
+        return _mounted(there[-1], document)._replace(declared=size)
+    ipc = _from_ipc(service, size)
+    if ipc is not None:
+        return ipc
+    if node is None:
+        return ShmSetting(ABSENT)
+    ignored = ignored_size(node)
+    return ShmSetting(SIZE, size, node.span) if ignored is None else ShmSetting(ABSENT, None, node.span, ignored)
+
+
+def _from_ipc(service: MappingLayers, size: Value[int]) -> ShmSetting | None:
+    """Return whose /dev/shm an ipc mode takes; None where it leaves the container its own."""
+    node = service.get("ipc")
+    mode = None if node is None else read_string(node)
+    if node is None or mode is None or (isinstance(mode, Known) and mode.value in _OWN):
+        return None
+    if isinstance(mode, Unknown):
+        return ShmSetting(SIZE, mode, node.span, size)
+    kind = {"host": HOST, "none": NONE}.get(mode.value, CONTAINER)
+    return ShmSetting(kind, None, node.span, size)
+
+
+def _mounted(mount: MountPoint, document: MappingLayers) -> ShmSetting:
+    place = mount.target
+    span = place.span if place is not None else None
+    if mount.type == "unknown" and place is not None:
+        return ShmSetting(SIZE, Unknown(place.text, place.span), span)
+    size, kind = mount.size, mount.type
+    if kind == "volume" and isinstance(mount.source, Known):
+        options = document.below("volumes").below(mount.source.value).below("driver_opts")
+        if options.value("type") == "tmpfs":
+            kind, size = "tmpfs", _volume_size(options.get("o"))
+    if kind != "tmpfs":
+        return ShmSetting(BIND if kind == "bind" else DISK, None, span)
+    return ShmSetting(UNSIZED, None, span) if size is None or stated(size) == 0 else ShmSetting(TMPFS, size, span)
+
+
+def _volume_size(node: Node | None) -> Value[int]:
+    """Return the size among the options of a volume that lies in memory."""
+    if not isinstance(node, Scalar):
+        return None
+    if literal(spelled(node)) is None:
+        return unknown(node)
+    text = tmpfs_of(f":{spelled(node)}").size
+    return None if text is None else option_size(node, text)

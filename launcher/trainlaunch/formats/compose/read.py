@@ -5,17 +5,20 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any, TypeVar
 
-from trainlaunch.formats.compose.command import read_argv
-from trainlaunch.formats.compose.environment import read_environment, read_labels
-from trainlaunch.formats.compose.extends import Files, extended, no_files, services_of
-from trainlaunch.formats.compose.layers import Layers, flat, items_of
-from trainlaunch.formats.compose.mounts import read_mounts
-from trainlaunch.formats.compose.process import read_health, read_seconds, read_ulimits
+from trainlaunch.formats.compose.layers import Files, MappingLayers, extended, flat, items_of, no_files, services_of
+from trainlaunch.formats.compose.mounts import read_mounts, read_shm
+from trainlaunch.formats.compose.process import (
+    read_argv,
+    read_environment,
+    read_health,
+    read_labels,
+    read_seconds,
+    read_ulimits,
+)
 from trainlaunch.formats.compose.resources import read_resources
-from trainlaunch.formats.compose.shm import read_shm
 from trainlaunch.formats.compose.values import known, plain, read_bool, read_string, spelled
-from trainlaunch.formats.workload import ABSENT, SIZE, Shm, Unknown, Value, Workload
-from trainlaunch.yamltree.documents import Documents, Mapping, Node, Scalar, documents
+from trainlaunch.formats.workload import ABSENT, SIZE, ShmSetting, Unknown, Value, Workload
+from trainlaunch.yamltree.tolerant import Documents, Mapping, Node, Scalar, documents
 
 T = TypeVar("T")
 
@@ -53,7 +56,7 @@ def read_documents(found: Documents, files: Files = no_files) -> tuple[Workload,
     return (workloads[0]._replace(rest={**workloads[0].rest, **beside}), *workloads[1:])
 
 
-def _service(name: str, key: Scalar, over: tuple[Layers, Unknown | None], document: Layers) -> Workload:
+def _service(name: str, key: Scalar, over: tuple[MappingLayers, Unknown | None], document: MappingLayers) -> Workload:
     """Return what a service starts; `over` is it over those that it extends, and what is left in another file."""
     service, elsewhere = over
     mounts = read_mounts(service, document)
@@ -80,7 +83,7 @@ def _service(name: str, key: Scalar, over: tuple[Layers, Unknown | None], docume
     return workload if elsewhere is None else _from_elsewhere(workload, elsewhere)
 
 
-def _with_the_rest(workload: Workload, service: Layers) -> Workload:
+def _with_the_rest(workload: Workload, service: MappingLayers) -> Workload:
     """Add what comes with leaves of the same keys that no field has."""
     resources, health = read_resources(service), read_health(service.below("healthcheck"))
     ulimits, other_limits = read_ulimits(service.below("ulimits"))
@@ -100,7 +103,7 @@ def _with_the_rest(workload: Workload, service: Layers) -> Workload:
     return workload._replace(rest=dict(flat(rest, "service")) | dict(_refused(workload, service)))
 
 
-def _refused(workload: Workload, service: Layers) -> Iterator[tuple[str, object]]:
+def _refused(workload: Workload, service: MappingLayers) -> Iterator[tuple[str, object]]:
     """Yield the keys whose value is unknown though no variable decides it: Compose takes no such file."""
     values: dict[str, Value[Any]] = {
         "image": workload.image,
@@ -116,7 +119,7 @@ def _refused(workload: Workload, service: Layers) -> Iterator[tuple[str, object]
             yield f"refused service.{key}", value.text
 
 
-def _read(service: Layers, key: str, read: Callable[[Node], Value[T]]) -> Value[T]:
+def _read(service: MappingLayers, key: str, read: Callable[[Node], Value[T]]) -> Value[T]:
     node = service.get(key)
     return None if node is None else read(node)
 
@@ -124,11 +127,11 @@ def _read(service: Layers, key: str, read: Callable[[Node], Value[T]]) -> Value[
 def _from_elsewhere(workload: Workload, base: Unknown) -> Workload:
     """Return a workload whose absent values may be those of another file."""
     absent: dict[str, Any] = {each: base for each in _INHERITED if getattr(workload, each) is None}
-    shm = Shm(SIZE, base, base.span) if workload.shm.kind == ABSENT else workload.shm
+    shm = ShmSetting(SIZE, base, base.span) if workload.shm.kind == ABSENT else workload.shm
     return workload._replace(**absent, shm=shm)
 
 
-def _beside(document: Layers, services: Layers, found: Documents) -> Iterator[tuple[str, object]]:
+def _beside(document: MappingLayers, services: MappingLayers, found: Documents) -> Iterator[tuple[str, object]]:
     """Yield what the text says beside its services: not the secrets and configs that they take, those are mounts."""
     for number, odd in enumerate(found.odd):
         yield f"yaml.{number}", odd.message
@@ -142,10 +145,10 @@ def _beside(document: Layers, services: Layers, found: Documents) -> Iterator[tu
             yield from flat(document.value(key), key)
 
 
-def _files_of(service: Layers) -> Iterator[tuple[str, str]]:
+def _files_of(service: MappingLayers) -> Iterator[tuple[str, str]]:
     for key in ("secrets", "configs"):
         for node in service.stack(key):
             for item in items_of(node):
-                named = Layers((item,)).get("source") if isinstance(item, Mapping) else item
+                named = MappingLayers((item,)).get("source") if isinstance(item, Mapping) else item
                 if isinstance(named, Scalar):
                     yield key, spelled(named)

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple, TypeVar
 
-from trainlaunch.formats.compose.layers import Layers, items_of
+from trainlaunch.formats.compose.layers import MappingLayers, items_of
 from trainlaunch.formats.compose.values import ignored_size, known, plain, read_cpus, read_size, read_string, unknown
 from trainlaunch.formats.workload import GpuRequest, Known, Unknown, Value, stated
-from trainlaunch.yamltree.documents import Mapping, Node, Scalar, Sequence
+from trainlaunch.yamltree.tolerant import Mapping, Node, Scalar, Sequence
 
 T = TypeVar("T")
 
@@ -16,7 +16,7 @@ _CDI_GPU = "nvidia.com/gpu="
 _COUNTED = frozenset({"count", "device_ids"})
 
 
-class Resources(NamedTuple):
+class ServiceResources(NamedTuple):
     """What a service may use; `rest` has what else its keys say, by key, and nothing of those that are read whole."""
 
     memory: Value[int]
@@ -26,7 +26,7 @@ class Resources(NamedTuple):
     rest: dict[str, object]
 
 
-def read_resources(service: Layers) -> Resources:
+def read_resources(service: MappingLayers) -> ServiceResources:
     """Return the resources. What Compose drops, and what stands beside the place that wins, is in the rest."""
     rest = {key: service.value(key) for key in ("mem_limit", "cpus", "deploy", "gpus", "runtime", "devices")}
     resources = service.below("deploy").below("resources")
@@ -41,7 +41,7 @@ def read_resources(service: Layers) -> Resources:
     if gpus is None:
         gpus = _short_form(service.get("gpus")) or _cdi(nodes) or _by_runtime(service)
     kept = {key: value for key, value in rest.items() if value is not None}
-    return Resources(memory, cpus, gpus, {"nodes": devices} if devices else {}, kept)
+    return ServiceResources(memory, cpus, gpus, {"nodes": devices} if devices else {}, kept)
 
 
 def _at(rest: dict[str, Any], part: str) -> dict[str, Any]:
@@ -52,7 +52,7 @@ def _at(rest: dict[str, Any], part: str) -> dict[str, Any]:
     return inner if isinstance(inner, dict) else {}
 
 
-def _first(read: Callable[[Node], Value[T]], *places: tuple[Layers, str, dict[str, Any]]) -> Value[T]:
+def _first(read: Callable[[Node], Value[T]], *places: tuple[MappingLayers, str, dict[str, Any]]) -> Value[T]:
     """Return the first value that is in effect, and take it out of the rest."""
     for layers, key, rest in places:
         node = layers.get(key)
@@ -95,7 +95,7 @@ def _is_gpu(said: dict[str, Any]) -> bool:
 
 
 def _request(entry: Mapping) -> Value[GpuRequest]:
-    layers = Layers((entry,))
+    layers = MappingLayers((entry,))
     count, ids = layers.get("count"), layers.get("device_ids")
     names = [read_string(each) for each in items_of(ids)]
     number = read_string(count) if count is not None else None
@@ -134,12 +134,12 @@ def _cdi(nodes: list[Node]) -> Value[GpuRequest]:
     return known(GpuRequest(all=True) if "all" in ids else GpuRequest(ids=ids), found[0][1])
 
 
-def _by_runtime(service: Layers) -> Value[GpuRequest]:
+def _by_runtime(service: MappingLayers) -> Value[GpuRequest]:
     """Return the GPUs of `runtime: nvidia`; its variable names them, and an image may set that too."""
     node = service.get("runtime")
     if node is None or stated(read_string(node)) != "nvidia":
         return None
-    from trainlaunch.formats.compose.environment import read_environment  # few services have a runtime
+    from trainlaunch.formats.compose.process import read_environment  # few services have a runtime
 
     visible = read_environment(service).env.get("NVIDIA_VISIBLE_DEVICES")
     if not isinstance(visible, Known):

@@ -9,8 +9,8 @@ from typing import TypeVar
 
 from trainlaunch.formats.engine_values import engine_bytes
 from trainlaunch.formats.workload import Known, Unknown, Value
-from trainlaunch.yamltree.documents import Mapping, Node, Scalar, Sequence
 from trainlaunch.yamltree.scalars import value_of
+from trainlaunch.yamltree.tolerant import Mapping, Node, Scalar, Sequence
 
 T = TypeVar("T")
 

@@ -10,9 +10,8 @@ from typing import Any
 
 from trainlaunch.formats.docker import table
 from trainlaunch.formats.docker.line import Line
-from trainlaunch.formats.docker.mounts import mount_fields
 from trainlaunch.formats.docker.table import FLAGS
-from trainlaunch.formats.docker.values import cpu_thousandths, gpu_request, ulimit
+from trainlaunch.formats.docker.values import cpu_thousandths, gpu_request, mount_fields, ulimit
 from trainlaunch.formats.engine_values import engine_bytes, engine_seconds
 
 _PORT = re.compile(r"(?:(?:([0-9.]+):)?([0-9]*):)?([0-9]+)(?:/(tcp|udp|sctp))?")
@@ -51,8 +50,8 @@ def add_flags(
     request = _Request(body, folder, variable)
     for name, value in flags:
         flag = FLAGS[name]
-        if flag.into:
-            request.add(flag.form, flag.into, value)
+        if flag.api_path:
+            request.add(flag.form, flag.api_path, value)
     host = body["HostConfig"]
     for key in {"CapAdd", "CapDrop"} & host.keys():
         host[key] = sorted(map(_capability, host[key]))  # as the command line sends them
@@ -64,13 +63,13 @@ class _Request:
     def __init__(self, body: Body, folder: Path, variable: Variable) -> None:
         self.body, self.folder, self.variable = body, folder, variable
 
-    def add(self, form: str, into: str, value: str | None) -> None:
+    def add(self, form: str, api_path: str, value: str | None) -> None:
         """Put in one flag; raises ValueError."""
         if form in _ONE:
-            self._put(into, _ONE[form](value))
+            self._put(api_path, _ONE[form](value))
         elif form in _MANY:
-            *_, key = into.split(".")
-            self._above(into).setdefault(key, []).append(_MANY[form](value or ""))
+            *_, key = api_path.split(".")
+            self._above(api_path).setdefault(key, []).append(_MANY[form](value or ""))
         else:
             {
                 table.MAP: self._map,
@@ -81,67 +80,67 @@ class _Request:
                 table.TMPFS: self._tmpfs,
                 table.VOLUME: self._volume,
                 table.MOUNT: self._mount,
-            }[form](into, value or "")
+            }[form](api_path, value or "")
 
-    def _above(self, into: str) -> dict[str, Any]:
+    def _above(self, api_path: str) -> dict[str, Any]:
         inside = self.body
-        for key in into.split(".")[:-1]:
+        for key in api_path.split(".")[:-1]:
             inside = inside.setdefault(key, {})
         return inside
 
-    def _put(self, into: str, value: Any) -> None:
-        self._above(into)[into.rpartition(".")[2]] = value
+    def _put(self, api_path: str, value: Any) -> None:
+        self._above(api_path)[api_path.rpartition(".")[2]] = value
 
-    def _item(self, into: str, key: str, value: Any) -> None:
-        self._above(into).setdefault(into.rpartition(".")[2], {})[key] = value
+    def _item(self, api_path: str, key: str, value: Any) -> None:
+        self._above(api_path).setdefault(api_path.rpartition(".")[2], {})[key] = value
 
-    def _append(self, into: str, value: Any) -> None:
-        self._above(into).setdefault(into.rpartition(".")[2], []).append(value)
+    def _append(self, api_path: str, value: Any) -> None:
+        self._above(api_path).setdefault(api_path.rpartition(".")[2], []).append(value)
 
-    def _map(self, into: str, value: str) -> None:
+    def _map(self, api_path: str, value: str) -> None:
         key, _, text = value.partition("=")
-        self._item(into, key, text)
+        self._item(api_path, key, text)
 
-    def _env(self, into: str, value: str) -> None:
+    def _env(self, api_path: str, value: str) -> None:
         given = None if "=" in value else self.variable(value)
-        self._append(into, value if given is None else f"{value}={given}")
+        self._append(api_path, value if given is None else f"{value}={given}")
 
-    def _network(self, into: str, value: str) -> None:
+    def _network(self, api_path: str, value: str) -> None:
         if "=" in value or self.body["HostConfig"].get("NetworkMode", "default") != "default":
             raise ValueError("the command line connects a container to several networks, or by their options, in steps")
-        self._put(into, value)
+        self._put(api_path, value)
 
-    def _port(self, into: str, value: str) -> None:
+    def _port(self, api_path: str, value: str) -> None:
         match = _PORT.fullmatch(value)
         if not match:
             raise ValueError(f"{value} is not a single port, like 8080:80 or 127.0.0.1:8080:80/tcp")
         port = f"{match[3]}/{match[4] or 'tcp'}"
         self._item("ExposedPorts", port, {})
         binding = {"HostIp": match[1] or "", "HostPort": match[2] or ""}
-        self._above(into).setdefault("PortBindings", {}).setdefault(port, []).append(binding)
+        self._above(api_path).setdefault("PortBindings", {}).setdefault(port, []).append(binding)
 
-    def _exposed(self, into: str, value: str) -> None:
+    def _exposed(self, api_path: str, value: str) -> None:
         match = re.fullmatch(r"([0-9]+)(?:/(tcp|udp|sctp))?", value)
         if not match:
             raise ValueError(f"{value} is not a single port, like 80 or 80/udp")
-        self._item(into, f"{match[1]}/{match[2] or 'tcp'}", {})
+        self._item(api_path, f"{match[1]}/{match[2] or 'tcp'}", {})
 
-    def _tmpfs(self, into: str, value: str) -> None:
+    def _tmpfs(self, api_path: str, value: str) -> None:
         path, _, options = value.partition(":")
-        self._item(into, path, options)
+        self._item(api_path, path, options)
 
-    def _volume(self, into: str, value: str) -> None:
+    def _volume(self, api_path: str, value: str) -> None:
         if ":" in value:
-            self._append(into, value)
+            self._append(api_path, value)
         else:
             self._item("Volumes", value, {})
 
-    def _mount(self, into: str, value: str) -> None:
+    def _mount(self, api_path: str, value: str) -> None:
         made = mount_request(mount_fields(value))
         source = made.get("Source", "")
         if made["Type"] == "bind" and not source.startswith("/"):
             made["Source"] = os.path.normpath(self.folder.absolute() / source)
-        self._append(into, made)
+        self._append(api_path, made)
 
 
 def mount_request(fields: dict[str, str]) -> dict[str, Any]:

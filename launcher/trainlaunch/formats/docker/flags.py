@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from trainlaunch.diagnostics import Report, Span
 from trainlaunch.formats.docker.table import ALIASES, FLAGS, SHORT, SWITCHES
-from trainlaunch.yamltree.source import Scalar, SequenceNode
+from trainlaunch.yamltree.strict import ScalarNode, SequenceNode
 
 
 class Flag(NamedTuple):
@@ -41,7 +41,7 @@ class Flag(NamedTuple):
     @property
     def mount_fields(self) -> dict[str, str]:
         """The fields of a --mount; none for any other flag, and where docker couldn't read them."""
-        from trainlaunch.formats.docker.mounts import mount_fields  # few jobs have one
+        from trainlaunch.formats.docker.values import mount_fields  # few jobs have one
 
         try:
             return mount_fields(self.value or "") if self.name == "mount" else {}
@@ -56,7 +56,7 @@ def takes_shm(target: str) -> bool:
 
 def flags_of(node: SequenceNode, report: Report | None) -> Iterator[Flag]:
     """Yield the flags of a list of words; what is not a docker run flag is put in `report`, if there is one."""
-    words = [each for each in node.items if isinstance(each, Scalar)]
+    words = [each for each in node.items if isinstance(each, ScalarNode)]
     left = iter(enumerate(words))
     for index, word in left:
         name, value = flag_name(word.text)
@@ -87,11 +87,11 @@ def flag_name(word: str) -> tuple[str | None, str | None]:
     return None, None
 
 
-def _refuse(report: Report, word: Scalar, name: str | None) -> None:
+def _refuse(report: Report, word: ScalarNode, name: str | None) -> None:
     import difflib
 
     shown = word.text if len(word.text) <= 60 and word.text.isprintable() else ascii(word.text[:59])
-    free = sorted(each.name for each in FLAGS.values() if each.ours is None)
+    free = sorted(each.name for each in FLAGS.values() if each.job_field is None)
     close = difflib.get_close_matches(name, free, n=1, cutoff=0.7) if name else []
     parted = re.fullmatch(r"(--[a-z0-9-]+) (.+)", word.text)
     if parted:

@@ -7,8 +7,8 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
+from trainlaunch.formats.docker.shell_lexer import Operator, Word, tokens
 from trainlaunch.formats.docker.table import ALIASES, FLAGS, PODMAN_SWITCHES, PODMAN_VALUES, SHORT, SWITCHES
-from trainlaunch.formats.docker.words import Operator, Word, tokens
 
 PROGRAMS = frozenset({"docker", "podman", "nvidia-docker", "nerdctl"})
 # Programs and words of a shell behind which another command stands.
@@ -29,7 +29,7 @@ _TAGGED = re.compile(
 _DEEPEST = 4
 
 
-class Given(NamedTuple):
+class ParsedFlag(NamedTuple):
     """A flag of a line: its long name, the word that it begins in, and the characters of a word that are its value.
 
     `value` is None for a bare switch. `listed` says that the table of flags, or Podman, has it.
@@ -54,7 +54,7 @@ class Line(NamedTuple):
 
     command: tuple[str, ...]
     run: Word
-    flags: tuple[Given, ...]
+    flags: tuple[ParsedFlag, ...]
     unclear: tuple[Word, ...]
     image: Word | None
     arguments: tuple[Word, ...]
@@ -158,7 +158,7 @@ def _program(words: Sequence[Word]) -> int | None:
 
 def parsed(command: tuple[str, ...], run: Word, words: Sequence[Word], single: frozenset[str] = frozenset()) -> Line:
     """Return the line that a command makes whose words behind `run` are flags, image and arguments."""
-    flags: list[Given] = []
+    flags: list[ParsedFlag] = []
     unclear: list[Word] = []
     certain = True  # that the next word which is no flag is the image
     at = 0
@@ -194,7 +194,7 @@ def is_single(word: Word, single: frozenset[str]) -> bool:
     return name is not None and name[1] in single
 
 
-def _flag(word: Word, following: Sequence[Word], *, more: bool) -> tuple[list[Given], int]:
+def _flag(word: Word, following: Sequence[Word], *, more: bool) -> tuple[list[ParsedFlag], int]:
     """Return the flags that a word holds, and how many words behind it are values of theirs."""
     if not word.text.startswith("--"):
         return _letters(word, following)
@@ -204,32 +204,32 @@ def _flag(word: Word, following: Sequence[Word], *, more: bool) -> tuple[list[Gi
     listed = known and (name in FLAGS or name in PODMAN_SWITCHES or name in PODMAN_VALUES)
     if equals:
         first = word.text.index("=") + 1
-        return [Given(name, word, word, first, len(word.text), word.text[first:], listed)], 0
+        return [ParsedFlag(name, word, word, first, len(word.text), word.text[first:], listed)], 0
     takes = name in PODMAN_VALUES or (name in FLAGS and name not in SWITCHES)
     if not listed:  # the word behind it is its value where another one is left to be the image
         behind = following[0] if following else None
         takes = bool(behind and more and not behind.text.startswith("-") and not _TAGGED.fullmatch(behind.text))
     if takes and following:
         value = following[0]
-        return [Given(name, word, value, 0, len(value.text), value.text, listed)], 1
-    return [Given(name, word, word, 0, len(word.text), None, listed)], 0
+        return [ParsedFlag(name, word, value, 0, len(value.text), value.text, listed)], 1
+    return [ParsedFlag(name, word, word, 0, len(word.text), None, listed)], 0
 
 
-def _letters(word: Word, following: Sequence[Word]) -> tuple[list[Given], int]:
+def _letters(word: Word, following: Sequence[Word]) -> tuple[list[ParsedFlag], int]:
     """Return the flags of a bundle as `-itd`, whose last letter may take a value: `-p80:80`, `-e=A=1`."""
-    found: list[Given] = []
+    found: list[ParsedFlag] = []
     for index in range(1, len(word.text)):
         flag = SHORT.get(word.text[index])
         if flag is None or not word.part(index, index + 1)[2]:
-            return [*found, Given(word.text, word, word, 0, len(word.text), None, listed=False)], 0
+            return [*found, ParsedFlag(word.text, word, word, 0, len(word.text), None, listed=False)], 0
         first = index + 1
         if first < len(word.text) and word.text[first] == "=":
-            return [*found, Given(flag.name, word, word, first + 1, len(word.text), word.text[first + 1 :])], 0
+            return [*found, ParsedFlag(flag.name, word, word, first + 1, len(word.text), word.text[first + 1 :])], 0
         if flag.name in SWITCHES:
-            found.append(Given(flag.name, word, word, 0, len(word.text), None))
+            found.append(ParsedFlag(flag.name, word, word, 0, len(word.text), None))
         elif first < len(word.text):
-            return [*found, Given(flag.name, word, word, first, len(word.text), word.text[first:])], 0
+            return [*found, ParsedFlag(flag.name, word, word, first, len(word.text), word.text[first:])], 0
         elif following:
             value = following[0]
-            return [*found, Given(flag.name, word, value, 0, len(value.text), value.text)], 1
+            return [*found, ParsedFlag(flag.name, word, value, 0, len(value.text), value.text)], 1
     return found, 0

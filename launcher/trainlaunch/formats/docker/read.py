@@ -6,13 +6,12 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from trainlaunch.formats.docker import table
-from trainlaunch.formats.docker.given import Source
-from trainlaunch.formats.docker.line import Given, Line, run_lines
-from trainlaunch.formats.docker.placed_mounts import mounts_of, shm_of
+from trainlaunch.formats.docker.line import Line, ParsedFlag, run_lines
+from trainlaunch.formats.docker.placed_values import PlacedText, mounts_of, shm_of
 from trainlaunch.formats.docker.table import FLAGS, REPEATED
 from trainlaunch.formats.docker.values import FALSE, TRUE, cpu_thousandths, gpu_request, ulimit, whole_number
 from trainlaunch.formats.engine_values import engine_bytes, engine_seconds
-from trainlaunch.formats.workload import ABSENT, SIZE, Known, Shm, Unknown, Value, Workload
+from trainlaunch.formats.workload import ABSENT, SIZE, Known, ShmSetting, Unknown, Value, Workload
 
 _PARSERS: dict[str, Callable[[str], Any]] = {
     table.TEXT: str,
@@ -26,7 +25,7 @@ _PARSERS: dict[str, Callable[[str], Any]] = {
 # Fields that a line leaves to what can't be read of it, where nothing else states them.
 _ONE = frozenset(each.field for each in FLAGS.values() if each.field and each.form not in REPEATED) - {"health_times"}
 _NAMED = ("env", "label", "ulimit")
-Flags = Mapping[str, Sequence[Given]]
+Flags = Mapping[str, Sequence[ParsedFlag]]
 
 
 def read_docker_run(text: str, file: str) -> tuple[Workload, ...]:
@@ -36,20 +35,20 @@ def read_docker_run(text: str, file: str) -> tuple[Workload, ...]:
     docker would refuse; `--NAME twice`; `commands before` and `commands after`; and `unclear`, words of which only a
     shell could say what they are. What is stated nowhere is then Unknown, since one of those may state it.
     """
-    source = Source(text, file)
+    source = PlacedText(text, file)
     return tuple(workload_of(line, source, number) for number, line in enumerate(run_lines(text)))
 
 
-def workload_of(line: Line, source: Source, number: int = 0) -> Workload:
+def workload_of(line: Line, source: PlacedText, number: int = 0) -> Workload:
     """Return what one line starts; `number` counts the lines of a text, from 0."""
-    flags: dict[str, list[Given]] = {}
+    flags: dict[str, list[ParsedFlag]] = {}
     for each in line.flags:
         flags.setdefault(each.name, []).append(each)
     mounts = tuple(mounts_of(flags, source))
     unclear = [source.unknown(each.start, each.end) for each in line.unclear]
     shm = shm_of(flags, mounts, source, podman=any("podman" in each for each in line.command))
     if shm.kind == ABSENT and unclear:
-        shm = Shm(SIZE, unclear[0], unclear[0].span, shm.declared)
+        shm = ShmSetting(SIZE, unclear[0], unclear[0].span, shm.declared)
     fields = dict.fromkeys(_ONE, unclear[0]) if unclear else {}
     image = source.word(line.image) if line.image else unclear[0] if unclear else None
     if line.image is None and line.arguments:
@@ -76,7 +75,7 @@ def workload_of(line: Line, source: Source, number: int = 0) -> Workload:
     )
 
 
-def _single(flags: Flags, source: Source) -> dict[str, Any]:
+def _single(flags: Flags, source: PlacedText) -> dict[str, Any]:
     """Return the fields that one flag each states; of several the last holds."""
     found: dict[str, Any] = {}
     times: dict[str, Known[int] | Unknown] = {}
@@ -98,13 +97,13 @@ def _single(flags: Flags, source: Source) -> dict[str, Any]:
     return found | ({"health_times": times} if times else {})
 
 
-def _switch(given: Given, source: Source) -> Known[bool] | Unknown:
+def _switch(given: ParsedFlag, source: PlacedText) -> Known[bool] | Unknown:
     if given.value is None:
         return source.value(True, given.at.start, given.at.end)
     return source.given(given, lambda text: True if text in TRUE else False if text in FALSE else None)
 
 
-def _quota(flags: Flags, source: Source) -> Callable[[str], int | None]:
+def _quota(flags: Flags, source: PlacedText) -> Callable[[str], int | None]:
     """Return a reader of --cpu-quota, microseconds of each --cpu-period, as thousandths of a CPU."""
     given = flags.get("cpu-period")
     period = whole_number(given[-1].value or "") if given and source.is_known(given[-1]) else None if given else 100_000
@@ -116,7 +115,7 @@ def _quota(flags: Flags, source: Source) -> Callable[[str], int | None]:
     return read
 
 
-def _variables(flags: Flags, source: Source) -> tuple[dict[str, Known[str] | Unknown], dict[str, str]]:
+def _variables(flags: Flags, source: PlacedText) -> tuple[dict[str, Known[str] | Unknown], dict[str, str]]:
     """Return the variables with values, and those that are passed on from the shell, by the name of their source."""
     given = flags.get("env", ())
     passed = {
@@ -125,7 +124,7 @@ def _variables(flags: Flags, source: Source) -> tuple[dict[str, Known[str] | Unk
     return dict(_pairs([each for each in given if "=" in (each.value or "")], source)), passed
 
 
-def _pairs(given: Sequence[Given], source: Source) -> Iterator[tuple[str, Known[str] | Unknown]]:
+def _pairs(given: Sequence[ParsedFlag], source: PlacedText) -> Iterator[tuple[str, Known[str] | Unknown]]:
     for each in given:
         key, equals, _ = (each.value or "").partition("=")
         if source.is_known(each, 0, len(key)):
@@ -136,12 +135,12 @@ def _limits(flags: Flags) -> Iterator[tuple[str, int, int]]:
     return filter(None, (ulimit(each.value or "") for each in flags.get("ulimit", ())))
 
 
-def _devices(flags: Flags, source: Source) -> dict[str, str]:
+def _devices(flags: Flags, source: PlacedText) -> dict[str, str]:
     nodes = [_marked(each, source) for each in flags.get("device", ())]
     return {"nodes": " ".join(nodes)} if nodes else {}
 
 
-def _rest(line: Line, flags: Flags, source: Source, unclear: Sequence[Unknown]) -> dict[str, object]:
+def _rest(line: Line, flags: Flags, source: PlacedText, unclear: Sequence[Unknown]) -> dict[str, object]:
     rest: dict[str, object] = {"command": " ".join(line.command)}
     for name, given in flags.items():
         flag = FLAGS.get(name)
@@ -169,18 +168,18 @@ def _rest(line: Line, flags: Flags, source: Source, unclear: Sequence[Unknown]) 
     return rest
 
 
-def _is_named(given: Given, source: Source) -> bool:
+def _is_named(given: ParsedFlag, source: PlacedText) -> bool:
     """Return whether the text decides the variable, label or limit that a flag is about, and a limit's value."""
     name = (given.value or "").partition("=")[0]
     return source.is_known(given) if given.name == "ulimit" else source.is_known(given, 0, len(name))
 
 
-def _marked(given: Given, source: Source) -> str:
+def _marked(given: ParsedFlag, source: PlacedText) -> str:
     value = given.value or ""
     return value if source.is_known(given) else f"<{value}>"
 
 
-def _is_refused(given: Given, source: Source) -> bool:
+def _is_refused(given: ParsedFlag, source: PlacedText) -> bool:
     """Return whether docker itself refuses a flag, or a value that a Workload has a field for."""
     flag = FLAGS.get(given.name)
     if flag is None or given.value is None or not source.is_known(given):

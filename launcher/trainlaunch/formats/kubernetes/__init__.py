@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from trainlaunch.formats.kubernetes.objects import KubernetesObject, Path, read_object
 from trainlaunch.formats.workload import Workload
-from trainlaunch.yamltree.documents import documents
+from trainlaunch.yamltree.tolerant import documents
 
 __all__ = ["containers_of", "read_kubernetes"]
 

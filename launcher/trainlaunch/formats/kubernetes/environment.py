@@ -1,16 +1,20 @@
-"""The variables of a container, and the texts that refer to them."""
+"""The variables of a container, and the texts that refer to them, `$(NAME)` undone as the kubelet does it."""
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterator
+from collections.abc import Mapping as ReadOnly
 from typing import NamedTuple
 
-from trainlaunch.formats.kubernetes.expansion import expanded, references
 from trainlaunch.formats.kubernetes.fields import Fields, is_null, templated, text_of, unknown
 from trainlaunch.formats.workload import Known, Unknown, Value
-from trainlaunch.yamltree.documents import Mapping, Node, Sequence
+from trainlaunch.yamltree.tolerant import Mapping, Node, Sequence
+
+_DOLLAR = re.compile(r"\$(?:(\$)|\(([^)]*)(\))?)")  # a reference that nothing closes reaches to the end
 
 
-class Environment(NamedTuple):
+class ContainerEnvironment(NamedTuple):
     """Variables by name: `values` that the text states, and the `secrets` whose values come from a source of theirs.
 
     Of a variable that stands twice the last entry counts; `others` has the one before it, by `NAME twice`, and what is
@@ -42,10 +46,10 @@ class Environment(NamedTuple):
         return name in self.secrets or self.open
 
 
-def read_environment(container: Fields, *, final: bool) -> Environment:
+def read_environment(container: Fields, *, final: bool) -> ContainerEnvironment:
     """Take the variables of a container; each value is expanded with those before it."""
     bulk = container.peek("envFrom")
-    env = Environment({}, {}, {}, isinstance(bulk, Sequence) and bool(bulk.items), {})
+    env = ContainerEnvironment({}, {}, {}, isinstance(bulk, Sequence) and bool(bulk.items), {})
     listed = container.peek("env")
     if isinstance(listed, Sequence):
         container.take("env")
@@ -54,9 +58,9 @@ def read_environment(container: Fields, *, final: bool) -> Environment:
     return env
 
 
-def _read_entry(env: Environment, node: Node, index: int, *, final: bool) -> None:
+def _read_entry(env: ContainerEnvironment, node: Node, index: int, *, final: bool) -> None:
     entry = Fields(node, final=final)
-    name = entry.text("name")
+    name = entry.pop_str("name")
     if not isinstance(name, Known):
         env.others[str(index)] = node.raw
         return
@@ -69,7 +73,7 @@ def _read_entry(env: Environment, node: Node, index: int, *, final: bool) -> Non
     if source and entry.names() == ("valueFrom",):
         env.secrets[key] = source
         return
-    value = entry.text("value")
+    value = entry.pop_str("value")
     env.refused.update(
         (f"refused container.env.{key}", str(raw)) for path, raw in entry.rest("") if path == "refused value"
     )
@@ -82,7 +86,7 @@ def _read_entry(env: Environment, node: Node, index: int, *, final: bool) -> Non
         env.values[key] = _expanded(env, value)
 
 
-def _expanded(env: Environment, value: Known[str] | Unknown) -> Value[str]:
+def _expanded(env: ContainerEnvironment, value: Known[str] | Unknown) -> Value[str]:
     if isinstance(value, Unknown):
         return value
     text = env.expand(value.value)
@@ -96,14 +100,14 @@ def _source(node: Node | None, *, final: bool) -> str | None:
     fields = Fields(node, final=final)
     if "secretKeyRef" in fields:
         reference = fields.within("secretKeyRef")
-        secret, key = reference.text("name"), reference.text("key")
+        secret, key = reference.pop_str("name"), reference.pop_str("key")
         if not isinstance(secret, Known) or not isinstance(key, Known):
             return None
         # An optional one would start the container without it.
         others = "".join(f", {name} {value}" for name, value in reference.rest(""))
         return f"{secret.value}/{key.value}{others}"
     reference = fields.within("fieldRef")
-    path = reference.text("fieldPath")
+    path = reference.pop_str("fieldPath")
     return f"field {path.value}" if isinstance(path, Known) and not reference.names() else None
 
 
@@ -116,7 +120,7 @@ def refuses(node: Node | None, *, final: bool) -> bool:
     )
 
 
-def words(node: Node | None, env: Environment, *, final: bool) -> Value[tuple[str, ...]]:
+def words(node: Node | None, env: ContainerEnvironment, *, final: bool) -> Value[tuple[str, ...]]:
     """Return the words of a list of strings, expanded: Unknown where one of them is, or where it is no list."""
     if node is None or is_null(node):
         return None
@@ -133,3 +137,24 @@ def words(node: Node | None, env: Environment, *, final: bool) -> Value[tuple[st
         found.append(text)
     start, end = min(each.start for each in node.items), max(each.end for each in node.items)
     return Known(tuple(found), node.source.text[start:end], node.source.span(start, end))
+
+
+def expanded(text: str, variables: ReadOnly[str, str]) -> str:
+    """Return `text` as the kubelet passes it on: `$$` is one dollar anywhere, `$(NAME)` its value if it has one.
+
+    Values are put in as they are and not expanded again.
+    """
+    if "$" not in text:
+        return text
+
+    def read(match: re.Match[str]) -> str:
+        return variables.get(match[2], match[0]) if match[3] else match[0].replace("$$", "$")
+
+    return _DOLLAR.sub(read, text)
+
+
+def references(text: str) -> Iterator[str]:
+    """Yield the name in each `$(NAME)`, whether or not it is a variable."""
+    for match in _DOLLAR.finditer(text):
+        if match[3]:
+            yield match[2]

@@ -7,8 +7,8 @@ from typing import TypeVar
 
 from trainlaunch.formats.quantities import parse_milli_quantity, parse_quantity, quantity_text
 from trainlaunch.formats.workload import Known, Unknown, Value
-from trainlaunch.yamltree.documents import Mapping, Node, Scalar
 from trainlaunch.yamltree.scalars import value_of
+from trainlaunch.yamltree.tolerant import Mapping, Node, Scalar
 
 T = TypeVar("T")
 
@@ -61,15 +61,15 @@ class Fields:
             self._left[key] = fields
         return fields
 
-    def text(self, key: str) -> Value[str]:
+    def pop_str(self, key: str) -> Value[str]:
         """Take a string. A value of another type, which the API server refuses, is Unknown."""
         return self._judged(key, text_of(self.take(key), final=self._final))
 
-    def whole(self, key: str) -> Value[int]:
+    def pop_int(self, key: str) -> Value[int]:
         """Take an integer."""
         return self._typed(key, int)
 
-    def flag(self, key: str) -> Value[bool]:
+    def pop_bool(self, key: str) -> Value[bool]:
         """Take a truth value."""
         return self._typed(key, bool)
 

@@ -11,33 +11,30 @@ from trainlaunch.container.preflight import preflight_text
 from trainlaunch.diagnostics import Diagnostic
 from trainlaunch.errors import JobFileRejected
 from trainlaunch.formats.workload import Workload
-from trainlaunch.init.takeover import loaders, prove, rendered
-from trainlaunch.init.takeover.choose import Found, choose
-from trainlaunch.init.takeover.container import take_container
-from trainlaunch.init.takeover.draft import Draft, empty, word
-from trainlaunch.init.takeover.engine import name_volumes, take_flags, take_keys, without_unclear
-from trainlaunch.init.takeover.own_pod import take_own_pod
-from trainlaunch.init.takeover.pod import take_pod
-from trainlaunch.init.takeover.process import take_process
+from trainlaunch.init.job_text import resource, scalar
+from trainlaunch.init.takeover import loader_guesses, prove, rendered
+from trainlaunch.init.takeover.choose import ChosenContainer, choose
+from trainlaunch.init.takeover.container_fields import take_container, take_process
+from trainlaunch.init.takeover.engine_fields import name_volumes, take_flags, take_keys, without_unclear
+from trainlaunch.init.takeover.job_draft import JobDraft, empty, text_of, word
+from trainlaunch.init.takeover.pod_fields import take_own_pod, take_pod
 from trainlaunch.init.takeover.prologue import Wrapped, wrapped, wrapped_words
-from trainlaunch.init.takeover.write import text_of
-from trainlaunch.init.text import resource, scalar
 from trainlaunch.plan.launch_plan import LaunchPlan
-from trainlaunch.plan.planned import planned_of
+from trainlaunch.plan.plan_label import planned_of
 
-__all__ = ["Taken", "take_over"]
+__all__ = ["ImportedJob", "take_over"]
 
 _TARGETS = {"docker_run": "docker", "compose": "compose", "kubernetes": "kubernetes"}
 
 
-class Taken(NamedTuple):
+class ImportedJob(NamedTuple):
     """A job file's text, and a warning for each part of the other text that it doesn't hold."""
 
     text: str
     notes: tuple[Diagnostic, ...]
 
 
-def take_over(data: bytes, name: str, *, pick: str | None, folder: Path, stated: Mapping[str, str] = {}) -> Taken:
+def take_over(data: bytes, name: str, *, pick: str | None, folder: Path, stated: Mapping[str, str] = {}) -> ImportedJob:
     """Return the job file of one container of a text, the one called `pick` of several.
 
     `name` is the text's path, `-` for stdin; `folder` is where the job file will lie. `stated` are what the caller
@@ -68,10 +65,10 @@ def take_over(data: bytes, name: str, *, pick: str | None, folder: Path, stated:
         prove.planned(draft)
     else:
         _give_back(draft, own, plan)
-    return Taken(text_of(draft), tuple(draft.notes))
+    return ImportedJob(text_of(draft), tuple(draft.notes))
 
 
-def _take_foreign(draft: Draft, found: Found) -> None:
+def _take_foreign(draft: JobDraft, found: ChosenContainer) -> None:
     written = found.written
     written = written._replace(workload=without_unclear(written.workload))
     take_container(draft, written.workload)
@@ -85,7 +82,7 @@ def _take_foreign(draft: Draft, found: Found) -> None:
         take_flags(draft, written.workload)
 
 
-def _take_own(draft: Draft, found: Found, own: Workload, plan: Wrapped) -> None:
+def _take_own(draft: JobDraft, found: ChosenContainer, own: Workload, plan: Wrapped) -> None:
     """State what a rendering of ours says, in the fields that it was rendered from."""
     written = found.written
     rendered.take_rendered(draft, own, plan, found.file.text)
@@ -102,10 +99,10 @@ def _without_guards(rest: Mapping[str, object]) -> dict[str, object]:
     return {key: value for key, value in rest.items() if not key.startswith("commands ")}
 
 
-def _give_back(draft: Draft, own: Workload, plan: Wrapped) -> None:
+def _give_back(draft: JobDraft, own: Workload, plan: Wrapped) -> None:
     """State the DataLoaders whose plan says the same as the rendering; the nearest where none does."""
-    best: tuple[int, loaders.Guess] | None = None
-    for guess in loaders.guesses(plan, rendered.planned(own)):
+    best: tuple[int, loader_guesses.Guess] | None = None
+    for guess in loader_guesses.guesses(plan, rendered.planned(own)):
         tried = draft._replace(fields={**draft.fields, "data_loader": guess.data_loader, "shm_extra": guess.shm_extra})
         try:
             made = prove.plan_of(tried)
@@ -130,7 +127,7 @@ def _give_back(draft: Draft, own: Workload, plan: Wrapped) -> None:
         )
 
 
-def _leave_to_plan(draft: Draft, made: LaunchPlan) -> None:
+def _leave_to_plan(draft: JobDraft, made: LaunchPlan) -> None:
     """Leave out the size of /dev/shm where the plan gives the same."""
     tried = draft._replace(fields={key: value for key, value in draft.fields.items() if key != "shm_size"})
     try:

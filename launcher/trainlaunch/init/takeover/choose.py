@@ -8,12 +8,11 @@ from trainlaunch.diagnostics import Diagnostic, Severity, Span
 from trainlaunch.errors import JobFileRejected
 from trainlaunch.formats.workload import stated
 from trainlaunch.job.reserved import KUBERNETES_LABEL_PREFIX, LABEL_PREFIX
-from trainlaunch.lint.judge import MOST_BYTES, lint_bytes
-from trainlaunch.lint.kinds import TEMPLATE, Kind
-from trainlaunch.lint.read import Broken, read_text
+from trainlaunch.lint.file_kinds import TEMPLATE, FileKind
+from trainlaunch.lint.linter import MAX_BYTES, lint_bytes
+from trainlaunch.lint.text_reader import UnreadableText, read_text
 from trainlaunch.render.header import read_header
-from trainlaunch.rules.written.commands import is_training
-from trainlaunch.rules.written.model import (
+from trainlaunch.rules.sources.source_text import (
     DOCKERFILE,
     ECS,
     SAGEMAKER,
@@ -22,6 +21,7 @@ from trainlaunch.rules.written.model import (
     SourceContainer,
     SourceText,
 )
+from trainlaunch.rules.sources.training_commands import is_training
 from trainlaunch.targets import TEXTS
 
 _FIX = "name a text with a docker run line, a Compose service or a pod; for a script: `trainlaunch init train.py`"
@@ -42,14 +42,14 @@ REFUSED = {
 _OURS = (LABEL_PREFIX, KUBERNETES_LABEL_PREFIX)
 
 
-class Found(NamedTuple):
+class ChosenContainer(NamedTuple):
     """The container that was chosen, and the text around it."""
 
     file: SourceText
     written: SourceContainer
 
 
-def choose(data: bytes, name: str, pick: str | None) -> Found:
+def choose(data: bytes, name: str, pick: str | None) -> ChosenContainer:
     """Return the container of a text, the one called `pick` of several. Raises JobFileRejected."""
     file = _read(data, name)
     if file.kind in REFUSED:
@@ -61,25 +61,25 @@ def choose(data: bytes, name: str, pick: str | None) -> Found:
     names = _names(containers)
     if pick is None:
         if len(containers) == 1 or _are_nodes(containers):
-            return Found(file, containers[0])
+            return ChosenContainer(file, containers[0])
         return _only_training(file, containers, names, name)
     chosen = [each for each, called in zip(containers, names, strict=True) if pick in called]
     if len(chosen) == 1:
-        return Found(file, chosen[0])
+        return ChosenContainer(file, chosen[0])
     what = "several containers" if chosen else "no container"
     fix = f"write one of {', '.join(called[-1] for called in names)}"
     raise _rejected("TL382", f"{name} has {what} called {pick}", fix, None)
 
 
 def _read(data: bytes, name: str) -> SourceText:
-    if len(data) > MOST_BYTES:
+    if len(data) > MAX_BYTES:
         raise JobFileRejected(each.diagnostic for each in lint_bytes(data, name, SHELL).findings)
     text = data.decode("utf-8", errors="replace")
     _refuse_text_of_others(text, name)
     read = read_text(text, name)
-    if isinstance(read, Kind) and read.name is None and name != "-":
+    if isinstance(read, FileKind) and read.name is None and name != "-":
         read = _named(read_text(text, "-"), text, name)  # no name that tells: what it says does
-    kind = read.name if isinstance(read, Kind) else read.kind
+    kind = read.name if isinstance(read, FileKind) else read.kind
     if kind is None:
         raise _rejected("TL382", f"{name} is not a text that can be taken over", _FIX, Span(name, 1, 1, 1, 1))
     if isinstance(read, SourceText) and text.encode() == data:
@@ -104,9 +104,11 @@ def _refuse_text_of_others(text: str, name: str) -> None:
         raise _rejected("TL382", message, fix, Span(name, header.line, 1, header.line, 1))
 
 
-def _named(read: SourceText | Broken | Kind, text: str, name: str) -> SourceText | Broken | Kind:
+def _named(
+    read: SourceText | UnreadableText | FileKind, text: str, name: str
+) -> SourceText | UnreadableText | FileKind:
     """Return what was read of a nameless text, with its places in `name`."""
-    kind = read.kind if isinstance(read, (SourceText, Broken)) else read.name
+    kind = read.kind if isinstance(read, (SourceText, UnreadableText)) else read.name
     return read if kind is None or kind == TEMPLATE else read_text(text, name, kind)
 
 
@@ -137,11 +139,11 @@ def _are_nodes(containers: list[SourceContainer]) -> bool:
 
 def _only_training(
     file: SourceText, containers: list[SourceContainer], names: list[tuple[str, ...]], name: str
-) -> Found:
+) -> ChosenContainer:
     """Return the only container that trains beside others that don't, as a pod's is beside its sidecars."""
     training = [each for each in containers if any(map(is_training, each.argvs))]
     if len(training) == 1 and training[0].pod is not None and all(each.pod is training[0].pod for each in containers):
-        return Found(file, training[0])
+        return ChosenContainer(file, training[0])
     listed = ", ".join(called[-1] for called in names)
     example = next((called for each, called in zip(containers, names, strict=True) if each in training), names[0])
     fix = f"add --pick with one of them, like --pick {example[-1]}"

@@ -7,10 +7,10 @@ import posixpath
 import re
 from typing import Any
 
-from trainlaunch.formats.docker.placed_mounts import UNREAD
+from trainlaunch.formats.docker.placed_values import UNREAD
 from trainlaunch.formats.engine_values import is_shm
 from trainlaunch.formats.workload import Known, MountPoint, Unknown
-from trainlaunch.init.takeover.draft import Draft
+from trainlaunch.init.takeover.job_draft import JobDraft
 from trainlaunch.job.reserved import SECRETS_FOLDER
 
 _HERE = re.compile(r"""["']?(?:\$PWD|\$\{PWD\}|\$\(pwd\)|`pwd`|\$\{localWorkspaceFolder\}|\$CI_PROJECT_DIR)["']?""")
@@ -23,7 +23,7 @@ _HARMLESS = re.compile(
 _VARIABLE = re.compile(r"[A-Za-z_]\w*")
 
 
-def take_mounts(draft: Draft, mounts: tuple[MountPoint, ...]) -> None:
+def take_mounts(draft: JobDraft, mounts: tuple[MountPoint, ...]) -> None:
     """State mounts, and secrets for what stands where a job's secrets do; /dev/shm is shm_size's."""
     taken: list[dict[str, Any]] = []
     for mount in mounts:
@@ -39,7 +39,7 @@ def take_mounts(draft: Draft, mounts: tuple[MountPoint, ...]) -> None:
         draft.set("mounts", taken)
 
 
-def _as_secret(draft: Draft, mount: MountPoint, target: str) -> bool:
+def _as_secret(draft: JobDraft, mount: MountPoint, target: str) -> bool:
     """Return whether a mount is a secret as a file, and state it then."""
     folder, name = posixpath.split(target)
     source = mount.source
@@ -53,7 +53,7 @@ def _as_secret(draft: Draft, mount: MountPoint, target: str) -> bool:
     return True
 
 
-def _mount(draft: Draft, mount: MountPoint) -> dict[str, Any] | None:
+def _mount(draft: JobDraft, mount: MountPoint) -> dict[str, Any] | None:
     """Return a mount of a job, None for what has none."""
     if mount.type == UNREAD and isinstance(mount.source, Unknown):
         mount = mount._replace(type="bind")  # a path of the host, or a variable that holds one
@@ -92,7 +92,7 @@ def _mount(draft: Draft, mount: MountPoint) -> dict[str, Any] | None:
     return made
 
 
-def _tell_options(draft: Draft, mount: MountPoint, where: str) -> None:
+def _tell_options(draft: JobDraft, mount: MountPoint, where: str) -> None:
     """Say which of a mount's options and sizes a job's mount does not have."""
     place = mount.target.span if mount.target is not None else None
     if not all(map(_HARMLESS.fullmatch, mount.options.split(","))):
@@ -112,7 +112,7 @@ def _tell_options(draft: Draft, mount: MountPoint, where: str) -> None:
         )
 
 
-def _without(draft: Draft, mount: MountPoint, where: str) -> None:
+def _without(draft: JobDraft, mount: MountPoint, where: str) -> None:
     place = mount.target.span if mount.target is not None else None
     if mount.type == "bind":
         why = "it is a folder of the node, and which node runs the job is the cluster's business"
@@ -126,7 +126,7 @@ def _without(draft: Draft, mount: MountPoint, where: str) -> None:
     draft.note(f"the {mount.type} mount at {where}", why, fix, place)
 
 
-def _source(draft: Draft, mount: MountPoint) -> str | None:
+def _source(draft: JobDraft, mount: MountPoint) -> str | None:
     source = mount.source
     if isinstance(source, Known):
         at_home = mount.type == "bind" and source.value.startswith("~")  # the home of whoever runs it
@@ -141,7 +141,7 @@ def _source(draft: Draft, mount: MountPoint) -> str | None:
     return _path(draft, f".{rest}")
 
 
-def _path(draft: Draft, path: str) -> str:
+def _path(draft: JobDraft, path: str) -> str:
     """Return a path as the job file will name it."""
     if posixpath.isabs(path):
         return path

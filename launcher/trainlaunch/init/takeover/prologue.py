@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 from trainlaunch.formats.workload import Known, Workload
-from trainlaunch.plan.inside import PAGES, SETTING
+from trainlaunch.plan.instrumentation import PAGES, SETTING
 from trainlaunch.plan.shared_memory import PAGE
 
 _INJECTED = re.compile(rf"^export {SETTING}='([^']*)'$", re.MULTILINE)

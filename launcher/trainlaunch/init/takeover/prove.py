@@ -9,22 +9,21 @@ from typing import Any
 
 from trainlaunch.diagnostics import Diagnostic
 from trainlaunch.errors import JobFileRejected
-from trainlaunch.init.takeover.draft import Draft, example_image
-from trainlaunch.init.takeover.write import text_of
-from trainlaunch.job.read import read_job
+from trainlaunch.init.takeover.job_draft import JobDraft, example_image, text_of
+from trainlaunch.job.reading.job_reader import read_job
 from trainlaunch.plan.launch_plan import LaunchPlan
 from trainlaunch.rules import check_plan, plan_job
 
-_MOST_ROUNDS = 12
+_MAX_ROUNDS = 12
 _NEEDED = frozenset({"name", "image", "command", "script", "target"})
 
 
-def planned(draft: Draft) -> LaunchPlan:
+def planned(draft: JobDraft) -> LaunchPlan:
     """Return the plan of a draft, from which fields that nothing can be planned with are taken out and noted.
 
     Raises JobFileRejected where what is left can't be planned either.
     """
-    for _ in range(_MOST_ROUNDS):
+    for _ in range(_MAX_ROUNDS):
         try:
             return plan_of(draft)
         except JobFileRejected as rejected:
@@ -35,7 +34,7 @@ def planned(draft: Draft) -> LaunchPlan:
     raise JobFileRejected(each._replace(span=None) for each in last.diagnostics) from last
 
 
-def plan_of(draft: Draft) -> LaunchPlan:
+def plan_of(draft: JobDraft) -> LaunchPlan:
     """Return the plan of a draft, lying where its relative paths mean what they say. Raises JobFileRejected."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "job.yaml"
@@ -45,7 +44,7 @@ def plan_of(draft: Draft) -> LaunchPlan:
     return plan
 
 
-def _left_out(draft: Draft, error: Diagnostic) -> bool:
+def _left_out(draft: JobDraft, error: Diagnostic) -> bool:
     """Take the field that an error is about out of the draft; return whether there was one to take out."""
     steps = [each for each in error.field.split(".") if each]
     if steps == ["image"] and "image" not in draft.kept:

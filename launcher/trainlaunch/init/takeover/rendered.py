@@ -7,16 +7,16 @@ import re
 from pathlib import Path
 from typing import Any
 
-from trainlaunch.container.rendezvous import VARIABLE as RENDEZVOUS
-from trainlaunch.container.shutdown import VARIABLE as SHUTDOWN
-from trainlaunch.container.shutdown import seconds_for_ranks as shutdown_seconds
+from trainlaunch.container.container import VARIABLE as RENDEZVOUS
+from trainlaunch.container.job_variables import VARIABLE as SHUTDOWN
+from trainlaunch.container.job_variables import seconds_for_ranks as shutdown_seconds
 from trainlaunch.formats.workload import GpuRequest, Known, MountPoint, Value, Workload, stated
-from trainlaunch.init.takeover.container import take_container
-from trainlaunch.init.takeover.draft import Draft, flow, word
+from trainlaunch.init.takeover.container_fields import take_container
+from trainlaunch.init.takeover.job_draft import JobDraft, flow, word
 from trainlaunch.init.takeover.prologue import Wrapped, wrapped
 from trainlaunch.job.reserved import CLUSTER_HOME, KUBERNETES_LABEL_PREFIX, LABEL_PREFIX, SECRETS_FOLDER
 from trainlaunch.job.spec import secret_path
-from trainlaunch.plan.planned import LABEL, Planned, planned_from
+from trainlaunch.plan.plan_label import LABEL, Planned, planned_from
 from trainlaunch.plan.ranks import SCRIPT_ARGV, SCRIPT_NAME
 from trainlaunch.targets import TARGETS
 from trainlaunch.units import format_duration, format_size, parse_duration
@@ -50,7 +50,7 @@ def as_verified(workload: Workload, text: str, folder: Path, target: str) -> Wor
     if "tl_ranks=" not in text:
         return None
     try:
-        read: Workload = TARGETS[target].module("trainlaunch.verify").reread(text, folder)
+        read: Workload = TARGETS[target].module("trainlaunch.verify").parse_rendering(text, folder)
     except (ValueError, KeyError, IndexError):  # a text that somebody added to
         read = workload
     found = read if is_rendered(read) else workload
@@ -64,7 +64,7 @@ def _relative(source: str, text: str, folder: Path) -> str:
     return source if path == source or path in text else f"file {os.path.relpath(path, folder.absolute())}"
 
 
-def take_rendered(draft: Draft, workload: Workload, plan: Wrapped, text: str) -> None:
+def take_rendered(draft: JobDraft, workload: Workload, plan: Wrapped, text: str) -> None:
     """State what a rendering's container says; what the plan itself adds is left out."""
     take_container(draft, _bare(draft, workload, plan))
     draft.set("name", word(plan.numbers.get("name", "")) or draft.fields["name"])
@@ -101,7 +101,7 @@ def planned(workload: Workload) -> Planned:
     return planned_from(None if found is None else str(found), size=None)
 
 
-def _bare(draft: Draft, workload: Workload, plan: Wrapped) -> Workload:
+def _bare(draft: JobDraft, workload: Workload, plan: Wrapped) -> Workload:
     """Return a container without the parts that every rendering gets."""
     labels = {key: value for key, value in workload.labels.items() if key not in _OWN_LABELS}
     paths = {name: secret_path(name.removesuffix("_FILE")) for name in plan.names("paths")}
@@ -118,7 +118,7 @@ def _bare(draft: Draft, workload: Workload, plan: Wrapped) -> Workload:
     )
 
 
-def _mounts(draft: Draft, workload: Workload, plan: Wrapped) -> tuple[MountPoint, ...]:
+def _mounts(draft: JobDraft, workload: Workload, plan: Wrapped) -> tuple[MountPoint, ...]:
     """Return the job's own mounts; a text has those in memory first, and the preflight the order of all empty ones."""
     own = [
         each._replace(size=None)
@@ -161,7 +161,7 @@ def _options(words: tuple[str, ...]) -> dict[str, str]:
     return {match[1]: match[2] for word_ in words if (match := _TORCHRUN.fullmatch(word_))}
 
 
-def _take_process(draft: Draft, plan: Wrapped, text: str) -> None:
+def _take_process(draft: JobDraft, plan: Wrapped, text: str) -> None:
     argv = _without_torchrun(draft, plan)
     if argv[:3] == SCRIPT_ARGV and argv[4:] == (SCRIPT_NAME,) and _SCRIPT_START.match(argv[3]):
         draft.set("script", _SCRIPT_START.sub("", argv[3], count=1))
@@ -173,7 +173,7 @@ def _take_process(draft: Draft, plan: Wrapped, text: str) -> None:
         draft.set("ranks_per_container", plan.number("ranks"))
 
 
-def _without_torchrun(draft: Draft, plan: Wrapped) -> tuple[str, ...]:
+def _without_torchrun(draft: JobDraft, plan: Wrapped) -> tuple[str, ...]:
     """Return the job's own argv, with the block `torchrun` for what a plan puts in front of it."""
     argv = plan.argv
     if (
@@ -201,7 +201,7 @@ def _without_torchrun(draft: Draft, plan: Wrapped) -> tuple[str, ...]:
     return argv[end + 1 :]
 
 
-def _drop_variables(draft: Draft, plan: Wrapped) -> None:
+def _drop_variables(draft: JobDraft, plan: Wrapped) -> None:
     """Take out the variables that tell torchrun what the plan knows."""
     env, grace = draft.fields.get("env", {}), str(draft.fields.get("stop_grace_period", "30s"))
     if env.get(SHUTDOWN) == str(shutdown_seconds(parse_duration(grace))):
@@ -210,7 +210,7 @@ def _drop_variables(draft: Draft, plan: Wrapped) -> None:
         del env[RENDEZVOUS]
 
 
-def _take_secrets(draft: Draft, plan: Wrapped) -> None:
+def _take_secrets(draft: JobDraft, plan: Wrapped) -> None:
     """Say of each secret how the job sees it: a file that the preflight writes, a variable that it reads."""
     secrets = draft.fields.get("secrets", {})
     for name in plan.names("written"):

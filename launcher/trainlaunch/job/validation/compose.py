@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+from trainlaunch.job.validation.context import ValidationContext, cannot
 from trainlaunch.job.validation.engines import ENGINE_MOUNTS, check_engine
-from trainlaunch.job.validation.fields import Checked, cannot
 from trainlaunch.job.validation.shared import check_shared, nodes_of
 
 
-def check(job: Checked) -> None:
+def check(job: ValidationContext) -> None:
     """Report each stated field that a Compose file has no key for."""
     check_shared(job, instead=ENGINE_MOUNTS)
     if nodes_of(job) > 1:
@@ -15,7 +15,7 @@ def check(job: Checked) -> None:
     check_engine(job)
 
 
-def _check_gpus_of_nodes(job: Checked, nodes: int) -> None:
+def _check_gpus_of_nodes(job: ValidationContext, nodes: int) -> None:
     """Report GPUs that two containers of one host would share."""
     gpus = job.value("resources.gpus")
     if gpus and job.value("resources.gpu_vendor") == "amd":

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from trainlaunch.job.validation.fields import Checked, cannot
-from trainlaunch.job.validation.repository import check_text, refuse_characters
+from trainlaunch.job.validation.context import ValidationContext, cannot
+from trainlaunch.job.validation.engines import check_text, refuse_characters
 
 _VARIABLES = (
     r"\$\{(?:env|localEnv|containerEnv|localWorkspaceFolder|localWorkspaceFolderBasename|containerWorkspaceFolder"
@@ -12,7 +12,7 @@ _VARIABLES = (
 _WHY = "a devcontainer replaces it by its own value, and has no way to write it literally"
 
 
-def check(job: Checked) -> None:
+def check(job: ValidationContext) -> None:
     """Report each stated field that a devcontainer.json has no property for."""
     check_text(job)
     if job.value("healthcheck.stall_after") is not None:

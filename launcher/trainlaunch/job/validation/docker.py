@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+from trainlaunch.job.validation.context import ValidationContext
 from trainlaunch.job.validation.engines import ENGINE_MOUNTS, check_engine
-from trainlaunch.job.validation.fields import Checked
 from trainlaunch.job.validation.shared import check_one_node, check_shared
 
 
-def check(job: Checked) -> None:
+def check(job: ValidationContext) -> None:
     """Report each stated field that `docker run` has no option for, and flags of the job that undo its own."""
     check_shared(job, instead=ENGINE_MOUNTS)
     check_one_node(job)

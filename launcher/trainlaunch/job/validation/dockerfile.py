@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import re
 
-from trainlaunch.job.validation.fields import Checked, cannot
-from trainlaunch.job.validation.repository import check_text, mounts_of, refuse_characters
+from trainlaunch.job.validation.context import ValidationContext, cannot
+from trainlaunch.job.validation.engines import check_text, mounts_of, refuse_characters
 
 _LINE = "an instruction of a Dockerfile is one line"
 _COPY = "COPY takes it for a pattern or a variable"
 
 
-def check(job: Checked) -> None:
+def check(job: ValidationContext) -> None:
     """Report each stated field that neither a Dockerfile nor the line that starts its image has a word for."""
     check_text(job)
     image = job.value("image")

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from trainlaunch.job.validation.fields import Checked, cannot
-from trainlaunch.job.validation.repository import check_job_of_ci, check_text, refuse_characters
+from trainlaunch.job.validation.context import ValidationContext, cannot
+from trainlaunch.job.validation.engines import check_job_of_ci, check_text, refuse_characters
 
 _GRACE = "a cancelled job is stopped with SIGINT, 7.5 s later SIGTERM, and killed after 10 s"
 _OPTIONS = "the runner takes container.options apart by other rules than a shell where one of these stands"
@@ -11,7 +11,7 @@ _IDS = "an id begins with a letter or _"
 _VOLUMES = "an entry of container.volumes is SOURCE:TARGET:MODE"
 
 
-def check(job: Checked) -> None:
+def check(job: ValidationContext) -> None:
     """Report each stated field that a GitHub job has no key for."""
     check_text(job)
     check_job_of_ci(job, _GRACE)

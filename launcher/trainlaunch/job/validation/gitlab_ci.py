@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from trainlaunch.job.validation.fields import Checked, cannot
-from trainlaunch.job.validation.repository import check_job_of_ci, check_text, refuse_characters
+from trainlaunch.job.validation.context import ValidationContext, cannot
+from trainlaunch.job.validation.engines import check_job_of_ci, check_text, refuse_characters
 
 _GRACE = "a cancelled job's container is stopped as the runner's own settings say"
 _KEYWORDS = frozenset({
@@ -13,7 +13,7 @@ _KEYWORDS = frozenset({
 _TOML = "a volume of config.toml is SOURCE:TARGET:MODE"
 
 
-def check(job: Checked) -> None:
+def check(job: ValidationContext) -> None:
     """Report each stated field that neither a GitLab job nor its runner's config.toml has a key for."""
     check_text(job)
     check_job_of_ci(job, _GRACE)

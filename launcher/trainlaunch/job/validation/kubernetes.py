@@ -7,20 +7,20 @@ import re
 
 from trainlaunch.job.fields.kubernetes import LABEL_VALUE, QUALIFIED_NAME
 from trainlaunch.job.fields.table import default
-from trainlaunch.job.names import shown
 from trainlaunch.job.reserved import CLUSTER_HOME
 from trainlaunch.job.spec import numeric_user
-from trainlaunch.job.validation.fields import Checked, cannot
+from trainlaunch.job.validation.context import ValidationContext, cannot
 from trainlaunch.job.validation.kubernetes_objects import check_platform
 from trainlaunch.job.validation.shared import check_shared
-from trainlaunch.job.values.scalars import BAD
+from trainlaunch.job.values.scalar_reader import BAD
+from trainlaunch.sanitize import shorten
 
-LONGEST_LABEL = 63
+MAX_LABEL_LENGTH = 63
 _QUALIFIED_NAME = re.compile(QUALIFIED_NAME)
 _LABEL_VALUE = re.compile(LABEL_VALUE)
 
 
-def check(job: Checked) -> None:
+def check(job: ValidationContext) -> None:
     """Report each stated field that a pod does not support."""
     check_shared(
         job,
@@ -44,7 +44,7 @@ def check(job: Checked) -> None:
         check_operations(job)
 
 
-def _require_limits(job: Checked) -> None:
+def _require_limits(job: ValidationContext) -> None:
     for name, example in (("cpus", "4"), ("memory", "8Gi")):
         if name not in (job.value("resources") or {}):
             job.add(
@@ -56,7 +56,7 @@ def _require_limits(job: Checked) -> None:
             )
 
 
-def _check_fields(job: Checked) -> None:
+def _check_fields(job: ValidationContext) -> None:
     ulimits = job.value("ulimits")
     if ulimits:
         fix = "write them under target_overrides.docker; the preflight raises the soft nofile to the hard limit itself"
@@ -82,7 +82,7 @@ def _check_fields(job: Checked) -> None:
         )
 
 
-def _check_devices(job: Checked) -> None:
+def _check_devices(job: ValidationContext) -> None:
     gpus = job.value("resources.gpus")
     vendor = job.value("resources.gpu_vendor") or default("resources.gpu_vendor")
     name = job.value("resources.gpu_resource") or f"{vendor}.com/gpu"
@@ -97,7 +97,7 @@ def _check_devices(job: Checked) -> None:
         )
 
 
-def _check_user(job: Checked) -> None:
+def _check_user(job: ValidationContext) -> None:
     user = job.value("user")
     if job.value("kubernetes.run_as") == "assigned":
         _refuse_stated_ids(job)
@@ -107,7 +107,7 @@ def _check_user(job: Checked) -> None:
         cannot(
             job,
             "user",
-            f"named users (user {shown(user)})",
+            f"named users (user {shorten(user)})",
             fix='write its number, as in user: "1000"',
             why="the API server checks runAsNonRoot by number and can't look into the image",
         )
@@ -121,7 +121,7 @@ def _check_user(job: Checked) -> None:
         )
 
 
-def _refuse_stated_ids(job: Checked) -> None:
+def _refuse_stated_ids(job: ValidationContext) -> None:
     """Report ids beside `run_as: assigned`: the cluster's own are a range that no job file knows."""
     elsewhere = "write user under target_overrides.docker, or null under target_overrides.kubernetes"
     for field, fix in (("user", elsewhere), ("kubernetes.fs_group", "delete it")):
@@ -131,39 +131,39 @@ def _refuse_stated_ids(job: Checked) -> None:
             job.add("TL109", field, message, fix=f"{fix}, or delete kubernetes.run_as", why=why)
 
 
-def _check_groups(job: Checked) -> None:
+def _check_groups(job: ValidationContext) -> None:
     for index, group in enumerate(job.value("group_add") or ()):
         if group is not BAD and not group.isdecimal():
-            fix = f"write the number of {shown(group)}, as `getent group {shown(group)}` shows it"
-            cannot(job, f"group_add.{index}", f"named groups (group_add {shown(group)})", fix=fix)
+            fix = f"write the number of {shorten(group)}, as `getent group {shorten(group)}` shows it"
+            cannot(job, f"group_add.{index}", f"named groups (group_add {shorten(group)})", fix=fix)
 
 
-def _check_mount_points(job: Checked) -> None:
+def _check_mount_points(job: ValidationContext) -> None:
     for index, mount in enumerate(job.value("mounts") or ()):
         target = "" if mount is BAD or mount.get("target") is BAD else mount.get("target", "")
         if ":" in target or posixpath.normpath(target or "/") == CLUSTER_HOME:
-            what = f"mount point {shown(target)}"
+            what = f"mount point {shorten(target)}"
             cannot(job, f"mounts.{index}.target", what, fix="choose another target, without a colon")
 
 
-def _check_labels(job: Checked) -> None:
+def _check_labels(job: ValidationContext) -> None:
     for key, value in (job.value("labels") or {}).items():
         if value is BAD or (_QUALIFIED_NAME.fullmatch(key) and _LABEL_VALUE.fullmatch(value)):
             continue
-        too_long = f"its value has {len(value)} characters, and {LONGEST_LABEL} fit"
-        why_not = too_long if len(value) > LONGEST_LABEL else "labels have another form"
+        too_long = f"its value has {len(value)} characters, and {MAX_LABEL_LENGTH} fit"
+        why_not = too_long if len(value) > MAX_LABEL_LENGTH else "labels have another form"
         job.add(
             "TL401",
             f"labels.{key}",
-            f"kubernetes can't hold the label {shown(key)}: {why_not}",
-            why=f"a label's name and value are at most {LONGEST_LABEL} letters, digits, dots, - and _",
+            f"kubernetes can't hold the label {shorten(key)}: {why_not}",
+            why=f"a label's name and value are at most {MAX_LABEL_LENGTH} letters, digits, dots, - and _",
             fix="move it to target_overrides.kubernetes.annotations, and write the label as null there",
         )
 
 
-def _check_annotations(job: Checked, field: str) -> None:
+def _check_annotations(job: ValidationContext, field: str) -> None:
     for key in job.value(field) or {}:
         if not _QUALIFIED_NAME.fullmatch(key):
-            what = f"annotation key like {shown(key)}"
+            what = f"annotation key like {shorten(key)}"
             fix = "write at most 63 letters, digits, -, _ and ., after a domain and a slash if need be"
             cannot(job, f"{field}.{key}", what, fix=fix)

@@ -7,15 +7,15 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from trainlaunch.job.reserved import KUEUE_QUEUE_LABEL
-from trainlaunch.job.validation.fields import Checked, cannot
-from trainlaunch.job.values.scalars import BAD
+from trainlaunch.job.validation.context import ValidationContext, cannot
+from trainlaunch.job.values.scalar_reader import BAD
 from trainlaunch.kinds import DEFAULT_KIND, KINDS, Kind
 
 _WITHOUT_VALUES = ("Exists", "DoesNotExist")
 _WITH_ONE_NUMBER = ("Gt", "Lt")
 
 
-def check_platform(job: Checked) -> None:
+def check_platform(job: ValidationContext) -> None:
     """Report each contradiction within `kubernetes`, and between it and the rest of the job."""
     _check_nodes(job)
     _check_attempts(job)
@@ -28,27 +28,27 @@ def check_platform(job: Checked) -> None:
     _check_spread(job)
 
 
-def _kind(job: Checked) -> Kind:
+def _kind(job: ValidationContext) -> Kind:
     return KINDS[job.value("kubernetes.kind") or DEFAULT_KIND]
 
 
-def _check_nodes(job: Checked) -> None:
+def _check_nodes(job: ValidationContext) -> None:
     nodes, kind = job.value("torchrun.nnodes") or 1, _kind(job)
-    if nodes > 1 and kind.one_node:
+    if nodes > 1 and kind.multi_node_unsupported:
         cannot(
             job,
             "torchrun.nnodes",
             f"{kind.word} of {nodes} nodes (torchrun.nnodes {nodes}, kubernetes.kind {kind.word})",
-            why=kind.one_node,
+            why=kind.multi_node_unsupported,
             fix="set kubernetes.kind to job",
         )
 
 
-def _check_attempts(job: Checked) -> None:
+def _check_attempts(job: ValidationContext) -> None:
     attempts, nodes = job.value("restart.max_attempts") or 1, job.value("torchrun.nnodes") or 1
     kind = _kind(job)
     if attempts > 1 and kind.refuses_attempts(nodes):
-        of_nodes = "" if kind.no_attempts else f" of {nodes} nodes"
+        of_nodes = "" if kind.retry_unsupported else f" of {nodes} nodes"
         instead = "jobset, which starts all of them again" if of_nodes else "jobset" if nodes > 1 else "job"
         cannot(
             job,
@@ -59,7 +59,7 @@ def _check_attempts(job: Checked) -> None:
         )
 
 
-def _check_exit_codes(job: Checked) -> None:
+def _check_exit_codes(job: ValidationContext) -> None:
     kind = _kind(job)
     if job.value("restart.on_exit_codes") is not None and not kind.pod_failure_policy:
         takes = " or ".join(each.word for each in KINDS.values() if each.pod_failure_policy)
@@ -72,7 +72,7 @@ def _check_exit_codes(job: Checked) -> None:
         )
 
 
-def _check_queue(job: Checked) -> None:
+def _check_queue(job: ValidationContext) -> None:
     queue = job.value("kubernetes.queue")
     kind = _kind(job)
     if queue is not None and not kind.can_wait:
@@ -93,7 +93,7 @@ def _check_queue(job: Checked) -> None:
         )
 
 
-def _check_network(job: Checked) -> None:
+def _check_network(job: ValidationContext) -> None:
     level = job.value("kubernetes.pod_security") or "restricted"
     if job.value("kubernetes.host_network") and level != "privileged":
         job.add(
@@ -116,7 +116,7 @@ def _objects(value: Any, path: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
             yield from _objects(inner, f"{path}.{index}")
 
 
-def _check_requirements(job: Checked) -> None:
+def _check_requirements(job: ValidationContext) -> None:
     """Report each requirement of labels whose values don't go with its operator."""
     for field in ("affinity", "topology_spread"):
         for path, found in _objects(job.value(f"kubernetes.{field}"), f"kubernetes.{field}"):
@@ -138,7 +138,7 @@ def _check_requirements(job: Checked) -> None:
                 job.add("TL106", path, message, fix=f"add values: [a] to {path}")
 
 
-def _check_tolerations(job: Checked) -> None:
+def _check_tolerations(job: ValidationContext) -> None:
     for path, found in _objects(job.value("kubernetes.tolerations"), "kubernetes.tolerations"):
         if BAD in found.values():
             continue
@@ -154,7 +154,7 @@ def _check_tolerations(job: Checked) -> None:
             job.add("TL109", f"{path}.tolerationSeconds", message, fix=f"set {path}.effect to NoExecute")
 
 
-def _check_label_keys(job: Checked) -> None:
+def _check_label_keys(job: ValidationContext) -> None:
     for path, found in _objects(job.value("kubernetes.affinity"), "kubernetes.affinity"):
         stated = [each for each in ("matchLabelKeys", "mismatchLabelKeys") if found.get(each)]
         if stated and "labelSelector" not in found:
@@ -162,7 +162,7 @@ def _check_label_keys(job: Checked) -> None:
             job.add("TL106", path, message, fix=f"add labelSelector: {{}} to {path}, or delete {stated[0]}")
 
 
-def _check_spread(job: Checked) -> None:
+def _check_spread(job: ValidationContext) -> None:
     _check_spread_twice(job)
     for index, found in enumerate(job.value("kubernetes.topology_spread") or ()):
         if found is BAD or "minDomains" not in found or found.get("whenUnsatisfiable") != "ScheduleAnyway":
@@ -172,7 +172,7 @@ def _check_spread(job: Checked) -> None:
         job.add("TL109", f"{path}.minDomains", message, fix=f"delete {path}.minDomains")
 
 
-def _check_spread_twice(job: Checked) -> None:
+def _check_spread_twice(job: ValidationContext) -> None:
     seen: dict[tuple[Any, Any], int] = {}
     for index, found in enumerate(job.value("kubernetes.topology_spread") or ()):
         if found is BAD:

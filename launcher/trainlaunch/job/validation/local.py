@@ -7,17 +7,17 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from trainlaunch.job.host_paths import is_mapped, names
+from trainlaunch.job.validation.context import ValidationContext, cannot
 from trainlaunch.job.validation.engines import check_engine_fields
-from trainlaunch.job.validation.fields import Checked, cannot
 from trainlaunch.job.validation.shared import check_one_node, check_shared
-from trainlaunch.job.values.scalars import BAD
+from trainlaunch.job.values.scalar_reader import BAD
 
 _WHY = "a process of this host sees the host's own paths; nothing is mounted for it"
 _BINDS = frozenset({"bind", "code"})
 _FIX = "state this host's own paths in target_overrides.local, with mounts: [] or the binds that are left"
 
 
-def check(job: Checked) -> None:
+def check(job: ValidationContext) -> None:
     """Report each stated field that this host does not support, and each mount that nothing leads to."""
     check_shared(job)
     check_one_node(job)
@@ -33,7 +33,7 @@ def _is_in_place(mount: Mapping[str, Any]) -> bool:
     return mount.get("type") in _BINDS and posixpath.normpath(source) == posixpath.normpath(str(mount.get("target")))
 
 
-def _check_mount(job: Checked, index: int, mount: Mapping[str, Any]) -> None:
+def _check_mount(job: ValidationContext, index: int, mount: Mapping[str, Any]) -> None:
     kind, target = mount.get("type"), str(mount.get("target"))
     if kind not in _BINDS:
         cannot(
@@ -48,16 +48,16 @@ def _check_mount(job: Checked, index: int, mount: Mapping[str, Any]) -> None:
         cannot(job, f"mounts.{index}", what, why=_WHY, fix=_FIX)
 
 
-def _arguments(job: Checked) -> list[tuple[str, str]]:
+def _arguments(job: ValidationContext) -> list[tuple[str, str]]:
     return [(f"command.{at}", each) for at, each in enumerate(job.value("command") or ()) if isinstance(each, str)]
 
 
-def _mapped_texts(job: Checked) -> list[str]:
+def _mapped_texts(job: ValidationContext) -> list[str]:
     """Return the texts in which a path is mapped."""
     return [*(each for _, each in _arguments(job)), *filter(None, map(job.value, ("working_dir", "checkpoint_dir")))]
 
 
-def _texts(job: Checked) -> Iterator[tuple[str, str]]:
+def _texts(job: ValidationContext) -> Iterator[tuple[str, str]]:
     """Yield the texts in which a path would stay as it is, each with its field."""
     targets = [str(each.get("target")) for each in job.value("mounts") or () if each is not BAD]
     for field, text in _arguments(job):

@@ -7,18 +7,18 @@ import re
 
 from trainlaunch.formats.docker.flags import Flag, flags_of, takes_shm
 from trainlaunch.formats.docker.table import FLAGS
-from trainlaunch.job.names import shown
 from trainlaunch.job.reserved import LABEL_PREFIX
-from trainlaunch.job.validation.fields import Checked
-from trainlaunch.job.values.scalars import BAD
-from trainlaunch.yamltree.source import SequenceNode
+from trainlaunch.job.validation.context import ValidationContext
+from trainlaunch.job.values.scalar_reader import BAD
+from trainlaunch.sanitize import shorten
+from trainlaunch.yamltree.strict import SequenceNode
 
 _NEEDS = {"add": "value", "replace": "value", "test": "value", "move": "from", "copy": "from"}
 _ARGUMENTS = "patches.docker.extra_args"
 _VOLUME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
 
 
-def check_operations(job: Checked) -> None:
+def check_operations(job: ValidationContext) -> None:
     """Report every operation on Kubernetes' objects that can't be."""
     for index, stated in enumerate(job.value("patches.kubernetes") or ()):
         op = BAD if stated is BAD else stated.get("op", BAD)
@@ -35,7 +35,7 @@ def check_operations(job: Checked) -> None:
             job.add("TL145", path, f"{path} moves a value into itself", fix="correct its path")
 
 
-def check_flags(job: Checked) -> None:
+def check_flags(job: ValidationContext) -> None:
     """Report every flag of `docker run` that can't be, or that repeats or undoes what the text states."""
     node = job.node(_ARGUMENTS)
     if not job.value(_ARGUMENTS) or not isinstance(node, SequenceNode):
@@ -48,13 +48,13 @@ def check_flags(job: Checked) -> None:
         _check_flag(job, flag)
 
 
-def _check_flag(job: Checked, flag: Flag) -> None:
+def _check_flag(job: ValidationContext, flag: Flag) -> None:
     value = flag.value or ""
     key = value.partition("=")[0]
     target = flag.mount_target
-    ours = FLAGS[flag.name].ours
-    if ours is not None:
-        _ours(job, flag, ours)
+    job_field = FLAGS[flag.name].job_field
+    if job_field is not None:
+        _ours(job, flag, job_field)
     elif flag.name == "env" and (
         key in {*(job.value("env") or {}), *(job.value("secrets") or {})} or key.startswith("TRAINLAUNCH_")
     ):
@@ -67,7 +67,7 @@ def _check_flag(job: Checked, flag: Flag) -> None:
         _check_mount(job, flag, target)
 
 
-def _check_mount(job: Checked, flag: Flag, target: str) -> None:
+def _check_mount(job: ValidationContext, flag: Flag, target: str) -> None:
     place = posixpath.normpath(f"/{target}").replace("//", "/")
     mounted = {
         posixpath.normpath(each["target"])
@@ -82,12 +82,12 @@ def _check_mount(job: Checked, flag: Flag, target: str) -> None:
     elif place in mounted:
         _ours(job, flag, "mounts", f"--{flag.name} on {place}")
     elif not target.startswith("/"):
-        message = f"--{flag.name} {shown(flag.value or '')} names no absolute path of the container"
+        message = f"--{flag.name} {shorten(flag.value or '')} names no absolute path of the container"
         job.add("TL145", f"{_ARGUMENTS}.{flag.at}", message, fix="write the path in the container, starting with /")
     elif source is not None:
         why = "a text is run in another folder than the one that `up` was started in"
         fix = "write an absolute path, or use mounts, whose relative sources are seen from the job file"
-        message = f"--{flag.name} takes {shown(source)}, a path relative to wherever docker is run"
+        message = f"--{flag.name} takes {shorten(source)}, a path relative to wherever docker is run"
         job.add("TL145", f"{_ARGUMENTS}.{flag.at}", message, fix=fix, why=why)
 
 
@@ -103,7 +103,7 @@ def _relative_source(flag: Flag) -> str | None:
     return None if not source or source.startswith("/") or named else source
 
 
-def _ours(job: Checked, flag: Flag, field: str, shown_as: str = "") -> None:
+def _ours(job: ValidationContext, flag: Flag, field: str, shown_as: str = "") -> None:
     job.add(
         "TL146",
         f"{_ARGUMENTS}.{flag.at}",

@@ -1,4 +1,4 @@
-"""Checks that all targets share, each with what the target holds in the place of what it can't."""
+"""Checks that all targets share: mounts, secrets, labels, and that what one attempt saves is there for the next."""
 
 from __future__ import annotations
 
@@ -7,15 +7,20 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from trainlaunch.job.reserved import KUBERNETES_LABEL_PREFIX, LABEL_PREFIX
-from trainlaunch.job.validation.fields import Checked, cannot
-from trainlaunch.job.values.scalars import BAD
+from trainlaunch.job.host_paths import is_mapped, names
+from trainlaunch.job.reserved import KUBERNETES_LABEL_PREFIX, LABEL_PREFIX, SECRETS_FOLDER
+from trainlaunch.job.spec import path_variable, secret_path
+from trainlaunch.job.validation.context import ValidationContext, cannot
+from trainlaunch.job.values.scalar_reader import BAD
 
 ENGINE_SOURCES = "add env: {name} to {field}, or file: with a path"
 
+VARIABLE = "TRAINLAUNCH_CHECKPOINT_DIR"
+_LASTING = ("bind", "volume", "pvc")
+
 
 def check_shared(
-    job: Checked, *, instead: Mapping[str, str] = {}, why: str = "", source_fix: str = ENGINE_SOURCES
+    job: ValidationContext, *, instead: Mapping[str, str] = {}, why: str = "", source_fix: str = ENGINE_SOURCES
 ) -> None:
     """Report mounts, secrets and labels that the target can't hold.
 
@@ -25,30 +30,26 @@ def check_shared(
     _check_mount_types(job, instead, why)
     _check_reserved_labels(job)
     if job.value("checkpoint_dir") is not None or job.value("checkpoint_bytes") is not None:
-        from trainlaunch.job.validation.checkpoints import check_checkpoints  # few jobs have some
-
         check_checkpoints(job)
     if job.value("secrets"):
-        from trainlaunch.job.validation.secrets import check_secrets  # many jobs have none
-
         check_secrets(job, source_fix)
 
 
-def nodes_of(job: Checked) -> int:
+def nodes_of(job: ValidationContext) -> int:
     """Return how many containers the job asks for; 1 where that is unstated or can't be read."""
     return int(job.value("torchrun.nnodes") or 1)
 
 
-def check_one_node(job: Checked) -> None:
+def check_one_node(job: ValidationContext) -> None:
     """Report several nodes on a target that has one."""
     nodes = nodes_of(job)
     if nodes > 1:
         what = f"second node (torchrun.nnodes: {nodes})"
         fix = f"take --target compose, which starts {nodes} containers on one network, or write 1 for {job.target}"
-        cannot(job, "torchrun.nnodes", what, why=job.target_record.one_node, fix=fix)
+        cannot(job, "torchrun.nnodes", what, why=job.target_record.multi_node_unsupported, fix=fix)
 
 
-def _check_mount_types(job: Checked, instead: Mapping[str, str], why: str) -> None:
+def _check_mount_types(job: ValidationContext, instead: Mapping[str, str], why: str) -> None:
     mounts = [each for each in job.value("mounts") or () if each is not BAD and BAD not in each.values()]
     for index, mount in enumerate(job.value("mounts") or ()):
         if mount not in mounts or mount.get("type") not in instead:
@@ -85,8 +86,137 @@ def _source_instead(kind: str | None, mount: Mapping[str, Any]) -> str:
     return f"./{base}" if kind == "bind" else base
 
 
-def _check_reserved_labels(job: Checked) -> None:
+def _check_reserved_labels(job: ValidationContext) -> None:
     for key in job.value("labels") or {}:
         if key.startswith((LABEL_PREFIX, KUBERNETES_LABEL_PREFIX)):
             what = f"second place for {key}, which trainlaunch itself writes"
             cannot(job, f"labels.{key}", what, fix="choose another prefix for the label")
+
+
+def check_checkpoints(job: ValidationContext) -> None:
+    """Report a checkpoint_dir that is on no mount, or on one that doesn't outlive an attempt or can't be written."""
+    folder = job.value("checkpoint_dir")
+    if folder is None:
+        if job.value("checkpoint_bytes") is not None:
+            fix = "add checkpoint_dir: with the folder that they are written to, or delete checkpoint_bytes"
+            job.add("TL106", "checkpoint_bytes", "checkpoint_dir is missing, and checkpoint_bytes is stated", fix=fix)
+        return
+    for place in ("env", "secrets"):
+        if VARIABLE in (job.value(place) or {}):
+            message = f"{VARIABLE} is the variable of checkpoint_dir"
+            job.add("TL109", f"{place}.{VARIABLE}", message, fix=f"delete {place}.{VARIABLE}")
+    _check_mount(job, posixpath.normpath(folder))
+
+
+def _check_mount(job: ValidationContext, folder: str) -> None:
+    around = _around(job, folder)
+    why = "an attempt starts in a new container, and what the one before wrote elsewhere is gone with it"
+    fix = f"mount a bind, volume or pvc at {folder}, or at a folder above it"
+    if around is None:
+        job.add("TL109", "checkpoint_dir", f"checkpoint_dir {folder} is below no mount", fix=fix, why=why)
+        return
+    kind, target = around.get("type"), around.get("target")
+    if kind not in _LASTING:
+        message = f"checkpoint_dir {folder} is below the {kind} mount at {target}, which no other attempt sees"
+        job.add("TL109", "checkpoint_dir", message, fix=fix, why=why)
+    elif around.get("read_only") is True:
+        message = f"checkpoint_dir {folder} is below the mount at {target}, which is read-only"
+        job.add("TL109", "checkpoint_dir", message, fix=f"delete read_only there, or {fix}")
+
+
+def _around(job: ValidationContext, folder: str) -> Mapping[str, Any] | None:
+    """Return the innermost mount at or above a folder; None where there is none."""
+    found: Mapping[str, Any] | None = None
+    for mount in job.value("mounts") or ():
+        if mount is BAD or BAD in mount.values() or not mount.get("target"):
+            continue
+        target = posixpath.normpath(mount["target"])
+        inner = found is None or len(target) > len(posixpath.normpath(found["target"]))
+        if inner and (folder == target or folder.startswith(target.rstrip("/") + "/")):
+            found = mount
+    return found
+
+
+def check_secrets(job: ValidationContext, fix: str) -> None:
+    """Report each secret without a source, with two, or whose file something else takes the place of.
+
+    `fix` gives one a source that the target reads.
+    """
+    for name, secret in (job.value("secrets") or {}).items():
+        if secret is BAD:
+            continue
+        _check_sources(job, name, secret, fix)
+        if secret.get("as") == "file":
+            _check_variable(job, name)
+            if job.target_record.starts_container:
+                _check_mounts(job, name)
+            else:
+                _check_local_paths(job, name, secret)
+
+
+def _check_sources(job: ValidationContext, name: str, secret: Mapping[str, Any], fix: str) -> None:
+    field = f"secrets.{name}"
+    if "env" in secret and "file" in secret:
+        one = f"delete {field}.env or {field}.file; in target_overrides write null"
+        job.add("TL109", f"{field}.file", f"{field} states env and file", fix=one, why="a secret has one source")
+    path = secret.get("file")
+    if isinstance(path, str) and (path == "" or path.startswith("~")):
+        whole = "write the whole path, or one relative to the job file"
+        why = "the shell expands ~, and no shell reads this file" if path else ""
+        found = "starts with ~" if path else "is empty"
+        job.add("TL107", f"{field}.file", f"{field}.file {found}", fix=whole, why=why)
+    if not {*job.target_record.secret_sources} & set(secret):
+        typed = fix.format(name=name, field=field, key=name.lower().replace("_", "-"))
+        cannot(job, field, f"source for {field}", fix=typed)
+
+
+def _check_variable(job: ValidationContext, name: str) -> None:
+    """Report who else states the variable that holds the path."""
+    variable = path_variable(name)
+    for place in ("env", "secrets"):
+        if variable in (job.value(place) or {}):
+            job.add(
+                "TL109",
+                f"secrets.{name}",
+                f"{variable} is in {place}, and it is the variable of secrets.{name}",
+                fix=f"delete {place}.{variable}, or write as: env for secrets.{name}",
+                why="a secret as a file has its path in the variable of its name and _FILE",
+            )
+
+
+def _check_mounts(job: ValidationContext, name: str) -> None:
+    """Report a mount that would hide the secret, or be hidden by it."""
+    own = secret_path(name)
+    for index, mount in enumerate(job.value("mounts") or ()):
+        target = BAD if mount is BAD else mount.get("target", BAD)
+        if target is BAD:
+            continue
+        place = posixpath.normpath(target).replace("//", "/")
+        if place.startswith("/var/run/"):
+            place = place.removeprefix("/var")  # a link to /run in most images
+        if place in {SECRETS_FOLDER, own} or place.startswith(f"{own}/"):
+            job.add(
+                "TL109",
+                f"mounts.{index}.target",
+                f"mounts.{index} is at {place}, and secrets.{name} is the file {own}",
+                fix="choose another target for the mount",
+            )
+
+
+def _check_local_paths(job: ValidationContext, name: str, secret: Mapping[str, Any]) -> None:
+    """Report a text that names the path which only a container has; an argument can be mapped to a file's own path."""
+    own = secret_path(name)
+    texts = [(f"command.{at}", each) for at, each in enumerate(job.value("command") or ()) if isinstance(each, str)]
+    if "file" in secret:
+        texts = [(field, each) for field, each in texts if not is_mapped(each, own)]
+    texts.append(("script", str(job.value("script") or "")))
+    texts += [(f"env.{key}", str(value)) for key, value in (job.value("env") or {}).items()]
+    for field, text in texts:
+        if names(text, own):
+            cannot(
+                job,
+                field,
+                f"{own}, and {field} names it",
+                fix=f"read the path from the variable {path_variable(name)}, which is right on every target",
+                why="a process of this host sees the host's own paths; nothing is mounted for it",
+            )

@@ -6,16 +6,16 @@ import re
 import shlex
 
 from trainlaunch.job.fields.types import Type, spell
-from trainlaunch.job.values.scalars import article_of, quoted
-from trainlaunch.yamltree.source import MappingNode, Node, Scalar, SequenceNode
+from trainlaunch.job.values.scalar_reader import article_of, quoted
+from trainlaunch.yamltree.strict import MappingNode, Node, ScalarNode, SequenceNode
 
 _WITHOUT_QUOTES = re.compile(r"[A-Za-z_./][\w./=-]*|--?[\w=./-]+")
-_LONGEST_LIST = 20  # items; a longer list is not written out again
+_MAX_ITEMS = 20  # items; a longer list is not written out again
 
 
 def fix_shape(type_: Type, node: Node, path: str) -> str:
     """Return an imperative with what the user most likely means, spelled as the field at `path` takes it."""
-    if isinstance(node, Scalar):
+    if isinstance(node, ScalarNode):
         found = _from_scalar(type_, node, path)
     elif isinstance(node, SequenceNode):
         found = _from_list(type_, node, path)
@@ -30,7 +30,7 @@ def fix_shape(type_: Type, node: Node, path: str) -> str:
     return f"write {asked}"
 
 
-def _from_scalar(type_: Type, node: Scalar, path: str) -> str | None:
+def _from_scalar(type_: Type, node: ScalarNode, path: str) -> str | None:
     if path.partition(".")[0] == "mounts":
         return f"write {_mount(node.text) or '{type: bind, source: ./src, target: /workspace}'}"
     if type_.kind != "list":
@@ -65,16 +65,16 @@ def _mount(text: str) -> str | None:
     return f"{{type: {kind}, source: {source}, target: {target}{', read_only: true' if read_only else ''}}}"
 
 
-def _batch_bytes(node: Scalar, path: str) -> str | None:
+def _batch_bytes(node: ScalarNode, path: str) -> str | None:
     sized = path.rpartition(".")[2] == "batch_bytes" and re.fullmatch(r"[0-9]+(?:Ki|Mi|Gi|[kmg])", node.text)
     return f"write {{size: {node.text}, tensors: 1}}, with the number of tensors in a batch" if sized else None
 
 
 def _from_list(type_: Type, node: SequenceNode, path: str) -> str | None:
-    texts = [each.text for each in node.items if isinstance(each, Scalar)]
+    texts = [each.text for each in node.items if isinstance(each, ScalarNode)]
     if path == "script":
         return "write script: |, and the lines below it, indented and without dashes"
-    if type_.kind != "map" or len(texts) != len(node.items) or not 0 < len(texts) < _LONGEST_LIST:
+    if type_.kind != "map" or len(texts) != len(node.items) or not 0 < len(texts) < _MAX_ITEMS:
         return None
     if path == "secrets":  # nothing is repeated: someone may have put the secrets themselves there
         return "write {NAME: {env: NAME}}"
@@ -93,7 +93,7 @@ def _from_mapping(type_: Type, node: MappingNode) -> str | None:
     if type_.kind != "text" or len(node.items) != 1:
         return None
     name, (_, value) = next(iter(node.items.items()))
-    if not isinstance(value, Scalar):
+    if not isinstance(value, ScalarNode):
         return None
     return f"put it in double quotes: {quoted(f'{{{name}}}' if value.null else f'{name}: {value.text}')}"
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from trainlaunch.diagnose.symptoms.fork_deadlock import FIX
 from trainlaunch.diagnostics import Severity
 from trainlaunch.measure.finding import ProbeFinding, Wording, defect
-from trainlaunch.rules.written.scripts import CUDA_FIX, CUDA_WHY, HANDLE_FIX, HANDLE_WHY, PICKLE_FIX, PICKLE_WHY
+from trainlaunch.rules.sources.scripts import CUDA_FIX, CUDA_WHY, HANDLE_FIX, HANDLE_WHY, PICKLE_FIX, PICKLE_WHY
 from trainlaunch.units import counted
 
 _NOUNS = {

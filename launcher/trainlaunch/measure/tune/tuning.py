@@ -12,7 +12,7 @@ from trainlaunch.measure.tune.record_collector import RecordCollector, RunEnd, n
 from trainlaunch.measure.tune.result import Tuned, best_of, limit_of
 from trainlaunch.measure.tune.trial import Trial, TunedLoader
 from trainlaunch.plan.cpu_budget import whole_cpus
-from trainlaunch.plan.inside import TUNE
+from trainlaunch.plan.instrumentation import TUNE
 from trainlaunch.plan.launch_plan import LaunchPlan
 from trainlaunch.units import format_duration
 

@@ -8,9 +8,9 @@ from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 
 from trainlaunch.diagnostics import Severity
-from trainlaunch.job.names import shown
 from trainlaunch.plan.launch_plan import LaunchPlan
 from trainlaunch.rules.base.rule import Problem, plan_rule
+from trainlaunch.sanitize import shorten
 
 if TYPE_CHECKING:
     from trainlaunch.job.code_folder import CodeFile
@@ -37,7 +37,7 @@ def code_untracked(plan: LaunchPlan) -> Iterator[Problem]:
     """A code mount has files that git neither tracks nor ignores."""
     for index, folder in plan.job.code.items():
         if folder.untracked:
-            source = shown(str(plan.job.mounts[index].source))
+            source = shorten(str(plan.job.mounts[index].source))
             yield Problem(
                 f"git doesn't track {_named(folder.untracked)} in {source}, so the cluster doesn't get them",
                 "`git add` what the job needs, and name the rest in .gitignore",
@@ -52,7 +52,7 @@ def code_with_secret(plan: LaunchPlan) -> Iterator[Problem]:
     for index, folder in plan.job.code.items():
         paths = [each.path for each in folder.files if _holds_secret(each)]
         if paths:
-            secret = f"{shown(str(plan.job.mounts[index].source))} holds a secret in {_named(paths)}"
+            secret = f"{shorten(str(plan.job.mounts[index].source))} holds a secret in {_named(paths)}"
             yield Problem(
                 f"{secret}, which the rendering shows to everybody who reads it",
                 "`git rm --cached` it, replace what it held, and state it in secrets",
@@ -62,7 +62,7 @@ def code_with_secret(plan: LaunchPlan) -> Iterator[Problem]:
 
 
 def _named(paths: Sequence[str]) -> str:
-    return ", ".join(map(shown, paths[:_MAX_NAMED])) + ", …" * (len(paths) > _MAX_NAMED)
+    return ", ".join(map(shorten, paths[:_MAX_NAMED])) + ", …" * (len(paths) > _MAX_NAMED)
 
 
 def _holds_secret(file: CodeFile) -> bool:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from trainlaunch.diagnostics import Severity
 from trainlaunch.plan.launch_plan import LaunchPlan
 from trainlaunch.rules.base.rule import Problem, plan_rule
-from trainlaunch.rules.written.visible_devices import GrantedGpus, contradictions
+from trainlaunch.rules.sources.visible_devices import GrantedGpus, contradictions
 
 
 @plan_rule("TL351", Severity.WARNING)

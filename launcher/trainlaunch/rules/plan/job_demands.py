@@ -10,13 +10,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from trainlaunch.container.secrets import secrets_of_files
+from trainlaunch.container.secret_delivery import secrets_of_files
 from trainlaunch.diagnostics import Span
 from trainlaunch.formats.gpus import NO_GPUS, gives_gpus, gives_gpus_at
 from trainlaunch.job.spec import JobSpec
-from trainlaunch.plan.launch_plan import LaunchPlan
-from trainlaunch.plan.once import once_for_plan
-from trainlaunch.policy.annotation_demands import annotation_demands, label_demands
+from trainlaunch.plan.launch_plan import LaunchPlan, cache_last_plan
 from trainlaunch.policy.demands import (
     CAPABILITY,
     CLAIM,
@@ -27,8 +25,10 @@ from trainlaunch.policy.demands import (
     PRIVILEGE,
     Demand,
     Refusal,
+    annotation_demands,
     extended,
     host_path,
+    label_demands,
     refusals,
 )
 from trainlaunch.rules.base.rule import Problem
@@ -49,7 +49,7 @@ class _Stated(NamedTuple):
     span: Span | None
 
 
-@once_for_plan
+@cache_last_plan
 def refused_demands(plan: LaunchPlan) -> RefusedDemands:
     """Return each thing that the job takes and a policy refuses."""
     job = plan.job

@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from trainlaunch.diagnostics import Severity
-from trainlaunch.formats.docker.words import statements
+from trainlaunch.formats.docker.shell_lexer import statements
 from trainlaunch.plan.launch_plan import LaunchPlan
 from trainlaunch.rules.base.rule import Problem, plan_rule
-from trainlaunch.rules.written.commands import text_of_job
-from trainlaunch.rules.written.shell_effects import (
+from trainlaunch.rules.sources.shell_effects import (
     BACKGROUND,
     BACKGROUND_WHY,
     PIPELINE_WHY,
@@ -17,6 +16,7 @@ from trainlaunch.rules.written.shell_effects import (
     waiting_shell,
     waits_in_vain,
 )
+from trainlaunch.rules.sources.training_commands import text_of_job
 
 
 @plan_rule("TL329", Severity.INFO)

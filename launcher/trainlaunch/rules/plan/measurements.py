@@ -6,11 +6,11 @@ from collections.abc import Iterator
 
 from trainlaunch.diagnostics import Severity
 from trainlaunch.job.loader_spec import LoaderSpec
-from trainlaunch.job.measured import Probe, ProbedLoader
+from trainlaunch.job.measured_values import Probe, ProbedLoader
 from trainlaunch.plan.batch import batch_pages
-from trainlaunch.plan.inside import INJECTED
+from trainlaunch.plan.instrumentation import INJECTED
 from trainlaunch.plan.launch_plan import LaunchPlan
-from trainlaunch.plan.measured import fresh_probe, fresh_tune, measuring_command, states, states_batch
+from trainlaunch.plan.lock_overrides import fresh_probe, fresh_tune, measuring_command, states, states_batch
 from trainlaunch.plan.shared_memory import PAGE
 from trainlaunch.rules.base.rule import Problem, plan_rule
 from trainlaunch.units import KIB, format_cpus, format_size, human_size, round_up

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 
 from trainlaunch.diagnostics import Severity, Span
 from trainlaunch.formats.gpus import GPU_RESOURCE
-from trainlaunch.job.ceilings import Limit
+from trainlaunch.job.ceilings import Ceiling
 from trainlaunch.job.spec import JobSpec
 from trainlaunch.job.values.patterns import matches
 from trainlaunch.plan.launch_plan import LaunchPlan, SharedMemory
@@ -31,7 +31,7 @@ def _place(span: Span) -> str:
     return f"{span.file}:{span.line}"
 
 
-def _above(job: JobSpec, field: str, name: str, values: tuple[int, Limit], spell: Callable[[int], str]) -> Problem:
+def _above(job: JobSpec, field: str, name: str, values: tuple[int, Ceiling], spell: Callable[[int], str]) -> Problem:
     value, most = values
     said = f" ({job.origin(field)})" if job.span(field) is None else ""
     return Problem(

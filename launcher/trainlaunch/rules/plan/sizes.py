@@ -6,10 +6,10 @@ from collections.abc import Iterator
 
 from trainlaunch.diagnostics import Severity
 from trainlaunch.plan.launch_plan import LaunchPlan
-from trainlaunch.plan.measured import measuring_command
-from trainlaunch.plan.memory import CHARGED, enough_memory
-from trainlaunch.plan.shared_memory import WHEN_FULL, Workers, container_need, size_for_all_epochs
-from trainlaunch.plan.workers import allowed_workers
+from trainlaunch.plan.lock_overrides import measuring_command
+from trainlaunch.plan.memory_and_files import CHARGED, enough_memory
+from trainlaunch.plan.shared_memory import WHEN_FULL, WorkerNumbers, container_need, size_for_all_epochs
+from trainlaunch.plan.worker_counts import allowed_workers
 from trainlaunch.rules.base.rule import Problem, plan_rule
 from trainlaunch.units import MIB, counted, format_size, human_size, round_up
 
@@ -23,12 +23,12 @@ def shm_size_holds_no_worker(plan: LaunchPlan) -> Iterator[Problem]:
     Nothing under --force, where shm-size-below-need says it; a policy's ceiling on shm_size says itself that it is low.
     """
     job, ranks = plan.job, plan.ranks.value
-    one = container_need(job, ranks, Workers(1))
+    one = container_need(job, ranks, WorkerNumbers(1))
     alone = plan.auto_workers and plan.num_workers.value == 1
     if plan.forced or job.shm_size is None or not alone or one <= job.shm_size:
         return
     allowed = allowed_workers(job, ranks).value
-    fitting, all_of_them = (size_for_all_epochs(job, ranks, Workers(count)) for count in (1, allowed))
+    fitting, all_of_them = (size_for_all_epochs(job, ranks, WorkerNumbers(count)) for count in (1, allowed))
     yield Problem(
         f"shm_size {format_size(job.shm_size)} does not hold one worker, which needs {human_size(one)}",
         f"set shm_size to {format_size(round_up(all_of_them, MIB))} ({counted(allowed, 'worker')}), or at least "

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from trainlaunch.diagnostics import Severity
 from trainlaunch.plan.launch_plan import LaunchPlan
-from trainlaunch.plan.names import LONGEST_NAME, longest_cluster_name, shortened
+from trainlaunch.plan.target_names import MAX_NAME_LENGTH, longest_cluster_name, shortened
 from trainlaunch.rules.base.rule import Problem, plan_rule
 from trainlaunch.units import format_duration
 
@@ -29,7 +29,7 @@ def name_shortened(plan: LaunchPlan) -> Iterator[Problem]:
         yield Problem(
             f"name has {len(name)} characters, {longest} fit beside the suffix, so it becomes {short}",
             f"choose a name of at most {longest} characters",
-            f"the name becomes a label of the job's pods, and labels hold {LONGEST_NAME} characters",
+            f"the name becomes a label of the job's pods, and labels hold {MAX_NAME_LENGTH} characters",
             "name",
         )
 

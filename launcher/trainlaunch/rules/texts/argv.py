@@ -10,12 +10,12 @@ from trainlaunch.diagnostics import Edit, Severity
 from trainlaunch.formats.docker.table import FLAGS
 from trainlaunch.formats.workload import Known, stated
 from trainlaunch.rules.base.rule import Problem
+from trainlaunch.rules.base.text_rule import container_rule, text_rule
+from trainlaunch.rules.sources.container_facts import command_span
+from trainlaunch.rules.sources.source_text import COMPOSE, KUBERNETES, SourceContainer, SourceText, SourceWord, at
+from trainlaunch.rules.sources.training_commands import SHELLS, Argv, commands_in, is_python, is_training
 from trainlaunch.rules.texts.shell_texts import instruction_text
-from trainlaunch.rules.written.commands import SHELLS, Argv, commands_in, is_python, is_training
-from trainlaunch.rules.written.evidence import command_span
-from trainlaunch.rules.written.model import COMPOSE, KUBERNETES, SourceContainer, SourceText, Word, at
-from trainlaunch.rules.written.text_rule import container_rule, text_rule
-from trainlaunch.yamltree.documents import Node, Scalar, Sequence
+from trainlaunch.yamltree.tolerant import Node, Scalar, Sequence
 
 _COMMAND = re.compile(r"(?:/[\w./-]*/)?(?:python[\d.]*|torchrun|accelerate|deepspeed|bash|sh)[ ]+\S[^\n]*")
 _PROGRAM = re.compile(r"(?:/?[\w.-]+/)*(?:python[\d.]*|torchrun|accelerate|deepspeed|uv|poetry|conda)")
@@ -151,7 +151,7 @@ def flag_with_underscores(file: SourceText) -> Iterator[Problem]:
                 yield _misspelled(file, word, name, right)._replace(about=workload.place)
 
 
-def _misspelled(file: SourceText, word: Word, name: str, right: str) -> Problem:
+def _misspelled(file: SourceText, word: SourceWord, name: str, right: str) -> Problem:
     start = word.start + file.text[word.start : word.end].find(name)
     span = file.source.span(start, start + len(name))
     return Problem(

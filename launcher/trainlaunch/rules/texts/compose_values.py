@@ -10,10 +10,10 @@ from trainlaunch.formats.compose.values import pieces, spelled
 from trainlaunch.formats.kubernetes.fields import is_null
 from trainlaunch.formats.workload import Known
 from trainlaunch.rules.base.rule import Problem
-from trainlaunch.rules.written.model import COMPOSE, KUBERNETES, SourceContainer, SourceText, at, below, text_at
-from trainlaunch.rules.written.text_rule import container_rule, text_rule
-from trainlaunch.yamltree.documents import Mapping, Node, Scalar, Sequence
+from trainlaunch.rules.base.text_rule import container_rule, text_rule
+from trainlaunch.rules.sources.source_text import COMPOSE, KUBERNETES, SourceContainer, SourceText, at, below, text_at
 from trainlaunch.yamltree.scalars import value_of
+from trainlaunch.yamltree.tolerant import Mapping, Node, Scalar, Sequence
 
 _NAME = re.compile(r"\$\{?(\w+)\}?")
 _REFUSED = re.compile(r"\$\{(?:(?![A-Za-z_])|[A-Za-z_]\w*(?!\w|\}|:?[-?+]))[^}\s]{0,20}\}?")

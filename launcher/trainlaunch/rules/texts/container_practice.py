@@ -8,10 +8,19 @@ from collections.abc import Iterator
 from trainlaunch.diagnostics import Severity
 from trainlaunch.formats.workload import Known
 from trainlaunch.rules.base.rule import Problem
+from trainlaunch.rules.base.text_rule import container_rule, text_rule
 from trainlaunch.rules.plan.target_effects import TAG_FLOATS, is_floating
-from trainlaunch.rules.written.evidence import has_gpu, is_privileged, trains
-from trainlaunch.rules.written.model import COMPOSE, GITHUB, GITLAB, PRACTICE, SHELL, SourceContainer, SourceText, at
-from trainlaunch.rules.written.text_rule import container_rule, text_rule
+from trainlaunch.rules.sources.container_facts import has_gpu, is_privileged, trains
+from trainlaunch.rules.sources.source_text import (
+    COMPOSE,
+    GITHUB,
+    GITLAB,
+    PRACTICE,
+    SHELL,
+    SourceContainer,
+    SourceText,
+    at,
+)
 
 _FOR_EVER = frozenset({"Deployment", "StatefulSet", "DaemonSet", "ReplicaSet", "ReplicationController"})
 _USER_NAMES = frozenset({"LOGNAME", "USER", "LNAME", "USERNAME"})

@@ -8,10 +8,10 @@ from collections.abc import Iterator
 from trainlaunch.diagnostics import Severity
 from trainlaunch.formats.workload import Known, stated
 from trainlaunch.rules.base.rule import Problem
-from trainlaunch.rules.written.commands import program_of, stated_ranks
-from trainlaunch.rules.written.evidence import command_span, has_gpu, is_fragment, trains, workers_of
-from trainlaunch.rules.written.model import KUBERNETES, PRACTICE, SourceContainer, at
-from trainlaunch.rules.written.text_rule import container_rule
+from trainlaunch.rules.base.text_rule import container_rule
+from trainlaunch.rules.sources.container_facts import command_span, has_gpu, is_fragment, trains, workers_of
+from trainlaunch.rules.sources.source_text import KUBERNETES, PRACTICE, SourceContainer, at
+from trainlaunch.rules.sources.training_commands import program_of, stated_ranks
 from trainlaunch.units import counted
 
 _NPROC = re.compile(r"(?:^|[\s;&|(`'\"/])nproc(?! +--all)(?=$|[\s;&|)`'\"])")

@@ -9,9 +9,9 @@ from trainlaunch.diagnostics import Edit, Severity
 from trainlaunch.formats.gpus import GPU_RESOURCE
 from trainlaunch.formats.workload import Known, Unknown, stated
 from trainlaunch.rules.base.rule import Problem
-from trainlaunch.rules.written.commands import stated_ranks
-from trainlaunch.rules.written.evidence import gpu_count, has_gpu, is_fragment, trains
-from trainlaunch.rules.written.model import (
+from trainlaunch.rules.base.text_rule import container_rule, text_rule
+from trainlaunch.rules.sources.container_facts import gpu_count, has_gpu, is_fragment, trains
+from trainlaunch.rules.sources.source_text import (
     COMPOSE,
     DEVCONTAINER,
     GITHUB,
@@ -21,9 +21,9 @@ from trainlaunch.rules.written.model import (
     at,
     text_at,
 )
-from trainlaunch.rules.written.text_rule import container_rule, text_rule
-from trainlaunch.rules.written.visible_devices import GrantedGpus, contradictions
-from trainlaunch.yamltree.documents import Mapping, Scalar, Sequence
+from trainlaunch.rules.sources.training_commands import stated_ranks
+from trainlaunch.rules.sources.visible_devices import GrantedGpus, contradictions
+from trainlaunch.yamltree.tolerant import Mapping, Scalar, Sequence
 
 _TAINTS = frozenset({"nvidia.com/gpu", "amd.com/gpu", "cloud.google.com/gke-accelerator"})
 _PART = re.compile(r"[0-9]*\.0*[1-9][0-9]*|[0-9]*[1-9][0-9]?m")

@@ -10,9 +10,8 @@ from trainlaunch.diagnostics import Severity, Span
 from trainlaunch.formats.engine_values import engine_bytes
 from trainlaunch.formats.workload import ABSENT, Known, Unknown
 from trainlaunch.rules.base.rule import Problem
-from trainlaunch.rules.written.commands import program_of
-from trainlaunch.rules.written.ecs_fields import is_fargate
-from trainlaunch.rules.written.evidence import (
+from trainlaunch.rules.base.text_rule import container_rule, text_rule
+from trainlaunch.rules.sources.container_facts import (
     gpu_count,
     has_gpu,
     is_fragment,
@@ -22,7 +21,7 @@ from trainlaunch.rules.written.evidence import (
     trains,
     workers_of,
 )
-from trainlaunch.rules.written.model import (
+from trainlaunch.rules.sources.source_text import (
     COMPOSE,
     DEVCONTAINER,
     ECS,
@@ -33,10 +32,11 @@ from trainlaunch.rules.written.model import (
     SourceText,
     at,
     below,
+    is_fargate,
 )
-from trainlaunch.rules.written.text_rule import container_rule, text_rule
+from trainlaunch.rules.sources.training_commands import program_of
 from trainlaunch.units import MIB
-from trainlaunch.yamltree.documents import Mapping, Node, Scalar, Sequence
+from trainlaunch.yamltree.tolerant import Mapping, Node, Scalar, Sequence
 
 _WATCHERS = frozenset({"nvidia-smi", "rocm-smi", "nvcc", "df"})
 _ARGUMENT = re.compile(r"(?:docker_)?shm[-_]?size", re.IGNORECASE)

@@ -8,9 +8,8 @@ from collections.abc import Iterator
 from trainlaunch.diagnostics import Severity
 from trainlaunch.formats.workload import SIZE
 from trainlaunch.rules.base.rule import Problem
-from trainlaunch.rules.written.commands import commands_in, stated_workers
-from trainlaunch.rules.written.ecs_fields import field, is_fargate
-from trainlaunch.rules.written.model import (
+from trainlaunch.rules.base.text_rule import at_container, container_rule, text_rule
+from trainlaunch.rules.sources.source_text import (
     COMPOSE,
     DEVCONTAINER,
     ECS,
@@ -21,10 +20,12 @@ from trainlaunch.rules.written.model import (
     SourceText,
     at,
     below,
+    field,
+    is_fargate,
     text_at,
 )
-from trainlaunch.rules.written.text_rule import at_container, container_rule, text_rule
-from trainlaunch.yamltree.documents import Mapping, Scalar, Sequence
+from trainlaunch.rules.sources.training_commands import commands_in, stated_workers
+from trainlaunch.yamltree.tolerant import Mapping, Scalar, Sequence
 
 _SWARMS = ("placement", "update_config", "rollback_config", "endpoint_mode")
 _HOSTED = re.compile(r"(?:ubuntu|windows|macos)-|self-hosted$|.*\$\{\{")

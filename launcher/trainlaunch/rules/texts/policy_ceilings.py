@@ -8,9 +8,9 @@ from trainlaunch.diagnostics import Severity, Span
 from trainlaunch.formats.workload import Known
 from trainlaunch.job.ceilings import Policy
 from trainlaunch.rules.base.rule import Problem
-from trainlaunch.rules.written.evidence import command_span, gpu_count, workers_of
-from trainlaunch.rules.written.model import SourceContainer, SourceText, TextFinding
-from trainlaunch.rules.written.text_rule import container_rule
+from trainlaunch.rules.base.text_rule import container_rule
+from trainlaunch.rules.sources.container_facts import command_span, gpu_count, workers_of
+from trainlaunch.rules.sources.source_text import SourceContainer, SourceText, TextFinding
 from trainlaunch.units import format_cpus, format_size
 
 

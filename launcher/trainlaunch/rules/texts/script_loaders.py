@@ -7,8 +7,8 @@ from collections.abc import Iterator
 
 from trainlaunch.diagnostics import Severity
 from trainlaunch.rules.base.rule import Problem
-from trainlaunch.rules.written.model import SourceText
-from trainlaunch.rules.written.scripts import (
+from trainlaunch.rules.base.text_rule import text_rule
+from trainlaunch.rules.sources.scripts import (
     CUDA_FIX,
     CUDA_WHY,
     HANDLE_FIX,
@@ -25,7 +25,7 @@ from trainlaunch.rules.written.scripts import (
     pickles,
     span_of,
 )
-from trainlaunch.rules.written.text_rule import text_rule
+from trainlaunch.rules.sources.source_text import SourceText
 
 _OPENS = frozenset({"open", "io.open", "h5py.File", "lmdb.open", "tarfile.open", "zipfile.ZipFile", "sqlite3.connect"})
 _COUNTS = frozenset({"os.cpu_count", "cpu_count", "multiprocessing.cpu_count", "mp.cpu_count", "psutil.cpu_count"})

@@ -8,18 +8,9 @@ from collections.abc import Iterator
 
 from trainlaunch.diagnostics import Severity
 from trainlaunch.rules.base.rule import Problem
-from trainlaunch.rules.written.commands import commands_in, is_training, shell_text
-from trainlaunch.rules.written.evidence import command_span
-from trainlaunch.rules.written.model import (
-    KUBERNETES,
-    PRACTICE,
-    SHELL,
-    Instruction,
-    SourceContainer,
-    SourceText,
-    text_at,
-)
-from trainlaunch.rules.written.shell_effects import (
+from trainlaunch.rules.base.text_rule import at_container, container_rule, text_rule
+from trainlaunch.rules.sources.container_facts import command_span
+from trainlaunch.rules.sources.shell_effects import (
     BACKGROUND,
     BACKGROUND_WHY,
     HANDLED,
@@ -28,7 +19,16 @@ from trainlaunch.rules.written.shell_effects import (
     waiting_shell,
     waits_in_vain,
 )
-from trainlaunch.rules.written.text_rule import at_container, container_rule, text_rule
+from trainlaunch.rules.sources.source_text import (
+    KUBERNETES,
+    PRACTICE,
+    SHELL,
+    Instruction,
+    SourceContainer,
+    SourceText,
+    text_at,
+)
+from trainlaunch.rules.sources.training_commands import commands_in, is_training, shell_text
 
 _WHY = (
     "the shell is process 1, waits for its child and passes SIGTERM on to nobody; the grace period is spent for nothing"

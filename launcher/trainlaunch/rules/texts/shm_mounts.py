@@ -10,11 +10,20 @@ from trainlaunch.diagnostics import Severity
 from trainlaunch.formats.engine_values import is_shm
 from trainlaunch.formats.workload import ABSENT, BIND, CONTAINER, DISK, HOST, NONE, Known
 from trainlaunch.rules.base.rule import Problem
-from trainlaunch.rules.written.commands import Argv
-from trainlaunch.rules.written.evidence import command_span, may_mount, size_text, suggested_shm
-from trainlaunch.rules.written.model import COMPOSE, ECS, KUBERNETES, SourceContainer, SourceText, at, below, text_at
-from trainlaunch.rules.written.text_rule import container_rule, pod_rule, text_rule
-from trainlaunch.yamltree.documents import Mapping, Node, Sequence
+from trainlaunch.rules.base.text_rule import container_rule, pod_rule, text_rule
+from trainlaunch.rules.sources.container_facts import command_span, may_mount, size_text, suggested_shm
+from trainlaunch.rules.sources.source_text import (
+    COMPOSE,
+    ECS,
+    KUBERNETES,
+    SourceContainer,
+    SourceText,
+    at,
+    below,
+    text_at,
+)
+from trainlaunch.rules.sources.training_commands import Argv
+from trainlaunch.yamltree.tolerant import Mapping, Node, Sequence
 
 _NEARLY = re.compile(r"(?:/dev)?/(?:shm(?:em)?|smh|shmm|sshm|shared_?mem(?:ory)?)|/dev/hsm|/run/shm|/var/shm|/dev")
 _NAMED = re.compile(r"(?:^|[-_.])d?shm(?:em)?(?:$|[-_.])|shared-?mem")

@@ -6,12 +6,12 @@ from collections.abc import Iterator
 
 from trainlaunch.diagnostics import Severity
 from trainlaunch.formats.workload import ABSENT, SIZE, TMPFS, UNSIZED, Known, Workload
-from trainlaunch.plan.memory import CHARGED
+from trainlaunch.plan.memory_and_files import CHARGED
 from trainlaunch.rules.base.rule import Problem
-from trainlaunch.rules.written.commands import stated_prefetch
-from trainlaunch.rules.written.evidence import has_gpu, is_fragment, size_text, suggested_shm, trains, workers_of
-from trainlaunch.rules.written.model import KUBERNETES, SourceContainer
-from trainlaunch.rules.written.text_rule import container_rule
+from trainlaunch.rules.base.text_rule import container_rule
+from trainlaunch.rules.sources.container_facts import has_gpu, is_fragment, size_text, suggested_shm, trains, workers_of
+from trainlaunch.rules.sources.source_text import KUBERNETES, SourceContainer
+from trainlaunch.rules.sources.training_commands import stated_prefetch
 from trainlaunch.units import GIB, MIB, counted, human_size, round_up
 
 _DEFAULT_BYTES = 64 * MIB

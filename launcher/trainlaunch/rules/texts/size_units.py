@@ -9,8 +9,8 @@ from fractions import Fraction
 from trainlaunch.diagnostics import Edit, Severity
 from trainlaunch.formats.workload import Known, Unknown, Value
 from trainlaunch.rules.base.rule import Problem
-from trainlaunch.rules.written.model import COMPOSE, ECS, KUBERNETES, SourceContainer
-from trainlaunch.rules.written.text_rule import container_rule
+from trainlaunch.rules.base.text_rule import container_rule
+from trainlaunch.rules.sources.source_text import COMPOSE, ECS, KUBERNETES, SourceContainer
 from trainlaunch.units import GIB, MIB
 
 _DECIMAL = re.compile(r"[\"']?([0-9.]+)([MGT])[\"']?", re.ASCII)

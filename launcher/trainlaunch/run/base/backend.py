@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from trainlaunch.plan.launch_plan import LaunchPlan
-from trainlaunch.plan.planned import Planned
+from trainlaunch.plan.plan_label import Planned
 from trainlaunch.targets import DEFAULT_TARGET, TARGETS, Target
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from trainlaunch.container.devices import gpu_devices
+from trainlaunch.container.engine_options import gpu_devices
 from trainlaunch.diagnostics import Diagnostic
 from trainlaunch.job.spec import Gpus
 from trainlaunch.plan.launch_plan import LaunchPlan

@@ -14,8 +14,8 @@ from typing import NamedTuple, Protocol, TypeVar
 
 from trainlaunch.diagnostics import Diagnostic
 from trainlaunch.errors import UsageError
+from trainlaunch.sanitize import one_line
 from trainlaunch.units import counted
-from trainlaunch.visible import one_line
 
 MIN_PREFIX = 4
 MAX_LISTED = 10

@@ -15,7 +15,7 @@ from trainlaunch.diagnostics import Diagnostic
 from trainlaunch.errors import TargetUnavailable
 from trainlaunch.job.spec import Secret
 from trainlaunch.plan.launch_plan import LaunchPlan
-from trainlaunch.repository.reading import open_regular
+from trainlaunch.repository.regular_files import open_regular
 
 MAX_VARIABLE_BYTES = 128 * 1024 - 1  # bytes of NAME=value that the kernel hands to a program
 MIN_REDACTED, MIN_REDACTED_LINE = 4, 8  # characters of a value, and of one of its lines; shorter ones are words

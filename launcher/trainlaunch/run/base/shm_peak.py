@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 
-from trainlaunch.plan.planned import Planned
+from trainlaunch.plan.plan_label import Planned
 from trainlaunch.plan.shared_memory import PAGE, semaphores
 from trainlaunch.run.base.backend import Peak, ShmReading
 from trainlaunch.units import KIB, MIB, counted, human_size, round_up

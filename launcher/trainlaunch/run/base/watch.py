@@ -9,9 +9,9 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from trainlaunch.errors import LaunchError
-from trainlaunch.plan.inside import WORKERS
+from trainlaunch.plan.instrumentation import WORKERS
 from trainlaunch.plan.launch_plan import LaunchPlan, SharedMemory
-from trainlaunch.plan.planned import Planned
+from trainlaunch.plan.plan_label import Planned
 from trainlaunch.run.base.backend import Chunk, ContainerInfo, Peak, Say, ShmReading
 from trainlaunch.run.base.preflight_line import PreflightLine
 from trainlaunch.run.base.run_evidence import TAIL_BYTES

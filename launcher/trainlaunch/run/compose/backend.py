@@ -9,11 +9,11 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from trainlaunch.container.checkpoints import attempt_variables
+from trainlaunch.container.job_variables import attempt_variables
 from trainlaunch.diagnostics import Diagnostic
 from trainlaunch.errors import LaunchError, TargetUnavailable
 from trainlaunch.plan.launch_plan import LaunchPlan
-from trainlaunch.plan.names import node_names
+from trainlaunch.plan.target_names import node_names
 from trainlaunch.render import render
 from trainlaunch.run.base.at_once import at_once
 from trainlaunch.run.base.backend import ContainerInfo, Say, Session

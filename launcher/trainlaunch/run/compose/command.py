@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 from trainlaunch.diagnostics import Diagnostic
 from trainlaunch.errors import TargetUnavailable
 from trainlaunch.plan.launch_plan import LaunchPlan
-from trainlaunch.plan.names import node_names
+from trainlaunch.plan.target_names import node_names
 from trainlaunch.run.base.secret_values import environment
 
 CANDIDATES = (("docker", "compose"), ("docker-compose",), ("podman", "compose"))

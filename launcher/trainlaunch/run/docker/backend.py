@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from trainlaunch.errors import TargetUnavailable
 from trainlaunch.job.reserved import LABEL_PREFIX
 from trainlaunch.plan.launch_plan import LaunchPlan
-from trainlaunch.plan.names import node_names
+from trainlaunch.plan.target_names import node_names
 from trainlaunch.run.base.at_once import at_once
 from trainlaunch.run.base.backend import ContainerInfo, Position, Say, Session, ShmReading
 from trainlaunch.run.base.log_position import BytePosition

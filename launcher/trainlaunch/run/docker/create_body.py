@@ -6,8 +6,8 @@ import os
 from pathlib import Path
 from typing import Any
 
-from trainlaunch.container.checkpoints import attempt_variables
-from trainlaunch.container.secrets import passed_secrets
+from trainlaunch.container.job_variables import attempt_variables
+from trainlaunch.container.secret_delivery import passed_secrets
 from trainlaunch.formats.docker.create_request import request_of
 from trainlaunch.formats.docker.line import run_lines
 from trainlaunch.job.reserved import LABEL_PREFIX

@@ -8,11 +8,11 @@ import sys
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from trainlaunch.committed.lock import ImageFacts
+from trainlaunch.committed.lock_writer import ImageFacts
 from trainlaunch.diagnostics import Diagnostic, Span
 from trainlaunch.errors import TargetUnavailable
-from trainlaunch.job.building.lock import DIGEST
 from trainlaunch.job.entrypoint import drops_command, lines_without
+from trainlaunch.job.reading.lock_reader import DIGEST
 from trainlaunch.plan.launch_plan import LaunchPlan
 from trainlaunch.run.base.backend import Say
 from trainlaunch.run.docker.client import Engine, EngineRefused

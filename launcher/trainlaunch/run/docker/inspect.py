@@ -8,10 +8,10 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import PurePosixPath
 from typing import Any
 
-from trainlaunch.container.preflight import has_a_front
+from trainlaunch.container.preflight import preflight_behind_entrypoint
 from trainlaunch.job.reserved import LABEL_PREFIX, SECRETS_FOLDER
-from trainlaunch.plan.planned import LABEL as PLAN_LABEL
-from trainlaunch.plan.planned import planned_from, whole_number
+from trainlaunch.plan.plan_label import LABEL as PLAN_LABEL
+from trainlaunch.plan.plan_label import planned_from, whole_number
 from trainlaunch.run.base.backend import ContainerInfo
 from trainlaunch.run.base.clock import SECOND, rfc3339, seconds
 from trainlaunch.run.base.host_gpus import GPUS, held_in
@@ -76,7 +76,7 @@ def started_from(inspected: Mapping[str, Any]) -> ContainerInfo:
         owner=labels.get(LABEL_PREFIX + OWNER_KEY, ""),
         measures=labels.get(LABEL_PREFIX + MEASURES, ""),
         gpus=labels.get(LABEL_PREFIX + GPUS) or held_in(host),
-        fronted=has_a_front((inspected.get("Path") or "", *(inspected.get("Args") or ()))),
+        fronted=preflight_behind_entrypoint((inspected.get("Path") or "", *(inspected.get("Args") or ()))),
     )
 
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from trainlaunch.job.reserved import LABEL_PREFIX
 from trainlaunch.plan.launch_plan import LaunchPlan
-from trainlaunch.plan.names import shortened
+from trainlaunch.plan.target_names import shortened
 from trainlaunch.run.base.backend import Say
 from trainlaunch.run.base.container_shell import (
     MARK,

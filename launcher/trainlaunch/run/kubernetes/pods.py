@@ -6,12 +6,12 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from trainlaunch.container.preflight import has_a_front
+from trainlaunch.container.preflight import preflight_behind_entrypoint
 from trainlaunch.formats.quantities import bytes_of
 from trainlaunch.job.reserved import KUBERNETES_LABEL_PREFIX
 from trainlaunch.kinds import JOB_SET
-from trainlaunch.plan.planned import LABEL as PLAN_LABEL
-from trainlaunch.plan.planned import Planned, planned_from, whole_number
+from trainlaunch.plan.plan_label import LABEL as PLAN_LABEL
+from trainlaunch.plan.plan_label import Planned, planned_from, whole_number
 from trainlaunch.run.base.clock import seconds
 
 INDEX_LABELS = ("batch.kubernetes.io/job-completion-index", "jobset.sigs.k8s.io/job-global-index")
@@ -117,7 +117,7 @@ def pod_from(raw: Mapping[str, Any]) -> Pod:
         ),
         labels=meta.get("labels") or {},
         has_liveness="livenessProbe" in container,
-        fronted=has_a_front([*(container.get("command") or ()), *(container.get("args") or ())]),
+        fronted=preflight_behind_entrypoint([*(container.get("command") or ()), *(container.get("args") or ())]),
     )
 
 

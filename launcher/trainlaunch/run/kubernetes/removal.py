@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection, Sequence
 
 from trainlaunch.job.reserved import KUBERNETES_LABEL_PREFIX
 from trainlaunch.kinds import JOB, POD, SERVICE, workloads
-from trainlaunch.plan.planned import whole_number
+from trainlaunch.plan.plan_label import whole_number
 from trainlaunch.run.base.wording import expired
 from trainlaunch.run.kubernetes.client import Cluster
 from trainlaunch.run.kubernetes.identity import OWNER_KEY, Identity

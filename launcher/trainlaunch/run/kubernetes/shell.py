@@ -14,7 +14,7 @@ from trainlaunch.errors import TargetUnavailable
 from trainlaunch.job.reserved import KUBERNETES_LABEL_PREFIX
 from trainlaunch.kinds import JOB, POD
 from trainlaunch.plan.launch_plan import LaunchPlan
-from trainlaunch.plan.names import shortened
+from trainlaunch.plan.target_names import shortened
 from trainlaunch.run.base.backend import Say
 from trainlaunch.run.base.container_shell import (
     MARK,

@@ -21,7 +21,7 @@ from trainlaunch.run.kubernetes.launch import Launch
 from trainlaunch.run.kubernetes.objects import delete, get_object, wait_until_gone
 from trainlaunch.run.kubernetes.output import Output
 from trainlaunch.run.kubernetes.removal import remove_expired
-from trainlaunch.visible import shown
+from trainlaunch.sanitize import shown
 
 LAST_LINES = 10
 

@@ -11,10 +11,9 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from trainlaunch.container.checkpoints import attempt_variables
+from trainlaunch.container.job_variables import attempt_variables, shutdown_variables
 from trainlaunch.container.paths import absolute_bind, absolute_source
 from trainlaunch.container.preflight import preflight_text
-from trainlaunch.container.shutdown import shutdown_variables
 from trainlaunch.job.host_paths import host_path
 from trainlaunch.job.spec import path_variable, secret_path
 from trainlaunch.plan.launch_plan import LaunchPlan

@@ -12,7 +12,7 @@ from typing import Any
 
 from trainlaunch.container.preflight import health_text
 from trainlaunch.plan.launch_plan import LaunchPlan
-from trainlaunch.plan.planned import Planned, planned_of
+from trainlaunch.plan.plan_label import Planned, planned_of
 from trainlaunch.run.base.backend import ContainerInfo
 from trainlaunch.run.base.host_gpus import GPUS, held_by
 from trainlaunch.run.base.private_files import UnusableState

@@ -1,0 +1,184 @@
+"""The text of a drafted job file: what is known as fields, what is not as comments that say what to put there."""
+
+from __future__ import annotations
+
+import re
+import textwrap
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from trainlaunch.init.loader_text import data_loader_block
+from trainlaunch.init.options import arguments, token_options
+from trainlaunch.init.script_facts import Option, ScriptFacts
+from trainlaunch.job.fields.table import JOB, named
+from trainlaunch.units import UnreadableValue, parse_cpus
+from trainlaunch.yamltree.emitter import yaml_string
+
+WORKSPACE = "/workspace"
+_PLAIN = re.compile(r"[A-Za-z_/](?:[\w./@+-]|:(?=[\w]))*|-{1,2}[A-Za-z][\w-]*|\.{1,2}(?:/[\w.-]+)*", re.ASCII)
+_WORDS = re.compile(r"(?i)null|true|false|yes|no|on|off|y|n")
+_MAX_OPTIONS = 12
+
+
+@dataclass(frozen=True, slots=True)
+class DraftOptions:
+    """What the flags say, as they spell it, None where they don't.
+
+    `source` is the folder of the script as the job file will name it, `program` the script as seen from there.
+    """
+
+    name: str
+    image: str | None = None
+    cpus: str | None = None
+    memory: str | None = None
+    gpus: str | None = None
+    source: str = "."
+    program: str = "train.py"
+
+    @property
+    def gpu_count(self) -> int:
+        """The number of GPUs that are asked for; 0 for none, and for all of a machine."""
+        ids = (self.gpus or "").split(",")
+        return len(ids) if len(ids) > 1 else int(ids[0]) if ids[0].isdecimal() else 0
+
+    @property
+    def workers_certain(self) -> bool:
+        """Whether the plan gives auto loaders at least one worker: a GPU job, or at least 4 CPUs."""
+        try:
+            return self.gpus not in {None, "0"} or parse_cpus(self.cpus or "0") >= 4000
+        except UnreadableValue:
+            return False
+
+
+def draft(asked: DraftOptions, facts: ScriptFacts | None = None) -> str:
+    """Return a job file that `trainlaunch plan` accepts, as long as the flags' values are right."""
+    tokens = token_options(facts, workers_certain=asked.workers_certain) if facts else {}
+    parts = [
+        _head(asked, facts),
+        _command(asked, facts, tokens),
+        _mounts(asked),
+        _resources(asked, facts),
+        _ranks(asked, facts),
+        data_loader_block(facts, workers_certain=asked.workers_certain),
+        _kubernetes(asked),
+    ]
+    return "\n".join(line for part in parts for line in part) + "\n"
+
+
+def scalar(text: str) -> str:
+    """Return a string as YAML reads it back, in double quotes unless it is plainly a word or a path."""
+    if _PLAIN.fullmatch(text) and not _WORDS.fullmatch(text):
+        return text
+    return yaml_string(text)
+
+
+def _comment(text: str) -> list[str]:
+    return [f"# {line}" for line in textwrap.wrap(text, 110, break_long_words=False, break_on_hyphens=False)]
+
+
+def _head(asked: DraftOptions, facts: ScriptFacts | None) -> Iterator[str]:
+    read = f", drafted from {asked.program}" if facts else ""
+    yield from _comment(
+        f"A job file of trainlaunch{read}. `trainlaunch plan` shows what follows from it; docs/job-file.md has every "
+        "field."
+    )
+    yield f"name: {scalar(asked.name)}"
+    field = named(JOB, "image")
+    example = field.example if field else ""
+    told = "" if asked.image else " # the image that has the script's packages, with a fixed tag or digest"
+    yield f"image: {scalar(asked.image or example)}{told}"
+
+
+def _command(asked: DraftOptions, facts: ScriptFacts | None, tokens: dict[str, list[Option]]) -> Iterator[str]:
+    if tokens:
+        *others, last = (f"{{{token}}}" for token in tokens)
+        become = (
+            f"{', '.join(others)} and {last} become the planned values"
+            if others
+            else f"{last} becomes the planned value"
+        )
+        yield from _comment(f"{become} inside the container.")
+    argv = ["python", asked.program, *arguments(tokens)]
+    yield f"command: [{', '.join(scalar(each) for each in argv)}]"
+    if facts is None:
+        yield from _comment('Pass the planned values to the script\'s own options, like "--workers={num_workers}".')
+        return
+    given = {each.dest for options in tokens.values() for each in options}
+    left = [each for each in facts.options if each.dest not in given]
+    required = [each.flag or each.dest for each in left if each.required]
+    if required:
+        yield from _comment(f"The script also requires {', '.join(required)}: add what it needs to command.")
+    rest = [f"{each.flag} ({each.default})" if each.default is not None else each.flag for each in left if each.flag]
+    rest = [" ".join(each.split()) for each in rest if each.split(" ")[0] not in required]
+    if rest:
+        more = f", and {len(rest) - _MAX_OPTIONS} more" if len(rest) > _MAX_OPTIONS else ""
+        yield from _comment(f"Its other options and their defaults: {', '.join(rest[:_MAX_OPTIONS])}{more}.")
+    for note in facts.notes:
+        yield from _comment(note)
+
+
+def _mounts(asked: DraftOptions) -> Iterator[str]:
+    yield f"working_dir: {WORKSPACE}"
+    yield "mounts: # a source is relative to this file; add the folder of the data"
+    yield f"  - {{type: bind, source: {scalar(asked.source)}, target: {WORKSPACE}}}"
+
+
+def _resources(asked: DraftOptions, facts: ScriptFacts | None) -> Iterator[str]:
+    stated = {"cpus": asked.cpus, "memory": asked.memory, "gpus": asked.gpus}
+    given = [f"{name}: {resource(name, value)}" for name, value in stated.items() if value is not None]
+    if given:
+        yield f"resources: {{{', '.join(given)}}}"
+    words = {
+        "cpus": "cpus: 8 (a limit; workers and threads follow from it)",
+        "memory": "memory: 32Gi (a limit, /dev/shm included)",
+        "gpus": "gpus: 1" + (f" ({facts.cuda} names CUDA)" if facts and facts.cuda else ""),
+    }
+    missing = [words[name] for name, value in stated.items() if value is None]
+    if missing:
+        yield from _comment(f"resources not stated: {', '.join(missing)}. Kubernetes requires cpus and memory.")
+
+
+def resource(name: str, value: str) -> str:
+    """Return a flag's value in a flow mapping: ids of GPUs as a list, anything else as it is spelled."""
+    if name == "gpus" and "," in value:
+        return f"[{', '.join(scalar(each.strip()) for each in value.split(','))}]"
+    return value if re.fullmatch(r"-?[\w.]+", value) else scalar(value)
+
+
+def _ranks(asked: DraftOptions, facts: ScriptFacts | None) -> Iterator[str]:
+    if asked.gpus == "all":
+        yield "ranks_per_container: 1 # the training processes; all GPUs are another number on each machine"
+    elif facts is None:
+        return
+    elif facts.starts_ranks:
+        if facts.ranks is not None:
+            yield f"ranks_per_container: {facts.ranks} # {facts.starts_ranks} starts that many processes itself"
+        else:
+            yield from _comment(
+                f"{facts.starts_ranks} starts one process per GPU itself; where their number is not that of the GPUs, "
+                "say ranks_per_container: 2."
+            )
+    elif facts.distributed:
+        count = asked.gpu_count
+        yield from _comment(
+            f"{facts.distributed} joins the processes that a launcher starts. This block starts that many with "
+            "torchrun, in front of the same command:"
+        )
+        yield f"{'' if count > 1 else '# '}torchrun: {{nproc_per_node: {max(count, 2)}}}"
+    elif asked.gpu_count > 1:
+        yield "ranks_per_container: 1 # the training processes"
+        yield from _comment(
+            f"Nothing in the script starts or joins several processes, so it trains on one of {asked.gpu_count} GPUs. "
+            "Once it does (torch.distributed, Accelerate), write instead of that line: "
+            f"torchrun: {{nproc_per_node: {asked.gpu_count}}}"
+        )
+
+
+def _kubernetes(asked: DraftOptions) -> Iterator[str]:
+    yield from _comment(
+        "A node of Kubernetes has no copy of the folder: code brings the files that git tracks in it, read-only and up "
+        "to 900 KiB."
+    )
+    yield "# target_overrides:"
+    yield "#   kubernetes:"
+    yield f"#     mounts: [{{type: code, source: {scalar(asked.source)}, target: {WORKSPACE}}}]"

@@ -1,0 +1,239 @@
+"""The DataLoaders that a script makes, with what each call states, and the name that it is assigned to."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from dataclasses import replace
+
+from trainlaunch.init.resolve import Program, Scope
+from trainlaunch.init.script_facts import KNOWN, UNKNOWN, Loader, Value
+from trainlaunch.init.source import Function, PythonSource
+
+_POSITIONS = (
+    "dataset", "batch_size", "shuffle", "sampler", "batch_sampler", "num_workers", "collate_fn", "pin_memory",
+    "drop_last", "timeout", "worker_init_fn", "multiprocessing_context",
+)  # fmt: skip
+SETTINGS = (
+    "batch_size", "num_workers", "prefetch_factor", "pin_memory", "persistent_workers", "timeout", "collate_fn",
+    "batch_sampler", "multiprocessing_context",
+)  # fmt: skip
+_CLASS = re.compile(r"(?:^|\.)\w*DataLoader$")
+_NOT_TORCHS = re.compile(r"^(?:tensorflow|jax|monai\.data\.Thread|nvidia\.dali)")
+MAX_LOADERS = 12
+
+_AFFIXES = re.compile(r"^(?:data_?)?loaders?_|^(?:get|make|build|create)_|_?(?:data_?)?loaders?$|_dl$|_it(?:er)?$|^dl_")
+_OTHER = re.compile(r"[^A-Za-z0-9]+")
+
+
+def loaders_of(program: Program) -> tuple[Loader, ...]:
+    """Return one Loader for each DataLoader that is alive, in the order of the text, names unique."""
+    found = [loader for source, call in calls_of(program) for loader in _made(program, source, call)]
+    names = unique([each.name for each in found[:MAX_LOADERS]])
+    return tuple(replace(each, name=name) for each, name in zip(found, names, strict=False))
+
+
+def calls_of(program: Program) -> Iterator[tuple[PythonSource, ast.Call]]:
+    """Yield the calls that make a DataLoader and may run, in the order of the text."""
+    return ((source, call) for source in program.sources for call in _calls(source) if program.runs(source, call))
+
+
+def _calls(source: PythonSource) -> Iterator[ast.Call]:
+    for node, called in source.calls:
+        if _CLASS.search(called) and not _NOT_TORCHS.match(called) and (node.args or node.keywords):
+            yield node
+
+
+def _made(program: Program, source: PythonSource, call: ast.Call) -> Iterator[Loader]:
+    """Yield the loaders of one call: one, or one for each call of the function that returns it."""
+    function = source.function(call)
+    scope = Scope(program, source, function)
+    if function is not None and _returned(source, call, function):
+        calls = program.calls.get(function.name, [])
+        for site, where in calls:
+            called = replace(scope, called={function: (site, where)})
+            for name in names_of(where, site):
+                yield _loader(called, call, name)
+        if calls:
+            return
+    for name in names_of(source, call):
+        yield _loader(scope, call, name)
+
+
+def _returned(source: PythonSource, call: ast.Call, function: Function) -> bool:
+    """Whether a function returns just the loader that it makes."""
+    parent = source.parents.get(call)
+    if isinstance(parent, ast.Return):
+        return True
+    named = parent.targets[0] if isinstance(parent, ast.Assign) and len(parent.targets) == 1 else None
+    returned = [each.value for each in ast.walk(function) if isinstance(each, ast.Return)]
+    return (
+        isinstance(named, ast.Name)
+        and len(returned) == 1
+        and isinstance(returned[0], ast.Name)
+        and returned[0].id == named.id
+    )
+
+
+def _loader(scope: Scope, call: ast.Call, name: str) -> Loader:
+    settings, opaque = _stated(scope, call)
+    settings = {key: value for key, value in settings.items() if key in SETTINGS}
+    if opaque:
+        settings |= {
+            key: Value(UNKNOWN, text=f"**{opaque}") for key in ("batch_size", "num_workers") if key not in settings
+        }
+    settings.setdefault("num_workers", Value(KNOWN, 0))
+    if "batch_sampler" not in settings:
+        settings.setdefault("batch_size", Value(KNOWN, 1))
+    return Loader(name, settings, scope.source.place(call))
+
+
+def _stated(scope: Scope, call: ast.Call) -> tuple[dict[str, Value], str]:
+    """Return the call's arguments by name, and the text of a ** that can't be read."""
+    found: dict[str, Value] = {}
+    opaque = ""
+    for name, argument in zip(_POSITIONS, call.args, strict=False):
+        if isinstance(argument, ast.Starred):
+            break
+        found[name] = _setting(scope, name, argument)
+    for keyword in call.keywords:
+        if keyword.arg is not None:
+            found[keyword.arg] = _setting(scope, keyword.arg, keyword.value)
+            continue
+        spread = _spread(scope, keyword.value)
+        if spread is None:
+            opaque = ast.unparse(keyword.value)
+        else:
+            found |= spread
+    return found, opaque
+
+
+def _setting(scope: Scope, name: str, node: ast.expr) -> Value:
+    return collate(scope.source, node) if name == "collate_fn" else scope.value(node)
+
+
+def _spread(scope: Scope, node: ast.expr) -> dict[str, Value] | None:
+    """Return the settings of a dictionary that is spread into a call: its literal, and what .update() lays on it."""
+    if isinstance(node, ast.Dict):
+        keys = [each.value if isinstance(each, ast.Constant) else None for each in node.keys]
+        return {str(key): _setting(scope, str(key), value) for key, value in zip(keys, node.values, strict=True)}
+    if isinstance(node, ast.Call) and scope.source.dotted(node.func) == "dict" and not node.args:
+        return {each.arg: _setting(scope, each.arg, each.value) for each in node.keywords if each.arg}
+    if not isinstance(node, ast.Name):
+        return None
+    owner: ast.AST = scope.function or scope.source.tree
+    found: dict[str, Value] | None = None
+    for each in ast.walk(owner):
+        if isinstance(each, ast.Assign) and any(ast.unparse(target) == node.id for target in each.targets):
+            found = _spread(scope, each.value)
+            break
+    if found is None:
+        return None
+    for each in ast.walk(owner):
+        if isinstance(each, ast.Call) and ast.unparse(each.func) == f"{node.id}.update":
+            laid = [_spread(scope, argument) for argument in each.args]
+            laid.append({key.arg: _setting(scope, key.arg, key.value) for key in each.keywords if key.arg})
+            found |= {key: value for part in laid if part for key, value in part.items()}
+    return found
+
+
+def collate(source: PythonSource, node: ast.expr) -> Value:
+    """Return `list` for a collate function that only regroups the samples; of any other only its text is known."""
+    if isinstance(node, ast.Constant) and node.value is None:
+        return Value(KNOWN, "stack")
+    body: ast.expr | None = None
+    if isinstance(node, ast.Lambda):
+        body = node.body
+    elif isinstance(node, ast.Name):
+        body = _only_return(source, node.id)
+    text = "".join(ast.unparse(body).split()) if body is not None else ""
+    if re.fullmatch(r"(\w+)|(?:tuple|list)\((?:zip\(\*)?\w+\)?\)", text):
+        return Value(KNOWN, "list")
+    return Value(UNKNOWN, text=" ".join(ast.unparse(node).split())[:60])
+
+
+def _only_return(source: PythonSource, name: str) -> ast.expr | None:
+    for each in source.nodes:
+        if isinstance(each, Function) and each.name == name:
+            body = [part for part in each.body if not isinstance(part, ast.Expr)]
+            if len(body) == 1 and isinstance(body[0], ast.Return):
+                return body[0].value
+    return None
+
+
+def names_of(source: PythonSource, call: ast.Call) -> list[str]:
+    """Return the names of the loaders that a call makes: more than one where a comprehension makes several."""
+    node: ast.AST = call
+    index: int | None = None
+    for outer in source.around(call):
+        if isinstance(outer, (ast.GeneratorExp, ast.ListComp)):
+            return _of_comprehension(source, outer)
+        if isinstance(outer, ast.DictComp):
+            keys = [each.value for each in ast.walk(outer.generators[0].iter) if isinstance(each, ast.Constant)]
+            return [tidy(str(key)) for key in keys] or ["train"]
+        if isinstance(outer, ast.Tuple):
+            index = next(place for place, each in enumerate(outer.elts) if each is node)
+        if isinstance(outer, ast.Call):  # `a, b = accelerator.prepare(DataLoader(…), DataLoader(…))`
+            index = next((place for place, each in enumerate(outer.args) if each is node), None)
+        name = _name_beside(node, outer, index)
+        if name is not None:
+            return [tidy(name)]
+        if isinstance(outer, (Function, ast.ClassDef)):
+            return [tidy(outer.name) if "loader" in outer.name else "train"]
+        node = outer
+    return ["train"]
+
+
+def _name_beside(node: ast.AST, outer: ast.AST, index: int | None) -> str | None:
+    """Return what `outer` calls the value `node`, its element `index` of a tuple; None where it gives no name."""
+    if isinstance(outer, ast.Dict) and node in outer.values:
+        key = outer.keys[outer.values.index(node)] if isinstance(node, ast.expr) else None
+        return str(key.value) if isinstance(key, ast.Constant) else None
+    if isinstance(outer, ast.keyword) and outer.arg and "loader" in outer.arg:
+        return outer.arg
+    if not isinstance(outer, (ast.Assign, ast.AnnAssign, ast.NamedExpr)):
+        return None
+    target = outer.targets[0] if isinstance(outer, ast.Assign) else outer.target
+    if isinstance(target, (ast.Tuple, ast.List)):
+        return _word(target.elts[index]) if index is not None and index < len(target.elts) else None
+    return _word(target)
+
+
+def _of_comprehension(source: PythonSource, node: ast.expr) -> list[str]:
+    parent = source.parents.get(node)
+    target = parent.targets[0] if isinstance(parent, ast.Assign) else None
+    if isinstance(target, (ast.Tuple, ast.List)):
+        return [tidy(_word(each) or "") for each in target.elts]
+    return ["train"]
+
+
+def _word(node: ast.AST | None) -> str | None:
+    if isinstance(node, ast.Name):
+        return node.id
+    if isinstance(node, ast.Attribute):
+        return node.attr
+    if isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Constant):
+        return str(node.slice.value)
+    return None
+
+
+def tidy(name: str) -> str:
+    """Return a loader's name without the words that every loader has: `self.train_dataloader` is train."""
+    plain = name.strip("_").lower()
+    for _ in range(2):
+        plain = _AFFIXES.sub("", plain)
+    return _OTHER.sub("_", plain).strip("_")[:40] or "train"
+
+
+def unique(names: list[str]) -> list[str]:
+    """Return the names with a number where one stands twice."""
+    seen: dict[str, int] = {}
+    for name in names:
+        seen[name] = seen.get(name, 0) + 1
+    count: dict[str, int] = {}
+    result = []
+    for name in names:
+        count[name] = count.get(name, 0) + 1
+        result.append(name if seen[name] == 1 or count[name] == 1 else f"{name}_{count[name]}")
+    return result

@@ -1,0 +1,201 @@
+"""Checks fields against each other, whatever the target."""
+
+from __future__ import annotations
+
+import posixpath
+import re
+import shlex
+from collections.abc import Mapping
+from typing import Any
+
+from trainlaunch.job.entrypoint import drops_command, lines_without
+from trainlaunch.job.fields.table import default
+from trainlaunch.job.fields.types import SUBDOMAIN
+from trainlaunch.job.reserved import PREFLIGHT_PREFIX
+from trainlaunch.job.starter import Starter
+from trainlaunch.job.starter_search import starter_of
+from trainlaunch.job.validation.context import ValidationContext
+from trainlaunch.job.values.scalar_reader import BAD
+
+_NAMED_SOURCE = {
+    "volume": (r"[a-zA-Z0-9][a-zA-Z0-9_.-]+", "a volume's name"),
+    "pvc": (SUBDOMAIN, "the name of a PersistentVolumeClaim"),
+    "config": (SUBDOMAIN, "the name of a ConfigMap"),
+}
+# What the preflight exports from these fields; the same name in env would be overwritten in silence.
+_PREFLIGHTS_OWN = {
+    "TRAINLAUNCH_NUM_WORKERS": "data_loader.num_workers",
+    "TRAINLAUNCH_PREFETCH_FACTOR": "data_loader.prefetch_factor",
+    "TRAINLAUNCH_BATCH_SIZE": "data_loader.batch_size",
+    "TRAINLAUNCH_PIN_MEMORY": "data_loader.pin_memory",
+    "TRAINLAUNCH_PERSISTENT_WORKERS": "data_loader.persistent_workers",
+    "TRAINLAUNCH_TIMEOUT": "data_loader.timeout",
+    "TRAINLAUNCH_SHM_BYTES": "shm_size",
+}
+_NOT_RUN = "no process of the job ever ran: the next attempt would end the same way"
+_NEVER_RETRIED = {78: "it says that the files are wrong, and they stay so", **dict.fromkeys((125, 126, 127), _NOT_RUN)}
+_ENGINES_OWN = frozenset({"/", "/proc", "/sys", "/dev"})
+
+
+def _check_exit_codes(job: ValidationContext) -> None:
+    for index, code in enumerate(job.value("restart.on_exit_codes") or ()):
+        if code in _NEVER_RETRIED:
+            job.add(
+                "TL107",
+                f"restart.on_exit_codes.{index}",
+                f"restart.on_exit_codes[{index}] is {code}, after which no attempt follows on any target",
+                why=_NEVER_RETRIED[code],
+                fix=f"delete {code}; a job that wants another attempt on another machine ends with 75",
+            )
+
+
+def check_fields(job: ValidationContext) -> None:
+    """Report every contradiction between fields."""
+    _check_process(job)
+    _check_torchrun(job)
+    _check_variables(job)
+    _check_gpus(job)
+    _check_mounts(job)
+    _check_exit_codes(job)
+
+
+def _check_process(job: ValidationContext) -> None:
+    command, script = "command" in job.values, "script" in job.values
+    if command and script:
+        fix = "delete one of them; in target_overrides write null"
+        job.add("TL109", "script", "command and script are both stated", fix=fix)
+    if not command and not script and not {"command", "script"} & job.misspelt:
+        job.add("TL106", "", "command or script is missing", fix="add command: [python, train.py]")
+    for field, example in (("command", "python"), ("image_entrypoint", "/entrypoint.sh")):
+        argv = job.value(field)
+        if argv and argv[0] == "":
+            message = f"{field}.0 is empty; expected a program"
+            job.add("TL107", f"{field}.0", message, fix=f"write the program, like {example}")
+    entrypoint = job.value("image_entrypoint") or ()
+    if BAD not in entrypoint and drops_command(entrypoint):
+        argv = job.value("command") or ()
+        message = f"image_entrypoint is {shlex.join(entrypoint)}, which doesn't run what stands behind it"
+        why = "it takes the preflight for its own file or text, so neither the preflight nor the job would start"
+        fix = f"write {lines_without(entrypoint, () if BAD in argv else argv)}"
+        job.add("TL107", "image_entrypoint", message, fix=fix, why=why)
+
+
+def _starter(job: ValidationContext) -> Starter | None:
+    """Return what in the command or script starts ranks itself."""
+    command = [each if isinstance(each, str) else "" for each in job.value("command") or ()]
+    env = {name: each for name, each in (job.value("env") or {}).items() if isinstance(each, str)}
+    return starter_of(command, job.value("script"), env)
+
+
+def _check_torchrun(job: ValidationContext) -> None:
+    starter = _starter(job)
+    if job.value("torchrun") is None or starter is None:
+        return
+    program = "torchrun" if starter.torch else starter.name
+    job.add(
+        "TL109",
+        starter.field,
+        f"{starter.field} calls {program}, and the torchrun block is stated too",
+        why="the block puts its own torchrun in front, so each of its ranks would start all ranks again",
+        fix=f"write the command without {program}, as in [python, train.py], or delete the torchrun block",
+    )
+
+
+def _check_variables(job: ValidationContext) -> None:
+    for name in job.value("secrets") or {}:
+        if name in (job.value("env") or {}):
+            job.add("TL109", f"secrets.{name}", f"{name} is in env and in secrets", fix=f"delete env.{name}")
+    for place in ("env", "secrets"):
+        for name in job.value(place) or {}:
+            if name in _PREFLIGHTS_OWN and job.value("data_loader.inject") != "off":
+                field = _PREFLIGHTS_OWN[name]
+                why = "the preflight exports the variable from that field and would overwrite this one"
+                fix = f"delete {place}.{name} and write {field}"
+                job.add("TL109", f"{place}.{name}", f"{name} is the variable of {field}", fix=fix, why=why)
+            if name.startswith(PREFLIGHT_PREFIX):
+                why = "the preflight's own variables are named so, and one of the two would get the other's value"
+                message = f"{place}.{name} begins with {PREFLIGHT_PREFIX}"
+                job.add("TL107", f"{place}.{name}", message, fix="give the variable another name", why=why)
+
+
+def _check_gpus(job: ValidationContext) -> None:
+    gpus = job.value("resources.gpus")
+    stated = job.value("ranks_per_container") or job.value("torchrun.nproc_per_node")
+    if gpus is not None and gpus.all and stated is None and not _counts(_starter(job)):
+        job.add(
+            "TL207",
+            "resources.gpus",
+            "resources.gpus is all, and ranks_per_container is not stated",
+            why="/dev/shm and workers are sized per training process, and all is a different number on each machine",
+            fix="add ranks_per_container: 1, or the number of training processes",
+        )
+    _check_gpu_vendor(job, gpus.ids if gpus is not None else ())
+
+
+def _counts(starter: Starter | None) -> bool:
+    """Whether the command itself states a number of ranks."""
+    return starter is not None and isinstance(starter.count, int)
+
+
+def _check_gpu_vendor(job: ValidationContext, ids: tuple[str, ...]) -> None:
+    vendor = job.value("resources.gpu_vendor") or default("resources.gpu_vendor")
+    other = {"nvidia": "amd", "amd": "nvidia"}[vendor]
+    resource = job.value("resources.gpu_resource")
+    if resource is not None and resource.startswith(f"{other}.com/"):
+        message = f"resources.gpu_resource is {resource}, and resources.gpu_vendor is {vendor}"
+        job.add("TL109", "resources.gpu_resource", message, fix=f"write gpu_vendor: {other}, or delete gpu_resource")
+    for index, each in enumerate(ids):
+        if vendor == "amd" and not each.isdecimal():
+            why = "an AMD GPU is chosen by its device node: 0 is /dev/dri/renderD128, 1 is /dev/dri/renderD129"
+            message = f"resources.gpus.{index} is {each}, an id of NVIDIA's, and resources.gpu_vendor is amd"
+            job.add("TL107", f"resources.gpus.{index}", message, fix="write its number, like 0", why=why)
+
+
+def _check_mounts(job: ValidationContext) -> None:
+    seen: dict[str, int] = {}
+    for index, mount in enumerate(job.value("mounts") or ()):
+        if mount is BAD:
+            continue
+        _check_source(job, f"mounts.{index}", mount)
+        target = mount.get("target", BAD)
+        if target is BAD:
+            continue
+        place = posixpath.normpath(target).replace("//", "/")
+        field = f"mounts.{index}.target"
+        if place == "/dev/shm":
+            job.add("TL109", field, "a mount at /dev/shm takes shm_size's place", fix="delete it and write shm_size")
+        elif place in _ENGINES_OWN:
+            job.add("TL107", field, f"{field} is {place}, which the engine itself fills", fix="mount a folder below it")
+        elif place in seen:
+            message = f"mounts.{seen[place]} and mounts.{index} have the same target {place}"
+            job.add("TL109", field, message, fix="delete one of them")
+        seen.setdefault(place, index)
+
+
+def _check_source(job: ValidationContext, path: str, mount: Mapping[str, Any]) -> None:
+    kind, source = mount.get("type", BAD), mount.get("source")
+    if BAD in (kind, source):
+        return
+    field = f"{path}.source"
+    if kind in {"tmpfs", "scratch"}:
+        if mount.get("read_only") is True:
+            message = f"{path} is a {kind} mount, and read_only"
+            why = f"a {kind} mount is empty at the start, and nobody could ever put anything there"
+            job.add("TL109", f"{path}.read_only", message, fix=f"delete {path}.read_only", why=why)
+        if source is not None:
+            job.add("TL109", field, f"a {kind} mount has no source", fix=f"delete {field}")
+        return
+    named, words = _NAMED_SOURCE.get(kind, ("", "a path of this machine, like ./src"))
+    if kind == "code" and mount.get("read_only") is False:
+        why = "it is the same everywhere, and a cluster's ConfigMap can't be written"
+        fix = f"delete {path}.read_only, or write type: bind on docker, compose and local"
+        job.add("TL109", f"{path}.read_only", f"{path} is a code mount, which is read-only", fix=fix, why=why)
+    if source is None or source == "":
+        job.add("TL106", path, f"{field} is missing; a {kind} mount needs one", fix=f"add source: {words}")
+    elif named and not re.fullmatch(named, source):
+        fix = "write type: bind" if kind == "volume" and "/" in source else f"write {words}"
+        job.add("TL107", field, f"{field} is a path or has other letters than {words}", fix=fix)
+    elif source.startswith("~"):
+        why = "the shell expands ~, and no shell reads this file"
+        fix = "write the whole path, or one relative to the job file"
+        job.add("TL107", field, f"{field} starts with ~", why=why, fix=fix)

@@ -1,0 +1,109 @@
+"""Checks what the job says about its DataLoaders, and the fields that have Python of trainlaunch run beside them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from trainlaunch.job.loader_spec import inherited
+from trainlaunch.job.tokens import OF_LOADERS, token_of
+from trainlaunch.job.validation.context import ValidationContext
+from trainlaunch.job.values.scalar_reader import BAD
+from trainlaunch.sanitize import shorten
+
+_INJECT = "data_loader.inject"
+_MIN_PREFETCH = 2  # torch's own
+_STALL = "healthcheck.stall_after"
+_STOP = "healthcheck.on_unhealthy"
+
+
+def check_loaders(job: ValidationContext) -> None:
+    """Report every contradiction between the loaders' fields, and tokens of loaders that the job doesn't have."""
+    shared = job.value("data_loader") or {}
+    _check_one_measure(job, "data_loader", shared)
+    loaders = job.value("data_loader.loaders")
+    if loaders == {}:
+        _check_no_tokens(job)
+    if loaders is None:
+        _check_batch_size(job, "data_loader", shared)
+        return
+    for name, own in loaders.items():
+        if own is not BAD:
+            path = f"data_loader.loaders.{name}"
+            _check_one_measure(job, path, own)
+            _check_batch_size(job, path, inherited(shared, own))
+
+
+def _check_no_tokens(job: ValidationContext) -> None:
+    """Report each token that stands for a value of a DataLoader in a job without one."""
+    for index, argument in enumerate(job.value("command") or ()):
+        token = token_of(argument) if isinstance(argument, str) else None
+        if token in OF_LOADERS:
+            job.add(
+                "TL109",
+                f"command.{index}",
+                f"command.{index} is {shorten(argument)}, and data_loader is none",
+                why="a job without DataLoaders has no such number; the argument would arrive as 0 or empty",
+                fix=f"delete the argument, write {{{{{token}}}}} for these very characters, or state data_loader",
+            )
+
+
+def _check_one_measure(job: ValidationContext, path: str, stated: Mapping[str, Any]) -> None:
+    if "sample" in stated and "batch_bytes" in stated:
+        job.add(
+            "TL109",
+            f"{path}.batch_bytes",
+            f"{path} states sample and batch_bytes",
+            why="each alone gives the bytes of a batch",
+            fix=f"delete {path}.sample, or {path}.batch_bytes",
+        )
+
+
+def _check_batch_size(job: ValidationContext, path: str, values: Mapping[str, Any]) -> None:
+    if values.get("sample") and values.get("sample") is not BAD and "batch_size" not in values:
+        job.add(
+            "TL106",
+            path,
+            f"{path}.batch_size is missing, and a sample is stated",
+            why="a batch is batch_size samples; null says that the dataset yields batches and sample is one of them",
+            fix=f"add batch_size: 32 under {path}, or null",
+        )
+
+
+def check_inside(job: ValidationContext) -> None:
+    """Report waits that nobody could watch, and workers that no loader could get."""
+    if job.value(_INJECT) == "num_workers":
+        _check_injection(job)
+    stops, stall = job.value(_STOP) == "stop", job.value(_STALL) is not None
+    if stops and not stall:
+        why = "a job is stopped for a batch that never comes, and only you know how long one may take"
+        job.add("TL106", _STOP, f"{_STOP} is stop, and {_STALL} is missing", fix=f"add {_STALL}: 30m", why=why)
+    if not stall:
+        return
+    if job.value("data_loader.inject") == "off":
+        why = "torch's own DataLoader notes when it begins to wait, which trainlaunch adds to it inside the job"
+        fix = f"delete data_loader.inject, or {_STALL}"
+        job.add("TL109", _STALL, f"{_STALL} is stated, and data_loader.inject is off", fix=fix, why=why)
+    if job.value("data_loader.loaders") == {}:
+        message = f"{_STALL} is stated, and data_loader is none"
+        why = "it is the longest wait for a batch, and a job without a DataLoader waits for none"
+        job.add("TL109", _STALL, message, fix=f"delete {_STALL}", why=why)
+
+
+def _check_injection(job: ValidationContext) -> None:
+    context = job.value("data_loader.multiprocessing_context") or "fork"
+    if context != "fork":
+        why = (
+            "a script that never had workers may not run under another start method: it has no main guard, or a lambda"
+        )
+        fix = f"delete data_loader.multiprocessing_context, or write {_INJECT}: env and num_workers in the script"
+        message = f"{_INJECT} is num_workers, and data_loader.multiprocessing_context is {context}"
+        job.add("TL109", "data_loader.multiprocessing_context", message, fix=fix, why=why)
+    loaders = job.value("data_loader.loaders")
+    named = [f"data_loader.loaders.{name}.prefetch_factor" for name in loaders or ()]
+    for field in ("data_loader.prefetch_factor", *named):
+        prefetch = job.value(field)
+        if prefetch is not None and prefetch < _MIN_PREFETCH:
+            message = f"{field} is {prefetch}, and {_INJECT}: num_workers leaves a loader torch's own {_MIN_PREFETCH}"
+            fix = f"delete {field}, or write num_workers and prefetch_factor in the script"
+            job.add("TL109", field, message, fix=fix, why="more batches would wait in /dev/shm than it is sized for")

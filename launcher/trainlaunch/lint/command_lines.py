@@ -1,0 +1,117 @@
+"""Containers that commands start, in scripts, Makefiles, Markdown and wherever else a text has shell in it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+
+from trainlaunch.diagnostics import Edit
+from trainlaunch.formats.docker.line import Line, commands, run_lines
+from trainlaunch.formats.docker.placed_values import PlacedText
+from trainlaunch.formats.docker.read import workload_of
+from trainlaunch.formats.docker.shell_lexer import Word as ShellWord
+from trainlaunch.formats.docker.shell_lexer import tokens
+from trainlaunch.rules.sources.container_facts import engine_text
+from trainlaunch.rules.sources.source_text import SHELL, SourceContainer, SourceText, SourceWord
+from trainlaunch.rules.sources.training_commands import argv_of, argvs_of
+
+Region = tuple[int, int]
+_FENCE = re.compile(r"^[ \t]*(?P<mark>`{3,}|~{3,})[ \t]*(?P<word>[\w-]*)[^\n]*(?:\n|\Z)", re.MULTILINE)
+_SHELL_WORDS = frozenset({"", "sh", "bash", "shell", "console", "zsh", "shell-session", "terminal", "shellsession"})
+# A variable of such a name is an image, and so one word.
+_IMAGE_NAME = re.compile(
+    r"\$[{(]?((?:\w+_)?(?:image|img)(?:_?(?:name|tag|uri|url|ref|full))?)[})]?(?!\w)", re.IGNORECASE | re.ASCII
+)
+_ASSIGNED = re.compile(r"([A-Za-z_]\w*)=(.*)", re.DOTALL)
+_OF_MAKE = re.compile(r"^(?:export[ ]+)?([A-Za-z_][\w.-]*)[ \t]*(?:[:?]{0,2}=)[ \t]*(.*?)[ \t]*(?:#.*)?$", re.MULTILINE)
+_DECLARING = frozenset({"export", "local", "readonly", "declare", "typeset"})
+_ONE_WORD = re.compile(r"[\w./:@${}()+][\w./:@${}()+%,=-]*")
+_RECIPE = re.compile(r"^(?:\t|[^\t\n#=:]+:(?!=)[^\n=;#]*;)((?:[^\n]*\\\n)*[^\n]*\n?)", re.MULTILINE)
+
+
+def whole(text: str) -> tuple[Region, ...]:
+    """Return the one region that a script is."""
+    return ((0, len(text)),)
+
+
+def fences(text: str) -> Iterator[Region]:
+    """Yield the inside of each fence of Markdown that may be shell."""
+    at = 0
+    while opened := _FENCE.search(text, at):
+        closing = re.compile(rf"^[ \t]*{opened['mark'][0]}{{{len(opened['mark'])},}}[ \t]*$", re.MULTILINE)
+        closed = closing.search(text, opened.end())
+        end = closed.start() if closed else len(text)
+        if opened["word"].lower() in _SHELL_WORDS:
+            yield opened.end(), end
+        at = closed.end() if closed else len(text)
+
+
+def recipes(text: str) -> Iterator[Region]:
+    """Yield each recipe line of a Makefile, with the lines that continue it, and what stands behind `target: ;`."""
+    for match in _RECIPE.finditer(text):
+        yield match.span(1)
+
+
+def read_regions(text: str, name: str, regions: Iterable[Region], kind: str = SHELL) -> SourceText:
+    """Return what the shell in these regions of a text starts and runs."""
+    source = PlacedText(text, name)
+    containers: list[SourceContainer] = []
+    found: list[tuple[SourceWord, ...]] = []
+    places = list(regions)
+    single = frozenset(_single(text, places))
+    for start, end in places:
+        for line in run_lines(text, start, end, single):
+            containers.append(_written(line, source, len(containers)))
+        found += commands_of(text, start, end)
+    return SourceText(kind, text, source, tuple(containers), commands=tuple(found))
+
+
+def _single(text: str, regions: Iterable[Region]) -> Iterator[str]:
+    """Yield the variables that are one word wherever they stand: each value that the text gives them is one."""
+    if "$" not in text:
+        return
+    yield from (match[1] for match in _IMAGE_NAME.finditer(text))
+    values: dict[str, list[str]] = {}
+    for start, end in regions:
+        for words, _ in commands(tokens(text, start, end)):
+            for name, value in _assignments(words):
+                values.setdefault(name, []).append(value)
+    for match in _OF_MAKE.finditer(text) if "$(" in text else ():
+        values.setdefault(match[1], []).append(match[2].strip("\"'"))
+    for name, given in values.items():
+        if all(_ONE_WORD.fullmatch(_default(each)) for each in given):
+            yield name
+
+
+def _assignments(words: Sequence[ShellWord]) -> Iterator[tuple[str, str]]:
+    """Yield names and values of a command that only assigns."""
+    rest = words[1:] if words and words[0].text in _DECLARING else words
+    found = [_ASSIGNED.fullmatch(each.text) for each in rest if not each.text.startswith("-")]
+    if all(found):
+        yield from ((match[1], match[2]) for match in found if match is not None)
+
+
+def _default(value: str) -> str:
+    """Return what `${NAME:-value}` is where nobody sets NAME; any other text as it is."""
+    match = re.fullmatch(r"\$\{\w+:?[-=]([^{}]*)\}", value)
+    return match[1] if match else value
+
+
+def commands_of(text: str, start: int, end: int) -> Iterator[tuple[SourceWord, ...]]:
+    """Yield the words of each simple command of a region."""
+    for words, _ in commands(tokens(text, start, end)):
+        if words:
+            yield tuple(SourceWord(each.text, each.start, each.end, each.known) for each in words)
+
+
+def _written(line: Line, source: PlacedText, number: int) -> SourceContainer:
+    workload = workload_of(line, source, number)
+    place = source.span(line.run.end, line.run.end)
+
+    def add(size: int) -> tuple[Edit, ...]:
+        return (Edit(place, f" --shm-size={engine_text(size)}"),)
+
+    podman = any("podman" in each for each in line.command)
+    words = tuple(each.text for each in line.arguments) if line.image is not None else ()
+    argv = argv_of(workload, command=words)
+    return SourceContainer(workload, argvs_of(argv), add_shm=add, podman=podman, argv=argv)

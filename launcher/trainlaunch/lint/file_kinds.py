@@ -1,0 +1,261 @@
+"""Which kind of text a file is: by its name where that decides, else by what it says."""
+
+from __future__ import annotations
+
+import contextlib
+import re
+import shlex
+from collections.abc import Iterator
+from pathlib import Path, PurePath
+from typing import NamedTuple
+
+from trainlaunch.job.reserved import HEADER_START
+from trainlaunch.repository.regular_files import read_regular
+from trainlaunch.repository.root import ITS_OWN
+from trainlaunch.rules.sources.source_text import (
+    COMPOSE,
+    DEVCONTAINER,
+    DOCKERFILE,
+    ECS,
+    GITHUB,
+    GITLAB,
+    KUBERNETES,
+    SAGEMAKER,
+    SHELL,
+    TRAINING_SCRIPT,
+    at,
+    text_at,
+)
+from trainlaunch.units import MIB
+from trainlaunch.yamltree.tolerant import Documents, Mapping, Node, Sequence, documents
+
+MARKDOWN, MAKEFILE = "markdown", "makefile"
+KINDS = (
+    SHELL,
+    MARKDOWN,
+    MAKEFILE,
+    COMPOSE,
+    KUBERNETES,
+    DOCKERFILE,
+    DEVCONTAINER,
+    GITHUB,
+    GITLAB,
+    SAGEMAKER,
+    ECS,
+    TRAINING_SCRIPT,
+)
+YAML_KINDS = frozenset({COMPOSE, KUBERNETES, GITHUB, GITLAB, SAGEMAKER, DEVCONTAINER, ECS})
+TEMPLATE = "template"
+_DOCKERFILE = re.compile(r"(?:dockerfile|containerfile)(?:[.-].*)?|.*\.(?:dockerfile|containerfile)", re.IGNORECASE)
+_MAKEFILE = re.compile(r"(?:gnu)?makefile(?:\..*)?|.*\.mk", re.IGNORECASE)
+_SHELLS = frozenset({".sh", ".bash", ".zsh", ".ksh"})
+_SHEBANG = re.compile(r"#!.*\b(?:ba|da|z|k|a)?sh\b")
+_ENGINE = r"\b(?:docker|podman|nerdctl)\b"
+_RUNS = re.compile(rf"{_ENGINE}(?:(?!{_ENGINE})[^\n])*\b(?:run|create)\b")
+_TEMPLATED = re.compile(r"^[ \t]*\{\{-?|:[ \t]*\{\{-?[ \t]*(?:\.|include|tpl|toYaml|if|with|range)", re.MULTILINE)
+# A YAML text without any of these has no container in it; looking for them is faster than parsing.
+_MAY_HOLD = re.compile(
+    r"^[ \t]*(?:- )?\"?(?:containers|services|jobs|container_config|podSpec|script|steps|template|image)\"?:"
+    r"|\b[cC]ontainerDefinitions\b"
+    r"|[{,] *\"?(?:containers|services|image)\"?:",
+    re.MULTILINE,
+)
+_SUFFIXES = frozenset({".yaml", ".yml"})
+_OF_JSON = ("containers", "runArgs", "services", "containerDefinitions", "ContainerDefinitions")
+_TEMPLATES = frozenset({".tpl", ".tmpl", ".gotmpl", ".j2", ".jinja", ".jinja2"})
+_KUSTOMIZATIONS = frozenset({"kustomization.yaml", "kustomization.yml", "Kustomization"})
+# What of a kustomization changes containers that stand elsewhere.
+_CHANGES = re.compile(
+    r"^(?:patches|patchesStrategicMerge|patchesJson6902|components|helmCharts|transformers|replacements):", re.MULTILINE
+)
+
+
+class FileKind(NamedTuple):
+    """A text's kind, or TEMPLATE, or None for a text that lint doesn't read; its documents where it is YAML."""
+
+    name: str | None
+    read: Documents | None = None
+
+
+def kind_of(name: str, text: str, forced: str | None = None) -> FileKind:
+    """Return the kind of a text; `name` is its path, `-` for what has none, `forced` a kind that the caller states."""
+    if forced is not None:
+        return FileKind(forced, parsed(text, name, forced) if forced in YAML_KINDS else None)
+    path = PurePath(name)
+    if path.name in _KUSTOMIZATIONS or path.suffix in _TEMPLATES:
+        return FileKind(TEMPLATE if _is_rendered_elsewhere(path, text) else None)
+    if path.suffix in _SUFFIXES:
+        return _yaml_kind(path, text)
+    if path.name in {"devcontainer.json", ".devcontainer.json"}:
+        return FileKind(DEVCONTAINER, parsed(text, name, DEVCONTAINER))
+    if path.suffix == ".json":
+        return _json_kind(path, text)
+    if path.suffix == ".py":
+        return FileKind(TRAINING_SCRIPT if "DataLoader" in text or "initial_seed" in text else None)
+    by_name = _by_name(path)
+    content = by_name is None and (name == "-" or not path.suffix)
+    return _by_content(path, text) if content else FileKind(by_name)
+
+
+def _by_name(path: PurePath) -> str | None:
+    if _DOCKERFILE.fullmatch(path.name) and path.suffix not in {".md", ".py"}:
+        return DOCKERFILE
+    if _MAKEFILE.fullmatch(path.name):
+        return MAKEFILE
+    return SHELL if path.suffix in _SHELLS else MARKDOWN if path.suffix in {".md", ".markdown"} else None
+
+
+def _by_content(path: PurePath, text: str) -> FileKind:
+    if _SHEBANG.match(text):
+        return FileKind(SHELL)
+    if str(path) != "-":
+        return FileKind(None)
+    if text.lstrip().startswith("{"):
+        found = parsed(text, "-", DEVCONTAINER)
+        return FileKind(_of_documents(found) or DEVCONTAINER, found) if found.nodes else FileKind(None)
+    if re.search(r"^[ \t]*FROM[ \t]+\S", text, re.MULTILINE | re.IGNORECASE) and not re.search(r"^kind:", text, re.M):
+        return FileKind(DOCKERFILE)
+    found = documents(text, "-")
+    kind = _of_documents(found)
+    if kind is not None:
+        return FileKind(kind, found)
+    return FileKind(SHELL if _RUNS.search(text) else None)
+
+
+def _yaml_kind(path: PurePath, text: str) -> FileKind:
+    if not _MAY_HOLD.search(text):
+        return FileKind(None)
+    if _is_template(path, text):
+        return FileKind(TEMPLATE)
+    found = documents(text, str(path))
+    if found.broken is not None:
+        return FileKind(_of_broken(path, text), found)
+    if "workflows" in path.parts and ".github" in path.parts:
+        return FileKind(GITHUB, found)
+    if path.name == ".gitlab-ci.yml":
+        return FileKind(GITLAB, found)
+    return FileKind(_of_documents(found), found)
+
+
+def rendering_command(name: str, text: str) -> str:
+    """Return what prints the text that a template becomes, as far as its name and words tell."""
+    path = PurePath(name)
+    if path.name in _KUSTOMIZATIONS:
+        return f"kustomize build {shlex.quote(str(path.parent))}"
+    if "templates" in path.parts:
+        chart = PurePath(*path.parts[: len(path.parts) - 1 - path.parts[::-1].index("templates")])
+        return f"helm template {shlex.quote(str(chart))}"
+    return "helm template CHART" if ".Values" in text else "a command that renders it"
+
+
+def _json_kind(path: PurePath, text: str) -> FileKind:
+    if not any(f'"{key}"' in text for key in _OF_JSON):
+        return FileKind(None)
+    found = parsed(text, str(path), DEVCONTAINER)
+    return FileKind(_of_documents(found), found)
+
+
+def parsed(text: str, name: str, kind: str) -> Documents:
+    """Return the documents of a text; comments of a devcontainer's JSON are read as blanks."""
+    return documents(without_comments(text) if kind == DEVCONTAINER else text, name)
+
+
+def without_comments(text: str) -> str:
+    """Return JSON with its comments as blanks of the same length."""
+    # Strings stay as they are, and so does a comment that nothing closes.
+    pattern = re.compile(r'("(?:\\.|[^"\\])*"?)|//[^\n]*|/\*.*?(?:\*/|(\Z))', re.DOTALL)
+    return pattern.sub(lambda it: it[0] if it.lastindex else re.sub(r"[^\n]", " ", it[0]), text)
+
+
+def _is_rendered_elsewhere(path: PurePath, text: str) -> bool:
+    """Return whether a file of a template engine holds containers, or a kustomization changes some."""
+    if path.name in _KUSTOMIZATIONS:
+        return _CHANGES.search(text) is not None and any(map(_MAY_HOLD.search, _with_patches(path, text)))
+    return re.search(r"\{[{%]", text) is not None and _MAY_HOLD.search(text) is not None
+
+
+def _with_patches(path: PurePath, text: str) -> Iterator[str]:
+    """Yield the text of a kustomization and those of the files beside it that it names."""
+    yield text
+    if re.search(r"^(?:helmCharts|components|transformers):", text, re.MULTILINE):
+        yield "containers:"  # of files that stand elsewhere
+    for name in re.findall(r"(?:^|path:|-)[ \t]+[\"']?([\w./-]+\.ya?ml)\b", text, re.MULTILINE):
+        beside = Path(path.parent, name)
+        if ITS_OWN.holds(beside, Path(path)):
+            with contextlib.suppress(OSError, ValueError):
+                yield read_regular(beside, 4 * MIB).decode(errors="replace")
+
+
+def _is_template(path: PurePath, text: str) -> bool:
+    return (
+        "{{" in text
+        and not text.startswith(HEADER_START)  # whose code may have braces, and nothing expands it
+        and bool(_TEMPLATED.search(text))
+        and not re.search(r"^['\"]?on['\"]?:", text, re.MULTILINE)
+        and ".github" not in path.parts
+    )
+
+
+def _of_broken(path: PurePath, text: str) -> str | None:
+    """Return the kind of a text that is no YAML, by its words; None where they don't tell."""
+    if re.search(r"^services:", text, re.MULTILINE):
+        return COMPOSE
+    if re.search(r"^apiVersion:", text, re.MULTILINE) and re.search(r"^kind:", text, re.MULTILINE):
+        return KUBERNETES
+    return GITHUB if ".github" in path.parts else None
+
+
+def _of_documents(found: Documents) -> str | None:
+    roots = [each for each in found.nodes if isinstance(each, Mapping)]
+    if any("apiVersion" in each.items and "kind" in each.items for each in roots):
+        return KUBERNETES
+    for root in roots:
+        kind = _of_root(root)
+        if kind is not None:
+            return kind
+    return None
+
+
+def _of_root(root: Mapping) -> str | None:
+    if at(root, "local", "container_config") is not None:
+        return SAGEMAKER
+    if at(root, "runs", "steps") is not None and at(root, "runs", "using") is not None:
+        return GITHUB  # a composite action
+    if at(root, "containerDefinitions") is not None or "AWS::ECS::TaskDefinition" in _types(root):
+        return ECS
+    jobs = at(root, "jobs")
+    if isinstance(jobs, Mapping) and any(at(each, "runs-on") or at(each, "uses") for each in jobs.items.values()):
+        return GITHUB
+    services = at(root, "services")
+    if isinstance(services, Mapping) and any(_is_service(each) for each in services.items.values()):
+        return COMPOSE
+    if any(key in root.items for key in ("runArgs", "dockerComposeFile", "hostRequirements")):
+        return DEVCONTAINER
+    if any(isinstance(at(each, "script"), Sequence) for each in root.items.values()):
+        return GITLAB
+    return KUBERNETES if _has_pod(root, 0) else None
+
+
+def _types(root: Mapping) -> set[str | None]:
+    """Return the types of a CloudFormation stack's resources."""
+    resources = at(root, "Resources")
+    found = resources.items.values() if isinstance(resources, Mapping) else ()
+    return {text_at(each, "Type") for each in found}
+
+
+def _is_service(node: Node) -> bool:
+    keys = ("image", "build", "command", "extends", "shm_size")
+    return isinstance(node, Mapping) and any(key in node.items for key in keys)
+
+
+def _has_pod(node: Node, depth: int) -> bool:
+    if depth > 12:
+        return False
+    if isinstance(node, Sequence):
+        return any(_has_pod(each, depth + 1) for each in node.items)
+    if not isinstance(node, Mapping):
+        return False
+    listed = node.items.get("containers")
+    if isinstance(listed, Sequence) and any(at(each, "image") is not None for each in listed.items):
+        return True
+    return any(_has_pod(each, depth + 1) for each in node.items.values())

@@ -1,0 +1,205 @@
+"""Judges one text: its findings, what a comment or a baseline takes out, and the text with its safe fixes made.
+
+A baseline has the findings that a repository had on a day, so that only new ones count.
+"""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import json
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+from trainlaunch.diagnostics import Diagnostic, Severity, Span
+from trainlaunch.job.ceilings import Policy
+from trainlaunch.lint.allowed import allowed
+from trainlaunch.lint.edits import chosen
+from trainlaunch.lint.file_kinds import TEMPLATE, FileKind, rendering_command
+from trainlaunch.lint.text_reader import UnreadableText, read_text
+from trainlaunch.repository.regular_files import open_regular
+from trainlaunch.repository.root import ITS_OWN
+from trainlaunch.rules.sources.source_text import DEFECTS, SourceText, TextFinding
+from trainlaunch.rules.text_findings import findings_of, in_order
+from trainlaunch.yamltree.editor import apply_edits
+
+MAX_BYTES = 4 * 1024 * 1024
+_MAX_ROUNDS = 8
+
+VERSION = 1
+
+
+class Linted(NamedTuple):
+    """One text and what is to be said of it; `kind` is None for a file that lint doesn't read."""
+
+    name: str
+    text: str
+    kind: str | None
+    findings: tuple[TextFinding, ...] = ()
+
+
+def lint_text(
+    text: str,
+    name: str,
+    kind: str | None = None,
+    groups: Collection[str] = (DEFECTS,),
+    policy: Policy | None = None,
+) -> Linted:
+    """Return the findings of one text; `name` is its path, `kind` one that the caller states.
+
+    `policy` is what is in force in the text's folder: its ceilings hold, and its severities.
+    """
+    read = read_text(text, name, kind)
+    if isinstance(read, SourceText):
+        own = [each for each in _found(read, groups, policy) if _is_in(each, name)]
+        return Linted(name, text, read.kind, in_order(allowed(read, own)))
+    if isinstance(read, UnreadableText):
+        return Linted(name, text, read.kind, (_broken(read),))
+    if isinstance(read, FileKind) and read.name == TEMPLATE:
+        return Linted(name, text, TEMPLATE, (_template(name, text),))
+    return Linted(name, text, None)
+
+
+def _found(file: SourceText, groups: Collection[str], policy: Policy | None) -> Iterator[TextFinding]:
+    """Yield what is to be said of a file, each as severe as the policy makes it."""
+    found = findings_of(file, groups)
+    if policy is None:
+        yield from found
+        return
+    from trainlaunch.rules import apply_severities
+    from trainlaunch.rules.texts.policy_ceilings import above_ceilings
+
+    for each in (*found, *above_ceilings(file, policy)):
+        yield from (each._replace(diagnostic=diagnostic) for diagnostic in apply_severities([each.diagnostic], policy))
+
+
+def _is_in(finding: TextFinding, name: str) -> bool:
+    """Return whether a finding is about this file, and not about one that its reader lays over it."""
+    span = finding.diagnostic.span
+    return span is None or span.file == name
+
+
+def lint_file(
+    path: Path, kind: str | None = None, groups: Collection[str] = (DEFECTS,), policy: Policy | None = None
+) -> Linted:
+    """Return the findings of one file; one that is no text is of no kind, unless the caller states one.
+
+    Raises OSError where it can't be opened.
+    """
+    if not ITS_OWN.holds(path, path):
+        raise OSError(errno.EXDEV, f"it is a link that leads out of {ITS_OWN.root(path)}", str(path))
+    with open_regular(path) as file:
+        return lint_bytes(file.read(MAX_BYTES + 1), str(path), kind, groups, policy)
+
+
+def lint_bytes(
+    data: bytes,
+    name: str,
+    kind: str | None = None,
+    groups: Collection[str] = (DEFECTS,),
+    policy: Policy | None = None,
+) -> Linted:
+    """Return the findings of what a file holds, or of its first MOST_BYTES and one more."""
+    if b"\0" in data[:1024] and kind is None:
+        return Linted(name, "", None)
+    if len(data) > MAX_BYTES:
+        return Linted(
+            name, "", kind, (_unreadable(name, "is larger than 4 MiB", "name a smaller file"),) if kind else ()
+        )
+    try:
+        text = data.decode("utf-8")
+    except UnicodeDecodeError as error:
+        linted = lint_text(data.decode("utf-8", errors="replace"), name, kind, groups, policy)
+        if linted.kind is None:
+            return linted
+        line = data[: error.start].count(b"\n") + 1
+        return Linted(name, "", linted.kind, (_unreadable(name, "is not UTF-8", "save it as UTF-8", line),))
+    return lint_text(text, name, kind, groups, policy)
+
+
+def fixed(
+    linted: Linted,
+    kind: str | None = None,
+    groups: Collection[str] = (DEFECTS,),
+    policy: Policy | None = None,
+) -> Linted:
+    """Return a text with all its safe fixes made, and what is to be said of that.
+
+    Fixes are made in rounds, since two may touch one place; a round after which the text can't be read is not made.
+    """
+    for _ in range(_MAX_ROUNDS):
+        edits = chosen(linted.findings)
+        if not edits:
+            break
+        after = lint_text(apply_edits(linted.text, edits), linted.name, kind or linted.kind, groups, policy)
+        if after.text == linted.text or any(each.diagnostic.code == "TL393" for each in after.findings):
+            break
+        linted = after
+    return linted
+
+
+def unopened(path: Path, reason: str) -> Linted:
+    """Return what is to be said of a file of a folder that can't be opened."""
+    message = f"can't be opened: {reason}"
+    return Linted(
+        str(path), "", "file", (_unreadable(str(path), message, "let this user read it, or name it in .gitignore"),)
+    )
+
+
+def _broken(read: UnreadableText) -> TextFinding:
+    message = f"the {read.kind} text can't be read: {read.message}"
+    fix = "correct this line; the file's own reader stops here too"
+    return TextFinding(Diagnostic("TL393", message, fix, span=read.span), "text-unreadable")
+
+
+def _unreadable(name: str, what: str, fix: str, line: int = 1) -> TextFinding:
+    return TextFinding(Diagnostic("TL393", f"{name} {what}", fix, span=Span(name, line, 1, line, 1)), "text-unreadable")
+
+
+def _template(name: str, text: str) -> TextFinding:
+    return TextFinding(
+        Diagnostic(
+            "TL394",
+            "a template can't be judged before it is rendered",
+            f"pipe the rendered text: {rendering_command(name, text)} | trainlaunch lint -",
+            severity=Severity.INFO,
+            span=Span(name, 1, 1, 1, 1),
+        ),
+        "template-not-lintable",
+    )
+
+
+def key_of(finding: TextFinding, text: str) -> str:
+    """Return what stays of a finding when lines above it come and go: file, code, and the words of its line."""
+    span = finding.diagnostic.span
+    lines = text.split("\n")
+    line = lines[span.line - 1].strip() if span is not None and span.line <= len(lines) else ""
+    digest = hashlib.sha256(line.encode()).hexdigest()[:12]
+    return f"{span.file if span is not None else ''} {finding.diagnostic.code} {digest}"
+
+
+def baseline_text(linted: Iterable[Linted]) -> str:
+    """Return the file that holds all findings of these texts."""
+    counts = Counter(key_of(finding, each.text) for each in linted for finding in each.findings)
+    return json.dumps({"version": VERSION, "findings": dict(sorted(counts.items()))}, indent=1) + "\n"
+
+
+def read_baseline(text: str) -> Counter[str]:
+    """Return the findings of a baseline by key, each as often as it has it. Raises ValueError for another file."""
+    content = json.loads(text)
+    findings = content.get("findings") if isinstance(content, dict) and content.get("version") == VERSION else None
+    if not isinstance(findings, dict) or not all(isinstance(each, int) for each in findings.values()):
+        raise ValueError("no baseline of trainlaunch lint")
+    return Counter(findings)
+
+
+def new_findings(linted: Linted, known: Counter[str]) -> Iterator[TextFinding]:
+    """Yield the findings that a baseline doesn't have; takes those that it has out of it."""
+    for finding in linted.findings:
+        key = key_of(finding, linted.text)
+        if known[key] > 0:
+            known[key] -= 1
+        else:
+            yield finding

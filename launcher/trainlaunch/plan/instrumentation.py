@@ -1,0 +1,48 @@
+"""The plan's word on what Python of ours runs inside the job's own processes."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from trainlaunch.job.loader_spec import LoaderSpec
+from trainlaunch.job.spec import JobSpec
+
+HEARTBEAT, WORKERS, PROBE, TUNE = "heartbeat", "workers", "probe", "tune"
+INJECTED = "num_workers"  # the word of data_loader.inject that asks for WORKERS
+SETTING = "TRAINLAUNCH_WORKERS"  # has the job's loaders for WORKERS, as JSON
+PAGES = 16  # of /dev/shm that the files of a job's own parts take at most, those of the health check among them
+
+
+class Instrumentation(NamedTuple):
+    """What the wrapper delivers: `parts` are modules or packages of trainlaunch.inside, installed in this order.
+
+    `settings` are variables (NAME, value) that the parts read. Without parts nothing is delivered.
+    """
+
+    parts: tuple[str, ...] = ()
+    settings: tuple[tuple[str, str], ...] = ()
+
+    def with_part(self, part: str, *settings: tuple[str, str]) -> Instrumentation:
+        """Return it with one more part and its variables."""
+        return Instrumentation((*self.parts, part), (*self.settings, *settings))
+
+
+def instrumentation_of(job: JobSpec) -> Instrumentation:
+    """Return what the job itself asks for."""
+    made = Instrumentation()
+    if job.healthcheck.stall_after is not None:
+        made = made.with_part(HEARTBEAT)
+    if job.data_loader.inject == INJECTED:
+        import json  # few jobs ask for it
+
+        loaders = [_planned(each) for each in job.data_loader.loaders]
+        made = made.with_part(WORKERS, (SETTING, json.dumps(loaders)))
+    return made
+
+
+def _planned(loader: LoaderSpec) -> dict[str, int | str | None]:
+    """Return what WORKERS is told of a loader: none, and why, where a probe found what workers would bring out."""
+    told: dict[str, int | str | None] = {"batch_size": loader.batch_size, "num_workers": loader.num_workers}
+    if loader.against_workers:
+        told |= {"num_workers": 0, "why": f"probe found {', '.join(loader.against_workers)}"}
+    return told

@@ -1,0 +1,126 @@
+"""What the lock's measurements fill in: only what the job leaves open, and only while they are of this very job."""
+
+from __future__ import annotations
+
+from trainlaunch.diagnostics import Span
+from trainlaunch.job.loader_spec import DataLoaderSpec, LoaderSpec
+from trainlaunch.job.measured_values import KIND, Probe, ProbedLoader, Tune
+from trainlaunch.job.spec import JobSpec, Origin
+from trainlaunch.plan.ranks import ranks_of, torchrun_prefix
+from trainlaunch.targets import TARGETS
+
+
+def input_of(job: JobSpec) -> str:
+    """Return what stands for the job that a measurement is of: image, command, data_loader as stated, and ranks.
+
+    The digest that a lock adds to the image is not in it: `trainlaunch lock` makes no measurement stale.
+    """
+    import hashlib  # few jobs were measured
+
+    image = job.image.partition("@")[0] if job.origin("image").kind == KIND else job.image
+    ranks = ranks_of(job).value
+    whole = (image, job.command, job.script, torchrun_prefix(job, ranks), job.data_loader.stated, ranks)
+    return f"sha256:{hashlib.sha256(repr(whole).encode()).hexdigest()}"
+
+
+def fresh_probe(job: JobSpec) -> Probe | None:
+    """Return the lock's probe, None where there is none or it was measured of another job than this one is now."""
+    measured = job.measured
+    if measured is None or measured.probe is None or measured.probed is None:
+        return None
+    fits = len(measured.probe.loaders) == len(job.data_loader.loaders)
+    return measured.probe if fits and input_of(measured.probed) == measured.probe.input else None
+
+
+def fresh_tune(job: JobSpec) -> Tune | None:
+    """Return what tune found for this job on its target with its CPUs, None where there is none or it was of others."""
+    tune = job.measured.tune if job.measured else None
+    fits = tune is not None and tune.cpus == job.resources.cpus and tune.input == input_of(job)
+    return tune if fits else None
+
+
+def measuring_command(verb: str, job: JobSpec, target: str | None = None) -> str:
+    """Return the line by which `probe` or `tune` measures a job and keeps the result.
+
+    It is for `target`, else for the job's own where that runs something.
+    """
+    import shlex  # few plans say it
+
+    target = target or (job.target if job.target in TARGETS else None)
+    where = ["--target", target] if target else []
+    return shlex.join(["trainlaunch", verb, job.path, *where, "--write"])
+
+
+def states(job: JobSpec, loader: LoaderSpec | None, field: str) -> bool:
+    """Whether the job itself states a field of data_loader, for this loader or for all."""
+    own = () if loader is None else (f"data_loader.loaders.{loader.name}.{field}",)
+    return any(job.origin(each).kind not in {"default", KIND} for each in (*own, f"data_loader.{field}"))
+
+
+def states_batch(job: JobSpec, loader: LoaderSpec) -> bool:
+    """Whether the job itself states the bytes of a loader's batch; `collate: none` says that there are none."""
+    return loader.stated_size or (loader.collate == "none" and states(job, loader, "collate"))
+
+
+def with_measured(job: JobSpec) -> JobSpec:
+    """Return the job with what its lock's measurements fill in, each with the lock's line as its origin."""
+    if job.measured is None:
+        return job
+    found = _Filled(job, fresh_tune(job))
+    probe = fresh_probe(job)
+    if probe is None and found.tune is None:
+        return job
+    spec = job.data_loader
+    loaders = tuple(
+        found.loader(each, None if probe is None else probe.loaders[index]) for index, each in enumerate(spec.loaders)
+    )
+    spec = spec._replace(loaders=loaders)
+    if probe is not None:
+        spec = found.shared(spec, probe)
+    return job._replace(data_loader=spec, origins={**job.origins, **found.origins})
+
+
+class _Filled:
+    """Fills in what a job leaves open, and keeps where each value came from."""
+
+    def __init__(self, job: JobSpec, tune: Tune | None) -> None:
+        self.job = job
+        self.tune = tune
+        self.origins: dict[str, Origin] = {}
+
+    def shared(self, spec: DataLoaderSpec, probe: Probe) -> DataLoaderSpec:
+        """Return what all loaders share."""
+        measured = {
+            "loaders_run": probe.loaders_run,
+            "multiprocessing_context": probe.start_method,
+            "dataset_tensor_bytes": probe.dataset_tensor_bytes,
+        }
+        opened = {field: value for field, value in measured.items() if not states(self.job, None, field)}
+        self._note("data_loader", opened, probe.span)
+        return spec._replace(**opened)  # type: ignore[arg-type]  # the names of fields, with their types
+
+    def loader(self, spec: LoaderSpec, probed: ProbedLoader | None) -> LoaderSpec:
+        """Return one loader."""
+        measured: dict[str, tuple[object, Span | None]] = {}
+        if self.tune is not None:
+            measured["prefetch_factor"] = self.tune.prefetch_factor, self.tune.span
+        if probed is not None:
+            own = {
+                "num_workers": probed.own_workers,
+                "prefetch_factor": probed.own_prefetch,
+                "persistent_workers": probed.own_persistent,
+                "batches_held": probed.batches_held,
+                "batches_kept": None if states(self.job, spec, "batches_held") else probed.batches_kept,
+            }
+            measured |= {field: (value, probed.span) for field, value in own.items() if value is not None}
+        opened = {field: each for field, each in measured.items() if not states(self.job, spec, field)}
+        if probed is not None and not states_batch(self.job, spec):
+            opened |= {field: (getattr(probed, field), probed.span) for field in ("storages", "varying")}
+        if probed is not None and probed.against_workers:
+            opened["against_workers"] = probed.against_workers, probed.span
+        for field, (value, span) in opened.items():
+            self._note(f"data_loader.loaders.{spec.name}", {field: value}, span)
+        return spec._replace(**{field: value for field, (value, _) in opened.items()})  # type: ignore[arg-type]
+
+    def _note(self, path: str, values: dict[str, object], span: Span | None) -> None:
+        self.origins.update({f"{path}.{field}": Origin(KIND, span) for field in values})

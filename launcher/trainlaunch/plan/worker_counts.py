@@ -1,0 +1,90 @@
+"""DataLoader workers: how many, from the CPUs of the container, and how many fit a fixed /dev/shm."""
+
+from __future__ import annotations
+
+from trainlaunch.job.measured_values import KIND
+from trainlaunch.job.spec import JobSpec, Origin
+from trainlaunch.plan.cpu_budget import whole_cpus
+from trainlaunch.plan.launch_plan import Derived
+from trainlaunch.plan.lock_overrides import fresh_tune
+from trainlaunch.plan.shared_memory import WorkerNumbers, container_need, size_for_all_epochs
+from trainlaunch.units import counted, format_size
+
+MIN_CPUS_FOR_WORKERS = 4  # CPU-only: below, a worker takes the CPU that trains (measured: 7 × slower on 1 CPU)
+MAX_WORKERS_ON_CPU = 8
+CPUS_PER_WORKER_ON_CPU = 4
+
+
+def cpu_workers(job: JobSpec, ranks: int) -> Derived:
+    """Return the automatic number of workers per loader and rank that the CPUs allow."""
+    most = job.data_loader.max_workers
+    cpus = whole_cpus(job)
+    if cpus is None:
+        origin = job.origin("data_loader.max_workers")
+        return Derived(most, "max_workers, since resources.cpus is not stated; the preflight lowers it", str(origin))
+    origin = job.origin("resources.cpus")
+    if job.resources.gpus:
+        value = min(most, max(1, cpus // ranks))
+        return Derived(value, f"min(max_workers {most}, max(1, ⌊cpus {cpus} / ranks {ranks}⌋))", str(origin))
+    if cpus < MIN_CPUS_FOR_WORKERS:
+        return Derived(0, f"CPU-only job with {counted(cpus, 'CPU')}, below {MIN_CPUS_FOR_WORKERS}", str(origin))
+    value = min(MAX_WORKERS_ON_CPU, most, cpus // (CPUS_PER_WORKER_ON_CPU * ranks))
+    return Derived(
+        value,
+        f"CPU-only: min({MAX_WORKERS_ON_CPU}, max_workers {most}, ⌊cpus {cpus} / (4·ranks {ranks})⌋)",
+        str(origin),
+    )
+
+
+def planned_workers(job: JobSpec, ranks: int) -> Derived:
+    """Return the common number of automatic workers; 1 where a fixed shm_size holds not even one."""
+    if not job.data_loader.loaders:
+        return Derived(0, "data_loader is none", str(job.origin("data_loader")))
+    if all(each.num_workers is not None for each in job.data_loader.loaders):
+        return _stated(job)
+    allowed = allowed_workers(job, ranks)
+    bound = _bound(job)
+    # Without workers the need is other owners' and the stated loaders': the size is checked against it as any other.
+    if bound is None or allowed.value == 0 or _fits(job, ranks, allowed.value, bound.value):
+        return allowed
+    fitting = [count for count in range(1, allowed.value + 1) if _fits(job, ranks, count, bound.value)]
+    if fitting or container_need(job, ranks, WorkerNumbers(1)) <= bound.value:
+        text = f"largest that fits {bound.derivation} {format_size(bound.value)}; the CPUs allow {allowed.value}"
+        return Derived(max(fitting, default=1), text, bound.origin)
+    return Derived(1, f"does not fit {bound.derivation}", bound.origin)
+
+
+def allowed_workers(job: JobSpec, ranks: int) -> Derived:
+    """Return the automatic number that tune found, else the CPUs allow, under the policy's, whether it fits or not."""
+    tune = fresh_tune(job)
+    if tune is None:
+        return _under_ceiling(job, cpu_workers(job, ranks))
+    found = Derived(tune.num_workers, "the fastest that `trainlaunch tune` found", str(Origin(KIND, tune.span)))
+    return _under_ceiling(job, found)
+
+
+def _under_ceiling(job: JobSpec, allowed: Derived) -> Derived:
+    """Return the automatic number, capped where the policy allows fewer."""
+    most = job.ceiling("num_workers")
+    if most is None or allowed.value <= most.value:
+        return allowed
+    text = f"capped by the policy's max.num_workers; {allowed.value} = {allowed.derivation}"
+    return Derived(most.value, text, str(Origin("policy", most.span)))
+
+
+def _bound(job: JobSpec) -> Derived | None:
+    """Return the size that workers must fit: the stated one, else the policy's ceiling; None: they make the size."""
+    if job.shm_size is not None:
+        return Derived(job.shm_size, "shm_size", str(job.origin("shm_size")))
+    most = job.ceiling("shm_size")
+    return most and Derived(most.value, "the policy's max.shm_size", str(Origin("policy", most.span)))
+
+
+def _fits(job: JobSpec, ranks: int, count: int, size: int) -> bool:
+    """Return whether so many workers fit `size` in every epoch, not only in the first, and NCCL with them."""
+    return size_for_all_epochs(job, ranks, WorkerNumbers(count)) <= size
+
+
+def _stated(job: JobSpec) -> Derived:
+    loader = job.data_loader.loaders[0]
+    return Derived(loader.num_workers or 0, "stated", str(job.origin(job.loader_field(loader.name, "num_workers"))))

@@ -1,0 +1,125 @@
+"""What a container says of its GPUs, its image, and the place to point at for what is missing."""
+
+from __future__ import annotations
+
+import re
+
+from trainlaunch.diagnostics import Span
+from trainlaunch.formats.workload import Unknown, Workload, stated
+from trainlaunch.rules.sources.source_text import COMPOSE, ECS, KUBERNETES, SourceContainer, at
+from trainlaunch.rules.sources.training_commands import is_training, stated_workers
+from trainlaunch.units import GIB, MIB, docker_size, format_size
+
+_TORCH = re.compile(r"(?:^|[/_.-])(?:pytorch|torch|nemo|vllm|deepspeed|lightning|transformers-pytorch)(?:[/_.:@-]|$)")
+_DEVICE = re.compile(r"(?:(?:nvidia|amd)\.com/gpu=|/dev/nvidia)([0-9]+|all)")
+_DOCKER_DEFAULT = 64 * MIB
+_SUGGESTED = 2 * GIB
+_PER_WORKER = 512 * MIB
+
+
+def gpu_count(workload: Workload) -> int | None:
+    """Return how many GPUs a container states, 0 for none; None for all of the machine's, or an unknown number."""
+    if isinstance(workload.gpus, Unknown) and "unclear" not in workload.rest:
+        return None
+    request = stated(workload.gpus)
+    if request is None:
+        return _passed_through(workload)
+    return None if request.all else len(request.ids) or request.number
+
+
+def _passed_through(workload: Workload) -> int | None:
+    """Return the GPUs that come as devices, or by NVIDIA's runtime and its variable."""
+    nodes = workload.devices.get("nodes", "").split()
+    named = {match[1] for each in nodes if (match := _DEVICE.match(each))}
+    if named or any(each.startswith("/dev/kfd") for each in nodes):
+        return None if "all" in named or not named else len(named)
+    if workload.rest.get("--runtime") != ("nvidia",):
+        return 0
+    visible = stated(workload.env.get("NVIDIA_VISIBLE_DEVICES"))
+    if visible in {"none", "void"}:
+        return 0
+    return None if visible in {None, "", "all"} else len(visible.split(","))
+
+
+def has_gpu(workload: Workload) -> bool:
+    """Return whether a container states a GPU."""
+    return gpu_count(workload) != 0
+
+
+def trains(written: SourceContainer) -> bool:
+    """Return whether one of a container's commands trains."""
+    return any(map(is_training, written.argvs))
+
+
+def workers_of(written: SourceContainer) -> int | None:
+    """Return the DataLoader workers that a container states; None where it states none.
+
+    In Ray's objects variables like NUM_WORKERS count Ray's own workers.
+    """
+    env = {} if written.object_kind.startswith("Ray") else written.workload.env
+    return stated_workers(written.argvs, env)
+
+
+def command_span(workload: Workload) -> Span:
+    """Return where a container's command stands, or its entrypoint; without either the place for what is missing."""
+    places = (workload.command, workload.entrypoint)
+    return next((each.span for each in places if each is not None), workload.span)
+
+
+def is_privileged(workload: Workload) -> bool:
+    """Return whether a container has all capabilities."""
+    keys = ("--privileged", "service.privileged", "container.securityContext.privileged")
+    return any(workload.rest.get(key) is True for key in keys)
+
+
+def may_mount(workload: Workload) -> bool:
+    """Return whether a container may change its mounts: it is privileged, or has SYS_ADMIN or all capabilities."""
+    added = [value for key, value in workload.rest.items() if "cap-add" in key or "cap_add" in key or ".add." in key]
+    words = {str(each).upper().removeprefix("CAP_") for value in added for each in _items(value)}
+    return is_privileged(workload) or bool(words & {"SYS_ADMIN", "ALL"})
+
+
+def _items(value: object) -> tuple[object, ...]:
+    return value if isinstance(value, tuple) else (value,)
+
+
+def is_torch_image(workload: Workload) -> bool:
+    """Return whether an image's name says PyTorch."""
+    image = stated(workload.image)
+    return image is not None and _TORCH.search(image.partition("@")[0].lower()) is not None
+
+
+def is_fragment(written: SourceContainer) -> bool:
+    """Return whether a container is part of one that stands elsewhere too: an overlay of Compose, a patch.
+
+    What such a text leaves out is unknown, not missing.
+    """
+    workload = written.workload
+    if workload.image is not None:
+        return False
+    if workload.format == COMPOSE:
+        return at(written.own, "build") is None
+    return workload.format == KUBERNETES and bool(written.object_kind)
+
+
+def suggested_shm(workload: Workload, workers: int | None) -> int:
+    """Return a size to type where none can be computed: 512 MiB a worker, 2 GiB at least, below half of the memory."""
+    size = max(_SUGGESTED, (workers or 0) * _PER_WORKER)
+    memory = stated(workload.memory)
+    if memory is not None:
+        size = min(size, max(memory // 2 // MIB * MIB, _DOCKER_DEFAULT))
+    return size
+
+
+def engine_text(size: int) -> str:
+    """Return a size as docker and Compose read it: `2g`, `512m`."""
+    return f"{size // GIB}g" if size % GIB == 0 else docker_size(size)
+
+
+def size_text(size: int, written: SourceContainer) -> str:
+    """Return a size in the units of the text's own format."""
+    if written.workload.format == KUBERNETES:
+        return format_size(size)
+    if written.workload.format == ECS:
+        return f"{size // MIB} (MiB)"
+    return engine_text(size) + ("b" if written.workload.format == COMPOSE else "")

@@ -1,0 +1,84 @@
+"""What a training script says of its DataLoaders and data sets, as far as its syntax tree alone is certain."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from trainlaunch.diagnostics import Span
+from trainlaunch.rules.sources.source_text import SourceText
+
+# What is wrong and how it is mended in the same words where a running script shows it.
+HANDLE_FIX = "open it in __getitem__, or once in each worker where it is still None"
+HANDLE_WHY = "forked workers share the file's offset and read each other's samples, without an error"
+CUDA_FIX = "return tensors of the CPU, and move each batch in the training loop"
+CUDA_WHY = "CUDA can't be used in a forked process whose parent has used it"
+PICKLE_FIX = "write a function of the module"
+PICKLE_WHY = "spawn and forkserver pickle the data set and the functions for each worker"
+_PICKLING = frozenset({"spawn", "forkserver"})
+
+
+def loaders(tree: ast.AST | None) -> Iterator[ast.Call]:
+    """Yield each call of DataLoader."""
+    for node in ast.walk(tree) if tree is not None else ():
+        if isinstance(node, ast.Call) and name_of(node.func).rpartition(".")[2] == "DataLoader":
+            yield node
+
+
+def argument(call: ast.Call, name: str) -> ast.expr | None:
+    """Return the value of a keyword of a call; None where it isn't stated."""
+    return next((each.value for each in call.keywords if each.arg == name), None)
+
+
+def has_workers(tree: ast.AST | None) -> bool:
+    """Return whether a loader states workers by a number above 0."""
+    stated = (argument(each, "num_workers") for each in loaders(tree))
+    return any(isinstance(each, ast.Constant) and isinstance(each.value, int) and each.value > 0 for each in stated)
+
+
+def pickles(call: ast.Call) -> str:
+    """Return the start method that a loader states, if its workers get everything pickled; empty otherwise."""
+    context = argument(call, "multiprocessing_context")
+    if isinstance(context, ast.Call) and name_of(context.func).rpartition(".")[2] == "get_context" and context.args:
+        context = context.args[0]
+    word = context.value if isinstance(context, ast.Constant) else None
+    return word if isinstance(word, str) and word in _PICKLING else ""
+
+
+def datasets(tree: ast.AST | None) -> Iterator[ast.ClassDef]:
+    """Yield each class whose base is called a data set and that gives single items."""
+    for node in ast.walk(tree) if tree is not None else ():
+        if isinstance(node, ast.ClassDef) and method(node, "__getitem__") is not None:
+            bases = [name_of(each.value if isinstance(each, ast.Subscript) else each) for each in node.bases]
+            if any(each.endswith("Dataset") and not each.endswith("IterableDataset") for each in bases):
+                yield node
+
+
+def method(owner: ast.ClassDef, name: str) -> ast.FunctionDef | None:
+    """Return a method of a class; None where it has none of that name."""
+    return next((each for each in owner.body if isinstance(each, ast.FunctionDef) and each.name == name), None)
+
+
+def name_of(node: ast.AST) -> str:
+    """Return a dotted name, empty for any other expression."""
+    if isinstance(node, ast.Attribute):
+        inner = name_of(node.value)
+        return f"{inner}.{node.attr}" if inner else ""
+    return node.id if isinstance(node, ast.Name) else ""
+
+
+def is_guarded(tree: ast.Module) -> bool:
+    """Return whether a module asks for its name, as `if __name__ == "__main__"` does."""
+    return any(isinstance(node, ast.Name) and node.id == "__name__" for node in ast.walk(tree))
+
+
+def span_of(file: SourceText, node: ast.expr | ast.stmt) -> Span:
+    """Return the place of a node; the tree counts bytes, a place characters."""
+    name = file.source.span(0, 0).file
+    lines = file.text.split("\n")
+    end_line, end_offset = node.end_lineno or node.lineno, node.end_col_offset or node.col_offset
+    columns = [
+        len(lines[line - 1].encode("utf-8")[:offset].decode("utf-8", errors="replace")) + 1
+        for line, offset in ((node.lineno, node.col_offset), (end_line, end_offset))
+    ]
+    return Span(name, node.lineno, columns[0], end_line, columns[1])

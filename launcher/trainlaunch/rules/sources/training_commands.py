@@ -1,0 +1,185 @@
+"""What commands say of training: whether they train, and how many DataLoader workers they state."""
+
+from __future__ import annotations
+
+import posixpath
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from typing import TypeAlias
+
+from trainlaunch.formats.docker.shell_lexer import statements
+from trainlaunch.formats.workload import Known, Value, Workload, stated
+from trainlaunch.job.spec import JobSpec
+
+Argv: TypeAlias = tuple[str, ...]
+SHELLS = frozenset({"sh", "bash", "dash", "ash", "zsh", "ksh"})
+_LAUNCHERS = frozenset({"torchrun", "accelerate", "deepspeed", "composer", "horovodrun", "colossalai", "axolotl"})
+_MODULES = frozenset({"torch.distributed.run", "torch.distributed.launch", "accelerate.commands.launch"})
+_TRAINS = re.compile(r"(?:^|[-_.])(?:pre|fine)?-?_?(?:train|training|trainer|tune|finetune|pretrain)(?=[-_.])")
+_WORKERS = re.compile(
+    r"--?(?:[\w.]*[-_.])?(?:num[-_]?workers|workers|data[-_]?loader[-_]workers|loader[-_]workers)(?:=(.*))?"
+)
+_OVERRIDE = re.compile(r"\+{0,2}(?:[\w.]+\.)?num_workers=(\d+)")  # Hydra's
+_RANKS = re.compile(r"--?(?:nproc[-_]per[-_]node|num[-_]processes|num[-_]gpus)(?:=(.*))?")
+_PREFETCH = re.compile(r"--?(?:[\w.]*[-_.])?prefetch[-_]factor(?:=(.*))?")
+_VARIABLES = re.compile(r"(?:\w+_)?(?:NUM_?WORKERS|DATALOADER_WORKERS)")
+_DEEPEST = 3
+_ENDS = frozenset({"&&", "||", "|", "|&", "&", ";;", ";&", ";;&", "(", ")", "\r\n"})
+
+
+def argv_of(workload: Workload, entrypoint: Argv = (), command: Argv = ()) -> Argv:
+    """Return the words of a workload's process.
+
+    `entrypoint` and `command` are the words as they are written, for those of which a variable decides a part: what
+    the other words say holds all the same.
+    """
+    first, rest = stated(workload.entrypoint), stated(workload.command)
+    return (*(entrypoint if first is None else first), *(command if rest is None else rest))
+
+
+def argvs_of(argv: Argv) -> tuple[Argv, ...]:
+    """Return each command that a process runs: its argv, or those inside the text of a shell."""
+    return tuple(_inside(argv, 0))
+
+
+def commands_in(text: str) -> tuple[Argv, ...]:
+    """Return each command of a shell text; operators stand in `<>` and end one."""
+    return tuple(argv for words in statements(text) for argv in _split(words))
+
+
+def _split(words: Iterable[str]) -> Iterator[Argv]:
+    """Yield the commands between operators, without redirections and what they name."""
+    argv: list[str] = []
+    redirected = False
+    for word in words:
+        operator = word[1:-1] if word.startswith("<") and word.endswith(">") else ""
+        if operator in _ENDS:
+            if argv:
+                yield tuple(argv)
+            argv = []
+        elif operator and operator.strip("0123456789<>&|-") == "":
+            redirected = True
+        elif redirected:
+            redirected = False
+        else:
+            argv.append(word)
+    if argv:
+        yield tuple(argv)
+
+
+def _inside(argv: Argv, depth: int) -> Iterator[Argv]:
+    text = shell_text(argv)
+    if text is None or depth > _DEEPEST:
+        if argv:
+            yield argv
+        return
+    for each in commands_in(text):
+        yield from _inside(each, depth + 1)
+
+
+def shell_text(argv: Argv) -> str | None:
+    """Return the text that an argv has a shell run, as in `sh -c TEXT`; None where it runs none."""
+    if not argv or posixpath.basename(argv[0]) not in SHELLS:
+        return None
+    for index, word in enumerate(argv[1:], start=1):
+        if not word.startswith("-"):
+            return None
+        if re.fullmatch(r"-[a-z]*c", word):
+            return argv[index + 1] if index + 1 < len(argv) else None
+    return None
+
+
+def text_of_job(job: JobSpec) -> tuple[str, str] | None:
+    """Return what a job has a shell run, with the field that says it; None where its command runs no shell's text."""
+    if job.script is not None:
+        return job.script, "script"
+    text = shell_text(job.command or ())
+    return None if text is None else (text, "command")
+
+
+def program_of(argv: Argv) -> str:
+    """Return the name of a command's program, behind wrappers and variables; empty where there is none."""
+    return posixpath.basename(next(iter(_bare(argv)), ""))
+
+
+def _bare(argv: Argv) -> Argv:
+    rest = list(argv)
+    while rest and (re.match(r"[A-Za-z_]\w*=", rest[0]) or rest[0] in {"exec", "time", "nohup", "env", "uv", "poetry"}):
+        wrapper = rest.pop(0)
+        if wrapper in {"uv", "poetry"} and rest[:1] == ["run"]:
+            rest.pop(0)
+    return tuple(rest)
+
+
+def is_training(argv: Argv) -> bool:
+    """Return whether a command trains: a launcher of ranks, or Python with a script named after training."""
+    rest = _bare(argv)
+    program = posixpath.basename(rest[0]) if rest else ""
+    if program in _LAUNCHERS:
+        return True
+    if _trains(program):
+        return True
+    if not re.fullmatch(r"python[\d.]*", program):
+        return False
+    script, module = "", ""
+    for index, word in enumerate(rest[1:], start=1):
+        if word == "-m":
+            module = rest[index + 1] if index + 1 < len(rest) else ""
+            break
+        if not word.startswith("-"):
+            script = posixpath.basename(word)
+            break
+    return module in _MODULES or _trains(script or f"{module.rpartition('.')[2]}.py")
+
+
+def _trains(script: str) -> bool:
+    return script.endswith(".py") and _TRAINS.search(script) is not None
+
+
+def stated_workers(argvs: Iterable[Argv], env: Mapping[str, Value[str]]) -> int | None:
+    """Return the DataLoader workers that commands or variables state, the most of several; None where none do."""
+    found = [number for argv in argvs for number in _workers_of(argv)]
+    found += [
+        int(value.value)
+        for name, value in env.items()
+        if _VARIABLES.fullmatch(name) and isinstance(value, Known) and re.fullmatch(r"\d{1,4}", value.value)
+    ]
+    return max(found, default=None)
+
+
+def stated_prefetch(argvs: Iterable[Argv]) -> int:
+    """Return the batches that each worker prefetches: what a command states, the least of several, or torch's 2."""
+    found = [int(each) for argv in argvs for each in _values_of(argv, _PREFETCH) if re.fullmatch(r"[1-9]\d{0,2}", each)]
+    return min(found, default=2)
+
+
+def stated_ranks(argvs: Iterable[Argv]) -> int | None:
+    """Return the training processes that a launcher starts here, the most of several; None where none says a number."""
+    found = [int(each) for argv in argvs for each in _values_of(argv, _RANKS) if re.fullmatch(r"[1-9]\d{0,2}", each)]
+    return max(found, default=None)
+
+
+def _values_of(argv: Argv, flag: re.Pattern[str]) -> Iterator[str]:
+    """Yield the values of a flag, joined by `=` or as the next word."""
+    for index, word in enumerate(argv):
+        match = flag.fullmatch(word)
+        if match:
+            yield match[1] if match[1] is not None else argv[index + 1] if index + 1 < len(argv) else ""
+
+
+def _workers_of(argv: Argv) -> Iterator[int]:
+    if not any(is_python(argv) or each for each in (is_training(argv),)):
+        return
+    for index, word in enumerate(argv):
+        match = _WORKERS.fullmatch(word)
+        override = _OVERRIDE.fullmatch(word)
+        value = override[1] if override else ""
+        if match:
+            value = match[1] if match[1] is not None else argv[index + 1] if index + 1 < len(argv) else ""
+        if re.fullmatch(r"\d{1,4}", value):
+            yield int(value)
+
+
+def is_python(argv: Argv) -> bool:
+    """Return whether a command starts Python."""
+    return re.fullmatch(r"python[\d.]*|.*\.py", program_of(argv)) is not None
