@@ -59,7 +59,7 @@ class Result(NamedTuple):
         if self.probe is None:
             return Taken(None)
         try:
-            return Taken(plan_job(with_probe(self.plan.job, self.probe), force=self.plan.forced).shm)
+            return Taken(plan_job(with_probe(self.plan.job, self.probe)).shm)
         except JobFileRejected as rejected:
             return Taken(None, rejected.diagnostics)
 

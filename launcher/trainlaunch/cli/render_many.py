@@ -68,7 +68,7 @@ def _asked(args: argparse.Namespace) -> Asked:
     sets = [*args.sets]
     sets += [f"kubernetes.namespace={args.namespace}"] * bool(args.namespace)
     sets += [f"kubernetes.kind={args.kind}"] * bool(args.kind)
-    return Asked(targets, tuple(sets), args.policy, reach_of(args), args.write_to, args.force)
+    return Asked(targets, tuple(sets), args.policy, reach_of(args), args.write_to)
 
 
 def _with_progress(jobs: Sequence[Path], asked: Asked, streams: Streams) -> Iterator[tuple[Rendered, ...]]:

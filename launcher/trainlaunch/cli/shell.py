@@ -63,7 +63,7 @@ def plan_for_shell(args: argparse.Namespace, streams: Streams) -> LaunchPlan:
     from trainlaunch.rules import check_plan, plan_job
     from trainlaunch.run.shell.commands import shell_plan
 
-    plan = plan_job(job_of(args), name=None, force=False)
+    plan = plan_job(job_of(args))
     say_findings(check_plan(plan), streams)
     return shell_plan(plan, args.command)
 

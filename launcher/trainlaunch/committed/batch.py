@@ -35,7 +35,6 @@ class Asked(NamedTuple):
     policy: Path | None
     reach: Reach
     folder: Path | None
-    force: bool
 
 
 class Rendered(NamedTuple):
@@ -68,7 +67,7 @@ def of_job(job: Path, *, asked: Asked) -> tuple[Rendered, ...]:
 def _of_target(job: Path, target: str, asked: Asked) -> Rendered:
     try:
         spec = read_job(job, target=target, sets=asked.sets, policy=asked.policy, reach=asked.reach)
-        plan, findings = plan_and_findings(spec, force=asked.force)
+        plan, findings = plan_and_findings(spec)
         path = _path(spec, asked)
         base = path.parent if path else None
         text = "" if path is None else verified(plan, render(plan, base=base), base=base)

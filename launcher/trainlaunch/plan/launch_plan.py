@@ -103,7 +103,7 @@ class LaunchPlan(NamedTuple):
     """Everything that a target needs to start the job.
 
     `name_fixed`: the user chose `name` for this launch (`--name`), so no target adds a suffix to it.
-    `forced`: `--force` was given. `measures` is the job whose script a run of `probe` or `tune` measures, else empty.
+    `measures` is the job whose script a run of `probe` or `tune` measures, else empty.
     """
 
     job: JobSpec
@@ -119,7 +119,6 @@ class LaunchPlan(NamedTuple):
     open_files: int
     argv: tuple[str, ...]
     name_fixed: bool
-    forced: bool = False
     inside: Inside = Inside()
     measures: str = ""
 

@@ -7,6 +7,9 @@ from collections.abc import Iterable, Iterator, Set
 from trainlaunch.diagnostics import Diagnostic, Severity
 from trainlaunch.job.ceilings import Policy
 
+# Codes of rules that are gone, which policies may still name: a code is never given to another rule.
+RETIRED = frozenset({"TL403"})
+
 
 def apply_severities(found: Iterable[Diagnostic], policy: Policy | None) -> tuple[Diagnostic, ...]:
     """Return findings as severe as the policies in force make them, without those that they turn off."""
@@ -18,6 +21,8 @@ def apply_severities(found: Iterable[Diagnostic], policy: Policy | None) -> tupl
 def not_applicable(policy: Policy, known: Set[str], errors: Set[str]) -> Iterator[Diagnostic]:
     """Yield an error at each severity that can't be in effect: of an unknown code, or lower than an error's."""
     for code, (severity, span) in policy.severities.items():
+        if code in RETIRED:
+            continue
         if code not in known:
             said, fix = f"severities names {code}, which no rule has", "write a code of docs/codes.md, like TL206"
         elif code in errors and severity is not Severity.ERROR:
