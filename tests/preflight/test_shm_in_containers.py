@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from trainlaunch.container.preflight import STOP_MARKER
-from trainlaunch.errors import EXIT_FILES_WRONG, EXIT_TRY_ELSEWHERE
+from trainlaunch.exit_codes import EXIT_FILES_WRONG, EXIT_TRY_ELSEWHERE
 from trainlaunch.units import MIB
 
 from tests.conftest import Runs

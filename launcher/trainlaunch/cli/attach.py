@@ -13,7 +13,8 @@ from trainlaunch.cli.run_end import follow_to_end, say_end
 from trainlaunch.cli.runs import hints, shown
 from trainlaunch.cli.streams import Streams
 from trainlaunch.cli.terminal import Screen
-from trainlaunch.errors import EXIT_INTERRUPTED, LaunchError
+from trainlaunch.errors import LaunchError
+from trainlaunch.exit_codes import EXIT_INTERRUPTED
 from trainlaunch.run.multi_node import containers_of_run
 from trainlaunch.run.signals import HANGUP, Event, Events, Presses, trapped_signals
 

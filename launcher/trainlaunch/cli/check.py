@@ -15,7 +15,7 @@ from trainlaunch.cli.report import annotation, as_json, document, framed
 from trainlaunch.cli.streams import Streams
 from trainlaunch.cli.write import remove_left, replace_file
 from trainlaunch.diagnostics import Diagnostic, Severity
-from trainlaunch.errors import EXIT_FINDINGS
+from trainlaunch.exit_codes import EXIT_FINDINGS
 
 if TYPE_CHECKING:
     from trainlaunch.committed.compared import Checked

@@ -13,7 +13,8 @@ from trainlaunch.cli.common import add_policy_argument, reach_of
 from trainlaunch.cli.named_file import is_handed, open_named, unreadable
 from trainlaunch.cli.streams import Streams
 from trainlaunch.diagnostics import Diagnostic, Severity
-from trainlaunch.errors import EXIT_FINDINGS, UsageError
+from trainlaunch.errors import UsageError
+from trainlaunch.exit_codes import EXIT_FINDINGS
 
 if TYPE_CHECKING:
     from trainlaunch.job.ceilings import Policy

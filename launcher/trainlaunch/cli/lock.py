@@ -16,7 +16,8 @@ from trainlaunch.cli.report import framed
 from trainlaunch.cli.streams import Streams
 from trainlaunch.cli.write import replace_file
 from trainlaunch.diagnostics import Diagnostic
-from trainlaunch.errors import EXIT_FINDINGS, UsageError
+from trainlaunch.errors import UsageError
+from trainlaunch.exit_codes import EXIT_FINDINGS
 
 if TYPE_CHECKING:
     from trainlaunch.committed.lock import ImageFacts

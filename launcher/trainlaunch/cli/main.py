@@ -18,16 +18,8 @@ from trainlaunch.cli.report import as_json, document, framed
 from trainlaunch.cli.streams import Streams, standard_streams
 from trainlaunch.cli.verbs import VERBS, VERBS_ON_CLUSTERS, VERBS_WITH_A_COMMAND, VERBS_WITH_THE_JOBS_CODE
 from trainlaunch.diagnostics import Diagnostic
-from trainlaunch.errors import (
-    EXIT_BEFORE_START,
-    EXIT_BUG,
-    EXIT_INTERRUPTED,
-    EXIT_USAGE,
-    JobFileRejected,
-    LaunchError,
-    TargetUnavailable,
-    UsageError,
-)
+from trainlaunch.errors import JobFileRejected, LaunchError, TargetUnavailable, UsageError
+from trainlaunch.exit_codes import EXIT_BEFORE_START, EXIT_BUG, EXIT_INTERRUPTED, EXIT_USAGE
 
 MOST_SAID = 10  # errors; a JSON document has all
 OBJECTS_BETWEEN_COLLECTIONS = 20_000  # what a start makes, it keeps: Python's 700 would have it searched 100 times

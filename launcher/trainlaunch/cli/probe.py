@@ -14,7 +14,8 @@ from trainlaunch.cli.measuring import add_measuring_arguments, measuring_fields
 from trainlaunch.cli.streams import Streams
 from trainlaunch.cli.target_options import refuse_place_elsewhere
 from trainlaunch.diagnostics import Diagnostic
-from trainlaunch.errors import EXIT_FINDINGS, EXIT_INTERRUPTED, LaunchError
+from trainlaunch.errors import LaunchError
+from trainlaunch.exit_codes import EXIT_FINDINGS, EXIT_INTERRUPTED
 
 if TYPE_CHECKING:
     from trainlaunch.job.measured import Probe

@@ -15,7 +15,8 @@ from trainlaunch.cli.write import remove_left, write_over
 from trainlaunch.committed.batch import Asked, Rendered, render_all
 from trainlaunch.committed.jobs import find_jobs
 from trainlaunch.diagnostics import Diagnostic, Severity
-from trainlaunch.errors import EXIT_FINDINGS, UsageError
+from trainlaunch.errors import UsageError
+from trainlaunch.exit_codes import EXIT_FINDINGS
 from trainlaunch.targets import text_targets
 
 _EVERY = 50  # jobs between two numbers on a terminal

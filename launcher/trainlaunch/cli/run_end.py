@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from trainlaunch.cli.runs import code_of_all, say_diagnoses
 from trainlaunch.cli.streams import Streams
-from trainlaunch.errors import EXIT_BEFORE_START
+from trainlaunch.exit_codes import EXIT_BEFORE_START
 
 if TYPE_CHECKING:
     from trainlaunch.diagnose.evidence import Evidence

@@ -12,7 +12,7 @@ from trainlaunch.cli.look import Look, look
 from trainlaunch.cli.report import headline, help_line, parts
 from trainlaunch.cli.run_argument import say_once
 from trainlaunch.cli.streams import Streams
-from trainlaunch.errors import EXIT_BEFORE_START
+from trainlaunch.exit_codes import EXIT_BEFORE_START
 from trainlaunch.units import human_size
 from trainlaunch.visible import Visible, one_line, visible
 

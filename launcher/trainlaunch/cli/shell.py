@@ -12,6 +12,7 @@ from trainlaunch.cli.run_argument import add_run_argument, found_runs, say_once
 from trainlaunch.cli.streams import Streams
 from trainlaunch.cli.target_options import job_file
 from trainlaunch.errors import TargetUnavailable
+from trainlaunch.exit_codes import exit_of_signal
 from trainlaunch.plan.launch_plan import LaunchPlan
 from trainlaunch.targets import DOCKER, TARGETS
 
@@ -76,7 +77,7 @@ def until_signalled(enter: Callable[[], int]) -> int:
         with ending_signals():
             return enter()
     except Gone as gone:
-        return 128 + gone.number
+        return exit_of_signal(gone.number)
 
 
 def _of_its_own(plan: LaunchPlan, streams: Streams) -> int:

@@ -12,7 +12,8 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
-from trainlaunch.errors import EXIT_BEFORE_START, LaunchError
+from trainlaunch.errors import LaunchError
+from trainlaunch.exit_codes import EXIT_BEFORE_START
 from trainlaunch.plan.launch_plan import LaunchPlan
 from trainlaunch.run.attempt import Attempt, Watched
 from trainlaunch.run.backend import Backend, Session, Started

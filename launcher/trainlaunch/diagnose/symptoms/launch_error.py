@@ -3,7 +3,7 @@ from __future__ import annotations
 from trainlaunch.diagnose.case import Case
 from trainlaunch.diagnose.diagnosis import LIKELY, Diagnosis, seen
 from trainlaunch.diagnose.texts import Text
-from trainlaunch.errors import EXIT_BEFORE_START
+from trainlaunch.exit_codes import EXIT_BEFORE_START, EXIT_NOT_EXECUTABLE, EXIT_NOT_FOUND
 
 CODE = "TL602"
 NAME = "launch-error"
@@ -13,7 +13,7 @@ _OCI = Text("rror:", r"OCI runtime (?:create|exec|run) failed|OCI runtime error:
 _SHMSIZE = Text("shm", r"cannot set shmsize when running in the .* IPC Namespace")
 _RUNTIME = Text("rror: ", r"^Error: (?:crun|runc): .*OCI (?:permission denied|runtime)")
 _FLAG = Text("rror:", r"^(?:docker|podman): .*(?:unknown flag|invalid argument|invalid reference format)")
-PODMANS = frozenset({126, 127})  # where its runtime refuses the container
+PODMANS = frozenset({EXIT_NOT_EXECUTABLE, EXIT_NOT_FOUND})  # where its runtime refuses the container
 
 
 def diagnose(case: Case) -> Diagnosis | None:

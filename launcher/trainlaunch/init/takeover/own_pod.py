@@ -7,7 +7,7 @@ from typing import Any
 
 from trainlaunch.container.checkpoints import RESTARTS
 from trainlaunch.container.kubernetes import IDENTITY, LOCAL_ADDRESS
-from trainlaunch.errors import EXIT_TRY_ELSEWHERE
+from trainlaunch.exit_codes import EXIT_TRY_ELSEWHERE
 from trainlaunch.formats.workload import stated
 from trainlaunch.init.takeover.draft import Draft
 from trainlaunch.init.takeover.pod import take_pod

@@ -7,12 +7,13 @@ import itertools
 from collections.abc import Iterator
 from typing import Any
 
+from trainlaunch.exit_codes import EXIT_SIGKILL, EXIT_SIGTERM
 from trainlaunch.run.backend import Started
 from trainlaunch.run.docker.client import Engine
 from trainlaunch.run.docker.follow import Followed, Seen
 
 # What an engine that shuts down sends to its containers, by how they ended; its events are forgotten with it.
-SHUTDOWN: dict[int | None, tuple[int, ...]] = {143: (15,), 137: (15, 9)}
+SHUTDOWN: dict[int | None, tuple[int, ...]] = {EXIT_SIGTERM: (15,), EXIT_SIGKILL: (15, 9)}
 
 KILL, END = "kill", "die"  # the engine's events
 END_LAG = 0.2  # seconds by which the engine may note an end after it

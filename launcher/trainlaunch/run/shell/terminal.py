@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator
 from types import FrameType
 from typing import NamedTuple, Protocol
 
-from trainlaunch.errors import EXIT_BEFORE_START
+from trainlaunch.exit_codes import EXIT_BEFORE_START
 from trainlaunch.run.shell.commands import BEATS_SECONDS
 
 PIECE = 1 << 16
