@@ -11,7 +11,8 @@ import pytest
 PACKAGE = Path(__file__).parent.parent / "launcher" / "trainlaunch"
 # design order: each may import those before it, and itself
 LAYERS = (
-    *("units", "visible", "diagnostics", "exit_codes", "errors", "manuals", "targets", "kinds", "repository"),
+    *("units", "least_shm", "gpu_names", "exit_codes", "did_you_mean", "visible", "diagnostics", "errors"),
+    *("manuals", "targets", "kinds", "repository"),
     *("yamltree", "formats", "templating", "job", "policy", "plan", "container", "rules", "render", "verify"),
     *("committed", "lint", "diagnose"),
     *("inside", "api", "run", "measure", "init", "cli"),

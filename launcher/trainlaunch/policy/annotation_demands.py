@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping
 
 from trainlaunch.formats.gpus import gives_gpu_nodes
 from trainlaunch.formats.quantities import bytes_of
+from trainlaunch.job.reserved import KUEUE_PRIORITY_LABEL
 from trainlaunch.policy.demands import GPUS, HOST_PATH, LIFTED, PRIORITY, PRIVILEGE, SHM_SIZE, Demand, device_path
 
 CDI = "cdi.k8s.io"  # the domain of its annotations; a vendor's is below it
@@ -28,7 +29,6 @@ _KINDS: Mapping[str, re.Pattern[str]] = {
     PRIVILEGE: re.compile(r"container\.apparmor\.security\.beta\.kubernetes\.io/.*|seccomp-profile\.crio\.io(?:/.*)?"),
 }
 _CONFINES = ("runtime/default", "localhost/")
-PRIORITY_LABEL = "kueue.x-k8s.io/priority-class"  # Kueue's own class, which goes before the pod's
 
 
 def annotation_demands(key: str, value: str) -> Iterator[Demand]:
@@ -53,5 +53,5 @@ def _is_cdi(key: str) -> bool:
 
 def label_demands(key: str, value: str) -> Iterator[Demand]:
     """Yield what a label takes, of a pod or of the object that makes pods."""
-    if key == PRIORITY_LABEL:
+    if key == KUEUE_PRIORITY_LABEL:
         yield Demand(PRIORITY, "label", value, f"{key}: {value}")

@@ -8,6 +8,7 @@ from pathlib import Path
 from trainlaunch.container.devices import gpu_devices
 from trainlaunch.container.paths import bind_source
 from trainlaunch.container.tmpfs import tmpfs_options
+from trainlaunch.gpu_names import ALL_GPUS
 from trainlaunch.job.spec import Mount
 from trainlaunch.plan.launch_plan import LaunchPlan
 from trainlaunch.units import docker_size, format_cpus
@@ -51,7 +52,7 @@ def docker_gpus(plan: LaunchPlan) -> str | None:
     if gpus.ids:
         return f'"device={",".join(gpus.ids)}"'
     if gpus.all:
-        return "all"
+        return ALL_GPUS
     return str(gpus.count) if gpus.count else None
 
 

@@ -16,10 +16,11 @@ from pathlib import Path
 
 from trainlaunch.diagnostics import Diagnostic
 from trainlaunch.errors import TargetUnavailable
+from trainlaunch.gpu_names import ALL_GPUS
 from trainlaunch.plan.launch_plan import LaunchPlan
 from trainlaunch.run.amd_gpus import amd_gpus
 from trainlaunch.run.backend import Say, Started
-from trainlaunch.run.gpus_held import ALL, AMD, held_by
+from trainlaunch.run.gpus_held import AMD, held_by
 from trainlaunch.run.nvidia_gpus import gpu_nodes, gpu_uuids
 
 _LOCK_SECONDS = 60.0
@@ -48,13 +49,13 @@ def _holds(run: Started) -> bool:
 
 
 def _taken(wanted: str, running: Iterable[Started]) -> dict[str, Started]:
-    """Return the wanted GPUs that runs have, each with the first that does; ALL stands for every one of its maker."""
+    """Return the wanted GPUs that runs have, each with the first that does; `all` is every one of its maker."""
     found: dict[str, Started] = {}
     for run in running:
         for mine in _numbers(wanted):
             for theirs in _numbers(run.gpus):
-                if _maker(mine) == _maker(theirs) and (mine == theirs or ALL in (_bare(mine), _bare(theirs))):
-                    found.setdefault(theirs if _bare(mine) == ALL else mine, run)
+                if _maker(mine) == _maker(theirs) and (mine == theirs or ALL_GPUS in (_bare(mine), _bare(theirs))):
+                    found.setdefault(theirs if _bare(mine) == ALL_GPUS else mine, run)
     return found
 
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from trainlaunch.gpu_names import ALL_GPUS
 from trainlaunch.plan.launch_plan import LaunchPlan
 
 GPUS = "gpus"  # the key of a run's label and record
-ALL = "all"
 AMD = "amd:"  # in front of the numbers of AMD's GPUs, which are counted apart from NVIDIA's
 _RENDER_NODE = "/dev/dri/renderD"
 
@@ -18,11 +18,11 @@ def held_by(plan: LaunchPlan) -> str:
     gpus, amd = plan.gpus, plan.job.resources.gpu_vendor == "amd"
     numbers = gpus.ids or tuple(map(str, range(gpus.count * plan.nodes)))
     if gpus.all:
-        numbers = (ALL,)
+        numbers = (ALL_GPUS,)
     if gpus and not plan.target_record.starts_container:
         from trainlaunch.run.local.process_spec import visible_gpus  # the shell's own variables count there
 
-        numbers = visible_gpus(plan) or (ALL,)
+        numbers = visible_gpus(plan) or (ALL_GPUS,)
     return ",".join(f"{AMD}{each}" if amd else each for each in numbers)
 
 
@@ -32,12 +32,12 @@ def held_in(host: Mapping[str, Any]) -> str:
     for request in host.get("DeviceRequests") or ():
         if any("gpu" in each for each in request.get("Capabilities") or ()):
             count = request.get("Count") or 0
-            found += request.get("DeviceIDs") or ([ALL] if count < 0 else map(str, range(count)))
+            found += request.get("DeviceIDs") or ([ALL_GPUS] if count < 0 else map(str, range(count)))
     for device in host.get("Devices") or ():
         path = str(device.get("PathOnHost"))
         number = path.removeprefix(_RENDER_NODE)
         if path == "/dev/dri":
-            found.append(f"{AMD}{ALL}")
+            found.append(f"{AMD}{ALL_GPUS}")
         elif path != number and number.isdecimal():
             found.append(f"{AMD}{int(number) - 128}")
     return ",".join(found)

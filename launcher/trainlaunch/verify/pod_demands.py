@@ -27,7 +27,7 @@ from trainlaunch.policy.demands import (
     host_path,
     privilege,
 )
-from trainlaunch.verify.compose_demands import listed, mapping
+from trainlaunch.verify.stated_values import listed, mapping
 
 _READ: dict[str, tuple[str, Callable[[str], int | None]]] = {
     MEMORY: ("memory", parse_quantity),

@@ -8,9 +8,10 @@ from typing import Any
 from trainlaunch.job.ceilings import Policy
 from trainlaunch.policy.demands import CPUS, MEMORY, SPELL, Demand, refusals
 from trainlaunch.render.patched import documents_of
-from trainlaunch.verify.compose_demands import file_demands, mapping, service_demands
+from trainlaunch.verify.compose_demands import file_demands, service_demands
 from trainlaunch.verify.pod_demands import container_demands, object_demands, pod_demands
 from trainlaunch.verify.sidecars import containers_of, pods_of
+from trainlaunch.verify.stated_values import mapping
 
 
 def broken_by_parts(policy: Policy, bare: str, text: str, folder: str) -> Iterator[tuple[str, str, str]]:

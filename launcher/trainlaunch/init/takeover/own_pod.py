@@ -9,6 +9,7 @@ from trainlaunch.container.checkpoints import RESTARTS
 from trainlaunch.container.kubernetes import IDENTITY, LOCAL_ADDRESS
 from trainlaunch.exit_codes import EXIT_TRY_ELSEWHERE
 from trainlaunch.formats.workload import stated
+from trainlaunch.gpu_names import AMD_GPU, NVIDIA_GPU
 from trainlaunch.init.takeover.draft import Draft
 from trainlaunch.init.takeover.pod import take_pod
 from trainlaunch.init.takeover.prologue import Wrapped
@@ -70,7 +71,7 @@ def _drop_tolerations(draft: Draft, own: dict[str, Any]) -> None:
     resources = draft.fields.get("resources", {})
     if not resources.get("gpus"):
         return
-    resource = str(resources.get("gpu_resource") or ("amd.com/gpu" if "gpu_vendor" in resources else "nvidia.com/gpu"))
+    resource = str(resources.get("gpu_resource") or (AMD_GPU if "gpu_vendor" in resources else NVIDIA_GPU))
     keys = list(dict.fromkeys((resource, f"{resource.partition('/')[0]}/gpu")))
     listed = own.get("tolerations", [])
     while listed and keys and listed[0].get("key") == keys[0]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from trainlaunch.gpu_names import AMD_GPU, NVIDIA_GPU
 from trainlaunch.job.names import shown
 from trainlaunch.job.validation.fields import Checked, cannot
 from trainlaunch.job.values.scalars import BAD
@@ -38,7 +39,7 @@ def check_engine_fields(job: Checked) -> None:
     if extended:
         cannot(job, "resources.extended", f"extended resources ({', '.join(extended)})", fix=move)
     named = job.value("resources.gpu_resource")
-    if named not in {None, "nvidia.com/gpu", "amd.com/gpu"}:
+    if named not in {None, NVIDIA_GPU, AMD_GPU}:
         what = f"names of GPU resources (resources.gpu_resource: {named})"
         fix = f"{move}; here list the device, as in resources.gpus: [MIG-uuid]"
         cannot(job, "resources.gpu_resource", what, fix=fix)

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Set
 from typing import Any
 
 from trainlaunch.diagnostics import Report
+from trainlaunch.gpu_names import ALL_GPUS
 from trainlaunch.job.fields.types import Field, Type, listing, mapping, record, text
 from trainlaunch.job.names import refuse_unknown_key
 from trainlaunch.job.spec import Gpus
@@ -169,7 +170,7 @@ class ValueReader:
             return self._gpu_ids(node, path)
         if not isinstance(node, Scalar):
             return self._wrong(type_, node, path)
-        if node.text == "all":
+        if node.text == ALL_GPUS:
             return Gpus(count=0, ids=(), all=True)
         listed = re.fullmatch(rf"(?:device=)?((?:{_GPU_ID.pattern})(?:, ?(?:{_GPU_ID.pattern}))*)", node.text)
         if listed and ("," in node.text or not node.text.isdecimal()):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from trainlaunch.diagnostics import Severity
+from trainlaunch.least_shm import LEAST_SHM
 from trainlaunch.plan.launch_plan import LaunchPlan
 from trainlaunch.plan.measured import measuring_command
 from trainlaunch.plan.memory import CHARGED, enough_memory
@@ -68,7 +69,7 @@ def shm_size_over_memory(plan: LaunchPlan) -> Iterator[Problem]:
     stated = job.shm_size is not None
     fix = f"set resources.memory to {format_size(enough_memory(plan))}"
     if stated and not shm.unsized:
-        least = format_size(round_up(max(shm.multi_epoch, 64 * MIB), MIB))
+        least = format_size(round_up(max(shm.multi_epoch, LEAST_SHM), MIB))
         fix += f", or shm_size to at least {least}, or delete shm_size"
     elif stated:
         fix += f", or shm_size to {format_size(round_up(limit // 2, MIB))}, or delete shm_size"
