@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from trainlaunch.container.container import container_of
-from trainlaunch.container.template_hash import template_hash
+from trainlaunch.container.name_hash import template_hash
 from trainlaunch.plan.launch_plan import LaunchPlan
 from trainlaunch.plan.once import once_for_plan
 

@@ -76,7 +76,7 @@ def test_a_name_follows_what_is_asked_for(tmp_path: Path) -> None:
 def test_another_rendering_format_is_another_name(monkeypatch: pytest.MonkeyPatch) -> None:
     """A Job of an older format keeps its name in the cluster; its template could not be replaced."""
     before = name_of(render(job_plan("full", "kubernetes")))
-    monkeypatch.setattr("trainlaunch.container.template_hash.RENDERING_FORMAT", 999)
+    monkeypatch.setattr("trainlaunch.container.name_hash.RENDERING_FORMAT", 999)
     assert name_of(render(job_plan("full", "kubernetes"))) != before
 
 

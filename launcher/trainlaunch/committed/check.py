@@ -34,7 +34,7 @@ from trainlaunch.committed.compared import (
 from trainlaunch.committed.jobs import is_job
 from trainlaunch.committed.review import of_one
 from trainlaunch.committed.shared_out import shared_out
-from trainlaunch.container.template_hash import RENDERING_FORMAT
+from trainlaunch.container.name_hash import RENDERING_FORMAT
 from trainlaunch.diagnostics import Diagnostic, Severity
 from trainlaunch.errors import JobFileRejected, UsageError
 from trainlaunch.job.reserved import HEADER_START

@@ -7,7 +7,7 @@ import shlex
 from dataclasses import dataclass
 from pathlib import Path
 
-from trainlaunch.container.template_hash import RENDERING_FORMAT
+from trainlaunch.container.name_hash import RENDERING_FORMAT
 from trainlaunch.diagnostics import Diagnostic, Span
 from trainlaunch.render.header import Header
 from trainlaunch.targets import KUBERNETES

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from trainlaunch.container.template_hash import template_hash
+from trainlaunch.container.name_hash import template_hash
 from trainlaunch.job.fields.kubernetes import POD_KEYS
 from trainlaunch.job.reserved import CLUSTER_HOME, KUBERNETES_LABEL_PREFIX, LABEL_PREFIX
 from trainlaunch.job.spec import JobSpec, numeric_user

@@ -12,8 +12,8 @@ from trainlaunch.diagnostics import Diagnostic, Report, Span
 from trainlaunch.did_you_mean import closest
 from trainlaunch.errors import JobFileRejected
 from trainlaunch.job.building.lock import Lock, locked, read_lock
-from trainlaunch.job.building.merge import apply_sets, merged
 from trainlaunch.job.building.overrides import split
+from trainlaunch.job.building.precedence import apply_sets, merged
 from trainlaunch.job.building.spec import job_spec
 from trainlaunch.job.fields.table import JOB, default
 from trainlaunch.job.names import shown

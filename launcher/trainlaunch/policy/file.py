@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 
 from trainlaunch import __version__
 from trainlaunch.diagnostics import Diagnostic, Report, Severity, Span
-from trainlaunch.job.building.merge import mapping_of_kind
 from trainlaunch.job.building.overrides import split
+from trainlaunch.job.building.precedence import mapping_of_kind
 from trainlaunch.job.ceilings import Allowed, Limit, Policy, Weight
 from trainlaunch.job.fields.table import JOB, child
 from trainlaunch.job.fields.types import Type

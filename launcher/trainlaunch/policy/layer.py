@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from trainlaunch.diagnostics import Span
-from trainlaunch.job.building.merge import beneath
+from trainlaunch.job.building.precedence import beneath
 from trainlaunch.job.ceilings import Given, Policy
 from trainlaunch.policy.extends import extended
 from trainlaunch.policy.file import DEFAULT, PROFILED, PolicyFile

@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from trainlaunch.container.code import code_maps
+from trainlaunch.container.name_hash import RENDERING_FORMAT
 from trainlaunch.container.paths import has_relative_bind
-from trainlaunch.container.template_hash import RENDERING_FORMAT
 from trainlaunch.job.building.lock import lock_path
 from trainlaunch.job.reserved import HEADER_START
 from trainlaunch.plan.launch_plan import LaunchPlan

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from trainlaunch.diagnostics import Report
-from trainlaunch.job.building.merge import mapping_of_kind
+from trainlaunch.job.building.precedence import mapping_of_kind
 from trainlaunch.job.fields.table import OVERRIDE, OVERRIDES
 from trainlaunch.job.names import refuse_unknown_key
 from trainlaunch.job.values.reader import ValueReader

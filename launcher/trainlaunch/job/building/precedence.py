@@ -1,4 +1,4 @@
-"""Lays a policy's defaults beneath a job's tree, and target_overrides and --set on top of it.
+"""What goes before what: a policy's defaults are laid beneath a job's tree, target_overrides and --set on top of it.
 
 Mappings merge, lists and scalars replace, null is the default.
 """
