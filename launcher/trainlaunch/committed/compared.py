@@ -73,7 +73,7 @@ def rendered_with_force(path: Path, header: Header, job: str) -> Diagnostic:
     return Diagnostic(
         "TL121",
         f"{path} was rendered with --force, which is no option any more",
-        f"run `{command}`, and state the shm_size that it names",
+        f"run `{command}`; state the shm_size that it asks for, where it does",
         why="the preflight stops a job whose shm_size is below its need with 78, before the first line of training",
         span=line_span(path, header.line),
     )
