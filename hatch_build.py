@@ -14,7 +14,7 @@ from typing import Any
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 from jinja2 import Environment
 
-JINJA2 = "jinja2>=3.1.4"
+JINJA2 = "jinja2>=3.1.4,<4"
 THEIRS = "from jinja2.runtime import "
 OURS = "from trainlaunch.templating.precompiled import Undefined, environment, missing, str_join"
 

@@ -52,7 +52,7 @@ allowed_claims: [data]
 allowed_extra_args: [--dns]
 allowed_patch_paths: [/spec/suspend]
 require_digest: true
-severities: {TL206: error, TL403: "off"}
+severities: {TL206: error, TL404: "off"}
 """
 MAX_BYTES = 1 << 20
 # What may be a text of some kind rather than a word or a sentence of a test.

@@ -28,17 +28,15 @@ def job_with(folder: Path, target: str = "docker", **fields: Any) -> JobSpec:
     return read_job(write_job(folder, **fields), target=target)
 
 
-def plan_with(folder: Path, target: str = "docker", *, force: bool = False, **fields: Any) -> LaunchPlan:
+def plan_with(folder: Path, target: str = "docker", **fields: Any) -> LaunchPlan:
     """Return the plan of such a file."""
-    return plan_job(job_with(folder, target, **fields), force=force)
+    return plan_job(job_with(folder, target, **fields))
 
 
-def plan_under(
-    folder: Path, policy: dict[str, Any], *sets: str, target: str = "docker", force: bool = False, **fields: Any
-) -> LaunchPlan:
+def plan_under(folder: Path, policy: dict[str, Any], *sets: str, target: str = "docker", **fields: Any) -> LaunchPlan:
     """Return the plan of such a file under a policy."""
     (folder / "trainlaunch-policy.yaml").write_text(yaml.safe_dump(policy, sort_keys=False))
-    return plan_job(read_job(write_job(folder, **fields), target=target, sets=sets), force=force)
+    return plan_job(read_job(write_job(folder, **fields), target=target, sets=sets))
 
 
 def codes_of(plan: LaunchPlan) -> list[str]:

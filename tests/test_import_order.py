@@ -13,7 +13,8 @@ from trainlaunch.targets import TARGETS, TEXTS
 PACKAGE = Path(__file__).parent.parent / "launcher" / "trainlaunch"
 # Design order of the rooms, and of the modules beside them: each may import those before it, and itself.
 LAYERS = (
-    *("units", "sanitize", "diagnostics", "errors", "manuals", "targets", "kinds", "repository"),
+    *("units", "least_shm", "gpu_names", "exit_codes", "did_you_mean", "sanitize", "diagnostics", "errors"),
+    *("manuals", "targets", "kinds", "repository"),
     *("yamltree", "formats", "templating", "job", "policy", "plan", "container", "rules", "render", "verify"),
     *("committed", "lint", "diagnose"),
     *("inside", "api", "run", "measure", "init", "cli"),

@@ -40,12 +40,12 @@ __all__ = [
 ]
 
 
-def plan(job: JobSpec, *, name: str | None = None, force: bool = False) -> LaunchPlan:
-    """Return every number of a job, decided; `name` fixes its name, `force` lets a shm_size below need pass.
+def plan(job: JobSpec, *, name: str | None = None) -> LaunchPlan:
+    """Return every number of a job, decided; `name` fixes its name.
 
     Sizes are bytes, durations seconds. Raises JobFileRejected with every error that the numbers have.
     """
-    return plan_job(job, name=name, force=force)
+    return plan_job(job, name=name)
 
 
 def findings(plan: LaunchPlan) -> tuple[Diagnostic, ...]:

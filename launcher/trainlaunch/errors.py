@@ -13,15 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from trainlaunch.diagnostics import Diagnostic
-
-EXIT_FINDINGS = 1
-EXIT_USAGE = 2
-EXIT_TARGET_UNAVAILABLE = 3
-EXIT_BUG = 70
-EXIT_TRY_ELSEWHERE = 75  # sysexits EX_TEMPFAIL: the preflight says that this machine is wrong
-EXIT_FILES_WRONG = 78  # sysexits EX_CONFIG: the preflight says that the files are wrong; never retried
-EXIT_BEFORE_START = 125  # as docker run: nothing of the job has run
-EXIT_INTERRUPTED = 130
+from trainlaunch.exit_codes import EXIT_BUG, EXIT_FINDINGS, EXIT_TARGET_UNAVAILABLE, EXIT_USAGE
 
 
 class LaunchError(Exception):

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import re
+import shlex
 import shutil
 import subprocess
 from pathlib import Path
@@ -166,7 +168,6 @@ def test_a_file_that_cannot_be_written_stays_as_it_is(trainlaunch: Runs, kept: P
         ["--set", "env.TEAM=a b", "--set", 'env.TEXT="quoted \\" $x\\n\\u200b"', "--name", "other"],
         ["--set", "env.LINES=|\n  one\n  two\n"],
         ["--kind", "pod"],
-        ["--force", "--set", "shm_size=64Mi", "--set", "data_loader.batch_bytes={size: 90Mi, tensors: 1}"],
     ],
 )
 def test_options_that_gave_a_rendering_are_in_its_header(trainlaunch: Runs, tmp_path: Path, options: list[str]) -> None:
@@ -177,6 +178,21 @@ def test_options_that_gave_a_rendering_are_in_its_header(trainlaunch: Runs, tmp_
     assert done.returncode == 0, done.stdout
     _change_job(tmp_path, image="trainer:2")
     assert trainlaunch("check", cwd=tmp_path).returncode == 1
+
+
+def test_a_rendering_made_with_force_is_refused_with_the_command_to_type(trainlaunch: Runs, tmp_path: Path) -> None:
+    """Exit 1 at its header, whose other options stay in force; that command makes it current."""
+    job = write_job(tmp_path / "jobs", **PORTABLE)
+    _render(trainlaunch, job, tmp_path / "deploy", "--set", "env.TEAM=a b", "--name", "other")
+    kept = tmp_path / "deploy" / f"other.{SUFFIXES['docker']}"
+    current = kept.read_text()
+    kept.write_text(re.sub("^(# options: .*)$", r"\1 --force", current, flags=re.MULTILINE))
+    done = trainlaunch("check", "--fix", cwd=tmp_path)
+    assert done.returncode == 1
+    assert "was rendered with --force, which is no option any more" in done.stderr
+    (command,) = re.findall("`trainlaunch (render .*?)`", done.stderr)
+    assert trainlaunch(*shlex.split(command), cwd=tmp_path).returncode == 0
+    assert kept.read_text() == current
 
 
 def test_a_rendering_without_options_has_no_options_line(kept: Path) -> None:

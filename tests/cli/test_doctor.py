@@ -143,6 +143,15 @@ def test_a_job_file_gives_the_numbers_and_the_target(doctor: Any, tmp_path: Path
     assert "ulimits" not in files["fix"]
 
 
+def test_a_job_that_no_plan_passes_has_numbers_too(doctor: Any, tmp_path: Path) -> None:
+    """Its shm_size is below the need: whoever ran it all the same asks what it died of."""
+    loader = "{num_workers: 4, batch_bytes: {size: 1Gi, tensors: 1}}"
+    (tmp_path / "job.yaml").write_text(
+        f"name: job\nimage: a:1\ncommand: [python]\nshm_size: 64Mi\ndata_loader: {loader}\n"
+    )
+    assert "/dev/shm of 64 MiB is full" in doctor(ENOSPC, None, "--job", str(tmp_path / "job.yaml"))[1][0]["cause"]
+
+
 @pytest.mark.parametrize(
     "arguments",
     [

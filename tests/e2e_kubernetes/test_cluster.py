@@ -82,11 +82,10 @@ def test_a_kill_for_memory_is_the_kernels_and_explained(user: User) -> None:
     assert "resources.memory" in up.said
 
 
-def test_a_small_dev_shm_is_refused_inside_with_78(user: User) -> None:
+def test_wrong_files_are_refused_inside_with_78(user: User) -> None:
     """podFailurePolicy: one pod, though two attempts are allowed; the preflight's own sentence is told."""
-    loader = {"num_workers": 2, "batch_size": 64, "sample": [{"shape": [1 << 18], "dtype": "float32"}]}
-    fields = program("print('trained')", data_loader=loader, shm_size="64Mi", restart={"max_attempts": 2})
-    up = user.up("--force", **fields)
+    wrong = {"PROGRAM": "print('trained')", "TMPDIR": "/no/such/folder"}
+    up = user.up(**program("", env=wrong, restart={"max_attempts": 2}))
     assert up.end() == 78, up.words()
     assert up.words().count("preflight stopped (78)") >= 1
     assert bytes(up.out).decode().count("preflight stopped (78)") <= 1

@@ -131,14 +131,3 @@ def test_too_small_a_shm_size_never_starts(trainlaunch: Runs) -> None:
     done = trainlaunch("up", "dies-of-64mb.yaml", "--set", "shm_size=64m", cwd=FOLDER)
     assert done.returncode == 125
     assert "TL202" in done.stderr
-
-
-@pytest.mark.docker
-def test_forced_small_shm_is_stopped_by_the_preflight(image: str, trainlaunch: Runs, own_label: str) -> None:
-    """With --force the container starts, and its preflight ends it with 78 before the first line of training."""
-    key, _, value = own_label.partition("=")
-    changed = ("shm_size=64m", f"image={image}", f"name=forced-{value}", f"labels.{key}={value}")
-    settings = [word for each in changed for word in ("--set", each)]
-    done = trainlaunch("up", "dies-of-64mb.yaml", "--force", *settings, cwd=FOLDER)
-    assert done.returncode == 78, done.stderr
-    assert "epoch" not in done.stdout

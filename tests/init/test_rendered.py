@@ -35,7 +35,7 @@ _TOLD = re.compile(r'# Rendered by .*|# options: .*\n|# --shm-size is .*|(?<=m")
 def planned(job: Path, target: str, kind: str = "") -> LaunchPlan:
     """Return the plan of a job for a target. Raises JobFileRejected for one that the target does not take."""
     sets = [f"kubernetes.kind={kind}", *_WITHOUT.get(kind, ())] if kind else []
-    return plan_job(read_job(job, target=target, sets=sets), force=True)
+    return plan_job(read_job(job, target=target, sets=sets))
 
 
 def takes(job: Path, target: str, kind: str) -> bool:
@@ -62,7 +62,7 @@ def given_back(plan: LaunchPlan, folder: Path) -> tuple[LaunchPlan, list[str]]:
     taken = take_over(render(plan).encode(), str(folder / name), pick=None, folder=folder)
     (folder / "taken.yaml").write_text(taken.text)
     job = read_job(folder / "taken.yaml", target=plan.target)
-    return plan_job(job._replace(path=plan.job.path), force=True), [each.message for each in taken.notes]
+    return plan_job(job._replace(path=plan.job.path)), [each.message for each in taken.notes]
 
 
 def said(plan: LaunchPlan) -> dict[str, Any]:
@@ -106,7 +106,7 @@ def test_what_a_pod_learns_of_itself_is_no_secret_of_the_job(tmp_path: Path) -> 
     resumes = ["restart.max_attempts=3", "checkpoint_dir=/saved", "mounts.0={type: pvc, source: s, target: /saved}"]
     job = ROOT / "tests/render/jobs/minimal.yaml"
     for more in (sets, [*resumes, "kubernetes.kind=jobset"]):
-        plan = plan_job(read_job(job, target="kubernetes", sets=more), force=True)
+        plan = plan_job(read_job(job, target="kubernetes", sets=more))
         assert "fieldRef" in render(plan)
         again, lost = given_back(plan, tmp_path)
         assert (said(again), lost) == (said(plan), [])

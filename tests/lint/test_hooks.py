@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from typing import Any
 
 import pytest
 import yaml
@@ -17,11 +18,12 @@ BODIES = {**TEXTS, "ecs/task-definition.json": '{"containerDefinitions": []}'}
 
 
 @pytest.mark.parametrize("hook", HOOKS, ids=lambda hook: hook["id"])
-def test_a_hook_runs_a_verb_of_the_installed_command(hook: dict[str, str]) -> None:
-    """pre-commit installs this repository and runs the entry."""
+def test_a_hook_runs_a_verb_of_the_installed_command(hook: dict[str, Any]) -> None:
+    """pre-commit installs this repository, with what patterns of a policy need, and runs the entry."""
     program, verb, *options = hook["entry"].split()
     assert (program, verb in VERBS, hook["language"]) == ("trainlaunch", True, "python")
     assert set(options) <= {"--fix"}
+    assert hook["additional_dependencies"] == [".[policy]"]
 
 
 @pytest.mark.parametrize("name", ["notes.txt", "run.sh.bak", "package.json", "Dockerfiles/readme.rst"])

@@ -16,7 +16,7 @@ def test_a_plan_is_asked_once_in_turn(tmp_path: Path) -> None:
     plan = plan_with(tmp_path)
     asked: list[LaunchPlan] = []
     name_of = cache_last_plan(lambda each: asked.append(each) or each.name)
-    same = plan._replace(forced=plan.forced)
+    same = plan._replace(measures=plan.measures)
     assert [name_of(each) for each in (plan, plan, same, same, plan)] == [plan.name] * 5
     assert list(map(id, asked)) == [id(plan), id(same), id(plan)]
 

@@ -20,9 +20,7 @@ BATCH = 3 * MIB
 LOADER = {"batch_size": 64, "sample": SAMPLE}
 
 
-def plan(
-    *, loader: dict[str, Any] | None = None, target: str = "docker", force: bool = False, **fields: Any
-) -> LaunchPlan:
+def plan(*, loader: dict[str, Any] | None = None, target: str = "docker", **fields: Any) -> LaunchPlan:
     """Return the plan of a small job with two stated workers (it needs 18 MiB and a few pages), with `fields` over it.
 
     None leaves a key of the loader out.
@@ -30,7 +28,7 @@ def plan(
     merged = {**LOADER, "num_workers": 2, **(loader or {})}
     data_loader = {key: value for key, value in merged.items() if value is not None}
     with tempfile.TemporaryDirectory() as folder:
-        return plan_with(Path(folder), target, force=force, data_loader=data_loader, **fields)
+        return plan_with(Path(folder), target, data_loader=data_loader, **fields)
 
 
 def automatic(*, loader: dict[str, Any] | None = None, **fields: Any) -> LaunchPlan:

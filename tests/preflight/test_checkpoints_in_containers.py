@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from trainlaunch.errors import EXIT_FILES_WRONG, EXIT_TRY_ELSEWHERE
+from trainlaunch.exit_codes import EXIT_FILES_WRONG, EXIT_TRY_ELSEWHERE
 from trainlaunch.plan.launch_plan import LaunchPlan
 
 from tests.conftest import Runs

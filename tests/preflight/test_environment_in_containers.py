@@ -7,7 +7,7 @@ import os
 from pathlib import Path
 
 import pytest
-from trainlaunch.errors import EXIT_FILES_WRONG, EXIT_TRY_ELSEWHERE
+from trainlaunch.exit_codes import EXIT_FILES_WRONG, EXIT_TRY_ELSEWHERE
 
 from tests.conftest import Runs
 from tests.preflight.containers import Case, run_cases

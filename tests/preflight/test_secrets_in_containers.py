@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from trainlaunch.errors import EXIT_FILES_WRONG, EXIT_TRY_ELSEWHERE
+from trainlaunch.exit_codes import EXIT_FILES_WRONG, EXIT_TRY_ELSEWHERE
 
 from tests.conftest import Runs
 from tests.preflight.containers import SHELLS, Case, run_cases

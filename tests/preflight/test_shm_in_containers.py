@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from trainlaunch.container.preflight import STOP_MARKER
-from trainlaunch.errors import EXIT_FILES_WRONG, EXIT_TRY_ELSEWHERE
+from trainlaunch.exit_codes import EXIT_FILES_WRONG, EXIT_TRY_ELSEWHERE
 from trainlaunch.units import MIB
 
 from tests.conftest import Runs
@@ -84,12 +84,6 @@ def test_exactly_the_need_passes_and_one_page_less_stops(docker_run: Runs, base_
     assert need % 4096 == 0
     passed(run_cases(docker_run, base_image, [Case(STATED)], f"--shm-size={need}")[0])
     stopped(run_cases(docker_run, base_image, [Case(STATED)], f"--shm-size={need - 4096}")[0], EXIT_FILES_WRONG)
-
-
-def test_forced_size_below_need_stops(docker_run: Runs, base_image: str) -> None:
-    """`--force` only moves the refusal from the plan to the container; the sentence names a size that is enough."""
-    forced = plan(shm_size="4Mi", force=True)
-    stopped(run_cases(docker_run, base_image, [Case(forced)], "--shm-size=4m")[0], EXIT_FILES_WRONG, "shm_size to 19Mi")
 
 
 def test_private_shm_of_another_uid_is_not_writable(docker_run: Runs, base_image: str) -> None:

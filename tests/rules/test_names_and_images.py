@@ -31,13 +31,6 @@ def test_a_floating_tag_is_a_finding(tmp_path: Path, image: str, floating: bool)
     assert ("TL111" in codes_of(plan)) is floating
 
 
-def test_an_unstated_entrypoint_is_noted(tmp_path: Path) -> None:
-    """Rendering asks no engine, so it says that an ENTRYPOINT of the image is not run; a stated one says nothing."""
-    codes = codes_of(plan_with(tmp_path))
-    assert "TL403" in codes
-    assert "TL403" not in codes_of(plan_with(tmp_path, image_entrypoint=[]))
-
-
 def test_what_has_no_effect_is_one_finding(tmp_path: Path) -> None:
     """TL404 lists the stated fields, and no finding speaks of the image."""
     plan = plan_with(

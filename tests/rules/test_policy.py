@@ -56,10 +56,9 @@ CASES = [
 def test_a_value_above_a_ceiling_is_an_error(
     tmp_path: Path, ceilings: dict[str, Any], fields: dict[str, Any], message: str
 ) -> None:
-    """Both numbers and the policy's line stand in it, --force or not; the fix clears it."""
-    for force in (False, True):
-        (found,) = refusals(tmp_path, {"max": ceilings}, force=force, **fields)
-        assert found == f"TL140 {message} (trainlaunch-policy.yaml:2)"
+    """Both numbers and the policy's line stand in it; the fix clears it."""
+    (found,) = refusals(tmp_path, {"max": ceilings}, **fields)
+    assert found == f"TL140 {message} (trainlaunch-policy.yaml:2)"
 
 
 @pytest.mark.parametrize("how", ["--set", "target_overrides", "policy"])
@@ -93,13 +92,10 @@ def test_gpus_of_another_name_are_gpus(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("workers", [{}, {"num_workers": 8}])
-@pytest.mark.parametrize("force", [False, True])
-def test_a_need_above_the_ceiling_is_an_error(tmp_path: Path, workers: dict[str, int], force: bool) -> None:
-    """The need of stated workers, or of one worker; --force is for a stated shm_size."""
+def test_a_need_above_the_ceiling_is_an_error(tmp_path: Path, workers: dict[str, int]) -> None:
+    """The need of stated workers, or of one worker."""
     loader = {"batch_size": 512, "sample": SAMPLE, **workers}
-    found = refusals(
-        tmp_path, {"max": {"shm_size": "64Mi"}}, force=force, resources={"cpus": 16, "gpus": 1}, data_loader=loader
-    )
+    found = refusals(tmp_path, {"max": {"shm_size": "64Mi"}}, resources={"cpus": 16, "gpus": 1}, data_loader=loader)
     (message,) = found
     assert re.fullmatch(
         r"TL140 the DataLoaders need \S+ GiB of /dev/shm, and the policy's max\.shm_size is 64Mi \(.*:2\)", message

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from trainlaunch.diagnostics import Severity
 from trainlaunch.errors import JobFileRejected
-from trainlaunch.rules import check_plan
+from trainlaunch.rules import RETIRED, check_plan, plan_rules
 
 from tests.jobs import plan_under
 
@@ -223,3 +223,9 @@ def test_severities_are_in_effect(tmp_path: Path) -> None:
 def test_a_severity_that_can_not_be_is_an_error(tmp_path: Path, code: str, said: str) -> None:
     """At its line of the policy."""
     assert said in refusals(tmp_path, {"severities": {code: "off"}})[0]
+
+
+def test_a_severity_of_a_rule_that_is_gone_is_none(tmp_path: Path) -> None:
+    """A policy that once silenced it goes on to hold."""
+    allowed(tmp_path, {"severities": dict.fromkeys(RETIRED, "off")})
+    assert not RETIRED & {each.code for each in plan_rules()}

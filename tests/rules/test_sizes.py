@@ -7,9 +7,10 @@ from typing import Any
 
 import pytest
 from trainlaunch.errors import JobFileRejected
+from trainlaunch.plan import make_plan
 from trainlaunch.rules import check_plan
 
-from tests.jobs import codes_of, plan_with
+from tests.jobs import codes_of, job_with, plan_with
 
 MIB = 2**20
 GIB = 2**30
@@ -46,16 +47,16 @@ def test_shm_size_over_memory_is_an_error_with_a_value_that_works(tmp_path: Path
     assert plan_with(tmp_path, **fields, resources={"memory": wanted}).shm.size.value == 8 * GIB
 
 
-def test_shm_size_below_need_is_an_error_unless_forced(tmp_path: Path) -> None:
-    """The stated size stays as it is; with force the plan is made and the preflight will stop it."""
+def test_shm_size_below_need_is_an_error(tmp_path: Path) -> None:
+    """The stated size stays as it is, and the size that the error names is enough."""
     fields: dict[str, Any] = {"data_loader": loader(batch_size=64), "shm_size": "64Mi"}
     with pytest.raises(JobFileRejected) as rejected:
         plan_with(tmp_path, **fields)
     assert codes(rejected) == ["TL202"]
-    forced = plan_with(tmp_path, force=True, **fields)
-    assert forced.shm.size.value == 64 * MIB < forced.shm.need == forced.shm.minimum
+    shm = make_plan(job_with(tmp_path, **fields)).shm
+    assert shm.size.value == 64 * MIB < shm.need == shm.minimum
     wanted = rejected.value.diagnostics[0].fix.split()[3].rstrip(",")
-    assert plan_with(tmp_path, **{**fields, "shm_size": wanted}).shm.size.value >= forced.shm.worst_case
+    assert plan_with(tmp_path, **{**fields, "shm_size": wanted}).shm.size.value >= shm.worst_case
 
 
 def test_working_set_over_memory_is_a_warning(tmp_path: Path) -> None:

@@ -76,12 +76,10 @@ def test_shm_inside_is_the_plans(trainlaunch: Runs, make_job: MakeJob) -> None:
     assert trainlaunch("up", job).stdout == f"{planned['shm']['size']}\n"
 
 
-def test_a_stated_shm_below_need_stops_with_78_and_is_not_retried(trainlaunch: Runs, make_job: MakeJob) -> None:
-    """The plan refuses it; with --force the preflight stops it before the first line, once."""
-    loader = {"num_workers": 2, "batch_size": 8, "sample": [{"shape": [3, 512, 512], "dtype": "float32"}]}
-    job = str(make_job(data_loader=loader, shm_size="64Mi", restart={"max_attempts": 3}, command=["echo", "trained"]))
-    assert trainlaunch("up", job).returncode == 125
-    done = trainlaunch("up", job, "--force")
+def test_wrong_files_stop_with_78_and_are_not_retried(trainlaunch: Runs, make_job: MakeJob) -> None:
+    """The preflight stops it before the first line, once: another attempt would find the same files."""
+    wrong = {"TMPDIR": "/no/such/folder"}
+    done = trainlaunch("up", str(make_job(env=wrong, restart={"max_attempts": 3}, command=["echo", "trained"])))
     assert done.returncode == 78
     assert "trained" not in done.stdout
     assert "cause[TL601]" in done.stderr

@@ -18,16 +18,9 @@ from trainlaunch.cli.output.report import as_json, document, framed
 from trainlaunch.cli.output.streams import Streams, standard_streams
 from trainlaunch.cli.output.text_style import style_of
 from trainlaunch.diagnostics import Diagnostic
-from trainlaunch.errors import (
-    EXIT_BEFORE_START,
-    EXIT_BUG,
-    EXIT_INTERRUPTED,
-    EXIT_USAGE,
-    JobFileRejected,
-    LaunchError,
-    TargetUnavailable,
-    UsageError,
-)
+from trainlaunch.did_you_mean import closest
+from trainlaunch.errors import JobFileRejected, LaunchError, TargetUnavailable, UsageError
+from trainlaunch.exit_codes import EXIT_BEFORE_START, EXIT_BUG, EXIT_INTERRUPTED, EXIT_USAGE
 
 MAX_SAID = 10  # errors; a JSON document has all
 OBJECTS_BETWEEN_COLLECTIONS = 20_000  # what a start makes, it keeps: Python's 700 would have it searched 100 times
@@ -63,11 +56,9 @@ def _run(words: list[str], streams: Streams) -> int:
 
 
 def _unknown_verb(verb: str, words: Sequence[str], streams: Streams) -> int:
-    import difflib  # only on the way to an error
-
-    swapped = [each for each in VERBS if sorted(each) == sorted(verb)]
-    nearest = swapped or difflib.get_close_matches(verb, VERBS, n=1, cutoff=0.76)  # `hint` is no misspelt `lint`
-    fix = f"write {nearest[0]}" if nearest else "`trainlaunch --help` lists the verbs"
+    swapped = next((each for each in VERBS if sorted(each) == sorted(verb)), None)
+    nearest = swapped or closest(verb, VERBS, cutoff=0.76)  # `hint` is no misspelt `lint`
+    fix = f"write {nearest}" if nearest else "`trainlaunch --help` lists the verbs"
     stated = next((word for word in words if word in VERBS), None)
     if words[0].startswith("-") and stated:
         fix = f"write the verb first: trainlaunch {stated} …"
@@ -124,23 +115,19 @@ class _Parser(argparse.ArgumentParser):
 
     def _meant(self, unknown: Sequence[str]) -> str:
         """Return the option whose name is nearest to the first unknown one, `` where none is near."""
-        import difflib  # only on the way to an error
-
         option = next((each.partition("=")[0] for each in unknown if each.startswith("--")), "")
         known = [each for each in self._option_string_actions if each.startswith("--")]
-        return "".join(difflib.get_close_matches(option, known, n=1, cutoff=0.75)) if option else ""
+        return closest(option, known, cutoff=0.75) if option else ""
 
     def _meant_choice(self, message: str) -> str:
         """Return the choice that is nearest to the one that argparse's `message` refuses, `` where none is near."""
-        import difflib  # only on the way to an error
-
         refused = re.fullmatch(r"argument (\S+): invalid choice: '(.*)' \(choose from [^()]*\)", message, re.DOTALL)
         if refused is None:
             return ""
         action = self._option_string_actions.get(refused[1].partition("/")[0])
         words = [str(each) for each in (action.choices if action and action.choices else ())]
-        close = difflib.get_close_matches(refused[2], words, n=1)
-        return f"{refused[1].rpartition('/')[2]} {close[0]}" if close else ""
+        close = closest(refused[2], words)
+        return f"{refused[1].rpartition('/')[2]} {close}" if close else ""
 
 
 def _asks_for_json(words: Sequence[str]) -> bool:

@@ -27,6 +27,8 @@ from trainlaunch.committed.comparison import (
     no_rendering,
     of_newer_format,
     older_format,
+    policy_from_here,
+    rendered_with_force,
     review_file,
     unreadable,
 )
@@ -196,14 +198,13 @@ def _plan(
     checked: Checked, header: Header, policy: Path | None, reach: Reach
 ) -> tuple[LaunchPlan, tuple[Diagnostic, ...]]:
     if policy is None and header.policy is not None:
-        absolute = header.policy.startswith("/")  # and stays so, whatever folder this is called in
-        policy = Path(header.policy if absolute else os.path.relpath(checked.path.parent / header.policy))
+        policy = policy_from_here(checked.path, header.policy)
         if not reach.holds(policy, checked.path):
             fix = f"add `--policy {policy}` if it is meant"
             place = line_span(checked.path, header.line)
             raise JobFileRejected([outside(checked.path, f"--policy {header.policy}", reach, fix, place)])
     spec = read_job(Path(checked.job), target=header.target, sets=header.sets, policy=policy, reach=reach)
-    return plan_and_findings(spec, name=header.name, force=header.force)
+    return plan_and_findings(spec, name=header.name)
 
 
 def _base(path: Path, header: Header) -> Path | None:
@@ -228,4 +229,4 @@ def _refused(path: Path, header: Header, job: str, reach: Reach) -> Diagnostic |
         return outside(path, f"the job file {header.job_file}", reach, fix, line_span(path, header.line))
     if not Path(job).exists():
         return job_file_missing(path, header, job)
-    return None
+    return rendered_with_force(path, header, job) if header.forced else None

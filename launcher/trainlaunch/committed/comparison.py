@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -64,6 +65,26 @@ def of_newer_format(path: Path, header: Header) -> Diagnostic:
         "install the trainlaunch that wrote it, or a newer one",
         why="a later version rendered it; writing it again here would go back",
         span=line_span(path, header.line + 1),
+    )
+
+
+def policy_from_here(path: Path, policy: str) -> Path:
+    """Return a header's policy as seen from the current folder; an absolute one stays so."""
+    return Path(policy if policy.startswith("/") else os.path.relpath(path.parent / policy))
+
+
+def rendered_with_force(path: Path, header: Header, job: str) -> Diagnostic:
+    """Return the error for a rendering that `--force` once let have a shm_size below the job's need."""
+    options = ["--target", header.target, *(word for each in header.sets for word in ("--set", each))]
+    options += ["--name", header.name] if header.name else []
+    options += ["--policy", str(policy_from_here(path, header.policy))] if header.policy else []
+    command = shlex.join(["trainlaunch", "render", job, *options, "--write-to", str(path.parent), "--overwrite"])
+    return Diagnostic(
+        "TL121",
+        f"{path} was rendered with --force, which is no option any more",
+        f"run `{command}`; state the shm_size that it asks for, where it does",
+        why="the preflight stops a job whose shm_size is below its need with 78, before the first line of training",
+        span=line_span(path, header.line),
     )
 
 

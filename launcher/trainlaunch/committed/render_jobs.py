@@ -38,7 +38,6 @@ class RenderOptions(NamedTuple):
     policy: Path | None
     reach: Reach
     folder: Path | None
-    force: bool
 
 
 class Rendered(NamedTuple):
@@ -71,7 +70,7 @@ def of_job(job: Path, *, asked: RenderOptions) -> tuple[Rendered, ...]:
 def _of_target(job: Path, target: str, asked: RenderOptions) -> Rendered:
     try:
         spec = read_job(job, target=target, sets=asked.sets, policy=asked.policy, reach=asked.reach)
-        plan, findings = plan_and_findings(spec, force=asked.force)
+        plan, findings = plan_and_findings(spec)
         path = _path(spec, asked)
         base = path.parent if path else None
         text = "" if path is None else verified(plan, render(plan, base=base), base=base)

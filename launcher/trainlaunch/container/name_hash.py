@@ -1,4 +1,4 @@
-"""A short hash of what a cluster holds immutable of a job: an object with that name never meets another template.
+"""The hash in a name, of what a cluster holds immutable of a job: no object of that name ever has another template.
 
 It is made of the job's values and of the texts that its pods run, not of a manifest, which needs the name itself. A
 test compares the two for every field and kind.

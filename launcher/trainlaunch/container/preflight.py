@@ -142,7 +142,7 @@ def _numbers(plan: LaunchPlan) -> Iterator[str]:
         "files": plan.open_files,
         "memory": round_up(shm.need + plan.memory.working_set.value, 512 * MIB) // MIB,
         "need": shm.need,
-        "size": max(shm.size.value, shm.minimum),
+        "size": shm.size.value,
     }
     if tuned is not None:
         numbers["tuned"] = tuned

@@ -7,6 +7,7 @@ import textwrap
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from trainlaunch.gpu_names import ALL_GPUS
 from trainlaunch.init.loader_text import data_loader_block
 from trainlaunch.init.options import arguments, token_options
 from trainlaunch.init.script_facts import Option, ScriptFacts
@@ -146,7 +147,7 @@ def resource(name: str, value: str) -> str:
 
 
 def _ranks(asked: DraftOptions, facts: ScriptFacts | None) -> Iterator[str]:
-    if asked.gpus == "all":
+    if asked.gpus == ALL_GPUS:
         yield "ranks_per_container: 1 # the training processes; all GPUs are another number on each machine"
     elif facts is None:
         return

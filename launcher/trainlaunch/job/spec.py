@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from trainlaunch.diagnostics import Span
+from trainlaunch.gpu_names import ALL_GPUS
 from trainlaunch.job.loader_spec import DataLoaderSpec
 from trainlaunch.job.reserved import SECRETS_FOLDER
 from trainlaunch.job.starter import Starter
@@ -94,7 +95,7 @@ class Gpus(NamedTuple):
     @property
     def words(self) -> str:
         """What was asked for, as a sentence names it: `all`, the ids, or the count."""
-        return "all" if self.all else ", ".join(self.ids) or str(self.count)
+        return ALL_GPUS if self.all else ", ".join(self.ids) or str(self.count)
 
 
 class Resources(NamedTuple):

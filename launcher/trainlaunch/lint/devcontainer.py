@@ -9,6 +9,7 @@ from trainlaunch.formats.docker import shell_lexer as shell
 from trainlaunch.formats.docker.line import parsed
 from trainlaunch.formats.docker.placed_values import PlacedText
 from trainlaunch.formats.docker.read import workload_of
+from trainlaunch.gpu_names import ALL_GPUS
 from trainlaunch.rules.sources.container_facts import engine_text
 from trainlaunch.rules.sources.source_text import DEVCONTAINER, SourceContainer, SourceText, at, below, text_at
 from trainlaunch.yamltree.tolerant import Documents, Mapping, Node, Scalar, Sequence
@@ -65,7 +66,7 @@ def _properties(root: Mapping) -> Iterator[shell.Word]:
     listed = at(root, "runArgs")
     stated = any(isinstance(each, Scalar) and each.text.startswith("--gpus") for each in below(listed))
     if isinstance(needed, Mapping) or (isinstance(needed, Scalar) and needed.text == "true"):
-        yield from () if stated else (_flag("--gpus", needed), _flag("all", needed))
+        yield from () if stated else (_flag("--gpus", needed), _flag(ALL_GPUS, needed))
 
 
 def _flag(text: str, place: Node) -> shell.Word:

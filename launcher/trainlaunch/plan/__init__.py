@@ -15,8 +15,8 @@ from trainlaunch.plan.worker_counts import planned_workers
 __all__ = ["make_plan"]
 
 
-def make_plan(job: JobSpec, *, name: str | None = None, force: bool = False) -> LaunchPlan:
-    """Return the plan of `job`, judged by nobody yet; `name` fixes its name, `force` is kept for those who judge it."""
+def make_plan(job: JobSpec, *, name: str | None = None) -> LaunchPlan:
+    """Return the plan of `job`, judged by nobody yet; `name` fixes its name."""
     job = with_measured(job)
     ranks = ranks_of(job)
     workers = planned_workers(job, ranks.value)
@@ -27,7 +27,6 @@ def make_plan(job: JobSpec, *, name: str | None = None, force: bool = False) -> 
         target=job.target,
         name=name or job.name,
         name_fixed=name is not None,
-        forced=force,
         gpus=job.resources.gpus,
         ranks=ranks,
         num_workers=workers,

@@ -107,7 +107,7 @@ class LaunchPlan(NamedTuple):
     """Everything that a target needs to start the job.
 
     `name_fixed`: the user chose `name` for this launch (`--name`), so no target adds a suffix to it.
-    `forced`: `--force` was given. `measures` is the job whose script a run of `probe` or `tune` measures, else empty.
+    `measures` is the job whose script a run of `probe` or `tune` measures, else empty.
     """
 
     job: JobSpec
@@ -123,7 +123,6 @@ class LaunchPlan(NamedTuple):
     open_files: int
     argv: tuple[str, ...]
     name_fixed: bool
-    forced: bool = False
     inside: Instrumentation = Instrumentation()
     measures: str = ""
 

@@ -23,6 +23,7 @@ from typing import NamedTuple
 
 from trainlaunch.job.loader_spec import DataLoaderSpec, LoaderSpec
 from trainlaunch.job.spec import JobSpec, Origin
+from trainlaunch.least_shm import LEAST_SHM
 from trainlaunch.plan.batch import batch_pages
 from trainlaunch.plan.instrumentation import PAGES, instrumentation_of
 from trainlaunch.plan.launch_plan import Derived, LinearBytes, LoaderNeed, SharedMemory
@@ -34,7 +35,6 @@ SEMAPHORES_PER_WORKER = 3  # index queue, its lock and its event; each one page
 SEMAPHORES_PER_LOADER = 8  # result queue and the loader's own events
 NCCL_ON_ONE_NODE = 128 * MIB  # per rank, an estimate: SHM segments of NCCL's channels
 NCCL_BETWEEN_NODES = 40 * MIB  # per rank: the proxy pool of the network transport
-SMALLEST = 64 * MIB  # what Docker and containerd give anyway
 FLOOR = 2 * GIB
 UNSIZED_WITHOUT_LIMIT = 8 * GIB
 WHEN_FULL = "a full /dev/shm ends in 'Bus error' or 'No space left on device', or the training loop waits for ever"
@@ -213,7 +213,7 @@ class _Bounds(NamedTuple):
 def _size_without_loaders(job: JobSpec, needed: int) -> Derived:
     """Return what else is in /dev/shm, at least what every engine gives."""
     others = ["NCCL"] * (needed > sum(each.size for each in job.shm_extra)) + ["shm_extra"] * bool(job.shm_extra)
-    size = round_up(max(SMALLEST, needed), MIB)
+    size = round_up(max(LEAST_SHM, needed), MIB)
     told = f"{' + '.join(others)} {human_size(needed)}" if others else "nothing else is known to use it"
     return Derived(size, f"data_loader is none; max(64 MiB, {told})", str(job.origin("data_loader")))
 
@@ -232,8 +232,8 @@ def _size(job: JobSpec, bounds: _Bounds, *, ranks: int | None) -> Derived:
     if ranks is None:
         cap = memory // 2 if memory else UNSIZED_WITHOUT_LIMIT
         text = f"unsized (no sample): {'half of resources.memory' if memory else human_size(cap) + ', no memory limit'}"
-        return Derived(round_up(max(cap, bounds.multi_epoch, SMALLEST), MIB), text, origin)
-    floor = max(SMALLEST, min(FLOOR, memory // 2) if memory else FLOOR)
+        return Derived(round_up(max(cap, bounds.multi_epoch, LEAST_SHM), MIB), text, origin)
+    floor = max(LEAST_SHM, min(FLOOR, memory // 2) if memory else FLOOR)
     tight = memory is not None and bounds.worst_case > memory // 2
     wanted = bounds.multi_epoch if tight else bounds.worst_case
     lasting = f"multi_epoch {human_size(bounds.multi_epoch)}"

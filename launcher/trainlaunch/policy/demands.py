@@ -17,6 +17,7 @@ from trainlaunch.diagnostics import Span
 from trainlaunch.formats.gpus import GPU_RESOURCE, gives_gpu_nodes, is_no_accelerator
 from trainlaunch.formats.quantities import bytes_of
 from trainlaunch.job.ceilings import Policy
+from trainlaunch.job.reserved import KUEUE_PRIORITY_LABEL
 from trainlaunch.policy.registry import in_registry
 from trainlaunch.units import format_cpus, format_size
 
@@ -69,7 +70,6 @@ _KINDS: Mapping[str, re.Pattern[str]] = {
     PRIVILEGE: re.compile(r"container\.apparmor\.security\.beta\.kubernetes\.io/.*|seccomp-profile\.crio\.io(?:/.*)?"),
 }
 _CONFINING_PROFILES = ("runtime/default", "localhost/")
-PRIORITY_LABEL = "kueue.x-k8s.io/priority-class"  # Kueue's own class, which goes before the pod's
 
 
 class Demand(NamedTuple):
@@ -230,5 +230,5 @@ def _is_cdi(key: str) -> bool:
 
 def label_demands(key: str, value: str) -> Iterator[Demand]:
     """Yield what a label takes, of a pod or of the object that makes pods."""
-    if key == PRIORITY_LABEL:
+    if key == KUEUE_PRIORITY_LABEL:
         yield Demand(PRIORITY, "label", value, f"{key}: {value}")

@@ -19,6 +19,7 @@ from trainlaunch.job.fields.types import (
     size,
     text,
 )
+from trainlaunch.least_shm import LEAST_SHM
 from trainlaunch.targets import TEXTS, text_targets
 from trainlaunch.units import MIB
 
@@ -53,7 +54,7 @@ def _names(what: str, pattern: str) -> Type:
 # One row a paragraph, as a table reads.
 # fmt: off
 MAX = record(
-    Field("shm_size", size(64 * MIB), "`shm_size`; an automatic one is capped"),
+    Field("shm_size", size(LEAST_SHM), "`shm_size`; an automatic one is capped"),
     Field("cpus", Type("cpus", "a number of CPUs", low=10, high=10**7),
           "limit of one container: `resources.cpus`, which a job must then state"),
     Field("memory", size(6 * MIB), "limit of one container: `resources.memory`, which a job must then state"),

@@ -16,9 +16,9 @@ from typing import NamedTuple
 
 from trainlaunch.formats.gpus import GPU_RESOURCE
 from trainlaunch.job.ceilings import Policy
-from trainlaunch.job.reserved import KUBERNETES_LABEL_PREFIX, KUEUE_QUEUE_LABEL
+from trainlaunch.job.reserved import KUBERNETES_LABEL_PREFIX, KUEUE_PRIORITY_LABEL, KUEUE_QUEUE_LABEL
 from trainlaunch.kinds import CRON_JOB, JOB, JOB_SET, PYTORCH_JOB, TRAIN_JOB, TRAINING_RUNTIME, AuxiliaryObject, Kind
-from trainlaunch.policy.demands import CDI, GPU_ANNOTATION, NODES_ANNOTATION, PRIORITY_LABEL
+from trainlaunch.policy.demands import CDI, GPU_ANNOTATION, NODES_ANNOTATION
 
 _OURS = f"{KUBERNETES_LABEL_PREFIX}job"
 IS_GPU = "k.matches(variables.gpu)"
@@ -194,8 +194,8 @@ def maker_variables(policy: Policy | None, controllers: Iterable[str]) -> dict[s
         "deadlines_are_new": f"{created} || variables.deadlines != {of('deadlines', 'old')}",
         "queue": label(KUEUE_QUEUE_LABEL, "made"),
         "queue_is_new": f"{created} || variables.queue != {label(KUEUE_QUEUE_LABEL, 'old')}",
-        "priority": label(PRIORITY_LABEL, "made"),
-        "priority_is_new": f"{created} || variables.priority != {label(PRIORITY_LABEL, 'old')}",
+        "priority": label(KUEUE_PRIORITY_LABEL, "made"),
+        "priority_is_new": f"{created} || variables.priority != {label(KUEUE_PRIORITY_LABEL, 'old')}",
         "trusted": _trusted(controllers),
     }
 

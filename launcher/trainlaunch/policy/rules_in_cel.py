@@ -10,9 +10,9 @@ from collections.abc import Iterator, Sequence
 
 from trainlaunch.formats.gpus import NO_ACCELERATOR
 from trainlaunch.job.ceilings import Policy
-from trainlaunch.job.reserved import KUEUE_QUEUE_LABEL
+from trainlaunch.job.reserved import KUEUE_PRIORITY_LABEL, KUEUE_QUEUE_LABEL
 from trainlaunch.kinds import POD, TRAIN_JOB, TRAINING_RUNTIME, AuxiliaryObject, Kind
-from trainlaunch.policy.demands import POD_TOKENS, POD_VOLUMES, PRIORITY_LABEL, absolute
+from trainlaunch.policy.demands import POD_TOKENS, POD_VOLUMES, absolute
 from trainlaunch.policy.gpus_in_cel import counted_gpus, gpu_rules
 from trainlaunch.policy.objects_in_cel import (
     ALL_CONTAINERS,
@@ -158,7 +158,7 @@ def _lists(policy: Policy) -> Iterator[Rule]:
         yield Rule(each_of(within), f"service accounts are {', '.join(allowed.values)}")
     for allowed in policy.allowed.get("allowed_priority_classes", ()):
         within = f'p.spec.?priorityClassName.orValue("") in {json.dumps(["", *allowed.values])}'
-        of_kueue = f'p.?metadata.?labels[?"{PRIORITY_LABEL}"].orValue("") in {json.dumps(["", *allowed.values])}'
+        of_kueue = f'p.?metadata.?labels[?"{KUEUE_PRIORITY_LABEL}"].orValue("") in {json.dumps(["", *allowed.values])}'
         yield Rule(each_of(f"{within} &&\n  {of_kueue}"), f"priority classes are {', '.join(allowed.values)}")
     for allowed in policy.allowed.get("allowed_extended", ()):
         others = ", ".join(allowed.values) or "none"
@@ -244,7 +244,7 @@ def _of_makers(policy: Policy) -> Iterator[Rule]:
         yield Rule(within, f"the object needs the label {KUEUE_QUEUE_LABEL} with {' or '.join(allowed.values)}")
     for allowed in policy.allowed.get("allowed_priority_classes", ()):
         within = f"{judged.format(new='priority_is_new')}variables.priority in {json.dumps(['', *allowed.values])}"
-        yield Rule(within, f"the label {PRIORITY_LABEL} may be {' or '.join(allowed.values)}")
+        yield Rule(within, f"the label {KUEUE_PRIORITY_LABEL} may be {' or '.join(allowed.values)}")
     if "active_deadline" in policy.max:
         most = policy.max["active_deadline"].value
         yield Rule(

@@ -11,6 +11,7 @@ import posixpath
 from trainlaunch.container.container import container_of
 from trainlaunch.container.paths import Checkout, checkouts
 from trainlaunch.container.secret_delivery import passed_secrets
+from trainlaunch.exit_codes import EXIT_BEFORE_START, EXIT_FILES_WRONG
 from trainlaunch.plan.launch_plan import LaunchPlan
 from trainlaunch.templating.quoting import sh_variable, sh_word, sh_words
 
@@ -46,7 +47,7 @@ def before(plan: LaunchPlan, *, clone: str, renames: bool = False) -> list[str]:
 
 def _guard(name: str) -> str:
     message = sh_word(f"secret {name}: its variable is not set, or CI has no secret of that name")
-    return f'if [ -z "${{{name}:-}}" ]; then echo {message} >&2; exit 125; fi'
+    return f'if [ -z "${{{name}:-}}" ]; then echo {message} >&2; exit {EXIT_BEFORE_START}; fi'
 
 
 def _link(checkout: Checkout, clone: str) -> str:
@@ -56,4 +57,4 @@ def _link(checkout: Checkout, clone: str) -> str:
     message = sh_word(f"{checkout.target} is taken in the image, or its user can't make a link there")
     parent = sh_word(posixpath.dirname(checkout.target) or "/")
     made = f"mkdir -p -- {parent} && ln -s -- {source} {target}"
-    return f"rmdir -- {target} 2>/dev/null || :; {{ {made}; }} || {{ echo {message} >&2; exit 78; }}"
+    return f"rmdir -- {target} 2>/dev/null || :; {{ {made}; }} || {{ echo {message} >&2; exit {EXIT_FILES_WRONG}; }}"

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from trainlaunch.container.engine_options import gpu_devices, tmpfs_options
 from trainlaunch.container.paths import bind_source
+from trainlaunch.gpu_names import ALL_GPUS
 from trainlaunch.job.spec import Mount
 from trainlaunch.plan.launch_plan import LaunchPlan
 from trainlaunch.units import docker_size, format_cpus
@@ -50,7 +51,7 @@ def docker_gpus(plan: LaunchPlan) -> str | None:
     if gpus.ids:
         return f'"device={",".join(gpus.ids)}"'
     if gpus.all:
-        return "all"
+        return ALL_GPUS
     return str(gpus.count) if gpus.count else None
 
 

@@ -24,6 +24,7 @@ _FIRST_LINE = re.compile(rf"^(?:#|//) {HEADER_START[2:]}(.+) for ([a-z][a-z-]*):
 _FORMAT = re.compile(r"^(?:#|//) rendering format (\d+)(?:,|\r?$)", re.MULTILINE)
 _OPTIONS = re.compile(r"^(?:#|//) options: (.+)$", re.MULTILINE)
 _TAKE_A_VALUE = frozenset({"--set", "--name", "--policy"})
+_NO_LONGER = "--force"  # in headers of renderings that were written before
 _WORD = re.compile(r'"(?:[^"\\]|\\.)*"|[^\s"]\S*')
 _PLAIN_WORD = re.compile(r"[\w./:=,+@%-]+", re.ASCII)
 
@@ -31,7 +32,8 @@ _PLAIN_WORD = re.compile(r"[\w./:=,+@%-]+", re.ASCII)
 class Header(NamedTuple):
     """What a rendering says of its making. `line` is 1-based.
 
-    `sets`, `name`, `force` and `policy`, as seen from its folder, are the options that changed the text.
+    `sets`, `name` and `policy`, as seen from its folder, are the options that changed the text. `forced`: `--force`
+    was among them, which is no option any more.
     `relative_to_job` says that the text was made to be run in the job file's folder.
     """
 
@@ -39,7 +41,7 @@ class Header(NamedTuple):
     target: str
     sets: tuple[str, ...]
     name: str | None
-    force: bool
+    forced: bool
     policy: str | None
     format: int
     relative_to_job: bool
@@ -74,7 +76,7 @@ def read_header(text: str) -> Header | None:
         target=first[2],
         sets=tuple(value for option, value in options if option == "--set"),
         name=next((value for option, value in options if option == "--name"), None),
-        force=("--force", "") in options,
+        forced=(_NO_LONGER, "") in options,
         policy=next((value for option, value in options if option == "--policy"), None),
         format=int(version[1]),
         relative_to_job=f"# {_RELATIVE_TO_JOB}" in said,
@@ -92,7 +94,7 @@ def _read_options(line: str) -> list[tuple[str, str]]:
     options = []
     for option in words:
         value = next(words, None) if option in _TAKE_A_VALUE else ""
-        if value is None or option not in {*_TAKE_A_VALUE, "--force"}:
+        if value is None or option not in {*_TAKE_A_VALUE, _NO_LONGER}:
             raise ValueError(f"the options in its header end in {option!r}, which has no meaning there")
         options.append((option, value))
     return options
@@ -101,13 +103,12 @@ def _read_options(line: str) -> list[tuple[str, str]]:
 def _options(plan: LaunchPlan, base: Path | None) -> str:
     """Return the options that gave the text, on one line, or nothing; a word that is not plain is a JSON string."""
     policy = plan.job.policy.option if plan.job.policy else None
-    if not plan.job.sets and not plan.name_fixed and not plan.forced and policy is None:
+    if not plan.job.sets and not plan.name_fixed and policy is None:
         return ""
     import json
 
     words = [word for each in plan.job.sets for word in ("--set", each)]
     words += ["--name", plan.name] if plan.name_fixed else []
-    words += ["--force"] if plan.forced else []
     words += ["--policy", _seen(policy, plan, base)] if policy else []
     return " ".join(each if _PLAIN_WORD.fullmatch(each) else json.dumps(each) for each in words)
 

@@ -23,9 +23,9 @@ from trainlaunch.container.kubernetes import (
 )
 from trainlaunch.container.preflight import liveness_timeout, readiness_text
 from trainlaunch.container.secret_delivery import mounted_secrets
-from trainlaunch.errors import EXIT_TRY_ELSEWHERE
+from trainlaunch.exit_codes import EXIT_FILES_WRONG, EXIT_TRY_ELSEWHERE, NEVER_RAN
 from trainlaunch.job.reserved import CLUSTER_HOME, KUEUE_QUEUE_LABEL
-from trainlaunch.job.spec import Mount, secret_path
+from trainlaunch.job.spec import JobSpec, Mount, secret_path
 from trainlaunch.kinds import KINDS
 from trainlaunch.plan.launch_plan import LaunchPlan
 from trainlaunch.render.header import header_lines
@@ -92,9 +92,15 @@ def text(plan: LaunchPlan, *, base: Path | None) -> str:
         start_period=format_duration(job.healthcheck.start_period),
         liveness_timeout=liveness_timeout(job),
         backoff_limit=0 if kind.restarts_together else job.max_attempts - 1,
-        retried_codes=sorted({EXIT_TRY_ELSEWHERE, *(job.on_exit_codes or ())}),
         deadline_of_pods=kind.deadline_of_pods and job.active_deadline is not None,
+        **_exit_codes(job),
     )
+
+
+def _exit_codes(job: JobSpec) -> Mapping[str, object]:
+    """Return the exit codes after which no attempt follows, and those after which one does."""
+    retried = sorted({EXIT_TRY_ELSEWHERE, *(job.on_exit_codes or ())})
+    return {"files_wrong": EXIT_FILES_WRONG, "never_ran": NEVER_RAN, "retried_codes": retried}
 
 
 def tolerations(plan: LaunchPlan) -> Iterator[Mapping[str, object]]:

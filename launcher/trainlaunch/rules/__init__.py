@@ -45,8 +45,10 @@ REMARKS: tuple[PlanRule, ...] = (
     target_effects.interface_unstated,
     target_effects.attempts_without_checkpoint,
     target_effects.backoff_of_cluster,
-    target_effects.image_entrypoint_unknown,
 )
+
+# Codes of rules that are gone, which policies may still name: a code is never given to another rule.
+RETIRED = frozenset({"TL403"})
 
 
 def device_rules() -> tuple[PlanRule, ...]:
@@ -94,19 +96,17 @@ def plan_rules() -> tuple[PlanRule, ...]:
     return (*NUMBERS, *SIZES, *policy_rules(), *REMARKS, *measured_rules(), *device_rules(), *shell_rules())
 
 
-def plan_job(job: JobSpec, *, name: str | None = None, force: bool = False) -> LaunchPlan:
-    """Return the plan of `job`; `name` fixes its name, `force` lets a shm_size below need pass as a warning.
+def plan_job(job: JobSpec, *, name: str | None = None) -> LaunchPlan:
+    """Return the plan of `job`; `name` fixes its name.
 
     Raises JobFileRejected with every error that the numbers have.
     """
-    return plan_and_findings(job, name=name, force=force)[0]
+    return plan_and_findings(job, name=name)[0]
 
 
-def plan_and_findings(
-    job: JobSpec, *, name: str | None = None, force: bool = False
-) -> tuple[LaunchPlan, tuple[Diagnostic, ...]]:
+def plan_and_findings(job: JobSpec, *, name: str | None = None) -> tuple[LaunchPlan, tuple[Diagnostic, ...]]:
     """Return the plan of `job` as `plan_job` does, and what `check_plan` says of it."""
-    plan = make_plan(job, name=name, force=force)
+    plan = make_plan(job, name=name)
     return plan, check_plan(plan)
 
 
@@ -117,7 +117,7 @@ def check_plan(plan: LaunchPlan) -> tuple[Diagnostic, ...]:
     """
     problems = [*_name_of_service(plan), *_found(NUMBERS, plan), *_sizes(plan)]
     if plan.job.policy is not None:
-        problems += _found(policy_rules(), plan)  # last, and whatever --force says
+        problems += _found(policy_rules(), plan)
         problems += _severities(plan.job.policy)
     found = apply_severities(problems, plan.job.policy)
     if not errors_among(found):
@@ -185,6 +185,8 @@ def apply_severities(found: Iterable[Diagnostic], policy: Policy | None) -> tupl
 def not_applicable(policy: Policy, known: Set[str], errors: Set[str]) -> Iterator[Diagnostic]:
     """Yield an error at each severity that can't be in effect: of an unknown code, or lower than an error's."""
     for code, (severity, span) in policy.severities.items():
+        if code in RETIRED:
+            continue
         if code not in known:
             said, fix = f"severities names {code}, which no rule has", "write a code of docs/codes.md, like TL206"
         elif code in errors and severity is not Severity.ERROR:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from trainlaunch.errors import EXIT_BEFORE_START
+from trainlaunch.exit_codes import EXIT_BEFORE_START
 
 if TYPE_CHECKING:
     from trainlaunch.diagnose.base.evidence import Evidence

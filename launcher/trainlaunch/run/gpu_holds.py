@@ -16,9 +16,10 @@ from pathlib import Path
 
 from trainlaunch.diagnostics import Diagnostic
 from trainlaunch.errors import TargetUnavailable
+from trainlaunch.gpu_names import ALL_GPUS
 from trainlaunch.plan.launch_plan import LaunchPlan
 from trainlaunch.run.base.backend import ContainerInfo, Say
-from trainlaunch.run.base.host_gpus import ALL, AMD_PREFIX, amd_gpus, gpu_nodes, gpu_uuids, held_by
+from trainlaunch.run.base.host_gpus import AMD_PREFIX, amd_gpus, gpu_nodes, gpu_uuids, held_by
 from trainlaunch.targets import ON_THIS_MACHINE
 
 _LOCK_SECONDS = 60.0
@@ -56,13 +57,13 @@ def _holds(run: ContainerInfo) -> bool:
 
 
 def _taken(wanted: str, running: Iterable[ContainerInfo]) -> dict[str, ContainerInfo]:
-    """Return the wanted GPUs that runs have, each with the first that does; ALL stands for every one of its maker."""
+    """Return the wanted GPUs that runs have, each with the first that does; `all` is every one of its maker."""
     found: dict[str, ContainerInfo] = {}
     for run in running:
         for mine in _numbers(wanted):
             for theirs in _numbers(run.gpus):
-                if _maker(mine) == _maker(theirs) and (mine == theirs or ALL in (_bare(mine), _bare(theirs))):
-                    found.setdefault(theirs if _bare(mine) == ALL else mine, run)
+                if _maker(mine) == _maker(theirs) and (mine == theirs or ALL_GPUS in (_bare(mine), _bare(theirs))):
+                    found.setdefault(theirs if _bare(mine) == ALL_GPUS else mine, run)
     return found
 
 

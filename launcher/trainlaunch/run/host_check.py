@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 from trainlaunch.diagnostics import Diagnostic
 from trainlaunch.errors import LaunchError
+from trainlaunch.least_shm import LEAST_SHM
 from trainlaunch.run.base.host_gpus import gpu_nodes
 from trainlaunch.run.docker.checks import (
     INSTALL_TOOLKIT,
@@ -20,12 +21,11 @@ from trainlaunch.run.docker.checks import (
 from trainlaunch.run.docker.client import Engine, find_endpoint
 from trainlaunch.run.kubernetes.kubeconfig import configured, find_access
 from trainlaunch.run.local.checks import host_memory
-from trainlaunch.units import MIB, human_size
+from trainlaunch.units import human_size
 
 SHM = Path("/dev/shm")
 DRIVER = Path("/proc/driver/nvidia/version")
 MIN_FILES = 4096  # of the hard limit; each tensor that a worker shares costs one
-MIN_FREE_SHM = 64 * MIB
 NO_GPU, NO_SHM, NO_FILES = "TL505", "TL628", "TL607"
 
 
@@ -92,7 +92,7 @@ def _shm() -> Iterator[HostCheck]:
     wrong = None
     if not os.access(SHM, os.W_OK):
         wrong = Diagnostic("TL629", "this user can't write to /dev/shm", fix="run `sudo chmod 1777 /dev/shm`")
-    elif size and free < MIN_FREE_SHM:
+    elif size and free < LEAST_SHM:
         fix = "look with `ls -lS /dev/shm`, and remove what dead jobs left"
         wrong = Diagnostic("TL605", f"/dev/shm has {human_size(free)} free of {human_size(size)}", fix=fix)
     told = f"{human_size(size)}, {human_size(free)} free" if size else "without a limit"

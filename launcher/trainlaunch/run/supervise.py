@@ -11,7 +11,8 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from functools import partial
 
-from trainlaunch.errors import EXIT_BEFORE_START, LaunchError
+from trainlaunch.errors import LaunchError
+from trainlaunch.exit_codes import EXIT_BEFORE_START
 from trainlaunch.plan.launch_plan import LaunchPlan
 from trainlaunch.run.attempt import Attempt, WatchedContainer
 from trainlaunch.run.base.backend import Backend, ContainerInfo, Session

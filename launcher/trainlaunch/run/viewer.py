@@ -6,7 +6,8 @@ import functools
 import threading
 from collections.abc import Callable
 
-from trainlaunch.errors import EXIT_INTERRUPTED, LaunchError
+from trainlaunch.errors import LaunchError
+from trainlaunch.exit_codes import EXIT_INTERRUPTED
 from trainlaunch.run.base.backend import Backend, Chunk, ContainerInfo
 from trainlaunch.run.base.console import Console
 from trainlaunch.run.base.multi_node import containers_of_run

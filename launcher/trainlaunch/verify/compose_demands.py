@@ -27,6 +27,7 @@ from trainlaunch.policy.demands import (
     is_true,
     privilege,
 )
+from trainlaunch.verify.stated_values import listed, mapping
 
 _PRIVILEGES = (
     *("privileged", "network_mode", "pid", "ipc", "uts", "userns_mode", "cgroup"),
@@ -191,11 +192,6 @@ def file_demands(document: dict[str, Any], folder: str) -> Iterator[Demand]:
             yield from privilege(f"the network {key}", "network_mode", "host")
 
 
-def mapping(value: object) -> dict[str, Any]:
-    """Return a mapping, an empty one of anything else."""
-    return value if isinstance(value, dict) else {}
-
-
 def _mappings(value: object) -> list[dict[str, Any]]:
     return [each for each in listed(value) if isinstance(each, dict)]
 
@@ -207,13 +203,6 @@ def _pairs(stated: object) -> list[tuple[str, str]]:
         *((str(key), str(value)) for key, value in found),
         *(str(each).partition("=")[::2] for each in listed(stated)),
     ]
-
-
-def listed(value: object) -> list[Any]:
-    """Return a list, a scalar as the only item; nothing of a mapping and of null."""
-    if isinstance(value, list):
-        return value
-    return [] if value is None or isinstance(value, dict) else [value]
 
 
 def _bytes(value: object) -> int | None:

@@ -7,11 +7,11 @@ what the plan proves is refused until somebody has looked at it.
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
+from trainlaunch.did_you_mean import closest
 from trainlaunch.formats.docker.flags import takes_shm
 from trainlaunch.job.reserved import KUBERNETES_LABEL_PREFIX, LABEL_PREFIX
 from trainlaunch.render.apply_patch import documents_of
@@ -198,8 +198,8 @@ def _beyond(path: str, before: object, after: object, allowed: frozenset[str]) -
     had = before if isinstance(before, dict) else {}
     for key in after if isinstance(after, dict) else ():
         if key not in had and key not in allowed and not str(key).startswith("x-"):
-            close = difflib.get_close_matches(str(key), sorted(allowed - had.keys()), n=1)
-            fix = f"write {close[0]}, or delete this part of the patch" if close else "delete this part of the patch"
+            close = closest(str(key), sorted(allowed - had.keys()))
+            fix = f"write {close}, or delete this part of the patch" if close else "delete this part of the patch"
             yield f"{path}.{key}", Refused(f"adds {key} to {path}, which no patch may", fix)
 
 

@@ -32,8 +32,9 @@ from trainlaunch.policy.demands import (
     refusals,
 )
 from trainlaunch.render.apply_patch import documents_of
-from trainlaunch.verify.compose_demands import file_demands, listed, mapping, service_demands
+from trainlaunch.verify.compose_demands import file_demands, service_demands
 from trainlaunch.verify.sidecars import containers_of, pods_of
+from trainlaunch.verify.stated_values import listed, mapping
 
 _READ: dict[str, tuple[str, Callable[[str], int | None]]] = {
     MEMORY: ("memory", parse_quantity),

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from trainlaunch.diagnostics import Diagnostic, Report, Span
+from trainlaunch.did_you_mean import closest
 from trainlaunch.repository.regular_files import open_given, open_regular
 from trainlaunch.units import KIB, MIB
 
@@ -51,14 +52,12 @@ def read_at_most(file: BinaryIO, count: int) -> bytes:
 
 def _existing(path: Path, noun: str) -> str:
     """Return what to write for a file that does not exist: the name beside it that is nearest."""
-    import difflib  # only on the way to an error
-
     try:
         there = {each.stem: each for each in path.parent.iterdir() if each.suffix in {".yaml", ".yml"}}
     except OSError:
         there = {}
-    close = difflib.get_close_matches(path.stem, [stem for stem in there if not stem.endswith(".lock")], n=1)
-    return f"write {there[close[0]]}" if close else f"name a {noun} that exists"
+    close = closest(path.stem, (stem for stem in there if not stem.endswith(".lock")))
+    return f"write {there[close]}" if close else f"name a {noun} that exists"
 
 
 def _unreadable(path: Path, error: OSError | ValueError, noun: str) -> tuple[str, str]:

@@ -168,9 +168,7 @@ class EndContract:
     def test_wrong_files_stop_with_78_and_are_never_tried_again(self, user: User, place: Place) -> None:
         """The preflight's sentence is told; max_attempts 3 makes one pod."""
         place.pods_do(_wrong_files)
-        loader = {"num_workers": 2, "batch_size": 64, "sample": [{"shape": [1 << 18], "dtype": "float32"}]}
-        fields = {"data_loader": loader, "restart": {"max_attempts": 3}, "resources": {"cpus": 1, "memory": "1Gi"}}
-        up = user.up("--force", **fields)
+        up = user.up(env={"TMPDIR": "/no/such/folder"}, restart={"max_attempts": 3})
         assert up.end() == 78, up.words()
         assert "preflight stopped (78)" in up.words()
         assert bytes(up.out).decode().count("preflight stopped (78)") <= 1
@@ -310,6 +308,6 @@ def _killed_for_memory(pod: Pod) -> None:
 
 
 def _wrong_files(pod: Pod) -> None:
-    said = "trainlaunch: preflight stopped (78): /dev/shm has 64 MiB of the planned 512 MiB; set shm_size to 1Gi"
+    said = "trainlaunch: preflight stopped (78): uid 1000 can't make files in /no/such/folder; set TMPDIR to /dev/shm"
     pod.say(said + "\n")
     pod.exit(78, message=said)

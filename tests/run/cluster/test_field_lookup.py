@@ -49,7 +49,7 @@ def job(tmp_path: Path) -> JobSpec:
 @pytest.fixture
 def document(job: JobSpec) -> dict[str, Any]:
     """Return its Job object."""
-    return documents_of(plan_job(job, name=None, force=False), "team")[0]
+    return documents_of(plan_job(job), "team")[0]
 
 
 @pytest.mark.parametrize(

@@ -49,9 +49,6 @@ def add_job_arguments(parser: argparse.ArgumentParser, *, targets: Sequence[str]
     )
     add_policy_argument(parser)
     parser.add_argument("--name", help="fix the name; a Kubernetes object's carries a hash otherwise")
-    parser.add_argument(
-        "--force", action="store_true", help="let a shm_size below need pass here; the preflight stops it with 78"
-    )
 
 
 def add_policy_argument(parser: argparse.ArgumentParser) -> None:
@@ -108,7 +105,7 @@ def plan_of(args: argparse.Namespace, *, target: str | None = None) -> LaunchPla
     """Return the plan that the arguments ask for. Raises JobFileRejected and UsageError."""
     from trainlaunch.rules import plan_job
 
-    return plan_job(job_of(args, target=target), name=_checked_name(args.name), force=args.force)
+    return plan_job(job_of(args, target=target), name=_checked_name(args.name))
 
 
 def _checked_name(name: str | None) -> str | None:

@@ -16,7 +16,7 @@ from trainlaunch.cli.output.streams import Streams
 from trainlaunch.cli.output.text_style import style_of
 from trainlaunch.cli.output.write_files import remove_temporaries, replace_file
 from trainlaunch.diagnostics import Diagnostic, Severity
-from trainlaunch.errors import EXIT_FINDINGS
+from trainlaunch.exit_codes import EXIT_FINDINGS
 
 if TYPE_CHECKING:
     from trainlaunch.committed.comparison import Checked

@@ -114,13 +114,11 @@ def _evidence(args: argparse.Namespace) -> Evidence:
 
 def _with_job(evidence: Evidence, args: argparse.Namespace) -> Evidence:
     """Return evidence with what a job file plans."""
+    from trainlaunch.plan import make_plan
     from trainlaunch.policy import read_job
-    from trainlaunch.rules import plan_job
 
-    plan = plan_job(
-        read_job(Path(args.job_file), target=args.target, use_lock=False, policy=args.policy, reach=reach_of(args)),
-        force=True,
-    )
+    job = read_job(Path(args.job_file), target=args.target, use_lock=False, policy=args.policy, reach=reach_of(args))
+    plan = make_plan(job)  # whatever its rules would say of it: the job has run
     limited = plan.target_record.enforces_limits
     return replace(
         evidence,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import difflib
 import re
 from collections.abc import Iterable, Iterator
 from itertools import groupby
@@ -11,6 +10,7 @@ from itertools import groupby
 from trainlaunch.cli.output.streams import Streams
 from trainlaunch.cli.output.text_style import TextStyle, style_of, wrapped
 from trainlaunch.diagnostics import Diagnostic
+from trainlaunch.did_you_mean import closest
 from trainlaunch.errors import UsageError
 from trainlaunch.manuals import Manual, find_manual, manuals
 
@@ -42,8 +42,8 @@ def _unknown(asked: str) -> Diagnostic:
     known = manuals()
     words = [*known, *(each.name for each in known.values())]
     asked_as_written = asked.upper() if asked.upper().startswith("TL") else asked.lower()
-    nearest = difflib.get_close_matches(asked_as_written, words, n=1)
-    fix = f"write {nearest[0]}" if nearest else "`trainlaunch explain` lists all codes"
+    nearest = closest(asked_as_written, words)
+    fix = f"write {nearest}" if nearest else "`trainlaunch explain` lists all codes"
     return Diagnostic("TL131", f"trainlaunch has no code or name {asked}", fix)
 
 

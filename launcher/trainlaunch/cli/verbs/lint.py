@@ -15,7 +15,8 @@ from trainlaunch.cli.output.lint_output import report
 from trainlaunch.cli.output.streams import Streams
 from trainlaunch.cli.output.write_files import replace_file
 from trainlaunch.diagnostics import Diagnostic, Severity
-from trainlaunch.errors import EXIT_FINDINGS, UsageError
+from trainlaunch.errors import UsageError
+from trainlaunch.exit_codes import EXIT_FINDINGS
 from trainlaunch.repository.regular_files import read_regular
 
 if TYPE_CHECKING:

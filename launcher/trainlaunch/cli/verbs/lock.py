@@ -16,7 +16,8 @@ from trainlaunch.cli.output.streams import Streams
 from trainlaunch.cli.output.text_style import style_of
 from trainlaunch.cli.output.write_files import replace_file
 from trainlaunch.diagnostics import Diagnostic
-from trainlaunch.errors import EXIT_FINDINGS, UsageError
+from trainlaunch.errors import UsageError
+from trainlaunch.exit_codes import EXIT_FINDINGS
 
 if TYPE_CHECKING:
     from trainlaunch.committed.lock_writer import ImageFacts

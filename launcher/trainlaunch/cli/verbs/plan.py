@@ -18,6 +18,7 @@ from trainlaunch.cli.output.streams import Streams
 from trainlaunch.cli.output.text_style import columns_of, wrapped
 from trainlaunch.container.job_variables import USUAL, shutdown_timeout
 from trainlaunch.diagnostics import Severity
+from trainlaunch.gpu_names import ALL_GPUS
 from trainlaunch.job.ceilings import PolicyValue
 from trainlaunch.job.measured_values import KIND
 from trainlaunch.job.spec import Origin
@@ -73,7 +74,7 @@ def _rows(plan: LaunchPlan) -> Iterator[tuple[str, str, str, str]]:
     if plan.memory.limit is not None:
         yield "memory", format_size(plan.memory.limit), "limit, /dev/shm included", str(job.origin("resources.memory"))
     if plan.gpus:
-        yield "gpus", "all" if plan.gpus.all else str(plan.gpus.count), ",".join(plan.gpus.ids), _gpu_origin(plan)
+        yield "gpus", ALL_GPUS if plan.gpus.all else str(plan.gpus.count), ",".join(plan.gpus.ids), _gpu_origin(plan)
     yield _derived("ranks", plan.ranks)
     yield from _shutdown_rows(plan)
     yield _derived("num_workers", plan.num_workers)

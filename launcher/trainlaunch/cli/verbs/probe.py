@@ -22,7 +22,8 @@ from trainlaunch.cli.output.report import document
 from trainlaunch.cli.output.streams import Streams
 from trainlaunch.cli.output.terminal import Screen
 from trainlaunch.diagnostics import Diagnostic
-from trainlaunch.errors import EXIT_FINDINGS, EXIT_INTERRUPTED, LaunchError
+from trainlaunch.errors import LaunchError
+from trainlaunch.exit_codes import EXIT_FINDINGS, EXIT_INTERRUPTED
 from trainlaunch.plan.instrumentation import PROBE
 
 if TYPE_CHECKING:
@@ -84,10 +85,10 @@ def _from_one(text: str) -> int:
 def run(args: argparse.Namespace, streams: Streams) -> int:
     """Plan as `up` does, run once with a large /dev/shm, and say what was seen."""
     from trainlaunch.measure.loader_records import Records
-    from trainlaunch.rules import check_plan
+    from trainlaunch.rules import check_plan, plan_job
 
     job = _unmeasured(job_of(args))
-    plan = _planned(args, job)
+    plan = plan_job(job)
     refuse_place_elsewhere(args, plan.target)
     if args.write:
         refuse_unwritable_lock(Path(args.job))
@@ -106,15 +107,10 @@ def _unmeasured(job: JobSpec) -> JobSpec:
     return job if job.measured is None else job._replace(measured=job.measured._replace(probe=None, probed=None))
 
 
-def _planned(args: argparse.Namespace, job: JobSpec) -> LaunchPlan:
-    from trainlaunch.rules import plan_job
-
-    return plan_job(job, force=args.force)
-
-
 def _measuring(args: argparse.Namespace, plan: LaunchPlan) -> LaunchPlan:
     """Return the plan of the run that measures."""
     from trainlaunch.policy import read_job
+    from trainlaunch.rules import plan_job
 
     ours = measuring_fields(args, plan, "probe", args.seconds)
     job = _unmeasured(
@@ -122,7 +118,7 @@ def _measuring(args: argparse.Namespace, plan: LaunchPlan) -> LaunchPlan:
             Path(args.job), target=plan.target, sets=[*plan.job.sets, *ours], policy=args.policy, reach=reach_of(args)
         )
     )
-    planned = _planned(args, job)
+    planned = plan_job(job)
     late = (planned.job.active_deadline or 0) + AFTER_DEADLINE
     asked = json.dumps({"batches": args.batches, "seconds": args.seconds, "through": args.through, "deadline": late})
     return planned._replace(

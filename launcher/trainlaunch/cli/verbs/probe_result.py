@@ -59,7 +59,7 @@ class ProbeResult(NamedTuple):
         if self.probe is None:
             return ShmWithProbe(None)
         try:
-            return ShmWithProbe(plan_job(with_probe(self.plan.job, self.probe), force=self.plan.forced).shm)
+            return ShmWithProbe(plan_job(with_probe(self.plan.job, self.probe)).shm)
         except JobFileRejected as rejected:
             return ShmWithProbe(None, rejected.diagnostics)
 

@@ -15,7 +15,8 @@ from trainlaunch.cli.output.write_files import remove_temporaries, write_over
 from trainlaunch.committed.job_files import find_jobs
 from trainlaunch.committed.render_jobs import Rendered, RenderOptions, render_all
 from trainlaunch.diagnostics import Diagnostic, Severity
-from trainlaunch.errors import EXIT_FINDINGS, UsageError
+from trainlaunch.errors import UsageError
+from trainlaunch.exit_codes import EXIT_FINDINGS
 from trainlaunch.targets import text_targets
 
 _EVERY = 50  # jobs between two numbers on a terminal
@@ -68,7 +69,7 @@ def _asked(args: argparse.Namespace) -> RenderOptions:
     sets = [*args.sets]
     sets += [f"kubernetes.namespace={args.namespace}"] * bool(args.namespace)
     sets += [f"kubernetes.kind={args.kind}"] * bool(args.kind)
-    return RenderOptions(targets, tuple(sets), args.policy, reach_of(args), args.write_to, args.force)
+    return RenderOptions(targets, tuple(sets), args.policy, reach_of(args), args.write_to)
 
 
 def _with_progress(jobs: Sequence[Path], asked: RenderOptions, streams: Streams) -> Iterator[tuple[Rendered, ...]]:

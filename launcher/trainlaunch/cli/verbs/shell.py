@@ -11,6 +11,7 @@ from trainlaunch.cli.arguments.run_argument import add_run_argument, allowed_run
 from trainlaunch.cli.arguments.target_options import job_file, named_target
 from trainlaunch.cli.output.streams import Streams
 from trainlaunch.errors import TargetUnavailable
+from trainlaunch.exit_codes import exit_of_signal
 from trainlaunch.plan.launch_plan import LaunchPlan
 
 EXAMPLES = (
@@ -58,7 +59,7 @@ def _plan_for_shell(args: argparse.Namespace, streams: Streams) -> LaunchPlan:
     from trainlaunch.rules import check_plan, plan_job
     from trainlaunch.run.base.container_shell import shell_plan
 
-    plan = plan_job(job_of(args), name=None, force=False)
+    plan = plan_job(job_of(args))
     say_findings(check_plan(plan), streams)
     return shell_plan(plan, args.command)
 
@@ -71,7 +72,7 @@ def _until_signalled(enter: Callable[[], int]) -> int:
         with ending_signals():
             return enter()
     except Gone as gone:
-        return 128 + gone.number
+        return exit_of_signal(gone.number)
 
 
 def _kind_of_terminal() -> str | None:

@@ -8,9 +8,9 @@ from trainlaunch.diagnose.base.case import Case
 from trainlaunch.diagnose.base.diagnosis import shm_place
 from trainlaunch.diagnose.base.log_facts import Hit
 from trainlaunch.diagnose.base.log_patterns import LogPattern
+from trainlaunch.exit_codes import EXIT_SIGBUS
 from trainlaunch.units import GIB, human_size
 
-SIGBUS_EXIT = 135  # 128 + 7
 ROOM = 4 * GIB  # free in /dev/shm, with which no ordinary batch fills it
 IN_WORKER = LogPattern("us error encountered in worker", r"Unexpected bus error encountered in worker")
 WORKER_KILLED = LogPattern("killed by signal: Bus error", r"DataLoader worker \(.*\) is killed by signal: Bus error")
@@ -36,7 +36,7 @@ def sigbus(case: Case) -> Sigbus | None:
     """Return the death of SIGBUS that a log or an exit code tells, None without one."""
     worker = case.first(IN_WORKER, WORKER_KILLED)
     process = case.first(PROCESS, TORCHRUN, DEEPSPEED, SHELL)
-    if worker is None and process is None and case.exit_code != SIGBUS_EXIT:
+    if worker is None and process is None and case.exit_code != EXIT_SIGBUS:
         return None
     shown = worker or process or "exit code 135, which is 128 + SIGBUS"
     return Sigbus(shown, worker is not None, process is not None)

@@ -3,10 +3,10 @@ from __future__ import annotations
 from trainlaunch.diagnose.base.case import Case
 from trainlaunch.diagnose.base.diagnosis import LIKELY, Diagnosis, seen
 from trainlaunch.diagnose.base.log_patterns import LogPattern
+from trainlaunch.exit_codes import EXIT_NOT_EXECUTABLE, EXIT_NOT_FOUND
 
 CODE = "TL614"
 NAME = "command-not-started"
-_NOT_EXECUTABLE, _NOT_FOUND = 126, 127
 _PODMANS_INIT = LogPattern("o such file", r"catatonit.*failed to exec pid1: No such file")  # ends with 1
 _NO_SHELL = LogPattern(
     "o such file", r"exec /bin/sh failed|catatonit.*failed to exec pid1|exec: \"/bin/sh\": .*no such file"
@@ -32,9 +32,9 @@ def diagnose(case: Case) -> Diagnosis | None:
     if wrong_cpu is not None and case.exit_code != 0:
         sentence = "the program is built for another CPU than this machine's, or is a script without a `#!` line"
         fix = "use an image for this platform (`docker image inspect -f '{{.Architecture}}' IMAGE`), or add `#!/bin/sh`"
-    elif case.exit_code == _NOT_FOUND or engine is not None or (case.exit_code == 1 and case.first(_PODMANS_INIT)):
+    elif case.exit_code == EXIT_NOT_FOUND or engine is not None or (case.exit_code == 1 and case.first(_PODMANS_INIT)):
         sentence, fix = _not_found(case)
-    elif case.exit_code == _NOT_EXECUTABLE:
+    elif case.exit_code == EXIT_NOT_EXECUTABLE:
         sentence = "the command was found and could not be executed"
         fix = "give it execute permission (`chmod +x`), or start it with its interpreter, like [python, train.py]"
     else:

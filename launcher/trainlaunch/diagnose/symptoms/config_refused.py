@@ -4,7 +4,7 @@ from trainlaunch.container.preflight import STOP_MARKER
 from trainlaunch.diagnose.base.case import Case
 from trainlaunch.diagnose.base.diagnosis import Diagnosis, seen
 from trainlaunch.diagnose.base.log_patterns import LogPattern
-from trainlaunch.errors import EXIT_FILES_WRONG
+from trainlaunch.exit_codes import EXIT_FILES_WRONG
 
 CODE = "TL601"
 NAME = "config-refused"

@@ -6,10 +6,11 @@ from trainlaunch.diagnose.base.case import Case
 from trainlaunch.diagnose.base.diagnosis import LIKELY, POSSIBLE, Diagnosis, more_memory, seen
 from trainlaunch.diagnose.base.log_facts import Hit
 from trainlaunch.diagnose.base.log_patterns import LogPattern
+from trainlaunch.exit_codes import EXIT_SIGKILL, EXIT_SIGTERM
 
 CODE = "TL612"
 NAME = "killed-from-outside"
-_SIGNALS = {137: "SIGKILL", 143: "SIGTERM"}
+_SIGNALS = {EXIT_SIGKILL: "SIGKILL", EXIT_SIGTERM: "SIGTERM"}
 _RANK = LogPattern("SIG", r"Signal (?:9|15) \(SIG(?:KILL|TERM)\) received by PID")
 _EXITCODE = LogPattern("exitcode", r"\bexitcode *[:=] *-(?:9|15)\b")
 _SHELL = LogPattern("illed", r"^Killed$|: line \d+: +\d+ Killed\b")

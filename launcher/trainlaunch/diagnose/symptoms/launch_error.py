@@ -3,7 +3,7 @@ from __future__ import annotations
 from trainlaunch.diagnose.base.case import Case
 from trainlaunch.diagnose.base.diagnosis import LIKELY, Diagnosis, seen
 from trainlaunch.diagnose.base.log_patterns import LogPattern
-from trainlaunch.errors import EXIT_BEFORE_START
+from trainlaunch.exit_codes import EXIT_BEFORE_START, EXIT_NOT_EXECUTABLE, EXIT_NOT_FOUND
 
 CODE = "TL602"
 NAME = "launch-error"
@@ -13,7 +13,7 @@ _OCI = LogPattern("rror:", r"OCI runtime (?:create|exec|run) failed|OCI runtime 
 _SHMSIZE = LogPattern("shm", r"cannot set shmsize when running in the .* IPC Namespace")
 _RUNTIME = LogPattern("rror: ", r"^Error: (?:crun|runc): .*OCI (?:permission denied|runtime)")
 _FLAG = LogPattern("rror:", r"^(?:docker|podman): .*(?:unknown flag|invalid argument|invalid reference format)")
-PODMANS = frozenset({126, 127})  # where its runtime refuses the container
+PODMANS = frozenset({EXIT_NOT_EXECUTABLE, EXIT_NOT_FOUND})  # where its runtime refuses the container
 
 
 def diagnose(case: Case) -> Diagnosis | None:

@@ -3,7 +3,7 @@ from __future__ import annotations
 from trainlaunch.diagnose.base.case import Case
 from trainlaunch.diagnose.base.diagnosis import Diagnosis, seen
 from trainlaunch.diagnose.symptoms.config_refused import MARKER
-from trainlaunch.errors import EXIT_TRY_ELSEWHERE
+from trainlaunch.exit_codes import EXIT_TRY_ELSEWHERE
 
 CODE = "TL616"
 NAME = "machine-refused"

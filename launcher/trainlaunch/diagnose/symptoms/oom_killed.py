@@ -5,12 +5,12 @@ from trainlaunch.diagnose.base.container_snapshot import ContainerSnapshot
 from trainlaunch.diagnose.base.diagnosis import POSSIBLE, Diagnosis, EvidenceLine, memory_story, more_memory, seen
 from trainlaunch.diagnose.base.log_facts import Hit
 from trainlaunch.diagnose.base.log_patterns import LogPattern
+from trainlaunch.exit_codes import EXIT_SIGKILL
 from trainlaunch.units import human_size
 
 CODE = "TL610"
 NAME = "oom-killed"
 NEARLY = 0.95  # of the limit, by what can't be given back
-SIGKILL_EXIT = 137
 _REASON = LogPattern("OOM", r"\bOOMKilled\b(?!\W+false)")
 _KERNEL = LogPattern("illed", r"(?:Memory cgroup o|O)ut of memory: Killed process \d+|oom-kill:.*: Killed process \d+")
 _CONSTRAINT = LogPattern("OOM", r"System OOM encountered|OOM ?[Kk]ill(?:ed)? (?:event|detected)|CONSTRAINT_MEMCG")
@@ -24,7 +24,7 @@ def diagnose(case: Case) -> Diagnosis | None:
     hit = case.first(_REASON, _KERNEL, _CONSTRAINT, _SLURM, _RAY)
     if not evidence.oom_killed and hit is None:
         return None
-    if case.exit_code in {SIGKILL_EXIT, None}:
+    if case.exit_code in {EXIT_SIGKILL, None}:
         sentence = f"the kernel killed the job at its memory limit: {memory_story(evidence)}"
     else:
         sentence = f"the kernel killed a process inside the job at its memory limit: {memory_story(evidence)}"

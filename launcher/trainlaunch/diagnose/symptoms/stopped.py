@@ -5,6 +5,7 @@ import signal
 from trainlaunch.diagnose.base.case import Case
 from trainlaunch.diagnose.base.diagnosis import LIKELY, Diagnosis, seen
 from trainlaunch.diagnose.base.log_patterns import LogPattern
+from trainlaunch.exit_codes import EXIT_INTERRUPTED
 
 CODE = "TL611"
 NAME = "stopped"
@@ -18,7 +19,6 @@ _DEADLINE = "active_deadline"
 _LONGER = (
     "raise active_deadline; `trainlaunch doctor JOB` while it runs again tells whether it works, or waits for what"
 )
-_INTERRUPTED = 130
 
 
 def diagnose(case: Case) -> Diagnosis | None:
@@ -49,7 +49,7 @@ def _by_its_words(case: Case) -> Diagnosis | None:
     hit = case.first(_TORCHRUN, _GOT, _SCANCEL)
     interrupted = case.raised is not None and case.raised.type == "KeyboardInterrupt"
     shown = hit or (case.raised_seen() if interrupted else None)
-    if shown is None and case.exit_code != _INTERRUPTED:
+    if shown is None and case.exit_code != EXIT_INTERRUPTED:
         return None
     sentence = "a signal stopped the job: Ctrl-C, a stop of its container, or its scheduler"
     return Diagnosis(CODE, NAME, sentence, seen(shown or "exit code 130, which is 128 + SIGINT"), _AGAIN, LIKELY)

@@ -3,6 +3,7 @@ from __future__ import annotations
 from trainlaunch.diagnose.base.case import Case
 from trainlaunch.diagnose.base.diagnosis import Diagnosis, seen
 from trainlaunch.diagnose.base.log_patterns import LogPattern
+from trainlaunch.exit_codes import EXIT_SIGABRT
 
 CODE = "TL642"
 NAME = "worker-aborted"
@@ -10,13 +11,12 @@ _WORKER = LogPattern("killed by signal: Aborted")
 _PROCESS = LogPattern("SIG", r"Signal 6 \(SIGABRT\)|signal SIGABRT")
 _TORCHRUN = LogPattern("exitcode", r"\bexitcode *[:=] *-6\b")
 _PYTHON = LogPattern("Aborted", r"Fatal Python error: Aborted|^Aborted(?: \(core dumped\))?\s*$")
-_SIGABRT_EXIT = 134  # 128 + 6
 
 
 def diagnose(case: Case) -> Diagnosis | None:
     """Match torch's text, torchrun's and Python's."""
     hit = case.first(_WORKER) or case.first(_PROCESS, _TORCHRUN, _PYTHON)
-    if hit is None and case.exit_code != _SIGABRT_EXIT:
+    if hit is None and case.exit_code != EXIT_SIGABRT:
         return None
     who = "a DataLoader worker" if hit is not None and "worker" in hit.text else "a process of the job"
     sentence = f"{who} called abort(): native code gave up"

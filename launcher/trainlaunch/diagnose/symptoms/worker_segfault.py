@@ -3,10 +3,10 @@ from __future__ import annotations
 from trainlaunch.diagnose.base.case import Case
 from trainlaunch.diagnose.base.diagnosis import Diagnosis, seen
 from trainlaunch.diagnose.base.log_patterns import LogPattern
+from trainlaunch.exit_codes import EXIT_SIGSEGV
 
 CODE = "TL613"
 NAME = "worker-segfault"
-SIGSEGV_EXIT = 139
 _WORKER = LogPattern(" fault", r"segmentation fault encountered in worker|killed by signal: Segmentation fault")
 _TRAP = LogPattern("illed", r"killed by signal: (?:Floating point exception|Illegal instruction|Trace)")
 _PROCESS = LogPattern("SIG", r"Signal 11 \(SIGSEGV\)|signal SIGSEGV|exitcode *: *-11\b")
@@ -26,7 +26,7 @@ def diagnose(case: Case) -> Diagnosis | None:
         sentence = "a DataLoader worker crashed in native code, often a handle (LMDB, HDF5, cv2) opened before the fork"
         fix = "open the handle inside the worker, at first use in __getitem__"
         return Diagnosis(CODE, NAME, sentence, seen(worker), fix)
-    if process or case.exit_code == SIGSEGV_EXIT:
+    if process or case.exit_code == EXIT_SIGSEGV:
         sentence = "the job crashed in native code"
         shown = seen(process or "exit code 139, which is 128 + SIGSEGV")
         return Diagnosis(

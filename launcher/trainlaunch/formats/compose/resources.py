@@ -8,11 +8,12 @@ from typing import Any, NamedTuple, TypeVar
 from trainlaunch.formats.compose.layers import MappingLayers, items_of
 from trainlaunch.formats.compose.values import ignored_size, known, plain, read_cpus, read_size, read_string, unknown
 from trainlaunch.formats.workload import GpuRequest, Known, Unknown, Value, stated
+from trainlaunch.gpu_names import ALL_GPUS, NVIDIA_GPU
 from trainlaunch.yamltree.tolerant import Mapping, Node, Scalar, Sequence
 
 T = TypeVar("T")
 
-_CDI_GPU = "nvidia.com/gpu="
+_CDI_GPU = f"{NVIDIA_GPU}="
 _COUNTED = frozenset({"count", "device_ids"})
 
 
@@ -104,13 +105,13 @@ def _request(entry: Mapping) -> Value[GpuRequest]:
     listed = tuple(each.value for each in names if isinstance(each, Known))
     if layers.value("driver") == "cdi" and all(each.startswith(_CDI_GPU) for each in listed):
         listed = tuple(each.removeprefix(_CDI_GPU) for each in listed)
-    every = listed == ("all",) or (number is None and not listed)
+    every = listed == (ALL_GPUS,) or (number is None and not listed)
     text = "0" if number is None else number.value.lower()
-    if text in ("all", "-1"):
+    if text in (ALL_GPUS, "-1"):
         every, text = True, "0"
     if not text.isdecimal() or len(text) > 9:
         return unknown(entry)
-    return known(GpuRequest(int(text), () if listed == ("all",) else listed, every), entry)
+    return known(GpuRequest(int(text), () if listed == (ALL_GPUS,) else listed, every), entry)
 
 
 def _short_form(node: Node | None) -> Value[GpuRequest]:
@@ -121,7 +122,7 @@ def _short_form(node: Node | None) -> Value[GpuRequest]:
     if node is None:
         return None
     text = read_string(node)
-    return known(GpuRequest(all=True), node) if stated(text) == "all" else unknown(node)
+    return known(GpuRequest(all=True), node) if stated(text) == ALL_GPUS else unknown(node)
 
 
 def _cdi(nodes: list[Node]) -> Value[GpuRequest]:
@@ -131,7 +132,7 @@ def _cdi(nodes: list[Node]) -> Value[GpuRequest]:
     if not found:
         return None
     ids = tuple(text for text, _ in found)
-    return known(GpuRequest(all=True) if "all" in ids else GpuRequest(ids=ids), found[0][1])
+    return known(GpuRequest(all=True) if ALL_GPUS in ids else GpuRequest(ids=ids), found[0][1])
 
 
 def _by_runtime(service: MappingLayers) -> Value[GpuRequest]:
@@ -147,5 +148,5 @@ def _by_runtime(service: MappingLayers) -> Value[GpuRequest]:
     if visible.value in ("", "void", "none"):
         return None
     ids = tuple(visible.value.split(","))
-    request = GpuRequest(all=True) if ids == ("all",) else GpuRequest(ids=ids)
+    request = GpuRequest(all=True) if ids == (ALL_GPUS,) else GpuRequest(ids=ids)
     return Known(request, visible.text, visible.span)

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from trainlaunch.diagnostics import Report, Span
+from trainlaunch.did_you_mean import closest
 from trainlaunch.formats.docker.table import ALIASES, FLAGS, SHORT, SWITCHES
 from trainlaunch.yamltree.strict import ScalarNode, SequenceNode
 
@@ -88,16 +89,14 @@ def flag_name(word: str) -> tuple[str | None, str | None]:
 
 
 def _refuse(report: Report, word: ScalarNode, name: str | None) -> None:
-    import difflib
-
     shown = word.text if len(word.text) <= 60 and word.text.isprintable() else ascii(word.text[:59])
     free = sorted(each.name for each in FLAGS.values() if each.job_field is None)
-    close = difflib.get_close_matches(name, free, n=1, cutoff=0.7) if name else []
+    close = closest(name, free, cutoff=0.7) if name else ""
     parted = re.fullmatch(r"(--[a-z0-9-]+) (.+)", word.text)
     if parted:
         fix = f'write two elements, "{parted[1]}" and "{parted[2]}"'
     elif close:
-        fix = f"write --{close[0]}"
+        fix = f"write --{close}"
     else:
         fix = "write flags of docker run with their values, as in [--cap-add, SYS_PTRACE]"
     report.add(

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 from trainlaunch.formats.workload import GpuRequest
+from trainlaunch.gpu_names import ALL_GPUS
 
 _CPUS = re.compile(r"\+?(\d{1,9})?(?:\.(\d{0,9}))?", re.ASCII)
 _ULIMIT = re.compile(r"([a-z]+)=(-?[0-9]{1,18})(?::(-?[0-9]{1,18}))?", re.ASCII)
@@ -59,7 +60,7 @@ def gpu_request(text: str) -> GpuRequest | None:
             count = field.value
         elif field.key == "device":
             ids = tuple(field.value.split(","))
-    if count == "all":
+    if count == ALL_GPUS:
         return GpuRequest(0, ids, all=True)
     number = whole_number(count) if count is not None else 0 if ids else 1
     return None if number is None else GpuRequest(0, ids, all=True) if number == -1 else GpuRequest(number, ids)

@@ -9,14 +9,16 @@ from collections.abc import Mapping
 from trainlaunch.formats import workload as of
 from trainlaunch.formats.gpus import GPU_RESOURCE
 from trainlaunch.formats.workload import Known, ShmSetting, Unknown, Value, Workload, stated
+from trainlaunch.gpu_names import ALL_GPUS, AMD_GPU, NVIDIA_GPU
 from trainlaunch.init.job_text import scalar
 from trainlaunch.init.takeover.job_draft import JobDraft, example_image, flow, label, size, word
 from trainlaunch.init.takeover.mounts import take_mounts
 from trainlaunch.job.reserved import KUBERNETES_LABEL_PREFIX, LABEL_PREFIX
 from trainlaunch.job.tokens import literal_of
+from trainlaunch.least_shm import LEAST_SHM
 from trainlaunch.rules.sources.source_text import SourceContainer
 from trainlaunch.rules.sources.training_commands import stated_workers
-from trainlaunch.units import MIB, format_cpus, format_duration
+from trainlaunch.units import format_cpus, format_duration
 
 _SECRET = re.compile(r"(?i)(?:^|_)(?:token|secret|passw(?:or)?d|api_?key|access_?key|private_?key|credentials?)(?:_|$)")
 _ONE_VARIABLE = re.compile(r"""["']?(?:(\w+)=)?["']?\$\{?([A-Za-z_]\w*)\}?["']?""")
@@ -172,15 +174,15 @@ def take_gpus(draft: JobDraft, workload: Workload) -> None:
     elif gpus is not None:
         asked = gpus.value
         if asked.all:
-            draft.set("resources.gpus", word("all"))
+            draft.set("resources.gpus", word(ALL_GPUS))
             draft.set("ranks_per_container", 1, "All GPUs are another number on each machine: state the processes.")
         elif asked.ids:
             draft.set("resources.gpus", flow(asked.ids))
         elif asked.number:
             draft.set("resources.gpus", asked.number)
-        if asked.resource == "amd.com/gpu":
+        if asked.resource == AMD_GPU:
             draft.set("resources.gpu_vendor", word("amd"))
-        elif asked.resource not in ("", "nvidia.com/gpu"):
+        elif asked.resource not in ("", NVIDIA_GPU):
             draft.set("resources.gpu_resource", asked.resource)
     elif amd_nodes(workload):
         _take_amd(draft, amd_nodes(workload))
@@ -200,7 +202,7 @@ def _take_amd(draft: JobDraft, nodes: tuple[str, ...]) -> None:
     if all(numbers):
         draft.set("resources.gpus", flow(tuple(str(int(each[1]) - 128) for each in numbers if each)))
     else:
-        draft.set("resources.gpus", word("all"))
+        draft.set("resources.gpus", word(ALL_GPUS))
         draft.set("ranks_per_container", 1, "All GPUs are another number on each machine: state the processes.")
 
 
@@ -232,7 +234,7 @@ def take_shm(draft: JobDraft, shm: ShmSetting, workload: Workload) -> None:
             "state shm_size, or leave it to the plan",
             shm.span or workload.span,
         )
-        if isinstance(shm.declared, Known) and shm.declared.value >= 64 * MIB:
+        if isinstance(shm.declared, Known) and shm.declared.value >= LEAST_SHM:
             draft.set("shm_size", size(shm.declared.value))
         return
     why = "the text states no size, and workers need more; the plan sizes it"

@@ -8,8 +8,9 @@ from typing import Any
 
 from trainlaunch.container.job_variables import RESTARTS
 from trainlaunch.container.kubernetes import IDENTITY, LOCAL_ADDRESS
-from trainlaunch.errors import EXIT_TRY_ELSEWHERE
+from trainlaunch.exit_codes import EXIT_TRY_ELSEWHERE
 from trainlaunch.formats.workload import Workload, stated
+from trainlaunch.gpu_names import AMD_GPU, NVIDIA_GPU
 from trainlaunch.init.takeover.job_draft import JobDraft, size, word
 from trainlaunch.init.takeover.prologue import Wrapped
 from trainlaunch.job.fields.kubernetes import POD_KEYS
@@ -253,7 +254,7 @@ def _drop_tolerations(draft: JobDraft, own: dict[str, Any]) -> None:
     resources = draft.fields.get("resources", {})
     if not resources.get("gpus"):
         return
-    resource = str(resources.get("gpu_resource") or ("amd.com/gpu" if "gpu_vendor" in resources else "nvidia.com/gpu"))
+    resource = str(resources.get("gpu_resource") or (AMD_GPU if "gpu_vendor" in resources else NVIDIA_GPU))
     keys = list(dict.fromkeys((resource, f"{resource.partition('/')[0]}/gpu")))
     listed = own.get("tolerations", [])
     while listed and keys and listed[0].get("key") == keys[0]:

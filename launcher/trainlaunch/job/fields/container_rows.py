@@ -147,7 +147,7 @@ CONTAINER = (
           "training processes per container; auto: torchrun.nproc_per_node, or the number that the command gives "
           "torchrun, accelerate, deepspeed or mpirun, else gpus, else 1. `gpus: all` needs one of the first three",
           shown="auto"),
-    Field("shm_size", size(4 * KIB, auto=True), "/dev/shm; below need is an error unless forced", shown="auto",
+    Field("shm_size", size(4 * KIB, auto=True), "/dev/shm; below need is an error", shown="auto",
           docker="`--shm-size`", compose="`shm_size`", kubernetes="Memory emptyDir + `sizeLimit`"),
     Field("shm_extra", listing(_SHM_EXTRA), "other owners of /dev/shm (Ray, vLLM, checkpoints), added to need",
           default=()),

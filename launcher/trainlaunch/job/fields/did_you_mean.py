@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from trainlaunch.diagnostics import Report
+from trainlaunch.did_you_mean import closest
 from trainlaunch.job.fields.table import JOB, rows
 from trainlaunch.job.fields.types import Type
 from trainlaunch.sanitize import shorten
@@ -57,16 +58,14 @@ def _nested(name: str, path: str) -> str:
 
 def nearest_name(name: str, known: list[str], path: str, table: Type | None = None) -> str | None:
     """Return the known name closest to `name`, or the full path of a field of that name elsewhere in the file."""
-    import difflib  # only on the way to an error
-
     letters = (f"_{letter.lower()}" if letter.isupper() else letter for letter in name[:64])
     snake = "".join(letters).lstrip("_").replace("-", "_")
     fixed = [each for each, field in rows(table or JOB) if "[" not in each and "NAME" not in each]
     if snake in fixed and "." in snake:
         return snake
-    close = difflib.get_close_matches(snake, known, n=1, cutoff=0.7)
+    close = closest(snake, known, cutoff=0.7)
     if close:
-        return close[0]
+        return close
     elsewhere = [each for each in fixed if each.rpartition(".")[2] == snake]
     found = elsewhere[0] if elsewhere else _FOREIGN.get(snake) if table is None else None
     return found if found and found not in {name, f"{path}.{snake}"} else None

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
+from trainlaunch.gpu_names import ALL_GPUS
 from trainlaunch.job.fields.table import JOB, OVERRIDE, OVERRIDES, rows
 from trainlaunch.job.fields.types import Field, Type, spell
 from trainlaunch.targets import TARGETS
@@ -218,7 +219,7 @@ def _size(type_: Type) -> dict[str, Any]:
 
 def _gpus(type_: Type) -> dict[str, Any]:
     ids = {"type": "array", "minItems": 1, "uniqueItems": True, "items": {"type": ["string", "integer"]}}
-    return {"anyOf": [_int(type_), {"const": "all"}, ids]}
+    return {"anyOf": [_int(type_), {"const": ALL_GPUS}, ids]}
 
 
 def _ulimit(type_: Type) -> dict[str, Any]:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from trainlaunch.diagnostics import Diagnostic, Report, Span
+from trainlaunch.did_you_mean import closest
 from trainlaunch.errors import JobFileRejected
 from trainlaunch.job.fields.table import JOB, default
 from trainlaunch.job.reading.lock_reader import Lock, locked, read_lock
@@ -121,15 +122,13 @@ def _check_profile(laid: MappingNode, ruled: Layer | None, report: Report) -> No
     known = ruled.profiles if ruled else {}
     if not isinstance(node, ScalarNode) or node.text in known:
         return
-    import difflib  # only on the way to an error
-
     has = f"they have {', '.join(f'{name} ({file})' for name, file in known.items())}" if known else "they have none"
-    close = difflib.get_close_matches(node.text, known, n=1)
+    close = closest(node.text, known)
     report.add(
         "TL107",
         node,
         message=f"profile {shorten(node.text)} is in no policy in force; {has}",
-        fix=f"write {close[0]}" if close else "write profiles: {NAME: {…}} in a policy, or delete profile",
+        fix=f"write {close}" if close else "write profiles: {NAME: {…}} in a policy, or delete profile",
         field="profile",
     )
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, TypeVar
 
+from trainlaunch.gpu_names import gpu_resource_of
 from trainlaunch.job.fields.table import defaults
 from trainlaunch.job.loader_spec import BatchBytes, DataLoaderSpec, LoaderSpec, TensorSpec, inherited
 from trainlaunch.job.spec import (
@@ -104,7 +105,7 @@ def _record(kind: Callable[..., Made], value: Callable[[str], Any], **known: Any
 
 
 def _resources(stated: Stated, gpus: Gpus) -> Resources:
-    named = stated.get("gpu_resource") or f"{stated.get('gpu_vendor')}.com/gpu"
+    named = stated.get("gpu_resource") or gpu_resource_of(str(stated.get("gpu_vendor")))
     return _record(Resources, stated.get, gpus=gpus, gpu_resource=named)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from trainlaunch.gpu_names import ALL_GPUS
 from trainlaunch.job.validation.context import ValidationContext, cannot
 from trainlaunch.job.validation.engines import ENGINE_MOUNTS, check_engine
 from trainlaunch.job.validation.shared import check_shared, nodes_of
@@ -22,7 +23,7 @@ def _check_gpus_of_nodes(job: ValidationContext, nodes: int) -> None:
         fix = "write target_overrides.compose.torchrun.nnodes: 1, with all GPUs for one node"
         cannot(job, "resources.gpu_vendor", f"GPUs of AMD for each of {nodes} nodes", fix=fix)
     elif gpus is not None and (gpus.ids or gpus.all):
-        asked = f"[{', '.join(gpus.ids)}]" if gpus.ids else "all"
+        asked = f"[{', '.join(gpus.ids)}]" if gpus.ids else ALL_GPUS
         cannot(
             job,
             "resources.gpus",

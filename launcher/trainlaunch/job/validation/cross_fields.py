@@ -8,6 +8,7 @@ import shlex
 from collections.abc import Mapping
 from typing import Any
 
+from trainlaunch.exit_codes import EXIT_FILES_WRONG, FINAL
 from trainlaunch.job.entrypoint import drops_command, lines_without
 from trainlaunch.job.fields.table import default
 from trainlaunch.job.fields.types import SUBDOMAIN
@@ -33,18 +34,18 @@ _PREFLIGHTS_OWN = {
     "TRAINLAUNCH_SHM_BYTES": "shm_size",
 }
 _NOT_RUN = "no process of the job ever ran: the next attempt would end the same way"
-_NEVER_RETRIED = {78: "it says that the files are wrong, and they stay so", **dict.fromkeys((125, 126, 127), _NOT_RUN)}
+_WRONG_FILES = "it says that the files are wrong, and they stay so"
 _ENGINES_OWN = frozenset({"/", "/proc", "/sys", "/dev"})
 
 
 def _check_exit_codes(job: ValidationContext) -> None:
     for index, code in enumerate(job.value("restart.on_exit_codes") or ()):
-        if code in _NEVER_RETRIED:
+        if code in FINAL:
             job.add(
                 "TL107",
                 f"restart.on_exit_codes.{index}",
                 f"restart.on_exit_codes[{index}] is {code}, after which no attempt follows on any target",
-                why=_NEVER_RETRIED[code],
+                why=_WRONG_FILES if code == EXIT_FILES_WRONG else _NOT_RUN,
                 fix=f"delete {code}; a job that wants another attempt on another machine ends with 75",
             )
 

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from trainlaunch.gpu_names import AMD_GPU, NVIDIA_GPU
 from trainlaunch.job.host_paths import below_repository
 from trainlaunch.job.validation.context import ValidationContext, cannot
 from trainlaunch.job.validation.shared import check_one_node, check_shared
@@ -47,7 +48,7 @@ def check_engine_fields(job: ValidationContext) -> None:
     if extended:
         cannot(job, "resources.extended", f"extended resources ({', '.join(extended)})", fix=move)
     named = job.value("resources.gpu_resource")
-    if named not in {None, "nvidia.com/gpu", "amd.com/gpu"}:
+    if named not in {None, NVIDIA_GPU, AMD_GPU}:
         what = f"names of GPU resources (resources.gpu_resource: {named})"
         fix = f"{move}; here list the device, as in resources.gpus: [MIG-uuid]"
         cannot(job, "resources.gpu_resource", what, fix=fix)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import posixpath
 import re
 
+from trainlaunch.gpu_names import ALL_GPUS, gpu_resource_of
 from trainlaunch.job.fields.kubernetes import LABEL_VALUE, QUALIFIED_NAME
 from trainlaunch.job.fields.table import default
 from trainlaunch.job.reserved import CLUSTER_HOME
@@ -72,7 +73,7 @@ def _check_fields(job: ValidationContext) -> None:
         )
     gpus = job.value("resources.gpus")
     if gpus is not None and (gpus.ids or gpus.all):
-        asked = f"[{', '.join(gpus.ids)}]" if gpus.ids else "all"
+        asked = f"[{', '.join(gpus.ids)}]" if gpus.ids else ALL_GPUS
         cannot(
             job,
             "resources.gpus",
@@ -85,7 +86,7 @@ def _check_fields(job: ValidationContext) -> None:
 def _check_devices(job: ValidationContext) -> None:
     gpus = job.value("resources.gpus")
     vendor = job.value("resources.gpu_vendor") or default("resources.gpu_vendor")
-    name = job.value("resources.gpu_resource") or f"{vendor}.com/gpu"
+    name = job.value("resources.gpu_resource") or gpu_resource_of(vendor)
     extended = job.value("resources.extended") or {}
     if gpus is not None and gpus.count and name in extended:
         job.add(

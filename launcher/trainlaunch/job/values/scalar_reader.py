@@ -6,6 +6,7 @@ import re
 from typing import Any
 
 from trainlaunch.diagnostics import Report
+from trainlaunch.did_you_mean import closest
 from trainlaunch.job.fields.types import Type, spell
 from trainlaunch.units import UnreadableValue, parse_cpus, parse_duration, parse_size
 from trainlaunch.yamltree.strict import MappingNode, Node, ScalarNode, SequenceNode
@@ -142,17 +143,15 @@ class ScalarReader:
     def _choice(self, type_: Type, node: ScalarNode, path: str) -> Any:
         if node.text in type_.choices:
             return node.text
-        import difflib  # only on the way to an error
-
         meant = _OTHER_WORDS.get(node.text.lower().removeprefix("torch."), node.text.lower().removeprefix("torch."))
         # Of many names one with a few letters in common, or of another width, is another type, not a misspelt one.
         many = len(type_.choices) > MAX_NAMED
         alike = [each for each in type_.choices if not many or _digits(each) == _digits(meant)]
-        close = difflib.get_close_matches(meant[:64], alike, n=1, cutoff=0.8 if many else 0.6)
+        close = closest(meant[:64], alike, cutoff=0.8 if many else 0.6)
         takes = f"one of {len(type_.choices)} names" if many else ", ".join(type_.choices)
         names = ", ".join(type_.choices) if many else " or ".join(type_.choices)
         message = f"{path} is {quoted(node.text)}; it takes {takes}"
-        self._add(node, path, message, fix=f"write {close[0] if close else f'one of {names}' if many else names}")
+        self._add(node, path, message, fix=f"write {close or (f'one of {names}' if many else names)}")
         return BAD
 
     def _quantity(self, type_: Type, node: ScalarNode, path: str) -> Any:

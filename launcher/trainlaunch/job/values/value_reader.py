@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Set
 from typing import Any
 
 from trainlaunch.diagnostics import Report
+from trainlaunch.gpu_names import ALL_GPUS
 from trainlaunch.job.fields.did_you_mean import refuse_unknown_key
 from trainlaunch.job.fields.types import Field, Type, listing, mapping, record, text
 from trainlaunch.job.spec import Gpus
@@ -142,20 +143,19 @@ class ValueReader:
 
     def _labels(self, type_: Type, node: Node, path: str) -> Any:
         """Return patterns by label; a list of names asks for any value that is not empty."""
+        from trainlaunch.job.values.patterns import ANY_VALUE, pattern_problem  # only policies have them
+
         if isinstance(node, SequenceNode):
             names = self.read(listing(text("a label's name", r"\S+"), low=1), node, path)
-            return {name: ".+" for name in names if name is not BAD}
+            return {name: ANY_VALUE for name in names if name is not BAD}
         patterns = self.read(mapping(text("a regular expression"), r"\S+", "a label's name", low=1), node, path)
         if not isinstance(node, MappingNode):
             return patterns
-        from trainlaunch.job.values.patterns import pattern_error  # only policies have them
-
         for name, pattern in patterns.items():
-            wrong = None if pattern is BAD else pattern_error(pattern)
-            if wrong is not None:
-                message = f"{path}.{name} is not a regular expression (RE2): {wrong}"
-                at = node.items[name][1]
-                self._report.add("TL107", at, message=message, fix="correct it, or write .+ for any value", field=path)
+            problem = None if pattern is BAD else pattern_problem(pattern)
+            if problem is not None:
+                message = f"{path}.{name} {problem.said}"
+                self._report.add("TL107", node.items[name][1], message=message, fix=problem.fix, field=path)
         return patterns
 
     def _verbatim(self, type_: Type, node: Node, path: str) -> Any:
@@ -170,7 +170,7 @@ class ValueReader:
             return self._gpu_ids(node, path)
         if not isinstance(node, ScalarNode):
             return self._wrong(type_, node, path)
-        if node.text == "all":
+        if node.text == ALL_GPUS:
             return Gpus(count=0, ids=(), all=True)
         listed = re.fullmatch(rf"(?:device=)?((?:{_GPU_ID.pattern})(?:, ?(?:{_GPU_ID.pattern}))*)", node.text)
         if listed and ("," in node.text or not node.text.isdecimal()):

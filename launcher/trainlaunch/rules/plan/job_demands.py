@@ -13,6 +13,7 @@ from typing import NamedTuple
 from trainlaunch.container.secret_delivery import secrets_of_files
 from trainlaunch.diagnostics import Span
 from trainlaunch.formats.gpus import NO_GPUS, gives_gpus, gives_gpus_at
+from trainlaunch.gpu_names import ALL_GPUS
 from trainlaunch.job.spec import JobSpec
 from trainlaunch.plan.launch_plan import LaunchPlan, cache_last_plan
 from trainlaunch.policy.demands import (
@@ -107,7 +108,7 @@ def _devices(job: JobSpec) -> Iterator[tuple[str, Demand]]:
     for name, count in job.resources.extended.items():
         yield from ((f"resources.extended.{name}", each) for each in extended(name, str(count), name))
     runtime = job.kubernetes.runtime_class if job.kind is not None else None
-    visible = job.env.get("NVIDIA_VISIBLE_DEVICES", "all").strip().lower()
+    visible = job.env.get("NVIDIA_VISIBLE_DEVICES", ALL_GPUS).strip().lower()
     if runtime and "nvidia" in runtime and not job.resources.gpus and visible not in NO_GPUS:
         field = "kubernetes.runtime_class"
         yield field, Demand(GPUS, field, runtime, f"{field} {runtime} without resources.gpus")

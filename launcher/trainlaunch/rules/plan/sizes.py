@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from trainlaunch.diagnostics import Severity
+from trainlaunch.least_shm import LEAST_SHM
 from trainlaunch.plan.launch_plan import LaunchPlan
 from trainlaunch.plan.lock_overrides import measuring_command
 from trainlaunch.plan.memory_and_files import CHARGED, enough_memory
@@ -20,12 +21,12 @@ MAX_SIZE_BYTES = 2**60
 def shm_size_holds_no_worker(plan: LaunchPlan) -> Iterator[Problem]:
     """The plan holds one automatic worker for want of a number that fits.
 
-    Nothing under --force, where shm-size-below-need says it; a policy's ceiling on shm_size says itself that it is low.
+    A policy's ceiling on shm_size says itself that it is low.
     """
     job, ranks = plan.job, plan.ranks.value
     one = container_need(job, ranks, WorkerNumbers(1))
     alone = plan.auto_workers and plan.num_workers.value == 1
-    if plan.forced or job.shm_size is None or not alone or one <= job.shm_size:
+    if job.shm_size is None or not alone or one <= job.shm_size:
         return
     allowed = allowed_workers(job, ranks).value
     fitting, all_of_them = (size_for_all_epochs(job, ranks, WorkerNumbers(count)) for count in (1, allowed))
@@ -68,7 +69,7 @@ def shm_size_over_memory(plan: LaunchPlan) -> Iterator[Problem]:
     stated = job.shm_size is not None
     fix = f"set resources.memory to {format_size(enough_memory(plan))}"
     if stated and not shm.unsized:
-        least = format_size(round_up(max(shm.multi_epoch, 64 * MIB), MIB))
+        least = format_size(round_up(max(shm.multi_epoch, LEAST_SHM), MIB))
         fix += f", or shm_size to at least {least}, or delete shm_size"
     elif stated:
         fix += f", or shm_size to {format_size(round_up(limit // 2, MIB))}, or delete shm_size"
@@ -84,19 +85,17 @@ def shm_size_over_memory(plan: LaunchPlan) -> Iterator[Problem]:
 
 @plan_rule("TL202", Severity.ERROR)
 def shm_size_below_need(plan: LaunchPlan) -> Iterator[Problem]:
-    """A warning under --force; an automatic size is only below the need at a policy's ceiling."""
+    """An automatic size is only below the need at a policy's ceiling."""
     job, shm = plan.job, plan.shm
     if shm.size.value >= shm.need or job.shm_size is None:
         return
     size, need = format_size(shm.size.value), human_size(shm.need)
-    forced = " (--force: the preflight will stop it with 78)" if plan.forced else ""
     yield Problem(
-        f"shm_size {size} is below the {need} that the DataLoaders need{forced}",
+        f"shm_size {size} is below the {need} that the DataLoaders need",
         f"set shm_size to {format_size(round_up(shm.worst_case, MIB))}, "
         f"at least {format_size(round_up(shm.multi_epoch, MIB))}, or delete it",
         WHEN_FULL,
         "shm_size",
-        severity=Severity.WARNING if plan.forced else None,
     )
 
 

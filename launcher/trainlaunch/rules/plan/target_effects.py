@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Iterator
 
 from trainlaunch.diagnostics import Severity
@@ -123,19 +122,4 @@ def backoff_of_cluster(plan: LaunchPlan) -> Iterator[Problem]:
             "leave it for the other targets, or delete it",
             "no field of Kubernetes says how long to wait between two attempts",
             "restart.backoff",
-        )
-
-
-@plan_rule("TL403", Severity.INFO)
-def image_entrypoint_unknown(plan: LaunchPlan) -> Iterator[Problem]:
-    """Neither the job nor its lock says what the image's ENTRYPOINT is."""
-    job = plan.job
-    if job.image_entrypoint is None and plan.target_record.starts_container:
-        command = shlex.join(["trainlaunch", "lock", job.path])
-        yield Problem(
-            "image_entrypoint is not stated, so an ENTRYPOINT of the image is replaced by the preflight",
-            f"run `{command}`, which asks the engine, or state it: image_entrypoint: [] where the image has none",
-            "the preflight takes the ENTRYPOINT's place; `up` asks the image and stops for one, a rendering can't",
-            "image_entrypoint",
-            job.span("image"),
         )

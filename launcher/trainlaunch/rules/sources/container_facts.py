@@ -6,13 +6,14 @@ import re
 
 from trainlaunch.diagnostics import Span
 from trainlaunch.formats.workload import Unknown, Workload, stated
+from trainlaunch.gpu_names import ALL_GPUS
+from trainlaunch.least_shm import LEAST_SHM
 from trainlaunch.rules.sources.source_text import COMPOSE, ECS, KUBERNETES, SourceContainer, at
 from trainlaunch.rules.sources.training_commands import is_training, stated_workers
 from trainlaunch.units import GIB, MIB, docker_size, format_size
 
 _TORCH = re.compile(r"(?:^|[/_.-])(?:pytorch|torch|nemo|vllm|deepspeed|lightning|transformers-pytorch)(?:[/_.:@-]|$)")
 _DEVICE = re.compile(r"(?:(?:nvidia|amd)\.com/gpu=|/dev/nvidia)([0-9]+|all)")
-_DOCKER_DEFAULT = 64 * MIB
 _SUGGESTED = 2 * GIB
 _PER_WORKER = 512 * MIB
 
@@ -32,13 +33,13 @@ def _passed_through(workload: Workload) -> int | None:
     nodes = workload.devices.get("nodes", "").split()
     named = {match[1] for each in nodes if (match := _DEVICE.match(each))}
     if named or any(each.startswith("/dev/kfd") for each in nodes):
-        return None if "all" in named or not named else len(named)
+        return None if ALL_GPUS in named or not named else len(named)
     if workload.rest.get("--runtime") != ("nvidia",):
         return 0
     visible = stated(workload.env.get("NVIDIA_VISIBLE_DEVICES"))
     if visible in {"none", "void"}:
         return 0
-    return None if visible in {None, "", "all"} else len(visible.split(","))
+    return None if visible in {None, "", ALL_GPUS} else len(visible.split(","))
 
 
 def has_gpu(workload: Workload) -> bool:
@@ -107,7 +108,7 @@ def suggested_shm(workload: Workload, workers: int | None) -> int:
     size = max(_SUGGESTED, (workers or 0) * _PER_WORKER)
     memory = stated(workload.memory)
     if memory is not None:
-        size = min(size, max(memory // 2 // MIB * MIB, _DOCKER_DEFAULT))
+        size = min(size, max(memory // 2 // MIB * MIB, LEAST_SHM))
     return size
 
 

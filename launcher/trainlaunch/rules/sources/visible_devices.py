@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
+from trainlaunch.gpu_names import ALL_GPUS
 from trainlaunch.units import counted
 
 _INSIDE = ("CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES", "GPU_DEVICE_ORDINAL")
@@ -49,7 +50,7 @@ def contradictions(env: Mapping[str, str], granted: GrantedGpus) -> Iterator[tup
             f"{_RUNTIMES} is {runtime}, and GPUs are asked for",
             "the runtime then gives the container no GPU",
         )
-    elif granted.in_cluster and runtime == "all" and count:
+    elif granted.in_cluster and runtime == ALL_GPUS and count:
         yield _RUNTIMES, f"{_RUNTIMES} is all, and {counted(count, 'GPU')} asked for", _PLUGIN
     elif count is not None and _NUMBERS.fullmatch(runtime):
         yield from _of_host(runtime, granted, count)

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from trainlaunch.diagnostics import Edit, Severity
 from trainlaunch.formats.gpus import GPU_RESOURCE
 from trainlaunch.formats.workload import Known, Unknown, stated
+from trainlaunch.gpu_names import ALL_GPUS, AMD_GPU, NVIDIA_GPU
 from trainlaunch.rules.base.rule import Problem
 from trainlaunch.rules.base.text_rule import container_rule, text_rule
 from trainlaunch.rules.sources.container_facts import gpu_count, has_gpu, is_fragment, trains
@@ -25,7 +26,7 @@ from trainlaunch.rules.sources.training_commands import stated_ranks
 from trainlaunch.rules.sources.visible_devices import GrantedGpus, contradictions
 from trainlaunch.yamltree.tolerant import Mapping, Scalar, Sequence
 
-_TAINTS = frozenset({"nvidia.com/gpu", "amd.com/gpu", "cloud.google.com/gke-accelerator"})
+_TAINTS = frozenset({NVIDIA_GPU, AMD_GPU, "cloud.google.com/gke-accelerator"})
 _PART = re.compile(r"[0-9]*\.0*[1-9][0-9]*|[0-9]*[1-9][0-9]?m")
 _DEVICES = re.compile(r"([\"']?)(device=[\w-]+(?:,[\w-]+)+)\1")
 _INDEXES = re.compile(r"([\"']?)([0-9]+(?:,[0-9]+)+)\1")
@@ -37,7 +38,7 @@ def gpu_by_cdi_name(container: SourceContainer) -> Iterator[Problem]:
     """A service has a CDI name among its devices."""
     devices = at(container.own, "devices")
     for node in devices.items if isinstance(devices, Sequence) else ():
-        if isinstance(node, Scalar) and node.text.startswith("nvidia.com/gpu="):
+        if isinstance(node, Scalar) and node.text.startswith(f"{NVIDIA_GPU}="):
             yield Problem(
                 f"whether {node.text} gives a GPU depends on the engine",
                 "look for /dev/nvidia0 inside, or reserve the GPU under deploy.resources.reservations.devices",
@@ -116,7 +117,7 @@ def gpu_request_refused(container: SourceContainer) -> Iterator[Problem]:
 
 def _refused_by_compose(container: SourceContainer) -> Iterator[Problem]:
     short = at(container.own, "gpus")
-    if isinstance(short, Scalar) and "$" not in short.text and short.text != "all":
+    if isinstance(short, Scalar) and "$" not in short.text and short.text != ALL_GPUS:
         message = f"gpus is {short.raw}, and takes the word all or a list of requests"
         yield Problem(message, "write gpus: all", _REFUSED, span=short.span)
     listed = at(container.own, "deploy", "resources", "reservations", "devices")

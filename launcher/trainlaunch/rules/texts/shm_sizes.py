@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from trainlaunch.diagnostics import Severity
 from trainlaunch.formats.workload import ABSENT, SIZE, TMPFS, UNSIZED, Known, Workload
+from trainlaunch.least_shm import LEAST_SHM
 from trainlaunch.plan.memory_and_files import CHARGED
 from trainlaunch.rules.base.rule import Problem
 from trainlaunch.rules.base.text_rule import container_rule
@@ -14,7 +15,6 @@ from trainlaunch.rules.sources.source_text import KUBERNETES, SourceContainer
 from trainlaunch.rules.sources.training_commands import stated_prefetch
 from trainlaunch.units import GIB, MIB, counted, human_size, round_up
 
-_DEFAULT_BYTES = 64 * MIB
 _BATCHES_HELD = 2
 _MIN_BATCH_BYTES = 4 * MIB  # seven RGB images of 224 × 224 as float32
 _BESIDE_GPU, _BESIDE_CPU = 2 * GIB, 512 * MIB  # what one training process is estimated to use
@@ -100,7 +100,7 @@ def shm_without_memory_limit(container: SourceContainer) -> Iterator[Problem]:
 def shm_size_of_default(container: SourceContainer) -> Iterator[Problem]:
     """A stated size is from 1 to 64 MiB beside stated workers."""
     size, workers = _size_in_memory(container.workload), workers_of(container)
-    if size is not None and workers and MIB <= size.value <= _DEFAULT_BYTES:
+    if size is not None and workers and MIB <= size.value <= LEAST_SHM:
         more = size_text(suggested_shm(container.workload, workers), container)
         yield Problem(
             f"/dev/shm has {size.text} for {counted(workers, 'DataLoader worker')}: no more than the default of 64 MiB",
@@ -115,7 +115,7 @@ def shm_size_below_workers(container: SourceContainer) -> Iterator[Problem]:
     """In a size above the default the stated workers' batches must be tiny."""
     size, workers = _size_in_memory(container.workload), workers_of(container)
     batches = (workers or 0) * stated_prefetch(container.argvs) + _BATCHES_HELD
-    if size is not None and workers and _DEFAULT_BYTES < size.value < batches * _MIN_BATCH_BYTES:
+    if size is not None and workers and LEAST_SHM < size.value < batches * _MIN_BATCH_BYTES:
         more = size_text(suggested_shm(container.workload, workers), container)
         yield Problem(
             f"/dev/shm of {size.text} holds {batches} batches of {workers} workers, so none may exceed "

@@ -17,7 +17,7 @@ from types import FrameType
 from typing import NamedTuple, Protocol
 
 from trainlaunch.container.container import container_of
-from trainlaunch.errors import EXIT_BEFORE_START
+from trainlaunch.exit_codes import EXIT_BEFORE_START
 from trainlaunch.plan.launch_plan import LaunchPlan
 
 MARK = "TRAINLAUNCH_SHELL"  # the variable of all processes of a shell: what ends with it

@@ -12,6 +12,7 @@ from typing import Any
 
 from trainlaunch.container.engine_options import gpu_devices
 from trainlaunch.diagnostics import Diagnostic
+from trainlaunch.gpu_names import ALL_GPUS
 from trainlaunch.job.spec import Gpus
 from trainlaunch.plan.launch_plan import LaunchPlan
 from trainlaunch.run.base.secret_values import environment
@@ -24,7 +25,6 @@ AMD_VISIBLE = "HIP_VISIBLE_DEVICES"
 ORDER = "CUDA_DEVICE_ORDER"
 AMD_VENDOR = "0x1002"  # its number as a PCI vendor
 GPUS = "gpus"  # the key of a run's label and record
-ALL = "all"
 AMD_PREFIX = "amd:"  # in front of the numbers of AMD's GPUs, which are counted apart from NVIDIA's
 _RENDER_NODE = "/dev/dri/renderD"
 
@@ -132,9 +132,9 @@ def held_by(plan: LaunchPlan) -> str:
     gpus, amd = plan.gpus, plan.job.resources.gpu_vendor == "amd"
     numbers = gpus.ids or tuple(map(str, range(gpus.count * plan.nodes)))
     if gpus.all:
-        numbers = (ALL,)
+        numbers = (ALL_GPUS,)
     if gpus and not plan.target_record.starts_container:
-        numbers = visible_gpus(plan) or (ALL,)  # the shell's own variables count there
+        numbers = visible_gpus(plan) or (ALL_GPUS,)  # the shell's own variables count there
     return ",".join(f"{AMD_PREFIX}{each}" if amd else each for each in numbers)
 
 
@@ -144,12 +144,12 @@ def held_in(host: Mapping[str, Any]) -> str:
     for request in host.get("DeviceRequests") or ():
         if any("gpu" in each for each in request.get("Capabilities") or ()):
             count = request.get("Count") or 0
-            found += request.get("DeviceIDs") or ([ALL] if count < 0 else map(str, range(count)))
+            found += request.get("DeviceIDs") or ([ALL_GPUS] if count < 0 else map(str, range(count)))
     for device in host.get("Devices") or ():
         path = str(device.get("PathOnHost"))
         number = path.removeprefix(_RENDER_NODE)
         if path == "/dev/dri":
-            found.append(f"{AMD_PREFIX}{ALL}")
+            found.append(f"{AMD_PREFIX}{ALL_GPUS}")
         elif path != number and number.isdecimal():
             found.append(f"{AMD_PREFIX}{int(number) - 128}")
     return ",".join(found)

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from trainlaunch.errors import EXIT_FILES_WRONG, EXIT_TRY_ELSEWHERE
+from trainlaunch.exit_codes import EXIT_TRY_ELSEWHERE, FINAL
 from trainlaunch.job.spec import JobSpec
 
 if TYPE_CHECKING:
     from trainlaunch.diagnose.base.evidence import Evidence
 
-# 78 says that the files are wrong, whoever says it; of the others no process of the job ever ran.
-NEVER_RETRIED = frozenset({0, EXIT_FILES_WRONG, 125, 126, 127})
+NEVER_RETRIED = frozenset({0, *FINAL})
 MAX_BACKOFF_SECONDS = 360  # seconds, as a Job's controller waits at most, unless restart.backoff itself is longer
 
 

@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, Generic, NamedTuple, TypeVar
 
 from trainlaunch.errors import TargetUnavailable
+from trainlaunch.exit_codes import EXIT_SIGKILL, EXIT_SIGTERM
 from trainlaunch.run.base.backend import Chunk, ContainerInfo, Position
 from trainlaunch.run.base.log_position import BytePosition
 from trainlaunch.run.base.stream import chunks_of
@@ -26,7 +27,7 @@ QUEUED = 64  # a reader that is slower than the job holds it up, as the stream i
 T = TypeVar("T")
 OK = 200
 # What an engine that shuts down sends to its containers, by how they ended; its events are forgotten with it.
-SHUTDOWN: dict[int | None, tuple[int, ...]] = {143: (15,), 137: (15, 9)}
+SHUTDOWN: dict[int | None, tuple[int, ...]] = {EXIT_SIGTERM: (15,), EXIT_SIGKILL: (15, 9)}
 
 KILL, END = "kill", "die"  # the engine's events
 END_LAG = 0.2  # seconds by which the engine may note an end after it

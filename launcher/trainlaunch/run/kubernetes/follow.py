@@ -8,7 +8,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-from trainlaunch.errors import EXIT_BEFORE_START, EXIT_INTERRUPTED, LaunchError, TargetUnavailable
+from trainlaunch.errors import LaunchError, TargetUnavailable
+from trainlaunch.exit_codes import EXIT_BEFORE_START, EXIT_INTERRUPTED
 from trainlaunch.job.spec import JobSpec
 from trainlaunch.kinds import POD
 from trainlaunch.run.base.console import Console

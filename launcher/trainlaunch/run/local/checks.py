@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from trainlaunch.diagnostics import Diagnostic
+from trainlaunch.gpu_names import ALL_GPUS
 from trainlaunch.plan.launch_plan import LaunchPlan
 from trainlaunch.run.base.host_gpus import NO_GPU, amd_findings, gpu_nodes
 from trainlaunch.run.base.secret_values import secret_findings
@@ -60,7 +61,7 @@ def _gpus(plan: LaunchPlan) -> Iterator[Diagnostic]:
     there = gpu_nodes()
     wanted = 1 if plan.gpus.all else plan.gpus.count
     if there is not None and wanted > there:
-        asked = "all" if plan.gpus.all else wanted
+        asked = ALL_GPUS if plan.gpus.all else wanted
         fix = f"add `--set resources.gpus={there}`, or run it where they are"
         yield Diagnostic(
             code=NO_GPU,

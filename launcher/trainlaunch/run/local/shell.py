@@ -10,6 +10,7 @@ from pathlib import Path
 from types import FrameType
 
 from trainlaunch.errors import TargetUnavailable
+from trainlaunch.exit_codes import exit_of_signal
 from trainlaunch.plan.launch_plan import LaunchPlan
 from trainlaunch.run.base.backend import Say
 from trainlaunch.run.base.container_shell import MARK
@@ -56,7 +57,7 @@ def _to_its_end(argv: Sequence[str], env: dict[str, str], cwd: str) -> int:
     ):
         code = process.wait()
     if passed:  # a shell whose terminal is gone may also end by itself, with any code
-        return 128 + passed[0]
+        return exit_of_signal(passed[0])
     return 128 - code if code < 0 else code
 
 

@@ -16,6 +16,7 @@ from typing import Any
 
 from trainlaunch.diagnostics import Diagnostic
 from trainlaunch.errors import TargetUnavailable
+from trainlaunch.exit_codes import EXIT_SIGKILL
 from trainlaunch.plan.launch_plan import LaunchPlan
 from trainlaunch.run.base.backend import Chunk, ContainerInfo, Position, Say, Session
 from trainlaunch.run.base.host_gpus import NO_GPU
@@ -33,7 +34,7 @@ NO_TIMER = "no health check has run: Podman leaves them to timers of systemd, an
 LOOK_SECONDS = 0.1
 WAITERS_LOOK_SECONDS = 0.5  # Podman's own wait looks four times a second
 FIREWALL_TRIES, FIREWALL_SECONDS = 5, 1.0
-SIGKILL, SIGKILL_EXIT = 9, 137
+SIGKILL = 9
 NANO = 1_000_000_000
 SLACK = 5.0  # seconds within which what is due has happened
 
@@ -119,7 +120,7 @@ class PodmanBackend(DockerBackend):
         except EngineRefused:
             return ()  # containers.conf can turn its events off
         asked = [_number_of(str(config.get("StopSignal") or 15))] * sent
-        if sent and container.exit_code == SIGKILL_EXIT:
+        if sent and container.exit_code == EXIT_SIGKILL:
             asked[-1] = SIGKILL
         return tuple(asked)
 
