@@ -19,11 +19,11 @@ from torch.utils.data import default_collate
 RUN = """
 if __name__ == "__main__":
     from trainlaunch_inside.probe import checks
-    from trainlaunch_inside.probe.base.loader_stats import Seen
+    from trainlaunch_inside.probe.base.loader_stats import LoaderStats
 
     told = {}
     for name, loader, known in CASES:
-        seen = Seen(0, loader, "train.py:1")
+        seen = LoaderStats(0, loader, "train.py:1")
         seen.order, seen.trained, seen.iterators, seen.passes = 0, 4, 1, [4]
         vars(seen).update(known)
         functions = [next(each.load() for each in checks.CHECKS if each.defect == defect) for defect in DEFECTS]

@@ -42,11 +42,11 @@ def prepare():
 RUN = """
 if __name__ == "__main__":
     from trainlaunch_inside.probe import checks
-    from trainlaunch_inside.probe.base.loader_stats import Seen
+    from trainlaunch_inside.probe.base.loader_stats import LoaderStats
 
     prepare()
     chosen = tuple(each for each in checks.CHECKS if each.defect in DEFECTS)
-    found = {name: list(checks.run([Seen(0, made(), "train.py:1")], chosen)) for name, made in CASES.items()}
+    found = {name: list(checks.run([LoaderStats(0, made(), "train.py:1")], chosen)) for name, made in CASES.items()}
     print("FOUND" + json.dumps(found))
 """
 

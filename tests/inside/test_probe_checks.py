@@ -15,7 +15,7 @@ SCRIPT = """
 import json, sys, threading, time, types
 from torch.utils.data import DataLoader
 from trainlaunch_inside.probe import checks
-from trainlaunch_inside.probe.base.loader_stats import Seen
+from trainlaunch_inside.probe.base.loader_stats import LoaderStats
 
 odd = sys.modules[checks.__name__ + ".odd"] = types.ModuleType("odd")
 
@@ -38,7 +38,7 @@ def waits(seen):
 odd.raises, odd.hangs, odd.waits = raises, hangs, waits
 rows = (("a", "odd", 20, "raises"), ("b", "odd", 1, "hangs"), ("c", "odd", 1, "waits"), ("d", "absent"))
 loader = DataLoader([1, 2, 3])
-seen = Seen(4, loader, "train.py:7")
+seen = LoaderStats(4, loader, "train.py:7")
 print(json.dumps(list(checks.run([seen], tuple(checks.Check(*each) for each in rows)))))
 """
 

@@ -7,9 +7,9 @@ import functools
 from typing import TYPE_CHECKING
 
 from trainlaunch.cli.arguments.run_argument import add_run_argument, newest_run
+from trainlaunch.cli.output.run_output import follow_run
 from trainlaunch.cli.output.streams import Streams
 from trainlaunch.cli.output.terminal import Screen
-from trainlaunch.cli.runs.runs import follow_run
 from trainlaunch.run.base.store import Following
 from trainlaunch.run.base.wording import not_kept
 from trainlaunch.sanitize import shown

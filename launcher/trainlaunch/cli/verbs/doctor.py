@@ -12,10 +12,10 @@ from trainlaunch.cli.arguments.job_arguments import add_output_argument, add_pol
 from trainlaunch.cli.arguments.named_file import STDIN, open_named, unreadable
 from trainlaunch.cli.arguments.run_argument import RUN_TARGETS, add_owner_argument
 from trainlaunch.cli.arguments.target_options import add_place_arguments
+from trainlaunch.cli.output.doctor_output import tell
 from trainlaunch.cli.output.report import document, framed
 from trainlaunch.cli.output.streams import Streams
 from trainlaunch.cli.output.text_style import style_of
-from trainlaunch.cli.runs.doctor_output import tell
 from trainlaunch.diagnostics import Diagnostic
 from trainlaunch.errors import UsageError
 from trainlaunch.manuals import find_manual
@@ -71,7 +71,7 @@ def run(args: argparse.Namespace, streams: Streams) -> int:
 def _of_run(args: argparse.Namespace, streams: Streams) -> int:
     """Explain the newest run that RUN means: the end of an ended one, else what its containers do."""
     from trainlaunch.cli.arguments.run_argument import newest_run
-    from trainlaunch.cli.runs.doctor_output import tell_live
+    from trainlaunch.cli.output.doctor_output import tell_live
 
     args.job = args.run  # as the verbs about runs name it
     with newest_run(args, streams) as (store, run):

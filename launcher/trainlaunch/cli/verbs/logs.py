@@ -6,9 +6,9 @@ import argparse
 
 from trainlaunch.cli.arguments.log_options import add_log_arguments, attempt, part_of
 from trainlaunch.cli.arguments.run_argument import add_run_argument, newest_run, say_once
+from trainlaunch.cli.output.run_output import follow_run
 from trainlaunch.cli.output.streams import Streams
 from trainlaunch.cli.output.terminal import write_bytes
-from trainlaunch.cli.runs.runs import follow_run
 from trainlaunch.run.base.backend import Chunk
 from trainlaunch.run.base.store import Following
 

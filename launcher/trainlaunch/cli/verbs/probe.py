@@ -151,7 +151,7 @@ def _told(
     args: argparse.Namespace, plan: LaunchPlan, ran: MeasuringRun, measured: Measurement, streams: Streams
 ) -> int:
     """Print what was seen, keep it where asked, and return the exit code."""
-    from trainlaunch.cli.verbs.probe_result import ProbeResult, as_document, as_text
+    from trainlaunch.cli.output.probe_output import ProbeResult, as_document, as_text
     from trainlaunch.measure.probe_lock import probe_of
 
     probe = probe_of(plan, measured, ran.workers)
@@ -218,6 +218,6 @@ def _explain(ran: MeasuringRun, measured: Measurement, streams: Streams) -> None
         streams.say(f"trainlaunch: the script itself ended with exit code {ran.exit_code}")
     if ran.evidence is None or measured.reason or not ran.exit_code:
         return
-    from trainlaunch.cli.runs.runs import say_diagnoses
+    from trainlaunch.cli.output.run_output import say_diagnoses
 
     say_diagnoses(ran.evidence, streams, streams.say)

@@ -121,7 +121,7 @@ def _head(path: Path) -> str:
 
 
 def _tuned(args: argparse.Namespace, plan: LaunchPlan, streams: Streams, budget: int) -> Tuned:
-    from trainlaunch.cli.runs.tune_runs import Progress, Runs
+    from trainlaunch.cli.verbs.tune_runs import Progress, Runs
     from trainlaunch.measure.tune.tuning import Plans, Tuning, limited_space
 
     ours = measuring_fields(args, plan, "tune", budget)

@@ -14,9 +14,9 @@ from trainlaunch.cli.arguments.job_arguments import (
 )
 from trainlaunch.cli.arguments.run_argument import store_of_plan
 from trainlaunch.cli.arguments.target_options import add_place_arguments, refuse_place_elsewhere
+from trainlaunch.cli.output.run_output import teller
 from trainlaunch.cli.output.streams import Streams
 from trainlaunch.cli.output.terminal import Screen
-from trainlaunch.cli.runs.runs import teller
 from trainlaunch.plan.launch_plan import LaunchPlan
 from trainlaunch.render import render
 from trainlaunch.rules import check_plan

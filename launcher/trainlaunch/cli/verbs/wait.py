@@ -7,8 +7,8 @@ import argparse
 from trainlaunch.cli.arguments.job_arguments import add_output_argument
 from trainlaunch.cli.arguments.run_argument import add_run_argument, newest_run
 from trainlaunch.cli.output.report import document
+from trainlaunch.cli.output.run_output import follow_run
 from trainlaunch.cli.output.streams import Streams
-from trainlaunch.cli.runs.runs import follow_run
 from trainlaunch.run.base.run_query import RunQuery
 from trainlaunch.run.base.store import Following
 

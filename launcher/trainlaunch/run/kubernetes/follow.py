@@ -19,6 +19,7 @@ from trainlaunch.run.base.signals import HANGUP, Event, Events, Presses
 from trainlaunch.run.base.watch import PlannedShm
 from trainlaunch.run.base.wording import stopping
 from trainlaunch.run.kubernetes.client import Cluster
+from trainlaunch.run.kubernetes.logs import is_silent
 from trainlaunch.run.kubernetes.objects import Reference, delete, pods_path
 from trainlaunch.run.kubernetes.output import Output
 from trainlaunch.run.kubernetes.pending import Wait
@@ -26,7 +27,6 @@ from trainlaunch.run.kubernetes.pod_watch import PodWatch
 from trainlaunch.run.kubernetes.pods import Pod, attempts_of, end_of, first_to_fail, taken_away
 from trainlaunch.run.kubernetes.polling import Observed, WorkloadPoller
 from trainlaunch.run.kubernetes.runs import ClusterRun, Result, exit_code_of, no_code, result_of
-from trainlaunch.run.kubernetes.silence import is_silent
 from trainlaunch.units import format_duration
 
 TICK_SECONDS = 1.0

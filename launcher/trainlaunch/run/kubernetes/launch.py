@@ -18,7 +18,6 @@ from trainlaunch.run.base.wording import NAME_TAKEN
 from trainlaunch.run.kubernetes.api_errors import HTTP_CONFLICT, ApiRefused
 from trainlaunch.run.kubernetes.client import Cluster
 from trainlaunch.run.kubernetes.field_lookup import refusals
-from trainlaunch.run.kubernetes.identity import Identity, owner_of
 from trainlaunch.run.kubernetes.objects import (
     JOB_LABEL,
     Object,
@@ -32,6 +31,7 @@ from trainlaunch.run.kubernetes.objects import (
     try_out,
     wait_until_gone,
 )
+from trainlaunch.run.kubernetes.owned_runs import Identity, owner_of
 from trainlaunch.run.kubernetes.removal import TTL_ANNOTATION
 from trainlaunch.run.kubernetes.runs import ClusterRun, pods_selector, result_of, values_at
 from trainlaunch.verify import verified

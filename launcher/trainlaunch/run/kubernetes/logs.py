@@ -1,7 +1,8 @@
 """A pod's log, each line once and in the order of the node's file, over dropped connections and restarts of the API.
 
 The API continues a log from a second, not from a byte: lines are asked for with their timestamps, and those of the
-last seconds that were printed already are left out, by timestamp and text, each as often as it was printed.
+last seconds that were printed already are left out, by timestamp and text, each as often as it was printed. The log as
+the node keeps it also tells which pods completed without a word of the preflight.
 """
 
 from __future__ import annotations
@@ -9,11 +10,12 @@ from __future__ import annotations
 import datetime
 import threading
 from collections import Counter, deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 
 from trainlaunch.errors import TargetUnavailable
 from trainlaunch.run.base.clock import SECOND, nanoseconds, seconds
 from trainlaunch.run.base.log_position import WHOLE, LogPart
+from trainlaunch.run.base.preflight_line import PREFLIGHT, lacks_preflight
 from trainlaunch.run.kubernetes.api_errors import HTTP_BAD_REQUEST, HTTP_NOT_FOUND, ApiRefused
 from trainlaunch.run.kubernetes.client import Cluster
 from trainlaunch.run.kubernetes.pod_watch import PAUSES, passes
@@ -221,3 +223,22 @@ def _rfc3339(since: int) -> str:
 
 def _is_stamp(word: bytes) -> bool:
     return len(word) >= 20 and word[4:5] == b"-" and word[10:11] == b"T" and word[:4].isdigit()
+
+
+def is_silent(cluster: Cluster, pods: Sequence[Pod]) -> bool:
+    """Return whether a run that completed has a pod that never came to its preflight; False where nobody can know."""
+    return any(each.fronted and each.exit_code == 0 and _lacks_preflight(cluster, each) for each in pods)
+
+
+def _lacks_preflight(cluster: Cluster, pod: Pod) -> bool:
+    pieces: list[tuple[bool, bytes]] = []
+    refusals: list[str] = []
+    stop = threading.Event()
+
+    def write(data: bytes) -> None:
+        pieces.extend((False, line) for line in data.splitlines(keepends=True))
+        if PREFLIGHT in data:
+            stop.set()
+
+    PodLog(cluster, pod, write, lambda: pod, refusals.append, LogPart(timestamps=True)).read(follow=False, stop=stop)
+    return not refusals and lacks_preflight(pieces, pod.started, pod.finished)

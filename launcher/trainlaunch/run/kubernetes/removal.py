@@ -11,7 +11,6 @@ from trainlaunch.kinds import JOB, POD, SERVICE, workloads
 from trainlaunch.plan.plan_label import whole_number
 from trainlaunch.run.base.wording import expired
 from trainlaunch.run.kubernetes.client import Cluster
-from trainlaunch.run.kubernetes.identity import OWNER_KEY, Identity
 from trainlaunch.run.kubernetes.objects import (
     JOB_LABEL,
     ForbiddenKinds,
@@ -22,6 +21,7 @@ from trainlaunch.run.kubernetes.objects import (
     list_objects,
     wait_until_gone,
 )
+from trainlaunch.run.kubernetes.owned_runs import OWNER_KEY, Identity
 from trainlaunch.run.kubernetes.runs import ClusterRun, all_runs, made_by, planned_pods, result_of
 
 TTL_ANNOTATION = KUBERNETES_LABEL_PREFIX + "ttl-after-finished"

@@ -29,7 +29,6 @@ from trainlaunch.run.kubernetes.api_errors import REFUSED, ApiRefused
 from trainlaunch.run.kubernetes.client import Cluster
 from trainlaunch.run.kubernetes.execution import Execution
 from trainlaunch.run.kubernetes.field_lookup import refusals
-from trainlaunch.run.kubernetes.identity import Identity, who_am_i
 from trainlaunch.run.kubernetes.launch import documents_of
 from trainlaunch.run.kubernetes.objects import (
     POLL_SECONDS,
@@ -41,6 +40,7 @@ from trainlaunch.run.kubernetes.objects import (
     list_objects,
     try_out,
 )
+from trainlaunch.run.kubernetes.owned_runs import Identity, who_am_i
 from trainlaunch.run.kubernetes.pending import Reasons
 from trainlaunch.run.kubernetes.pods import Pod, pod_from
 from trainlaunch.run.kubernetes.runs import result_of

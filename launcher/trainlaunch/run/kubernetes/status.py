@@ -25,11 +25,11 @@ from trainlaunch.run.kubernetes.exec import read_shm
 from trainlaunch.run.kubernetes.execution import ExecRefused
 from trainlaunch.run.kubernetes.exit_status import evidence_of_ended
 from trainlaunch.run.kubernetes.follow import end_of_run
+from trainlaunch.run.kubernetes.logs import is_silent
 from trainlaunch.run.kubernetes.owned_runs import OwnedRun
 from trainlaunch.run.kubernetes.pending import Reasons
 from trainlaunch.run.kubernetes.pods import Pod, attempts_of, end_of
 from trainlaunch.run.kubernetes.runs import ClusterRun, exit_code_of, pods_of_run, state_now
-from trainlaunch.run.kubernetes.silence import is_silent
 from trainlaunch.targets import KUBERNETES
 from trainlaunch.units import age, human_size
 

@@ -210,7 +210,7 @@ class ClusterStore:
 
     def remove_left(self, asked: RunQuery, known: Sequence[OwnedRun], owner: str | None, say: Say) -> None:
         """Delete what runs that are gone have left, as a Service: the caller's, or with `any` everybody's."""
-        from trainlaunch.run.kubernetes.identity import who_am_i
+        from trainlaunch.run.kubernetes.owned_runs import who_am_i
         from trainlaunch.run.kubernetes.removal import remove_orphans
 
         hashes = None if owner == ANYONE else {who_am_i(self.cluster).hash}

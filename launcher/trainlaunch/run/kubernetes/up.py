@@ -16,10 +16,10 @@ from trainlaunch.run.base.watch import planned_shm
 from trainlaunch.run.kubernetes.client import Cluster
 from trainlaunch.run.kubernetes.follow import End, FollowOptions
 from trainlaunch.run.kubernetes.followed import LastAttempt, follow_attempts, goes_on, no_code_words, verdict_on
-from trainlaunch.run.kubernetes.identity import Identity, who_am_i
 from trainlaunch.run.kubernetes.launch import Launch
 from trainlaunch.run.kubernetes.objects import delete, get_object, wait_until_gone
 from trainlaunch.run.kubernetes.output import Output
+from trainlaunch.run.kubernetes.owned_runs import Identity, who_am_i
 from trainlaunch.run.kubernetes.removal import remove_expired
 from trainlaunch.sanitize import shown
 

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from trainlaunch.cli.output.report import as_json, help_line
 from trainlaunch.cli.output.text_style import wrapped
-from trainlaunch.cli.verbs.ps import table
+from trainlaunch.cli.output.text_table import table
 from trainlaunch.diagnostics import Diagnostic
 from trainlaunch.errors import JobFileRejected
 from trainlaunch.job.measured_values import Probe

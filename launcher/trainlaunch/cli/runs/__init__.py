@@ -1,1 +1,0 @@
-"""What the verbs about runs share."""
