@@ -101,7 +101,7 @@ def lint_bytes(
     groups: Collection[str] = (DEFECTS,),
     policy: Policy | None = None,
 ) -> Linted:
-    """Return the findings of what a file holds, or of its first MOST_BYTES and one more."""
+    """Return the findings of what a file holds, or of its first MAX_BYTES and one more."""
     if b"\0" in data[:1024] and kind is None:
         return Linted(name, "", None)
     if len(data) > MAX_BYTES:
