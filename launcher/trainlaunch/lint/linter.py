@@ -21,8 +21,10 @@ from trainlaunch.lint.file_kinds import TEMPLATE, FileKind, rendering_command
 from trainlaunch.lint.text_reader import UnreadableText, read_text
 from trainlaunch.repository.regular_files import open_regular
 from trainlaunch.repository.root import ITS_OWN
+from trainlaunch.rules import apply_severities
 from trainlaunch.rules.sources.source_text import DEFECTS, SourceText, TextFinding
 from trainlaunch.rules.text_findings import findings_of, in_order
+from trainlaunch.rules.texts.policy_ceilings import above_ceilings
 from trainlaunch.yamltree.editor import apply_edits
 
 MAX_BYTES = 4 * 1024 * 1024
@@ -68,9 +70,6 @@ def _found(file: SourceText, groups: Collection[str], policy: Policy | None) -> 
     if policy is None:
         yield from found
         return
-    from trainlaunch.rules import apply_severities
-    from trainlaunch.rules.texts.policy_ceilings import above_ceilings
-
     for each in (*found, *above_ceilings(file, policy)):
         yield from (each._replace(diagnostic=diagnostic) for diagnostic in apply_severities([each.diagnostic], policy))
 
