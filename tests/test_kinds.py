@@ -27,7 +27,7 @@ from jinja2 import ChoiceLoader, DictLoader
 from trainlaunch.kinds import KINDS, Kind, workloads
 KINDS["fakejob"] = Kind(
     "fakejob", "FakeJob", "fake.dev/v1", "fakejobs", pod_template=("spec", "template"), container_name="fake",
-    suffix_of_several="-{last}", first_host="{name}-first", retries=False, no_attempts="it can't",
+    suffix_of_several="-{last}", first_host="{name}-first", retries=False, retry_unsupported="it can't",
 )
 from trainlaunch.errors import JobFileRejected
 from trainlaunch.policy import read_job

@@ -21,8 +21,10 @@ from trainlaunch.lint.file_kinds import TEMPLATE, FileKind, rendering_command
 from trainlaunch.lint.text_reader import UnreadableText, read_text
 from trainlaunch.repository.regular_files import open_regular
 from trainlaunch.repository.root import ITS_OWN
+from trainlaunch.rules import apply_severities
 from trainlaunch.rules.sources.source_text import DEFECTS, SourceText, TextFinding
 from trainlaunch.rules.text_findings import findings_of, in_order
+from trainlaunch.rules.texts.policy_ceilings import above_ceilings
 from trainlaunch.yamltree.editor import apply_edits
 
 MAX_BYTES = 4 * 1024 * 1024
@@ -68,9 +70,6 @@ def _found(file: SourceText, groups: Collection[str], policy: Policy | None) -> 
     if policy is None:
         yield from found
         return
-    from trainlaunch.rules import apply_severities
-    from trainlaunch.rules.texts.policy_ceilings import above_ceilings
-
     for each in (*found, *above_ceilings(file, policy)):
         yield from (each._replace(diagnostic=diagnostic) for diagnostic in apply_severities([each.diagnostic], policy))
 
@@ -101,7 +100,7 @@ def lint_bytes(
     groups: Collection[str] = (DEFECTS,),
     policy: Policy | None = None,
 ) -> Linted:
-    """Return the findings of what a file holds, or of its first MOST_BYTES and one more."""
+    """Return the findings of what a file holds, or of its first MAX_BYTES and one more."""
     if b"\0" in data[:1024] and kind is None:
         return Linted(name, "", None)
     if len(data) > MAX_BYTES:

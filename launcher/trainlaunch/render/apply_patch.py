@@ -6,6 +6,7 @@ of a job file are, so each `$` of it is doubled; a JSON Patch speaks Kubernetes'
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from typing import Any
 
@@ -93,8 +94,6 @@ def _done(plan: LaunchPlan, documents: Documents, step: Operation | Leaf) -> tup
 
 def _exact(documents: Documents) -> str:
     """Return documents as a text that tells 1 from 1.0 and true, and one order of keys not from another."""
-    import json
-
     return json.dumps(documents, sort_keys=True, default=repr)
 
 

@@ -6,6 +6,7 @@ Nothing that is given is changed in place.
 from __future__ import annotations
 
 import copy
+import json
 import re
 from typing import Any
 
@@ -155,7 +156,5 @@ def _same(one: Any, other: Any) -> bool:
 
 
 def _shown(value: Any) -> str:
-    import json
-
     text = json.dumps(value, ensure_ascii=False, default=str)
     return text if len(text) <= 60 else f"{text[:59]}…"

@@ -16,6 +16,7 @@ from trainlaunch.plan.launch_plan import LaunchPlan
 from trainlaunch.templating.quoting import sh_words
 from trainlaunch.verify.expected_workload import engine_workload
 from trainlaunch.verify.plain import planned
+from trainlaunch.yamltree.emitter import comment
 
 _COMMAND = "// The job's command: "
 _SOURCE = "${localWorkspaceFolder}"
@@ -45,8 +46,6 @@ def expected(plan: LaunchPlan, base: Path | None) -> Workload:
 
 def _command(words: tuple[str, ...]) -> tuple[str, ...]:
     """Return the words of the job's command as the comment's one line has them, line breaks as escapes."""
-    from trainlaunch.yamltree.emitter import comment
-
     return tuple(word for each in statements(str(comment(sh_words(words)))) for word in each)
 
 

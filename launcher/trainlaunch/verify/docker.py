@@ -75,7 +75,7 @@ def expected(plan: LaunchPlan, base: Path | None) -> Workload:
 
 
 def _commands_before(plan: LaunchPlan, base: Path | None) -> Iterator[tuple[str, ...]]:
-    """Yield the words of each command that the script runs before docker's, as `reread` gives them."""
+    """Yield the words of each command that the script runs before docker's, as `parse_rendering` gives them."""
     if base is not None and has_relative_bind(plan):
         yield from _INTO_ITS_FOLDER
     for name, secret in mounted_secrets(plan):

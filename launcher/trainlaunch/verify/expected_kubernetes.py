@@ -113,7 +113,7 @@ class _Expected:
         self._gang = plan.job.nodes > 1
 
     def rest(self) -> _Document:
-        """Return it as `reread` gives it: the main object, those before it, then the pods."""
+        """Return it as `parse_rendering` gives it: the main object, those before it, then the pods."""
         kind = self._platform.kind
         objects: list[_Document] = getattr(self, f"_{kind}_objects")()
         *before, main = objects

@@ -17,6 +17,7 @@ from trainlaunch.plan.launch_plan import LaunchPlan
 from trainlaunch.plan.target_names import node_names
 from trainlaunch.render import unpatched
 from trainlaunch.render.apply_patch import documents_of, patched_documents, patched_texts, steps
+from trainlaunch.templating.quoting import sh_words
 from trainlaunch.units import format_size
 from trainlaunch.verify.owned_by_plan import FIELDS, OPEN, owned_rest
 from trainlaunch.verify.patchable import Refused, refused
@@ -76,8 +77,6 @@ def _check_words(plan: LaunchPlan, bare: str, text: str) -> None:
 
 def _as_read(words: list[str]) -> list[str]:
     """Return words as `statements` gives them back from one command."""
-    from trainlaunch.templating.quoting import sh_words
-
     return next(statements(sh_words(tuple(words))), [])
 
 

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple, TypeVar
 
 from trainlaunch.formats.compose.layers import MappingLayers, items_of
+from trainlaunch.formats.compose.process import read_environment
 from trainlaunch.formats.compose.values import ignored_size, known, plain, read_cpus, read_size, read_string, unknown
 from trainlaunch.formats.workload import GpuRequest, Known, Unknown, Value, stated
 from trainlaunch.gpu_names import ALL_GPUS, NVIDIA_GPU
@@ -140,8 +141,6 @@ def _by_runtime(service: MappingLayers) -> Value[GpuRequest]:
     node = service.get("runtime")
     if node is None or stated(read_string(node)) != "nvidia":
         return None
-    from trainlaunch.formats.compose.process import read_environment  # few services have a runtime
-
     visible = read_environment(service).env.get("NVIDIA_VISIBLE_DEVICES")
     if not isinstance(visible, Known):
         return visible or unknown(node)

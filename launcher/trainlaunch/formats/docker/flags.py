@@ -10,6 +10,7 @@ from typing import NamedTuple
 from trainlaunch.diagnostics import Report, Span
 from trainlaunch.did_you_mean import closest
 from trainlaunch.formats.docker.table import ALIASES, FLAGS, SHORT, SWITCHES
+from trainlaunch.formats.docker.values import mount_fields
 from trainlaunch.yamltree.strict import ScalarNode, SequenceNode
 
 
@@ -42,8 +43,6 @@ class Flag(NamedTuple):
     @property
     def mount_fields(self) -> dict[str, str]:
         """The fields of a --mount; none for any other flag, and where docker couldn't read them."""
-        from trainlaunch.formats.docker.values import mount_fields  # few jobs have one
-
         try:
             return mount_fields(self.value or "") if self.name == "mount" else {}
         except ValueError:

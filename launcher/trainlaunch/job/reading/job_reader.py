@@ -18,7 +18,7 @@ from trainlaunch.job.reading.spec_builder import job_spec
 from trainlaunch.job.spec import JobSpec, Measured
 from trainlaunch.job.validation.context import ValidationContext
 from trainlaunch.job.validation.cross_fields import check_fields
-from trainlaunch.job.validation.loader_fields import check_loaders
+from trainlaunch.job.validation.loader_fields import check_inside, check_loaders
 from trainlaunch.job.values.scalar_reader import BAD
 from trainlaunch.job.values.value_reader import ValueReader
 from trainlaunch.repository.root import ITS_OWN, Reach, link_outside
@@ -142,8 +142,6 @@ def _code_once_checked(checked: ValidationContext, path: Path, reach: Reach) -> 
     """Check all fields against each other, and return the files of mounts of type code that the target needs."""
     check_fields(checked)
     if checked.value("healthcheck") is not None or checked.value("data_loader.inject") is not None:
-        from trainlaunch.job.validation.loader_fields import check_inside  # few jobs have it
-
         check_inside(checked)
     check_loaders(checked)
     if checked.target in TARGETS or checked.target in TEXTS:

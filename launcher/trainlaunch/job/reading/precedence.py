@@ -61,7 +61,7 @@ def with_origin(node: Node, kind: str) -> Node:
 
 
 def mapping_with_origin(node: MappingNode, kind: str) -> MappingNode:
-    """Return `of_kind` of a mapping."""
+    """Return `with_origin` of a mapping."""
     items = {name: (key, with_origin(value, kind)) for name, (key, value) in node.items.items()}
     return MappingNode(items, node.span, kind)
 

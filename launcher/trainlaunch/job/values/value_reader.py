@@ -11,7 +11,7 @@ from trainlaunch.gpu_names import ALL_GPUS
 from trainlaunch.job.fields.did_you_mean import refuse_unknown_key
 from trainlaunch.job.fields.types import Field, Type, listing, mapping, record, text
 from trainlaunch.job.spec import Gpus
-from trainlaunch.job.values.scalar_reader import BAD, ScalarReader, article_of, quoted
+from trainlaunch.job.values.scalar_reader import BAD, ScalarReader, article_of, plain_value, quoted
 from trainlaunch.yamltree.strict import MappingNode, Node, ScalarNode, SequenceNode
 
 _GPU_ID = re.compile(r"[0-9]{1,4}|(?:GPU|MIG)-[-0-9a-zA-Z/]+")
@@ -159,8 +159,6 @@ class ValueReader:
         return patterns
 
     def _verbatim(self, type_: Type, node: Node, path: str) -> Any:
-        from trainlaunch.job.values.scalar_reader import plain_value  # few jobs have patches
-
         if not type_.nullable and not isinstance(node, MappingNode):
             return self._wrong(type_, node, path)
         return plain_value(node, path, self._report)

@@ -13,7 +13,7 @@ from trainlaunch.rules.base.rule import Problem, plan_rule
 from trainlaunch.sanitize import shorten
 
 if TYPE_CHECKING:
-    from trainlaunch.job.code_folder import CodeFile
+    from trainlaunch.job.code_folder import CodeFile, CodeFolder
 
 _MAX_NAMED = 3
 _VARIED = 10  # different bytes of a token; one of x alone stands for another
@@ -35,30 +35,34 @@ _TOKEN = re.compile(
 @plan_rule("TL212", Severity.WARNING)
 def code_untracked(plan: LaunchPlan) -> Iterator[Problem]:
     """A code mount has files that git neither tracks nor ignores."""
-    for index, folder in plan.job.code.items():
+    for field, source, folder in _sources(plan):
         if folder.untracked:
-            source = shorten(str(plan.job.mounts[index].source))
             yield Problem(
                 f"git doesn't track {_named(folder.untracked)} in {source}, so the cluster doesn't get them",
                 "`git add` what the job needs, and name the rest in .gitignore",
                 "a code mount brings the files that git tracks, so that every checkout renders the same",
-                f"mounts.{index}.source",
+                field,
             )
 
 
 @plan_rule("TL214", Severity.WARNING)
 def code_with_secret(plan: LaunchPlan) -> Iterator[Problem]:
     """A code mount has files that hold a secret."""
-    for index, folder in plan.job.code.items():
+    for field, source, folder in _sources(plan):
         paths = [each.path for each in folder.files if _holds_secret(each)]
         if paths:
-            secret = f"{shorten(str(plan.job.mounts[index].source))} holds a secret in {_named(paths)}"
             yield Problem(
-                f"{secret}, which the rendering shows to everybody who reads it",
+                f"{source} holds a secret in {_named(paths)}, which the rendering shows to everybody who reads it",
                 "`git rm --cached` it, replace what it held, and state it in secrets",
                 "a code mount becomes a ConfigMap, and that keeps no secret",
-                f"mounts.{index}.source",
+                field,
             )
+
+
+def _sources(plan: LaunchPlan) -> Iterator[tuple[str, str, CodeFolder]]:
+    """Yield each folder of code with its field and its name for a message."""
+    for index, folder in plan.job.code.items():
+        yield f"mounts.{index}.source", shorten(str(plan.job.mounts[index].source)), folder
 
 
 def _named(paths: Sequence[str]) -> str:
