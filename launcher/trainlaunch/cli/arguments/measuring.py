@@ -14,7 +14,7 @@ from trainlaunch.cli.arguments.target_options import add_place_arguments
 from trainlaunch.cli.output.write_files import refuse_unwritable, replace_file
 from trainlaunch.diagnostics import Report
 from trainlaunch.errors import JobFileRejected
-from trainlaunch.job.measured_values import Probe, Tune
+from trainlaunch.job.measured_values import ProbeMeasurement, Tune
 
 if TYPE_CHECKING:
     from trainlaunch.job.reading.lock_reader import Lock
@@ -43,7 +43,7 @@ def measuring_fields(args: argparse.Namespace, plan: LaunchPlan, verb: str, seco
     return measuring_sets(plan, name, seconds=seconds, host_memory=host_memory())
 
 
-def keep_probe(job_file: Path, probe: Probe) -> Path:
+def keep_probe(job_file: Path, probe: ProbeMeasurement) -> Path:
     """Write the part `probe` of the lock of `job_file` and return its path.
 
     Raises JobFileRejected for a lock that can't be read, and UsageError where it can't be written.

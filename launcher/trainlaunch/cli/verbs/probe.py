@@ -27,7 +27,7 @@ from trainlaunch.exit_codes import EXIT_FINDINGS, EXIT_INTERRUPTED
 from trainlaunch.plan.instrumentation import PROBE
 
 if TYPE_CHECKING:
-    from trainlaunch.job.measured_values import Probe
+    from trainlaunch.job.measured_values import ProbeMeasurement
     from trainlaunch.job.spec import JobSpec
     from trainlaunch.measure.loader_records import Measurement, Records
     from trainlaunch.measure.measuring_run import MeasuringRun
@@ -171,7 +171,7 @@ def _told(
     return EXIT_FINDINGS if result.problems or result.findings or probe is None else 0
 
 
-def _kept(args: argparse.Namespace, probe: Probe | None) -> tuple[Path | None, LaunchError | None]:
+def _kept(args: argparse.Namespace, probe: ProbeMeasurement | None) -> tuple[Path | None, LaunchError | None]:
     """Write the lock where that is asked for; return its path, or why it can't be written."""
     if not args.write or probe is None:
         return None, None
