@@ -157,7 +157,7 @@ def _until(condition: Callable[[], object], seconds: float = 90) -> Any:
 
 def _has_left(pid: int) -> bool:
     """Whether a process knows that its terminal is gone: what pointed there points to nothing."""
-    return all(os.readlink(f"/proc/{pid}/fd/{each}") == os.devnull for each in range(3))
+    return all(str(Path(f"/proc/{pid}/fd/{each}").readlink()) == os.devnull for each in range(3))
 
 
 def _children(pid: int) -> list[int]:
