@@ -12,12 +12,12 @@ from trainlaunch.plan.launch_plan import LaunchPlan
 from trainlaunch.run.compose.backend import ComposeBackend
 
 from tests.jobs import plan_with
-from tests.run.contract import BackendContract, UserContract
+from tests.run.contract import BackendContract, CreatingContract, UserContract
 
 
 @pytest.mark.docker
-class TestCompose(UserContract, BackendContract):
-    """Real containers that the real Compose makes."""
+class TestCompose(UserContract, CreatingContract):
+    """Real containers that the real Compose makes; what it has no part in is Docker's."""
 
     @pytest.fixture
     def backend(self, compose: str) -> Iterator[ComposeBackend]:
@@ -33,3 +33,12 @@ class TestCompose(UserContract, BackendContract):
             return plan_with(tmp_path, "compose", **{**fields, **over})
 
         return make
+
+
+@pytest.mark.docker
+@pytest.mark.long
+class TestComposeWholly(BackendContract):
+    """All of it."""
+
+    backend = TestCompose.backend
+    make_plan_of = TestCompose.make_plan_of

@@ -56,14 +56,19 @@ def job(make_job: Callable[..., Path], torch_image: str, tmp_path: Path) -> Call
 
 
 @pytest.mark.usefixtures("compose")
-@pytest.mark.parametrize("target", ["docker", "compose"])
+@pytest.mark.parametrize("target", ["docker", pytest.param("compose", marks=pytest.mark.long)])
 def test_what_is_measured_is_what_the_job_needs(
     trainlaunch: Runs, job: Callable[..., Path], job_name: str, target: str, tmp_path: Path
 ) -> None:
-    """Two storages of a batch, two workers; then three epochs in exactly multi_epoch, and nothing saved before."""
+    """Two storages of a batch, two workers; then three epochs in exactly multi_epoch, and nothing saved before.
+
+    The memory limit is the job's, and /dev/shm as large as that: the preflight says both.
+    """
     job_file = job()
     done = trainlaunch("probe", str(job_file), "--target", target, "--write", "-o", "json")
     assert done.returncode == 0, done.stderr
+    assert "preflight passed: /dev/shm 1023 MiB" in done.stderr
+    assert "memory 1024 MiB" in done.stderr
     found = json.loads(done.stdout)
     assert found["probe"]["loaders"][0]["batch"]["storages"] == [1 << 20, 64]
     assert found["probe"]["loaders"][0]["num_workers"] == 2
@@ -89,14 +94,6 @@ def test_through_lets_the_script_save(trainlaunch: Runs, job: Callable[..., Path
     assert found["shm"]["need"] == NEED
 
 
-def test_a_memory_limit_is_the_jobs(trainlaunch: Runs, job: Callable[..., Path], job_name: str) -> None:
-    """And /dev/shm as large as that: the preflight says both."""
-    done = trainlaunch("probe", str(job()))
-    assert "preflight passed: /dev/shm 1023 MiB" in done.stderr
-    assert "memory 1024 MiB" in done.stderr
-    assert containers_of(job_name) == []
-
-
 def test_the_pages_commands_do_as_it_says(trainlaunch: Runs, job: Callable[..., Path], tmp_path: Path) -> None:
     """docs/probe.md's own lines, one after the other; then the job is sized."""
     job()
@@ -113,6 +110,7 @@ def test_the_pages_commands_do_as_it_says(trainlaunch: Runs, job: Callable[..., 
     assert "unsized" not in plan
 
 
+@pytest.mark.long  # test_probe_ends.py interrupts one without torch
 def test_ctrl_c_leaves_no_container(start: Start, trainlaunch: Runs, job: Callable[..., Path], job_name: str) -> None:
     """While it trains; 130 and no lock."""
     job_file = job(steps=400_000)

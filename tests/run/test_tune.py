@@ -6,7 +6,6 @@ import json
 import re
 import shlex
 import signal
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -90,6 +89,7 @@ def test_the_fastest_is_found_kept_and_planned(trainlaunch: Runs, slow_job: Call
     assert left_of(job_name) == ""
 
 
+@pytest.mark.long  # tests/inside and tests/measure/tune show it of a process
 def test_a_script_of_one_batch_gives_nothing_to_time(trainlaunch: Runs, slow_job: Callable[..., Path]) -> None:
     """It ended by itself, and well."""
     done = trainlaunch("tune", str(slow_job(SCRIPT.replace("return 4000", "return 8"))), "--budget", "30s")
@@ -98,6 +98,7 @@ def test_a_script_of_one_batch_gives_nothing_to_time(trainlaunch: Runs, slow_job
     assert "gave too few batches" in done.stderr
 
 
+@pytest.mark.long  # test_tune_ends.py interrupts one without torch
 def test_ctrl_c_ends_it_and_leaves_nothing(start: Start, slow_job: Callable[..., Path], job_name: str) -> None:
     """130, a sentence, no lock and no container."""
     job = slow_job()
@@ -123,6 +124,7 @@ def test_a_script_that_fails_is_shown_with_its_last_words(trainlaunch: Runs, slo
     assert "ModuleNotFoundError: No module named 'nothing_of_this_name'" in done.stderr
 
 
+@pytest.mark.long  # test_tune_ends.py has one without torch
 def test_a_stream_has_a_run_for_each_setting(trainlaunch: Runs, slow_job: Callable[..., Path]) -> None:
     """On its own target as well: what was found in processes of their own needs no confirmation."""
     stream = SCRIPT.replace("DataLoader, Dataset", "DataLoader, Dataset, IterableDataset")
@@ -139,6 +141,7 @@ def test_a_stream_has_a_run_for_each_setting(trainlaunch: Runs, slow_job: Callab
     assert max(map(len, done.stdout.splitlines())) <= 80
 
 
+@pytest.mark.long  # tests/inside has the reason, test_tune_ends.py the runs
 def test_ranks_that_step_together_have_a_run_for_each_setting(
     trainlaunch: Runs, slow_job: Callable[..., Path], job_name: str
 ) -> None:
@@ -172,13 +175,12 @@ def test_ranks_that_step_together_have_a_run_for_each_setting(
     ids=["short", "no-duration", "alien", "no-folder"],
 )
 def test_a_wrong_option_is_said_before_anything_runs(
-    trainlaunch: Runs, slow_job: Callable[..., Path], words: list[str], said: str
+    trainlaunch: Runs, make_job: Callable[..., Path], words: list[str], said: str
 ) -> None:
-    """2, within a moment."""
-    job, begun = slow_job(), time.monotonic()
-    done = trainlaunch("tune", job.name, *words, cwd=job.parent)
+    """2; no engine is asked."""
+    job = make_job(data_loader=LOADER)
+    done = trainlaunch("tune", job.name, *words, cwd=job.parent, env={"DOCKER_HOST": "unix:///nonexistent/docker.sock"})
     assert (done.returncode, said in done.stderr) == (2, True), done.stderr
-    assert time.monotonic() - begun < 10
 
 
 @pytest.mark.parametrize(
@@ -198,6 +200,7 @@ def test_a_job_that_can_not_be_tuned_is_refused(
     assert f"error[TL741]: {said}" in done.stderr
 
 
+@pytest.mark.long  # the first test has their options
 def test_the_commands_of_its_page_run(slow_job: Callable[..., Path], tmp_path: Path) -> None:
     """docs/tune.md: the second line, with the first one's budget cut to a test's."""
     page = (ROOT / "docs" / "tune.md").read_text(encoding="utf-8")
