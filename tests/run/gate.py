@@ -1,4 +1,7 @@
-"""Where a job of any target waits until its test has seen what it wants to see while the job runs."""
+"""Where a job of any target waits until its test has seen what it wants to see while the job runs.
+
+A job that slept instead would be over too soon on a busy machine, and too late on an idle one.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +10,7 @@ from typing import NamedTuple
 
 
 class Gate(NamedTuple):
-    """A folder that this host and the job see alike, with a file in it once the gate is open."""
+    """A folder that this host and the job see alike, with a file in it for each gate that is open."""
 
     folder: Path
 
@@ -25,8 +28,12 @@ class Gate(NamedTuple):
     @property
     def waits(self) -> str:
         """What a shell script waits by."""
-        return f"until [ -e {self.folder}/open ]; do sleep 0.1; done"
+        return self.waits_for("open")
 
-    def open(self) -> None:
+    def waits_for(self, name: str) -> str:
+        """Return what a shell script waits by, where it does so more than once."""
+        return f"until [ -e {self.folder}/{name} ]; do sleep 0.1; done"
+
+    def open(self, name: str = "open") -> None:
         """Let the job go on, and all its later attempts."""
-        (self.folder / "open").touch()
+        (self.folder / name).touch()

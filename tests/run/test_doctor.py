@@ -92,7 +92,22 @@ DEATHS: dict[str, tuple[dict[str, Any], str]] = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("name", DEATHS)
+# Of these the text alone tells, and tests/diagnose has it; the others need what the engine or the kernel says.
+TOLD_BY_TEXT = {
+    "no room for a semaphore",
+    "something that can't be pickled",
+    "a missing script",
+    "a missing file",
+    "no permission",
+    "a fork too many",
+    "no folder for temporary files",
+    "a full disk",
+}
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(each, marks=pytest.mark.long if each in TOLD_BY_TEXT else []) for each in DEATHS]
+)
 def test_up_names_a_death_and_doctor_the_same(trainlaunch: Runs, make_job: MakeJob, job_name: str, name: str) -> None:
     """With no flag and no other look; `doctor` reads it from what the engine keeps."""
     fields, symptom = DEATHS[name]
@@ -111,9 +126,9 @@ def test_up_names_a_death_and_doctor_the_same(trainlaunch: Runs, make_job: MakeJ
     ("how", "symptoms"),
     [
         ("eats", {"oom-killed-worker", "oom-killed"}),
-        ("exits", {"worker-exited"}),
+        pytest.param("exits", {"worker-exited"}, marks=pytest.mark.long),
         ("raises", {"worker-exception"}),
-        ("cuda", {"gpu-missing"}),
+        pytest.param("cuda", {"gpu-missing"}, marks=pytest.mark.long),
     ],
 )
 def test_a_death_of_a_worker_is_named_by_up_and_by_doctor(

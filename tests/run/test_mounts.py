@@ -33,9 +33,9 @@ def volume(job_name: str) -> Iterator[str]:
     docker("volume", "rm", "--force", name)
 
 
-@pytest.fixture(params=["script", "up", "compose"])
+@pytest.fixture(params=[pytest.param("script", marks=pytest.mark.long), "up", "compose"])
 def way(request: pytest.FixtureRequest) -> str:
-    """Return one of the ways by which a job becomes a container."""
+    """Return one of the ways by which a job becomes a container; that `up` makes the script's is shown by inspect."""
     return str(request.param)
 
 

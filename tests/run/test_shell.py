@@ -15,7 +15,7 @@ from trainlaunch.run.docker.shell import SHELL_LABEL
 
 from tests.jobs import write_job
 from tests.run.conftest import docker
-from tests.shells import ShellContract, Shells, gone, shells
+from tests.shells import ShellBasics, ShellContract, Shells, gone, shells
 
 LOADER = {"num_workers": 2, "batch_size": 1, "sample": [{"shape": [1], "dtype": "float32"}]}
 
@@ -82,7 +82,7 @@ class TestDocker(ShellContract):
 
 
 @pytest.mark.docker
-class TestCompose(ShellContract):
+class TestCompose(ShellBasics):
     """Target compose: the same container, of the plan for it."""
 
     @pytest.fixture
@@ -102,6 +102,15 @@ class TestCompose(ShellContract):
         patch = 'patches.compose={"volumes": {"cache": {"name": "other"}}}'
         with shells(job.parent, ["--target", "compose", "--set", patch]) as patched:
             assert b"made without the job's network and patches.compose\n" in patched.on_pipes("true").stderr
+
+
+@pytest.mark.docker
+@pytest.mark.long
+class TestComposeWholly(ShellContract):
+    """What becomes of it is Docker's."""
+
+    left = TestCompose.left
+    shell = TestCompose.shell
 
 
 class TestLocal(ShellContract):

@@ -99,6 +99,7 @@ def trainlaunch_until(trainlaunch: Runs) -> Callable[[str], dict[str, Any]]:
     return ask
 
 
+@pytest.mark.long  # the two tests below by default: one of a worker, one of ranks
 @pytest.mark.parametrize("name", HANGS)
 def test_a_hang_is_named_while_the_container_goes_on(
     name: str, trainlaunch: Runs, trainlaunch_until: Any, make_hanging: Callable[..., str]
@@ -109,8 +110,13 @@ def test_a_hang_is_named_while_the_container_goes_on(
     assert trainlaunch("up", "-d", path).returncode == 0
     document = trainlaunch_until(path)
     assert [each["symptom"] for each in document["diagnoses"]] == [symptom], document
-    again = json.loads(trainlaunch("doctor", path, "--output", "json").stdout)
-    first, second = ({each["pid"]: each for each in one["live"][0]["processes"]} for one in (document, again))
+    assert_all_go_on(document, trainlaunch("doctor", path, "--output", "json").stdout)
+
+
+def assert_all_go_on(document: dict[str, Any], again: str) -> None:
+    """Assert that another look finds the job's processes of the first one."""
+    looks = (document, json.loads(again))
+    first, second = ({each["pid"]: each for each in one["live"][0]["processes"]} for one in looks)
     job = {pid for pid, each in first.items() if each["name"].startswith(("python", "pt_", "torchrun"))}
     assert len(job) >= 2  # and no health check, which comes and goes
     assert job <= second.keys()
@@ -120,12 +126,15 @@ def test_a_hang_is_named_while_the_container_goes_on(
 def test_a_worker_is_told_with_its_function_its_line_and_its_seconds(
     trainlaunch: Runs, trainlaunch_until: Any, make_hanging: Callable[..., str]
 ) -> None:
-    """From the host, by py-spy."""
-    fields, _ = HANGS["a worker asleep"]
+    """From the host, by py-spy; all its processes are still there afterwards."""
+    fields, symptom = HANGS["a worker asleep"]
     job = make_hanging(**fields)
     assert trainlaunch("up", "-d", job).returncode == 0
-    (found,) = trainlaunch_until(job)["diagnoses"]
+    document = trainlaunch_until(job)
+    (found,) = document["diagnoses"]
+    assert found["symptom"] == symptom
     assert "in `__getitem__` at /w/loader.py:8 for" in found["cause"]
+    assert_all_go_on(document, trainlaunch("doctor", job, "--output", "json").stdout)
 
 
 @pytest.mark.skipif(shutil.which("py-spy") is None, reason="py-spy is not installed")

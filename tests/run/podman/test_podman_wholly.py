@@ -13,14 +13,17 @@ from tests.run.test_compose import (  # noqa: F401 - collected here, where the f
     test_of_two_ups_exactly_one_wins,
     test_the_first_node_to_fail_ends_the_job,
 )
-from tests.run.test_lost_engine import test_what_comes_while_a_connection_is_silent_is_shown  # noqa: F401
+from tests.run.test_lost_engine import (  # noqa: F401
+    start_soon,
+    test_what_comes_while_a_connection_is_silent_is_shown,
+)
 from tests.run.test_preflight_line import test_a_job_that_never_ran_is_125_for_every_verb  # noqa: F401
 from tests.run.test_probe_ends import (  # noqa: F401
     test_a_probe_beside_the_job_leaves_it_alone,
     test_a_probe_leaves_no_container,
     test_an_interrupted_probe_leaves_no_container,
 )
-from tests.run.test_stall import test_a_long_evaluation_is_no_stall  # noqa: F401
+from tests.run.test_stall import _looks_often, test_a_long_evaluation_is_no_stall  # noqa: F401
 from tests.run.test_up import (  # noqa: F401
     test_a_second_ctrl_c_kills,
     test_a_secret_arrives_and_is_shown_nowhere,
