@@ -152,10 +152,9 @@ class ShellBasics:
         terminal.types(b'echo "$GREETING" "$TRAINLAUNCH_NUM_WORKERS" "$TERM"\n').until(b"hi there 2 xterm-256color\r\n")
         terminal.types(b"stty size\n").until(b"33 111\r\n")
         terminal.resize(44, 99)
-        terminal.types(b'until [ "$(stty size)" = "44 99" ]; do sleep 0.1; done; echo resi""zed\n').until(
-            b"resized\r\n"
-        )
-        terminal.types(b'echo beg""un; sleep 60\n').until(b"begun\r\n")
+        terminal.types(b'until [ "$(stty size)" = "44 99" ]; do sleep 0.1; done; echo resi""zed\n')
+        terminal.until(b"resized\r\n")
+        terminal.types(b"sh -c 'echo beg\"\"un; exec sleep 60'\n").until(b"begun\r\n")
         terminal.types(b"\x03").types(b"echo co''de $?\n").until(b"code 130\r\n")
         terminal.types(b"exit 9\n")
         assert terminal.end() == 9

@@ -84,7 +84,10 @@ def described(container: str) -> dict[str, Any]:
 def test_what_runs_is_the_rendered_file(
     trainlaunch: Runs, make_job: MakeJob, job_name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The container of `up` is the one that Compose makes of `render`'s text, field by field of `docker inspect`."""
+    """The container of `up` is the one that Compose makes of `render`'s text, field by field of `docker inspect`.
+
+    Its relative mounts too, though `up` runs in another folder than Compose.
+    """
     secrets = {"TOKEN": "s3 $cret", "HOST_TOKEN": "other"}
     for name, value in secrets.items():
         monkeypatch.setenv(name, value)
@@ -360,18 +363,6 @@ def test_a_secret_is_in_no_output_label_file_or_process_list(
     assert len(labels) == 2
     assert "s3 cr3t" not in out + err + listed + "".join(labels)
     assert sorted(each.name for each in tmp_path.iterdir()) == [".env", "gate", "job.yaml", "torchrun"]
-
-
-def test_relative_mounts_are_the_job_files_wherever_up_is_run(
-    trainlaunch: Runs, make_job: MakeJob, tmp_path: Path
-) -> None:
-    """The file says ./data; `up` is run in another folder."""
-    (tmp_path / "data").mkdir()
-    (tmp_path / "data" / "here").write_text("found\n")
-    mounts = [{"type": "bind", "source": "./data", "target": "/data"}]
-    job = str(make_job(target="compose", command=["cat", "/data/here"], mounts=mounts))
-    done = trainlaunch("up", job, cwd="/")
-    assert (done.returncode, done.stdout) == (0, "found\n")
 
 
 def test_the_plugin_of_the_docker_command_comes_first(
