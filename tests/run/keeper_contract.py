@@ -103,6 +103,16 @@ class KeeperBasics:
         assert "has no attempt 3" in third.stderr
         assert "it has 1, 2" in third.stderr
 
+    def test_a_cause_in_the_log_is_the_same_from_every_verb(self, trainlaunch: Runs, make_job: MakeJob) -> None:
+        """Who followed the run has its output, the others the target's log."""
+        line = "RuntimeError: unable to write to file </torch_1_2>: No space left on device (28)"
+        job = str(make_job(command=["/bin/sh", "-c", f"sleep 0.5; echo '{line}' >&2; exit 1"]))
+        assert_each_verb_gives_the_same_causes(trainlaunch, job)
+
+
+class KeeperContract(KeeperBasics):
+    """All of it."""
+
     def test_attach_takes_over_where_no_keeper_lives(
         self, start: Start, trainlaunch: Runs, make_job: MakeJob, job_name: str, gate: Gate
     ) -> None:
@@ -129,16 +139,6 @@ class KeeperBasics:
         gate.open()
         assert ended(again)[0] == 4
         assert status_of(trainlaunch, job)["attempt"] == 2
-
-    def test_a_cause_in_the_log_is_the_same_from_every_verb(self, trainlaunch: Runs, make_job: MakeJob) -> None:
-        """Who followed the run has its output, the others the target's log."""
-        line = "RuntimeError: unable to write to file </torch_1_2>: No space left on device (28)"
-        job = str(make_job(command=["/bin/sh", "-c", f"sleep 0.5; echo '{line}' >&2; exit 1"]))
-        assert_each_verb_gives_the_same_causes(trainlaunch, job)
-
-
-class KeeperContract(KeeperBasics):
-    """Tests by the command line only."""
 
     def test_the_deadline_is_enforced(self, trainlaunch: Runs, make_job: MakeJob) -> None:
         """The job saves its state, no attempt follows, and every verb names the deadline."""

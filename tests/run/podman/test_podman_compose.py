@@ -19,7 +19,6 @@ from tests.run.podman.conftest import CONF, Podman, configuration
 from tests.run.podman.test_podman import Without, without_docker  # noqa: F401 - a fixture
 from tests.run.test_compose import (  # noqa: F401 - collected here, where the fixtures give Podman
     make_nodes,
-    test_down_leaves_nothing_of_the_job_and_all_else,
     test_nodes_meet_by_name_and_print_with_their_number,
 )
 from tests.run.test_compose_contract import TestCompose as _OnCompose
@@ -43,10 +42,15 @@ def _need(there: bool, package: str) -> None:
     pytest.skip(f"{package} is not installed")
 
 
-class TestPodmanCompose(UserContract, CreatingContract):
+class TestPodmanCompose:
     """Of the contract of all backends what creating by Compose and Podman's own ways could break together."""
 
     make_plan_of = _OnCompose.make_plan_of
+    begin = CreatingContract.begin
+    test_an_attempt_is_on_record_and_knows_its_number = (
+        CreatingContract.test_an_attempt_is_on_record_and_knows_its_number
+    )
+    test_stop_lets_the_jobs_handler_run = CreatingContract.test_stop_lets_the_jobs_handler_run
 
     @pytest.fixture
     def backend(self, on_podman: None, compose: str) -> Iterator[DockerBackend]:
@@ -57,8 +61,8 @@ class TestPodmanCompose(UserContract, CreatingContract):
 
 
 @pytest.mark.long
-class TestPodmanComposeWholly(ShmContract):
-    """What Podman's ways do to a container, whoever made it."""
+class TestPodmanComposeWholly(UserContract, CreatingContract, ShmContract):
+    """What creating by Compose does, and what Podman's ways do to a container, whoever made it."""
 
     backend = TestPodmanCompose.backend
     make_plan_of = TestPodmanCompose.make_plan_of

@@ -12,7 +12,6 @@ from tests.run.test_stall import (  # noqa: F401 - where no timers of systemd ar
 )
 from tests.run.test_up import (  # noqa: F401 - collected here, where the fixtures give Podman
     test_a_command_that_can_not_start_is_told,
-    test_a_removed_container_ends_up_and_its_attempts,
     test_out_of_memory_is_named,
     test_the_jobs_streams_and_code_are_ups,
 )

@@ -10,6 +10,7 @@ from tests.run.test_compose import (  # noqa: F401 - collected here, where the f
     test_a_second_ctrl_c_kills_every_node,
     test_a_secret_is_in_no_output_label_file_or_process_list,
     test_ctrl_c_stops_every_node_once,
+    test_down_leaves_nothing_of_the_job_and_all_else,
     test_of_two_ups_exactly_one_wins,
     test_the_first_node_to_fail_ends_the_job,
 )
@@ -25,6 +26,7 @@ from tests.run.test_probe_ends import (  # noqa: F401
 )
 from tests.run.test_stall import _looks_often, test_a_long_evaluation_is_no_stall  # noqa: F401
 from tests.run.test_up import (  # noqa: F401
+    test_a_removed_container_ends_up_and_its_attempts,
     test_a_second_ctrl_c_kills,
     test_a_secret_arrives_and_is_shown_nowhere,
     test_attempts_are_new_containers,
