@@ -258,6 +258,7 @@ def test_wait_ends_with_the_first_failure(trainlaunch: Runs, make_nodes: MakeJob
     assert down.returncode == 0
 
 
+@pytest.mark.long  # test_up.py has the race for a name, the next test what is left where another has one
 def test_of_two_ups_exactly_one_wins(start: Start, make_nodes: MakeJob, job_name: str, gate: Gate) -> None:
     """The others have TL506 and 125 and leave nothing, whichever node's name they came to want."""
     job = str(make_nodes(gate.waits, mounts=gate.mounts))

@@ -194,6 +194,7 @@ def test_a_run_that_the_engine_takes_with_it_has_its_own_code(
     assert trainlaunch("wait", job, env={"DOCKER_HOST": plain_engine.host}).returncode == 5
 
 
+@pytest.mark.long
 def test_a_run_that_dies_of_a_restart_was_stopped_by_the_engine(
     start: Start, make_job: Callable[..., Path], plain_engine: OwnEngine
 ) -> None:

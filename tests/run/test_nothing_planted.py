@@ -237,7 +237,7 @@ raise SystemExit("RuntimeError: login with " + " and ".join(each.strip() for eac
 
 
 @pytest.mark.docker
-@pytest.mark.parametrize("target", ["docker", "compose"])
+@pytest.mark.parametrize("target", ["docker", pytest.param("compose", marks=pytest.mark.long)])
 def test_who_looks_later_is_told_none_either(
     tmp_path: Path,
     make_job: MakeJob,

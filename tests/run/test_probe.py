@@ -82,6 +82,7 @@ def test_what_is_measured_is_what_the_job_needs(
     assert (tmp_path / "saved" / "model").read_text() == "weights"
 
 
+@pytest.mark.long  # tests/inside has the script, tests/local what is said
 def test_through_lets_the_script_save(trainlaunch: Runs, job: Callable[..., Path], tmp_path: Path) -> None:
     """It says so first; each loop is cut short."""
     done = trainlaunch("probe", str(job(steps=4000)), "--through", "--batches", "4", "-o", "json")
@@ -94,6 +95,7 @@ def test_through_lets_the_script_save(trainlaunch: Runs, job: Callable[..., Path
     assert found["shm"]["need"] == NEED
 
 
+@pytest.mark.long  # the first test has their options
 def test_the_pages_commands_do_as_it_says(trainlaunch: Runs, job: Callable[..., Path], tmp_path: Path) -> None:
     """docs/probe.md's own lines, one after the other; then the job is sized."""
     job()

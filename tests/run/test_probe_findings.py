@@ -220,9 +220,8 @@ def test_a_script_without_a_defect_is_silent(probed: Probed, script: str) -> Non
     assert [each for each in probed(script) if each["code"] != SLOW_START] == []
 
 
-@pytest.mark.parametrize(
-    "name", ["one shard for two workers", pytest.param("a generator on the dataset", marks=pytest.mark.long)]
-)
+@pytest.mark.long  # tests/local has it without torch
+@pytest.mark.parametrize("name", ["a generator on the dataset", "one shard for two workers"])
 def test_the_local_target_finds_the_same(docker_run: Runs, torch_image: str, tmp_path: Path, name: str) -> None:
     """As a process of a machine that has torch, which here is a container."""
     row = ROWS[name]

@@ -15,7 +15,7 @@ from trainlaunch.run.docker.shell import SHELL_LABEL
 
 from tests.jobs import write_job
 from tests.run.conftest import docker
-from tests.shells import ShellBasics, ShellContract, Shells, gone, shells
+from tests.shells import ShellContract, Shells, gone, shells
 
 LOADER = {"num_workers": 2, "batch_size": 1, "sample": [{"shape": [1], "dtype": "float32"}]}
 
@@ -82,7 +82,7 @@ class TestDocker(ShellContract):
 
 
 @pytest.mark.docker
-class TestCompose(ShellBasics):
+class TestCompose:
     """Target compose: the same container, of the plan for it."""
 
     @pytest.fixture
@@ -107,7 +107,7 @@ class TestCompose(ShellBasics):
 @pytest.mark.docker
 @pytest.mark.long
 class TestComposeWholly(ShellContract):
-    """What becomes of it is Docker's."""
+    """All that Docker's container does."""
 
     left = TestCompose.left
     shell = TestCompose.shell

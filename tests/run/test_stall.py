@@ -92,6 +92,7 @@ def test_a_keeper_stops_a_detached_run(trainlaunch: Runs, make_job: Callable[...
 
 
 @pytest.mark.docker
+@pytest.mark.long  # tests/local has it on this host
 @pytest.mark.usefixtures("_looks_often")
 def test_a_long_evaluation_is_no_stall(trainlaunch: Runs, make_job: Callable[..., Path]) -> None:
     """Nothing waits for a batch meanwhile."""

@@ -79,7 +79,8 @@ def test_a_temporary_directory_of_the_scripts_own_is_named_while_the_job_hangs(
     assert "cause[TL608]" in ended(process)[2]
 
 
-@pytest.mark.parametrize("read_only_tmp", [False, pytest.param(True, marks=pytest.mark.long)])
+@pytest.mark.long
+@pytest.mark.parametrize("read_only_tmp", [False, True])
 def test_a_read_only_root_trains_or_stops_but_never_hangs(
     trainlaunch: Runs, torch_job: Callable[..., str], tmp_path: Path, read_only_tmp: bool
 ) -> None:
@@ -105,6 +106,7 @@ def said_while_it_hangs(process: subprocess.Popen[bytes]) -> str:
     return seen.decode()
 
 
+@pytest.mark.long
 def test_a_batch_without_room_is_named(trainlaunch: Runs, torch_job: Callable[..., str]) -> None:
     """The default collate raises, and the cause is /dev/shm and not a disk."""
     sample = {"num_workers": 0, "batch_size": 4, "sample": [{"shape": [1], "dtype": "float32"}]}

@@ -49,7 +49,9 @@ def left(trainlaunch: Runs, job_name: str) -> Callable[[], list[str]]:
     return found
 
 
-@pytest.mark.parametrize("in_place", [True, False], ids=["one-run", "a-run-each"])
+@pytest.mark.parametrize(
+    "in_place", [pytest.param(True, id="one-run"), pytest.param(False, id="a-run-each", marks=pytest.mark.long)]
+)
 def test_a_search_finds_keeps_and_leaves_nothing(
     trainlaunch: Runs, tuned: Tuned, left: Callable[[], list[str]], in_place: bool
 ) -> None:
@@ -105,6 +107,7 @@ def test_a_setting_that_hangs_ends_with_the_budget(
     assert left() == []
 
 
+@pytest.mark.long  # tests/measure/tune shows it without an engine
 def test_a_setting_that_ends_the_script_is_none_to_take(
     trainlaunch: Runs, tuned: Tuned, left: Callable[[], list[str]]
 ) -> None:
