@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 import shlex
-import signal
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -14,7 +13,6 @@ import pytest
 
 from tests.conftest import ROOT, Runs
 from tests.run.conftest import containers_of
-from tests.run.test_up import Start, ended, read_until
 
 pytestmark = pytest.mark.docker
 # Batches of 1 MiB in one storage and 64 bytes in another; what it would save lies in /saved.
@@ -110,20 +108,6 @@ def test_the_pages_commands_do_as_it_says(trainlaunch: Runs, job: Callable[..., 
     plan = trainlaunch("plan", "job.yaml", cwd=tmp_path).stdout
     assert "(job.lock.yaml:13 (lock))" in plan
     assert "unsized" not in plan
-
-
-@pytest.mark.long  # test_probe_ends.py interrupts one without torch
-def test_ctrl_c_leaves_no_container(start: Start, trainlaunch: Runs, job: Callable[..., Path], job_name: str) -> None:
-    """While it trains; 130 and no lock."""
-    job_file = job(steps=400_000)
-    process = start("probe", str(job_file), "--through", "--batches", "100000", "--write")
-    read_until(process, b"preflight passed", stderr=True)
-    process.send_signal(signal.SIGINT)
-    code, _, err = ended(process)
-    assert code == 130, err
-    found = json.loads(trainlaunch("ps", "-o", "json").stdout)["runs"]
-    assert [each for each in found if each["job"].startswith(f"{job_name}-probe-")] == []
-    assert not job_file.with_name("job.lock.yaml").exists()
 
 
 def test_inject_is_silent_about_loaders_of_probes_own(

@@ -124,19 +124,6 @@ def test_workers_that_nobody_planned_are_told(trainlaunch: Runs, torch_job: Call
     assert "2 DataLoader workers run and 0 were planned" in done.stderr
 
 
-@pytest.mark.long
-def test_an_unsized_job_gets_the_line_to_paste(trainlaunch: Runs, torch_job: Callable[..., str]) -> None:
-    """After it trained: at least one batch, at most two, whatever the samples hit; status has such a line too."""
-    loader = {"num_workers": 2, "batch_size": 4}
-    job = torch_job({"data_loader": loader, "shm_size": None, "healthcheck": {"interval": "1s"}})
-    done = trainlaunch("up", job)
-    assert (done.returncode, done.stdout) == (0, "trained\n"), done.stderr
-    line = re.search(r"^  batch_bytes: \{size: (\S+), tensors: 1\}", done.stderr, re.MULTILINE)
-    assert line is not None, done.stderr
-    assert BATCH <= parse_size(line[1]) <= 2 * BATCH
-    assert "batch_bytes: {size: " in trainlaunch("status", job).stdout
-
-
 EPOCHS = """
 import sys, time, torch
 from torch.utils.data import DataLoader, Dataset

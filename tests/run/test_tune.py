@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 import shlex
-import signal
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -15,7 +14,6 @@ import yaml
 
 from tests.conftest import ROOT, Runs
 from tests.run.conftest import docker
-from tests.run.test_up import Start
 from tests.runners import run_started
 
 pytestmark = pytest.mark.docker
@@ -89,56 +87,12 @@ def test_the_fastest_is_found_kept_and_planned(trainlaunch: Runs, slow_job: Call
     assert left_of(job_name) == ""
 
 
-@pytest.mark.long  # tests/inside and tests/measure/tune show it of a process
-def test_a_script_of_one_batch_gives_nothing_to_time(trainlaunch: Runs, slow_job: Callable[..., Path]) -> None:
-    """It ended by itself, and well."""
-    done = trainlaunch("tune", str(slow_job(SCRIPT.replace("return 4000", "return 8"))), "--budget", "30s")
-    assert (done.returncode, done.stdout) == (1, "")
-    assert "error[TL740]: the script ended before a loader was timed" in done.stderr
-    assert "gave too few batches" in done.stderr
-
-
-@pytest.mark.long  # test_tune_ends.py interrupts one without torch
-def test_ctrl_c_ends_it_and_leaves_nothing(start: Start, slow_job: Callable[..., Path], job_name: str) -> None:
-    """130, a sentence, no lock and no container."""
-    job = slow_job()
-    process = start("tune", str(job), "--write")
-    assert process.stderr is not None
-    said = b""
-    while b"0         -" not in said:
-        said += (line := process.stderr.readline())
-        assert line, said
-    process.send_signal(signal.SIGINT)
-    out, err = process.communicate(timeout=60)
-    assert (process.returncode, out) == (130, b"")
-    assert b"Ctrl-C: nothing more is timed, and nothing is written" in err
-    assert not job.with_name("job.lock.yaml").exists()
-    assert left_of(job_name) == ""
-
-
 def test_a_script_that_fails_is_shown_with_its_last_words(trainlaunch: Runs, slow_job: Callable[..., Path]) -> None:
     """1, and the exit code of the script."""
     done = trainlaunch("tune", str(slow_job("import nothing_of_this_name")), "--budget", "30s")
     assert (done.returncode, done.stdout) == (1, "")
     assert "error[TL740]: the script ended with exit code 1 before a loader was timed" in done.stderr
     assert "ModuleNotFoundError: No module named 'nothing_of_this_name'" in done.stderr
-
-
-@pytest.mark.long  # test_tune_ends.py has one without torch
-def test_a_stream_has_a_run_for_each_setting(trainlaunch: Runs, slow_job: Callable[..., Path]) -> None:
-    """On its own target as well: what was found in processes of their own needs no confirmation."""
-    stream = SCRIPT.replace("DataLoader, Dataset", "DataLoader, Dataset, IterableDataset")
-    stream = stream.replace(
-        "if __name__",
-        "class Stream(IterableDataset):\n    def __iter__(self):\n"
-        "        return (Slow()[each] for each in range(4000))\nif __name__",
-    )
-    job = slow_job(stream.replace("DataLoader(Slow()", "DataLoader(Stream()"), data_loader={**LOADER, "max_workers": 2})
-    done = trainlaunch("tune", str(job), "--budget", "60s")
-    assert done.returncode == 0, done.stderr
-    assert "one process for each setting: the dataset is a stream" in done.stderr
-    assert re.search(r"^\* +[12] ", done.stdout, re.MULTILINE), done.stdout
-    assert max(map(len, done.stdout.splitlines())) <= 80
 
 
 @pytest.mark.long  # tests/inside has the reason, test_tune_ends.py the runs
