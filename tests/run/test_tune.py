@@ -60,11 +60,17 @@ def left_of(name: str) -> str:
     return docker("ps", "--all", "--quiet", "--filter", f"name={name}-tune")
 
 
-def test_the_fastest_is_found_kept_and_planned(trainlaunch: Runs, slow_job: Callable[..., Path], job_name: str) -> None:
-    """On Docker: the document, the lock that plan uses, the page, and nothing left of the runs."""
+def test_the_fastest_is_found_kept_and_planned(
+    trainlaunch: Runs, slow_job: Callable[..., Path], job_name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """On Docker: the document, the lock that plan uses, the page, and nothing left of the runs.
+
+    Each setting is timed for a moment, within a budget in which torch starts on the busiest machine.
+    """
+    monkeypatch.setattr("trainlaunch.measure.tune.tuning.EACH", 0.003)
     job = slow_job(data_loader={**LOADER, "max_workers": 2})
     page = job.with_name("tune.html")
-    done = trainlaunch("tune", str(job), "--budget", "40s", "--write", "--html", str(page), "-o", "json")
+    done = trainlaunch("tune", str(job), "--budget", "10m", "--write", "--html", str(page), "-o", "json")
     assert done.returncode == 0, done.stderr
     found = json.loads(done.stdout)
     workers = found["chosen"]["num_workers"]

@@ -48,6 +48,7 @@ if second:
 dist.all_reduce(torch.ones(4))
 """
 TWO_WORKERS = {"batch_size": 4, "num_workers": 2, "sample": [{"shape": [1000], "dtype": "float32"}]}
+PATIENCE = 300  # seconds: many tests at once make torch slow to start
 ROOM = {"cpus": 1, "memory": "1Gi"}
 HANGS: dict[str, tuple[dict[str, Any], str]] = {
     "a worker asleep": (
@@ -89,7 +90,7 @@ def trainlaunch_until(trainlaunch: Runs) -> Callable[[str], dict[str, Any]]:
     """Ask `doctor` until it says that something is wrong, and return its document."""
 
     def ask(job: str) -> dict[str, Any]:
-        until = time.monotonic() + 120
+        until = time.monotonic() + PATIENCE
         while True:
             done = trainlaunch("doctor", job, "--output", "json")
             document: dict[str, Any] = json.loads(done.stdout)
@@ -149,7 +150,7 @@ def test_a_training_that_works_is_well_and_shows_what_it_uses(
         )
     )
     assert trainlaunch("up", "-d", job).returncode == 0
-    until = time.monotonic() + 60
+    until = time.monotonic() + PATIENCE
     while True:
         done = trainlaunch("doctor", job)
         if "worker 1" in done.stdout or time.monotonic() > until:
@@ -168,7 +169,7 @@ def test_a_look_by_a_command_inside_says_the_same(torch_image: str) -> None:
     started = ["docker", "run", "-d", "--rm", "--name", name, "--memory", "1g", "--user", "1234", torch_image]
     subprocess.run([*started, "python3", "-c", LOADER, "well"], check=True, capture_output=True)
     try:
-        until = time.monotonic() + 60
+        until = time.monotonic() + PATIENCE
         look = None
         while (look is None or len(look.workers) < 2) and time.monotonic() < until:
             shown = subprocess.run(["docker", "exec", name, *command()], check=True, capture_output=True, text=True)
