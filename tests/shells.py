@@ -142,7 +142,7 @@ def gone(left: Callable[[], object]) -> bool:
     return True
 
 
-class ShellContract:
+class ShellBasics:
     """A container like the job's. Fixtures: `shell` starts the verb, `left` tells what it made and is still there."""
 
     def test_it_is_the_jobs_container_on_a_terminal(self, shell: Shells, left: Callable[[], object]) -> None:
@@ -152,10 +152,9 @@ class ShellContract:
         terminal.types(b'echo "$GREETING" "$TRAINLAUNCH_NUM_WORKERS" "$TERM"\n').until(b"hi there 2 xterm-256color\r\n")
         terminal.types(b"stty size\n").until(b"33 111\r\n")
         terminal.resize(44, 99)
-        time.sleep(1.0)
-        terminal.types(b"stty size\n").until(b"44 99\r\n")
-        terminal.types(b"sleep 60\n")
-        time.sleep(1.0)
+        terminal.types(b'until [ "$(stty size)" = "44 99" ]; do sleep 0.1; done; echo resi""zed\n')
+        terminal.until(b"resized\r\n")
+        terminal.types(b"sh -c 'echo beg\"\"un; exec sleep 60'\n").until(b"begun\r\n")
         terminal.types(b"\x03").types(b"echo co''de $?\n").until(b"code 130\r\n")
         terminal.types(b"exit 9\n")
         assert terminal.end() == 9
@@ -169,6 +168,10 @@ class ShellContract:
         assert done.stdout == data
         assert b"problem\n" in done.stderr
         assert gone(left)
+
+
+class ShellContract(ShellBasics):
+    """Nor does anything stay of it, whatever becomes of who asked for it."""
 
     def test_nothing_is_left_when_it_is_killed(self, shell: Shells, left: Callable[[], object]) -> None:
         """SIGKILL leaves it no time to clean up."""

@@ -11,7 +11,7 @@ from trainlaunch_inside.marked import emit
 def say(record):
     record = dict(record)
     emit(record.pop("kind"), record)
-print("trained", flush=True)
+print("trained", file=sys.stderr, flush=True)  # the records' stream: on the other it may come after all is known
 for record in json.loads({records!r}):
     say(record)
 {then}

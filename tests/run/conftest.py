@@ -16,6 +16,7 @@ from trainlaunch.plan.launch_plan import LaunchPlan
 
 from tests.conftest import Runs
 from tests.jobs import plan_with, write_job
+from tests.run.gate import Gate
 from tests.run.proxy import ENGINE, Proxy
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -70,6 +71,12 @@ def make_plan_of(fields: dict[str, Any], tmp_path: Path) -> Callable[..., Launch
         return plan_with(tmp_path, **{**fields, **over})
 
     return make
+
+
+@pytest.fixture
+def gate(tmp_path: Path) -> Gate:
+    """Return a gate that is closed, which a job with its mounts waits at."""
+    return Gate.made_in(tmp_path)
 
 
 @pytest.fixture

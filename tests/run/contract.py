@@ -46,8 +46,8 @@ def look(backend: Backend, container: str) -> ContainerInfo:
     return found
 
 
-class ShmContract:
-    """How a backend sees /dev/shm and workers of a running job; apart, since a backend may have two ways."""
+class BeginsContainers:
+    """The fixture that all parts of the contract have in common."""
 
     @pytest.fixture
     def begin(self, backend: Backend) -> Iterator[Begin]:
@@ -62,6 +62,10 @@ class ShmContract:
         yield create_and_begin
         for session in sessions:
             session.close()
+
+
+class ShmContract(BeginsContainers):
+    """How a backend sees /dev/shm and workers of a running job; apart, since a backend may have two ways."""
 
     def test_shm_is_read_while_it_runs(self, backend: Backend, begin: Begin, make_plan_of: MakePlan) -> None:
         """Used bytes, size and the number of DataLoader workers, by their process name."""
@@ -104,8 +108,87 @@ def as_shown(container: ContainerInfo) -> tuple[object, ...]:
     return (*(getattr(container, name) for name in (*names, *more)), int(container.created))
 
 
-class BackendContract(ShmContract):
-    """Tests by the interface of trainlaunch.run.base.backend only."""
+class CreatingContract(BeginsContainers):
+    """What creating in another way could break, by the interface of trainlaunch.run.base.backend only."""
+
+    def test_an_attempt_is_on_record_and_knows_its_number(self, backend: Backend, make_plan_of: MakePlan) -> None:
+        """What `status` needs is found again without the job file.
+
+        Its number is beside the folder of its checkpoints; what the job sets itself stays.
+        """
+        for env, number in (({}, b"2\n"), ({"TRAINLAUNCH_ATTEMPT": "mine"}, b"mine\n")):
+            command = ["/bin/sh", "-c", 'echo "$TRAINLAUNCH_ATTEMPT"']
+            plan = make_plan_of(command=command, env=env, restart={"max_attempts": 3})
+            container = backend.create(plan, "aaaaaaaa", 2)
+            made = look(backend, container)
+            assert (made.status, made.exit_code, made.ended) == ("created", None, False)
+            assert (made.job, made.run, made.attempt, made.max_attempts) == (plan.job.name, "aaaaaaaa", 2, 3)
+            assert (made.planned.need, made.planned.size) == (plan.shm.need, plan.shm.size.value)
+            assert (made.shm_size, made.memory) == (plan.shm.size.value, plan.memory.limit)
+            session = backend.begin(container)
+            assert joined(list(session.chunks()), stderr=False) == number
+            assert session.exit_code() == 0
+            session.close()
+            backend.remove(container)
+
+    def test_one_run_of_a_job_goes_on_beside_those_that_ended(
+        self, backend: Backend, begin: Begin, make_plan_of: MakePlan
+    ) -> None:
+        """Session, wait and inspect agree on an exit code; an ended run is kept as NAME-RUN, and the newest is first.
+
+        A list tells of each what its description does, in the same order: of runs of one second too. Another run
+        beside the one that goes on is refused by TL506; a job whose name merely starts the same is another job.
+        """
+        for number, code in enumerate((0, 127, 255)):
+            container, session = begin(make_plan_of(command=["/bin/sh", "-c", f"exit {code}"]), run=f"{number}" * 8)
+            assert session.exit_code() == code
+            assert backend.wait(container) == code
+            ended = look(backend, container)
+            assert (ended.status, ended.exit_code, ended.ended) == ("exited", code, True)
+        plan = make_plan_of(command=["/bin/sh", "-c", WAITS])
+        container, session = begin(plan, run="3" * 8)
+        wait_until_ready(session)
+        told, known = backend.listed(plan.job.name), backend.runs(plan.job.name)
+        assert [each.run for each in known] == [each * 8 for each in "3210"]
+        assert [each.name for each in known] == [plan.name, *(f"{plan.name}-{each * 8}" for each in "210")]
+        assert [as_shown(each) for each in told] == [as_shown(each) for each in known]
+        with pytest.raises(TargetUnavailable) as refused:
+            backend.create(plan, "89abcdef", 1)
+        assert [each.code for each in refused.value.diagnostics] == ["TL506"]
+        assert look(backend, container).status == "running"
+        assert backend.runs(plan.job.name[:-1]) == ()
+        assert plan.job.name in {each.job for each in backend.runs()}
+
+    def test_stop_lets_the_jobs_handler_run(self, backend: Backend, begin: Begin, make_plan_of: MakePlan) -> None:
+        """SIGTERM arrives, the job's own code is the run's, and the signal is on record."""
+        container, session = begin(make_plan_of(command=["/bin/sh", "-c", WAITS]))
+        wait_until_ready(session)
+        backend.stop(container)
+        assert session.exit_code() == 7
+        assert backend.signals(look(backend, container)) == (15,)
+
+    def test_an_own_end_has_no_signals_and_what_is_removed_is_gone(
+        self, backend: Backend, begin: Begin, make_plan_of: MakePlan
+    ) -> None:
+        """A job that kills itself with SIGTERM was not stopped by anyone; removing its run again is no error."""
+        container, session = begin(make_plan_of(command=["/bin/sh", "-c", "kill -TERM $$"]))
+        assert session.exit_code() == 143
+        assert backend.signals(look(backend, container)) == ()
+        backend.remove(container)
+        backend.remove(container)
+        assert backend.inspect(container) is None
+        assert backend.wait(container) is None
+
+    def test_what_can_not_start_leaves_nothing(self, backend: Backend, begin: Begin, make_plan_of: MakePlan) -> None:
+        """A working directory that can't be made is refused before the first process, and the name is free again."""
+        plan = make_plan_of(command=["/bin/sh", "-c", "exit 0"], working_dir="/bin/sh")
+        with pytest.raises(TargetUnavailable):
+            begin(plan)
+        assert backend.runs(plan.job.name) == ()
+
+
+class BackendContract(ShmContract, CreatingContract):
+    """All of it."""
 
     def test_bytes_arrive_untouched_on_their_own_streams(
         self, backend: Backend, begin: Begin, make_plan_of: MakePlan
@@ -130,117 +213,51 @@ class BackendContract(ShmContract):
             assert joined(again, stderr=False) == joined(chunks, stderr=False)
             assert joined(again, stderr=True) == joined(chunks, stderr=True)
 
-    @pytest.mark.parametrize("follow", [False, True])
     def test_a_part_of_the_log_is_what_was_asked_for(
-        self, backend: Backend, begin: Begin, make_plan_of: MakePlan, follow: bool
+        self, backend: Backend, begin: Begin, make_plan_of: MakePlan
     ) -> None:
-        """The last lines, those since a time that `--timestamps` has shown, each line with its time once."""
+        """The last lines, those since a time that `--timestamps` has shown, each line with its time once.
+
+        Followed or not.
+        """
         long = "x" * 40_000
         script = f"seq 1 2000; echo bad >&2; sleep 2.1; echo {long}; sleep 0.1; echo late; echo last"
         container, session = begin(make_plan_of(command=["/bin/sh", "-c", script]))
         assert session.exit_code() == 0
 
-        def part(**asked: Any) -> bytes:
-            position = position_of(LogPart(**asked))
-            return joined(list(backend.logs(container, follow=follow, position=position)), stderr=False)
+        for follow in (False, True):
 
-        assert part(tail=0) == b""
-        assert part(tail=2) == b"late\nlast\n"
-        assert part(tail=100_000) == part()
-        lines = part(timestamps=True).splitlines(keepends=True)
-        times = [nanoseconds(line.split(b" ", 1)[0].decode()) for line in lines]
-        assert b"".join(line.split(b" ", 1)[1] for line in lines) == part()
-        assert times == sorted(times)
-        assert SECOND <= times[-1] - times[0] < 60 * SECOND
-        (at,) = [when for when, line in zip(times, lines, strict=True) if line.endswith(b"xx\n")]
-        assert part(since=at) == f"{long}\nlate\nlast\n".encode()
-        assert part(since=at, tail=1) == b"last\n"
-        assert part(since=times[-1] + 60 * SECOND) == b""
+            def part(follow: bool = follow, **asked: Any) -> bytes:
+                position = position_of(LogPart(**asked))
+                return joined(list(backend.logs(container, follow=follow, position=position)), stderr=False)
+
+            assert part(tail=0) == b""
+            assert part(tail=2) == b"late\nlast\n"
+            assert part(tail=100_000) == part()
+            lines = part(timestamps=True).splitlines(keepends=True)
+            times = [nanoseconds(line.split(b" ", 1)[0].decode()) for line in lines]
+            assert b"".join(line.split(b" ", 1)[1] for line in lines) == part()
+            assert times == sorted(times)
+            assert SECOND <= times[-1] - times[0] < 60 * SECOND
+            (at,) = [when for when, line in zip(times, lines, strict=True) if line.endswith(b"xx\n")]
+            assert part(since=at) == f"{long}\nlate\nlast\n".encode()
+            assert part(since=at, tail=1) == b"last\n"
+            assert part(since=times[-1] + 60 * SECOND) == b""
 
     def test_the_last_lines_of_a_log_are_followed_to_its_end(
         self, backend: Backend, begin: Begin, make_plan_of: MakePlan
     ) -> None:
         """Each line that comes afterwards comes once; which three are the last depends on when each stream was read."""
-        script = "seq 1 500; echo ready; sleep 4; seq 501 900"
+        script = "trap 'seq 501 900; exit 0' TERM; seq 1 500; echo ready; while :; do sleep 0.1; done"
         whole = [*(b"%d" % number for number in range(1, 501)), b"ready", *(b"%d" % each for each in range(501, 901))]
         container, session = begin(make_plan_of(command=["/bin/sh", "-c", script]))
         wait_until_ready(session)
-        position = position_of(LogPart(tail=3))
-        got = joined(list(backend.follow(container, position).chunks()), stderr=False).splitlines()
+        chunks = backend.follow(container, position_of(LogPart(tail=3))).chunks()
+        first = next(chunks)
+        backend.stop(container)
+        got = joined([first, *chunks], stderr=False).splitlines()
         assert got == whole[-len(got) :]
         assert 401 <= len(got) <= 404
-
-    def test_an_attempt_knows_its_number(self, backend: Backend, make_plan_of: MakePlan) -> None:
-        """Beside the folder of its checkpoints; what the job sets itself stays."""
-        for env, number in (({}, b"2\n"), ({"TRAINLAUNCH_ATTEMPT": "mine"}, b"mine\n")):
-            plan = make_plan_of(command=["/bin/sh", "-c", 'echo "$TRAINLAUNCH_ATTEMPT"'], env=env)
-            container = backend.create(plan, "0123abcd", 2)
-            session = backend.begin(container)
-            assert joined(list(session.chunks()), stderr=False) == number
-            assert session.exit_code() == 0
-            session.close()
-            backend.remove(container)
-
-    @pytest.mark.parametrize("code", [0, 75, 127, 255])
-    def test_exit_codes_are_the_jobs_own(
-        self, backend: Backend, begin: Begin, make_plan_of: MakePlan, code: int
-    ) -> None:
-        """Session, wait and inspect agree."""
-        container, session = begin(make_plan_of(command=["/bin/sh", "-c", f"exit {code}"]))
-        assert session.exit_code() == code
-        assert backend.wait(container) == code
-        ended = look(backend, container)
-        assert (ended.status, ended.exit_code, ended.ended) == ("exited", code, True)
-
-    def test_a_name_has_one_running_holder(self, backend: Backend, begin: Begin, make_plan_of: MakePlan) -> None:
-        """A second run of a running job is refused by TL506, and the first goes on."""
-        plan = make_plan_of(command=["/bin/sh", "-c", WAITS])
-        container, session = begin(plan)
-        wait_until_ready(session)
-        with pytest.raises(TargetUnavailable) as refused:
-            backend.create(plan, "89abcdef", 1)
-        assert [each.code for each in refused.value.diagnostics] == ["TL506"]
-        assert look(backend, container).status == "running"
-
-    def test_an_ended_run_is_kept_beside_the_next(self, backend: Backend, begin: Begin, make_plan_of: MakePlan) -> None:
-        """It moves to NAME-RUN and keeps its exit code; runs() lists the new one first."""
-        plan = make_plan_of(command=["/bin/sh", "-c", "exit 3"])
-        first, session = begin(plan, run="aaaaaaaa")
-        assert session.exit_code() == 3
-        second, session = begin(plan, run="bbbbbbbb")
-        assert session.exit_code() == 3
-        runs = backend.runs(plan.job.name)
-        assert [each.id for each in runs] == [second, first]
-        assert [each.name for each in runs] == [plan.name, f"{plan.name}-aaaaaaaa"]
-        assert [each.run for each in runs] == ["bbbbbbbb", "aaaaaaaa"]
-
-    def test_runs_of_another_job_are_not_listed(self, backend: Backend, make_plan_of: MakePlan) -> None:
-        """A job whose name merely starts the same is another job."""
-        plan = make_plan_of(command=["/bin/sh", "-c", "exit 0"])
-        backend.create(plan, "aaaaaaaa", 1)
-        assert backend.runs(plan.job.name[:-1]) == ()
-        assert plan.job.name in {each.job for each in backend.runs()}
-
-    def test_a_list_tells_of_each_run_what_its_description_does(
-        self, backend: Backend, begin: Begin, make_plan_of: MakePlan
-    ) -> None:
-        """What `ps` shows of them and what one is chosen by, in the same order: runs of one second too."""
-        for code in range(4):
-            _, session = begin(make_plan_of(command=["/bin/sh", "-c", f"exit {code}"]), run=f"{code}" * 8)
-            assert session.exit_code() == code
-        plan = make_plan_of(command=["/bin/sh", "-c", WAITS])
-        wait_until_ready(begin(plan, run="4" * 8)[1])
-        told, known = backend.listed(plan.job.name), backend.runs(plan.job.name)
-        assert [each.run[0] for each in told] == ["4", "3", "2", "1", "0"]
-        assert [as_shown(each) for each in told] == [as_shown(each) for each in known]
-
-    def test_stop_lets_the_jobs_handler_run(self, backend: Backend, begin: Begin, make_plan_of: MakePlan) -> None:
-        """SIGTERM arrives, the job's own code is the run's, and the signal is on record."""
-        container, session = begin(make_plan_of(command=["/bin/sh", "-c", WAITS]))
-        wait_until_ready(session)
-        backend.stop(container)
-        assert session.exit_code() == 7
-        assert backend.signals(look(backend, container)) == (15,)
 
     def test_stop_kills_after_the_grace_period(self, backend: Backend, begin: Begin, make_plan_of: MakePlan) -> None:
         """A deaf job ends with 137, both signals are on record, and it was no out-of-memory kill."""
@@ -261,34 +278,3 @@ class BackendContract(ShmContract):
         assert session.exit_code() == 137
         backend.kill(container)
         assert backend.signals(look(backend, container)) == (9,)
-
-    def test_an_end_without_a_stop_has_no_signals(self, backend: Backend, begin: Begin, make_plan_of: MakePlan) -> None:
-        """A job that kills itself with SIGTERM was not stopped by anyone."""
-        container, session = begin(make_plan_of(command=["/bin/sh", "-c", "kill -TERM $$"]))
-        assert session.exit_code() == 143
-        assert backend.signals(look(backend, container)) == ()
-
-    def test_plan_and_attempt_are_on_record(self, backend: Backend, make_plan_of: MakePlan) -> None:
-        """What `status` needs is found again without the job file."""
-        plan = make_plan_of(command=["/bin/sh", "-c", "exit 1"], restart={"max_attempts": 3})
-        started = look(backend, backend.create(plan, "aaaaaaaa", 2))
-        assert (started.status, started.exit_code, started.ended) == ("created", None, False)
-        assert (started.job, started.run, started.attempt, started.max_attempts) == (plan.job.name, "aaaaaaaa", 2, 3)
-        assert (started.planned.need, started.planned.size) == (plan.shm.need, plan.shm.size.value)
-        assert (started.shm_size, started.memory) == (plan.shm.size.value, plan.memory.limit)
-
-    def test_what_is_removed_is_gone(self, backend: Backend, begin: Begin, make_plan_of: MakePlan) -> None:
-        """inspect and wait say None, and removing again is no error."""
-        container, session = begin(make_plan_of(command=["/bin/sh", "-c", "exit 0"]))
-        assert session.exit_code() == 0
-        backend.remove(container)
-        backend.remove(container)
-        assert backend.inspect(container) is None
-        assert backend.wait(container) is None
-
-    def test_what_can_not_start_leaves_nothing(self, backend: Backend, begin: Begin, make_plan_of: MakePlan) -> None:
-        """A working directory that can't be made is refused before the first process, and the name is free again."""
-        plan = make_plan_of(command=["/bin/sh", "-c", "exit 0"], working_dir="/bin/sh")
-        with pytest.raises(TargetUnavailable):
-            begin(plan)
-        assert backend.runs(plan.job.name) == ()

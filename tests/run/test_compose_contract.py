@@ -12,13 +12,13 @@ from trainlaunch.plan.launch_plan import LaunchPlan
 from trainlaunch.run.compose.backend import ComposeBackend
 
 from tests.jobs import plan_with, write_job
-from tests.run.contract import BackendContract, UserContract
+from tests.run.contract import BackendContract, CreatingContract, UserContract
 from tests.run.store_contract import MakeJob, StoreContract
 
 
 @pytest.mark.docker
-class TestCompose(UserContract, BackendContract):
-    """Real containers that the real Compose makes."""
+class TestCompose(UserContract, CreatingContract):
+    """Real containers that the real Compose makes; what it has no part in is Docker's."""
 
     @pytest.fixture
     def backend(self, compose: str) -> Iterator[ComposeBackend]:
@@ -49,3 +49,12 @@ class TestComposeRuns(StoreContract):
     def make_job(self, fields: dict[str, Any], compose: str, tmp_path: Path) -> MakeJob:
         """Write a small job of this target."""
         return lambda **over: write_job(tmp_path, **{**fields, "target": "compose", "command": None, **over})
+
+
+@pytest.mark.docker
+@pytest.mark.long
+class TestComposeWholly(BackendContract):
+    """All of it."""
+
+    backend = TestCompose.backend
+    make_plan_of = TestCompose.make_plan_of

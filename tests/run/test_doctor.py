@@ -92,7 +92,26 @@ DEATHS: dict[str, tuple[dict[str, Any], str]] = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("name", DEATHS)
+# Of these the text alone tells, and tests/diagnose has it; the others need what the engine or the kernel says.
+# SIGBUS has a test in test_up.py.
+TOLD_ELSEWHERE = {
+    "SIGBUS on a full /dev/shm",
+    "too many open files",
+    "a missing module",
+    "no room for a semaphore",
+    "something that can't be pickled",
+    "a missing script",
+    "a missing file",
+    "no permission",
+    "a fork too many",
+    "no folder for temporary files",
+    "a full disk",
+}
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(each, marks=pytest.mark.long if each in TOLD_ELSEWHERE else []) for each in DEATHS]
+)
 def test_up_names_a_death_and_doctor_the_same(trainlaunch: Runs, make_job: MakeJob, job_name: str, name: str) -> None:
     """With no flag and no other look; `doctor` reads it from what the engine keeps."""
     fields, symptom = DEATHS[name]
@@ -111,9 +130,9 @@ def test_up_names_a_death_and_doctor_the_same(trainlaunch: Runs, make_job: MakeJ
     ("how", "symptoms"),
     [
         ("eats", {"oom-killed-worker", "oom-killed"}),
-        ("exits", {"worker-exited"}),
-        ("raises", {"worker-exception"}),
-        ("cuda", {"gpu-missing"}),
+        pytest.param("exits", {"worker-exited"}, marks=pytest.mark.long),
+        pytest.param("raises", {"worker-exception"}, marks=pytest.mark.long),
+        pytest.param("cuda", {"gpu-missing"}, marks=pytest.mark.long),
     ],
 )
 def test_a_death_of_a_worker_is_named_by_up_and_by_doctor(
@@ -131,6 +150,7 @@ def test_a_death_of_a_worker_is_named_by_up_and_by_doctor(
     assert first["code"] == codes[0]
 
 
+@pytest.mark.long  # tests/preflight has the refusal
 def test_an_image_without_tmp_is_refused_before_its_workers_hang(
     trainlaunch: Runs, make_job: MakeJob, base_image: str, tmp_path: Path
 ) -> None:

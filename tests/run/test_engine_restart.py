@@ -18,14 +18,16 @@ import pytest
 from trainlaunch.job.reserved import LABEL_PREFIX
 
 from tests.conftest import Runs
+from tests.run.gate import Gate
 from tests.run.test_up import Start, ended, read_until
 
 pytestmark = [
     pytest.mark.docker,
     pytest.mark.skipif(os.getuid() != 0 or shutil.which("dockerd") is None, reason="only root can start a dockerd"),
 ]
-COUNTS = "echo ready; i=0; while [ $i -lt 80 ]; do i=$((i+1)); echo $i; sleep 0.1; done; exit 9"
-ALL = "ready\n" + "".join(f"{number}\n" for number in range(1, 81))
+# It goes on while the engine is away, and ends once that is back.
+COUNTS = "echo ready; i=0; while [ $i -lt 20 ]; do i=$((i+1)); echo $i; sleep 0.1; done; {waits}; seq 21 30; exit 9"
+ALL = "ready\n" + "".join(f"{number}\n" for number in range(1, 31))
 
 
 class OwnEngine:
@@ -120,34 +122,45 @@ def plain_engine(loaded: OwnEngine) -> Iterator[OwnEngine]:
     loaded.end(signal.SIGTERM)
 
 
-@pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGKILL])
+@pytest.mark.parametrize("how", [pytest.param(signal.SIGTERM, marks=pytest.mark.long), signal.SIGKILL])
 def test_a_run_that_outlives_its_engine_is_followed_to_its_end(
-    start: Start, make_job: Callable[..., Path], job_name: str, live_engine: OwnEngine, how: signal.Signals
+    start: Start,
+    make_job: Callable[..., Path],
+    job_name: str,
+    live_engine: OwnEngine,
+    gate: Gate,
+    how: signal.Signals,
 ) -> None:
     """With live-restore: each line once, the job's own code, and what happened is said.
 
     An engine that is killed may lose a line that it has read and not yet kept; what it kept is the measure then.
     """
-    job = str(make_job(command=["/bin/sh", "-c", COUNTS]))
+    command = ["/bin/sh", "-c", COUNTS.format(waits=gate.waits)]
+    job = str(make_job(command=command, mounts=gate.mounts))
     process = start("up", job, DOCKER_HOST=live_engine.host)
     seen = read_until(process, b"\n5\n").decode()
     live_engine.end(how)
     live_engine.start("--live-restore")
+    said = read_until(process, b"the engine is back", stderr=True).decode()
+    gate.open()
     code, rest, err = ended(process)
+    err = said + err
     kept = live_engine.docker("logs", job_name).stdout.decode() if how is signal.SIGKILL else ALL
     assert (code, seen + rest) == (9, kept), err
     assert kept.startswith("ready\n1\n2\n3\n4\n5\n")
-    assert kept.endswith("78\n79\n80\n")
+    assert kept.endswith("28\n29\n30\n")
     assert "the engine went away; waiting up to 60s for it to come back" in err
     assert "the engine is back, and the job goes on" in err
 
 
 def test_who_only_looks_outlives_a_restart(
-    start: Start, make_job: Callable[..., Path], live_engine: OwnEngine, trainlaunch: Runs, job_name: str
+    start: Start, make_job: Callable[..., Path], live_engine: OwnEngine, trainlaunch: Runs, job_name: str, gate: Gate
 ) -> None:
     """`wait` and `logs -f` as `up`: each line once, and the job's own code; so does the keeper."""
     env = {"DOCKER_HOST": live_engine.host}
-    job = str(make_job(command=["/bin/sh", "-c", COUNTS], restart={"max_attempts": 2, "on_exit_codes": [4]}))
+    command = ["/bin/sh", "-c", COUNTS.format(waits=gate.waits)]
+    restart = {"max_attempts": 2, "on_exit_codes": [4]}
+    job = str(make_job(command=command, mounts=gate.mounts, restart=restart))
     assert trainlaunch("up", "-d", job, env=env).returncode == 0
     waiting, followed = start("wait", job_name, **env), start("logs", "-f", job_name, **env)
     seen = read_until(followed, b"\n5\n").decode()
@@ -156,6 +169,9 @@ def test_who_only_looks_outlives_a_restart(
     )  # one that has not reached the engine yet would be told that it is away
     live_engine.end(signal.SIGTERM)
     live_engine.start("--live-restore")
+    for each in (waiting, followed):
+        read_until(each, b"the engine is back", stderr=True)
+    gate.open()
     code, rest, err = ended(followed)
     assert (code, seen + rest) == (9, ALL), err
     code, _, err = ended(waiting)
@@ -178,6 +194,7 @@ def test_a_run_that_the_engine_takes_with_it_has_its_own_code(
     assert trainlaunch("wait", job, env={"DOCKER_HOST": plain_engine.host}).returncode == 5
 
 
+@pytest.mark.long
 def test_a_run_that_dies_of_a_restart_was_stopped_by_the_engine(
     start: Start, make_job: Callable[..., Path], plain_engine: OwnEngine
 ) -> None:

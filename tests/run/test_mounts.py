@@ -33,9 +33,9 @@ def volume(job_name: str) -> Iterator[str]:
     docker("volume", "rm", "--force", name)
 
 
-@pytest.fixture(params=["script", "up", "compose"])
+@pytest.fixture(params=[pytest.param("script", marks=pytest.mark.long), "up", "compose"])
 def way(request: pytest.FixtureRequest) -> str:
-    """Return one of the ways by which a job becomes a container."""
+    """Return one of the ways by which a job becomes a container; that `up` makes the script's is shown by inspect."""
     return str(request.param)
 
 
@@ -64,16 +64,54 @@ def run(way: str, fields: dict[str, Any], tmp_path: Path, trainlaunch: Runs) -> 
         compose("down", "--volumes", "--timeout", "0", text=text, cwd=tmp_path)
 
 
+# The limit is the size of a tmpfs, and a compiled kernel can be loaded from it.
+SEEN = """
+cd /t*; cat in; echo; pwd; echo from the job >out
+cat /workspace/pkg/part; touch /workspace/x 2>/dev/null || echo code kept
+cd /fast*; cp /bin/true here; ./here && echo ran; stat -f -c '%T %S*%b' .; stat -c %a .
+for each in /data /atad; do
+  stat -f -c %T $each/cache; cat $each/cache/deep/mark; echo; touch $each/cache/x && echo wrote
+done
+"""
+
+
 @pytest.mark.docker
-def test_a_bind_shows_this_hosts_files(run: Callable[..., str], tmp_path: Path) -> None:
-    """Relative to the job file, with every character that a shell, a CSV reader or Compose stumbles over, both ways."""
-    (tmp_path / NASTY).mkdir()
+def test_a_job_sees_each_kind_of_mount_as_it_is_meant(run: Callable[..., str], tmp_path: Path) -> None:
+    """A bind: relative to the job file, with every character that a shell, a CSV reader or Compose stumbles over.
+
+    Code: the folder as it is now, whether git knows a file or not, and read-only. A tmpfs: memory of the limit's size
+    that any user writes to and programs run from. The deeper target is on top, whichever stands first; a read-only
+    bind takes a mount below it.
+    """
+    for each in (NASTY, "src/pkg", "data/cache/deep", "other"):
+        (tmp_path / each).mkdir(parents=True)
+    for each in (NASTY, "data/cache"):
+        (tmp_path / each).chmod(0o777)  # which a tmpfs takes from the folder that it hides
     (tmp_path / NASTY / "in").write_text("from the host")
-    mounts = [{"type": "bind", "source": f"./{NASTY}", "target": f"/t {NASTY}"}]
-    out = run("cd /t*; cat in; echo; pwd; echo from the job >out", mounts=mounts)
-    assert "from the host\n" in out
-    assert f"/t {NASTY}\n" in out
+    (tmp_path / "src" / "pkg" / "part").write_text("from a package\n")
+    (tmp_path / "other" / "mark").write_text("other")
+
+    def below(target: str) -> list[dict[str, Any]]:
+        return [
+            {"type": "bind", "source": "./other", "target": f"{target}/cache/deep", "read_only": True},
+            {"type": "tmpfs", "target": f"{target}/cache"},
+            {"type": "bind", "source": "./data", "target": target, "read_only": True},
+        ]
+
+    mounts = [
+        {"type": "bind", "source": f"./{NASTY}", "target": f"/t {NASTY}"},
+        {"type": "code", "source": "./src", "target": "/workspace"},
+        {"type": "tmpfs", "target": f"/fast {NASTY}"},
+        *below("/data"),
+        *below("/atad")[::-1],
+    ]
+    deep = ["tmpfs", "other", "wrote"]
+    tmpfs = ["ran", f"tmpfs 4096*{256 * 1024 * 1024 // 4096}", "1777"]
+    expected = ["from the host", f"/t {NASTY}", "from a package", "code kept", *tmpfs, *deep, *deep]
+    out = run(SEEN, mounts=mounts, user="1000").splitlines()
+    assert [each for each in out if each in expected] == expected, out  # Compose has lines of its own
     assert (tmp_path / NASTY / "out").read_text() == "from the job\n"
+    assert not (tmp_path / "src" / "x").exists()
 
 
 @pytest.mark.docker
@@ -95,17 +133,6 @@ def test_read_only_mounts_cannot_be_written(run: Callable[..., str], tmp_path: P
 
 
 @pytest.mark.docker
-def test_code_is_the_folder_as_it_is_now_and_read_only(run: Callable[..., str], tmp_path: Path) -> None:
-    """Whether git knows a file or not; what is edited while the job runs is seen by it."""
-    (tmp_path / "src" / "pkg").mkdir(parents=True)
-    (tmp_path / "src" / "pkg" / "part").write_text("from a package\n")
-    mounts = [{"type": "code", "source": "./src", "target": "/workspace"}]
-    out = run("cat pkg/part; touch x 2>/dev/null || echo kept", mounts=mounts, working_dir="/workspace")
-    assert [each for each in out.splitlines() if each in {"from a package", "kept"}] == ["from a package", "kept"]
-    assert not (tmp_path / "src" / "x").exists()
-
-
-@pytest.mark.docker
 def test_a_volume_is_the_engines_own_and_outlives_its_runs(
     run: Callable[..., str], way: str, trainlaunch: Runs, job_name: str, volume: str
 ) -> None:
@@ -116,33 +143,6 @@ def test_a_volume_is_the_engines_own_and_outlives_its_runs(
         assert trainlaunch("down", job_name).returncode == 0
     assert "weights" in docker("run", "--rm", "--volume", f"{volume}:/v", "trainlaunch-test:base", "cat", "/v/last")
     assert "weights\n" in run("cat /checkpoints/last", mounts=mounts)
-
-
-@pytest.mark.docker
-def test_a_tmpfs_is_memory_that_programs_run_from_up_to_the_limit(run: Callable[..., str]) -> None:
-    """As a pod's: the memory limit is its size, any user writes to it, and a compiled kernel can be loaded from it."""
-    mounts = [{"type": "tmpfs", "target": f"/fast {NASTY}"}]
-    script = "cd /fast*; cp /bin/true here; ./here && echo ran; stat -f -c '%T %S*%b' .; stat -c %a ."
-    lines = run(script, mounts=mounts, user="1000").splitlines()
-    found = [line for line in lines if line == "ran" or line.startswith("tmpfs") or line == "1777"]
-    assert found == ["ran", f"tmpfs 4096*{256 * 1024 * 1024 // 4096}", "1777"]
-
-
-@pytest.mark.docker
-def test_mounts_below_mounts_are_seen_in_any_order(run: Callable[..., str], tmp_path: Path) -> None:
-    """The deeper target is on top, whichever stands first; a read-only bind takes a mount below it."""
-    (tmp_path / "data" / "cache" / "deep").mkdir(parents=True)
-    (tmp_path / "other").mkdir()
-    (tmp_path / "other" / "mark").write_text("other")
-    mounts = [
-        {"type": "bind", "source": "./other", "target": "/data/cache/deep", "read_only": True},
-        {"type": "tmpfs", "target": "/data/cache"},
-        {"type": "bind", "source": "./data", "target": "/data", "read_only": True},
-    ]
-    script = "stat -f -c %T /data/cache; cat /data/cache/deep/mark; echo; touch /data/cache/x && echo wrote"
-    for each in (mounts, mounts[::-1]):
-        lines = [line for line in run(script, mounts=each).splitlines() if line in {"tmpfs", "other", "wrote"}]
-        assert lines == ["tmpfs", "other", "wrote"]
 
 
 @pytest.mark.docker

@@ -60,7 +60,7 @@ def test_a_front_is_told_from_the_wrappers_own_shell(tmp_path: Path) -> None:
 
 
 @pytest.mark.docker
-@pytest.mark.parametrize("target", ["docker", "compose"])
+@pytest.mark.parametrize("target", ["docker", pytest.param("compose", marks=pytest.mark.long)])
 def test_a_job_that_never_ran_is_125_for_every_verb(
     trainlaunch: Runs, make_job: Callable[..., Path], job_name: str, tmp_path: Path, compose: str, target: str
 ) -> None:
@@ -79,10 +79,11 @@ def test_a_job_that_never_ran_is_125_for_every_verb(
 
 @pytest.mark.docker
 def test_a_good_run_whose_log_is_gone_stays_0(
-    trainlaunch: Runs, make_job: Callable[..., Path], job_name: str, tmp_path: Path
+    trainlaunch: Runs, make_job: Callable[..., Path], job_name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Emptied under the engine, as disks are saved in a hurry; also where nobody here saw it run."""
-    made = make_job(image_entrypoint=["/usr/bin/env"], command=["sh", "-c", "sleep 11; echo trained"])
+    monkeypatch.setattr("trainlaunch.run.preflight_line.BRIEF_SECONDS", 1.0)
+    made = make_job(image_entrypoint=["/usr/bin/env"], command=["sh", "-c", "sleep 1.5; echo trained"])
     assert trainlaunch("up", str(made)).returncode == 0
     (container,) = containers_of(job_name)
     path = docker("inspect", "--format", "{{.LogPath}}", container).strip()

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 import shlex
-import signal
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -14,7 +13,6 @@ import pytest
 
 from tests.conftest import ROOT, Runs
 from tests.run.conftest import containers_of
-from tests.run.test_up import Start, ended, read_until
 
 pytestmark = pytest.mark.docker
 # Batches of 1 MiB in one storage and 64 bytes in another; what it would save lies in /saved.
@@ -56,14 +54,19 @@ def job(make_job: Callable[..., Path], torch_image: str, tmp_path: Path) -> Call
 
 
 @pytest.mark.usefixtures("compose")
-@pytest.mark.parametrize("target", ["docker", "compose"])
+@pytest.mark.parametrize("target", ["docker", pytest.param("compose", marks=pytest.mark.long)])
 def test_what_is_measured_is_what_the_job_needs(
     trainlaunch: Runs, job: Callable[..., Path], job_name: str, target: str, tmp_path: Path
 ) -> None:
-    """Two storages of a batch, two workers; then three epochs in exactly multi_epoch, and nothing saved before."""
+    """Two storages of a batch, two workers; then three epochs in exactly multi_epoch, and nothing saved before.
+
+    The memory limit is the job's, and /dev/shm as large as that: the preflight says both.
+    """
     job_file = job()
     done = trainlaunch("probe", str(job_file), "--target", target, "--write", "-o", "json")
     assert done.returncode == 0, done.stderr
+    assert "preflight passed: /dev/shm 1023 MiB" in done.stderr
+    assert "memory 1024 MiB" in done.stderr
     found = json.loads(done.stdout)
     assert found["probe"]["loaders"][0]["batch"]["storages"] == [1 << 20, 64]
     assert found["probe"]["loaders"][0]["num_workers"] == 2
@@ -77,6 +80,7 @@ def test_what_is_measured_is_what_the_job_needs(
     assert (tmp_path / "saved" / "model").read_text() == "weights"
 
 
+@pytest.mark.long  # tests/inside has the script, tests/local what is said
 def test_through_lets_the_script_save(trainlaunch: Runs, job: Callable[..., Path], tmp_path: Path) -> None:
     """It says so first; each loop is cut short."""
     done = trainlaunch("probe", str(job(steps=4000)), "--through", "--batches", "4", "-o", "json")
@@ -89,14 +93,7 @@ def test_through_lets_the_script_save(trainlaunch: Runs, job: Callable[..., Path
     assert found["shm"]["need"] == NEED
 
 
-def test_a_memory_limit_is_the_jobs(trainlaunch: Runs, job: Callable[..., Path], job_name: str) -> None:
-    """And /dev/shm as large as that: the preflight says both."""
-    done = trainlaunch("probe", str(job()))
-    assert "preflight passed: /dev/shm 1023 MiB" in done.stderr
-    assert "memory 1024 MiB" in done.stderr
-    assert containers_of(job_name) == []
-
-
+@pytest.mark.long  # the first test has their options
 def test_the_pages_commands_do_as_it_says(trainlaunch: Runs, job: Callable[..., Path], tmp_path: Path) -> None:
     """docs/probe.md's own lines, one after the other; then the job is sized."""
     job()
@@ -111,19 +108,6 @@ def test_the_pages_commands_do_as_it_says(trainlaunch: Runs, job: Callable[..., 
     plan = trainlaunch("plan", "job.yaml", cwd=tmp_path).stdout
     assert "(job.lock.yaml:13 (lock))" in plan
     assert "unsized" not in plan
-
-
-def test_ctrl_c_leaves_no_container(start: Start, trainlaunch: Runs, job: Callable[..., Path], job_name: str) -> None:
-    """While it trains; 130 and no lock."""
-    job_file = job(steps=400_000)
-    process = start("probe", str(job_file), "--through", "--batches", "100000", "--write")
-    read_until(process, b"preflight passed", stderr=True)
-    process.send_signal(signal.SIGINT)
-    code, _, err = ended(process)
-    assert code == 130, err
-    found = json.loads(trainlaunch("ps", "-o", "json").stdout)["runs"]
-    assert [each for each in found if each["job"].startswith(f"{job_name}-probe-")] == []
-    assert not job_file.with_name("job.lock.yaml").exists()
 
 
 def test_inject_is_silent_about_loaders_of_probes_own(

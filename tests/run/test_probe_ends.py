@@ -23,10 +23,14 @@ def left(trainlaunch: Runs, job_name: str) -> list[str]:
     return [each["name"] for each in found if each["job"].startswith(f"{job_name}-probe-")]
 
 
-def test_a_probe_leaves_no_container(trainlaunch: Runs, make_job: Callable[..., Path], job_name: str) -> None:
+@pytest.mark.usefixtures("compose")
+@pytest.mark.parametrize("target", ["docker", "compose"])
+def test_a_probe_leaves_no_container(
+    trainlaunch: Runs, make_job: Callable[..., Path], job_name: str, target: str
+) -> None:
     """Its records are hidden in the engine's own stream; the memory limit is the job's."""
     job_file = make_job(command=["python3", "-c", reporting(*a_probe())], **UNSIZED)
-    done = trainlaunch("probe", str(job_file), "--write", "-o", "json")
+    done = trainlaunch("probe", str(job_file), "--target", target, "--write", "-o", "json")
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout)["loaders"][0]["storages"] == [3 << 20, 512]
     assert "preflight passed: /dev/shm 255 MiB" in done.stderr

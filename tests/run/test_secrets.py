@@ -24,7 +24,11 @@ from tests.run.conftest import SMALL, docker, inspected
 
 WRITTEN = ("WRITTEN", "WRITTEN_TOO")
 IN_CONTAINER = {name: f"/run/secrets/{name}" for name in (*WRITTEN, "BOUND")}
-USERS = [{}, {"user": "1000:1000", "read_only": True}]
+OTHER_USER = {"user": "1000:1000", "read_only": True}
+USERS = [
+    pytest.param(OTHER_USER, id="uid 1000, read-only root"),
+    pytest.param({}, id="root", marks=pytest.mark.long),
+]
 MakeJob = Callable[..., Path]
 
 
@@ -37,7 +41,7 @@ def assert_seen(output: str) -> None:
 
 
 @pytest.mark.docker
-@pytest.mark.parametrize("user", USERS, ids=["root", "uid 1000, read-only root"])
+@pytest.mark.parametrize("user", [{}, OTHER_USER], ids=["root", "uid 1000, read-only root"])
 def test_secrets_arrive_through_up(trainlaunch: Runs, make_job: MakeJob, tmp_path: Path, user: dict[str, Any]) -> None:
     """The SDK's container; the job prints nothing that is planted, so nothing planted is anywhere in what we say."""
     job = make_job(**secret_fields(tmp_path), **user)
@@ -48,7 +52,7 @@ def test_secrets_arrive_through_up(trainlaunch: Runs, make_job: MakeJob, tmp_pat
 
 
 @pytest.mark.docker
-@pytest.mark.parametrize("user", USERS, ids=["root", "uid 1000, read-only root"])
+@pytest.mark.parametrize("user", USERS)
 def test_secrets_arrive_through_the_script(fields: dict[str, Any], tmp_path: Path, user: dict[str, Any]) -> None:
     """The rendered text alone, with values in the shell's environment and in files beside the job."""
     plan = plan_with(tmp_path, **{**fields, **secret_fields(tmp_path), **user})
@@ -58,7 +62,7 @@ def test_secrets_arrive_through_the_script(fields: dict[str, Any], tmp_path: Pat
 
 
 @pytest.mark.docker
-@pytest.mark.parametrize("user", USERS, ids=["root", "uid 1000, read-only root"])
+@pytest.mark.parametrize("user", USERS)
 def test_secrets_arrive_through_compose(fields: dict[str, Any], tmp_path: Path, user: dict[str, Any]) -> None:
     """The real Compose v2: files are its own secrets, also where the root is read-only."""
     plan = plan_with(tmp_path, "compose", **{**fields, **secret_fields(tmp_path), **user})

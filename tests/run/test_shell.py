@@ -82,7 +82,7 @@ class TestDocker(ShellContract):
 
 
 @pytest.mark.docker
-class TestCompose(ShellContract):
+class TestCompose:
     """Target compose: the same container, of the plan for it."""
 
     @pytest.fixture
@@ -102,6 +102,15 @@ class TestCompose(ShellContract):
         patch = 'patches.compose={"volumes": {"cache": {"name": "other"}}}'
         with shells(job.parent, ["--target", "compose", "--set", patch]) as patched:
             assert b"made without the job's network and patches.compose\n" in patched.on_pipes("true").stderr
+
+
+@pytest.mark.docker
+@pytest.mark.long
+class TestComposeWholly(ShellContract):
+    """All that Docker's container does."""
+
+    left = TestCompose.left
+    shell = TestCompose.shell
 
 
 class TestLocal(ShellContract):

@@ -59,8 +59,15 @@ def in_image(pause: float = 0) -> dict[str, Any]:
     return {"command": ["python3", "-c", script], "data_loader": LOADER}
 
 
+@pytest.fixture
+def _looks_often(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let `up` inside this process look at the engine's health status every half second."""
+    monkeypatch.setattr("trainlaunch.run.watch.HEALTH_SECONDS", 0.5)
+
+
 @pytest.mark.docker
-@pytest.mark.parametrize("target", ["docker", "compose"])
+@pytest.mark.usefixtures("_looks_often")
+@pytest.mark.parametrize("target", ["docker", pytest.param("compose", marks=pytest.mark.long)])
 def test_a_stalled_container_is_stopped(
     trainlaunch: Runs, make_job: Callable[..., Path], target: str, compose: str
 ) -> None:
@@ -85,9 +92,11 @@ def test_a_keeper_stops_a_detached_run(trainlaunch: Runs, make_job: Callable[...
 
 
 @pytest.mark.docker
+@pytest.mark.long  # tests/local has it on this host
+@pytest.mark.usefixtures("_looks_often")
 def test_a_long_evaluation_is_no_stall(trainlaunch: Runs, make_job: Callable[..., Path]) -> None:
     """Nothing waits for a batch meanwhile."""
-    job = make_job(**in_image(pause=12), healthcheck=WATCHED)
+    job = make_job(**in_image(pause=6), healthcheck=WATCHED)
     done = trainlaunch("up", str(job))
     assert (done.returncode, done.stdout.splitlines()[-1]) == (0, "evaluated"), done.stderr
     assert "unhealthy" not in done.stderr

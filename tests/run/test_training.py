@@ -1,4 +1,8 @@
-"""`up` beside a real PyTorch DataLoader: a lost batch is said while it hangs, an unsized job gets its line."""
+"""`up` beside a real PyTorch DataLoader: a lost batch is said while it hangs, an unsized job gets its line.
+
+By default each symptom and each way of measuring once; what is said of the others, test_watch.py, test_measured.py and
+tests/diagnose show without torch.
+"""
 
 from __future__ import annotations
 
@@ -62,6 +66,7 @@ def test_a_lost_batch_is_said_while_the_job_hangs(start: Start, torch_job: Calla
     assert "cause[TL603]" in err
 
 
+@pytest.mark.long
 def test_a_temporary_directory_of_the_scripts_own_is_named_while_the_job_hangs(
     start: Start, torch_job: Callable[..., str]
 ) -> None:
@@ -74,6 +79,7 @@ def test_a_temporary_directory_of_the_scripts_own_is_named_while_the_job_hangs(
     assert "cause[TL608]" in ended(process)[2]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("read_only_tmp", [False, True])
 def test_a_read_only_root_trains_or_stops_but_never_hangs(
     trainlaunch: Runs, torch_job: Callable[..., str], tmp_path: Path, read_only_tmp: bool
@@ -100,6 +106,7 @@ def said_while_it_hangs(process: subprocess.Popen[bytes]) -> str:
     return seen.decode()
 
 
+@pytest.mark.long
 def test_a_batch_without_room_is_named(trainlaunch: Runs, torch_job: Callable[..., str]) -> None:
     """The default collate raises, and the cause is /dev/shm and not a disk."""
     sample = {"num_workers": 0, "batch_size": 4, "sample": [{"shape": [1], "dtype": "float32"}]}
@@ -108,24 +115,13 @@ def test_a_batch_without_room_is_named(trainlaunch: Runs, torch_job: Callable[..
     assert "cause[TL605]: /dev/shm of 64 MiB is full" in done.stderr
 
 
+@pytest.mark.long
 def test_workers_that_nobody_planned_are_told(trainlaunch: Runs, torch_job: Callable[..., str]) -> None:
     """A script with its own num_workers trains, and `up` says that its batches were not planned for."""
     sample = {"num_workers": 0, "batch_size": 4, "sample": [{"shape": [1], "dtype": "float32"}]}
     done = trainlaunch("up", torch_job({"data_loader": sample}))
     assert (done.returncode, done.stdout) == (0, "trained\n"), done.stderr
     assert "2 DataLoader workers run and 0 were planned" in done.stderr
-
-
-def test_an_unsized_job_gets_the_line_to_paste(trainlaunch: Runs, torch_job: Callable[..., str]) -> None:
-    """After it trained: at least one batch, at most two, whatever the samples hit; status has such a line too."""
-    loader = {"num_workers": 2, "batch_size": 4}
-    job = torch_job({"data_loader": loader, "shm_size": None, "healthcheck": {"interval": "1s"}})
-    done = trainlaunch("up", job)
-    assert (done.returncode, done.stdout) == (0, "trained\n"), done.stderr
-    line = re.search(r"^  batch_bytes: \{size: (\S+), tensors: 1\}", done.stderr, re.MULTILINE)
-    assert line is not None, done.stderr
-    assert BATCH <= parse_size(line[1]) <= 2 * BATCH
-    assert "batch_bytes: {size: " in trainlaunch("status", job).stdout
 
 
 EPOCHS = """
@@ -152,7 +148,15 @@ def measured(text: str) -> dict[str, Any]:
     return found
 
 
-@pytest.mark.parametrize(("workers", "pause", "loading"), [(2, 0.25, 0), (1, 0.25, 0), (4, 0.25, 0), (2, 0, 0.05)])
+@pytest.mark.parametrize(
+    ("workers", "pause", "loading"),
+    [
+        (2, 0.25, 0),
+        pytest.param(1, 0.25, 0, marks=pytest.mark.long),
+        pytest.param(4, 0.25, 0, marks=pytest.mark.long),
+        pytest.param(2, 0, 0.05, marks=pytest.mark.long),
+    ],
+)
 def test_the_measured_line_is_one_and_trains_three_epochs(
     trainlaunch: Runs, make_job: Callable[..., Path], torch_image: str, workers: int, pause: float, loading: float
 ) -> None:
@@ -189,6 +193,7 @@ $launch plan $job --set "data_loader.batch_bytes={size: $size, tensors: 1}" --ou
 """
 
 
+@pytest.mark.long
 def test_the_measured_line_of_a_local_run_trains_three_epochs(torch_image: str, tmp_path: Path) -> None:
     """The same on target local, whose host here is a container: what was seen is what its own processes held."""
     script = EPOCHS.format(workers=2, pause=0.5, loading=0)

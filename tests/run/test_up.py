@@ -17,15 +17,16 @@ from trainlaunch.run.base.signals import SAME_PRESS_SECONDS
 
 from tests.conftest import Runs
 from tests.run.conftest import containers_of, docker, inspected
+from tests.run.gate import Gate
 
 pytestmark = pytest.mark.docker
 Start = Callable[..., "subprocess.Popen[bytes]"]
 MakeJob = Callable[..., Path]
-# A handler that "checkpoints" for two seconds, as a training script's does.
+# A handler that "checkpoints" for a second, as a training script's does.
 CHECKPOINTS = (
     "import os, signal, sys, time\n"
     "def save(*_):\n"
-    "    time.sleep(2); os.write(1, b'saved\\n'); sys.exit(5)\n"
+    "    time.sleep(1); os.write(1, b'saved\\n'); sys.exit(5)\n"
     "signal.signal(signal.SIGTERM, save)\n"
     "os.write(1, b'ready\\n')\n"  # a print that a signal interrupts refuses another one
     "while True: time.sleep(0.1)\n"
@@ -100,17 +101,17 @@ def test_attempts_are_new_containers(trainlaunch: Runs, make_job: MakeJob, job_n
 def test_a_second_run_keeps_the_first(trainlaunch: Runs, make_job: MakeJob, job_name: str) -> None:
     """An ended run gives its name up and stays: `down` removes the newest, --all the others too."""
     job = str(make_job(command=["/bin/sh", "-c", "exit 0"]))
-    assert [trainlaunch("up", job).returncode for _ in range(3)] == [0, 0, 0]
-    assert len(containers_of(job_name)) == 3
-    assert trainlaunch("down", job).returncode == 0
+    assert [trainlaunch("up", job).returncode for _ in range(2)] == [0, 0]
     assert len(containers_of(job_name)) == 2
+    assert trainlaunch("down", job).returncode == 0
+    assert len(containers_of(job_name)) == 1
     assert trainlaunch("down", job, "--all").returncode == 0
     assert containers_of(job_name) == []
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("number", [signal.SIGINT, pytest.param(signal.SIGTERM, marks=pytest.mark.long)])
 def test_a_signal_lets_the_job_checkpoint(start: Start, make_job: MakeJob, number: signal.Signals) -> None:
-    """The job's handler takes its two seconds, its last line arrives, and its own code is up's."""
+    """The job's handler takes its time, its last line arrives, and its own code is up's."""
     process = start("up", str(make_job(command=["python3", "-c", CHECKPOINTS])))
     read_until(process, b"ready\n")
     process.send_signal(number)
@@ -136,19 +137,28 @@ def test_a_second_ctrl_c_kills(start: Start, make_job: MakeJob) -> None:
 
 def test_the_deadline_is_enforced(trainlaunch: Runs, make_job: MakeJob) -> None:
     """The job is stopped as by Ctrl-C, it is said, and its own code counts."""
-    job = str(make_job(command=["python3", "-c", CHECKPOINTS], active_deadline="3s"))
+    script = "trap 'echo saved; exit 5' TERM; echo ready; while :; do sleep 0.1; done"
+    job = str(make_job(command=["/bin/sh", "-c", script], active_deadline="3s"))
     done = trainlaunch("up", job)
     assert (done.returncode, done.stdout) == (5, "ready\nsaved\n")
     assert "active_deadline 3s is over: stopping the job" in done.stderr
 
 
-def test_of_two_ups_exactly_one_wins(start: Start, make_job: MakeJob, job_name: str) -> None:
+def test_of_two_ups_exactly_one_wins(start: Start, make_job: MakeJob, job_name: str, gate: Gate) -> None:
     """The other has TL506 and 125, and the winner's run is untouched; an ended run before them doesn't matter."""
-    job = str(make_job(command=["/bin/sh", "-c", "sleep 4"]))
+    job = str(make_job(command=["/bin/sh", "-c", gate.waits], mounts=gate.mounts))
     docker("create", "--name", job_name, f"--label=dev.trainlaunch.job={job_name}", "trainlaunch-test:base", "true")
     docker("start", job_name)
     docker("wait", job_name)
-    racers = [start("up", job) for _ in range(3)]
+    assert_one_wins([start("up", job) for _ in range(3)], gate)
+
+
+def assert_one_wins(racers: list[subprocess.Popen[bytes]], gate: Gate) -> None:
+    """Assert that all but one are refused while the job of the one waits at its gate, which is opened then."""
+    until = time.monotonic() + 90
+    while sum(each.poll() is None for each in racers) > 1 and time.monotonic() < until:
+        time.sleep(0.05)
+    gate.open()
     results = [ended(each) for each in racers]
     assert sorted(each[0] for each in results) == [0, 125, 125], results
     assert sum("error[TL506]" in each[2] for each in results) == 2
@@ -244,27 +254,28 @@ def test_host_and_job_problems_stop_before_anything_is_made(
     assert containers_of(job_name) == []
 
 
-def test_a_secret_arrives_and_is_shown_nowhere(start: Start, make_job: MakeJob) -> None:
+def test_a_secret_arrives_and_is_shown_nowhere(start: Start, make_job: MakeJob, gate: Gate) -> None:
     """The job sees it; our stderr, labels and process list don't."""
-    command = ["/bin/sh", "-c", "case $TOKEN in s3*cr3t) echo arrived ;; esac; sleep 3"]
-    job = str(make_job(command=command, secrets={"TOKEN": {"env": "HOST_TOKEN"}}))
+    command = ["/bin/sh", "-c", f"case $TOKEN in s3*cr3t) echo arrived ;; esac; {gate.waits}"]
+    job = str(make_job(command=command, secrets={"TOKEN": {"env": "HOST_TOKEN"}}, mounts=gate.mounts))
     process = start("up", job, HOST_TOKEN="s3 cr3t")
     read_until(process, b"arrived\n")
     found: dict[str, Any] = inspected(Path(job).read_text().partition("name: ")[2].split()[0])
     listed = subprocess.run(["ps", "axww", "-o", "args"], capture_output=True, text=True, check=False).stdout
+    gate.open()
     code, out, err = ended(process)
     assert code == 0
     assert "s3 cr3t" not in out + err + listed + json.dumps(found["Config"]["Labels"])
 
 
-def test_a_closed_stdout_does_not_end_the_job(start: Start, make_job: MakeJob, trainlaunch: Runs) -> None:
+def test_a_closed_stdout_does_not_end_the_job(start: Start, make_job: MakeJob, trainlaunch: Runs, gate: Gate) -> None:
     """`up | head -1` leaves the job to its end, and its code is still up's."""
-    job = str(
-        make_job(command=["/bin/sh", "-c", "i=0; while [ $i -lt 20 ]; do echo $i; i=$((i+1)); sleep 0.1; done; exit 4"])
-    )
+    script = f"echo 0; {gate.waits}; for each in $(seq 1 19); do echo $each; sleep 0.01; done; exit 4"
+    job = str(make_job(command=["/bin/sh", "-c", script], mounts=gate.mounts))
     process = start("up", job)
     read_until(process, b"0\n")
     assert process.stdout is not None
     process.stdout.close()
+    gate.open()
     assert process.wait(timeout=60) == 4
     assert trainlaunch("logs", job).stdout.splitlines()[-1] == "19"

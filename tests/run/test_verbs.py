@@ -18,8 +18,8 @@ pytestmark = pytest.mark.docker
 MakeJob = Callable[..., Path]
 
 
-def test_ps_lists_runs_with_state_and_code(trainlaunch: Runs, make_job: MakeJob, job_name: str) -> None:
-    """A row a run in text, with its containers in JSON."""
+def test_ps_and_status_tell_a_failed_run_by_state_and_code(trainlaunch: Runs, make_job: MakeJob, job_name: str) -> None:
+    """`ps`: a row a run in text, with its containers in JSON; `status`: a finding, so exit 1."""
     job = str(make_job(command=["/bin/sh", "-c", "exit 4"]))
     assert trainlaunch("up", job).returncode == 4
     row = next(each for each in trainlaunch("ps").stdout.splitlines() if each.startswith(job_name))
@@ -28,6 +28,8 @@ def test_ps_lists_runs_with_state_and_code(trainlaunch: Runs, make_job: MakeJob,
     assert document["schema_version"] == 3
     (run,) = [each for each in document["runs"] if each["job"] == job_name]
     assert (run["state"], run["exit_code"], run["containers"][0]["shm"]["size"]) == ("failed", 4, 64 << 20)
+    status = trainlaunch("status", job)
+    assert (status.returncode, "ended with exit code 4" in status.stdout) == (1, True)
 
 
 def test_status_of_a_running_job(trainlaunch: Runs, make_job: MakeJob, job_name: str) -> None:
@@ -54,18 +56,9 @@ def _until(condition: Callable[[], bool]) -> None:
     pytest.fail("it never came")
 
 
-def test_status_of_a_failed_job_is_a_finding(trainlaunch: Runs, make_job: MakeJob) -> None:
-    """Exit 1, with the code that it ended with."""
-    job = str(make_job(command=["/bin/sh", "-c", "exit 9"]))
-    trainlaunch("up", job)
-    done = trainlaunch("status", job)
-    assert done.returncode == 1
-    assert "ended with exit code 9" in done.stdout
-
-
 def test_logs_and_wait_give_output_and_code(trainlaunch: Runs, make_job: MakeJob, job_name: str) -> None:
     """From the first line to the last, streams apart; -f has the job's code, plain logs have 0."""
-    job = str(make_job(command=["/bin/sh", "-c", "echo one; echo bad >&2; sleep 2; echo two; exit 11"]))
+    job = str(make_job(command=["/bin/sh", "-c", "echo one; echo bad >&2; sleep 1; echo two; exit 11"]))
     trainlaunch("up", "-d", job)
     followed = trainlaunch("logs", "-f", job_name)
     assert (followed.returncode, followed.stdout) == (11, "one\ntwo\n")

@@ -20,6 +20,7 @@ from trainlaunch.run.docker.client import EngineRefused
 from tests.conftest import Runs
 from tests.jobs import write_job
 from tests.run.conftest import ROOT, SMALL
+from tests.run.gate import Gate
 from tests.run.podman.conftest import Podman
 from tests.run.registry import Image, digest_of, registry_of
 from tests.run.test_lock import image  # noqa: F401 - a fixture
@@ -148,16 +149,18 @@ def recorded(podman: Podman, container: str) -> dict[str, Any]:
     }
 
 
-def test_a_followed_log_loses_nothing_at_the_end(start: Callable[..., Any], make_job: MakeJob) -> None:
+def test_a_followed_log_loses_nothing_at_the_end(start: Callable[..., Any], make_job: MakeJob, gate: Gate) -> None:
     """Podman drops lines of a log that is followed while the job ends; `logs -f` gives each of them."""
-    job = str(make_job(command=["/bin/sh", "-c", "echo ready; sleep 2; seq 1 60000; exit 9"]))
+    command = ["/bin/sh", "-c", f"echo ready; {gate.waits}; seq 1 20000; exit 9"]
+    job = str(make_job(command=command, mounts=gate.mounts))
     process = start("up", "--detach", job)
     assert process.wait(timeout=60) == 0
     following = start("logs", "-f", job)
     seen = read_until(following, b"ready\n").decode()
+    gate.open()
     code, rest, _ = ended(following)
     assert code == 9
-    assert (seen + rest).partition("ready\n")[2] == "".join(f"{number}\n" for number in range(1, 60_001))
+    assert (seen + rest).partition("ready\n")[2] == "".join(f"{number}\n" for number in range(1, 20_001))
 
 
 def test_gpus_are_refused_since_podman_would_leave_them_out(trainlaunch: Runs, make_job: MakeJob) -> None:
@@ -187,7 +190,7 @@ def test_status_says_that_no_health_check_runs(trainlaunch: Runs, make_job: Make
     while "unchecked" not in (told := trainlaunch("status", job)).stdout:
         assert "healthy" not in told.stdout
         assert time.monotonic() < deadline, told.stdout
-        time.sleep(3)
+        time.sleep(0.5)
     assert "unchecked: no health check has run: Podman leaves them to timers of systemd" in told.stdout
     assert told.returncode == 0
 
@@ -296,15 +299,19 @@ def test_the_socket_of_podman_is_used_and_said(without_docker: Without, podman: 
     assert err.count(f"trainlaunch: no Docker engine is here; using Podman at {socket}\n") == 1
 
 
-def test_a_podman_without_a_service_is_served_for_one_command(without_docker: Without, make_job: MakeJob) -> None:
+def test_a_podman_without_a_service_is_served_for_one_command(
+    without_docker: Without, make_job: MakeJob, gate: Gate
+) -> None:
     """The run outlives a killed `up` and its service, and every later command finds it."""
-    job = str(make_job(command=["/bin/sh", "-c", "echo ready; sleep 4; echo last; exit 7"]))
+    command = ["/bin/sh", "-c", f"echo ready; {gate.waits}; echo last; exit 7"]
+    job = str(make_job(command=command, mounts=gate.mounts))
     process = without_docker.start("up", job)
     read_until(process, b"ready\n")
     process.kill()
     _, _, err = ended(process)
     assert "using Podman, by a service for this command alone" in err
     assert " running " in without_docker("ps")[1]
+    gate.open()
     assert without_docker("wait", job)[0] == 7
     here = ("--target", "docker")
     assert without_docker("logs", *here, job)[1] == "ready\nlast\n"

@@ -14,23 +14,14 @@ from trainlaunch.run.podman.compose import HELPERS, PodmanCompose
 
 from tests.conftest import Runs
 from tests.run.conftest import containers_of, docker, networks_of
-from tests.run.contract import BackendContract, ShmContract, UserContract
+from tests.run.contract import BackendContract, CreatingContract, ShmContract, UserContract
 from tests.run.podman.conftest import CONF, Podman, configuration
 from tests.run.podman.test_podman import Without, without_docker  # noqa: F401 - a fixture
 from tests.run.test_compose import (  # noqa: F401 - collected here, where the fixtures give Podman
     make_nodes,
-    test_a_second_ctrl_c_kills_every_node,
-    test_a_secret_is_in_no_output_label_file_or_process_list,
-    test_ctrl_c_stops_every_node_once,
-    test_down_leaves_nothing_of_the_job_and_all_else,
     test_nodes_meet_by_name_and_print_with_their_number,
-    test_of_two_ups_exactly_one_wins,
-    test_the_first_node_to_fail_ends_the_job,
 )
 from tests.run.test_compose_contract import TestCompose as _OnCompose
-from tests.run.test_preflight_line import (  # noqa: F401 - likewise
-    test_a_job_that_never_ran_is_125_for_every_verb,
-)
 
 MakeJob = Callable[..., Path]
 AARDVARK = Path(HELPERS["netavark"].folders[-1], HELPERS["netavark"].name)
@@ -51,19 +42,15 @@ def _need(there: bool, package: str) -> None:
     pytest.skip(f"{package} is not installed")
 
 
-class TestPodmanCompose(UserContract, ShmContract):
+class TestPodmanCompose:
     """Of the contract of all backends what creating by Compose and Podman's own ways could break together."""
 
     make_plan_of = _OnCompose.make_plan_of
-    test_a_name_has_one_running_holder = BackendContract.test_a_name_has_one_running_holder
-    test_an_ended_run_is_kept_beside_the_next = BackendContract.test_an_ended_run_is_kept_beside_the_next
-    test_stop_lets_the_jobs_handler_run = BackendContract.test_stop_lets_the_jobs_handler_run
-    test_stop_kills_after_the_grace_period = BackendContract.test_stop_kills_after_the_grace_period
-    test_an_attempt_knows_its_number = BackendContract.test_an_attempt_knows_its_number
-    test_kill_does_not_ask = BackendContract.test_kill_does_not_ask
-    test_plan_and_attempt_are_on_record = BackendContract.test_plan_and_attempt_are_on_record
-    test_what_is_removed_is_gone = BackendContract.test_what_is_removed_is_gone
-    test_what_can_not_start_leaves_nothing = BackendContract.test_what_can_not_start_leaves_nothing
+    begin = CreatingContract.begin
+    test_an_attempt_is_on_record_and_knows_its_number = (
+        CreatingContract.test_an_attempt_is_on_record_and_knows_its_number
+    )
+    test_stop_lets_the_jobs_handler_run = CreatingContract.test_stop_lets_the_jobs_handler_run
 
     @pytest.fixture
     def backend(self, on_podman: None, compose: str) -> Iterator[DockerBackend]:
@@ -71,6 +58,16 @@ class TestPodmanCompose(UserContract, ShmContract):
         with contextlib.closing(compose_backend(print)) as backend:
             assert isinstance(backend, PodmanCompose)
             yield backend
+
+
+@pytest.mark.long
+class TestPodmanComposeWholly(UserContract, CreatingContract, ShmContract):
+    """What creating by Compose does, and what Podman's ways do to a container, whoever made it."""
+
+    backend = TestPodmanCompose.backend
+    make_plan_of = TestPodmanCompose.make_plan_of
+    test_stop_kills_after_the_grace_period = BackendContract.test_stop_kills_after_the_grace_period
+    test_kill_does_not_ask = BackendContract.test_kill_does_not_ask
 
 
 def test_a_network_that_a_stranger_is_on_is_left(

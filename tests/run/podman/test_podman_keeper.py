@@ -4,10 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from tests.run.keeper_contract import KeeperContract
+from tests.run.keeper_contract import KeeperBasics, KeeperContract
 
 pytestmark = pytest.mark.docker
 
 
-class TestPodman(KeeperContract):
+class TestPodman(KeeperBasics):
     """Containers of a rootful Podman, through its service."""
+
+
+@pytest.mark.long
+class TestPodmanWholly(KeeperContract):
+    """All of it, which by default is shown of Docker's containers alone."""

@@ -12,12 +12,12 @@ from trainlaunch.run.docker.shell import SHELL_LABEL
 from tests.jobs import write_job
 from tests.run.podman.conftest import Podman
 from tests.run.test_shell import LOADER
-from tests.shells import ShellContract, Shells, shells
+from tests.shells import ShellBasics, ShellContract, Shells, shells
 
 pytestmark = pytest.mark.docker
 
 
-class TestPodman(ShellContract):
+class TestPodman(ShellBasics):
     """Podman as target docker."""
 
     @pytest.fixture
@@ -31,3 +31,11 @@ class TestPodman(ShellContract):
         own = {"command": ["sleep", "600"], "env": {"GREETING": "hi there"}, "data_loader": LOADER}
         with shells(write_job(tmp_path, **{**fields, **own}).parent) as found:
             yield found
+
+
+@pytest.mark.long
+class TestPodmanWholly(ShellContract):
+    """What becomes of it, as on Docker."""
+
+    left = TestPodman.left
+    shell = TestPodman.shell

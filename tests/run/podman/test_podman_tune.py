@@ -12,4 +12,5 @@ from tests.run.test_tune_ends import (  # noqa: F401 - collected here, where the
     tuned,
 )
 
-pytestmark = [pytest.mark.docker, pytest.mark.usefixtures("compose")]
+# Its containers are made, followed and ended as those of any run, which the contract shows.
+pytestmark = [pytest.mark.docker, pytest.mark.long, pytest.mark.usefixtures("compose")]
