@@ -110,7 +110,7 @@ def test_nothing_planted_is_on_disk_or_in_a_process_list(
 ) -> None:
     """While it runs: the state folder, every process's arguments, the shared memory of the host."""
     fields = secret_fields(tmp_path)
-    fields["command"] = ["/bin/sh", "-c", "echo ready; sleep 3"]
+    fields["command"] = ["/bin/sh", "-c", f"echo ready; while [ ! -e {tmp_path}/go ]; do sleep 0.05; done"]
     process = start("up", str(make_job(**fields)), **VARIABLES)
     read_until(process, b"ready\n")
     kept = b"".join(each.read_bytes() for each in run_folder().path.iterdir())
@@ -118,6 +118,7 @@ def test_nothing_planted_is_on_disk_or_in_a_process_list(
     shm = b"".join(
         each.read_bytes() for each in Path("/dev/shm").iterdir() if each.is_file() and os.access(each, os.R_OK)
     )
+    (tmp_path / "go").touch()
     code, out, err = ended(process)
     assert code == 0
     for text in (kept, listed, shm, (out + err).encode()):
