@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import subprocess
-import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -14,6 +13,7 @@ from trainlaunch.run.local.state import RunFolder
 from tests.conftest import Runs
 from tests.local.conftest import MakeJob, Start
 from tests.planted import MARK, READERS, VARIABLES, expected_values, secret_fields, told_values
+from tests.run.keeper_contract import until
 from tests.run.test_up import ended, read_until
 from tests.runners import run_started
 
@@ -42,11 +42,15 @@ def test_a_child_reads_the_file_too_and_it_is_gone_at_the_end(make_job: MakeJob)
     assert done.returncode == 0, done.stderr
     assert done.stdout.startswith("sretcarahc lareves fo /proc/")
     place = Path(done.stdout.split()[-1])
-    for _ in range(50):  # the keeper's last moment; then another process may have its number
-        if not place.exists() or "memfd:trainlaunch" not in str(place.readlink()):
-            return
-        time.sleep(0.1)
-    pytest.fail(f"{place} is still there")
+    until(lambda: not is_ours(place))  # the keeper's last moment
+
+
+def is_ours(place: Path) -> bool:
+    """Return whether a process still holds this file; a dead one's are nobody's, and another may have its number."""
+    try:
+        return "memfd:trainlaunch" in str(place.readlink())
+    except OSError:
+        return False
 
 
 def test_an_argument_below_run_secrets_is_the_files_own_path(
