@@ -72,7 +72,8 @@ def saved(docker_run: Runs, image: str, folder: Path, grace: str, seconds: int) 
     plan = plan_with(folder, torchrun={}, stop_grace_period=grace, command=["python", "-c", SAVES])
     name, value = next(each for each in container_of(plan).env if each[0] == VARIABLE)
     torchrun = " ".join(plan.argv[: plan.argv.index("--no-python") + 1])
-    done = docker_run(f"--env={name}={value}", image, "sh", "-c", STOPPED % torchrun, "sh", SAVES, str(seconds), timeout=600)
+    argv = ("sh", "-c", STOPPED % torchrun, "sh", SAVES, str(seconds))
+    done = docker_run(f"--env={name}={value}", image, *argv, timeout=600)
     assert done.returncode == 0, done.stderr
     return "saved" in done.stdout
 
