@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import HealthCheck, settings
 from trainlaunch.run.compose.command import find_compose
 
 from tests import groups
@@ -29,6 +30,9 @@ __all__ = ["ROOT", "Runs"]
 TEST_LABEL = "trainlaunch-test"
 # What a shell or CI may have set and the command line, or its Python, obeys; each test states what it is about.
 NOT_INHERITED = ("COLUMNS", "FORCE_COLOR", "KUBECONFIG", "NO_COLOR", "PYTHONUNBUFFERED")
+# How fast the machine is decides nothing.
+settings.register_profile("any machine", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("any machine")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

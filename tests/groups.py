@@ -16,8 +16,11 @@ TESTS = Path(__file__).parent
 GROUPS = {
     "examples/test_claims.py": "examples",  # an example is trained once for all that is said of it
     "examples/test_jobs.py": "examples",
+    "examples/test_resume.py": "examples",
     "examples/test_quickstart.py": "quickstart",  # its own image
-    "installed": "installed",  # one installation of the wheel
+    "bench/test_launch_overhead.py": "installed",  # one installation of the wheel
+    "cli/test_start.py": "installed",
+    "installed": "installed",
     "patterns": "patterns",  # all modules are parsed once, for all parts of the package
     "run/test_gpu_holds.py": "GPUs",  # the machine's, which all runs of trainlaunch share
     "run/podman": "podman",  # one Podman service with a storage of its own

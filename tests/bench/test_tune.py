@@ -25,7 +25,7 @@ def test_a_setting_without_workers_has_one_name() -> None:
 
 
 @pytest.mark.docker
-@pytest.mark.parametrize("step", ["small", "large"])
+@pytest.mark.parametrize("step", ["small", pytest.param("large", marks=pytest.mark.long)])
 def test_its_program_times_each_setting_that_it_is_given(docker_run: Runs, torch_image: str, step: str) -> None:
     """In the order given, each with its own rate."""
     folder = Path(bench.PROGRAM).parent

@@ -16,12 +16,19 @@ VARIABLE = "PET_SHUTDOWN_TIMEOUT"
 SAVES = """\
 import signal, sys, time
 def save(*_):
-    time.sleep(45)
+    time.sleep(float(sys.argv[1]))
     print("saved", flush=True)
     sys.exit(0)
 signal.signal(signal.SIGTERM, save)
-print("ready", flush=True)
+open("/tmp/ready", "w").close()
 time.sleep(300)
+"""
+# Told to stop once its rank has its handler.
+STOPPED = """\
+%s python -c "$1" "$2" &
+until [ -e /tmp/ready ]; do sleep 0.1; done
+kill -TERM $!
+wait; wait
 """
 
 
@@ -60,13 +67,25 @@ def test_plan_says_what_an_older_torchrun_does(trainlaunch: Runs, tmp_path: Path
     assert ("torchrun before 2.13 kills them after 30 s" in done.stdout) is shown
 
 
-@pytest.mark.docker
-def test_a_checkpoint_of_45_seconds_is_saved(docker_run: Runs, torch_image: str, tmp_path: Path) -> None:
-    """A real torchrun, told to stop; by itself it would kill its rank after 30 s."""
-    plan = plan_with(tmp_path, torchrun={}, stop_grace_period="90s", command=["python", "-c", SAVES])
+def saved(docker_run: Runs, image: str, folder: Path, grace: str, seconds: int) -> bool:
+    """Stop a real torchrun whose rank saves for so many seconds; return whether it came to its end."""
+    plan = plan_with(folder, torchrun={}, stop_grace_period=grace, command=["python", "-c", SAVES])
     name, value = next(each for each in container_of(plan).env if each[0] == VARIABLE)
     torchrun = " ".join(plan.argv[: plan.argv.index("--no-python") + 1])
-    text = f'{torchrun} python -c "$1" & sleep 15; kill -TERM $!; wait; wait'
-    done = docker_run(f"--env={name}={value}", torch_image, "sh", "-c", text, "sh", SAVES)
-    assert "ready" in done.stdout
-    assert "saved" in done.stdout, done.stderr
+    argv = ("sh", "-c", STOPPED % torchrun, "sh", SAVES, str(seconds))
+    done = docker_run(f"--env={name}={value}", image, *argv, timeout=600)
+    assert done.returncode == 0, done.stderr
+    return "saved" in done.stdout
+
+
+@pytest.mark.docker
+def test_torchrun_obeys_the_variable(docker_run: Runs, torch_image: str, tmp_path: Path) -> None:
+    """By itself it would wait 30 s, in which this rank would have saved: a second is what it was told."""
+    assert not saved(docker_run, torch_image, tmp_path, "1s", seconds=8)
+
+
+@pytest.mark.docker
+@pytest.mark.long
+def test_a_checkpoint_of_45_seconds_is_saved(docker_run: Runs, torch_image: str, tmp_path: Path) -> None:
+    """By itself torchrun would kill its rank after 30 s."""
+    assert saved(docker_run, torch_image, tmp_path, "90s", seconds=45)

@@ -25,17 +25,23 @@ NAMES = sorted(each.parent.name for each in EXAMPLES.glob("*/job.yaml"))
 # What is run as `python SCRIPT ARGS`, by name.
 PLAIN = {name: f"/examples/{name}/train.py --epochs 1" for name in NAMES if name not in {"quickstart", "two_nodes"}} | {
     "hugging_face": "/examples/hugging_face/train.py --num_train_epochs 1 --train_sentences 64 --test_sentences 32",
+    "sqlite_metadata": "/examples/sqlite_metadata/train.py --workers 2 --epochs 2",
+    "corrupt_samples": "/examples/corrupt_samples/train.py --workers 2 --epochs 2 --damaged 0.01 --allowed 0.02",
     "worker_seeding": "/examples/worker_seeding/train.py --epochs 2",
+    "worker_seeding in workers": "/examples/worker_seeding/train.py --epochs 3 --workers 2 --persistent",
     "too many corrupt_samples": "/examples/corrupt_samples/train.py --damaged 0.05",
     "advice": "/plainly/advice.py",
 }
 LARGE = frozenset({"hugging_face", "lightning"})  # need the image with large libraries
+# Their jobs differ from others' in the script alone, which the default runs plainly.
+ALIKE = frozenset({"corrupt_samples", "sqlite_metadata", "worker_seeding"})
 SECONDS = 900  # on a machine that does much else
 
 
-def marked(names: Iterable[str]) -> list[Any]:
-    """Return names as parameters; those of examples with large libraries run only where these are asked for."""
-    return [pytest.param(each, marks=pytest.mark.libraries) if each in LARGE else each for each in names]
+def marked(names: Iterable[str], *, long: frozenset[str] = frozenset()) -> list[Any]:
+    """Return names as parameters; those of `long`, and of examples with large libraries, run only where asked for."""
+    marks = {**dict.fromkeys(long, pytest.mark.long), **dict.fromkeys(LARGE, pytest.mark.libraries)}
+    return [pytest.param(each, marks=marks[each]) if each in marks else each for each in names]
 
 
 def image_for(name: str) -> str:

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from tests.conftest import Runs
-from tests.examples.conftest import EXAMPLES, NAMES, PLAIN, Plain, Trained, job, marked, settings_of
+from tests.examples.conftest import ALIKE, EXAMPLES, NAMES, PLAIN, Plain, Trained, job, marked, settings_of
 
 OWN = [each for each in NAMES if each not in {"quickstart", "two_nodes"}]  # which have tests of their own
 TARGETS = ("docker", "compose", "kubernetes")
@@ -55,7 +55,7 @@ def test_an_example_renders_for_each_target(name: str, target: str, trainlaunch:
 
 
 @pytest.mark.docker
-@pytest.mark.parametrize("name", marked(OWN))
+@pytest.mark.parametrize("name", marked(OWN, long=ALIKE))
 def test_an_example_trains(name: str, trained: Callable[[str], Trained]) -> None:
     """`up` ends with 0 and the last accuracy that was printed is as good as the examples state."""
     done = trained(name)
@@ -66,7 +66,7 @@ def test_an_example_trains(name: str, trained: Callable[[str], Trained]) -> None
 
 
 @pytest.mark.docker
-@pytest.mark.parametrize("name", marked(OWN))
+@pytest.mark.parametrize("name", marked(OWN, long=ALIKE))
 def test_batches_are_as_the_job_states(
     name: str, trained: Callable[[str], Trained], plan_of: Callable[[str], dict[str, Any]]
 ) -> None:
@@ -80,7 +80,7 @@ def test_batches_are_as_the_job_states(
 
 
 @pytest.mark.docker
-@pytest.mark.parametrize("name", marked(OWN))
+@pytest.mark.parametrize("name", marked(OWN, long=ALIKE))
 def test_dev_shm_peaks_as_planned(
     name: str, trained: Callable[[str], Trained], plan_of: Callable[[str], dict[str, Any]]
 ) -> None:

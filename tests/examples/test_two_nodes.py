@@ -35,6 +35,7 @@ def test_two_nodes_train_one_model(trainlaunch: Runs, settings: list[str]) -> No
 
 
 @pytest.mark.docker
+@pytest.mark.long
 def test_a_rank_that_fails_ends_both_nodes(trainlaunch: Runs, settings: list[str]) -> None:
     """torchrun's own code is up's, the other node does not wait for ever, and the error is told."""
     breaks = "import os, runpy, sys; sys.argv = sys.argv[1:]; assert os.environ['RANK'] == '0', 'this rank is broken'; "

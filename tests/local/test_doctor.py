@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import time
+import uuid
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -44,40 +46,45 @@ _try_get_data(READ)
 
 @pytest.fixture
 def hung(tmp_path: Path, make_job: MakeJob, trainlaunch: Runs) -> Callable[[str], str]:
-    """Start a run whose worker hangs in one of two ways, and return its job file."""
+    """Start a run whose worker hangs in one of two ways, and return its name."""
     package = tmp_path / "lib" / "torch" / "utils" / "data"
     package.mkdir(parents=True)
     (package / "dataloader.py").write_text(LOADER)
     (tmp_path / "train.py").write_text(TRAINING)
 
     def start(mode: str) -> str:
-        job = str(make_job(command=["python", str(tmp_path / "train.py"), str(tmp_path / "lib"), mode]))
-        assert trainlaunch("up", "-d", "--target", "local", job).returncode == 0
-        return job
+        job = make_job(command=["python", str(tmp_path / "train.py"), str(tmp_path / "lib"), mode])
+        name = f"{mode}-{uuid.uuid4().hex[:10]}"
+        assert trainlaunch("up", "-d", "--target", "local", str(job), "--name", name).returncode == 0
+        return name
 
     return start
 
 
-@pytest.mark.parametrize(("mode", "symptom"), [("asleep", "slow-loading"), ("locked", "fork-deadlock")])
-def test_a_worker_that_hangs_is_found_and_goes_on(
-    mode: str, symptom: str, hung: Callable[[str], str], trainlaunch: Runs
-) -> None:
-    """Exit 1, the symptom, and the same processes before and after."""
-    job = hung(mode)
-    until = time.monotonic() + 60
-    while True:
-        done = trainlaunch("doctor", "--target", "local", "--output", "json", job)
-        document = json.loads(done.stdout)
-        (live,) = document["live"]
-        asleep = max((each["asleep"] or 0 for each in live["processes"] if each["worker"] is not None), default=0)
-        if (done.returncode == 1 and asleep >= 5) or time.monotonic() > until:  # earlier it may be a slow storage
-            break
-    assert [each["symptom"] for each in document["diagnoses"]] == [symptom], document
-    (worker,) = [each for each in live["processes"] if each["worker"] is not None]
-    assert worker["asleep"] >= 5
-    assert worker["state"] == "S"
-    again = json.loads(trainlaunch("doctor", "--target", "local", "--output", "json", job).stdout)
-    assert {each["pid"] for each in again["live"][0]["processes"]} == {each["pid"] for each in live["processes"]}
+def asleep(document: dict[str, Any]) -> float:
+    """Return for how long the worker of the only run slept, 0 where there is none yet."""
+    (live,) = document["live"]
+    return max((each["asleep"] or 0 for each in live["processes"] if each["worker"] is not None), default=0)
+
+
+def test_a_worker_that_hangs_is_found_and_goes_on(hung: Callable[[str], str], trainlaunch: Runs) -> None:
+    """Exit 1, the symptom, and the same processes before and after, whether it sleeps or waits for a lock."""
+    runs = {hung("asleep"): "slow-loading", hung("locked"): "fork-deadlock"}
+    for run, symptom in runs.items():
+        until = time.monotonic() + 60
+        while True:
+            done = trainlaunch("doctor", "--target", "local", "--output", "json", run)
+            document = json.loads(done.stdout)
+            # Earlier it may be a slow storage.
+            if (done.returncode == 1 and asleep(document) >= 5) or time.monotonic() > until:
+                break
+        assert [each["symptom"] for each in document["diagnoses"]] == [symptom], document
+        live = document["live"][0]
+        (worker,) = [each for each in live["processes"] if each["worker"] is not None]
+        assert worker["asleep"] >= 5
+        assert worker["state"] == "S"
+        again = json.loads(trainlaunch("doctor", "--target", "local", "--output", "json", run).stdout)
+        assert {each["pid"] for each in again["live"][0]["processes"]} == {each["pid"] for each in live["processes"]}
 
 
 def test_a_run_that_works_is_well(make_job: MakeJob, trainlaunch: Runs) -> None:

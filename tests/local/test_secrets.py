@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import subprocess
-import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -14,6 +13,7 @@ from trainlaunch.run.local.state import RunFolder
 from tests.conftest import Runs
 from tests.local.conftest import MakeJob, Start
 from tests.planted import MARK, READERS, VARIABLES, expected_values, secret_fields, told_values
+from tests.run.keeper_contract import until
 from tests.run.test_up import ended, read_until
 from tests.runners import run_started
 
@@ -42,11 +42,15 @@ def test_a_child_reads_the_file_too_and_it_is_gone_at_the_end(make_job: MakeJob)
     assert done.returncode == 0, done.stderr
     assert done.stdout.startswith("sretcarahc lareves fo /proc/")
     place = Path(done.stdout.split()[-1])
-    for _ in range(50):  # the keeper's last moment; then another process may have its number
-        if not place.exists() or "memfd:trainlaunch" not in str(place.readlink()):
-            return
-        time.sleep(0.1)
-    pytest.fail(f"{place} is still there")
+    until(lambda: not is_ours(place))  # the keeper's last moment
+
+
+def is_ours(place: Path) -> bool:
+    """Return whether a process still holds this file; a dead one's are nobody's, and another may have its number."""
+    try:
+        return "memfd:trainlaunch" in str(place.readlink())
+    except OSError:
+        return False
 
 
 def test_an_argument_below_run_secrets_is_the_files_own_path(
@@ -110,7 +114,7 @@ def test_nothing_planted_is_on_disk_or_in_a_process_list(
 ) -> None:
     """While it runs: the state folder, every process's arguments, the shared memory of the host."""
     fields = secret_fields(tmp_path)
-    fields["command"] = ["/bin/sh", "-c", "echo ready; sleep 3"]
+    fields["command"] = ["/bin/sh", "-c", f"echo ready; while [ ! -e {tmp_path}/go ]; do sleep 0.05; done"]
     process = start("up", str(make_job(**fields)), **VARIABLES)
     read_until(process, b"ready\n")
     kept = b"".join(each.read_bytes() for each in run_folder().path.iterdir())
@@ -118,6 +122,7 @@ def test_nothing_planted_is_on_disk_or_in_a_process_list(
     shm = b"".join(
         each.read_bytes() for each in Path("/dev/shm").iterdir() if each.is_file() and os.access(each, os.R_OK)
     )
+    (tmp_path / "go").touch()
     code, out, err = ended(process)
     assert code == 0
     for text in (kept, listed, shm, (out + err).encode()):

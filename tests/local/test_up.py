@@ -16,6 +16,7 @@ from trainlaunch.run.local.state import RunFolder
 
 from tests.conftest import Runs
 from tests.local.conftest import MakeJob, Start
+from tests.run.keeper_contract import until
 from tests.run.test_up import CHECKPOINTS, DEAF, ended, read_until
 
 NO_ENGINE = {"DOCKER_HOST": "unix:///nonexistent/docker.sock"}
@@ -153,8 +154,11 @@ def test_an_unhealthy_host_is_told_by_status(trainlaunch: Runs, make_job: MakeJo
 
 def test_of_three_ups_exactly_one_wins(start: Start, make_job: MakeJob) -> None:
     """The others have TL506 and 125, and the winner's run is untouched."""
-    job = str(make_job(command=["sleep", "4"]))
-    results = [ended(each) for each in [start("up", job) for _ in range(3)]]
+    job = make_job(command=["/bin/sh", "-c", "while [ ! -e go ]; do sleep 0.05; done"])
+    three = [start("up", str(job)) for _ in range(3)]
+    until(lambda: sum(each.poll() is not None for each in three) == 2)
+    (job.parent / "go").touch()
+    results = [ended(each) for each in three]
     assert sorted(each[0] for each in results) == [0, 125, 125]
     assert sum("error[TL506]" in each[2] for each in results) == 2
 
@@ -163,12 +167,13 @@ def test_a_secret_arrives_and_is_shown_nowhere(
     start: Start, make_job: MakeJob, run_folder: Callable[[], RunFolder]
 ) -> None:
     """The job sees it; our output, the process list and the state don't."""
-    command = ["/bin/sh", "-c", "case $TOKEN in s3*cr3t) echo arrived ;; esac; sleep 2"]
-    job = str(make_job(command=command, secrets={"TOKEN": {"env": "HOST_TOKEN"}}))
-    process = start("up", job, HOST_TOKEN="s3 cr3t")
+    command = ["/bin/sh", "-c", "case $TOKEN in s3*cr3t) echo arrived ;; esac; while [ ! -e go ]; do sleep 0.05; done"]
+    job = make_job(command=command, secrets={"TOKEN": {"env": "HOST_TOKEN"}})
+    process = start("up", str(job), HOST_TOKEN="s3 cr3t")
     read_until(process, b"arrived\n")
     kept = b"".join(each.read_bytes() for each in run_folder().path.iterdir())
     listed = subprocess.run(["ps", "axww", "-o", "args"], capture_output=True, text=True, check=False).stdout
+    (job.parent / "go").touch()
     code, out, err = ended(process)
     assert code == 0
     assert "s3 cr3t" not in out + err + listed
@@ -214,12 +219,14 @@ def test_a_local_job_has_no_rendering(trainlaunch: Runs, make_job: MakeJob, by: 
 
 def test_a_closed_stdout_does_not_end_the_job(start: Start, make_job: MakeJob, trainlaunch: Runs) -> None:
     """`up | head -1` leaves the job to its end, and its code is still up's."""
-    script = "i=0; while [ $i -lt 20 ]; do echo $i; i=$((i+1)); sleep 0.1; done; exit 4"
-    job = str(make_job(command=["/bin/sh", "-c", script]))
+    script = "echo 0; while [ ! -e go ]; do sleep 0.05; done; for each in $(seq 19); do echo $each; done; exit 4"
+    path = make_job(command=["/bin/sh", "-c", script])
+    job = str(path)
     process = start("up", job)
     read_until(process, b"0\n")
     assert process.stdout is not None
     process.stdout.close()
+    (path.parent / "go").touch()
     code, _, err = ended(process)
     assert (code, err.count("nobody reads stdout any more; the job goes on")) == (4, 1)
     assert trainlaunch("logs", job).stdout.splitlines()[-1] == "19"

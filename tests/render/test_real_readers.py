@@ -26,7 +26,7 @@ from tests.render.nasty import nasty_strings
 from tests.render.readers import compose, created, kubectl_json
 
 STRINGS = nasty_strings()
-CHUNK = 550
+CHUNK = 1100  # a job file stands for at most 10,000 values
 CHUNKS = [STRINGS[start : start + CHUNK] for start in range(0, len(STRINGS), CHUNK)]
 # Hexadecimal, so that nothing on the way back can change what arrived.
 TELL = (
