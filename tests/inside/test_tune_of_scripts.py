@@ -69,7 +69,7 @@ def test_short_epochs_are_timed_with_more_workers_than_batches(inside: Inner, lo
 
 
 def test_steps_that_gather_gradients_and_evaluations_within_an_epoch(inside: Inner) -> None:
-    """The loader that is stepped on every fourth batch; three seconds of another one are none of its time."""
+    """The loader that is stepped on every fourth batch; two seconds of another one are none of its time."""
     script = """
 checked = DataLoader(Data(), 2)
 loader = DataLoader(part(300), 2)
@@ -81,7 +81,7 @@ for epoch in range(100):
         if step % 12 == 11:
             with torch.no_grad():
                 for count, batch in enumerate(checked):
-                    if count == 75:
+                    if count == 50:
                         break
 """
     ran = tuned(inside, PART + script, space={**SPACE, "workers": [0]})
@@ -126,8 +126,9 @@ for epoch in range(100):
     ids=["inference", "own-update"],
 )
 def test_a_script_without_an_optimizer_is_timed_after_a_while(inside: Inner, script: str) -> None:
-    """Fifty batches and 20 seconds: what only infers too, where no optimizer is there to come later."""
-    ran = tuned(inside, f"{PART}del optimizer\n{script}")
+    """Fifty batches and some seconds: what only infers too, where no optimizer is there to come later."""
+    sooner = "from trainlaunch_inside.tune import loops\nloops.UNSEEN = ((50, 3.0), (4, 60.0))\n"
+    ran = tuned(inside, f"{PART}{sooner}del optimizer\n{script}")
     assert ran.one("tune-loader")["stepped"] is False, ran.err
     assert ran.one("tune-end")["reason"] == "done"
     assert 2 in settings(ran)
@@ -142,6 +143,7 @@ def test_a_long_evaluation_before_training_is_not_what_is_timed(inside: Inner) -
     assert (ran.one("tune-loader")["length"], ran.one("tune-loader")["stepped"]) == (200, True), ran.err
 
 
+@pytest.mark.long
 def test_workers_that_are_spawned_end_without_a_word(inside: Inner) -> None:
     """Each is a Python of its own that has torch and this in it."""
     ran = tuned(inside, f"if __name__ == '__main__':\n    {SPAWN}\n    train(DataLoader(Data(), 2))")
@@ -200,7 +202,7 @@ def test_helpers_that_import_torch_say_nothing_and_a_forked_script_is_timed(insi
         "child.start()\nchild.join()\nprint('joined')"
     )
     command = ("sh", "-c", "python -c 'import torch.utils.data' && python train.py")
-    ran = tuned(inside, script, command=command)
+    ran = tuned(inside, script, command=command, each=1.0)
     assert [each["reason"] for each in ran.of("tune-end")] == ["done"], ran.err
     assert settings(ran) == [0, 2, 1, 2, 0]
     assert ran.out == "joined\n"
