@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 IN_CONTAINER = Path(__file__).with_name("in_container")
-STARTS_WITHIN = 180.0  # seconds
+STARTS_WITHIN = 600.0  # seconds, on a machine that does much else
 
 
 class CaseServer:

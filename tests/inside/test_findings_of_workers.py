@@ -55,12 +55,15 @@ def test_a_worker_that_hangs_in_a_lock_is_shown_with_its_stack(inside: Inner) ->
 
 def test_a_worker_that_hangs_until_the_probe_ends_is_shown_too(inside: Inner) -> None:
     """Most loaders have no timeout: the seconds of the probe end the script."""
-    sooner = "from trainlaunch_inside.probe.checks import worker_hang\nworker_hang.LONGEST = 3.0\n"
+    sooner = (
+        "from trainlaunch_inside.probe import ending\nending._GRACE = 0.5\n"
+        "from trainlaunch_inside.probe.checks import worker_hang\nworker_hang.LONGEST = 1.0\n"
+    )
     ran = inside((IMPORTS + sooner + LOCKED).replace("STATED", ""), seconds=2)
     assert (ran.code, ran.one("end")["reason"]) == (0, "seconds")
     assert defects(ran) == {"worker-hang", "threads-before-fork"}
     hang = ran.findings("worker-hang")[0]
-    assert hang["waited"] >= 3
+    assert hang["waited"] >= 1
     assert hang["function"] == "__getitem__"
 
 

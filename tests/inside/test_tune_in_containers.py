@@ -153,7 +153,7 @@ def test_where_the_loop_has_a_state_one_setting_is_timed(inside: Inner, script: 
 
 def test_a_loader_that_is_built_for_each_epoch_is_one(inside: Inner) -> None:
     """Also where its settings can't change under the loop."""
-    ran = tuned(inside, "while True:\n    train(DataLoader(Stream(), 2), 12)")
+    ran = tuned(inside, "while True:\n    train(DataLoader(Stream(), 2), 12)", each=1.0)
     assert (ran.code, settings(ran)) == (0, [0])
     assert ran.one("tune-setting")["batches"] >= 20
 

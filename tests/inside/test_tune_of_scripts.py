@@ -9,26 +9,25 @@ from tests.inside.test_tune_in_containers import SPACE, settings, tuned
 
 pytestmark = pytest.mark.docker
 LOADERS = {
-    "persistent": "DataLoader(Data(), 2, num_workers=1, persistent_workers=True)",
+    "own": "DataLoader(Data(), 2, shuffle=True, num_workers=1, persistent_workers=True, timeout=30, prefetch_factor=4,"
+    " generator=torch.Generator().manual_seed(1), worker_init_fn=lambda worker: torch.manual_seed(worker))",
     "batch-sampler": "DataLoader(Data(), batch_sampler=BatchSampler(RandomSampler(Data()), 2, False))",
     "no-batches": "DataLoader(Pairs(), batch_size=None)",
-    "generator": "DataLoader(Data(), 2, shuffle=True, generator=torch.Generator().manual_seed(1))",
-    "init": "DataLoader(Data(), 2, worker_init_fn=lambda worker: torch.manual_seed(worker))",
-    "timeout": "DataLoader(Data(), 2, num_workers=1, timeout=30)",
     "one-of-many": "DataLoader(Data(), 2, sampler=DistributedSampler(Data(), num_replicas=1, rank=0))",
-    "look-ahead": "DataLoader(Data(), 2, num_workers=1, prefetch_factor=4)",
 }
 MORE = """
 from torch.utils.data import BatchSampler, RandomSampler
 from torch.utils.data.distributed import DistributedSampler
-Data.__getitem__ = lambda self, index: (time.sleep(0.1), torch.zeros(8), torch.tensor(0))[1:]
+Data.__getitem__ = lambda self, index: (time.sleep(0.05), torch.zeros(8), torch.tensor(0))[1:]
 class Pairs(Data):
     def __getitem__(self, index):
-        time.sleep(0.2)
+        time.sleep(0.1)
         return torch.zeros(2, 8), torch.zeros(2, dtype=torch.int64)
 """
 PART = "def part(count):\n    return torch.utils.data.Subset(Data() if count <= 400 else Long(), range(count))\n"
 PART = f"class Long(Data):\n    def __len__(self):\n        return 4000\n{PART}"
+SOONER = "from trainlaunch_inside.tune import loops\nloops.UNSEEN = ((50, 3.0), (4, 60.0))\n"
+PERSISTENT = "loader = DataLoader(data, 2, num_workers=1, persistent_workers=True)\n"
 SPAWN = "__import__('torch.multiprocessing').multiprocessing.set_start_method('spawn', force=True)"
 
 
@@ -47,14 +46,10 @@ def test_arguments_of_a_loader_are_kept_under_other_settings(inside: Inner, load
     ("loop", "length"),
     [
         ("while True:\n    train(loader)", 3),
-        ("while True:\n    train(loader)", 1),
-        ("loader = DataLoader(data, 2, num_workers=1, persistent_workers=True)\nwhile True:\n    train(loader)", 2),
-        ("while True:\n    train(DataLoader(Data(), 2), 4)", 200),
-        (
-            "loader = DataLoader(Data(), 2, num_workers=1, persistent_workers=True)\n"
-            "while True:\n    train(loader, 12)\n    time.sleep(1.5)",
-            200,
-        ),
+        pytest.param("while True:\n    train(loader)", 1, marks=pytest.mark.long),
+        pytest.param(f"{PERSISTENT}while True:\n    train(loader)", 2, marks=pytest.mark.long),
+        pytest.param("while True:\n    train(DataLoader(Data(), 2), 4)", 200, marks=pytest.mark.long),
+        (f"{PERSISTENT}while True:\n    train(loader, 12)\n    time.sleep(1.5)", 200),
     ],
     ids=["three-batches", "one-batch", "persistent", "broken-off", "persistent-broken-off"],
 )
@@ -127,8 +122,7 @@ for epoch in range(100):
 )
 def test_a_script_without_an_optimizer_is_timed_after_a_while(inside: Inner, script: str) -> None:
     """Fifty batches and some seconds: what only infers too, where no optimizer is there to come later."""
-    sooner = "from trainlaunch_inside.tune import loops\nloops.UNSEEN = ((50, 3.0), (4, 60.0))\n"
-    ran = tuned(inside, f"{PART}{sooner}del optimizer\n{script}")
+    ran = tuned(inside, f"{PART}{SOONER}del optimizer\n{script}")
     assert ran.one("tune-loader")["stepped"] is False, ran.err
     assert ran.one("tune-end")["reason"] == "done"
     assert 2 in settings(ran)
@@ -137,9 +131,9 @@ def test_a_script_without_an_optimizer_is_timed_after_a_while(inside: Inner, scr
 def test_a_long_evaluation_before_training_is_not_what_is_timed(inside: Inner) -> None:
     """An optimizer is there that hasn't stepped yet."""
     script = (
-        "with torch.no_grad():\n    for batch in DataLoader(part(1200), 2):\n        pass\ntrain(DataLoader(Data(), 2))"
+        "with torch.no_grad():\n    for batch in DataLoader(part(240), 2):\n        pass\ntrain(DataLoader(Data(), 2))"
     )
-    ran = tuned(inside, PART + script)
+    ran = tuned(inside, PART + SOONER + script)
     assert (ran.one("tune-loader")["length"], ran.one("tune-loader")["stepped"]) == (200, True), ran.err
 
 

@@ -200,7 +200,9 @@ VENV = (
 )
 
 
-@pytest.mark.parametrize("in_venv", [False, True], ids=["beside-torch", "below-a-venv"])
+@pytest.mark.parametrize(
+    "in_venv", [pytest.param(False, marks=pytest.mark.long), True], ids=["beside-torch", "below-a-venv"]
+)
 def test_a_library_that_builds_them_again_is_not_spoken_of(inside: Inner, in_venv: bool) -> None:
     """Whether they have workers or not; a venv sees the image's packages, which are none of its own."""
     script = (
@@ -267,8 +269,8 @@ def test_a_place_is_named_from_where_the_script_began(inside: Inner) -> None:
     "command",
     [
         ("python", "-m", "train"),
-        ("env", "PYTHONSAFEPATH=1", "python", "train.py"),
-        ("sh", "-c", "PYTHONPATH=/job:$PYTHONPATH exec python /job/train.py"),
+        pytest.param(("env", "PYTHONSAFEPATH=1", "python", "train.py"), marks=pytest.mark.long),
+        pytest.param(("sh", "-c", "PYTHONPATH=/job:$PYTHONPATH exec python /job/train.py"), marks=pytest.mark.long),
         ("torchrun", "--standalone", "--nproc-per-node=2", "train.py"),
     ],
     ids=["module", "safe-path", "longer-path", "torchrun"],
@@ -281,6 +283,7 @@ def test_every_way_to_start_a_script_has_them(inside: Inner, command: tuple[str,
     assert [each.partition(";")[0] for each in told(ran)] == [f"train.py:{LINE} num_workers 0 → 2"]
 
 
+@pytest.mark.long  # tests/inside/test_site.py has them with a torch that is quick to import
 @pytest.mark.parametrize(
     "command",
     [("sh", "-c", 'exec env -i PATH="$PATH" python train.py'), ("python", "-I", "train.py")],

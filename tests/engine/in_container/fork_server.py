@@ -26,12 +26,14 @@ LARGE = ("/usr/local/lib/python3.11/dist-packages", "/usr/share", "/var/lib/dpkg
 def serve() -> None:
     """Answer requests; returns in each forked process, which is a script's."""
     requests, answers = os.dup(0), os.dup(1)
-    os.dup2(os.open(os.devnull, os.O_RDWR), 0)
     os.dup2(2, 1)
+    os.close(0)
+    os.open(os.devnull, os.O_RDONLY)  # as 0, the lowest that is free
     own = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    container = Container(*LARGE)
     for module in PRELOADED:
         __import__(module)
-    container = Container(*LARGE)
+    container.restore()  # torch makes a folder for what it compiles
     pending = b""
     os.write(answers, b'{"ready": true}\n')
     while chunk := os.read(requests, 65536):

@@ -1,4 +1,4 @@
-"""Runs inside a container that many cases share: makes it what a fresh one is again, and says what it can't undo."""
+"""Runs inside a container that many cases share: makes it what a fresh one is again, or says that it can't."""
 
 from __future__ import annotations
 
@@ -35,16 +35,13 @@ class Container:
         self._fresh = dict(self._entries())
 
     def restore(self) -> tuple[list[str], list[str]]:
-        """Remove what is new and undo what can be undone; return (what was new, what still differs)."""
+        """Remove what is new; return that, and what of the rest differs, which nothing here can undo."""
         now = dict(self._entries())
         new = [path for path in now if path not in self._fresh]
         if now == self._fresh:
             return new, []
         for path in reversed(new):
             _remove(path)
-        for path, fresh in self._fresh.items():
-            if path in now and now[path] != fresh:
-                _give_back(path, fresh)
         now = dict(self._entries())
         return new, sorted(path for path in {*now, *self._fresh} if now.get(path) != self._fresh.get(path))
 
@@ -78,16 +75,6 @@ def _entry(found: os.DirEntry[str]) -> Entry:
     regular, link = stat.S_ISREG(facts.st_mode), stat.S_ISLNK(facts.st_mode)
     size, written = (facts.st_size, facts.st_mtime_ns) if regular else (0, 0)
     return Entry(facts.st_mode, facts.st_uid, facts.st_gid, size, written, os.readlink(found.path) if link else "")  # noqa: PTH115
-
-
-def _give_back(path: str, fresh: Entry) -> None:
-    """Undo what can be: where a link leads, who owns a file or folder, and its mode; not what is in it."""
-    if fresh.target:
-        _remove(path)
-        os.symlink(fresh.target, path)  # noqa: PTH211
-    elif not os.path.islink(path):  # noqa: PTH114  os alone is imported here
-        os.chown(path, fresh.user, fresh.group)
-        os.chmod(path, stat.S_IMODE(fresh.mode))  # noqa: PTH101
 
 
 def _remove(path: str) -> None:
