@@ -18,10 +18,10 @@ LOADERS = {
 MORE = """
 from torch.utils.data import BatchSampler, RandomSampler
 from torch.utils.data.distributed import DistributedSampler
-Data.__getitem__ = lambda self, index: (time.sleep(0.05), torch.zeros(8), torch.tensor(0))[1:]
+Data.__getitem__ = lambda self, index: (time.sleep(0.1), torch.zeros(8), torch.tensor(0))[1:]
 class Pairs(Data):
     def __getitem__(self, index):
-        time.sleep(0.1)
+        time.sleep(0.2)
         return torch.zeros(2, 8), torch.zeros(2, dtype=torch.int64)
 """
 PART = "def part(count):\n    return torch.utils.data.Subset(Data() if count <= 400 else Long(), range(count))\n"
@@ -102,7 +102,8 @@ for epoch in range(100):
 """
     first = tuned(inside, PART + script)
     assert (first.one("tune-loader")["changes_in_place"], first.one("tune-loader")["length"]) == (True, 64), first.err
-    other = tuned(inside, PART + script, setting=[2, 2, None], loader=first.one("tune-loader")["key"])
+    key = first.one("tune-loader")["key"]
+    other = tuned(inside, PART + script, setting=[2, 2, None], loader=key, each=1.0)  # more than one epoch's time
     assert other.one("tune-setting")["setting"] == [2, 2, None]
     assert {*other.out.splitlines()} == {"val 0", "train 2"}
 
