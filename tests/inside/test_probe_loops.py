@@ -175,7 +175,7 @@ def test_the_time_is_limited(inside: Inner, body: str) -> None:
     """Whether the script asks for batches and doesn't train, or asks for none."""
     sooner = "from trainlaunch_inside.probe import ending\nending._GRACE = 0.5\n"
     script = sooner + loop(body).replace("range(2)", "range(10**6)")
-    ran = inside(script, batches=4, seconds=1)
+    ran = inside(script, batches=4, seconds=3)
     assert (ran.code, ran.one("end")["reason"]) == (0, "seconds")
     assert loader(ran)["storages"] == [MIB]
 

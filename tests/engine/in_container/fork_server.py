@@ -8,6 +8,7 @@ with the same frames, the same `__main__` and the same end.
 
 from __future__ import annotations
 
+import gc
 import json
 import os
 import random
@@ -34,6 +35,7 @@ def serve() -> None:
     for module in PRELOADED:
         __import__(module)
     container.restore()  # torch makes a folder for what it compiles
+    gc.freeze()  # a script's garbage collection touches, and so copies, none of what stands here
     pending = b""
     os.write(answers, b'{"ready": true}\n')
     while chunk := os.read(requests, 65536):
