@@ -24,7 +24,7 @@ FIRST, STALL = 90, 30
 # One that lives, whose name looks like more of /proc/PID/stat, and one that ended and was not waited for.
 PROCESSES = """
 cp "$(command -v dash)" '/tmp/x) Z 1 (y'; '/tmp/x) Z 1 (y' -c 'sleep 1000; :' & live=$!
-sh -c 'sleep 0 & echo $! >/tmp/ended; exec sleep 1000' & parent=$!
+sh -c '{ until grep -q sleep "/proc/$$/comm"; do :; done; } & echo $! >/tmp/ended; exec sleep 1000' & parent=$!
 started() { stat=$(cat "/proc/$1/stat"); set -- ${stat##*) }; state=$1 start=${20}; }
 until [ -s /tmp/ended ] && read -r dead </tmp/ended && started "$dead" && [ "$state" = Z ]; do sleep 0.1; done
 ended=$start; until started "$live" && grep -q Z "/proc/$live/comm"; do sleep 0.1; done
