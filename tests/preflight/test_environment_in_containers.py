@@ -176,7 +176,8 @@ def test_job_reads_its_loader_from_the_environment(run_cases: RunsCases) -> None
         "TRAINLAUNCH_RUN_ID": "mine",
         "TRAINLAUNCH_NUM_WORKERS": "9",
     }
-    plain, preset = run_cases([Case(job), Case(job, env=own)], SHM, "--hostname=here")
+    named = Case(plan(command=["cat", "/proc/sys/kernel/hostname"]))
+    plain, preset, host = run_cases([Case(job), Case(job, env=own), named], SHM)
     expected = {
         "TRAINLAUNCH_NUM_WORKERS": "2",
         "TRAINLAUNCH_PREFETCH_FACTOR": "4",
@@ -185,7 +186,7 @@ def test_job_reads_its_loader_from_the_environment(run_cases: RunsCases) -> None
         "TRAINLAUNCH_PERSISTENT_WORKERS": "1",
         "TRAINLAUNCH_TIMEOUT": "9",
         "TRAINLAUNCH_SHM_BYTES": "268435456",
-        "TRAINLAUNCH_RUN_ID": "digits-here",
+        "TRAINLAUNCH_RUN_ID": f"digits-{host.out.strip()}",
         "OMP_NUM_THREADS": "1",
         "MKL_NUM_THREADS": "1",
         "OPENBLAS_NUM_THREADS": "1",
