@@ -20,7 +20,7 @@ from tests.engine.case_server import IN_CONTAINER, CaseServers
 from tests.preflight.conftest import run_cases, shell, start_programs
 
 __all__ = ["run_cases", "shell", "start_programs"]
-SECONDS = 180  # on a machine that does much else
+SECONDS = 300  # on a machine that does much else
 SOCKETS = "/tmp/pymp-"  # Python's own, of workers that are killed because their script has ended
 PLACE = ("--workdir=/job", "--shm-size=1g")
 
