@@ -22,6 +22,7 @@ from trainlaunch.run.compose.command import find_compose
 
 from tests import groups
 from tests.engine import images
+from tests.engine.case_server import CaseServer, CaseServers
 from tests.folder_times import FolderTimes
 from tests.installed.wheel import install_wheel
 from tests.runners import ROOT, Runs, run_here, run_process, run_started
@@ -165,6 +166,14 @@ def own_label(engine: str) -> Iterator[str]:
     label = f"{TEST_LABEL}={uuid.uuid4().hex[:12]}"
     yield label
     _remove_labelled(label)
+
+
+@pytest.fixture(scope="session")
+def case_servers(own_label: str) -> Iterator[CaseServers]:
+    """Return the long-lived containers of this process, by the flags, image and command that each is started with."""
+    servers = CaseServers(lambda *settings: CaseServer(own_label, *settings))
+    yield servers
+    servers.close()
 
 
 @pytest.fixture

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+import shutil
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, NamedTuple, cast
@@ -15,8 +16,13 @@ from trainlaunch.plan.instrumentation import Instrumentation
 from trainlaunch.plan.launch_plan import LaunchPlan
 
 from tests.conftest import Runs
+from tests.engine.case_server import IN_CONTAINER, CaseServers
+from tests.preflight.conftest import run_cases, shell, start_programs
 
-SECONDS = 180  # on a machine that does much else
+__all__ = ["run_cases", "shell", "start_programs"]
+SECONDS = 300  # on a machine that does much else
+SOCKETS = "/tmp/pymp-"  # Python's own, of workers that are killed because their script has ended
+PLACE = ("--workdir=/job", "--shm-size=1g")
 
 
 class Ran(NamedTuple):
@@ -43,6 +49,7 @@ class Ran(NamedTuple):
 
 
 Inner = Callable[..., Ran]
+Starts = Callable[[tuple[str, ...], Mapping[str, str]], Ran]
 
 
 def deliver(folder: Path, *parts: str) -> None:
@@ -62,39 +69,89 @@ def separated(code: int, out: str, err: str) -> Ran:
     return Ran(code, out, shown.decode(), records)
 
 
+@pytest.fixture(scope="session")
+def shared_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return the folder whose parts the long-lived container has as /job and /delivered."""
+    made = tmp_path_factory.mktemp("shared")
+    for name in ("job", "delivered"):
+        (made / name).mkdir()
+    return made
+
+
 @pytest.fixture
-def inside(docker_run: Runs, torch_image: str, tmp_path: Path) -> Inner:
+def forked(case_servers: CaseServers, torch_image: str, shared_folder: Path) -> Iterator[Starts]:
+    """Start a command, or `python train.py` where it is empty, in the long-lived container with torch.
+
+    `python train.py` is forked from a Python that has imported torch; /job and /delivered are empty for each test.
+    """
+    _empty(shared_folder)
+    server = [IN_CONTAINER / "fork_server.py", IN_CONTAINER / "pristine.py"]
+    mounts = [f"--volume={server[0]}:/server/sitecustomize.py:ro", f"--volume={server[1]}:/server/pristine.py:ro"]
+    mounts += [f"--volume={shared_folder / name}:/{name}" for name in ("job", "delivered")]
+    variables = ("--env=PYTHONPATH=/server", "--env=OMP_NUM_THREADS=1")
+    settings = (*mounts, *variables, *PLACE, torch_image, "python", "train.py")
+
+    def start(command: tuple[str, ...], env: Mapping[str, str]) -> Ran:
+        request = {"command": command, "env": dict(env), "seconds": SECONDS}
+        answer = case_servers.ask(settings, request, 2 * SECONDS)
+        assert isinstance(answer["code"], int), answer
+        left = [each for each in answer["left"] if not each.startswith(SOCKETS)]
+        assert (left, answer["differs"]) == ([], []), f"left behind: {left} {answer['differs']}\n{answer['err']}"
+        return separated(answer["code"], answer["out"], answer["err"])
+
+    yield start
+    _empty(shared_folder)
+
+
+@pytest.fixture
+def inside(docker_run: Runs, torch_image: str, tmp_path: Path, shared_folder: Path, forked: Starts) -> Inner:
     """Run the text of a script as `/job/train.py`, with `parts` delivered: `inside(text, "probe", batches=8)`.
 
     Keywords of settings become the JSON of TRAINLAUNCH_PROBE or TRAINLAUNCH_TUNE. `command` replaces
-    `python train.py`, `files` are written beside the script, `flags` go to `docker run`. The image is the tests' own
-    with torch unless `image` names another.
+    `python train.py`, `files` are written beside the script, `env` are variables. The image is the tests' own with
+    torch unless `image` names another; with that, with `flags` of `docker run`, or `alone`, the container is the
+    script's own.
     """
 
     def run(
         script: str,
         part: str = "probe",
         *,
-        command: tuple[str, ...] = ("python", "train.py"),
+        command: tuple[str, ...] = (),
         files: Mapping[str, str] | None = None,
+        env: Mapping[str, str] | None = None,
         flags: tuple[str, ...] = (),
         image: str | None = None,
+        alone: bool = False,
         **settings: object,
     ) -> Ran:
-        own, job = tmp_path / "delivered", tmp_path / "job"
-        deliver(own, part)
-        job.mkdir(exist_ok=True)
+        alone = alone or bool(flags or image)
+        folder = tmp_path if alone else shared_folder
+        deliver(folder / "delivered", part)
+        (folder / "job").mkdir(exist_ok=True)
         for name, text in {"train.py": script, **(files or {})}.items():
-            (job / name).write_text(text, encoding="utf-8")
-        env = {
+            (folder / "job" / name).write_text(text, encoding="utf-8")
+        variables = {
+            "OMP_NUM_THREADS": "1",
             "PYTHONPATH": "/delivered",
             "TRAINLAUNCH_INSIDE": part,
             f"TRAINLAUNCH_{part.upper()}": json.dumps(settings),
+            **(env or {}),
         }
-        variables = [f"--env={name}={value}" for name, value in {"OMP_NUM_THREADS": 1, **env}.items()]
-        mounts = [f"--volume={own}:/delivered", f"--volume={job}:/job", "--workdir=/job", "--shm-size=1g"]
-        argv = [*variables, *mounts, *flags, image or torch_image, *command]
-        done = docker_run(*argv, timeout=SECONDS)
+        if not alone:
+            return forked(command, variables)
+        mounts = [f"--volume={folder / name}:/{name}" for name in ("job", "delivered")]
+        argv = [*(f"--env={name}={value}" for name, value in variables.items()), *mounts, *PLACE, *flags]
+        done = docker_run(*argv, image or torch_image, *(command or ("python", "train.py")), timeout=SECONDS)
         return separated(done.returncode, done.stdout, done.stderr)
 
     return run
+
+
+def _empty(folder: Path) -> None:
+    for each in folder.iterdir():
+        for left in each.iterdir():
+            if left.is_dir() and not left.is_symlink():
+                shutil.rmtree(left)
+            else:
+                left.unlink()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.inside.conftest import Inner
-from tests.inside.probe_cases import Told, told
+from tests.inside.probe_cases import told
 
 pytestmark = pytest.mark.docker
 
@@ -93,20 +93,15 @@ CASES = [
     case("divided, unused", Unused(), worker_init_fn=divided),
     case("persistent", Generator(), persistent_workers=True), case("collate", Unused(), collate_fn=Mixed()),
     case("unbatched", Generator(), batch_size=None), case("no workers", Generator(), num_workers=0),
-    case("spawned", Generator(), multiprocessing_context="spawn"),
     case("evaluation", Generator(), {"trained": 0}),
 ]
 """
+CHECKS = ("repeated_augmentation", "repeated_epochs")
 
 
-@pytest.fixture
-def found(inside: Inner) -> Told:
-    """Return what the two checks say of every case."""
-    return told(inside, SCRIPT, "repeated-augmentation", "repeated-epochs")
-
-
-def test_generators_that_repeat_are_found_where_they_are_and_no_others(found: Told) -> None:
+def test_generators_that_repeat_are_found_where_they_are_and_no_others(inside: Inner) -> None:
     """By their states in real workers: what is seeded by index, worker or epoch is fine, and so is what torch seeds."""
+    found = told(inside, SCRIPT, *CHECKS)
     paths = {name: [[each["generator"] for each in defect] for defect in defects] for name, defects in found.items()}
     both = {"generator": "dataset.rng", "transform": "dataset.transform.random", "of torch": "dataset.generator"}
     both |= {
@@ -116,7 +111,7 @@ def test_generators_that_repeat_are_found_where_they_are_and_no_others(found: To
         "alike": "numpy.random",
     }
     both |= {"collate": "collate_fn.rng", "unbatched": "dataset.rng", "no workers": "dataset.rng"}
-    both |= {"spawned": "dataset.rng", "two": "dataset.rng"}
+    both |= {"two": "dataset.rng"}
     silent = ("global", "from index", "seeded late", "unused", "remainder", "seeded", "divided, unused", "evaluation")
     assert paths == {
         **{name: [[path], [path]] for name, path in both.items()},
@@ -131,3 +126,11 @@ def test_generators_that_repeat_are_found_where_they_are_and_no_others(found: To
     }
     assert [defect[0]["others"] for defect in found["two"]] == [["dataset.other"]] * 2
     assert (found["divided"][0][0]["how"], found["no workers"][1][0]["num_workers"]) == ("low bits", 0)
+
+
+@pytest.mark.long
+def test_generators_of_spawned_workers_are_found(inside: Inner) -> None:
+    """Each is a Python of its own, which gets the dataset by a pickle."""
+    script = f"{SCRIPT}\nCASES = [case('spawned', Generator(), multiprocessing_context='spawn')]"
+    found = told(inside, script, *CHECKS)["spawned"]
+    assert [[each["generator"] for each in defect] for defect in found] == [["dataset.rng"], ["dataset.rng"]]

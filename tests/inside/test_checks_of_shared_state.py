@@ -13,7 +13,7 @@ SCRIPT = """
 SIZE, COUNT = 4096, 4000
 
 class Records(Dataset):
-    def __init__(self): self.file = open("/tmp/records", "rb")
+    def __init__(self): self.file = open("/job/records", "rb")
     def __len__(self): return COUNT
     def __getitem__(self, i):
         self.file.seek(i * SIZE)
@@ -22,11 +22,11 @@ class Records(Dataset):
 class Lazy(Records):
     def __init__(self): self.file = None
     def __getitem__(self, i):
-        if self.file is None: self.file = open("/tmp/records", "rb")
+        if self.file is None: self.file = open("/job/records", "rb")
         return super().__getitem__(i)
 
 class InTurn(Records):
-    def __init__(self): self.file, self.lock = open("/tmp/records", "rb", buffering=0), multiprocessing.Lock()
+    def __init__(self): self.file, self.lock = open("/job/records", "rb", buffering=0), multiprocessing.Lock()
     def __getitem__(self, i):
         with self.lock: return super().__getitem__(i)
 
@@ -62,7 +62,7 @@ def case(name, dataset, known=(), **options):
 
 import os
 if __name__ == "__main__":
-    with open("/tmp/records", "wb") as file:
+    with open("/job/records", "wb") as file:
         for i in range(COUNT): file.write(struct.pack("<I", i) * (SIZE // 4))
 
 CASES = [
@@ -80,9 +80,9 @@ def test_samples_that_workers_spoil_are_found_and_no_others(inside: Inner) -> No
     found = {name: checks[0] for name, checks in told(inside, SCRIPT, "worker-dependent-samples").items()}
     assert [name for name, facts in found.items() if facts] == ["records", "unbatched", "random records", "fails"]
     shared = found["records"][0]
-    assert shared["files"] == ["/tmp/records"]
+    assert shared["files"] == ["/job/records"]
     assert 0 < shared["wrong"] < shared["read"]
     assert 0 <= shared["index"] < 4000
     assert found["fails"][0]["raised"] == ["KeyError: 'bad object header version number'"]
     assert found["fails"][0]["wrong"] == 0
-    assert (found["random records"][0]["wrong"], found["random records"][0]["files"]) == (0, ["/tmp/records"])
+    assert (found["random records"][0]["wrong"], found["random records"][0]["files"]) == (0, ["/job/records"])

@@ -10,11 +10,9 @@ from trainlaunch.container.preflight import preflight_text
 from trainlaunch.plan.instrumentation import Instrumentation
 from trainlaunch.plan.launch_plan import LaunchPlan
 
-from tests.conftest import Runs
 from tests.inside.test_site import PART, PROCESS, SITE
-from tests.preflight.containers import Case, Ended, run_cases
+from tests.preflight.containers import EVERY_SHELL, SHM, Case, RunsCases
 from tests.preflight.plans import plan
-from tests.preflight.test_shm_in_containers import SHM
 
 pytestmark = pytest.mark.docker
 
@@ -46,31 +44,28 @@ def delivered(target: str = "docker") -> LaunchPlan:
     return made._replace(inside=Instrumentation(("part",), (("TRAINLAUNCH_PART", '{"a": "$HOME"}'),)))
 
 
-def started(docker_run: Runs, image: str, *cases: Case, flags: tuple[str, ...] = ()) -> list[list[Ended]]:
-    return run_cases(docker_run, image, list(cases), SHM, *flags)
-
-
 def case(setup: str = ":", user: int = 1000, **env: str) -> Case:
     return Case(
         delivered(), user=user, setup=f"{CLEAN}; {TORCH}; {setup}", env={"HOME": "/", "PYTHONPATH": "/var/site", **env}
     )
 
 
-def test_parts_arrive_for_every_user(docker_run: Runs, base_image: str) -> None:
+@EVERY_SHELL
+def test_parts_arrive_for_every_user(run_cases: RunsCases) -> None:
     """In front of the job's own path, byte for byte."""
-    for ended in started(docker_run, base_image, case(), case(user=0)):
-        assert [(each.code, each.out) for each in ended] == [(0, INSTALLED)] * 3, ended
+    for ended in run_cases([case(), case(user=0)], SHM):
+        assert (ended.code, ended.out) == (0, INSTALLED), ended
     script = f"cat {FOLDER}/trainlaunch_inside/__init__.py; stat -c '%a' {FOLDER} {FOLDER}/*; echo $TRAINLAUNCH_PART"
     made = plan(command=["sh", "-c", script])._replace(inside=delivered().inside)
     text = dict(inside.inside_files(made))["trainlaunch_inside/__init__.py"]
-    for each in started(docker_run, base_image, Case(made, user=1000, setup=CLEAN))[0]:
-        assert each.out == f'{text}700\n600\n600\n700\n{{"a": "$HOME"}}\n'
+    (each,) = run_cases([Case(made, user=1000, setup=CLEAN)], SHM)
+    assert each.out == f'{text}700\n600\n600\n700\n{{"a": "$HOME"}}\n'
 
 
-def test_a_path_that_is_not_set_stays_ours_alone(docker_run: Runs, base_image: str) -> None:
+def test_a_path_that_is_not_set_stays_ours_alone(run_cases: RunsCases) -> None:
     """An empty entry would be the current folder."""
     made = plan(command=["sh", "-c", 'echo "$PYTHONPATH"'])._replace(inside=delivered().inside)
-    assert {each.out for each in started(docker_run, base_image, Case(made, setup=CLEAN))[0]} == {f"{FOLDER}\n"}
+    assert [each.out for each in run_cases([Case(made, setup=CLEAN)], SHM)] == [f"{FOLDER}\n"]
 
 
 @pytest.mark.parametrize(
@@ -82,30 +77,30 @@ def test_a_path_that_is_not_set_stays_ours_alone(docker_run: Runs, base_image: s
     ],
     ids=["folder", "link", "file"],
 )
-def test_what_is_not_ours_is_left_alone(docker_run: Runs, base_image: str, planted: str) -> None:
+def test_what_is_not_ours_is_left_alone(run_cases: RunsCases, planted: str) -> None:
     """Nothing of it comes to PYTHONPATH, and that is said."""
     said = f"trainlaunch: warning: {FOLDER} is not of uid 1000, so part is off"
-    for each in started(docker_run, base_image, case(planted))[0]:
-        assert (each.code, each.out) == (0, NOTHING), each
-        assert each.err.count(said) == 1, each
-        assert "trainlaunch_inside" not in each.err
+    (each,) = run_cases([case(planted)], SHM)
+    assert (each.code, each.out) == (0, NOTHING), each
+    assert each.err.count(said) == 1, each
+    assert "trainlaunch_inside" not in each.err
 
 
-def test_an_earlier_attempt_leaves_nothing_that_is_run(docker_run: Runs, base_image: str) -> None:
+def test_an_earlier_attempt_leaves_nothing_that_is_run(run_cases: RunsCases) -> None:
     """Its folder is of the same uid; others could have written there if it was open. The check's peak stays."""
     left = (
         f"mkdir -p {FOLDER}/trainlaunch_inside/__pycache__ && echo 'raise 1' >{FOLDER}/sitecustomize.py"
         f" && echo 'raise 1' >{FOLDER}/trainlaunch_inside/part.py && echo 7 >{FOLDER}/peak"
         f" && ln -s /etc/passwd {FOLDER}/__pycache__ && chown -R 1000 {FOLDER} && chmod 777 {FOLDER}"
     )
-    for each in started(docker_run, base_image, case(left))[0]:
-        assert (each.code, each.out) == (0, INSTALLED), each
+    (each,) = run_cases([case(left)], SHM)
+    assert (each.code, each.out) == (0, INSTALLED), each
     kept = plan(command=["sh", "-c", f"cat {FOLDER}/peak; stat -c %a {FOLDER}"])._replace(inside=delivered().inside)
-    for each in started(docker_run, base_image, Case(kept, user=1000, setup=f"{CLEAN}; {left}"))[0]:
-        assert each.out == "7\n700\n"
+    (each,) = run_cases([Case(kept, user=1000, setup=f"{CLEAN}; {left}")], SHM)
+    assert each.out == "7\n700\n"
 
 
-def test_a_shared_folder_names_the_run(docker_run: Runs, base_image: str) -> None:
+def test_a_shared_folder_names_the_run(run_cases: RunsCases) -> None:
     """Where /dev/shm is this host's, other runs have theirs."""
     shared = Case(
         delivered("local"),
@@ -113,35 +108,35 @@ def test_a_shared_folder_names_the_run(docker_run: Runs, base_image: str) -> Non
         setup=f"{CLEAN}; {TORCH}",
         env={"PYTHONPATH": "/var/site", "TRAINLAUNCH_RUN_ID": "run-1a2b"},
     )
-    for each in started(docker_run, base_image, shared)[0]:
-        assert each.out == f"installed True\n{FOLDER}-run-1a2b:/var/site part\n", each
+    (each,) = run_cases([shared], SHM)
+    assert each.out == f"installed True\n{FOLDER}-run-1a2b:/var/site part\n", each
 
 
-def test_a_read_only_root_has_room(docker_run: Runs, base_image: str) -> None:
+def test_a_read_only_root_has_room(run_cases: RunsCases) -> None:
     """bash keeps long texts in files; /dev/shm is the only folder that can be written here."""
     flags = ("--read-only", "--tmpfs=/var", "--tmpfs=/tmp:size=16k")
-    for each in started(docker_run, base_image, case(), flags=flags)[0]:
-        assert (each.code, each.out) == (0, INSTALLED), each
+    (each,) = run_cases([case()], SHM, *flags)
+    assert (each.code, each.out) == (0, INSTALLED), each
 
 
-def test_a_folder_that_cannot_be_written_is_said(docker_run: Runs, base_image: str) -> None:
+def test_a_folder_that_cannot_be_written_is_said(run_cases: RunsCases) -> None:
     """The job goes on without."""
     fill = f"mkdir -m 700 {FOLDER}; mkdir {FOLDER}/trainlaunch_inside; chown 0 {FOLDER}/trainlaunch_inside"
     full = case(f"{fill}; touch {FOLDER}/trainlaunch_inside/x; chown 1000 {FOLDER}")
-    for each in started(docker_run, base_image, full)[0]:
-        assert (each.code, each.out) == (0, NOTHING), each
-        assert f"trainlaunch: warning: uid 1000 can't write {FOLDER}, so part is off" in each.err
+    (each,) = run_cases([full], SHM)
+    assert (each.code, each.out) == (0, NOTHING), each
+    assert f"trainlaunch: warning: uid 1000 can't write {FOLDER}, so part is off" in each.err
 
 
-def test_python_makes_no_folder_of_its_own_there(docker_run: Runs, base_image: str) -> None:
+def test_python_makes_no_folder_of_its_own_there(run_cases: RunsCases) -> None:
     """Each page of /dev/shm is planned."""
     script = f"python3 -c 'import torch.utils.data.dataloader'; find {FOLDER} | sort"
     made = plan(command=["sh", "-c", script])._replace(inside=delivered().inside)
     listed = Case(made, user=1000, setup=f"{CLEAN}; {TORCH}", env={"PYTHONPATH": "/var/site"})
     names = ("", "/__pycache__", "/sitecustomize.py", "/trainlaunch_inside")
     files = tuple(f"/trainlaunch_inside/{each}" for each in ("__init__.py", "__pycache__", "part.py", "process.py"))
-    for each in started(docker_run, base_image, listed)[0]:
-        assert each.out.splitlines() == ["installed True", *(FOLDER + name for name in (*names, *files))]
+    (each,) = run_cases([listed], SHM)
+    assert each.out.splitlines() == ["installed True", *(FOLDER + name for name in (*names, *files))]
 
 
 def test_text_without_parts_is_as_before() -> None:

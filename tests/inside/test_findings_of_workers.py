@@ -55,14 +55,19 @@ def test_a_worker_that_hangs_in_a_lock_is_shown_with_its_stack(inside: Inner) ->
 
 def test_a_worker_that_hangs_until_the_probe_ends_is_shown_too(inside: Inner) -> None:
     """Most loaders have no timeout: the seconds of the probe end the script."""
-    ran = inside((IMPORTS + LOCKED).replace("STATED", ""), seconds=13)
+    sooner = (
+        "from trainlaunch_inside.probe import ending\nending._GRACE = 0.5\n"
+        "from trainlaunch_inside.probe.checks import worker_hang\nworker_hang.LONGEST = 1.0\n"
+    )
+    ran = inside((IMPORTS + sooner + LOCKED).replace("STATED", ""), seconds=2)
     assert (ran.code, ran.one("end")["reason"]) == (0, "seconds")
     assert defects(ran) == {"worker-hang", "threads-before-fork"}
     hang = ran.findings("worker-hang")[0]
-    assert hang["waited"] >= 15
+    assert hang["waited"] >= 1
     assert hang["function"] == "__getitem__"
 
 
+@pytest.mark.long
 def test_a_forkserver_neither_hangs_nor_has_threads(inside: Inner) -> None:
     """The way out that the findings name."""
     ran = inside((IMPORTS + LOCKED).replace("STATED", 'timeout=60, multiprocessing_context="forkserver"'))
@@ -82,7 +87,7 @@ def test_a_forkserver_neither_hangs_nor_has_threads(inside: Inner) -> None:
 def test_threads_of_libraries_that_stand_a_fork_are_no_finding(inside: Inner, thread: str) -> None:
     """Those of torch, of queues, and of a pool that waits for work."""
     body = "for (batch,) in DataLoader(TensorDataset(torch.randn(64, 20)), 8, num_workers=2): step(batch)"
-    ran = inside(f"{IMPORTS}\n{thread}\n{body}\n", flags=("--env=OMP_NUM_THREADS=2",))
+    ran = inside(f"{IMPORTS}\n{thread}\n{body}\n", env={"OMP_NUM_THREADS": "2"})
     assert (ran.code, defects(ran)) == (0, set())
 
 
@@ -118,7 +123,7 @@ if __name__ == "__main__":
     ],
     ids=["list", "arrays", "attribute", "comprehension", "clone", "window", "numbers"],
 )
-@pytest.mark.parametrize("batches", [32, 100], ids=["stopped", "whole epoch"])
+@pytest.mark.parametrize("batches", [32, pytest.param(100, marks=pytest.mark.long)], ids=["stopped", "whole epoch"])
 def test_batches_that_are_kept_are_found_by_what_keeps_them(
     inside: Inner, keep: str, call: str, name: str | None, batches: int
 ) -> None:

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import shlex
+from collections.abc import Callable
+from functools import partial
 
 import pytest
 from trainlaunch.container.preflight import MIN_LIVENESS_TIMEOUT, health_text, preflight_text
 from trainlaunch.plan.launch_plan import LaunchPlan
 
 from tests.conftest import Runs
+from tests.preflight.containers import StartsPrograms, program
 from tests.preflight.plans import plan
 
 pytestmark = pytest.mark.docker
@@ -20,7 +23,7 @@ FIRST, STALL = 90, 30
 # One that lives, whose name looks like more of /proc/PID/stat, and one that ended and was not waited for.
 PROCESSES = """
 cp "$(command -v dash)" '/tmp/x) Z 1 (y'; '/tmp/x) Z 1 (y' -c 'sleep 1000; :' & live=$!
-sh -c 'sleep 0 & echo $! >/tmp/ended; exec sleep 1000' & parent=$!
+sh -c '{ until grep -q sleep "/proc/$$/comm"; do :; done; } & echo $! >/tmp/ended; exec sleep 1000' & parent=$!
 started() { stat=$(cat "/proc/$1/stat"); set -- ${stat##*) }; state=$1 start=${20}; }
 until [ -s /tmp/ended ] && read -r dead </tmp/ended && started "$dead" && [ "$state" = Z ]; do sleep 0.1; done
 ended=$start; until started "$live" && grep -q Z "/proc/$live/comm"; do sleep 0.1; done
@@ -31,21 +34,29 @@ def watched(**health: object) -> LaunchPlan:
     return plan(healthcheck={"stall_after": f"{STALL}s", "start_period": f"{FIRST}s", **health})
 
 
-def checked(docker_run: Runs, image: str, *lines: str, user: int = 1000) -> list[tuple[int, str]]:
+Checked = Callable[..., list[tuple[int, str]]]
+
+
+@pytest.fixture
+def checked(start_programs: StartsPrograms) -> Checked:
     """Return the check's code and text under each shell, of a page with these lines; words are shell text."""
+    return partial(_checked, start_programs)
+
+
+def _checked(start_programs: StartsPrograms, *lines: str) -> list[tuple[int, str]]:
     wrote = "; ".join(f'printf "%-63s\\n" "{each}"' for each in lines) or ":"
     page = f"mkdir -m 700 {FOLDER}; {{ {wrote}; printf '%4096s' ''; }} >{FOLDER}/heartbeat"
     runs = "; ".join(f'{shell} -c "$0"; echo "$?"' for shell in ("dash", "busybox sh", "bash --posix"))
     script = f"{PROCESSES}\n{page}\n{runs}\nkill $live $parent"
-    done = docker_run("--shm-size=64m", f"--user={user}", image, "sh", "-c", script, health_text(watched()))
-    assert done.stderr == ""
-    found = done.stdout.splitlines()
+    (ended,) = start_programs([program("sh", "-c", script, health_text(watched()), user=1000)], "--shm-size=64m")
+    assert ended.err == ""
+    found = ended.out.splitlines()
     return [(int(code), said) for said, code in zip(found[::2], found[1::2], strict=True)]
 
 
-def test_a_rank_that_waits_too_long_is_unhealthy(docker_run: Runs, base_image: str) -> None:
+def test_a_rank_that_waits_too_long_is_unhealthy(checked: Checked) -> None:
     """Named with how long, and how long it may."""
-    for code, said in checked(docker_run, base_image, "$live $start 3 0 2", f"$live $start 7 $(({UP} - 45)) 2"):
+    for code, said in checked("$live $start 3 0 2", f"$live $start 7 $(({UP} - 45)) 2"):
         assert code == 1
         words = said.split()
         assert words[:5] == ["unhealthy:", "rank", "7", "has", "waited"]
@@ -68,26 +79,26 @@ def test_a_rank_that_waits_too_long_is_unhealthy(docker_run: Runs, base_image: s
     ],
     ids=["nobody", "trains", "waits", "first-batches", "other-clock", "dead", "later-process", "zombie", "garbage"],
 )
-def test_other_processes_are_healthy(docker_run: Runs, base_image: str, lines: tuple[str, ...], longest: str) -> None:
+def test_other_processes_are_healthy(checked: Checked, lines: tuple[str, ...], longest: str) -> None:
     """Who works, who waits less, who has not had two batches, and who ended while waiting."""
-    for code, said in checked(docker_run, base_image, *lines):
+    for code, said in checked(*lines):
         assert code == 0, said
         assert said.startswith(f"longest_wait={longest}"), said
         assert " shm used=" in said
 
 
-def test_first_batches_may_take_the_start_period(docker_run: Runs, base_image: str) -> None:
+def test_first_batches_may_take_the_start_period(checked: Checked) -> None:
     """Workers start, caches are filled, files are opened."""
-    for code, said in checked(docker_run, base_image, f"$live $start 0 $(({UP} - {FIRST})) 1"):
+    for code, said in checked(f"$live $start 0 $(({UP} - {FIRST})) 1"):
         assert (code, said.rpartition(", ")[2]) == (1, f"{FIRST} s are allowed (stall_after)")
 
 
-def test_a_page_that_is_missing_is_unknown(docker_run: Runs, base_image: str) -> None:
+def test_a_page_that_is_missing_is_unknown(start_programs: StartsPrograms) -> None:
     """Python with -I, or another program, writes none; nothing is wrong then."""
     text = health_text(watched())
     assert text.count("heartbeat") == 1
-    done = docker_run("--shm-size=64m", base_image, "sh", "-c", text)
-    assert (done.returncode, done.stdout.split()[0]) == (0, "longest_wait=unknown")
+    (ended,) = start_programs([program("sh", "-c", text)], "--shm-size=64m")
+    assert (ended.code, ended.out.split()[0]) == (0, "longest_wait=unknown")
 
 
 TRAIN = """
@@ -105,7 +116,13 @@ if __name__ == "__main__":
 """
 
 
-@pytest.mark.parametrize(("workers", "context"), [(0, None), (2, "fork"), (2, "spawn"), (1, "forkserver")])
+@pytest.mark.parametrize(
+    ("workers", "context"),
+    [
+        (2, "fork"),
+        *(pytest.param(*each, marks=pytest.mark.long) for each in ((0, None), (2, "spawn"), (1, "forkserver"))),
+    ],
+)
 def test_a_worker_that_hangs_is_noticed(docker_run: Runs, torch_image: str, workers: int, context: str | None) -> None:
     """By what the wrapper delivers to uid 1000 on a read-only root, under each start method."""
     script = TRAIN.replace("WORKERS", str(workers)).replace("CONTEXT", repr(context))

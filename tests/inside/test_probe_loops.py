@@ -94,7 +94,7 @@ def test_batches_held_are_counted_by_what_is_still_alive(inside: Inner, body: st
     assert loader(ran)["batches_held"] == held
 
 
-@pytest.mark.parametrize("how", ["fork", "spawn", "forkserver"])
+@pytest.mark.parametrize("how", ["fork", "spawn", pytest.param("forkserver", marks=pytest.mark.long)])
 def test_what_workers_measure_comes_back_under_every_start_method(inside: Inner, how: str) -> None:
     """Persistent ones too; the method is named."""
     ran = inside(loop("step(batch)", multiprocessing_context=how, persistent_workers=True, batch_size=2), batches=30)
@@ -173,7 +173,8 @@ def test_a_script_that_raises_is_reported_and_keeps_its_code(inside: Inner) -> N
 @pytest.mark.parametrize("body", ["import time; time.sleep(600)", "pass"], ids=["asleep", "endless"])
 def test_the_time_is_limited(inside: Inner, body: str) -> None:
     """Whether the script asks for batches and doesn't train, or asks for none."""
-    script = loop(body).replace("range(2)", "range(10**6)")
+    sooner = "from trainlaunch_inside.probe import ending\nending._GRACE = 0.5\n"
+    script = sooner + loop(body).replace("range(2)", "range(10**6)")
     ran = inside(script, batches=4, seconds=3)
     assert (ran.code, ran.one("end")["reason"]) == (0, "seconds")
     assert loader(ran)["storages"] == [MIB]

@@ -221,10 +221,11 @@ def test_a_hidden_sitecustomize_that_loads_torch_gets_the_parts(folder: Path) ->
     assert python(folder, USES_TORCH).stdout == "installed True\ntheirs\ntrains\n"
 
 
-@pytest.mark.parametrize("flags", [("-S",), ("-I",), ("-E",)])
+@pytest.mark.parametrize("flags", [("-S",), ("-I",), ("-E",), ()], ids=["-S", "-I", "-E", "no-path"])
 def test_a_python_that_skips_site_or_the_path_trains(folder: Path, flags: tuple[str, ...]) -> None:
     """Then nothing is installed."""
-    done = python(folder, f"import sys; sys.path.append({str(folder / 'site')!r}); {USES_TORCH}", *flags)
+    text = f"import sys; sys.path.append({str(folder / 'site')!r}); {USES_TORCH}"
+    done = python(folder, text, *flags, path=("own",) if flags else ())
     assert (done.returncode, done.stdout, done.stderr) == (0, "trains\n", "")
 
 

@@ -10,6 +10,7 @@ from tests.inside.conftest import Inner, Ran
 
 pytestmark = pytest.mark.docker
 
+EACH = 0.5
 SPACE = {"workers": [0, 2], "prefetch": [], "pinning": False, "enough": 1}
 DATA = """
 import time, torch
@@ -40,9 +41,23 @@ def train(loader, steps=10 ** 6):
 """
 
 
+# Once the main thread is where a rank waits for its launcher, and still there a while later.
+KILLED_WHILE_IT_WAITS = """
+import os, sys, threading
+def waits(): return sys._current_frames()[threading.main_thread().ident].f_code.co_name == "_end"
+def kill():
+    seen = 0
+    while seen < 20:
+        time.sleep(0.1)
+        seen = seen + 1 if waits() else 0
+    os.kill(os.getpid(), 9)
+threading.Thread(target=kill, daemon=True).start()
+"""
+
+
 def tuned(inside: Inner, script: str, **task: Any) -> Ran:
-    """Run a script with settings of a second each."""
-    return inside(DATA + script, "tune", **{"each": 1.0, "seconds": 90.0, "space": SPACE, **task})
+    """Run a script with settings of half a second each."""
+    return inside(DATA + script, "tune", **{"each": EACH, "seconds": 90.0, "space": SPACE, **task})
 
 
 def settings(ran: Ran) -> list[int]:
@@ -65,7 +80,7 @@ for epoch in range(100):
     train(DataLoader(Data(), 2, shuffle=True))
 print("the script ended")
 """
-    ran = tuned(inside, script)
+    ran = tuned(inside, script, each=1.0)
     loader = ran.one("tune-loader")
     assert (ran.code, ran.out) == (0, ""), ran.err
     assert loader["at"].startswith("train.py:")
@@ -138,7 +153,7 @@ def test_where_the_loop_has_a_state_one_setting_is_timed(inside: Inner, script: 
 
 def test_a_loader_that_is_built_for_each_epoch_is_one(inside: Inner) -> None:
     """Also where its settings can't change under the loop."""
-    ran = tuned(inside, "while True:\n    train(DataLoader(Stream(), 2), 12)")
+    ran = tuned(inside, "while True:\n    train(DataLoader(Stream(), 2), 12)", each=1.0)
     assert (ran.code, settings(ran)) == (0, [0])
     assert ran.one("tune-setting")["batches"] >= 20
 
@@ -155,11 +170,9 @@ def test_a_script_that_ends_by_itself_says_so(inside: Inner) -> None:
 
 def test_only_the_first_rank_reports_and_it_waits_for_the_launcher(inside: Inner) -> None:
     """Its end would break the collective calls of the others."""
-    command = ("timeout", "--signal=KILL", "25", "python", "train.py")
-    flags = ("--env=RANK=0", "--env=WORLD_SIZE=2")
-    first = tuned(inside, "train(DataLoader(Data(), 2))", command=command, flags=flags)
+    script = f"{KILLED_WHILE_IT_WAITS}train(DataLoader(Data(), 2))"
+    first = tuned(inside, script, env={"RANK": "0", "WORLD_SIZE": "2"})
     assert (first.code, first.one("tune-loader")["reason"]) == (137, "several ranks step together")
     assert first.one("tune-end")["reason"] == "seconds"
-    flags = ("--env=RANK=1", "--env=WORLD_SIZE=2")
-    second = tuned(inside, "train(DataLoader(Data(), 2), 20)", flags=flags)
+    second = tuned(inside, "train(DataLoader(Data(), 2), 20)", env={"RANK": "1", "WORLD_SIZE": "2"})
     assert (second.code, second.records) == (0, [])

@@ -9,14 +9,11 @@ from tests.inside.test_tune_in_containers import SPACE, settings, tuned
 
 pytestmark = pytest.mark.docker
 LOADERS = {
-    "persistent": "DataLoader(Data(), 2, num_workers=1, persistent_workers=True)",
+    "own": "DataLoader(Data(), 2, shuffle=True, num_workers=1, persistent_workers=True, timeout=30, prefetch_factor=4,"
+    " generator=torch.Generator().manual_seed(1), worker_init_fn=lambda worker: torch.manual_seed(worker))",
     "batch-sampler": "DataLoader(Data(), batch_sampler=BatchSampler(RandomSampler(Data()), 2, False))",
     "no-batches": "DataLoader(Pairs(), batch_size=None)",
-    "generator": "DataLoader(Data(), 2, shuffle=True, generator=torch.Generator().manual_seed(1))",
-    "init": "DataLoader(Data(), 2, worker_init_fn=lambda worker: torch.manual_seed(worker))",
-    "timeout": "DataLoader(Data(), 2, num_workers=1, timeout=30)",
     "one-of-many": "DataLoader(Data(), 2, sampler=DistributedSampler(Data(), num_replicas=1, rank=0))",
-    "look-ahead": "DataLoader(Data(), 2, num_workers=1, prefetch_factor=4)",
 }
 MORE = """
 from torch.utils.data import BatchSampler, RandomSampler
@@ -29,6 +26,8 @@ class Pairs(Data):
 """
 PART = "def part(count):\n    return torch.utils.data.Subset(Data() if count <= 400 else Long(), range(count))\n"
 PART = f"class Long(Data):\n    def __len__(self):\n        return 4000\n{PART}"
+SOONER = "from trainlaunch_inside.tune import loops\nloops.UNSEEN = ((50, 3.0), (4, 60.0))\n"
+PERSISTENT = "loader = DataLoader(data, 2, num_workers=1, persistent_workers=True)\n"
 SPAWN = "__import__('torch.multiprocessing').multiprocessing.set_start_method('spawn', force=True)"
 
 
@@ -47,14 +46,10 @@ def test_arguments_of_a_loader_are_kept_under_other_settings(inside: Inner, load
     ("loop", "length"),
     [
         ("while True:\n    train(loader)", 3),
-        ("while True:\n    train(loader)", 1),
-        ("loader = DataLoader(data, 2, num_workers=1, persistent_workers=True)\nwhile True:\n    train(loader)", 2),
-        ("while True:\n    train(DataLoader(Data(), 2), 4)", 200),
-        (
-            "loader = DataLoader(Data(), 2, num_workers=1, persistent_workers=True)\n"
-            "while True:\n    train(loader, 12)\n    time.sleep(1.5)",
-            200,
-        ),
+        pytest.param("while True:\n    train(loader)", 1, marks=pytest.mark.long),
+        pytest.param(f"{PERSISTENT}while True:\n    train(loader)", 2, marks=pytest.mark.long),
+        pytest.param("while True:\n    train(DataLoader(Data(), 2), 4)", 200, marks=pytest.mark.long),
+        (f"{PERSISTENT}while True:\n    train(loader, 12)\n    time.sleep(1.5)", 200),
     ],
     ids=["three-batches", "one-batch", "persistent", "broken-off", "persistent-broken-off"],
 )
@@ -69,7 +64,7 @@ def test_short_epochs_are_timed_with_more_workers_than_batches(inside: Inner, lo
 
 
 def test_steps_that_gather_gradients_and_evaluations_within_an_epoch(inside: Inner) -> None:
-    """The loader that is stepped on every fourth batch; three seconds of another one are none of its time."""
+    """The loader that is stepped on every fourth batch; two seconds of another one are none of its time."""
     script = """
 checked = DataLoader(Data(), 2)
 loader = DataLoader(part(300), 2)
@@ -81,7 +76,7 @@ for epoch in range(100):
         if step % 12 == 11:
             with torch.no_grad():
                 for count, batch in enumerate(checked):
-                    if count == 75:
+                    if count == 50:
                         break
 """
     ran = tuned(inside, PART + script, space={**SPACE, "workers": [0]})
@@ -107,7 +102,8 @@ for epoch in range(100):
 """
     first = tuned(inside, PART + script)
     assert (first.one("tune-loader")["changes_in_place"], first.one("tune-loader")["length"]) == (True, 64), first.err
-    other = tuned(inside, PART + script, setting=[2, 2, None], loader=first.one("tune-loader")["key"])
+    key = first.one("tune-loader")["key"]
+    other = tuned(inside, PART + script, setting=[2, 2, None], loader=key, each=1.0)  # more than one epoch's time
     assert other.one("tune-setting")["setting"] == [2, 2, None]
     assert {*other.out.splitlines()} == {"val 0", "train 2"}
 
@@ -126,8 +122,8 @@ for epoch in range(100):
     ids=["inference", "own-update"],
 )
 def test_a_script_without_an_optimizer_is_timed_after_a_while(inside: Inner, script: str) -> None:
-    """Fifty batches and 20 seconds: what only infers too, where no optimizer is there to come later."""
-    ran = tuned(inside, f"{PART}del optimizer\n{script}")
+    """Fifty batches and some seconds: what only infers too, where no optimizer is there to come later."""
+    ran = tuned(inside, f"{PART}{SOONER}del optimizer\n{script}")
     assert ran.one("tune-loader")["stepped"] is False, ran.err
     assert ran.one("tune-end")["reason"] == "done"
     assert 2 in settings(ran)
@@ -136,12 +132,13 @@ def test_a_script_without_an_optimizer_is_timed_after_a_while(inside: Inner, scr
 def test_a_long_evaluation_before_training_is_not_what_is_timed(inside: Inner) -> None:
     """An optimizer is there that hasn't stepped yet."""
     script = (
-        "with torch.no_grad():\n    for batch in DataLoader(part(1200), 2):\n        pass\ntrain(DataLoader(Data(), 2))"
+        "with torch.no_grad():\n    for batch in DataLoader(part(240), 2):\n        pass\ntrain(DataLoader(Data(), 2))"
     )
-    ran = tuned(inside, PART + script)
+    ran = tuned(inside, PART + SOONER + script)
     assert (ran.one("tune-loader")["length"], ran.one("tune-loader")["stepped"]) == (200, True), ran.err
 
 
+@pytest.mark.long
 def test_workers_that_are_spawned_end_without_a_word(inside: Inner) -> None:
     """Each is a Python of its own that has torch and this in it."""
     ran = tuned(inside, f"if __name__ == '__main__':\n    {SPAWN}\n    train(DataLoader(Data(), 2))")
@@ -200,7 +197,7 @@ def test_helpers_that_import_torch_say_nothing_and_a_forked_script_is_timed(insi
         "child.start()\nchild.join()\nprint('joined')"
     )
     command = ("sh", "-c", "python -c 'import torch.utils.data' && python train.py")
-    ran = tuned(inside, script, command=command)
+    ran = tuned(inside, script, command=command, each=1.0)
     assert [each["reason"] for each in ran.of("tune-end")] == ["done"], ran.err
     assert settings(ran) == [0, 2, 1, 2, 0]
     assert ran.out == "joined\n"

@@ -29,8 +29,7 @@ ONE = [{"batch_size": None, "num_workers": None}]
 def train(inside: Inner, script: str, planned: list[dict[str, Any]] | None = None, **more: Any) -> Ran:
     """Run a script with the part, for 2 automatic workers."""
     variables = {"TRAINLAUNCH_NUM_WORKERS": "2", "TRAINLAUNCH_WORKERS": json.dumps(ONE if planned is None else planned)}
-    flags = tuple(f"--env={name}={value}" for name, value in {**variables, **more.pop("env", {})}.items())
-    return inside(HEAD + script, "workers", flags=(*flags, *more.pop("flags", ())), **more)
+    return inside(HEAD + script, "workers", env={**variables, **more.pop("env", {})}, **more)
 
 
 def told(ran: Ran) -> list[str]:
@@ -160,7 +159,7 @@ def test_an_installed_program_is_named_by_its_own_file(inside: Inner) -> None:
         "import sys, sysconfig, pathlib; pathlib.Path(sysconfig.get_path('purelib'), 'mine.py').write_text(sys.argv[1])"
     )
     command = ("sh", "-c", 'python -c "$0" "$1" && exec python -m mine', place, program)
-    ran = train(inside, "", command=command)
+    ran = train(inside, "", command=command, alone=True)
     assert ran.out == "DataLoader 2 64\n", ran.err
     assert f"/mine.py:{LINE} num_workers 0 → 2" in told(ran)[0]
 
@@ -184,7 +183,7 @@ def test_loaders_of_a_console_script_are_told_apart(inside: Inner) -> None:
         "at.write_text(f'#!{sys.executable}\\nimport mine\\nmine.main()\\n'); at.chmod(0o755)"
     )
     command = ("sh", "-c", 'python -c "$0" "$1" && exec mytrain', write, PACKAGE)
-    ran = train(inside, "", ONE * 2, command=command)
+    ran = train(inside, "", ONE * 2, command=command, alone=True)
     assert ran.out == "2 2\n", ran.err
     assert [each.partition(" ")[0].rpartition("/")[2] for each in told(ran)] == ["mine.py:6", "mine.py:7"]
 
@@ -201,7 +200,9 @@ VENV = (
 )
 
 
-@pytest.mark.parametrize("in_venv", [False, True], ids=["beside-torch", "below-a-venv"])
+@pytest.mark.parametrize(
+    "in_venv", [pytest.param(False, marks=pytest.mark.long), True], ids=["beside-torch", "below-a-venv"]
+)
 def test_a_library_that_builds_them_again_is_not_spoken_of(inside: Inner, in_venv: bool) -> None:
     """Whether they have workers or not; a venv sees the image's packages, which are none of its own."""
     script = (
@@ -210,7 +211,7 @@ def test_a_library_that_builds_them_again_is_not_spoken_of(inside: Inner, in_ven
     )
     run = "python -m venv --without-pip --system-site-packages /tmp/v && exec /tmp/v/bin/python train.py"
     command = ("sh", "-c", f'python -c "$0" "$1" && {run if in_venv else "exec python train.py"}', VENV, REBUILDS)
-    ran = train(inside, script, ONE * 2, command=command)
+    ran = train(inside, script, ONE * 2, command=command, alone=True)
     assert ran.out.splitlines() == ["DataLoader 2 64", "DataLoader 0 8"], ran.err
     assert [each.partition(";")[0] for each in told(ran)] == [
         f"train.py:{LINE + 1} num_workers 0 → 2",
@@ -268,8 +269,8 @@ def test_a_place_is_named_from_where_the_script_began(inside: Inner) -> None:
     "command",
     [
         ("python", "-m", "train"),
-        ("env", "PYTHONSAFEPATH=1", "python", "train.py"),
-        ("sh", "-c", "PYTHONPATH=/job:$PYTHONPATH exec python /job/train.py"),
+        pytest.param(("env", "PYTHONSAFEPATH=1", "python", "train.py"), marks=pytest.mark.long),
+        pytest.param(("sh", "-c", "PYTHONPATH=/job:$PYTHONPATH exec python /job/train.py"), marks=pytest.mark.long),
         ("torchrun", "--standalone", "--nproc-per-node=2", "train.py"),
     ],
     ids=["module", "safe-path", "longer-path", "torchrun"],
@@ -282,6 +283,7 @@ def test_every_way_to_start_a_script_has_them(inside: Inner, command: tuple[str,
     assert [each.partition(";")[0] for each in told(ran)] == [f"train.py:{LINE} num_workers 0 → 2"]
 
 
+@pytest.mark.long  # tests/inside/test_site.py has them with a torch that is quick to import
 @pytest.mark.parametrize(
     "command",
     [("sh", "-c", 'exec env -i PATH="$PATH" python train.py'), ("python", "-I", "train.py")],

@@ -1,22 +1,23 @@
-"""Starts wrappers in real containers, many cases per container, under each shell that a training image may have."""
+"""Wrappers as they start in real containers, under each shell that a training image may have."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Protocol
 
+import pytest
 from trainlaunch.container.preflight import preflight_text
 from trainlaunch.plan.launch_plan import LaunchPlan
-
-from tests.conftest import Runs
 
 SHELLS: Mapping[str, tuple[str, ...]] = {
     "dash": ("/bin/dash",),
     "busybox": ("/bin/busybox", "sh"),
     "bash": ("/bin/bash", "--posix"),
 }
+EVERY_SHELL = pytest.mark.parametrize("shell", SHELLS)  # in the default too: where shells differ most
+SHM = "--shm-size=256m"
 DRIVER = Path(__file__).with_name("driver.py")
 
 
@@ -58,7 +59,6 @@ class Case:
 class Ended:
     """How a case ended: exit code, standard output and standard error."""
 
-    shell: str
     code: int
     out: str
     err: str
@@ -69,26 +69,21 @@ class Ended:
         return dict(each.split("=", 1) for each in self.out.split("\0") if each)
 
 
-def run_cases(
-    docker_run: Runs, image: str, cases: list[Case], *flags: str, shells: tuple[str, ...] = tuple(SHELLS)
-) -> list[list[Ended]]:
-    """Run every case under every shell in one container with these flags; returns, per case, one end per shell."""
-    started = [each.started_by(shell) for each in cases for shell in shells]
-    done = docker_run(
-        "--interactive",
-        f"--volume={DRIVER}:/driver.py:ro",
-        *flags,
-        image,
-        "python3",
-        "/driver.py",
-        input=json.dumps(started),
-    )
-    assert done.returncode == 0, done.stderr
-    ended = [
-        Ended(shell, each["code"], each["out"], each["err"])
-        for each, shell in zip(json.loads(done.stdout), shells * len(cases), strict=True)
-    ]
-    return [ended[start : start + len(shells)] for start in range(0, len(ended), len(shells))]
+class StartsPrograms(Protocol):
+    """Starts what the driver takes, one after the other in a container with these flags; an end each."""
+
+    def __call__(self, programs: list[dict[str, object]], *flags: str, image: str = "") -> list[Ended]: ...
+
+
+class RunsCases(Protocol):
+    """Runs cases one after the other in a container with these flags, under one shell; an end per case."""
+
+    def __call__(self, cases: list[Case], *flags: str, image: str = "") -> list[Ended]: ...
+
+
+def program(*argv: str, user: int = 0, **env: str) -> dict[str, object]:
+    """Return what the driver takes of a program that is no wrapper."""
+    return {"argv": argv, "env": env, "user": user, "cwd": "/", "setup": ":", "stdin": "", "signals": ()}
 
 
 def pid_1_arguments(case: Case, shell: str) -> tuple[list[str], list[str]]:

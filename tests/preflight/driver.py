@@ -1,26 +1,42 @@
-"""Runs inside a container: starts each case of standard input and prints what came of all of them as one JSON list.
+"""Runs inside a container: starts the cases of each line of standard input and answers with what came of them.
 
-Many cases share a container, since starting one costs more than the case.
+The cases of a line see what those before them left; after a line the container is as a fresh one again.
 """
 
 from __future__ import annotations
 
 import json
 import os
+import select
 import signal
 import subprocess
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
+
+from pristine import Container, end_processes
+
+ENDS_WITHIN = 60.0  # seconds; it is killed then
 
 
 def main() -> None:
-    """Read a list of cases, print a list of results in the same order."""
-    print(json.dumps([run(case) for case in json.load(sys.stdin)]))
+    """Answer lists of cases with their results, in the same order: `once`, or as many as come."""
+    if sys.argv[1:] == ["once"]:
+        print(json.dumps([run(case) for case in json.load(sys.stdin)]))
+        return
+    container = Container()
+    print(json.dumps({"ready": True}), flush=True)
+    for line in sys.stdin:
+        ended = [run(case) for case in json.loads(line)]
+        print(json.dumps({"ended": ended, "differs": container.restore()[1]}), flush=True)
 
 
 def run(case: dict[str, Any]) -> dict[str, Any]:
-    """Start one case; keys: argv, env, user, cwd, setup (shell text run first as root), stdin, signals."""
+    """Start one case, whose other processes end with its first; keys: argv, env, user, cwd, stdin, signals, and setup.
+
+    `setup` is shell text that root runs before.
+    """
     subprocess.run(["/bin/sh", "-c", case["setup"]], check=True)
     environment = {"PATH": os.environ["PATH"], "HOME": "/tmp", **case["env"]}
     started = subprocess.Popen(
@@ -37,7 +53,13 @@ def run(case: dict[str, Any]) -> dict[str, Any]:
     for name in case["signals"]:
         wait_for("/tmp/ready")
         os.kill(started.pid, signal.Signals[name])
-    out, err = started.communicate(case["stdin"].encode(), timeout=60)
+    ended = os.pidfd_open(started.pid)
+    with ThreadPoolExecutor() as pool:
+        told = pool.submit(started.communicate, case["stdin"].encode())
+        select.select([ended], (), (), ENDS_WITHIN)
+        end_processes()
+        out, err = told.result()
+    os.close(ended)
     return {"code": started.returncode, "out": out.decode(), "err": err.decode()}
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from trainlaunch.container.container import container_of
 
-from tests.conftest import Runs
+from tests.preflight.containers import StartsPrograms, program
 from tests.preflight.plans import plan
 
 pytestmark = pytest.mark.docker
@@ -21,11 +21,10 @@ pytestmark = pytest.mark.docker
     ],
     ids=["dropped", "env", "exec", "child"],
 )
-def test_entrypoint_stays_in_front(docker_run: Runs, base_image: str, entrypoint: list[str], printed: str) -> None:
+def test_entrypoint_stays_in_front(start_programs: StartsPrograms, entrypoint: list[str], printed: str) -> None:
     """Whether it execs what follows or starts it as a child."""
     command = ["sh", "-c", '[ -z "${SET_BY-}" ] || echo "$SET_BY"; echo trained']
     container = container_of(plan(image_entrypoint=entrypoint, command=command))
-    first, *rest = (*container.entrypoint, *container.args)
-    done = docker_run("--shm-size=64m", f"--entrypoint={first}", base_image, *rest)
-    assert (done.returncode, done.stdout) == (0, printed), done.stderr
-    assert "trainlaunch: preflight passed: " in done.stderr
+    (ended,) = start_programs([program(*container.entrypoint, *container.args)], "--shm-size=64m")
+    assert (ended.code, ended.out) == (0, printed), ended.err
+    assert "trainlaunch: preflight passed: " in ended.err

@@ -36,12 +36,13 @@ ODD = (
     "", "\n", "max", "08\n", "-1\n", "0\n", "000\n", "abc\n", "18446744073709551615\n", "9223372036854771712\n",
     "99999999999999999999999\n", "1e9\n", "0x10\n", "$(exit 3)\n", "a[$(exit 3)]\n", "* *\n", "inactive_file max\n",
 )  # fmt: skip
+EVERY_SHELL = pytest.mark.parametrize("shell", SHELLS, indirect=True)  # in the default too
 TOOLS = ("stat", "id", "rm", "cat", "du", "cut", "grep", "env", "xargs", "mkdir", "echo", "sh")
 
 
-@pytest.fixture(params=SHELLS, ids=str)
+@pytest.fixture(params=[each if each == "dash" else pytest.param(each, marks=pytest.mark.long) for each in SHELLS])
 def shell(request: pytest.FixtureRequest) -> tuple[str, ...]:
-    """Return each shell that this machine has, by its path."""
+    """Return a shell that this machine has, by its path: dash in the default, each of SHELLS for EVERY_SHELL."""
     name, *words = SHELLS[str(request.param)]
     path = shutil.which(name)
     if path is None:
@@ -78,11 +79,19 @@ def wrapper(name: str, files: Mapping[str, str], folder: Path) -> str:
 
 
 def test_odd_values_of_a_cgroup_are_no_limits(shell: tuple[str, ...], tmp_path: Path) -> None:
-    """As in sandboxes, nested containers and kernels to come; each file of both versions alone, then all at once."""
+    """As in sandboxes, nested containers and kernels to come; each file of both versions alone."""
     for version in (CGROUP_1, CGROUP_2):
         for odd in ODD:
             for file in version:
                 passed(run(shell, wrapper("stated", {**version, file: odd}, tmp_path)))
+        shutil.rmtree(tmp_path)
+
+
+@EVERY_SHELL
+def test_a_cgroup_of_odd_values_alone_is_no_limit(shell: tuple[str, ...], tmp_path: Path) -> None:
+    """Arithmetic with them is where shells differ most."""
+    for version in (CGROUP_1, CGROUP_2):
+        for odd in ODD:
             passed(run(shell, wrapper("automatic", dict.fromkeys(version, odd), tmp_path)))
         shutil.rmtree(tmp_path)
 
@@ -164,6 +173,7 @@ def test_inherited_variables_of_our_names_change_nothing(shell: tuple[str, ...],
         passed(run(shell, text, env))
 
 
+@EVERY_SHELL
 @pytest.mark.parametrize("limit", ["unlimited", "1048576", "524288"])
 def test_open_files_without_a_limit_are_enough(shell: tuple[str, ...], tmp_path: Path, limit: str) -> None:
     """`ulimit -H -n` may say `unlimited`, which is no number; the kernel here refuses that, so a function says it."""

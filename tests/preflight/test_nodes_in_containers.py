@@ -13,11 +13,10 @@ from trainlaunch.plan.launch_plan import LaunchPlan
 
 from tests.conftest import Runs
 from tests.jobs import plan_with
-from tests.preflight.containers import Case, run_cases
+from tests.preflight.containers import SHM, Case, RunsCases
 
 pytestmark = pytest.mark.docker
 
-SHM = "--shm-size=256m"
 # Stands in for torch, which is not asked here.
 TORCHRUN = "printf '#!/bin/sh\\necho \"$PET_RDZV_CONF\"\\n' >/usr/local/bin/torchrun; chmod 755 /usr/local/bin/torchrun"
 LISTENS = "until grep -q ':733C 0*:0000 0A' /proc/net/tcp6 /proc/net/tcp; do sleep 0.2; done"  # port 29500
@@ -53,30 +52,26 @@ def several(folder: Path, *command: str, nodes: int = 2) -> LaunchPlan:
     )
 
 
-@pytest.mark.parametrize(
-    ("env", "host", "rest"),
-    [
-        ({"JOB_COMPLETION_INDEX": "0"}, 1, ""),
-        ({"JOB_COMPLETION_INDEX": "1"}, 0, ""),
-        ({"JOB_COMPLETION_INDEX": "10", "RANK": "0"}, 0, ""),
-        ({"RANK": "0"}, 1, ""),
-        ({"RANK": "2"}, 0, ""),
-        ({VARIABLE: "node-0.set:29500"}, 1, ""),
-        ({VARIABLE: "node-0:29500"}, 1, ""),
-        ({VARIABLE: "node-1.set:29500"}, 0, ""),
-        ({VARIABLE: "etcd.example.com:2379"}, 0, ""),
-        ({"RANK": "0", "PET_RDZV_CONF": "is_host=0,a=b"}, 1, ",is_host=0,a=b"),
-    ],
-)
-def test_one_node_keeps_the_rendezvous(
-    docker_run: Runs, base_image: str, tmp_path: Path, env: dict[str, str], host: int, rest: str
-) -> None:
+def test_one_node_keeps_the_rendezvous(run_cases: RunsCases, tmp_path: Path) -> None:
     """The index that the controller gives says so, else the name in the endpoint; the job's own settings come last."""
+    told: list[tuple[dict[str, str], str]] = [
+        ({"JOB_COMPLETION_INDEX": "0"}, "1"),
+        ({"JOB_COMPLETION_INDEX": "1"}, "0"),
+        ({"JOB_COMPLETION_INDEX": "10", "RANK": "0"}, "0"),
+        ({"RANK": "0"}, "1"),
+        ({"RANK": "2"}, "0"),
+        ({VARIABLE: "node-0.set:29500"}, "1"),
+        ({VARIABLE: "node-0:29500"}, "1"),
+        ({VARIABLE: "node-1.set:29500"}, "0"),
+        ({VARIABLE: "etcd.example.com:2379"}, "0"),
+        ({"RANK": "0", "PET_RDZV_CONF": "is_host=0,a=b"}, "1,is_host=0,a=b"),
+    ]
     plan = several(tmp_path, "true")
-    case = Case(plan, env={**dict(container_of(plan).env), **env}, setup=TORCHRUN)
-    (ends,) = run_cases(docker_run, base_image, [case], SHM, "--network=none", "--hostname=node-0")
-    for end in ends:
-        assert (end.code, end.out) == (0, f"join_timeout=1800,read_timeout=1800,is_host={host}{rest}\n"), end.err
+    given = dict(container_of(plan).env)
+    cases = [Case(plan, env={**given, **env}, setup=TORCHRUN) for env, _ in told]
+    ends = run_cases(cases, SHM, "--network=none", "--hostname=node-0")
+    for end, (env, rest) in zip(ends, told, strict=True):
+        assert (end.code, end.out) == (0, f"join_timeout=1800,read_timeout=1800,is_host={rest}\n"), (env, end.err)
 
 
 def test_two_nodes_train_together_though_dns_learns_of_node_0_late(

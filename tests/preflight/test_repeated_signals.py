@@ -15,7 +15,6 @@ import pytest
 
 from tests.runners import ROOT
 
-TIMES = 120
 JOB = (
     "import os, signal, time\n"
     "signal.signal(signal.SIGTERM, lambda *_: os._exit(5))\n"
@@ -35,14 +34,15 @@ def wrapper(tmp_path: Path) -> Path:
     return file
 
 
+@pytest.mark.parametrize("times", [10, pytest.param(120, marks=pytest.mark.long)])
 @pytest.mark.parametrize("shell", [["dash"], ["busybox", "sh"]], ids=["dash", "busybox"])
-def test_the_jobs_code_outlives_a_storm_of_signals(shell: list[str], wrapper: Path) -> None:
+def test_the_jobs_code_outlives_a_storm_of_signals(shell: list[str], times: int, wrapper: Path) -> None:
     """One to six SIGTERM within milliseconds, of which any may come as the job has just ended."""
     if shutil.which(shell[0]) is None:
         pytest.skip(f"{shell[0]} is not installed")
     chance = random.Random(7)  # noqa: S311  moments, no secrets
     codes: collections.Counter[int] = collections.Counter()
-    for _ in range(TIMES):
+    for _ in range(times):
         with subprocess.Popen(
             [*shell, str(wrapper), sys.executable, "-S", "-c", JOB], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
         ) as run:
@@ -52,7 +52,7 @@ def test_the_jobs_code_outlives_a_storm_of_signals(shell: list[str], wrapper: Pa
                 run.send_signal(signal.SIGTERM)
                 time.sleep(chance.random() * 0.002)
             codes[run.wait(timeout=60)] += 1
-    assert codes == {5: TIMES}
+    assert codes == {5: times}
 
 
 @pytest.mark.parametrize("shell", [["dash"], ["bash"], ["bash", "--posix"], ["busybox", "sh"]], ids=" ".join)

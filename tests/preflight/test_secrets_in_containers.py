@@ -5,10 +5,9 @@ from __future__ import annotations
 import pytest
 from trainlaunch.exit_codes import EXIT_FILES_WRONG, EXIT_TRY_ELSEWHERE
 
-from tests.conftest import Runs
-from tests.preflight.containers import SHELLS, Case, run_cases
+from tests.preflight.containers import EVERY_SHELL, SHELLS, SHM, Case, RunsCases, StartsPrograms, program
 from tests.preflight.plans import plan
-from tests.preflight.test_shm_in_containers import SHM, passed, stopped
+from tests.preflight.test_shm_in_containers import passed, stopped
 
 pytestmark = pytest.mark.docker
 
@@ -18,17 +17,18 @@ FOLDER = "rm -rf /run/secrets; mkdir -m 1777 /run/secrets"
 KFD = "rm -f /dev/kfd; touch /dev/kfd; chown 0:109 /dev/kfd; chmod 660 /dev/kfd"
 
 
-def test_a_variable_becomes_a_file_and_leaves_the_environment(docker_run: Runs, base_image: str) -> None:
+@EVERY_SHELL
+def test_a_variable_becomes_a_file_and_leaves_the_environment(run_cases: RunsCases) -> None:
     """Byte for byte, for this uid alone."""
     script = 'cat "$A_FILE" /run/secrets/B; stat -c " %a %u" /run/secrets/A; echo "${A-unset} ${B-unset}"'
     job = plan(command=["sh", "-c", script], secrets=WRITTEN)
     env = {"A": VALUE, "B": "", "A_FILE": "/run/secrets/A", "B_FILE": "/run/secrets/B"}
     cases = [Case(job, env=env, setup=FOLDER, user=user) for user in (0, 1000)]
-    for user, ends in zip((0, 1000), run_cases(docker_run, base_image, cases, SHM), strict=True):
+    for user, ends in zip((0, 1000), run_cases(cases, SHM), strict=True):
         passed(ends, f"{VALUE} 400 {user}\nunset unset\n")
 
 
-def test_a_place_that_cannot_be_written_or_read_is_named(docker_run: Runs, base_image: str) -> None:
+def test_a_place_that_cannot_be_written_or_read_is_named(run_cases: RunsCases) -> None:
     """Both are the files' fault, and each names its uid and path."""
     job = plan(command=["true"], secrets=WRITTEN)
     env = {"A": "x", "B": "y", "A_FILE": "/run/secrets/A", "B_FILE": "/run/secrets/B"}
@@ -36,23 +36,23 @@ def test_a_place_that_cannot_be_written_or_read_is_named(docker_run: Runs, base_
     bound = plan(command=["true"], secrets={"A": {"file": "./a", "as": "file"}})
     unreadable = f"{FOLDER}; echo x >/run/secrets/A; chmod 400 /run/secrets/A"
     cases = [Case(job, env=env, setup=closed, user=1000), Case(bound, env=env, setup=unreadable, user=1000)]
-    write, read = run_cases(docker_run, base_image, cases, SHM)
+    write, read = run_cases(cases, SHM)
     stopped(write, EXIT_FILES_WRONG, "uid 1000 can't write /run/secrets/A")
     stopped(read, EXIT_FILES_WRONG, "uid 1000 can't read /run/secrets/A")
-    assert not any("Permission denied" in each.err for each in write)
+    assert "Permission denied" not in write.err
 
 
-def test_compose_files_become_variables(docker_run: Runs, base_image: str) -> None:
+def test_compose_files_become_variables(run_cases: RunsCases) -> None:
     """Without the line breaks at the end, as a shell's own $(cat file) gives them."""
     job = plan(target="compose", command=["sh", "-c", 'printf "%s|" "$A"'], secrets={"A": {"file": "./a"}})
     made = f"{FOLDER}; printf '%s\\n\\n' 'x  $y' >/run/secrets/A"
     gone = f"{FOLDER}"
-    ends, missing = run_cases(docker_run, base_image, [Case(job, setup=made), Case(job, setup=gone)], SHM)
+    ends, missing = run_cases([Case(job, setup=made), Case(job, setup=gone)], SHM)
     passed(ends, "x  $y|")
     stopped(missing, EXIT_FILES_WRONG, "uid 0 can't read /run/secrets/A")
 
 
-def test_gpus_of_amd_are_a_device_node_that_the_job_can_open(docker_run: Runs, base_image: str) -> None:
+def test_gpus_of_amd_are_a_device_node_that_the_job_can_open(run_cases: RunsCases) -> None:
     """75 where there is none, 78 with the group to add where this uid may not open it; NVIDIA's nodes don't count."""
     job = plan(resources={"gpus": 1, "gpu_vendor": "amd"}, command=["true"])
     cases = [
@@ -61,26 +61,25 @@ def test_gpus_of_amd_are_a_device_node_that_the_job_can_open(docker_run: Runs, b
         Case(job, setup=KFD, user=1000),
         Case(job, setup=f"{KFD}; chmod 666 /dev/kfd", user=1000),
     ]
-    missing, of_root, closed, opened = run_cases(docker_run, base_image, cases, SHM)
+    missing, of_root, closed, opened = run_cases(cases, SHM)
     stopped(missing, EXIT_TRY_ELSEWHERE, "no /dev/kfd is here")
     passed(of_root, "")
     stopped(closed, EXIT_FILES_WRONG, 'uid 1000 can\'t open /dev/kfd; add "109" to group_add')
     passed(opened, "")
 
 
-def test_an_empty_mount_that_the_job_cannot_write_is_warned_of(docker_run: Runs, base_image: str) -> None:
+def test_an_empty_mount_that_the_job_cannot_write_is_warned_of(run_cases: RunsCases) -> None:
     """An engine gives a new volume to root where the image has no such folder."""
     mounts = [{"type": "scratch", "target": "/scratch disk"}, {"type": "bind", "source": "/", "target": "/fast"}]
     job = plan(command=["true"], mounts=mounts, working_dir="/tmp")
     made = "mkdir -p '/scratch disk' /fast; chmod 755 '/scratch disk' /fast"
     for user, warned in ((0, False), (1000, True)):
-        for ended in run_cases(docker_run, base_image, [Case(job, setup=made, user=user, cwd="/tmp")], SHM)[0]:
-            assert ("warning: can't write to /scratch disk" in ended.err) is warned
-            assert "/fast" not in ended.err
+        (ended,) = run_cases([Case(job, setup=made, user=user, cwd="/tmp")], SHM)
+        assert ("warning: can't write to /scratch disk" in ended.err) is warned
+        assert "/fast" not in ended.err
 
 
-@pytest.mark.parametrize("shell", SHELLS)
-def test_no_value_is_an_argument_of_any_process(docker_run: Runs, base_image: str, shell: str) -> None:
-    """The wrapper writes a value by the shell's own printf; a program of that name would have it in its arguments."""
-    done = docker_run(base_image, *SHELLS[shell], "-c", "command -v printf")
-    assert done.stdout == "printf\n"
+def test_no_value_is_an_argument_of_any_process(start_programs: StartsPrograms) -> None:
+    """The wrapper writes a value by a shell's own printf; a program of that name would have it in its arguments."""
+    asked = [program(*words, "-c", "command -v printf") for words in SHELLS.values()]
+    assert [each.out for each in start_programs(asked, SHM)] == ["printf\n"] * len(SHELLS)

@@ -8,16 +8,14 @@ import time
 import uuid
 from collections.abc import Callable
 from dataclasses import replace
-from itertools import chain
 from typing import Any
 
 import pytest
 from trainlaunch.plan.launch_plan import LaunchPlan
 
 from tests.conftest import Runs
-from tests.preflight.containers import SHELLS, Case, pid_1_arguments, run_cases
+from tests.preflight.containers import EVERY_SHELL, SHM, Case, RunsCases, pid_1_arguments
 from tests.preflight.plans import plan
-from tests.preflight.test_shm_in_containers import SHM
 
 pytestmark = pytest.mark.docker
 
@@ -25,7 +23,7 @@ pytestmark = pytest.mark.docker
 SAVES = """
 import os, signal, sys, time
 def save(*_):
-    time.sleep(SECONDS)
+    time.sleep(0.3)
     print("saved", flush=True)
     sys.exit(7)
 signal.signal(signal.SIGNAME, save)
@@ -42,7 +40,7 @@ import signal, sys, time
 import torch
 from torch.utils.data import DataLoader, TensorDataset
 def save(*_):
-    time.sleep(2)
+    time.sleep(0.5)
     print("saved", flush=True)
     sys.exit(7)
 signal.signal(signal.SIGTERM, save)
@@ -53,9 +51,9 @@ for step, batch in enumerate(DataLoader(TensorDataset(torch.zeros(100000, 10)), 
 """
 
 
-def program(text: str, name: str = "SIGTERM", ready: str = READY, seconds: float = 0.3) -> str:
-    """Return the Python text for one signal, saving for some seconds."""
-    return text.replace("{ready}", ready).replace("SIGNAME", name).replace("SECONDS", str(seconds))
+def program(text: str, name: str = "SIGTERM", ready: str = READY) -> str:
+    """Return the Python text for one signal."""
+    return text.replace("{ready}", ready).replace("SIGNAME", name)
 
 
 def command(text: str) -> LaunchPlan:
@@ -68,19 +66,18 @@ def script(text: str, *, before: str = "", after: str = "\necho the script went 
     return plan(command=None, script=f"{before}python3 -c '{text}'{after}\n", **fields)
 
 
-@pytest.mark.parametrize("shell", SHELLS)
-@pytest.mark.parametrize(("name", "seconds"), [("SIGTERM", 2), ("SIGUSR1", 0.1)])
+@pytest.mark.parametrize("name", ["SIGTERM", "SIGUSR1"])
 @pytest.mark.parametrize("job", [command, script])
 def test_job_of_pid_1_saves_its_work(
-    docker_run: Runs, base_image: str, shell: str, name: str, seconds: float, job: Callable[[str], LaunchPlan]
+    docker_run: Runs, base_image: str, shell: str, name: str, job: Callable[[str], LaunchPlan]
 ) -> None:
     """Without an init the wrapper is pid 1, stays, and hands signals on."""
-    started = pid_1_arguments(Case(job(program(SAVES, name, TELLS_PID_1, seconds))), shell)
+    started = pid_1_arguments(Case(job(program(SAVES, name, TELLS_PID_1))), shell)
     done = docker_run(SHM, *started[0], base_image, *started[1])
     assert (done.returncode, done.stdout) == (7, "saved\n"), done.stderr
 
 
-@pytest.mark.parametrize("shell", SHELLS)
+@EVERY_SHELL
 def test_job_of_pid_1_ends_by_an_unhandled_signal(docker_run: Runs, base_image: str, shell: str) -> None:
     """As pid 1 itself it would ignore SIGTERM, and be killed after the grace period."""
     started = pid_1_arguments(Case(command(program(BY_DEFAULT))), shell)
@@ -98,7 +95,6 @@ def test_interrupt_is_not_lost_in_the_background(docker_run: Runs, base_image: s
     assert docker_run(SHM, *started[0], base_image, *started[1]).returncode == 9
 
 
-@pytest.mark.parametrize("shell", SHELLS)
 def test_pid_1_passes_streams_and_codes_through(docker_run: Runs, base_image: str, shell: str) -> None:
     """126 and 127 are what `docker run` says of a command that can't run; nothing is taken for a builtin."""
     for argv, code in (
@@ -113,65 +109,68 @@ def test_pid_1_passes_streams_and_codes_through(docker_run: Runs, base_image: st
         assert (done.returncode, done.stdout) == (code, "read me" if argv == ["cat"] else ""), done.stderr
 
 
-def test_script_under_an_init_saves_its_work(docker_run: Runs, base_image: str) -> None:
+@EVERY_SHELL
+def test_script_under_an_init_saves_its_work(run_cases: RunsCases) -> None:
     """`sh -c` under an init passes no signal on to its child: measured."""
-    names = {"SIGTERM": 2, "SIGINT": 0.1, "SIGHUP": 0.1}
-    cases = [Case(script(program(SAVES, name, seconds=each)), signals=(name,)) for name, each in names.items()]
-    for ended in chain(*run_cases(docker_run, base_image, cases, SHM)):
+    cases = [Case(script(program(SAVES, name)), signals=(name,)) for name in ("SIGTERM", "SIGINT", "SIGHUP")]
+    for ended in run_cases(cases, SHM):
         assert (ended.code, ended.out) == (7, "saved\n"), ended.err
 
 
-def test_stop_signal_of_the_job_is_handed_on(docker_run: Runs, base_image: str) -> None:
+def test_stop_signal_of_the_job_is_handed_on(run_cases: RunsCases) -> None:
     """Whatever the job file asks for."""
     case = Case(script(program(SAVES, "SIGWINCH"), stop_signal="SIGWINCH"), signals=("SIGWINCH",))
-    for ended in run_cases(docker_run, base_image, [case], SHM)[0]:
-        assert (ended.code, ended.out) == (7, "saved\n"), ended.err
+    (ended,) = run_cases([case], SHM)
+    assert (ended.code, ended.out) == (7, "saved\n"), ended.err
 
 
-def test_script_goes_on_after_a_user_signal(docker_run: Runs, base_image: str) -> None:
+def test_script_goes_on_after_a_user_signal(run_cases: RunsCases) -> None:
     """SIGUSR1 asks a trainer to save and go on, as batch systems do."""
     text = program(SAVES, "SIGUSR1").replace("sys.exit(7)", "os._exit(5)")
     case = Case(script(text, after=" || echo went on after $?; exit 6"), signals=("SIGUSR1",))
-    for ended in run_cases(docker_run, base_image, [case], SHM)[0]:
-        assert (ended.code, ended.out) == (6, "saved\nwent on after 5\n"), ended.err
+    (ended,) = run_cases([case], SHM)
+    assert (ended.code, ended.out) == (6, "saved\nwent on after 5\n"), ended.err
 
 
-def test_background_children_and_exec_of_a_script_save_their_work(docker_run: Runs, base_image: str) -> None:
+def test_background_children_and_exec_of_a_script_save_their_work(run_cases: RunsCases) -> None:
     """The shell waits for those that it started with `&`; with `exec` it is the training process itself."""
     in_background = Case(script(program(SAVES), after=" &\nwait\necho no"), signals=("SIGTERM",))
     replaced = Case(script(program(SAVES), before="exec "), signals=("SIGTERM",))
-    waited, became = run_cases(docker_run, base_image, [in_background, replaced], SHM)
-    assert [(each.code, each.out) for each in waited] == [(143, "saved\n")] * 3
-    assert [(each.code, each.out) for each in became] == [(7, "saved\n")] * 3
+    waited, became = run_cases([in_background, replaced], SHM)
+    assert (waited.code, waited.out) == (143, "saved\n")
+    assert (became.code, became.out) == (7, "saved\n")
 
 
+@pytest.mark.parametrize("shell", ["dash"])
 @pytest.mark.parametrize("sh", ["busybox", "bash"])
-def test_script_saves_its_work_whatever_sh_is(docker_run: Runs, base_image: str, sh: str) -> None:
+def test_script_saves_its_work_whatever_sh_is(run_cases: RunsCases, sh: str) -> None:
     """The script's own shell is the image's /bin/sh."""
     case = Case(script(program(SAVES)), signals=("SIGTERM",))
     other = f"ln -sf /bin/{sh} /bin/sh"
-    ended = run_cases(docker_run, base_image, [replace(case, setup=other)], SHM, shells=("dash",))[0]
-    assert [(each.code, each.out) for each in ended] == [(7, "saved\n")]
+    (ended,) = run_cases([replace(case, setup=other)], SHM)
+    assert (ended.code, ended.out) == (7, "saved\n")
 
 
-def test_script_piped_to_tee_saves_its_work(docker_run: Runs, base_image: str) -> None:
+def test_script_piped_to_tee_saves_its_work(run_cases: RunsCases) -> None:
     """A tee that ends first breaks the pipe of a job that still saves; it ends by itself, with the job."""
     case = Case(script(program(SAVES), after=" 2>&1 | tee /tmp/log; echo kept $(cat /tmp/log)"), signals=("SIGTERM",))
-    for ended in run_cases(docker_run, base_image, [case], SHM)[0]:
-        assert ended.out == "saved\n", ended.err
+    (ended,) = run_cases([case], SHM)
+    assert ended.out == "saved\n", ended.err
 
 
-def test_workers_of_a_script_outlive_the_signal(docker_run: Runs, torch_image: str) -> None:
+@pytest.mark.parametrize("shell", ["dash"])
+@pytest.mark.parametrize("before", ["", pytest.param("exec ", marks=pytest.mark.long)], ids=["child", "exec"])
+def test_workers_of_a_script_outlive_the_signal(run_cases: RunsCases, torch_image: str, before: str) -> None:
     """Signalling the whole process group kills them, and saving ends in `worker is killed by signal: Terminated`."""
-    cases = [Case(script(TRAINS, before=each), signals=("SIGTERM",)) for each in ("", "exec ")]
-    for ended in chain(*run_cases(docker_run, torch_image, cases, SHM, shells=("dash",))):
-        assert (ended.code, ended.out) == (7, "saved\n"), ended.err
+    case = Case(script(TRAINS, before=before), signals=("SIGTERM",))
+    (ended,) = run_cases([case], SHM, image=torch_image)
+    assert (ended.code, ended.out) == (7, "saved\n"), ended.err
 
 
 def test_docker_stop_lets_a_script_save_its_work(docker_run: Runs, base_image: str) -> None:
     """The whole way: engine, init, wrapper, the script's shell, Python."""
     name = f"trainlaunch-test-{uuid.uuid4().hex[:12]}"
-    entrypoint, argv = pid_1_arguments(Case(script(program(SAVES, seconds=2))), "dash")
+    entrypoint, argv = pid_1_arguments(Case(script(program(SAVES))), "dash")
     stopper = threading.Thread(target=stop_when_ready, args=(name,))
     stopper.start()
     done = docker_run("--init", f"--name={name}", SHM, *entrypoint[1:], base_image, *argv)

@@ -9,9 +9,8 @@ from trainlaunch.container.kubernetes import IDENTITY
 from trainlaunch.job.reserved import CLUSTER_HOME
 
 from tests.conftest import Runs
-from tests.preflight.containers import Case, run_cases
+from tests.preflight.containers import SHM, Case, RunsCases
 from tests.preflight.plans import plan
-from tests.preflight.test_shm_in_containers import SHM
 
 pytestmark = pytest.mark.docker
 
@@ -20,35 +19,33 @@ HOME = "/tmp/trainlaunch-home"
 CLEAN = f"rm -rf {HOME}"
 
 
-def identity(case: Case, docker_run: Runs, image: str) -> list[dict[str, str]]:
-    """Return, per shell, the variables of a name and home that the job got."""
-    ended = run_cases(docker_run, image, [case], SHM)[0]
-    assert [each.code for each in ended] == [0] * len(ended), ended
-    return [{key: value for key, value in each.variables.items() if key in IDENTITY} for each in ended]
+def identity(case: Case, run_cases: RunsCases) -> dict[str, str]:
+    """Return the variables of a name and home that the job got."""
+    (ended,) = run_cases([case], SHM)
+    assert ended.code == 0, ended
+    return {key: value for key, value in ended.variables.items() if key in IDENTITY}
 
 
-def test_a_uid_without_a_name_gets_what_a_pod_states(docker_run: Runs, base_image: str) -> None:
+def test_a_uid_without_a_name_gets_what_a_pod_states(run_cases: RunsCases) -> None:
     """The same variables as on Kubernetes, below a folder that only this uid can read."""
     shown = Case(SHOWN, user=1042, env={"HOME": "/"}, setup=CLEAN)
     expected = {key: value.replace(CLUSTER_HOME, HOME) for key, value in IDENTITY.items()}
-    assert identity(shown, docker_run, base_image) == [expected] * 3
+    assert identity(shown, run_cases) == expected
     mode = Case(plan(command=["stat", "-c", "%a %u", HOME]), user=1042, env={"HOME": "/"}, setup=CLEAN)
-    assert [each.out for each in run_cases(docker_run, base_image, [mode], SHM)[0]] == ["700 1042\n"] * 3
+    assert [each.out for each in run_cases([mode], SHM)] == ["700 1042\n"]
 
 
-def test_what_is_set_stays(docker_run: Runs, base_image: str) -> None:
+def test_what_is_set_stays(run_cases: RunsCases) -> None:
     """A home that can be written is no reason for another, a stated one is the user's own affair, and so is a name."""
     mine = {"USER": "me", "LOGNAME": "us", "XDG_CACHE_HOME": "/c", "HOME": "/"}
-    kept = identity(Case(SHOWN, user=1042, env=mine, setup=CLEAN), docker_run, base_image)
-    assert [(each["USER"], each["LOGNAME"], each["XDG_CACHE_HOME"], each["HOME"]) for each in kept] == [
-        ("me", "us", "/c", HOME)
-    ] * 3
+    kept = identity(Case(SHOWN, user=1042, env=mine, setup=CLEAN), run_cases)
+    assert (kept["USER"], kept["LOGNAME"], kept["XDG_CACHE_HOME"], kept["HOME"]) == ("me", "us", "/c", HOME)
     writable = Case(SHOWN, user=1042, env={"HOME": "/tmp"}, setup=CLEAN)
     named = {"HOME": "/tmp", "USER": "trainlaunch", "LOGNAME": "trainlaunch"}
-    assert identity(writable, docker_run, base_image) == [named] * 3
+    assert identity(writable, run_cases) == named
     stated = Case(plan(command=["env", "-0"], env={"HOME": "/nowhere"}), user=1042, env={"HOME": "/nowhere"})
-    assert identity(stated, docker_run, base_image) == [named | {"HOME": "/nowhere"}] * 3
-    assert identity(Case(SHOWN, user=0, env={"HOME": "/nowhere"}), docker_run, base_image) == [{"HOME": "/nowhere"}] * 3
+    assert identity(stated, run_cases) == named | {"HOME": "/nowhere"}
+    assert identity(Case(SHOWN, user=0, env={"HOME": "/nowhere"}), run_cases) == {"HOME": "/nowhere"}
 
 
 @pytest.mark.parametrize(
@@ -56,16 +53,16 @@ def test_what_is_set_stays(docker_run: Runs, base_image: str) -> None:
     [f"mkdir {HOME}; chmod 777 {HOME}", f"mkdir /tmp/other; chown 1042 /tmp/other; ln -s /tmp/other {HOME}"],
     ids=["folder", "link"],
 )
-def test_a_planted_home_is_not_taken(docker_run: Runs, base_image: str, planted: str) -> None:
+def test_a_planted_home_is_not_taken(run_cases: RunsCases, planted: str) -> None:
     """Caches hold code that is run: nobody else may have made their folder, where /tmp is shared."""
     case = Case(SHOWN, user=1042, env={"HOME": "/"}, setup=f"rm -rf {HOME} /tmp/other; {planted}")
-    assert [each["HOME"] for each in identity(case, docker_run, base_image)] == ["/"] * 3
+    assert identity(case, run_cases)["HOME"] == "/"
 
 
-def test_shm_is_no_home(docker_run: Runs, base_image: str) -> None:
+def test_shm_is_no_home(run_cases: RunsCases) -> None:
     """Its room is planned for batches."""
     case = Case(SHOWN, user=1042, env={"HOME": "/", "TMPDIR": "/dev/shm"})
-    assert [each["HOME"] for each in identity(case, docker_run, base_image)] == ["/"] * 3
+    assert identity(case, run_cases)["HOME"] == "/"
 
 
 def test_an_images_own_user_has_a_name(docker_run: Runs, base_image: str) -> None:
