@@ -19,7 +19,7 @@ from typing import Any
 import pytest
 from trainlaunch.run.compose.command import find_compose
 
-from tests import groups
+from tests import groups, sampling
 from tests.engine import images
 from tests.folder_times import FolderTimes
 from tests.installed.wheel import install_wheel
@@ -29,6 +29,9 @@ __all__ = ["ROOT", "Runs"]
 TEST_LABEL = "trainlaunch-test"
 # What a shell or CI may have set and the command line, or its Python, obeys; each test states what it is about.
 NOT_INHERITED = ("COLUMNS", "FORCE_COLOR", "KUBECONFIG", "NO_COLOR", "PYTHONUNBUFFERED")
+# Without bytecode each of hundreds of starts would compile the package, and each process of pytest all tests.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+sys.dont_write_bytecode = False
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -43,6 +46,7 @@ def pytest_configure(config: pytest.Config) -> None:
         signal.signal(signal.SIGHUP, lambda *_: None)
     config.pluginmanager.register(FolderTimes())
     config.pluginmanager.register(groups)
+    sampling.pytest_configure(config)
 
 
 @pytest.fixture(autouse=True)
