@@ -20,7 +20,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 from trainlaunch.run.compose.command import find_compose
 
-from tests import groups
+from tests import groups, sampling
 from tests.engine import images
 from tests.engine.case_server import CaseServer, CaseServers
 from tests.folder_times import FolderTimes
@@ -34,6 +34,9 @@ NOT_INHERITED = ("COLUMNS", "FORCE_COLOR", "KUBECONFIG", "NO_COLOR", "PYTHONUNBU
 # How fast the machine is decides nothing.
 settings.register_profile("any machine", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("any machine")
+# Without bytecode each of hundreds of starts would compile the package, and each process of pytest all tests.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+sys.dont_write_bytecode = False
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -48,6 +51,7 @@ def pytest_configure(config: pytest.Config) -> None:
         signal.signal(signal.SIGHUP, lambda *_: None)
     config.pluginmanager.register(FolderTimes())
     config.pluginmanager.register(groups)
+    sampling.pytest_configure(config)
 
 
 @pytest.fixture(autouse=True)

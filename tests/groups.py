@@ -7,6 +7,7 @@ networks and images are its own.
 
 from __future__ import annotations
 
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -36,11 +37,14 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     config.hook.pytest_deselected(items=[item for item in items if left_out & _marks(item)])
     items[:] = [item for item in items if not left_out & _marks(item)]
     for item in items:
-        place = item.path.relative_to(TESTS)
-        for each in (place, *place.parents):
-            if (group := GROUPS.get(each.as_posix())) is not None:
-                item.add_marker(pytest.mark.xdist_group(group))
-                break
+        if (group := _group_of(item.path)) is not None:
+            item.add_marker(pytest.mark.xdist_group(group))
+
+
+@cache
+def _group_of(path: Path) -> str | None:
+    place = path.relative_to(TESTS)
+    return next((GROUPS[each.as_posix()] for each in (place, *place.parents) if each.as_posix() in GROUPS), None)
 
 
 def _marks(item: pytest.Item) -> set[str]:

@@ -12,7 +12,8 @@ import select
 import shutil
 import subprocess
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -51,13 +52,12 @@ compadd() {
     print -rl -- 'OFFER:'${^offered} >> ../offers
     builtin compadd "$@"
 }
-finish() { print END >> ../offers; exit }
+finish() { print END >> ../offers; BUFFER='' }
 zle -N finish
 bindkey '^X' finish
 bindkey '^I' complete-word
 """
 RUNS = '#!/bin/sh\n[ "$*" = "ps --output names" ] && printf "mnist\\n3f9a2c11\\n"\n'
-IDS = [typed.removeprefix("trainlaunch").strip() or "verbs" for typed, _, _ in OFFERS]
 
 
 def need(shell: str) -> str:
@@ -70,6 +70,12 @@ def need(shell: str) -> str:
     return path
 
 
+@cache
+def script(shell: str) -> str:
+    """Return a shell's completion script."""
+    return WRITERS[shell](tuple(verbs()))
+
+
 @pytest.fixture
 def workplace(tmp_path: Path) -> Path:
     """Return a folder with files of several kinds, and the scripts in scripts/."""
@@ -77,43 +83,54 @@ def workplace(tmp_path: Path) -> Path:
     (folder / "folder").mkdir(parents=True)
     for name in ("job.yaml", "other.yml", "notes.txt", "train.py", "folder/inner.yaml", "two words.yaml"):
         (folder / name).write_text("")
-    for shell, write in WRITERS.items():
-        (tmp_path / f"script.{shell}").write_text(write(tuple(verbs())))
+    for shell in WRITERS:
+        (tmp_path / f"script.{shell}").write_text(script(shell))
     (tmp_path / "bin").mkdir()
     (tmp_path / "bin" / "trainlaunch").write_text(RUNS)
     (tmp_path / "bin" / "trainlaunch").chmod(0o755)
     return folder
 
 
-def bash_offers(typed: str, folder: Path) -> set[str]:
-    """Return what bash's function puts into COMPREPLY."""
-    words = " ".join(each or "''" for each in typed.split(" "))
-    text = (
-        f"source ../script.bash; COMP_WORDS=({words}); COMP_CWORD=$((${{#COMP_WORDS[@]}} - 1)); _trainlaunch; "
-        'printf "%s\\n" "${COMPREPLY[@]}"'
+def bash_offers(typed: Sequence[str], folder: Path) -> list[set[str]]:
+    """Return what bash's function puts into COMPREPLY for each text."""
+    asked = "".join(
+        f"COMP_WORDS=({' '.join(word or chr(39) * 2 for word in each.split(' '))}); "
+        "COMP_CWORD=$((${#COMP_WORDS[@]} - 1)); _trainlaunch; "
+        'printf "%s\\n" "${COMPREPLY[@]}" END; '
+        for each in typed
     )
-    done = run([need("bash"), "--norc", "-c", text], folder)
-    return {f"{each}/" if (folder / each).is_dir() and each else each for each in done.splitlines()}
+    done = run([need("bash"), "--norc", "-c", f"source ../script.bash; {asked}"], folder)
+    return [
+        {f"{each}/" if (folder / each).is_dir() and each else each for each in part.splitlines()}
+        for part in done.split("END\n")[:-1]
+    ]
 
 
-def fish_offers(typed: str, folder: Path) -> set[str]:
-    """Return what fish's own `complete -C` offers."""
-    done = run([need("fish"), "--no-config", "-c", f"source ../script.fish; complete -C '{typed}'"], folder)
-    return {line.split("\t")[0] for line in done.splitlines()}
+def fish_offers(typed: Sequence[str], folder: Path) -> list[set[str]]:
+    """Return what fish's own `complete -C` offers for each text."""
+    asked = "".join(f"complete -C '{each}'; echo END; " for each in typed)
+    done = run([need("fish"), "--no-config", "-c", f"source ../script.fish; {asked}"], folder)
+    return [{line.split("\t")[0] for line in part.splitlines()} for part in done.split("END\n")[:-1]]
 
 
-def zsh_offers(typed: str, folder: Path) -> set[str]:
-    """Return what a zsh at a terminal adds as matches: compadd is asked where it stores them."""
+def zsh_offers(typed: Sequence[str], folder: Path) -> list[set[str]]:
+    """Return what a zsh at a terminal adds as matches for each text: compadd is asked where it stores them."""
     (folder.parent / "setup.zsh").write_text(ZSH_SETUP)
     shell = Terminal([need("zsh"), "-f", "-i"], folder)
     shell.type("source ../setup.zsh; print > ../ready\n")
     shell.until(folder.parent / "ready")
-    shell.type(f"{typed}\t\x18")
-    shell.until(folder.parent / "offers", "END")
+    for number, each in enumerate(typed):
+        shell.type(f"{each}\t\x18")
+        shell.until(folder.parent / "offers", "END\n", number + 1)
     shell.close()
-    found = re.findall(r"^OFFER:(.+)$", (folder.parent / "offers").read_text(), re.M)
+    parts = (folder.parent / "offers").read_text().split("END\n")[:-1]
+    return [_zsh_words(each, part, folder) for each, part in zip(typed, parts, strict=True)]
+
+
+def _zsh_words(typed: str, part: str, folder: Path) -> set[str]:
     prefix = typed.rpartition(" ")[2].rpartition("/")
     start = prefix[0] + prefix[1]
+    found = re.findall(r"^OFFER:(.+)$", part, re.M)
     return {f"{start}{each}/" if (folder / start / each).is_dir() else f"{start}{each}" for each in found}
 
 
@@ -148,10 +165,10 @@ class Terminal:
         """Type text."""
         os.write(self._main, text.encode())
 
-    def until(self, path: Path, text: str = "") -> None:
-        """Wait until a file is there and holds a text; what the shell prints is read meanwhile."""
+    def until(self, path: Path, text: str = "", times: int = 0) -> None:
+        """Wait until a file is there and holds a text so many times; what the shell prints is read meanwhile."""
         deadline = time.monotonic() + 60
-        while not (path.exists() and text in path.read_text()):
+        while not (path.exists() and path.read_text().count(text) >= times):
             assert time.monotonic() < deadline, f"{path.name} never came; the shell printed {self.seen!r}"
             if select.select([self._main], [], [], 0.05)[0]:
                 with contextlib.suppress(OSError):
@@ -165,14 +182,15 @@ class Terminal:
 
 
 @pytest.mark.parametrize("offers", [bash_offers, zsh_offers, fish_offers], ids=["bash", "zsh", "fish"])
-@pytest.mark.parametrize(("typed", "offered", "absent"), OFFERS, ids=IDS)
-def test_a_shell_offers_what_fits(
-    workplace: Path, offers: Callable[[str, Path], set[str]], typed: str, offered: set[str], absent: set[str]
-) -> None:
+def test_a_shell_offers_what_fits(workplace: Path, offers: Callable[[Sequence[str], Path], list[set[str]]]) -> None:
     """Verbs, options, their choices, and only the files that an argument takes."""
-    found = offers(typed, workplace)
-    assert offered <= found
-    assert absent & found == set()
+    answers = offers([typed for typed, _, _ in OFFERS], workplace)
+    wrong = [
+        (typed, found)
+        for (typed, offered, absent), found in zip(OFFERS, answers, strict=True)
+        if not offered <= found or absent & found
+    ]
+    assert wrong == []
 
 
 def test_bash_completes_after_an_equals_sign(workplace: Path) -> None:
@@ -186,7 +204,7 @@ def test_bash_completes_after_an_equals_sign(workplace: Path) -> None:
 
 def test_bash_keeps_a_name_with_a_space_whole(workplace: Path) -> None:
     """One candidate, which readline then quotes."""
-    assert "two words.yaml" in bash_offers("trainlaunch plan tw", workplace)
+    assert "two words.yaml" in bash_offers(["trainlaunch plan tw"], workplace)[0]
 
 
 @pytest.mark.parametrize("verb", sorted(VERBS))
@@ -203,11 +221,11 @@ def test_every_option_of_the_parser_is_known(verb: str) -> None:
 @pytest.mark.parametrize("shell", sorted(WRITERS))
 def test_the_script_is_well_formed(workplace: Path, shell: str) -> None:
     """The shell itself reads it without a word, and shellcheck finds nothing in bash's."""
-    script = f"../script.{shell}"
-    run([need(shell), "-n", script], workplace)
+    path = f"../script.{shell}"
+    run([need(shell), "-n", path], workplace)
     if shell == "bash":
         checked = subprocess.run(
-            [need("shellcheck"), "--exclude=SC2207", script], cwd=workplace, capture_output=True, text=True, check=False
+            [need("shellcheck"), "--exclude=SC2207", path], cwd=workplace, capture_output=True, text=True, check=False
         )
         assert checked.stdout == ""
 
@@ -219,4 +237,4 @@ def test_completion_prints_the_script(
     for shell in WRITERS:
         done = trainlaunch("completion", shell)
         assert (done.returncode, done.stderr) == (0, "")
-        assert done.stdout == (workplace.parent / f"script.{shell}").read_text()
+        assert done.stdout == script(shell)

@@ -54,18 +54,27 @@ def test_each_claim_stands_there_once() -> None:
     assert PAGE.count("\n| B") + PAGE.count("\n| F") + PAGE.count("\n| N") == len(ROWS)
 
 
-@pytest.mark.parametrize("row", ROWS, ids=[each.id for each in ROWS])
-def test_a_claim_has_a_verdict_a_measurement_and_a_command(row: Row) -> None:
-    """The command line takes the command, and a code that it explains is there."""
-    assert row.verdict in VERDICTS
-    assert row.measured.strip()
-    program, *words = shlex.split(row.command)
-    assert program == "trainlaunch"
+def is_a_command(words: list[str]) -> bool:
+    """Return whether the command line takes a command, and a code that it explains is there."""
+    if words[:1] != ["trainlaunch"]:
+        return False
     parser = argparse.ArgumentParser(exit_on_error=False)
-    importlib.import_module(f"trainlaunch.cli.verbs.{words[0]}").add_arguments(parser)
-    parser.parse_args(words[1:])
-    if words[0] == "explain":
-        assert find_manual(words[1]) is not None
+    importlib.import_module(f"trainlaunch.cli.verbs.{words[1]}").add_arguments(parser)
+    try:
+        parser.parse_args(words[2:])
+    except (argparse.ArgumentError, SystemExit):
+        return False
+    return words[1] != "explain" or find_manual(words[2]) is not None
+
+
+def test_a_claim_has_a_verdict_a_measurement_and_a_command() -> None:
+    """What the page says of each is whole."""
+    wrong = [
+        row.id
+        for row in ROWS
+        if row.verdict not in VERDICTS or not row.measured.strip() or not is_a_command(shlex.split(row.command))
+    ]
+    assert wrong == []
 
 
 @pytest.mark.parametrize("command", COMMANDS)

@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+import pytest
 from trainlaunch.formats.compose import read_compose
 from trainlaunch.yamltree.tolerant import documents
 
@@ -40,16 +41,17 @@ def test_each_span_cuts_its_text() -> None:
                 assert_spans_cut(spelled, each)
 
 
-def test_ten_thousand_changed_texts_are_read() -> None:
+@pytest.mark.parametrize("count", [2_000, pytest.param(10_000, marks=pytest.mark.long)])
+def test_changed_texts_are_read(count: int) -> None:
     """Nothing is raised, spans still cut, and it takes seconds."""
     texts = [*inputs().values(), *FILES]
     services = broken = 0
     start = time.process_time()
-    for text in mutated(texts, 10_000, seed=8):
+    for text in mutated(texts, count, seed=8):
         for each in (read := read_compose(text, "compose.yaml")):
             assert_spans_cut(text, each)
         services += len(read)
         broken += not read and documents(text, "compose.yaml").broken is not None
     assert time.process_time() - start < 20
-    assert services > 5_000
-    assert broken > 500
+    assert services > count // 2
+    assert broken > count // 20

@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+import pytest
 from trainlaunch.formats.kubernetes import read_kubernetes
 from trainlaunch.yamltree.tolerant import documents
 
@@ -89,16 +90,17 @@ def test_each_span_cuts_its_text() -> None:
             assert_spans_cut(text, each)
 
 
-def test_ten_thousand_changed_texts_are_read() -> None:
+@pytest.mark.parametrize("count", [2_000, pytest.param(10_000, marks=pytest.mark.long)])
+def test_changed_texts_are_read(count: int) -> None:
     """Nothing is raised, spans still cut, and it takes seconds."""
     texts = [*manifests().values(), RICH]
     containers = broken = 0
     start = time.process_time()
-    for text in mutated(texts, 10_000, seed=8):
+    for text in mutated(texts, count, seed=8):
         for each in (read := read_kubernetes(text, "a.yaml")):
             assert_spans_cut(text, each)
         containers += len(read)
         broken += not read and documents(text, "a.yaml").broken is not None
     assert time.process_time() - start < 20
-    assert containers > 4_000
-    assert broken > 500
+    assert containers > count * 2 // 5
+    assert broken > count // 20

@@ -96,7 +96,7 @@ CASES = [
     case("evaluation", Generator(), {"trained": 0}),
 ]
 """
-CHECKS = ("repeated_augmentation", "repeated_epochs")
+CHECKS = ("repeated-augmentation", "repeated-epochs")
 
 
 def test_generators_that_repeat_are_found_where_they_are_and_no_others(inside: Inner) -> None:

@@ -37,15 +37,16 @@ def test_an_invalid_policy_gets_its_diagnostics(
     golden(path.with_suffix(".txt"), "".join(lines))
 
 
-@pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
-def test_a_diagnostic_of_a_policy_is_one_sentence_with_a_fix(path: Path, tmp_path: Path) -> None:
+def test_a_diagnostic_of_a_policy_is_one_sentence_with_a_fix(tmp_path: Path) -> None:
     """Messages follow the house style."""
-    for each in rejection(path, tmp_path):
-        assert re.fullmatch(r"TL1\d\d", each.code)
-        for text in (each.message, each.fix):
-            assert text
-            assert "\n" not in text
-            assert not text.endswith(".")
+    wrong = [
+        (path.stem, each.code, text)
+        for path in FILES
+        for each in rejection(path, tmp_path)
+        for text in (each.message, each.fix)
+        if not re.fullmatch(r"TL1\d\d", each.code) or not re.fullmatch(r".*[^.]", text)
+    ]
+    assert wrong == []
 
 
 def test_no_expected_text_of_a_policy_is_left_over() -> None:

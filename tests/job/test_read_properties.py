@@ -20,6 +20,8 @@ from trainlaunch.job.fields.table import rows
 from trainlaunch.job.spec import JobSpec
 from trainlaunch.policy import read_job
 
+from tests.sampling import examples
+
 VALID = [path.read_text(encoding="utf-8") for path in sorted((Path(__file__).parent / "valid").glob("*.yaml"))]
 MINIMAL = "name: job\nimage: trainer:1\ncommand: [python, train.py]\n"
 NAMES = sorted({path.rpartition(".")[2].removesuffix("[]") for path, _ in rows()})
@@ -63,28 +65,28 @@ def answered(content: str | bytes, target: str | None = None, sets: tuple[str, .
     return None
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 @given(st.binary(max_size=200) | ANY_TEXT)
 def test_any_bytes_are_answered(content: str | bytes) -> None:
     """Arbitrary files never crash the reader."""
     answered(content)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 @given(st.text("abc:-?[]{}#&*!|>'\"%@` \n\t,<~.x0", max_size=60), TARGETS)
 def test_any_punctuation_is_answered(text: str, target: str | None) -> None:
     """YAML's own characters in any order never crash the reader."""
     answered(MINIMAL + text, target)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 @given(st.dictionaries(st.sampled_from(NAMES), VALUES, max_size=6), TARGETS)
 def test_any_tree_of_known_names_is_answered(tree: dict[str, Any], target: str | None) -> None:
     """Known names with values of any shape, in any place, never crash the reader."""
     answered(yaml.safe_dump({"name": "job", "image": "trainer:1", **tree}, allow_unicode=True), target)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 @given(st.sampled_from(VALID), st.data(), TARGETS)
 def test_a_damaged_job_is_answered(text: str, data: st.DataObject, target: str | None) -> None:
     """A good file with a piece cut out, doubled or replaced never crashes the reader."""
@@ -94,7 +96,7 @@ def test_a_damaged_job_is_answered(text: str, data: st.DataObject, target: str |
     answered(text[:start] + put + text[end:], target)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 @given(
     st.lists(st.sampled_from(NAMES) | st.sampled_from(["0", "1", "-1", "", "x.y"]), max_size=4),
     SCALARS | ANY_TEXT,
@@ -105,7 +107,7 @@ def test_any_set_is_answered(parts: list[str], value: str, target: str | None) -
     answered(VALID[0], target, (f"{'.'.join(parts)}={value}",))
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 @given(CARRIED)
 def test_every_string_arrives_as_written(value: str) -> None:
     """Anything that an argument can carry, written with YAML's escapes, is what env, labels and command get."""
@@ -117,7 +119,7 @@ def test_every_string_arrives_as_written(value: str) -> None:
     assert (found.command, found.env, found.labels) == (("python", value), {"A": value}, {"a": value})
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(st.integers(1, 2**31 - 1))
 def test_integers_arrive_and_their_quoted_spelling_does_not(number: int) -> None:
     """8 is eight; "8" is an error whose fix is 8."""

@@ -14,7 +14,7 @@ from tests.formats.readings import mutated
 from tests.lint.test_fix import TEXTS
 from tests.lint.texts import BOTH
 
-CHANGED = 400  # of each kind's texts
+CHANGED = [100, pytest.param(400, marks=pytest.mark.long)]  # of each kind's texts
 PUBLIC = {
     "task.json": "ecs/task.json",
     "stack.yaml": "ecs/stack.yaml",
@@ -37,11 +37,12 @@ def texts() -> dict[str, list[str]]:
     return found
 
 
+@pytest.mark.parametrize("count", CHANGED)
 @pytest.mark.parametrize("name", sorted(texts()))
-def test_changed_texts_are_judged_and_fixed(name: str) -> None:
+def test_changed_texts_are_judged_and_fixed(name: str, count: int) -> None:
     """A finding's span, and an edit's, stand in the text; a fixed text has no safe fix left."""
     start = time.process_time()
-    for text in mutated(texts()[name], CHANGED, seed=14):
+    for text in mutated(texts()[name], count, seed=14):
         linted = lint_text(text, name, None, BOTH)
         for finding in linted.findings:
             assert finding.diagnostic.span is not None

@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 from trainlaunch.diagnostics import Severity
 from trainlaunch.manuals import manuals
-from trainlaunch.rules.base.text_rule import TextRule
 from trainlaunch.rules.rules_page import rules_markdown
 from trainlaunch.rules.sources.source_text import DEFECTS, PRACTICE
 from trainlaunch.rules.text_findings import RULES
@@ -39,10 +38,9 @@ def test_the_texts_of_a_manual_get_the_code_or_nothing(code: str, part: str, fen
         assert [each for each in found if each.severity is Severity.ERROR or each.diagnostic.code == code] == []
 
 
-@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.name)
-def test_a_rule_of_texts_says_its_group(rule: TextRule) -> None:
+def test_a_rule_of_texts_says_its_group() -> None:
     """`--select` chooses by it."""
-    assert rule.group in {DEFECTS, PRACTICE}
+    assert [rule.name for rule in RULES if rule.group not in {DEFECTS, PRACTICE}] == []
 
 
 def test_the_page_of_rules_is_current(golden: Callable[[Path, str], None]) -> None:

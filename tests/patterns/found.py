@@ -44,6 +44,26 @@ def _trees() -> dict[Path, ast.Module]:
     return {each: ast.parse(each.read_text()) for each in sorted(PACKAGE.rglob("*.py")) if each.stem != "__main__"}
 
 
+@cache
+def _nodes(path: Path) -> tuple[ast.AST, ...]:
+    return tuple(ast.walk(_trees()[path]))
+
+
+@cache
+def _above(path: Path) -> Mapping[int, ast.AST]:
+    return {id(child): node for node in _nodes(path) for child in ast.iter_child_nodes(node)}
+
+
+@cache
+def _calls() -> Mapping[str, list[tuple[Path, ast.Call]]]:
+    calls: dict[str, list[tuple[Path, ast.Call]]] = defaultdict(list)
+    for path in _trees():
+        for node in _nodes(path):
+            if isinstance(node, ast.Call):
+                calls[_name(node.func) or ""].append((path, node))
+    return calls
+
+
 def _names(path: Path) -> Mapping[str, Any]:
     """Return what a module defines; of one that needs torch, as those for a job's container, only `re`."""
     try:
@@ -63,17 +83,14 @@ def modules(*below: str) -> Iterator[Mapping[str, Any]]:
 
 def arguments(function: str, which: int | str) -> Iterator[str]:
     """Yield the texts that calls of a function, or of a method of this name, are given as one of its arguments."""
-    for path, tree in _trees().items():
-        for node in ast.walk(tree):
-            if not isinstance(node, ast.Call) or (_name(node.func) or "") != function:
-                continue
-            given = [each.value for each in node.keywords if each.arg == which]
-            given += node.args[which : which + 1] if isinstance(which, int) else []
-            for each in given:
-                with suppress(NameError):  # a parameter, whose texts are those of the call above
-                    value = _value(each, _names(path))
-                    if isinstance(value, str):
-                        yield value
+    for path, node in _calls().get(function, ()):
+        given = [each.value for each in node.keywords if each.arg == which]
+        given += node.args[which : which + 1] if isinstance(which, int) else []
+        for each in given:
+            with suppress(NameError):  # a parameter, whose texts are those of the call above
+                value = _value(each, _names(path))
+                if isinstance(value, str):
+                    yield value
 
 
 @cache
@@ -84,7 +101,7 @@ def found() -> tuple[list[Found], list[Untold]]:
     for path, tree in _trees().items():
         names = _names(path)
         patterns += _in_tables(names, tree, path)
-        for each in _in_calls(names, tree, path):
+        for each in _in_calls(names, path):
             (patterns if isinstance(each, Found) else untold).append(each)
     return patterns, untold
 
@@ -93,9 +110,9 @@ def found() -> tuple[list[Found], list[Untold]]:
 def _uses() -> Mapping[tuple[str, Path | None], set[str]]:
     """Return how what has a name is used, in a module and, for None, in any. What is handed on is searched."""
     uses: dict[tuple[str, Path | None], set[str]] = defaultdict(set)
-    for path, tree in _trees().items():
-        above = {id(child): node for node in ast.walk(tree) for child in ast.iter_child_nodes(node)}
-        for node in ast.walk(tree):
+    for path in _trees():
+        above = _above(path)
+        for node in _nodes(path):
             name = _name(node)
             if name is None or isinstance(getattr(node, "ctx", None), ast.Store):
                 continue
@@ -140,10 +157,10 @@ def _held(value: object, seen: set[int]) -> Iterator[re.Pattern[Any]]:
             yield from _held(each, seen)
 
 
-def _in_calls(names: Mapping[str, Any], tree: ast.Module, path: Path) -> Iterator[Found | Untold]:
+def _in_calls(names: Mapping[str, Any], path: Path) -> Iterator[Found | Untold]:
     """Yield the patterns that are given to functions of `re`, wherever they stand in a module."""
-    above = {id(child): node for node in ast.walk(tree) for child in ast.iter_child_nodes(node)}
-    for node in ast.walk(tree):
+    above = _above(path)
+    for node in _nodes(path):
         if not isinstance(node, ast.Call) or not re.fullmatch(_FUNCTIONS, ast.unparse(node.func)):
             continue
         place, use = _place(path, node), node.func.attr

@@ -17,6 +17,7 @@ from trainlaunch.rules import plan_job
 from trainlaunch.verify import verify
 
 from tests.jobs import write_job
+from tests.sampling import examples
 
 MIB = 2**20
 DTYPES = ("uint8", "float16", "float32", "int64")
@@ -78,7 +79,7 @@ def planned(fields: dict[str, Any], target: str = "docker") -> LaunchPlan | None
             return None
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(jobs())
 def test_an_error_or_need_below_size_below_memory(fields: dict[str, Any]) -> None:
     """need ≤ size < memory, and automatic workers keep the CPU budget."""
@@ -95,7 +96,7 @@ def test_an_error_or_need_below_size_below_memory(fields: dict[str, Any]) -> Non
         assert plan.num_workers.value == 0
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(jobs(), st.integers(1, 7), st.sampled_from(("batch", "num_workers", "prefetch_factor", "batches_held")))
 def test_need_is_monotone(fields: dict[str, Any], workers: int, grown: str) -> None:
     """More bytes, workers, a longer prefetch or more batches held never need less, and need is never above the rest."""
@@ -120,7 +121,7 @@ def test_need_is_monotone(fields: dict[str, Any], workers: int, grown: str) -> N
     assert before.shm.worst_case <= after.shm.worst_case
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=examples(80), deadline=None)
 @given(
     st.lists(
         st.fixed_dictionaries(
@@ -160,7 +161,7 @@ def test_one_loader_more_never_needs_less(
         assert all(one <= other for one, other in zip(fewer, more, strict=True))
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(jobs())
 def test_no_workers_need_nothing(fields: dict[str, Any]) -> None:
     """W = 0 puts nothing in /dev/shm, and the size is still explicit."""
@@ -171,7 +172,7 @@ def test_no_workers_need_nothing(fields: dict[str, Any]) -> None:
         assert plan.shm.size.value >= 64 * MIB
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(jobs())
 def test_every_rendering_carries_the_same_bytes(fields: dict[str, Any]) -> None:
     """One number of bytes in docker run, Compose and Kubernetes; verify re-reads each."""

@@ -52,6 +52,15 @@ def validate(document: dict[str, Any], version: str) -> None:
         kubernetes_validate.validate(pod, version, strict=True)
 
 
+def refusal(document: dict[str, Any], version: str) -> str:
+    """Return why such a server would refuse an object, empty where it takes it."""
+    try:
+        validate(document, version)
+    except (jsonschema.ValidationError, kubernetes_validate.ValidationError) as refused:
+        return f"{document['kind']}: {refused.message}"
+    return ""
+
+
 @cache
 def _crd(kind: str, api_version: str) -> jsonschema.Draft202012Validator:
     path = SCHEMAS / _FILES[kind]

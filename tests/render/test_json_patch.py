@@ -14,6 +14,8 @@ from trainlaunch.diagnostics import Span
 from trainlaunch.job.patch import Operation
 from trainlaunch.render.json_patch import PatchFailed, after, merged_after
 
+from tests.sampling import examples
+
 PLACE = Span(str(Path("job.yaml")), 1, 1, 1, 1)
 KEYS = st.sampled_from(["a", "b", "c/d", "m~n", "0", "1", "-", ""])
 LEAVES = st.none() | st.booleans() | st.integers(-2, 2) | st.sampled_from(["", "x", "$y"])
@@ -95,7 +97,7 @@ def test_operations_do_what_the_rfc_says(document: Any, operations: list[dict[st
     assert document == before
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=examples(400), deadline=None)
 @given(st.dictionaries(KEYS, VALUES, max_size=4), st.lists(OPS, min_size=1, max_size=3))
 def test_another_implementation_agrees(document: dict[str, Any], operations: list[dict[str, Any]]) -> None:
     """Wherever both say something: it takes booleans for numbers in tests, and - for an existing item."""

@@ -14,6 +14,7 @@ from trainlaunch.yamltree.emitter import yaml_block
 
 from tests.render.jobs import JOBS, TARGETS, job_plan
 from tests.render.readers import kubectl_json
+from tests.sampling import examples
 
 TEXTS = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=12)
 WORDS = TEXTS | st.sampled_from(["yes", "n", "1e3", "08", "0o14", "~", "null", "- a", "a: b", "|", "a\nb\n", " a\n b"])
@@ -23,7 +24,7 @@ VALUES = st.recursive(
 )
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 @given(st.dictionaries(WORDS, VALUES, max_size=4))
 def test_what_is_written_is_read_back(value: dict[str, Any]) -> None:
     """Types, order and every character; PyYAML's two readers agree."""

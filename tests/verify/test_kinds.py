@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +16,7 @@ from tests.jobs import plan_with
 from tests.render.crds import pod_templates
 from tests.render.jobs import FOLDER
 from tests.render.kinds import CASES, documents, kind_plan
+from tests.sampling import diagonals
 from tests.verify.test_verify import Dumper, Path_, places, refusals, scalar_at
 
 CLUSTER = FOLDER / "jobs" / "cluster.yaml"
@@ -29,12 +30,17 @@ def dumped(objects: list[Any]) -> str:
     return text
 
 
-def mutations(objects: list[Any]) -> Iterator[tuple[str, str]]:
+def mutations(objects: list[Any], paths: Iterable[Path_]) -> Iterator[tuple[str, str]]:
     """Yield each place with the text without it, and with another scalar there."""
-    for path in places(objects):
+    for path in paths:
         yield f"without {path}", dumped(_changed(objects, path, delete=True))
         if scalar_at(objects, path):
             yield f"another {path}", dumped(_changed(objects, path, delete=False))
+
+
+def outside_of_pods(path: Path_, kind: str) -> bool:
+    """Return whether a place is the kind's own, or its way to a pod: what stands in pods one kind shows for all."""
+    return kind == "job" or not {"containers", "volumes"} & set(path)
 
 
 def _changed(objects: list[Any], path: Path_, *, delete: bool) -> list[Any]:
@@ -49,17 +55,36 @@ def _changed(objects: list[Any], path: Path_, *, delete: bool) -> list[Any]:
     return other
 
 
-@pytest.mark.parametrize(("kind", "nodes"), SEVERAL)
-def test_nothing_can_be_left_out_or_changed(kind: str, nodes: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each key and item of each object is deleted, and each scalar changed, in turn."""
-    for text in ("preflight_text", "health_text"):  # short ones: each reading of the whole ones takes 20 ms
-        monkeypatch.setattr(f"trainlaunch.container.container.{text}", lambda plan: "echo $HOME\nexit 1\n")
+def taken_all_the_same(kind: str, nodes: int, wanted: Callable[[Path_, str], bool]) -> list[str]:
+    """Return the places whose text is taken without them, or with another scalar there."""
     # The pod is the same in each kind, so one kind has all that it can say.
     sets = ("kubernetes.queue=a", "active_deadline=1h", "ttl_after_finished=1h", "kubernetes.namespace=b")
     plan = kind_plan(CLUSTER, kind, nodes) if kind in {"job", "pod"} else kind_plan(MINIMAL, kind, nodes, *sets)
     objects = documents(plan)
     assert refusals(plan, dumped(objects)) == []
-    assert [place for place, text in mutations(objects) if not refusals(plan, text)] == []
+    paths = [path for path in places(objects) if wanted(path, kind)]
+    return [place for place, text in mutations(objects, paths) if not refusals(plan, text)]
+
+
+@pytest.fixture
+def _short_texts(monkeypatch: pytest.MonkeyPatch) -> None:
+    for text in ("preflight_text", "health_text"):  # each reading of the whole ones takes 20 ms
+        monkeypatch.setattr(f"trainlaunch.container.container.{text}", lambda plan: "echo $HOME\nexit 1\n")
+
+
+@pytest.mark.usefixtures("_short_texts")
+@pytest.mark.parametrize(("kind", "nodes"), SEVERAL)
+def test_nothing_can_be_left_out_or_changed(kind: str, nodes: int) -> None:
+    """Each key and item of each object is deleted, and each scalar changed, in turn; in a pod, of one kind."""
+    assert taken_all_the_same(kind, nodes, outside_of_pods) == []
+
+
+@pytest.mark.long
+@pytest.mark.usefixtures("_short_texts")
+@pytest.mark.parametrize(("kind", "nodes"), SEVERAL)
+def test_nothing_in_a_pod_of_any_kind_can_be_left_out_or_changed(kind: str, nodes: int) -> None:
+    """All pods are read by the same code, wherever a kind has them."""
+    assert taken_all_the_same(kind, nodes, lambda path, kind: not outside_of_pods(path, kind)) == []
 
 
 @pytest.mark.parametrize(("kind", "nodes"), SEVERAL)
@@ -84,11 +109,11 @@ ADDITIONS: list[tuple[str, Any]] = [
 ]
 
 
-@pytest.mark.parametrize(("key", "value"), ADDITIONS)
-@pytest.mark.parametrize(("kind", "nodes"), SEVERAL)
-def test_no_key_can_be_added_to_a_pod_or_an_object(kind: str, nodes: int, key: str, value: object) -> None:
+@pytest.mark.parametrize(("case", "addition"), diagonals(len(SEVERAL), SEVERAL, ADDITIONS))
+def test_no_key_can_be_added_to_a_pod_or_an_object(case: tuple[str, int], addition: tuple[str, Any]) -> None:
     """Whatever the plan doesn't ask for is refused, also where the kind itself would take it."""
-    plan = kind_plan(CLUSTER, kind, nodes)
+    key, value = addition
+    plan = kind_plan(CLUSTER, *case)
     for number in range(len(documents(plan))):
         objects = documents(plan)
         objects[number]["spec"][key] = value

@@ -13,6 +13,7 @@ from trainlaunch.render import render
 from trainlaunch.verify import verified, verify
 
 from tests.jobs import plan_with
+from tests.sampling import diagonals
 
 FIELDS: dict[str, Any] = {
     "env": {"A": "1"},
@@ -117,15 +118,18 @@ def test_a_merge_patch_changes_nothing_of_the_plan(tmp_path: Path, change: dict[
     assert field in instead(found)
 
 
-@pytest.mark.parametrize("node", ["digits-0", "digits-1", "digits-2"])
-@pytest.mark.parametrize(("change", "field"), SERVICE, ids=lambda each: str(each)[:70])
+NODES = ("digits-0", "digits-1", "digits-2")
+
+
+@pytest.mark.parametrize(("change", "node"), diagonals(len(NODES), SERVICE, NODES), ids=lambda each: str(each)[:70])
 def test_a_merge_patch_changes_nothing_of_any_node(
-    tmp_path: Path, change: dict[str, Any], field: str, node: str
+    tmp_path: Path, change: tuple[dict[str, Any], str], node: str
 ) -> None:
     """What the plan owns of one container it owns of each, whichever service the patch names."""
-    found = refusals(patched_plan(tmp_path, "compose", {"services": {node: change}}, torchrun={"nnodes": 3}))
+    owned, field = change
+    found = refusals(patched_plan(tmp_path, "compose", {"services": {node: owned}}, torchrun={"nnodes": 3}))
     assert {each[0] for each in found} == {"TL146"}
-    assert all(each[1].startswith(f"patches.compose.services.{node}.{next(iter(change))}") for each in found)
+    assert all(each[1].startswith(f"patches.compose.services.{node}.{next(iter(owned))}") for each in found)
     assert field in instead(found)
 
 

@@ -17,6 +17,7 @@ from trainlaunch.verify import verified
 from trainlaunch.verify.plain import parse_rendering
 
 from tests.jobs import plan_with
+from tests.sampling import examples
 
 FIELDS: dict[str, Any] = {
     "env": {"A": "1"},
@@ -92,14 +93,14 @@ OPERATION = st.one_of(
 )
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=examples(60), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.lists(OPERATION, min_size=1, max_size=2), st.booleans())
 def test_any_json_patch_is_answered(operations: list[dict[str, Any]], policy: bool) -> None:
     """At any place of the manifest, with any value, under a policy or not."""
     answered("kubernetes", operations, policy=policy)
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=examples(60), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.sampled_from([each for each in COMPOSE if each]), st.lists(st.just("x"), max_size=1), VALUES, st.booleans())
 def test_any_merge_patch_is_answered(path: tuple[str, ...], more: list[str], value: Any, policy: bool) -> None:
     """At any key of the file, with any value, under a policy or not."""

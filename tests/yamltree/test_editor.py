@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from trainlaunch.yamltree.changes import Change, Delete, EditRefused, Insert, Set
 from trainlaunch.yamltree.editor import Editor
 
+from tests.sampling import examples
 from tests.yamltree.written import Writer
 
 WORDS = st.sampled_from(
@@ -84,7 +85,7 @@ def expected(value: Any, change: Change) -> Any:
     return whole
 
 
-@settings(max_examples=250, deadline=None)
+@settings(max_examples=examples(250), deadline=None)
 @given(TREES, TREES, VALUES, st.integers(0, 2**32))
 def test_each_change_is_made_and_no_other(one: Any, other: Any, new: Any, seed: int) -> None:
     """Of random trees, written in random ways, by each of their changes: some thousands of cases."""
@@ -99,7 +100,7 @@ def test_each_change_is_made_and_no_other(one: Any, other: Any, new: Any, seed: 
         keeps_comments(text, made, one, change)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(st.dictionaries(WORDS, VALUES, min_size=1, max_size=3), VALUES, st.integers(0, 2**32))
 def test_what_aliases_repeat_changes_in_one_place_alone(base: dict[str, Any], new: Any, seed: int) -> None:
     """A change is made, or refused and made once all aliases are written out."""

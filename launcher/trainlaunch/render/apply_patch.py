@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from functools import lru_cache
 from typing import Any
 
 import yaml
@@ -82,7 +83,15 @@ def patched_documents(plan: LaunchPlan, bare: str) -> Documents:
 
 
 def documents_of(text: str) -> Documents:
-    """Return the documents of a rendering."""
+    """Return the documents of a rendering, which are the caller's own to change."""
+    import copy
+
+    return copy.deepcopy(_parsed(text))
+
+
+@lru_cache(maxsize=8)
+def _parsed(text: str) -> Documents:
+    """Return them as they were parsed once: a patched text and the one below it are each asked ten times."""
     loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
     return list(yaml.load_all(text, loader))
 

@@ -9,6 +9,7 @@ import re
 import shutil
 import subprocess
 import zlib
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -56,7 +57,7 @@ def looked_at(page: str, folder: Path, *, width: int, dark: bool = False) -> dic
     return dict(json.loads(html.unescape(found[1])))
 
 
-def colours_drawn(page: str, folder: Path, *, dark: bool = False) -> dict[tuple[int, ...], int]:
+def colours_drawn(page: str, folder: Path, *, dark: bool = False) -> Counter[tuple[int, ...]]:
     """Return how many pixels of each colour a window of the page has."""
     path, picture = folder / "page.html", folder / "page.png"
     path.write_text(page, encoding="utf-8")
@@ -85,7 +86,7 @@ def _run(folder: Path, *arguments: str) -> str:
     return done.stdout.decode()
 
 
-def _pixels(png: bytes) -> dict[tuple[int, ...], int]:
+def _pixels(png: bytes) -> Counter[tuple[int, ...]]:
     """Return the colours of a PNG with 8 bits a channel, as Chromium writes it."""
     at, data, size, channels = 8, b"", (0, 0), 0
     while at < len(png):
@@ -99,26 +100,35 @@ def _pixels(png: bytes) -> dict[tuple[int, ...], int]:
             data += body
         at += length + 12
     rows, stride = zlib.decompress(data), size[0] * channels
-    before, found = bytearray(stride), dict[tuple[int, ...], int]()
-    for row in range(size[1]):
-        start = row * (stride + 1)
-        line = _unfiltered(rows[start], bytearray(rows[start + 1 : start + 1 + stride]), before, channels)
-        for pixel in range(0, stride, channels):
-            colour = tuple(line[pixel : pixel + 3])
-            found[colour] = found.get(colour, 0) + 1
-        before = line
+    before, found = bytes(stride), Counter[tuple[int, ...]]()
+    for start in range(0, len(rows), stride + 1):
+        before = _unfiltered(rows[start], rows[start + 1 : start + 1 + stride], before, channels)
+        found.update(zip(before[::channels], before[1::channels], before[2::channels], strict=True))
     return found
 
 
-def _unfiltered(kind: int, line: bytearray, above: bytearray, channels: int) -> bytearray:
-    for index, value in enumerate(line):
-        left = line[index - channels] if index >= channels else 0
-        corner = above[index - channels] if index >= channels else 0
-        guess = (0, left, above[index], (left + above[index]) // 2, _paeth(left, above[index], corner))[kind]
-        line[index] = (value + guess) & 255
-    return line
+def _unfiltered(kind: int, line: bytes, above: bytes, channels: int) -> bytes:
+    """Return a line as it was before PNG's filter; most of a page are lines as the one above, which cost nothing."""
+    if kind == 0 or (kind == 2 and not any(line)):
+        return above if kind else line
+    if kind == 2:
+        return bytes((value + up) & 255 for value, up in zip(line, above, strict=True))
+    made = bytearray(channels) + line
+    corners = bytes(channels) + above
+    for index, up in enumerate(above):
+        left = made[index]
+        if kind == 1:
+            guess = left
+        elif kind == 3:
+            guess = (left + up) // 2
+        else:
+            guess = _paeth(left, up, corners[index])
+        made[index + channels] = (made[index + channels] + guess) & 255
+    return bytes(made[channels:])
 
 
 def _paeth(left: int, above: int, corner: int) -> int:
+    if left == above == corner:
+        return left
     ahead = left + above - corner
     return min((left, above, corner), key=lambda each: abs(ahead - each))
