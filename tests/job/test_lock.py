@@ -14,7 +14,7 @@ from trainlaunch.committed.lock_writer import ImageFacts, lock_text
 from trainlaunch.container.container import container_of
 from trainlaunch.diagnostics import Report
 from trainlaunch.errors import JobFileRejected
-from trainlaunch.job.measured_values import Probe, ProbedLoader, Tune
+from trainlaunch.job.measured_values import ProbedLoader, ProbeMeasurement, Tune
 from trainlaunch.job.reading.lock_reader import part_texts, read_lock, with_part
 from trainlaunch.policy import read_job, stated_images
 from trainlaunch.render import render
@@ -305,7 +305,7 @@ def test_what_was_measured_is_read_as_it_was_written(tmp_path: Path) -> None:
     own = ProbedLoader("train.py:48", 2, 2, (4096, 512), True, own_workers=2, own_prefetch=4, own_persistent=False)
     own = own._replace(against_workers=("handle-in-init", "worker-hang"))
     plain = ProbedLoader('odd "name"\\n.py:1', 0, 1, (), False, None, None, None)
-    probe = Probe("sha256:0", "local", "2.9.1", "3.11.7", "spawn", "in_turn", 20, (own, plain), 7)
+    probe = ProbeMeasurement("sha256:0", "local", "2.9.1", "3.11.7", "spawn", "in_turn", 20, (own, plain), 7)
     tunes = {"docker": Tune("sha256:1", 1500, 3, 2), "local": Tune("sha256:2", None, 0, 4)}
     keep_probe(job_file, probe)
     for target, tune in tunes.items():

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import yaml
 from trainlaunch.cli.measured_lock import keep_probe
-from trainlaunch.job.measured_values import Probe
+from trainlaunch.job.measured_values import ProbeMeasurement
 from trainlaunch.measure.finding import ProbeFinding
 from trainlaunch.measure.findings import DEFECTS
 from trainlaunch.measure.planned import measuring_name, measuring_sets
@@ -33,7 +33,7 @@ def seen(*loaders: list[dict[str, Any]]) -> Any:
     return records.measured()
 
 
-def probed(plan: LaunchPlan, *loaders: list[dict[str, Any]], workers: int | None = None) -> Probe:
+def probed(plan: LaunchPlan, *loaders: list[dict[str, Any]], workers: int | None = None) -> ProbeMeasurement:
     """Return what the lock keeps of such a measurement."""
     probe = probe_of(plan, seen(*loaders), workers)
     assert probe is not None

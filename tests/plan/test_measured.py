@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from trainlaunch.cli.measured_lock import keep_probe, keep_tune
 from trainlaunch.diagnostics import Diagnostic
-from trainlaunch.job.measured_values import Probe, ProbedLoader, Tune
+from trainlaunch.job.measured_values import ProbedLoader, ProbeMeasurement, Tune
 from trainlaunch.plan.launch_plan import LaunchPlan
 from trainlaunch.plan.lock_overrides import input_of
 from trainlaunch.policy import read_job
@@ -29,7 +29,7 @@ def probed(folder: Path, *loaders: ProbedLoader, target: str = "docker", changes
     """Write a job of FIELDS and `fields` and the probe of it, with `changes` of the probe; return the job file."""
     job_file = write_job(folder, **{**FIELDS, **fields})
     job = read_job(job_file, target=target)
-    known = Probe(input_of(job), target, "2.9.1", "3.11.7", "fork", "together", 20, loaders or (TRAIN,), 0)
+    known = ProbeMeasurement(input_of(job), target, "2.9.1", "3.11.7", "fork", "together", 20, loaders or (TRAIN,), 0)
     keep_probe(job_file, known._replace(**(changes or {})))
     return job_file
 

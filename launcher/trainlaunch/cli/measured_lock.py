@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING
 from trainlaunch.cli.write import refuse_unwritable, replace_file
 from trainlaunch.diagnostics import Report
 from trainlaunch.errors import JobFileRejected
-from trainlaunch.job.measured_values import Probe, Tune
+from trainlaunch.job.measured_values import ProbeMeasurement, Tune
 
 if TYPE_CHECKING:
     from trainlaunch.job.reading.lock_reader import Lock
 
 
-def keep_probe(job_file: Path, probe: Probe) -> Path:
+def keep_probe(job_file: Path, probe: ProbeMeasurement) -> Path:
     """Write the part `probe` of the lock of `job_file` and return its path.
 
     Raises JobFileRejected for a lock that can't be read, and UsageError where it can't be written.

@@ -17,7 +17,7 @@ from trainlaunch.diagnostics import Diagnostic
 from trainlaunch.errors import EXIT_FINDINGS, EXIT_INTERRUPTED, LaunchError
 
 if TYPE_CHECKING:
-    from trainlaunch.job.measured_values import Probe
+    from trainlaunch.job.measured_values import ProbeMeasurement
     from trainlaunch.job.spec import JobSpec
     from trainlaunch.measure.records import Measurement, Records
     from trainlaunch.measure.run import Ran
@@ -169,7 +169,7 @@ def _told(args: argparse.Namespace, plan: LaunchPlan, ran: Ran, measured: Measur
     return EXIT_FINDINGS if result.problems or result.findings or probe is None else 0
 
 
-def _kept(args: argparse.Namespace, probe: Probe | None) -> tuple[Path | None, LaunchError | None]:
+def _kept(args: argparse.Namespace, probe: ProbeMeasurement | None) -> tuple[Path | None, LaunchError | None]:
     """Write the lock where that is asked for; return its path, or why it can't be written."""
     from trainlaunch.cli.measured_lock import keep_probe
 

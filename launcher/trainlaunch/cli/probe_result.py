@@ -11,7 +11,7 @@ from trainlaunch.cli.ps import table
 from trainlaunch.cli.report import as_json, help_line
 from trainlaunch.diagnostics import Diagnostic
 from trainlaunch.errors import JobFileRejected
-from trainlaunch.job.measured_values import Probe
+from trainlaunch.job.measured_values import ProbeMeasurement
 from trainlaunch.job.reading.lock_reader import lock_path
 from trainlaunch.measure.finding import ProbeFinding
 from trainlaunch.measure.findings import diagnosed
@@ -42,7 +42,7 @@ class Result(NamedTuple):
 
     plan: LaunchPlan
     measured: Measurement
-    probe: Probe | None
+    probe: ProbeMeasurement | None
     written: Path | None
     problems: tuple[Diagnostic, ...]
 
@@ -206,7 +206,7 @@ def _loader_json(seen: LoaderSeen) -> dict[str, Any]:
     return {**facts, "storages": None if storages is None else list(storages), "varying": seen.varying}
 
 
-def _probe_json(probe: Probe) -> dict[str, Any]:
+def _probe_json(probe: ProbeMeasurement) -> dict[str, Any]:
     """Return the part of the lock as plain values, in the lock's own words."""
     loaders = [
         {

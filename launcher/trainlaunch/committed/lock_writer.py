@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from trainlaunch.job.measured_values import Probe, ProbedLoader, Tune
+from trainlaunch.job.measured_values import ProbedLoader, ProbeMeasurement, Tune
 from trainlaunch.job.reading.lock_reader import PARTS, VERSION, lock_path, with_part
 from trainlaunch.units import format_cpus
 from trainlaunch.yamltree.emitter import comment, yaml_string
@@ -44,7 +44,7 @@ def lock_text(job_file: Path, images: Mapping[str, ImageFacts], others: Mapping[
     return "\n".join(lines) + "\n" + kept
 
 
-def lock_with_probe(job_file: Path, current: str | None, probe: Probe) -> str | None:
+def lock_with_probe(job_file: Path, current: str | None, probe: ProbeMeasurement) -> str | None:
     """Return the text of the lock of `job_file` with `probe`; `current` is its text now, None without one.
 
     None where the parts of that text can't be told apart.
@@ -67,7 +67,7 @@ def _with_part(job_file: Path, current: str | None, part: str, block: str) -> st
     )
 
 
-def _probe_text(probe: Probe) -> str:
+def _probe_text(probe: ProbeMeasurement) -> str:
     lines = [
         "probe:",
         f"  input: {yaml_string(probe.input)}",

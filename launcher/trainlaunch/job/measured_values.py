@@ -34,7 +34,7 @@ class ProbedLoader(NamedTuple):
     span: Span | None = None
 
 
-class Probe(NamedTuple):
+class ProbeMeasurement(NamedTuple):
     """What `probe` measured of a job on `target`; `input` stands for the job that it was measured of."""
 
     input: str

@@ -21,7 +21,7 @@ from trainlaunch.targets import Target, target_record
 if TYPE_CHECKING:
     from trainlaunch.job.ceilings import Ceiling, Policy
     from trainlaunch.job.code_folder import CodeFolder
-    from trainlaunch.job.measured_values import Probe, Tune
+    from trainlaunch.job.measured_values import ProbeMeasurement, Tune
     from trainlaunch.job.patch import Patch
 
 
@@ -165,7 +165,7 @@ class Measured(NamedTuple):
     `probed` is the job as it is on the probe's target; None where it is no job for that target any more.
     """
 
-    probe: Probe | None
+    probe: ProbeMeasurement | None
     tune: Tune | None
     probed: JobSpec | None
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from trainlaunch.job.loader_spec import LoaderSpec
-from trainlaunch.job.measured_values import Probe, ProbedLoader
+from trainlaunch.job.measured_values import ProbedLoader, ProbeMeasurement
 from trainlaunch.job.spec import JobSpec, Measured
 from trainlaunch.measure.finding import ProbeFinding
 from trainlaunch.measure.records import LoaderSeen, Measurement
@@ -63,7 +63,7 @@ def host_findings(job: JobSpec, seen: Sequence[LoaderSeen]) -> tuple[ProbeFindin
     return (ProbeFinding(LOADERS_DIFFER, None, "", facts),)
 
 
-def probe_of(plan: LaunchPlan, measured: Measurement, workers: int | None) -> Probe | None:
+def probe_of(plan: LaunchPlan, measured: Measurement, workers: int | None) -> ProbeMeasurement | None:
     """Return what the lock of the plan's job keeps of a measurement; None where a loader or a batch is missing.
 
     `plan` is that of the job itself. `workers` is the automatic number of workers that the preflight gave in the
@@ -77,7 +77,7 @@ def probe_of(plan: LaunchPlan, measured: Measurement, workers: int | None) -> Pr
     auto = plan.num_workers.value if workers is None else workers
     together = _together(loaders)
     tensors = [each.dataset_tensor_bytes for each in loaders]
-    return Probe(
+    return ProbeMeasurement(
         input=input_of(job),
         target=plan.target,
         torch=measured.torch,
@@ -138,13 +138,13 @@ def _bounded(storages: tuple[int, ...]) -> tuple[int, ...]:
     return tuple(sum(by_size[start::MOST_STORAGES]) for start in range(MOST_STORAGES))
 
 
-def with_probe(job: JobSpec, probe: Probe) -> JobSpec:
+def with_probe(job: JobSpec, probe: ProbeMeasurement) -> JobSpec:
     """Return the job as it is planned once its lock has `probe`."""
     tune = job.measured.tune if job.measured else None
     return job._replace(measured=Measured(probe, tune, job))
 
 
-def stated_lines(job: JobSpec, probe: Probe) -> list[str]:
+def stated_lines(job: JobSpec, probe: ProbeMeasurement) -> list[str]:
     """Return the lines that state in the job file what was measured, where the job leaves it open."""
     loaders, lines = job.data_loader.loaders, ["data_loader:"]
     for field, value in {"loaders_run": probe.loaders_run, "multiprocessing_context": probe.start_method}.items():

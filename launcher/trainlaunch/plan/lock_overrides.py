@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from trainlaunch.diagnostics import Span
 from trainlaunch.job.loader_spec import DataLoaderSpec, LoaderSpec
-from trainlaunch.job.measured_values import KIND, Probe, ProbedLoader, Tune
+from trainlaunch.job.measured_values import KIND, ProbedLoader, ProbeMeasurement, Tune
 from trainlaunch.job.spec import JobSpec, Origin
 from trainlaunch.plan.ranks import ranks_of, torchrun_prefix
 from trainlaunch.targets import TARGETS
@@ -23,7 +23,7 @@ def input_of(job: JobSpec) -> str:
     return f"sha256:{hashlib.sha256(repr(whole).encode()).hexdigest()}"
 
 
-def fresh_probe(job: JobSpec) -> Probe | None:
+def fresh_probe(job: JobSpec) -> ProbeMeasurement | None:
     """Return the lock's probe, None where there is none or it was measured of another job than this one is now."""
     measured = job.measured
     if measured is None or measured.probe is None or measured.probed is None:
@@ -88,7 +88,7 @@ class _Filled:
         self.tune = tune
         self.origins: dict[str, Origin] = {}
 
-    def shared(self, spec: DataLoaderSpec, probe: Probe) -> DataLoaderSpec:
+    def shared(self, spec: DataLoaderSpec, probe: ProbeMeasurement) -> DataLoaderSpec:
         """Return what all loaders share."""
         measured = {
             "loaders_run": probe.loaders_run,

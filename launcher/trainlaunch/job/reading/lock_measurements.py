@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Set
 
-from trainlaunch.job.measured_values import Probe, ProbedLoader, Tune
+from trainlaunch.job.measured_values import ProbedLoader, ProbeMeasurement, Tune
 from trainlaunch.targets import TARGETS
 from trainlaunch.units import parse_cpus
 from trainlaunch.yamltree.strict import MappingNode, Node, ScalarNode, SequenceNode
@@ -27,10 +27,10 @@ class NotAsWritten(Exception):
         self.node = node
 
 
-def probe_of(node: Node) -> Probe:
+def probe_of(node: Node) -> ProbeMeasurement:
     """Return the part `probe`. Raises NotAsWritten."""
-    facts = _mapping(node, {*Probe._fields} - {"span"})
-    return Probe(
+    facts = _mapping(node, {*ProbeMeasurement._fields} - {"span"})
+    return ProbeMeasurement(
         input=_text(facts["input"]),
         target=_one_of(facts["target"], TARGETS),
         torch=_text(facts["torch"]),

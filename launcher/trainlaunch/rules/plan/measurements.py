@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from trainlaunch.diagnostics import Severity
 from trainlaunch.job.loader_spec import LoaderSpec
-from trainlaunch.job.measured_values import Probe, ProbedLoader
+from trainlaunch.job.measured_values import ProbedLoader, ProbeMeasurement
 from trainlaunch.plan.batch import batch_pages
 from trainlaunch.plan.instrumentation import INJECTED
 from trainlaunch.plan.launch_plan import LaunchPlan
@@ -124,7 +124,7 @@ def _of_numbers(plan: LaunchPlan, loader: LoaderSpec, probed: ProbedLoader) -> I
             )
 
 
-def _of_all(plan: LaunchPlan, probe: Probe) -> Iterator[Problem]:
+def _of_all(plan: LaunchPlan, probe: ProbeMeasurement) -> Iterator[Problem]:
     """Compare what all loaders share."""
     spec = plan.job.data_loader
     if spec.loaders_run == "in_turn" != probe.loaders_run and len(spec.loaders) > 1:
