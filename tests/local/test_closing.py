@@ -81,7 +81,7 @@ def test_a_detached_run_says_what_a_logout_takes(
     trainlaunch: Runs, make_job: MakeJob, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """`up -d` on this host, before anybody logs out."""
-    monkeypatch.setattr("trainlaunch.run.logout.at_logout", lambda: Logout(removes_shm=True, kills=True))
+    monkeypatch.setattr("trainlaunch.run.machine_up.at_logout", lambda: Logout(removes_shm=True, kills=True))
     done = trainlaunch("up", "-d", str(make_job(command=["true"])))
     assert done.returncode == 0
     assert "`loginctl enable-linger` keeps them" in done.stderr
