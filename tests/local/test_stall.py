@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from trainlaunch.run import watch
+from trainlaunch.run.base import watch
 
 from tests.conftest import Runs
 from tests.local.conftest import MakeJob, Start
@@ -49,7 +49,8 @@ def test_a_stalled_job_is_only_reported_by_default(
     status = trainlaunch("status", job_name, "-o", "json")
     assert status.returncode == 1
     told = json.loads(status.stdout)
-    assert (told["state"], told["health"]) == ("running", "unhealthy")
+    (container,) = told["containers"]
+    assert (told["state"], container["health"]) == ("running", "unhealthy")
     assert "for one batch" in status.stdout
     assert trainlaunch("down", job_name).returncode == 0
     ended(process)

@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 from trainlaunch.diagnose.base import kubelet_words
 from trainlaunch.diagnose.base.log_patterns import ways
-from trainlaunch.init import options as tokens
+from trainlaunch.init import options
 from trainlaunch.job.fields.types import Type
-from trainlaunch.job.validation import cross_fields as fields
+from trainlaunch.job.validation import cross_fields
 from trainlaunch.lint.files import patterns_of
 from trainlaunch.verify import owned_by_plan
 from trainlaunch.yamltree import syntax
@@ -54,11 +54,13 @@ def _types() -> Iterator[str]:
 ELSEWHERE: dict[tuple[str, str], Callable[[], Iterator[str]]] = {
     ("trainlaunch/diagnose/base/kubelet_words.py", "each[0]"): lambda: (each[0] for each in kubelet_words._STORIES),
     ("trainlaunch/diagnose/base/log_patterns.py", "flags + part"): _within,  # and of each Text, which is found as such
-    ("trainlaunch/init/tokens.py", "_BY_NAME[setting]"): lambda: iter(tokens._BY_NAME.values()),
-    ("trainlaunch/job/validation/fields.py", "named"): lambda: (each[0] for each in fields._NAMED_SOURCE.values()),
-    ("trainlaunch/job/validation/repository.py", "pattern"): lambda: arguments("refuse_characters", 1),
-    ("trainlaunch/job/values/reader.py", "pattern"): _types,
-    ("trainlaunch/job/values/scalars.py", "type_.pattern"): _types,
+    ("trainlaunch/init/options.py", "_BY_NAME[setting]"): lambda: iter(options._BY_NAME.values()),
+    ("trainlaunch/job/validation/cross_fields.py", "named"): lambda: (
+        each[0] for each in cross_fields._NAMED_SOURCE.values()
+    ),
+    ("trainlaunch/job/validation/engines.py", "pattern"): lambda: arguments("refuse_characters", 1),
+    ("trainlaunch/job/values/value_reader.py", "pattern"): _types,
+    ("trainlaunch/job/values/scalar_reader.py", "type_.pattern"): _types,
     ("trainlaunch/lint/files.py", "_expression(anchored)"): lambda: (each.pattern for each in ignored(IGNORED)),
     ("trainlaunch/run/kubernetes/field_lookup.py", "pattern"): lambda: iter(()),  # compiled in a table, and found there
     # Words as they are, one of which is there or not.

@@ -62,7 +62,7 @@ def in_image(pause: float = 0) -> dict[str, Any]:
 @pytest.fixture
 def _looks_often(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let `up` inside this process look at the engine's health status every half second."""
-    monkeypatch.setattr("trainlaunch.run.watch.HEALTH_SECONDS", 0.5)
+    monkeypatch.setattr("trainlaunch.run.base.watch.HEALTH_SECONDS", 0.5)
 
 
 @pytest.mark.docker

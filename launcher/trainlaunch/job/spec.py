@@ -172,7 +172,7 @@ class Measured(NamedTuple):
 
 
 class JobSpec(NamedTuple):
-    """One job for one target, overrides and `sets` (as typed) applied. Built by `trainlaunch.job.read_job` only.
+    """One job for one target, overrides and `sets` (as typed) applied. Built by `job.reading` alone.
 
     `image` is empty where the target starts none and the job file names none.
     """

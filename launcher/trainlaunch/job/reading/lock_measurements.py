@@ -1,4 +1,4 @@
-"""Reads the parts `probe` and `tune` of a lock, as trainlaunch.committed.measured writes them."""
+"""Reads the parts `probe` and `tune` of a lock, as trainlaunch.committed.lock_writer writes them."""
 
 from __future__ import annotations
 

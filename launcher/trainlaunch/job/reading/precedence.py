@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from trainlaunch.diagnostics import Diagnostic, Report, Span
-from trainlaunch.job.fields.did_you_mean import MAX_LISTED, nearest_name, refuse_unknown_key
 from trainlaunch.job.fields.table import JOB, OVERRIDE, OVERRIDES, child
 from trainlaunch.job.fields.types import Type
+from trainlaunch.job.fields.unknown_keys import MAX_LISTED, nearest_name, refuse_unknown_key
 from trainlaunch.job.values.value_reader import ValueReader
 from trainlaunch.sanitize import shorten
 from trainlaunch.targets import TARGETS

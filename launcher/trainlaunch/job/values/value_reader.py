@@ -8,8 +8,8 @@ from typing import Any
 
 from trainlaunch.diagnostics import Report
 from trainlaunch.gpu_names import ALL_GPUS
-from trainlaunch.job.fields.did_you_mean import refuse_unknown_key
 from trainlaunch.job.fields.types import Field, Type, listing, mapping, record, text
+from trainlaunch.job.fields.unknown_keys import refuse_unknown_key
 from trainlaunch.job.spec import Gpus
 from trainlaunch.job.values.scalar_reader import BAD, ScalarReader, article_of, plain_value, quoted
 from trainlaunch.yamltree.strict import MappingNode, Node, ScalarNode, SequenceNode
