@@ -22,7 +22,8 @@ if TYPE_CHECKING:
     from trainlaunch.run.base.console import Console
     from trainlaunch.run.base.signals import Event, Events
 
-PENDING, RUNNING, SUCCEEDED, FAILED = STATES = ("pending", "running", "succeeded", "failed")
+PENDING, RUNNING, SUCCEEDED, FAILED = ("pending", "running", "succeeded", "failed")
+ENDED = (SUCCEEDED, FAILED)
 
 
 class ShmStatus(NamedTuple):
