@@ -13,6 +13,7 @@ from trainlaunch.measure.finding import ProbeFinding
 from trainlaunch.measure.findings import DEFECTS
 from trainlaunch.measure.loader_records import Records
 from trainlaunch.measure.measuring_fields import measuring_name, measuring_sets
+from trainlaunch.measure.measuring_run import RunOutput, _Listener
 from trainlaunch.measure.probe_lock import AGAINST_WORKERS, assigned, host_findings, probe_of, stated_lines, with_probe
 from trainlaunch.plan.launch_plan import LaunchPlan
 from trainlaunch.policy import read_job
@@ -20,7 +21,7 @@ from trainlaunch.rules import plan_job
 from trainlaunch.units import GIB, MIB, round_up
 
 from tests.jobs import job_with, plan_with, write_job
-from tests.measure.spoken import a_loader, a_probe
+from tests.measure.spoken import a_loader, a_probe, spoken
 
 LIMITS = {"resources": {"cpus": 2, "memory": "4Gi"}}
 
@@ -224,3 +225,15 @@ def test_a_long_name_stays_one(tmp_path: Path) -> None:
         made = measuring_name(name, "probe")
         assert len(made) <= 63
         assert plan_job(read_job(write_job(tmp_path, name=made))).name == made
+
+
+def test_what_a_script_prints_before_the_record_that_is_enough_is_shown_in_whatever_pieces_it_comes() -> None:
+    """A busy machine reads all of it at once; what comes after the record is the echo of its end."""
+    text = "trained\n" + spoken({"kind": "end", "reason": "seconds"}) + "echo\n"
+    for size in (1, 7, len(text)):
+        shown: list[bytes] = []
+        listener = _Listener(lambda _: True, RunOutput(shown.append, print), lambda _: None)
+        for at in range(0, len(text), size):
+            listener.feed(True, text[at : at + size].encode())
+        listener.end()
+        assert b"".join(shown) == b"trained\n"

@@ -7,7 +7,7 @@ import threading
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from trainlaunch.measure.marked_lines import MarkedStream
+from trainlaunch.measure.marked_lines import START, MarkedStream
 from trainlaunch.plan.launch_plan import LaunchPlan
 from trainlaunch.run.base.console import Console
 from trainlaunch.run.base.secret_values import Redactor, values_here
@@ -60,11 +60,12 @@ class _Listener:
         self.over = False
 
     def feed(self, stderr: bool, data: bytes) -> None:
-        """Take a piece of a stream."""
-        rest = self._streams[stderr].feed(data)
-        if len(self._head) < _HEAD:
-            self._head += rest[:_HEAD]
-        self._show(rest)
+        """Take a piece of a stream; lines before the record that is enough are the script's own, and are shown."""
+        for piece in data.splitlines(keepends=True) if START[:1] in data else (data,):
+            rest = self._streams[stderr].feed(piece)
+            if len(self._head) < _HEAD:
+                self._head += rest[:_HEAD]
+            self._show(rest)
 
     def end(self) -> None:
         """Show what was held back, when nothing more comes."""
