@@ -25,7 +25,7 @@ from tests.engine import images
 from tests.engine.case_server import CaseServer, CaseServers
 from tests.folder_times import FolderTimes
 from tests.installed.wheel import install_wheel
-from tests.runners import ROOT, Runs, run_here, run_process, run_started
+from tests.runners import ROOT, Runs, run_here, run_process
 
 __all__ = ["ROOT", "Runs"]
 TEST_LABEL = "trainlaunch-test"
@@ -93,13 +93,10 @@ def golden(request: pytest.FixtureRequest) -> Callable[[Path, str], None]:
 
 @pytest.fixture(scope="session")
 def trainlaunch() -> Runs:
-    """Run the command line of this checkout in a process of its own: `trainlaunch("plan", "job.yaml", cwd=folder)`."""
-    return run_started
+    """Run the command line inside this process: `trainlaunch("plan", "job.yaml", cwd=folder)`.
 
-
-@pytest.fixture(scope="session")
-def trainlaunch_here() -> Runs:
-    """Run it inside this process, where no start is the subject; a folder's conftest gives it as `trainlaunch`."""
+    What is about a start, a signal or a stream starts a process by `start`.
+    """
     return run_here
 
 

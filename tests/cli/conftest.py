@@ -10,13 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.conftest import ROOT, Runs
-
-
-@pytest.fixture(scope="session")
-def trainlaunch(trainlaunch_here: Runs) -> Runs:
-    """Run the command line inside this process: the few tests that are about a start make one themselves."""
-    return trainlaunch_here
+from tests.conftest import ROOT
 
 
 @pytest.fixture

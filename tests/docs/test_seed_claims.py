@@ -78,12 +78,12 @@ def test_a_claim_has_a_verdict_a_measurement_and_a_command() -> None:
 
 
 @pytest.mark.parametrize("command", COMMANDS)
-def test_a_command_runs(command: str, tmp_path: Path, trainlaunch_here: Runs) -> None:
+def test_a_command_runs(command: str, tmp_path: Path, trainlaunch: Runs) -> None:
     """In a folder that has what it names, it ends as its verb's help says, and says something."""
     for name, text in FILES.items():
         (tmp_path / name).write_text(text)
     words = shlex.split(command)[1:]
-    done = trainlaunch_here(*words, cwd=tmp_path)
+    done = trainlaunch(*words, cwd=tmp_path)
     allowed = {0, 1, 3} if words[0] in NEEDS_MORE or words[-1] == "mnist" else {0, 1}
     assert done.returncode in allowed, done.stderr
     assert done.stdout or done.stderr or words[0] in {"lint", "check"}

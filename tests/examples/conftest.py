@@ -91,12 +91,6 @@ def settings_of(example: str, **changed: object) -> list[str]:
 
 
 @pytest.fixture(scope="session")
-def trainlaunch(trainlaunch_here: Runs) -> Runs:
-    """Run the command line inside this process: an example's job is the subject, not a start."""
-    return trainlaunch_here
-
-
-@pytest.fixture(scope="session")
 def image_of(engine: str, own_label: str) -> Iterator[Callable[[str], str]]:
     """Return the image of an example: what its own Dockerfile makes without a network, else the tests' own."""
     made: list[str] = []

@@ -61,14 +61,14 @@ def job_of(folder: Path, script: Script, image: str, label: str) -> Path:
 
 @pytest.mark.parametrize("script", ALL, ids=[each.name for each in ALL])
 def test_a_probed_library_is_planned_within_a_batch_of_each_loader(
-    script: Script, examples_image: str, own_label: str, docker_run: Runs, trainlaunch_here: Runs, tmp_path: Path
+    script: Script, examples_image: str, own_label: str, docker_run: Runs, trainlaunch: Runs, tmp_path: Path
 ) -> None:
     """peak ≤ multi_epoch ≤ peak + one batch of each loader + 1 MiB, and a /dev/shm of multi_epoch trains to the end."""
     job_file = job_of(tmp_path, script, examples_image, own_label)
     through = ["--through"] if script.through else []
-    probed = trainlaunch_here("probe", str(job_file), "--seconds", "400", "--write", *through, timeout=SECONDS)
+    probed = trainlaunch("probe", str(job_file), "--seconds", "400", "--write", *through, timeout=SECONDS)
     assert probed.returncode in {0, 1}, probed.stderr
-    shm = json.loads(trainlaunch_here("plan", str(job_file), "-o", "json").stdout)["shm"]
+    shm = json.loads(trainlaunch("plan", str(job_file), "-o", "json").stdout)["shm"]
     assert shm["unsized"] is False, probed.stderr
 
     peak = peak_of(script, examples_image, docker_run)
@@ -78,8 +78,8 @@ def test_a_probed_library_is_planned_within_a_batch_of_each_loader(
     assert peak <= shm["multi_epoch"] <= peak + batches + MIB, (figures, probed.stdout)
 
     size = f"shm_size={shm['multi_epoch']}"
-    run = trainlaunch_here("up", str(job_file), "--set", size, timeout=SECONDS)
-    trainlaunch_here("down", str(job_file), timeout=SECONDS)
+    run = trainlaunch("up", str(job_file), "--set", size, timeout=SECONDS)
+    trainlaunch("down", str(job_file), timeout=SECONDS)
     assert run.returncode == 0, run.stderr
 
 

@@ -21,7 +21,7 @@ REASONS = {
 
 @pytest.mark.parametrize("library", REASONS)
 def test_the_fastest_of_a_librarys_loop_is_found(
-    library: str, examples_image: str, own_label: str, trainlaunch_here: Runs, tmp_path: Path
+    library: str, examples_image: str, own_label: str, trainlaunch: Runs, tmp_path: Path
 ) -> None:
     """The loader that trains, not the one that is evaluated between its steps; each setting reaches the script."""
     key, _, value = own_label.partition("=")
@@ -37,7 +37,7 @@ def test_the_fastest_of_a_librarys_loop_is_found(
         resources={"cpus": 2, "memory": "4Gi"},
         data_loader={"batch_size": 4, "sample": [{"shape": [16384], "dtype": "float32"}], "max_workers": 2},
     )
-    done = trainlaunch_here("tune", str(job), "--budget", "6m", "-o", "json", timeout=SECONDS)
+    done = trainlaunch("tune", str(job), "--budget", "6m", "-o", "json", timeout=SECONDS)
     assert done.returncode == 0, done.stderr
     found = json.loads(done.stdout)
     rates = {each["num_workers"]: each["rate"] for each in found["timings"]}

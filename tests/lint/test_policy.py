@@ -4,9 +4,17 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tests.conftest import Runs
+import pytest
+
+from tests.runners import Runs, run_started
 
 RUN = "docker run --rm -m 8g --shm-size=2g t:1 python train.py --num-workers 4\n"
+
+
+@pytest.fixture
+def trainlaunch() -> Runs:
+    """Run the command line in a process of its own: `lint` looks for the policies of a folder once."""
+    return run_started
 
 
 def said(trainlaunch: Runs, folder: Path, policy: str, *options: str) -> tuple[int, list[str]]:

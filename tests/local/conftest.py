@@ -22,12 +22,6 @@ Start = Callable[..., "subprocess.Popen[bytes]"]
 MakeJob = Callable[..., Path]
 
 
-@pytest.fixture(scope="session")
-def trainlaunch(trainlaunch_here: Runs) -> Runs:
-    """Run verbs inside this process: what is about a start, a signal or a stream starts a process by `start`."""
-    return trainlaunch_here
-
-
 @pytest.fixture
 def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """Return the folder of all runs of this test; what still runs at the end is killed."""

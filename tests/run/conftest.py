@@ -14,7 +14,6 @@ import pytest
 from trainlaunch.job.reserved import LABEL_PREFIX
 from trainlaunch.plan.launch_plan import LaunchPlan
 
-from tests.conftest import Runs
 from tests.jobs import plan_with, write_job
 from tests.run.gate import Gate
 from tests.run.proxy import ENGINE, Proxy
@@ -26,12 +25,6 @@ SMALL: dict[str, Any] = {
     "stop_grace_period": "20s",
     "data_loader": {"num_workers": 0, "batch_size": 1, "sample": [{"shape": [1], "dtype": "float32"}]},
 }
-
-
-@pytest.fixture(scope="session")
-def trainlaunch(trainlaunch_here: Runs) -> Runs:
-    """Run verbs inside this process: what is about a start, a signal or a stream starts a process by `start`."""
-    return trainlaunch_here
 
 
 @pytest.fixture

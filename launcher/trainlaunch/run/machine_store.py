@@ -143,7 +143,7 @@ class MachineStore:
 
     def enter(self, runs: Sequence[MachineRun], command: Sequence[str], term: str | None, say: Say) -> int | None:
         """Run it in the first container that runs, or in the folder of a process of this host."""
-        from trainlaunch.run.base.container_shell import new_token, running_argv
+        from trainlaunch.run.base.container_shell import join, new_token, running_argv
 
         running = [each for each in runs if each.running]
         if not running:
@@ -157,7 +157,6 @@ class MachineStore:
             from trainlaunch.run.local.shell import in_folder_of
 
             return in_folder_of(container.pid, argv, token)
-        from trainlaunch.run.base.container_shell import join
         from trainlaunch.run.docker.shell import opened
 
         on_engine = cast("DockerBackend", self._backends[entered.target])  # as each that starts containers here
