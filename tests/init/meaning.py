@@ -6,7 +6,7 @@ import posixpath
 from pathlib import Path
 from typing import Any
 
-from trainlaunch.formats.engine_values import is_shm
+from trainlaunch.formats.quantities import is_shm
 from trainlaunch.formats.workload import SIZE, TMPFS, Known, Unknown, Value, Workload, stated
 from trainlaunch.init.takeover import ImportedJob, take_over
 from trainlaunch.init.takeover.prologue import wrapped

@@ -22,7 +22,7 @@ from trainlaunch.targets import Target, target_record
 if TYPE_CHECKING:
     from trainlaunch.job.ceilings import Ceiling, Policy
     from trainlaunch.job.code_folder import CodeFolder
-    from trainlaunch.job.measured_values import ProbeMeasurement, Tune
+    from trainlaunch.job.loader_spec import ProbeMeasurement, Tune
     from trainlaunch.job.patch import Patch
 
 

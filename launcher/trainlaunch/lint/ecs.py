@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, TypeVar
 
 from trainlaunch.diagnostics import Edit
-from trainlaunch.formats.engine_values import is_shm
+from trainlaunch.formats.quantities import is_shm
 from trainlaunch.formats.workload import (
     ABSENT,
     CONTAINER,

@@ -23,8 +23,7 @@ from trainlaunch.repository.regular_files import open_regular
 from trainlaunch.repository.root import ITS_OWN
 from trainlaunch.rules import apply_severities
 from trainlaunch.rules.sources.source_text import DEFECTS, SourceText, TextFinding
-from trainlaunch.rules.text_findings import findings_of, in_order
-from trainlaunch.rules.texts.policy_ceilings import above_ceilings
+from trainlaunch.rules.text_findings import above_ceilings, findings_of, in_order
 from trainlaunch.yamltree.editor import apply_edits
 
 MAX_BYTES = 4 * 1024 * 1024

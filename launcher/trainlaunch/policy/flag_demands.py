@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterator, Mapping
 
 from trainlaunch.formats.docker.flags import Flag
 from trainlaunch.formats.docker.values import is_path, volume_options, volume_paths
-from trainlaunch.formats.engine_values import engine_bytes
 from trainlaunch.formats.gpus import gives_gpu_nodes, gives_gpus, gives_gpus_at
+from trainlaunch.formats.quantities import engine_bytes
 from trainlaunch.policy.demands import (
     ENGINE_SOCKET,
     GPUS,

@@ -8,8 +8,8 @@ from typing import Any
 
 from trainlaunch.formats.docker.flags import takes_shm
 from trainlaunch.formats.docker.values import cpu_thousandths, is_path, volume_paths
-from trainlaunch.formats.engine_values import engine_bytes, kernel_bytes, tmpfs_of
 from trainlaunch.formats.gpus import gives_gpu_nodes, gives_gpus, gives_gpus_at
+from trainlaunch.formats.quantities import engine_bytes, kernel_bytes, tmpfs_of
 from trainlaunch.policy.demands import (
     BUILT,
     CPUS,
@@ -27,7 +27,7 @@ from trainlaunch.policy.demands import (
     is_true,
     privilege,
 )
-from trainlaunch.verify.stated_values import listed, mapping
+from trainlaunch.verify.documents import listed, mapping
 
 _PRIVILEGES = (
     *("privileged", "network_mode", "pid", "ipc", "uts", "userns_mode", "cgroup"),

@@ -14,8 +14,7 @@ from trainlaunch.formats.docker.shell_lexer import statements
 from trainlaunch.formats.workload import MountPoint, Workload, stated
 from trainlaunch.plan.launch_plan import LaunchPlan
 from trainlaunch.templating.quoting import sh_words
-from trainlaunch.verify.expected_workload import engine_workload
-from trainlaunch.verify.plain import planned
+from trainlaunch.verify.expected_workload import engine_workload, planned
 from trainlaunch.yamltree.emitter import comment
 
 _COMMAND = "// The job's command: "

@@ -13,12 +13,11 @@ from pathlib import Path
 from trainlaunch.container.container import container_of
 from trainlaunch.container.paths import checkouts, machine_mounts
 from trainlaunch.formats.docker.read import read_docker_run
-from trainlaunch.formats.engine_values import engine_seconds
+from trainlaunch.formats.quantities import engine_seconds
 from trainlaunch.formats.workload import Workload, stated
 from trainlaunch.plan.launch_plan import LaunchPlan
 from trainlaunch.render.dockerfile import REQUIREMENTS, has_requirements, image_name
-from trainlaunch.verify.expected_workload import engine_workload
-from trainlaunch.verify.plain import planned
+from trainlaunch.verify.expected_workload import engine_workload, planned
 
 _INSTRUCTION = re.compile(r"([A-Z]+) (.*)", re.DOTALL)
 _PAIR = re.compile(r'(\w+|"(?:\\.|[^"\\])*")="((?:\\.|[^"\\])*)"')

@@ -29,8 +29,7 @@ from trainlaunch.job.spec import secret_path
 from trainlaunch.kinds import KINDS
 from trainlaunch.plan.launch_plan import LaunchPlan
 from trainlaunch.templating.quoting import kubernetes_dollars
-from trainlaunch.verify.expected_workload import planned_workload
-from trainlaunch.verify.plain import flat, planned
+from trainlaunch.verify.expected_workload import flat, planned, planned_workload
 
 _Document = dict[str, Any]
 

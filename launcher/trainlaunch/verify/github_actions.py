@@ -12,8 +12,7 @@ from trainlaunch.formats.workload import MountPoint, Workload, stated
 from trainlaunch.plan.launch_plan import LaunchPlan
 from trainlaunch.render.ci_job import before
 from trainlaunch.render.github_actions import CHECKOUT, CLONE, RUNS_ON, runners
-from trainlaunch.verify.expected_workload import engine_workload
-from trainlaunch.verify.plain import flat, planned
+from trainlaunch.verify.expected_workload import engine_workload, flat, planned
 from trainlaunch.yamltree.scalars import only_document
 
 _SECRET = re.compile(r"\$\{\{ secrets\.(\w+) \}\}")

@@ -15,8 +15,7 @@ from trainlaunch.plan.launch_plan import LaunchPlan
 from trainlaunch.render.ci_job import before
 from trainlaunch.render.gitlab_ci import CLONE, GPU_TAGS
 from trainlaunch.templating.quoting import sh_words
-from trainlaunch.verify.expected_workload import engine_workload
-from trainlaunch.verify.plain import flat, planned
+from trainlaunch.verify.expected_workload import engine_workload, flat, planned
 from trainlaunch.yamltree.scalars import only_document
 
 _SETTING = re.compile(r"^#     ([a-z_]+) = (.+)$", re.MULTILINE)

@@ -19,10 +19,10 @@ from trainlaunch.render import unpatched
 from trainlaunch.render.apply_patch import documents_of, patched_documents, patched_texts, steps
 from trainlaunch.templating.quoting import sh_words
 from trainlaunch.units import format_size
+from trainlaunch.verify.documents import only_service, unlimited, without_sidecars
+from trainlaunch.verify.expected_workload import ReadMount, parse_rendering
 from trainlaunch.verify.owned_by_plan import FIELDS, OPEN, owned_rest
 from trainlaunch.verify.patchable import Refused, refused
-from trainlaunch.verify.plain import ReadMount, parse_rendering
-from trainlaunch.verify.sidecars import only_service, unlimited, without_sidecars
 
 _UNREADABLE = "text"
 _RESERVED = (LABEL_PREFIX, KUBERNETES_LABEL_PREFIX)

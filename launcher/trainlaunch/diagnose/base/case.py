@@ -7,9 +7,8 @@ from functools import cached_property
 
 from trainlaunch.diagnose.base.diagnosis import EvidenceLine
 from trainlaunch.diagnose.base.evidence import Evidence, RunEvent
-from trainlaunch.diagnose.base.log_facts import Hit, LogFacts
+from trainlaunch.diagnose.base.log_facts import Hit, LogFacts, Traceback
 from trainlaunch.diagnose.base.log_patterns import LogPattern
-from trainlaunch.diagnose.base.tracebacks import Traceback
 
 # Exceptions that only repeat that another process, or the user, ended the job.
 ECHOING = frozenset(

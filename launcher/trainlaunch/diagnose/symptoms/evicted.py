@@ -3,10 +3,9 @@ from __future__ import annotations
 import re
 
 from trainlaunch.diagnose.base.case import Case
-from trainlaunch.diagnose.base.diagnosis import CERTAIN, LIKELY, Diagnosis, EvidenceLine, more_memory, seen
+from trainlaunch.diagnose.base.diagnosis import CERTAIN, LIKELY, Diagnosis, EvidenceLine, larger_shm, more_memory, seen
 from trainlaunch.diagnose.base.log_facts import Hit
 from trainlaunch.diagnose.base.log_patterns import LogPattern
-from trainlaunch.diagnose.base.shm_advice import larger_shm
 
 CODE = "TL621"
 NAME = "evicted"

@@ -3,9 +3,8 @@ from __future__ import annotations
 import re
 
 from trainlaunch.diagnose.base.case import Case
-from trainlaunch.diagnose.base.diagnosis import CERTAIN, LIKELY, Diagnosis, seen, shm_place
+from trainlaunch.diagnose.base.diagnosis import CERTAIN, LIKELY, Diagnosis, larger_shm, seen, shm_commands, shm_place
 from trainlaunch.diagnose.base.log_patterns import LogPattern
-from trainlaunch.diagnose.base.shm_advice import larger_shm, shm_commands
 from trainlaunch.units import GIB, human_size
 
 CODE = "TL634"

@@ -17,7 +17,7 @@ from trainlaunch.formats.compose.values import (
     spelled,
     unknown,
 )
-from trainlaunch.formats.engine_values import Tmpfs, is_shm, kernel_bytes, tmpfs_of
+from trainlaunch.formats.quantities import Tmpfs, is_shm, kernel_bytes, tmpfs_of
 from trainlaunch.formats.workload import (
     ABSENT,
     BIND,

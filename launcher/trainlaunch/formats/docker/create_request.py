@@ -12,7 +12,7 @@ from trainlaunch.formats.docker import table
 from trainlaunch.formats.docker.line import Line
 from trainlaunch.formats.docker.table import FLAGS
 from trainlaunch.formats.docker.values import cpu_thousandths, gpu_request, mount_fields, ulimit
-from trainlaunch.formats.engine_values import engine_bytes, engine_seconds
+from trainlaunch.formats.quantities import engine_bytes, engine_seconds
 
 _PORT = re.compile(r"(?:(?:([0-9.]+):)?([0-9]*):)?([0-9]+)(?:/(tcp|udp|sctp))?")
 _DEVICE = re.compile(r"(/[^:]*)(?::(/[^:]*))?(?::([rwm]+))?")

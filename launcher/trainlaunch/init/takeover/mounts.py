@@ -8,7 +8,7 @@ import re
 from typing import Any
 
 from trainlaunch.formats.docker.placed_values import UNREAD
-from trainlaunch.formats.engine_values import is_shm
+from trainlaunch.formats.quantities import is_shm
 from trainlaunch.formats.workload import Known, MountPoint, Unknown
 from trainlaunch.init.takeover.job_draft import JobDraft
 from trainlaunch.job.reserved import SECRETS_FOLDER

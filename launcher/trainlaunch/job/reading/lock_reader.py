@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from trainlaunch.diagnostics import Diagnostic, Report, Span
-from trainlaunch.job.measured_values import KIND, ProbeMeasurement, Tune
+from trainlaunch.job.loader_spec import KIND, ProbeMeasurement, Tune
 from trainlaunch.repository.regular_files import read_regular
 from trainlaunch.repository.root import ITS_OWN, Reach, link_outside
 from trainlaunch.yamltree.strict import MappingNode, Node, ScalarNode, SequenceNode, parse_yaml

@@ -11,8 +11,7 @@ from html import escape
 from typing import NamedTuple
 
 from trainlaunch.inside.tune.task import Setting
-from trainlaunch.measure.tune.result import Tuned, cpus_text, percent
-from trainlaunch.measure.tune.result_table import summary, words
+from trainlaunch.measure.tune.result import Tuned, cpus_text, percent, summary, words
 from trainlaunch.measure.tune.trial import Trial
 from trainlaunch.units import GIB, MIB, human_size
 

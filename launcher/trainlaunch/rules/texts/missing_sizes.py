@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from trainlaunch.diagnostics import Severity, Span
-from trainlaunch.formats.engine_values import engine_bytes
+from trainlaunch.formats.quantities import engine_bytes
 from trainlaunch.formats.workload import ABSENT, Known, Unknown
 from trainlaunch.rules.base.rule import Problem
 from trainlaunch.rules.base.text_rule import container_rule, text_rule

@@ -10,15 +10,6 @@ from trainlaunch.diagnostics import Severity
 from trainlaunch.rules.base.rule import Problem
 from trainlaunch.rules.base.text_rule import at_container, container_rule, text_rule
 from trainlaunch.rules.sources.container_facts import command_span
-from trainlaunch.rules.sources.shell_effects import (
-    BACKGROUND,
-    BACKGROUND_WHY,
-    HANDLED,
-    PIPELINE_WHY,
-    hiding_pipe,
-    waiting_shell,
-    waits_in_vain,
-)
 from trainlaunch.rules.sources.source_text import (
     KUBERNETES,
     PRACTICE,
@@ -28,7 +19,18 @@ from trainlaunch.rules.sources.source_text import (
     SourceText,
     text_at,
 )
-from trainlaunch.rules.sources.training_commands import commands_in, is_training, shell_text
+from trainlaunch.rules.sources.training_commands import (
+    BACKGROUND,
+    BACKGROUND_WHY,
+    HANDLED,
+    PIPELINE_WHY,
+    commands_in,
+    hiding_pipe,
+    is_training,
+    shell_text,
+    waiting_shell,
+    waits_in_vain,
+)
 
 _WHY = (
     "the shell is process 1, waits for its child and passes SIGTERM on to nobody; the grace period is spent for nothing"

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 
 from trainlaunch.diagnostics import Severity
-from trainlaunch.formats.engine_values import is_shm
+from trainlaunch.formats.quantities import is_shm
 from trainlaunch.formats.workload import ABSENT, BIND, CONTAINER, DISK, HOST, NONE, Known
 from trainlaunch.rules.base.rule import Problem
 from trainlaunch.rules.base.text_rule import container_rule, pod_rule, text_rule
