@@ -51,6 +51,12 @@ def numeric_user(user: str | None) -> tuple[int, int] | None:
     return (int(match[1]), int(match[2] or 1000)) if match else None
 
 
+def is_floating(image: str) -> bool:
+    """Return whether an image's reference has neither a digest nor a tag other than latest."""
+    name = image.rsplit("/", 1)[-1]
+    return "@" not in name and (":" not in name or name.endswith(":latest"))
+
+
 def secret_path(name: str) -> str:
     """Return where a container has the secret `name` as a file."""
     return f"{SECRETS_FOLDER}/{name}"

@@ -270,4 +270,9 @@ def _refuse_target(target: str, *, explicit: bool, report: Report) -> None:
 
 def check_target(job: ValidationContext) -> None:
     """Report each stated field that the target does not support."""
-    job.target_record.module("trainlaunch.job.validation").check(job)
+    if job.target in TEXTS:
+        from trainlaunch.job.validation.texts import CHECKS  # few jobs are rendered as one
+
+        CHECKS[job.target](job)
+    else:
+        job.target_record.module("trainlaunch.job.validation").check(job)

@@ -158,28 +158,23 @@ def _check_label_keys(job: ValidationContext) -> None:
     for path, found in _objects(job.value("kubernetes.affinity"), "kubernetes.affinity"):
         stated = [each for each in ("matchLabelKeys", "mismatchLabelKeys") if found.get(each)]
         if stated and "labelSelector" not in found:
-            message = f"{path}.{stated[0]} goes with a labelSelector alone"
-            job.add("TL106", path, message, fix=f"add labelSelector: {{}} to {path}, or delete {stated[0]}")
+            job.add(
+                "TL106",
+                path,
+                f"{path}.{stated[0]} goes with a labelSelector alone",
+                fix=f"add labelSelector: {{}} to {path}, or delete {stated[0]}",
+            )
 
 
 def _check_spread(job: ValidationContext) -> None:
-    _check_spread_twice(job)
-    for index, found in enumerate(job.value("kubernetes.topology_spread") or ()):
-        if found is BAD or "minDomains" not in found or found.get("whenUnsatisfiable") != "ScheduleAnyway":
-            continue
-        path = f"kubernetes.topology_spread.{index}"
-        message = f"{path}.minDomains goes with whenUnsatisfiable DoNotSchedule alone"
-        job.add("TL109", f"{path}.minDomains", message, fix=f"delete {path}.minDomains")
-
-
-def _check_spread_twice(job: ValidationContext) -> None:
-    seen: dict[tuple[Any, Any], int] = {}
-    for index, found in enumerate(job.value("kubernetes.topology_spread") or ()):
-        if found is BAD:
-            continue
+    """Report constraints that spread by the same, and those whose fields don't go together."""
+    seen: dict[tuple[Any, Any], str] = {}
+    for path, found in job.entries("kubernetes.topology_spread"):
         pair = (found.get("topologyKey"), found.get("whenUnsatisfiable"))
         if pair in seen and BAD not in pair and None not in pair:
-            path = "kubernetes.topology_spread"
-            message = f"{path}.{seen[pair]} and {path}.{index} both spread by {pair[0]} with {pair[1]}"
-            job.add("TL109", f"{path}.{index}", message, fix="delete one of them")
-        seen.setdefault(pair, index)
+            message = f"{seen[pair]} and {path} both spread by {pair[0]} with {pair[1]}"
+            job.add("TL109", path, message, fix="delete one of them")
+        seen.setdefault(pair, path)
+        if "minDomains" in found and found.get("whenUnsatisfiable") == "ScheduleAnyway":
+            message = f"{path}.minDomains goes with whenUnsatisfiable DoNotSchedule alone"
+            job.add("TL109", f"{path}.minDomains", message, fix=f"delete {path}.minDomains")

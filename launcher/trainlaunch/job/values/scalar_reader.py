@@ -115,8 +115,12 @@ class ScalarReader:
         if node.plain and re.fullmatch(r"-?(?:0|[1-9][0-9]*)", node.text) and len(node.text) <= MAX_NUMBER_LENGTH:
             return self._bounded(type_, node, path, value=int(node.text))
         meant = _meant_int(node.text)
-        fix = f"write {meant}" if meant else f"write {article_of(type_)}, like {max(type_.low or 0, 1)}"
-        self._look_alike(type_, node, path, fix=fix)
+        self._look_alike(
+            type_,
+            node,
+            path,
+            fix=f"write {meant}" if meant else f"write {article_of(type_)}, like {max(type_.low or 0, 1)}",
+        )
         return BAD
 
     def _bool(self, type_: Type, node: ScalarNode, path: str) -> Any:
@@ -137,8 +141,7 @@ class ScalarReader:
         spelled = quoted(node.text) if node.plain and len(node.text) > 60 else spelled
         alike = re.search("[0-9]", node.text) or node.text.lower() in _MEANT_BOOL
         why = "quotes make it a string" if not node.plain else _READ_APART if alike else ""
-        message = f"{path} is {spelled}; expected {article_of(type_)}"
-        self._add(node, path, message, fix=fix, why=why, code="TL105")
+        self._add(node, path, f"{path} is {spelled}; expected {article_of(type_)}", fix=fix, why=why, code="TL105")
 
     def _choice(self, type_: Type, node: ScalarNode, path: str) -> Any:
         if node.text in type_.choices:
@@ -150,8 +153,12 @@ class ScalarReader:
         close = closest(meant[:64], alike, cutoff=0.8 if many else 0.6)
         takes = f"one of {len(type_.choices)} names" if many else ", ".join(type_.choices)
         names = ", ".join(type_.choices) if many else " or ".join(type_.choices)
-        message = f"{path} is {quoted(node.text)}; it takes {takes}"
-        self._add(node, path, message, fix=f"write {close or (f'one of {names}' if many else names)}")
+        self._add(
+            node,
+            path,
+            f"{path} is {quoted(node.text)}; it takes {takes}",
+            fix=f"write {close or (f'one of {names}' if many else names)}",
+        )
         return BAD
 
     def _quantity(self, type_: Type, node: ScalarNode, path: str) -> Any:
@@ -161,8 +168,13 @@ class ScalarReader:
             return self._bounded(type_, node, path, value=0)
         if len(node.text) > MAX_NUMBER_LENGTH or not node.text.isascii():
             example = {"size": "512Mi or 8Gi", "cpus": "4, 1.5 or 500m", "duration": "30s, 5m or 1h30m"}[type_.kind]
-            message = f"{path} is {quoted(node.text)}; expected {article_of(type_)}"
-            self._add(node, path, message, fix=f"write {example}", code=code)
+            self._add(
+                node,
+                path,
+                f"{path} is {quoted(node.text)}; expected {article_of(type_)}",
+                fix=f"write {example}",
+                code=code,
+            )
             return BAD
         try:
             value = parse(node.text)
@@ -184,9 +196,14 @@ class ScalarReader:
         why = ""
         if path == "shm_size" and value == 0:
             why = "0 is 64 MiB in Docker and no limit at all in Podman and Kubernetes"
-        fix = "write auto" if type_.auto else f"write {spell(type_, bound)}"
-        message = f"{path} is {node.text}; the {side} is {spell(type_, bound)}"
-        self._add(node, path, message, fix=fix, why=why, code=code)
+        self._add(
+            node,
+            path,
+            f"{path} is {node.text}; the {side} is {spell(type_, bound)}",
+            fix="write auto" if type_.auto else f"write {spell(type_, bound)}",
+            why=why,
+            code=code,
+        )
         return BAD
 
     def _add(self, node: ScalarNode, path: str, message: str, *, fix: str, why: str = "", code: str = "TL107") -> None:

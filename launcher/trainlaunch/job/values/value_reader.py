@@ -120,8 +120,13 @@ class ValueReader:
         values: dict[str, Any] = {}
         for name, (key, value) in node.items.items():
             if not re.fullmatch(pattern, name):
-                message = f"{path} has the key {quoted(name)}; it takes {words}"
-                self._report.add("TL107", key, message=message, fix="rename the key", field=path)
+                self._report.add(
+                    "TL107",
+                    key,
+                    message=f"{path} has the key {quoted(name)}; it takes {words}",
+                    fix="rename the key",
+                    field=path,
+                )
             elif not (self._nulls and isinstance(value, ScalarNode) and value.null):
                 values[name] = self.read(type_.inner, value, f"{path}.{name}")
         if len(node.items) < (type_.low or 0):
@@ -154,8 +159,9 @@ class ValueReader:
         for name, pattern in patterns.items():
             problem = None if pattern is BAD else pattern_problem(pattern)
             if problem is not None:
-                message = f"{path}.{name} {problem.said}"
-                self._report.add("TL107", node.items[name][1], message=message, fix=problem.fix, field=path)
+                self._report.add(
+                    "TL107", node.items[name][1], message=f"{path}.{name} {problem.said}", fix=problem.fix, field=path
+                )
         return patterns
 
     def _verbatim(self, type_: Type, node: Node, path: str) -> Any:
@@ -172,9 +178,12 @@ class ValueReader:
             return Gpus(count=0, ids=(), all=True)
         listed = re.fullmatch(rf"(?:device=)?((?:{_GPU_ID.pattern})(?:, ?(?:{_GPU_ID.pattern}))*)", node.text)
         if listed and ("," in node.text or not node.text.isdecimal()):
-            message = f"{path} is one value; expected {type_.what}"
             self._report.add(
-                "TL105", node, message=message, fix=f"write [{', '.join(re.findall('[^, ]+', listed[1]))}]", field=path
+                "TL105",
+                node,
+                message=f"{path} is one value; expected {type_.what}",
+                fix=f"write [{', '.join(re.findall('[^, ]+', listed[1]))}]",
+                field=path,
             )
             return BAD
         count = self._scalars.read(Type("int", type_.what, low=type_.low, high=type_.high), node, path)
