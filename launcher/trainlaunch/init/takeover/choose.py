@@ -9,8 +9,7 @@ from trainlaunch.errors import JobFileRejected
 from trainlaunch.formats.workload import stated
 from trainlaunch.job.reserved import KUBERNETES_LABEL_PREFIX, LABEL_PREFIX
 from trainlaunch.lint.file_kinds import TEMPLATE, FileKind
-from trainlaunch.lint.linter import MAX_BYTES, lint_bytes
-from trainlaunch.lint.text_reader import UnreadableText, read_text
+from trainlaunch.lint.linter import MAX_BYTES, UnreadableText, lint_bytes, read_text
 from trainlaunch.render.header import read_header
 from trainlaunch.rules.sources.source_text import (
     DOCKERFILE,
