@@ -1,4 +1,4 @@
-"""Reads and judges one text: its findings, what a comment or a baseline takes out, and the text with its safe fixes made.
+"""Reads and judges one text: its findings, what a comment or baseline takes out, and the text with its safe fixes made.
 
 A training script is parsed, and never run or imported. A baseline has the findings that a repository had on a day, so
 that only new ones count.

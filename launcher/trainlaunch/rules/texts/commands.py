@@ -1,4 +1,4 @@
-"""Commands whose words don't arrive as they are meant, and shells that keep signals from training or hide its exit code."""
+"""Commands whose words don't arrive as meant, and shells that keep signals from training or hide its exit code."""
 
 from __future__ import annotations
 

@@ -33,10 +33,11 @@ from trainlaunch.rules.sources.source_text import (
     at,
     below,
     is_fargate,
+    items_in,
 )
 from trainlaunch.rules.sources.training_commands import program_of
 from trainlaunch.units import MIB
-from trainlaunch.yamltree.tolerant import Mapping, Node, Scalar, Sequence
+from trainlaunch.yamltree.tolerant import Mapping, Node, Scalar
 
 _WATCHERS = frozenset({"nvidia-smi", "rocm-smi", "nvcc", "df"})
 _ARGUMENT = re.compile(r"(?:docker_)?shm[-_]?size", re.IGNORECASE)
@@ -187,7 +188,7 @@ def _arguments(listed: Node | None) -> Iterator[tuple[str, Span, str]]:
         for name, key in listed.keys.items():
             value = listed.items[name]
             yield name, key.span, value.text if isinstance(value, Scalar) else ""
-    for item in listed.items if isinstance(listed, Sequence) else ():
+    for item in items_in(listed):
         if isinstance(item, Scalar):
             name, _, text = item.text.partition("=")
             yield name, item.span, text
