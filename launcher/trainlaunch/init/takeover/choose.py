@@ -54,7 +54,7 @@ def choose(data: bytes, name: str, pick: str | None) -> ChosenContainer:
     if file.kind in REFUSED:
         what, fix = REFUSED[file.kind]
         raise _rejected("TL382", f"{name} is {what}", fix, Span(name, 1, 1, 1, 1))
-    containers = [each for each in file.containers if not _is_init(each)]
+    containers = [each for each in file.containers if "initContainers[" not in each.workload.place]
     if not containers:
         raise _rejected("TL382", f"{name} starts no container that can be read", _FIX, Span(name, 1, 1, 1, 1))
     names = _names(containers)
@@ -109,10 +109,6 @@ def _named(
     """Return what was read of a nameless text, with its places in `name`."""
     kind = read.kind if isinstance(read, (SourceText, UnreadableText)) else read.name
     return read if kind is None or kind == TEMPLATE else read_text(text, name, kind)
-
-
-def _is_init(written: SourceContainer) -> bool:
-    return "initContainers[" in written.workload.place
 
 
 def _names(containers: list[SourceContainer]) -> list[tuple[str, ...]]:

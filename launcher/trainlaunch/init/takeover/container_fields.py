@@ -254,7 +254,7 @@ def take_process(draft: JobDraft, written: SourceContainer) -> None:
     words = tuple(word for each in stated for word in each)
     if not words:
         why = "the text leaves the command to the image, and a job states it: the preflight runs before it"
-        image = _image(workload)
+        image = workload.image.value if isinstance(workload.image, Known) else "IMAGE"
         fix = f"put it into command; `docker image inspect {image}` shows the image's ENTRYPOINT and CMD"
         draft.note("the image's own command", why, fix, workload.span)
         draft.set("command", flow(PLACEHOLDER), "The text runs the image's own command: put that here.")
@@ -270,10 +270,6 @@ def take_process(draft: JobDraft, written: SourceContainer) -> None:
     workers = stated_workers(written.argvs, workload.env)
     if workers is not None:
         draft.set("data_loader.num_workers", workers, "The command states this number of workers itself.")
-
-
-def _image(workload: Workload) -> str:
-    return workload.image.value if isinstance(workload.image, Known) else "IMAGE"
 
 
 def _leave_command_open(draft: JobDraft, value: Unknown) -> None:
