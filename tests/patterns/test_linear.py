@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from trainlaunch.diagnose.base import kubelet_words
 from trainlaunch.diagnose.base.log_patterns import ways
-from trainlaunch.diagnose.symptoms import container_not_created
 from trainlaunch.init import options
 from trainlaunch.job.fields.types import Type
 from trainlaunch.job.validation import cross_fields
@@ -52,9 +52,7 @@ def _types() -> Iterator[str]:
 
 # Where the patterns of a call stand that its module doesn't tell.
 ELSEWHERE: dict[tuple[str, str], Callable[[], Iterator[str]]] = {
-    ("trainlaunch/diagnose/symptoms/container_not_created.py", "each[0]"): lambda: (
-        each[0] for each in container_not_created._STORIES
-    ),
+    ("trainlaunch/diagnose/base/kubelet_words.py", "each[0]"): lambda: (each[0] for each in kubelet_words._STORIES),
     ("trainlaunch/diagnose/base/log_patterns.py", "flags + part"): _within,  # and of each Text, which is found as such
     ("trainlaunch/init/options.py", "_BY_NAME[setting]"): lambda: iter(options._BY_NAME.values()),
     ("trainlaunch/job/validation/cross_fields.py", "named"): lambda: (

@@ -213,16 +213,24 @@ def fixed(
 
 def unopened(path: Path, reason: str) -> Linted:
     """Return what is to be said of a file of a folder that can't be opened."""
-    message = f"can't be opened: {reason}"
     return Linted(
-        str(path), "", "file", (_unreadable(str(path), message, "let this user read it, or name it in .gitignore"),)
+        str(path),
+        "",
+        "file",
+        (_unreadable(str(path), f"can't be opened: {reason}", "let this user read it, or name it in .gitignore"),),
     )
 
 
 def _broken(read: UnreadableText) -> TextFinding:
-    message = f"the {read.kind} text can't be read: {read.message}"
-    fix = "correct this line; the file's own reader stops here too"
-    return TextFinding(Diagnostic("TL393", message, fix, span=read.span), "text-unreadable")
+    return TextFinding(
+        Diagnostic(
+            "TL393",
+            f"the {read.kind} text can't be read: {read.message}",
+            "correct this line; the file's own reader stops here too",
+            span=read.span,
+        ),
+        "text-unreadable",
+    )
 
 
 def _unreadable(name: str, what: str, fix: str, line: int = 1) -> TextFinding:

@@ -105,8 +105,11 @@ def planned_workers(job: JobSpec, ranks: int) -> Derived:
         return allowed
     fitting = [count for count in range(1, allowed.value + 1) if _fits(job, ranks, count, bound.value)]
     if fitting or container_need(job, ranks, WorkerNumbers(1)) <= bound.value:
-        text = f"largest that fits {bound.derivation} {format_size(bound.value)}; the CPUs allow {allowed.value}"
-        return Derived(max(fitting, default=1), text, bound.origin)
+        return Derived(
+            max(fitting, default=1),
+            f"largest that fits {bound.derivation} {format_size(bound.value)}; the CPUs allow {allowed.value}",
+            bound.origin,
+        )
     return Derived(1, f"does not fit {bound.derivation}", bound.origin)
 
 
@@ -124,8 +127,11 @@ def _under_ceiling(job: JobSpec, allowed: Derived) -> Derived:
     most = job.ceiling("num_workers")
     if most is None or allowed.value <= most.value:
         return allowed
-    text = f"capped by the policy's max.num_workers; {allowed.value} = {allowed.derivation}"
-    return Derived(most.value, text, str(Origin("policy", most.span)))
+    return Derived(
+        most.value,
+        f"capped by the policy's max.num_workers; {allowed.value} = {allowed.derivation}",
+        str(Origin("policy", most.span)),
+    )
 
 
 def _bound(job: JobSpec) -> Derived | None:

@@ -194,5 +194,11 @@ def not_applicable(policy: Policy, known: Set[str], errors: Set[str]) -> Iterato
             said, fix = f"severities makes {code} {asked}, which is an error of every plan", f"delete {code} there"
         else:
             continue
-        why = "an error of plan says that the job can't start or would die, wherever it runs"
-        yield Diagnostic("TL154", said, fix, why=why, span=span, field=f"severities.{code}")
+        yield Diagnostic(
+            "TL154",
+            said,
+            fix,
+            why="an error of plan says that the job can't start or would die, wherever it runs",
+            span=span,
+            field=f"severities.{code}",
+        )

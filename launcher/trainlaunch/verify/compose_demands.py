@@ -97,8 +97,12 @@ def _shm(service: dict[str, Any]) -> Iterator[Demand]:
     for each in _mappings(service.get("volumes")):
         if takes_shm(str(each.get("target")).lstrip("/")):
             stated = mapping(each.get("tmpfs")).get("size") if each.get("type") == "tmpfs" else None
-            said = f"{each.get('type')} of {'no size' if stated is None else stated}"
-            yield Demand(SHM_SIZE, "the mount at /dev/shm", _bytes(stated) or None, said)
+            yield Demand(
+                SHM_SIZE,
+                "the mount at /dev/shm",
+                _bytes(stated) or None,
+                f"{each.get('type')} of {'no size' if stated is None else stated}",
+            )
 
 
 def _gpus(service: dict[str, Any]) -> Iterator[Demand]:

@@ -66,8 +66,13 @@ def _check_words(plan: LaunchPlan, bare: str, text: str) -> None:
     if decided:
         name = (decided[0].value or "").partition("=")[0]
         change = Change(dict(plan.threads)[name].value, decided[0].value, f"env.{name}")
-        where = f"patches.docker.extra_args.{decided[0].at}"
-        raise JobFileRejected([_changed(f"thread variable {name}", change, where)._replace(span=decided[0].span)])
+        raise JobFileRejected(
+            [
+                _changed(f"thread variable {name}", change, f"patches.docker.extra_args.{decided[0].at}")._replace(
+                    span=decided[0].span
+                )
+            ]
+        )
     *before, run = statements(bare)
     at = _image_at(run)
     extra = [word for flag in flags for word in flag.words]

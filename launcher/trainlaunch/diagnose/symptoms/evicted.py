@@ -30,13 +30,16 @@ def diagnose(case: Case) -> Diagnosis | None:
     if re.search(r"ephemeral|disk|inodes", words, re.I):
         return _of_disk(shown)
     if "memory" in words:
-        sentence = (
-            "the node evicted the pod because it ran out of memory itself, and the pod used more than it asked for"
+        return Diagnosis(
+            CODE,
+            NAME,
+            "the node evicted the pod because it ran out of memory itself, and the pod used more than it asked for",
+            seen(shown),
+            f"set resources.memory, which is the request as well, /dev/shm included; {more_memory(case.evidence)}",
         )
-        fix = f"set resources.memory, which is the request as well, /dev/shm included; {more_memory(case.evidence)}"
-        return Diagnosis(CODE, NAME, sentence, seen(shown), fix)
-    again = "start it again; restart.max_attempts does it by itself"
-    return Diagnosis(CODE, NAME, "the node evicted the pod", seen(shown), again)
+    return Diagnosis(
+        CODE, NAME, "the node evicted the pod", seen(shown), "start it again; restart.max_attempts does it by itself"
+    )
 
 
 def _over(case: Case, name: str, shown: EvidenceLine | Hit | None) -> Diagnosis:
@@ -55,9 +58,11 @@ def _over(case: Case, name: str, shown: EvidenceLine | Hit | None) -> Diagnosis:
 
 
 def _of_disk(shown: EvidenceLine | Hit | None) -> Diagnosis:
-    sentence = "the node evicted the pod for its disk: what is written outside of claims, logs included"
-    fix = (
+    return Diagnosis(
+        CODE,
+        NAME,
+        "the node evicted the pod for its disk: what is written outside of claims, logs included",
+        seen(shown),
         "set resources.ephemeral_storage to what the job writes (checkpoints, caches, logs), or "
-        "write to a mount of type pvc"
+        "write to a mount of type pvc",
     )
-    return Diagnosis(CODE, NAME, sentence, seen(shown), fix)

@@ -33,5 +33,11 @@ def diagnose(case: Case) -> Diagnosis | None:
             fix = "delete ipc host and keep shm_size: podman refuses the two together, docker would ignore the size"
         return Diagnosis(CODE, NAME, sentence, seen(told), fix)
     sentence = "the job itself ended with 125, the code that engines use for a container that could not start"
-    saw = "the container ran and its first process returned 125"
-    return Diagnosis(CODE, NAME, sentence, seen(saw), "look at the job's own last lines", LIKELY)
+    return Diagnosis(
+        CODE,
+        NAME,
+        sentence,
+        seen("the container ran and its first process returned 125"),
+        "look at the job's own last lines",
+        LIKELY,
+    )

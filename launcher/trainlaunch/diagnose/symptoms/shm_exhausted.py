@@ -37,8 +37,14 @@ def diagnose(case: Case) -> Diagnosis | None:
         return None
     told = "(28)" in hit.text or "o space left" in hit.text or "(" not in hit.text.rpartition(">")[2]
     stale = "" if told else "; the error that the line ends in is a stale number of torch's"
-    sentence = f"{shm_place(case.evidence)} is full and had no room for more{stale}"
-    return Diagnosis(CODE, NAME, sentence, seen(hit), larger_shm(case.evidence), commands=shm_commands(case.evidence))
+    return Diagnosis(
+        CODE,
+        NAME,
+        f"{shm_place(case.evidence)} is full and had no room for more{stale}",
+        seen(hit),
+        larger_shm(case.evidence),
+        commands=shm_commands(case.evidence),
+    )
 
 
 def diagnose_live(case: Case, look: ContainerSnapshot) -> Diagnosis | None:

@@ -31,10 +31,15 @@ def diagnose(case: Case) -> Diagnosis | None:
     if hit is None or case.first(_DIED, IN_WORKER, WORKER_KILLED) is not None:
         return None
     hung = "the run is hung and will not end by itself" if case.exit_code is None else "the job then waited for it"
-    sentence = f"{shm_place(case.evidence)} is full, and a DataLoader worker lost a batch: {hung}"
     first = "end the run, then " if case.exit_code is None else ""
-    fix = f"{first}{larger_shm(case.evidence)}; data_loader.timeout makes it an error"
-    return Diagnosis(CODE, NAME, sentence, seen(hit), fix, commands=shm_commands(case.evidence))
+    return Diagnosis(
+        CODE,
+        NAME,
+        f"{shm_place(case.evidence)} is full, and a DataLoader worker lost a batch: {hung}",
+        seen(hit),
+        f"{first}{larger_shm(case.evidence)}; data_loader.timeout makes it an error",
+        commands=shm_commands(case.evidence),
+    )
 
 
 def diagnose_live(case: Case, look: ContainerSnapshot) -> Diagnosis | None:
@@ -50,8 +55,14 @@ def diagnose_live(case: Case, look: ContainerSnapshot) -> Diagnosis | None:
         shown = EvidenceLine(
             "machine", 0, f"all {len(workers)} workers wait for work, and process {main.pid} for a batch"
         )
-        fix = f"end the run, then {larger_shm(case.evidence)}; data_loader.timeout makes it an error"
-        return Diagnosis(CODE, NAME, sentence, (shown,), fix, LIKELY if full or main.stack else POSSIBLE)
+        return Diagnosis(
+            CODE,
+            NAME,
+            sentence,
+            (shown,),
+            f"end the run, then {larger_shm(case.evidence)}; data_loader.timeout makes it an error",
+            LIKELY if full or main.stack else POSSIBLE,
+        )
     return None
 
 

@@ -14,5 +14,11 @@ def diagnose(case: Case) -> Diagnosis | None:
     hit = case.first(_ENOSPC, within=r"SemLock|synchronize\.py")
     if hit is None:
         return None
-    sentence = f"{shm_place(case.evidence)} has no room left for a semaphore; no disk is full"
-    return Diagnosis(CODE, NAME, sentence, seen(hit), larger_shm(case.evidence), commands=shm_commands(case.evidence))
+    return Diagnosis(
+        CODE,
+        NAME,
+        f"{shm_place(case.evidence)} has no room left for a semaphore; no disk is full",
+        seen(hit),
+        larger_shm(case.evidence),
+        commands=shm_commands(case.evidence),
+    )

@@ -33,5 +33,11 @@ def diagnose(case: Case) -> Diagnosis | None:
         sentence = "the container has no /dev/shm: its ipc is none"
         return Diagnosis(CODE, NAME, sentence, seen(hit), "delete ipc none, and give shm_size")
     sentence = "a semaphore or segment could not be made: there is no /dev/shm, or this user may not enter it"
-    fix = "look with `ls -ld /dev/shm` inside; without one give shm_size and no ipc none, else mount it with mode 1777"
-    return Diagnosis(CODE, NAME, sentence, seen(hit), fix, LIKELY)
+    return Diagnosis(
+        CODE,
+        NAME,
+        sentence,
+        seen(hit),
+        "look with `ls -ld /dev/shm` inside; without one give shm_size and no ipc none, else mount it with mode 1777",
+        LIKELY,
+    )

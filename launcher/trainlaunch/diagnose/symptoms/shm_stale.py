@@ -20,11 +20,14 @@ def diagnose(case: Case) -> Diagnosis | None:
     hit = case.first(MOSAIC) or (case.first(_EXISTS, within=_MAKES) if case.first(_LEAKED) else None)
     if hit is not None:
         sentence = "a shared memory segment of an earlier run is still in /dev/shm, so this one can't make its own"
-        fix = (
+        return Diagnosis(
+            CODE,
+            NAME,
+            sentence,
+            seen(hit, case.first(_LEAKED)),
             "call streaming.base.util.clean_stale_shared_memory() once before the datasets are made, or give each run "
-            "its own /dev/shm with shm_size"
+            "its own /dev/shm with shm_size",
         )
-        return Diagnosis(CODE, NAME, sentence, seen(hit, case.first(_LEAKED)), fix)
     full = case.first(DF)
     shared = case.evidence.ipc_mode == "host" or not case.evidence.private_shm
     died = sigbus(case)

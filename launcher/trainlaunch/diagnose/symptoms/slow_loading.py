@@ -45,8 +45,14 @@ def diagnose_live(case: Case, look: ContainerSnapshot) -> Diagnosis | None:
 def _stuck(look: ContainerSnapshot, worker: Process) -> Diagnosis:
     sentence = f"worker {look.number(worker)} has been {place(worker)}{duration(worker)}, and the job waits for it"
     seen = EvidenceLine("machine", 0, f"pid {worker.pid}: state {worker.state}, in the kernel's {worker.kernel or '?'}")
-    fix = "look at what that line waits for: storage, a download, a lock; data_loader.timeout makes it an error"
-    return Diagnosis(CODE, NAME, sentence, (seen,), fix, LIKELY if worker.stack else POSSIBLE)
+    return Diagnosis(
+        CODE,
+        NAME,
+        sentence,
+        (seen,),
+        "look at what that line waits for: storage, a download, a lock; data_loader.timeout makes it an error",
+        LIKELY if worker.stack else POSSIBLE,
+    )
 
 
 def _slow(look: ContainerSnapshot, workers: tuple[Process, ...], main: Process) -> Diagnosis | None:

@@ -25,5 +25,11 @@ def diagnose(case: Case) -> Diagnosis | None:
     if found is None or not had_room(case):
         return None
     sentence = f"{died_of(found)}: a page of a mapped file could not be had{most_seen(case)}"
-    fix = f"{_LINE}: a file cut short, or on a full disk; otherwise {larger_shm(case.evidence)}"
-    return Diagnosis(CODE, NAME, sentence, seen(found.shown), fix, LIKELY)
+    return Diagnosis(
+        CODE,
+        NAME,
+        sentence,
+        seen(found.shown),
+        f"{_LINE}: a file cut short, or on a full disk; otherwise {larger_shm(case.evidence)}",
+        LIKELY,
+    )

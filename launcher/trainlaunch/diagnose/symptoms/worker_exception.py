@@ -22,8 +22,14 @@ def diagnose(case: Case) -> Diagnosis | None:
     if artefact is not None:
         lost = "an HTTPError of urllib, so a download failed" if _HTTP in artefact.text else "another exception"
         sentence = f"a DataLoader worker raised {lost}; the TypeError is only torch's failure to build that again"
-        fix = "run once with data_loader.num_workers 0 to see it, or catch it in __getitem__ and raise RuntimeError"
-        return Diagnosis(CODE, NAME, sentence, seen(artefact), fix, LIKELY)
+        return Diagnosis(
+            CODE,
+            NAME,
+            sentence,
+            seen(artefact),
+            "run once with data_loader.num_workers 0 to see it, or catch it in __getitem__ and raise RuntimeError",
+            LIKELY,
+        )
     hit = case.first(_CAUGHT)
     if hit is None:
         return None

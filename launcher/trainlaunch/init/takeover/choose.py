@@ -98,9 +98,12 @@ def _refuse_text_of_others(text: str, name: str) -> None:
     except ValueError:  # somebody changed it, or put several into one file
         return
     if header is not None and header.target in TEXTS:
-        message = f"{name} is a rendering for {header.target}, which is not taken back"
-        fix = f"use the job file that it was rendered from: {header.job_file}"
-        raise _rejected("TL382", message, fix, Span(name, header.line, 1, header.line, 1))
+        raise _rejected(
+            "TL382",
+            f"{name} is a rendering for {header.target}, which is not taken back",
+            f"use the job file that it was rendered from: {header.job_file}",
+            Span(name, header.line, 1, header.line, 1),
+        )
 
 
 def _named(
@@ -141,8 +144,12 @@ def _only_training(
         return ChosenContainer(file, training[0])
     listed = ", ".join(called[-1] for called in names)
     example = next((called for each, called in zip(containers, names, strict=True) if each in training), names[0])
-    fix = f"add --pick with one of them, like --pick {example[-1]}"
-    raise _rejected("TL383", f"{name} starts {len(containers)} containers: {listed}", fix, containers[1].workload.span)
+    raise _rejected(
+        "TL383",
+        f"{name} starts {len(containers)} containers: {listed}",
+        f"add --pick with one of them, like --pick {example[-1]}",
+        containers[1].workload.span,
+    )
 
 
 def _rejected(code: str, message: str, fix: str, span: Span | None) -> JobFileRejected:

@@ -69,8 +69,12 @@ def _mount(draft: JobDraft, mount: MountPoint) -> dict[str, Any] | None:
         return None
     if mount.type == "config" and mount.options.startswith("items."):
         why = "a ConfigMap holds their content, and a job names the folder that they come from"
-        fix = f"add {{type: code, source: FOLDER, target: {where}}} to mounts"
-        draft.note(f"the folder of files at {where}", why, fix, place)
+        draft.note(
+            f"the folder of files at {where}",
+            why,
+            f"add {{type: code, source: FOLDER, target: {where}}} to mounts",
+            place,
+        )
         return None
     path: str | None = None
     if mount.type not in _NO_SOURCE:
@@ -96,8 +100,12 @@ def _tell_options(draft: JobDraft, mount: MountPoint, where: str) -> None:
     """Say which of a mount's options and sizes a job's mount does not have."""
     place = mount.target.span if mount.target is not None else None
     if not all(map(_HARMLESS.fullmatch, mount.options.split(","))):
-        why = "mounts of a job have type, source, target and read_only"
-        draft.note(f"{mount.options} of the mount at {where}", why, "check that the job works without it", place)
+        draft.note(
+            f"{mount.options} of the mount at {where}",
+            "mounts of a job have type, source, target and read_only",
+            "check that the job works without it",
+            place,
+        )
     if mount.size is not None and mount.type in _NO_SOURCE:
         what = (
             "a tmpfs may take as much as the memory limit"

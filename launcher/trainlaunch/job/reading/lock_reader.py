@@ -48,8 +48,7 @@ def lock_path(job_file: Path) -> Path:
 def lock_elsewhere(job_file: Path, reach: Reach) -> Diagnostic | None:
     """Return the error for a lock that is a link out of the job file's repository, None for any other."""
     path = lock_path(job_file)
-    fix = f"delete {path}, and run `trainlaunch lock {job_file}`"
-    return link_outside(path, reach, fix)
+    return link_outside(path, reach, f"delete {path}, and run `trainlaunch lock {job_file}`")
 
 
 def read_lock(job_file: Path, report: Report, reach: Reach = ITS_OWN) -> Lock | None:

@@ -23,5 +23,9 @@ def diagnosed(finding: ProbeFinding) -> Diagnostic | None:
     try:
         return Diagnostic(defect.code, *defect.words(finding))
     except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError):
-        fix = f"`trainlaunch explain {defect.code}` says what to write instead"
-        return Diagnostic(defect.code, manuals()[defect.code].title.rstrip("."), fix, severity=Severity.WARNING)
+        return Diagnostic(
+            defect.code,
+            manuals()[defect.code].title.rstrip("."),
+            f"`trainlaunch explain {defect.code}` says what to write instead",
+            severity=Severity.WARNING,
+        )

@@ -128,8 +128,12 @@ def _points(measure: _Measure, trials: list[Trial], best: Setting) -> Iterator[P
     for trial in trials:
         value = measure.value(trial)
         if value is not None and trial.rate:
-            told = f"{words(trial.setting)}: {value:.4g} {measure.unit}"
-            yield Point(trial.setting.num_workers, value, told, chosen=trial.setting == best)
+            yield Point(
+                trial.setting.num_workers,
+                value,
+                f"{words(trial.setting)}: {value:.4g} {measure.unit}",
+                chosen=trial.setting == best,
+            )
 
 
 def _lines(tuned: Tuned) -> dict[str, list[Trial]]:

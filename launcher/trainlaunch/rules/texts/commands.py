@@ -156,8 +156,9 @@ def _literal(container: SourceContainer, node: Node, name: str) -> Problem:
     why = "Compose turns $$ into $, and argv is passed on as it is"
     if container.workload.format == KUBERNETES:
         fix, why = f"write $({name.strip('${}')})", "Kubernetes replaces $(NAME) alone, and no shell runs"
-    message = f"the program gets the characters {name}, since no shell runs"
-    return Problem(message, fix, why, container.workload.place, node.span)
+    return Problem(
+        f"the program gets the characters {name}, since no shell runs", fix, why, container.workload.place, node.span
+    )
 
 
 @text_rule("TL318", Severity.ERROR)

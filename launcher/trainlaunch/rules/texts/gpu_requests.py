@@ -140,11 +140,19 @@ def _refused_by_kubernetes(container: SourceContainer) -> Iterator[Problem]:
             continue
         limit = limits.get(name)
         if limit is None:
-            fix = f"add {name}: {node.text} to resources.limits"
-            yield Problem(f"{name} {node.text} is requested without an equal limit", fix, _REFUSED, span=node.span)
+            yield Problem(
+                f"{name} {node.text} is requested without an equal limit",
+                f"add {name}: {node.text} to resources.limits",
+                _REFUSED,
+                span=node.span,
+            )
         elif isinstance(limit, Scalar) and "{{" not in limit.text and limit.text.strip() != node.text.strip():
-            message = f"{name} is {node.text} in requests and {limit.text} in limits"
-            yield Problem(message, f"write {limit.text} in both", _REFUSED, span=node.span)
+            yield Problem(
+                f"{name} is {node.text} in requests and {limit.text} in limits",
+                f"write {limit.text} in both",
+                _REFUSED,
+                span=node.span,
+            )
 
 
 def _is_gpu(name: str) -> bool:

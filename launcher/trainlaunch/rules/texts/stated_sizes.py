@@ -77,8 +77,12 @@ def size_not_read(container: SourceContainer) -> Iterator[Problem]:
         message = f"the size of {what} is {value.text}, which is not a size here"
         match = _BINARY.fullmatch(value.text) if workload.format not in {KUBERNETES, ECS} else None
         if match is None:
-            why = "the reader of this text knows other units, and stops with an error"
-            yield Problem(message, _size_of(value.text, workload.format), why, span=value.span)
+            yield Problem(
+                message,
+                _size_of(value.text, workload.format),
+                "the reader of this text knows other units, and stops with an error",
+                span=value.span,
+            )
             continue
         size = match[2] + match[3].lower() + ("b" if workload.format == COMPOSE else "")
         yield Problem(
