@@ -69,12 +69,8 @@ def _mount(draft: JobDraft, mount: MountPoint) -> dict[str, Any] | None:
         return None
     if mount.type == "config" and mount.options.startswith("items."):
         why = "a ConfigMap holds their content, and a job names the folder that they come from"
-        draft.note(
-            f"the folder of files at {where}",
-            why,
-            f"add {{type: code, source: FOLDER, target: {where}}} to mounts",
-            place,
-        )
+        fix = f"add {{type: code, source: FOLDER, target: {where}}} to mounts"
+        draft.note(f"the folder of files at {where}", why, fix, place)
         return None
     path: str | None = None
     if mount.type not in _NO_SOURCE:

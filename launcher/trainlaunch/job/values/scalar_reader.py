@@ -108,20 +108,18 @@ class ScalarReader:
         found = "a text" if secret else quoted(node.text)
         why = "a job file holds references to secrets, never a secret itself" if secret else ""
         fix = f"write {type_.what}" if secret else _better(type_, node.text, path)
-        self._add(node, path, f"{path} is {found}; expected {type_.what}", fix=fix, why=why)
-        return BAD
+        return self._refuse(node, path, f"{path} is {found}; expected {type_.what}", fix=fix, why=why)
 
     def _int(self, type_: Type, node: ScalarNode, path: str) -> Any:
         if node.plain and re.fullmatch(r"-?(?:0|[1-9][0-9]*)", node.text) and len(node.text) <= MAX_NUMBER_LENGTH:
             return self._bounded(type_, node, path, value=int(node.text))
         meant = _meant_int(node.text)
-        self._look_alike(
+        return self._look_alike(
             type_,
             node,
             path,
             fix=f"write {meant}" if meant else f"write {article_of(type_)}, like {max(type_.low or 0, 1)}",
         )
-        return BAD
 
     def _bool(self, type_: Type, node: ScalarNode, path: str) -> Any:
         if node.plain and node.text in _TRUE:
@@ -133,15 +131,16 @@ class ScalarReader:
             fix = "write true"
         else:
             fix = "write false" if lower in _MEANT_FALSE or lower == "false" else "write true or false"
-        self._look_alike(type_, node, path, fix=fix)
-        return BAD
+        return self._look_alike(type_, node, path, fix=fix)
 
-    def _look_alike(self, type_: Type, node: ScalarNode, path: str, *, fix: str) -> None:
+    def _look_alike(self, type_: Type, node: ScalarNode, path: str, *, fix: str) -> Any:
         spelled = node.text if node.plain else f"the string {quoted(node.text)}"
         spelled = quoted(node.text) if node.plain and len(node.text) > 60 else spelled
         alike = re.search("[0-9]", node.text) or node.text.lower() in _MEANT_BOOL
         why = "quotes make it a string" if not node.plain else _READ_APART if alike else ""
-        self._add(node, path, f"{path} is {spelled}; expected {article_of(type_)}", fix=fix, why=why, code="TL105")
+        return self._refuse(
+            node, path, f"{path} is {spelled}; expected {article_of(type_)}", fix=fix, why=why, code="TL105"
+        )
 
     def _choice(self, type_: Type, node: ScalarNode, path: str) -> Any:
         if node.text in type_.choices:
@@ -153,13 +152,12 @@ class ScalarReader:
         close = closest(meant[:64], alike, cutoff=0.8 if many else 0.6)
         takes = f"one of {len(type_.choices)} names" if many else ", ".join(type_.choices)
         names = ", ".join(type_.choices) if many else " or ".join(type_.choices)
-        self._add(
+        return self._refuse(
             node,
             path,
             f"{path} is {quoted(node.text)}; it takes {takes}",
             fix=f"write {close or (f'one of {names}' if many else names)}",
         )
-        return BAD
 
     def _quantity(self, type_: Type, node: ScalarNode, path: str) -> Any:
         parse = {"size": parse_size, "cpus": parse_cpus, "duration": parse_duration}[type_.kind]
@@ -168,20 +166,18 @@ class ScalarReader:
             return self._bounded(type_, node, path, value=0)
         if len(node.text) > MAX_NUMBER_LENGTH or not node.text.isascii():
             example = {"size": "512Mi or 8Gi", "cpus": "4, 1.5 or 500m", "duration": "30s, 5m or 1h30m"}[type_.kind]
-            self._add(
+            return self._refuse(
                 node,
                 path,
                 f"{path} is {quoted(node.text)}; expected {article_of(type_)}",
                 fix=f"write {example}",
                 code=code,
             )
-            return BAD
         try:
             value = parse(node.text)
         except UnreadableValue as error:
             also = ", or auto" if type_.auto else ""
-            self._add(node, path, f"{path}: {error}", fix=error.fix + also, code=code)
-            return BAD
+            return self._refuse(node, path, f"{path}: {error}", fix=error.fix + also, code=code)
         return self._bounded(type_, node, path, value=value)
 
     def _bounded(self, type_: Type, node: ScalarNode, path: str, *, value: int) -> Any:
@@ -196,7 +192,7 @@ class ScalarReader:
         why = ""
         if path == "shm_size" and value == 0:
             why = "0 is 64 MiB in Docker and no limit at all in Podman and Kubernetes"
-        self._add(
+        return self._refuse(
             node,
             path,
             f"{path} is {node.text}; the {side} is {spell(type_, bound)}",
@@ -204,10 +200,12 @@ class ScalarReader:
             why=why,
             code=code,
         )
-        return BAD
 
-    def _add(self, node: ScalarNode, path: str, message: str, *, fix: str, why: str = "", code: str = "TL107") -> None:
+    def _refuse(
+        self, node: ScalarNode, path: str, message: str, *, fix: str, why: str = "", code: str = "TL107"
+    ) -> Any:
         self._report.add(code, node, message=message, fix=fix, why=why, field=path)
+        return BAD
 
 
 def _meant_int(text: str) -> str | None:

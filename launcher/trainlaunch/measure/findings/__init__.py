@@ -21,7 +21,7 @@ def diagnosed(finding: ProbeFinding) -> Diagnostic | None:
     if defect is None:
         return None
     try:
-        return Diagnostic(defect.code, *defect.words(finding))
+        return Diagnostic(defect.code, *defect.words(finding.facts))
     except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError):
         return Diagnostic(
             defect.code,
