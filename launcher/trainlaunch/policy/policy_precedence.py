@@ -93,18 +93,24 @@ class _Chain:
             span, text = file.extends.span, file.extends.text
             above_it, path = path, Path(os.path.normpath(path.parent / text))
             if not self._reach.holds(path, above_it):
-                fix = f"add `--allow-outside {path.parent}`, or move it into the repository"
-                self._report.take(outside(above_it, f"extends: {shorten(text)}", self._reach, fix, span))
+                self._report.take(
+                    outside(
+                        above_it,
+                        f"extends: {shorten(text)}",
+                        self._reach,
+                        f"add `--allow-outside {path.parent}`, or move it into the repository",
+                        span,
+                    )
+                )
                 return
             if Path(text).is_absolute():
                 self.fixed |= {str(path)}
             if os.path.realpath(path) in above:
-                fix = "delete extends in one of them"
                 self._report.add(
                     "TL107",
                     file.extends,
                     message=f"the policy extends {text}, which leads back to it",
-                    fix=fix,
+                    fix="delete extends in one of them",
                     field="extends",
                 )
                 return

@@ -48,21 +48,32 @@ def diagnose_live(case: Case, look: ContainerSnapshot) -> Diagnosis | None:
     who = f"rank {first.rank} waits" + (f" in {first.collective} {place(first)}" if first.collective else "")
     shown = EvidenceLine("machine", 0, f"pid {first.pid}: in the kernel's {first.kernel or '?'}{duration(first)}")
     if gone:
-        sentence = f"{who}, and local rank {', '.join(map(str, gone))} of {world} does not run any more"
         return Diagnosis(
             CODE,
             NAME,
-            sentence,
+            f"{who}, and local rank {', '.join(map(str, gone))} of {world} does not run any more",
             (shown,),
             "look for that rank's own error in the log: it is the cause; end the run, which waits for ever",
             LIKELY if first.collective else POSSIBLE,
         )
     if first.collective and others:
-        sentence = f"{who} for rank {others[0].rank}, which has been {place(others[0])}{duration(others[0])}"
-        return Diagnosis(CODE, NAME, sentence, (shown,), "look at what that rank waits for there", LIKELY)
+        return Diagnosis(
+            CODE,
+            NAME,
+            f"{who} for rank {others[0].rank}, which has been {place(others[0])}{duration(others[0])}",
+            (shown,),
+            "look at what that rank waits for there",
+            LIKELY,
+        )
     if first.collective and len(waiting) == len(ranks) and slept(first) >= 6 * LONG:
-        sentence = f"{who}{duration(first)}: all ranks of this container do, so one elsewhere has not come"
-        return Diagnosis(CODE, NAME, sentence, (shown,), "look at the ranks of the other nodes", POSSIBLE)
+        return Diagnosis(
+            CODE,
+            NAME,
+            f"{who}{duration(first)}: all ranks of this container do, so one elsewhere has not come",
+            (shown,),
+            "look at the ranks of the other nodes",
+            POSSIBLE,
+        )
     return None
 
 

@@ -46,13 +46,22 @@ def _over(case: Case, name: str, shown: EvidenceLine | Hit | None) -> Diagnosis:
     evidence = case.evidence
     known = bool(evidence.shm_volume)
     if name == evidence.shm_volume or (not known and _LIKE_SHM.search(name)):
-        sentence = "the node evicted the pod: /dev/shm held more than its size"
         sure = CERTAIN if known or name == "shm" else LIKELY
-        return Diagnosis(CODE, NAME, sentence, seen(shown), larger_shm(evidence), sure)
-    if name in evidence.memory_volumes:
-        sentence = f"the node evicted the pod: its volume {name}, which is kept in memory, held more than its sizeLimit"
         return Diagnosis(
-            CODE, NAME, sentence, seen(shown), "raise that volume's sizeLimit, and resources.memory as much"
+            CODE,
+            NAME,
+            "the node evicted the pod: /dev/shm held more than its size",
+            seen(shown),
+            larger_shm(evidence),
+            sure,
+        )
+    if name in evidence.memory_volumes:
+        return Diagnosis(
+            CODE,
+            NAME,
+            f"the node evicted the pod: its volume {name}, which is kept in memory, held more than its sizeLimit",
+            seen(shown),
+            "raise that volume's sizeLimit, and resources.memory as much",
         )
     return _of_disk(shown)
 

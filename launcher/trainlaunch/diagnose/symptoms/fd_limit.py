@@ -28,12 +28,22 @@ def diagnose(case: Case) -> Diagnosis | None:
         return None
     more = _raise_it(case)
     if shares is not None:
-        sentence = "a process ran out of file descriptors, one for each tensor that it shares; /dev/shm is not full"
         return Diagnosis(
-            CODE, NAME, sentence, seen(hit), f"keep `.clone()`s instead of the workers' own tensors, or {more}", CERTAIN
+            CODE,
+            NAME,
+            "a process ran out of file descriptors, one for each tensor that it shares; /dev/shm is not full",
+            seen(hit),
+            f"keep `.clone()`s instead of the workers' own tensors, or {more}",
+            CERTAIN,
         )
-    sentence = "a process ran out of file descriptors"
-    return Diagnosis(CODE, NAME, sentence, seen(hit), f"close what is opened for each sample, or {more}", LIKELY)
+    return Diagnosis(
+        CODE,
+        NAME,
+        "a process ran out of file descriptors",
+        seen(hit),
+        f"close what is opened for each sample, or {more}",
+        LIKELY,
+    )
 
 
 def diagnose_live(case: Case, look: ContainerSnapshot) -> Diagnosis | None:

@@ -52,6 +52,13 @@ def diagnose_live(case: Case, look: ContainerSnapshot) -> Diagnosis | None:
     if look.shm is None or not look.shm.size or look.shm.used < MAX_FULL * look.shm.size:
         return None
     shown = EvidenceLine("machine", 0, f"/dev/shm holds {human_size(look.shm.used)} of {human_size(look.shm.size)}")
-    sentence = "/dev/shm is full: the next batch has no room, unless a worker frees one first"
     fix = larger_shm(case.evidence)
-    return Diagnosis(CODE, NAME, sentence, (shown,), fix, POSSIBLE, shm_commands(case.evidence))
+    return Diagnosis(
+        CODE,
+        NAME,
+        "/dev/shm is full: the next batch has no room, unless a worker frees one first",
+        (shown,),
+        fix,
+        POSSIBLE,
+        shm_commands(case.evidence),
+    )

@@ -51,14 +51,13 @@ def diagnose_live(case: Case, look: ContainerSnapshot) -> Diagnosis | None:
         if not all(is_idle(each) for each in workers) or not all(_rests(each) for each in (main, *workers)):
             continue
         full = look.shm.used >= FULL * look.shm.size
-        sentence = f"{shm_place(case.evidence)} has no room for one more batch: the job waits for one that was lost"
         shown = EvidenceLine(
             "machine", 0, f"all {len(workers)} workers wait for work, and process {main.pid} for a batch"
         )
         return Diagnosis(
             CODE,
             NAME,
-            sentence,
+            f"{shm_place(case.evidence)} has no room for one more batch: the job waits for one that was lost",
             (shown,),
             f"end the run, then {larger_shm(case.evidence)}; data_loader.timeout makes it an error",
             LIKELY if full or main.stack else POSSIBLE,

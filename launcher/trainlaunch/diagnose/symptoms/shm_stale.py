@@ -19,11 +19,10 @@ def diagnose(case: Case) -> Diagnosis | None:
     """Match Mosaic's names, any name beside a report of leaks, and a full /dev/shm that is the host's."""
     hit = case.first(MOSAIC) or (case.first(_EXISTS, within=_MAKES) if case.first(_LEAKED) else None)
     if hit is not None:
-        sentence = "a shared memory segment of an earlier run is still in /dev/shm, so this one can't make its own"
         return Diagnosis(
             CODE,
             NAME,
-            sentence,
+            "a shared memory segment of an earlier run is still in /dev/shm, so this one can't make its own",
             seen(hit, case.first(_LEAKED)),
             "call streaming.base.util.clean_stale_shared_memory() once before the datasets are made, or give each run "
             "its own /dev/shm with shm_size",
@@ -33,5 +32,11 @@ def diagnose(case: Case) -> Diagnosis | None:
     died = sigbus(case)
     if full is None or not shared or died is None or bytes_of_df(full.match["free"]) > 1 << 20:
         return None
-    sentence = "the host's /dev/shm, which this container uses (ipc host), is full of files that other runs left"
-    return Diagnosis(CODE, NAME, sentence, seen(full, died.shown), _FILES, LIKELY)
+    return Diagnosis(
+        CODE,
+        NAME,
+        "the host's /dev/shm, which this container uses (ipc host), is full of files that other runs left",
+        seen(full, died.shown),
+        _FILES,
+        LIKELY,
+    )

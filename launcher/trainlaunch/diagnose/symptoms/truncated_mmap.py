@@ -19,16 +19,20 @@ def diagnose(case: Case) -> Diagnosis | None:
     """Match readers' own texts, and a SIGBUS where /dev/shm was seen with room."""
     hit = case.first(_SHORT, _PARTS, _ZIP)
     if hit is not None:
-        sentence = "a file that is read has fewer bytes than it should: it was cut short, or is still being written"
-        return Diagnosis(CODE, NAME, sentence, seen(hit), "compare its size with its source's, and copy it again")
+        return Diagnosis(
+            CODE,
+            NAME,
+            "a file that is read has fewer bytes than it should: it was cut short, or is still being written",
+            seen(hit),
+            "compare its size with its source's, and copy it again",
+        )
     found = sigbus(case)
     if found is None or not had_room(case):
         return None
-    sentence = f"{died_of(found)}: a page of a mapped file could not be had{most_seen(case)}"
     return Diagnosis(
         CODE,
         NAME,
-        sentence,
+        f"{died_of(found)}: a page of a mapped file could not be had{most_seen(case)}",
         seen(found.shown),
         f"{_LINE}: a file cut short, or on a full disk; otherwise {larger_shm(case.evidence)}",
         LIKELY,

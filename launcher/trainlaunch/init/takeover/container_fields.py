@@ -260,11 +260,10 @@ def take_process(draft: JobDraft, written: SourceContainer) -> None:
     stated = [each.value for each in (entrypoint, command) if isinstance(each, Known)]
     words = tuple(word for each in stated for word in each)
     if not words:
-        why = "the text leaves the command to the image, and a job states it: the preflight runs before it"
         image = workload.image.value if isinstance(workload.image, Known) else "IMAGE"
         draft.note(
             "the image's own command",
-            why,
+            "the text leaves the command to the image, and a job states it: the preflight runs before it",
             f"put it into command; `docker image inspect {image}` shows the image's ENTRYPOINT and CMD",
             workload.span,
         )

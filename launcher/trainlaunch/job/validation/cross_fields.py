@@ -63,25 +63,31 @@ def check_fields(job: ValidationContext) -> None:
 def _check_process(job: ValidationContext) -> None:
     command, script = "command" in job.values, "script" in job.values
     if command and script:
-        fix = "delete one of them; in target_overrides write null"
-        job.add("TL109", "script", "command and script are both stated", fix=fix)
+        job.add(
+            "TL109",
+            "script",
+            "command and script are both stated",
+            fix="delete one of them; in target_overrides write null",
+        )
     if not command and not script and not {"command", "script"} & job.misspelt:
         job.add("TL106", "", "command or script is missing", fix="add command: [python, train.py]")
     for field, example in (("command", "python"), ("image_entrypoint", "/entrypoint.sh")):
         argv = job.value(field)
         if argv and argv[0] == "":
-            message = f"{field}.0 is empty; expected a program"
-            job.add("TL107", f"{field}.0", message, fix=f"write the program, like {example}")
+            job.add(
+                "TL107",
+                f"{field}.0",
+                f"{field}.0 is empty; expected a program",
+                fix=f"write the program, like {example}",
+            )
     entrypoint = job.value("image_entrypoint") or ()
     if BAD not in entrypoint and drops_command(entrypoint):
         argv = job.value("command") or ()
-        message = f"image_entrypoint is {shlex.join(entrypoint)}, which doesn't run what stands behind it"
-        fix = f"write {lines_without(entrypoint, () if BAD in argv else argv)}"
         job.add(
             "TL107",
             "image_entrypoint",
-            message,
-            fix=fix,
+            f"image_entrypoint is {shlex.join(entrypoint)}, which doesn't run what stands behind it",
+            fix=f"write {lines_without(entrypoint, () if BAD in argv else argv)}",
             why="it takes the preflight for its own file or text, so neither the preflight nor the job would start",
         )
 
@@ -115,22 +121,20 @@ def _check_variables(job: ValidationContext) -> None:
         for name in job.value(place) or {}:
             if name in _PREFLIGHTS_OWN and job.value("data_loader.inject") != "off":
                 field = _PREFLIGHTS_OWN[name]
-                why = "the preflight exports the variable from that field and would overwrite this one"
                 job.add(
                     "TL109",
                     f"{place}.{name}",
                     f"{name} is the variable of {field}",
                     fix=f"delete {place}.{name} and write {field}",
-                    why=why,
+                    why="the preflight exports the variable from that field and would overwrite this one",
                 )
             if name.startswith(PREFLIGHT_PREFIX):
-                why = "the preflight's own variables are named so, and one of the two would get the other's value"
                 job.add(
                     "TL107",
                     f"{place}.{name}",
                     f"{place}.{name} begins with {PREFLIGHT_PREFIX}",
                     fix="give the variable another name",
-                    why=why,
+                    why="the preflight's own variables are named so, and one of the two would get the other's value",
                 )
 
 
@@ -155,15 +159,18 @@ def _check_gpu_vendor(job: ValidationContext, ids: tuple[str, ...]) -> None:
     other = {"nvidia": "amd", "amd": "nvidia"}[vendor]
     resource = job.value("resources.gpu_resource")
     if resource is not None and resource.startswith(f"{other}.com/"):
-        message = f"resources.gpu_resource is {resource}, and resources.gpu_vendor is {vendor}"
-        job.add("TL109", "resources.gpu_resource", message, fix=f"write gpu_vendor: {other}, or delete gpu_resource")
+        job.add(
+            "TL109",
+            "resources.gpu_resource",
+            f"resources.gpu_resource is {resource}, and resources.gpu_vendor is {vendor}",
+            fix=f"write gpu_vendor: {other}, or delete gpu_resource",
+        )
     for index, each in enumerate(ids):
         if vendor == "amd" and not each.isdecimal():
-            message = f"resources.gpus.{index} is {each}, an id of NVIDIA's, and resources.gpu_vendor is amd"
             job.add(
                 "TL107",
                 f"resources.gpus.{index}",
-                message,
+                f"resources.gpus.{index} is {each}, an id of NVIDIA's, and resources.gpu_vendor is amd",
                 fix="write its number, like 0",
                 why="an AMD GPU is chosen by its device node: 0 is /dev/dri/renderD128, 1 is /dev/dri/renderD129",
             )
@@ -193,28 +200,39 @@ def _check_source(job: ValidationContext, path: str, mount: Mapping[str, Any]) -
     field = f"{path}.source"
     if kind in {"tmpfs", "scratch"}:
         if mount.get("read_only") is True:
-            why = f"a {kind} mount is empty at the start, and nobody could ever put anything there"
             job.add(
                 "TL109",
                 f"{path}.read_only",
                 f"{path} is a {kind} mount, and read_only",
                 fix=f"delete {path}.read_only",
-                why=why,
+                why=f"a {kind} mount is empty at the start, and nobody could ever put anything there",
             )
         if source is not None:
             job.add("TL109", field, f"a {kind} mount has no source", fix=f"delete {field}")
         return
     named, words = _NAMED_SOURCE.get(kind, ("", "a path of this machine, like ./src"))
     if kind == "code" and mount.get("read_only") is False:
-        why = "it is the same everywhere, and a cluster's ConfigMap can't be written"
-        fix = f"delete {path}.read_only, or write type: bind on docker, compose and local"
-        job.add("TL109", f"{path}.read_only", f"{path} is a code mount, which is read-only", fix=fix, why=why)
+        job.add(
+            "TL109",
+            f"{path}.read_only",
+            f"{path} is a code mount, which is read-only",
+            fix=f"delete {path}.read_only, or write type: bind on docker, compose and local",
+            why="it is the same everywhere, and a cluster's ConfigMap can't be written",
+        )
     if source is None or source == "":
         job.add("TL106", path, f"{field} is missing; a {kind} mount needs one", fix=f"add source: {words}")
     elif named and not re.fullmatch(named, source):
-        fix = "write type: bind" if kind == "volume" and "/" in source else f"write {words}"
-        job.add("TL107", field, f"{field} is a path or has other letters than {words}", fix=fix)
+        job.add(
+            "TL107",
+            field,
+            f"{field} is a path or has other letters than {words}",
+            fix="write type: bind" if kind == "volume" and "/" in source else f"write {words}",
+        )
     elif source.startswith("~"):
-        why = "the shell expands ~, and no shell reads this file"
-        fix = "write the whole path, or one relative to the job file"
-        job.add("TL107", field, f"{field} starts with ~", why=why, fix=fix)
+        job.add(
+            "TL107",
+            field,
+            f"{field} starts with ~",
+            why="the shell expands ~, and no shell reads this file",
+            fix="write the whole path, or one relative to the job file",
+        )

@@ -28,20 +28,31 @@ def check_engine(job: ValidationContext) -> None:
 def check_engine_fields(job: ValidationContext) -> None:
     """Report each stated field that only a cluster has a word for."""
     if job.value("annotations"):
-        fix = "write them as labels, or move them to target_overrides.kubernetes.annotations"
-        cannot(job, "annotations", "annotations", fix=fix)
+        cannot(
+            job,
+            "annotations",
+            "annotations",
+            fix="write them as labels, or move them to target_overrides.kubernetes.annotations",
+        )
     move = "move it to target_overrides.kubernetes.resources"
     if job.value("resources.ephemeral_storage") is not None:
-        what = "limit of a container's own disk (resources.ephemeral_storage)"
-        cannot(job, "resources.ephemeral_storage", what, fix=move)
+        cannot(
+            job,
+            "resources.ephemeral_storage",
+            "limit of a container's own disk (resources.ephemeral_storage)",
+            fix=move,
+        )
     extended = job.value("resources.extended")
     if extended:
         cannot(job, "resources.extended", f"extended resources ({', '.join(extended)})", fix=move)
     named = job.value("resources.gpu_resource")
     if named not in {None, NVIDIA_GPU, AMD_GPU}:
-        what = f"names of GPU resources (resources.gpu_resource: {named})"
-        fix = f"{move}; here list the device, as in resources.gpus: [MIG-uuid]"
-        cannot(job, "resources.gpu_resource", what, fix=fix)
+        cannot(
+            job,
+            "resources.gpu_resource",
+            f"names of GPU resources (resources.gpu_resource: {named})",
+            fix=f"{move}; here list the device, as in resources.gpus: [MIG-uuid]",
+        )
 
 
 def _check_labels(job: ValidationContext) -> None:
@@ -59,16 +70,20 @@ def _check_labels(job: ValidationContext) -> None:
 def _check_paths(job: ValidationContext) -> None:
     for field, secret in job.entries("secrets"):
         if _CONTROL.search(str(secret.get("file", ""))):
-            what = f"way to write the control character in the path of {field}.file"
-            cannot(job, f"{field}.file", what, fix="rename the file", why=_CSV)
+            cannot(
+                job,
+                f"{field}.file",
+                f"way to write the control character in the path of {field}.file",
+                fix="rename the file",
+                why=_CSV,
+            )
     for field, mount in job.entries("mounts"):
         stated = mount.get("source"), mount.get("target")
         if mount.get("type") == "tmpfs" and ":" in str(mount.get("target")):
-            what = f"way to write the colon in {mount.get('target')}, where {field} asks for a tmpfs"
             cannot(
                 job,
                 f"{field}.target",
-                what,
+                f"way to write the colon in {mount.get('target')}, where {field} asks for a tmpfs",
                 fix="choose a target without a colon",
                 why="docker reads --tmpfs PATH:OPTIONS up to the first colon",
             )

@@ -74,34 +74,41 @@ def check_inside(job: ValidationContext) -> None:
         _check_injection(job)
     stops, stall = job.value(_STOP) == "stop", job.value(_STALL) is not None
     if stops and not stall:
-        why = "a job is stopped for a batch that never comes, and only you know how long one may take"
-        job.add("TL106", _STOP, f"{_STOP} is stop, and {_STALL} is missing", fix=f"add {_STALL}: 30m", why=why)
+        job.add(
+            "TL106",
+            _STOP,
+            f"{_STOP} is stop, and {_STALL} is missing",
+            fix=f"add {_STALL}: 30m",
+            why="a job is stopped for a batch that never comes, and only you know how long one may take",
+        )
     if not stall:
         return
     if job.value("data_loader.inject") == "off":
-        why = "torch's own DataLoader notes when it begins to wait, which trainlaunch adds to it inside the job"
         job.add(
             "TL109",
             _STALL,
             f"{_STALL} is stated, and data_loader.inject is off",
             fix=f"delete data_loader.inject, or {_STALL}",
-            why=why,
+            why="torch's own DataLoader notes when it begins to wait, which trainlaunch adds to it inside the job",
         )
     if job.value("data_loader.loaders") == {}:
-        why = "it is the longest wait for a batch, and a job without a DataLoader waits for none"
-        job.add("TL109", _STALL, f"{_STALL} is stated, and data_loader is none", fix=f"delete {_STALL}", why=why)
+        job.add(
+            "TL109",
+            _STALL,
+            f"{_STALL} is stated, and data_loader is none",
+            fix=f"delete {_STALL}",
+            why="it is the longest wait for a batch, and a job without a DataLoader waits for none",
+        )
 
 
 def _check_injection(job: ValidationContext) -> None:
     context = job.value("data_loader.multiprocessing_context") or "fork"
     if context != "fork":
-        fix = f"delete data_loader.multiprocessing_context, or write {_INJECT}: env and num_workers in the script"
-        message = f"{_INJECT} is num_workers, and data_loader.multiprocessing_context is {context}"
         job.add(
             "TL109",
             "data_loader.multiprocessing_context",
-            message,
-            fix=fix,
+            f"{_INJECT} is num_workers, and data_loader.multiprocessing_context is {context}",
+            fix=f"delete data_loader.multiprocessing_context, or write {_INJECT}: env and num_workers in the script",
             why="a script that never had workers may not run under another start method: it has no "
             "main guard, or a lambda",
         )
@@ -109,6 +116,10 @@ def _check_injection(job: ValidationContext) -> None:
     for field in ("data_loader.prefetch_factor", *named):
         prefetch = job.value(field)
         if prefetch is not None and prefetch < _MIN_PREFETCH:
-            message = f"{field} is {prefetch}, and {_INJECT}: num_workers leaves a loader torch's own {_MIN_PREFETCH}"
-            fix = f"delete {field}, or write num_workers and prefetch_factor in the script"
-            job.add("TL109", field, message, fix=fix, why="more batches would wait in /dev/shm than it is sized for")
+            job.add(
+                "TL109",
+                field,
+                f"{field} is {prefetch}, and {_INJECT}: num_workers leaves a loader torch's own {_MIN_PREFETCH}",
+                fix=f"delete {field}, or write num_workers and prefetch_factor in the script",
+                why="more batches would wait in /dev/shm than it is sized for",
+            )

@@ -80,14 +80,17 @@ def _check_mount(job: ValidationContext, flag: Flag, target: str) -> None:
     elif place in mounted:
         _ours(job, flag, "mounts", f"--{flag.name} on {place}")
     elif not target.startswith("/"):
-        message = f"--{flag.name} {shorten(flag.value or '')} names no absolute path of the container"
-        job.add("TL145", f"{_ARGUMENTS}.{flag.at}", message, fix="write the path in the container, starting with /")
-    elif source is not None:
-        message = f"--{flag.name} takes {shorten(source)}, a path relative to wherever docker is run"
         job.add(
             "TL145",
             f"{_ARGUMENTS}.{flag.at}",
-            message,
+            f"--{flag.name} {shorten(flag.value or '')} names no absolute path of the container",
+            fix="write the path in the container, starting with /",
+        )
+    elif source is not None:
+        job.add(
+            "TL145",
+            f"{_ARGUMENTS}.{flag.at}",
+            f"--{flag.name} takes {shorten(source)}, a path relative to wherever docker is run",
             fix="write an absolute path, or use mounts, whose relative sources are seen from the job file",
             why="a text is run in another folder than the one that `up` was started in",
         )

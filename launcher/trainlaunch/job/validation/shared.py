@@ -132,11 +132,20 @@ def _check_mount(job: ValidationContext, folder: str) -> None:
         return
     kind, target = around.get("type"), around.get("target")
     if kind not in _LASTING:
-        message = f"checkpoint_dir {folder} is below the {kind} mount at {target}, which no other attempt sees"
-        job.add("TL109", "checkpoint_dir", message, fix=fix, why=why)
+        job.add(
+            "TL109",
+            "checkpoint_dir",
+            f"checkpoint_dir {folder} is below the {kind} mount at {target}, which no other attempt sees",
+            fix=fix,
+            why=why,
+        )
     elif around.get("read_only") is True:
-        message = f"checkpoint_dir {folder} is below the mount at {target}, which is read-only"
-        job.add("TL109", "checkpoint_dir", message, fix=f"delete read_only there, or {fix}")
+        job.add(
+            "TL109",
+            "checkpoint_dir",
+            f"checkpoint_dir {folder} is below the mount at {target}, which is read-only",
+            fix=f"delete read_only there, or {fix}",
+        )
 
 
 def _around(job: ValidationContext, folder: str) -> Mapping[str, Any] | None:

@@ -127,23 +127,30 @@ def _check_text(job: ValidationContext) -> None:
     check_one_node(job)
     check_engine(job)
     if job.value("healthcheck.on_unhealthy") == "stop":
-        why = "whoever runs this text asks after the job's health at most; `trainlaunch up` and a kubelet stop it"
         cannot(
             job,
             "healthcheck.on_unhealthy",
             "way to stop an unhealthy job (healthcheck.on_unhealthy: stop)",
             fix="write report",
-            why=why,
+            why="whoever runs this text asks after the job's health at most; `trainlaunch up` and a kubelet stop it",
         )
     for field, mount in job.mounts():
         kind, source = mount.get("type"), str(mount.get("source") or ".")
         if kind in _CLUSTERS:
-            fix = f"give it another one, like --set {field}.type=bind --set {field}.source=./data"
-            cannot(job, field, f"{kind} mounts, and {field} asks for one", fix=fix)
+            cannot(
+                job,
+                field,
+                f"{kind} mounts, and {field} asks for one",
+                fix=f"give it another one, like --set {field}.type=bind --set {field}.source=./data",
+            )
         elif kind in _PATHS and not source.startswith("/") and below_repository(job.root.span.file, source) is None:
-            why = "a runner has the repository alone, at a path that it chooses"
-            fix = "move it into the repository, or write the whole path that the runner's machine has"
-            cannot(job, field, f"{source} of {field}, which is outside the repository", fix=fix, why=why)
+            cannot(
+                job,
+                field,
+                f"{source} of {field}, which is outside the repository",
+                fix="move it into the repository, or write the whole path that the runner's machine has",
+                why="a runner has the repository alone, at a path that it chooses",
+            )
 
 
 def _check_job_of_ci(job: ValidationContext, grace: str) -> None:
