@@ -6,8 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from trainlaunch.formats.compose import read_documents
-from trainlaunch.formats.compose.layers import flat
-from trainlaunch.formats.workload import GpuRequest, Known, MountPoint, Value, Workload
+from trainlaunch.formats.workload import GpuRequest, Known, MountPoint, Value, Workload, flat
 from trainlaunch.job.reserved import LABEL_PREFIX
 from trainlaunch.plan.launch_plan import LaunchPlan
 from trainlaunch.plan.target_names import node_names

@@ -25,6 +25,11 @@ def listed(value: object) -> list[Any]:
     return [] if value is None or isinstance(value, dict) else [value]
 
 
+def mappings(value: object) -> list[dict[str, Any]]:
+    """Return the mappings of a list; nothing of anything else."""
+    return [each for each in listed(value) if isinstance(each, dict)]
+
+
 _LISTS = ("containers", "initContainers")
 
 

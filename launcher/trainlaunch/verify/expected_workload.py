@@ -7,15 +7,25 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
 from trainlaunch.container.container import Container, container_of
 from trainlaunch.container.engine_options import gpu_devices, needs_own_tmp
+from trainlaunch.container.paths import machine_mounts
 from trainlaunch.container.secret_delivery import mounted_secrets, written_secrets
 from trainlaunch.diagnostics import Span
-from trainlaunch.formats.workload import SIZE, GpuRequest, Known, MountPoint, ShmSetting, Unknown, Value, Workload
+from trainlaunch.formats.workload import (
+    SIZE,
+    GpuRequest,
+    Known,
+    MountPoint,
+    ShmSetting,
+    Unknown,
+    Value,
+    Workload,
+    stated,
+)
 from trainlaunch.job.reserved import SECRETS_FOLDER
 from trainlaunch.job.spec import Mount, secret_path
 from trainlaunch.plan.launch_plan import LaunchPlan
@@ -109,18 +119,6 @@ def absolute(path: str | None, folder: Path) -> str | None:
     return None if path is None else os.path.normpath(folder.absolute() / path)
 
 
-def flat(value: object, path: str = "") -> Iterator[tuple[str, object]]:
-    """Yield each leaf of a parsed document with its dotted path; empty lists and mappings say nothing."""
-    if isinstance(value, Mapping):
-        for key, item in value.items():
-            yield from flat(item, f"{path}.{key}" if path else str(key))
-    elif isinstance(value, (list, tuple)):
-        for index, item in enumerate(value):
-            yield from flat(item, f"{path}.{index}")
-    else:
-        yield path, value
-
-
 def parse_rendering(plan: LaunchPlan, text: str, *, base: Path | None) -> dict[str, Any]:
     """Return what `text`, a rendering for the plan's target, says, as plain values.
 
@@ -144,6 +142,12 @@ def engine_workload(plan: LaunchPlan) -> Workload:
     container = container_of(plan)
     common = planned_workload(plan, container)
     return common._replace(secrets=_engine_secrets(plan, container), mounts=_engine_mounts(plan))
+
+
+def kept_mounts(plan: LaunchPlan, wanted: Workload) -> tuple[MountPoint, ...]:
+    """Return the mounts in memory and of the machine, where a text brings the repository's files by another way."""
+    of_machine: set[str | None] = {each.target for each in machine_mounts(plan)}
+    return tuple(each for each in wanted.mounts if each.type == "tmpfs" or stated(each.target) in of_machine)
 
 
 def planned_workload(plan: LaunchPlan, container: Container) -> Workload:

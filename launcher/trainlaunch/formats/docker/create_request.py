@@ -71,8 +71,7 @@ class _Request:
         if form in _ONE:
             self._put(api_path, _ONE[form](value))
         elif form in _MANY:
-            *_, key = api_path.split(".")
-            self._above(api_path).setdefault(key, []).append(_MANY[form](value or ""))
+            self._append(api_path, _MANY[form](value or ""))
         else:
             places: dict[str, Callable[[str, str], None]] = {
                 table.MAP: partial(self._pair, "="),

@@ -7,14 +7,13 @@ from __future__ import annotations
 
 import re
 import tempfile
-import textwrap
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from trainlaunch.diagnostics import Diagnostic, Severity, Span
 from trainlaunch.errors import JobFileRejected
-from trainlaunch.init.job_text import scalar
+from trainlaunch.init.job_text import comment_lines, scalar
 from trainlaunch.job.fields.table import JOB, named
 from trainlaunch.job.reading.job_reader import read_job
 from trainlaunch.plan.launch_plan import LaunchPlan
@@ -136,8 +135,7 @@ def _plain(value: Any) -> Any:
 
 
 def _comment(text: str) -> list[str]:
-    shown = comment(" ".join(text.split()))
-    return [f"# {line}" for line in textwrap.wrap(shown, 110, break_long_words=False, break_on_hyphens=False)]
+    return comment_lines(comment(" ".join(text.split())))
 
 
 _MAX_ROUNDS = 12

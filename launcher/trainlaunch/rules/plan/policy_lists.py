@@ -8,6 +8,7 @@ from typing import NamedTuple
 from trainlaunch.diagnostics import Severity, Span
 from trainlaunch.formats.docker.flags import flag_name
 from trainlaunch.job.ceilings import Allowed
+from trainlaunch.job.patch import pointer_keys
 from trainlaunch.job.spec import JobSpec
 from trainlaunch.plan.launch_plan import LaunchPlan
 from trainlaunch.policy.registry import in_registry, parts_of
@@ -108,7 +109,7 @@ def _patch(job: JobSpec) -> Iterator[Problem]:
                 )._replace(span=flag.span)
     changed = [(each.field, each.span, each.keys) for each in job.patch.leaves]
     changed += [
-        (each.field, each.span, _keys(path))
+        (each.field, each.span, pointer_keys(path))
         for each in job.patch.operations
         if each.op != "test"
         for path in ((each.path, each.source or each.path) if each.op == "move" else (each.path,))
@@ -119,7 +120,7 @@ def _patch(job: JobSpec) -> Iterator[Problem]:
 
 def _patch_path(job: JobSpec, field: str, span: Span, keys: tuple[str, ...]) -> Iterator[Problem]:
     for values, place in _lists(job, "allowed_patch_paths"):
-        if not any(_below(keys, _keys(each)) for each in values):
+        if not any(_below(keys, pointer_keys(each)) for each in values):
             pointer = "".join(f"/{each.replace('~', '~0').replace('/', '~1')}" for each in keys)
             yield _error(
                 job,
@@ -129,10 +130,6 @@ def _patch_path(job: JobSpec, field: str, span: Span, keys: tuple[str, ...]) -> 
                 place,
                 ", ".join(values),
             )._replace(span=span)
-
-
-def _keys(pointer: str) -> tuple[str, ...]:
-    return tuple(each.replace("~1", "/").replace("~0", "~") for each in pointer.split("/")[1:])
 
 
 def _below(keys: tuple[str, ...], allowed: tuple[str, ...]) -> bool:
