@@ -199,16 +199,7 @@ def _check_source(job: ValidationContext, path: str, mount: Mapping[str, Any]) -
         return
     field = f"{path}.source"
     if kind in {"tmpfs", "scratch"}:
-        if mount.get("read_only") is True:
-            job.add(
-                "TL109",
-                f"{path}.read_only",
-                f"{path} is a {kind} mount, and read_only",
-                fix=f"delete {path}.read_only",
-                why=f"a {kind} mount is empty at the start, and nobody could ever put anything there",
-            )
-        if source is not None:
-            job.add("TL109", field, f"a {kind} mount has no source", fix=f"delete {field}")
+        _check_empty(job, path, kind, mount)
         return
     named, words = _NAMED_SOURCE.get(kind, ("", "a path of this machine, like ./src"))
     if kind == "code" and mount.get("read_only") is False:
@@ -236,3 +227,17 @@ def _check_source(job: ValidationContext, path: str, mount: Mapping[str, Any]) -
             why="the shell expands ~, and no shell reads this file",
             fix="write the whole path, or one relative to the job file",
         )
+
+
+def _check_empty(job: ValidationContext, path: str, kind: str, mount: Mapping[str, Any]) -> None:
+    """Report what a mount that starts empty can't have."""
+    if mount.get("read_only") is True:
+        job.add(
+            "TL109",
+            f"{path}.read_only",
+            f"{path} is a {kind} mount, and read_only",
+            fix=f"delete {path}.read_only",
+            why=f"a {kind} mount is empty at the start, and nobody could ever put anything there",
+        )
+    if mount.get("source") is not None:
+        job.add("TL109", f"{path}.source", f"a {kind} mount has no source", fix=f"delete {path}.source")
