@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from trainlaunch.diagnostics import Report
@@ -32,8 +33,7 @@ BAD: Any = _Bad()
 MAX_NAMED = 8  # choices that a message lists beside the one that its fix names
 MAX_NUMBER_LENGTH = 24  # characters; no size, count or duration in bounds needs more
 
-_TRUE = ("true", "True", "TRUE")
-_FALSE = ("false", "False", "FALSE")
+_STATED = {"true": True, "True": True, "TRUE": True, "false": False, "False": False, "FALSE": False}
 _MEANT_TRUE = frozenset({"yes", "y", "on", "1"})
 _MEANT_FALSE = frozenset({"no", "n", "off", "0"})
 _MEANT_BOOL = _MEANT_TRUE | _MEANT_FALSE | {"true", "false"}
@@ -91,15 +91,7 @@ class ScalarReader:
         """Return the value, None for `auto`, or BAD once the report says why."""
         if type_.auto and node.text == "auto":
             return None
-        if type_.kind == "text":
-            return self._text(type_, node, path)
-        if type_.kind == "int":
-            return self._int(type_, node, path)
-        if type_.kind == "bool":
-            return self._bool(type_, node, path)
-        if type_.kind == "choice":
-            return self._choice(type_, node, path)
-        return self._quantity(type_, node, path)
+        return _READERS.get(type_.kind, ScalarReader._quantity)(self, type_, node, path)
 
     def _text(self, type_: Type, node: ScalarNode, path: str) -> Any:
         if not type_.pattern or re.fullmatch(type_.pattern, node.text):
@@ -122,10 +114,8 @@ class ScalarReader:
         )
 
     def _bool(self, type_: Type, node: ScalarNode, path: str) -> Any:
-        if node.plain and node.text in _TRUE:
-            return True
-        if node.plain and node.text in _FALSE:
-            return False
+        if node.plain and node.text in _STATED:
+            return _STATED[node.text]
         lower = node.text.lower()
         if lower in _MEANT_TRUE or lower == "true":
             fix = "write true"
@@ -206,6 +196,14 @@ class ScalarReader:
     ) -> Any:
         self._report.add(code, node, message=message, fix=fix, why=why, field=path)
         return BAD
+
+
+_READERS: Mapping[str, Callable[[ScalarReader, Type, ScalarNode, str], Any]] = {
+    "text": ScalarReader._text,
+    "int": ScalarReader._int,
+    "bool": ScalarReader._bool,
+    "choice": ScalarReader._choice,
+}
 
 
 def _meant_int(text: str) -> str | None:
