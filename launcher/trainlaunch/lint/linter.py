@@ -43,7 +43,8 @@ from trainlaunch.rules.sources.source_text import (
     SourceText,
     TextFinding,
 )
-from trainlaunch.rules.text_findings import above_ceilings, findings_of, in_order
+from trainlaunch.rules.text_findings import findings_of, in_order
+from trainlaunch.rules.texts.policy_ceilings import above_ceilings
 from trainlaunch.yamltree.editor import apply_edits
 from trainlaunch.yamltree.tolerant import Documents, Source
 

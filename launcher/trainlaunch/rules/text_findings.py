@@ -1,16 +1,11 @@
-"""Every rule of written texts, and what they and a policy's ceilings say of one text together."""
+"""Every rule of written texts, and what they say of one text together."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable
 
-from trainlaunch.diagnostics import Severity, Span
-from trainlaunch.formats.workload import Known
-from trainlaunch.job.ceilings import Policy
-from trainlaunch.rules.base.rule import Problem
-from trainlaunch.rules.base.text_rule import TextRule, container_rule
-from trainlaunch.rules.sources.container_facts import command_span, gpu_count, workers_of
-from trainlaunch.rules.sources.source_text import DEFECTS, SourceContainer, SourceText, TextFinding
+from trainlaunch.rules.base.text_rule import TextRule
+from trainlaunch.rules.sources.source_text import DEFECTS, SourceText, TextFinding
 from trainlaunch.rules.texts import (
     commands,
     compose_values,
@@ -23,7 +18,6 @@ from trainlaunch.rules.texts import (
     shm_mounts,
     stated_sizes,
 )
-from trainlaunch.units import format_cpus, format_size
 
 FAMILIES = (
     commands,
@@ -72,39 +66,3 @@ def in_order(findings: Iterable[TextFinding]) -> tuple[TextFinding, ...]:
 def _order(finding: TextFinding) -> tuple[int, int, str]:
     span = finding.diagnostic.span
     return (span.line, span.column, finding.diagnostic.code) if span is not None else (0, 0, finding.diagnostic.code)
-
-
-def above_ceilings(file: SourceText, policy: Policy) -> Iterator[TextFinding]:
-    """Yield an error for each stated value above a ceiling; what a text leaves out is unknown, and nobody's error."""
-
-    @container_rule("TL140", Severity.ERROR)
-    def above_policy_ceiling(container: SourceContainer) -> Iterator[Problem]:
-        for name, what, value, spell, span in _values(container):
-            most = policy.max.get(name)
-            if most is not None and value > most.value:
-                place, limit = f"{most.span.file}:{most.span.line}", spell(most.value)
-                yield Problem(
-                    f"{what} {spell(value)} is above the policy's max.{name} {limit} ({place})",
-                    f"write {limit} or less, or raise max.{name} in {place}",
-                    "a policy's ceilings hold for every text below its folder",
-                    span=span,
-                )
-
-    return above_policy_ceiling.check(file)
-
-
-def _values(written: SourceContainer) -> Iterator[tuple[str, str, int, Callable[[int], str], Span]]:
-    """Yield each value of a container that a ceiling may bound, with its name and its words."""
-    workload = written.workload
-    sizes = (("memory", "the memory limit", workload.memory), ("shm_size", "/dev/shm of", workload.shm.size))
-    for name, what, size in sizes:
-        if isinstance(size, Known):
-            yield name, what, size.value, format_size, size.span
-    if isinstance(workload.cpus, Known):
-        yield "cpus", "the CPU limit", workload.cpus.value, format_cpus, workload.cpus.span
-    count = gpu_count(workload)
-    if count and workload.gpus is not None:
-        yield "gpus", "the number of GPUs", count, str, workload.gpus.span
-    workers = workers_of(written)
-    if workers:
-        yield "num_workers", "the number of DataLoader workers", workers, str, command_span(workload)
