@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from trainlaunch.formats.engine_values import Tmpfs, engine_bytes, engine_seconds, is_shm, kernel_bytes, tmpfs_of
+from trainlaunch.formats.quantities import Tmpfs, engine_bytes, engine_seconds, is_shm, kernel_bytes, tmpfs_of
 
 
 @pytest.mark.parametrize(

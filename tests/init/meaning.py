@@ -6,11 +6,11 @@ import posixpath
 from pathlib import Path
 from typing import Any
 
-from trainlaunch.formats.engine_values import is_shm
+from trainlaunch.formats.quantities import is_shm
 from trainlaunch.formats.workload import SIZE, TMPFS, Known, Unknown, Value, Workload, stated
 from trainlaunch.init.takeover import ImportedJob, take_over
 from trainlaunch.init.takeover.prologue import wrapped
-from trainlaunch.lint.text_reader import read_text
+from trainlaunch.lint.linter import read_text
 from trainlaunch.plan.launch_plan import LaunchPlan
 from trainlaunch.policy import read_job
 from trainlaunch.render import render

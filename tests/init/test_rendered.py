@@ -17,7 +17,7 @@ from trainlaunch.plan.launch_plan import LaunchPlan
 from trainlaunch.policy import read_job
 from trainlaunch.render import render
 from trainlaunch.rules import plan_job
-from trainlaunch.verify.plain import parse_rendering
+from trainlaunch.verify.expected_workload import parse_rendering
 
 from tests.jobs import write_job
 from tests.runners import ROOT

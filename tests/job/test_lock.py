@@ -14,7 +14,7 @@ from trainlaunch.committed.lock_writer import ImageFacts, lock_text
 from trainlaunch.container.container import container_of
 from trainlaunch.diagnostics import Report
 from trainlaunch.errors import JobFileRejected
-from trainlaunch.job.measured_values import ProbedLoader, ProbeMeasurement, Tune
+from trainlaunch.job.loader_spec import ProbedLoader, ProbeMeasurement, Tune
 from trainlaunch.job.reading.lock_reader import part_texts, read_lock, with_part
 from trainlaunch.policy import read_job, stated_images
 from trainlaunch.render import render

@@ -8,12 +8,11 @@ from typing import Any
 import pytest
 import yaml
 from trainlaunch.cli.arguments.measuring import keep_probe
-from trainlaunch.job.measured_values import ProbeMeasurement
+from trainlaunch.job.loader_spec import ProbeMeasurement
 from trainlaunch.measure.finding import ProbeFinding
 from trainlaunch.measure.findings import DEFECTS
 from trainlaunch.measure.loader_records import Records
-from trainlaunch.measure.measuring_fields import measuring_name, measuring_sets
-from trainlaunch.measure.measuring_run import RunOutput, _Listener
+from trainlaunch.measure.measuring_run import RunOutput, _Listener, measuring_name, measuring_sets
 from trainlaunch.measure.probe_lock import AGAINST_WORKERS, assigned, host_findings, probe_of, stated_lines, with_probe
 from trainlaunch.plan.launch_plan import LaunchPlan
 from trainlaunch.policy import read_job

@@ -58,7 +58,7 @@ ELSEWHERE: dict[tuple[str, str], Callable[[], Iterator[str]]] = {
     ("trainlaunch/job/validation/cross_fields.py", "named"): lambda: (
         each[0] for each in cross_fields._NAMED_SOURCE.values()
     ),
-    ("trainlaunch/job/validation/engines.py", "pattern"): lambda: arguments("refuse_characters", 1),
+    ("trainlaunch/job/validation/texts.py", "pattern"): lambda: arguments("refuse_characters", 1),
     ("trainlaunch/job/values/value_reader.py", "pattern"): _types,
     ("trainlaunch/job/values/scalar_reader.py", "type_.pattern"): _types,
     ("trainlaunch/lint/files.py", "_expression(anchored)"): lambda: (each.pattern for each in ignored(IGNORED)),

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from trainlaunch.cli.arguments.measuring import keep_probe, keep_tune
 from trainlaunch.diagnostics import Diagnostic
-from trainlaunch.job.measured_values import ProbedLoader, ProbeMeasurement, Tune
+from trainlaunch.job.loader_spec import ProbedLoader, ProbeMeasurement, Tune
 from trainlaunch.plan.launch_plan import LaunchPlan
 from trainlaunch.plan.lock_overrides import input_of
 from trainlaunch.policy import read_job

@@ -10,8 +10,8 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from trainlaunch.errors import JobFileRejected
-from trainlaunch.plan.cpu_budget import whole_cpus
 from trainlaunch.plan.launch_plan import LaunchPlan
+from trainlaunch.plan.workers_and_threads import whole_cpus
 from trainlaunch.render import render
 from trainlaunch.rules import plan_job
 from trainlaunch.verify import verify

@@ -6,7 +6,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from trainlaunch.job.measured_values import Tune
+from trainlaunch.job.loader_spec import Tune
 from trainlaunch.job.spec import Measured
 from trainlaunch.plan import make_plan
 from trainlaunch.plan.launch_plan import LaunchPlan

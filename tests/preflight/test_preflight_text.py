@@ -9,7 +9,7 @@ import pytest
 from trainlaunch.container.kubernetes import IDENTITY
 from trainlaunch.container.preflight import STOP_MARKER, forwarded_signals, health_text, preflight_text
 from trainlaunch.plan.launch_plan import LaunchPlan
-from trainlaunch.plan.worker_counts import CPUS_PER_WORKER_ON_CPU, MIN_CPUS_FOR_WORKERS
+from trainlaunch.plan.workers_and_threads import CPUS_PER_WORKER_ON_CPU, MIN_CPUS_FOR_WORKERS
 from trainlaunch.rules import check_plan
 from trainlaunch.templating.environment import TEMPLATES, constant_text
 

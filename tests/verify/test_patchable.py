@@ -17,7 +17,7 @@ from trainlaunch.plan.launch_plan import LaunchPlan
 from trainlaunch.render import render, unpatched
 from trainlaunch.render.apply_patch import documents_of
 from trainlaunch.verify import verified
-from trainlaunch.verify.plain import parse_rendering
+from trainlaunch.verify.expected_workload import parse_rendering
 from trainlaunch.verify.pod_security import violations
 
 from tests.conftest import ROOT

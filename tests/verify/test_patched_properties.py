@@ -14,7 +14,7 @@ from trainlaunch.errors import JobFileRejected
 from trainlaunch.render import render
 from trainlaunch.render.apply_patch import documents_of
 from trainlaunch.verify import verified
-from trainlaunch.verify.plain import parse_rendering
+from trainlaunch.verify.expected_workload import parse_rendering
 
 from tests.jobs import plan_with
 from tests.sampling import examples

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from trainlaunch.job.measured_values import ProbedLoader, ProbeMeasurement, Tune
+from trainlaunch.job.loader_spec import ProbedLoader, ProbeMeasurement, Tune
 from trainlaunch.job.reading.lock_reader import PARTS, VERSION, lock_path, with_part
 from trainlaunch.units import format_cpus
 from trainlaunch.yamltree.emitter import comment, yaml_string

@@ -63,8 +63,7 @@ def _code_map(plan: LaunchPlan, folder: CodeFolder) -> CodeMap:
         else:
             texts[key] = text
         items.append(CodeItem(key, file.path, _EXECUTABLE if file.executable else None))
-    name = f"{kubernetes_name(plan)}-code-{folder.digest[:HASH_DIGITS]}"
-    return CodeMap(name, texts, binary, tuple(items))
+    return CodeMap(f"{kubernetes_name(plan)}-code-{folder.digest[:HASH_DIGITS]}", texts, binary, tuple(items))
 
 
 def _key(path: str, taken: set[str]) -> str:

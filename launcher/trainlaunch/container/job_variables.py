@@ -52,8 +52,11 @@ def shutdown_timeout(plan: LaunchPlan) -> Derived | None:
     if _OWN & {*job.env, *job.secrets}:
         return None
     grace = job.stop_grace_period
-    text = f"stop_grace_period {format_duration(grace)} − {_LEFT} s"
-    return Derived(seconds_for_ranks(grace), text, str(job.origin("stop_grace_period")))
+    return Derived(
+        seconds_for_ranks(grace),
+        f"stop_grace_period {format_duration(grace)} − {_LEFT} s",
+        str(job.origin("stop_grace_period")),
+    )
 
 
 def seconds_for_ranks(grace: int) -> int:

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from trainlaunch.container.job_variables import shutdown_variables
 from trainlaunch.container.preflight import health_text, preflight_text, readiness_text
-from trainlaunch.job.patch import Operation
+from trainlaunch.job.patch import Operation, pointer_keys
 from trainlaunch.kinds import KINDS, Kind, Path
 from trainlaunch.plan.launch_plan import LaunchPlan, cache_last_plan
 from trainlaunch.plan.plan_label import planned_of
@@ -88,11 +88,7 @@ def _reaches(operation: Operation, kind: Kind) -> bool:
     """Whether an operation of a patch touches something immutable, or an object that only serves this one."""
     other = operation.kind is not None and operation.kind.lower() != kind.word
     pointers = [operation.path, *([operation.source] if operation.source else [])]
-    return other or any(_meets(_keys(each), path) for each in pointers for path in kind.immutable)
-
-
-def _keys(pointer: str) -> Path:
-    return tuple(each.replace("~1", "/").replace("~0", "~") for each in pointer.split("/")[1:])
+    return other or any(_meets(pointer_keys(each), path) for each in pointers for path in kind.immutable)
 
 
 def _meets(keys: Path, path: Path) -> bool:

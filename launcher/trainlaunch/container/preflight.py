@@ -15,11 +15,10 @@ from trainlaunch.job.loader_spec import LoaderSpec
 from trainlaunch.job.spec import JobSpec
 from trainlaunch.job.tokens import has_token
 from trainlaunch.kinds import KINDS
-from trainlaunch.plan.cpu_budget import shares_cpus, whole_cpus
 from trainlaunch.plan.instrumentation import HEARTBEAT
 from trainlaunch.plan.launch_plan import LaunchPlan, LinearBytes, cache_last_plan
 from trainlaunch.plan.lock_overrides import fresh_tune
-from trainlaunch.plan.worker_counts import MAX_WORKERS_ON_CPU
+from trainlaunch.plan.workers_and_threads import MAX_WORKERS_ON_CPU, shares_cpus, whole_cpus
 from trainlaunch.templating.environment import constant_text
 from trainlaunch.templating.quoting import sh_word
 from trainlaunch.units import MIB, round_up

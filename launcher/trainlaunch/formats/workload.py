@@ -6,7 +6,7 @@ guessed: a value that a variable or a template decides is Unknown, and what a te
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Generic, NamedTuple, TypeVar
 
 from trainlaunch.diagnostics import Placed, Span
@@ -142,6 +142,18 @@ class Workload(NamedTuple):
 def stated(value: Value[T]) -> T | None:
     """Return the value that a text states, None where it is unknown or absent."""
     return value.value if isinstance(value, Known) else None
+
+
+def flat(value: object, path: str = "") -> Iterator[tuple[str, object]]:
+    """Yield each leaf of Python values with its dotted path; empty lists and mappings say nothing."""
+    if isinstance(value, Mapping):
+        for key, item in value.items():
+            yield from flat(item, f"{path}.{key}" if path else str(key))
+    elif isinstance(value, (list, tuple)):
+        for index, item in enumerate(value):
+            yield from flat(item, f"{path}.{index}")
+    else:
+        yield path, value
 
 
 def cut(text: str, span: Span) -> str:

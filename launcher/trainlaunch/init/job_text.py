@@ -73,13 +73,14 @@ def scalar(text: str) -> str:
     return yaml_string(text)
 
 
-def _comment(text: str) -> list[str]:
+def comment_lines(text: str) -> list[str]:
+    """Return a text as comments of a job file."""
     return [f"# {line}" for line in textwrap.wrap(text, 110, break_long_words=False, break_on_hyphens=False)]
 
 
 def _head(asked: DraftOptions, facts: ScriptFacts | None) -> Iterator[str]:
     read = f", drafted from {asked.program}" if facts else ""
-    yield from _comment(
+    yield from comment_lines(
         f"A job file of trainlaunch{read}. `trainlaunch plan` shows what follows from it; docs/job-file.md has every "
         "field."
     )
@@ -98,24 +99,26 @@ def _command(asked: DraftOptions, facts: ScriptFacts | None, tokens: dict[str, l
             if others
             else f"{last} becomes the planned value"
         )
-        yield from _comment(f"{become} inside the container.")
+        yield from comment_lines(f"{become} inside the container.")
     argv = ["python", asked.program, *arguments(tokens)]
     yield f"command: [{', '.join(scalar(each) for each in argv)}]"
     if facts is None:
-        yield from _comment('Pass the planned values to the script\'s own options, like "--workers={num_workers}".')
+        yield from comment_lines(
+            'Pass the planned values to the script\'s own options, like "--workers={num_workers}".'
+        )
         return
     given = {each.dest for options in tokens.values() for each in options}
     left = [each for each in facts.options if each.dest not in given]
     required = [each.flag or each.dest for each in left if each.required]
     if required:
-        yield from _comment(f"The script also requires {', '.join(required)}: add what it needs to command.")
+        yield from comment_lines(f"The script also requires {', '.join(required)}: add what it needs to command.")
     rest = [f"{each.flag} ({each.default})" if each.default is not None else each.flag for each in left if each.flag]
     rest = [" ".join(each.split()) for each in rest if each.split(" ")[0] not in required]
     if rest:
         more = f", and {len(rest) - _MAX_OPTIONS} more" if len(rest) > _MAX_OPTIONS else ""
-        yield from _comment(f"Its other options and their defaults: {', '.join(rest[:_MAX_OPTIONS])}{more}.")
+        yield from comment_lines(f"Its other options and their defaults: {', '.join(rest[:_MAX_OPTIONS])}{more}.")
     for note in facts.notes:
-        yield from _comment(note)
+        yield from comment_lines(note)
 
 
 def _mounts(asked: DraftOptions) -> Iterator[str]:
@@ -136,7 +139,7 @@ def _resources(asked: DraftOptions, facts: ScriptFacts | None) -> Iterator[str]:
     }
     missing = [words[name] for name, value in stated.items() if value is None]
     if missing:
-        yield from _comment(f"resources not stated: {', '.join(missing)}. Kubernetes requires cpus and memory.")
+        yield from comment_lines(f"resources not stated: {', '.join(missing)}. Kubernetes requires cpus and memory.")
 
 
 def resource(name: str, value: str) -> str:
@@ -155,20 +158,20 @@ def _ranks(asked: DraftOptions, facts: ScriptFacts | None) -> Iterator[str]:
         if facts.ranks is not None:
             yield f"ranks_per_container: {facts.ranks} # {facts.starts_ranks} starts that many processes itself"
         else:
-            yield from _comment(
+            yield from comment_lines(
                 f"{facts.starts_ranks} starts one process per GPU itself; where their number is not that of the GPUs, "
                 "say ranks_per_container: 2."
             )
     elif facts.distributed:
         count = asked.gpu_count
-        yield from _comment(
+        yield from comment_lines(
             f"{facts.distributed} joins the processes that a launcher starts. This block starts that many with "
             "torchrun, in front of the same command:"
         )
         yield f"{'' if count > 1 else '# '}torchrun: {{nproc_per_node: {max(count, 2)}}}"
     elif asked.gpu_count > 1:
         yield "ranks_per_container: 1 # the training processes"
-        yield from _comment(
+        yield from comment_lines(
             f"Nothing in the script starts or joins several processes, so it trains on one of {asked.gpu_count} GPUs. "
             "Once it does (torch.distributed, Accelerate), write instead of that line: "
             f"torchrun: {{nproc_per_node: {asked.gpu_count}}}"
@@ -176,7 +179,7 @@ def _ranks(asked: DraftOptions, facts: ScriptFacts | None) -> Iterator[str]:
 
 
 def _kubernetes(asked: DraftOptions) -> Iterator[str]:
-    yield from _comment(
+    yield from comment_lines(
         "A node of Kubernetes has no copy of the folder: code brings the files that git tracks in it, read-only and up "
         "to 900 KiB."
     )

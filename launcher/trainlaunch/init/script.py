@@ -62,8 +62,10 @@ def _facts(path: Path, sources: tuple[PythonSource, ...]) -> ScriptFacts:
 
 def _parsed(path: Path) -> PythonSource:
     if path.suffix.lower() in _DATA and path.exists():
-        fix = f"name the training script, or write `trainlaunch init --from {path}` where that file starts a job"
-        raise _unreadable(f"{path} is a file of data and not a training script", fix)
+        raise _unreadable(
+            f"{path} is a file of data and not a training script",
+            f"name the training script, or write `trainlaunch init --from {path}` where that file starts a job",
+        )
     try:
         with open_regular(path) as file:
             data = file.read(MAX_BYTES + 1)
@@ -77,8 +79,9 @@ def _parsed(path: Path) -> PythonSource:
     except SyntaxError as cause:
         line, column = cause.lineno or 1, cause.offset or 1
         span = Span(str(path), line, column, line, column + 1)
-        message = f"Python can't parse the training script: {cause.msg}"
-        raise _unreadable(message, "name a Python 3 file, or correct the line", span) from cause
+        raise _unreadable(
+            f"Python can't parse the training script: {cause.msg}", "name a Python 3 file, or correct the line", span
+        ) from cause
     except UnicodeDecodeError as cause:
         raise _unreadable(
             f"the training script {path} is not UTF-8", "save it as UTF-8, or name a Python file"
@@ -89,5 +92,6 @@ def _parsed(path: Path) -> PythonSource:
 
 
 def _unreadable(message: str, fix: str, span: Span | None = None) -> UsageError:
-    why = "init reads a script's text and never runs it"
-    return UsageError([Diagnostic("TL132", message, fix, why=why, span=span)])
+    return UsageError(
+        [Diagnostic("TL132", message, fix, why="init reads a script's text and never runs it", span=span)]
+    )

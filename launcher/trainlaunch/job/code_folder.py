@@ -77,9 +77,12 @@ def read_code_folder(source: str, folder: Path) -> CodeFolder:
         known = git_files(folder)
         files = _Files(source, folder, known.tracked if known else tuple(_walked(folder))).read()
     except GitFailed as cause:
-        message = f"git can't tell which files of {shorten(source)} it tracks: {cause}"
         why = "a code mount takes the files that git tracks, so that every checkout gives the same"
-        raise CodeRefused(message, f"make `git -C {shlex.quote(str(folder))} ls-files` work here", why) from cause
+        raise CodeRefused(
+            f"git can't tell which files of {shorten(source)} it tracks: {cause}",
+            f"make `git -C {shlex.quote(str(folder))} ls-files` work here",
+            why,
+        ) from cause
     except OSError as cause:
         where = shorten(str(cause.filename or source))
         raise CodeRefused(f"{where} can't be read: {cause.strerror or cause}", "make it readable for you") from cause
@@ -141,8 +144,10 @@ class _Files:
                 return
             place, mode = target, target.stat().st_mode
         if stat.S_ISDIR(mode):
-            fix = f"run `git submodule update --init {shorten(path)}`"
-            raise CodeRefused(self._at(path, "is a git repository of its own that is not checked out"), fix)
+            raise CodeRefused(
+                self._at(path, "is a git repository of its own that is not checked out"),
+                f"run `git submodule update --init {shorten(path)}`",
+            )
         if not stat.S_ISREG(mode):
             raise self._refused(path, "is not a regular file")
         yield path, place
@@ -168,13 +173,18 @@ class _Files:
         largest = sorted(sizes, key=lambda path: (-sizes[path], path))[:3]
         named = ", ".join(f"{shorten(each)} {human_size(sizes[each])}" for each in largest)
         most = f"{human_size(MAX_BYTES)} in {MAX_FILES} files"
-        why = f"the code goes into a ConfigMap, and a cluster keeps none over 1 MiB; the largest files are {named}"
-        message = f"{shorten(self._source)} has {human_size(total)} in {len(sizes)} files, and a ConfigMap holds {most}"
-        raise CodeRefused(message, _ELSEWHERE, why)
+        raise CodeRefused(
+            f"{shorten(self._source)} has {human_size(total)} in {len(sizes)} files, and a ConfigMap holds {most}",
+            _ELSEWHERE,
+            f"the code goes into a ConfigMap, and a cluster keeps none over 1 MiB; the largest files are {named}",
+        )
 
     def _refused(self, path: str, what: str) -> CodeRefused:
-        fix = "put a copy of the file in its place, stop tracking it, or mount another folder"
-        return CodeRefused(self._at(path, what), fix, "a ConfigMap holds files of this one folder and nothing else")
+        return CodeRefused(
+            self._at(path, what),
+            "put a copy of the file in its place, stop tracking it, or mount another folder",
+            "a ConfigMap holds files of this one folder and nothing else",
+        )
 
     def _at(self, path: str, what: str) -> str:
         return f"{shorten(path)} in {shorten(self._source)} {what}"

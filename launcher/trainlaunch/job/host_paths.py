@@ -54,3 +54,8 @@ def below_repository(job_file: str, source: str) -> str | None:
     root = repository_root(job_file)
     path = os.path.relpath(Path(job_file).absolute().parent / source, root)
     return None if path == ".." or path.startswith("../") else path
+
+
+def normal_place(path: str) -> str:
+    """Return an absolute path in a container as it is compared; two slashes in front are one there."""
+    return posixpath.normpath(path).replace("//", "/")

@@ -12,6 +12,11 @@ from trainlaunch.targets import TARGETS
 from trainlaunch.yamltree.strict import MappingNode, Node, SequenceNode
 
 
+def pointer_keys(pointer: str) -> tuple[str, ...]:
+    """Return the keys that a JSON pointer leads by."""
+    return tuple(each.replace("~1", "/").replace("~0", "~") for each in pointer.split("/")[1:])
+
+
 class Operation(NamedTuple):
     """One operation of a JSON Patch; `source` is its `from`, `kind` chooses among several objects."""
 

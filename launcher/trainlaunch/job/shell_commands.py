@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from trainlaunch.formats.docker.shell_lexer import Operator, Word, tokens
+from trainlaunch.formats.docker.shell_lexer import Word, tokens
 
 _REDIRECTS = frozenset("<>")
 
@@ -68,7 +68,7 @@ def commands_of(text: str) -> Iterator[ShellCommand]:
             if not redirected:
                 words.append(token.text)
             redirected = False
-        elif _is_redirect(token):
+        elif not _REDIRECTS.isdisjoint(token.text):
             redirected = True
         else:
             if words:
@@ -76,10 +76,6 @@ def commands_of(text: str) -> Iterator[ShellCommand]:
             words, before, redirected = [], token.text, False
     if words:
         yield ShellCommand(tuple(words), start, before, "")
-
-
-def _is_redirect(token: Operator) -> bool:
-    return not _REDIRECTS.isdisjoint(token.text)
 
 
 def program_at(words: Sequence[str]) -> int | None:

@@ -22,7 +22,7 @@ from trainlaunch.targets import Target, target_record
 if TYPE_CHECKING:
     from trainlaunch.job.ceilings import Ceiling, Policy
     from trainlaunch.job.code_folder import CodeFolder
-    from trainlaunch.job.measured_values import ProbeMeasurement, Tune
+    from trainlaunch.job.loader_spec import ProbeMeasurement, Tune
     from trainlaunch.job.patch import Patch
 
 
@@ -49,6 +49,12 @@ def numeric_user(user: str | None) -> tuple[int, int] | None:
     """Return uid and gid on Kubernetes (1000 where unstated), or None for a name, which only an image resolves."""
     match = re.fullmatch(r"(\d+)(?::(\d+))?", "1000" if user is None else user)
     return (int(match[1]), int(match[2] or 1000)) if match else None
+
+
+def is_floating(image: str) -> bool:
+    """Return whether an image's reference has neither a digest nor a tag other than latest."""
+    name = image.rsplit("/", 1)[-1]
+    return "@" not in name and (":" not in name or name.endswith(":latest"))
 
 
 def secret_path(name: str) -> str:

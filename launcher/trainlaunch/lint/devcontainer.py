@@ -11,7 +11,16 @@ from trainlaunch.formats.docker.placed_values import PlacedText
 from trainlaunch.formats.docker.read import workload_of
 from trainlaunch.gpu_names import ALL_GPUS
 from trainlaunch.rules.sources.container_facts import engine_text
-from trainlaunch.rules.sources.source_text import DEVCONTAINER, SourceContainer, SourceText, at, below, text_at
+from trainlaunch.rules.sources.source_text import (
+    DEVCONTAINER,
+    SourceContainer,
+    SourceText,
+    at,
+    below,
+    entries_in,
+    items_in,
+    text_at,
+)
 from trainlaunch.yamltree.tolerant import Documents, Mapping, Node, Scalar, Sequence
 
 COMMAND = ("docker", "run")
@@ -41,7 +50,7 @@ def word_of(node: Scalar) -> shell.Word:
 def _arguments(text: str, root: Mapping) -> list[shell.Word]:
     listed = at(root, "runArgs")
     words: list[shell.Word] = []
-    for each in listed.items if isinstance(listed, Sequence) else ():
+    for each in items_in(listed):
         found = [it for it in shell.tokens(text, each.start, each.end) if isinstance(it, shell.Word)]
         words += found[:1]  # a string in double quotes is one word to a shell too
     return words
@@ -50,13 +59,13 @@ def _arguments(text: str, root: Mapping) -> list[shell.Word]:
 def _properties(root: Mapping) -> Iterator[shell.Word]:
     """Yield the flags that properties stand for: mounts, variables, init, privileged, and a GPU that is required."""
     mounts, variables = at(root, "mounts"), at(root, "containerEnv")
-    for each in mounts.items if isinstance(mounts, Sequence) else ():
+    for each in items_in(mounts):
         if isinstance(each, Mapping):
             pairs = (f"{key}={value.text}" for key, value in each.items.items() if isinstance(value, Scalar))
             yield from (_flag("--mount", each), _flag(",".join(pairs), each))
         elif isinstance(each, Scalar):
             yield from (_flag("--mount", each), word_of(each))
-    for key, value in variables.items.items() if isinstance(variables, Mapping) else ():
+    for key, value in entries_in(variables).items():
         if isinstance(value, Scalar) and "${" not in value.text:
             yield from (_flag("--env", value), _flag(f"{key}={value.text}", value))
     for key in ("init", "privileged"):

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, TypeVar
 
 from trainlaunch.diagnostics import Edit
-from trainlaunch.formats.engine_values import is_shm
+from trainlaunch.formats.quantities import is_shm
 from trainlaunch.formats.workload import (
     ABSENT,
     CONTAINER,
@@ -24,7 +24,7 @@ from trainlaunch.formats.workload import (
     stated,
 )
 from trainlaunch.lint.edits import is_json, yaml_edits
-from trainlaunch.rules.sources.source_text import ECS, SourceContainer, SourceText, at, field
+from trainlaunch.rules.sources.source_text import ECS, SourceContainer, SourceText, at, entries_in, field, items_in
 from trainlaunch.rules.sources.training_commands import argv_of, argvs_of
 from trainlaunch.units import MIB
 from trainlaunch.yamltree.changes import Set
@@ -51,8 +51,7 @@ def tasks(root: Node) -> Iterator[tuple[Path, Mapping]]:
     """Yield each task definition of a document with its path: the document itself, or resources of a stack."""
     if isinstance(root, Mapping) and isinstance(root.items.get("containerDefinitions"), Sequence):
         yield (), root
-    resources = at(root, "Resources")
-    for key, each in resources.items.items() if isinstance(resources, Mapping) else ():
+    for key, each in entries_in(at(root, "Resources")).items():
         kind, properties = at(each, "Type"), at(each, "Properties")
         if isinstance(kind, Scalar) and kind.text == _RESOURCE and isinstance(properties, Mapping):
             yield ("Resources", key, "Properties"), properties
@@ -61,7 +60,7 @@ def tasks(root: Node) -> Iterator[tuple[Path, Mapping]]:
 def _containers(text: str, name: str, place: Path, task: Mapping) -> Iterator[SourceContainer]:
     listed = field(task, "containerDefinitions")
     key = "containerDefinitions" if "containerDefinitions" in task.items else "ContainerDefinitions"
-    for index, own in enumerate(listed.items if isinstance(listed, Sequence) else ()):
+    for index, own in enumerate(items_in(listed)):
         if isinstance(own, Mapping):
             workload = _workload(task, own, index)
             path = (*place[1:], key, index)
@@ -127,14 +126,14 @@ def _argv(node: Node | None) -> Value[tuple[str, ...]]:
 
 
 def _variables(node: Node | None) -> Iterator[tuple[str, Value[str]]]:
-    for each in node.items if isinstance(node, Sequence) else ():
+    for each in items_in(node):
         name = stated(_text(field(each, "name")))
         if name is not None:
             yield name, _text(field(each, "value"))
 
 
 def _gpus(node: Node | None) -> Value[GpuRequest]:
-    for each in node.items if isinstance(node, Sequence) else ():
+    for each in items_in(node):
         if stated(_text(field(each, "type"))) == "GPU":
             value = field(each, "value")
             count = _number(value, lambda number: number)
@@ -143,12 +142,10 @@ def _gpus(node: Node | None) -> Value[GpuRequest]:
 
 
 def _mounts(own: Mapping) -> Iterator[MountPoint]:
-    listed = field(own, "linuxParameters", "tmpfs")
-    for each in listed.items if isinstance(listed, Sequence) else ():
+    for each in items_in(field(own, "linuxParameters", "tmpfs")):
         size = _number(field(each, "size"), _mib)
         yield MountPoint("tmpfs", None, _text(field(each, "containerPath")), size=size)
-    points = field(own, "mountPoints")
-    for each in points.items if isinstance(points, Sequence) else ():
+    for each in items_in(field(own, "mountPoints")):
         read_only = stated(_text(field(each, "readOnly"))) == "true"
         yield MountPoint("volume", _text(field(each, "sourceVolume")), _text(field(each, "containerPath")), read_only)
 

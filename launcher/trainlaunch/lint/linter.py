@@ -1,31 +1,104 @@
-"""Judges one text: its findings, what a comment or a baseline takes out, and the text with its safe fixes made.
+"""Reads and judges one text: its findings, what a comment or baseline takes out, and the text with its safe fixes made.
 
-A baseline has the findings that a repository had on a day, so that only new ones count.
+A training script is parsed, and never run or imported. A baseline has the findings that a repository had on a day, so
+that only new ones count.
 """
 
 from __future__ import annotations
 
+import ast
 import errno
 import hashlib
 import json
+import warnings
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
 from trainlaunch.diagnostics import Diagnostic, Severity, Span
 from trainlaunch.job.ceilings import Policy
+from trainlaunch.lint import devcontainer, workflow, yaml_files
 from trainlaunch.lint.allowed import allowed
+from trainlaunch.lint.command_lines import fences, read_regions, recipes, whole
+from trainlaunch.lint.dockerfile import read_dockerfile
+from trainlaunch.lint.ecs import read_ecs
 from trainlaunch.lint.edits import chosen
-from trainlaunch.lint.file_kinds import TEMPLATE, FileKind, rendering_command
-from trainlaunch.lint.text_reader import UnreadableText, read_text
+from trainlaunch.lint.file_kinds import MAKEFILE, MARKDOWN, TEMPLATE, FileKind, kind_of, rendering_command
 from trainlaunch.repository.regular_files import open_regular
 from trainlaunch.repository.root import ITS_OWN
 from trainlaunch.rules import apply_severities
-from trainlaunch.rules.sources.source_text import DEFECTS, SourceText, TextFinding
+from trainlaunch.rules.sources.source_text import (
+    COMPOSE,
+    DEFECTS,
+    DEVCONTAINER,
+    DOCKERFILE,
+    ECS,
+    GITHUB,
+    GITLAB,
+    KUBERNETES,
+    SAGEMAKER,
+    SHELL,
+    TRAINING_SCRIPT,
+    SourceText,
+    TextFinding,
+)
 from trainlaunch.rules.text_findings import findings_of, in_order
 from trainlaunch.rules.texts.policy_ceilings import above_ceilings
 from trainlaunch.yamltree.editor import apply_edits
+from trainlaunch.yamltree.tolerant import Documents, Source
+
+_YAML: dict[str, Callable[[str, str, Documents], SourceText]] = {
+    COMPOSE: yaml_files.read_compose_file,
+    KUBERNETES: yaml_files.read_kubernetes_file,
+    DEVCONTAINER: devcontainer.read_devcontainer,
+    GITHUB: workflow.read_github,
+    GITLAB: workflow.read_gitlab,
+    ECS: read_ecs,
+    SAGEMAKER: lambda text, name, found: SourceText(SAGEMAKER, text, Source(text, name), nodes=found.nodes),
+}
+_REGIONS = {SHELL: whole, MARKDOWN: fences, MAKEFILE: recipes}
+
+
+class UnreadableText(NamedTuple):
+    """A text of a kind that lint reads, which can't be read from a place on."""
+
+    kind: str
+    message: str
+    span: Span
+
+
+def read_text(text: str, name: str, forced: str | None = None) -> SourceText | UnreadableText | FileKind:
+    """Return what a text says, what is wrong with it, or its Kind where lint doesn't read it."""
+    kind = kind_of(name, text, forced)
+    if kind.name in _YAML and kind.read is not None:
+        if kind.read.broken is not None:
+            return UnreadableText(kind.name, kind.read.broken.message, kind.read.broken.span)
+        return _YAML[kind.name](text, name, kind.read)
+    if kind.name == TRAINING_SCRIPT:
+        script = read_script(text, name)
+        return script if isinstance(script, SourceText) else UnreadableText(TRAINING_SCRIPT, *script)
+    if kind.name == DOCKERFILE:
+        return read_dockerfile(text, name)
+    if kind.name in _REGIONS:
+        return read_regions(text, name, _REGIONS[kind.name](text))
+    return kind
+
+
+def read_script(text: str, name: str) -> SourceText | tuple[str, Span]:
+    """Return a script with its tree, or what this Python refuses in it and where."""
+    source = Source(text, name)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of the script's own escapes
+            tree = ast.parse(text.removeprefix("\ufeff").replace("\f", " "))
+    except SyntaxError as error:
+        line, column = error.lineno or 1, max(error.offset or 1, 1)
+        return error.msg, Span(name, line, column, line, column + 1)
+    except (ValueError, RecursionError, MemoryError) as error:
+        return str(error) or "nested too deep", Span(name, 1, 1, 1, 1)
+    return SourceText(TRAINING_SCRIPT, text, source, tree=tree)
+
 
 MAX_BYTES = 4 * 1024 * 1024
 _MAX_ROUNDS = 8
@@ -141,16 +214,24 @@ def fixed(
 
 def unopened(path: Path, reason: str) -> Linted:
     """Return what is to be said of a file of a folder that can't be opened."""
-    message = f"can't be opened: {reason}"
     return Linted(
-        str(path), "", "file", (_unreadable(str(path), message, "let this user read it, or name it in .gitignore"),)
+        str(path),
+        "",
+        "file",
+        (_unreadable(str(path), f"can't be opened: {reason}", "let this user read it, or name it in .gitignore"),),
     )
 
 
 def _broken(read: UnreadableText) -> TextFinding:
-    message = f"the {read.kind} text can't be read: {read.message}"
-    fix = "correct this line; the file's own reader stops here too"
-    return TextFinding(Diagnostic("TL393", message, fix, span=read.span), "text-unreadable")
+    return TextFinding(
+        Diagnostic(
+            "TL393",
+            f"the {read.kind} text can't be read: {read.message}",
+            "correct this line; the file's own reader stops here too",
+            span=read.span,
+        ),
+        "text-unreadable",
+    )
 
 
 def _unreadable(name: str, what: str, fix: str, line: int = 1) -> TextFinding:

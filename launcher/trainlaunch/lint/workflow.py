@@ -14,10 +14,10 @@ from trainlaunch.lint.command_lines import Region, read_regions
 from trainlaunch.lint.devcontainer import word_of
 from trainlaunch.lint.edits import yaml_edits
 from trainlaunch.rules.sources.container_facts import engine_text
-from trainlaunch.rules.sources.source_text import GITHUB, GITLAB, SourceContainer, SourceText, at
+from trainlaunch.rules.sources.source_text import GITHUB, GITLAB, SourceContainer, SourceText, at, entries_in, items_in
 from trainlaunch.rules.sources.training_commands import Argv, commands_in
 from trainlaunch.yamltree.changes import Set
-from trainlaunch.yamltree.tolerant import Documents, Mapping, Node, Scalar, Sequence
+from trainlaunch.yamltree.tolerant import Documents, Mapping, Node, Scalar
 
 _SCRIPTS = ("before_script", "script", "after_script")
 
@@ -25,10 +25,7 @@ _SCRIPTS = ("before_script", "script", "after_script")
 def read_github(text: str, name: str, found: Documents) -> SourceText:
     """Return the containers of a workflow's jobs and those that its steps start."""
     root = found.nodes[0] if found.nodes else None
-    jobs = at(root, "jobs")
-    listed = (
-        [(key, job) for key, job in jobs.items.items() if isinstance(job, Mapping)] if isinstance(jobs, Mapping) else []
-    )
+    listed = [(key, job) for key, job in entries_in(at(root, "jobs")).items() if isinstance(job, Mapping)]
     runs = at(root, "runs")  # of a composite action
     owners = [*(job for _, job in listed), *([runs] if isinstance(runs, Mapping) else [])]
     scripts = [each for job in owners for each in _steps(job)]
@@ -46,8 +43,7 @@ def read_gitlab(text: str, name: str, found: Documents) -> SourceText:
 
 
 def _steps(job: Mapping) -> Iterator[Scalar]:
-    steps = at(job, "steps")
-    for step in steps.items if isinstance(steps, Sequence) else ():
+    for step in items_in(at(job, "steps")):
         run = at(step, "run")
         if isinstance(run, Scalar):
             yield run
@@ -56,7 +52,7 @@ def _steps(job: Mapping) -> Iterator[Scalar]:
 def _scalars(node: Node | None) -> Iterator[Scalar]:
     if isinstance(node, Scalar):
         yield node
-    for each in node.items if isinstance(node, Sequence) else ():
+    for each in items_in(node):
         yield from _scalars(each)
 
 
@@ -104,10 +100,9 @@ def _inside(text: str, node: Scalar) -> Region:
 
 
 def _variables(node: Node | None) -> dict[str, Value[str]]:
-    pairs = node.items.items() if isinstance(node, Mapping) else ()
     return {
         name: Known(value.text, value.raw, value.span)
-        for name, value in pairs
+        for name, value in entries_in(node).items()
         if isinstance(value, Scalar) and "${{" not in value.text
     }
 

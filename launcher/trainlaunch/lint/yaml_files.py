@@ -17,7 +17,15 @@ from trainlaunch.lint.edits import Budget, yaml_edits
 from trainlaunch.repository.regular_files import read_regular
 from trainlaunch.repository.root import ITS_OWN
 from trainlaunch.rules.sources.container_facts import engine_text
-from trainlaunch.rules.sources.source_text import COMPOSE, KUBERNETES, SourceContainer, SourceText, at, text_at
+from trainlaunch.rules.sources.source_text import (
+    COMPOSE,
+    KUBERNETES,
+    SourceContainer,
+    SourceText,
+    at,
+    items_in,
+    text_at,
+)
 from trainlaunch.rules.sources.training_commands import SHELLS, Argv, argv_of, argvs_of, commands_in
 from trainlaunch.units import format_size
 from trainlaunch.yamltree.changes import Change, Insert, Set
@@ -144,8 +152,7 @@ def _words(own: Mapping | None, key: str) -> Argv:
     node = at(own, key)
     if isinstance(node, Scalar):
         return tuple(word for words in statements(node.text) for word in words)
-    items = node.items if isinstance(node, Sequence) else ()
-    return tuple(each.text for each in items if isinstance(each, Scalar))
+    return tuple(each.text for each in items_in(node) if isinstance(each, Scalar))
 
 
 def _steps(place: str) -> Path:
@@ -181,8 +188,7 @@ def _appended(path: Path, listed: Node | None, value: dict[str, Any]) -> Change:
 
 
 def _is_sized_memory(volumes: Node | None) -> bool:
-    listed = volumes.items if isinstance(volumes, Sequence) else ()
-    named = [each for each in listed if text_at(each, "name") == VOLUME]
+    named = [each for each in items_in(volumes) if text_at(each, "name") == VOLUME]
     return all(
         text_at(each, "emptyDir", "medium") == "Memory" and isinstance(at(each, "emptyDir", "sizeLimit"), Scalar)
         for each in named

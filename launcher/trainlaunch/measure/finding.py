@@ -7,6 +7,8 @@ from typing import Any, NamedTuple
 
 from trainlaunch.diagnostics import Severity
 
+Facts = Mapping[str, Any]
+
 
 class ProbeFinding(NamedTuple):
     """A `defect`, where it stands, and what was measured of it.
@@ -18,7 +20,7 @@ class ProbeFinding(NamedTuple):
     defect: str
     loader: int | None
     place: str
-    facts: Mapping[str, Any]
+    facts: Facts
 
 
 class Wording(NamedTuple):
@@ -35,9 +37,9 @@ class Defect(NamedTuple):
 
     code: str
     name: str
-    words: Callable[[ProbeFinding], Wording]
+    words: Callable[[Facts], Wording]
 
 
-def defect(code: str) -> Callable[[Callable[[ProbeFinding], Wording]], Defect]:
+def defect(code: str) -> Callable[[Callable[[Facts], Wording]], Defect]:
     """Make a defect of a function; its name is the defect's, with underscores."""
     return lambda words: Defect(code, words.__name__.replace("_", "-"), words)

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from trainlaunch.job.loader_spec import LoaderSpec
-from trainlaunch.job.measured_values import ProbedLoader, ProbeMeasurement
+from trainlaunch.job.loader_spec import LoaderSpec, ProbedLoader, ProbeMeasurement
 from trainlaunch.job.spec import JobSpec, Measured
 from trainlaunch.measure.finding import ProbeFinding
 from trainlaunch.measure.loader_records import LoaderRecord, Measurement

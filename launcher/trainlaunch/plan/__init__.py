@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from trainlaunch.job.spec import JobSpec
-from trainlaunch.plan.cpu_budget import planned_threads
 from trainlaunch.plan.instrumentation import instrumentation_of
 from trainlaunch.plan.launch_plan import LaunchPlan
 from trainlaunch.plan.lock_overrides import with_measured
 from trainlaunch.plan.memory_and_files import open_files, planned_memory
 from trainlaunch.plan.ranks import argv_of, ranks_of
 from trainlaunch.plan.shared_memory import WorkerNumbers, shared_memory
-from trainlaunch.plan.worker_counts import planned_workers
+from trainlaunch.plan.workers_and_threads import planned_threads, planned_workers
 
 __all__ = ["make_plan"]
 

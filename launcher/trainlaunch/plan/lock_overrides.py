@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from trainlaunch.diagnostics import Span
-from trainlaunch.job.loader_spec import DataLoaderSpec, LoaderSpec
-from trainlaunch.job.measured_values import KIND, ProbedLoader, ProbeMeasurement, Tune
+from trainlaunch.job.loader_spec import KIND, DataLoaderSpec, LoaderSpec, ProbedLoader, ProbeMeasurement, Tune
 from trainlaunch.job.spec import JobSpec, Origin
 from trainlaunch.plan.ranks import ranks_of, torchrun_prefix
 from trainlaunch.targets import TARGETS

@@ -23,8 +23,14 @@ def planned_memory(job: JobSpec, ranks: int, shm: SharedMemory) -> MemoryBudget:
     per_rank = RANK_ON_GPU if job.resources.gpus else RANK_ON_CPU
     per_worker = WORKER_UNDER_FORK if job.data_loader.multiprocessing_context == "fork" else WORKER_OTHERWISE
     workers = ranks * shm.workers
-    text = f"estimate: ranks {ranks} × {human_size(per_rank)} + workers {workers} × {human_size(per_worker)}"
-    return MemoryBudget(job.resources.memory, Derived(ranks * per_rank + workers * per_worker, text, "default"))
+    return MemoryBudget(
+        job.resources.memory,
+        Derived(
+            ranks * per_rank + workers * per_worker,
+            f"estimate: ranks {ranks} × {human_size(per_rank)} + workers {workers} × {human_size(per_worker)}",
+            "default",
+        ),
+    )
 
 
 def enough_memory(plan: LaunchPlan) -> int:

@@ -231,8 +231,11 @@ def _size(job: JobSpec, bounds: _Bounds, *, ranks: int | None) -> Derived:
     origin = str(job.origin("resources.memory")) if memory else "default"
     if ranks is None:
         cap = memory // 2 if memory else UNSIZED_WITHOUT_LIMIT
-        text = f"unsized (no sample): {'half of resources.memory' if memory else human_size(cap) + ', no memory limit'}"
-        return Derived(round_up(max(cap, bounds.multi_epoch, LEAST_SHM), MIB), text, origin)
+        return Derived(
+            round_up(max(cap, bounds.multi_epoch, LEAST_SHM), MIB),
+            f"unsized (no sample): {'half of resources.memory' if memory else human_size(cap) + ', no memory limit'}",
+            origin,
+        )
     floor = max(LEAST_SHM, min(FLOOR, memory // 2) if memory else FLOOR)
     tight = memory is not None and bounds.worst_case > memory // 2
     wanted = bounds.multi_epoch if tight else bounds.worst_case
@@ -272,5 +275,8 @@ def _under_ceiling(job: JobSpec, size: Derived) -> Derived:
     most = job.ceiling("shm_size")
     if most is None or job.shm_size is not None or size.value <= most.value:
         return size
-    text = f"capped by the policy's max.shm_size; {format_size(size.value)} = {size.derivation}"
-    return Derived(most.value // MIB * MIB, text, str(Origin("policy", most.span)))
+    return Derived(
+        most.value // MIB * MIB,
+        f"capped by the policy's max.shm_size; {format_size(size.value)} = {size.derivation}",
+        str(Origin("policy", most.span)),
+    )

@@ -56,7 +56,7 @@ def admission_text(policy: Policy | None, *, enforce: bool, controllers: Sequenc
         "launcher's label or ask for GPUs, and for what makes such pods.",
         *(
             ["Every pod there is asked whether anything but its requests gives it GPUs."]
-            if _counts_gpus(policy)
+            if (policy is not None and not policy.max.keys().isdisjoint({"gpus", "total_gpus"}))
             else []
         ),
         *(f"Not here: {each}, which only the launcher sees." for each in _left_out(policy)),
@@ -64,10 +64,6 @@ def admission_text(policy: Policy | None, *, enforce: bool, controllers: Sequenc
     comments = "".join(f"# {comment(each)}\n" for each in head)
     documents = (yaml_block(each) for each in admission_documents(policy, enforce=enforce, controllers=controllers))
     return comments + "---\n".join(f"{each}\n" for each in documents)
-
-
-def _counts_gpus(policy: Policy | None) -> bool:
-    return policy is not None and not policy.max.keys().isdisjoint({"gpus", "total_gpus"})
 
 
 def _left_out(policy: Policy | None) -> list[str]:

@@ -140,8 +140,12 @@ def _givable(node: MappingNode, path: str, type_: Type, report: Report) -> Mappi
     never = tuple(each for each in (*OWN, "profile") if each not in type_.by_name)
     for name in never:
         if name in node.items:
-            message = f"{path} can't give {name}; each job states its own"
-            report.add("TL104", node.items[name][0], message=message, fix=f"delete {name}")
+            report.add(
+                "TL104",
+                node.items[name][0],
+                message=f"{path} can't give {name}; each job states its own",
+                fix=f"delete {name}",
+            )
     return node._replace(items={name: each for name, each in node.items.items() if name not in never})
 
 
@@ -174,9 +178,13 @@ def _check_required(fields: object, root: MappingNode, report: Report) -> None:
         for part in name.split(".") if name is not BAD else ():
             type_ = child(type_, part)
         if type_ is None and isinstance(node, SequenceNode):
-            message = f"required.{index} is {name}, which is no field of a job file"
-            fix = "write a field of docs/job-file.md, like active_deadline or resources.cpus"
-            report.add("TL107", node.items[index], message=message, fix=fix, field="required")
+            report.add(
+                "TL107",
+                node.items[index],
+                message=f"required.{index} is {name}, which is no field of a job file",
+                fix="write a field of docs/job-file.md, like active_deadline or resources.cpus",
+                field="required",
+            )
 
 
 def _asked(path: str, values: Mapping[str, Any], root: MappingNode) -> Policy:

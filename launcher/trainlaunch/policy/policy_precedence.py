@@ -37,8 +37,15 @@ def policies_of(
     stated = node if isinstance(node, ScalarNode) and not node.null and "\0" not in node.text else None
     named = [Path(os.path.normpath(job_file.parent / stated.text))] if stated else []
     if stated and asked is None and not reach.holds(named[0], job_file):
-        fix = f"move it into the repository, or add `--policy {named[0]}` if you trust it"
-        report.take(outside(job_file, f"policy: {shorten(stated.text)}", reach, fix, stated.span))
+        report.take(
+            outside(
+                job_file,
+                f"policy: {shorten(stated.text)}",
+                reach,
+                f"move it into the repository, or add `--policy {named[0]}` if you trust it",
+                stated.span,
+            )
+        )
         return None
     otherwise = [*named, *found]
     chain = _Chain(report, reach, stated.span if stated and not asked else None)
@@ -86,15 +93,26 @@ class _Chain:
             span, text = file.extends.span, file.extends.text
             above_it, path = path, Path(os.path.normpath(path.parent / text))
             if not self._reach.holds(path, above_it):
-                fix = f"add `--allow-outside {path.parent}`, or move it into the repository"
-                self._report.take(outside(above_it, f"extends: {shorten(text)}", self._reach, fix, span))
+                self._report.take(
+                    outside(
+                        above_it,
+                        f"extends: {shorten(text)}",
+                        self._reach,
+                        f"add `--allow-outside {path.parent}`, or move it into the repository",
+                        span,
+                    )
+                )
                 return
             if Path(text).is_absolute():
                 self.fixed |= {str(path)}
             if os.path.realpath(path) in above:
-                message = f"the policy extends {text}, which leads back to it"
-                fix = "delete extends in one of them"
-                self._report.add("TL107", file.extends, message=message, fix=fix, field="extends")
+                self._report.add(
+                    "TL107",
+                    file.extends,
+                    message=f"the policy extends {text}, which leads back to it",
+                    fix="delete extends in one of them",
+                    field="extends",
+                )
                 return
 
     def _read(self, path: Path, span: Span | None) -> PolicyFile | None:

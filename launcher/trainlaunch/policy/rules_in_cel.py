@@ -150,12 +150,16 @@ def _images(policy: Policy) -> Iterator[Rule]:
 
 def _lists(policy: Policy) -> Iterator[Rule]:
     for allowed in policy.allowed.get("allowed_namespaces", ()):
-        said = f"training runs in the namespaces {', '.join(allowed.values)}"
-        yield Rule(f"variables.concerned.size() == 0 || request.namespace in {json.dumps(allowed.values)}", said)
+        yield Rule(
+            f"variables.concerned.size() == 0 || request.namespace in {json.dumps(allowed.values)}",
+            f"training runs in the namespaces {', '.join(allowed.values)}",
+        )
     for allowed in policy.allowed.get("allowed_service_accounts", ()):
         names = [*allowed.values, *([""] if "default" in allowed.values else [])]
-        within = f'p.spec.?serviceAccountName.orValue("default") in {json.dumps(names)}'
-        yield Rule(each_of(within), f"service accounts are {', '.join(allowed.values)}")
+        yield Rule(
+            each_of(f'p.spec.?serviceAccountName.orValue("default") in {json.dumps(names)}'),
+            f"service accounts are {', '.join(allowed.values)}",
+        )
     for allowed in policy.allowed.get("allowed_priority_classes", ()):
         within = f'p.spec.?priorityClassName.orValue("") in {json.dumps(["", *allowed.values])}'
         of_kueue = f'p.?metadata.?labels[?"{KUEUE_PRIORITY_LABEL}"].orValue("") in {json.dumps(["", *allowed.values])}'
@@ -186,8 +190,10 @@ def _volumes(policy: Policy) -> Iterator[Rule]:
     if policy.token_span is not None:
         named = " || ".join(f"s.?{each}.hasValue()" for each in POD_TOKENS)
         held = f"v.?projected.?sources.orValue([]).exists(s, {named})"
-        said = f"no volume may hold a {' or '.join(POD_TOKENS)}: training needs no access to the API"
-        yield Rule(each_of(every % f"!{held}", "held"), said)
+        yield Rule(
+            each_of(every % f"!{held}", "held"),
+            f"no volume may hold a {' or '.join(POD_TOKENS)}: training needs no access to the API",
+        )
 
 
 def _rights(policy: Policy) -> Iterator[Rule]:
@@ -201,8 +207,10 @@ def _rights(policy: Policy) -> Iterator[Rule]:
             [f"{prefix}{each.removeprefix('CAP_')}" for each in allowed.values for prefix in ("", "CAP_")]
         )
         added = "c.?securityContext.?capabilities.?add.orValue([])"
-        said = f"capabilities are {', '.join(allowed.values)}"
-        yield Rule(each_of(f"{ALL_CONTAINERS}.all(c, {added}.all(k, k in {names}))", "held"), said)
+        yield Rule(
+            each_of(f"{ALL_CONTAINERS}.all(c, {added}.all(k, k in {names}))", "held"),
+            f"capabilities are {', '.join(allowed.values)}",
+        )
     if any("privileged" not in allowed.values for allowed in policy.allowed.get("allowed_pod_security", ())):
         yield Rule(
             each_of(
@@ -240,11 +248,15 @@ def _of_makers(policy: Policy) -> Iterator[Rule]:
     judged = "!variables.{new} || variables.trusted || !variables.trains ||\n  "
     for allowed in policy.allowed.get("allowed_queues", ()):
         exempt = f'variables.made.kind == "{TRAINING_RUNTIME.name}" || '
-        within = f"{judged.format(new='queue_is_new')}{exempt}variables.queue in {json.dumps(allowed.values)}"
-        yield Rule(within, f"the object needs the label {KUEUE_QUEUE_LABEL} with {' or '.join(allowed.values)}")
+        yield Rule(
+            f"{judged.format(new='queue_is_new')}{exempt}variables.queue in {json.dumps(allowed.values)}",
+            f"the object needs the label {KUEUE_QUEUE_LABEL} with {' or '.join(allowed.values)}",
+        )
     for allowed in policy.allowed.get("allowed_priority_classes", ()):
-        within = f"{judged.format(new='priority_is_new')}variables.priority in {json.dumps(['', *allowed.values])}"
-        yield Rule(within, f"the label {KUEUE_PRIORITY_LABEL} may be {' or '.join(allowed.values)}")
+        yield Rule(
+            f"{judged.format(new='priority_is_new')}variables.priority in {json.dumps(['', *allowed.values])}",
+            f"the label {KUEUE_PRIORITY_LABEL} may be {' or '.join(allowed.values)}",
+        )
     if "active_deadline" in policy.max:
         most = policy.max["active_deadline"].value
         yield Rule(

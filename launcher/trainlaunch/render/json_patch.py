@@ -10,7 +10,7 @@ import json
 import re
 from typing import Any
 
-from trainlaunch.job.patch import Operation
+from trainlaunch.job.patch import Operation, pointer_keys
 from trainlaunch.yamltree.changes import Change, Delete, Insert, Path, Set
 
 _ABSENT = object()
@@ -23,7 +23,7 @@ class PatchFailed(Exception):
 
 def after(document: Any, operation: Operation) -> Any:
     """Return `document` after one operation; raises PatchFailed."""
-    value, path, source = operation.value, _tokens(operation.path), _tokens(operation.source or "")
+    value, path, source = operation.value, pointer_keys(operation.path), pointer_keys(operation.source or "")
     if operation.op == "test":
         found = _get(document, path, operation.path)
         if not _same(found, value):
@@ -56,7 +56,7 @@ def merged_after(document: Any, patch: Any) -> Any:
 
 def changes_of(document: Any, operation: Operation) -> list[Change]:
     """Return the changes that one operation makes of `document`; `after` raised nothing for it."""
-    value, path, source = operation.value, _tokens(operation.path), _tokens(operation.source or "")
+    value, path, source = operation.value, pointer_keys(operation.path), pointer_keys(operation.source or "")
     made: list[Change] = []
     if operation.op in {"copy", "move"}:
         value = _get(document, source, "")
@@ -83,7 +83,7 @@ def merge_changes(document: Any, merged: Any, keys: tuple[str, ...]) -> list[Cha
     return []
 
 
-def _path(document: Any, tokens: list[str]) -> Path:
+def _path(document: Any, tokens: tuple[str, ...]) -> Path:
     """Return a pointer's tokens with those of lists as numbers; `-` is the list's length."""
     path: list[str | int] = []
     for depth, name in enumerate(tokens):
@@ -92,11 +92,7 @@ def _path(document: Any, tokens: list[str]) -> Path:
     return tuple(path)
 
 
-def _tokens(pointer: str) -> list[str]:
-    return [each.replace("~1", "/").replace("~0", "~") for each in pointer.split("/")[1:]]
-
-
-def _get(document: Any, tokens: list[str], pointer: str) -> Any:
+def _get(document: Any, tokens: tuple[str, ...], pointer: str) -> Any:
     for depth, token in enumerate(tokens):
         document = _step(document, token, f"/{'/'.join(tokens[:depth])}" if depth else "the whole", pointer)
     return document
@@ -115,7 +111,7 @@ def _step(value: Any, token: str, place: str, pointer: str) -> Any:
     raise PatchFailed(f"names {pointer}, and {place} is {_shown(value)}, with nothing below it")
 
 
-def _removed(document: Any, tokens: list[str], operation: Operation) -> Any:
+def _removed(document: Any, tokens: tuple[str, ...], operation: Operation) -> Any:
     pointer = (operation.source if operation.op == "move" else operation.path) or ""
     _get(document, tokens, pointer)
     if not tokens:
@@ -125,11 +121,11 @@ def _removed(document: Any, tokens: list[str], operation: Operation) -> Any:
     return document
 
 
-def _put(document: Any, tokens: list[str], value: Any, operation: Operation) -> Any:
+def _put(document: Any, tokens: tuple[str, ...], value: Any, operation: Operation) -> Any:
     if not tokens:
         return value
-    *outer, last = tokens
-    parent, pointer = _get(document, outer, operation.path), operation.path
+    last, pointer = tokens[-1], operation.path
+    parent = _get(document, tokens[:-1], pointer)
     if isinstance(parent, dict):
         parent[last] = value
     elif isinstance(parent, list) and operation.op == "replace":

@@ -53,16 +53,16 @@ RETIRED = frozenset({"TL403"})
 
 def device_rules() -> tuple[PlanRule, ...]:
     """Return the rule of variables that choose among GPUs; most jobs have none."""
-    from trainlaunch.rules.plan.device_variables import visible_devices_contradict
+    from trainlaunch.rules.plan.job_process import visible_devices_contradict
 
     return (visible_devices_contradict,)
 
 
 def shell_rules() -> tuple[PlanRule, ...]:
     """Return the rules of a shell's text; most jobs have none, and the rules read one as `lint` does."""
-    from trainlaunch.rules.plan import job_shell
+    from trainlaunch.rules.plan import job_process
 
-    return (job_shell.pipe_hides_exit_code, job_shell.background_hides_exit_code, job_shell.shell_hides_signals)
+    return (job_process.pipe_hides_exit_code, job_process.background_hides_exit_code, job_process.shell_hides_signals)
 
 
 def measured_rules() -> tuple[PlanRule, ...]:
@@ -194,5 +194,11 @@ def not_applicable(policy: Policy, known: Set[str], errors: Set[str]) -> Iterato
             said, fix = f"severities makes {code} {asked}, which is an error of every plan", f"delete {code} there"
         else:
             continue
-        why = "an error of plan says that the job can't start or would die, wherever it runs"
-        yield Diagnostic("TL154", said, fix, why=why, span=span, field=f"severities.{code}")
+        yield Diagnostic(
+            "TL154",
+            said,
+            fix,
+            why="an error of plan says that the job can't start or would die, wherever it runs",
+            span=span,
+            field=f"severities.{code}",
+        )

@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable
 from trainlaunch.rules.base.text_rule import TextRule
 from trainlaunch.rules.sources.source_text import DEFECTS, SourceText, TextFinding
 from trainlaunch.rules.texts import (
-    argv,
+    commands,
     compose_values,
     container_practice,
     cpus,
@@ -15,25 +15,21 @@ from trainlaunch.rules.texts import (
     missing_sizes,
     platforms,
     script_loaders,
-    shell_texts,
     shm_mounts,
-    shm_sizes,
-    size_units,
+    stated_sizes,
 )
 
 FAMILIES = (
-    argv,
+    commands,
     compose_values,
     container_practice,
     cpus,
     gpu_requests,
     script_loaders,
-    shm_sizes,
+    stated_sizes,
     missing_sizes,
     platforms,
-    shell_texts,
     shm_mounts,
-    size_units,
 )
 RULES = tuple(each for family in FAMILIES for each in vars(family).values() if isinstance(each, TextRule))
 # A rule that says why a size is not in effect, and the rule that would then only say that it isn't.
@@ -42,12 +38,12 @@ _CAUSES: dict[TextRule, tuple[TextRule, ...]] = {
         shm_mounts.shm_volume_unmounted,
         shm_mounts.mounts_outside_container,
         missing_sizes.shm_size_at_build,
-        argv.flag_with_underscores,
+        commands.flag_with_underscores,
         shm_mounts.shm_at_wrong_place,
         shm_mounts.remount_in_container,
         missing_sizes.shm_size_in_environment,
     ),
-    shm_sizes.shm_without_memory_limit: (size_units.size_in_thousandths,),
+    stated_sizes.shm_without_memory_limit: (stated_sizes.size_in_thousandths,),
 }
 
 

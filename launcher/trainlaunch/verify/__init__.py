@@ -8,7 +8,7 @@ from pathlib import Path
 from trainlaunch.diagnostics import Diagnostic
 from trainlaunch.errors import RenderingDisagrees
 from trainlaunch.plan.launch_plan import LaunchPlan
-from trainlaunch.verify.plain import expected, parse_rendering
+from trainlaunch.verify.expected_workload import expected, parse_rendering
 
 __all__ = ["verified", "verify"]
 

@@ -6,13 +6,11 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from trainlaunch.formats.compose import read_documents
-from trainlaunch.formats.compose.layers import flat
-from trainlaunch.formats.workload import GpuRequest, Known, MountPoint, Value, Workload
+from trainlaunch.formats.workload import GpuRequest, Known, MountPoint, Value, Workload, flat
 from trainlaunch.job.reserved import LABEL_PREFIX
 from trainlaunch.plan.launch_plan import LaunchPlan
 from trainlaunch.plan.target_names import node_names
-from trainlaunch.verify.expected_workload import engine_workload
-from trainlaunch.verify.plain import absolute, plain, planned
+from trainlaunch.verify.expected_workload import absolute, engine_workload, plain, planned
 from trainlaunch.yamltree.scalars import value_of
 from trainlaunch.yamltree.tolerant import Mapping as YamlMapping
 from trainlaunch.yamltree.tolerant import Node, Scalar, Sequence, documents

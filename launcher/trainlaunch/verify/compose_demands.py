@@ -8,8 +8,8 @@ from typing import Any
 
 from trainlaunch.formats.docker.flags import takes_shm
 from trainlaunch.formats.docker.values import cpu_thousandths, is_path, volume_paths
-from trainlaunch.formats.engine_values import engine_bytes, kernel_bytes, tmpfs_of
 from trainlaunch.formats.gpus import gives_gpu_nodes, gives_gpus, gives_gpus_at
+from trainlaunch.formats.quantities import engine_bytes, kernel_bytes, tmpfs_of
 from trainlaunch.policy.demands import (
     BUILT,
     CPUS,
@@ -27,7 +27,7 @@ from trainlaunch.policy.demands import (
     is_true,
     privilege,
 )
-from trainlaunch.verify.stated_values import listed, mapping
+from trainlaunch.verify.documents import listed, mapping, mappings
 
 _PRIVILEGES = (
     *("privileged", "network_mode", "pid", "ipc", "uts", "userns_mode", "cgroup"),
@@ -94,11 +94,15 @@ def _shm(service: dict[str, Any]) -> Iterator[Demand]:
         if takes_shm(read.target.lstrip("/")):
             size = kernel_bytes(read.size) if read.size else None
             yield Demand(SHM_SIZE, "the tmpfs at /dev/shm", size or None, str(each))
-    for each in _mappings(service.get("volumes")):
+    for each in mappings(service.get("volumes")):
         if takes_shm(str(each.get("target")).lstrip("/")):
             stated = mapping(each.get("tmpfs")).get("size") if each.get("type") == "tmpfs" else None
-            said = f"{each.get('type')} of {'no size' if stated is None else stated}"
-            yield Demand(SHM_SIZE, "the mount at /dev/shm", _bytes(stated) or None, said)
+            yield Demand(
+                SHM_SIZE,
+                "the mount at /dev/shm",
+                _bytes(stated) or None,
+                f"{each.get('type')} of {'no size' if stated is None else stated}",
+            )
 
 
 def _gpus(service: dict[str, Any]) -> Iterator[Demand]:
@@ -113,7 +117,7 @@ def _gpus(service: dict[str, Any]) -> Iterator[Demand]:
     ]
     reserved = mapping(mapping(mapping(service.get("deploy")).get("resources")).get("reservations"))
     found += [f"{key}: {reserved[key]}" for key in ("devices", "generic_resources") if reserved.get(key)]
-    targets = [str(each.get("target")) for each in _mappings(service.get("volumes"))]
+    targets = [str(each.get("target")) for each in mappings(service.get("volumes"))]
     found += [f"the mount {each}" for each in targets if gives_gpus_at(each)]
     yield from (Demand(GPUS, "the devices", each, each) for each in found)
 
@@ -125,7 +129,7 @@ def _nodes(service: dict[str, Any]) -> Iterator[str]:
 
 
 def _mounts(service: dict[str, Any], folder: str) -> Iterator[Demand]:
-    for each in _mappings(service.get("volumes")):
+    for each in mappings(service.get("volumes")):
         source = str(each.get("source") or "")
         if each.get("type") == "image":
             yield Demand(IMAGE, "image of a volume", source, source)
@@ -133,7 +137,7 @@ def _mounts(service: dict[str, Any], folder: str) -> Iterator[Demand]:
             yield host_path("the folders of the host", source, folder)
     for node in _nodes(service):
         yield from device_path("the devices of the host", node)
-    for each in _mappings(mapping(service.get("develop")).get("watch")):
+    for each in mappings(mapping(service.get("develop")).get("watch")):
         yield host_path("the folders that Compose watches", str(each.get("path", ".")), folder)
     credentials = mapping(service.get("credential_spec")).get("file")
     if credentials is not None:
@@ -144,8 +148,8 @@ def _privileges(service: dict[str, Any]) -> Iterator[Demand]:
     for key in _PRIVILEGES:
         for each in listed(service.get(key)):
             yield from privilege(key, key, each)
-    hooks = [each for key in ("post_start", "pre_stop") for each in _mappings(service.get(key))]
-    hooks += [mapping(each.get("exec")) for each in _mappings(mapping(service.get("develop")).get("watch"))]
+    hooks = [each for key in ("post_start", "pre_stop") for each in mappings(service.get(key))]
+    hooks += [mapping(each.get("exec")) for each in mappings(mapping(service.get("develop")).get("watch"))]
     for hook in hooks:
         yield from privilege("privileged", "privileged", hook.get("privileged"))
     yield from (capability("cap_add", str(each)) for each in listed(service.get("cap_add")))
@@ -190,10 +194,6 @@ def file_demands(document: dict[str, Any], folder: str) -> Iterator[Demand]:
         names = (stated.get("name", key), mapping(stated.get("external")).get("name"), stated.get("driver"))
         if "host" in names:
             yield from privilege(f"the network {key}", "network_mode", "host")
-
-
-def _mappings(value: object) -> list[dict[str, Any]]:
-    return [each for each in listed(value) if isinstance(each, dict)]
 
 
 def _pairs(stated: object) -> list[tuple[str, str]]:

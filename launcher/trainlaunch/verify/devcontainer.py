@@ -8,14 +8,13 @@ from pathlib import Path
 from typing import Any
 
 from trainlaunch.container.container import container_of
-from trainlaunch.container.paths import checkouts, machine_mounts
+from trainlaunch.container.paths import checkouts
 from trainlaunch.formats.docker.read import read_docker_run
-from trainlaunch.formats.docker.shell_lexer import statements
-from trainlaunch.formats.workload import MountPoint, Workload, stated
+from trainlaunch.formats.docker.shell_lexer import words_of
+from trainlaunch.formats.workload import MountPoint, Workload
 from trainlaunch.plan.launch_plan import LaunchPlan
 from trainlaunch.templating.quoting import sh_words
-from trainlaunch.verify.expected_workload import engine_workload
-from trainlaunch.verify.plain import planned
+from trainlaunch.verify.expected_workload import engine_workload, kept_mounts, planned
 from trainlaunch.yamltree.emitter import comment
 
 _COMMAND = "// The job's command: "
@@ -26,27 +25,22 @@ _FROM_HERE = re.compile(r"\$\{localEnv:(\w+)\}")
 def expected(plan: LaunchPlan, base: Path | None) -> Workload:
     """Return what the JSON says when it says what the plan says; its folder changes nothing."""
     job, wanted = plan.job, engine_workload(plan)
-    kept: set[str | None] = {each.target for each in machine_mounts(plan)}
-    in_memory = [each for each in wanted.mounts if each.type == "tmpfs"]
-    others = [each for each in wanted.mounts if each.type != "tmpfs" and stated(each.target) in kept]
+    kept = kept_mounts(plan, wanted)
+    in_memory = [each for each in kept if each.type == "tmpfs"]
     parts = [_part(each.path, each.target, read_only=each.read_only) for each in checkouts(plan)]
     opened = {"workspaceMount": ""} if parts and job.working_dir is not None else {}
     return wanted._replace(
         pull_policy=None,
         labels={key: planned(value) for key, value in job.labels.items()},
-        mounts=(*in_memory, *parts, *others),
+        mounts=(*in_memory, *parts, *(each for each in kept if each.type != "tmpfs")),
         read_only=planned(True) if job.read_only else None,
         health=None,
         health_times={},
         entrypoint=planned((*container_of(plan).entrypoint, "true")),
         command=planned(()),
-        rest={"init": True, "command": _command(container_of(plan).args), **opened},
+        # The comment's one line has line breaks as escapes.
+        rest={"init": True, "command": words_of(str(comment(sh_words(container_of(plan).args)))), **opened},
     )
-
-
-def _command(words: tuple[str, ...]) -> tuple[str, ...]:
-    """Return the words of the job's command as the comment's one line has them, line breaks as escapes."""
-    return tuple(word for each in statements(str(comment(sh_words(words)))) for word in each)
 
 
 def _part(path: str, target: str, *, read_only: bool) -> MountPoint:
@@ -73,7 +67,7 @@ def parse_rendering(text: str, folder: Path) -> Workload:
         working_dir=planned(found.pop("workspaceFolder", None)),
         entrypoint=planned(tuple(found.pop("postStartCommand"))),
         command=planned(()),
-        rest={**rest, **found, "command": tuple(word for each in statements("\n".join(named)) for word in each)},
+        rest={**rest, **found, "command": words_of("\n".join(named))},
     )
 
 

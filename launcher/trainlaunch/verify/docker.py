@@ -13,8 +13,7 @@ from trainlaunch.formats.docker.read import read_docker_run
 from trainlaunch.formats.docker.shell_lexer import statements
 from trainlaunch.formats.workload import Known, MountPoint, Workload
 from trainlaunch.plan.launch_plan import LaunchPlan
-from trainlaunch.verify.expected_workload import engine_workload
-from trainlaunch.verify.plain import absolute
+from trainlaunch.verify.expected_workload import absolute, engine_workload
 
 _INTO_ITS_FOLDER = (("cd", "--", '<$(dirname -- "$0")>', "<||>"), ("exit", "125"))
 _READING = "<$(>"  # stands before the words of a command whose output a variable takes

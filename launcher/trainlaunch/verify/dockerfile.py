@@ -11,14 +11,13 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from trainlaunch.container.container import container_of
-from trainlaunch.container.paths import checkouts, machine_mounts
+from trainlaunch.container.paths import checkouts
 from trainlaunch.formats.docker.read import read_docker_run
-from trainlaunch.formats.engine_values import engine_seconds
+from trainlaunch.formats.quantities import engine_seconds
 from trainlaunch.formats.workload import Workload, stated
 from trainlaunch.plan.launch_plan import LaunchPlan
 from trainlaunch.render.dockerfile import REQUIREMENTS, has_requirements, image_name
-from trainlaunch.verify.expected_workload import engine_workload
-from trainlaunch.verify.plain import planned
+from trainlaunch.verify.expected_workload import engine_workload, kept_mounts, planned
 
 _INSTRUCTION = re.compile(r"([A-Z]+) (.*)", re.DOTALL)
 _PAIR = re.compile(r'(\w+|"(?:\\.|[^"\\])*")="((?:\\.|[^"\\])*)"')
@@ -35,12 +34,11 @@ def expected(plan: LaunchPlan, base: Path | None) -> Workload:
     steps += [_copy(each.path, each.target, "") for each in copies]
     container = container_of(plan)
     wanted = engine_workload(plan)
-    kept: set[str | None] = {each.target for each in machine_mounts(plan)}
     return wanted._replace(
         name=None,
         pull_policy=None,
         labels={key: planned(value) for key, value in plan.job.labels.items()},
-        mounts=tuple(each for each in wanted.mounts if each.type == "tmpfs" or stated(each.target) in kept),
+        mounts=kept_mounts(plan, wanted),
         read_only=planned(True) if plan.job.read_only else None,
         entrypoint=planned(container.entrypoint),
         rest={"--init": True, "--rm": True, "steps": tuple(steps), "image that is started": image_name(plan)},

@@ -23,14 +23,13 @@ from trainlaunch.container.kubernetes import (
 )
 from trainlaunch.container.preflight import liveness_timeout, readiness_text
 from trainlaunch.container.secret_delivery import mounted_secrets
-from trainlaunch.formats.workload import GpuRequest, MountPoint, Workload
+from trainlaunch.formats.workload import GpuRequest, MountPoint, Workload, flat
 from trainlaunch.job.reserved import CLUSTER_HOME
 from trainlaunch.job.spec import secret_path
 from trainlaunch.kinds import KINDS
 from trainlaunch.plan.launch_plan import LaunchPlan
 from trainlaunch.templating.quoting import kubernetes_dollars
-from trainlaunch.verify.expected_workload import planned_workload
-from trainlaunch.verify.plain import flat, planned
+from trainlaunch.verify.expected_workload import planned, planned_workload
 
 _Document = dict[str, Any]
 

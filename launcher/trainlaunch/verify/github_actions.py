@@ -5,15 +5,14 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from trainlaunch.container.paths import machine_mounts
+from trainlaunch.container.container import container_of
 from trainlaunch.formats.docker.read import read_docker_run
-from trainlaunch.formats.docker.shell_lexer import statements
-from trainlaunch.formats.workload import MountPoint, Workload, stated
+from trainlaunch.formats.docker.shell_lexer import words_of
+from trainlaunch.formats.workload import MountPoint, Workload, flat
 from trainlaunch.plan.launch_plan import LaunchPlan
 from trainlaunch.render.ci_job import before
 from trainlaunch.render.github_actions import CHECKOUT, CLONE, RUNS_ON, runners
-from trainlaunch.verify.expected_workload import engine_workload
-from trainlaunch.verify.plain import flat, planned
+from trainlaunch.verify.expected_workload import engine_workload, kept_mounts, planned
 from trainlaunch.yamltree.scalars import only_document
 
 _SECRET = re.compile(r"\$\{\{ secrets\.(\w+) \}\}")
@@ -22,7 +21,8 @@ _LITERAL = "${{ '${{' }}"
 
 def expected(plan: LaunchPlan, base: Path | None) -> Workload:
     """Return what the workflow says when it says what the plan says; its folder changes nothing."""
-    job, wanted = plan.job, engine_workload(plan)
+    job, container, wanted = plan.job, container_of(plan), engine_workload(plan)
+    ahead = words_of("\n".join(before(plan, clone=CLONE)))
     inputs = {"runners": {"description": "labels of the runner, as JSON", "type": "string", "default": runners(plan)}}
     steps = {"0.uses": CHECKOUT, "1.name": job.name, "1.shell": "sh"}
     rest = {
@@ -32,31 +32,19 @@ def expected(plan: LaunchPlan, base: Path | None) -> Workload:
         "steps": steps,
         **({"timeout-minutes": job.active_deadline // 60} if job.active_deadline is not None else {}),
     }
-    lines = "\n".join(before(plan, clone=CLONE))
-    ahead = [word for words in statements(lines) for word in words]
     return wanted._replace(
         pull_policy=None,
         labels={key: planned(value) for key, value in job.labels.items()},
-        mounts=_mounts(plan, wanted),
+        mounts=kept_mounts(plan, wanted),
         read_only=planned(True) if job.read_only else None,
         health=None,
         health_times={},
         stop_timeout=None,
         working_dir=None,
-        entrypoint=planned((*ahead, "exec", *_words(wanted))),
+        entrypoint=planned((*ahead, "exec", *container.entrypoint, *container.args)),
         command=planned(()),
         rest={**dict(flat(rest)), "--init": True},
     )
-
-
-def _words(workload: Workload) -> tuple[str, ...]:
-    return (*(stated(workload.entrypoint) or ()), *(stated(workload.command) or ()))
-
-
-def _mounts(plan: LaunchPlan, wanted: Workload) -> tuple[MountPoint, ...]:
-    """Return the mounts in memory and of the machine; the repository is a clone in the container."""
-    of_machine: set[str | None] = {each.target for each in machine_mounts(plan)}
-    return tuple(each for each in wanted.mounts if each.type == "tmpfs" or stated(each.target) in of_machine)
 
 
 def parse_rendering(text: str, folder: Path) -> Workload:
@@ -74,14 +62,13 @@ def parse_rendering(text: str, folder: Path) -> Workload:
     if container or document.pop("name") != name:
         raise ValueError(f"the container has keys that no rendering writes: {', '.join(container)}")
     rest = {key: each for key, each in read.rest.items() if key != "command"}
-    words = tuple(word for each in statements(run) for word in each)
     steps = {f"{index}.{key}": each for index, step in enumerate(job.pop("steps")) for key, each in step.items()}
     return read._replace(
         name=planned(name),
         env={key: planned(value) for key, value in values.items()},
         secrets=secrets,
         mounts=(*read.mounts, *mounts),
-        entrypoint=planned(words),
+        entrypoint=planned(words_of(run)),
         command=planned(()),
         rest={**rest, **dict(flat({**document, **job, "steps": steps}))},
     )

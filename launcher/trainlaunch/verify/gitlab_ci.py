@@ -7,16 +7,15 @@ import re
 from pathlib import Path
 from typing import Any
 
-from trainlaunch.container.paths import machine_mounts
+from trainlaunch.container.container import container_of
 from trainlaunch.formats.docker.read import read_docker_run
-from trainlaunch.formats.docker.shell_lexer import statements
-from trainlaunch.formats.workload import Workload, stated
+from trainlaunch.formats.docker.shell_lexer import words_of
+from trainlaunch.formats.workload import Workload, flat
 from trainlaunch.plan.launch_plan import LaunchPlan
 from trainlaunch.render.ci_job import before
 from trainlaunch.render.gitlab_ci import CLONE, GPU_TAGS
 from trainlaunch.templating.quoting import sh_words
-from trainlaunch.verify.expected_workload import engine_workload
-from trainlaunch.verify.plain import flat, planned
+from trainlaunch.verify.expected_workload import engine_workload, kept_mounts, planned
 from trainlaunch.yamltree.scalars import only_document
 
 _SETTING = re.compile(r"^#     ([a-z_]+) = (.+)$", re.MULTILINE)
@@ -30,11 +29,8 @@ _FLAGS = {
 
 def expected(plan: LaunchPlan, base: Path | None) -> Workload:
     """Return what the job and its runner say when they say what the plan says; the folder changes nothing."""
-    job, wanted = plan.job, engine_workload(plan)
-    kept: set[str | None] = {each.target for each in machine_mounts(plan)}
-    lines = "\n".join(before(plan, clone=CLONE, renames=True))
-    ahead = [word for words in statements(lines) for word in words]
-    own = (*(stated(wanted.entrypoint) or ()), *(stated(wanted.command) or ()))
+    job, container, wanted = plan.job, container_of(plan), engine_workload(plan)
+    ahead = words_of("\n".join(before(plan, clone=CLONE, renames=True)))
     rest: dict[str, Any] = {"image.entrypoint": {"0": ""}, "interruptible": False}
     if plan.gpus:
         rest["tags"] = GPU_TAGS
@@ -44,13 +40,13 @@ def expected(plan: LaunchPlan, base: Path | None) -> Workload:
         pull_policy=None,
         labels={},
         secrets={},
-        mounts=tuple(each for each in wanted.mounts if each.type == "tmpfs" or stated(each.target) in kept),
+        mounts=kept_mounts(plan, wanted),
         health=None,
         health_times={},
         stop_timeout=None,
         read_only=None,
         working_dir=None,
-        entrypoint=planned((*ahead, "exec", *own)),
+        entrypoint=planned((*ahead, "exec", *container.entrypoint, *container.args)),
         command=planned(()),
         rest=dict(flat(rest)),
     )
@@ -72,7 +68,7 @@ def parse_rendering(text: str, folder: Path) -> Workload:
     return read._replace(
         name=planned(name),
         env={key: planned(each["value"]) for key, each in variables.items()},
-        entrypoint=planned(tuple(word for each in statements(script) for word in each)),
+        entrypoint=planned(words_of(script)),
         command=planned(()),
         rest={**rest, **dict(flat({**job, "image": image, "image.entrypoint": entrypoint}))},
     )

@@ -5,14 +5,14 @@ from __future__ import annotations
 import re
 from pathlib import Path as FilePath
 
-from trainlaunch.formats.engine_values import is_shm
 from trainlaunch.formats.kubernetes.objects import KubernetesObject, Path, PodPlace, read_object
 from trainlaunch.formats.kubernetes.volumes import UNDECIDED
+from trainlaunch.formats.quantities import is_shm
 from trainlaunch.formats.workload import ABSENT, SIZE, Known, ShmSetting, Unknown, Value, Workload, stated
 from trainlaunch.job.reserved import KUEUE_QUEUE_LABEL
 from trainlaunch.kinds import objects
 from trainlaunch.plan.launch_plan import LaunchPlan
-from trainlaunch.verify.plain import PLANNED
+from trainlaunch.verify.expected_workload import PLANNED
 from trainlaunch.yamltree.tolerant import Mapping, Node, Sequence, documents
 
 _ENTRY = "container.env."

@@ -19,10 +19,10 @@ from trainlaunch.render import unpatched
 from trainlaunch.render.apply_patch import documents_of, patched_documents, patched_texts, steps
 from trainlaunch.templating.quoting import sh_words
 from trainlaunch.units import format_size
+from trainlaunch.verify.documents import only_service, unlimited, without_sidecars
+from trainlaunch.verify.expected_workload import ReadMount, parse_rendering
 from trainlaunch.verify.owned_by_plan import FIELDS, OPEN, owned_rest
 from trainlaunch.verify.patchable import Refused, refused
-from trainlaunch.verify.plain import ReadMount, parse_rendering
-from trainlaunch.verify.sidecars import only_service, unlimited, without_sidecars
 
 _UNREADABLE = "text"
 _RESERVED = (LABEL_PREFIX, KUBERNETES_LABEL_PREFIX)
@@ -66,8 +66,13 @@ def _check_words(plan: LaunchPlan, bare: str, text: str) -> None:
     if decided:
         name = (decided[0].value or "").partition("=")[0]
         change = Change(dict(plan.threads)[name].value, decided[0].value, f"env.{name}")
-        where = f"patches.docker.extra_args.{decided[0].at}"
-        raise JobFileRejected([_changed(f"thread variable {name}", change, where)._replace(span=decided[0].span)])
+        raise JobFileRejected(
+            [
+                _changed(f"thread variable {name}", change, f"patches.docker.extra_args.{decided[0].at}")._replace(
+                    span=decided[0].span
+                )
+            ]
+        )
     *before, run = statements(bare)
     at = _image_at(run)
     extra = [word for flag in flags for word in flag.words]

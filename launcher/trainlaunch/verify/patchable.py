@@ -15,7 +15,8 @@ from trainlaunch.did_you_mean import closest
 from trainlaunch.formats.docker.flags import takes_shm
 from trainlaunch.job.reserved import KUBERNETES_LABEL_PREFIX, LABEL_PREFIX
 from trainlaunch.render.apply_patch import documents_of
-from trainlaunch.verify.pod_security import items, violations
+from trainlaunch.verify.documents import mappings
+from trainlaunch.verify.pod_security import violations
 
 _DECIDED = "how many pods there are, how long they run and what is done when one fails are the plan's"
 
@@ -178,7 +179,8 @@ def _pod(path: str, before: dict[str, Any], after: dict[str, Any]) -> Iterator[t
     yield from _beyond(f"{path}.securityContext", before.get("securityContext"), after.get("securityContext"), CONTEXT)
     ours = {each["name"]: each for each in before["containers"]}
     for name, container in ours.items():
-        places = [(where, each) for where in POD_LISTS for each in items(after.get(where)) if each.get("name") == name]
+        there = [(where, each) for where in POD_LISTS for each in mappings(after.get(where))]
+        places = [(where, each) for where, each in there if each.get("name") == name]
         if [where for where, _ in places] != ["containers"]:
             said = f"leaves the container {name} {_where(places)}; it must stand once in containers"
             yield f"{path}.containers", Refused(said, "delete this part of the patch")

@@ -10,6 +10,8 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
+from trainlaunch.verify.documents import mapping, mappings
+
 PRIVILEGED, RESTRICTED = "privileged", "restricted"
 _LISTS = ("containers", "initContainers", "ephemeralContainers")
 # fmt: off
@@ -46,38 +48,29 @@ def _parts(pod: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
     """Yield the pod and each container that have a securityContext, with their path."""
     yield "", pod
     for name in _LISTS:
-        for index, each in enumerate(items(pod.get(name))):
+        for index, each in enumerate(mappings(pod.get(name))):
             yield f"{name}.{index}.", each
-
-
-def items(value: object) -> list[dict[str, Any]]:
-    """Return the mappings of a list; nothing of anything else."""
-    return [each for each in value if isinstance(each, dict)] if isinstance(value, list) else []
-
-
-def _mapping(value: object) -> dict[str, Any]:
-    return value if isinstance(value, dict) else {}
 
 
 def _host(pod: dict[str, Any]) -> Iterator[tuple[str, str]]:
     for name in ("hostNetwork", "hostPID", "hostIPC"):
         if pod.get(name):
             yield name, str(pod[name]).lower()
-    for index, volume in enumerate(items(pod.get("volumes"))):
+    for index, volume in enumerate(mappings(pod.get("volumes"))):
         if "hostPath" in volume:
-            yield f"volumes.{index}.hostPath", str(_mapping(volume["hostPath"]).get("path"))
+            yield f"volumes.{index}.hostPath", str(mapping(volume["hostPath"]).get("path"))
     for path, part in _parts(pod):
-        for index, port in enumerate(items(part.get("ports"))):
+        for index, port in enumerate(mappings(part.get("ports"))):
             if port.get("hostPort") and not pod.get("hostNetwork"):
                 yield f"{path}ports.{index}.hostPort", str(port["hostPort"])
 
 
 def _contained(path: str, part: dict[str, Any], level: str) -> Iterator[tuple[str, str]]:
-    context = _mapping(part.get("securityContext"))
+    context = mapping(part.get("securityContext"))
     where = f"{path}securityContext"
     if context.get("privileged"):
         yield f"{where}.privileged", "true"
-    added = _mapping(context.get("capabilities")).get("add") or []
+    added = mapping(context.get("capabilities")).get("add") or []
     allowed = {"NET_BIND_SERVICE"} if level == RESTRICTED else _BASELINE_CAPABILITIES
     for each in added if isinstance(added, list) else [added]:
         if each not in allowed:
@@ -85,37 +78,37 @@ def _contained(path: str, part: dict[str, Any], level: str) -> Iterator[tuple[st
     if context.get("procMount") not in (None, "Default"):
         yield f"{where}.procMount", str(context["procMount"])
     for name in ("seccompProfile", "appArmorProfile"):
-        if _mapping(context.get(name)).get("type") == "Unconfined":
+        if mapping(context.get(name)).get("type") == "Unconfined":
             yield f"{where}.{name}.type", "Unconfined"
-    selinux = _mapping(context.get("seLinuxOptions"))
+    selinux = mapping(context.get("seLinuxOptions"))
     if selinux.get("type", "") not in _SELINUX_TYPES or selinux.get("user") or selinux.get("role"):
         yield f"{where}.seLinuxOptions", str(selinux)
-    for index, each in enumerate(items(context.get("sysctls"))):
+    for index, each in enumerate(mappings(context.get("sysctls"))):
         if not _BASELINE_SYSCTLS.fullmatch(str(each.get("name"))):
             yield f"{where}.sysctls.{index}", str(each.get("name"))
-    if _mapping(context.get("windowsOptions")).get("hostProcess"):
+    if mapping(context.get("windowsOptions")).get("hostProcess"):
         yield f"{where}.windowsOptions.hostProcess", "true"
     for hook in ("postStart", "preStop"):
-        yield from _hosts_of(f"{path}lifecycle.{hook}", _mapping(_mapping(part.get("lifecycle")).get(hook)))
+        yield from _hosts_of(f"{path}lifecycle.{hook}", mapping(mapping(part.get("lifecycle")).get(hook)))
     for probe in ("livenessProbe", "readinessProbe", "startupProbe"):
-        yield from _hosts_of(f"{path}{probe}", _mapping(part.get(probe)))
+        yield from _hosts_of(f"{path}{probe}", mapping(part.get(probe)))
 
 
 def _hosts_of(path: str, action: dict[str, Any]) -> Iterator[tuple[str, str]]:
     """Yield the host that a probe or hook asks in place of its own pod, which Kubernetes 1.34 and later refuses."""
     for name in ("httpGet", "tcpSocket"):
-        host = _mapping(action.get(name)).get("host")
+        host = mapping(action.get(name)).get("host")
         if host:
             yield f"{path}.{name}.host", str(host)
 
 
 def _restricted(pod: dict[str, Any]) -> Iterator[tuple[str, str]]:
-    for index, volume in enumerate(items(pod.get("volumes"))):
+    for index, volume in enumerate(mappings(pod.get("volumes"))):
         for kind in volume.keys() - _RESTRICTED_VOLUMES - {"name", "hostPath"}:
             yield f"volumes.{index}", str(kind)
-    own = _mapping(pod.get("securityContext"))
+    own = mapping(pod.get("securityContext"))
     for path, part in _parts(pod):
-        context = _mapping(part.get("securityContext"))
+        context = mapping(part.get("securityContext"))
         where = f"{path}securityContext"
         if context.get("runAsUser") == 0:
             yield f"{where}.runAsUser", "0"
@@ -127,11 +120,11 @@ def _confined(where: str, context: dict[str, Any], pod: dict[str, Any]) -> Itera
     """Yield what a container must state under restricted, or its pod for it, and doesn't."""
     if context.get("allowPrivilegeEscalation") is not False:
         yield f"{where}.allowPrivilegeEscalation", "not false"
-    dropped = _mapping(context.get("capabilities")).get("drop") or []
+    dropped = mapping(context.get("capabilities")).get("drop") or []
     if "ALL" not in dropped:
         yield f"{where}.capabilities.drop", "not ALL"
     if context.get("runAsNonRoot", pod.get("runAsNonRoot")) is not True:
         yield f"{where}.runAsNonRoot", "not true"
-    seccomp = _mapping(context.get("seccompProfile", pod.get("seccompProfile"))).get("type")
+    seccomp = mapping(context.get("seccompProfile", pod.get("seccompProfile"))).get("type")
     if seccomp not in ("RuntimeDefault", "Localhost"):
         yield f"{where}.seccompProfile.type", str(seccomp)

@@ -33,8 +33,7 @@ from trainlaunch.policy.demands import (
 )
 from trainlaunch.render.apply_patch import documents_of
 from trainlaunch.verify.compose_demands import file_demands, service_demands
-from trainlaunch.verify.sidecars import containers_of, pods_of
-from trainlaunch.verify.stated_values import listed, mapping
+from trainlaunch.verify.documents import containers_of, listed, mapping, pods_of
 
 _READ: dict[str, tuple[str, Callable[[str], int | None]]] = {
     MEMORY: ("memory", parse_quantity),

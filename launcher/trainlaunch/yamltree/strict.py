@@ -209,12 +209,20 @@ class _Builder:
     def _alias(self, event: Any) -> Node:
         name = event.anchor
         if name in self._open_anchors:
-            message = f"the alias *{name} stands inside the value that it names"
-            raise self._fatal("TL112", event, message, fix=f"write the value out instead of *{name}")
+            raise self._fatal(
+                "TL112",
+                event,
+                f"the alias *{name} stands inside the value that it names",
+                fix=f"write the value out instead of *{name}",
+            )
         if name not in self._anchors:
             close = ", ".join(f"*{each}" for each in self._anchors)
-            fix = f"write {close}, or put &{name} before the value" if close else f"put &{name} before the value"
-            raise self._fatal("TL102", event, f"the alias *{name} names no value above it", fix=fix)
+            raise self._fatal(
+                "TL102",
+                event,
+                f"the alias *{name} names no value above it",
+                fix=f"write {close}, or put &{name} before the value" if close else f"put &{name} before the value",
+            )
         node, values, characters = self._anchors[name]
         self._count(event, values, characters)
         return node
@@ -224,18 +232,21 @@ class _Builder:
         self._characters += characters
         if self._values > MAX_VALUES or self._characters > MAX_CHARACTERS:
             limits = f"{MAX_VALUES} values or {MAX_CHARACTERS} characters"
-            message = f"the file stands for more than {limits}, aliases written out"
-            raise self._fatal("TL112", event, message, fix="write fewer aliases, or delete values")
+            raise self._fatal(
+                "TL112",
+                event,
+                f"the file stands for more than {limits}, aliases written out",
+                fix="write fewer aliases, or delete values",
+            )
 
     def _refuse_tag(self, event: Any) -> None:
         short = event.tag.replace("tag:yaml.org,2002:", "!!")
-        fix = "delete the tag, and write the value in double quotes" if short == "!!str" else "delete the tag"
         self._report.take(
             Diagnostic(
                 code="TL105",
                 message=f"the tag {short} is not read",
                 why="a job file holds plain values; no tag converts or runs anything",
-                fix=fix,
+                fix="delete the tag, and write the value in double quotes" if short == "!!str" else "delete the tag",
                 span=self._span(event, event),
             )
         )

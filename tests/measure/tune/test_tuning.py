@@ -11,10 +11,8 @@ from typing import Any
 import pytest
 from trainlaunch.errors import JobFileRejected, NotMeasured
 from trainlaunch.inside.tune.task import Setting, Space, next_setting
-from trainlaunch.measure.tune.record_collector import RunEnd
-from trainlaunch.measure.tune.result import Tuned, tuned_document
-from trainlaunch.measure.tune.result_table import WIDTH, summary, table, trial_line
-from trainlaunch.measure.tune.trial import trial_of
+from trainlaunch.measure.tune.result import WIDTH, Tuned, summary, table, trial_line, tuned_document
+from trainlaunch.measure.tune.trial import RunEnd, trial_of
 from trainlaunch.measure.tune.tuning import Plans, Tuning, limited_space
 from trainlaunch.plan.launch_plan import LaunchPlan
 from trainlaunch.units import MIB

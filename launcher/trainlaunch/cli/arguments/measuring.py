@@ -14,7 +14,7 @@ from trainlaunch.cli.arguments.target_options import add_place_arguments
 from trainlaunch.cli.output.write_files import refuse_unwritable, replace_file
 from trainlaunch.diagnostics import Report
 from trainlaunch.errors import JobFileRejected
-from trainlaunch.job.measured_values import ProbeMeasurement, Tune
+from trainlaunch.job.loader_spec import ProbeMeasurement, Tune
 
 if TYPE_CHECKING:
     from trainlaunch.job.reading.lock_reader import Lock
@@ -36,7 +36,7 @@ def add_measuring_arguments(parser: argparse.ArgumentParser, what_runs: str) -> 
 
 def measuring_fields(args: argparse.Namespace, plan: LaunchPlan, verb: str, seconds: int) -> tuple[str, ...]:
     """Return, as --set takes them, what a run has that measures for so many seconds; --name names it."""
-    from trainlaunch.measure.measuring_fields import measuring_name, measuring_sets
+    from trainlaunch.measure.measuring_run import measuring_name, measuring_sets
     from trainlaunch.run.local.checks import host_memory
 
     name = args.name or measuring_name(plan.name, verb)

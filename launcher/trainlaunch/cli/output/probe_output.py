@@ -11,7 +11,7 @@ from trainlaunch.cli.output.text_style import wrapped
 from trainlaunch.cli.output.text_table import table
 from trainlaunch.diagnostics import Diagnostic
 from trainlaunch.errors import JobFileRejected
-from trainlaunch.job.measured_values import ProbeMeasurement
+from trainlaunch.job.loader_spec import ProbeMeasurement
 from trainlaunch.job.reading.lock_reader import lock_path
 from trainlaunch.measure.finding import ProbeFinding
 from trainlaunch.measure.findings import diagnosed

@@ -20,13 +20,13 @@ from trainlaunch.container.job_variables import USUAL, shutdown_timeout
 from trainlaunch.diagnostics import Severity
 from trainlaunch.gpu_names import ALL_GPUS
 from trainlaunch.job.ceilings import PolicyValue
-from trainlaunch.job.measured_values import KIND
+from trainlaunch.job.loader_spec import KIND
 from trainlaunch.job.spec import Origin
-from trainlaunch.plan.cpu_budget import alike
 from trainlaunch.plan.instrumentation import HEARTBEAT, INJECTED, WORKERS
 from trainlaunch.plan.launch_plan import Derived, LaunchPlan, SharedMemory
 from trainlaunch.plan.lock_overrides import fresh_probe, fresh_tune
 from trainlaunch.plan.shm_derivation import multi_epoch_derivation, need_derivation
+from trainlaunch.plan.workers_and_threads import alike
 from trainlaunch.rules import check_plan
 from trainlaunch.sanitize import shorten
 from trainlaunch.units import counted, format_cpus, format_duration, format_size, human_size

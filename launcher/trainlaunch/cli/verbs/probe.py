@@ -27,7 +27,7 @@ from trainlaunch.exit_codes import EXIT_FINDINGS, EXIT_INTERRUPTED
 from trainlaunch.plan.instrumentation import PROBE
 
 if TYPE_CHECKING:
-    from trainlaunch.job.measured_values import ProbeMeasurement
+    from trainlaunch.job.loader_spec import ProbeMeasurement
     from trainlaunch.job.spec import JobSpec
     from trainlaunch.measure.loader_records import Measurement, Records
     from trainlaunch.measure.measuring_run import MeasuringRun

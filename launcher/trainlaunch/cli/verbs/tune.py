@@ -22,7 +22,7 @@ from trainlaunch.cli.output.text_style import style_of, wrapped
 from trainlaunch.cli.output.write_files import refuse_unwritable, replace_file
 from trainlaunch.diagnostics import Diagnostic
 from trainlaunch.errors import JobFileRejected, LaunchError, UsageError
-from trainlaunch.job.measured_values import Tune
+from trainlaunch.job.loader_spec import Tune
 from trainlaunch.plan.lock_overrides import fresh_tune, input_of, states
 from trainlaunch.units import UnreadableValue, format_duration, parse_duration
 
@@ -66,7 +66,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace, streams: Streams) -> int:
     """Time, tell, keep."""
-    from trainlaunch.measure.tune.record_collector import refusal
+    from trainlaunch.measure.tune.trial import refusal
 
     budget = _seconds(args.budget)
     plan = plan_of(args)
@@ -199,8 +199,7 @@ class WrittenResult(NamedTuple):
 
 def _tell(tuned: Tuned, kept: WrittenResult, args: argparse.Namespace, streams: Streams) -> None:
     """Print what was timed, and what could not be written of it."""
-    from trainlaunch.measure.tune.result import tuned_document
-    from trainlaunch.measure.tune.result_table import WIDTH, summary, table
+    from trainlaunch.measure.tune.result import WIDTH, summary, table, tuned_document
 
     wrong = kept.failed.diagnostics if kept.failed else ()
     for each in wrong:

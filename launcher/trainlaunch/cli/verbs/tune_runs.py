@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any
 
 from trainlaunch.cli.output.streams import Streams
 from trainlaunch.cli.output.text_style import columns_of
-from trainlaunch.measure.measuring_fields import PREPARES
-from trainlaunch.measure.tune.record_collector import RunEnd
-from trainlaunch.measure.tune.result_table import HEAD, WIDTH, trial_line, words
+from trainlaunch.measure.measuring_run import PREPARES
+from trainlaunch.measure.tune.result import HEAD, WIDTH, trial_line, words
+from trainlaunch.measure.tune.trial import RunEnd
 from trainlaunch.sanitize import one_line
 from trainlaunch.units import format_duration
 

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 
-from trainlaunch.diagnose.base.diagnosis import EvidenceLine
+from trainlaunch.diagnose.base.diagnosis import CERTAIN, Diagnosis, EvidenceLine, seen
 from trainlaunch.diagnose.base.evidence import Evidence, RunEvent
-from trainlaunch.diagnose.base.log_facts import Hit, LogFacts
+from trainlaunch.diagnose.base.log_facts import Hit, LogFacts, Traceback
 from trainlaunch.diagnose.base.log_patterns import LogPattern
-from trainlaunch.diagnose.base.tracebacks import Traceback
 
 # Exceptions that only repeat that another process, or the user, ended the job.
 ECHOING = frozenset(
@@ -78,3 +78,21 @@ def place_in_script(traceback: Traceback) -> str:
     """Return ` at FILE:LINE` of the user's own innermost frame; `` where the log has none."""
     frame = traceback.user_frame
     return f" at {frame.file}:{frame.line}" if frame is not None else ""
+
+
+def of_one_text(
+    code: str,
+    name: str,
+    texts: tuple[LogPattern, ...],
+    sentence: str,
+    fix: str,
+    confidence: str = CERTAIN,
+    commands: tuple[str, ...] = (),
+) -> Callable[[Case], Diagnosis | None]:
+    """Return what finds a symptom that any one of these texts tells, wherever it stands in the log."""
+
+    def diagnose(case: Case) -> Diagnosis | None:
+        hit = case.first(*texts)
+        return None if hit is None else Diagnosis(code, name, sentence, seen(hit), fix, confidence, commands)
+
+    return diagnose

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
 
-from trainlaunch.diagnose.base.tracebacks import Frame
+from trainlaunch.diagnose.base.log_facts import Frame
 
 WORKER = "pt_data_worker"  # torch names its worker processes so, under fork and spawn
 _WORKER_LOOP = "_worker_loop"

@@ -1,13 +1,147 @@
-"""What a log said: the first lines of each known text, and the tracebacks."""
+"""What a log says: where its patterns stand, and the tracebacks in it."""
 
 from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
+from itertools import takewhile
 from typing import NamedTuple
 
-from trainlaunch.diagnose.base.log_patterns import LogPattern
-from trainlaunch.diagnose.base.tracebacks import Traceback
+from trainlaunch.diagnose.base.log_patterns import LogPattern, in_order
+
+HEADER = "Traceback (most recent call last)"
+MAX_LINES = 300  # of one traceback; a recursion's thousand frames say the same as its first
+KEPT_CHARACTERS = 12_000
+_FRAME = re.compile(r'\s+File "(?P<file>[^"]+)", line (?P<line>\d{1,9})(?:, in (?P<name>.+))?')
+_RAISED = re.compile(
+    r"(?P<type>(?:[A-Za-z_]\w*\.)*[A-Za-z_]\w*)(?:: (?P<message>.*)|:)?$",
+)
+# Code that the user did not write; a frame in it is passed on to who called it.
+_LIBRARY = re.compile(
+    r"(?:site|dist)-packages/|/lib(?:64)?/python\d|^<frozen |^<string>$|/runpy\.py$"
+    r"|^/dev/shm/\.trainlaunch(?:-[\w.-]+)?/"  # what `probe`, `tune` and `inject` bring into the job
+)
+# Or a module below one of these packages, wherever that lies.
+_PACKAGES = frozenset(
+    {"torch", "torchvision", "numpy", "multiprocessing", "concurrent", "asyncio", "ray", "lightning"}
+    | {"pytorch_lightning", "transformers", "accelerate", "deepspeed"}
+)
+_LOGGED = re.compile(r"--- Logging error ---|Exception ignored (?:in|while)|warnings\.warn|During task with name")
+_CHAINS = ("During handling of the above exception", "The above exception was the direct cause")
+_IN_WORKER = re.compile(r"Caught (?P<type>[\w.]+) in (?P<who>DataLoader worker process \d+|pin memory thread.*)\.?$")
+
+
+@dataclass(slots=True)
+class Frame:
+    """A place in a file."""
+
+    file: str
+    line: int
+    name: str = ""
+    code: str = ""
+
+    @property
+    def is_library(self) -> bool:
+        """Whether somebody else than the script's author wrote it, as far as its path tells."""
+        module, _, ending = self.file.rpartition(".")
+        *folders, name = module.split("/")
+        names = takewhile(lambda each: re.fullmatch(r"\w+", each), reversed(folders))
+        in_package = ending == "py" and re.fullmatch(r"\w+", name) and not _PACKAGES.isdisjoint(names)
+        return bool(in_package) or _LIBRARY.search(self.file) is not None
+
+
+@dataclass(slots=True)
+class Traceback:
+    """One traceback as far as it was printed; `line` is its first line's number, `raised_line` its last's.
+
+    `type` is `` where the log ends before it. `worker` says in which DataLoader worker or thread it was raised.
+    `ignored` tells one that Python prints and goes on after. `led_on` tells one out of which another came.
+    """
+
+    line: int
+    owner: str = ""
+    type: str = ""
+    message: str = ""
+    raised_line: int = 0
+    raised_text: str = ""
+    frames: list[Frame] = field(default_factory=list)
+    text: str = ""
+    lines: int = 0
+    worker: str = ""
+    ignored: bool = False
+    led_on: bool = False
+
+    @property
+    def user_frame(self) -> Frame | None:
+        """The innermost frame in the user's own files; None without one."""
+        return next((each for each in reversed(self.frames) if not each.is_library), None)
+
+    @property
+    def short_type(self) -> str:
+        """The exception's class without its module."""
+        return self.type.rpartition(".")[2]
+
+    def has(self, pattern: str) -> bool:
+        """Whether a line of its frames, or of what it raised, has a regular expression."""
+        return any(in_order(pattern, line) for line in self.text.split("\n"))
+
+    def begin(self, line: str, number: int) -> None:
+        """Read its first line, which may be a frame where its header was lost."""
+        if HEADER in line:
+            self._keep(line)
+        else:
+            self.take(line, number)
+
+    def take(self, line: str, number: int) -> bool:
+        """Read its next line; False where the line is not one of its own any more."""
+        self.lines += 1
+        if self.lines > MAX_LINES:
+            return False
+        stripped = line.lstrip("+| ") if line.startswith(("  |", "  +")) else line
+        if frame := _FRAME.match(line):
+            self._keep(line)
+            self.frames.append(Frame(frame["file"], int(frame["line"]), frame["name"] or ""))
+            del self.frames[40:-40]
+            return True
+        if line[:1] in {" ", "\t"} and stripped == line:
+            self._keep(line)
+            if self.frames and not self.frames[-1].code:
+                self.frames[-1].code = line.strip()
+            return True
+        if not stripped.strip():
+            return not self.frames
+        self._raised(stripped.strip(), number)
+        return False
+
+    def _raised(self, text: str, number: int) -> None:
+        found = _RAISED.match(text) if self.frames or HEADER in self.text else None
+        if found is None:
+            return
+        self.type, self.message = found["type"], found["message"] or ""
+        self.raised_line, self.raised_text = number, text
+        self._keep(text)
+        if inner := _IN_WORKER.match(self.message):
+            self.worker = inner["who"]
+
+    def _keep(self, line: str) -> None:
+        if len(self.text) < KEPT_CHARACTERS:
+            self.text += f"{line[:1000]}\n"
+
+
+def opens(line: str) -> bool:
+    """Whether a line begins a traceback, or stands within one whose beginning was lost."""
+    return HEADER in line or _FRAME.match(line) is not None
+
+
+def is_ignored(line: str) -> bool:
+    """Whether a line says that the traceback below it ends nothing."""
+    return _LOGGED.search(line) is not None
+
+
+def is_chain(line: str) -> bool:
+    """Whether a line joins the traceback above it with the one below."""
+    return line.startswith(_CHAINS)
+
 
 MAX_HITS = 12  # of one text
 MAX_TRACEBACKS = 48

@@ -8,10 +8,8 @@ from collections.abc import Iterable, Iterator
 from itertools import accumulate
 from typing import NamedTuple
 
-from trainlaunch.diagnose.base.log_facts import Hit, LogFacts
-from trainlaunch.diagnose.base.log_patterns import MAX_CHARACTERS, LogPattern, by_root
-from trainlaunch.diagnose.base.prefixes import unprefixed
-from trainlaunch.diagnose.base.tracebacks import Traceback, is_chain, is_ignored, opens
+from trainlaunch.diagnose.base.log_facts import Hit, LogFacts, Traceback, is_chain, is_ignored, opens
+from trainlaunch.diagnose.base.log_patterns import MAX_CHARACTERS, LogPattern, by_root, unprefixed
 
 CHUNK_BYTES = 1 << 20
 MAX_LINE = 1 << 18  # what has no line feed for longer is cut: a binary file, or a progress bar

@@ -17,5 +17,11 @@ def diagnose(case: Case) -> Diagnosis | None:
     hit = case.first(_CHILD, _IGNORED)
     if hit is None or case.exit_code not in {None, 0}:
         return None
-    sentence = "Python reported a failure while it threw an object away, and went on: nothing is wrong"
-    return Diagnosis(CODE, NAME, sentence, seen(hit), "nothing; if the job died, its reason is something else", LIKELY)
+    return Diagnosis(
+        CODE,
+        NAME,
+        "Python reported a failure while it threw an object away, and went on: nothing is wrong",
+        seen(hit),
+        "nothing; if the job died, its reason is something else",
+        LIKELY,
+    )

@@ -16,7 +16,10 @@ def diagnose(case: Case) -> Diagnosis | None:
     hit = next((each for each in case.hits(MARKER) if f"({EXIT_FILES_WRONG})" in each.text), None)
     if hit is None or case.exit_code not in {EXIT_FILES_WRONG, None}:
         return None
-    sentence = "the preflight stopped the job before its first line, because the job file can't work as it is"
     return Diagnosis(
-        CODE, NAME, sentence, seen(hit), "change what that line names; another attempt would stop there too"
+        CODE,
+        NAME,
+        "the preflight stopped the job before its first line, because the job file can't work as it is",
+        seen(hit),
+        "change what that line names; another attempt would stop there too",
     )

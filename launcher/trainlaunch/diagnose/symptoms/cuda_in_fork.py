@@ -15,9 +15,11 @@ def diagnose(case: Case) -> Diagnosis | None:
     hit = case.first(_FORKED) or case.first(_INIT, within=r"_worker_loop|DataLoader worker|popen_fork")
     if hit is None:
         return None
-    sentence = "a DataLoader worker touched CUDA, which does not survive the fork from the main process"
-    fix = (
+    return Diagnosis(
+        CODE,
+        NAME,
+        "a DataLoader worker touched CUDA, which does not survive the fork from the main process",
+        seen(hit),
         "return CPU tensors from __getitem__ and collate_fn, and move them in the training loop with "
-        ".to(device, non_blocking=True); multiprocessing_context spawn costs a CUDA context in each worker"
+        ".to(device, non_blocking=True); multiprocessing_context spawn costs a CUDA context in each worker",
     )
-    return Diagnosis(CODE, NAME, sentence, seen(hit), fix)

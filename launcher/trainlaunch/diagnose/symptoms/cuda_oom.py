@@ -1,7 +1,6 @@
 from __future__ import annotations
 
-from trainlaunch.diagnose.base.case import Case
-from trainlaunch.diagnose.base.diagnosis import Diagnosis, seen
+from trainlaunch.diagnose.base.case import of_one_text
 from trainlaunch.diagnose.base.log_patterns import LogPattern
 
 CODE = "TL661"
@@ -14,16 +13,13 @@ _HIP = LogPattern(
 )
 _NCCL = LogPattern("NCCL", r"Cuda failure (?:2 )?'out of memory'")
 
-
-def diagnose(case: Case) -> Diagnosis | None:
-    """Match the allocators' texts."""
-    hit = case.first(_CUDA, _HIP, _NCCL)
-    if hit is None:
-        return None
-    sentence = "a GPU has no memory left; the container's memory and /dev/shm are not it"
-    fix = (
-        "lower batch_size, or accumulate gradients; look with nvidia-smi whether another process "
-        "uses the GPU; where much "
-        "is reserved and unused set env: {PYTORCH_CUDA_ALLOC_CONF: 'expandable_segments:True'}"
-    )
-    return Diagnosis(CODE, NAME, sentence, seen(hit), fix, commands=("nvidia-smi",))
+diagnose = of_one_text(
+    CODE,
+    NAME,
+    (_CUDA, _HIP, _NCCL),
+    "a GPU has no memory left; the container's memory and /dev/shm are not it",
+    "lower batch_size, or accumulate gradients; look with nvidia-smi whether another process "
+    "uses the GPU; where much "
+    "is reserved and unused set env: {PYTORCH_CUDA_ALLOC_CONF: 'expandable_segments:True'}",
+    commands=("nvidia-smi",),
+)

@@ -16,9 +16,11 @@ def diagnose(case: Case) -> Diagnosis | None:
     if hit is None:
         return None
     forked = case.first(_THREADS)
-    sentence = "a DataLoader worker gave no batch within the job's own timeout: it is stuck, or its storage is slow"
-    fix = (
+    return Diagnosis(
+        CODE,
+        NAME,
+        "a DataLoader worker gave no batch within the job's own timeout: it is stuck, or its storage is slow",
+        seen(hit, forked),
         "look for the reason above that line, or at a worker with `py-spy dump --pid PID` before the timeout; where "
-        "threads (Ray, gRPC, cv2) exist before the fork set data_loader.multiprocessing_context to forkserver"
+        "threads (Ray, gRPC, cv2) exist before the fork set data_loader.multiprocessing_context to forkserver",
     )
-    return Diagnosis(CODE, NAME, sentence, seen(hit, forked), fix)

@@ -24,6 +24,10 @@ def diagnose(case: Case) -> Diagnosis | None:
     told = shown if isinstance(shown, EvidenceLine) else hit
     if told is None:
         return None
-    sentence = "the cluster ended the job because the time that it may take was over"
-    fix = "raise active_deadline: it counts all attempts, and the time in which pods wait for a node"
-    return Diagnosis(CODE, NAME, sentence, seen(told), fix)
+    return Diagnosis(
+        CODE,
+        NAME,
+        "the cluster ended the job because the time that it may take was over",
+        seen(told),
+        "raise active_deadline: it counts all attempts, and the time in which pods wait for a node",
+    )

@@ -31,10 +31,14 @@ def diagnose(case: Case) -> Diagnosis | None:
     where = next((each for each in path.groups() if each), "") if path else ""
     what = "the disk quota is used up" if "quota" in hit.text else "the disk is full"
     sentence = f"{what} where {where} is; /dev/shm is not" if where else f"{what} that the job writes to"
-    fix = (
-        f"look with `df -h {where or '.'}` and `df -i {where or '.'}`, then free room there or write to a larger mount"
+    return Diagnosis(
+        CODE,
+        NAME,
+        sentence,
+        seen(hit),
+        f"look with `df -h {where or '.'}` and `df -i {where or '.'}`, then free room there or write to a larger mount",
+        CERTAIN if where else LIKELY,
     )
-    return Diagnosis(CODE, NAME, sentence, seen(hit), fix, CERTAIN if where else LIKELY)
 
 
 def _of_shm(line: str) -> bool:

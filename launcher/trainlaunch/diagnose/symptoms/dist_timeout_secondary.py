@@ -1,8 +1,8 @@
 from __future__ import annotations
 
-from trainlaunch.diagnose.base.case import Case
+from trainlaunch.diagnose.base.case import Case, of_one_text
 from trainlaunch.diagnose.base.container_snapshot import IDLE, LONG, ContainerSnapshot, Process, duration, place, slept
-from trainlaunch.diagnose.base.diagnosis import LIKELY, POSSIBLE, Diagnosis, EvidenceLine, seen
+from trainlaunch.diagnose.base.diagnosis import LIKELY, POSSIBLE, Diagnosis, EvidenceLine
 from trainlaunch.diagnose.base.log_patterns import LogPattern
 
 CODE = "TL654"
@@ -25,18 +25,14 @@ _STORE = LogPattern(
 )
 _BARRIER = LogPattern("rror", r"monitoredBarrier|store->get\('.*'\) got error|wait timeout after \d+ms, keys")
 
-
-def diagnose(case: Case) -> Diagnosis | None:
-    """Match the texts of NCCL's watchdog, gloo and the store."""
-    hit = case.first(_CAUGHT, _COLLECTIVE, _WATCHDOG, _GLOO, _ABORTED, _REMOTE, _HEARTBEAT, _STORE, _BARRIER)
-    if hit is None:
-        return None
-    sentence = "a rank waited for another rank that did not come: the cause is what that rank did before"
-    fix = (
-        "look for the rank that reports something else, or nothing, before this line; a longer "
-        "timeout only waits longer"
-    )
-    return Diagnosis(CODE, NAME, sentence, seen(hit), fix, LIKELY)
+diagnose = of_one_text(
+    CODE,
+    NAME,
+    (_CAUGHT, _COLLECTIVE, _WATCHDOG, _GLOO, _ABORTED, _REMOTE, _HEARTBEAT, _STORE, _BARRIER),
+    "a rank waited for another rank that did not come: the cause is what that rank did before",
+    "look for the rank that reports something else, or nothing, before this line; a longer timeout only waits longer",
+    LIKELY,
+)
 
 
 def diagnose_live(case: Case, look: ContainerSnapshot) -> Diagnosis | None:
@@ -52,15 +48,32 @@ def diagnose_live(case: Case, look: ContainerSnapshot) -> Diagnosis | None:
     who = f"rank {first.rank} waits" + (f" in {first.collective} {place(first)}" if first.collective else "")
     shown = EvidenceLine("machine", 0, f"pid {first.pid}: in the kernel's {first.kernel or '?'}{duration(first)}")
     if gone:
-        sentence = f"{who}, and local rank {', '.join(map(str, gone))} of {world} does not run any more"
-        fix = "look for that rank's own error in the log: it is the cause; end the run, which waits for ever"
-        return Diagnosis(CODE, NAME, sentence, (shown,), fix, LIKELY if first.collective else POSSIBLE)
+        return Diagnosis(
+            CODE,
+            NAME,
+            f"{who}, and local rank {', '.join(map(str, gone))} of {world} does not run any more",
+            (shown,),
+            "look for that rank's own error in the log: it is the cause; end the run, which waits for ever",
+            LIKELY if first.collective else POSSIBLE,
+        )
     if first.collective and others:
-        sentence = f"{who} for rank {others[0].rank}, which has been {place(others[0])}{duration(others[0])}"
-        return Diagnosis(CODE, NAME, sentence, (shown,), "look at what that rank waits for there", LIKELY)
+        return Diagnosis(
+            CODE,
+            NAME,
+            f"{who} for rank {others[0].rank}, which has been {place(others[0])}{duration(others[0])}",
+            (shown,),
+            "look at what that rank waits for there",
+            LIKELY,
+        )
     if first.collective and len(waiting) == len(ranks) and slept(first) >= 6 * LONG:
-        sentence = f"{who}{duration(first)}: all ranks of this container do, so one elsewhere has not come"
-        return Diagnosis(CODE, NAME, sentence, (shown,), "look at the ranks of the other nodes", POSSIBLE)
+        return Diagnosis(
+            CODE,
+            NAME,
+            f"{who}{duration(first)}: all ranks of this container do, so one elsewhere has not come",
+            (shown,),
+            "look at the ranks of the other nodes",
+            POSSIBLE,
+        )
     return None
 
 

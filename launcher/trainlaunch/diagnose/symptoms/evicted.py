@@ -3,10 +3,9 @@ from __future__ import annotations
 import re
 
 from trainlaunch.diagnose.base.case import Case
-from trainlaunch.diagnose.base.diagnosis import CERTAIN, LIKELY, Diagnosis, EvidenceLine, more_memory, seen
+from trainlaunch.diagnose.base.diagnosis import CERTAIN, LIKELY, Diagnosis, EvidenceLine, larger_shm, more_memory, seen
 from trainlaunch.diagnose.base.log_facts import Hit
 from trainlaunch.diagnose.base.log_patterns import LogPattern
-from trainlaunch.diagnose.base.shm_advice import larger_shm
 
 CODE = "TL621"
 NAME = "evicted"
@@ -31,34 +30,48 @@ def diagnose(case: Case) -> Diagnosis | None:
     if re.search(r"ephemeral|disk|inodes", words, re.I):
         return _of_disk(shown)
     if "memory" in words:
-        sentence = (
-            "the node evicted the pod because it ran out of memory itself, and the pod used more than it asked for"
+        return Diagnosis(
+            CODE,
+            NAME,
+            "the node evicted the pod because it ran out of memory itself, and the pod used more than it asked for",
+            seen(shown),
+            f"set resources.memory, which is the request as well, /dev/shm included; {more_memory(case.evidence)}",
         )
-        fix = f"set resources.memory, which is the request as well, /dev/shm included; {more_memory(case.evidence)}"
-        return Diagnosis(CODE, NAME, sentence, seen(shown), fix)
-    again = "start it again; restart.max_attempts does it by itself"
-    return Diagnosis(CODE, NAME, "the node evicted the pod", seen(shown), again)
+    return Diagnosis(
+        CODE, NAME, "the node evicted the pod", seen(shown), "start it again; restart.max_attempts does it by itself"
+    )
 
 
 def _over(case: Case, name: str, shown: EvidenceLine | Hit | None) -> Diagnosis:
     evidence = case.evidence
     known = bool(evidence.shm_volume)
     if name == evidence.shm_volume or (not known and _LIKE_SHM.search(name)):
-        sentence = "the node evicted the pod: /dev/shm held more than its size"
         sure = CERTAIN if known or name == "shm" else LIKELY
-        return Diagnosis(CODE, NAME, sentence, seen(shown), larger_shm(evidence), sure)
-    if name in evidence.memory_volumes:
-        sentence = f"the node evicted the pod: its volume {name}, which is kept in memory, held more than its sizeLimit"
         return Diagnosis(
-            CODE, NAME, sentence, seen(shown), "raise that volume's sizeLimit, and resources.memory as much"
+            CODE,
+            NAME,
+            "the node evicted the pod: /dev/shm held more than its size",
+            seen(shown),
+            larger_shm(evidence),
+            sure,
+        )
+    if name in evidence.memory_volumes:
+        return Diagnosis(
+            CODE,
+            NAME,
+            f"the node evicted the pod: its volume {name}, which is kept in memory, held more than its sizeLimit",
+            seen(shown),
+            "raise that volume's sizeLimit, and resources.memory as much",
         )
     return _of_disk(shown)
 
 
 def _of_disk(shown: EvidenceLine | Hit | None) -> Diagnosis:
-    sentence = "the node evicted the pod for its disk: what is written outside of claims, logs included"
-    fix = (
+    return Diagnosis(
+        CODE,
+        NAME,
+        "the node evicted the pod for its disk: what is written outside of claims, logs included",
+        seen(shown),
         "set resources.ephemeral_storage to what the job writes (checkpoints, caches, logs), or "
-        "write to a mount of type pvc"
+        "write to a mount of type pvc",
     )
-    return Diagnosis(CODE, NAME, sentence, seen(shown), fix)

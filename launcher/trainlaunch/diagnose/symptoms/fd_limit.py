@@ -28,11 +28,22 @@ def diagnose(case: Case) -> Diagnosis | None:
         return None
     more = _raise_it(case)
     if shares is not None:
-        sentence = "a process ran out of file descriptors, one for each tensor that it shares; /dev/shm is not full"
-        fix = f"keep `.clone()`s instead of the workers' own tensors, or {more}"
-        return Diagnosis(CODE, NAME, sentence, seen(hit), fix, CERTAIN)
-    sentence = "a process ran out of file descriptors"
-    return Diagnosis(CODE, NAME, sentence, seen(hit), f"close what is opened for each sample, or {more}", LIKELY)
+        return Diagnosis(
+            CODE,
+            NAME,
+            "a process ran out of file descriptors, one for each tensor that it shares; /dev/shm is not full",
+            seen(hit),
+            f"keep `.clone()`s instead of the workers' own tensors, or {more}",
+            CERTAIN,
+        )
+    return Diagnosis(
+        CODE,
+        NAME,
+        "a process ran out of file descriptors",
+        seen(hit),
+        f"close what is opened for each sample, or {more}",
+        LIKELY,
+    )
 
 
 def diagnose_live(case: Case, look: ContainerSnapshot) -> Diagnosis | None:
@@ -44,9 +55,14 @@ def diagnose_live(case: Case, look: ContainerSnapshot) -> Diagnosis | None:
     shown = EvidenceLine(
         "machine", 0, f"process {near[0].pid} has {near[0].open_files} of {near[0].most_files} files open"
     )
-    sentence = "a process will soon be out of file descriptors"
-    fix = f"keep `.clone()`s instead of the workers' own tensors, close what is opened, or {_raise_it(case)}"
-    return Diagnosis(CODE, NAME, sentence, (shown,), fix, LIKELY)
+    return Diagnosis(
+        CODE,
+        NAME,
+        "a process will soon be out of file descriptors",
+        (shown,),
+        f"keep `.clone()`s instead of the workers' own tensors, close what is opened, or {_raise_it(case)}",
+        LIKELY,
+    )
 
 
 def _raise_it(case: Case) -> str:

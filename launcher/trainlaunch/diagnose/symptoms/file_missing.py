@@ -19,9 +19,13 @@ def diagnose(case: Case) -> Diagnosis | None:
     script = case.first(_SCRIPT)
     if script is not None:
         path = script.match["path"]
-        sentence = f"python could not open the script {path}: no such file {_where(case)}"
-        fix = f"check that one of mounts brings {path} to where it is expected, and working_dir for a relative path"
-        return Diagnosis(CODE, NAME, sentence, seen(script), fix)
+        return Diagnosis(
+            CODE,
+            NAME,
+            f"python could not open the script {path}: no such file {_where(case)}",
+            seen(script),
+            f"check that one of mounts brings {path} to where it is expected, and working_dir for a relative path",
+        )
     raised = case.raised
     if raised is None or raised.short_type != "FileNotFoundError":
         return None
@@ -30,9 +34,13 @@ def diagnose(case: Case) -> Diagnosis | None:
     if path.startswith("/") and "/" not in path[1:] and raised.has(r"shared_memory\.py|synchronize\.py"):
         return None
     named = f" {path}" if path else ""
-    sentence = f"the job wants the file{named}, which is not {_where(case)}{place_in_script(raised)}"
-    fix = "check the path and that one of mounts brings it there; a relative path counts from working_dir"
-    return Diagnosis(CODE, NAME, sentence, seen(case.raised_seen()), fix)
+    return Diagnosis(
+        CODE,
+        NAME,
+        f"the job wants the file{named}, which is not {_where(case)}{place_in_script(raised)}",
+        seen(case.raised_seen()),
+        "check the path and that one of mounts brings it there; a relative path counts from working_dir",
+    )
 
 
 def _where(case: Case) -> str:

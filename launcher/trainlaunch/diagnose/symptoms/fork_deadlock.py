@@ -30,8 +30,7 @@ def diagnose(case: Case) -> Diagnosis | None:
     hit = case.first(_STACK) if case.exit_code is None and case.first(_SPY) else None
     if hit is None:
         return None
-    sentence = "a worker waits for a lock that was held when it was forked"
-    return Diagnosis(CODE, NAME, sentence, seen(hit), FIX, POSSIBLE)
+    return Diagnosis(CODE, NAME, "a worker waits for a lock that was held when it was forked", seen(hit), FIX, POSSIBLE)
 
 
 def diagnose_live(case: Case, look: ContainerSnapshot) -> Diagnosis | None:

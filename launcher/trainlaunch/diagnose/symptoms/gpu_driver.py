@@ -40,8 +40,12 @@ def diagnose(case: Case) -> Diagnosis | None:
         if "kernel image" in hit.text or "capability" in hit.text or "device function" in hit.text
         else "this machine's NVIDIA driver does not fit the CUDA of the image"
     )
-    fix = (
+    return Diagnosis(
+        CODE,
+        NAME,
+        sentence,
+        seen(hit),
         "use an image for this machine's driver and GPU (`nvidia-smi` names both), or a machine with a newer driver; "
-        "another attempt on this one gives the same"
+        "another attempt on this one gives the same",
+        commands=("nvidia-smi",),
     )
-    return Diagnosis(CODE, NAME, sentence, seen(hit), fix, commands=("nvidia-smi",))

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
-from trainlaunch.diagnose.base.case import Case
-from trainlaunch.diagnose.base.diagnosis import Diagnosis, seen
+from trainlaunch.diagnose.base.case import of_one_text
 from trainlaunch.diagnose.base.log_patterns import LogPattern
 
 CODE = "TL658"
@@ -13,18 +12,13 @@ _ECC = LogPattern(
 )
 _LOST = LogPattern("rror", r"GPU is lost|NVML.*: Unknown Error|CUDA_ERROR_ECC_UNCORRECTABLE")
 
-
-def diagnose(case: Case) -> Diagnosis | None:
-    """Match the driver's and NVML's texts."""
-    hit = case.first(_XID, _ECC, _LOST)
-    if hit is None:
-        return None
-    sentence = "a GPU failed or was taken from the container while it was used"
-    fix = (
-        "run on another machine and have this one looked at (`dmesg | grep -i xid`); after `NVML: "
-        "Unknown Error` restart "
-        "the container, and update the NVIDIA container toolkit"
-    )
-    return Diagnosis(
-        CODE, NAME, sentence, seen(hit), fix, commands=("nvidia-smi -q -d ECC,PAGE_RETIREMENT", "dmesg | grep -i xid")
-    )
+diagnose = of_one_text(
+    CODE,
+    NAME,
+    (_XID, _ECC, _LOST),
+    "a GPU failed or was taken from the container while it was used",
+    "run on another machine and have this one looked at (`dmesg | grep -i xid`); after `NVML: "
+    "Unknown Error` restart "
+    "the container, and update the NVIDIA container toolkit",
+    commands=("nvidia-smi -q -d ECC,PAGE_RETIREMENT", "dmesg | grep -i xid"),
+)

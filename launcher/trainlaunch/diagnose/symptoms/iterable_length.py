@@ -1,7 +1,7 @@
 from __future__ import annotations
 
-from trainlaunch.diagnose.base.case import Case
-from trainlaunch.diagnose.base.diagnosis import LIKELY, Diagnosis, seen
+from trainlaunch.diagnose.base.case import of_one_text
+from trainlaunch.diagnose.base.diagnosis import LIKELY
 from trainlaunch.diagnose.base.log_patterns import LogPattern
 
 CODE = "TL653"
@@ -11,15 +11,11 @@ _NO_LEN = LogPattern(
     "rror: object of type", r"TypeError: object of type '\w*(?:Iterable|Stream|Web)\w*' has no len\(\)"
 )
 
-
-def diagnose(case: Case) -> Diagnosis | None:
-    """Match torch's warning."""
-    hit = case.first(_LENGTH, _NO_LEN)
-    if hit is None:
-        return None
-    sentence = "the IterableDataset gives more samples than it says: each worker most likely yields all of them"
-    fix = (
-        "share the samples out in __iter__ by torch.utils.data.get_worker_info(), and let __len__ "
-        "say what one pass gives"
-    )
-    return Diagnosis(CODE, NAME, sentence, seen(hit), fix, LIKELY)
+diagnose = of_one_text(
+    CODE,
+    NAME,
+    (_LENGTH, _NO_LEN),
+    "the IterableDataset gives more samples than it says: each worker most likely yields all of them",
+    "share the samples out in __iter__ by torch.utils.data.get_worker_info(), and let __len__ say what one pass gives",
+    LIKELY,
+)

@@ -30,17 +30,35 @@ def diagnose(case: Case) -> Diagnosis | None:
         return None
     if name is None:
         return _process(case, hit)
-    sentence = f"{name} ended the job, and neither its memory limit nor {evidence.where.runtime} sent it"
     saw = _BARE.format(case.exit_code, evidence.where.runtime)
-    return Diagnosis(CODE, NAME, sentence, seen(saw, hit), _look(case, name), LIKELY)
+    return Diagnosis(
+        CODE,
+        NAME,
+        f"{name} ended the job, and neither its memory limit nor {evidence.where.runtime} sent it",
+        seen(saw, hit),
+        _look(case, name),
+        LIKELY,
+    )
 
 
 def _process(case: Case, hit: Hit | None) -> Diagnosis:
     if hit is not None and _ASKED.search(hit.text):
-        sentence = "a process of the job was ended by a signal from outside, as by a stop of the job"
-        return Diagnosis(CODE, NAME, sentence, seen(hit), _look(case, "SIGTERM"), POSSIBLE)
-    sentence = "a process of the job was killed by a signal from outside, for memory most often"
-    return Diagnosis(CODE, NAME, sentence, seen(hit), _look(case, "SIGKILL"), POSSIBLE)
+        return Diagnosis(
+            CODE,
+            NAME,
+            "a process of the job was ended by a signal from outside, as by a stop of the job",
+            seen(hit),
+            _look(case, "SIGTERM"),
+            POSSIBLE,
+        )
+    return Diagnosis(
+        CODE,
+        NAME,
+        "a process of the job was killed by a signal from outside, for memory most often",
+        seen(hit),
+        _look(case, "SIGKILL"),
+        POSSIBLE,
+    )
 
 
 def _look(case: Case, name: str) -> str:

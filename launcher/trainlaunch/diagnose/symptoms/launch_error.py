@@ -27,11 +27,17 @@ def diagnose(case: Case) -> Diagnosis | None:
         return None
     told = evidence.error or hit or case.first(_WORDS)
     if told:
-        sentence = "the engine refused to start the container; no line of training ran"
         fix = "change the setting that the engine names; retrying does not help"
         if case.first(_SHMSIZE):
             fix = "delete ipc host and keep shm_size: podman refuses the two together, docker would ignore the size"
-        return Diagnosis(CODE, NAME, sentence, seen(told), fix)
-    sentence = "the job itself ended with 125, the code that engines use for a container that could not start"
-    saw = "the container ran and its first process returned 125"
-    return Diagnosis(CODE, NAME, sentence, seen(saw), "look at the job's own last lines", LIKELY)
+        return Diagnosis(
+            CODE, NAME, "the engine refused to start the container; no line of training ran", seen(told), fix
+        )
+    return Diagnosis(
+        CODE,
+        NAME,
+        "the job itself ended with 125, the code that engines use for a container that could not start",
+        seen("the container ran and its first process returned 125"),
+        "look at the job's own last lines",
+        LIKELY,
+    )

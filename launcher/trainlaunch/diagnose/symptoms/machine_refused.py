@@ -14,7 +14,10 @@ def diagnose(case: Case) -> Diagnosis | None:
     hit = next((each for each in case.hits(MARKER) if f"({EXIT_TRY_ELSEWHERE})" in each.text), None)
     if hit is None or case.exit_code not in {EXIT_TRY_ELSEWHERE, None}:
         return None
-    sentence = "the preflight stopped the job before its first line, because this machine can't run it now"
     return Diagnosis(
-        CODE, NAME, sentence, seen(hit), "free what that line names and start again, or use another machine"
+        CODE,
+        NAME,
+        "the preflight stopped the job before its first line, because this machine can't run it now",
+        seen(hit),
+        "free what that line names and start again, or use another machine",
     )

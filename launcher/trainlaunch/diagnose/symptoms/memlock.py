@@ -16,7 +16,6 @@ def diagnose(case: Case) -> Diagnosis | None:
     hit = case.first(_REG, _UCX)
     if hit is None:
         return None
-    sentence = "InfiniBand could not register memory: the limit of locked memory (ulimit -l) is too low"
     if case.evidence.target == KUBERNETES.name:
         fix = "give the container the capability IPC_LOCK by a patch, or raise LimitMEMLOCK of the node's runtime"
     elif case.evidence.where.starts_container:
@@ -27,4 +26,11 @@ def diagnose(case: Case) -> Diagnosis | None:
         )
     else:
         fix = "raise memlock to unlimited in /etc/security/limits.conf"
-    return Diagnosis(CODE, NAME, sentence, seen(hit), fix, commands=("ulimit -l",))
+    return Diagnosis(
+        CODE,
+        NAME,
+        "InfiniBand could not register memory: the limit of locked memory (ulimit -l) is too low",
+        seen(hit),
+        fix,
+        commands=("ulimit -l",),
+    )

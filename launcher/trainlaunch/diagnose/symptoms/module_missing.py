@@ -28,12 +28,15 @@ def diagnose(case: Case) -> Diagnosis | None:
     image = f"the image {case.evidence.image}" if case.evidence.image else "the image"
     place = image if case.evidence.where.starts_container else "this host's Python"
     at = place_in_script(raised) if raised is not None else ""
-    sentence = f"{place} has no {'library' if 'library' in found else 'module'} {what}, which the job needs{at}"
-    fix = (
+    return Diagnosis(
+        CODE,
+        NAME,
+        f"{place} has no {'library' if 'library' in found else 'module'} {what}, which the job needs{at}",
+        seen(hit),
         f"install it in {place}; if {what} is the job's own code, check mounts and working_dir, and set env: "
-        "{PYTHONPATH: …} to the folder that holds it"
+        "{PYTHONPATH: …} to the folder that holds it",
+        CERTAIN,
     )
-    return Diagnosis(CODE, NAME, sentence, seen(hit), fix, CERTAIN)
 
 
 def _same(case: Case, text: str) -> bool:

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
-from trainlaunch.diagnose.base.case import Case
-from trainlaunch.diagnose.base.diagnosis import LIKELY, Diagnosis, seen
+from trainlaunch.diagnose.base.case import of_one_text
+from trainlaunch.diagnose.base.diagnosis import LIKELY
 from trainlaunch.diagnose.base.log_patterns import LogPattern
 
 CODE = "TL635"
@@ -12,17 +12,13 @@ _ATTACH = LogPattern(
 _OPEN = LogPattern("/dev/shm/nccl-", r"/dev/shm/nccl-.*No such file or directory")
 _PEER = LogPattern("NCCL", r"peer mapping resources exhausted|Cuda failure.*invalid resource handle.*shm")
 
-
-def diagnose(case: Case) -> Diagnosis | None:
-    """Match the lines of attaching to a segment; its size is no matter."""
-    hit = case.first(_ATTACH, _OPEN, _PEER)
-    if hit is None:
-        return None
-    sentence = (
-        "NCCL could not open another rank's segment: the two ranks don't share one /dev/shm, or the other has died"
-    )
-    fix = (
-        "look for an earlier error of another rank; where ranks of one host run in several containers, put them into "
-        'one, or set env: {NCCL_SHM_DISABLE: "1"}; a larger /dev/shm does not help'
-    )
-    return Diagnosis(CODE, NAME, sentence, seen(hit), fix, LIKELY)
+# Match the lines of attaching to a segment; its size is no matter.
+diagnose = of_one_text(
+    CODE,
+    NAME,
+    (_ATTACH, _OPEN, _PEER),
+    "NCCL could not open another rank's segment: the two ranks don't share one /dev/shm, or the other has died",
+    "look for an earlier error of another rank; where ranks of one host run in several containers, put them into "
+    'one, or set env: {NCCL_SHM_DISABLE: "1"}; a larger /dev/shm does not help',
+    LIKELY,
+)

@@ -3,9 +3,8 @@ from __future__ import annotations
 import re
 
 from trainlaunch.diagnose.base.case import Case
-from trainlaunch.diagnose.base.diagnosis import CERTAIN, LIKELY, Diagnosis, seen, shm_place
+from trainlaunch.diagnose.base.diagnosis import CERTAIN, LIKELY, Diagnosis, larger_shm, seen, shm_commands, shm_place
 from trainlaunch.diagnose.base.log_patterns import LogPattern
-from trainlaunch.diagnose.base.shm_advice import larger_shm, shm_commands
 from trainlaunch.units import GIB, human_size
 
 CODE = "TL634"
@@ -29,12 +28,25 @@ def diagnose(case: Case) -> Diagnosis | None:
     evidence = case.evidence
     large = evidence.private_shm and evidence.shm_size >= GIB
     if told is None and large:
-        sentence = f"NCCL could not make a segment, though /dev/shm has {human_size(evidence.shm_size)}"
         fix = "run once with env: {NCCL_DEBUG: WARN}: CUDA's failure to map a segment ends in the same line"
-        return Diagnosis(CODE, NAME, sentence, seen(hit), f"{fix}; if it is full, {larger_shm(evidence)}", LIKELY)
+        return Diagnosis(
+            CODE,
+            NAME,
+            f"NCCL could not make a segment, though /dev/shm has {human_size(evidence.shm_size)}",
+            seen(hit),
+            f"{fix}; if it is full, {larger_shm(evidence)}",
+            LIKELY,
+        )
     sure = CERTAIN if told is not None or (evidence.private_shm and evidence.shm_size) else LIKELY
-    sentence = f"{shm_place(evidence)} has no room for NCCL's buffers between the ranks"
-    return Diagnosis(CODE, NAME, sentence, seen(hit), larger_shm(evidence), sure, shm_commands(evidence))
+    return Diagnosis(
+        CODE,
+        NAME,
+        f"{shm_place(evidence)} has no room for NCCL's buffers between the ranks",
+        seen(hit),
+        larger_shm(evidence),
+        sure,
+        shm_commands(evidence),
+    )
 
 
 def _has_other(line: str) -> bool:

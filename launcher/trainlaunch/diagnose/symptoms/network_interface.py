@@ -1,7 +1,7 @@
 from __future__ import annotations
 
-from trainlaunch.diagnose.base.case import Case
-from trainlaunch.diagnose.base.diagnosis import LIKELY, Diagnosis, seen
+from trainlaunch.diagnose.base.case import of_one_text
+from trainlaunch.diagnose.base.diagnosis import LIKELY
 from trainlaunch.diagnose.base.log_patterns import LogPattern
 
 CODE = "TL656"
@@ -18,15 +18,13 @@ _ROUTE_ERROR = LogPattern(
     "NCCL", r"Call to connect (?:to \S+ )?(?:failed|returned).*(?:No route to host|Network is unreachable)"
 )
 
-
-def diagnose(case: Case) -> Diagnosis | None:
-    """Match NCCL's and gloo's texts."""
-    hit = case.first(_NONE, _GLOO, _ROUTE, _ROUTE_ERROR)
-    if hit is None:
-        return None
-    sentence = "the ranks talk over a network interface that does not lead to the others"
-    fix = (
-        "set env: {NCCL_SOCKET_IFNAME: …, GLOO_SOCKET_IFNAME: …} to the interface that the nodes share (`ip -br addr` "
-        "inside), or unset both where they name one that is not there"
-    )
-    return Diagnosis(CODE, NAME, sentence, seen(hit), fix, LIKELY, commands=("ip -br addr",))
+diagnose = of_one_text(
+    CODE,
+    NAME,
+    (_NONE, _GLOO, _ROUTE, _ROUTE_ERROR),
+    "the ranks talk over a network interface that does not lead to the others",
+    "set env: {NCCL_SOCKET_IFNAME: …, GLOO_SOCKET_IFNAME: …} to the interface that the nodes share (`ip -br addr` "
+    "inside), or unset both where they name one that is not there",
+    LIKELY,
+    commands=("ip -br addr",),
+)

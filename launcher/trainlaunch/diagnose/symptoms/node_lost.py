@@ -30,5 +30,10 @@ def diagnose(case: Case) -> Diagnosis | None:
         return None
     story = _STORIES[event.reason] if event is not None else "the node failed"
     shown = EvidenceLine("events", 0, f"{event.reason}: {event.words}".rstrip(": ")) if event is not None else hit
-    fix = "start it again from its last checkpoint; with kubernetes.kind job the cluster makes another pod by itself"
-    return Diagnosis(CODE, NAME, f"the run was taken away: {story}", seen(shown), fix)
+    return Diagnosis(
+        CODE,
+        NAME,
+        f"the run was taken away: {story}",
+        seen(shown),
+        "start it again from its last checkpoint; with kubernetes.kind job the cluster makes another pod by itself",
+    )

@@ -16,7 +16,12 @@ def diagnose(case: Case) -> Diagnosis | None:
     hit = case.first(_PTHREAD, _GOMP, _CXX)
     if hit is None:
         return None
-    sentence = "the engine's seccomp profile is older than the image's C library and forbids it to start threads"
-    fix = "update Docker to 20.10.10 or newer, with runc and libseccomp 2.5, on the host; no limit has to be raised"
     commands = ("docker version --format '{{.Server.Version}}'",)
-    return Diagnosis(CODE, NAME, sentence, seen(hit), fix, commands=commands)
+    return Diagnosis(
+        CODE,
+        NAME,
+        "the engine's seccomp profile is older than the image's C library and forbids it to start threads",
+        seen(hit),
+        "update Docker to 20.10.10 or newer, with runc and libseccomp 2.5, on the host; no limit has to be raised",
+        commands=commands,
+    )

@@ -45,8 +45,14 @@ def diagnose_live(case: Case, look: ContainerSnapshot) -> Diagnosis | None:
     if kept < NEARLY * memory.limit:
         return None
     shown = EvidenceLine("machine", 0, f"processes and /dev/shm hold {human_size(kept)} of {human_size(memory.limit)}")
-    sentence = "memory is nearly used up: the kernel kills a process of the job when it reaches its limit"
-    return Diagnosis(CODE, NAME, sentence, (shown,), more_memory(case.evidence), POSSIBLE)
+    return Diagnosis(
+        CODE,
+        NAME,
+        "memory is nearly used up: the kernel kills a process of the job when it reaches its limit",
+        (shown,),
+        more_memory(case.evidence),
+        POSSIBLE,
+    )
 
 
 def _told(case: Case) -> EvidenceLine | Hit | str | None:

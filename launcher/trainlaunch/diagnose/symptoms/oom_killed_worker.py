@@ -17,6 +17,12 @@ def diagnose(case: Case) -> Diagnosis | None:
     if hit is None:
         return None
     evidence = case.evidence
-    sentence = f"a DataLoader worker was killed, almost always for memory: {memory_story(evidence)}"
     sure = CERTAIN if evidence.oom_killed else LIKELY
-    return Diagnosis(CODE, NAME, sentence, seen(hit), more_memory(evidence), sure)
+    return Diagnosis(
+        CODE,
+        NAME,
+        f"a DataLoader worker was killed, almost always for memory: {memory_story(evidence)}",
+        seen(hit),
+        more_memory(evidence),
+        sure,
+    )

@@ -18,7 +18,12 @@ def diagnose(case: Case) -> Diagnosis | None:
     if hit is None:
         return None
     workers, cpus = hit.match["workers"], hit.match["cpus"]
-    sentence = f"{workers} DataLoader workers share {cpus} CPUs"
-    fix = f"set data_loader.num_workers to {cpus} or to auto, or raise resources.cpus"
     sure = LIKELY if int(workers) >= 2 * int(cpus) else POSSIBLE
-    return Diagnosis(CODE, NAME, sentence, seen(hit), fix, sure)
+    return Diagnosis(
+        CODE,
+        NAME,
+        f"{workers} DataLoader workers share {cpus} CPUs",
+        seen(hit),
+        f"set data_loader.num_workers to {cpus} or to auto, or raise resources.cpus",
+        sure,
+    )

@@ -13,6 +13,11 @@ def diagnose(case: Case) -> Diagnosis | None:
     """Match 75 and 78 without the marker."""
     if case.exit_code not in {EXIT_TRY_ELSEWHERE, EXIT_FILES_WRONG} or case.first(MARKER):
         return None
-    sentence = f"the job itself ended with {case.exit_code}; the preflight had passed"
     shown = seen("no `preflight stopped` line in the log")
-    return Diagnosis(CODE, NAME, sentence, shown, "look at the job's own last lines")
+    return Diagnosis(
+        CODE,
+        NAME,
+        f"the job itself ended with {case.exit_code}; the preflight had passed",
+        shown,
+        "look at the job's own last lines",
+    )

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
-from trainlaunch.diagnose.base.case import Case
-from trainlaunch.diagnose.base.diagnosis import LIKELY, Diagnosis, seen
+from trainlaunch.diagnose.base.case import of_one_text
+from trainlaunch.diagnose.base.diagnosis import LIKELY
 from trainlaunch.diagnose.base.log_patterns import LogPattern
 
 CODE = "TL645"
@@ -9,12 +9,11 @@ NAME = "pin-memory-thread"
 _EXITED = LogPattern("in memory thread", r"Pin memory thread exited unexpectedly")
 _CAUGHT = LogPattern("in memory thread", r"Caught [\w.]+ in pin memory thread")
 
-
-def diagnose(case: Case) -> Diagnosis | None:
-    """Match torch's two texts."""
-    hit = case.first(_CAUGHT, _EXITED)
-    if hit is None:
-        return None
-    sentence = "the thread that pins batches died; what killed it stands above that line"
-    fix = "correct the exception above it; data_loader.pin_memory false shows whether pinning is the reason"
-    return Diagnosis(CODE, NAME, sentence, seen(hit), fix, LIKELY)
+diagnose = of_one_text(
+    CODE,
+    NAME,
+    (_CAUGHT, _EXITED),
+    "the thread that pins batches died; what killed it stands above that line",
+    "correct the exception above it; data_loader.pin_memory false shows whether pinning is the reason",
+    LIKELY,
+)

@@ -28,6 +28,10 @@ def diagnose(case: Case) -> Diagnosis | None:
     if event is None and hit is None:
         return None
     shown = EvidenceLine("events", 0, f"{event.reason}: {event.words}".rstrip(": ")) if event is not None else hit
-    sentence = "the job was preempted: one of higher priority took its place"
-    fix = "start it again from its last checkpoint, with a higher kubernetes.priority_class where you may use one"
-    return Diagnosis(CODE, NAME, sentence, seen(shown), fix)
+    return Diagnosis(
+        CODE,
+        NAME,
+        "the job was preempted: one of higher priority took its place",
+        seen(shown),
+        "start it again from its last checkpoint, with a higher kubernetes.priority_class where you may use one",
+    )

@@ -14,9 +14,15 @@ def diagnose(case: Case) -> Diagnosis | None:
         return None
     frame = raised.user_frame
     message = f": {raised.message}" if raised.message else ""
-    sentence = f"the script raised {raised.type}{place_in_script(raised)}{message}"
     fix = f"correct what {frame.file} does in line {frame.line}" if frame else "read the traceback above that line"
     if frame is not None and frame.code:
         fix += f": `{frame.code}`"
     sure = CERTAIN if case.exit_code == 1 else LIKELY
-    return Diagnosis(CODE, NAME, sentence, seen(case.raised_seen()), fix, sure)
+    return Diagnosis(
+        CODE,
+        NAME,
+        f"the script raised {raised.type}{place_in_script(raised)}{message}",
+        seen(case.raised_seen()),
+        fix,
+        sure,
+    )

@@ -22,12 +22,20 @@ def diagnose(case: Case) -> Diagnosis | None:
         return None
     free = int(hit.match[1]) if hit.match.re.groups else 0
     if not free:
-        fix = "lower object_store_memory, or name it in shm_extra with its size, so that /dev/shm holds it"
-        return Diagnosis(CODE, NAME, "Ray's object store does not fit into /dev/shm", seen(hit), fix, LIKELY)
+        return Diagnosis(
+            CODE,
+            NAME,
+            "Ray's object store does not fit into /dev/shm",
+            seen(hit),
+            "lower object_store_memory, or name it in shm_extra with its size, so that /dev/shm holds it",
+            LIKELY,
+        )
     fits = format_size(round_up(max(free * 10 // 11 - MIB, MIB), MIB))
-    sentence = f"Ray's object store is larger than the {human_size(free)} that are free in /dev/shm, so it lies on disk"
-    fix = (
+    return Diagnosis(
+        CODE,
+        NAME,
+        f"Ray's object store is larger than the {human_size(free)} that are free in /dev/shm, so it lies on disk",
+        seen(hit),
         f"set object_store_memory to at most {fits}, or make /dev/shm a tenth larger than it: shm_extra: "
-        "[{name: ray, size: …}]; files of an earlier Ray in /dev/shm take room too"
+        "[{name: ray, size: …}]; files of an earlier Ray in /dev/shm take room too",
     )
-    return Diagnosis(CODE, NAME, sentence, seen(hit), fix)

@@ -2,9 +2,16 @@ from __future__ import annotations
 
 from trainlaunch.diagnose.base.case import Case
 from trainlaunch.diagnose.base.container_snapshot import ContainerSnapshot
-from trainlaunch.diagnose.base.diagnosis import POSSIBLE, Diagnosis, EvidenceLine, seen, shm_place
+from trainlaunch.diagnose.base.diagnosis import (
+    POSSIBLE,
+    Diagnosis,
+    EvidenceLine,
+    larger_shm,
+    seen,
+    shm_commands,
+    shm_place,
+)
 from trainlaunch.diagnose.base.log_patterns import LogPattern
-from trainlaunch.diagnose.base.shm_advice import larger_shm, shm_commands
 from trainlaunch.units import human_size
 
 CODE = "TL605"
@@ -30,8 +37,14 @@ def diagnose(case: Case) -> Diagnosis | None:
         return None
     told = "(28)" in hit.text or "o space left" in hit.text or "(" not in hit.text.rpartition(">")[2]
     stale = "" if told else "; the error that the line ends in is a stale number of torch's"
-    sentence = f"{shm_place(case.evidence)} is full and had no room for more{stale}"
-    return Diagnosis(CODE, NAME, sentence, seen(hit), larger_shm(case.evidence), commands=shm_commands(case.evidence))
+    return Diagnosis(
+        CODE,
+        NAME,
+        f"{shm_place(case.evidence)} is full and had no room for more{stale}",
+        seen(hit),
+        larger_shm(case.evidence),
+        commands=shm_commands(case.evidence),
+    )
 
 
 def diagnose_live(case: Case, look: ContainerSnapshot) -> Diagnosis | None:
@@ -39,6 +52,13 @@ def diagnose_live(case: Case, look: ContainerSnapshot) -> Diagnosis | None:
     if look.shm is None or not look.shm.size or look.shm.used < MAX_FULL * look.shm.size:
         return None
     shown = EvidenceLine("machine", 0, f"/dev/shm holds {human_size(look.shm.used)} of {human_size(look.shm.size)}")
-    sentence = "/dev/shm is full: the next batch has no room, unless a worker frees one first"
     fix = larger_shm(case.evidence)
-    return Diagnosis(CODE, NAME, sentence, (shown,), fix, POSSIBLE, shm_commands(case.evidence))
+    return Diagnosis(
+        CODE,
+        NAME,
+        "/dev/shm is full: the next batch has no room, unless a worker frees one first",
+        (shown,),
+        fix,
+        POSSIBLE,
+        shm_commands(case.evidence),
+    )

@@ -2,8 +2,7 @@ from __future__ import annotations
 
 from trainlaunch.diagnose.base.bus_error import died_of, had_room, most_seen, sigbus, was_half_full
 from trainlaunch.diagnose.base.case import Case
-from trainlaunch.diagnose.base.diagnosis import CERTAIN, LIKELY, Diagnosis, seen, shm_place
-from trainlaunch.diagnose.base.shm_advice import larger_shm, shm_commands
+from trainlaunch.diagnose.base.diagnosis import CERTAIN, LIKELY, Diagnosis, larger_shm, seen, shm_commands, shm_place
 
 CODE = "TL606"
 NAME = "shm-exhausted-bus-error"
@@ -18,10 +17,15 @@ def diagnose(case: Case) -> Diagnosis | None:
     sure = filled or (filled is None and found.worker)
     page = f"{shm_place(case.evidence)} had no page left for it"
     doubt = f"a page of mapped memory could not be had, in {shm_place(case.evidence)} most likely{most_seen(case)}"
-    sentence = f"{died_of(found)}: {page if sure else doubt}"
     fix = larger_shm(case.evidence)
     if not found.worker:
         fix += "; where it stays, look for a memory-mapped file that was cut short or lies on a full disk"
     return Diagnosis(
-        CODE, NAME, sentence, seen(found.shown), fix, CERTAIN if sure else LIKELY, shm_commands(case.evidence)
+        CODE,
+        NAME,
+        f"{died_of(found)}: {page if sure else doubt}",
+        seen(found.shown),
+        fix,
+        CERTAIN if sure else LIKELY,
+        shm_commands(case.evidence),
     )

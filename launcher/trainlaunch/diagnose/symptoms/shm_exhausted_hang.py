@@ -3,9 +3,17 @@ from __future__ import annotations
 from trainlaunch.diagnose.base.bus_error import IN_WORKER, WORKER_KILLED
 from trainlaunch.diagnose.base.case import Case
 from trainlaunch.diagnose.base.container_snapshot import IDLE, ContainerSnapshot, Process, is_idle, waiting_mains
-from trainlaunch.diagnose.base.diagnosis import LIKELY, POSSIBLE, Diagnosis, EvidenceLine, seen, shm_place
+from trainlaunch.diagnose.base.diagnosis import (
+    LIKELY,
+    POSSIBLE,
+    Diagnosis,
+    EvidenceLine,
+    larger_shm,
+    seen,
+    shm_commands,
+    shm_place,
+)
 from trainlaunch.diagnose.base.log_patterns import LogPattern
-from trainlaunch.diagnose.base.shm_advice import larger_shm, shm_commands
 from trainlaunch.diagnose.symptoms.shm_exhausted import IN_TORCH, RESERVE, RESIZE, WRITE
 
 CODE = "TL603"
@@ -23,10 +31,15 @@ def diagnose(case: Case) -> Diagnosis | None:
     if hit is None or case.first(_DIED, IN_WORKER, WORKER_KILLED) is not None:
         return None
     hung = "the run is hung and will not end by itself" if case.exit_code is None else "the job then waited for it"
-    sentence = f"{shm_place(case.evidence)} is full, and a DataLoader worker lost a batch: {hung}"
     first = "end the run, then " if case.exit_code is None else ""
-    fix = f"{first}{larger_shm(case.evidence)}; data_loader.timeout makes it an error"
-    return Diagnosis(CODE, NAME, sentence, seen(hit), fix, commands=shm_commands(case.evidence))
+    return Diagnosis(
+        CODE,
+        NAME,
+        f"{shm_place(case.evidence)} is full, and a DataLoader worker lost a batch: {hung}",
+        seen(hit),
+        f"{first}{larger_shm(case.evidence)}; data_loader.timeout makes it an error",
+        commands=shm_commands(case.evidence),
+    )
 
 
 def diagnose_live(case: Case, look: ContainerSnapshot) -> Diagnosis | None:
@@ -38,12 +51,17 @@ def diagnose_live(case: Case, look: ContainerSnapshot) -> Diagnosis | None:
         if not all(is_idle(each) for each in workers) or not all(_rests(each) for each in (main, *workers)):
             continue
         full = look.shm.used >= FULL * look.shm.size
-        sentence = f"{shm_place(case.evidence)} has no room for one more batch: the job waits for one that was lost"
         shown = EvidenceLine(
             "machine", 0, f"all {len(workers)} workers wait for work, and process {main.pid} for a batch"
         )
-        fix = f"end the run, then {larger_shm(case.evidence)}; data_loader.timeout makes it an error"
-        return Diagnosis(CODE, NAME, sentence, (shown,), fix, LIKELY if full or main.stack else POSSIBLE)
+        return Diagnosis(
+            CODE,
+            NAME,
+            f"{shm_place(case.evidence)} has no room for one more batch: the job waits for one that was lost",
+            (shown,),
+            f"end the run, then {larger_shm(case.evidence)}; data_loader.timeout makes it an error",
+            LIKELY if full or main.stack else POSSIBLE,
+        )
     return None
 
 

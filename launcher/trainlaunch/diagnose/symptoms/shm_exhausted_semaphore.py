@@ -1,9 +1,8 @@
 from __future__ import annotations
 
 from trainlaunch.diagnose.base.case import Case
-from trainlaunch.diagnose.base.diagnosis import Diagnosis, seen, shm_place
+from trainlaunch.diagnose.base.diagnosis import Diagnosis, larger_shm, seen, shm_commands, shm_place
 from trainlaunch.diagnose.base.log_patterns import LogPattern
-from trainlaunch.diagnose.base.shm_advice import larger_shm, shm_commands
 
 CODE = "TL604"
 NAME = "shm-exhausted-semaphore"
@@ -15,5 +14,11 @@ def diagnose(case: Case) -> Diagnosis | None:
     hit = case.first(_ENOSPC, within=r"SemLock|synchronize\.py")
     if hit is None:
         return None
-    sentence = f"{shm_place(case.evidence)} has no room left for a semaphore; no disk is full"
-    return Diagnosis(CODE, NAME, sentence, seen(hit), larger_shm(case.evidence), commands=shm_commands(case.evidence))
+    return Diagnosis(
+        CODE,
+        NAME,
+        f"{shm_place(case.evidence)} has no room left for a semaphore; no disk is full",
+        seen(hit),
+        larger_shm(case.evidence),
+        commands=shm_commands(case.evidence),
+    )

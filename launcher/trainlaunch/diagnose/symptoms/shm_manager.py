@@ -21,11 +21,11 @@ def diagnose(case: Case) -> Diagnosis | None:
     hit = opened or case.first(_MANAGER, _PROCESS)
     if hit is None:
         return None
-    sentence = (
-        "sharing by file_system failed: a segment, or the manager that keeps them, was gone; /dev/shm is not full"
-    )
-    fix = (
+    return Diagnosis(
+        CODE,
+        NAME,
+        "sharing by file_system failed: a segment, or the manager that keeps them, was gone; /dev/shm is not full",
+        seen(hit),
         "use data_loader.sharing_strategy file_descriptor, with a higher limit of open files (`ulimit -n`); keep fewer "
-        "batches, and don't give more workers than CPUs"
+        "batches, and don't give more workers than CPUs",
     )
-    return Diagnosis(CODE, NAME, sentence, seen(hit), fix)

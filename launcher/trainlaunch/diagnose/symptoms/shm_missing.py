@@ -30,8 +30,18 @@ def diagnose(case: Case) -> Diagnosis | None:
     if hit is None:
         return None
     if case.evidence.ipc_mode == "none":
-        sentence = "the container has no /dev/shm: its ipc is none"
-        return Diagnosis(CODE, NAME, sentence, seen(hit), "delete ipc none, and give shm_size")
-    sentence = "a semaphore or segment could not be made: there is no /dev/shm, or this user may not enter it"
-    fix = "look with `ls -ld /dev/shm` inside; without one give shm_size and no ipc none, else mount it with mode 1777"
-    return Diagnosis(CODE, NAME, sentence, seen(hit), fix, LIKELY)
+        return Diagnosis(
+            CODE,
+            NAME,
+            "the container has no /dev/shm: its ipc is none",
+            seen(hit),
+            "delete ipc none, and give shm_size",
+        )
+    return Diagnosis(
+        CODE,
+        NAME,
+        "a semaphore or segment could not be made: there is no /dev/shm, or this user may not enter it",
+        seen(hit),
+        "look with `ls -ld /dev/shm` inside; without one give shm_size and no ipc none, else mount it with mode 1777",
+        LIKELY,
+    )

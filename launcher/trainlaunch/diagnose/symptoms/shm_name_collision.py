@@ -19,21 +19,27 @@ def diagnose(case: Case) -> Diagnosis | None:
     hit = case.first(_EXISTS, within=_MAKES) or case.first(_EXISTS) or case.first(_TORCH)
     if hit is None:
         return _streaming(case)
-    sentence = "another process that shares this /dev/shm already has a segment of that name, or left one"
-    fix = "give each run its own /dev/shm with shm_size, without ipc host; or leave the name to Python (name=None)"
-    return Diagnosis(CODE, NAME, sentence, seen(hit), fix, LIKELY)
+    return Diagnosis(
+        CODE,
+        NAME,
+        "another process that shares this /dev/shm already has a segment of that name, or left one",
+        seen(hit),
+        "give each run its own /dev/shm with shm_size, without ipc host; or leave the name to Python (name=None)",
+        LIKELY,
+    )
 
 
 def _streaming(case: Case) -> Diagnosis | None:
     hit = case.first(_REUSED)
     if hit is None:
         return None
-    sentence = (
+    return Diagnosis(
+        CODE,
+        NAME,
         "streaming keeps the local directories of its datasets in /dev/shm, and one there already has this job's: "
-        "another dataset of the script, a run that shares this /dev/shm, or one that died"
-    )
-    fix = (
+        "another dataset of the script, a run that shares this /dev/shm, or one that died",
+        seen(hit),
         "give each dataset a local directory of its own; after a run that died call "
-        "streaming.base.util.clean_stale_shared_memory() once before the datasets are made"
+        "streaming.base.util.clean_stale_shared_memory() once before the datasets are made",
+        LIKELY,
     )
-    return Diagnosis(CODE, NAME, sentence, seen(hit), fix, LIKELY)

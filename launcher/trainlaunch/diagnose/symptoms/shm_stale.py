@@ -19,16 +19,24 @@ def diagnose(case: Case) -> Diagnosis | None:
     """Match Mosaic's names, any name beside a report of leaks, and a full /dev/shm that is the host's."""
     hit = case.first(MOSAIC) or (case.first(_EXISTS, within=_MAKES) if case.first(_LEAKED) else None)
     if hit is not None:
-        sentence = "a shared memory segment of an earlier run is still in /dev/shm, so this one can't make its own"
-        fix = (
+        return Diagnosis(
+            CODE,
+            NAME,
+            "a shared memory segment of an earlier run is still in /dev/shm, so this one can't make its own",
+            seen(hit, case.first(_LEAKED)),
             "call streaming.base.util.clean_stale_shared_memory() once before the datasets are made, or give each run "
-            "its own /dev/shm with shm_size"
+            "its own /dev/shm with shm_size",
         )
-        return Diagnosis(CODE, NAME, sentence, seen(hit, case.first(_LEAKED)), fix)
     full = case.first(DF)
     shared = case.evidence.ipc_mode == "host" or not case.evidence.private_shm
     died = sigbus(case)
     if full is None or not shared or died is None or bytes_of_df(full.match["free"]) > 1 << 20:
         return None
-    sentence = "the host's /dev/shm, which this container uses (ipc host), is full of files that other runs left"
-    return Diagnosis(CODE, NAME, sentence, seen(full, died.shown), _FILES, LIKELY)
+    return Diagnosis(
+        CODE,
+        NAME,
+        "the host's /dev/shm, which this container uses (ipc host), is full of files that other runs left",
+        seen(full, died.shown),
+        _FILES,
+        LIKELY,
+    )

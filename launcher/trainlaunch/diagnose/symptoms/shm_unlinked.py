@@ -18,10 +18,13 @@ def diagnose(case: Case) -> Diagnosis | None:
     hit = case.first(_ENOENT, within=_OPENS) or case.first(_NAMED)
     if hit is None:
         return None
-    sentence = "a semaphore or segment was removed from /dev/shm before this process opened it"
-    fix = (
+    return Diagnosis(
+        CODE,
+        NAME,
+        "a semaphore or segment was removed from /dev/shm before this process opened it",
+        seen(hit),
         "ask whether the session that started the job was closed (`loginctl enable-linger USER` "
         "keeps its IPC), and let "
-        "the parent live until its children have started; multiprocessing_context fork needs no names"
+        "the parent live until its children have started; multiprocessing_context fork needs no names",
+        LIKELY,
     )
-    return Diagnosis(CODE, NAME, sentence, seen(hit), fix, LIKELY)

@@ -26,5 +26,10 @@ def diagnose(case: Case) -> Diagnosis | None:
         if "30" in hit.text or "Read-only" in hit.text
         else "belongs to another user, or a file in it does"
     )
-    fix = "let it be a tmpfs with mode 1777: shm_size makes one, a volume or a bind mounted over /dev/shm does not"
-    return Diagnosis(CODE, NAME, f"this user can't write to /dev/shm: it {what}", seen(hit), fix)
+    return Diagnosis(
+        CODE,
+        NAME,
+        f"this user can't write to /dev/shm: it {what}",
+        seen(hit),
+        "let it be a tmpfs with mode 1777: shm_size makes one, a volume or a bind mounted over /dev/shm does not",
+    )

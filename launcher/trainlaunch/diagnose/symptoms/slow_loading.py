@@ -43,10 +43,15 @@ def diagnose_live(case: Case, look: ContainerSnapshot) -> Diagnosis | None:
 
 
 def _stuck(look: ContainerSnapshot, worker: Process) -> Diagnosis:
-    sentence = f"worker {look.number(worker)} has been {place(worker)}{duration(worker)}, and the job waits for it"
     seen = EvidenceLine("machine", 0, f"pid {worker.pid}: state {worker.state}, in the kernel's {worker.kernel or '?'}")
-    fix = "look at what that line waits for: storage, a download, a lock; data_loader.timeout makes it an error"
-    return Diagnosis(CODE, NAME, sentence, (seen,), fix, LIKELY if worker.stack else POSSIBLE)
+    return Diagnosis(
+        CODE,
+        NAME,
+        f"worker {look.number(worker)} has been {place(worker)}{duration(worker)}, and the job waits for it",
+        (seen,),
+        "look at what that line waits for: storage, a download, a lock; data_loader.timeout makes it an error",
+        LIKELY if worker.stack else POSSIBLE,
+    )
 
 
 def _slow(look: ContainerSnapshot, workers: tuple[Process, ...], main: Process) -> Diagnosis | None:
@@ -65,11 +70,12 @@ def _slow(look: ContainerSnapshot, workers: tuple[Process, ...], main: Process) 
     else:
         what, sure = "they wait too, for their storage most often", POSSIBLE
         fix = f"try num_workers {2 * len(workers)}, or faster storage"
-    sentence = f"workers at {100 * used / len(workers):.0f} % CPU, queue empty{idle}: {what}"
     seen = EvidenceLine(
         "machine", 0, f"{len(workers)} workers use {used:.1f} of {most:g} CPUs; pid {main.pid} waits for them"
     )
-    return Diagnosis(CODE, NAME, sentence, (seen,), fix, sure)
+    return Diagnosis(
+        CODE, NAME, f"workers at {100 * used / len(workers):.0f} % CPU, queue empty{idle}: {what}", (seen,), fix, sure
+    )
 
 
 def _more(look: ContainerSnapshot, workers: tuple[Process, ...]) -> str:

@@ -51,8 +51,14 @@ def _by_its_words(case: Case) -> Diagnosis | None:
     shown = hit or (case.raised_seen() if interrupted else None)
     if shown is None and case.exit_code != EXIT_INTERRUPTED:
         return None
-    sentence = "a signal stopped the job: Ctrl-C, a stop of its container, or its scheduler"
-    return Diagnosis(CODE, NAME, sentence, seen(shown or "exit code 130, which is 128 + SIGINT"), _AGAIN, LIKELY)
+    return Diagnosis(
+        CODE,
+        NAME,
+        "a signal stopped the job: Ctrl-C, a stop of its container, or its scheduler",
+        seen(shown or "exit code 130, which is 128 + SIGINT"),
+        _AGAIN,
+        LIKELY,
+    )
 
 
 def _name(number: int) -> str:

@@ -28,9 +28,14 @@ def diagnose(case: Case) -> Diagnosis | None:
     if hit is None:
         return None
     limit = f" of {case.evidence.pids_limit}" if case.evidence.pids_limit else ""
-    sentence = f"the limit{limit} of processes and threads is reached; a crash below that line is its consequence"
     threads = 'set env: {OMP_NUM_THREADS: "1", OPENBLAS_NUM_THREADS: "1"}, or resources.cpus, which sets them'
-    return Diagnosis(CODE, NAME, sentence, seen(hit), f"{threads}; or use fewer workers; or {_more(case)}")
+    return Diagnosis(
+        CODE,
+        NAME,
+        f"the limit{limit} of processes and threads is reached; a crash below that line is its consequence",
+        seen(hit),
+        f"{threads}; or use fewer workers; or {_more(case)}",
+    )
 
 
 def _more(case: Case) -> str:

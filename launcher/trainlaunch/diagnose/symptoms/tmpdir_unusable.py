@@ -17,6 +17,11 @@ def diagnose(case: Case) -> Diagnosis | None:
     if hit is None:
         return None
     hung = "; the run is hung and will not end by itself" if case.exit_code is None else ""
-    sentence = f"the temporary directory can't hold the socket that workers pass tensors through{hung}"
     mount = "add `{type: tmpfs, target: /tmp}` to mounts, or " if case.evidence.where.starts_container else ""
-    return Diagnosis(CODE, NAME, sentence, seen(hit), f"{mount}set env: {{TMPDIR: /tmp}}")
+    return Diagnosis(
+        CODE,
+        NAME,
+        f"the temporary directory can't hold the socket that workers pass tensors through{hung}",
+        seen(hit),
+        f"{mount}set env: {{TMPDIR: /tmp}}",
+    )

@@ -2,9 +2,8 @@ from __future__ import annotations
 
 from trainlaunch.diagnose.base.bus_error import died_of, had_room, most_seen, sigbus
 from trainlaunch.diagnose.base.case import Case
-from trainlaunch.diagnose.base.diagnosis import LIKELY, Diagnosis, seen
+from trainlaunch.diagnose.base.diagnosis import LIKELY, Diagnosis, larger_shm, seen
 from trainlaunch.diagnose.base.log_patterns import LogPattern
-from trainlaunch.diagnose.base.shm_advice import larger_shm
 
 CODE = "TL627"
 NAME = "truncated-mmap"
@@ -20,11 +19,21 @@ def diagnose(case: Case) -> Diagnosis | None:
     """Match readers' own texts, and a SIGBUS where /dev/shm was seen with room."""
     hit = case.first(_SHORT, _PARTS, _ZIP)
     if hit is not None:
-        sentence = "a file that is read has fewer bytes than it should: it was cut short, or is still being written"
-        return Diagnosis(CODE, NAME, sentence, seen(hit), "compare its size with its source's, and copy it again")
+        return Diagnosis(
+            CODE,
+            NAME,
+            "a file that is read has fewer bytes than it should: it was cut short, or is still being written",
+            seen(hit),
+            "compare its size with its source's, and copy it again",
+        )
     found = sigbus(case)
     if found is None or not had_room(case):
         return None
-    sentence = f"{died_of(found)}: a page of a mapped file could not be had{most_seen(case)}"
-    fix = f"{_LINE}: a file cut short, or on a full disk; otherwise {larger_shm(case.evidence)}"
-    return Diagnosis(CODE, NAME, sentence, seen(found.shown), fix, LIKELY)
+    return Diagnosis(
+        CODE,
+        NAME,
+        f"{died_of(found)}: a page of a mapped file could not be had{most_seen(case)}",
+        seen(found.shown),
+        f"{_LINE}: a file cut short, or on a full disk; otherwise {larger_shm(case.evidence)}",
+        LIKELY,
+    )

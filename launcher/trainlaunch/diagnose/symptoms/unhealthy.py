@@ -20,5 +20,10 @@ def diagnose(case: Case) -> Diagnosis | None:
     fix = "put right what the sentence says; docs/health.md has all of them"
     if _STALL in words:
         fix = "while it waits, `trainlaunch doctor JOB` shows where; a batch that may take longer: raise stall_after"
-    sentence = "the health check found the job unhealthy, and it was stopped"
-    return Diagnosis(CODE, NAME, sentence, seen(EvidenceLine("inspect", 0, words)), fix)
+    return Diagnosis(
+        CODE,
+        NAME,
+        "the health check found the job unhealthy, and it was stopped",
+        seen(EvidenceLine("inspect", 0, words)),
+        fix,
+    )

@@ -13,9 +13,12 @@ def diagnose(case: Case) -> Diagnosis | None:
         return None
     last = next((each.strip() for each in reversed(case.facts.last) if each.strip()), "")
     shown = EvidenceLine("log", case.facts.lines, last) if last else None
-    sentence = f"it ended with {case.exit_code}, and nothing in what is known names a cause"
-    fix = (
+    return Diagnosis(
+        CODE,
+        NAME,
+        f"it ended with {case.exit_code}, and nothing in what is known names a cause",
+        seen(shown, f"exit code {case.exit_code}"),
         'run again with env: {PYTHONUNBUFFERED: "1", PYTHONFAULTHANDLER: "1"} and look at the last lines; `--inspect` '
-        "and `--exit-code` tell more where a log is all there is"
+        "and `--exit-code` tell more where a log is all there is",
+        POSSIBLE,
     )
-    return Diagnosis(CODE, NAME, sentence, seen(shown, f"exit code {case.exit_code}"), fix, POSSIBLE)

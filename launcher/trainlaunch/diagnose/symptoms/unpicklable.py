@@ -21,13 +21,15 @@ def diagnose(case: Case) -> Diagnosis | None:
         return None
     fed = hit.within(r"queues\.py.*_feed")
     hung = "; the batch is lost, and the run is hung" if fed and case.exit_code is None else ""
-    sentence = f"something that is sent to or from a DataLoader worker can't be pickled{hung}"
-    fix = (
+    return Diagnosis(
+        CODE,
+        NAME,
+        f"something that is sent to or from a DataLoader worker can't be pickled{hung}",
+        seen(hit),
         "define functions at the top of a module in the place of lambdas and local functions, and "
         "open files and handles "
-        "in the worker; multiprocessing_context fork needs no pickle of the dataset"
+        "in the worker; multiprocessing_context fork needs no pickle of the dataset",
     )
-    return Diagnosis(CODE, NAME, sentence, seen(hit), fix)
 
 
 def in_feeder(case: Case) -> bool:

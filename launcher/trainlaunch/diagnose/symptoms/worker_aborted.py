@@ -19,9 +19,11 @@ def diagnose(case: Case) -> Diagnosis | None:
     if hit is None and case.exit_code != EXIT_SIGABRT:
         return None
     who = "a DataLoader worker" if hit is not None and "worker" in hit.text else "a process of the job"
-    sentence = f"{who} called abort(): native code gave up"
-    fix = (
+    return Diagnosis(
+        CODE,
+        NAME,
+        f"{who} called abort(): native code gave up",
+        seen(hit or "exit code 134, which is 128 + SIGABRT"),
         "look at the lines above it (terminate called, free(), an assertion), run once with env: "
-        '{PYTHONFAULTHANDLER: "1"} and data_loader.num_workers 0; /dev/shm and memory are not it'
+        '{PYTHONFAULTHANDLER: "1"} and data_loader.num_workers 0; /dev/shm and memory are not it',
     )
-    return Diagnosis(CODE, NAME, sentence, seen(hit or "exit code 134, which is 128 + SIGABRT"), fix)

@@ -21,9 +21,14 @@ def diagnose(case: Case) -> Diagnosis | None:
     artefact = case.first(_ARTEFACT, within=_RERAISE)
     if artefact is not None:
         lost = "an HTTPError of urllib, so a download failed" if _HTTP in artefact.text else "another exception"
-        sentence = f"a DataLoader worker raised {lost}; the TypeError is only torch's failure to build that again"
-        fix = "run once with data_loader.num_workers 0 to see it, or catch it in __getitem__ and raise RuntimeError"
-        return Diagnosis(CODE, NAME, sentence, seen(artefact), fix, LIKELY)
+        return Diagnosis(
+            CODE,
+            NAME,
+            f"a DataLoader worker raised {lost}; the TypeError is only torch's failure to build that again",
+            seen(artefact),
+            "run once with data_loader.num_workers 0 to see it, or catch it in __getitem__ and raise RuntimeError",
+            LIKELY,
+        )
     hit = case.first(_CAUGHT)
     if hit is None:
         return None
@@ -31,8 +36,12 @@ def diagnose(case: Case) -> Diagnosis | None:
     original = raised if raised is not None and raised.worker else None
     at = place_in_script(original) if original is not None else ""
     message = f": {original.message}" if original is not None and original.message else ""
-    sentence = f"the dataset raised {hit.match['type']} in DataLoader worker {hit.match['worker']}{at}{message}"
     shown = seen(case.raised_seen() if original is not None else None, hit)
     return Diagnosis(
-        CODE, NAME, sentence, shown, "correct what the original traceback names; it is not a matter of workers", CERTAIN
+        CODE,
+        NAME,
+        f"the dataset raised {hit.match['type']} in DataLoader worker {hit.match['worker']}{at}{message}",
+        shown,
+        "correct what the original traceback names; it is not a matter of workers",
+        CERTAIN,
     )

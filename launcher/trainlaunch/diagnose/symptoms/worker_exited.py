@@ -15,9 +15,12 @@ def diagnose(case: Case) -> Diagnosis | None:
     hit = case.first(_CODE) or case.first(_EXITED)
     if hit is None:
         return None
-    sentence = "a DataLoader worker ended by itself, with no signal that torch saw; its own words, if any, stand above"
-    fix = (
+    return Diagnosis(
+        CODE,
+        NAME,
+        "a DataLoader worker ended by itself, with no signal that torch saw; its own words, if any, stand above",
+        seen(hit),
         "look above for the first traceback of a worker, and run once with data_loader.num_workers 0; with "
-        "multiprocessing_context spawn or forkserver look for a missing `if __name__ == '__main__':`"
+        "multiprocessing_context spawn or forkserver look for a missing `if __name__ == '__main__':`",
+        LIKELY,
     )
-    return Diagnosis(CODE, NAME, sentence, seen(hit), fix, LIKELY)

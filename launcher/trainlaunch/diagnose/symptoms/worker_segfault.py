@@ -23,13 +23,20 @@ def diagnose(case: Case) -> Diagnosis | None:
     worker = case.first(_WORKER, _TRAP)
     process = case.first(_PROCESS, _TORCHRUN, _DEEPSPEED, _PYTHON)
     if worker:
-        sentence = "a DataLoader worker crashed in native code, often a handle (LMDB, HDF5, cv2) opened before the fork"
-        fix = "open the handle inside the worker, at first use in __getitem__"
-        return Diagnosis(CODE, NAME, sentence, seen(worker), fix)
+        return Diagnosis(
+            CODE,
+            NAME,
+            "a DataLoader worker crashed in native code, often a handle (LMDB, HDF5, cv2) opened before the fork",
+            seen(worker),
+            "open the handle inside the worker, at first use in __getitem__",
+        )
     if process or case.exit_code == EXIT_SIGSEGV:
-        sentence = "the job crashed in native code"
         shown = seen(process or "exit code 139, which is 128 + SIGSEGV")
         return Diagnosis(
-            CODE, NAME, sentence, shown, 'set env: {PYTHONFAULTHANDLER: "1"} and run again for a traceback'
+            CODE,
+            NAME,
+            "the job crashed in native code",
+            shown,
+            'set env: {PYTHONFAULTHANDLER: "1"} and run again for a traceback',
         )
     return None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import TypeAlias
 
 from trainlaunch.formats.compose.values import literal, plain, spelled, unknown
@@ -79,18 +79,6 @@ def part_of(node: Scalar, piece: str, *, after: str = "") -> Known[str]:
         start = node.start + node.raw.index(after + piece) + len(after)
         return Known(piece, piece, node.source.span(start, start + len(piece)))
     return Known(piece, node.raw, node)
-
-
-def flat(value: object, path: str) -> Iterator[tuple[str, object]]:
-    """Yield each leaf of Python values with its dotted path; empty lists and mappings say nothing."""
-    if isinstance(value, dict):
-        for key, item in value.items():
-            yield from flat(item, f"{path}.{key}" if path else key)
-    elif isinstance(value, list):
-        for index, item in enumerate(value):
-            yield from flat(item, f"{path}.{index}")
-    else:
-        yield path, value
 
 
 def no_files(_path: str, _named_by: str) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from trainlaunch.formats.compose.layers import MappingLayers, flat, is_null, items_of, part_of
+from trainlaunch.formats.compose.layers import MappingLayers, is_null, items_of, part_of
 from trainlaunch.formats.compose.values import (
     ignored_size,
     known,
@@ -17,7 +17,7 @@ from trainlaunch.formats.compose.values import (
     spelled,
     unknown,
 )
-from trainlaunch.formats.engine_values import Tmpfs, is_shm, kernel_bytes, tmpfs_of
+from trainlaunch.formats.quantities import Tmpfs, is_shm, kernel_bytes, tmpfs_of
 from trainlaunch.formats.workload import (
     ABSENT,
     BIND,
@@ -33,6 +33,7 @@ from trainlaunch.formats.workload import (
     ShmSetting,
     Unknown,
     Value,
+    flat,
     stated,
 )
 from trainlaunch.yamltree.scalars import value_of

@@ -15,7 +15,7 @@ from trainlaunch.formats.compose.values import (
     spelled,
     unknown,
 )
-from trainlaunch.formats.engine_values import engine_seconds
+from trainlaunch.formats.quantities import engine_seconds
 from trainlaunch.formats.workload import Known, Value, stated
 from trainlaunch.yamltree.tolerant import Mapping, Node, Scalar, Sequence
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any, TypeVar
 
-from trainlaunch.formats.compose.layers import Files, MappingLayers, extended, flat, items_of, no_files, services_of
+from trainlaunch.formats.compose.layers import Files, MappingLayers, extended, items_of, no_files, services_of
 from trainlaunch.formats.compose.mounts import read_mounts, read_shm
 from trainlaunch.formats.compose.process import (
     read_argv,
@@ -17,7 +17,7 @@ from trainlaunch.formats.compose.process import (
 )
 from trainlaunch.formats.compose.resources import read_resources
 from trainlaunch.formats.compose.values import known, plain, read_bool, read_string, spelled
-from trainlaunch.formats.workload import ABSENT, SIZE, ShmSetting, Unknown, Value, Workload
+from trainlaunch.formats.workload import ABSENT, SIZE, ShmSetting, Unknown, Value, Workload, flat
 from trainlaunch.yamltree.tolerant import Documents, Mapping, Node, Scalar, documents
 
 T = TypeVar("T")

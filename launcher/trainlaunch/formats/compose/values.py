@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable
 from typing import TypeVar
 
-from trainlaunch.formats.engine_values import engine_bytes
+from trainlaunch.formats.quantities import engine_bytes
 from trainlaunch.formats.workload import Known, Unknown, Value
 from trainlaunch.yamltree.scalars import value_of
 from trainlaunch.yamltree.tolerant import Mapping, Node, Scalar, Sequence

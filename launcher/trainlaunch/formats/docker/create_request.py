@@ -5,21 +5,24 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Iterable
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from trainlaunch.formats.docker import table
 from trainlaunch.formats.docker.line import Line
 from trainlaunch.formats.docker.table import FLAGS
 from trainlaunch.formats.docker.values import cpu_thousandths, gpu_request, mount_fields, ulimit
-from trainlaunch.formats.engine_values import engine_bytes, engine_seconds
+from trainlaunch.formats.quantities import engine_bytes, engine_seconds
 
 _PORT = re.compile(r"(?:(?:([0-9.]+):)?([0-9]*):)?([0-9]+)(?:/(tcp|udp|sctp))?")
+_EXPOSED = re.compile(r"([0-9]+)(?:/(tcp|udp|sctp))?")
 _DEVICE = re.compile(r"(/[^:]*)(?::(/[^:]*))?(?::([rwm]+))?")
 _OPTIONS = {"type", "source", "target", "readonly", "bind-propagation", "tmpfs-size", "tmpfs-mode", "volume-nocopy"}
 _NANO = 1_000_000_000
 Body = dict[str, Any]
 Variable = Callable[[str], str | None]
+Read = TypeVar("Read")
 
 
 def request_of(line: Line, *, folder: Path, variable: Variable) -> Body:
@@ -68,19 +71,19 @@ class _Request:
         if form in _ONE:
             self._put(api_path, _ONE[form](value))
         elif form in _MANY:
-            *_, key = api_path.split(".")
-            self._above(api_path).setdefault(key, []).append(_MANY[form](value or ""))
+            self._append(api_path, _MANY[form](value or ""))
         else:
-            {
-                table.MAP: self._map,
+            places: dict[str, Callable[[str, str], None]] = {
+                table.MAP: partial(self._pair, "="),
                 table.ENV: self._env,
                 table.NETWORK: self._network,
                 table.PORT: self._port,
                 table.EXPOSED: self._exposed,
-                table.TMPFS: self._tmpfs,
+                table.TMPFS: partial(self._pair, ":"),
                 table.VOLUME: self._volume,
                 table.MOUNT: self._mount,
-            }[form](api_path, value or "")
+            }
+            places[form](api_path, value or "")
 
     def _above(self, api_path: str) -> dict[str, Any]:
         inside = self.body
@@ -97,8 +100,8 @@ class _Request:
     def _append(self, api_path: str, value: Any) -> None:
         self._above(api_path).setdefault(api_path.rpartition(".")[2], []).append(value)
 
-    def _map(self, api_path: str, value: str) -> None:
-        key, _, text = value.partition("=")
+    def _pair(self, separator: str, api_path: str, value: str) -> None:
+        key, _, text = value.partition(separator)
         self._item(api_path, key, text)
 
     def _env(self, api_path: str, value: str) -> None:
@@ -111,23 +114,15 @@ class _Request:
         self._put(api_path, value)
 
     def _port(self, api_path: str, value: str) -> None:
-        match = _PORT.fullmatch(value)
-        if not match:
-            raise ValueError(f"{value} is not a single port, like 8080:80 or 127.0.0.1:8080:80/tcp")
+        match = _read(value, _PORT.fullmatch, "a single port, like 8080:80 or 127.0.0.1:8080:80/tcp")
         port = f"{match[3]}/{match[4] or 'tcp'}"
         self._item("ExposedPorts", port, {})
         binding = {"HostIp": match[1] or "", "HostPort": match[2] or ""}
         self._above(api_path).setdefault("PortBindings", {}).setdefault(port, []).append(binding)
 
     def _exposed(self, api_path: str, value: str) -> None:
-        match = re.fullmatch(r"([0-9]+)(?:/(tcp|udp|sctp))?", value)
-        if not match:
-            raise ValueError(f"{value} is not a single port, like 80 or 80/udp")
+        match = _read(value, _EXPOSED.fullmatch, "a single port, like 80 or 80/udp")
         self._item(api_path, f"{match[1]}/{match[2] or 'tcp'}", {})
-
-    def _tmpfs(self, api_path: str, value: str) -> None:
-        path, _, options = value.partition(":")
-        self._item(api_path, path, options)
 
     def _volume(self, api_path: str, value: str) -> None:
         if ":" in value:
@@ -172,6 +167,13 @@ def _capability(value: str) -> str:
     return upper if upper == "ALL" or upper.startswith("CAP_") else f"CAP_{upper}"
 
 
+def _read(value: str | None, reader: Callable[[str], Read | None], what: str) -> Read:
+    found = reader(value or "")
+    if found is None:
+        raise ValueError(f"{value} is not {what}")
+    return found
+
+
 def _size(value: str | None) -> int:
     size = engine_bytes(value or "")
     if size is None or not re.fullmatch(r"[0-9]+[a-z]*", value or "", re.IGNORECASE):
@@ -180,30 +182,20 @@ def _size(value: str | None) -> int:
 
 
 def _cpus(value: str | None) -> int:
-    cpus = cpu_thousandths(value or "")
-    if cpus is None:
-        raise ValueError(f"{value} is not a number of CPUs, like 1.5")
-    return cpus * _NANO // 1000
+    return _read(value, cpu_thousandths, "a number of CPUs, like 1.5") * _NANO // 1000
 
 
 def _nanoseconds(value: str | None) -> int:
-    seconds = engine_seconds(value or "")
-    if seconds is None:
-        raise ValueError(f"{value} is not a duration in whole seconds, like 1m30s")
-    return seconds * _NANO
+    return _read(value, engine_seconds, "a duration in whole seconds, like 1m30s") * _NANO
 
 
 def _limit(value: str) -> dict[str, Any]:
-    limit = ulimit(value)
-    if limit is None:
-        raise ValueError(f"{value} is not a limit, like nofile=1024:2048")
-    return {"Name": limit[0], "Soft": limit[1], "Hard": limit[2]}
+    name, soft, hard = _read(value, ulimit, "a limit, like nofile=1024:2048")
+    return {"Name": name, "Soft": soft, "Hard": hard}
 
 
 def _device(value: str) -> dict[str, Any]:
-    match = _DEVICE.fullmatch(value)
-    if not match:
-        raise ValueError(f"{value} is not a path of a device, like /dev/fuse or /dev/fuse:/dev/fuse:rw")
+    match = _read(value, _DEVICE.fullmatch, "a path of a device, like /dev/fuse or /dev/fuse:/dev/fuse:rw")
     return {"PathOnHost": match[1], "PathInContainer": match[2] or match[1], "CgroupPermissions": match[3] or "rwm"}
 
 
@@ -214,9 +206,7 @@ def _security(value: str) -> str:
 
 
 def _gpus(value: str) -> dict[str, Any]:
-    gpus = gpu_request(value)
-    if gpus is None:
-        raise ValueError(f"{value} is not a number of GPUs, all, or a quoted list, like '\"device=0,1\"'")
+    gpus = _read(value, gpu_request, "a number of GPUs, all, or a quoted list, like '\"device=0,1\"'")
     count = -1 if gpus.all else gpus.number
     ids = list(gpus.ids) or None
     return {"Driver": "", "Count": count, "DeviceIDs": ids, "Capabilities": [["gpu"]], "Options": {}}

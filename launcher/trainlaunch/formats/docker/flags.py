@@ -68,8 +68,12 @@ def flags_of(node: SequenceNode, report: Report | None) -> Iterator[Flag]:
             following = next(left, None)
             if following is None:
                 if report is not None:
-                    fix = "add its value as the next element of extra_args"
-                    report.add("TL145", word, message=f"{word.text} stands without its value", fix=fix)
+                    report.add(
+                        "TL145",
+                        word,
+                        message=f"{word.text} stands without its value",
+                        fix="add its value as the next element of extra_args",
+                    )
                 return
             value = following[1].text
         yield Flag(name, value, index, word.span)

@@ -12,7 +12,7 @@ from trainlaunch.formats.docker.flags import takes_shm
 from trainlaunch.formats.docker.line import ParsedFlag
 from trainlaunch.formats.docker.shell_lexer import Word
 from trainlaunch.formats.docker.values import TRUE, csv_fields, is_path, mount_key
-from trainlaunch.formats.engine_values import engine_bytes, kernel_bytes, tmpfs_of
+from trainlaunch.formats.quantities import engine_bytes, kernel_bytes, tmpfs_of
 from trainlaunch.formats.workload import Known, MountPoint, ShmSetting, Unknown, Value, stated
 
 T = TypeVar("T")

@@ -10,7 +10,7 @@ from trainlaunch.formats.docker.line import Line, ParsedFlag, run_lines
 from trainlaunch.formats.docker.placed_values import PlacedText, mounts_of, shm_of
 from trainlaunch.formats.docker.table import FLAGS, REPEATED
 from trainlaunch.formats.docker.values import FALSE, TRUE, cpu_thousandths, gpu_request, ulimit, whole_number
-from trainlaunch.formats.engine_values import engine_bytes, engine_seconds
+from trainlaunch.formats.quantities import engine_bytes, engine_seconds
 from trainlaunch.formats.workload import ABSENT, SIZE, Known, ShmSetting, Unknown, Value, Workload
 
 _PARSERS: dict[str, Callable[[str], Any]] = {

@@ -219,3 +219,8 @@ def statements(text: str) -> Iterator[list[str]]:
             words.append(f"<{each.text}>")
     if words:
         yield words
+
+
+def words_of(text: str) -> tuple[str, ...]:
+    """Return the words of all commands of a text, one behind the other."""
+    return tuple(word for each in statements(text) for word in each)

@@ -6,8 +6,8 @@ from collections.abc import Mapping as ReadOnly
 from typing import NamedTuple
 
 from trainlaunch.diagnostics import Span
-from trainlaunch.formats.engine_values import is_shm
 from trainlaunch.formats.kubernetes.fields import Fields, is_null, unknown
+from trainlaunch.formats.quantities import is_shm
 from trainlaunch.formats.workload import (
     ABSENT,
     BIND,

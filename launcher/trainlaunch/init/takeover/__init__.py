@@ -12,7 +12,7 @@ from trainlaunch.diagnostics import Diagnostic
 from trainlaunch.errors import JobFileRejected
 from trainlaunch.formats.workload import Workload
 from trainlaunch.init.job_text import resource, scalar
-from trainlaunch.init.takeover import loader_guesses, prove, rendered
+from trainlaunch.init.takeover import job_draft, loader_guesses, rendered
 from trainlaunch.init.takeover.choose import ChosenContainer, choose
 from trainlaunch.init.takeover.container_fields import take_container, take_process
 from trainlaunch.init.takeover.engine_fields import name_volumes, take_flags, take_keys, without_unclear
@@ -62,7 +62,7 @@ def take_over(data: bytes, name: str, *, pick: str | None, folder: Path, stated:
             draft.set(f"resources.{flag}", word(resource(flag, value)))
             draft.kept.add(f"resources.{flag}")
     if own is None or plan is None:
-        prove.planned(draft)
+        job_draft.planned(draft)
     else:
         _give_back(draft, own, plan)
     return ImportedJob(text_of(draft), tuple(draft.notes))
@@ -105,7 +105,7 @@ def _give_back(draft: JobDraft, own: Workload, plan: Wrapped) -> None:
     for guess in loader_guesses.guesses(plan, rendered.planned(own)):
         tried = draft._replace(fields={**draft.fields, "data_loader": guess.data_loader, "shm_extra": guess.shm_extra})
         try:
-            made = prove.plan_of(tried)
+            made = job_draft.plan_of(tried)
         except JobFileRejected:
             continue
         different = _different(own, plan, made)
@@ -116,8 +116,8 @@ def _give_back(draft: JobDraft, own: Workload, plan: Wrapped) -> None:
     if best is not None:
         draft.fields.update(data_loader=best[1].data_loader, shm_extra=best[1].shm_extra)
         draft.comment("data_loader", "The rendering has sums alone: these DataLoaders have the same need of /dev/shm.")
-    _leave_to_plan(draft, prove.planned(draft))
-    made = prove.planned(draft)
+    _leave_to_plan(draft, job_draft.planned(draft))
+    made = job_draft.planned(draft)
     for name in _different(own, plan, made):
         draft.note(
             f"{name} of the plan",
@@ -131,7 +131,7 @@ def _leave_to_plan(draft: JobDraft, made: LaunchPlan) -> None:
     """Leave out the size of /dev/shm where the plan gives the same."""
     tried = draft._replace(fields={key: value for key, value in draft.fields.items() if key != "shm_size"})
     try:
-        alone = prove.plan_of(tried)
+        alone = job_draft.plan_of(tried)
     except JobFileRejected:
         return
     if alone.shm.size.value == made.shm.size.value:

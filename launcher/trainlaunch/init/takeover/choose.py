@@ -9,8 +9,7 @@ from trainlaunch.errors import JobFileRejected
 from trainlaunch.formats.workload import stated
 from trainlaunch.job.reserved import KUBERNETES_LABEL_PREFIX, LABEL_PREFIX
 from trainlaunch.lint.file_kinds import TEMPLATE, FileKind
-from trainlaunch.lint.linter import MAX_BYTES, lint_bytes
-from trainlaunch.lint.text_reader import UnreadableText, read_text
+from trainlaunch.lint.linter import MAX_BYTES, UnreadableText, lint_bytes, read_text
 from trainlaunch.render.header import read_header
 from trainlaunch.rules.sources.source_text import (
     DOCKERFILE,
@@ -55,7 +54,7 @@ def choose(data: bytes, name: str, pick: str | None) -> ChosenContainer:
     if file.kind in REFUSED:
         what, fix = REFUSED[file.kind]
         raise _rejected("TL382", f"{name} is {what}", fix, Span(name, 1, 1, 1, 1))
-    containers = [each for each in file.containers if not _is_init(each)]
+    containers = [each for each in file.containers if "initContainers[" not in each.workload.place]
     if not containers:
         raise _rejected("TL382", f"{name} starts no container that can be read", _FIX, Span(name, 1, 1, 1, 1))
     names = _names(containers)
@@ -99,9 +98,12 @@ def _refuse_text_of_others(text: str, name: str) -> None:
     except ValueError:  # somebody changed it, or put several into one file
         return
     if header is not None and header.target in TEXTS:
-        message = f"{name} is a rendering for {header.target}, which is not taken back"
-        fix = f"use the job file that it was rendered from: {header.job_file}"
-        raise _rejected("TL382", message, fix, Span(name, header.line, 1, header.line, 1))
+        raise _rejected(
+            "TL382",
+            f"{name} is a rendering for {header.target}, which is not taken back",
+            f"use the job file that it was rendered from: {header.job_file}",
+            Span(name, header.line, 1, header.line, 1),
+        )
 
 
 def _named(
@@ -110,10 +112,6 @@ def _named(
     """Return what was read of a nameless text, with its places in `name`."""
     kind = read.kind if isinstance(read, (SourceText, UnreadableText)) else read.name
     return read if kind is None or kind == TEMPLATE else read_text(text, name, kind)
-
-
-def _is_init(written: SourceContainer) -> bool:
-    return "initContainers[" in written.workload.place
 
 
 def _names(containers: list[SourceContainer]) -> list[tuple[str, ...]]:
@@ -146,8 +144,12 @@ def _only_training(
         return ChosenContainer(file, training[0])
     listed = ", ".join(called[-1] for called in names)
     example = next((called for each, called in zip(containers, names, strict=True) if each in training), names[0])
-    fix = f"add --pick with one of them, like --pick {example[-1]}"
-    raise _rejected("TL383", f"{name} starts {len(containers)} containers: {listed}", fix, containers[1].workload.span)
+    raise _rejected(
+        "TL383",
+        f"{name} starts {len(containers)} containers: {listed}",
+        f"add --pick with one of them, like --pick {example[-1]}",
+        containers[1].workload.span,
+    )
 
 
 def _rejected(code: str, message: str, fix: str, span: Span | None) -> JobFileRejected:

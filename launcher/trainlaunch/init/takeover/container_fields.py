@@ -118,8 +118,12 @@ def _take_plain(draft: JobDraft, workload: Workload) -> None:
 
 
 def _undecided(draft: JobDraft, field: str, value: Unknown) -> None:
-    why = "only a shell, a template or the format's own reader could say what it is"
-    draft.note(f"{field} {' '.join(value.text.split())[:80]}", why, f"write the value into {field}", value.span)
+    draft.note(
+        f"{field} {' '.join(value.text.split())[:80]}",
+        "only a shell, a template or the format's own reader could say what it is",
+        f"write the value into {field}",
+        value.span,
+    )
 
 
 def _take_env(draft: JobDraft, workload: Workload) -> None:
@@ -237,9 +241,12 @@ def take_shm(draft: JobDraft, shm: ShmSetting, workload: Workload) -> None:
         if isinstance(shm.declared, Known) and shm.declared.value >= LEAST_SHM:
             draft.set("shm_size", size(shm.declared.value))
         return
-    why = "the text states no size, and workers need more; the plan sizes it"
-    fix = "give data_loader a sample, or state shm_size"
-    draft.note("the default of 64 MiB for /dev/shm", why, fix, workload.span)
+    draft.note(
+        "the default of 64 MiB for /dev/shm",
+        "the text states no size, and workers need more; the plan sizes it",
+        "give data_loader a sample, or state shm_size",
+        workload.span,
+    )
 
 
 def take_process(draft: JobDraft, written: SourceContainer) -> None:
@@ -253,10 +260,13 @@ def take_process(draft: JobDraft, written: SourceContainer) -> None:
     stated = [each.value for each in (entrypoint, command) if isinstance(each, Known)]
     words = tuple(word for each in stated for word in each)
     if not words:
-        why = "the text leaves the command to the image, and a job states it: the preflight runs before it"
-        image = _image(workload)
-        fix = f"put it into command; `docker image inspect {image}` shows the image's ENTRYPOINT and CMD"
-        draft.note("the image's own command", why, fix, workload.span)
+        image = workload.image.value if isinstance(workload.image, Known) else "IMAGE"
+        draft.note(
+            "the image's own command",
+            "the text leaves the command to the image, and a job states it: the preflight runs before it",
+            f"put it into command; `docker image inspect {image}` shows the image's ENTRYPOINT and CMD",
+            workload.span,
+        )
         draft.set("command", flow(PLACEHOLDER), "The text runs the image's own command: put that here.")
         return
     draft.set("command", flow(tuple(map(literal_of, words))))
@@ -272,12 +282,12 @@ def take_process(draft: JobDraft, written: SourceContainer) -> None:
         draft.set("data_loader.num_workers", workers, "The command states this number of workers itself.")
 
 
-def _image(workload: Workload) -> str:
-    return workload.image.value if isinstance(workload.image, Known) else "IMAGE"
-
-
 def _leave_command_open(draft: JobDraft, value: Unknown) -> None:
     shown = " ".join(value.text.split())
-    why = "a variable or a template decides a part of it, and a job file has no variables of the shell"
-    draft.note(f"the command {shown[:100]}", why, "write the words that it stands for into command", value.span)
+    draft.note(
+        f"the command {shown[:100]}",
+        "a variable or a template decides a part of it, and a job file has no variables of the shell",
+        "write the words that it stands for into command",
+        value.span,
+    )
     draft.set("command", flow(PLACEHOLDER), f"The text runs `{shown[:300]}`: put what that stands for here.")

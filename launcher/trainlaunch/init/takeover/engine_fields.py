@@ -106,9 +106,12 @@ def _take_around(draft: JobDraft, workload: Workload) -> None:
     around = [each for key in ("commands before", "commands after") for each in rest.get(key, ())]  # type: ignore[attr-defined]
     if around:
         words = "; ".join(" ".join(each) for each in around)
-        what = f"what the script does beside it ({' '.join(words.split())[:100]})"
-        fix = "keep it in the script, around `trainlaunch up`"
-        draft.note(what, "a job file starts one container", fix, workload.span)
+        draft.note(
+            f"what the script does beside it ({' '.join(words.split())[:100]})",
+            "a job file starts one container",
+            "keep it in the script, around `trainlaunch up`",
+            workload.span,
+        )
     unclear = rest.get("unclear")
     if isinstance(unclear, tuple):
         draft.note(
@@ -130,8 +133,12 @@ def name_volumes(draft: JobDraft, nodes: Sequence[Node], span: Span) -> None:
         external = text_at(root, "volumes", name, "external") == "true"
         own = text_at(root, "volumes", name, "name") or (name if external else None)
         if own is None and project is None:
-            why = f"Compose puts its project's name in front, as in PROJECT_{name}, and the text has none"
-            draft.note(f"the volume {name} by that name", why, "write the one that `docker volume ls` shows", span)
+            draft.note(
+                f"the volume {name} by that name",
+                f"Compose puts its project's name in front, as in PROJECT_{name}, and the text has none",
+                "write the one that `docker volume ls` shows",
+                span,
+            )
         mount["source"] = own or (f"{project}_{name}" if project else name)
 
 

@@ -119,10 +119,6 @@ def _unsized(known: _Known) -> Iterator[Guess]:
         yield Guess({**own, "loaders": {f"loader-{number}": {} for number in range(1, count + 1)}}, [])
 
 
-def _held() -> list[int]:
-    return sorted(range(1, _MAX_HELD + 1), key=lambda each: (abs(each - _DEFAULT_HELD), each))
-
-
 def _stated(known: _Known) -> Iterator[Guess]:
     """Yield loaders that all state their workers, each with the same batch; what is left over has another owner."""
     if not known.alive:
@@ -132,7 +128,7 @@ def _stated(known: _Known) -> Iterator[Guess]:
     pages = sum(semaphores(each) for each in parts) * PAGE
     inner = known.need // known.ranks - pages
     for exact in (True, False):
-        for held in _held():
+        for held in sorted(range(1, _MAX_HELD + 1), key=lambda each: (abs(each - _DEFAULT_HELD), each)):
             batches = known.alive * known.prefetch + len(parts) * held
             unit = inner // batches // PAGE * PAGE
             left = known.need - known.ranks * (unit * batches + pages)

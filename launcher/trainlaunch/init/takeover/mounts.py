@@ -8,7 +8,7 @@ import re
 from typing import Any
 
 from trainlaunch.formats.docker.placed_values import UNREAD
-from trainlaunch.formats.engine_values import is_shm
+from trainlaunch.formats.quantities import is_shm
 from trainlaunch.formats.workload import Known, MountPoint, Unknown
 from trainlaunch.init.takeover.job_draft import JobDraft
 from trainlaunch.job.reserved import SECRETS_FOLDER
@@ -96,8 +96,12 @@ def _tell_options(draft: JobDraft, mount: MountPoint, where: str) -> None:
     """Say which of a mount's options and sizes a job's mount does not have."""
     place = mount.target.span if mount.target is not None else None
     if not all(map(_HARMLESS.fullmatch, mount.options.split(","))):
-        why = "mounts of a job have type, source, target and read_only"
-        draft.note(f"{mount.options} of the mount at {where}", why, "check that the job works without it", place)
+        draft.note(
+            f"{mount.options} of the mount at {where}",
+            "mounts of a job have type, source, target and read_only",
+            "check that the job works without it",
+            place,
+        )
     if mount.size is not None and mount.type in _NO_SOURCE:
         what = (
             "a tmpfs may take as much as the memory limit"

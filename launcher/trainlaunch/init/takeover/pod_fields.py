@@ -126,8 +126,11 @@ def _take_flags(draft: JobDraft, rest: Mapping[str, object]) -> None:
         draft.set("kubernetes.pod_security", word("privileged"))
     elif not restricted:
         strict = "baseline" if context["seccompProfile.type"] == "RuntimeDefault" else "privileged"
-        told = "The text's pod states no more of its security than this: pod_security: restricted is the default."
-        draft.set("kubernetes.pod_security", word(strict), told)
+        draft.set(
+            "kubernetes.pod_security",
+            word(strict),
+            "The text's pod states no more of its security than this: pod_security: restricted is the default.",
+        )
     if isinstance(context["fsGroup"], int):
         draft.set("kubernetes.fs_group", context["fsGroup"])
     if rest.get("pod.automountServiceAccountToken") is not False:

@@ -10,7 +10,7 @@ from typing import Any
 from trainlaunch.container.container import VARIABLE as RENDEZVOUS
 from trainlaunch.container.job_variables import VARIABLE as SHUTDOWN
 from trainlaunch.container.job_variables import seconds_for_ranks as shutdown_seconds
-from trainlaunch.formats.workload import GpuRequest, Known, MountPoint, Value, Workload, stated
+from trainlaunch.formats.workload import GpuRequest, Known, MountPoint, Workload, stated
 from trainlaunch.init.takeover.container_fields import take_container
 from trainlaunch.init.takeover.job_draft import JobDraft, flow, word
 from trainlaunch.init.takeover.prologue import Wrapped, wrapped
@@ -123,7 +123,7 @@ def _mounts(draft: JobDraft, workload: Workload, plan: Wrapped) -> tuple[MountPo
     own = [
         each._replace(size=None)
         for each in workload.mounts
-        if not _is_added(each, read_only=_is_true(workload.read_only))
+        if not _is_added(each, read_only=stated(workload.read_only) is True)
     ]
     in_memory = {stated(each.target): each for each in own if each.type == "tmpfs" and draft.record.mounts_host_paths}
     found = [each for each in own if each not in in_memory.values()]
@@ -134,10 +134,6 @@ def _mounts(draft: JobDraft, workload: Workload, plan: Wrapped) -> tuple[MountPo
         else:
             at = next((index for index, each in enumerate(found) if stated(each.target) == target), at)
     return (*in_memory.values(), *found)
-
-
-def _is_true(value: Value[bool]) -> bool:
-    return stated(value) is True
 
 
 def _is_added(mount: MountPoint, *, read_only: bool) -> bool:

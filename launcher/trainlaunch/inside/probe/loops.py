@@ -12,7 +12,7 @@ from typing import Any
 import torch
 
 from trainlaunch.inside.code_places import caller
-from trainlaunch.inside.probe.base.loader_stats import Fetched, LoaderStats, notice
+from trainlaunch.inside.probe.base.loader_stats import Fetched, LoaderStats, length_of, notice
 from trainlaunch.inside.probe.base.training_hooks import watch_batchnorm
 from trainlaunch.inside.probe.base.worker_results import Results
 
@@ -216,13 +216,13 @@ class Loops:
 
 def _replaces(loader: Any, seen: LoaderStats, place: str) -> bool:
     """Return whether a script that builds its loaders anew for each epoch would build this one after that one."""
-    mine = (place, type(loader), type(loader.dataset), loader.num_workers, _length(loader.dataset))
-    theirs = (seen.place, seen.kind, type(seen.dataset), seen.num_workers, _length(seen.dataset))
+    mine = (place, type(loader), type(loader.dataset), loader.num_workers, length_of(loader.dataset))
+    theirs = (seen.place, seen.kind, type(seen.dataset), seen.num_workers, length_of(seen.dataset))
     if mine != theirs or loader.batch_size not in (seen.batch_size, None):
         return False
     # One that is alive may be used again: beside it, another one over the same samples is a library's new one.
     sampler = getattr(loader, "sampler", None)
-    same = loader.dataset is seen.dataset and _length(sampler) == _length(seen.sampler)
+    same = loader.dataset is seen.dataset and length_of(sampler) == length_of(seen.sampler)
     return seen.loader is None or (same and not _are_apart(seen.sampler, sampler))
 
 
@@ -239,12 +239,5 @@ def _outstanding(iterator: Any, of: Pass) -> int:
     """Return how many batches its workers have made or make; without workers, how many two of them would."""
     if of.seen.num_workers:
         return int(getattr(iterator, "_tasks_outstanding", 0))
-    rest = _length(iterator)
+    rest = length_of(iterator)
     return _AS_IF_TWO if rest is None else max(0, min(_AS_IF_TWO, rest - of.count))
-
-
-def _length(dataset: Any) -> int | None:
-    try:
-        return len(dataset)
-    except Exception:
-        return None

@@ -43,7 +43,7 @@ def counters(workers: Iterable[int], *, own_cgroup: bool) -> Counters:
     of_workers = times.children_user + times.children_system + sum(map(_cpu_of, alive))
     cpu = times.user + times.system + of_workers
     whole = _cgroup_cpu() if own_cgroup else None
-    stat = _throttling()
+    stat = _numbers(_first_of("cpu.stat") or _v1("cpu.stat"))
     return Counters(
         clock=time.monotonic(),
         queued=sum(map(_queued, (os.getpid(), *alive))),
@@ -102,10 +102,6 @@ def _cgroup_cpu() -> float | None:
         return found / _US
     old = _text(CGROUP + "/cpuacct/cpuacct.usage") or _text(CGROUP + "/cpu,cpuacct/cpuacct.usage")
     return int(old) / _NS if old.strip().isdigit() else None
-
-
-def _throttling() -> dict[str, int]:
-    return _numbers(_first_of("cpu.stat") or _v1("cpu.stat"))
 
 
 def _throttled_seconds(stat: dict[str, int]) -> float | None:

@@ -45,8 +45,13 @@ def refuse_unknown_key(
     close = nearest_name(key.text, known, path, table) if len(report) < MAX_FINDINGS_WITH_SUGGESTION else None
     page = "docs/job-file.md" if table is None else "docs/policy.md"
     listed = ", ".join(known) if len(known) <= MAX_LISTED else f"the fields of {page}"
-    fix = f"write {_nested(close, path)}" if close else f"write one of {listed}, or delete it"
-    report.add("TL104", key, message=f"unknown key {shorten(key.text)}{where}", fix=fix, field=path)
+    report.add(
+        "TL104",
+        key,
+        message=f"unknown key {shorten(key.text)}{where}",
+        fix=f"write {_nested(close, path)}" if close else f"write one of {listed}, or delete it",
+        field=path,
+    )
     return close
 
 

@@ -264,10 +264,21 @@ def _refuse_target(target: str, *, explicit: bool, report: Report) -> None:
     if target in TARGETS or target in TEXTS or not explicit:
         return
     known = ", ".join(TARGETS)
-    message = f"there is no target {target!r}; the targets are {known}"
-    report.take(Diagnostic("TL107", message, fix=f"write --target with one of {known}", field="target"))
+    report.take(
+        Diagnostic(
+            "TL107",
+            f"there is no target {target!r}; the targets are {known}",
+            fix=f"write --target with one of {known}",
+            field="target",
+        )
+    )
 
 
 def check_target(job: ValidationContext) -> None:
     """Report each stated field that the target does not support."""
-    job.target_record.module("trainlaunch.job.validation").check(job)
+    if job.target in TEXTS:
+        from trainlaunch.job.validation.texts import CHECKS  # few jobs are rendered as one
+
+        CHECKS[job.target](job)
+    else:
+        job.target_record.module("trainlaunch.job.validation").check(job)

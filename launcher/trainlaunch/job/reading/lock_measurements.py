@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Set
 
-from trainlaunch.job.measured_values import ProbedLoader, ProbeMeasurement, Tune
+from trainlaunch.job.loader_spec import ProbedLoader, ProbeMeasurement, Tune
 from trainlaunch.targets import TARGETS
 from trainlaunch.units import parse_cpus
 from trainlaunch.yamltree.strict import MappingNode, Node, ScalarNode, SequenceNode

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from trainlaunch.diagnostics import Diagnostic, Report, Span
-from trainlaunch.job.measured_values import KIND, ProbeMeasurement, Tune
+from trainlaunch.job.loader_spec import KIND, ProbeMeasurement, Tune
 from trainlaunch.repository.regular_files import read_regular
 from trainlaunch.repository.root import ITS_OWN, Reach, link_outside
 from trainlaunch.yamltree.strict import MappingNode, Node, ScalarNode, SequenceNode, parse_yaml
@@ -48,8 +48,7 @@ def lock_path(job_file: Path) -> Path:
 def lock_elsewhere(job_file: Path, reach: Reach) -> Diagnostic | None:
     """Return the error for a lock that is a link out of the job file's repository, None for any other."""
     path = lock_path(job_file)
-    fix = f"delete {path}, and run `trainlaunch lock {job_file}`"
-    return link_outside(path, reach, fix)
+    return link_outside(path, reach, f"delete {path}, and run `trainlaunch lock {job_file}`")
 
 
 def read_lock(job_file: Path, report: Report, reach: Reach = ITS_OWN) -> Lock | None:
@@ -132,18 +131,15 @@ def _images(root: Node | None) -> dict[str, LockedImage] | None:
         return {}
     images: dict[str, LockedImage] = {}
     for name, (_, node) in listed.items.items():
-        facts = _values(node, {"digest", "entrypoint"})
-        if not facts:
+        if not isinstance(node, MappingNode) or set(node.items) != {"digest", "entrypoint"}:
             return None
-        digest, entrypoint = facts["digest"], facts["entrypoint"]
-        if not isinstance(digest, ScalarNode) or not DIGEST.fullmatch(digest.text):
-            return None
-        if not isinstance(entrypoint, SequenceNode):
+        (_, digest), (_, entrypoint) = node.items["digest"], node.items["entrypoint"]
+        if not isinstance(digest, ScalarNode) or not isinstance(entrypoint, SequenceNode):
             return None
         words = tuple(
             ScalarNode(each.text, False, each.span, KIND) for each in entrypoint.items if isinstance(each, ScalarNode)
         )
-        if len(words) < len(entrypoint.items):
+        if len(words) < len(entrypoint.items) or not DIGEST.fullmatch(digest.text):
             return None
         images[name] = LockedImage(digest, SequenceNode(words, entrypoint.span, KIND))
     return images
@@ -221,13 +217,6 @@ def _blocks(root: MappingNode, text: str) -> dict[str, tuple[int, int]] | None:
         return None  # in braces, or with line breaks that only YAML knows
     ends = [line for line, _, _ in starts[1:]] + [len(lines) + 1]
     return {name: (line - 1, end - 1) for (line, _, name), end in zip(starts, ends, strict=True)}
-
-
-def _values(node: Node | None, names: set[str]) -> dict[str, Node]:
-    """Return the values of a mapping that has exactly these keys; nothing for any other node."""
-    if not isinstance(node, MappingNode) or set(node.items) != names:
-        return {}
-    return {name: value for name, (_, value) in node.items.items()}
 
 
 def unreadable_lock(job_file: Path, problem: str, span: Span | None = None) -> Diagnostic:

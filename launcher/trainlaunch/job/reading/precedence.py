@@ -72,8 +72,9 @@ def apply_sets(root: MappingNode, sets: Iterable[str], report: Report) -> Mappin
         path, equals, text = each.partition("=")
         place = Span(f"--set {shorten(path)}=…" if equals else f"--set {shorten(path)}", 1, 1, 1, 1)
         if not equals or not path.strip("."):
-            message = f"--set takes field=value, not {shorten(each)}"
-            _refuse(report, place, message, fix="write --set resources.memory=16Gi")
+            _refuse(
+                report, place, f"--set takes field=value, not {shorten(each)}", fix="write --set resources.memory=16Gi"
+            )
             continue
         before = len(report)
         value = parse_yaml(text, place.file, report)
@@ -126,8 +127,10 @@ class _Setter:
         if type_.kind in {"object", "map"}:
             empty = MappingNode({}, self._place, "--set")
             return self.mapping(node if isinstance(node, MappingNode) else empty, parts, type_)
-        message = f"--set {shorten(self._path)}: nothing stands below a field that takes {type_.what}"
-        self._refuse(message, "name the field itself")
+        self._refuse(
+            f"--set {shorten(self._path)}: nothing stands below a field that takes {type_.what}",
+            "name the field itself",
+        )
         return None
 
     def _element(self, node: Node | None, parts: list[str], type_: Type) -> Node | None:
@@ -135,8 +138,10 @@ class _Setter:
         number, *rest = parts
         if not (number.isascii() and number.isdigit() and len(number) < 6 and int(number) <= len(items)):
             last = f"0 to {len(items) - 1}" if items else "none"
-            message = f"--set {shorten(self._path)}: {shorten(number)} is not an index of that list; it has {last}"
-            self._refuse(message, f"write {len(items)} to append, or set the whole list")
+            self._refuse(
+                f"--set {shorten(self._path)}: {shorten(number)} is not an index of that list; it has {last}",
+                f"write {len(items)} to append, or set the whole list",
+            )
             return None
         index = int(number)
         below = self._below(items[index] if index < len(items) else None, rest, type_) if rest else self._value

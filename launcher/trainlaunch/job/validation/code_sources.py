@@ -8,7 +8,6 @@ from pathlib import Path
 
 from trainlaunch.job.code_folder import WHOLE, CodeFolder, CodeRefused, read_code_folder
 from trainlaunch.job.validation.context import ValidationContext
-from trainlaunch.job.values.scalar_reader import BAD
 from trainlaunch.repository.root import Reach, outside
 from trainlaunch.sanitize import shorten
 from trainlaunch.targets import TARGETS
@@ -23,19 +22,25 @@ def code_folders(job: ValidationContext, file: Path, reach: Reach) -> dict[int, 
     base = file.parent
     known = job.target_record if job.target in TARGETS else None
     found: dict[int, CodeFolder] = {}
-    for index, mount in enumerate(job.value("mounts") or ()):
-        if mount is BAD or mount.get("type") != "code" or not isinstance(mount.get("source"), str):
+    for path, mount in job.entries("mounts"):
+        if mount.get("type") != "code" or not isinstance(mount.get("source"), str):
             continue
-        source, field = mount["source"], f"mounts.{index}.source"
+        source, field = mount["source"], f"{path}.source"
         if not reach.holds(base / source, file):
-            fix = (
-                f"move it into the repository, or add `--allow-outside {shlex.quote(os.path.normpath(base / source))}`"
+            job.report.take(
+                outside(
+                    file,
+                    f"{field}: {shorten(source)}",
+                    reach,
+                    f"move it into the repository, or add `--allow-outside "
+                    f"{shlex.quote(os.path.normpath(base / source))}`",
+                    job.node(field).span,
+                )
             )
-            job.report.take(outside(file, f"{field}: {shorten(source)}", reach, fix, job.node(field).span))
             continue
         try:
             if known is not None and not known.mounts_host_paths:
-                found[index] = read_code_folder(source, base / source)
+                found[int(path.rpartition(".")[2])] = read_code_folder(source, base / source)
             elif (base / source).is_file():
                 job.add("TL134", field, f"{field}: {shorten(source)} is not a folder", fix=WHOLE)
         except CodeRefused as refused:

@@ -20,8 +20,12 @@ def _check_gpus_of_nodes(job: ValidationContext, nodes: int) -> None:
     """Report GPUs that two containers of one host would share."""
     gpus = job.value("resources.gpus")
     if gpus and job.value("resources.gpu_vendor") == "amd":
-        fix = "write target_overrides.compose.torchrun.nnodes: 1, with all GPUs for one node"
-        cannot(job, "resources.gpu_vendor", f"GPUs of AMD for each of {nodes} nodes", fix=fix)
+        cannot(
+            job,
+            "resources.gpu_vendor",
+            f"GPUs of AMD for each of {nodes} nodes",
+            fix="write target_overrides.compose.torchrun.nnodes: 1, with all GPUs for one node",
+        )
     elif gpus is not None and (gpus.ids or gpus.all):
         asked = f"[{', '.join(gpus.ids)}]" if gpus.ids else ALL_GPUS
         cannot(

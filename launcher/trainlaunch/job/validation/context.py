@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
 from trainlaunch.diagnostics import Report
@@ -33,6 +34,21 @@ class ValidationContext(NamedTuple):
         for name in path.split("."):
             found = found.get(name) if isinstance(found, dict) else None
         return None if found is BAD else found
+
+    def entries(self, path: str) -> Iterator[tuple[str, Any]]:
+        """Yield each value of a list or mapping that could be read, with its own path, as `mounts.0`."""
+        found = self.value(path) or ()
+        for key, each in found.items() if isinstance(found, dict) else enumerate(found):
+            if each is not BAD:
+                yield f"{path}.{key}", each
+
+    def mounts(self) -> list[tuple[str, Mapping[str, Any]]]:
+        """Return the mounts of which every field could be read, each with its path."""
+        return [(path, mount) for path, mount in self.entries("mounts") if BAD not in mount.values()]
+
+    def arguments(self) -> list[tuple[str, str]]:
+        """Return the words of the command that could be read, each with its path."""
+        return list(self.entries("command"))
 
     def node(self, path: str) -> Node:
         """Return the node of a dotted field, or the nearest one around it."""

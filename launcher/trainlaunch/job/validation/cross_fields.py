@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import posixpath
 import re
 import shlex
 from collections.abc import Mapping
@@ -12,6 +11,7 @@ from trainlaunch.exit_codes import EXIT_FILES_WRONG, FINAL
 from trainlaunch.job.entrypoint import drops_command, lines_without
 from trainlaunch.job.fields.table import default
 from trainlaunch.job.fields.types import SUBDOMAIN
+from trainlaunch.job.host_paths import normal_place
 from trainlaunch.job.reserved import PREFLIGHT_PREFIX
 from trainlaunch.job.starter import Starter
 from trainlaunch.job.starter_search import starter_of
@@ -63,28 +63,39 @@ def check_fields(job: ValidationContext) -> None:
 def _check_process(job: ValidationContext) -> None:
     command, script = "command" in job.values, "script" in job.values
     if command and script:
-        fix = "delete one of them; in target_overrides write null"
-        job.add("TL109", "script", "command and script are both stated", fix=fix)
+        job.add(
+            "TL109",
+            "script",
+            "command and script are both stated",
+            fix="delete one of them; in target_overrides write null",
+        )
     if not command and not script and not {"command", "script"} & job.misspelt:
         job.add("TL106", "", "command or script is missing", fix="add command: [python, train.py]")
     for field, example in (("command", "python"), ("image_entrypoint", "/entrypoint.sh")):
         argv = job.value(field)
         if argv and argv[0] == "":
-            message = f"{field}.0 is empty; expected a program"
-            job.add("TL107", f"{field}.0", message, fix=f"write the program, like {example}")
+            job.add(
+                "TL107",
+                f"{field}.0",
+                f"{field}.0 is empty; expected a program",
+                fix=f"write the program, like {example}",
+            )
     entrypoint = job.value("image_entrypoint") or ()
     if BAD not in entrypoint and drops_command(entrypoint):
         argv = job.value("command") or ()
-        message = f"image_entrypoint is {shlex.join(entrypoint)}, which doesn't run what stands behind it"
-        why = "it takes the preflight for its own file or text, so neither the preflight nor the job would start"
-        fix = f"write {lines_without(entrypoint, () if BAD in argv else argv)}"
-        job.add("TL107", "image_entrypoint", message, fix=fix, why=why)
+        job.add(
+            "TL107",
+            "image_entrypoint",
+            f"image_entrypoint is {shlex.join(entrypoint)}, which doesn't run what stands behind it",
+            fix=f"write {lines_without(entrypoint, () if BAD in argv else argv)}",
+            why="it takes the preflight for its own file or text, so neither the preflight nor the job would start",
+        )
 
 
 def _starter(job: ValidationContext) -> Starter | None:
     """Return what in the command or script starts ranks itself."""
-    command = [each if isinstance(each, str) else "" for each in job.value("command") or ()]
-    env = {name: each for name, each in (job.value("env") or {}).items() if isinstance(each, str)}
+    command = ["" if each is BAD else each for each in job.value("command") or ()]
+    env = {field.partition(".")[2]: each for field, each in job.entries("env")}
     return starter_of(command, job.value("script"), env)
 
 
@@ -110,19 +121,29 @@ def _check_variables(job: ValidationContext) -> None:
         for name in job.value(place) or {}:
             if name in _PREFLIGHTS_OWN and job.value("data_loader.inject") != "off":
                 field = _PREFLIGHTS_OWN[name]
-                why = "the preflight exports the variable from that field and would overwrite this one"
-                fix = f"delete {place}.{name} and write {field}"
-                job.add("TL109", f"{place}.{name}", f"{name} is the variable of {field}", fix=fix, why=why)
+                job.add(
+                    "TL109",
+                    f"{place}.{name}",
+                    f"{name} is the variable of {field}",
+                    fix=f"delete {place}.{name} and write {field}",
+                    why="the preflight exports the variable from that field and would overwrite this one",
+                )
             if name.startswith(PREFLIGHT_PREFIX):
-                why = "the preflight's own variables are named so, and one of the two would get the other's value"
-                message = f"{place}.{name} begins with {PREFLIGHT_PREFIX}"
-                job.add("TL107", f"{place}.{name}", message, fix="give the variable another name", why=why)
+                job.add(
+                    "TL107",
+                    f"{place}.{name}",
+                    f"{place}.{name} begins with {PREFLIGHT_PREFIX}",
+                    fix="give the variable another name",
+                    why="the preflight's own variables are named so, and one of the two would get the other's value",
+                )
 
 
 def _check_gpus(job: ValidationContext) -> None:
     gpus = job.value("resources.gpus")
     stated = job.value("ranks_per_container") or job.value("torchrun.nproc_per_node")
-    if gpus is not None and gpus.all and stated is None and not _counts(_starter(job)):
+    starter = _starter(job)
+    counted = starter is not None and isinstance(starter.count, int)  # by the command itself
+    if gpus is not None and gpus.all and stated is None and not counted:
         job.add(
             "TL207",
             "resources.gpus",
@@ -133,44 +154,43 @@ def _check_gpus(job: ValidationContext) -> None:
     _check_gpu_vendor(job, gpus.ids if gpus is not None else ())
 
 
-def _counts(starter: Starter | None) -> bool:
-    """Whether the command itself states a number of ranks."""
-    return starter is not None and isinstance(starter.count, int)
-
-
 def _check_gpu_vendor(job: ValidationContext, ids: tuple[str, ...]) -> None:
     vendor = job.value("resources.gpu_vendor") or default("resources.gpu_vendor")
     other = {"nvidia": "amd", "amd": "nvidia"}[vendor]
     resource = job.value("resources.gpu_resource")
     if resource is not None and resource.startswith(f"{other}.com/"):
-        message = f"resources.gpu_resource is {resource}, and resources.gpu_vendor is {vendor}"
-        job.add("TL109", "resources.gpu_resource", message, fix=f"write gpu_vendor: {other}, or delete gpu_resource")
+        job.add(
+            "TL109",
+            "resources.gpu_resource",
+            f"resources.gpu_resource is {resource}, and resources.gpu_vendor is {vendor}",
+            fix=f"write gpu_vendor: {other}, or delete gpu_resource",
+        )
     for index, each in enumerate(ids):
         if vendor == "amd" and not each.isdecimal():
-            why = "an AMD GPU is chosen by its device node: 0 is /dev/dri/renderD128, 1 is /dev/dri/renderD129"
-            message = f"resources.gpus.{index} is {each}, an id of NVIDIA's, and resources.gpu_vendor is amd"
-            job.add("TL107", f"resources.gpus.{index}", message, fix="write its number, like 0", why=why)
+            job.add(
+                "TL107",
+                f"resources.gpus.{index}",
+                f"resources.gpus.{index} is {each}, an id of NVIDIA's, and resources.gpu_vendor is amd",
+                fix="write its number, like 0",
+                why="an AMD GPU is chosen by its device node: 0 is /dev/dri/renderD128, 1 is /dev/dri/renderD129",
+            )
 
 
 def _check_mounts(job: ValidationContext) -> None:
-    seen: dict[str, int] = {}
-    for index, mount in enumerate(job.value("mounts") or ()):
-        if mount is BAD:
-            continue
-        _check_source(job, f"mounts.{index}", mount)
+    seen: dict[str, str] = {}
+    for path, mount in job.entries("mounts"):
+        _check_source(job, path, mount)
         target = mount.get("target", BAD)
         if target is BAD:
             continue
-        place = posixpath.normpath(target).replace("//", "/")
-        field = f"mounts.{index}.target"
+        place, field = normal_place(target), f"{path}.target"
         if place == "/dev/shm":
             job.add("TL109", field, "a mount at /dev/shm takes shm_size's place", fix="delete it and write shm_size")
         elif place in _ENGINES_OWN:
             job.add("TL107", field, f"{field} is {place}, which the engine itself fills", fix="mount a folder below it")
         elif place in seen:
-            message = f"mounts.{seen[place]} and mounts.{index} have the same target {place}"
-            job.add("TL109", field, message, fix="delete one of them")
-        seen.setdefault(place, index)
+            job.add("TL109", field, f"{seen[place]} and {path} have the same target {place}", fix="delete one of them")
+        seen.setdefault(place, path)
 
 
 def _check_source(job: ValidationContext, path: str, mount: Mapping[str, Any]) -> None:
@@ -179,24 +199,45 @@ def _check_source(job: ValidationContext, path: str, mount: Mapping[str, Any]) -
         return
     field = f"{path}.source"
     if kind in {"tmpfs", "scratch"}:
-        if mount.get("read_only") is True:
-            message = f"{path} is a {kind} mount, and read_only"
-            why = f"a {kind} mount is empty at the start, and nobody could ever put anything there"
-            job.add("TL109", f"{path}.read_only", message, fix=f"delete {path}.read_only", why=why)
-        if source is not None:
-            job.add("TL109", field, f"a {kind} mount has no source", fix=f"delete {field}")
+        _check_empty(job, path, kind, mount)
         return
     named, words = _NAMED_SOURCE.get(kind, ("", "a path of this machine, like ./src"))
     if kind == "code" and mount.get("read_only") is False:
-        why = "it is the same everywhere, and a cluster's ConfigMap can't be written"
-        fix = f"delete {path}.read_only, or write type: bind on docker, compose and local"
-        job.add("TL109", f"{path}.read_only", f"{path} is a code mount, which is read-only", fix=fix, why=why)
+        job.add(
+            "TL109",
+            f"{path}.read_only",
+            f"{path} is a code mount, which is read-only",
+            fix=f"delete {path}.read_only, or write type: bind on docker, compose and local",
+            why="it is the same everywhere, and a cluster's ConfigMap can't be written",
+        )
     if source is None or source == "":
         job.add("TL106", path, f"{field} is missing; a {kind} mount needs one", fix=f"add source: {words}")
     elif named and not re.fullmatch(named, source):
-        fix = "write type: bind" if kind == "volume" and "/" in source else f"write {words}"
-        job.add("TL107", field, f"{field} is a path or has other letters than {words}", fix=fix)
+        job.add(
+            "TL107",
+            field,
+            f"{field} is a path or has other letters than {words}",
+            fix="write type: bind" if kind == "volume" and "/" in source else f"write {words}",
+        )
     elif source.startswith("~"):
-        why = "the shell expands ~, and no shell reads this file"
-        fix = "write the whole path, or one relative to the job file"
-        job.add("TL107", field, f"{field} starts with ~", why=why, fix=fix)
+        job.add(
+            "TL107",
+            field,
+            f"{field} starts with ~",
+            why="the shell expands ~, and no shell reads this file",
+            fix="write the whole path, or one relative to the job file",
+        )
+
+
+def _check_empty(job: ValidationContext, path: str, kind: str, mount: Mapping[str, Any]) -> None:
+    """Report what a mount that starts empty can't have."""
+    if mount.get("read_only") is True:
+        job.add(
+            "TL109",
+            f"{path}.read_only",
+            f"{path} is a {kind} mount, and read_only",
+            fix=f"delete {path}.read_only",
+            why=f"a {kind} mount is empty at the start, and nobody could ever put anything there",
+        )
+    if mount.get("source") is not None:
+        job.add("TL109", f"{path}.source", f"a {kind} mount has no source", fix=f"delete {path}.source")

@@ -60,8 +60,13 @@ def _require_limits(job: ValidationContext) -> None:
 def _check_fields(job: ValidationContext) -> None:
     ulimits = job.value("ulimits")
     if ulimits:
-        fix = "write them under target_overrides.docker; the preflight raises the soft nofile to the hard limit itself"
-        cannot(job, "ulimits", f"ulimits ({', '.join(ulimits)})", fix=fix)
+        cannot(
+            job,
+            "ulimits",
+            f"ulimits ({', '.join(ulimits)})",
+            fix="write them under target_overrides.docker; the preflight raises the soft nofile to "
+            "the hard limit itself",
+        )
     signal = job.value("stop_signal")
     if signal is not None:
         cannot(
@@ -127,35 +132,45 @@ def _refuse_stated_ids(job: ValidationContext) -> None:
     elsewhere = "write user under target_overrides.docker, or null under target_overrides.kubernetes"
     for field, fix in (("user", elsewhere), ("kubernetes.fs_group", "delete it")):
         if job.value(field) is not None:
-            message = f"kubernetes.run_as is assigned, and {field} is stated"
-            why = "a cluster that assigns ids refuses pods that state others"
-            job.add("TL109", field, message, fix=f"{fix}, or delete kubernetes.run_as", why=why)
+            job.add(
+                "TL109",
+                field,
+                f"kubernetes.run_as is assigned, and {field} is stated",
+                fix=f"{fix}, or delete kubernetes.run_as",
+                why="a cluster that assigns ids refuses pods that state others",
+            )
 
 
 def _check_groups(job: ValidationContext) -> None:
-    for index, group in enumerate(job.value("group_add") or ()):
-        if group is not BAD and not group.isdecimal():
-            fix = f"write the number of {shorten(group)}, as `getent group {shorten(group)}` shows it"
-            cannot(job, f"group_add.{index}", f"named groups (group_add {shorten(group)})", fix=fix)
+    for field, group in job.entries("group_add"):
+        if not group.isdecimal():
+            cannot(
+                job,
+                field,
+                f"named groups (group_add {shorten(group)})",
+                fix=f"write the number of {shorten(group)}, as `getent group {shorten(group)}` shows it",
+            )
 
 
 def _check_mount_points(job: ValidationContext) -> None:
-    for index, mount in enumerate(job.value("mounts") or ()):
-        target = "" if mount is BAD or mount.get("target") is BAD else mount.get("target", "")
+    for field, mount in job.entries("mounts"):
+        target = "" if mount.get("target") is BAD else mount.get("target", "")
         if ":" in target or posixpath.normpath(target or "/") == CLUSTER_HOME:
-            what = f"mount point {shorten(target)}"
-            cannot(job, f"mounts.{index}.target", what, fix="choose another target, without a colon")
+            cannot(
+                job, f"{field}.target", f"mount point {shorten(target)}", fix="choose another target, without a colon"
+            )
 
 
 def _check_labels(job: ValidationContext) -> None:
-    for key, value in (job.value("labels") or {}).items():
-        if value is BAD or (_QUALIFIED_NAME.fullmatch(key) and _LABEL_VALUE.fullmatch(value)):
+    for field, value in job.entries("labels"):
+        key = field.partition(".")[2]
+        if _QUALIFIED_NAME.fullmatch(key) and _LABEL_VALUE.fullmatch(value):
             continue
         too_long = f"its value has {len(value)} characters, and {MAX_LABEL_LENGTH} fit"
         why_not = too_long if len(value) > MAX_LABEL_LENGTH else "labels have another form"
         job.add(
             "TL401",
-            f"labels.{key}",
+            field,
             f"kubernetes can't hold the label {shorten(key)}: {why_not}",
             why=f"a label's name and value are at most {MAX_LABEL_LENGTH} letters, digits, dots, - and _",
             fix="move it to target_overrides.kubernetes.annotations, and write the label as null there",
@@ -165,6 +180,9 @@ def _check_labels(job: ValidationContext) -> None:
 def _check_annotations(job: ValidationContext, field: str) -> None:
     for key in job.value(field) or {}:
         if not _QUALIFIED_NAME.fullmatch(key):
-            what = f"annotation key like {shorten(key)}"
-            fix = "write at most 63 letters, digits, -, _ and ., after a domain and a slash if need be"
-            cannot(job, f"{field}.{key}", what, fix=fix)
+            cannot(
+                job,
+                f"{field}.{key}",
+                f"annotation key like {shorten(key)}",
+                fix="write at most 63 letters, digits, -, _ and ., after a domain and a slash if need be",
+            )

@@ -124,18 +124,33 @@ def _check_requirements(job: ValidationContext) -> None:
             if "operator" not in found or BAD in (operator, values) or BAD in values:
                 continue
             if operator in _WITHOUT_VALUES and values:
-                fix = f"delete {path}.values"
-                job.add("TL109", f"{path}.values", f"{path} states {operator}, which takes no values", fix=fix)
+                job.add(
+                    "TL109",
+                    f"{path}.values",
+                    f"{path} states {operator}, which takes no values",
+                    fix=f"delete {path}.values",
+                )
             elif operator in _WITH_ONE_NUMBER and not (len(values) == 1 and re.fullmatch(r"-?\d+", values[0])):
-                message = f"{path} states {operator} with {len(values)} values; expected one integer"
-                job.add("TL107", path, message, fix="write values: [1]")
+                job.add(
+                    "TL107",
+                    path,
+                    f"{path} states {operator} with {len(values)} values; expected one integer",
+                    fix="write values: [1]",
+                )
             elif ".matchFields." in path and len(values) > 1:
-                message = f"{path}.values names {len(values)} nodes; one fits in a requirement of a field"
-                fix = "write matchExpressions with the key kubernetes.io/hostname for several"
-                job.add("TL107", f"{path}.values", message, fix=fix)
+                job.add(
+                    "TL107",
+                    f"{path}.values",
+                    f"{path}.values names {len(values)} nodes; one fits in a requirement of a field",
+                    fix="write matchExpressions with the key kubernetes.io/hostname for several",
+                )
             elif operator in {"In", "NotIn"} and not values:
-                message = f"{path}.values is missing; {operator} compares with one or more"
-                job.add("TL106", path, message, fix=f"add values: [a] to {path}")
+                job.add(
+                    "TL106",
+                    path,
+                    f"{path}.values is missing; {operator} compares with one or more",
+                    fix=f"add values: [a] to {path}",
+                )
 
 
 def _check_tolerations(job: ValidationContext) -> None:
@@ -144,42 +159,58 @@ def _check_tolerations(job: ValidationContext) -> None:
             continue
         operator = found.get("operator", "Equal")
         if operator == "Exists" and found.get("value"):
-            message = f"{path} states Exists and a value"
-            job.add("TL109", f"{path}.value", message, why="Exists tolerates every value", fix=f"delete {path}.value")
+            job.add(
+                "TL109",
+                f"{path}.value",
+                f"{path} states Exists and a value",
+                why="Exists tolerates every value",
+                fix=f"delete {path}.value",
+            )
         if operator == "Equal" and "key" not in found:
-            message = f"{path} has no key, and its operator is Equal"
-            job.add("TL106", path, message, fix=f"add key to {path}, or operator: Exists for every taint")
+            job.add(
+                "TL106",
+                path,
+                f"{path} has no key, and its operator is Equal",
+                fix=f"add key to {path}, or operator: Exists for every taint",
+            )
         if "tolerationSeconds" in found and found.get("effect") != "NoExecute":
-            message = f"{path}.tolerationSeconds goes with the effect NoExecute alone"
-            job.add("TL109", f"{path}.tolerationSeconds", message, fix=f"set {path}.effect to NoExecute")
+            job.add(
+                "TL109",
+                f"{path}.tolerationSeconds",
+                f"{path}.tolerationSeconds goes with the effect NoExecute alone",
+                fix=f"set {path}.effect to NoExecute",
+            )
 
 
 def _check_label_keys(job: ValidationContext) -> None:
     for path, found in _objects(job.value("kubernetes.affinity"), "kubernetes.affinity"):
         stated = [each for each in ("matchLabelKeys", "mismatchLabelKeys") if found.get(each)]
         if stated and "labelSelector" not in found:
-            message = f"{path}.{stated[0]} goes with a labelSelector alone"
-            job.add("TL106", path, message, fix=f"add labelSelector: {{}} to {path}, or delete {stated[0]}")
+            job.add(
+                "TL106",
+                path,
+                f"{path}.{stated[0]} goes with a labelSelector alone",
+                fix=f"add labelSelector: {{}} to {path}, or delete {stated[0]}",
+            )
 
 
 def _check_spread(job: ValidationContext) -> None:
-    _check_spread_twice(job)
-    for index, found in enumerate(job.value("kubernetes.topology_spread") or ()):
-        if found is BAD or "minDomains" not in found or found.get("whenUnsatisfiable") != "ScheduleAnyway":
-            continue
-        path = f"kubernetes.topology_spread.{index}"
-        message = f"{path}.minDomains goes with whenUnsatisfiable DoNotSchedule alone"
-        job.add("TL109", f"{path}.minDomains", message, fix=f"delete {path}.minDomains")
-
-
-def _check_spread_twice(job: ValidationContext) -> None:
-    seen: dict[tuple[Any, Any], int] = {}
-    for index, found in enumerate(job.value("kubernetes.topology_spread") or ()):
-        if found is BAD:
-            continue
+    """Report constraints that spread by the same, and those whose fields don't go together."""
+    seen: dict[tuple[Any, Any], str] = {}
+    for path, found in job.entries("kubernetes.topology_spread"):
         pair = (found.get("topologyKey"), found.get("whenUnsatisfiable"))
         if pair in seen and BAD not in pair and None not in pair:
-            path = "kubernetes.topology_spread"
-            message = f"{path}.{seen[pair]} and {path}.{index} both spread by {pair[0]} with {pair[1]}"
-            job.add("TL109", f"{path}.{index}", message, fix="delete one of them")
-        seen.setdefault(pair, index)
+            job.add(
+                "TL109",
+                path,
+                f"{seen[pair]} and {path} both spread by {pair[0]} with {pair[1]}",
+                fix="delete one of them",
+            )
+        seen.setdefault(pair, path)
+        if "minDomains" in found and found.get("whenUnsatisfiable") == "ScheduleAnyway":
+            job.add(
+                "TL109",
+                f"{path}.minDomains",
+                f"{path}.minDomains goes with whenUnsatisfiable DoNotSchedule alone",
+                fix=f"delete {path}.minDomains",
+            )

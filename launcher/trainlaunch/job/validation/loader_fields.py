@@ -27,22 +27,20 @@ def check_loaders(job: ValidationContext) -> None:
     if loaders is None:
         _check_batch_size(job, "data_loader", shared)
         return
-    for name, own in loaders.items():
-        if own is not BAD:
-            path = f"data_loader.loaders.{name}"
-            _check_one_measure(job, path, own)
-            _check_batch_size(job, path, inherited(shared, own))
+    for path, own in job.entries("data_loader.loaders"):
+        _check_one_measure(job, path, own)
+        _check_batch_size(job, path, inherited(shared, own))
 
 
 def _check_no_tokens(job: ValidationContext) -> None:
     """Report each token that stands for a value of a DataLoader in a job without one."""
-    for index, argument in enumerate(job.value("command") or ()):
-        token = token_of(argument) if isinstance(argument, str) else None
+    for field, argument in job.arguments():
+        token = token_of(argument)
         if token in OF_LOADERS:
             job.add(
                 "TL109",
-                f"command.{index}",
-                f"command.{index} is {shorten(argument)}, and data_loader is none",
+                field,
+                f"{field} is {shorten(argument)}, and data_loader is none",
                 why="a job without DataLoaders has no such number; the argument would arrive as 0 or empty",
                 fix=f"delete the argument, write {{{{{token}}}}} for these very characters, or state data_loader",
             )
@@ -76,34 +74,52 @@ def check_inside(job: ValidationContext) -> None:
         _check_injection(job)
     stops, stall = job.value(_STOP) == "stop", job.value(_STALL) is not None
     if stops and not stall:
-        why = "a job is stopped for a batch that never comes, and only you know how long one may take"
-        job.add("TL106", _STOP, f"{_STOP} is stop, and {_STALL} is missing", fix=f"add {_STALL}: 30m", why=why)
+        job.add(
+            "TL106",
+            _STOP,
+            f"{_STOP} is stop, and {_STALL} is missing",
+            fix=f"add {_STALL}: 30m",
+            why="a job is stopped for a batch that never comes, and only you know how long one may take",
+        )
     if not stall:
         return
     if job.value("data_loader.inject") == "off":
-        why = "torch's own DataLoader notes when it begins to wait, which trainlaunch adds to it inside the job"
-        fix = f"delete data_loader.inject, or {_STALL}"
-        job.add("TL109", _STALL, f"{_STALL} is stated, and data_loader.inject is off", fix=fix, why=why)
+        job.add(
+            "TL109",
+            _STALL,
+            f"{_STALL} is stated, and data_loader.inject is off",
+            fix=f"delete data_loader.inject, or {_STALL}",
+            why="torch's own DataLoader notes when it begins to wait, which trainlaunch adds to it inside the job",
+        )
     if job.value("data_loader.loaders") == {}:
-        message = f"{_STALL} is stated, and data_loader is none"
-        why = "it is the longest wait for a batch, and a job without a DataLoader waits for none"
-        job.add("TL109", _STALL, message, fix=f"delete {_STALL}", why=why)
+        job.add(
+            "TL109",
+            _STALL,
+            f"{_STALL} is stated, and data_loader is none",
+            fix=f"delete {_STALL}",
+            why="it is the longest wait for a batch, and a job without a DataLoader waits for none",
+        )
 
 
 def _check_injection(job: ValidationContext) -> None:
     context = job.value("data_loader.multiprocessing_context") or "fork"
     if context != "fork":
-        why = (
-            "a script that never had workers may not run under another start method: it has no main guard, or a lambda"
+        job.add(
+            "TL109",
+            "data_loader.multiprocessing_context",
+            f"{_INJECT} is num_workers, and data_loader.multiprocessing_context is {context}",
+            fix=f"delete data_loader.multiprocessing_context, or write {_INJECT}: env and num_workers in the script",
+            why="a script that never had workers may not run under another start method: it has no "
+            "main guard, or a lambda",
         )
-        fix = f"delete data_loader.multiprocessing_context, or write {_INJECT}: env and num_workers in the script"
-        message = f"{_INJECT} is num_workers, and data_loader.multiprocessing_context is {context}"
-        job.add("TL109", "data_loader.multiprocessing_context", message, fix=fix, why=why)
-    loaders = job.value("data_loader.loaders")
-    named = [f"data_loader.loaders.{name}.prefetch_factor" for name in loaders or ()]
+    named = [f"{path}.prefetch_factor" for path, _ in job.entries("data_loader.loaders")]
     for field in ("data_loader.prefetch_factor", *named):
         prefetch = job.value(field)
         if prefetch is not None and prefetch < _MIN_PREFETCH:
-            message = f"{field} is {prefetch}, and {_INJECT}: num_workers leaves a loader torch's own {_MIN_PREFETCH}"
-            fix = f"delete {field}, or write num_workers and prefetch_factor in the script"
-            job.add("TL109", field, message, fix=fix, why="more batches would wait in /dev/shm than it is sized for")
+            job.add(
+                "TL109",
+                field,
+                f"{field} is {prefetch}, and {_INJECT}: num_workers leaves a loader torch's own {_MIN_PREFETCH}",
+                fix=f"delete {field}, or write num_workers and prefetch_factor in the script",
+                why="more batches would wait in /dev/shm than it is sized for",
+            )

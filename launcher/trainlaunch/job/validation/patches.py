@@ -7,6 +7,7 @@ import re
 
 from trainlaunch.formats.docker.flags import Flag, flags_of, takes_shm
 from trainlaunch.formats.docker.table import FLAGS
+from trainlaunch.job.host_paths import normal_place
 from trainlaunch.job.reserved import LABEL_PREFIX
 from trainlaunch.job.validation.context import ValidationContext
 from trainlaunch.job.values.scalar_reader import BAD
@@ -20,11 +21,10 @@ _VOLUME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
 
 def check_operations(job: ValidationContext) -> None:
     """Report every operation on Kubernetes' objects that can't be."""
-    for index, stated in enumerate(job.value("patches.kubernetes") or ()):
-        op = BAD if stated is BAD else stated.get("op", BAD)
+    for path, stated in job.entries("patches.kubernetes"):
+        op = stated.get("op", BAD)
         if op is BAD:
             continue
-        path = f"patches.kubernetes.{index}"
         needed = _NEEDS.get(op)
         if needed and needed not in stated:
             job.add("TL106", path, f"{path}.{needed} is missing; {op} needs it", fix=f"add {needed} to it")
@@ -68,11 +68,9 @@ def _check_flag(job: ValidationContext, flag: Flag) -> None:
 
 
 def _check_mount(job: ValidationContext, flag: Flag, target: str) -> None:
-    place = posixpath.normpath(f"/{target}").replace("//", "/")
+    place = normal_place(f"/{target}")
     mounted = {
-        posixpath.normpath(each["target"])
-        for each in job.value("mounts") or ()
-        if each is not BAD and each.get("target", BAD) is not BAD
+        posixpath.normpath(each["target"]) for _, each in job.entries("mounts") if each.get("target", BAD) is not BAD
     }
     if job.value("read_only"):
         mounted.add("/tmp")
@@ -82,13 +80,20 @@ def _check_mount(job: ValidationContext, flag: Flag, target: str) -> None:
     elif place in mounted:
         _ours(job, flag, "mounts", f"--{flag.name} on {place}")
     elif not target.startswith("/"):
-        message = f"--{flag.name} {shorten(flag.value or '')} names no absolute path of the container"
-        job.add("TL145", f"{_ARGUMENTS}.{flag.at}", message, fix="write the path in the container, starting with /")
+        job.add(
+            "TL145",
+            f"{_ARGUMENTS}.{flag.at}",
+            f"--{flag.name} {shorten(flag.value or '')} names no absolute path of the container",
+            fix="write the path in the container, starting with /",
+        )
     elif source is not None:
-        why = "a text is run in another folder than the one that `up` was started in"
-        fix = "write an absolute path, or use mounts, whose relative sources are seen from the job file"
-        message = f"--{flag.name} takes {shorten(source)}, a path relative to wherever docker is run"
-        job.add("TL145", f"{_ARGUMENTS}.{flag.at}", message, fix=fix, why=why)
+        job.add(
+            "TL145",
+            f"{_ARGUMENTS}.{flag.at}",
+            f"--{flag.name} takes {shorten(source)}, a path relative to wherever docker is run",
+            fix="write an absolute path, or use mounts, whose relative sources are seen from the job file",
+            why="a text is run in another folder than the one that `up` was started in",
+        )
 
 
 def _relative_source(flag: Flag) -> str | None:

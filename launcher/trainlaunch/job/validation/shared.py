@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import posixpath
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
-from trainlaunch.job.host_paths import is_mapped, names
+from trainlaunch.job.host_paths import is_mapped, names, normal_place
 from trainlaunch.job.reserved import KUBERNETES_LABEL_PREFIX, LABEL_PREFIX, SECRETS_FOLDER
 from trainlaunch.job.spec import path_variable, secret_path
 from trainlaunch.job.validation.context import ValidationContext, cannot
@@ -44,26 +44,29 @@ def check_one_node(job: ValidationContext) -> None:
     """Report several nodes on a target that has one."""
     nodes = nodes_of(job)
     if nodes > 1:
-        what = f"second node (torchrun.nnodes: {nodes})"
-        fix = f"take --target compose, which starts {nodes} containers on one network, or write 1 for {job.target}"
-        cannot(job, "torchrun.nnodes", what, why=job.target_record.multi_node_unsupported, fix=fix)
-
-
-def _check_mount_types(job: ValidationContext, instead: Mapping[str, str], why: str) -> None:
-    mounts = [each for each in job.value("mounts") or () if each is not BAD and BAD not in each.values()]
-    for index, mount in enumerate(job.value("mounts") or ()):
-        if mount not in mounts or mount.get("type") not in instead:
-            continue
         cannot(
             job,
-            f"mounts.{index}",
-            f"{mount['type']} mounts, and mounts.{index} asks for one at {mount.get('target')}",
-            why=why,
-            fix=f"write target_overrides.{job.target}.mounts: {_mounts_instead(instead, mounts)}",
+            "torchrun.nnodes",
+            f"second node (torchrun.nnodes: {nodes})",
+            why=job.target_record.multi_node_unsupported,
+            fix=f"take --target compose, which starts {nodes} containers on one network, or write 1 for {job.target}",
         )
 
 
-def _mounts_instead(instead: Mapping[str, str], mounts: list[Mapping[str, Any]]) -> str:
+def _check_mount_types(job: ValidationContext, instead: Mapping[str, str], why: str) -> None:
+    mounts = job.mounts()
+    for field, mount in mounts:
+        if mount.get("type") in instead:
+            cannot(
+                job,
+                field,
+                f"{mount['type']} mounts, and {field} asks for one at {mount.get('target')}",
+                why=why,
+                fix=f"write target_overrides.{job.target}.mounts: {_mounts_instead(instead, dict(mounts).values())}",
+            )
+
+
+def _mounts_instead(instead: Mapping[str, str], mounts: Iterable[Mapping[str, Any]]) -> str:
     """Return all mounts as the target can hold them; lists replace, so the whole list is what to type."""
     written = []
     for mount in mounts:
@@ -89,8 +92,12 @@ def _source_instead(kind: str | None, mount: Mapping[str, Any]) -> str:
 def _check_reserved_labels(job: ValidationContext) -> None:
     for key in job.value("labels") or {}:
         if key.startswith((LABEL_PREFIX, KUBERNETES_LABEL_PREFIX)):
-            what = f"second place for {key}, which trainlaunch itself writes"
-            cannot(job, f"labels.{key}", what, fix="choose another prefix for the label")
+            cannot(
+                job,
+                f"labels.{key}",
+                f"second place for {key}, which trainlaunch itself writes",
+                fix="choose another prefix for the label",
+            )
 
 
 def check_checkpoints(job: ValidationContext) -> None:
@@ -98,13 +105,21 @@ def check_checkpoints(job: ValidationContext) -> None:
     folder = job.value("checkpoint_dir")
     if folder is None:
         if job.value("checkpoint_bytes") is not None:
-            fix = "add checkpoint_dir: with the folder that they are written to, or delete checkpoint_bytes"
-            job.add("TL106", "checkpoint_bytes", "checkpoint_dir is missing, and checkpoint_bytes is stated", fix=fix)
+            job.add(
+                "TL106",
+                "checkpoint_bytes",
+                "checkpoint_dir is missing, and checkpoint_bytes is stated",
+                fix="add checkpoint_dir: with the folder that they are written to, or delete checkpoint_bytes",
+            )
         return
     for place in ("env", "secrets"):
         if VARIABLE in (job.value(place) or {}):
-            message = f"{VARIABLE} is the variable of checkpoint_dir"
-            job.add("TL109", f"{place}.{VARIABLE}", message, fix=f"delete {place}.{VARIABLE}")
+            job.add(
+                "TL109",
+                f"{place}.{VARIABLE}",
+                f"{VARIABLE} is the variable of checkpoint_dir",
+                fix=f"delete {place}.{VARIABLE}",
+            )
     _check_mount(job, posixpath.normpath(folder))
 
 
@@ -117,18 +132,27 @@ def _check_mount(job: ValidationContext, folder: str) -> None:
         return
     kind, target = around.get("type"), around.get("target")
     if kind not in _LASTING:
-        message = f"checkpoint_dir {folder} is below the {kind} mount at {target}, which no other attempt sees"
-        job.add("TL109", "checkpoint_dir", message, fix=fix, why=why)
+        job.add(
+            "TL109",
+            "checkpoint_dir",
+            f"checkpoint_dir {folder} is below the {kind} mount at {target}, which no other attempt sees",
+            fix=fix,
+            why=why,
+        )
     elif around.get("read_only") is True:
-        message = f"checkpoint_dir {folder} is below the mount at {target}, which is read-only"
-        job.add("TL109", "checkpoint_dir", message, fix=f"delete read_only there, or {fix}")
+        job.add(
+            "TL109",
+            "checkpoint_dir",
+            f"checkpoint_dir {folder} is below the mount at {target}, which is read-only",
+            fix=f"delete read_only there, or {fix}",
+        )
 
 
 def _around(job: ValidationContext, folder: str) -> Mapping[str, Any] | None:
     """Return the innermost mount at or above a folder; None where there is none."""
     found: Mapping[str, Any] | None = None
-    for mount in job.value("mounts") or ():
-        if mount is BAD or BAD in mount.values() or not mount.get("target"):
+    for _, mount in job.mounts():
+        if not mount.get("target"):
             continue
         target = posixpath.normpath(mount["target"])
         inner = found is None or len(target) > len(posixpath.normpath(found["target"]))
@@ -142,9 +166,8 @@ def check_secrets(job: ValidationContext, fix: str) -> None:
 
     `fix` gives one a source that the target reads.
     """
-    for name, secret in (job.value("secrets") or {}).items():
-        if secret is BAD:
-            continue
+    for field, secret in job.entries("secrets"):
+        name = field.partition(".")[2]
         _check_sources(job, name, secret, fix)
         if secret.get("as") == "file":
             _check_variable(job, name)
@@ -157,14 +180,23 @@ def check_secrets(job: ValidationContext, fix: str) -> None:
 def _check_sources(job: ValidationContext, name: str, secret: Mapping[str, Any], fix: str) -> None:
     field = f"secrets.{name}"
     if "env" in secret and "file" in secret:
-        one = f"delete {field}.env or {field}.file; in target_overrides write null"
-        job.add("TL109", f"{field}.file", f"{field} states env and file", fix=one, why="a secret has one source")
+        job.add(
+            "TL109",
+            f"{field}.file",
+            f"{field} states env and file",
+            fix=f"delete {field}.env or {field}.file; in target_overrides write null",
+            why="a secret has one source",
+        )
     path = secret.get("file")
     if isinstance(path, str) and (path == "" or path.startswith("~")):
-        whole = "write the whole path, or one relative to the job file"
-        why = "the shell expands ~, and no shell reads this file" if path else ""
         found = "starts with ~" if path else "is empty"
-        job.add("TL107", f"{field}.file", f"{field}.file {found}", fix=whole, why=why)
+        job.add(
+            "TL107",
+            f"{field}.file",
+            f"{field}.file {found}",
+            fix="write the whole path, or one relative to the job file",
+            why="the shell expands ~, and no shell reads this file" if path else "",
+        )
     if not {*job.target_record.secret_sources} & set(secret):
         typed = fix.format(name=name, field=field, key=name.lower().replace("_", "-"))
         cannot(job, field, f"source for {field}", fix=typed)
@@ -187,18 +219,17 @@ def _check_variable(job: ValidationContext, name: str) -> None:
 def _check_mounts(job: ValidationContext, name: str) -> None:
     """Report a mount that would hide the secret, or be hidden by it."""
     own = secret_path(name)
-    for index, mount in enumerate(job.value("mounts") or ()):
-        target = BAD if mount is BAD else mount.get("target", BAD)
-        if target is BAD:
+    for field, mount in job.entries("mounts"):
+        if mount.get("target", BAD) is BAD:
             continue
-        place = posixpath.normpath(target).replace("//", "/")
+        place = normal_place(mount["target"])
         if place.startswith("/var/run/"):
             place = place.removeprefix("/var")  # a link to /run in most images
         if place in {SECRETS_FOLDER, own} or place.startswith(f"{own}/"):
             job.add(
                 "TL109",
-                f"mounts.{index}.target",
-                f"mounts.{index} is at {place}, and secrets.{name} is the file {own}",
+                f"{field}.target",
+                f"{field} is at {place}, and secrets.{name} is the file {own}",
                 fix="choose another target for the mount",
             )
 
@@ -206,12 +237,8 @@ def _check_mounts(job: ValidationContext, name: str) -> None:
 def _check_local_paths(job: ValidationContext, name: str, secret: Mapping[str, Any]) -> None:
     """Report a text that names the path which only a container has; an argument can be mapped to a file's own path."""
     own = secret_path(name)
-    texts = [(f"command.{at}", each) for at, each in enumerate(job.value("command") or ()) if isinstance(each, str)]
-    if "file" in secret:
-        texts = [(field, each) for field, each in texts if not is_mapped(each, own)]
-    texts.append(("script", str(job.value("script") or "")))
-    texts += [(f"env.{key}", str(value)) for key, value in (job.value("env") or {}).items()]
-    for field, text in texts:
+    texts = [(field, each) for field, each in job.arguments() if not ("file" in secret and is_mapped(each, own))]
+    for field, text in (*texts, ("script", str(job.value("script") or "")), *job.entries("env")):
         if names(text, own):
             cannot(
                 job,

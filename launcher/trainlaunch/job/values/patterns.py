@@ -33,8 +33,9 @@ def pattern_problem(pattern: str) -> PatternProblem | None:
         _compiled(pattern)
     except re2.error as error:
         wrong = error.args[0].decode(errors="replace") if isinstance(error.args[0], bytes) else str(error)
-        fix = f"correct it, or write {ANY_VALUE} for any value"
-        return PatternProblem(f"is not a regular expression (RE2): {wrong}", fix)
+        return PatternProblem(
+            f"is not a regular expression (RE2): {wrong}", f"correct it, or write {ANY_VALUE} for any value"
+        )
     return None
 
 

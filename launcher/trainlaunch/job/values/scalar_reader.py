@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from trainlaunch.diagnostics import Report
@@ -32,8 +33,7 @@ BAD: Any = _Bad()
 MAX_NAMED = 8  # choices that a message lists beside the one that its fix names
 MAX_NUMBER_LENGTH = 24  # characters; no size, count or duration in bounds needs more
 
-_TRUE = ("true", "True", "TRUE")
-_FALSE = ("false", "False", "FALSE")
+_STATED = {"true": True, "True": True, "TRUE": True, "false": False, "False": False, "FALSE": False}
 _MEANT_TRUE = frozenset({"yes", "y", "on", "1"})
 _MEANT_FALSE = frozenset({"no", "n", "off", "0"})
 _MEANT_BOOL = _MEANT_TRUE | _MEANT_FALSE | {"true", "false"}
@@ -91,15 +91,7 @@ class ScalarReader:
         """Return the value, None for `auto`, or BAD once the report says why."""
         if type_.auto and node.text == "auto":
             return None
-        if type_.kind == "text":
-            return self._text(type_, node, path)
-        if type_.kind == "int":
-            return self._int(type_, node, path)
-        if type_.kind == "bool":
-            return self._bool(type_, node, path)
-        if type_.kind == "choice":
-            return self._choice(type_, node, path)
-        return self._quantity(type_, node, path)
+        return _READERS.get(type_.kind, ScalarReader._quantity)(self, type_, node, path)
 
     def _text(self, type_: Type, node: ScalarNode, path: str) -> Any:
         if not type_.pattern or re.fullmatch(type_.pattern, node.text):
@@ -108,37 +100,37 @@ class ScalarReader:
         found = "a text" if secret else quoted(node.text)
         why = "a job file holds references to secrets, never a secret itself" if secret else ""
         fix = f"write {type_.what}" if secret else _better(type_, node.text, path)
-        self._add(node, path, f"{path} is {found}; expected {type_.what}", fix=fix, why=why)
-        return BAD
+        return self._refuse(node, path, f"{path} is {found}; expected {type_.what}", fix=fix, why=why)
 
     def _int(self, type_: Type, node: ScalarNode, path: str) -> Any:
         if node.plain and re.fullmatch(r"-?(?:0|[1-9][0-9]*)", node.text) and len(node.text) <= MAX_NUMBER_LENGTH:
             return self._bounded(type_, node, path, value=int(node.text))
         meant = _meant_int(node.text)
-        fix = f"write {meant}" if meant else f"write {article_of(type_)}, like {max(type_.low or 0, 1)}"
-        self._look_alike(type_, node, path, fix=fix)
-        return BAD
+        return self._look_alike(
+            type_,
+            node,
+            path,
+            fix=f"write {meant}" if meant else f"write {article_of(type_)}, like {max(type_.low or 0, 1)}",
+        )
 
     def _bool(self, type_: Type, node: ScalarNode, path: str) -> Any:
-        if node.plain and node.text in _TRUE:
-            return True
-        if node.plain and node.text in _FALSE:
-            return False
+        if node.plain and node.text in _STATED:
+            return _STATED[node.text]
         lower = node.text.lower()
         if lower in _MEANT_TRUE or lower == "true":
             fix = "write true"
         else:
             fix = "write false" if lower in _MEANT_FALSE or lower == "false" else "write true or false"
-        self._look_alike(type_, node, path, fix=fix)
-        return BAD
+        return self._look_alike(type_, node, path, fix=fix)
 
-    def _look_alike(self, type_: Type, node: ScalarNode, path: str, *, fix: str) -> None:
+    def _look_alike(self, type_: Type, node: ScalarNode, path: str, *, fix: str) -> Any:
         spelled = node.text if node.plain else f"the string {quoted(node.text)}"
         spelled = quoted(node.text) if node.plain and len(node.text) > 60 else spelled
         alike = re.search("[0-9]", node.text) or node.text.lower() in _MEANT_BOOL
         why = "quotes make it a string" if not node.plain else _READ_APART if alike else ""
-        message = f"{path} is {spelled}; expected {article_of(type_)}"
-        self._add(node, path, message, fix=fix, why=why, code="TL105")
+        return self._refuse(
+            node, path, f"{path} is {spelled}; expected {article_of(type_)}", fix=fix, why=why, code="TL105"
+        )
 
     def _choice(self, type_: Type, node: ScalarNode, path: str) -> Any:
         if node.text in type_.choices:
@@ -150,9 +142,12 @@ class ScalarReader:
         close = closest(meant[:64], alike, cutoff=0.8 if many else 0.6)
         takes = f"one of {len(type_.choices)} names" if many else ", ".join(type_.choices)
         names = ", ".join(type_.choices) if many else " or ".join(type_.choices)
-        message = f"{path} is {quoted(node.text)}; it takes {takes}"
-        self._add(node, path, message, fix=f"write {close or (f'one of {names}' if many else names)}")
-        return BAD
+        return self._refuse(
+            node,
+            path,
+            f"{path} is {quoted(node.text)}; it takes {takes}",
+            fix=f"write {close or (f'one of {names}' if many else names)}",
+        )
 
     def _quantity(self, type_: Type, node: ScalarNode, path: str) -> Any:
         parse = {"size": parse_size, "cpus": parse_cpus, "duration": parse_duration}[type_.kind]
@@ -161,15 +156,18 @@ class ScalarReader:
             return self._bounded(type_, node, path, value=0)
         if len(node.text) > MAX_NUMBER_LENGTH or not node.text.isascii():
             example = {"size": "512Mi or 8Gi", "cpus": "4, 1.5 or 500m", "duration": "30s, 5m or 1h30m"}[type_.kind]
-            message = f"{path} is {quoted(node.text)}; expected {article_of(type_)}"
-            self._add(node, path, message, fix=f"write {example}", code=code)
-            return BAD
+            return self._refuse(
+                node,
+                path,
+                f"{path} is {quoted(node.text)}; expected {article_of(type_)}",
+                fix=f"write {example}",
+                code=code,
+            )
         try:
             value = parse(node.text)
         except UnreadableValue as error:
             also = ", or auto" if type_.auto else ""
-            self._add(node, path, f"{path}: {error}", fix=error.fix + also, code=code)
-            return BAD
+            return self._refuse(node, path, f"{path}: {error}", fix=error.fix + also, code=code)
         return self._bounded(type_, node, path, value=value)
 
     def _bounded(self, type_: Type, node: ScalarNode, path: str, *, value: int) -> Any:
@@ -184,13 +182,28 @@ class ScalarReader:
         why = ""
         if path == "shm_size" and value == 0:
             why = "0 is 64 MiB in Docker and no limit at all in Podman and Kubernetes"
-        fix = "write auto" if type_.auto else f"write {spell(type_, bound)}"
-        message = f"{path} is {node.text}; the {side} is {spell(type_, bound)}"
-        self._add(node, path, message, fix=fix, why=why, code=code)
+        return self._refuse(
+            node,
+            path,
+            f"{path} is {node.text}; the {side} is {spell(type_, bound)}",
+            fix="write auto" if type_.auto else f"write {spell(type_, bound)}",
+            why=why,
+            code=code,
+        )
+
+    def _refuse(
+        self, node: ScalarNode, path: str, message: str, *, fix: str, why: str = "", code: str = "TL107"
+    ) -> Any:
+        self._report.add(code, node, message=message, fix=fix, why=why, field=path)
         return BAD
 
-    def _add(self, node: ScalarNode, path: str, message: str, *, fix: str, why: str = "", code: str = "TL107") -> None:
-        self._report.add(code, node, message=message, fix=fix, why=why, field=path)
+
+_READERS: Mapping[str, Callable[[ScalarReader, Type, ScalarNode, str], Any]] = {
+    "text": ScalarReader._text,
+    "int": ScalarReader._int,
+    "bool": ScalarReader._bool,
+    "choice": ScalarReader._choice,
+}
 
 
 def _meant_int(text: str) -> str | None:

@@ -62,27 +62,21 @@ class ValueReader:
         else:
             string = ' ("" for an empty string)' if type_.kind == "text" and not type_.pattern else ""
             fix = f"write a value{string}, or delete the line"
-        self._report.add(
-            "TL105",
-            node,
-            message=f"{path} has no value; expected {article_of(type_)}",
-            why="null means the default only in target_overrides and --set",
-            fix=fix,
-            field=path,
+        message = f"{path} has no value; expected {article_of(type_)}"
+        return self._refuse(
+            node, path, message, why="null means the default only in target_overrides and --set", fix=fix
         )
-        return BAD
 
     def _wrong(self, type_: Type, node: Node, path: str) -> object:
         from trainlaunch.job.values.shapes import fix_shape  # only on the way to an error
 
         found = {ScalarNode: "one value", MappingNode: "a mapping", SequenceNode: "a list"}[type(node)]
-        self._report.add(
-            "TL105",
-            node,
-            message=f"{path} is {found}; expected {article_of(type_)}",
-            fix=fix_shape(type_, node, path),
-            field=path,
+        return self._refuse(
+            node, path, f"{path} is {found}; expected {article_of(type_)}", fix=fix_shape(type_, node, path)
         )
+
+    def _refuse(self, node: Node, path: str, message: str, *, fix: str, why: str = "", code: str = "TL105") -> Any:
+        self._report.add(code, node, message=message, fix=fix, why=why, field=path)
         return BAD
 
     def _object(self, type_: Type, node: Node, path: str) -> Any:
@@ -120,8 +114,13 @@ class ValueReader:
         values: dict[str, Any] = {}
         for name, (key, value) in node.items.items():
             if not re.fullmatch(pattern, name):
-                message = f"{path} has the key {quoted(name)}; it takes {words}"
-                self._report.add("TL107", key, message=message, fix="rename the key", field=path)
+                self._report.add(
+                    "TL107",
+                    key,
+                    message=f"{path} has the key {quoted(name)}; it takes {words}",
+                    fix="rename the key",
+                    field=path,
+                )
             elif not (self._nulls and isinstance(value, ScalarNode) and value.null):
                 values[name] = self.read(type_.inner, value, f"{path}.{name}")
         if len(node.items) < (type_.low or 0):
@@ -154,8 +153,9 @@ class ValueReader:
         for name, pattern in patterns.items():
             problem = None if pattern is BAD else pattern_problem(pattern)
             if problem is not None:
-                message = f"{path}.{name} {problem.said}"
-                self._report.add("TL107", node.items[name][1], message=message, fix=problem.fix, field=path)
+                self._report.add(
+                    "TL107", node.items[name][1], message=f"{path}.{name} {problem.said}", fix=problem.fix, field=path
+                )
         return patterns
 
     def _verbatim(self, type_: Type, node: Node, path: str) -> Any:
@@ -172,9 +172,12 @@ class ValueReader:
             return Gpus(count=0, ids=(), all=True)
         listed = re.fullmatch(rf"(?:device=)?((?:{_GPU_ID.pattern})(?:, ?(?:{_GPU_ID.pattern}))*)", node.text)
         if listed and ("," in node.text or not node.text.isdecimal()):
-            message = f"{path} is one value; expected {type_.what}"
             self._report.add(
-                "TL105", node, message=message, fix=f"write [{', '.join(re.findall('[^, ]+', listed[1]))}]", field=path
+                "TL105",
+                node,
+                message=f"{path} is one value; expected {type_.what}",
+                fix=f"write [{', '.join(re.findall('[^, ]+', listed[1]))}]",
+                field=path,
             )
             return BAD
         count = self._scalars.read(Type("int", type_.what, low=type_.low, high=type_.high), node, path)
@@ -184,25 +187,27 @@ class ValueReader:
         ids: list[str] = []
         for index, each in enumerate(node.items):
             if not isinstance(each, ScalarNode) or not _GPU_ID.fullmatch(each.text):
-                message = f"{path}.{index} is no GPU id"
-                fix = "write an index, like 0, or a GPU-… or MIG-… id"
-                self._report.add("TL107", each, message=message, fix=fix, field=path)
+                self._refuse(
+                    each,
+                    path,
+                    f"{path}.{index} is no GPU id",
+                    fix="write an index, like 0, or a GPU-… or MIG-… id",
+                    code="TL107",
+                )
             elif each.text in ids:
-                message = f"{path} names the GPU {each.text} twice"
-                self._report.add("TL107", each, message=message, fix=f"delete one {each.text}", field=path)
+                self._refuse(
+                    each, path, f"{path} names the GPU {each.text} twice", fix=f"delete one {each.text}", code="TL107"
+                )
             else:
                 ids.append(each.text)
         if not node.items:
-            fix = "write 0, or delete the line"
-            self._report.add("TL107", node, message=f"{path} names no GPU", fix=fix, field=path)
+            self._refuse(node, path, f"{path} names no GPU", fix="write 0, or delete the line", code="TL107")
         return Gpus(count=len(ids), ids=tuple(ids), all=False) if len(ids) == len(node.items) > 0 else BAD
 
     def _ulimit(self, type_: Type, node: Node, path: str) -> Any:
         number = Type("int", type_.what, low=type_.low, high=type_.high)
         if isinstance(node, ScalarNode) and node.text in {"unlimited", "infinity"}:
-            message = f"{path} is {node.text}; expected {type_.what}"
-            self._report.add("TL105", node, message=message, fix="write -1", field=path)
-            return BAD
+            return self._refuse(node, path, f"{path} is {node.text}; expected {type_.what}", fix="write -1")
         if isinstance(node, ScalarNode):
             value = self._scalars.read(number, node, path)
             return value if value is BAD else (value, value)
@@ -216,8 +221,7 @@ class ValueReader:
         soft, hard = found["soft"], found["hard"]
         if hard != -1 and (soft == -1 or soft > hard):
             message = f"{path}.soft {soft} is above {path}.hard {hard}"
-            self._report.add("TL107", node, message=message, fix=f"set {path}.soft to {hard}", field=path)
-            return BAD
+            return self._refuse(node, path, message, fix=f"set {path}.soft to {hard}", code="TL107")
         return soft, hard
 
 

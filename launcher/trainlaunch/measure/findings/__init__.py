@@ -21,7 +21,11 @@ def diagnosed(finding: ProbeFinding) -> Diagnostic | None:
     if defect is None:
         return None
     try:
-        return Diagnostic(defect.code, *defect.words(finding))
+        return Diagnostic(defect.code, *defect.words(finding.facts))
     except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError):
-        fix = f"`trainlaunch explain {defect.code}` says what to write instead"
-        return Diagnostic(defect.code, manuals()[defect.code].title.rstrip("."), fix, severity=Severity.WARNING)
+        return Diagnostic(
+            defect.code,
+            manuals()[defect.code].title.rstrip("."),
+            f"`trainlaunch explain {defect.code}` says what to write instead",
+            severity=Severity.WARNING,
+        )

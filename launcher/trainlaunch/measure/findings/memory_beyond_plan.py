@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from trainlaunch.diagnostics import Severity
-from trainlaunch.measure.finding import ProbeFinding, Wording, defect
+from trainlaunch.measure.finding import Facts, Wording, defect
 from trainlaunch.units import counted, human_size
 
 
 @defect("TL713")
-def copy_on_write_growth(finding: ProbeFinding) -> Wording:
+def copy_on_write_growth(facts: Facts) -> Wording:
     """Facts: `bytes` of objects, most of them under `path`, the `total` of all copies, the `limit`, numbers."""
-    facts = finding.facts
     size, total, limit = (human_size(int(facts[each])) for each in ("bytes", "total", "limit"))
     workers, ranks = int(facts["num_workers"]), int(facts["ranks"])
     of_ranks = f" of {ranks} ranks" if ranks > 1 else ""
@@ -24,9 +23,8 @@ def copy_on_write_growth(finding: ProbeFinding) -> Wording:
 
 
 @defect("TL714")
-def in_memory_dataset(finding: ProbeFinding) -> Wording:
+def in_memory_dataset(facts: Facts) -> Wording:
     """Facts: `bytes`, most under `path`, `copies` in each of `ranks`, their `total`, the `limit` of memory."""
-    facts = finding.facts
     size, total, limit = (human_size(int(facts[each])) for each in ("bytes", "total", "limit"))
     copies, ranks, workers = int(facts["copies"]), int(facts["ranks"]), int(facts["num_workers"])
     of_workers = f"{counted(workers, 'worker')} started by {facts['start_method']}" if copies > 1 else ""
@@ -42,9 +40,8 @@ def in_memory_dataset(finding: ProbeFinding) -> Wording:
 
 
 @defect("TL715")
-def cache_per_rank(finding: ProbeFinding) -> Wording:
+def cache_per_rank(facts: Facts) -> Wording:
     """Facts: `path`, `bytes_per_sample`, `samples`, `total` in all processes, `limit`, and the loader's numbers."""
-    facts = finding.facts
     each, total, limit = (human_size(int(facts[name])) for name in ("bytes_per_sample", "total", "limit"))
     workers, ranks, samples = (int(facts[name]) for name in ("num_workers", "ranks", "samples"))
     processes = counted(workers, "worker") if workers else "the process"
@@ -63,10 +60,10 @@ def cache_per_rank(finding: ProbeFinding) -> Wording:
 
 
 @defect("TL723")
-def loaders_differ(finding: ProbeFinding) -> Wording:
+def loaders_differ(facts: Facts) -> Wording:
     """Facts: `seen` and `stated`, numbers of loaders; `names`, of those stated; `places`, of those seen."""
-    seen, stated = int(finding.facts["seen"]), int(finding.facts["stated"])
-    names, places = ", ".join(finding.facts["names"]), ", ".join(finding.facts["places"])
+    seen, stated = int(facts["seen"]), int(facts["stated"])
+    names, places = ", ".join(facts["names"]), ", ".join(facts["places"])
     said = f"data_loader.loaders names {stated} ({names})" if stated else "data_loader is none"
     return Wording(
         f"the script ran {counted(seen, 'loader')} ({places}), and {said}",
@@ -76,9 +73,8 @@ def loaders_differ(finding: ProbeFinding) -> Wording:
 
 
 @defect("TL724")
-def kept_batches(finding: ProbeFinding) -> Wording:
+def kept_batches(facts: Facts) -> Wording:
     """Facts: `name` of the variable and place `at`, batches `held` of `batches`, `bytes` of one, its `tensors`."""
-    facts = finding.facts
     name, held, done = str(facts["name"]), int(facts["held"]), int(facts["batches"])
     who = f"{name} ({facts['at']})" if name else "the script"
     most = human_size(int(facts["bytes"]) * held)

@@ -6,29 +6,29 @@ from collections.abc import Mapping
 from typing import Any
 
 from trainlaunch.diagnostics import Severity
-from trainlaunch.measure.finding import ProbeFinding, Wording, defect
+from trainlaunch.measure.finding import Facts, Wording, defect
 
 
 @defect("TL708")
-def repeated_augmentation(finding: ProbeFinding) -> Wording:
+def repeated_augmentation(facts: Facts) -> Wording:
     """Facts: `generator`, its path; `class`; `others`; `how`: `equal`, `low bits` or `each sample`; `num_workers`."""
-    generator, workers = str(finding.facts["generator"]), int(finding.facts["num_workers"])
-    if finding.facts["how"] == "each sample":
+    generator, workers = str(facts["generator"]), int(facts["num_workers"])
+    if facts["how"] == "each sample":
         return Wording(
             f"reading a sample seeds {generator}, each time alike: all samples draw the same random numbers",
             "drop that seed, or make a generator from the index: np.random.default_rng((seed, index))",
             why="a seed in __getitem__ puts the generator back to where it was for the sample before",
         )
-    if finding.facts["how"] == "low bits":
+    if facts["how"] == "low bits":
         return Wording(
             f"worker_init_fn seeds {generator} without the low 32 bits of torch.initial_seed()",
-            f"in worker_init_fn: {seeding(generator, str(finding.facts['class']))}",
+            f"in worker_init_fn: {seeding(generator, str(facts['class']))}",
             why="`//` drops the bits that tell near seeds apart; `%` keeps them, and the worker's number with them",
         )
     draw = f"all {workers} workers draw" if workers > 1 else "with num_workers above 1, all workers would draw"
     return Wording(
-        f"{draw} the same random numbers from {generator} ({finding.facts['class']}){more(finding.facts)}",
-        f"in worker_init_fn: {seeding(generator, str(finding.facts['class']))}",
+        f"{draw} the same random numbers from {generator} ({facts['class']}){more(facts)}",
+        f"in worker_init_fn: {seeding(generator, str(facts['class']))}",
         why="each worker gets a copy of the generator in the same state, and torch seeds only torch, random and "
         "numpy.random in workers",
         severity=Severity.ERROR if workers > 1 else Severity.WARNING,
@@ -36,13 +36,13 @@ def repeated_augmentation(finding: ProbeFinding) -> Wording:
 
 
 @defect("TL709")
-def repeated_epochs(finding: ProbeFinding) -> Wording:
+def repeated_epochs(facts: Facts) -> Wording:
     """Facts: `generator`, its path; `class`; paths of `others`; `num_workers` of the script."""
-    generator, kind = str(finding.facts["generator"]), str(finding.facts["class"])
-    workers = int(finding.facts["num_workers"])
+    generator, kind = str(facts["generator"]), str(facts["class"])
+    workers = int(facts["num_workers"])
     draw = "draws" if workers else "would with num_workers above 0 draw"
     return Wording(
-        f"each epoch {draw} the random numbers of the first again from {generator} ({kind}){more(finding.facts)}",
+        f"each epoch {draw} the random numbers of the first again from {generator} ({kind}){more(facts)}",
         f"in worker_init_fn: {seeding(generator, kind)}",
         why="each epoch's workers start from a copy of the main process, where the generator has not moved; "
         "torch.initial_seed() is another in each epoch",
@@ -50,15 +50,15 @@ def repeated_epochs(finding: ProbeFinding) -> Wording:
 
 
 @defect("TL710")
-def unsharded_iterable(finding: ProbeFinding) -> Wording:
+def unsharded_iterable(facts: Facts) -> Wording:
     """Facts: `samples` of each worker, whether the stream `ended`, the script's `num_workers`.
 
     `part`: the position of what is equal in each sample, None where all of it is.
     """
-    samples, workers = int(finding.facts["samples"]), int(finding.facts["num_workers"])
-    part = f"all {samples} samples" if finding.facts["ended"] else f"the same first {samples} samples"
-    if finding.facts.get("part") is not None:
-        part = f"the same {samples} samples, differently augmented ([{int(finding.facts['part'])}] of each is equal)"
+    samples, workers = int(facts["samples"]), int(facts["num_workers"])
+    part = f"all {samples} samples" if facts["ended"] else f"the same first {samples} samples"
+    if facts.get("part") is not None:
+        part = f"the same {samples} samples, differently augmented ([{int(facts['part'])}] of each is equal)"
     who = (
         f"each of the {workers} workers yields" if workers > 1 else "with num_workers above 1, each worker would yield"
     )
@@ -72,10 +72,10 @@ def unsharded_iterable(finding: ProbeFinding) -> Wording:
 
 
 @defect("TL711")
-def idle_workers(finding: ProbeFinding) -> Wording:
+def idle_workers(facts: Facts) -> Wording:
     """Facts: numbers of the `idle` workers, how many are `busy`, `num_workers`, `shards` as the dataset states it."""
-    idle, busy, workers = len(finding.facts["idle"]), int(finding.facts["busy"]), int(finding.facts["num_workers"])
-    shards = finding.facts["shards"]
+    idle, busy, workers = len(facts["idle"]), int(facts["busy"]), int(facts["num_workers"])
+    shards = facts["shards"]
     stated = f": the dataset has {int(shards)} shard{'s' * (shards != 1)}" if shards is not None else ""
     return Wording(
         f"{idle} of {workers} workers yield no sample{stated}",

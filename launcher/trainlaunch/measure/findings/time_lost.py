@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from trainlaunch.measure.finding import ProbeFinding, Wording, defect
+from trainlaunch.measure.finding import Facts, Wording, defect
 from trainlaunch.units import human_size
 
 
 @defect("TL718")
-def iterators_rebuilt(finding: ProbeFinding) -> Wording:
+def iterators_rebuilt(facts: Facts) -> Wording:
     """Facts: `iterators` for `batches`, `seconds` of one start, `num_workers`, `length` of an epoch or None."""
-    iterators, batches, workers = (int(finding.facts[each]) for each in ("iterators", "batches", "num_workers"))
-    each = float(finding.facts["seconds"])
+    iterators, batches, workers = (int(facts[each]) for each in ("iterators", "batches", "num_workers"))
+    each = float(facts["seconds"])
     return Wording(
         f"the script starts {workers} workers {iterators} times for {batches} batches: {each:.2g} s each, "
         f"{each * iterators:.2g} s together",
@@ -20,10 +20,10 @@ def iterators_rebuilt(finding: ProbeFinding) -> Wording:
 
 
 @defect("TL719")
-def no_pin_memory(finding: ProbeFinding) -> Wording:
+def no_pin_memory(facts: Facts) -> Wording:
     """Facts: `bytes` that were copied, `seconds` from pageable and `pinned_seconds` from pinned memory."""
-    pageable, pinned = float(finding.facts["seconds"]) * 1000, float(finding.facts["pinned_seconds"]) * 1000
-    size = human_size(int(finding.facts["bytes"]))
+    pageable, pinned = float(facts["seconds"]) * 1000, float(facts["pinned_seconds"]) * 1000
+    size = human_size(int(facts["bytes"]))
     return Wording(
         f"a batch of {size} takes {pageable:.3g} ms to the GPU, and {pinned:.3g} ms from pinned memory",
         'pin_memory=True in DataLoader(...), and batch.to("cuda", non_blocking=True)',
@@ -32,10 +32,10 @@ def no_pin_memory(finding: ProbeFinding) -> Wording:
 
 
 @defect("TL720")
-def no_persistent_workers(finding: ProbeFinding) -> Wording:
+def no_persistent_workers(facts: Facts) -> Wording:
     """Facts: `seconds` of a start, `epoch_seconds` of its `batches` without that, `num_workers`."""
-    start, epoch = float(finding.facts["seconds"]), float(finding.facts["epoch_seconds"])
-    batches, workers = int(finding.facts["batches"]), int(finding.facts["num_workers"])
+    start, epoch = float(facts["seconds"]), float(facts["epoch_seconds"])
+    batches, workers = int(facts["batches"]), int(facts["num_workers"])
     return Wording(
         f"each epoch starts {workers} workers, which takes {start:.2g} s; its {batches} batches take {epoch:.2g} s",
         "persistent_workers=True in DataLoader(...), if there is more than one epoch",
@@ -44,10 +44,10 @@ def no_persistent_workers(finding: ProbeFinding) -> Wording:
 
 
 @defect("TL721")
-def slow_collate(finding: ProbeFinding) -> Wording:
+def slow_collate(facts: Facts) -> Wording:
     """Facts: `collate_seconds` of the `fetch_seconds` of a batch, the share of the script's time that is `waiting`."""
-    collate, fetch = float(finding.facts["collate_seconds"]) * 1000, float(finding.facts["fetch_seconds"]) * 1000
-    waiting, name = float(finding.facts["waiting"]), str(finding.facts["collate_fn"])
+    collate, fetch = float(facts["collate_seconds"]) * 1000, float(facts["fetch_seconds"]) * 1000
+    waiting, name = float(facts["waiting"]), str(facts["collate_fn"])
     return Wording(
         f"{name} takes {collate:.3g} of the {fetch:.3g} ms of a batch, and the script waits {waiting:.0%} of its time",
         "make tensors in __getitem__, and only stack them in collate_fn: torch.stack(images)",
@@ -56,14 +56,14 @@ def slow_collate(finding: ProbeFinding) -> Wording:
 
 
 @defect("TL722")
-def padding_waste(finding: ProbeFinding) -> Wording:
+def padding_waste(facts: Facts) -> Wording:
     """Facts: the `tensor`, the `share` that is padding, its `longest` row, the `mean` without, who pads (`by`)."""
-    share, longest, mean = float(finding.facts["share"]), int(finding.facts["longest"]), float(finding.facts["mean"])
-    where = f"batch{finding.facts['tensor']}"
+    share, longest, mean = float(facts["share"]), int(facts["longest"]), float(facts["mean"])
+    where = f"batch{facts['tensor']}"
     alike = "put samples of like length into one batch (a batch_sampler over indices sorted by length)"
     own = f"pad in collate_fn to the longest of the batch, not in the dataset to {longest}; then {alike}"
     return Wording(
         f"{share:.0%} of {where} is padding: rows of {longest} hold {mean:.0f} on average",
-        own if finding.facts["by"] == "dataset" else alike,
+        own if facts["by"] == "dataset" else alike,
         why="padding is loaded, copied and computed like data",
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from trainlaunch.diagnose.symptoms.fork_deadlock import FIX
 from trainlaunch.diagnostics import Severity
-from trainlaunch.measure.finding import ProbeFinding, Wording, defect
+from trainlaunch.measure.finding import Facts, Wording, defect
 from trainlaunch.rules.sources.scripts import CUDA_FIX, CUDA_WHY, HANDLE_FIX, HANDLE_WHY, PICKLE_FIX, PICKLE_WHY
 from trainlaunch.units import counted
 
@@ -29,21 +29,19 @@ _NAMED = 4
 
 
 @defect("TL701")
-def unpicklable(finding: ProbeFinding) -> Wording:
+def unpicklable(facts: Facts) -> Wording:
     """Facts: `part` of the loader, `path` in it, its `class`, `name` and `at`, num_workers and start_method."""
-    facts = finding.facts
     part, path, method, workers = facts["part"], facts["path"], str(facts["start_method"]), int(facts["num_workers"])
     stops = workers > 0 and (part == "batch" or method != "fork")
     return Wording(
-        f"{path} is {_what(finding)}, which can't be pickled",
-        _fix(finding),
+        f"{path} is {_what(facts)}, which can't be pickled",
+        _fix(facts),
         why=_why(part, method, workers),
         severity=Severity.ERROR if stops else Severity.WARNING,
     )
 
 
-def _what(finding: ProbeFinding) -> str:
-    facts = finding.facts
+def _what(facts: Facts) -> str:
     at = f" ({facts['at']})" if facts["at"] else ""
     if facts["class"] == "function":
         return ("a lambda" if str(facts["name"]).endswith("<lambda>") else f"the local function {facts['name']}") + at
@@ -58,18 +56,17 @@ def _why(part: str, method: str, workers: int) -> str:
     return f"{PICKLE_WHY}; these start by {method}"
 
 
-def _fix(finding: ProbeFinding) -> str:
-    if finding.facts["part"] == "batch":
+def _fix(facts: Facts) -> str:
+    if facts["part"] == "batch":
         return "return tensors, arrays, numbers and text from __getitem__ and collate_fn"
-    if finding.facts["class"] == "function":
+    if facts["class"] == "function":
         return f'{PICKLE_FIX}, or state multiprocessing_context="fork"'
     return 'make it in the worker, when it reads its first sample, or state multiprocessing_context="fork"'
 
 
 @defect("TL702")
-def handle_in_init(finding: ProbeFinding) -> Wording:
+def handle_in_init(facts: Facts) -> Wording:
     """Facts: `path`, `kind`, `file` behind it, whether it was `locked` at the fork, num_workers and start_method."""
-    facts = finding.facts
     kind, workers, method = str(facts["kind"]), int(facts["num_workers"]), str(facts["start_method"])
     file = f" of {facts['file']}" if facts["file"] else ""
     if not workers:
@@ -88,10 +85,10 @@ def handle_in_init(finding: ProbeFinding) -> Wording:
 
 
 @defect("TL703")
-def threads_before_fork(finding: ProbeFinding) -> Wording:
+def threads_before_fork(facts: Facts) -> Wording:
     """Facts: `threads` with `name`, `at` and `package`, the first few of `count`; num_workers."""
-    count, workers = int(finding.facts["count"]), int(finding.facts["num_workers"])
-    names = [f"{each['name']} ({each['at'] or each['package']})" for each in finding.facts["threads"][:_NAMED]]
+    count, workers = int(facts["count"]), int(facts["num_workers"])
+    names = [f"{each['name']} ({each['at'] or each['package']})" for each in facts["threads"][:_NAMED]]
     more = f" and {count - len(names)} more" if count > len(names) else ""
     return Wording(
         f"{counted(count, 'thread')} run while {counted(workers, 'worker')} are forked: {', '.join(names)}{more}",
@@ -101,9 +98,8 @@ def threads_before_fork(finding: ProbeFinding) -> Wording:
 
 
 @defect("TL707")
-def worker_hang(finding: ProbeFinding) -> Wording:
+def worker_hang(facts: Facts) -> Wording:
     """Facts: seconds `waited`, the `worker` with its place `at` and `function`, `threads` alive at the fork."""
-    facts = finding.facts
     waited, workers, batches = round(float(facts["waited"])), int(facts["num_workers"]), int(facts["batches"])
     at, threads = str(facts["at"]), ", ".join(str(each) for each in facts["threads"])
     who = f"{counted(workers, 'worker')} gave no batch for {waited} s, after {batches} batches"
@@ -120,11 +116,11 @@ def worker_hang(finding: ProbeFinding) -> Wording:
 
 
 @defect("TL712")
-def worker_dependent_samples(finding: ProbeFinding) -> Wording:
+def worker_dependent_samples(facts: Facts) -> Wording:
     """Facts: `wrong` of `read` samples, the `index` of one, what was `raised`, shared `files`, the `workers` tried."""
-    wrong, read, workers = (int(finding.facts[each]) for each in ("wrong", "read", "workers"))
-    files, raised = ", ".join(finding.facts["files"]), "; ".join(finding.facts["raised"])
-    index = finding.facts["index"]
+    wrong, read, workers = (int(facts[each]) for each in ("wrong", "read", "workers"))
+    files, raised = ", ".join(facts["files"]), "; ".join(facts["raised"])
+    index = facts["index"]
     if wrong:
         message = f"{wrong} of {read} samples that {workers} workers read were wrong, index {index} among them"
     elif raised:
@@ -135,14 +131,13 @@ def worker_dependent_samples(finding: ProbeFinding) -> Wording:
         message,
         f"open {files or 'files and databases'} in the worker, when it reads its first sample, and not in __init__",
         why="forked workers share one position in each file that was open before: one seeks, another reads there",
-        severity=Severity.ERROR if int(finding.facts["num_workers"]) and (wrong or raised) else Severity.WARNING,
+        severity=Severity.ERROR if int(facts["num_workers"]) and (wrong or raised) else Severity.WARNING,
     )
 
 
 @defect("TL725")
-def stale_dataset(finding: ProbeFinding) -> Wording:
+def stale_dataset(facts: Facts) -> Wording:
     """Facts: `path` of the attribute, its `first` value and the one `now`, the `method` that was tried."""
-    facts = finding.facts
     path, method, workers = str(facts["path"]), str(facts["method"]), int(facts["num_workers"])
     keep = f"{counted(workers, 'persistent worker')} keep {facts['first']}"
     change = f"{method} changes {path}" if method else f"{path} has become {facts['now']}"

@@ -11,8 +11,7 @@ from html import escape
 from typing import NamedTuple
 
 from trainlaunch.inside.tune.task import Setting
-from trainlaunch.measure.tune.result import Tuned, cpus_text, percent
-from trainlaunch.measure.tune.result_table import summary, words
+from trainlaunch.measure.tune.result import Tuned, cpus_text, percent, summary, words
 from trainlaunch.measure.tune.trial import Trial
 from trainlaunch.units import GIB, MIB, human_size
 
@@ -129,8 +128,12 @@ def _points(measure: _Measure, trials: list[Trial], best: Setting) -> Iterator[P
     for trial in trials:
         value = measure.value(trial)
         if value is not None and trial.rate:
-            told = f"{words(trial.setting)}: {value:.4g} {measure.unit}"
-            yield Point(trial.setting.num_workers, value, told, chosen=trial.setting == best)
+            yield Point(
+                trial.setting.num_workers,
+                value,
+                f"{words(trial.setting)}: {value:.4g} {measure.unit}",
+                chosen=trial.setting == best,
+            )
 
 
 def _lines(tuned: Tuned) -> dict[str, list[Trial]]:

@@ -8,12 +8,11 @@ from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple, Protocol
 
 from trainlaunch.inside.tune.task import Setting, Space, next_setting
-from trainlaunch.measure.tune.record_collector import RecordCollector, RunEnd, never_timed
 from trainlaunch.measure.tune.result import Tuned, best_of, limit_of
-from trainlaunch.measure.tune.trial import Trial, TunedLoader
-from trainlaunch.plan.cpu_budget import whole_cpus
+from trainlaunch.measure.tune.trial import RecordCollector, RunEnd, Trial, TunedLoader, never_timed
 from trainlaunch.plan.instrumentation import TUNE
 from trainlaunch.plan.launch_plan import LaunchPlan
+from trainlaunch.plan.workers_and_threads import whole_cpus
 from trainlaunch.units import format_duration
 
 LADDER = (0, 1, 2, 3, 4, 6, 8, 12, 16, 20, 24, 32, 48, 64, 96, 128)

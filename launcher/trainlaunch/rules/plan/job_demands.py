@@ -6,13 +6,16 @@ Fields with a ceiling that only a sum or a missing value can break are in policy
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
 from trainlaunch.container.secret_delivery import secrets_of_files
 from trainlaunch.diagnostics import Span
-from trainlaunch.formats.gpus import NO_GPUS, gives_gpus, gives_gpus_at
+from trainlaunch.formats.docker.flags import Flag
+from trainlaunch.formats.docker.values import is_path, volume_options, volume_paths
+from trainlaunch.formats.gpus import NO_GPUS, gives_gpu_nodes, gives_gpus, gives_gpus_at
+from trainlaunch.formats.quantities import engine_bytes
 from trainlaunch.gpu_names import ALL_GPUS
 from trainlaunch.job.spec import JobSpec
 from trainlaunch.plan.launch_plan import LaunchPlan, cache_last_plan
@@ -20,16 +23,24 @@ from trainlaunch.policy.demands import (
     CAPABILITY,
     CLAIM,
     CPUS,
+    ENGINE_SOCKET,
     EXTENDED,
     GPUS,
     HOST_PATH,
+    IMAGE,
+    LIFTED,
+    MEMORY,
     PRIVILEGE,
     Demand,
     Refusal,
     annotation_demands,
+    capability,
+    device_path,
     extended,
     host_path,
+    is_true,
     label_demands,
+    privilege,
     refusals,
 )
 from trainlaunch.rules.base.rule import Problem
@@ -117,7 +128,6 @@ def _devices(job: JobSpec) -> Iterator[tuple[str, Demand]]:
 def _flags(job: JobSpec) -> Iterator[_Stated]:
     if job.patch is None or not job.patch.flags:
         return
-    from trainlaunch.policy.flag_demands import flag_demands  # few jobs have one
 
     for flag in job.patch.flags:
         for demand in flag_demands(flag, str(Path(job.path).absolute().parent)):
@@ -160,3 +170,48 @@ def _words(stated: _Stated, refusal: Refusal) -> tuple[str, str]:
         fix = f"take it from below {refusal.allowed}, or add its folder to {refusal.place}"
         return f"{field} is {demand.said}, a path of the host", fix
     return f"{demand.said} is stated", "delete it"  # of limits, images and classes
+
+
+_GIVES_GPUS: Mapping[str, Callable[[str], bool]] = {
+    "device": gives_gpu_nodes,
+    "env": lambda value: gives_gpus(value.partition("=")[0], value.partition("=")[2] if "=" in value else None),
+    **dict.fromkeys(("privileged", "runtime", "device-cgroup-rule"), is_true),
+}
+
+
+def flag_demands(flag: Flag, folder: str) -> Iterator[Demand]:
+    """Yield what a flag takes; relative paths are seen from `folder`."""
+    value, name, said = flag.value or "", f"--{flag.name}", " ".join(flag.words)
+    yield from (host_path(name, path, folder) for path in _paths(flag))
+    gives = _GIVES_GPUS.get(flag.name)
+    if (gives and gives(value)) or gives_gpus_at(flag.mount_target or ""):
+        yield Demand(GPUS, name, value, said)
+    if flag.name == "device":
+        yield from device_path(name, value.partition(":")[0])
+    if flag.name == "annotation":
+        yield from annotation_demands(*value.partition("=")[::2])
+    if flag.name == "mount" and flag.mount_fields.get("type", "").lower() == "image":
+        yield Demand(IMAGE, name, flag.mount_fields.get("source"), said)
+    if flag.name == "memory-swap" and engine_bytes(value) != 0:
+        yield Demand(MEMORY, name, engine_bytes(value), said)
+    if flag.name == "cgroup-parent" or (flag.name == "oom-kill-disable" and is_true(value)):
+        yield Demand(LIFTED, name, value, said)
+    if flag.name == "cap-add":
+        yield capability(name, value)
+    if flag.name == "use-api-socket" and is_true(value):
+        yield Demand(HOST_PATH, name, ENGINE_SOCKET, ENGINE_SOCKET)
+    yield from privilege(name, flag.name, value)
+
+
+def _paths(flag: Flag) -> Iterator[str]:
+    """Yield the paths of the host that --mount and --volume take; none of named volumes."""
+    value = flag.value or ""
+    if flag.name == "mount":
+        fields = flag.mount_fields
+        source = fields.get("source", "")
+        if source and (fields.get("type", "").lower() == "bind" or is_path(source)):
+            yield source
+        yield from volume_paths(volume_options(value))
+    source, colon, _ = value.partition(":")
+    if flag.name == "volume" and colon and (is_path(source) or "/" in source):
+        yield source

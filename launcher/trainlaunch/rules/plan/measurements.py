@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from trainlaunch.diagnostics import Severity
-from trainlaunch.job.loader_spec import LoaderSpec
-from trainlaunch.job.measured_values import ProbedLoader, ProbeMeasurement
+from trainlaunch.job.loader_spec import LoaderSpec, ProbedLoader, ProbeMeasurement
 from trainlaunch.plan.batch import batch_pages
 from trainlaunch.plan.instrumentation import INJECTED
 from trainlaunch.plan.launch_plan import LaunchPlan

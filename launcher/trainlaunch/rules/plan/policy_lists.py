@@ -8,6 +8,7 @@ from typing import NamedTuple
 from trainlaunch.diagnostics import Severity, Span
 from trainlaunch.formats.docker.flags import flag_name
 from trainlaunch.job.ceilings import Allowed
+from trainlaunch.job.patch import pointer_keys
 from trainlaunch.job.spec import JobSpec
 from trainlaunch.plan.launch_plan import LaunchPlan
 from trainlaunch.policy.registry import in_registry, parts_of
@@ -61,8 +62,14 @@ def _pod_security(job: JobSpec) -> Iterator[Problem]:
         yield from _listed(job, "allowed_pod_security", asked)
     elif job.policy is not None and asked.value not in _UNLESS_STATED:
         place = Span(job.policy.files[0], 1, 1, 1, 1)
-        fix = "delete it, or add allowed_pod_security: [privileged] to each policy in force"
-        yield _error(job, asked.field, f"{asked.field} is {asked.value}", fix, place, " and ".join(_UNLESS_STATED))
+        yield _error(
+            job,
+            asked.field,
+            f"{asked.field} is {asked.value}",
+            "delete it, or add allowed_pod_security: [privileged] to each policy in force",
+            place,
+            " and ".join(_UNLESS_STATED),
+        )
 
 
 def _listed(job: JobSpec, name: str, asked: _Asked) -> Iterator[Problem]:
@@ -75,8 +82,14 @@ def _listed(job: JobSpec, name: str, asked: _Asked) -> Iterator[Problem]:
             if stated
             else f"{asked.field} is not stated, which gives {asked.otherwise}"
         )
-        fix = f"set {asked.field} to {_either(values)}, or add it to {span.file}:{span.line}"
-        yield _error(job, asked.field, said, fix, span, ", ".join(values))
+        yield _error(
+            job,
+            asked.field,
+            said,
+            f"set {asked.field} to {_either(values)}, or add it to {span.file}:{span.line}",
+            span,
+            ", ".join(values),
+        )
 
 
 def _patch(job: JobSpec) -> Iterator[Problem]:
@@ -86,13 +99,17 @@ def _patch(job: JobSpec) -> Iterator[Problem]:
         field = f"patches.docker.extra_args.{flag.at}"
         for values, span in _lists(job, "allowed_extra_args"):
             if flag.name not in {flag_name(each)[0] for each in values}:
-                fix = f"delete it, or add --{flag.name} to {span.file}:{span.line}"
-                yield _error(job, field, f"--{flag.name} is stated", fix, span, ", ".join(values))._replace(
-                    span=flag.span
-                )
+                yield _error(
+                    job,
+                    field,
+                    f"--{flag.name} is stated",
+                    f"delete it, or add --{flag.name} to {span.file}:{span.line}",
+                    span,
+                    ", ".join(values),
+                )._replace(span=flag.span)
     changed = [(each.field, each.span, each.keys) for each in job.patch.leaves]
     changed += [
-        (each.field, each.span, _keys(path))
+        (each.field, each.span, pointer_keys(path))
         for each in job.patch.operations
         if each.op != "test"
         for path in ((each.path, each.source or each.path) if each.op == "move" else (each.path,))
@@ -103,16 +120,16 @@ def _patch(job: JobSpec) -> Iterator[Problem]:
 
 def _patch_path(job: JobSpec, field: str, span: Span, keys: tuple[str, ...]) -> Iterator[Problem]:
     for values, place in _lists(job, "allowed_patch_paths"):
-        if not any(_below(keys, _keys(each)) for each in values):
+        if not any(_below(keys, pointer_keys(each)) for each in values):
             pointer = "".join(f"/{each.replace('~', '~0').replace('/', '~1')}" for each in keys)
-            fix = f"delete it, or add {pointer} to {place.file}:{place.line}"
-            yield _error(job, field, f"{field} changes {pointer or 'all'}", fix, place, ", ".join(values))._replace(
-                span=span
-            )
-
-
-def _keys(pointer: str) -> tuple[str, ...]:
-    return tuple(each.replace("~1", "/").replace("~0", "~") for each in pointer.split("/")[1:])
+            yield _error(
+                job,
+                field,
+                f"{field} changes {pointer or 'all'}",
+                f"delete it, or add {pointer} to {place.file}:{place.line}",
+                place,
+                ", ".join(values),
+            )._replace(span=span)
 
 
 def _below(keys: tuple[str, ...], allowed: tuple[str, ...]) -> bool:

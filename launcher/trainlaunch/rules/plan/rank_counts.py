@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from trainlaunch.diagnostics import Severity
 from trainlaunch.job.spec import JobSpec
 from trainlaunch.job.starter import PER_GPU, Starter
-from trainlaunch.plan.cpu_budget import shares_cpus, whole_cpus
 from trainlaunch.plan.launch_plan import LaunchPlan
+from trainlaunch.plan.workers_and_threads import shares_cpus, whole_cpus
 from trainlaunch.rules.base.rule import Problem, plan_rule
 from trainlaunch.units import counted
 

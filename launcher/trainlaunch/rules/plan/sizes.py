@@ -10,7 +10,7 @@ from trainlaunch.plan.launch_plan import LaunchPlan
 from trainlaunch.plan.lock_overrides import measuring_command
 from trainlaunch.plan.memory_and_files import CHARGED, enough_memory
 from trainlaunch.plan.shared_memory import WHEN_FULL, WorkerNumbers, container_need, size_for_all_epochs
-from trainlaunch.plan.worker_counts import allowed_workers
+from trainlaunch.plan.workers_and_threads import allowed_workers
 from trainlaunch.rules.base.rule import Problem, plan_rule
 from trainlaunch.units import MIB, counted, format_size, human_size, round_up
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from trainlaunch.diagnostics import Severity
+from trainlaunch.job.spec import is_floating
 from trainlaunch.plan.launch_plan import LaunchPlan
 from trainlaunch.plan.target_names import MAX_NAME_LENGTH, longest_cluster_name, shortened
 from trainlaunch.rules.base.rule import Problem, plan_rule
@@ -68,12 +69,6 @@ def image_tag_floating(plan: LaunchPlan) -> Iterator[Problem]:
             TAG_FLOATS,
             "image",
         )
-
-
-def is_floating(image: str) -> bool:
-    """Return whether an image's reference has neither a digest nor a tag other than latest."""
-    name = image.rsplit("/", 1)[-1]
-    return "@" not in name and (":" not in name or name.endswith(":latest"))
 
 
 @plan_rule("TL406", Severity.WARNING)

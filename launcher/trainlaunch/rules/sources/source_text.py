@@ -121,13 +121,22 @@ def text_at(node: Node | None, *path: str | int) -> str | None:
     return found.text if isinstance(found, Scalar) else None
 
 
+def items_in(node: Node | None) -> tuple[Node, ...]:
+    """Return what a list holds; nothing of anything else."""
+    return node.items if isinstance(node, Sequence) else ()
+
+
+def entries_in(node: Node | None) -> dict[str, Node]:
+    """Return what a mapping holds; nothing of anything else."""
+    return node.items if isinstance(node, Mapping) else {}
+
+
 def below(node: Node | None) -> Iterator[Node]:
     """Yield a node and all below it, in source order."""
     if node is None:
         return
     yield node
-    inner = node.items if isinstance(node, Sequence) else node.items.values() if isinstance(node, Mapping) else ()
-    for each in inner:
+    for each in (*items_in(node), *entries_in(node).values()):
         yield from below(each)
 
 
@@ -140,6 +149,5 @@ def field(node: Node | None, *path: str) -> Node | None:
 
 def is_fargate(task: Mapping | None) -> bool:
     """Return whether a task definition is for Fargate alone."""
-    listed = field(task, "requiresCompatibilities")
-    words = [each.text for each in listed.items if isinstance(each, Scalar)] if isinstance(listed, Sequence) else []
-    return bool(words) and set(words) == {"FARGATE"}
+    words = {each.text for each in items_in(field(task, "requiresCompatibilities")) if isinstance(each, Scalar)}
+    return words == {"FARGATE"}

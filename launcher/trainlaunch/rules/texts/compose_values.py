@@ -11,9 +11,19 @@ from trainlaunch.formats.kubernetes.fields import is_null
 from trainlaunch.formats.workload import Known
 from trainlaunch.rules.base.rule import Problem
 from trainlaunch.rules.base.text_rule import container_rule, text_rule
-from trainlaunch.rules.sources.source_text import COMPOSE, KUBERNETES, SourceContainer, SourceText, at, below, text_at
+from trainlaunch.rules.sources.source_text import (
+    COMPOSE,
+    KUBERNETES,
+    SourceContainer,
+    SourceText,
+    at,
+    below,
+    entries_in,
+    items_in,
+    text_at,
+)
 from trainlaunch.yamltree.scalars import value_of
-from trainlaunch.yamltree.tolerant import Mapping, Node, Scalar, Sequence
+from trainlaunch.yamltree.tolerant import Node, Scalar, Sequence
 
 _NAME = re.compile(r"\$\{?(\w+)\}?")
 _REFUSED = re.compile(r"\$\{(?:(?![A-Za-z_])|[A-Za-z_]\w*(?!\w|\}|:?[-?+]))[^}\s]{0,20}\}?")
@@ -61,8 +71,7 @@ def interpolation_refused(file: SourceText) -> Iterator[Problem]:
 @container_rule("TL362", Severity.WARNING, kinds=(COMPOSE,))
 def look_alike_in_environment(container: SourceContainer) -> Iterator[Problem]:
     """Compose changes the text of a variable."""
-    env = at(container.own, "environment")
-    for name, node in env.items.items() if isinstance(env, Mapping) else ():
+    for name, node in entries_in(at(container.own, "environment")).items():
         if not isinstance(node, Scalar) or not node.plain or value_of(node) is None:
             continue
         arrives = spelled(node)
@@ -94,21 +103,18 @@ def _of_services(file: SourceText) -> Iterator[Problem]:
     """Yield an error for each word of a service's command that is no text to Compose."""
     for container in file.containers:
         for key in ("command", "entrypoint"):
-            words = at(container.own, key)
-            for each in words.items if isinstance(words, Sequence) else ():
+            for each in items_in(at(container.own, key)):
                 if isinstance(each, Scalar) and not isinstance(value_of(each), str):
                     yield _no_text(f"a word of {key}", each, container.workload.place)
 
 
 def _texts(container: SourceContainer) -> Iterator[tuple[str, Scalar]]:
-    listed = at(container.own, "env")
-    for each in listed.items if isinstance(listed, Sequence) else ():
+    for each in items_in(at(container.own, "env")):
         value = at(each, "value")
         if isinstance(value, Scalar):
             yield "the variable's value", value
     for key in ("command", "args"):
-        words = at(container.own, key)
-        for each in words.items if isinstance(words, Sequence) else ():
+        for each in items_in(at(container.own, key)):
             if isinstance(each, Scalar):
                 yield f"a word of {key}", each
     yield from _values(at(container.pod, "nodeSelector"), "a label of nodeSelector")
@@ -122,7 +128,7 @@ def _of_metadata(root: Node) -> Iterator[tuple[str, Scalar]]:
 
 
 def _values(node: Node | None, what: str) -> Iterator[tuple[str, Scalar]]:
-    for each in node.items.values() if isinstance(node, Mapping) else ():
+    for each in entries_in(node).values():
         if isinstance(each, Scalar):
             yield what, each
 

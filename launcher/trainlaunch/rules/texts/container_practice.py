@@ -7,9 +7,10 @@ from collections.abc import Iterator
 
 from trainlaunch.diagnostics import Severity
 from trainlaunch.formats.workload import Known
+from trainlaunch.job.spec import is_floating
 from trainlaunch.rules.base.rule import Problem
 from trainlaunch.rules.base.text_rule import container_rule, text_rule
-from trainlaunch.rules.plan.target_effects import TAG_FLOATS, is_floating
+from trainlaunch.rules.plan.target_effects import TAG_FLOATS
 from trainlaunch.rules.sources.container_facts import has_gpu, is_privileged, trains
 from trainlaunch.rules.sources.source_text import (
     COMPOSE,

@@ -20,11 +20,13 @@ from trainlaunch.rules.sources.source_text import (
     SourceContainer,
     SourceText,
     at,
+    entries_in,
+    items_in,
     text_at,
 )
 from trainlaunch.rules.sources.training_commands import stated_ranks
 from trainlaunch.rules.sources.visible_devices import GrantedGpus, contradictions
-from trainlaunch.yamltree.tolerant import Mapping, Scalar, Sequence
+from trainlaunch.yamltree.tolerant import Mapping, Scalar
 
 _TAINTS = frozenset({NVIDIA_GPU, AMD_GPU, "cloud.google.com/gke-accelerator"})
 _PART = re.compile(r"[0-9]*\.0*[1-9][0-9]*|[0-9]*[1-9][0-9]?m")
@@ -36,8 +38,7 @@ _REFUSED = "the reader of this file stops with an error, and nothing starts"
 @container_rule("TL325", Severity.INFO, COMPOSE)
 def gpu_by_cdi_name(container: SourceContainer) -> Iterator[Problem]:
     """A service has a CDI name among its devices."""
-    devices = at(container.own, "devices")
-    for node in devices.items if isinstance(devices, Sequence) else ():
+    for node in items_in(at(container.own, "devices")):
         if isinstance(node, Scalar) and node.text.startswith(f"{NVIDIA_GPU}="):
             yield Problem(
                 f"whether {node.text} gives a GPU depends on the engine",
@@ -90,13 +91,11 @@ def _of_variables(container: SourceContainer) -> str:
 
 def _of_pod(container: SourceContainer) -> str:
     pod = container.pod
-    tolerations = at(pod, "tolerations")
-    for each in tolerations.items if isinstance(tolerations, Sequence) else ():
+    for each in items_in(at(pod, "tolerations")):
         key = text_at(each, "key") or ""
         if key in _TAINTS:
             return f"the pod tolerates {key}"
-    selector = at(pod, "nodeSelector")
-    for key in selector.items if isinstance(selector, Mapping) else ():
+    for key in entries_in(at(pod, "nodeSelector")):
         if key.startswith("nvidia.com/") or "accelerator" in key:
             return f"the pod selects nodes by {key}"
     if text_at(pod, "runtimeClassName") == "nvidia":
@@ -120,8 +119,7 @@ def _refused_by_compose(container: SourceContainer) -> Iterator[Problem]:
     if isinstance(short, Scalar) and "$" not in short.text and short.text != ALL_GPUS:
         message = f"gpus is {short.raw}, and takes the word all or a list of requests"
         yield Problem(message, "write gpus: all", _REFUSED, span=short.span)
-    listed = at(container.own, "deploy", "resources", "reservations", "devices")
-    for each in listed.items if isinstance(listed, Sequence) else ():
+    for each in items_in(at(container.own, "deploy", "resources", "reservations", "devices")):
         if not isinstance(each, Mapping):
             continue
         if "capabilities" not in each.items:
@@ -133,20 +131,28 @@ def _refused_by_compose(container: SourceContainer) -> Iterator[Problem]:
 
 
 def _refused_by_kubernetes(container: SourceContainer) -> Iterator[Problem]:
-    limits, requests = (at(container.own, "resources", each) for each in ("limits", "requests"))
-    for name, node in limits.items.items() if isinstance(limits, Mapping) else ():
+    limits, requests = (entries_in(at(container.own, "resources", each)) for each in ("limits", "requests"))
+    for name, node in limits.items():
         if _is_gpu(name) and isinstance(node, Scalar) and _PART.fullmatch(node.text):
             yield Problem(f"{name} is {node.raw}, and GPUs are whole", f"write {name}: 1", _REFUSED, span=node.span)
-    for name, node in requests.items.items() if isinstance(requests, Mapping) else ():
+    for name, node in requests.items():
         if not _is_gpu(name) or not isinstance(node, Scalar) or "{{" in node.text or is_fragment(container):
             continue
-        limit = at(limits, name)
+        limit = limits.get(name)
         if limit is None:
-            fix = f"add {name}: {node.text} to resources.limits"
-            yield Problem(f"{name} {node.text} is requested without an equal limit", fix, _REFUSED, span=node.span)
+            yield Problem(
+                f"{name} {node.text} is requested without an equal limit",
+                f"add {name}: {node.text} to resources.limits",
+                _REFUSED,
+                span=node.span,
+            )
         elif isinstance(limit, Scalar) and "{{" not in limit.text and limit.text.strip() != node.text.strip():
-            message = f"{name} is {node.text} in requests and {limit.text} in limits"
-            yield Problem(message, f"write {limit.text} in both", _REFUSED, span=node.span)
+            yield Problem(
+                f"{name} is {node.text} in requests and {limit.text} in limits",
+                f"write {limit.text} in both",
+                _REFUSED,
+                span=node.span,
+            )
 
 
 def _is_gpu(name: str) -> bool:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from trainlaunch.diagnostics import Severity, Span
-from trainlaunch.formats.engine_values import engine_bytes
+from trainlaunch.formats.quantities import engine_bytes
 from trainlaunch.formats.workload import ABSENT, Known, Unknown
 from trainlaunch.rules.base.rule import Problem
 from trainlaunch.rules.base.text_rule import container_rule, text_rule
@@ -33,10 +33,11 @@ from trainlaunch.rules.sources.source_text import (
     at,
     below,
     is_fargate,
+    items_in,
 )
 from trainlaunch.rules.sources.training_commands import program_of
 from trainlaunch.units import MIB
-from trainlaunch.yamltree.tolerant import Mapping, Node, Scalar, Sequence
+from trainlaunch.yamltree.tolerant import Mapping, Node, Scalar
 
 _WATCHERS = frozenset({"nvidia-smi", "rocm-smi", "nvcc", "df"})
 _ARGUMENT = re.compile(r"(?:docker_)?shm[-_]?size", re.IGNORECASE)
@@ -187,7 +188,7 @@ def _arguments(listed: Node | None) -> Iterator[tuple[str, Span, str]]:
         for name, key in listed.keys.items():
             value = listed.items[name]
             yield name, key.span, value.text if isinstance(value, Scalar) else ""
-    for item in listed.items if isinstance(listed, Sequence) else ():
+    for item in items_in(listed):
         if isinstance(item, Scalar):
             name, _, text = item.text.partition("=")
             yield name, item.span, text

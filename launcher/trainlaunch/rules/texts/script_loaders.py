@@ -44,8 +44,12 @@ def handle_shared_by_workers(file: SourceText) -> Iterator[Problem]:
         shared = {name_of(each) for each in attributes} - stored
         for name, value in _opened(method(owner, "__init__")):
             if name in shared:
-                message = f"{name} is opened in __init__ and read in __getitem__, so all workers share one handle"
-                yield Problem(message, HANDLE_FIX, HANDLE_WHY, span=span_of(file, value))
+                yield Problem(
+                    f"{name} is opened in __init__ and read in __getitem__, so all workers share one handle",
+                    HANDLE_FIX,
+                    HANDLE_WHY,
+                    span=span_of(file, value),
+                )
 
 
 def _opened(function: ast.FunctionDef | None) -> Iterator[tuple[str, ast.Call]]:
@@ -62,8 +66,12 @@ def cuda_in_worker(file: SourceText) -> Iterator[Problem]:
     for owner in datasets(file.tree) if has_workers(file.tree) else ():
         for node in _walk(method(owner, "__getitem__")):
             if isinstance(node, ast.Call) and _moves(node):
-                message = "__getitem__ uses CUDA, and it runs in the workers of the loader"
-                yield Problem(message, CUDA_FIX, CUDA_WHY, span=span_of(file, node))
+                yield Problem(
+                    "__getitem__ uses CUDA, and it runs in the workers of the loader",
+                    CUDA_FIX,
+                    CUDA_WHY,
+                    span=span_of(file, node),
+                )
 
 
 def _moves(call: ast.Call) -> bool:
@@ -105,8 +113,12 @@ def lambda_to_spawned_worker(file: SourceText) -> Iterator[Problem]:
         for name in ("collate_fn", "worker_init_fn") if method_of_start else ():
             value = argument(call, name)
             if isinstance(value, ast.Lambda):
-                message = f"{name} is a lambda, which can't be pickled for workers that {method_of_start} starts"
-                yield Problem(message, PICKLE_FIX, PICKLE_WHY, span=span_of(file, value))
+                yield Problem(
+                    f"{name} is a lambda, which can't be pickled for workers that {method_of_start} starts",
+                    PICKLE_FIX,
+                    PICKLE_WHY,
+                    span=span_of(file, value),
+                )
 
 
 @text_rule("TL344", Severity.ERROR)

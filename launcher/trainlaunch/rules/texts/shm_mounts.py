@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 
 from trainlaunch.diagnostics import Severity
-from trainlaunch.formats.engine_values import is_shm
+from trainlaunch.formats.quantities import is_shm
 from trainlaunch.formats.workload import ABSENT, BIND, CONTAINER, DISK, HOST, NONE, Known
 from trainlaunch.rules.base.rule import Problem
 from trainlaunch.rules.base.text_rule import container_rule, pod_rule, text_rule
@@ -20,19 +20,16 @@ from trainlaunch.rules.sources.source_text import (
     SourceText,
     at,
     below,
+    items_in,
     text_at,
 )
 from trainlaunch.rules.sources.training_commands import Argv
-from trainlaunch.yamltree.tolerant import Mapping, Node, Sequence
+from trainlaunch.yamltree.tolerant import Mapping, Sequence
 
 _NEARLY = re.compile(r"(?:/dev)?/(?:shm(?:em)?|smh|shmm|sshm|shared_?mem(?:ory)?)|/dev/hsm|/run/shm|/var/shm|/dev")
 _NAMED = re.compile(r"(?:^|[-_.])d?shm(?:em)?(?:$|[-_.])|shared-?mem")
 _INJECTED = "gke-gcsfuse-"  # mounted by a sidecar that GKE adds
 _IPC_WORDS = {COMPOSE: ("ipc", "shm_size"), ECS: ("ipcMode", "sharedMemorySize")}
-
-
-def _items(node: Node | None) -> tuple[Node, ...]:
-    return node.items if isinstance(node, Sequence) else ()
 
 
 def _at_shm(container: SourceContainer, *, read_only: bool = False) -> list[Known[str]]:
@@ -67,10 +64,10 @@ def shm_volume_unmounted(file: SourceText) -> Iterator[Problem]:
             continue  # the pod sizes /dev/shm by another volume
         if isinstance(at(pod, "volumeMounts"), Sequence):
             continue
-        mounts = [mount for each in containers for mount in _items(at(each.own, "volumeMounts"))]
+        mounts = [mount for each in containers for mount in items_in(at(each.own, "volumeMounts"))]
         mounted = {text_at(mount, "name") for mount in mounts}
         main = next((each for each in containers if "initContainers" not in each.workload.place), containers[0])
-        for volume in _items(at(pod, "volumes")):
+        for volume in items_in(at(pod, "volumes")):
             name = text_at(volume, "name")
             in_memory = text_at(volume, "emptyDir", "medium") == "Memory"
             if name and in_memory and name not in mounted and not name.startswith(_INJECTED):
@@ -101,7 +98,7 @@ def mounts_outside_container(container: SourceContainer) -> Iterator[Problem]:
 def claim_template_of_memory(file: SourceText) -> Iterator[Problem]:
     """An emptyDir stands among the templates of claims."""
     for node in (each for root in file.nodes for each in below(root)):
-        for item in _items(at(node, "volumeClaimTemplates")):
+        for item in items_in(at(node, "volumeClaimTemplates")):
             if isinstance(item, Mapping) and "emptyDir" in item.keys:
                 yield Problem(
                     "volumeClaimTemplates holds claims, and this is an emptyDir",
@@ -151,7 +148,7 @@ def shm_mounted_twice(container: SourceContainer) -> Iterator[Problem]:
 @container_rule("TL337", Severity.WARNING, kinds=(KUBERNETES,))
 def shm_by_subpath(container: SourceContainer) -> Iterator[Problem]:
     """A mount at /dev/shm has a subPath."""
-    for mount in _items(at(container.own, "volumeMounts")):
+    for mount in items_in(at(container.own, "volumeMounts")):
         path = at(mount, "subPath") or at(mount, "subPathExpr")
         if path is not None and is_shm(text_at(mount, "mountPath") or ""):
             yield Problem(
@@ -167,7 +164,7 @@ def shm_at_wrong_place(container: SourceContainer) -> Iterator[Problem]:
     """A mount in memory is named for /dev/shm, or nearly is there, where nothing is."""
     if container.workload.shm.kind != ABSENT:
         return
-    listed = _items(at(container.own, "volumeMounts")) if container.workload.format == KUBERNETES else ()
+    listed = items_in(at(container.own, "volumeMounts")) if container.workload.format == KUBERNETES else ()
     named = {text_at(each, "mountPath") for each in listed if _NAMED.search(text_at(each, "name") or "")}
     for mount in container.workload.mounts:
         if mount.type != "tmpfs" or not isinstance(mount.target, Known):

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from trainlaunch.diagnose.base.container_snapshot import ContainerSnapshot, Gpu, Process
-from trainlaunch.diagnose.base.tracebacks import Frame
+from trainlaunch.diagnose.base.log_facts import Frame
 from trainlaunch.run.base.backend import ContainerInfo
 from trainlaunch.run.base.live_resources import (
     Lines,

@@ -11,7 +11,7 @@ from typing import Any
 
 import torch
 
-from trainlaunch.inside.probe.base.loader_stats import LoaderStats
+from trainlaunch.inside.probe.base.loader_stats import LoaderStats, length_of
 from trainlaunch.inside.probe.base.transfer import Weight, for_child, walk, weigh
 
 _BOUND = 3  # times that a number comes up before it is one
@@ -46,7 +46,7 @@ def loader(seen: LoaderStats, trains: bool) -> dict[str, Any]:
         "timeout": seen.timeout,
         "start_method": start_method(seen),
         "dataset": _name(type(seen.dataset)),
-        "length": _length(seen.dataset),
+        "length": length_of(seen.dataset),
         "iterable": seen.iterable,
         "sampler": _name(type(seen.sampler)),
         "collate": _name(seen.collate_fn),
@@ -134,10 +134,3 @@ def _median(values: list[Any]) -> Any:
 def _name(thing: Any) -> str:
     module, name = getattr(thing, "__module__", ""), getattr(thing, "__qualname__", type(thing).__qualname__)
     return name if module in {"builtins", "__main__", None} else f"{module}.{name}"
-
-
-def _length(of: Any) -> int | None:
-    try:
-        return len(of)
-    except Exception:
-        return None

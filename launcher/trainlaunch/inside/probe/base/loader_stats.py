@@ -201,6 +201,14 @@ def _noticing(name: str) -> Any:
     return getattr(module, f"notice_{name}")
 
 
+def length_of(of: Any) -> int | None:
+    """Return a length; None where there is none, or one that the script computes and that raises."""
+    try:
+        return len(of)
+    except Exception:
+        return None
+
+
 def once_per_loader(function: Callable[[LoaderStats], T]) -> Callable[[LoaderStats], T]:
     """Make a function of what was seen of a loader keep its result; one that raises is called anew."""
     known: dict[int, tuple[LoaderStats, T]] = {}  # with what is seen, or another could get its id

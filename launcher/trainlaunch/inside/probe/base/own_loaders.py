@@ -6,7 +6,6 @@ With them: how long workers take to start, and what each worker yields of an ite
 from __future__ import annotations
 
 import itertools
-import multiprocessing
 import time
 from collections.abc import Callable, Iterator
 from statistics import median
@@ -14,6 +13,7 @@ from typing import Any, NamedTuple
 
 from trainlaunch.inside.probe.base.digest import digest, parts_of
 from trainlaunch.inside.probe.base.isolation import run_in_fork
+from trainlaunch.inside.probe.base.loader_facts import start_method
 from trainlaunch.inside.probe.base.loader_stats import LoaderStats, once_per_loader
 
 START_SECONDS = 60.0
@@ -44,12 +44,6 @@ def trial_loader(
     if workers:
         changed["multiprocessing_context"] = "fork" if start_method(seen) == "fork" else "spawn"
     return seen.similar(workers, **changed)
-
-
-def start_method(seen: LoaderStats) -> str:
-    """Return how the loader's workers start: fork, spawn or forkserver."""
-    method = getattr(seen.context, "get_start_method", None)
-    return str(method() if callable(method) else multiprocessing.get_start_method())
 
 
 def first_indices(seen: LoaderStats, count: int) -> list[Any]:

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from trainlaunch.inside.probe.base.isolation import CheckTimeout
-from trainlaunch.inside.probe.base.loader_stats import LoaderStats
+from trainlaunch.inside.probe.base.loader_stats import LoaderStats, length_of
 from trainlaunch.inside.probe.base.own_loaders import first_indices, sampler_of
 
 SECONDS = 5.0
@@ -66,7 +66,7 @@ def indices(seen: LoaderStats, count: int) -> list[Any]:
     Of a sampler whose choice isn't known they are the first that a sampler of it gives.
     """
     sampler = sampler_of(seen)
-    length = _length(getattr(sampler, "data_source", seen.dataset))
+    length = length_of(getattr(sampler, "data_source", seen.dataset)) or 0
     if type(sampler).__name__ in _WHOLE and length:
         known: Any = range(length)
     elif "indices" in getattr(sampler, "__dict__", {}):
@@ -127,13 +127,6 @@ def _of_stream(seen: LoaderStats, count: int, deadline: float) -> Iterator[Sampl
             return
 
 
-def _length(dataset: Any) -> int:
-    try:
-        return len(dataset)
-    except Exception:  # no length, or one that the script computes and that raises
-        return 0
-
-
 def _file(opened: list[str], dataset: Any, index: Any) -> str:
     """Return the file that a sample was read from: the last that was opened, else the one that the dataset lists."""
     try:
@@ -154,7 +147,7 @@ def listed_file(dataset: Any, index: Any) -> str:
         else:
             break
     own: dict[str, Any] = getattr(dataset, "__dict__", {})
-    length = _length(dataset)
+    length = length_of(dataset) or 0
     for value in own.values():
         if isinstance(value, (list, tuple)) and len(value) == length and isinstance(index, int) and index < length:
             name = _name_in(value[index])

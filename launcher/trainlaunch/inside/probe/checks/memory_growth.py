@@ -152,15 +152,11 @@ def _kept(seen: LoaderStats) -> Iterator[dict[str, Any]]:
         return
     storages = next((each.storages for each in seen.fetched if each.storages), None) or []
     told = {"held": round(held), "batches": done, "bytes": seen.held.size, "tensors": len(storages)}
-    for name, container, at in _variables(_main_frame()):
+    for name, container, at in _variables(sys._current_frames().get(threading.main_thread().ident or 0)):
         if len(container) >= max(MIN_KEPT, KEPT_SHARE * done) and _holds_batches(container):
             yield {"name": name, "at": at, **told}
     if done >= MIN_NAMELESS:
         yield {"name": "", "at": "", **told}
-
-
-def _main_frame() -> Any:
-    return sys._current_frames().get(threading.main_thread().ident or 0)
 
 
 def _variables(frame: Any) -> Iterator[tuple[str, Any, str]]:

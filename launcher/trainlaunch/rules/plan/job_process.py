@@ -1,4 +1,4 @@
-"""What the job's own script, or its text for a shell, does to the training that it runs."""
+"""What the job's own shell text does to the training that it runs, and variables that name GPUs it does not have."""
 
 from __future__ import annotations
 
@@ -8,15 +8,16 @@ from trainlaunch.diagnostics import Severity
 from trainlaunch.formats.docker.shell_lexer import statements
 from trainlaunch.plan.launch_plan import LaunchPlan
 from trainlaunch.rules.base.rule import Problem, plan_rule
-from trainlaunch.rules.sources.shell_effects import (
+from trainlaunch.rules.sources.training_commands import (
     BACKGROUND,
     BACKGROUND_WHY,
     PIPELINE_WHY,
     hiding_pipe,
+    text_of_job,
     waiting_shell,
     waits_in_vain,
 )
-from trainlaunch.rules.sources.training_commands import text_of_job
+from trainlaunch.rules.sources.visible_devices import GrantedGpus, contradictions
 
 
 @plan_rule("TL329", Severity.INFO)
@@ -62,3 +63,16 @@ def shell_hides_signals(plan: LaunchPlan) -> Iterator[Problem]:
             "a shell that waits for its child passes SIGTERM on to nobody; the grace period is spent for nothing",
             "command",
         )
+
+
+@plan_rule("TL351", Severity.WARNING)
+def visible_devices_contradict(plan: LaunchPlan) -> Iterator[Problem]:
+    """On a host itself they choose among its GPUs, and are right."""
+    job, gpus = plan.job, plan.gpus
+    if not plan.target_record.starts_container:
+        return
+    count = None if gpus.all or any("gpu" in each or "mig" in each for each in job.resources.extended) else gpus.count
+    granted = GrantedGpus(count, gpus.ids if job.nodes == 1 else None, job.kind is not None)
+    for name, message, why in contradictions(job.env, granted):
+        fix = f"delete env.{name}" + ("; resources.gpus says which" if job.kind is None else "")
+        yield Problem(message, fix, why, f"env.{name}")

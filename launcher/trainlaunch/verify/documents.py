@@ -1,4 +1,7 @@
-"""Containers that a patch adds beside the job's: they train nothing, and each needs a memory limit of its own."""
+"""Documents of a patched text, whatever their values are, and the containers that a patch adds beside the job's.
+
+Those train nothing, and each needs a memory limit of its own.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +11,24 @@ from typing import Any
 from trainlaunch.formats.quantities import bytes_of
 from trainlaunch.render.apply_patch import documents_of
 from trainlaunch.yamltree.emitter import yaml_block
+
+
+def mapping(value: object) -> dict[str, Any]:
+    """Return a mapping, an empty one of anything else."""
+    return value if isinstance(value, dict) else {}
+
+
+def listed(value: object) -> list[Any]:
+    """Return a list, a scalar as the only item; nothing of a mapping and of null."""
+    if isinstance(value, list):
+        return value
+    return [] if value is None or isinstance(value, dict) else [value]
+
+
+def mappings(value: object) -> list[dict[str, Any]]:
+    """Return the mappings of a list; nothing of anything else."""
+    return [each for each in listed(value) if isinstance(each, dict)]
+
 
 _LISTS = ("containers", "initContainers")
 
