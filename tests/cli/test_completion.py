@@ -17,9 +17,9 @@ from functools import cache
 from pathlib import Path
 
 import pytest
-from trainlaunch.cli.arguments.grammar import verbs
 from trainlaunch.cli.arguments.verb_table import VERBS
 from trainlaunch.cli.verbs import completion
+from trainlaunch.cli.verbs.completion import verbs
 
 WRITERS = {"bash": completion.bash, "zsh": completion.zsh, "fish": completion.fish}
 # Text typed before Tab, and what must be offered, and what must not.

@@ -6,7 +6,7 @@ import argparse
 import time
 
 import pytest
-from trainlaunch.cli.arguments.log_options import add_log_arguments, part_of
+from trainlaunch.cli.verbs.logs import add_log_arguments, part_of
 from trainlaunch.errors import UsageError
 from trainlaunch.run.base.clock import SECOND, nanoseconds
 from trainlaunch.run.base.log_position import WHOLE, LogPart

@@ -15,8 +15,7 @@ from typing import Any, NoReturn
 from trainlaunch import __version__
 from trainlaunch.cli.arguments.verb_table import VERBS, VERBS_WITH_A_COMMAND, VERBS_WITH_THE_JOBS_CODE
 from trainlaunch.cli.output.report import as_json, document, framed
-from trainlaunch.cli.output.streams import Streams, standard_streams
-from trainlaunch.cli.output.text_style import style_of
+from trainlaunch.cli.output.streams import Streams, standard_streams, style_of
 from trainlaunch.diagnostics import Diagnostic
 from trainlaunch.did_you_mean import closest
 from trainlaunch.errors import JobFileRejected, LaunchError, TargetUnavailable, UsageError

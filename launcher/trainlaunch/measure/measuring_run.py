@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from trainlaunch.measure.marked_lines import MarkedStream
 from trainlaunch.plan.launch_plan import LaunchPlan
-from trainlaunch.run.base.console import Console
+from trainlaunch.run.base.console import DEADLINE, Console, Event, Events
 from trainlaunch.run.base.secret_values import Redactor, values_here
-from trainlaunch.run.base.signals import DEADLINE, Event, Events
 
 if TYPE_CHECKING:
     from trainlaunch.diagnose.base.evidence import Evidence

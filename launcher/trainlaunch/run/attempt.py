@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from trainlaunch.run.base.backend import Peak
-from trainlaunch.run.base.shm_peak import highest
+from trainlaunch.run.base.shm_reading import highest
 from trainlaunch.run.base.watch import Log, ShmWatch
 from trainlaunch.run.run_record import RunRecord
 

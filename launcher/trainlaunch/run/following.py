@@ -72,7 +72,7 @@ def _code_of_job(backend: Backend, containers: tuple[ContainerInfo, ...], code: 
     """Return the exit code of a run; 125 instead of 0, and why, where nothing of its job ran."""
     if code or not is_silent(backend, containers):
         return code
-    from trainlaunch.run.base.preflight_line import NEVER_SPOKE
+    from trainlaunch.run.base.run_evidence import NEVER_SPOKE
 
     say(NEVER_SPOKE)
     return EXIT_BEFORE_START
@@ -80,7 +80,7 @@ def _code_of_job(backend: Backend, containers: tuple[ContainerInfo, ...], code: 
 
 def is_silent(backend: Backend, containers: tuple[ContainerInfo, ...]) -> bool:
     """Return whether a run ended with 0 and never came to its preflight."""
-    from trainlaunch.run.base.preflight_line import preflight_never_ran
+    from trainlaunch.run.base.run_evidence import preflight_never_ran
     from trainlaunch.run.run_record import RunRecord
 
     now = tuple(filter(None, (backend.inspect(each.id) for each in containers)))
@@ -171,7 +171,7 @@ def end_evidence(backend: Backend, containers: tuple[ContainerInfo, ...]) -> Evi
 
 def to_paste(backend: Backend, containers: tuple[ContainerInfo, ...], evidence: Evidence) -> str:
     """Return what an ended run without sizes is to be given, empty for a sized one."""
-    from trainlaunch.run.base.shm_peak import highest, measured_line
+    from trainlaunch.run.base.shm_reading import highest, measured_line
 
     now = tuple(filter(None, (backend.inspect(each.id) for each in containers)))
     peak = highest(peak_of_container(each, None) for each in now)
@@ -184,8 +184,7 @@ def peak_of_container(container: ContainerInfo, reading: ShmReading | None) -> P
 
     A reading that is higher than all of those is kept for the verbs that come later.
     """
-    from trainlaunch.run.base.shm_peak import highest, peak_of
-    from trainlaunch.run.base.shm_reading import read_from_health
+    from trainlaunch.run.base.shm_reading import highest, peak_of, read_from_health
     from trainlaunch.run.run_record import RunRecord
 
     kept, now = RunRecord(container.run), peak_of(reading)

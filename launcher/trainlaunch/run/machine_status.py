@@ -8,9 +8,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from trainlaunch.run.base.backend import Backend, ContainerInfo, Peak, ShmReading
-from trainlaunch.run.base.preflight_line import NEVER_SPOKE
-from trainlaunch.run.base.run_evidence import evidence_of, read_whole_log, without_secrets
-from trainlaunch.run.base.shm_peak import highest, measured_line
+from trainlaunch.run.base.run_evidence import NEVER_SPOKE, evidence_of, read_whole_log, without_secrets
+from trainlaunch.run.base.shm_reading import highest, measured_line
 from trainlaunch.run.base.store import (
     FAILED,
     PENDING,

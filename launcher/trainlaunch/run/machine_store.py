@@ -7,9 +7,9 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, cast
 
 from trainlaunch.errors import TargetUnavailable
-from trainlaunch.run.base.at_once import at_once
 from trainlaunch.run.base.backend import Backend, Chunk, Say
 from trainlaunch.run.base.log_position import LogPart
+from trainlaunch.run.base.multi_node import at_once
 from trainlaunch.run.base.run_query import RunQuery
 from trainlaunch.run.base.store import Following, Live, RanApart, RunReport, RunRow, RunStatus, Starting, Tell
 from trainlaunch.run.machine_runs import MachineRun, runs_among
@@ -18,8 +18,7 @@ from trainlaunch.units import format_size
 if TYPE_CHECKING:
     from trainlaunch.diagnose.base.evidence import Evidence
     from trainlaunch.plan.launch_plan import LaunchPlan
-    from trainlaunch.run.base.console import Console
-    from trainlaunch.run.base.signals import Event, Events
+    from trainlaunch.run.base.console import Console, Event, Events
     from trainlaunch.run.docker.backend import DockerBackend
 
 LISTED_SECONDS = 1.0  # an engine's list has whole seconds

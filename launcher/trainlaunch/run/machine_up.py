@@ -10,14 +10,12 @@ from dataclasses import replace
 from trainlaunch.errors import LaunchError
 from trainlaunch.plan.launch_plan import LaunchPlan
 from trainlaunch.run.base.backend import Backend, Say
-from trainlaunch.run.base.console import Console, Outcome, hang_watch
+from trainlaunch.run.base.console import Console, Event, Events, Outcome, hang_watch, trapped_signals
 from trainlaunch.run.base.run_query import is_mine
 from trainlaunch.run.base.secret_values import Redactor, values_here
-from trainlaunch.run.base.signals import Event, Events, trapped_signals
 from trainlaunch.run.base.store import Followed, RanApart, Starting, Tell
 from trainlaunch.run.base.wording import expired, not_kept
-from trainlaunch.run.keeper import remove_when_due, spawn_keeper, with_absolute_path
-from trainlaunch.run.logout import at_logout
+from trainlaunch.run.keeper import at_logout, remove_when_due, spawn_keeper, with_absolute_path
 from trainlaunch.run.run_lock import holding, keeper_of, new_run_id
 from trainlaunch.run.run_record import RunRecord
 from trainlaunch.run.supervise import Supervisor

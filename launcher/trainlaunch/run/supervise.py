@@ -16,13 +16,11 @@ from trainlaunch.exit_codes import EXIT_BEFORE_START
 from trainlaunch.plan.launch_plan import LaunchPlan
 from trainlaunch.run.attempt import Attempt, WatchedContainer
 from trainlaunch.run.base.backend import Backend, ContainerInfo, Session
-from trainlaunch.run.base.console import Console, Outcome
+from trainlaunch.run.base.console import DEADLINE, HANGUP, UNHEALTHY, Console, Event, Events, Outcome, Presses
 from trainlaunch.run.base.multi_node import Prefixed, containers_of, deciding, prefix
-from trainlaunch.run.base.preflight_line import NEVER_SPOKE, preflight_never_ran
 from trainlaunch.run.base.retry import backoff, may_retry
-from trainlaunch.run.base.run_evidence import EndNote, evidence_of
-from trainlaunch.run.base.shm_peak import measured_line
-from trainlaunch.run.base.signals import DEADLINE, HANGUP, UNHEALTHY, Event, Events, Presses
+from trainlaunch.run.base.run_evidence import NEVER_SPOKE, EndNote, evidence_of, preflight_never_ran
+from trainlaunch.run.base.shm_reading import measured_line
 from trainlaunch.run.base.watch import Log, Note, ShmWatch, load_symptoms, planned_shm
 from trainlaunch.run.base.wording import another_attempt, not_started, stopping
 from trainlaunch.run.run_record import RunRecord

@@ -9,9 +9,8 @@ from collections.abc import Callable
 from trainlaunch.errors import LaunchError
 from trainlaunch.exit_codes import EXIT_INTERRUPTED
 from trainlaunch.run.base.backend import Backend, Chunk, ContainerInfo
-from trainlaunch.run.base.console import Console
+from trainlaunch.run.base.console import HANGUP, Console, Event, Events, Presses, trapped_signals
 from trainlaunch.run.base.multi_node import containers_of_run
-from trainlaunch.run.base.signals import HANGUP, Event, Events, Presses, trapped_signals
 from trainlaunch.run.base.store import Followed, Following, Tell
 from trainlaunch.run.following import end_evidence, follow_to_end, to_paste
 

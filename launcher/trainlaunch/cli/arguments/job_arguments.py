@@ -8,8 +8,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from trainlaunch.cli.output.report import framed
-from trainlaunch.cli.output.streams import Streams
-from trainlaunch.cli.output.text_style import style_of
+from trainlaunch.cli.output.streams import Streams, style_of
 from trainlaunch.diagnostics import Diagnostic, Severity
 from trainlaunch.errors import UsageError
 from trainlaunch.job.spec import JobSpec

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from trainlaunch.cli.arguments.job_arguments import add_job_arguments, add_kind_argument, add_output_argument
-from trainlaunch.cli.arguments.target_options import add_place_arguments
+from trainlaunch.cli.arguments.run_argument import add_place_arguments
 from trainlaunch.cli.output.write_files import refuse_unwritable, replace_file
 from trainlaunch.diagnostics import Report
 from trainlaunch.errors import JobFileRejected

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 
 from trainlaunch import __version__
 from trainlaunch.cli.output.report import annotation, as_json, concise, document, framed, printable, span_json
-from trainlaunch.cli.output.streams import Streams
-from trainlaunch.cli.output.text_style import style_of
+from trainlaunch.cli.output.streams import Streams, style_of
 from trainlaunch.diagnostics import Severity
 from trainlaunch.manuals import manuals
 

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from trainlaunch.cli.output.text_style import TextStyle, wrapped
+from trainlaunch.cli.output.streams import TextStyle, wrapped
 from trainlaunch.diagnostics import Diagnostic, Severity, Span
 from trainlaunch.repository.regular_files import is_of_shell, read_regular
 from trainlaunch.repository.root import ITS_OWN

@@ -8,9 +8,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from trainlaunch.cli.output.report import headline, help_line, parts
-from trainlaunch.cli.output.streams import Streams
+from trainlaunch.cli.output.streams import Streams, TextStyle, style_of
 from trainlaunch.cli.output.terminal import Screen
-from trainlaunch.cli.output.text_style import TextStyle, style_of
 from trainlaunch.sanitize import SafeText, sanitize, shown
 from trainlaunch.units import human_size
 

@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING
 
 from trainlaunch.cli.arguments.job_arguments import add_policy_argument, reach_of
 from trainlaunch.cli.output.report import annotation, as_json, document, framed
-from trainlaunch.cli.output.streams import Streams
-from trainlaunch.cli.output.text_style import style_of
+from trainlaunch.cli.output.streams import Streams, style_of
 from trainlaunch.cli.output.write_files import remove_temporaries, replace_file
 from trainlaunch.diagnostics import Diagnostic, Severity
 from trainlaunch.exit_codes import EXIT_FINDINGS

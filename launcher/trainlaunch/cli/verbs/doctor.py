@@ -10,12 +10,10 @@ from typing import TYPE_CHECKING
 
 from trainlaunch.cli.arguments.job_arguments import add_output_argument, add_policy_argument, reach_of
 from trainlaunch.cli.arguments.named_file import STDIN, open_named, unreadable
-from trainlaunch.cli.arguments.run_argument import RUN_TARGETS, add_owner_argument
-from trainlaunch.cli.arguments.target_options import add_place_arguments
+from trainlaunch.cli.arguments.run_argument import RUN_TARGETS, add_owner_argument, add_place_arguments
 from trainlaunch.cli.output.doctor_output import tell
 from trainlaunch.cli.output.report import document, framed
-from trainlaunch.cli.output.streams import Streams
-from trainlaunch.cli.output.text_style import style_of
+from trainlaunch.cli.output.streams import Streams, style_of
 from trainlaunch.diagnostics import Diagnostic
 from trainlaunch.errors import UsageError
 from trainlaunch.manuals import find_manual

@@ -7,8 +7,7 @@ import re
 from collections.abc import Iterable, Iterator
 from itertools import groupby
 
-from trainlaunch.cli.output.streams import Streams
-from trainlaunch.cli.output.text_style import TextStyle, style_of, wrapped
+from trainlaunch.cli.output.streams import Streams, TextStyle, style_of, wrapped
 from trainlaunch.diagnostics import Diagnostic
 from trainlaunch.did_you_mean import closest
 from trainlaunch.errors import UsageError

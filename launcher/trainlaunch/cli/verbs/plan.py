@@ -14,8 +14,7 @@ from trainlaunch.cli.arguments.job_arguments import (
     say_findings,
 )
 from trainlaunch.cli.output.report import as_json, document
-from trainlaunch.cli.output.streams import Streams
-from trainlaunch.cli.output.text_style import columns_of, wrapped
+from trainlaunch.cli.output.streams import Streams, columns_of, wrapped
 from trainlaunch.container.job_variables import USUAL, shutdown_timeout
 from trainlaunch.diagnostics import Severity
 from trainlaunch.gpu_names import ALL_GPUS

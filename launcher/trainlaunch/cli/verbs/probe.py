@@ -16,8 +16,7 @@ from trainlaunch.cli.arguments.measuring import (
     measuring_fields,
     refuse_unwritable_lock,
 )
-from trainlaunch.cli.arguments.run_argument import store_of_plan
-from trainlaunch.cli.arguments.target_options import refuse_place_elsewhere
+from trainlaunch.cli.arguments.run_argument import refuse_place_elsewhere, store_of_plan
 from trainlaunch.cli.output.report import document
 from trainlaunch.cli.output.streams import Streams
 from trainlaunch.cli.output.terminal import Screen

@@ -15,7 +15,7 @@ from trainlaunch.cli.arguments.job_arguments import (
     say_findings,
     say_unsized,
 )
-from trainlaunch.cli.arguments.target_options import refuse_place_elsewhere
+from trainlaunch.cli.arguments.run_argument import refuse_place_elsewhere
 from trainlaunch.cli.output.streams import Streams
 from trainlaunch.cli.output.write_files import write_files
 from trainlaunch.diagnostics import Diagnostic

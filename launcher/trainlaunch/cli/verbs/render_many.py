@@ -9,8 +9,7 @@ from pathlib import Path
 
 from trainlaunch.cli.arguments.job_arguments import reach_of
 from trainlaunch.cli.output.report import framed
-from trainlaunch.cli.output.streams import Streams
-from trainlaunch.cli.output.text_style import style_of
+from trainlaunch.cli.output.streams import Streams, style_of
 from trainlaunch.cli.output.write_files import remove_temporaries, write_over
 from trainlaunch.committed.job_files import find_jobs
 from trainlaunch.committed.render_jobs import Rendered, RenderOptions, render_all

@@ -7,8 +7,14 @@ import os
 from collections.abc import Callable
 
 from trainlaunch.cli.arguments.job_arguments import job_of, say_findings
-from trainlaunch.cli.arguments.run_argument import add_run_argument, allowed_runs, say_once, store_of_plan
-from trainlaunch.cli.arguments.target_options import job_file, named_target
+from trainlaunch.cli.arguments.run_argument import (
+    add_run_argument,
+    allowed_runs,
+    job_file,
+    named_target,
+    say_once,
+    store_of_plan,
+)
 from trainlaunch.cli.output.streams import Streams
 from trainlaunch.errors import TargetUnavailable
 from trainlaunch.exit_codes import exit_of_signal

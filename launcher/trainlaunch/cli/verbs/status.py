@@ -8,8 +8,7 @@ from trainlaunch.cli.arguments.job_arguments import add_output_argument
 from trainlaunch.cli.arguments.run_argument import add_run_argument, newest_run
 from trainlaunch.cli.output.report import document
 from trainlaunch.cli.output.run_output import bare_evidence, framed_diagnosis
-from trainlaunch.cli.output.streams import Streams
-from trainlaunch.cli.output.text_style import style_of
+from trainlaunch.cli.output.streams import Streams, style_of
 
 EXAMPLES = ("trainlaunch status job.yaml", "trainlaunch status mnist --output json")
 FACTS = 11  # columns before what a line of `status` says

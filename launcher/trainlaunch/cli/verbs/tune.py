@@ -14,11 +14,9 @@ from trainlaunch.cli.arguments.measuring import (
     measuring_fields,
     refuse_unwritable_lock,
 )
-from trainlaunch.cli.arguments.run_argument import store_of_plan
-from trainlaunch.cli.arguments.target_options import refuse_place_elsewhere
+from trainlaunch.cli.arguments.run_argument import refuse_place_elsewhere, store_of_plan
 from trainlaunch.cli.output.report import as_json, document, framed
-from trainlaunch.cli.output.streams import Streams
-from trainlaunch.cli.output.text_style import style_of, wrapped
+from trainlaunch.cli.output.streams import Streams, style_of, wrapped
 from trainlaunch.cli.output.write_files import refuse_unwritable, replace_file
 from trainlaunch.diagnostics import Diagnostic
 from trainlaunch.errors import JobFileRejected, LaunchError, UsageError

@@ -11,8 +11,7 @@ from collections import deque
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from trainlaunch.cli.output.streams import Streams
-from trainlaunch.cli.output.text_style import columns_of
+from trainlaunch.cli.output.streams import Streams, columns_of
 from trainlaunch.measure.measuring_fields import PREPARES
 from trainlaunch.measure.tune.record_collector import RunEnd
 from trainlaunch.measure.tune.result_table import HEAD, WIDTH, trial_line, words

@@ -12,8 +12,7 @@ from trainlaunch.cli.arguments.job_arguments import (
     say_findings,
     say_unsized,
 )
-from trainlaunch.cli.arguments.run_argument import store_of_plan
-from trainlaunch.cli.arguments.target_options import add_place_arguments, refuse_place_elsewhere
+from trainlaunch.cli.arguments.run_argument import add_place_arguments, refuse_place_elsewhere, store_of_plan
 from trainlaunch.cli.output.run_output import teller
 from trainlaunch.cli.output.streams import Streams
 from trainlaunch.cli.output.terminal import Screen

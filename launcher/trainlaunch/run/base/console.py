@@ -1,9 +1,18 @@
-"""What follows a run on an engine is given, and gives back."""
+"""What a follower of a run is given: the console that it writes to, and signals as events.
+
+`tmux kill-session` sends SIGHUP twice, `timeout` SIGTERM twice, and wrappers hand on a Ctrl-C that a terminal sends to
+everybody: so one that comes again says nothing new. Only a second press of Ctrl-C does.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import contextlib
+import queue
+import signal
+import time
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from types import FrameType
 from typing import TYPE_CHECKING
 
 from trainlaunch.run.base.backend import Say
@@ -59,3 +68,66 @@ def hang_watch(plan: LaunchPlan, redacted: Callable[[str], str] = str) -> HangWa
         return f"{diagnosis.sentence}; {diagnosis.fix}" if diagnosis else ""
 
     return detect_hang
+
+
+CTRL_C = "Ctrl-C"
+DEADLINE = "active_deadline"  # what ends a run beside signals
+UNHEALTHY = "unhealthy"  # the kind of an event: the health check, in `value`, has something against the job
+HANGUP = "hangup"  # the kind of an event: nobody asks for a stop, the terminal is gone
+NAMES = {signal.SIGINT: CTRL_C, signal.SIGTERM: "SIGTERM", signal.SIGHUP: "SIGHUP"}
+SAME_PRESS_SECONDS = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """What a follower reacts to: signal or hangup (`value` is its name), exit (`code`), drained, trouble (a sentence).
+
+    `at` is when a signal came, in seconds of the monotonic clock.
+    """
+
+    kind: str
+    value: str = ""
+    code: int | None = None
+    at: float = 0.0
+
+
+Events = queue.SimpleQueue  # the only queue whose put is safe inside a signal handler
+
+
+@contextlib.contextmanager
+def trapped_signals(events: Events[Event]) -> Iterator[None]:
+    """Turn SIGINT, SIGTERM and SIGHUP into events; only the main thread can. One that is ignored (nohup) stays so.
+
+    One that came is ignored afterwards: the same again, a moment later, would take the job's exit code from a process
+    that is about to end with it.
+    """
+    came: set[int] = set()
+
+    def handler(number: int, _frame: FrameType | None) -> None:
+        came.add(number)
+        kind = HANGUP if number == signal.SIGHUP else "signal"
+        events.put(Event(kind, NAMES[signal.Signals(number)], at=time.monotonic()))
+
+    heard = [each for each in NAMES if signal.getsignal(each) is not signal.SIG_IGN]
+    before = {each: signal.signal(each, handler) for each in heard}
+    try:
+        yield
+    finally:
+        for each, old in before.items():
+            signal.signal(each, signal.SIG_IGN if each in came else old)
+
+
+class Presses:
+    """Counts presses of Ctrl-C."""
+
+    def __init__(self) -> None:
+        self._first: float | None = None
+
+    def is_second(self, event: Event) -> bool:
+        """Take a signal; return whether it is a second press: within a second it is the first one, handed on."""
+        if event.value != CTRL_C:
+            return False
+        if self._first is None:
+            self._first = event.at
+            return False
+        return event.at - self._first >= SAME_PRESS_SECONDS

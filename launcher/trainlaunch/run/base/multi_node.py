@@ -1,15 +1,30 @@
-"""One job in several containers: their output as one stream, and whose end is the job's."""
+"""One job in several containers: their output as one stream, whose end is the job's, and calls for all at once."""
 
 from __future__ import annotations
 
 import queue
 import threading
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from typing import TypeVar
 
 from trainlaunch.errors import LaunchError
 from trainlaunch.plan.launch_plan import LaunchPlan
 from trainlaunch.run.base.backend import Backend, Chunk, ContainerInfo, Session
+
+MAX_AT_ONCE = 8
+T = TypeVar("T")
+R = TypeVar("R")
+
+
+def at_once(call: Callable[[T], R], items: Sequence[T], *, most: int = MAX_AT_ONCE) -> list[R]:
+    """Return what `call` gives for each of some items, in their order. Raises what a call raised, when all are over."""
+    if len(items) < 2:
+        return [call(each) for each in items]
+    with ThreadPoolExecutor(min(most, len(items))) as pool:
+        return list(pool.map(call, items))
+
 
 _WAITING_CHUNKS = 64  # a reader that is slower than the job holds it up, as one container's stream does
 _MAX_LINE = 64 * 1024

@@ -19,8 +19,7 @@ if TYPE_CHECKING:
     from trainlaunch.errors import TargetUnavailable
     from trainlaunch.plan.launch_plan import LaunchPlan
     from trainlaunch.run.base.backend import ContainerInfo
-    from trainlaunch.run.base.console import Console
-    from trainlaunch.run.base.signals import Event, Events
+    from trainlaunch.run.base.console import Console, Event, Events
 
 PENDING, RUNNING, SUCCEEDED, FAILED = STATES = ("pending", "running", "succeeded", "failed")
 

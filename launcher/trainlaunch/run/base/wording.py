@@ -8,8 +8,8 @@ from trainlaunch.diagnostics import Diagnostic
 from trainlaunch.errors import LaunchError
 from trainlaunch.plan.launch_plan import LaunchPlan
 from trainlaunch.run.base.backend import ContainerInfo
+from trainlaunch.run.base.console import CTRL_C
 from trainlaunch.run.base.run_query import ANYONE, Candidate, is_mine
-from trainlaunch.run.base.signals import CTRL_C
 from trainlaunch.units import counted, format_duration
 
 NAME_TAKEN = "TL506"

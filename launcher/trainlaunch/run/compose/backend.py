@@ -15,15 +15,13 @@ from trainlaunch.errors import LaunchError, TargetUnavailable
 from trainlaunch.plan.launch_plan import LaunchPlan
 from trainlaunch.plan.target_names import node_names
 from trainlaunch.render import render
-from trainlaunch.run.base.at_once import at_once
 from trainlaunch.run.base.backend import ContainerInfo, Say, Session
-from trainlaunch.run.base.multi_node import SessionGroup, by_node
+from trainlaunch.run.base.multi_node import SessionGroup, at_once, by_node
 from trainlaunch.run.compose.command import Compose, find_compose
 from trainlaunch.run.docker.backend import JOB, DockerBackend
 from trainlaunch.run.docker.checks import NOT_FOR_UP, name_taken
 from trainlaunch.run.docker.client import GONE, REFUSED, Engine, EngineRefused
-from trainlaunch.run.docker.create_body import run_labels
-from trainlaunch.run.docker.inspect import COMPOSE_PROJECT
+from trainlaunch.run.docker.containers import COMPOSE_PROJECT, run_labels
 from trainlaunch.verify import verified
 
 FORBIDDEN = 403

@@ -28,7 +28,7 @@ from trainlaunch.run.base.run_query import OWNER_KEY, own_name
 from trainlaunch.run.docker.backend import DockerBackend
 from trainlaunch.run.docker.checks import start_refused
 from trainlaunch.run.docker.client import Engine, EngineRefused
-from trainlaunch.run.docker.create_body import plain_body
+from trainlaunch.run.docker.containers import plain_body
 from trainlaunch.targets import DOCKER
 
 SHELL_LABEL = LABEL_PREFIX + "shell"

@@ -12,10 +12,9 @@ from trainlaunch.errors import LaunchError, TargetUnavailable
 from trainlaunch.exit_codes import EXIT_BEFORE_START, EXIT_INTERRUPTED
 from trainlaunch.job.spec import JobSpec
 from trainlaunch.kinds import POD
-from trainlaunch.run.base.console import Console
+from trainlaunch.run.base.console import HANGUP, Console, Event, Events, Presses
 from trainlaunch.run.base.log_position import WHOLE, LogPart
-from trainlaunch.run.base.preflight_line import NEVER_SPOKE
-from trainlaunch.run.base.signals import HANGUP, Event, Events, Presses
+from trainlaunch.run.base.run_evidence import NEVER_SPOKE
 from trainlaunch.run.base.watch import PlannedShm
 from trainlaunch.run.base.wording import stopping
 from trainlaunch.run.kubernetes.client import Cluster
@@ -23,9 +22,8 @@ from trainlaunch.run.kubernetes.logs import is_silent
 from trainlaunch.run.kubernetes.objects import Reference, delete, pods_path
 from trainlaunch.run.kubernetes.output import Output
 from trainlaunch.run.kubernetes.pending import Wait
-from trainlaunch.run.kubernetes.pod_watch import PodWatch
+from trainlaunch.run.kubernetes.pod_watch import Observed, PodWatch, WorkloadPoller
 from trainlaunch.run.kubernetes.pods import Pod, attempts_of, end_of, first_to_fail, taken_away
-from trainlaunch.run.kubernetes.polling import Observed, WorkloadPoller
 from trainlaunch.run.kubernetes.runs import ClusterRun, Result, exit_code_of, no_code, result_of
 from trainlaunch.units import format_duration
 

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator, Sequence
 from trainlaunch.errors import TargetUnavailable
 from trainlaunch.run.base.clock import SECOND, nanoseconds, seconds
 from trainlaunch.run.base.log_position import WHOLE, LogPart
-from trainlaunch.run.base.preflight_line import PREFLIGHT, lacks_preflight
+from trainlaunch.run.base.run_evidence import PREFLIGHT, lacks_preflight
 from trainlaunch.run.kubernetes.api_errors import HTTP_BAD_REQUEST, HTTP_NOT_FOUND, ApiRefused
 from trainlaunch.run.kubernetes.client import Cluster
 from trainlaunch.run.kubernetes.pod_watch import PAUSES, passes

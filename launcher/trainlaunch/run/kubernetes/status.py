@@ -7,8 +7,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from trainlaunch.run.base.backend import Say, ShmReading
-from trainlaunch.run.base.preflight_line import NEVER_SPOKE
-from trainlaunch.run.base.shm_peak import highest, measured_line, peak_of
+from trainlaunch.run.base.run_evidence import NEVER_SPOKE
+from trainlaunch.run.base.shm_reading import highest, measured_line, peak_of
 from trainlaunch.run.base.store import (
     FAILED,
     PENDING,
@@ -21,11 +21,11 @@ from trainlaunch.run.base.store import (
     WorkerStatus,
 )
 from trainlaunch.run.kubernetes.client import Cluster
-from trainlaunch.run.kubernetes.exec import read_shm
 from trainlaunch.run.kubernetes.execution import ExecRefused
 from trainlaunch.run.kubernetes.exit_status import evidence_of_ended
 from trainlaunch.run.kubernetes.follow import end_of_run
 from trainlaunch.run.kubernetes.logs import is_silent
+from trainlaunch.run.kubernetes.output import read_shm
 from trainlaunch.run.kubernetes.owned_runs import OwnedRun
 from trainlaunch.run.kubernetes.pending import Reasons
 from trainlaunch.run.kubernetes.pods import Pod, attempts_of, end_of

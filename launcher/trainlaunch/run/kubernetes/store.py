@@ -33,8 +33,7 @@ from trainlaunch.units import format_size
 if TYPE_CHECKING:
     from trainlaunch.diagnose.base.evidence import Evidence
     from trainlaunch.plan.launch_plan import LaunchPlan
-    from trainlaunch.run.base.console import Console
-    from trainlaunch.run.base.signals import Event, Events
+    from trainlaunch.run.base.console import Console, Event, Events
 
 MOST_PODS = 8  # that are looked into, one after the other
 
@@ -117,7 +116,7 @@ class ClusterStore:
 
     def follow(self, run: OwnedRun, console: Console, how: Following, tell: Tell) -> int:
         """Follow it; its controller keeps it, whoever follows."""
-        from trainlaunch.run.kubernetes.followed import follow
+        from trainlaunch.run.kubernetes.up import follow
 
         return follow(self.cluster, run.run, console, how, tell)
 
@@ -150,7 +149,7 @@ class ClusterStore:
     def _live(self, run: OwnedRun, say: Say) -> Iterator[Live]:
         from trainlaunch.diagnose import new_scanner
         from trainlaunch.diagnose.base.evidence import Evidence
-        from trainlaunch.run.kubernetes.exec import look_inside
+        from trainlaunch.run.kubernetes.output import look_inside
 
         scanner = new_scanner()
         self.print_log(run, LogPart(), None, lambda chunk: scanner.feed(chunk.data), say)

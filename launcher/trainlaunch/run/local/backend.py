@@ -25,9 +25,8 @@ from trainlaunch.run.local.checks import comparison, local_findings
 from trainlaunch.run.local.follow import LocalSession, frames_of, recorded_code, wait_for_end
 from trainlaunch.run.local.log import part_of_log
 from trainlaunch.run.local.process_spec import process_spec, start_keeper
-from trainlaunch.run.local.processes import ProcessIdentity, kill_marked, send
+from trainlaunch.run.local.processes import ProcessIdentity, kill_marked, read_host_shm, remove_own_folder, run_id, send
 from trainlaunch.run.local.record import Facts, describe, described, identities, run_pids, state_of
-from trainlaunch.run.local.shm import read_host_shm, remove_own_folder, run_id
 from trainlaunch.run.local.state import RunFolder, make_root, refuse_alien_state, state_is_writable
 
 if TYPE_CHECKING:

@@ -17,8 +17,7 @@ from trainlaunch.run.base.container_shell import MARK
 from trainlaunch.run.local.checks import local_findings
 from trainlaunch.run.local.keeper import in_memory, when_parent_dies
 from trainlaunch.run.local.process_spec import process_spec
-from trainlaunch.run.local.processes import RUN_MARK
-from trainlaunch.run.local.shm import RUN_ID, remove_own_folder
+from trainlaunch.run.local.processes import RUN_ID, RUN_MARK, remove_own_folder
 
 PASSED_ON = (signal.SIGTERM, signal.SIGHUP)
 
