@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from trainlaunch.run.kubernetes.owned_runs import OWNER_KEY, owner_hash
+from trainlaunch.run.kubernetes.runs import OWNER_KEY, owner_hash
 
 from tests.kubernetes.asking import apply
 from tests.kubernetes.contract.user import Running, User

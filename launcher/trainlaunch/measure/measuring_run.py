@@ -86,7 +86,7 @@ class _Listener:
             self._enough(OWN_END_SECONDS if itself else LET_END_SECONDS)
 
 
-def run_measuring(plan: LaunchPlan, take: Take, shown: RunOutput, typed: str, store: RunStore[Any]) -> MeasuringRun:
+def run_measuring(plan: LaunchPlan, take: Take, shown: RunOutput, typed: str, store: RunStore) -> MeasuringRun:
     """Run a plan with parts inside where `store` holds the runs of its target.
 
     `typed` is the user's command, for an error that completes it. Raises TargetUnavailable where it can't be started.

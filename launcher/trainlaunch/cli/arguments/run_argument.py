@@ -8,13 +8,13 @@ import functools
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from trainlaunch.cli.arguments.job_arguments import add_policy_argument, reach_of
 from trainlaunch.cli.output.streams import Streams, standard_streams
 from trainlaunch.diagnostics import Diagnostic
 from trainlaunch.errors import JobFileRejected, TargetUnavailable, UsageError
-from trainlaunch.run.base.run_query import ANYONE, C, Candidate, RunQuery, check_argument, matching, removable
+from trainlaunch.run.base.run_query import ANYONE, Run, RunQuery, check_argument, matching, removable
 from trainlaunch.targets import DEFAULT_TARGET, KUBERNETES, ON_THIS_MACHINE, TARGETS, target_record
 
 if TYPE_CHECKING:
@@ -124,10 +124,10 @@ def say_once(text: str) -> None:
 class FoundRuns(NamedTuple):
     """The runs that RUN and --owner mean, newest first, among the `known` ones of a store; maybe none."""
 
-    store: RunStore[Any]
+    store: RunStore
     asked: RunQuery
-    known: Sequence[Any]
-    runs: Sequence[Any]
+    known: Sequence[Run]
+    runs: Sequence[Run]
 
 
 def targets_of(args: argparse.Namespace) -> tuple[str, ...]:
@@ -145,9 +145,7 @@ def targets_of(args: argparse.Namespace) -> tuple[str, ...]:
 
 
 @contextlib.contextmanager
-def opened_store(
-    args: argparse.Namespace, targets: Sequence[str], namespace: str | None = None
-) -> Iterator[RunStore[Any]]:
+def opened_store(args: argparse.Namespace, targets: Sequence[str], namespace: str | None = None) -> Iterator[RunStore]:
     """Give the store over the runs of some targets; on a cluster in the namespace of the options, else this one."""
     from trainlaunch.run.base.store import ClusterPlace
     from trainlaunch.run.stores import run_store
@@ -157,7 +155,7 @@ def opened_store(
         yield store
 
 
-def store_of_plan(args: argparse.Namespace, plan: LaunchPlan) -> AbstractContextManager[RunStore[Any]]:
+def store_of_plan(args: argparse.Namespace, plan: LaunchPlan) -> AbstractContextManager[RunStore]:
     """Give the store that a plan's run goes to."""
     return opened_store(args, (plan.target,), plan.job.kubernetes.namespace)
 
@@ -191,7 +189,7 @@ def _asked(args: argparse.Namespace, job: NamedJob | None) -> RunQuery:
 
 
 @contextlib.contextmanager
-def allowed_runs(args: argparse.Namespace) -> Iterator[tuple[RunStore[Any], Sequence[Any], int]]:
+def allowed_runs(args: argparse.Namespace) -> Iterator[tuple[RunStore, Sequence[Run], int]]:
     """Give those of the runs that RUN means that are the caller's, of how many, and their store.
 
     Raises TargetUnavailable (TL510) where there are none.
@@ -206,7 +204,7 @@ def allowed_runs(args: argparse.Namespace) -> Iterator[tuple[RunStore[Any], Sequ
 
 
 @contextlib.contextmanager
-def newest_run(args: argparse.Namespace, streams: Streams) -> Iterator[tuple[RunStore[Any], Any]]:
+def newest_run(args: argparse.Namespace, streams: Streams) -> Iterator[tuple[RunStore, Run]]:
     """Give the newest run of the caller's that RUN means, and its store; names it where RUN means several."""
     with allowed_runs(args) as (store, allowed, number):
         run = store.newest(allowed)
@@ -215,12 +213,12 @@ def newest_run(args: argparse.Namespace, streams: Streams) -> Iterator[tuple[Run
         yield store, run
 
 
-def owned_by(owner: str | None, runs: Sequence[C]) -> Sequence[C]:
+def owned_by(owner: str | None, runs: Sequence[Run]) -> Sequence[Run]:
     """Return the runs of an owner; of all for `any`, and where nobody is named: then others' are told apart later."""
     return runs if owner in {None, ANYONE} else [each for each in runs if each.owner == owner]
 
 
-def chosen_for_removal(args: argparse.Namespace, found: Sequence[C]) -> Sequence[C]:
+def chosen_for_removal(args: argparse.Namespace, found: Sequence[Run]) -> Sequence[Run]:
     """Return the runs that `down` takes. Raises UsageError (TL119), and TargetUnavailable (TL510) where all are alien.
 
     With --owner those of the named one count as the caller's.
@@ -233,7 +231,7 @@ def chosen_for_removal(args: argparse.Namespace, found: Sequence[C]) -> Sequence
     return [removable(found, args.job, anyones=args.owner is not None)]
 
 
-def _all_alien(what: str, found: Sequence[Candidate]) -> TargetUnavailable:
+def _all_alien(what: str, found: Sequence[Run]) -> TargetUnavailable:
     from trainlaunch.run.base.wording import not_yours
 
     return TargetUnavailable([not_yours(what, found)])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from trainlaunch.cli.output.report import headline, help_line, parts
 from trainlaunch.cli.output.streams import Streams, TextStyle, style_of
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from trainlaunch.diagnose.base.diagnosis import Diagnosis
     from trainlaunch.diagnose.base.evidence import Evidence
     from trainlaunch.run.base.backend import Chunk
+    from trainlaunch.run.base.run_query import Run
     from trainlaunch.run.base.store import Followed, Following, RunStore, Tell
 
 TORCHRUN_ENDS = "ChildFailedError"
@@ -30,7 +31,7 @@ def hints(command: Callable[[str], str], line: Callable[[str], None]) -> None:
 
 
 def follow_run(
-    store: RunStore[Any], run: Any, how: Following, streams: Streams, show: Callable[[Chunk], None] | None = None
+    store: RunStore, run: Run, how: Following, streams: Streams, show: Callable[[Chunk], None] | None = None
 ) -> int:
     """Follow a run to its end, say why it ended, and return its exit code; `show` takes its output, else a Screen."""
     from trainlaunch.run.base.backend import Chunk
@@ -43,7 +44,7 @@ def follow_run(
     return store.follow(run, console, how, teller(store, run.job, screen, streams))
 
 
-def teller(store: RunStore[Any], job: str, screen: Screen, streams: Streams) -> Tell:
+def teller(store: RunStore, job: str, screen: Screen, streams: Streams) -> Tell:
     """Return what says how a run that was followed ended and why, or how to follow one that goes on."""
 
     def tell(followed: Followed) -> None:

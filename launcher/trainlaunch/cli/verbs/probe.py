@@ -7,7 +7,7 @@ import json
 import shlex
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from trainlaunch.cli.arguments.job_arguments import job_of, reach_of, say_findings
 from trainlaunch.cli.arguments.measuring import (
@@ -126,7 +126,7 @@ def _measuring(args: argparse.Namespace, plan: LaunchPlan) -> LaunchPlan:
 
 
 def _run(
-    args: argparse.Namespace, plan: LaunchPlan, streams: Streams, records: Records, store: RunStore[Any]
+    args: argparse.Namespace, plan: LaunchPlan, streams: Streams, records: Records, store: RunStore
 ) -> MeasuringRun:
     from trainlaunch.measure.measuring_run import RunOutput, run_measuring
 

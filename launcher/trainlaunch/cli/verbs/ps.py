@@ -25,8 +25,8 @@ from trainlaunch.cli.output.text_table import Row, Table
 from trainlaunch.units import age
 
 if TYPE_CHECKING:
-    from trainlaunch.run.base.run_query import Candidate
-    from trainlaunch.run.base.store import Run, RunRow
+    from trainlaunch.run.base.run_query import Run
+    from trainlaunch.run.base.store import RunRow
 
 EXAMPLES = ("trainlaunch ps", "trainlaunch ps --running --owner any", "trainlaunch ps --output json")
 EXIT_CODES = CONTRACT_EXIT_CODES
@@ -86,7 +86,7 @@ def repeated(args: argparse.Namespace, streams: Streams, show: Callable[[], None
     return 0
 
 
-def names(found: Sequence[Candidate]) -> str:
+def names(found: Sequence[Run]) -> str:
     """Return what RUN may be, a line each."""
     return "".join(f"{name}\n" for name in dict.fromkeys(name for run in found for name in (run.job, run.id)))
 

@@ -33,7 +33,7 @@ TICK = 1.0
 class Runs:
     """Makes runs that measure `job`, one after the other. Lines of ours about them go to `say`, each once."""
 
-    def __init__(self, args: argparse.Namespace, say: Callable[[str], None], store: RunStore[Any], job: str) -> None:
+    def __init__(self, args: argparse.Namespace, say: Callable[[str], None], store: RunStore, job: str) -> None:
         self._typed = shlex.join(["trainlaunch", *args.words])
         self._say, self._store, self._job = say, store, job
         self._said: set[str] = set()

@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterable, Sequence
-from typing import NamedTuple, Protocol, TypeVar
+from typing import Any, NamedTuple
 
 from trainlaunch.diagnostics import Diagnostic
 from trainlaunch.errors import UsageError
@@ -27,43 +27,25 @@ MEASURES = "measures"  # of the job that a run of `probe` or `tune` measures, as
 ANYONE = "any"  # what --owner takes for the runs of all
 
 
-class Candidate(Protocol):
-    """A run that may be meant."""
+class Run(NamedTuple):
+    """A run as a list tells of it: what RUN names it by, whose it is, how it stands, and what its target `held` of it.
 
-    @property
-    def job(self) -> str:
-        """Its job."""
+    `id` is what tells it from others, as `ps` shows it; `names` are its exact names, the id included. `owner` is empty
+    where nothing says so. `measures` is the job whose script it measures, empty for a job's own run. `created` is in
+    seconds since the epoch; `state` is a word or two.
+    """
 
-    @property
-    def names(self) -> frozenset[str]:
-        """Its exact names."""
-
-    @property
-    def id(self) -> str:
-        """What tells it from others, as `ps` shows it."""
-
-    @property
-    def owner(self) -> str:
-        """Whose it is, empty where nothing says so."""
-
-    @property
-    def is_mine(self) -> bool:
-        """Whether it is the caller's own."""
-
-    @property
-    def running(self) -> bool:
-        """Whether it runs now."""
-
-    @property
-    def created(self) -> float:
-        """When it was made, in seconds since the epoch."""
-
-    @property
-    def state(self) -> str:
-        """How it stands, in a word or two."""
-
-
-C = TypeVar("C", bound=Candidate)
+    target: str
+    job: str
+    id: str
+    names: frozenset[str]
+    owner: str
+    is_mine: bool
+    running: bool
+    created: float
+    state: str
+    held: Any
+    measures: str = ""
 
 
 class RunQuery(NamedTuple):
@@ -89,9 +71,9 @@ def check_argument(text: str) -> None:
         )
 
 
-def matching(candidates: Iterable[C], asked: RunQuery) -> tuple[C, ...]:
+def matching(candidates: Iterable[Run], asked: RunQuery) -> tuple[Run, ...]:
     """Return the runs that are meant, newest first; none where nothing is. Raises UsageError (TL119)."""
-    known = sorted(candidates, key=_created, reverse=True)
+    known = sorted(candidates, key=lambda each: each.created, reverse=True)
     if asked.job is not None:
         return tuple(each for each in known if each.job == asked.job)
     named = tuple(each for each in known if asked.text in each.names)
@@ -106,12 +88,7 @@ def matching(candidates: Iterable[C], asked: RunQuery) -> tuple[C, ...]:
     return started
 
 
-def newest_allowed(found: Sequence[C]) -> C | None:
-    """Return the newest run that is the caller's own; None where all are somebody else's."""
-    return next((each for each in found if each.is_mine), None)
-
-
-def removable(found: Sequence[C], what: str, *, anyones: bool = False) -> C:
+def removable(found: Sequence[Run], what: str, *, anyones: bool = False) -> Run:
     """Return the one run that `down` may take; `anyones`: whose they are doesn't matter.
 
     Raises UsageError (TL119) where it would have to guess.
@@ -125,7 +102,7 @@ def removable(found: Sequence[C], what: str, *, anyones: bool = False) -> C:
     return running[0] if running else found[0]
 
 
-def listing(found: Sequence[Candidate]) -> str:
+def listing(found: Sequence[Run]) -> str:
     """Return runs as a list for an error, a line each."""
     cells = ((each.id, each.job, each.state, each.owner or "no owner") for each in found[:MAX_LISTED])
     lines = ["  ".join(map(one_line, each)) for each in cells]
@@ -133,13 +110,9 @@ def listing(found: Sequence[Candidate]) -> str:
     return "\n          ".join(["they are", *lines, *more])
 
 
-def _refused(message: str, found: Sequence[Candidate]) -> UsageError:
+def _refused(message: str, found: Sequence[Run]) -> UsageError:
     fix = "name one by its id; `--all` takes all of yours, `--owner NAME` or `--owner any` those of others too"
     return UsageError([Diagnostic("TL119", message, fix, why=listing(found))])
-
-
-def _created(run: Candidate) -> float:
-    return run.created
 
 
 def own_name() -> str:

@@ -9,7 +9,7 @@ from trainlaunch.errors import LaunchError
 from trainlaunch.plan.launch_plan import LaunchPlan
 from trainlaunch.run.base.backend import ContainerInfo
 from trainlaunch.run.base.console import CTRL_C
-from trainlaunch.run.base.run_query import ANYONE, Candidate, is_mine
+from trainlaunch.run.base.run_query import ANYONE, Run, is_mine
 from trainlaunch.units import counted, format_duration
 
 NAME_TAKEN = "TL506"
@@ -95,7 +95,7 @@ def no_such_attempt(run: str, attempt: int, known: Iterable[int]) -> Diagnostic:
     )
 
 
-def not_yours(what: str, found: Sequence[Candidate]) -> Diagnostic:
+def not_yours(what: str, found: Sequence[Run]) -> Diagnostic:
     """Return the error for a RUN that only runs of other people are called (TL510)."""
     owners = ", ".join(sorted({each.owner or "nobody that is named" for each in found}))
     return Diagnostic(

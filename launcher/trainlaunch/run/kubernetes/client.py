@@ -24,11 +24,12 @@ from trainlaunch.run.kubernetes.api_errors import (
     HTTP_UNAUTHORIZED,
     REFUSED,
     ApiRefused,
+    ExecRefused,
     answer_of,
+    exec_refused,
     no_answer,
     not_logged_in,
 )
-from trainlaunch.run.kubernetes.execution import ExecRefused, Execution, exec_refused
 from trainlaunch.run.kubernetes.kubeconfig import Access
 
 CONNECT_SECONDS, READ_SECONDS, EXEC_SECONDS = 10.0, 30.0, 20.0
@@ -168,11 +169,14 @@ class Cluster:
         text: str = self._exec(pod, container, command, stdin=False, stderr=False, _request_timeout=EXEC_SECONDS)
         return text
 
-    def open_command(self, pod: str, container: str, command: Sequence[str], *, terminal: bool) -> Execution:
-        """Start a command in a running container, its streams open. Raises TargetUnavailable (TL525, TL526)."""
+    def open_command(self, pod: str, container: str, command: Sequence[str], *, terminal: bool) -> Any:
+        """Start a command in a running container, and return the client of its WebSocket.
+
+        Raises TargetUnavailable (TL525, TL526).
+        """
         streams = {"stdin": True, "stderr": not terminal, "tty": terminal}
         try:
-            return Execution(self._exec(pod, container, command, **streams, binary=True, _preload_content=False))
+            return self._exec(pod, container, command, **streams, binary=True, _preload_content=False)
         except ExecRefused as refused:
             code = FORBIDDEN if refused.forbidden else REFUSED
             fix = (

@@ -31,9 +31,8 @@ from trainlaunch.run.kubernetes.objects import (
     try_out,
     wait_until_gone,
 )
-from trainlaunch.run.kubernetes.owned_runs import Identity, owner_of
 from trainlaunch.run.kubernetes.removal import TTL_ANNOTATION
-from trainlaunch.run.kubernetes.runs import ClusterRun, pods_selector, result_of, values_at
+from trainlaunch.run.kubernetes.runs import ClusterRun, Identity, owner_of, pods_selector, result_of, values_at
 from trainlaunch.verify import verified
 
 Say = Callable[[str], None]

@@ -15,9 +15,8 @@ from trainlaunch.run.base.log_position import WHOLE, LogPart
 from trainlaunch.run.base.shm_reading import highest, measured_line, read_from_health
 from trainlaunch.run.base.watch import Log, PlannedShm, ShmWatch
 from trainlaunch.run.base.wording import no_such_attempt
-from trainlaunch.run.kubernetes.api_errors import FORBIDDEN
+from trainlaunch.run.kubernetes.api_errors import FORBIDDEN, ExecRefused
 from trainlaunch.run.kubernetes.client import Cluster
-from trainlaunch.run.kubernetes.execution import ExecRefused
 from trainlaunch.run.kubernetes.logs import PodLog
 from trainlaunch.run.kubernetes.pod_watch import PodWatch
 from trainlaunch.run.kubernetes.pods import Pod, attempts_of

@@ -21,8 +21,7 @@ from trainlaunch.run.kubernetes.objects import (
     list_objects,
     wait_until_gone,
 )
-from trainlaunch.run.kubernetes.owned_runs import OWNER_KEY, Identity
-from trainlaunch.run.kubernetes.runs import ClusterRun, all_runs, made_by, planned_pods, result_of
+from trainlaunch.run.kubernetes.runs import OWNER_KEY, ClusterRun, Identity, all_runs, made_by, planned_pods, result_of
 
 TTL_ANNOTATION = KUBERNETES_LABEL_PREFIX + "ttl-after-finished"
 DEFAULT_GRACE = 30  # seconds of a pod that states none

@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from trainlaunch.run.base.backend import Say, ShmReading
 from trainlaunch.run.base.run_evidence import NEVER_SPOKE
+from trainlaunch.run.base.run_query import Run
 from trainlaunch.run.base.shm_reading import highest, measured_line, peak_of
 from trainlaunch.run.base.store import (
     FAILED,
@@ -20,13 +21,12 @@ from trainlaunch.run.base.store import (
     ShmStatus,
     WorkerStatus,
 )
+from trainlaunch.run.kubernetes.api_errors import ExecRefused
 from trainlaunch.run.kubernetes.client import Cluster
-from trainlaunch.run.kubernetes.execution import ExecRefused
 from trainlaunch.run.kubernetes.exit_status import evidence_of_ended
 from trainlaunch.run.kubernetes.follow import end_of_run
 from trainlaunch.run.kubernetes.logs import is_silent
 from trainlaunch.run.kubernetes.output import read_shm
-from trainlaunch.run.kubernetes.owned_runs import OwnedRun
 from trainlaunch.run.kubernetes.pending import Reasons
 from trainlaunch.run.kubernetes.pods import Pod, attempts_of, end_of
 from trainlaunch.run.kubernetes.runs import ClusterRun, exit_code_of, pods_of_run, state_now
@@ -45,10 +45,10 @@ class _PodShm(NamedTuple):
 
 
 def status_of(
-    cluster: Cluster, owned: OwnedRun, pods: Sequence[Pod], readings: Mapping[str, _PodShm] | None = None
+    cluster: Cluster, owned: Run, pods: Sequence[Pod], readings: Mapping[str, _PodShm] | None = None
 ) -> RunStatus:
     """Return a run's values; `readings` has what was read of its pods, by uid."""
-    run, result, attempts = owned.run, owned.run.result, attempts_of(pods)
+    run, result, attempts = owned.held, owned.held.result, attempts_of(pods)
     readings = readings or {}
     newest = sorted(pods, key=lambda each: (-attempts[each.uid], each.node_index or 0))
     last = max(attempts.values(), default=None)
@@ -110,11 +110,11 @@ def _state_of(pod: Pod) -> str:
     return SUCCEEDED if pod.exit_code == 0 or pod.phase == "Succeeded" else FAILED
 
 
-def report(cluster: Cluster, owned: OwnedRun, say: Say) -> RunReport:
+def report(cluster: Cluster, owned: Run, say: Say) -> RunReport:
     """Look into a run's pods, and at why one waits or how it ended. Raises TargetUnavailable."""
     from trainlaunch.diagnose import causes_json, explain_end
 
-    run, result, pods = owned.run, owned.run.result, pods_of_run(cluster, owned.run)
+    run, result, pods = owned.held, owned.held.result, pods_of_run(cluster, owned.held)
     reasons = Reasons(cluster, run.main, job=None, patience=0)
     waits = () if result.ended else tuple(each.sentence for each in reasons.waits(pods, run.thing))
     readings = [_read_pod(cluster, pod) for pod in pods]

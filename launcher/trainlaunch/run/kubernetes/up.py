@@ -26,9 +26,8 @@ from trainlaunch.run.kubernetes.follow import End, Follower, FollowOptions
 from trainlaunch.run.kubernetes.launch import Launch
 from trainlaunch.run.kubernetes.objects import delete, get_object, wait_until_gone
 from trainlaunch.run.kubernetes.output import Output
-from trainlaunch.run.kubernetes.owned_runs import Identity, who_am_i
 from trainlaunch.run.kubernetes.removal import remove_expired
-from trainlaunch.run.kubernetes.runs import ClusterRun
+from trainlaunch.run.kubernetes.runs import ClusterRun, Identity, who_am_i
 from trainlaunch.sanitize import shown
 
 
