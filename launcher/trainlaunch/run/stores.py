@@ -1,4 +1,4 @@
-"""Which store holds the runs of some targets, and that of this machine: what verbs do with them, over several targets."""
+"""Which store holds the runs of some targets, and that of this machine: its runs, and what verbs do with them."""
 
 from __future__ import annotations
 
