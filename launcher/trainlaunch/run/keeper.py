@@ -19,20 +19,18 @@ import subprocess
 import sys
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from trainlaunch.errors import LaunchError
+from trainlaunch.plan.launch_plan import LaunchPlan
 from trainlaunch.run.backends import backend_named
 from trainlaunch.run.base import secret_values
+from trainlaunch.run.base.backend import Backend
 from trainlaunch.run.base.console import Console, Event, Events, hang_watch
 from trainlaunch.run.base.multi_node import containers_of_run
 from trainlaunch.run.run_lock import RunLock, hold
 from trainlaunch.run.run_record import RunRecord, plan_from
 from trainlaunch.run.supervise import Supervisor
-
-if TYPE_CHECKING:
-    from trainlaunch.plan.launch_plan import LaunchPlan
-    from trainlaunch.run.base.backend import Backend
 
 LOOK_SECONDS = (
     20.0  # between two looks at a run that waits for its ttl; a Podman service of ours ends after 30 idle ones

@@ -11,10 +11,12 @@ from trainlaunch.errors import LaunchError
 from trainlaunch.plan.launch_plan import LaunchPlan
 from trainlaunch.run.base.backend import Backend, Say
 from trainlaunch.run.base.console import Console, Event, Events, Outcome, hang_watch, trapped_signals
+from trainlaunch.run.base.run_evidence import without_secrets
 from trainlaunch.run.base.run_query import is_mine
 from trainlaunch.run.base.secret_values import Redactor, values_here
-from trainlaunch.run.base.store import Followed, RanApart, Starting, Tell
+from trainlaunch.run.base.store import Followed, Starting, Tell
 from trainlaunch.run.base.wording import expired, not_kept
+from trainlaunch.run.gpu_holds import reserve_gpus
 from trainlaunch.run.keeper import at_logout, remove_when_due, spawn_keeper, with_absolute_path
 from trainlaunch.run.run_lock import holding, keeper_of, new_run_id
 from trainlaunch.run.run_record import RunRecord
@@ -33,8 +35,6 @@ def _claim(plan: LaunchPlan, typed: str, say: Say) -> AbstractContextManager[Non
     """Return what keeps a job's GPUs its own while it is started; nothing where it has none."""
     if not plan.gpus:
         return nullcontext()
-    from trainlaunch.run.gpu_holds import reserve_gpus
-
     return reserve_gpus(plan, typed, say)
 
 
@@ -80,8 +80,6 @@ def _logout_words(plan: LaunchPlan) -> tuple[str, ...]:
 
 def _followed(outcome: Outcome, plan: LaunchPlan, redacted: Redactor) -> Followed:
     """Return how and why a run ended, and what is kept of it."""
-    from trainlaunch.run.base.run_evidence import without_secrets
-
     if outcome.evidence is None:
         return Followed(outcome.exit_code)
     verdict = ""
@@ -112,17 +110,16 @@ def _detached(
     return 0
 
 
-def run_apart(backend: Backend, plan: LaunchPlan, console: Console, events: Events[Event], typed: str) -> RanApart:
+def run_apart(backend: Backend, plan: LaunchPlan, console: Console, events: Events[Event], typed: str) -> Outcome:
     """Run it to its end, or until a signal of `events`, and remove its containers. Raises TargetUnavailable."""
-    from trainlaunch.run.base.run_evidence import without_secrets
-
     redact, run = Redactor(values_here(plan).items()), new_run_id()
     backend.prepare(plan, console.say)
     _say_left(backend, plan.measures, console.say)
     with holding(run), trapped_signals(events), _removing(backend, plan, run, console.say):
         outcome = Supervisor(backend, plan, console, events).run(run, _claim(plan, typed, console.say))
-    by = outcome.evidence.stopped_by if outcome.evidence else ""
-    return RanApart(outcome.exit_code, by, outcome.evidence and without_secrets(outcome.evidence, redact))
+    if outcome.evidence is None:
+        return outcome
+    return replace(outcome, evidence=without_secrets(outcome.evidence, redact), stopped_by=outcome.evidence.stopped_by)
 
 
 def _say_left(backend: Backend, job: str, say: Say) -> None:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, cast
 
 from trainlaunch.errors import TargetUnavailable
+from trainlaunch.plan.launch_plan import LaunchPlan
+from trainlaunch.run.backends import backend_named, docker_backend
 from trainlaunch.run.base.backend import Backend, Chunk, ContainerInfo, Say
+from trainlaunch.run.base.container_shell import new_token, running_argv
 from trainlaunch.run.base.log_position import LogPart
 from trainlaunch.run.base.multi_node import at_once, by_node, deciding, newest_of, run_of, runs_among
 from trainlaunch.run.base.run_query import Run, RunQuery
@@ -14,7 +17,6 @@ from trainlaunch.run.base.store import (
     ClusterPlace,
     Following,
     Live,
-    RanApart,
     RunReport,
     RunRow,
     RunStatus,
@@ -22,13 +24,18 @@ from trainlaunch.run.base.store import (
     Starting,
     Tell,
 )
+from trainlaunch.run.base.wording import no_such_attempt, no_such_run
+from trainlaunch.run.docker.shell import run_in_container, run_own
+from trainlaunch.run.following import end_evidence, printed
+from trainlaunch.run.machine_status import look_into, report, status_of
+from trainlaunch.run.run_record import RunRecord
+from trainlaunch.run.viewer import follow
 from trainlaunch.targets import KUBERNETES
 from trainlaunch.units import format_size
 
 if TYPE_CHECKING:
     from trainlaunch.diagnose.base.evidence import Evidence
-    from trainlaunch.plan.launch_plan import LaunchPlan
-    from trainlaunch.run.base.console import Console, Event, Events
+    from trainlaunch.run.base.console import Console, Event, Events, Outcome
     from trainlaunch.run.docker.backend import DockerBackend
 
 LISTED_SECONDS = 1.0  # an engine's list has whole seconds
@@ -69,8 +76,6 @@ class MachineStore:
 
     def none_found(self, asked: RunQuery, known: Sequence[Run], owner: str | None, say: Say) -> TargetUnavailable:
         """Return the error: a target that can't be reached, where one is, since the run may be there."""
-        from trainlaunch.run.base.wording import no_such_run
-
         for away in self.unreachable.values():
             return away
         fix = "start it with `trainlaunch up JOB`, or list what there is with `trainlaunch ps`"
@@ -92,28 +97,20 @@ class MachineStore:
 
     def statuses(self, runs: Sequence[Run]) -> list[RunStatus]:
         """Return them with all attempts, each container described."""
-        from trainlaunch.run.machine_status import status_of
-
         return [status_of(each) for each in sorted(self._described(runs, whole=True), key=_created, reverse=True)]
 
     def report(self, run: Run, say: Say) -> RunReport:
         """Look at the containers of its newest attempt, and at who keeps it."""
-        from trainlaunch.run.machine_status import report
-
         return report(self._backends[run.target], next(self._described([run], whole=True), run))
 
     def print_log(self, run: Run, part: LogPart, attempt: int | None, show: Callable[[Chunk], None], say: Say) -> None:
         """Show both streams; of several nodes one after the other."""
-        from trainlaunch.run.following import printed
-
         containers = newest_of(run.held) if attempt is None else _of_attempt(run, attempt)
         for chunk in printed(self._backends[run.target], containers, part):
             show(chunk)
 
     def follow(self, run: Run, console: Console, how: Following, tell: Tell) -> int:
         """Follow it, the attempts that its keeper adds included."""
-        from trainlaunch.run.viewer import follow
-
         return follow(self._backends[run.target], newest_of(run.held), console, how, tell)
 
     def start(self, plan: LaunchPlan, console: Console, how: Starting, tell: Tell) -> int:
@@ -122,7 +119,7 @@ class MachineStore:
 
         return start(self._backend(plan), plan, console, how, tell)
 
-    def run_apart(self, plan: LaunchPlan, console: Console, events: Events[Event], typed: str) -> RanApart:
+    def run_apart(self, plan: LaunchPlan, console: Console, events: Events[Event], typed: str) -> Outcome:
         """Run it once, and remove its containers."""
         from trainlaunch.run.machine_up import run_apart
 
@@ -134,22 +131,16 @@ class MachineStore:
 
     def evidence(self, run: Run, say: Say) -> Evidence | None:
         """Return what is known of its end, secrets taken out."""
-        from trainlaunch.run.following import end_evidence
-
         return end_evidence(self._backends[run.target], newest_of(run.held))
 
     def live(self, run: Run, say: Say) -> list[Live]:
         """Look into those of its containers that run, all at once."""
-        from trainlaunch.run.machine_status import look_into
-
         backend = self._backends[run.target]
         running = [each for each in newest_of(run.held) if not each.ended]
         return list(at_once(lambda each: look_into(backend, each), running))
 
     def enter(self, runs: Sequence[Run], command: Sequence[str], term: str | None, say: Say) -> int | None:
         """Run it in the first container that runs, or in the folder of a process of this host."""
-        from trainlaunch.run.base.container_shell import new_token, running_argv
-
         running = [each for each in runs if each.running]
         if not running:
             return None
@@ -162,23 +153,16 @@ class MachineStore:
             from trainlaunch.run.local.shell import in_folder_of
 
             return in_folder_of(container.pid, argv, token)
-        from trainlaunch.run.docker.shell import run_in_container
-
         on_engine = cast("DockerBackend", self._backends[entered.target])  # as each that starts containers here
         return run_in_container(on_engine.engine, container.id, argv, token, term=term)
 
     def own_shell(self, plan: LaunchPlan, term: str | None, say: Say) -> int:
         """Run it in a container without the job's network, or as a process of this host."""
-        from trainlaunch.run.base.container_shell import new_token
-
         token = new_token()
         if not plan.target_record.starts_container:
             from trainlaunch.run.local.shell import run_shell
 
             return run_shell(plan, token, say)
-        from trainlaunch.run.backends import docker_backend
-        from trainlaunch.run.docker.shell import run_own
-
         return run_own(docker_backend, plan, token, term, say)
 
     def remove(self, runs: Sequence[Run], say: Say) -> None:
@@ -214,24 +198,8 @@ class MachineStore:
             raise away
 
 
-def machine_store(targets: Iterable[str], say: Say) -> MachineStore:
-    """Return the store over some targets of this machine."""
-    from trainlaunch.run.backends import backend_named
-
-    backends: dict[str, Backend] = {}
-    unreachable: dict[str, TargetUnavailable] = {}
-    for target in targets:
-        try:
-            backends[target] = backend_named(target, say)
-        except TargetUnavailable as away:
-            unreachable[target] = away
-    return MachineStore(backends, unreachable)
-
-
 def _of_attempt(run: Run, number: int) -> tuple[ContainerInfo, ...]:
     """Return the containers of one attempt, by node. Raises TargetUnavailable (TL510) where it has none."""
-    from trainlaunch.run.base.wording import no_such_attempt
-
     found = by_node(each for each in run.held if each.attempt == number)
     if not found:
         numbers = {each.attempt for each in run.held}
@@ -251,8 +219,6 @@ def _row(run: Run) -> RunRow:
 
 
 def _remove(backend: Backend, run: Run, say: Say) -> None:
-    from trainlaunch.run.run_record import RunRecord
-
     running = [each for each in run.held if each.status == "running"]
     for container in running:
         say(f"stopping {container.name}")
@@ -277,6 +243,11 @@ def run_store(targets: Sequence[str], place: ClusterPlace, say: Say) -> RunStore
         from trainlaunch.run.kubernetes.store import ClusterStore
 
         return ClusterStore(place)
-    from trainlaunch.run.stores import machine_store
-
-    return machine_store(targets, say)
+    backends: dict[str, Backend] = {}
+    unreachable: dict[str, TargetUnavailable] = {}
+    for target in targets:
+        try:
+            backends[target] = backend_named(target, say)
+        except TargetUnavailable as away:
+            unreachable[target] = away
+    return MachineStore(backends, unreachable)

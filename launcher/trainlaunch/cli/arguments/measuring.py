@@ -15,10 +15,10 @@ from trainlaunch.cli.output.write_files import refuse_unwritable, replace_file
 from trainlaunch.diagnostics import Report
 from trainlaunch.errors import JobFileRejected
 from trainlaunch.job.measured_values import ProbeMeasurement, Tune
+from trainlaunch.plan.launch_plan import LaunchPlan
 
 if TYPE_CHECKING:
     from trainlaunch.job.reading.lock_reader import Lock
-    from trainlaunch.plan.launch_plan import LaunchPlan
 
 
 def add_measuring_arguments(parser: argparse.ArgumentParser, what_runs: str) -> argparse._ArgumentGroup:

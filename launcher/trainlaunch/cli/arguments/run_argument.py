@@ -14,11 +14,11 @@ from trainlaunch.cli.arguments.job_arguments import add_policy_argument, reach_o
 from trainlaunch.cli.output.streams import Streams, standard_streams
 from trainlaunch.diagnostics import Diagnostic
 from trainlaunch.errors import JobFileRejected, TargetUnavailable, UsageError
+from trainlaunch.plan.launch_plan import LaunchPlan
 from trainlaunch.run.base.run_query import ANYONE, Run, RunQuery, check_argument, matching, removable
 from trainlaunch.targets import DEFAULT_TARGET, KUBERNETES, ON_THIS_MACHINE, TARGETS, target_record
 
 if TYPE_CHECKING:
-    from trainlaunch.plan.launch_plan import LaunchPlan
     from trainlaunch.run.base.store import RunStore
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
+from urllib.parse import quote
 
 from trainlaunch import __version__
 from trainlaunch.cli.output.report import annotation, as_json, concise, document, framed, printable, span_json
@@ -106,6 +107,4 @@ def _result(finding: TextFinding, codes: Sequence[str]) -> Mapping[str, object]:
 
 
 def _uri(file: str) -> str:
-    from urllib.parse import quote
-
     return quote("stdin" if file == "-" else file)

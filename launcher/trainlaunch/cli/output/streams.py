@@ -10,6 +10,7 @@ import io
 import os
 import re
 import sys
+import textwrap
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple, TextIO
@@ -67,8 +68,6 @@ def wrapped(text: str, columns: int | None, indent: int = 0) -> str:
 
 
 def _filled(line: str, columns: int, indent: int) -> str:
-    import textwrap  # few starts print a long line on a terminal
-
     if len(line) <= columns:
         return line
     further = " " * indent

@@ -4,18 +4,15 @@ from __future__ import annotations
 
 import argparse
 import functools
-from typing import TYPE_CHECKING
 
 from trainlaunch.cli.arguments.run_argument import add_run_argument, newest_run
 from trainlaunch.cli.output.run_output import follow_run
 from trainlaunch.cli.output.streams import Streams
 from trainlaunch.cli.output.terminal import Screen
+from trainlaunch.run.base.backend import ContainerInfo
 from trainlaunch.run.base.store import Following
 from trainlaunch.run.base.wording import not_kept
 from trainlaunch.sanitize import shown
-
-if TYPE_CHECKING:
-    from trainlaunch.run.base.backend import ContainerInfo
 
 EXAMPLES = ("trainlaunch attach mnist", "trainlaunch attach mnist --stop-on-interrupt")
 EXIT_CODES = (

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import difflib
 import io
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
@@ -137,8 +138,6 @@ class _Reporter:
 
 def _diff(checked: Checked) -> Iterator[str]:
     """Yield the lines of a unified diff that `patch -p1` takes."""
-    import difflib
-
     name = checked.path.as_posix().lstrip("/")
     have, now = list(io.StringIO(checked.text)), list(io.StringIO(checked.now))
     for line in difflib.unified_diff(have, now, f"a/{name}", f"b/{name}"):

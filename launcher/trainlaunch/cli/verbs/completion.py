@@ -10,6 +10,7 @@ from shlex import quote
 
 from trainlaunch.cli.arguments.verb_table import VERBS
 from trainlaunch.cli.output.streams import Streams
+from trainlaunch.manuals import manuals
 
 # What stands for an argument in the help says what completes it; any other word completes nothing.
 ENDINGS = {"JOB": ("yaml", "yml"), "RUN": ("yaml", "yml"), "SCRIPT": ("py",)}
@@ -80,8 +81,6 @@ def _argument(action: argparse.Action) -> Argument:
 
 def _words(action: argparse.Action) -> tuple[str, ...]:
     if action.metavar == "CODE":
-        from trainlaunch.manuals import manuals
-
         return tuple(word for each in manuals().values() for word in (each.code, each.name))
     return tuple(str(each) for each in action.choices or ())
 

@@ -10,13 +10,14 @@ from typing import TYPE_CHECKING
 
 from trainlaunch.cli.arguments.job_arguments import add_output_argument, add_policy_argument, reach_of
 from trainlaunch.cli.arguments.named_file import STDIN, open_named, unreadable
-from trainlaunch.cli.arguments.run_argument import RUN_TARGETS, add_owner_argument, add_place_arguments
-from trainlaunch.cli.output.doctor_output import tell
+from trainlaunch.cli.arguments.run_argument import RUN_TARGETS, add_owner_argument, add_place_arguments, newest_run
+from trainlaunch.cli.output.doctor_output import tell, tell_live
 from trainlaunch.cli.output.report import document, framed
 from trainlaunch.cli.output.streams import Streams, style_of
 from trainlaunch.diagnostics import Diagnostic
 from trainlaunch.errors import UsageError
 from trainlaunch.manuals import find_manual
+from trainlaunch.plan import make_plan
 from trainlaunch.plan.plan_label import planned_of
 from trainlaunch.targets import DEFAULT_TARGET
 
@@ -68,9 +69,6 @@ def run(args: argparse.Namespace, streams: Streams) -> int:
 
 def _of_run(args: argparse.Namespace, streams: Streams) -> int:
     """Explain the newest run that RUN means: the end of an ended one, else what its containers do."""
-    from trainlaunch.cli.arguments.run_argument import newest_run
-    from trainlaunch.cli.output.doctor_output import tell_live
-
     args.job = args.run  # as the verbs about runs name it
     with newest_run(args, streams) as (store, run):
         evidence = store.evidence(run, streams.say)
@@ -112,7 +110,6 @@ def _evidence(args: argparse.Namespace) -> Evidence:
 
 def _with_job(evidence: Evidence, args: argparse.Namespace) -> Evidence:
     """Return evidence with what a job file plans."""
-    from trainlaunch.plan import make_plan
     from trainlaunch.policy import read_job
 
     job = read_job(Path(args.job_file), target=args.target, use_lock=False, policy=args.policy, reach=reach_of(args))

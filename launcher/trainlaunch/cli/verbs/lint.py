@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import difflib
 import functools
 from collections import Counter
 from collections.abc import Iterable, Iterator
@@ -17,12 +18,13 @@ from trainlaunch.cli.output.write_files import replace_file
 from trainlaunch.diagnostics import Diagnostic, Severity
 from trainlaunch.errors import UsageError
 from trainlaunch.exit_codes import EXIT_FINDINGS
+from trainlaunch.job.ceilings import Policy
+from trainlaunch.lint.files import files_of
 from trainlaunch.repository.regular_files import read_regular
+from trainlaunch.repository.root import Reach
 
 if TYPE_CHECKING:
-    from trainlaunch.job.ceilings import Policy
     from trainlaunch.lint.linter import Linted
-    from trainlaunch.repository.root import Reach
     from trainlaunch.rules.sources.source_text import TextFinding
 
 EXAMPLES = (
@@ -98,7 +100,6 @@ def run(args: argparse.Namespace, streams: Streams) -> int:
 
 
 def _linted(args: argparse.Namespace, groups: tuple[str, ...], reach: Reach) -> Iterator[Linted]:
-    from trainlaunch.lint.files import files_of
     from trainlaunch.lint.linter import MAX_BYTES, lint_bytes, lint_file, unopened
 
     handed = dict.fromkeys(str(each) for each in args.paths if is_handed(str(each)))
@@ -169,8 +170,6 @@ def _write(linted: Linted, after: Linted, args: argparse.Namespace, streams: Str
 
 
 def _diff(linted: Linted, after: Linted) -> str:
-    import difflib
-
     name = linted.name.lstrip("/")
     have, now = (each.text.splitlines(keepends=True) for each in (linted, after))
     lines = difflib.unified_diff(have, now, f"a/{name}", f"b/{name}")

@@ -23,14 +23,14 @@ from trainlaunch.cli.output.terminal import Screen
 from trainlaunch.diagnostics import Diagnostic
 from trainlaunch.errors import LaunchError
 from trainlaunch.exit_codes import EXIT_FINDINGS, EXIT_INTERRUPTED
+from trainlaunch.job.measured_values import ProbeMeasurement
+from trainlaunch.job.spec import JobSpec
 from trainlaunch.plan.instrumentation import PROBE
+from trainlaunch.plan.launch_plan import LaunchPlan
 
 if TYPE_CHECKING:
-    from trainlaunch.job.measured_values import ProbeMeasurement
-    from trainlaunch.job.spec import JobSpec
     from trainlaunch.measure.loader_records import Measurement, Records
     from trainlaunch.measure.measuring_run import MeasuringRun
-    from trainlaunch.plan.launch_plan import LaunchPlan
     from trainlaunch.run.base.store import RunStore
 
 EXAMPLES = (

@@ -22,10 +22,10 @@ from trainlaunch.cli.arguments.run_argument import (
 from trainlaunch.cli.output.report import document
 from trainlaunch.cli.output.streams import Streams
 from trainlaunch.cli.output.text_table import Row, Table
+from trainlaunch.run.base.run_query import Run
 from trainlaunch.units import age
 
 if TYPE_CHECKING:
-    from trainlaunch.run.base.run_query import Run
     from trainlaunch.run.base.store import RunRow
 
 EXAMPLES = ("trainlaunch ps", "trainlaunch ps --running --owner any", "trainlaunch ps --output json")

@@ -21,15 +21,14 @@ from trainlaunch.cli.output.write_files import refuse_unwritable, replace_file
 from trainlaunch.diagnostics import Diagnostic
 from trainlaunch.errors import JobFileRejected, LaunchError, UsageError
 from trainlaunch.job.measured_values import Tune
+from trainlaunch.job.spec import JobSpec, Origin
+from trainlaunch.plan.launch_plan import LaunchPlan
 from trainlaunch.plan.lock_overrides import fresh_tune, input_of, states
 from trainlaunch.units import UnreadableValue, format_duration, parse_duration
 
 if TYPE_CHECKING:
     from trainlaunch.inside.tune.task import Setting
-    from trainlaunch.job.spec import JobSpec, Origin
     from trainlaunch.measure.tune.result import Tuned
-    from trainlaunch.plan.launch_plan import LaunchPlan
-
 BUDGET = "3m"
 MIN_SECONDS = 20  # seconds: a process must start and time some settings
 MAX_SECONDS = 24 * 3600

@@ -9,21 +9,20 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Mapping
+from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from trainlaunch.cli.output.streams import Streams, columns_of
+from trainlaunch.inside.tune.task import Setting
 from trainlaunch.measure.measuring_fields import PREPARES
 from trainlaunch.measure.tune.record_collector import RunEnd
 from trainlaunch.measure.tune.result_table import HEAD, WIDTH, trial_line, words
+from trainlaunch.measure.tune.trial import Trial, TunedLoader
+from trainlaunch.plan.launch_plan import LaunchPlan
 from trainlaunch.sanitize import one_line
 from trainlaunch.units import format_duration
 
 if TYPE_CHECKING:
-    from types import TracebackType
-
-    from trainlaunch.inside.tune.task import Setting
-    from trainlaunch.measure.tune.trial import Trial, TunedLoader
-    from trainlaunch.plan.launch_plan import LaunchPlan
     from trainlaunch.run.base.store import RunStore
 
 KEPT = 64  # pieces of output: the last lines are shown where a run fails

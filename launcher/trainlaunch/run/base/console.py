@@ -15,12 +15,12 @@ from dataclasses import dataclass
 from types import FrameType
 from typing import TYPE_CHECKING
 
+from trainlaunch.plan.launch_plan import LaunchPlan
 from trainlaunch.run.base.backend import Say
 from trainlaunch.run.base.watch import HangWatch
 
 if TYPE_CHECKING:
     from trainlaunch.diagnose.base.evidence import Evidence
-    from trainlaunch.plan.launch_plan import LaunchPlan
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,12 +44,13 @@ class Console:
 class Outcome:
     """How a run ended: its exit code, and the evidence (None: the target was lost).
 
-    `node` is the one of several that the exit code is from.
+    `node` is the one of several that the exit code is from; `stopped_by` is empty where it ended by itself.
     """
 
     exit_code: int
     evidence: Evidence | None
     node: int | None = None
+    stopped_by: str = ""
 
 
 def hang_watch(plan: LaunchPlan, redacted: Callable[[str], str] = str) -> HangWatch:

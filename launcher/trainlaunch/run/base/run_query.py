@@ -8,6 +8,7 @@ anything on it.
 from __future__ import annotations
 
 import os
+import pwd
 import re
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
@@ -127,8 +128,6 @@ def is_mine(owner: str) -> bool:
 
 
 def _user() -> str:
-    import pwd
-
     try:
         return pwd.getpwuid(os.getuid()).pw_name
     except KeyError:  # a uid without an account

@@ -9,17 +9,16 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
-from trainlaunch.run.base.backend import Chunk, Say
+from trainlaunch.errors import TargetUnavailable
+from trainlaunch.plan.launch_plan import LaunchPlan
+from trainlaunch.run.base.backend import Chunk, ContainerInfo, Say
 from trainlaunch.run.base.log_position import WHOLE, LogPart
 from trainlaunch.run.base.run_query import Run, RunQuery
 
 if TYPE_CHECKING:
     from trainlaunch.diagnose.base.diagnosis import Diagnosis
     from trainlaunch.diagnose.base.evidence import Evidence
-    from trainlaunch.errors import TargetUnavailable
-    from trainlaunch.plan.launch_plan import LaunchPlan
-    from trainlaunch.run.base.backend import ContainerInfo
-    from trainlaunch.run.base.console import Console, Event, Events
+    from trainlaunch.run.base.console import Console, Event, Events, Outcome
 
 PENDING, RUNNING, SUCCEEDED, FAILED = STATES = ("pending", "running", "succeeded", "failed")
 
@@ -155,14 +154,6 @@ class Followed(NamedTuple):
     error: Exception | None = None
 
 
-class RanApart(NamedTuple):
-    """How a run ended of which nothing is left: what stopped it, empty where it ended by itself, and the evidence."""
-
-    exit_code: int
-    stopped_by: str
-    evidence: Evidence | None
-
-
 Tell = Callable[[Followed], None]
 
 
@@ -238,7 +229,7 @@ class RunStore(Protocol):
     def start(self, plan: LaunchPlan, console: Console, how: Starting, tell: Tell) -> int:
         """Check, start and follow a plan's run, and return its exit code; `tell` gets what is to be said."""
 
-    def run_apart(self, plan: LaunchPlan, console: Console, events: Events[Event], typed: str) -> RanApart:
+    def run_apart(self, plan: LaunchPlan, console: Console, events: Events[Event], typed: str) -> Outcome:
         """Run a plan that measures to its end, or until an event stops it, and leave nothing of it."""
 
     def evidence(self, run: Run, say: Say) -> Evidence | None:

@@ -12,6 +12,7 @@ import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
+from urllib.parse import urlencode
 
 from trainlaunch.diagnostics import Diagnostic
 from trainlaunch.errors import TargetUnavailable
@@ -121,8 +122,6 @@ class Cluster:
         return data
 
     def _sent(self, method: str, path: str, query: Query, body: Any, read_seconds: float) -> Any:
-        from urllib.parse import urlencode
-
         import urllib3
 
         api = self._client()

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
+from trainlaunch.diagnose import new_scanner
 from trainlaunch.diagnose.base.evidence import Evidence
 from trainlaunch.diagnose.base.log_facts import LogFacts
 from trainlaunch.errors import TargetUnavailable
@@ -43,8 +44,6 @@ def evidence_of_ended(cluster: Cluster, end: End, say: Say) -> Evidence:
 
 def _read(cluster: Cluster, pod: Pod, say: Say) -> tuple[str, LogFacts]:
     """Return the last part of a pod's log, and what all of it says."""
-    from trainlaunch.diagnose import new_scanner  # all symptoms; most starts explain nothing
-
     tail, scanner = bytearray(), new_scanner()
 
     def write(data: bytes) -> None:

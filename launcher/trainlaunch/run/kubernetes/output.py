@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from trainlaunch.diagnose.base.container_snapshot import ContainerSnapshot
 from trainlaunch.diagnose.base.log_facts import LogFacts
 from trainlaunch.diagnostics import Diagnostic
 from trainlaunch.errors import TargetUnavailable
@@ -21,9 +22,6 @@ from trainlaunch.run.kubernetes.logs import PodLog
 from trainlaunch.run.kubernetes.pod_watch import PodWatch
 from trainlaunch.run.kubernetes.pods import Pod, attempts_of
 from trainlaunch.run.kubernetes.runs import ClusterRun, pod_now, pods_of_run, runs_several
-
-if TYPE_CHECKING:
-    from trainlaunch.diagnose.base.container_snapshot import ContainerSnapshot
 
 LAST_WRITE_SECONDS = 2.0  # for a write that has begun; one that nobody reads is left
 

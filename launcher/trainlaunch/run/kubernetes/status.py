@@ -6,6 +6,7 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
+from trainlaunch.diagnose import causes_json, explain_end
 from trainlaunch.run.base.backend import Say, ShmReading
 from trainlaunch.run.base.run_evidence import NEVER_SPOKE
 from trainlaunch.run.base.run_query import Run
@@ -112,8 +113,6 @@ def _state_of(pod: Pod) -> str:
 
 def report(cluster: Cluster, owned: Run, say: Say) -> RunReport:
     """Look into a run's pods, and at why one waits or how it ended. Raises TargetUnavailable."""
-    from trainlaunch.diagnose import causes_json, explain_end
-
     run, result, pods = owned.held, owned.held.result, pods_of_run(cluster, owned.held)
     reasons = Reasons(cluster, run.main, job=None, patience=0)
     waits = () if result.ended else tuple(each.sentence for each in reasons.waits(pods, run.thing))

@@ -6,15 +6,18 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from trainlaunch.diagnose import new_scanner
 from trainlaunch.errors import TargetUnavailable
+from trainlaunch.plan.launch_plan import LaunchPlan
 from trainlaunch.run.base.backend import Chunk, Say
+from trainlaunch.run.base.console import Console, Event, Events, Outcome
+from trainlaunch.run.base.container_shell import new_token, planned_argv, running_argv
 from trainlaunch.run.base.log_position import LogPart
 from trainlaunch.run.base.run_query import ANYONE, Run, RunQuery
 from trainlaunch.run.base.store import (
     ClusterPlace,
     Following,
     Live,
-    RanApart,
     RunReport,
     RunRow,
     RunStatus,
@@ -23,18 +26,20 @@ from trainlaunch.run.base.store import (
 )
 from trainlaunch.run.base.wording import no_such_run
 from trainlaunch.run.kubernetes.client import Cluster
+from trainlaunch.run.kubernetes.exit_status import evidence_of_ended
+from trainlaunch.run.kubernetes.follow import end_of_run
 from trainlaunch.run.kubernetes.kubeconfig import find_access
 from trainlaunch.run.kubernetes.objects import ForbiddenKinds
+from trainlaunch.run.kubernetes.output import look_inside, print_logs
 from trainlaunch.run.kubernetes.pods import Pod
-from trainlaunch.run.kubernetes.runs import exit_code_of, owned_runs, pods_of_run, state_now
+from trainlaunch.run.kubernetes.removal import remove_orphans, remove_runs
+from trainlaunch.run.kubernetes.runs import exit_code_of, owned_runs, pods_of_run, state_now, who_am_i
+from trainlaunch.run.kubernetes.status import report, status_of
 from trainlaunch.targets import KUBERNETES
 from trainlaunch.units import format_size
 
 if TYPE_CHECKING:
     from trainlaunch.diagnose.base.evidence import Evidence
-    from trainlaunch.plan.launch_plan import LaunchPlan
-    from trainlaunch.run.base.console import Console, Event, Events
-
 MOST_PODS = 8  # that are looked into, one after the other
 
 
@@ -99,20 +104,14 @@ class ClusterStore:
 
     def statuses(self, runs: Sequence[Run]) -> list[RunStatus]:
         """Return them with all pods that the cluster still has."""
-        from trainlaunch.run.kubernetes.status import status_of
-
         return [status_of(self.cluster, each, pods_of_run(self.cluster, each.held)) for each in runs]
 
     def report(self, run: Run, say: Say) -> RunReport:
         """Look into its pods, and at why one waits or how it ended."""
-        from trainlaunch.run.kubernetes.status import report
-
         return report(self.cluster, run, say)
 
     def print_log(self, run: Run, part: LogPart, attempt: int | None, show: Callable[[Chunk], None], say: Say) -> None:
         """Show the logs of all its pods, or of an attempt's, one after the other; a cluster has one stream."""
-        from trainlaunch.run.kubernetes.output import print_logs
-
         print_logs(self.cluster, run.held, lambda data: show(Chunk(False, data)), say, part=part, attempt=attempt)
 
     def follow(self, run: Run, console: Console, how: Following, tell: Tell) -> int:
@@ -127,7 +126,7 @@ class ClusterStore:
 
         return start(self.cluster, plan, console, how, tell, down=f"trainlaunch down {plan.job.name}{self.options}")
 
-    def run_apart(self, plan: LaunchPlan, console: Console, events: Events[Event], typed: str) -> RanApart:
+    def run_apart(self, plan: LaunchPlan, console: Console, events: Events[Event], typed: str) -> Outcome:
         """Run it once, and delete its objects."""
         from trainlaunch.run.kubernetes.up import run_apart
 
@@ -135,9 +134,6 @@ class ClusterStore:
 
     def evidence(self, run: Run, say: Say) -> Evidence | None:
         """Return what the cluster knows of its end."""
-        from trainlaunch.run.kubernetes.exit_status import evidence_of_ended
-        from trainlaunch.run.kubernetes.follow import end_of_run
-
         result = run.held.result
         if not result.ended:
             return None
@@ -148,9 +144,7 @@ class ClusterStore:
         return list(self._live(run, say))
 
     def _live(self, run: Run, say: Say) -> Iterator[Live]:
-        from trainlaunch.diagnose import new_scanner
         from trainlaunch.diagnose.base.evidence import Evidence
-        from trainlaunch.run.kubernetes.output import look_inside
 
         scanner = new_scanner()
         self.print_log(run, LogPart(), None, lambda chunk: scanner.feed(chunk.data), say)
@@ -177,7 +171,6 @@ class ClusterStore:
 
     def enter(self, runs: Sequence[Run], command: Sequence[str], term: str | None, say: Say) -> int | None:
         """Run it in the first pod of the newest run that has one that runs."""
-        from trainlaunch.run.base.container_shell import new_token, running_argv
         from trainlaunch.run.kubernetes.shell import run_in_pod
 
         pods = next(filter(None, map(self._running, runs)), None)
@@ -190,7 +183,6 @@ class ClusterStore:
 
     def own_shell(self, plan: LaunchPlan, term: str | None, say: Say) -> int:
         """Run it in the pod of a Job of its own, which the cluster removes."""
-        from trainlaunch.run.base.container_shell import new_token, planned_argv
         from trainlaunch.run.kubernetes.shell import own_pod, run_in_pod
 
         cluster, token = self.cluster, new_token()
@@ -200,15 +192,10 @@ class ClusterStore:
 
     def remove(self, runs: Sequence[Run], say: Say) -> None:
         """Delete them with all that their renderings made, and nothing else."""
-        from trainlaunch.run.kubernetes.removal import remove_runs
-
         remove_runs(self.cluster, [each.held for each in runs], say)
 
     def remove_left(self, asked: RunQuery, known: Sequence[Run], owner: str | None, say: Say) -> None:
         """Delete what runs that are gone have left, as a Service: the caller's, or with `any` everybody's."""
-        from trainlaunch.run.kubernetes.removal import remove_orphans
-        from trainlaunch.run.kubernetes.runs import who_am_i
-
         hashes = None if owner == ANYONE else {who_am_i(self.cluster).hash}
         if not remove_orphans(self.cluster, asked.job or asked.text, hashes, say):
             raise self.none_found(asked, known, owner, say)

@@ -14,10 +14,10 @@ from trainlaunch.diagnose.base.evidence import Evidence
 from trainlaunch.errors import LaunchError
 from trainlaunch.plan.launch_plan import LaunchPlan
 from trainlaunch.run.base.backend import Say
-from trainlaunch.run.base.console import DEADLINE, Console, Event, Events, hang_watch, trapped_signals
+from trainlaunch.run.base.console import DEADLINE, Console, Event, Events, Outcome, hang_watch, trapped_signals
 from trainlaunch.run.base.log_position import WHOLE
 from trainlaunch.run.base.retry import may_retry
-from trainlaunch.run.base.store import Followed, Following, RanApart, Starting, Tell
+from trainlaunch.run.base.store import Followed, Following, Starting, Tell
 from trainlaunch.run.base.watch import planned_shm
 from trainlaunch.run.base.wording import another_attempt
 from trainlaunch.run.kubernetes.client import Cluster
@@ -181,7 +181,7 @@ def _failure(end: End, output: Output) -> str:
     return f"{who} failed first, with exit code {end.exit_code}" + (f"; its last lines:{told}" if told else "")
 
 
-def run_apart(cluster: Cluster, plan: LaunchPlan, console: Console, events: Events[Event]) -> RanApart:
+def run_apart(cluster: Cluster, plan: LaunchPlan, console: Console, events: Events[Event]) -> Outcome:
     """Run it to its end, or until a signal of `events`, and delete all that it made. Raises TargetUnavailable."""
     launch = _launch(cluster, plan, who_am_i(cluster), console.say)
     launch.refuse_taken(launch.check())
@@ -196,7 +196,7 @@ def run_apart(cluster: Cluster, plan: LaunchPlan, console: Console, events: Even
         console.say(last.end.wait.given_up)
     reason = last.end.result.reason if last.end.result else ""
     by = DEADLINE if reason == "DeadlineExceeded" else last.end.stopped_by
-    return RanApart(last.end.exit_code, by, last.evidence)
+    return Outcome(last.end.exit_code, last.evidence, stopped_by=by)
 
 
 @contextlib.contextmanager
