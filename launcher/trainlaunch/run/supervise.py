@@ -16,7 +16,17 @@ from trainlaunch.exit_codes import EXIT_BEFORE_START
 from trainlaunch.plan.launch_plan import LaunchPlan
 from trainlaunch.run.attempt import Attempt, WatchedContainer
 from trainlaunch.run.base.backend import Backend, ContainerInfo, Session
-from trainlaunch.run.base.console import DEADLINE, HANGUP, UNHEALTHY, Console, Event, Events, Outcome, Presses
+from trainlaunch.run.base.console import (
+    DEADLINE,
+    HANGUP,
+    UNHEALTHY,
+    Console,
+    Event,
+    Events,
+    Outcome,
+    Presses,
+    attempt_aside,
+)
 from trainlaunch.run.base.multi_node import Prefixed, containers_of, deciding, prefix
 from trainlaunch.run.base.retry import backoff, may_retry
 from trainlaunch.run.base.run_evidence import NEVER_SPOKE, EndNote, evidence_of, preflight_never_ran
@@ -212,7 +222,7 @@ class Supervisor:
         elif second and not self._killed_by:
             self._killed_by = event.value
             self._console.say("killing it")
-            self._spawn(self._attempt_to, lambda: self._backend.kill(container))
+            attempt_aside(self._events, lambda: self._backend.kill(container))
 
     def _stop(self, container: str, by: str) -> None:
         self._stopped_by = by
@@ -229,13 +239,7 @@ class Supervisor:
 
     def _end(self, container: str, reason: str, *, by: str) -> None:
         self._console.say(stopping(reason, self._plan.job.stop_grace_period, by=by))
-        self._spawn(self._attempt_to, lambda: self._backend.stop(container))
-
-    def _attempt_to(self, action: Callable[[], None]) -> None:
-        try:
-            action()
-        except LaunchError as cause:
-            self._events.put(Event("trouble", str(cause)))
+        attempt_aside(self._events, lambda: self._backend.stop(container))
 
     def _outcome(self, attempt: Attempt, code: int | None) -> Outcome:
         try:

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import functools
 import threading
-from collections.abc import Callable
 
 from trainlaunch.errors import LaunchError
 from trainlaunch.exit_codes import EXIT_INTERRUPTED
 from trainlaunch.run.base.backend import Backend, Chunk, ContainerInfo
-from trainlaunch.run.base.console import HANGUP, Console, Event, Events, Presses, trapped_signals
+from trainlaunch.run.base.console import HANGUP, Console, Event, Events, Presses, attempt_aside, trapped_signals
 from trainlaunch.run.base.multi_node import containers_of_run
 from trainlaunch.run.base.store import Followed, Following, Tell
 from trainlaunch.run.following import end_evidence, follow_to_end, to_paste
@@ -80,7 +79,7 @@ class Viewer:
 
     def show(self) -> int | None:
         """Print all attempts from here on; return the exit code of the last, None where an interrupt left it."""
-        self._aside(self._follow)
+        threading.Thread(target=self._follow, daemon=True).start()
         while True:
             event = self._events.get()
             if event.kind == "exit":
@@ -114,17 +113,8 @@ class Viewer:
             self._stopping = True
             self._console.say(f"{event.value}: stopping the job; Ctrl-C again kills it")
             for each in running:
-                self._aside(functools.partial(self._try, self._backend.stop, each.id))
+                attempt_aside(self._events, functools.partial(self._backend.stop, each.id))
         elif second:
             self._console.say("killing it")
             for each in running:
-                self._aside(functools.partial(self._try, self._backend.kill, each.id))
-
-    def _try(self, action: Callable[[str], None], container: str) -> None:
-        try:
-            action(container)
-        except LaunchError as cause:
-            self._events.put(Event("trouble", str(cause)))
-
-    def _aside(self, work: Callable[[], None]) -> None:
-        threading.Thread(target=work, daemon=True).start()
+                attempt_aside(self._events, functools.partial(self._backend.kill, each.id))

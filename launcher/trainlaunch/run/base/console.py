@@ -9,12 +9,14 @@ from __future__ import annotations
 import contextlib
 import queue
 import signal
+import threading
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from types import FrameType
 from typing import TYPE_CHECKING
 
+from trainlaunch.errors import LaunchError
 from trainlaunch.plan.launch_plan import LaunchPlan
 from trainlaunch.run.base.backend import Say
 from trainlaunch.run.base.watch import HangWatch
@@ -116,6 +118,18 @@ def trapped_signals(events: Events[Event]) -> Iterator[None]:
     finally:
         for each, old in before.items():
             signal.signal(each, signal.SIG_IGN if each in came else old)
+
+
+def attempt_aside(events: Events[Event], action: Callable[[], None]) -> None:
+    """Do something in a thread of its own; what kept it from being done comes as an event."""
+
+    def attempt() -> None:
+        try:
+            action()
+        except LaunchError as cause:
+            events.put(Event("trouble", str(cause)))
+
+    threading.Thread(target=attempt, daemon=True).start()
 
 
 class Presses:
