@@ -11,10 +11,8 @@ from typing import Any
 
 import pytest
 from trainlaunch.cli.output.report import annotation, document, framed
-from trainlaunch.cli.output.run_output import bare_evidence, framed_diagnosis
-from trainlaunch.cli.output.streams import Streams, TextStyle
-from trainlaunch.cli.output.terminal import Screen
-from trainlaunch.cli.output.text_table import table
+from trainlaunch.cli.output.run_output import Screen, bare_evidence, framed_diagnosis
+from trainlaunch.cli.output.streams import Streams, TextStyle, table
 from trainlaunch.diagnose.base.diagnosis import Diagnosis, EvidenceLine
 from trainlaunch.diagnose.base.evidence import Evidence
 from trainlaunch.diagnostics import Diagnostic, Span

@@ -28,8 +28,8 @@ from trainlaunch.run.base.wording import no_such_attempt, no_such_run
 from trainlaunch.run.docker.shell import run_in_container, run_own
 from trainlaunch.run.following import end_evidence, printed
 from trainlaunch.run.machine_status import look_into, report, status_of
+from trainlaunch.run.machine_up import follow
 from trainlaunch.run.run_record import RunRecord
-from trainlaunch.run.viewer import follow
 from trainlaunch.targets import KUBERNETES
 from trainlaunch.units import format_size
 

@@ -6,9 +6,8 @@ import argparse
 import functools
 
 from trainlaunch.cli.arguments.run_argument import add_run_argument, newest_run
-from trainlaunch.cli.output.run_output import follow_run
+from trainlaunch.cli.output.run_output import Screen, follow_run
 from trainlaunch.cli.output.streams import Streams
-from trainlaunch.cli.output.terminal import Screen
 from trainlaunch.run.base.backend import ContainerInfo
 from trainlaunch.run.base.store import Following
 from trainlaunch.run.base.wording import not_kept

@@ -8,8 +8,14 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from trainlaunch.cli.arguments.job_arguments import add_output_argument, add_policy_argument, reach_of
-from trainlaunch.cli.arguments.named_file import STDIN, open_named, unreadable
+from trainlaunch.cli.arguments.job_arguments import (
+    STDIN,
+    add_output_argument,
+    add_policy_argument,
+    open_named,
+    reach_of,
+    unreadable,
+)
 from trainlaunch.cli.arguments.run_argument import RUN_TARGETS, add_owner_argument, add_place_arguments, newest_run
 from trainlaunch.cli.output.doctor_output import tell, tell_live
 from trainlaunch.cli.output.report import document, framed

@@ -11,9 +11,15 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
-from trainlaunch import policy as policies
-from trainlaunch.cli.arguments.job_arguments import add_policy_argument, reach_of, refuse_folder_elsewhere, say_findings
-from trainlaunch.cli.arguments.named_file import is_handed, open_named, unreadable
+from trainlaunch.cli.arguments.job_arguments import (
+    add_policy_argument,
+    is_handed,
+    open_named,
+    reach_of,
+    refuse_folder_elsewhere,
+    say_findings,
+    unreadable,
+)
 from trainlaunch.cli.output.streams import Streams
 from trainlaunch.cli.output.write_files import write_files
 from trainlaunch.diagnostics import Diagnostic, Severity
@@ -151,6 +157,7 @@ def _plan(text: str, *, policy: Path | None = None, lying_at: Path | None = None
 
     It is planned under `policy`, or the policies of a job file at `lying_at`; under none where both are None.
     """
+    from trainlaunch import policy as policies
     from trainlaunch.job.reading.job_reader import read_job
     from trainlaunch.rules import plan_job
 

@@ -7,9 +7,8 @@ import re
 import time
 
 from trainlaunch.cli.arguments.run_argument import add_run_argument, newest_run, say_once
-from trainlaunch.cli.output.run_output import follow_run
+from trainlaunch.cli.output.run_output import follow_run, write_bytes
 from trainlaunch.cli.output.streams import Streams
-from trainlaunch.cli.output.terminal import write_bytes
 from trainlaunch.diagnostics import Diagnostic
 from trainlaunch.errors import UsageError
 from trainlaunch.run.base.backend import Chunk

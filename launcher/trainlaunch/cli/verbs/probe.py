@@ -18,8 +18,8 @@ from trainlaunch.cli.arguments.measuring import (
 )
 from trainlaunch.cli.arguments.run_argument import refuse_place_elsewhere, store_of_plan
 from trainlaunch.cli.output.report import document
+from trainlaunch.cli.output.run_output import Screen
 from trainlaunch.cli.output.streams import Streams
-from trainlaunch.cli.output.terminal import Screen
 from trainlaunch.diagnostics import Diagnostic
 from trainlaunch.errors import LaunchError
 from trainlaunch.exit_codes import EXIT_FINDINGS, EXIT_INTERRUPTED

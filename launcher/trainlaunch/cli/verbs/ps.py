@@ -20,8 +20,7 @@ from trainlaunch.cli.arguments.run_argument import (
     targets_of,
 )
 from trainlaunch.cli.output.report import document
-from trainlaunch.cli.output.streams import Streams
-from trainlaunch.cli.output.text_table import Row, Table
+from trainlaunch.cli.output.streams import Row, Streams, Table
 from trainlaunch.run.base.run_query import Run
 from trainlaunch.units import age
 

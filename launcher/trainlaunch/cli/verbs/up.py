@@ -13,9 +13,8 @@ from trainlaunch.cli.arguments.job_arguments import (
     say_unsized,
 )
 from trainlaunch.cli.arguments.run_argument import add_place_arguments, refuse_place_elsewhere, store_of_plan
-from trainlaunch.cli.output.run_output import teller
+from trainlaunch.cli.output.run_output import Screen, teller
 from trainlaunch.cli.output.streams import Streams
-from trainlaunch.cli.output.terminal import Screen
 from trainlaunch.plan.launch_plan import LaunchPlan
 from trainlaunch.render import render
 from trainlaunch.rules import check_plan

@@ -1,21 +1,137 @@
-"""What can be known about this host before a local run starts, and how it compares with what the job asks for."""
+"""What a local run starts, and what of this host it needs before: the preflight and variables as in a container."""
 
 from __future__ import annotations
 
+import json
 import os
+import shutil
+import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from trainlaunch.container.job_variables import attempt_variables, shutdown_variables
+from trainlaunch.container.paths import absolute_bind, absolute_source
+from trainlaunch.container.preflight import preflight_text
 from trainlaunch.diagnostics import Diagnostic
 from trainlaunch.gpu_names import ALL_GPUS
+from trainlaunch.job.host_paths import host_path
+from trainlaunch.job.spec import path_variable, secret_path
 from trainlaunch.plan.launch_plan import LaunchPlan
-from trainlaunch.run.base.host_gpus import NO_GPU, amd_findings, gpu_nodes
-from trainlaunch.run.base.secret_values import secret_findings
+from trainlaunch.plan.ranks import torchrun_prefix
+from trainlaunch.run.base.host_gpus import NO_GPU, amd_findings, gpu_nodes, gpu_variables
+from trainlaunch.run.base.secret_values import environment, file_contents, secret_findings, secret_value, values_here
 from trainlaunch.run.base.shm_reading import SHM
 from trainlaunch.run.docker.checks import mount_findings
-from trainlaunch.run.local.process_spec import working_dir
+from trainlaunch.run.local.processes import RUN_MARK
+from trainlaunch.run.local.state import RunFolder
 from trainlaunch.units import counted, format_cpus, format_size, human_size
+
+OWN_PREFIX = "TRAINLAUNCH_"
+_PACKAGE = Path(__file__).resolve().parents[3]
+# Isolated: neither the current folder nor PYTHONPATH may put another module in the place of the standard library's.
+_OWN = "import sys; sys.path.insert(0, sys.argv[1]); import trainlaunch; del sys.path[0]; "
+_KEEPER = f"{_OWN}from trainlaunch.run.local.keeper import main; main(sys.argv[2])"
+
+
+@dataclass(frozen=True, slots=True)
+class ProcessSpec:
+    """A process to start. `env` is whole and holds secrets; `files` are contents, by the variable for their path.
+
+    `secrets` are the values that no log may hold, by name.
+    """
+
+    argv: tuple[str, ...]
+    env: Mapping[str, str]
+    cwd: str
+    files: Mapping[str, str]
+    secrets: Mapping[str, str]
+
+
+def process_spec(plan: LaunchPlan, *, run_id: str, attempt: int, folder: Path) -> ProcessSpec:
+    """Return what to start for a plan; `run_id` is unique on this host, `folder` marks the run's processes."""
+    env = _environment(plan, run_id=run_id, attempt=attempt, folder=folder)
+    return ProcessSpec(
+        argv=("/bin/sh", "-c", preflight_text(plan), "trainlaunch", *_arguments(plan, env.get("PATH", ""))),
+        env=env,
+        cwd=working_dir(plan),
+        files={path_variable(name): value for name, value in file_contents(plan).items()},
+        secrets=values_here(plan),
+    )
+
+
+def working_dir(plan: LaunchPlan) -> str:
+    """Return the job's folder on this host: working_dir, mapped where it is below a bind, else the job file's own."""
+    if plan.job.working_dir is None:
+        return str(Path(plan.job.path).absolute().parent)
+    return host_path(plan.job.working_dir, _binds(plan))
+
+
+def _binds(plan: LaunchPlan) -> dict[str, str]:
+    binds = {each.target: absolute_bind(plan, each) for each in plan.job.mounts if each.type == "bind"}
+    return binds | {secret_path(name): path for name, path in _secret_files(plan).items()}
+
+
+def _secret_files(plan: LaunchPlan) -> dict[str, str]:
+    """Return, by name, this host's own paths of secrets that the job sees as files."""
+    secrets = plan.job.secrets.items()
+    return {name: absolute_source(plan, each.file) for name, each in secrets if each.as_file and each.file is not None}
+
+
+def _arguments(plan: LaunchPlan, path: str) -> tuple[str, ...]:
+    if plan.job.command is None:
+        return plan.argv
+    own = len(torchrun_prefix(plan.job, plan.ranks.value))
+    command = [host_path(each, _binds(plan)) for each in plan.argv[own:]]
+    if command[0] == "python" and shutil.which("python", path=path) is None:
+        command[0] = sys.executable
+    return (*plan.argv[:own], *command)
+
+
+def _environment(plan: LaunchPlan, *, run_id: str, attempt: int, folder: Path) -> dict[str, str]:
+    """Return the shell's variables, ours, the job's, its secrets; each wins over those before it.
+
+    A variable of the shell that the job shall see as a file is none of the job's.
+    """
+    secrets = plan.job.secrets.items()
+    hidden = {each.env for _, each in secrets if each.as_file}
+    inherited = {
+        name: value for name, value in environment().items() if not name.startswith(OWN_PREFIX) and name not in hidden
+    }
+    # Last on PATH: `python` and `torchrun` of trainlaunch's own environment, where no other has them.
+    inherited["PATH"] = os.pathsep.join(filter(None, [inherited.get("PATH", os.defpath), _own_programs()]))
+    return {
+        **dict(shutdown_variables(plan)),  # a shell that sets it means it
+        **inherited,
+        **gpu_variables(plan, inherited),
+        f"{OWN_PREFIX}RUN_ID": run_id,
+        **attempt_variables(plan, attempt),
+        **plan.job.env,
+        **{name: secret_value(plan, name) for name, each in secrets if not each.as_file},
+        **{path_variable(name): path for name, path in _secret_files(plan).items()},
+        RUN_MARK: str(folder),
+    }
+
+
+def _own_programs() -> str:
+    return str(Path(sys.executable).parent) if sys.executable else ""
+
+
+def start_keeper(folder: RunFolder, spec: ProcessSpec) -> str:
+    """Start the keeper, and the job by it; return what kept either from starting, empty where both run."""
+    try:
+        keeper = subprocess.run(
+            [sys.executable, "-I", "-c", _KEEPER, str(_PACKAGE), str(folder.path)],
+            input=json.dumps(asdict(spec)).encode(),
+            capture_output=True,
+            start_new_session=True,
+            check=False,
+        )
+    except OSError as refused:
+        return str(refused)
+    problem = (keeper.stdout + keeper.stderr).decode(errors="replace").strip()
+    return problem or (f"its keeper ended with {keeper.returncode}" if keeper.returncode else "")
 
 
 def local_findings(plan: LaunchPlan) -> tuple[Diagnostic, ...]:

@@ -14,9 +14,8 @@ from trainlaunch.exit_codes import exit_of_signal
 from trainlaunch.plan.launch_plan import LaunchPlan
 from trainlaunch.run.base.backend import Say
 from trainlaunch.run.base.container_shell import MARK
-from trainlaunch.run.local.checks import local_findings
+from trainlaunch.run.local.checks import local_findings, process_spec
 from trainlaunch.run.local.keeper import in_memory, when_parent_dies
-from trainlaunch.run.local.process_spec import process_spec
 from trainlaunch.run.local.processes import RUN_ID, RUN_MARK, remove_own_folder
 
 PASSED_ON = (signal.SIGTERM, signal.SIGHUP)
