@@ -20,8 +20,8 @@ from trainlaunch.run.base.container_shell import (
     planned_argv,
     run_inside,
 )
-from trainlaunch.run.base.reconnect import frames
 from trainlaunch.run.base.run_query import OWNER_KEY, own_name
+from trainlaunch.run.base.sessions import frames
 from trainlaunch.run.docker.backend import DockerBackend
 from trainlaunch.run.docker.checks import start_refused
 from trainlaunch.run.docker.client import Engine, EngineRefused

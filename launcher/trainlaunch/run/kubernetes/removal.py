@@ -9,6 +9,7 @@ from collections.abc import Callable, Collection, Sequence
 from trainlaunch.job.reserved import KUBERNETES_LABEL_PREFIX
 from trainlaunch.kinds import JOB, POD, SERVICE, workloads
 from trainlaunch.plan.plan_label import whole_number
+from trainlaunch.run.base.backend import Say
 from trainlaunch.run.base.wording import expired
 from trainlaunch.run.kubernetes.client import Cluster
 from trainlaunch.run.kubernetes.objects import (
@@ -25,7 +26,6 @@ from trainlaunch.run.kubernetes.runs import OWNER_KEY, ClusterRun, Identity, all
 
 TTL_ANNOTATION = KUBERNETES_LABEL_PREFIX + "ttl-after-finished"
 DEFAULT_GRACE = 30  # seconds of a pod that states none
-Say = Callable[[str], None]
 Made = Sequence[tuple[Reference, Object]]
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import math
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -36,7 +36,6 @@ from trainlaunch.targets import KUBERNETES
 
 SUCCESS = frozenset({"Complete", "Completed", "Succeeded"})
 NO_CODE = "no process of it left an exit code"
-Say = Callable[[str], None]
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,7 @@ from collections.abc import Iterator
 
 from trainlaunch.run.base.backend import Chunk, Say
 from trainlaunch.run.base.private_files import UnusableState, open_own
-from trainlaunch.run.base.reconnect import HEADER, STDERR
+from trainlaunch.run.base.sessions import HEADER, STDERR
 from trainlaunch.run.local.processes import ProcessIdentity, kill_marked, marked
 from trainlaunch.run.local.record import state_of
 from trainlaunch.run.local.state import RunFolder

@@ -23,8 +23,8 @@ from types import FrameType
 from typing import IO, Any
 
 from trainlaunch.run.base.backend import Peak
-from trainlaunch.run.base.reconnect import HEADER, STDERR
 from trainlaunch.run.base.secret_values import RedactedStream
+from trainlaunch.run.base.sessions import HEADER, STDERR
 from trainlaunch.run.local.follow import Overflow
 from trainlaunch.run.local.log import TimesWriter
 from trainlaunch.run.local.processes import RUN_ID, descendants, identity_of, peak_now, remove_own_folder, risen
